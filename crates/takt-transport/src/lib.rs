@@ -1,1 +1,29 @@
-//! takt-transport
+//! Transports: how datagrams of RTPS messages get out of and into a participant.
+//!
+//! [`Transport`] is the one trait. A transport owns its buffers: the sender
+//! borrows a frame, writes the message into it and commits it with its
+//! destinations; the receiver borrows what arrived. Nothing is handed to
+//! another thread, nothing blocks, and after opening nothing allocates.
+//!
+//! What lives here:
+//!
+//! * the trait and its types ([`Transport`], [`FlowSpec`], [`RxFrame`], ...),
+//! * [`udp`]: UDPv4 and UDPv6, the platform specific model of RTPS 2.5 §9,
+//! * transports that wrap transports: [`FaultInjector`], [`PcapTap`], [`Tracer`],
+//! * [`readiness`]: waiting for descriptors, and waking such a wait,
+//! * `conformance` (feature of that name): the suite that every backend passes.
+//!
+//! What does not: any knowledge of RTPS messages. Bytes are bytes here.
+
+#![deny(unsafe_code)]
+
+mod error;
+mod interface;
+mod stats;
+mod transport;
+pub mod udp;
+
+pub use error::{TransportError, Warning};
+pub use interface::Interface;
+pub use stats::{SendErrors, TransportStats};
+pub use transport::{FlowId, FlowSpec, Locators, RxFrame, RxMeta, Scan, Transport};

@@ -1,0 +1,264 @@
+//! The [`Transport`] trait and the types of its calls.
+
+use std::ops::Deref;
+use std::os::fd::RawFd;
+
+use takt_wire::Locator;
+
+use crate::{Interface, TransportError, TransportStats, Warning};
+
+/// Names one flow of a transport: what gives outgoing datagrams their source
+/// port and priority. See [`Transport::open_flow`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct FlowId(pub u16);
+
+impl FlowId {
+    /// The flow that every transport has from the start: priority 0, and its
+    /// source port is the announced user unicast port.
+    pub const DEFAULT: FlowId = FlowId(0);
+}
+
+/// What a flow shall be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FlowSpec {
+    /// The flow gets a port of its own, which it sends from, receives at and
+    /// which is to be announced for the endpoint: flow identity, by which a
+    /// switch can tell one topic from another.
+    pub own_port: bool,
+    /// The `value` of TRANSPORT_PRIORITY (DDS 1.4 §2.2.3.15); higher is more urgent.
+    pub transport_priority: i32,
+}
+
+/// Where a transport can be reached: what discovery announces.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Locators {
+    /// Discovery traffic to this participant alone.
+    pub metatraffic_unicast: Vec<Locator>,
+    /// Discovery traffic to everyone. Also where announcements are sent to.
+    pub metatraffic_multicast: Vec<Locator>,
+    /// User data to this participant alone.
+    pub default_unicast: Vec<Locator>,
+    /// User data to everyone.
+    pub default_multicast: Vec<Locator>,
+}
+
+/// How thoroughly [`Transport::recv`] looks for a datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scan {
+    /// For spinning: look where user data arrives, at the rest only now and
+    /// then. `None` means "nothing seen", so call again. Whatever arrives is
+    /// found after a bounded number of calls.
+    Hot,
+    /// For a wake-up: look everywhere. `None` means that nothing was queued
+    /// at the moment of the call, so one may wait for the descriptors.
+    All,
+}
+
+/// Where a received datagram came from and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RxMeta {
+    /// The sender.
+    pub source: Locator,
+    /// Where it was received: the group for multicast; for unicast the port,
+    /// with an unspecified address where the transport does not know more.
+    pub local: Locator,
+    /// The flow that it arrived for. [`FlowId::DEFAULT`] unless it arrived at
+    /// a flow's own port.
+    pub flow: FlowId,
+    /// It was sent to a multicast group.
+    pub multicast: bool,
+}
+
+/// A received datagram, borrowed from the transport.
+#[derive(Debug, Clone, Copy)]
+pub struct RxFrame<'a> {
+    bytes: &'a [u8],
+    /// Where it came from and how.
+    pub meta: RxMeta,
+}
+
+impl<'a> RxFrame<'a> {
+    /// A frame of these bytes; for those who implement [`Transport`].
+    pub fn new(bytes: &'a [u8], meta: RxMeta) -> Self {
+        Self { bytes, meta }
+    }
+
+    /// The datagram, for as long as the transport lends it.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+}
+
+impl Deref for RxFrame<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.bytes
+    }
+}
+
+/// Carries datagrams. Non-blocking, single-threaded (`Send`, not `Sync`: the
+/// caller brings the lock, if it needs one), and free of allocation in
+/// [`loan`](Self::loan), [`commit`](Self::commit), [`flush`](Self::flush) and
+/// [`recv`](Self::recv).
+///
+/// Sending is `loan`, fill, `commit`, and a `flush` when there is no more:
+///
+/// ```no_run
+/// # fn send(t: &mut dyn takt_transport::Transport, to: takt_wire::Locator)
+/// # -> Result<(), takt_transport::TransportError> {
+/// let frame = t.loan()?;
+/// frame[..5].copy_from_slice(b"hello");
+/// t.commit(5, takt_transport::FlowId::DEFAULT, &[to])?;
+/// t.flush()?;
+/// # Ok(()) }
+/// ```
+///
+/// Delivery is not promised: a datagram may be lost, arrive twice or out of
+/// order. It arrives whole or not at all. A multicast datagram is delivered to
+/// its own sender too, if that is a member of the group.
+pub trait Transport: Send {
+    /// A short name for people: `"udp"`.
+    fn name(&self) -> &'static str;
+
+    /// Whether this transport can send to `locator`.
+    fn serves(&self, locator: &Locator) -> bool;
+
+    /// The network interfaces in use; empty for a transport without any.
+    fn interfaces(&self) -> &[Interface];
+
+    /// Where this transport can be reached, for discovery to announce.
+    fn locators(&self) -> &Locators;
+
+    /// Opens a flow. Also returns the unicast locators that reach it, to be
+    /// announced for the endpoint that uses it; empty unless `own_port`.
+    ///
+    /// A transport may return the same [`FlowId`] for equal specs without
+    /// `own_port` (and [`FlowId::DEFAULT`] for the default spec), so close a
+    /// flow exactly as often as it was opened. Allocates.
+    fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError>;
+
+    /// Closes a flow, sending first what is still queued for it. Closing
+    /// [`FlowId::DEFAULT`] does nothing; closing an unknown flow is an error.
+    fn close_flow(&mut self, flow: FlowId) -> Result<(), TransportError>;
+
+    /// The largest datagram that this transport can carry at all, in bytes.
+    /// What a path carries without fragmentation is up to the interfaces' MTU.
+    fn max_message_len(&self) -> usize;
+
+    /// Lends an outgoing frame with room for [`max_message_len`](Self::max_message_len)
+    /// bytes, of unspecified content. A second loan without a commit in
+    /// between lends the same frame, its content kept.
+    fn loan(&mut self) -> Result<&mut [u8], TransportError>;
+
+    /// Queues the first `len` bytes of the loaned frame for all `destinations`.
+    /// They leave at [`flush`](Self::flush), or earlier when the queue is full.
+    /// A destination that cannot be reached, or that this transport does not
+    /// serve, is counted and does not keep the others from being reached.
+    ///
+    /// Errors: `len` beyond the frame, no loaned frame, an unknown flow.
+    fn commit(
+        &mut self,
+        len: usize,
+        flow: FlowId,
+        destinations: &[Locator],
+    ) -> Result<(), TransportError>;
+
+    /// Sends everything queued. What cannot be sent now is counted and lost;
+    /// this never blocks.
+    fn flush(&mut self) -> Result<(), TransportError>;
+
+    /// The next received datagram, if there is one; see [`Scan`]. Never blocks.
+    fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError>;
+
+    /// Descriptors that are readable (`POLLIN`) when [`recv`](Self::recv) has
+    /// something to find. Empty means: poll me. May change with
+    /// [`open_flow`](Self::open_flow) and [`close_flow`](Self::close_flow).
+    ///
+    /// Datagrams that the transport has already taken from the kernel do not
+    /// make a descriptor readable: wait only after `recv(Scan::All)` said `None`.
+    fn descriptors(&self) -> &[RawFd];
+
+    /// Counters since opening.
+    fn stats(&self) -> TransportStats;
+
+    /// What works worse than asked, collected since opening.
+    fn warnings(&self) -> &[Warning] {
+        &[]
+    }
+
+    /// The locator that a datagram of `flow` to `destination` leaves from, as
+    /// far as it is known. For captures and traces, not for the data path.
+    fn source_of(&self, flow: FlowId, destination: &Locator) -> Option<Locator> {
+        let _ = flow;
+        let own = &self.locators().default_unicast;
+        own.iter().find(|l| l.kind == destination.kind).copied()
+    }
+}
+
+impl<T: Transport + ?Sized> Transport for Box<T> {
+    fn name(&self) -> &'static str {
+        (**self).name()
+    }
+
+    fn serves(&self, locator: &Locator) -> bool {
+        (**self).serves(locator)
+    }
+
+    fn interfaces(&self) -> &[Interface] {
+        (**self).interfaces()
+    }
+
+    fn locators(&self) -> &Locators {
+        (**self).locators()
+    }
+
+    fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {
+        (**self).open_flow(spec)
+    }
+
+    fn close_flow(&mut self, flow: FlowId) -> Result<(), TransportError> {
+        (**self).close_flow(flow)
+    }
+
+    fn max_message_len(&self) -> usize {
+        (**self).max_message_len()
+    }
+
+    fn loan(&mut self) -> Result<&mut [u8], TransportError> {
+        (**self).loan()
+    }
+
+    fn commit(
+        &mut self,
+        len: usize,
+        flow: FlowId,
+        destinations: &[Locator],
+    ) -> Result<(), TransportError> {
+        (**self).commit(len, flow, destinations)
+    }
+
+    fn flush(&mut self) -> Result<(), TransportError> {
+        (**self).flush()
+    }
+
+    fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
+        (**self).recv(scan)
+    }
+
+    fn descriptors(&self) -> &[RawFd] {
+        (**self).descriptors()
+    }
+
+    fn stats(&self) -> TransportStats {
+        (**self).stats()
+    }
+
+    fn warnings(&self) -> &[Warning] {
+        (**self).warnings()
+    }
+
+    fn source_of(&self, flow: FlowId, destination: &Locator) -> Option<Locator> {
+        (**self).source_of(flow, destination)
+    }
+}
