@@ -1,0 +1,337 @@
+//! Finds citations and tags in comments.
+
+use super::SPECIFICATIONS;
+use crate::rust_text::{RustText, find_word};
+use crate::tree::{SourceFile, SourceTree};
+
+/// One citation in one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Citation {
+    /// Specification and version: `RTPS 2.5`, `RFC 2474`.
+    pub specification: String,
+    /// The section's number, without its sign.
+    pub section: String,
+    /// The file.
+    pub path: String,
+}
+
+/// One `DEVIATION` or `INTEROP` tag.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tag {
+    /// What stands in the parentheses.
+    pub subject: String,
+    /// The text after the colon, to the end of its paragraph.
+    pub text: String,
+    /// The file.
+    pub path: String,
+}
+
+/// A citation or tag that is not in the form that can be collected.
+pub struct Bad {
+    /// The file.
+    pub path: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// Everything found in a tree, in the order of its files.
+#[derive(Default)]
+pub struct Collection {
+    /// Citations.
+    pub citations: Vec<Citation>,
+    /// Where Takt deviates from a specification.
+    pub deviations: Vec<Tag>,
+    /// What was seen of other vendors.
+    pub interop: Vec<Tag>,
+    /// What could not be collected.
+    pub malformed: Vec<Bad>,
+}
+
+/// Reads every Rust file of the product; these checks themselves cite nothing.
+pub fn collect(tree: &SourceTree) -> Collection {
+    let mut collection = Collection::default();
+    let product = |file: &&SourceFile| !file.path.starts_with("xtask/");
+    for file in tree.files.iter().filter(product) {
+        let Some(rust) = &file.rust else { continue };
+        let mut current = None;
+        for (line, comment) in SourceFile::lines(&rust.comments) {
+            collect_citations(file, line, comment, &mut current, &mut collection);
+            collect_tags(file, rust, line, comment, &mut collection);
+        }
+    }
+    collection
+}
+
+/// Collects the citations of one line. `current` is the specification last cited in this paragraph:
+/// a further section sign in an enumeration belongs to it.
+fn collect_citations(
+    file: &SourceFile,
+    line: usize,
+    comment: &str,
+    current: &mut Option<String>,
+    into: &mut Collection,
+) {
+    if comment_text(comment).is_empty() {
+        *current = None;
+    }
+    let mut from = 0;
+    while let Some(offset) = comment[from..].find('§') {
+        let at = from + offset;
+        from = at + '§'.len_utf8();
+        let before = &comment[..at];
+        if let Some(named) = specification_before(before) {
+            *current = Some(named);
+        } else if !continues_enumeration(before) {
+            *current = None;
+        }
+        let message = match (&*current, section_number(&comment[from..])) {
+            (Some(specification), Some(section)) => {
+                into.citations.push(Citation {
+                    specification: specification.clone(),
+                    section: section.to_owned(),
+                    path: file.path.clone(),
+                });
+                continue;
+            }
+            (None, _) => "cite as `RTPS 2.5 §8.3.7`: specification, version, section",
+            (_, None) => "`§` without a section number",
+        };
+        into.malformed.push(Bad {
+            path: file.path.clone(),
+            line,
+            message: message.to_owned(),
+        });
+    }
+}
+
+/// True if a `§` after `before` can be a further item: nothing, punctuation or a joining word.
+fn continues_enumeration(before: &str) -> bool {
+    let text = comment_text(before);
+    let last = text.rsplit(' ').next().unwrap_or("");
+    let joins = ["and", "or", "to", "with"].contains(&last);
+    last.is_empty() || joins || last.ends_with([',', ';', '(', ')', '/', '-', '–'])
+}
+
+/// A comment without its marks and surrounding blanks.
+fn comment_text(comment: &str) -> &str {
+    let text = comment.trim().trim_start_matches(['/', '!', '*']);
+    text.trim_end_matches("*/").trim()
+}
+
+/// The specification whose name ends `text`, if it is one of those we cite, or an RFC.
+fn specification_before(text: &str) -> Option<String> {
+    let text = text.strip_suffix(' ')?;
+    let mut words = text.rsplit(' ');
+    let version = words.next()?;
+    let family = words
+        .next()?
+        .trim_start_matches(|c: char| !c.is_alphanumeric());
+    let family = family.rsplit(['(', '/', '`']).next()?;
+    let name = format!("{family} {version}");
+    let is_rfc = family == "RFC" && version.bytes().all(|b| b.is_ascii_digit());
+    (is_rfc || SPECIFICATIONS.iter().any(|s| s.name == name)).then_some(name)
+}
+
+/// The number at the start of `text`: `8.3.8.6`, `A.2`; `None` if there is none.
+fn section_number(text: &str) -> Option<&str> {
+    let end = text
+        .find(|c: char| !c.is_ascii_alphanumeric() && c != '.')
+        .unwrap_or(text.len());
+    let number = text[..end].trim_end_matches('.');
+    let first = number.split('.').next()?;
+    let is_annex = first.len() == 1 && first.starts_with(|c: char| c.is_ascii_uppercase());
+    let is_clause = !first.is_empty() && first.bytes().all(|b| b.is_ascii_digit());
+    let rest_is_numeric = number
+        .split('.')
+        .skip(1)
+        .all(|part| part.bytes().all(|b| b.is_ascii_digit()) && !part.is_empty());
+    ((is_annex || is_clause) && rest_is_numeric).then_some(number)
+}
+
+fn collect_tags(
+    file: &SourceFile,
+    rust: &RustText,
+    line: usize,
+    comment: &str,
+    into: &mut Collection,
+) {
+    for name in ["DEVIATION", "INTEROP"] {
+        let Some(at) = find_word(comment, name, 0) else {
+            continue;
+        };
+        let rest = &comment[at + name.len()..];
+        if !rest.starts_with(['(', ':']) {
+            continue; // The word in a sentence, not a tag.
+        }
+        let parts = rest
+            .strip_prefix('(')
+            .and_then(|rest| rest.split_once("):"))
+            .filter(|(subject, text)| !subject.trim().is_empty() && !text.trim().is_empty());
+        let Some((subject, text)) = parts else {
+            into.malformed.push(Bad {
+                path: file.path.clone(),
+                line,
+                message: format!("write the tag as `{name}(subject): text`"),
+            });
+            continue;
+        };
+        let tag = Tag {
+            subject: subject.trim().to_owned(),
+            text: paragraph(rust, line, text),
+            path: file.path.clone(),
+        };
+        match name {
+            "DEVIATION" => into.deviations.push(tag),
+            _ => into.interop.push(tag),
+        }
+    }
+}
+
+/// `first` and the comment lines below `line` that continue it, as one line.
+fn paragraph(rust: &RustText, line: usize, first: &str) -> String {
+    let mut text = first.trim().trim_end_matches("*/").trim().to_owned();
+    let code = rust.code.lines().skip(line);
+    for (code, comment) in code.zip(rust.comments.lines().skip(line)) {
+        let more = comment_text(comment);
+        let is_new = more.starts_with(['-', '#'])
+            || more.starts_with("DEVIATION(")
+            || more.starts_with("INTEROP(");
+        if more.is_empty() || is_new || !code.trim().is_empty() {
+            break;
+        }
+        text.push(' ');
+        text.push_str(more);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Collection, collect, section_number};
+    use crate::fixture::Fixture;
+
+    fn collected(text: &str) -> Collection {
+        collect(&Fixture::new(&[("crates/a/src/lib.rs", text)]).tree())
+    }
+
+    #[test]
+    fn collects_citations_from_every_kind_of_comment() {
+        let found = collected(
+            "//! A (RTPS 2.5 §8.3.8.6), see DDS 1.4 §2.2.3.14.\n/// `XTypes 1.3 §7.4.3`\n/* RFC 2474 §3 */ fn f() {} // IDL 4.2 §A.2\n",
+        );
+        let names: Vec<String> = found
+            .citations
+            .iter()
+            .map(|c| format!("{}/{}", c.specification, c.section))
+            .collect();
+        let expected = [
+            "RTPS 2.5/8.3.8.6",
+            "DDS 1.4/2.2.3.14",
+            "XTypes 1.3/7.4.3",
+            "RFC 2474/3",
+            "IDL 4.2/A.2",
+        ];
+        assert_eq!(names, expected);
+        assert_eq!(found.malformed.len(), 0);
+    }
+
+    #[test]
+    fn an_enumeration_keeps_its_specification() {
+        let found =
+            collected("//! (RTPS 2.5 §8.2, §8.3 (x), §8.4 and §8.5,\n//! §9.1; DDS 1.4 §2)\n");
+        let count = |name| {
+            found
+                .citations
+                .iter()
+                .filter(|c| c.specification == name)
+                .count()
+        };
+        assert_eq!(
+            (count("RTPS 2.5"), count("DDS 1.4"), found.malformed.len()),
+            (5, 1, 0)
+        );
+        for broken in ["// RTPS 2.5 §8\n//\n// §9\n", "// RTPS 2.5 §8, XTypes §9\n"] {
+            let found = collected(broken);
+            assert_eq!(
+                (found.citations.len(), found.malformed.len()),
+                (1, 1),
+                "{broken}"
+            );
+        }
+    }
+
+    #[test]
+    fn literals_are_no_citations() {
+        let found = collected("const A: &str = \"RTPS 2.5 §8.3\"; // plain\n");
+        assert_eq!(found.citations.len() + found.malformed.len(), 0);
+    }
+
+    #[test]
+    fn refuses_what_cannot_be_grepped() {
+        for text in [
+            "// RTPS §8.3",
+            "// RTPS 2.3 §8.3",
+            "// §8.3",
+            "// RTPS 2.5 §",
+            "// RTPS 2.5§8.3",
+        ] {
+            let found = collected(text);
+            assert_eq!(
+                (found.citations.len(), found.malformed.len()),
+                (0, 1),
+                "{text}"
+            );
+            assert_eq!(found.malformed[0].line, 1);
+        }
+    }
+
+    #[test]
+    fn reads_section_numbers() {
+        assert_eq!(section_number("8.3.8.6."), Some("8.3.8.6"));
+        assert_eq!(section_number("9)"), Some("9"));
+        assert_eq!(section_number("A.2, and"), Some("A.2"));
+        for bad in ["", "x.1", "8..1", "8.a"] {
+            assert_eq!(section_number(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn collects_tags_to_the_end_of_their_paragraph() {
+        let found = collected(
+            "//! DEVIATION(RTPS 2.5 §8.4.2): first\n//! second.\n//!\n//! Not this.\nfn f() {} // INTEROP(CycloneDDS 0.10.2): alone\nfn g() {} // not this\n",
+        );
+        assert_eq!(found.deviations.len(), 1);
+        assert_eq!(found.deviations[0].subject, "RTPS 2.5 §8.4.2");
+        assert_eq!(found.deviations[0].text, "first second.");
+        assert_eq!(found.interop[0].subject, "CycloneDDS 0.10.2");
+        assert_eq!(found.interop[0].text, "alone");
+        assert_eq!(found.citations.len(), 1);
+    }
+
+    #[test]
+    fn one_tag_ends_at_the_next() {
+        let found = collected("// INTEROP(A 1): one\n// INTEROP(B 2): two\n");
+        let texts: Vec<&str> = found.interop.iter().map(|t| t.text.as_str()).collect();
+        assert_eq!(texts, ["one", "two"]);
+    }
+
+    #[test]
+    fn refuses_a_tag_without_subject_or_text() {
+        for text in [
+            "// DEVIATION: why",
+            "// INTEROP(): x",
+            "// INTEROP(A 1):",
+            "// DEVIATION(x) y",
+        ] {
+            assert_eq!(collected(text).malformed.len(), 1, "{text}");
+        }
+        assert_eq!(
+            collected("// the DEVIATION tags are collected")
+                .malformed
+                .len(),
+            0
+        );
+    }
+}

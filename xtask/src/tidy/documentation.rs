@@ -1,0 +1,40 @@
+//! Every module opens with `//!`: what it is, its specification, its invariants and units.
+
+use super::Report;
+use crate::tree::SourceTree;
+
+/// Checks the first line of every Rust file.
+pub fn check(tree: &SourceTree, report: &mut Report) {
+    for file in tree.files.iter().filter(|file| file.rust.is_some()) {
+        // Inputs of compile-fail tests stand for a user's file, not for a module of ours.
+        if file.path.contains("/tests/ui/") {
+            continue;
+        }
+        let first = file.text.lines().find(|line| !line.trim().is_empty());
+        if !first.is_some_and(|line| line.starts_with("//!")) {
+            let message = "must open with `//!`: what it is, and what it deliberately is not";
+            report.fail("documentation", &file.path, message.to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check;
+    use crate::tidy::tests::findings;
+
+    #[test]
+    fn wants_a_module_comment_first() {
+        let files = [
+            ("crates/a/src/good.rs", "\n//! Good.\n#![no_std]\n"),
+            ("crates/a/src/attribute.rs", "#![no_std]\n//! Late.\n"),
+            ("crates/a/src/empty.rs", ""),
+            ("crates/a/src/plain.rs", "// Not a module comment.\n"),
+            ("crates/a/tests/ui/unknown.rs", "fn main() {}\n"),
+            ("scripts/a.sh", "#!/bin/sh\n"),
+        ];
+        let expected = ["attribute", "empty", "plain"];
+        let expected = expected.map(|n| format!("documentation crates/a/src/{n}.rs"));
+        assert_eq!(findings(&files, check), expected);
+    }
+}

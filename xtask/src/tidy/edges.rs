@@ -1,0 +1,272 @@
+//! Who may depend on whom: the map of `ARCHITECTURE.md` as data.
+//!
+//! An edge that is not in [`CRATES`] fails, and so does a workspace member that is not there or
+//! an entry without a member, so that the table and the workspace stay one. Crates on the ground
+//! floor also have their *external* dependencies listed: that is what "no I/O, no clock" rests on.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::Report;
+
+/// What one workspace member may depend on.
+struct Crate {
+    name: &'static str,
+    /// Members it may use, besides those its tests use.
+    internal: &'static [&'static str],
+    /// Members that its tests may use as well.
+    internal_in_tests: &'static [&'static str],
+    /// The only external crates it may use; `None` leaves that to `deny.toml`.
+    external: Option<&'static [&'static str]>,
+}
+
+/// The allowed edges, from the ground floor up.
+const CRATES: &[Crate] = &[
+    Crate {
+        name: "takt-wire",
+        internal: &[],
+        internal_in_tests: &[],
+        external: Some(&[]),
+    },
+    Crate {
+        name: "takt-xtypes",
+        internal: &[],
+        internal_in_tests: &["takt-derive"],
+        external: Some(&["md-5"]),
+    },
+    Crate {
+        name: "takt-derive",
+        internal: &[],
+        internal_in_tests: &["takt-xtypes"],
+        external: Some(&["proc-macro2", "quote", "syn"]),
+    },
+    Crate {
+        name: "takt-core",
+        internal: &["takt-wire"],
+        internal_in_tests: &[],
+        external: Some(&[]),
+    },
+    Crate {
+        name: "takt-transport",
+        internal: &["takt-wire"],
+        internal_in_tests: &[],
+        external: None,
+    },
+    Crate {
+        name: "takt",
+        internal: &[
+            "takt-wire",
+            "takt-xtypes",
+            "takt-derive",
+            "takt-core",
+            "takt-transport",
+        ],
+        internal_in_tests: &[],
+        external: None,
+    },
+    Crate {
+        name: "takt-bench",
+        internal: &["takt"],
+        internal_in_tests: &[],
+        external: None,
+    },
+    Crate {
+        name: "takt-cli",
+        internal: &["takt", "takt-bench"],
+        internal_in_tests: &[],
+        external: None,
+    },
+    Crate {
+        name: "takt-interop",
+        internal: &["takt"],
+        internal_in_tests: &[],
+        external: None,
+    },
+    Crate {
+        name: "xtask",
+        internal: &[],
+        internal_in_tests: &[],
+        external: Some(&["serde_json"]),
+    },
+];
+
+/// The workspace as cargo describes it, without resolving anything.
+pub fn cargo_metadata(root: &Path) -> Result<Value, String> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let output = Command::new(cargo)
+        .args([
+            "metadata",
+            "--no-deps",
+            "--offline",
+            "--format-version",
+            "1",
+        ])
+        .current_dir(root)
+        .output()
+        .map_err(|error| format!("cannot run cargo metadata: {error}"))?;
+    if !output.status.success() {
+        let text = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("cargo metadata fails: {}", text.trim()));
+    }
+    serde_json::from_slice(&output.stdout)
+        .map_err(|error| format!("cargo metadata is not JSON: {error}"))
+}
+
+/// Compares the members and their dependencies with [`CRATES`].
+pub fn check(metadata: &Value, report: &mut Report) -> Result<(), String> {
+    let packages = metadata["packages"]
+        .as_array()
+        .ok_or("cargo metadata has no packages")?;
+    let members: Vec<&str> = packages.iter().filter_map(|p| p["name"].as_str()).collect();
+    for package in packages {
+        let name = package["name"].as_str().ok_or("a package has no name")?;
+        let Some(allowed) = CRATES.iter().find(|c| c.name == name) else {
+            let message = "not in the table of allowed edges (xtask/src/tidy/edges.rs)";
+            report.fail("edges", name, message.to_owned());
+            continue;
+        };
+        let dependencies = package["dependencies"]
+            .as_array()
+            .ok_or("a package has no dependencies")?;
+        for dependency in dependencies {
+            if let Some(message) = refusal(allowed, dependency, &members) {
+                report.fail("edges", name, message);
+            }
+        }
+    }
+    for stale in CRATES.iter().filter(|c| !members.contains(&c.name)) {
+        let message = "in the table of allowed edges, but not in the workspace";
+        report.fail("edges", stale.name, message.to_owned());
+    }
+    Ok(())
+}
+
+/// Why `dependency` is not allowed to this crate.
+fn refusal(allowed: &Crate, dependency: &Value, members: &[&str]) -> Option<String> {
+    let name = dependency["name"].as_str()?;
+    let in_tests = dependency["kind"].as_str() == Some("dev");
+    if members.contains(&name) {
+        let listed = allowed.internal.contains(&name)
+            || (in_tests && allowed.internal_in_tests.contains(&name));
+        return (!listed)
+            .then(|| format!("must not depend on {name}: arrows point downwards only"));
+    }
+    let external = allowed.external?;
+    (!in_tests && !external.contains(&name))
+        .then(|| format!("must not depend on {name}: its external crates are {external:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{CRATES, check};
+    use crate::tidy::Report;
+
+    /// The whole workspace without edges, but for `name`, which has `dependencies`.
+    fn workspace(name: &str, dependencies: &Value) -> Value {
+        let package = |c: &super::Crate| {
+            let own = if c.name == name {
+                dependencies.clone()
+            } else {
+                json!([])
+            };
+            json!({ "name": c.name, "dependencies": own })
+        };
+        json!({ "packages": CRATES.iter().map(package).collect::<Vec<_>>() })
+    }
+
+    fn messages(metadata: &Value) -> Vec<String> {
+        let mut report = Report::default();
+        check(metadata, &mut report).expect("the metadata is well formed");
+        report.findings.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn allows_the_edges_of_the_map() {
+        let down = json!([{ "name": "takt-wire", "kind": null }]);
+        assert_eq!(
+            messages(&workspace("takt-core", &down)),
+            Vec::<String>::new()
+        );
+        let external = json!([{ "name": "md-5", "kind": null }]);
+        assert_eq!(
+            messages(&workspace("takt-xtypes", &external)),
+            Vec::<String>::new()
+        );
+    }
+
+    #[test]
+    fn refuses_an_edge_upwards() {
+        let up = json!([{ "name": "takt-core", "kind": null }]);
+        let found = messages(&workspace("takt-wire", &up));
+        assert_eq!(found.len(), 1);
+        assert!(
+            found[0].contains("takt-wire: must not depend on takt-core"),
+            "{}",
+            found[0]
+        );
+    }
+
+    #[test]
+    fn refuses_a_build_edge_and_an_unlisted_test_edge() {
+        for kind in ["build", "dev"] {
+            let edge = json!([{ "name": "takt-transport", "kind": kind }]);
+            assert_eq!(messages(&workspace("takt-core", &edge)).len(), 1, "{kind}");
+        }
+    }
+
+    #[test]
+    fn test_edges_do_not_open_the_library() {
+        let edge = |kind: Value| json!([{ "name": "takt-derive", "kind": kind }]);
+        assert_eq!(
+            messages(&workspace("takt-xtypes", &edge(json!("dev")))).len(),
+            0
+        );
+        assert_eq!(
+            messages(&workspace("takt-xtypes", &edge(json!(null)))).len(),
+            1
+        );
+    }
+
+    #[test]
+    fn refuses_an_external_crate_on_the_ground_floor_outside_tests() {
+        let external = |kind: Value| json!([{ "name": "rand", "kind": kind }]);
+        assert_eq!(
+            messages(&workspace("takt-wire", &external(json!(null)))).len(),
+            1
+        );
+        assert_eq!(
+            messages(&workspace("takt-wire", &external(json!("dev")))).len(),
+            0
+        );
+        assert_eq!(
+            messages(&workspace("takt", &external(json!(null)))).len(),
+            0
+        );
+    }
+
+    #[test]
+    fn refuses_an_unknown_member_and_a_stale_entry() {
+        let mut metadata = workspace("takt", &json!([]));
+        let packages = metadata["packages"].as_array_mut().expect("an array");
+        packages[0]["name"] = json!("takt-stranger");
+        let found = messages(&metadata);
+        assert_eq!(found.len(), 2);
+        assert!(found[0].contains("takt-stranger: not in the table"));
+        assert!(found[1].contains(CRATES[0].name) && found[1].contains("not in the workspace"));
+    }
+
+    #[test]
+    fn every_internal_edge_points_to_an_earlier_entry() {
+        for (index, entry) in CRATES.iter().enumerate() {
+            for target in entry.internal {
+                let position = CRATES.iter().position(|c| c.name == *target);
+                let below = position.is_some_and(|p| p < index);
+                assert!(below, "{} -> {target} is not downwards", entry.name);
+            }
+        }
+    }
+}

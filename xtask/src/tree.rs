@@ -1,0 +1,208 @@
+//! The work tree as the checks see it: every text file that belongs to the project, read once.
+//!
+//! Paths are relative to the root and use `/`. Build output, version control and virtual
+//! environments are left out; symbolic links are not followed. Binary files (not UTF-8) are
+//! left out too: no rule speaks of them.
+
+use std::fs;
+use std::path::Path;
+
+use crate::rust_text::RustText;
+
+/// Directories that hold no source of the project.
+const SKIPPED_DIRECTORIES: &[&str] = &["target", ".git", ".venv", "venv", "node_modules", "corpus"];
+
+/// One text file.
+pub struct SourceFile {
+    /// Path relative to the root, with `/`.
+    pub path: String,
+    /// The whole text.
+    pub text: String,
+    /// The scanned text, for Rust files.
+    pub rust: Option<RustText>,
+}
+
+impl SourceFile {
+    /// Builds the file's views; `path` is relative to the root.
+    pub fn new(path: &str, text: &str) -> Self {
+        let rust = path.ends_with(".rs").then(|| RustText::scan(text));
+        Self {
+            path: path.to_owned(),
+            text: text.to_owned(),
+            rust,
+        }
+    }
+
+    /// The part after the last dot of the file's name, or "".
+    pub fn extension(&self) -> &str {
+        let name = self.path.rsplit('/').next().unwrap_or("");
+        name.rsplit_once('.').map_or("", |(_, extension)| extension)
+    }
+
+    /// The crate's directory (`crates/takt-wire`, `interop`), if the file is in its `src/`.
+    pub fn library_of(&self) -> Option<&str> {
+        let at = self.path.find("/src/")?;
+        Some(&self.path[..at])
+    }
+
+    /// The numbered lines of `text`, from 1.
+    pub fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+        text.lines().enumerate().map(|(i, line)| (i + 1, line))
+    }
+}
+
+/// All text files of the project, sorted by path.
+pub struct SourceTree {
+    /// The files.
+    pub files: Vec<SourceFile>,
+}
+
+impl SourceTree {
+    /// Reads the tree under `root`.
+    pub fn load(root: &Path) -> Result<Self, String> {
+        let mut files = Vec::new();
+        visit(root, "", &mut files)?;
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        let mut tree = Self { files };
+        tree.mark_test_modules();
+        Ok(tree)
+    }
+
+    /// The file at `path`, if there is one.
+    pub fn file(&self, path: &str) -> Option<&SourceFile> {
+        self.files.iter().find(|file| file.path == path)
+    }
+
+    /// Marks as tests, from end to end: files in `tests/` and `benches/`, files named `tests.rs`,
+    /// and files of modules declared `#[cfg(test)] mod name;`.
+    fn mark_test_modules(&mut self) {
+        let mut declared = Vec::new();
+        for file in &self.files {
+            let Some(rust) = &file.rust else { continue };
+            let directory = module_directory(&file.path);
+            for name in rust.test_modules() {
+                declared.push(format!("{directory}/{name}.rs"));
+                declared.push(format!("{directory}/{name}/"));
+            }
+        }
+        for file in &mut self.files {
+            let path = file.path.as_str();
+            let by_place = path.split('/').any(|part| {
+                part == "tests" || part == "benches" || part == "tests.rs" || part == "examples"
+            });
+            let by_declaration = declared
+                .iter()
+                .any(|place| path == place || (place.ends_with('/') && path.starts_with(place)));
+            if let Some(rust) = &mut file.rust
+                && (by_place || by_declaration)
+            {
+                rust.mark_all_as_test();
+            }
+        }
+    }
+}
+
+/// Where the submodules of the module in `path` live.
+fn module_directory(path: &str) -> String {
+    let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+    match name {
+        "lib.rs" | "main.rs" | "mod.rs" => directory.to_owned(),
+        _ => format!("{directory}/{}", name.trim_end_matches(".rs")),
+    }
+}
+
+fn visit(directory: &Path, prefix: &str, files: &mut Vec<SourceFile>) -> Result<(), String> {
+    let fail = |error| format!("cannot read {}: {error}", directory.display());
+    for entry in fs::read_dir(directory).map_err(fail)? {
+        let entry = entry.map_err(fail)?;
+        let Ok(name) = entry.file_name().into_string() else {
+            continue;
+        };
+        let kind = entry.file_type().map_err(fail)?;
+        let path = format!("{prefix}{name}");
+        if kind.is_dir() && !SKIPPED_DIRECTORIES.contains(&name.as_str()) {
+            visit(&entry.path(), &format!("{path}/"), files)?;
+        } else if kind.is_file() {
+            let bytes = fs::read(entry.path())
+                .map_err(|error| format!("cannot read {}: {error}", entry.path().display()))?;
+            if let Ok(text) = String::from_utf8(bytes) {
+                files.push(SourceFile::new(&path, &text));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture::Fixture;
+
+    #[test]
+    fn skips_build_output_and_sorts() {
+        let fixture = Fixture::new(&[
+            ("crates/b/src/lib.rs", "//! b\n"),
+            ("crates/a/src/lib.rs", "//! a\n"),
+            ("target/debug/x.rs", "no"),
+            (".ci/run", "#!/bin/sh\n"),
+        ]);
+        let tree = fixture.tree();
+        let paths: Vec<&str> = tree.files.iter().map(|file| file.path.as_str()).collect();
+        assert_eq!(
+            paths,
+            [".ci/run", "crates/a/src/lib.rs", "crates/b/src/lib.rs"]
+        );
+    }
+
+    #[test]
+    fn leaves_out_what_is_not_text() {
+        let fixture = Fixture::new(&[("README.md", "door")]);
+        fixture.write_bytes("picture.png", &[0xff, 0xd8, 0xfe]);
+        let tree = fixture.tree();
+        assert_eq!(tree.files.len(), 1);
+        assert!(tree.file("README.md").is_some());
+    }
+
+    #[test]
+    fn finds_test_files_by_place_and_by_declaration() {
+        let fixture = Fixture::new(&[
+            (
+                "crates/a/src/lib.rs",
+                "//! a\n#[cfg(test)]\nmod testing;\npub mod cache;\n",
+            ),
+            ("crates/a/src/testing.rs", "//! helpers\nfn f() {}\n"),
+            (
+                "crates/a/src/cache.rs",
+                "//! cache\n#[cfg(test)]\nmod tests;\n",
+            ),
+            ("crates/a/src/cache/tests.rs", "//! tests\nfn g() {}\n"),
+            ("crates/a/tests/it/main.rs", "//! it\nfn h() {}\n"),
+        ]);
+        let tree = fixture.tree();
+        let is_test = |path: &str| {
+            let rust = tree.file(path).and_then(|file| file.rust.as_ref());
+            rust.expect("fixture has the file").is_test_line(2)
+        };
+        assert!(is_test("crates/a/src/testing.rs"));
+        assert!(is_test("crates/a/src/cache/tests.rs"));
+        assert!(is_test("crates/a/tests/it/main.rs"));
+        assert!(
+            !tree
+                .file("crates/a/src/lib.rs")
+                .expect("there")
+                .rust
+                .as_ref()
+                .expect("rust")
+                .is_test_line(4)
+        );
+    }
+
+    #[test]
+    fn knows_extension_and_library() {
+        let file = super::SourceFile::new("crates/a/src/x/y.rs", "");
+        assert_eq!(file.extension(), "rs");
+        assert_eq!(file.library_of(), Some("crates/a"));
+        let script = super::SourceFile::new(".ci/run", "");
+        assert_eq!(script.extension(), "");
+        assert_eq!(script.library_of(), None);
+    }
+}
