@@ -19,6 +19,7 @@
 
 mod error;
 mod interface;
+pub mod readiness;
 mod stats;
 mod transport;
 pub mod udp;

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use takt_wire::PortMapping;
+use takt_wire::ports::PortMapping;
 
 /// Which of the well-known unicast ports a participant takes (RTPS 2.5 §9.6.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

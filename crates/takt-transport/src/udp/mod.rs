@@ -1,5 +1,341 @@
-//! UDPv4 and UDPv6: the platform specific model of RTPS 2.5 §9.
+//! UDPv4 and UDPv6: the platform specific model of RTPS 2.5 §9.6.
+//!
+//! One [`UdpTransport`] is one participant's presence in the network:
+//!
+//! | socket | bound to | shared |
+//! |---|---|---|
+//! | metatraffic unicast | port of the participant index, or any | no |
+//! | user unicast | port of the participant index, or any | no |
+//! | metatraffic multicast | group, port of the domain | with every process |
+//! | user multicast | group, port of the domain | with every process |
+//! | of a flow with `own_port` | any port, announced for its endpoint | no |
+//! | of a flow with priority only | any port; sends, never receives | no |
+//!
+//! each once per address family in use. The default flow sends from the user
+//! unicast socket, so its source port is the announced one.
+//!
+//! Costs: `recv` is one system call when spinning, `commit` and `flush` of one
+//! datagram one. Buffers hold 32 datagrams each way (2 MiB of address space
+//! each, of which only touched pages are resident).
+//!
+//! Deliberately not here: path MTU discovery (the core fragments to the
+//! interfaces' MTU), and watching for interfaces that come and go.
 
+mod address;
 mod config;
+mod flows;
+mod interfaces;
+mod ports;
+mod priority;
+mod receiver;
+mod sender;
+mod socket;
+pub(crate) mod syscall;
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::RawFd;
+
+use takt_wire::Locator;
 
 pub use config::{InterfaceSelection, ParticipantIndex, UdpConfig};
+use flows::Flows;
+use interfaces::{BindAddresses, addresses_v4, addresses_v6};
+use receiver::{Receiver, Role};
+use sender::{MAX_MESSAGE_LEN, Sender};
+use socket::{Socket, Warnings, socket_error};
+
+use crate::{
+    FlowId, FlowSpec, Interface, Locators, RxFrame, Scan, Transport, TransportError,
+    TransportStats, Warning,
+};
+
+/// A participant's UDP sockets. See the [module](self).
+#[derive(Debug)]
+pub struct UdpTransport {
+    config: UdpConfig,
+    interfaces: Vec<Interface>,
+    /// Where unicast sockets are bound, one address per family in use.
+    bind: Vec<IpAddr>,
+    index: Option<u16>,
+    locators: Locators,
+    receiver: Receiver,
+    sender: Sender,
+    flows: Flows,
+    stats: TransportStats,
+    warnings: Warnings,
+}
+
+impl UdpTransport {
+    /// Opens the sockets of a participant. Allocates; everything later but
+    /// flows does not.
+    ///
+    /// Errors: no usable interface, an unknown one, a taken [`ParticipantIndex::Fixed`],
+    /// a multicast port that another process holds without sharing it, a domain
+    /// that has no multicast port, or whatever the machine refuses.
+    pub fn open(config: &UdpConfig) -> Result<Self, TransportError> {
+        let interfaces = interfaces::choose(config)?;
+        let bind = bind_addresses(config, &interfaces);
+        let unicast = ports::take(config, &bind)?;
+        let receiver =
+            Receiver::new().map_err(|e| TransportError::new("create", "an epoll instance", e))?;
+        let mut udp = Self {
+            config: config.clone(),
+            sender: Sender::new(&interfaces),
+            interfaces,
+            bind,
+            index: unicast.index,
+            locators: Locators::default(),
+            receiver,
+            flows: Flows::default(),
+            stats: TransportStats::default(),
+            warnings: Warnings::default(),
+        };
+        // User data first: it is asked first.
+        for socket in unicast.user {
+            udp.locators.default_unicast.extend(udp.reaching(&socket));
+            udp.flows.add_exit(FlowId::DEFAULT, &socket);
+            udp.receive_from(socket, Role::User(FlowId::DEFAULT))?;
+        }
+        for socket in unicast.metatraffic {
+            udp.locators
+                .metatraffic_unicast
+                .extend(udp.reaching(&socket));
+            udp.receive_from(socket, Role::Metatraffic)?;
+        }
+        if config.multicast {
+            udp.open_multicast()?;
+        }
+        Ok(udp)
+    }
+
+    /// The participant index whose well-known ports these are; `None` if the
+    /// kernel chose the ports.
+    pub fn participant_index(&self) -> Option<u16> {
+        self.index
+    }
+
+    fn open_multicast(&mut self) -> Result<(), TransportError> {
+        let domain = self.config.domain_id;
+        let metatraffic = self.config.ports.discovery_multicast(domain);
+        let user = self.config.ports.user_multicast(domain);
+        let (Some(metatraffic), Some(user)) = (metatraffic, user) else {
+            let why = "its multicast ports lie beyond 65535";
+            let why = io::Error::new(io::ErrorKind::InvalidInput, why);
+            return Err(TransportError::new("use multicast in domain", domain, why));
+        };
+        for address in self.bind.clone() {
+            let group = match address {
+                IpAddr::V4(_) => self.config.multicast_group_v4.into(),
+                IpAddr::V6(_) => self.config.multicast_group_v6.into(),
+            };
+            if let Some(locator) = self.join(group, metatraffic)? {
+                self.locators.metatraffic_multicast.push(locator);
+            }
+            if let Some(locator) = self.join(group, user)? {
+                self.locators.default_multicast.push(locator);
+            }
+        }
+        Ok(())
+    }
+
+    /// Receives what is sent to `group` at `port` through any of the
+    /// interfaces. `None` if none of them could join: a warning.
+    fn join(&mut self, group: IpAddr, port: u16) -> Result<Option<Locator>, TransportError> {
+        let socket = Socket::multicast(group, port, &self.config).map_err(socket_error(
+            "bind multicast socket",
+            group,
+            port,
+        ))?;
+        let mut joined = false;
+        for interface in &self.interfaces {
+            let of_family = |a: &(IpAddr, u8)| a.0.is_ipv4() == group.is_ipv4();
+            if !interface.multicast || !interface.addresses.iter().any(of_family) {
+                continue;
+            }
+            match socket.join(group, interface) {
+                Ok(()) => joined = true,
+                Err(e) => self.warnings.add(Warning {
+                    what: format!("no multicast through {}: {e}", interface.name),
+                    remedy: "name unicast peers, or choose other interfaces".into(),
+                }),
+            }
+        }
+        if !joined {
+            return Ok(None);
+        }
+        self.receive_from(socket, Role::Group(group))?;
+        Ok(Some(SocketAddr::new(group, port).into()))
+    }
+
+    fn receive_from(&mut self, socket: Socket, role: Role) -> Result<(), TransportError> {
+        socket.size_buffers(&self.config, &mut self.warnings);
+        let local = socket.local;
+        self.receiver
+            .add(socket, role)
+            .map_err(|e| TransportError::new("watch socket", local, e))
+    }
+
+    /// The unicast locators that reach a socket: its port at each chosen address.
+    fn reaching(&self, socket: &Socket) -> Vec<Locator> {
+        let port = socket.port();
+        match socket.family {
+            address::Family::V4 => addresses_v4(&self.interfaces)
+                .map(|ip| Locator::udp_v4(ip, port))
+                .collect(),
+            address::Family::V6 => addresses_v6(&self.interfaces)
+                .map(|ip| Locator::udp_v6(ip, port))
+                .collect(),
+        }
+    }
+
+    /// The address that a datagram to `destination` leaves from, as routing
+    /// probably decides: the bound one, or one of the same network.
+    fn source_address(&self, destination: IpAddr) -> Option<IpAddr> {
+        let same_family = |ip: &&IpAddr| ip.is_ipv4() == destination.is_ipv4();
+        let bound = self.bind.iter().find(same_family)?;
+        if !bound.is_unspecified() {
+            return Some(*bound);
+        }
+        if destination.is_loopback() {
+            return Some(destination);
+        }
+        let addresses = || self.interfaces.iter().flat_map(|i| &i.addresses);
+        let near = addresses().find(|(ip, len)| same_network(*ip, destination, *len));
+        let any = || addresses().find(|(ip, _)| same_family(&ip));
+        near.or_else(any).map(|(ip, _)| *ip)
+    }
+}
+
+fn bind_addresses(config: &UdpConfig, interfaces: &[Interface]) -> Vec<IpAddr> {
+    let bind = BindAddresses::new(&config.interfaces, interfaces);
+    let mut addresses = Vec::new();
+    if addresses_v4(interfaces).next().is_some() {
+        addresses.push(bind.v4.into());
+    }
+    if addresses_v6(interfaces).next().is_some() {
+        addresses.push(bind.v6.into());
+    }
+    addresses
+}
+
+fn same_network(a: IpAddr, b: IpAddr, prefix_len: u8) -> bool {
+    let (a, b, bits) = match (a, b) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => (a.to_bits().into(), b.to_bits().into(), 32),
+        (IpAddr::V6(a), IpAddr::V6(b)) => (a.to_bits(), b.to_bits(), 128),
+        _ => return false,
+    };
+    let host_bits: u32 = bits - u32::from(prefix_len).min(bits);
+    let difference: u128 = a ^ b;
+    difference.checked_shr(host_bits).unwrap_or(0) == 0
+}
+
+impl Transport for UdpTransport {
+    fn name(&self) -> &'static str {
+        "udp"
+    }
+
+    fn serves(&self, locator: &Locator) -> bool {
+        let Some(address) = locator.socket_addr() else {
+            return false;
+        };
+        let in_use = |ip: &IpAddr| ip.is_ipv4() == address.is_ipv4();
+        self.bind.iter().any(in_use) && !address.ip().is_unspecified()
+    }
+
+    fn interfaces(&self) -> &[Interface] {
+        &self.interfaces
+    }
+
+    fn locators(&self) -> &Locators {
+        &self.locators
+    }
+
+    fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {
+        if let Some(flow) = self.flows.share(spec) {
+            return Ok((flow, Vec::new()));
+        }
+        let mut sockets = Vec::with_capacity(self.bind.len());
+        for address in &self.bind {
+            let failed = socket_error("open a flow at", *address, 0);
+            let socket = Socket::unicast(*address, 0, &self.config).map_err(&failed)?;
+            socket.size_buffers(&self.config, &mut self.warnings);
+            let priority = priority::Priority::of(spec.transport_priority);
+            socket
+                .set_priority(priority, &mut self.warnings)
+                .map_err(&failed)?;
+            sockets.push(socket);
+        }
+        let flow = self.flows.open(spec)?;
+        let mut reached_by = Vec::new();
+        for socket in sockets {
+            self.flows.add_exit(flow, &socket);
+            if !spec.own_port {
+                self.flows.keep(flow, socket);
+                continue;
+            }
+            reached_by.extend(self.reaching(&socket));
+            if let Err(error) = self.receive_from(socket, Role::User(flow)) {
+                self.close_flow(flow)?;
+                return Err(error);
+            }
+        }
+        Ok((flow, reached_by))
+    }
+
+    fn close_flow(&mut self, flow: FlowId) -> Result<(), TransportError> {
+        self.sender.flush(&mut self.stats);
+        if self.flows.close(flow)? {
+            self.receiver.remove(flow);
+        }
+        Ok(())
+    }
+
+    fn max_message_len(&self) -> usize {
+        MAX_MESSAGE_LEN
+    }
+
+    fn loan(&mut self) -> Result<&mut [u8], TransportError> {
+        Ok(self.sender.loan())
+    }
+
+    fn commit(
+        &mut self,
+        len: usize,
+        flow: FlowId,
+        destinations: &[Locator],
+    ) -> Result<(), TransportError> {
+        let exits = self.flows.exits(flow)?;
+        self.sender
+            .commit(len, exits, destinations, &mut self.stats)
+            .map_err(|e| TransportError::new("commit", "a datagram", e))
+    }
+
+    fn flush(&mut self) -> Result<(), TransportError> {
+        self.sender.flush(&mut self.stats);
+        Ok(())
+    }
+
+    fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
+        let received = self.receiver.recv(scan, &mut self.stats);
+        Ok(received.map(|(bytes, meta)| RxFrame::new(bytes, meta)))
+    }
+
+    fn descriptors(&self) -> &[RawFd] {
+        self.receiver.descriptors()
+    }
+
+    fn stats(&self) -> TransportStats {
+        self.stats
+    }
+
+    fn warnings(&self) -> &[Warning] {
+        self.warnings.as_slice()
+    }
+
+    fn source_of(&self, flow: FlowId, destination: &Locator) -> Option<Locator> {
+        let to = destination.ip()?;
+        let port = self.flows.port(flow, to)?;
+        Some(SocketAddr::new(self.source_address(to)?, port).into())
+    }
+}

@@ -1,0 +1,149 @@
+//! The table of flows: which sockets each of them sends through.
+
+use std::io;
+use std::net::IpAddr;
+
+use super::address::Family;
+use super::priority::Priority;
+use super::sender::Exits;
+use super::socket::Socket;
+use crate::{FlowId, FlowSpec, TransportError};
+
+#[derive(Debug)]
+struct Flow {
+    own_port: bool,
+    priority: Priority,
+    /// How often it was opened and not yet closed.
+    users: usize,
+    exits: Exits,
+    port_v4: u16,
+    port_v6: u16,
+    /// Sockets that only send; the others belong to the receiver.
+    sockets: Vec<Socket>,
+}
+
+impl Flow {
+    fn new(own_port: bool, priority: Priority) -> Self {
+        Self {
+            own_port,
+            priority,
+            users: 1,
+            exits: Exits::default(),
+            port_v4: 0,
+            port_v6: 0,
+            sockets: Vec::new(),
+        }
+    }
+}
+
+/// All flows; the first one is [`FlowId::DEFAULT`].
+#[derive(Debug)]
+pub(super) struct Flows(Vec<Option<Flow>>);
+
+impl Default for Flows {
+    fn default() -> Self {
+        Self(vec![Some(Flow::new(false, Priority::of(0)))])
+    }
+}
+
+impl Flows {
+    /// Another user of an open flow without a port of its own, if there is one
+    /// of the same priority. The default flow is one.
+    pub(super) fn share(&mut self, spec: &FlowSpec) -> Option<FlowId> {
+        if spec.own_port {
+            return None;
+        }
+        let priority = Priority::of(spec.transport_priority);
+        for (at, flow) in self.0.iter_mut().enumerate() {
+            if let Some(flow) = flow
+                && !flow.own_port
+                && flow.priority == priority
+            {
+                flow.users += 1;
+                return Some(FlowId(at as u16));
+            }
+        }
+        None
+    }
+
+    /// A new flow without sockets.
+    pub(super) fn open(&mut self, spec: &FlowSpec) -> Result<FlowId, TransportError> {
+        let flow = Flow::new(spec.own_port, Priority::of(spec.transport_priority));
+        let free = self.0.iter().position(Option::is_none);
+        let at = free.unwrap_or(self.0.len());
+        let Ok(id) = u16::try_from(at) else {
+            let why = io::Error::other("all 65536 flows are open");
+            return Err(TransportError::new("open", "a flow", why));
+        };
+        match free {
+            Some(at) => self.0[at] = Some(flow),
+            None => self.0.push(Some(flow)),
+        }
+        Ok(FlowId(id))
+    }
+
+    /// The flow sends through this socket too, for its address family.
+    pub(super) fn add_exit(&mut self, flow: FlowId, socket: &Socket) {
+        if let Some(Some(flow)) = self.0.get_mut(usize::from(flow.0)) {
+            match socket.family {
+                Family::V4 => {
+                    flow.exits.v4 = Some(socket.raw_fd());
+                    flow.port_v4 = socket.port();
+                }
+                Family::V6 => {
+                    flow.exits.v6 = Some(socket.raw_fd());
+                    flow.port_v6 = socket.port();
+                }
+            }
+        }
+    }
+
+    /// Keeps a socket that only sends open as long as the flow.
+    pub(super) fn keep(&mut self, flow: FlowId, socket: Socket) {
+        if let Some(Some(flow)) = self.0.get_mut(usize::from(flow.0)) {
+            flow.sockets.push(socket);
+        }
+    }
+
+    /// One user less. Whether it was the last one, so that the flow is no more.
+    pub(super) fn close(&mut self, id: FlowId) -> Result<bool, TransportError> {
+        if id == FlowId::DEFAULT {
+            return Ok(false);
+        }
+        let flow = self.0.get_mut(usize::from(id.0));
+        let Some(slot @ Some(_)) = flow else {
+            return Err(unknown("close", id));
+        };
+        let last = slot.as_mut().is_some_and(|flow| {
+            flow.users -= 1;
+            flow.users == 0
+        });
+        if last {
+            *slot = None;
+        }
+        Ok(last)
+    }
+
+    /// The sockets that a flow sends through.
+    pub(super) fn exits(&self, id: FlowId) -> Result<Exits, TransportError> {
+        match self.0.get(usize::from(id.0)) {
+            Some(Some(flow)) => Ok(flow.exits),
+            _ => Err(unknown("commit to", id)),
+        }
+    }
+
+    /// The source port of what a flow sends to an address of that family.
+    pub(super) fn port(&self, id: FlowId, to: IpAddr) -> Option<u16> {
+        let flow = self.0.get(usize::from(id.0))?.as_ref()?;
+        let port = match to {
+            IpAddr::V4(_) => flow.port_v4,
+            IpAddr::V6(_) => flow.port_v6,
+        };
+        (port != 0).then_some(port)
+    }
+}
+
+fn unknown(op: &'static str, id: FlowId) -> TransportError {
+    let why = io::Error::from(io::ErrorKind::NotFound);
+    TransportError::new(op, format_args!("flow {}", id.0), why)
+}

@@ -1,0 +1,228 @@
+//! Which interfaces and addresses a UDP transport uses.
+
+use std::ffi::CString;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::AsFd;
+
+use super::address::Family;
+use super::config::{InterfaceSelection, UdpConfig};
+use super::syscall::{self, InterfaceAddress};
+use crate::{Interface, TransportError};
+
+/// The chosen interfaces, each with its chosen addresses.
+pub(super) fn choose(config: &UdpConfig) -> Result<Vec<Interface>, TransportError> {
+    let present = present(config.ipv4, config.ipv6)
+        .map_err(|e| TransportError::new("list network interfaces", "of this machine", e))?;
+    let chosen = match &config.interfaces {
+        InterfaceSelection::All => not_loopback(present),
+        InterfaceSelection::Named(names) => named(present, names)?,
+    };
+    if chosen.is_empty() {
+        let why = "none is up with an address of the chosen protocols";
+        let why = io::Error::new(io::ErrorKind::AddrNotAvailable, why);
+        return Err(TransportError::new("find", "a network interface", why));
+    }
+    Ok(chosen)
+}
+
+/// All interfaces that are up, with their addresses of these families.
+fn present(ipv4: bool, ipv6: bool) -> io::Result<Vec<Interface>> {
+    let any = syscall::udp_socket(if ipv4 { Family::V4 } else { Family::V6 })?;
+    let mut interfaces: Vec<Interface> = Vec::new();
+    for entry in syscall::interface_addresses()? {
+        let wanted = match entry.address {
+            IpAddr::V4(_) => ipv4,
+            IpAddr::V6(_) => ipv6,
+        };
+        if !wanted || entry.flags & libc::IFF_UP as u32 == 0 {
+            continue;
+        }
+        let address = (entry.address, entry.prefix_len);
+        match interfaces.iter_mut().find(|i| i.name == entry.name) {
+            Some(interface) => interface.addresses.push(address),
+            None => interfaces.push(describe(&any, entry)?),
+        }
+    }
+    for interface in &mut interfaces {
+        drop_link_local(&mut interface.addresses);
+    }
+    Ok(interfaces)
+}
+
+fn describe(any: &impl AsFd, entry: InterfaceAddress) -> io::Result<Interface> {
+    let name = CString::new(entry.name.as_str())?;
+    let loopback = entry.flags & libc::IFF_LOOPBACK as u32 != 0;
+    Ok(Interface {
+        index: syscall::interface_index(&name)?,
+        mtu: syscall::interface_mtu(any.as_fd(), &name)?,
+        name: entry.name,
+        addresses: vec![(entry.address, entry.prefix_len)],
+        loopback,
+        // Loopback lacks the flag, and yet Linux delivers multicast through it
+        // to those who joined by its index.
+        multicast: loopback || entry.flags & libc::IFF_MULTICAST as u32 != 0,
+    })
+}
+
+/// A link-local IPv6 address means nothing without its interface, which a
+/// locator cannot name: used only where there is no other address.
+fn drop_link_local(addresses: &mut Vec<(IpAddr, u8)>) {
+    let link_local = |ip: &IpAddr| matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
+    if addresses
+        .iter()
+        .any(|(ip, _)| ip.is_ipv6() && !link_local(ip))
+    {
+        addresses.retain(|(ip, _)| !link_local(ip));
+    }
+}
+
+fn not_loopback(mut present: Vec<Interface>) -> Vec<Interface> {
+    if present.iter().any(|i| !i.loopback) {
+        present.retain(|i| !i.loopback);
+    }
+    present
+}
+
+fn named(present: Vec<Interface>, names: &[String]) -> Result<Vec<Interface>, TransportError> {
+    let mut chosen: Vec<Interface> = Vec::new();
+    for name in names {
+        let mut found = find(&present, name).ok_or_else(|| {
+            let there: Vec<&str> = present.iter().map(|i| i.name.as_str()).collect();
+            let why = format!("not up with an address; there are: {}", there.join(", "));
+            let why = io::Error::new(io::ErrorKind::NotFound, why);
+            TransportError::new("use network interface", name, why)
+        })?;
+        match chosen.iter_mut().find(|i| i.index == found.index) {
+            Some(known) => {
+                found.addresses.retain(|a| !known.addresses.contains(a));
+                known.addresses.append(&mut found.addresses);
+            }
+            None => chosen.push(found),
+        }
+    }
+    Ok(chosen)
+}
+
+fn find(present: &[Interface], name: &str) -> Option<Interface> {
+    if let Some(interface) = present.iter().find(|i| i.name == name) {
+        return Some(interface.clone());
+    }
+    let ip: IpAddr = name.parse().ok()?;
+    present.iter().find_map(|interface| {
+        let address = *interface.addresses.iter().find(|(a, _)| *a == ip)?;
+        Some(Interface {
+            addresses: vec![address],
+            ..interface.clone()
+        })
+    })
+}
+
+/// The addresses to bind unicast sockets to. When the user named interfaces and
+/// that leaves one single address of a family, it is that one, so that nothing
+/// arrives by any other way; otherwise it is the unspecified one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct BindAddresses {
+    pub(super) v4: Ipv4Addr,
+    pub(super) v6: Ipv6Addr,
+}
+
+impl BindAddresses {
+    pub(super) fn new(selection: &InterfaceSelection, chosen: &[Interface]) -> Self {
+        let mut bind = Self {
+            v4: Ipv4Addr::UNSPECIFIED,
+            v6: Ipv6Addr::UNSPECIFIED,
+        };
+        if *selection == InterfaceSelection::All {
+            return bind;
+        }
+        if let [one] = addresses_v4(chosen).collect::<Vec<_>>()[..] {
+            bind.v4 = one;
+        }
+        if let [one] = addresses_v6(chosen).collect::<Vec<_>>()[..]
+            && !one.is_unicast_link_local()
+        {
+            bind.v6 = one;
+        }
+        bind
+    }
+}
+
+/// All IPv4 addresses of the interfaces.
+pub(super) fn addresses_v4(interfaces: &[Interface]) -> impl Iterator<Item = Ipv4Addr> {
+    interfaces
+        .iter()
+        .flat_map(|i| &i.addresses)
+        .filter_map(|a| match a.0 {
+            IpAddr::V4(ip) => Some(ip),
+            IpAddr::V6(_) => None,
+        })
+}
+
+/// All IPv6 addresses of the interfaces.
+pub(super) fn addresses_v6(interfaces: &[Interface]) -> impl Iterator<Item = Ipv6Addr> {
+    interfaces
+        .iter()
+        .flat_map(|i| &i.addresses)
+        .filter_map(|a| match a.0 {
+            IpAddr::V6(ip) => Some(ip),
+            IpAddr::V4(_) => None,
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(names: &[&str]) -> UdpConfig {
+        UdpConfig {
+            interfaces: InterfaceSelection::Named(names.iter().map(|n| n.to_string()).collect()),
+            ..UdpConfig::new(0)
+        }
+    }
+
+    #[test]
+    fn loopback_by_name_and_by_address() {
+        for name in ["lo", "127.0.0.1"] {
+            let chosen = choose(&config(&[name])).expect("lo is up");
+            let [lo] = &chosen[..] else {
+                panic!("{chosen:?}")
+            };
+            assert_eq!(lo.name, "lo");
+            assert!(lo.loopback && lo.multicast && lo.index > 0 && lo.mtu >= 1500);
+            assert!(lo.addresses.contains(&(Ipv4Addr::LOCALHOST.into(), 8)));
+        }
+    }
+
+    #[test]
+    fn an_address_chooses_itself_alone_and_once() {
+        let chosen = choose(&config(&["127.0.0.1", "127.0.0.1"])).expect("lo is up");
+        assert_eq!(chosen.len(), 1);
+        assert_eq!(chosen[0].addresses, [(Ipv4Addr::LOCALHOST.into(), 8)]);
+        let bind = BindAddresses::new(&config(&["127.0.0.1"]).interfaces, &chosen);
+        assert_eq!(bind.v4, Ipv4Addr::LOCALHOST);
+        assert_eq!(
+            BindAddresses::new(&InterfaceSelection::All, &chosen).v4,
+            Ipv4Addr::UNSPECIFIED
+        );
+    }
+
+    #[test]
+    fn an_unknown_interface_is_an_error_that_says_what_there_is() {
+        let error = choose(&config(&["nosuch0"])).expect_err("no such interface");
+        let text = error.to_string();
+        assert!(text.contains("nosuch0") && text.contains("lo"), "{text}");
+    }
+
+    #[test]
+    fn link_local_addresses_are_the_last_resort() {
+        let link_local: (IpAddr, u8) = ("fe80::1".parse().expect("an address"), 64);
+        let global: (IpAddr, u8) = ("fd00::1".parse().expect("an address"), 64);
+        let mut only = vec![link_local];
+        drop_link_local(&mut only);
+        assert_eq!(only, [link_local]);
+        let mut both = vec![link_local, global];
+        drop_link_local(&mut both);
+        assert_eq!(both, [global]);
+    }
+}

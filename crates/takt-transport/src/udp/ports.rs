@@ -1,0 +1,99 @@
+//! The unicast ports of a participant (RTPS 2.5 §9.6.2.3).
+//!
+//! A participant takes the ports of one participant index: metatraffic and
+//! user, for each address family, all of them or none. Past the last index
+//! the kernel chooses, and discovery announces what it chose: a peer needs
+//! well-known unicast ports only to find someone without multicast.
+
+use std::io;
+use std::net::IpAddr;
+
+use super::config::{ParticipantIndex, UdpConfig};
+use super::socket::{Socket, socket_error};
+use crate::TransportError;
+
+/// The last participant index whose ports do not collide with the next domain's.
+const LAST_INDEX: u16 = 119;
+
+/// The unicast sockets of one participant, one of each per address family.
+#[derive(Debug)]
+pub(super) struct UnicastSockets {
+    /// Whose ports these are; `None` if the kernel chose them.
+    pub(super) index: Option<u16>,
+    pub(super) metatraffic: Vec<Socket>,
+    pub(super) user: Vec<Socket>,
+}
+
+/// Takes unicast ports at each of the `addresses` (one per family).
+pub(super) fn take(
+    config: &UdpConfig,
+    addresses: &[IpAddr],
+) -> Result<UnicastSockets, TransportError> {
+    match config.participant_index {
+        ParticipantIndex::Ephemeral => {}
+        ParticipantIndex::Fixed(index) => {
+            return match take_index(config, addresses, index)? {
+                Some(sockets) => Ok(sockets),
+                None => Err(TransportError::new(
+                    "take the ports of participant index",
+                    index,
+                    io::Error::from(io::ErrorKind::AddrInUse),
+                )),
+            };
+        }
+        ParticipantIndex::Auto => {
+            for index in 0..=LAST_INDEX {
+                if let Some(sockets) = take_index(config, addresses, index)? {
+                    return Ok(sockets);
+                }
+            }
+        }
+    }
+    Ok(UnicastSockets {
+        index: None,
+        metatraffic: take_port(config, addresses, 0)?.unwrap_or_default(),
+        user: take_port(config, addresses, 0)?.unwrap_or_default(),
+    })
+}
+
+/// All ports of this index, or `None` if one of them is taken or does not exist.
+fn take_index(
+    config: &UdpConfig,
+    addresses: &[IpAddr],
+    index: u16,
+) -> Result<Option<UnicastSockets>, TransportError> {
+    let (domain, participant) = (config.domain_id, u32::from(index));
+    let metatraffic = config.ports.discovery_unicast(domain, participant);
+    let user = config.ports.user_unicast(domain, participant);
+    let (Some(metatraffic), Some(user)) = (metatraffic, user) else {
+        return Ok(None);
+    };
+    let Some(metatraffic) = take_port(config, addresses, metatraffic)? else {
+        return Ok(None);
+    };
+    let Some(user) = take_port(config, addresses, user)? else {
+        return Ok(None);
+    };
+    Ok(Some(UnicastSockets {
+        index: Some(index),
+        metatraffic,
+        user,
+    }))
+}
+
+/// This port at every address, or `None` if it is taken at one of them.
+fn take_port(
+    config: &UdpConfig,
+    addresses: &[IpAddr],
+    port: u16,
+) -> Result<Option<Vec<Socket>>, TransportError> {
+    let mut sockets = Vec::with_capacity(addresses.len());
+    for address in addresses {
+        match Socket::unicast(*address, port, config) {
+            Ok(socket) => sockets.push(socket),
+            Err(e) if e.kind() == io::ErrorKind::AddrInUse && port != 0 => return Ok(None),
+            Err(e) => return Err(socket_error("bind", *address, port)(e)),
+        }
+    }
+    Ok(Some(sockets))
+}

@@ -1,0 +1,321 @@
+//! Receiving: which socket to ask, and the batch of datagrams taken from it.
+//!
+//! Asking a socket costs a system call, so a spinning receiver asks only *hot*
+//! ones: those of user data, and those that were heard a moment ago. One epoll
+//! instance watches all of them and names, now and then, the others that have
+//! something. The same epoll instance is the one descriptor to wait for, so
+//! flows come and go without anyone who waits having to know.
+//!
+//! The batch grows with what is queued: one datagram per call while there is
+//! no more (the cheapest call, and one page of memory), up to [`BATCH`] under load.
+
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+
+use takt_wire::Locator;
+
+use super::socket::Socket;
+use super::syscall::{self, Incoming};
+use crate::{FlowId, RxMeta, Scan, TransportStats};
+
+/// Most datagrams taken by one call.
+const BATCH: usize = 32;
+
+/// Distance of two datagrams in the buffer: room for the largest one, and one
+/// cache line more, so that their first lines do not compete for one cache set.
+const STRIDE: usize = 65_536 + 64;
+
+/// Every how many calls the sockets that are not hot are looked at.
+const COLD_INTERVAL: u32 = 32;
+
+/// How many futile calls a socket stays hot after it was heard.
+const ATTENTION: u32 = 64;
+
+/// How many sockets are asked at every call in any case.
+const PINNED_MAX: usize = 4;
+
+/// What a receiving socket is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Discovery by unicast.
+    Metatraffic,
+    /// Discovery or user data by multicast, sent to this group.
+    Group(IpAddr),
+    /// User data by unicast, of this flow.
+    User(FlowId),
+}
+
+#[derive(Debug)]
+struct Listener {
+    socket: Socket,
+    role: Role,
+    /// Asked at every call, whatever was heard.
+    pinned: bool,
+    /// Futile calls left until it is not hot any more; 0 is cold.
+    attention: u32,
+    /// How many datagrams to ask for.
+    appetite: usize,
+    /// The kernel's count of drops, as last seen.
+    drops: u32,
+}
+
+/// The receiving half of a UDP transport.
+#[derive(Debug)]
+pub(super) struct Receiver {
+    epoll: OwnedFd,
+    descriptors: [RawFd; 1],
+    listeners: Vec<Option<Listener>>,
+    /// Indices into `listeners` of those to be asked at every call.
+    hot: Vec<usize>,
+    /// Where in `hot` to begin, so that nobody starves behind a busy socket.
+    turn: usize,
+    calls: u32,
+    /// A user socket is not pinned since there are too many.
+    crowded: bool,
+    batch: Batch,
+}
+
+/// Datagrams taken from one socket and not yet handed out.
+struct Batch {
+    buffer: Vec<u8>,
+    incoming: [Incoming; BATCH],
+    next: usize,
+    count: usize,
+    role: Role,
+    local: Locator,
+}
+
+impl std::fmt::Debug for Batch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Batch({} of {})", self.next, self.count)
+    }
+}
+
+impl Receiver {
+    pub(super) fn new() -> io::Result<Self> {
+        let epoll = syscall::epoll()?;
+        Ok(Self {
+            descriptors: [epoll.as_raw_fd()],
+            epoll,
+            listeners: Vec::new(),
+            hot: Vec::new(),
+            turn: 0,
+            calls: 0,
+            crowded: false,
+            batch: Batch {
+                // Zeroed memory comes from the kernel page by page when touched.
+                buffer: vec![0; BATCH * STRIDE],
+                incoming: [Incoming::EMPTY; BATCH],
+                next: 0,
+                count: 0,
+                role: Role::Metatraffic,
+                local: Locator::INVALID,
+            },
+        })
+    }
+
+    pub(super) fn descriptors(&self) -> &[RawFd] {
+        &self.descriptors
+    }
+
+    /// Receives from `socket` from now on.
+    pub(super) fn add(&mut self, socket: Socket, role: Role) -> io::Result<()> {
+        let free = self.listeners.iter().position(Option::is_none);
+        let at = free.unwrap_or(self.listeners.len());
+        syscall::epoll_add(self.epoll.as_fd(), socket.as_fd(), at as u64)?;
+        let user = matches!(role, Role::User(_));
+        let pinned = user && self.pinned() < PINNED_MAX;
+        let listener = Some(Listener {
+            socket,
+            role,
+            pinned,
+            attention: 0,
+            appetite: 1,
+            drops: 0,
+        });
+        match free {
+            Some(at) => self.listeners[at] = listener,
+            None => self.listeners.push(listener),
+        }
+        if pinned {
+            self.hot.push(at);
+        }
+        // Room for all at once, so that nothing allocates later.
+        self.hot.reserve(self.listeners.len() - self.hot.len());
+        self.count_crowd();
+        Ok(())
+    }
+
+    /// Closes the sockets of a flow. What they had queued is lost.
+    pub(super) fn remove(&mut self, flow: FlowId) {
+        if self.batch.role == Role::User(flow) {
+            self.batch.count = 0;
+        }
+        for at in 0..self.listeners.len() {
+            if self.listeners[at]
+                .as_ref()
+                .is_some_and(|l| l.role == Role::User(flow))
+            {
+                self.listeners[at] = None;
+                self.hot.retain(|h| *h != at);
+            }
+        }
+        self.count_crowd();
+    }
+
+    fn pinned(&self) -> usize {
+        let open = self.listeners.iter().flatten();
+        open.filter(|l| l.pinned).count()
+    }
+
+    fn count_crowd(&mut self) {
+        let unpinned = |l: &Listener| matches!(l.role, Role::User(_)) && !l.pinned;
+        self.crowded = self.listeners.iter().flatten().any(unpinned);
+    }
+
+    /// The next datagram: one of the batch, or else of the next one.
+    pub(super) fn recv(
+        &mut self,
+        scan: Scan,
+        stats: &mut TransportStats,
+    ) -> Option<(&[u8], RxMeta)> {
+        loop {
+            while self.batch.next < self.batch.count {
+                let at = self.batch.next;
+                self.batch.next += 1;
+                if self.batch.incoming[at].truncated {
+                    stats.truncated += 1;
+                    continue;
+                }
+                let len = self.batch.incoming[at].len as usize;
+                stats.datagrams_in += 1;
+                stats.bytes_in += len as u64;
+                let bytes = &self.batch.buffer[at * STRIDE..][..len];
+                return Some((bytes, self.batch.meta(at)));
+            }
+            if !self.refill(scan, stats) {
+                return None;
+            }
+        }
+    }
+
+    /// Fills the batch from one socket that has something. `false` if none has.
+    fn refill(&mut self, scan: Scan, stats: &mut TransportStats) -> bool {
+        self.calls = self.calls.wrapping_add(1);
+        if self.crowded || self.calls.is_multiple_of(COLD_INTERVAL) {
+            self.heat_ready();
+        }
+        if self.ask_hot(stats) {
+            return true;
+        }
+        scan == Scan::All && self.heat_ready() && self.ask_hot(stats)
+    }
+
+    /// Makes hot who is ready; `false` if nobody is.
+    fn heat_ready(&mut self) -> bool {
+        let (listeners, hot) = (&mut self.listeners, &mut self.hot);
+        let ready = syscall::epoll_ready(self.epoll.as_fd(), |token| {
+            let at = token as usize;
+            if let Some(listener) = listeners.get_mut(at).and_then(Option::as_mut) {
+                if listener.attention == 0 && !listener.pinned {
+                    hot.push(at);
+                }
+                listener.attention = ATTENTION;
+            }
+        });
+        // It can only fail for a descriptor that is no epoll instance.
+        ready.is_ok_and(|count| count > 0)
+    }
+
+    fn ask_hot(&mut self, stats: &mut TransportStats) -> bool {
+        for _ in 0..self.hot.len() {
+            if self.turn >= self.hot.len() {
+                self.turn = 0;
+            }
+            let at = self.hot[self.turn];
+            let Some(listener) = &mut self.listeners[at] else {
+                unreachable!("who is removed is removed from the hot ones too");
+            };
+            if listener.ask(&mut self.batch, stats) {
+                listener.attention = ATTENTION;
+                self.turn += 1;
+                return true;
+            }
+            listener.attention = listener.attention.saturating_sub(1);
+            if listener.attention == 0 && !listener.pinned {
+                self.hot.swap_remove(self.turn);
+            } else {
+                self.turn += 1;
+            }
+        }
+        false
+    }
+}
+
+impl Listener {
+    /// Fills the batch with what is queued here; `false` if nothing is.
+    fn ask(&mut self, batch: &mut Batch, stats: &mut TransportStats) -> bool {
+        let count = match self.receive(batch) {
+            Ok(count) => count,
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                self.appetite = 1;
+                return false;
+            }
+            Err(_) => {
+                // The network's answer to something sent earlier. Reading it
+                // clears it, so what is queued behind comes with a second call.
+                stats.receive_errors += 1;
+                match self.receive(batch) {
+                    Ok(count) => count,
+                    Err(_) => return false,
+                }
+            }
+        };
+        self.appetite = if count == self.appetite {
+            (count * 2).min(BATCH)
+        } else {
+            count.max(1)
+        };
+        batch.next = 0;
+        batch.count = count;
+        batch.role = self.role;
+        batch.local = self.socket.local;
+        for incoming in &batch.incoming[..count] {
+            if let Some(drops) = incoming.control.dropped() {
+                stats.kernel_drops += u64::from(drops.wrapping_sub(self.drops));
+                self.drops = drops;
+            }
+        }
+        count > 0
+    }
+
+    fn receive(&self, batch: &mut Batch) -> io::Result<usize> {
+        let incoming = &mut batch.incoming[..self.appetite];
+        syscall::receive(self.socket.as_fd(), incoming, &mut batch.buffer, STRIDE)
+    }
+}
+
+impl Batch {
+    fn meta(&self, at: usize) -> RxMeta {
+        let incoming = &self.incoming[at];
+        let mut meta = RxMeta {
+            source: incoming.address.to_locator(),
+            local: self.local,
+            flow: FlowId::DEFAULT,
+            multicast: false,
+        };
+        match self.role {
+            Role::Metatraffic => {}
+            Role::User(flow) => meta.flow = flow,
+            Role::Group(IpAddr::V4(_)) => meta.multicast = true,
+            Role::Group(group @ IpAddr::V6(_)) => {
+                let to = incoming.control.destination_v6().map(IpAddr::V6);
+                let port = self.local.port as u16;
+                meta.local = std::net::SocketAddr::new(to.unwrap_or(group), port).into();
+                meta.multicast = meta.local.is_multicast();
+            }
+        }
+        meta
+    }
+}

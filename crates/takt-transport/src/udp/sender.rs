@@ -1,0 +1,268 @@
+//! Sending: the loaned frames, and the queue of datagrams made of them.
+//!
+//! A frame is written once, wherever it goes: every destination of it is one
+//! queued datagram that points to the same bytes, and a multicast destination
+//! is one per interface. A lone datagram leaves by one `sendto`; several leave
+//! by one `sendmmsg` per run of the same socket.
+
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::RawFd;
+
+use takt_wire::Locator;
+
+use super::address::{Control, Family, SockAddr};
+use super::interfaces::{addresses_v4, addresses_v6};
+use super::syscall::{self, Outgoing};
+use crate::{Interface, SendErrors, TransportStats};
+
+/// Largest UDP payload of IPv4: 65,535 less the headers' 20 and 8. Kept for
+/// IPv6 too, which could carry 20 bytes more.
+pub(super) const MAX_MESSAGE_LEN: usize = 65_507;
+
+/// Frames that can be queued.
+const FRAMES: usize = 32;
+
+/// Datagrams that can be queued: what one `sendmmsg` takes.
+const QUEUE: usize = syscall::BATCH;
+
+/// Distance of two frames in the buffer; see the receiver's.
+const STRIDE: usize = 65_536 + 64;
+
+/// The sockets that a flow sends through.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Exits {
+    pub(super) v4: Option<RawFd>,
+    pub(super) v6: Option<RawFd>,
+}
+
+impl Exits {
+    fn of(&self, family: Family) -> Option<RawFd> {
+        match family {
+            Family::V4 => self.v4,
+            Family::V6 => self.v6,
+        }
+    }
+}
+
+/// The sending half of a UDP transport.
+pub(super) struct Sender {
+    buffer: Vec<u8>,
+    /// The frame that is loaned or will be next.
+    frame: usize,
+    loaned: bool,
+    queue: Vec<Outgoing>,
+    /// Where multicast leaves: by these interfaces, from these addresses.
+    multicast_v4: Vec<(u32, Ipv4Addr)>,
+    multicast_v6: Vec<u32>,
+}
+
+impl std::fmt::Debug for Sender {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Sender({} queued)", self.queue.len())
+    }
+}
+
+impl Sender {
+    pub(super) fn new(interfaces: &[Interface]) -> Self {
+        let multicast = interfaces.iter().filter(|i| i.multicast);
+        let one = std::slice::from_ref;
+        Self {
+            // Zeroed memory comes from the kernel page by page when touched.
+            buffer: vec![0; FRAMES * STRIDE],
+            frame: 0,
+            loaned: false,
+            queue: Vec::with_capacity(QUEUE),
+            multicast_v4: multicast
+                .clone()
+                .filter_map(|i| Some((i.index, addresses_v4(one(i)).next()?)))
+                .collect(),
+            multicast_v6: multicast
+                .filter(|i| addresses_v6(one(i)).next().is_some())
+                .map(|i| i.index)
+                .collect(),
+        }
+    }
+
+    pub(super) fn loan(&mut self) -> &mut [u8] {
+        self.loaned = true;
+        &mut self.buffer[self.frame * STRIDE..][..MAX_MESSAGE_LEN]
+    }
+
+    pub(super) fn commit(
+        &mut self,
+        len: usize,
+        exits: Exits,
+        destinations: &[Locator],
+        stats: &mut TransportStats,
+    ) -> io::Result<()> {
+        if !self.loaned {
+            let why = "commit without a loaned frame";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        if len > MAX_MESSAGE_LEN {
+            let why = format!("{len} bytes; a datagram carries {MAX_MESSAGE_LEN}");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        self.loaned = false;
+        for destination in destinations {
+            if !self.route(len, exits, destination, stats) {
+                stats.send_errors.unserved += 1;
+            }
+        }
+        if !self.queue.is_empty() {
+            self.frame += 1;
+        }
+        if self.frame == FRAMES {
+            self.flush(stats);
+        }
+        Ok(())
+    }
+
+    /// Queues the frame for one destination; `false` if it is not served.
+    fn route(
+        &mut self,
+        len: usize,
+        exits: Exits,
+        to: &Locator,
+        stats: &mut TransportStats,
+    ) -> bool {
+        let Some(family) = Family::of_kind(to.kind) else {
+            return false;
+        };
+        let (Some(fd), Some(address)) = (exits.of(family), SockAddr::of_locator(to, family)) else {
+            return false;
+        };
+        let message = Outgoing {
+            fd,
+            offset: (self.frame * STRIDE) as u32,
+            len: len as u32,
+            address,
+            control: Control::EMPTY,
+        };
+        match family {
+            Family::V4 if is_multicast_v4(to) => {
+                for i in 0..self.multicast_v4.len() {
+                    let (ifindex, source) = self.multicast_v4[i];
+                    let control = Control::pktinfo_v4(ifindex, source);
+                    self.push(Outgoing { control, ..message }, stats);
+                }
+                !self.multicast_v4.is_empty()
+            }
+            Family::V6 if needs_interface_v6(to) => {
+                for i in 0..self.multicast_v6.len() {
+                    let ifindex = self.multicast_v6[i];
+                    let control = Control::pktinfo_v6(ifindex);
+                    let address = address.with_scope(ifindex);
+                    self.push(
+                        Outgoing {
+                            control,
+                            address,
+                            ..message
+                        },
+                        stats,
+                    );
+                }
+                !self.multicast_v6.is_empty()
+            }
+            _ => {
+                self.push(message, stats);
+                true
+            }
+        }
+    }
+
+    fn push(&mut self, message: Outgoing, stats: &mut TransportStats) {
+        if self.queue.len() == QUEUE {
+            self.send_queue(stats);
+        }
+        self.queue.push(message);
+    }
+
+    pub(super) fn flush(&mut self, stats: &mut TransportStats) {
+        self.send_queue(stats);
+        if self.loaned && self.frame > 0 {
+            // The loaned frame's content is to be kept, so it must stay there.
+            return;
+        }
+        self.frame = 0;
+    }
+
+    fn send_queue(&mut self, stats: &mut TransportStats) {
+        if let [one] = &self.queue[..]
+            && one.control.len() == 0
+        {
+            // The path of a lone answer.
+            let result = retry_refused(stats, || syscall::send_one(one, &self.buffer));
+            match result {
+                Ok(()) => count_sent(stats, std::slice::from_ref(one)),
+                Err(e) => count_error(&mut stats.send_errors, &e),
+            }
+            self.queue.clear();
+            return;
+        }
+        let mut rest = &self.queue[..];
+        while let Some(first) = rest.first() {
+            let run = rest.iter().take_while(|m| m.fd == first.fd).count();
+            let result = retry_refused(stats, || syscall::send_batch(&rest[..run], &self.buffer));
+            let done = match result {
+                Ok(sent) => {
+                    count_sent(stats, &rest[..sent]);
+                    sent
+                }
+                Err(e) => {
+                    // About the first; those behind it are tried without it.
+                    count_error(&mut stats.send_errors, &e);
+                    1
+                }
+            };
+            rest = &rest[done.max(1)..];
+        }
+        self.queue.clear();
+    }
+}
+
+/// `ECONNREFUSED` from a socket without a fixed peer is about something sent
+/// earlier; reading it clears it. The datagram at hand deserves a try.
+fn retry_refused<T>(
+    stats: &mut TransportStats,
+    mut send: impl FnMut() -> io::Result<T>,
+) -> io::Result<T> {
+    match send() {
+        Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {
+            stats.send_errors.refused += 1;
+            send()
+        }
+        result => result,
+    }
+}
+
+fn count_sent(stats: &mut TransportStats, messages: &[Outgoing]) {
+    stats.datagrams_out += messages.len() as u64;
+    stats.bytes_out += messages.iter().map(|m| u64::from(m.len)).sum::<u64>();
+}
+
+fn count_error(errors: &mut SendErrors, error: &io::Error) {
+    let counter = match error.raw_os_error() {
+        Some(libc::EAGAIN) => &mut errors.would_block,
+        Some(libc::ENOBUFS | libc::ENOMEM) => &mut errors.no_buffers,
+        Some(libc::ENETUNREACH | libc::ENETDOWN | libc::EADDRNOTAVAIL) => {
+            &mut errors.network_unreachable
+        }
+        Some(libc::EHOSTUNREACH | libc::EHOSTDOWN) => &mut errors.host_unreachable,
+        Some(libc::ECONNREFUSED) => &mut errors.refused,
+        Some(libc::EPERM | libc::EACCES) => &mut errors.denied,
+        Some(libc::EMSGSIZE) => &mut errors.too_large,
+        _ => &mut errors.other,
+    };
+    *counter += 1;
+}
+
+fn is_multicast_v4(to: &Locator) -> bool {
+    to.address[12] & 0xf0 == 0xe0
+}
+
+/// Multicast and link-local unicast: the address alone does not say where.
+fn needs_interface_v6(to: &Locator) -> bool {
+    to.address[0] == 0xff || (to.address[0] == 0xfe && to.address[1] & 0xc0 == 0x80)
+}

@@ -1,0 +1,242 @@
+//! One UDP socket: opened, sized, bound, joined.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+use takt_wire::Locator;
+
+use super::address::{Family, SockAddr};
+use super::config::UdpConfig;
+use super::priority::{Priority, UNPRIVILEGED_MAX};
+use super::syscall;
+use crate::{Interface, TransportError, Warning};
+
+/// An open UDP socket.
+#[derive(Debug)]
+pub(super) struct Socket {
+    fd: OwnedFd,
+    pub(super) family: Family,
+    /// What it is bound to. The address may be unspecified.
+    pub(super) local: Locator,
+}
+
+impl Socket {
+    fn new(family: Family, config: &UdpConfig) -> io::Result<Self> {
+        let socket = Self {
+            fd: syscall::udp_socket(family)?,
+            family,
+            local: Locator::INVALID,
+        };
+        socket.set(libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1)?;
+        let ttl = libc::c_int::from(config.multicast_ttl);
+        match family {
+            Family::V4 => {
+                socket.set(libc::IPPROTO_IP, libc::IP_MULTICAST_TTL, ttl)?;
+                socket.set(libc::IPPROTO_IP, libc::IP_MULTICAST_LOOP, 1)?;
+            }
+            Family::V6 => {
+                socket.set(libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;
+                socket.set(libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_HOPS, ttl)?;
+                socket.set(libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_LOOP, 1)?;
+            }
+        }
+        Ok(socket)
+    }
+
+    /// A socket bound to `address`, alone (nobody else can have that port);
+    /// port 0 lets the kernel choose.
+    pub(super) fn unicast(address: IpAddr, port: u16, config: &UdpConfig) -> io::Result<Self> {
+        let mut socket = Self::new(family(address), config)?;
+        socket.bind(address, port)?;
+        Ok(socket)
+    }
+
+    /// A socket for `group`, shared with every process that wants it, member of
+    /// the group on no interface yet.
+    pub(super) fn multicast(group: IpAddr, port: u16, config: &UdpConfig) -> io::Result<Self> {
+        let mut socket = Self::new(family(group), config)?;
+        // Either of the two is what some other DDS relies on; with both, every mix works.
+        socket.set(libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
+        socket.set(libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
+        match group {
+            IpAddr::V4(_) => {
+                // Only what *this* socket joined, by the interface it joined at.
+                socket.set(libc::IPPROTO_IP, libc::IP_MULTICAST_ALL, 0)?;
+                // Bound to the group: what is sent to the port by unicast goes elsewhere.
+                socket.bind(group, port)?;
+            }
+            IpAddr::V6(_) => {
+                socket.set(libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_ALL, 0)?;
+                // A link-local group cannot be bound to without fixing the interface.
+                socket.set(libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)?;
+                socket.bind(Ipv6Addr::UNSPECIFIED.into(), port)?;
+            }
+        }
+        Ok(socket)
+    }
+
+    fn bind(&mut self, address: IpAddr, port: u16) -> io::Result<()> {
+        let address = match address {
+            IpAddr::V4(ip) => SockAddr::v4(ip.octets(), port),
+            IpAddr::V6(ip) => SockAddr::v6(ip.octets(), port, 0),
+        };
+        syscall::bind(self.fd.as_fd(), &address)?;
+        self.local = syscall::local_address(self.fd.as_fd())?.to_locator();
+        Ok(())
+    }
+
+    /// Becomes a member of `group` at the interface.
+    pub(super) fn join(&self, group: IpAddr, interface: &Interface) -> io::Result<()> {
+        match group {
+            IpAddr::V4(group) => {
+                let request = libc::ip_mreqn {
+                    imr_multiaddr: in_addr(group),
+                    imr_address: in_addr(Ipv4Addr::UNSPECIFIED),
+                    imr_ifindex: interface.index as libc::c_int,
+                };
+                let (level, name) = (libc::IPPROTO_IP, libc::IP_ADD_MEMBERSHIP);
+                syscall::set_option(self.fd.as_fd(), level, name, &request)
+            }
+            IpAddr::V6(group) => {
+                let request = libc::ipv6_mreq {
+                    ipv6mr_multiaddr: libc::in6_addr {
+                        s6_addr: group.octets(),
+                    },
+                    ipv6mr_interface: interface.index,
+                };
+                let (level, name) = (libc::IPPROTO_IPV6, libc::IPV6_ADD_MEMBERSHIP);
+                syscall::set_option(self.fd.as_fd(), level, name, &request)
+            }
+        }
+    }
+
+    /// Gives all outgoing datagrams this priority.
+    pub(super) fn set_priority(
+        &self,
+        priority: Priority,
+        warnings: &mut Warnings,
+    ) -> io::Result<()> {
+        match self.family {
+            Family::V4 => self.set(libc::IPPROTO_IP, libc::IP_TOS, priority.tos())?,
+            Family::V6 => self.set(libc::IPPROTO_IPV6, libc::IPV6_TCLASS, priority.tos())?,
+        }
+        // After IP_TOS, which sets this one too.
+        let wanted = priority.so_priority;
+        let set = |value: u8| self.set(libc::SOL_SOCKET, libc::SO_PRIORITY, value.into());
+        match set(wanted) {
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
+                warnings.add(Warning {
+                    what: format!("SO_PRIORITY {wanted} refused, {UNPRIVILEGED_MAX} set instead"),
+                    remedy: "run with CAP_NET_ADMIN, or use a TRANSPORT_PRIORITY below 56".into(),
+                });
+                set(UNPRIVILEGED_MAX.min(wanted))
+            }
+            other => other,
+        }
+    }
+
+    /// Asks for buffers of these sizes; less is a warning, not an error.
+    pub(super) fn size_buffers(&self, config: &UdpConfig, warnings: &mut Warnings) {
+        self.size_buffer(&RECEIVE, config.receive_buffer_bytes, warnings);
+        self.size_buffer(&SEND, config.send_buffer_bytes, warnings);
+    }
+
+    fn size_buffer(&self, kind: &BufferKind, asked: usize, warnings: &mut Warnings) {
+        // The kernel doubles what it is asked for, to account for its overhead.
+        let value = libc::c_int::try_from(asked).unwrap_or(libc::c_int::MAX / 2);
+        let granted = |option| {
+            // A refusal shows in what is granted, which is what counts.
+            let _ = self.set(libc::SOL_SOCKET, option, value);
+            let now = syscall::int_option(self.fd.as_fd(), libc::SOL_SOCKET, kind.option);
+            now.map_or(0, |bytes| bytes.unsigned_abs() as usize / 2)
+        };
+        let mut have = granted(kind.option);
+        if have < asked {
+            have = granted(kind.force);
+        }
+        if have < asked {
+            warnings.add(Warning {
+                what: format!("{} buffer of {have} bytes instead of {asked}", kind.name),
+                remedy: format!("as root: sysctl -w {}={asked}", kind.sysctl),
+            });
+        }
+    }
+
+    fn set(&self, level: libc::c_int, name: libc::c_int, value: libc::c_int) -> io::Result<()> {
+        syscall::set_option(self.fd.as_fd(), level, name, &value)
+    }
+
+    pub(super) fn raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+
+    pub(super) fn port(&self) -> u16 {
+        self.local.port as u16
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+struct BufferKind {
+    name: &'static str,
+    option: libc::c_int,
+    force: libc::c_int,
+    sysctl: &'static str,
+}
+
+const RECEIVE: BufferKind = BufferKind {
+    name: "receive",
+    option: libc::SO_RCVBUF,
+    force: libc::SO_RCVBUFFORCE,
+    sysctl: "net.core.rmem_max",
+};
+
+const SEND: BufferKind = BufferKind {
+    name: "send",
+    option: libc::SO_SNDBUF,
+    force: libc::SO_SNDBUFFORCE,
+    sysctl: "net.core.wmem_max",
+};
+
+/// Collected warnings, each said once.
+#[derive(Debug, Default)]
+pub(super) struct Warnings(Vec<Warning>);
+
+impl Warnings {
+    pub(super) fn add(&mut self, warning: Warning) {
+        if !self.0.contains(&warning) {
+            self.0.push(warning);
+        }
+    }
+
+    pub(super) fn as_slice(&self) -> &[Warning] {
+        &self.0
+    }
+}
+
+/// A [`TransportError`] about a socket.
+pub(super) fn socket_error(
+    op: &'static str,
+    address: IpAddr,
+    port: u16,
+) -> impl Fn(io::Error) -> TransportError {
+    move |source| TransportError::new(op, std::net::SocketAddr::new(address, port), source)
+}
+
+fn family(address: IpAddr) -> Family {
+    match address {
+        IpAddr::V4(_) => Family::V4,
+        IpAddr::V6(_) => Family::V6,
+    }
+}
+
+fn in_addr(address: Ipv4Addr) -> libc::in_addr {
+    libc::in_addr {
+        s_addr: u32::from_ne_bytes(address.octets()),
+    }
+}

@@ -1,0 +1,445 @@
+//! The system calls: the only `unsafe` code of this crate.
+//!
+//! Every function here is safe to call. The argument is the same throughout:
+//! each pointer given to the kernel comes from a Rust reference that outlives
+//! the call, with the length of what it points to; the kernel keeps none of
+//! them after it returned. Headers with pointers in them (`msghdr`, `iovec`)
+//! are built on the stack for each call and never stored, so nothing here is
+//! self-referential and everything stored is plain data.
+
+#![allow(unsafe_code)]
+
+use std::ffi::CStr;
+use std::io;
+use std::mem::MaybeUninit;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr;
+use std::time::Duration;
+
+use super::address::{Control, Family, SockAddr};
+
+/// Most datagrams in one call.
+pub(crate) const BATCH: usize = 64;
+
+fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(result)
+}
+
+/// A new non-blocking UDP socket, not inherited by child processes.
+pub(crate) fn udp_socket(family: Family) -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: no pointers. A result >= 0 is a new descriptor that nobody else owns.
+    let fd = check(unsafe { libc::socket(family.domain(), kind, libc::IPPROTO_UDP) })?;
+    // SAFETY: as above.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Binds a socket to an address.
+pub(crate) fn bind(fd: BorrowedFd<'_>, address: &SockAddr) -> io::Result<()> {
+    // SAFETY: `address` holds `len()` valid bytes of a socket address.
+    check(unsafe { libc::bind(fd.as_raw_fd(), address.as_ptr().cast(), address.len()) })?;
+    Ok(())
+}
+
+/// The address that a socket is bound to.
+pub(crate) fn local_address(fd: BorrowedFd<'_>) -> io::Result<SockAddr> {
+    let mut address = SockAddr::EMPTY;
+    let mut len = address.len();
+    // SAFETY: `address` has room for `len` bytes; any bytes are valid in it.
+    check(unsafe { libc::getsockname(fd.as_raw_fd(), address.as_mut_ptr().cast(), &mut len) })?;
+    Ok(address)
+}
+
+/// Plain data without padding that the kernel accepts as a socket option.
+pub(crate) trait OptionValue: Copy {}
+impl OptionValue for libc::c_int {}
+impl OptionValue for libc::ip_mreqn {}
+impl OptionValue for libc::ipv6_mreq {}
+
+/// Sets a socket option.
+pub(crate) fn set_option<T: OptionValue>(
+    fd: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: &T,
+) -> io::Result<()> {
+    let len = size_of::<T>() as libc::socklen_t;
+    let value = ptr::from_ref(value).cast();
+    // SAFETY: `value` points to `len` initialised bytes.
+    check(unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, value, len) })?;
+    Ok(())
+}
+
+/// Reads a socket option that is an `int`.
+pub(crate) fn int_option(
+    fd: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+) -> io::Result<libc::c_int> {
+    let mut value: libc::c_int = 0;
+    let mut len = size_of::<libc::c_int>() as libc::socklen_t;
+    let at = ptr::from_mut(&mut value).cast();
+    // SAFETY: `value` has room for `len` bytes; any bytes make an int.
+    check(unsafe { libc::getsockopt(fd.as_raw_fd(), level, name, at, &mut len) })?;
+    Ok(value)
+}
+
+/// One datagram to be sent: plain data, no pointers.
+#[derive(Clone, Copy)]
+pub(crate) struct Outgoing {
+    /// The socket, which the caller keeps open while this is queued.
+    pub(crate) fd: RawFd,
+    /// Where the payload begins in the send buffer.
+    pub(crate) offset: u32,
+    /// Its length in bytes.
+    pub(crate) len: u32,
+    pub(crate) address: SockAddr,
+    pub(crate) control: Control,
+}
+
+/// Sends one datagram of `buffer` that needs no control message.
+pub(crate) fn send_one(message: &Outgoing, buffer: &[u8]) -> io::Result<()> {
+    let payload = payload(message, buffer);
+    // SAFETY: payload and address are valid for the lengths given, for reads.
+    let sent = unsafe {
+        libc::sendto(
+            message.fd,
+            payload.as_ptr().cast(),
+            payload.len(),
+            libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
+            message.address.as_ptr().cast(),
+            message.address.len(),
+        )
+    };
+    if sent < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Sends datagrams of `buffer` through the socket of the first one, in order;
+/// at most [`BATCH`]. Returns how many were taken; an error is about the first.
+pub(crate) fn send_batch(messages: &[Outgoing], buffer: &[u8]) -> io::Result<usize> {
+    let count = messages.len().min(BATCH);
+    let Some(first) = messages.first() else {
+        return Ok(0);
+    };
+    let mut vectors = [const { MaybeUninit::<libc::iovec>::uninit() }; BATCH];
+    let mut headers = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; BATCH];
+    for (i, message) in messages[..count].iter().enumerate() {
+        let payload = payload(message, buffer);
+        let vector = vectors[i].write(libc::iovec {
+            iov_base: payload.as_ptr().cast_mut().cast(),
+            iov_len: payload.len(),
+        });
+        headers[i].write(header(
+            message.address.as_ptr().cast_mut(),
+            message.address.len(),
+            vector,
+            message.control.as_ptr().cast_mut(),
+            message.control.len(),
+        ));
+    }
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    // SAFETY: the first `count` headers were initialised above. Their pointers
+    // lead to `messages`, `buffer` and `vectors`, all alive; sending only reads.
+    let sent = unsafe {
+        libc::sendmmsg(
+            first.fd,
+            headers.as_mut_ptr().cast(),
+            count as libc::c_uint,
+            flags,
+        )
+    };
+    Ok(check(sent)? as usize)
+}
+
+fn payload<'a>(message: &Outgoing, buffer: &'a [u8]) -> &'a [u8] {
+    &buffer[message.offset as usize..][..message.len as usize]
+}
+
+fn header(
+    name: *mut u8,
+    name_len: u32,
+    vector: *mut libc::iovec,
+    control: *mut u8,
+    control_len: usize,
+) -> libc::mmsghdr {
+    // SAFETY: all-zero is a valid value of this C structure (null pointers, zeros).
+    let mut header: libc::mmsghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    header.msg_hdr.msg_name = name.cast();
+    header.msg_hdr.msg_namelen = name_len;
+    header.msg_hdr.msg_iov = vector;
+    header.msg_hdr.msg_iovlen = 1;
+    if control_len > 0 {
+        header.msg_hdr.msg_control = control.cast();
+        header.msg_hdr.msg_controllen = control_len as _;
+    }
+    header
+}
+
+/// What the kernel says about one received datagram.
+#[derive(Clone, Copy)]
+pub(crate) struct Incoming {
+    pub(crate) len: u32,
+    pub(crate) truncated: bool,
+    pub(crate) address: SockAddr,
+    pub(crate) control: Control,
+}
+
+impl Incoming {
+    pub(crate) const EMPTY: Self = Self {
+        len: 0,
+        truncated: false,
+        address: SockAddr::EMPTY,
+        control: Control::EMPTY,
+    };
+}
+
+/// Receives up to `incoming.len()` (at most [`BATCH`]) datagrams; the i-th into
+/// `buffer[i * stride..][..stride]`. Returns how many; none is `WouldBlock`.
+pub(crate) fn receive(
+    fd: BorrowedFd<'_>,
+    incoming: &mut [Incoming],
+    buffer: &mut [u8],
+    stride: usize,
+) -> io::Result<usize> {
+    let mut slots = buffer.chunks_exact_mut(stride);
+    if let [one] = incoming {
+        let slot = slots.next().unwrap_or_default();
+        return receive_one(fd, one, slot).map(|()| 1);
+    }
+    let mut vectors = [const { MaybeUninit::<libc::iovec>::uninit() }; BATCH];
+    let mut headers = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; BATCH];
+    let mut count = 0;
+    for (one, slot) in incoming.iter_mut().zip(slots).take(BATCH) {
+        let vector = vectors[count].write(libc::iovec {
+            iov_base: slot.as_mut_ptr().cast(),
+            iov_len: slot.len(),
+        });
+        headers[count].write(header(
+            one.address.as_mut_ptr(),
+            SockAddr::EMPTY.len(),
+            vector,
+            one.control.as_mut_ptr(),
+            Control::CAPACITY,
+        ));
+        count += 1;
+    }
+    // SAFETY: the first `count` headers were initialised above. Their pointers
+    // lead to disjoint elements of `incoming`, `buffer` and `vectors`, all alive,
+    // with their true lengths; the kernel may write any bytes there.
+    let received = unsafe {
+        libc::recvmmsg(
+            fd.as_raw_fd(),
+            headers.as_mut_ptr().cast(),
+            count as libc::c_uint,
+            libc::MSG_DONTWAIT,
+            ptr::null_mut(),
+        )
+    };
+    let received = check(received)? as usize;
+    for (one, header) in incoming.iter_mut().zip(&headers[..received.min(count)]) {
+        // SAFETY: `received <= count`, and those headers were initialised.
+        let header = unsafe { header.assume_init_ref() };
+        note(one, &header.msg_hdr, header.msg_len);
+    }
+    Ok(received)
+}
+
+fn receive_one(fd: BorrowedFd<'_>, one: &mut Incoming, slot: &mut [u8]) -> io::Result<()> {
+    let mut vector = libc::iovec {
+        iov_base: slot.as_mut_ptr().cast(),
+        iov_len: slot.len(),
+    };
+    let mut header = header(
+        one.address.as_mut_ptr(),
+        SockAddr::EMPTY.len(),
+        &mut vector,
+        one.control.as_mut_ptr(),
+        Control::CAPACITY,
+    );
+    // SAFETY: the header's pointers lead to `one`, `slot` and `vector`, all alive,
+    // with their true lengths; the kernel may write any bytes there.
+    let len = unsafe { libc::recvmsg(fd.as_raw_fd(), &mut header.msg_hdr, libc::MSG_DONTWAIT) };
+    if len < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    note(one, &header.msg_hdr, len as u32);
+    Ok(())
+}
+
+fn note(one: &mut Incoming, header: &libc::msghdr, len: u32) {
+    one.len = len;
+    one.truncated = header.msg_flags & libc::MSG_TRUNC != 0;
+    #[allow(clippy::unnecessary_cast, reason = "a u32 in some C libraries")]
+    one.control.set_len(header.msg_controllen as usize);
+}
+
+/// A new epoll instance.
+pub(crate) fn epoll() -> io::Result<OwnedFd> {
+    // SAFETY: no pointers. A result >= 0 is a new descriptor that nobody else owns.
+    let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+    // SAFETY: as above.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Watches `fd` for input, level-triggered, reported as `token`. The kernel
+/// forgets it when it is closed.
+pub(crate) fn epoll_add(epoll: BorrowedFd<'_>, fd: BorrowedFd<'_>, token: u64) -> io::Result<()> {
+    let mut event = libc::epoll_event {
+        events: libc::EPOLLIN as u32,
+        u64: token,
+    };
+    // SAFETY: `event` is alive during the call.
+    check(unsafe {
+        libc::epoll_ctl(
+            epoll.as_raw_fd(),
+            libc::EPOLL_CTL_ADD,
+            fd.as_raw_fd(),
+            &mut event,
+        )
+    })?;
+    Ok(())
+}
+
+/// Calls `visit` with the token of each ready descriptor, at most [`BATCH`],
+/// without waiting. Returns how many.
+pub(crate) fn epoll_ready(epoll: BorrowedFd<'_>, mut visit: impl FnMut(u64)) -> io::Result<usize> {
+    let mut events = [libc::epoll_event { events: 0, u64: 0 }; BATCH];
+    // SAFETY: `events` has room for as many events as said.
+    let count = check(unsafe {
+        libc::epoll_wait(
+            epoll.as_raw_fd(),
+            events.as_mut_ptr(),
+            BATCH as libc::c_int,
+            0,
+        )
+    })? as usize;
+    for event in &events[..count] {
+        visit(event.u64);
+    }
+    Ok(count)
+}
+
+/// Waits until one of the first [`BATCH`] of `fds` is readable.
+pub(crate) fn poll_readable(fds: &[RawFd], timeout: Option<Duration>) -> io::Result<usize> {
+    let mut polls = [libc::pollfd {
+        fd: -1,
+        events: libc::POLLIN,
+        revents: 0,
+    }; BATCH];
+    let count = fds.len().min(BATCH);
+    for (poll, fd) in polls.iter_mut().zip(fds) {
+        poll.fd = *fd;
+    }
+    let time = timeout.map(|t| libc::timespec {
+        tv_sec: libc::time_t::try_from(t.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_nsec: libc::c_long::from(t.subsec_nanos() as i32),
+    });
+    let time = time.as_ref().map_or(ptr::null(), ptr::from_ref);
+    // SAFETY: `polls` has `count` elements; `time` is null or points to a live
+    // timespec; no signal mask is given. A closed descriptor is reported, not UB.
+    let ready =
+        unsafe { libc::ppoll(polls.as_mut_ptr(), count as libc::nfds_t, time, ptr::null()) };
+    Ok(check(ready)? as usize)
+}
+
+/// A new non-blocking eventfd.
+pub(crate) fn eventfd() -> io::Result<OwnedFd> {
+    // SAFETY: no pointers. A result >= 0 is a new descriptor that nobody else owns.
+    let fd = check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
+    // SAFETY: as above.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// One address of one interface, as `getifaddrs` lists them.
+pub(crate) struct InterfaceAddress {
+    pub(crate) name: String,
+    pub(crate) flags: libc::c_uint,
+    pub(crate) address: IpAddr,
+    pub(crate) prefix_len: u8,
+}
+
+/// All IP addresses of all interfaces of this network namespace.
+pub(crate) fn interface_addresses() -> io::Result<Vec<InterfaceAddress>> {
+    let mut list: *mut libc::ifaddrs = ptr::null_mut();
+    // SAFETY: `list` is written on success, and freed below, once.
+    check(unsafe { libc::getifaddrs(&mut list) })?;
+    let mut found = Vec::new();
+    let mut next = list;
+    // SAFETY: `next` is null or an element of the list, which is not freed yet.
+    while let Some(entry) = unsafe { next.as_ref() } {
+        next = entry.ifa_next;
+        // SAFETY: both are null or lead to socket addresses within the list.
+        let (address, mask) = unsafe { (ip(entry.ifa_addr), ip(entry.ifa_netmask)) };
+        let Some(address) = address else { continue };
+        // SAFETY: `ifa_name` is a C string within the list.
+        let name = unsafe { CStr::from_ptr(entry.ifa_name) };
+        found.push(InterfaceAddress {
+            name: name.to_string_lossy().into_owned(),
+            flags: entry.ifa_flags,
+            address,
+            prefix_len: mask.map_or(0, ones),
+        });
+    }
+    // SAFETY: `list` came from getifaddrs and is not used afterwards.
+    unsafe { libc::freeifaddrs(list) };
+    Ok(found)
+}
+
+fn ones(mask: IpAddr) -> u8 {
+    let count = match mask {
+        IpAddr::V4(mask) => mask.to_bits().count_ones(),
+        IpAddr::V6(mask) => mask.to_bits().count_ones(),
+    };
+    count as u8
+}
+
+/// # Safety
+/// `address` is null or leads to a socket address that is complete for its family.
+unsafe fn ip(address: *const libc::sockaddr) -> Option<IpAddr> {
+    // SAFETY: null or valid, says the caller; the family field comes first.
+    let family = unsafe { address.as_ref() }?.sa_family;
+    match libc::c_int::from(family) {
+        libc::AF_INET => {
+            // SAFETY: of this family, so complete for it, says the caller.
+            let v4 = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
+            Some(Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr)).into())
+        }
+        libc::AF_INET6 => {
+            // SAFETY: of this family, so complete for it, says the caller.
+            let v6 = unsafe { address.cast::<libc::sockaddr_in6>().read_unaligned() };
+            Some(Ipv6Addr::from(v6.sin6_addr.s6_addr).into())
+        }
+        _ => None,
+    }
+}
+
+/// The index of the interface of this name.
+pub(crate) fn interface_index(name: &CStr) -> io::Result<u32> {
+    // SAFETY: `name` is a C string.
+    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+    if index == 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(index)
+}
+
+/// The MTU of the interface of this name, asked through any socket.
+pub(crate) fn interface_mtu(fd: BorrowedFd<'_>, name: &CStr) -> io::Result<usize> {
+    // SAFETY: all-zero is a valid value of this C structure.
+    let mut request: libc::ifreq = unsafe { MaybeUninit::zeroed().assume_init() };
+    for (to, from) in request.ifr_name.iter_mut().zip(name.to_bytes()) {
+        *to = *from as libc::c_char;
+    }
+    // SAFETY: SIOCGIFMTU reads the name and writes the MTU of a live `ifreq`.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCGIFMTU as _, &mut request) })?;
+    // SAFETY: on success that member of the union is the valid one.
+    let mtu = unsafe { request.ifr_ifru.ifru_mtu };
+    Ok(usize::try_from(mtu).unwrap_or_default())
+}
