@@ -1,0 +1,37 @@
+# The commands of the project; `make` alone lists them. Each installs what it needs first.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-long lint bench
+
+# Where rustup puts cargo, for a shell that was opened before it was installed.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
+say = @printf '\n==> %s\n' "$(1)"
+
+help: ## list these commands
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
+
+setup: ## install what this machine lacks (see scripts/setup.sh)
+	$(call say,setup: compiler and peers)
+	@scripts/setup.sh all
+
+test: setup ## everything that must pass: format, clippy, house rules, all tests, peers included
+	@$(MAKE) --no-print-directory lint
+	$(call say,tests of all crates)
+	@cargo test --workspace --no-fail-fast
+
+test-long: setup ## the tests at full length (more seeds, more samples, more datagrams)
+	$(call say,tests of all crates at full length)
+	@TAKT_TEST_LONG=1 cargo test --workspace --no-fail-fast --release
+
+lint: ## format, clippy, house rules; cargo-deny where it is installed
+	$(call say,format)
+	@cargo fmt --all --check
+	$(call say,house rules)
+	@cargo xtask tidy
+	$(call say,clippy)
+	@cargo clippy --workspace --all-targets -- -D warnings
+	@if cargo deny --version >/dev/null 2>&1; then \
+		printf '\n==> licences, sources, advisories\n'; cargo deny --offline check; fi
