@@ -1,1 +1,67 @@
-//! takt-xtypes
+//! Takt's type system on the wire: values to and from XCDR1 and XCDR2.
+//!
+//! XTypes 1.3 §7.4 defines how a value of an IDL type becomes bytes; this crate is that chapter. A type takes part
+//! by `#[derive(DdsType)]`, which implements [`CdrValue`] (how to encode and decode) and, for types that may be
+//! published, [`TypeSupport`] (name, key, bounds). [`serialize`], [`deserialize`] and [`key_hash`] are what the
+//! middleware calls.
+//!
+//! | Rust | IDL |
+//! |---|---|
+//! | `bool`, `u8` .. `u64`, `i8` .. `i64`, `f32`, `f64` | `boolean`, `octet`/`uint8` .. `double` |
+//! | [`Char8`], [`Char16`] | `char`, `wchar` |
+//! | `String`, [`WString`] | `string`, `wstring` |
+//! | `Vec<T>`, `[T; N]`, `BTreeMap<K, V>` | `sequence<T>`, `T name[N]`, `map<K, V>` |
+//! | `Option<T>` as a field | `@optional` |
+//! | `Box<T>` | `@external`, and what makes a type recursive |
+//! | struct, unit-only enum, enum with data, [`bitmask!`] | `struct`, `enum`, `union`, `bitmask` |
+//! | [`Bounded<T, N>`], `#[dds(bound = N)]` | `string<N>`, `sequence<T, N>`, `map<K, V, N>` |
+//!
+//! Invariants:
+//! - Encoding writes into the caller's slice and never allocates.
+//! - Decoding happens in place and reuses the capacity that `String` and `Vec` already have, so a steady state does
+//!   not allocate. (`BTreeMap`, and an `Option` that comes and goes, do.)
+//! - Decoding is bounded by its input: counts are checked against the bytes that remain before memory is reserved,
+//!   nesting is limited to [`MAX_DEPTH`], and the memory of all elements is limited to a multiple of the payload.
+//! - No input makes it panic.
+//!
+//! It deliberately does not do: `long double` (Rust has no 128-bit float), type objects, dynamic data.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod bitmask;
+mod bounded;
+mod collection;
+mod decoder;
+mod encoder;
+mod error;
+mod extent;
+mod key;
+mod map;
+mod parameter;
+mod payload;
+mod primitive;
+mod representation;
+mod sink;
+pub mod structure;
+mod text;
+pub mod union;
+mod value;
+
+pub use bounded::{Bounded, HasLength, check_decoded_bound, check_encoded_bound};
+pub use decoder::Decoder;
+pub use encoder::{Encoder, MAX_DEPTH, Scope};
+pub use error::{DecodeError, DecodeErrorKind, EncodeError};
+pub use extent::Extent;
+pub use key::{KeyHash, key_hash, key_hash_from_key_payload, key_hash_from_payload, key_hash_with};
+pub use payload::{
+    Decoded, ENCAPSULATION_LEN, deserialize, deserialize_key, deserialize_key_reporting, deserialize_reporting,
+    serialize, serialize_key, serialize_key_with, serialize_with, serialized_key_len, serialized_len,
+};
+pub use primitive::{Char8, Char16};
+pub use representation::{Endianness, Extensibility, Representation};
+pub use sink::Sink;
+pub use text::WString;
+pub use value::{CdrValue, TypeSupport};

@@ -1,0 +1,224 @@
+//! The decoder: a bounds-checked cursor with alignment, byte order, nested limits and a memory budget.
+
+use crate::{DecodeError, DecodeErrorKind, Endianness, MAX_DEPTH, Representation, Scope};
+
+/// Memory that elements may take beyond [`MEMORY_FACTOR`] times the payload, in bytes.
+const MEMORY_FLOOR: usize = 64 * 1024;
+/// Bytes of element memory that one byte of payload may cause.
+const MEMORY_FACTOR: usize = 64;
+
+/// Reads primitives, aligned, in one representation and byte order; never beyond its limit.
+pub struct Decoder<'a> {
+    bytes: &'a [u8],
+    limit: usize,
+    position: usize,
+    origin: usize,
+    representation: Representation,
+    endianness: Endianness,
+    scope: Scope,
+    depth: u8,
+    memory: usize,
+}
+
+impl<'a> Decoder<'a> {
+    pub(crate) fn new(bytes: &'a [u8], representation: Representation, endianness: Endianness, scope: Scope) -> Self {
+        Self {
+            bytes,
+            limit: bytes.len(),
+            position: 0,
+            origin: 0,
+            representation,
+            endianness,
+            scope,
+            depth: 0,
+            memory: MEMORY_FLOOR.saturating_add(bytes.len().saturating_mul(MEMORY_FACTOR)),
+        }
+    }
+
+    /// The encoding version being read.
+    #[inline]
+    pub fn representation(&self) -> Representation {
+        self.representation
+    }
+
+    /// The byte order being read.
+    #[inline]
+    pub fn endianness(&self) -> Endianness {
+        self.endianness
+    }
+
+    /// Which members take part.
+    #[inline]
+    pub fn scope(&self) -> Scope {
+        self.scope
+    }
+
+    /// Octets read so far, padding included.
+    #[inline]
+    pub fn position(&self) -> usize {
+        self.position
+    }
+
+    /// Octets up to the innermost limit.
+    #[inline]
+    pub fn remaining(&self) -> usize {
+        self.limit - self.position
+    }
+
+    /// An error at the current position.
+    #[cold]
+    pub fn error(&self, kind: DecodeErrorKind) -> DecodeError {
+        DecodeError { offset: self.position, kind }
+    }
+
+    /// Skips to a multiple of `alignment` (a power of two), capped at what the representation allows.
+    #[inline]
+    pub fn align(&mut self, alignment: usize) -> Result<(), DecodeError> {
+        let mask = alignment.min(self.representation.max_alignment()) - 1;
+        let len = self.origin.wrapping_sub(self.position) & mask;
+        if len > self.remaining() {
+            return Err(self.error(DecodeErrorKind::EndOfInput));
+        }
+        self.position += len;
+        Ok(())
+    }
+
+    /// Takes bytes as they are, unaligned.
+    #[inline]
+    pub fn take(&mut self, len: usize) -> Result<&'a [u8], DecodeError> {
+        if len > self.remaining() {
+            return Err(self.error(DecodeErrorKind::EndOfInput));
+        }
+        let bytes = &self.bytes[self.position..self.position + len];
+        self.position += len;
+        Ok(bytes)
+    }
+
+    /// Reads the bytes of a primitive at its natural alignment.
+    #[inline]
+    pub fn read_primitive<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
+        self.align(N)?;
+        match self.take(N)?.first_chunk() {
+            Some(bytes) => Ok(*bytes),
+            None => Err(self.error(DecodeErrorKind::EndOfInput)),
+        }
+    }
+
+    /// Reads `u32` at its natural alignment.
+    #[inline]
+    pub fn read_u32(&mut self) -> Result<u32, DecodeError> {
+        let bytes = self.read_primitive()?;
+        Ok(match self.endianness {
+            Endianness::Little => u32::from_le_bytes(bytes),
+            Endianness::Big => u32::from_be_bytes(bytes),
+        })
+    }
+
+    /// Reads `u32` and stays in front of it.
+    #[inline]
+    pub(crate) fn peek_u32(&mut self) -> Result<u32, DecodeError> {
+        let value = self.read_u32()?;
+        self.position -= 4;
+        Ok(value)
+    }
+
+    #[inline]
+    pub(crate) fn read_u16(&mut self) -> Result<u16, DecodeError> {
+        let bytes = self.read_primitive()?;
+        Ok(match self.endianness {
+            Endianness::Little => u16::from_le_bytes(bytes),
+            Endianness::Big => u16::from_be_bytes(bytes),
+        })
+    }
+
+    /// Takes the bytes of `count` primitives of `N` bytes. An empty run does not even align.
+    #[inline]
+    pub(crate) fn take_primitives<const N: usize>(&mut self, count: usize) -> Result<&'a [[u8; N]], DecodeError> {
+        if count == 0 {
+            return Ok(&[]);
+        }
+        self.align(N)?;
+        match count.checked_mul(N) {
+            Some(len) => Ok(self.take(len)?.as_chunks().0),
+            None => Err(self.error(DecodeErrorKind::EndOfInput)),
+        }
+    }
+
+    /// Reads an element count and holds it against the bytes that remain, before anything is reserved.
+    #[inline]
+    pub(crate) fn read_count(&mut self, min_element_len: usize) -> Result<usize, DecodeError> {
+        let count = self.read_u32()?;
+        match usize::try_from(count) {
+            Ok(len) if len <= self.remaining() / min_element_len => Ok(len),
+            _ => Err(self.error(DecodeErrorKind::Count { count })),
+        }
+    }
+
+    /// Books the memory of `count` elements of `size` bytes before they are made.
+    #[inline]
+    pub(crate) fn charge(&mut self, count: usize, size: usize) -> Result<(), DecodeError> {
+        match count.checked_mul(size).and_then(|bytes| self.memory.checked_sub(bytes)) {
+            Some(left) => {
+                self.memory = left;
+                Ok(())
+            }
+            None => Err(self.error(DecodeErrorKind::MemoryLimit)),
+        }
+    }
+
+    /// Runs `read` with the next `len` bytes as its input, then stands behind them whatever it left unread.
+    #[inline]
+    pub(crate) fn within<R>(
+        &mut self,
+        len: usize,
+        read: impl FnOnce(&mut Self) -> Result<R, DecodeError>,
+    ) -> Result<R, DecodeError> {
+        if len > self.remaining() {
+            return Err(self.error(DecodeErrorKind::EndOfInput));
+        }
+        let end = self.position + len;
+        let outer = core::mem::replace(&mut self.limit, end);
+        let result = read(self)?;
+        self.limit = outer;
+        self.position = end;
+        Ok(result)
+    }
+
+    /// Runs `read` within the length that a DHEADER gives.
+    #[inline]
+    pub(crate) fn delimited<R>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<R, DecodeError>,
+    ) -> Result<R, DecodeError> {
+        let len = self.read_u32()? as usize;
+        self.within(len, read)
+    }
+
+    /// Runs `read` within `len` bytes with alignment counted from here (XCDR1 parameters).
+    #[inline]
+    pub(crate) fn with_origin<R>(
+        &mut self,
+        len: usize,
+        read: impl FnOnce(&mut Self) -> Result<R, DecodeError>,
+    ) -> Result<R, DecodeError> {
+        let outer = core::mem::replace(&mut self.origin, self.position);
+        let result = self.within(len, read)?;
+        self.origin = outer;
+        Ok(result)
+    }
+
+    /// Runs `read` one level deeper.
+    #[inline]
+    pub(crate) fn nested<R>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<R, DecodeError>,
+    ) -> Result<R, DecodeError> {
+        if self.depth >= MAX_DEPTH {
+            return Err(self.error(DecodeErrorKind::TooDeep));
+        }
+        self.depth += 1;
+        let result = read(self)?;
+        self.depth -= 1;
+        Ok(result)
+    }
+}

@@ -1,0 +1,65 @@
+//! The key hash (RTPS 2.5 §9.6.4.8, XTypes 1.3 §7.6.8).
+//!
+//! Input is the big-endian encoding of the key members alone, by ascending member id, every type taken as final. If
+//! its greatest possible length is at most 16 bytes, the hash is that encoding, zero-padded; else its MD5.
+//!
+//! INTEROP(CycloneDDS 11, Fast DDS 3): both encode the key in the representation of the sample, so an XCDR1 writer
+//! aligns 8-byte members to 8 and an XCDR2 writer to 4. [`key_hash_with`] does so too, for the inline QoS parameter;
+//! [`key_hash`] always takes XCDR2 (PLAIN_CDR2), as the specification says, so that one instance has one identity
+//! whatever representation its writers use.
+
+use md5::{Digest, Md5};
+
+use crate::encoder::Scope;
+use crate::sink::{Md5Sink, SliceSink};
+use crate::{
+    DecodeError, EncodeError, Encoder, Endianness, Representation, TypeSupport, deserialize, deserialize_key,
+};
+
+/// Identifies an instance of a keyed topic.
+pub type KeyHash = [u8; 16];
+
+/// The hash of the value's key in XCDR2; zeros if the type has no key. Never allocates.
+///
+/// # Errors
+/// If a key member exceeds its bound, so that the value could not be written either.
+#[inline]
+pub fn key_hash<T: TypeSupport>(value: &T) -> Result<KeyHash, EncodeError> {
+    key_hash_with(value, Representation::Xcdr2)
+}
+
+/// The hash of the value's key in a representation of choice.
+///
+/// # Errors
+/// If a key member exceeds its bound, so that the value could not be written either.
+pub fn key_hash_with<T: TypeSupport>(value: &T, representation: Representation) -> Result<KeyHash, EncodeError> {
+    let mut hash = KeyHash::default();
+    if !T::HAS_KEY {
+        return Ok(hash);
+    }
+    if T::max_key_len(representation).is_some_and(|len| len <= hash.len()) {
+        let sink = SliceSink(&mut hash);
+        value.encode(&mut Encoder::new(sink, representation, Endianness::Big, Scope::KeyHash))?;
+        return Ok(hash);
+    }
+    let mut e = Encoder::new(Md5Sink(Md5::new()), representation, Endianness::Big, Scope::KeyHash);
+    value.encode(&mut e)?;
+    Ok(e.into_sink().0.finalize().into())
+}
+
+/// The [`key_hash`] of a sample's payload. `scratch` takes the sample, so that its memory is reused from call to call.
+pub fn key_hash_from_payload<T: TypeSupport>(scratch: &mut T, payload: &[u8]) -> Result<KeyHash, DecodeError> {
+    deserialize(scratch, payload)?;
+    Ok(hash_of_decoded(scratch))
+}
+
+/// The [`key_hash`] of a key-only payload. `scratch` takes the key members.
+pub fn key_hash_from_key_payload<T: TypeSupport>(scratch: &mut T, payload: &[u8]) -> Result<KeyHash, DecodeError> {
+    deserialize_key(scratch, payload)?;
+    Ok(hash_of_decoded(scratch))
+}
+
+fn hash_of_decoded<T: TypeSupport>(value: &T) -> KeyHash {
+    // Decoding enforces the bounds and the depth that encoding enforces, and a digest cannot overflow.
+    key_hash(value).expect("a value that was decoded within its bounds can be encoded")
+}

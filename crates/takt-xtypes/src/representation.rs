@@ -1,0 +1,76 @@
+//! Encoding versions, extensibility kinds, byte order, and the encapsulation identifiers that combine them.
+//!
+//! The identifiers are those of RTPS 2.5 §10.5 and XTypes 1.3 §7.6.3.1.2.
+
+/// An encoding version: what the DATA_REPRESENTATION policy negotiates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Representation {
+    /// XCDR version 1: classic CDR, 8-byte alignment, PL_CDR for mutable types. Policy value 0.
+    Xcdr1,
+    /// XCDR version 2: 4-byte alignment, delimiters, EMHEADERs. Policy value 2.
+    Xcdr2,
+}
+
+/// How a type may differ between a writer and a reader (XTypes 1.3 §7.2.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Extensibility {
+    /// Not at all.
+    Final,
+    /// Members may be missing or added at the end.
+    Appendable,
+    /// Members are found by id, in any order.
+    Mutable,
+}
+
+/// Byte order of multi-byte primitives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Endianness {
+    /// Most significant byte first.
+    Big,
+    /// Least significant byte first: what Takt writes.
+    Little,
+}
+
+impl Representation {
+    /// The greatest alignment a primitive has in this version, in bytes.
+    #[inline]
+    pub(crate) const fn max_alignment(self) -> usize {
+        match self {
+            Self::Xcdr1 => 8,
+            Self::Xcdr2 => 4,
+        }
+    }
+}
+
+/// The encapsulation identifier with the byte-order bit clear (big-endian).
+const fn big_endian_identifier(representation: Representation, extensibility: Extensibility) -> u16 {
+    match (representation, extensibility) {
+        (Representation::Xcdr1, Extensibility::Final | Extensibility::Appendable) => 0x0000, // CDR
+        (Representation::Xcdr1, Extensibility::Mutable) => 0x0002,                           // PL_CDR
+        (Representation::Xcdr2, Extensibility::Final) => 0x0006,                             // CDR2
+        (Representation::Xcdr2, Extensibility::Appendable) => 0x0008,                        // D_CDR2
+        (Representation::Xcdr2, Extensibility::Mutable) => 0x000a,                           // PL_CDR2
+    }
+}
+
+/// The encapsulation identifier of a top-level type.
+pub(crate) const fn identifier(
+    representation: Representation,
+    extensibility: Extensibility,
+    endianness: Endianness,
+) -> u16 {
+    let little = match endianness {
+        Endianness::Big => 0,
+        Endianness::Little => 1,
+    };
+    big_endian_identifier(representation, extensibility) | little
+}
+
+/// What an encapsulation identifier says, if a type of this extensibility can have it.
+pub(crate) fn from_identifier(identifier: u16, extensibility: Extensibility) -> Option<(Representation, Endianness)> {
+    let endianness = if identifier & 1 == 0 { Endianness::Big } else { Endianness::Little };
+    [Representation::Xcdr1, Representation::Xcdr2]
+        .into_iter()
+        .find(|&representation| big_endian_identifier(representation, extensibility) == identifier & !1)
+        .map(|representation| (representation, endianness))
+}

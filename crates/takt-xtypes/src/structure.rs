@@ -1,0 +1,539 @@
+//! Structs: what the derive states ([`StructType`]) and what this crate does with it.
+//!
+//! A derived struct only lists its members to a visitor, in declaration order, the base's first. The visitors here
+//! decide per representation, extensibility and [`Scope`] what a member looks like on the wire and which take part
+//! (XTypes 1.3 §7.4.3.5, rules for STRUCT_TYPE and MEMBER).
+
+use crate::encoder::{Content, Value};
+use crate::{
+    CdrValue, DecodeError, DecodeErrorKind, Decoder, EncodeError, Encoder, Extensibility, Extent, HasLength,
+    Representation, Scope, Sink, check_decoded_bound, check_encoded_bound, parameter,
+};
+
+/// The most members a struct may have, its bases' included.
+pub const MAX_MEMBERS: usize = 512;
+
+/// The greatest member id (28 bits).
+pub const MAX_MEMBER_ID: u32 = 0x0fff_ffff;
+
+/// What the visitors have to know of a member.
+#[derive(Clone, Copy, Debug)]
+pub struct Member {
+    /// Its member id.
+    pub id: u32,
+    /// It is part of the key.
+    pub key: bool,
+    /// A reader that does not know it has to drop the sample.
+    ///
+    /// DEVIATION(XTypes 1.3 §7.2.2.4.4.4.4): key members are not flagged unless they ask for it.
+    /// INTEROP(RTI Connext 7.3): cannot read flagged key members; CycloneDDS 11 does not flag them either.
+    pub must_understand: bool,
+}
+
+/// A struct as the derive describes it.
+pub trait StructType: CdrValue {
+    /// How it may evolve.
+    const EXTENSIBILITY: Extensibility;
+    /// It, or its base, has a key member.
+    const HAS_KEY: bool;
+    /// The ids of all members, in order.
+    const IDS: MemberIds;
+
+    /// Shows every member to the visitor.
+    fn encode_members<S: Sink>(&self, m: &mut MemberEncoder<'_, S>) -> Result<(), EncodeError>;
+
+    /// Shows every member to the visitor, in the same order.
+    fn decode_members(&mut self, m: &mut MemberDecoder<'_, '_>) -> Result<(), DecodeError>;
+
+    /// Shows the type of every member to the visitor, in the same order.
+    fn extend_members(m: &mut MemberExtent);
+}
+
+/// Member ids in declaration order, bases first. Made in constants, where a mistake is a compile error.
+#[derive(Clone, Copy)]
+pub struct MemberIds {
+    ids: [u32; MAX_MEMBERS],
+    len: usize,
+}
+
+impl MemberIds {
+    /// No members: where a struct without a base starts.
+    pub const NONE: Self = Self { ids: [0; MAX_MEMBERS], len: 0 };
+
+    /// One more than the id of the last member: what `@autoid(SEQUENTIAL)` gives the next one.
+    pub const fn next(&self) -> u32 {
+        if self.len == 0 { 0 } else { self.ids[self.len - 1] + 1 }
+    }
+
+    /// These and one more.
+    ///
+    /// # Panics
+    /// If the id is taken or has more than 28 bits, or there are too many members.
+    pub const fn with(mut self, id: u32) -> Self {
+        assert!(self.len < MAX_MEMBERS, "a struct may have at most 512 members");
+        assert!(id <= MAX_MEMBER_ID, "a member id has at most 28 bits");
+        let mut i = 0;
+        while i < self.len {
+            assert!(self.ids[i] != id, "two members of the struct have the same id");
+            i += 1;
+        }
+        self.ids[self.len] = id;
+        self.len += 1;
+        self
+    }
+
+    const fn is_ascending(&self) -> bool {
+        let mut i = 1;
+        while i < self.len {
+            if self.ids[i - 1] > self.ids[i] {
+                return false;
+            }
+            i += 1;
+        }
+        true
+    }
+
+    /// The smallest id that is at least `from`.
+    fn at_least(&self, from: u32) -> Option<u32> {
+        self.ids[..self.len].iter().copied().filter(|&id| id >= from).min()
+    }
+}
+
+/// Which members have been seen, by index.
+struct MemberSet([u64; MAX_MEMBERS / 64]);
+
+impl MemberSet {
+    const EMPTY: Self = Self([0; MAX_MEMBERS / 64]);
+
+    fn insert(&mut self, index: usize) {
+        if let Some(word) = self.0.get_mut(index / 64) {
+            *word |= 1 << (index % 64);
+        }
+    }
+
+    fn contains(&self, index: usize) -> bool {
+        self.0.get(index / 64).is_some_and(|word| word & (1 << (index % 64)) != 0)
+    }
+}
+
+/// In a key scope only key members take part, unless there are none: then the whole value is the key.
+#[inline]
+fn keys_only<T: StructType>(scope: Scope) -> bool {
+    scope != Scope::Sample && T::HAS_KEY
+}
+
+/// The extensibility that counts: the key hash takes every type as final (XTypes 1.3 §7.6.8).
+#[inline]
+pub(crate) fn effective(extensibility: Extensibility, scope: Scope) -> Extensibility {
+    if scope == Scope::KeyHash { Extensibility::Final } else { extensibility }
+}
+
+/// Encodes a member of a struct.
+pub struct MemberEncoder<'e, S> {
+    encoder: &'e mut Encoder<S>,
+    headers: bool,
+    keys_only: bool,
+    only: Option<u32>,
+}
+
+impl<S: Sink> MemberEncoder<'_, S> {
+    #[inline(always)]
+    fn skips(&self, member: Member) -> bool {
+        self.keys_only && !member.key || self.only.is_some_and(|id| id != member.id)
+    }
+
+    /// A member that is always there.
+    #[inline(always)]
+    pub fn member<T: CdrValue>(&mut self, member: Member, value: &T) -> Result<(), EncodeError> {
+        if self.skips(member) {
+            Ok(())
+        } else if self.headers {
+            parameter::write(self.encoder, member, T::LENGTH_CODE, &Value(value))
+        } else {
+            value.encode(self.encoder)
+        }
+    }
+
+    /// A member with a bound.
+    #[inline(always)]
+    pub fn bounded<T: HasLength>(&mut self, member: Member, bound: usize, value: &T) -> Result<(), EncodeError> {
+        if !self.skips(member) {
+            check_encoded_bound(value, bound)?;
+        }
+        self.member(member, value)
+    }
+
+    /// An optional member.
+    #[inline(always)]
+    pub fn optional<T: CdrValue>(&mut self, member: Member, value: &Option<T>) -> Result<(), EncodeError> {
+        if self.skips(member) {
+            return Ok(());
+        }
+        let content = value.as_ref().map(Value);
+        match (self.headers, self.encoder.representation()) {
+            (true, _) => match content {
+                Some(content) => parameter::write(self.encoder, member, T::LENGTH_CODE, &content),
+                None => Ok(()),
+            },
+            (false, Representation::Xcdr1) => parameter::write_optional(self.encoder, member, content.as_ref()),
+            (false, Representation::Xcdr2) => {
+                content.is_some().encode(self.encoder)?;
+                content.map_or(Ok(()), |content| content.encode(self.encoder))
+            }
+        }
+    }
+
+    /// An optional member with a bound.
+    #[inline(always)]
+    pub fn optional_bounded<T: HasLength>(
+        &mut self,
+        member: Member,
+        bound: usize,
+        value: &Option<T>,
+    ) -> Result<(), EncodeError> {
+        if let Some(value) = value
+            && !self.skips(member)
+        {
+            check_encoded_bound(value, bound)?;
+        }
+        self.optional(member, value)
+    }
+}
+
+/// All members of a struct as content.
+struct Members<'a, T> {
+    value: &'a T,
+    headers: bool,
+}
+
+impl<T: StructType> Content for Members<'_, T> {
+    #[inline]
+    fn encode<S: Sink>(&self, e: &mut Encoder<S>) -> Result<(), EncodeError> {
+        let keys_only = keys_only::<T>(e.scope());
+        let by_id = e.scope() == Scope::KeyHash && !const { T::IDS.is_ascending() };
+        let mut m = MemberEncoder { encoder: e, headers: self.headers, keys_only, only: None };
+        if !by_id {
+            return self.value.encode_members(&mut m);
+        }
+        let mut next = T::IDS.at_least(0);
+        while let Some(id) = next {
+            m.only = Some(id);
+            self.value.encode_members(&mut m)?;
+            next = T::IDS.at_least(id + 1);
+        }
+        Ok(())
+    }
+}
+
+/// Encodes a struct: [`CdrValue::encode`] of a derived one.
+#[inline]
+pub fn encode<T: StructType, S: Sink>(value: &T, e: &mut Encoder<S>) -> Result<(), EncodeError> {
+    match (effective(T::EXTENSIBILITY, e.scope()), e.representation()) {
+        (Extensibility::Final, _) | (Extensibility::Appendable, Representation::Xcdr1) => {
+            Members { value, headers: false }.encode(e)
+        }
+        (Extensibility::Appendable, Representation::Xcdr2) => e.delimited(&Members { value, headers: false }),
+        (Extensibility::Mutable, Representation::Xcdr2) => e.delimited(&Members { value, headers: true }),
+        (Extensibility::Mutable, Representation::Xcdr1) => {
+            Members { value, headers: true }.encode(e)?;
+            parameter::write_list_end(e)
+        }
+    }
+}
+
+/// What a [`MemberDecoder`] does with the members it is shown.
+enum Mode<'m> {
+    /// Decodes each in turn; where the input may end early, those behind the end get their defaults.
+    InOrder { may_end: bool },
+    /// Decodes the one with this id.
+    Pick { id: u32, seen: &'m mut MemberSet, found: bool },
+    /// Gives those that were not seen their defaults.
+    Default { seen: &'m MemberSet },
+}
+
+/// Decodes members of a struct.
+pub struct MemberDecoder<'d, 'a> {
+    decoder: &'d mut Decoder<'a>,
+    mode: Mode<'d>,
+    keys_only: bool,
+    index: usize,
+}
+
+/// What to do with one member.
+enum Action {
+    Skip,
+    Decode,
+    Default,
+}
+
+impl MemberDecoder<'_, '_> {
+    #[inline(always)]
+    fn action(&mut self, member: Member) -> Result<Action, DecodeError> {
+        let index = self.index;
+        self.index += 1;
+        let takes_part = member.key || !self.keys_only;
+        let action = match &mut self.mode {
+            Mode::InOrder { may_end } => {
+                if !takes_part {
+                    return Ok(Action::Skip);
+                }
+                if *may_end && self.decoder.remaining() == 0 { Action::Default } else { Action::Decode }
+            }
+            Mode::Pick { id, seen, found } => {
+                if *id != member.id {
+                    return Ok(Action::Skip);
+                }
+                *found = true;
+                seen.insert(index);
+                if takes_part { Action::Decode } else { Action::Skip }
+            }
+            Mode::Default { seen } => {
+                if !takes_part || seen.contains(index) {
+                    return Ok(Action::Skip);
+                }
+                Action::Default
+            }
+        };
+        if matches!(action, Action::Default) && member.key {
+            return Err(self.decoder.error(DecodeErrorKind::MissingKey { id: member.id }));
+        }
+        Ok(action)
+    }
+
+    /// A member whose default is its type's.
+    #[inline(always)]
+    pub fn member<T: CdrValue>(&mut self, member: Member, value: &mut T) -> Result<(), DecodeError> {
+        self.member_or(member, value, T::reset)
+    }
+
+    /// A member with a default of its own.
+    #[inline(always)]
+    pub fn member_or<T: CdrValue>(
+        &mut self,
+        member: Member,
+        value: &mut T,
+        reset: impl FnOnce(&mut T),
+    ) -> Result<(), DecodeError> {
+        match self.action(member)? {
+            Action::Skip => {}
+            Action::Decode => value.decode(self.decoder)?,
+            Action::Default => reset(value),
+        }
+        Ok(())
+    }
+
+    /// A member with a bound.
+    #[inline(always)]
+    pub fn bounded<T: HasLength>(&mut self, member: Member, bound: usize, value: &mut T) -> Result<(), DecodeError> {
+        self.bounded_or(member, bound, value, T::reset)
+    }
+
+    /// A member with a bound and a default of its own.
+    #[inline(always)]
+    pub fn bounded_or<T: HasLength>(
+        &mut self,
+        member: Member,
+        bound: usize,
+        value: &mut T,
+        reset: impl FnOnce(&mut T),
+    ) -> Result<(), DecodeError> {
+        match self.action(member)? {
+            Action::Skip => {}
+            Action::Decode => {
+                value.decode(self.decoder)?;
+                check_decoded_bound(value, bound, self.decoder)?;
+            }
+            Action::Default => reset(value),
+        }
+        Ok(())
+    }
+
+    /// An optional member; absent by default.
+    #[inline(always)]
+    pub fn optional<T: CdrValue>(&mut self, member: Member, value: &mut Option<T>) -> Result<(), DecodeError> {
+        match self.action(member)? {
+            Action::Skip => {}
+            Action::Decode => match (&self.mode, self.decoder.representation()) {
+                (Mode::InOrder { .. }, Representation::Xcdr1) => decode_optional_parameter(self.decoder, member, value)?,
+                (Mode::InOrder { .. }, Representation::Xcdr2) => {
+                    let mut present = false;
+                    present.decode(self.decoder)?;
+                    decode_optional(self.decoder, present, value)?;
+                }
+                _ => decode_optional(self.decoder, true, value)?,
+            },
+            Action::Default => *value = None,
+        }
+        Ok(())
+    }
+
+    /// An optional member with a bound.
+    #[inline(always)]
+    pub fn optional_bounded<T: HasLength>(
+        &mut self,
+        member: Member,
+        bound: usize,
+        value: &mut Option<T>,
+    ) -> Result<(), DecodeError> {
+        self.optional(member, value)?;
+        value.as_ref().map_or(Ok(()), |value| check_decoded_bound(value, bound, self.decoder))
+    }
+}
+
+fn decode_optional<T: CdrValue>(
+    d: &mut Decoder<'_>,
+    present: bool,
+    value: &mut Option<T>,
+) -> Result<(), DecodeError> {
+    if present {
+        value.get_or_insert_with(T::initial).decode(d)
+    } else {
+        *value = None;
+        Ok(())
+    }
+}
+
+fn decode_optional_parameter<T: CdrValue>(
+    d: &mut Decoder<'_>,
+    member: Member,
+    value: &mut Option<T>,
+) -> Result<(), DecodeError> {
+    match parameter::read_parameter(d)? {
+        Some(header) if header.id == member.id => {
+            d.with_origin(header.len, |d| decode_optional(d, header.len != 0, value))
+        }
+        _ => Err(d.error(DecodeErrorKind::Header)),
+    }
+}
+
+/// Decodes a struct: [`CdrValue::decode`] of a derived one.
+#[inline]
+pub fn decode<T: StructType>(value: &mut T, d: &mut Decoder<'_>) -> Result<(), DecodeError> {
+    match (effective(T::EXTENSIBILITY, d.scope()), d.representation()) {
+        (Extensibility::Final, _) => decode_in_order(value, d, false),
+        (Extensibility::Appendable, Representation::Xcdr1) => decode_in_order(value, d, true),
+        (Extensibility::Appendable, Representation::Xcdr2) => d.delimited(|d| decode_in_order(value, d, true)),
+        (Extensibility::Mutable, Representation::Xcdr1) => decode_by_id(value, d),
+        (Extensibility::Mutable, Representation::Xcdr2) => d.delimited(|d| decode_by_id(value, d)),
+    }
+}
+
+#[inline]
+fn decode_in_order<T: StructType>(value: &mut T, d: &mut Decoder<'_>, may_end: bool) -> Result<(), DecodeError> {
+    let keys_only = keys_only::<T>(d.scope());
+    value.decode_members(&mut MemberDecoder { decoder: d, mode: Mode::InOrder { may_end }, keys_only, index: 0 })
+}
+
+fn decode_by_id<T: StructType>(value: &mut T, d: &mut Decoder<'_>) -> Result<(), DecodeError> {
+    let keys_only = keys_only::<T>(d.scope());
+    let mut seen = MemberSet::EMPTY;
+    while let Some(header) = parameter::read(d)? {
+        let read = |d: &mut Decoder<'_>| {
+            let mode = Mode::Pick { id: header.id, seen: &mut seen, found: false };
+            let mut m = MemberDecoder { decoder: d, mode, keys_only, index: 0 };
+            value.decode_members(&mut m)?;
+            match m.mode {
+                Mode::Pick { found: false, .. } if header.must_understand => {
+                    Err(d.error(DecodeErrorKind::MustUnderstand { id: header.id }))
+                }
+                _ => Ok(()),
+            }
+        };
+        match d.representation() {
+            Representation::Xcdr1 => d.with_origin(header.len, read)?,
+            Representation::Xcdr2 => d.within(header.len, read)?,
+        }
+    }
+    value.decode_members(&mut MemberDecoder { decoder: d, mode: Mode::Default { seen: &seen }, keys_only, index: 0 })
+}
+
+/// Sums up worst cases of members.
+pub struct MemberExtent {
+    extent: Extent,
+    headers: bool,
+    keys_only: bool,
+    only: Option<u32>,
+}
+
+impl MemberExtent {
+    /// A member that is always there.
+    pub fn member<T: CdrValue>(&mut self, member: Member) {
+        self.add(member, T::LENGTH_CODE, T::extend);
+    }
+
+    /// A member with a bound.
+    pub fn bounded<T: HasLength>(&mut self, member: Member, bound: usize) {
+        self.add(member, T::LENGTH_CODE, |extent| T::extend_bounded(extent, bound));
+    }
+
+    /// An optional member.
+    pub fn optional<T: CdrValue>(&mut self, member: Member) {
+        self.add_optional(member, T::LENGTH_CODE, T::extend);
+    }
+
+    /// An optional member with a bound.
+    pub fn optional_bounded<T: HasLength>(&mut self, member: Member, bound: usize) {
+        self.add_optional(member, T::LENGTH_CODE, |extent| T::extend_bounded(extent, bound));
+    }
+
+    fn add(&mut self, member: Member, length_code: u8, content: impl FnOnce(Extent) -> Extent) {
+        if self.keys_only && !member.key || self.only.is_some_and(|id| id != member.id) {
+            return;
+        }
+        self.extent = if self.headers {
+            parameter::extend(self.extent, member.id, length_code, content)
+        } else {
+            content(self.extent)
+        };
+    }
+
+    fn add_optional(&mut self, member: Member, length_code: u8, content: impl FnOnce(Extent) -> Extent) {
+        let headers = self.headers;
+        self.add(member, length_code, |extent| match (headers, extent.representation()) {
+            (true, _) => content(extent),
+            (false, Representation::Xcdr1) => parameter::extend(extent, member.id, length_code, content),
+            (false, Representation::Xcdr2) => content(extent.add(1, 1)),
+        });
+    }
+}
+
+/// Moves a worst-case position behind a struct: [`CdrValue::extend`] of a derived one.
+pub fn extend<T: StructType>(extent: Extent) -> Extent {
+    let extensibility = effective(T::EXTENSIBILITY, extent.scope());
+    let xcdr2 = extent.representation() == Representation::Xcdr2;
+    let delimited = xcdr2 && extensibility != Extensibility::Final;
+    let mut m = MemberExtent {
+        extent: if delimited { extent.add(4, 4) } else { extent },
+        headers: extensibility == Extensibility::Mutable,
+        keys_only: keys_only::<T>(extent.scope()),
+        only: None,
+    };
+    if extent.scope() == Scope::KeyHash && !const { T::IDS.is_ascending() } {
+        let mut next = T::IDS.at_least(0);
+        while let Some(id) = next {
+            m.only = Some(id);
+            T::extend_members(&mut m);
+            next = T::IDS.at_least(id + 1);
+        }
+    } else {
+        T::extend_members(&mut m);
+    }
+    if m.headers && !xcdr2 { m.extent.add(4, 4) } else { m.extent }
+}
+
+/// [`CdrValue::MIN_ENCODED_LEN`] of a derived struct or union, given that of its members.
+pub const fn min_encoded_len(extensibility: Extensibility, members: usize) -> usize {
+    match extensibility {
+        Extensibility::Final => members,
+        // A DHEADER in XCDR2 and all members in XCDR1.
+        Extensibility::Appendable => {
+            if members < 4 {
+                members
+            } else {
+                4
+            }
+        }
+        // A DHEADER in XCDR2 and the end of the list in XCDR1.
+        Extensibility::Mutable => 4,
+    }
+}
