@@ -1,9 +1,10 @@
 //! The work tree as the checks see it: every text file that belongs to the project, read once.
 //!
 //! Paths are relative to the root and use `/`. Build output, version control and virtual
-//! environments are left out; symbolic links are not followed. Binary files (not UTF-8) are
-//! left out too: no rule speaks of them.
+//! environments are left out; symbolic links are not followed. Of binary files (not UTF-8) only
+//! the path is kept.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -55,15 +56,19 @@ impl SourceFile {
 pub struct SourceTree {
     /// The files.
     pub files: Vec<SourceFile>,
+    /// Paths of all files, binary ones too, and of their directories.
+    paths: BTreeSet<String>,
 }
 
 impl SourceTree {
     /// Reads the tree under `root`.
     pub fn load(root: &Path) -> Result<Self, String> {
-        let mut files = Vec::new();
-        visit(root, "", &mut files)?;
-        files.sort_by(|a, b| a.path.cmp(&b.path));
-        let mut tree = Self { files };
+        let mut tree = Self {
+            files: Vec::new(),
+            paths: BTreeSet::new(),
+        };
+        tree.visit(root, "")?;
+        tree.files.sort_by(|a, b| a.path.cmp(&b.path));
         tree.mark_test_modules();
         Ok(tree)
     }
@@ -71,6 +76,35 @@ impl SourceTree {
     /// The file at `path`, if there is one.
     pub fn file(&self, path: &str) -> Option<&SourceFile> {
         self.files.iter().find(|file| file.path == path)
+    }
+
+    /// True if there is a file or directory at `path`.
+    pub fn has_path(&self, path: &str) -> bool {
+        self.paths.contains(path)
+    }
+
+    fn visit(&mut self, directory: &Path, prefix: &str) -> Result<(), String> {
+        let fail = |error| format!("cannot read {}: {error}", directory.display());
+        for entry in fs::read_dir(directory).map_err(fail)? {
+            let entry = entry.map_err(fail)?;
+            let Ok(name) = entry.file_name().into_string() else {
+                continue;
+            };
+            let kind = entry.file_type().map_err(fail)?;
+            let path = format!("{prefix}{name}");
+            if kind.is_dir() && !SKIPPED_DIRECTORIES.contains(&name.as_str()) {
+                self.visit(&entry.path(), &format!("{path}/"))?;
+                self.paths.insert(path);
+            } else if kind.is_file() {
+                let bytes = fs::read(entry.path())
+                    .map_err(|error| format!("cannot read {}: {error}", entry.path().display()))?;
+                if let Ok(text) = String::from_utf8(bytes) {
+                    self.files.push(SourceFile::new(&path, &text));
+                }
+                self.paths.insert(path);
+            }
+        }
+        Ok(())
     }
 
     /// Marks as tests, from end to end: files in `tests/` and `benches/`, files named `tests.rs`,
@@ -111,28 +145,6 @@ fn module_directory(path: &str) -> String {
     }
 }
 
-fn visit(directory: &Path, prefix: &str, files: &mut Vec<SourceFile>) -> Result<(), String> {
-    let fail = |error| format!("cannot read {}: {error}", directory.display());
-    for entry in fs::read_dir(directory).map_err(fail)? {
-        let entry = entry.map_err(fail)?;
-        let Ok(name) = entry.file_name().into_string() else {
-            continue;
-        };
-        let kind = entry.file_type().map_err(fail)?;
-        let path = format!("{prefix}{name}");
-        if kind.is_dir() && !SKIPPED_DIRECTORIES.contains(&name.as_str()) {
-            visit(&entry.path(), &format!("{path}/"), files)?;
-        } else if kind.is_file() {
-            let bytes = fs::read(entry.path())
-                .map_err(|error| format!("cannot read {}: {error}", entry.path().display()))?;
-            if let Ok(text) = String::from_utf8(bytes) {
-                files.push(SourceFile::new(&path, &text));
-            }
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use crate::fixture::Fixture;
@@ -159,7 +171,7 @@ mod tests {
         fixture.write_bytes("picture.png", &[0xff, 0xd8, 0xfe]);
         let tree = fixture.tree();
         assert_eq!(tree.files.len(), 1);
-        assert!(tree.file("README.md").is_some());
+        assert!(tree.file("README.md").is_some() && tree.has_path("picture.png"));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 mod documentation;
 mod edges;
 mod errors;
+mod links;
 mod no_std;
 mod sizes;
 mod words;
@@ -140,6 +141,7 @@ fn check_sources(tree: &SourceTree, report: &mut Report) {
     words::check(tree, report);
     documentation::check(tree, report);
     errors::check(tree, report);
+    links::check(tree, report);
     no_std::check(tree, report);
 }
 
