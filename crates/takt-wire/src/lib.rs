@@ -1,1 +1,46 @@
-//! takt-wire
+//! RTPS 2.5 on the wire: bytes to values and back.
+//!
+//! What lives here: messages and submessages (views that borrow the datagram, and a builder that
+//! writes into the caller's frame), parameter lists, the QoS policies with their defaults and
+//! their wire forms, the discovery data of SPDP and SEDP, the offered/requested check, and the
+//! small values all of these are made of (GUID, locator, sequence number, time).
+//!
+//! Invariants:
+//! - no I/O, no clock, no thread: the crate is `no_std` and needs `alloc` for discovery only;
+//! - views and builders never allocate; discovery data allocates within the limits of
+//!   [`discovery::limits`] and never from a count that a peer wrote;
+//! - every read goes through [`cursor::Cursor`], which checks bounds, so bad bytes end in
+//!   [`Malformed`] and never in a panic.
+//!
+//! Specifications: DDSI-RTPS 2.5, DDS 1.4 (policies), XTypes 1.3 (data representation and type
+//! consistency policies).
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod builder;
+pub mod compat;
+pub mod cursor;
+pub mod discovery;
+pub mod error;
+pub mod guid;
+pub mod inline_qos;
+pub mod locator;
+pub mod message;
+pub mod parameter;
+pub mod partition;
+pub mod ports;
+pub mod qos;
+pub mod sequence;
+pub mod time;
+pub mod version;
+
+pub use cursor::{Cursor, Endianness};
+pub use error::{Full, Malformed};
+pub use guid::{EntityId, Guid, GuidPrefix};
+pub use locator::Locator;
+pub use sequence::{FragmentNumberSet, SequenceNumber, SequenceNumberSet};
+pub use time::{Duration, Timestamp};
+pub use version::{ProtocolVersion, VendorId};

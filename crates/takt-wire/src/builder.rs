@@ -1,0 +1,331 @@
+//! Writes messages into a frame of the caller (RTPS 2.5 §8.3, §9.4).
+//!
+//! Nothing is allocated. A submessage that does not fit leaves the frame as it was and yields
+//! [`Full`], so a caller fills a frame until it is full, sends it, and goes on with the next.
+
+use crate::cursor::{Emitter, Endianness, padding};
+use crate::error::Full;
+use crate::guid::{EntityId, GuidPrefix};
+use crate::message::{
+    AckNack, Data, DataFrag, Gap, Header, Heartbeat, HeartbeatFrag, MAGIC, NackFrag, Payload, id,
+};
+use crate::message::{DATA_FRAG_TO_INLINE_QOS, DATA_TO_INLINE_QOS, FLAG_TIMESTAMP_INVALIDATE};
+use crate::sequence::{FragmentNumberSet, SequenceNumber, SequenceNumberSet};
+use crate::time::Timestamp;
+
+pub use crate::message::{HEADER_LEN, SUBMESSAGE_HEADER_LEN};
+
+/// Octets of INFO_TS with a timestamp.
+pub const INFO_TIMESTAMP_LEN: usize = SUBMESSAGE_HEADER_LEN + 8;
+/// Octets of INFO_DST.
+pub const INFO_DESTINATION_LEN: usize = SUBMESSAGE_HEADER_LEN + 12;
+/// Octets of HEARTBEAT.
+pub const HEARTBEAT_LEN: usize = SUBMESSAGE_HEADER_LEN + 28;
+/// Octets of HEARTBEAT_FRAG.
+pub const HEARTBEAT_FRAG_LEN: usize = SUBMESSAGE_HEADER_LEN + 24;
+/// Octets of the longest ACKNACK.
+pub const ACKNACK_LEN_MAX: usize = SUBMESSAGE_HEADER_LEN + 24 + 32;
+/// Octets of the longest NACK_FRAG.
+pub const NACK_FRAG_LEN_MAX: usize = SUBMESSAGE_HEADER_LEN + 28 + 32;
+/// Octets of the longest GAP.
+pub const GAP_LEN_MAX: usize = SUBMESSAGE_HEADER_LEN + 28 + 32;
+
+/// Octets of this ACKNACK.
+pub const fn acknack_len(state: &SequenceNumberSet) -> usize {
+    SUBMESSAGE_HEADER_LEN + 12 + state.encoded_len()
+}
+
+/// Octets of this NACK_FRAG.
+pub const fn nack_frag_len(fragments: &FragmentNumberSet) -> usize {
+    SUBMESSAGE_HEADER_LEN + 20 + fragments.encoded_len()
+}
+
+/// Octets of this GAP.
+pub const fn gap_len(gap_list: &SequenceNumberSet) -> usize {
+    SUBMESSAGE_HEADER_LEN + 16 + gap_list.encoded_len()
+}
+
+/// Octets of a DATA beside its payload and the payload's padding to a multiple of four.
+/// `inline_qos_len` is zero if there is none.
+pub const fn data_overhead(inline_qos_len: usize) -> usize {
+    SUBMESSAGE_HEADER_LEN + 20 + inline_qos_len
+}
+
+/// Octets of a DATA_FRAG beside its payload and the payload's padding to a multiple of four.
+/// `inline_qos_len` is zero if there is none.
+pub const fn data_frag_overhead(inline_qos_len: usize) -> usize {
+    SUBMESSAGE_HEADER_LEN + 32 + inline_qos_len
+}
+
+/// A DATA to write.
+#[derive(Clone, Copy, Debug)]
+pub struct DataEmit<'a> {
+    /// For whom; unknown means all matched readers.
+    pub reader: EntityId,
+    /// Whose change.
+    pub writer: EntityId,
+    /// Which change.
+    pub sn: SequenceNumber,
+    /// An encoded parameter list, sentinel included, in the byte order of the message.
+    pub inline_qos: Option<&'a [u8]>,
+    /// The content, encapsulation header included; it is padded with zeros.
+    pub payload: Payload<'a>,
+}
+
+/// A DATA_FRAG to write.
+#[derive(Clone, Copy, Debug)]
+pub struct DataFragEmit<'a> {
+    /// For whom; unknown means all matched readers.
+    pub reader: EntityId,
+    /// Whose change.
+    pub writer: EntityId,
+    /// Which change.
+    pub sn: SequenceNumber,
+    /// The number of the first fragment, counted from 1.
+    pub fragment_starting_num: u32,
+    /// Octets of each fragment but the last of the sample.
+    pub fragment_size: u16,
+    /// Octets of the whole sample, encapsulation header included.
+    pub sample_size: u32,
+    /// An encoded parameter list, sentinel included, in the byte order of the message.
+    pub inline_qos: Option<&'a [u8]>,
+    /// The whole is a serialized key.
+    pub key: bool,
+    /// Exactly the octets of the fragments.
+    pub payload: &'a [u8],
+    /// How many fragments there are in `payload`.
+    pub fragments_in_submessage: u16,
+}
+
+/// A message that is being written.
+#[derive(Debug)]
+pub struct MessageBuilder<'a> {
+    frame: &'a mut [u8],
+    len: usize,
+    submessage_count: usize,
+    endianness: Endianness,
+    /// The last submessage has no length of its own, so nothing can follow it.
+    is_closed: bool,
+}
+
+impl<'a> MessageBuilder<'a> {
+    /// Starts a message. Submessages are little endian.
+    pub fn new(frame: &'a mut [u8], header: &Header) -> Result<Self, Full> {
+        let Some(start) = frame.get_mut(..HEADER_LEN) else {
+            return Err(Full);
+        };
+        let mut emitter = Emitter::new(start, Endianness::Big);
+        emitter.bytes(&MAGIC);
+        emitter.bytes(&[header.version.major, header.version.minor]);
+        emitter.bytes(&header.vendor.0);
+        emitter.bytes(&header.prefix.0);
+        Ok(Self {
+            frame,
+            len: HEADER_LEN,
+            submessage_count: 0,
+            endianness: Endianness::Little,
+            is_closed: false,
+        })
+    }
+
+    /// The byte order of the submessages that follow.
+    #[must_use]
+    pub fn with_endianness(mut self, endianness: Endianness) -> Self {
+        self.endianness = endianness;
+        self
+    }
+
+    /// Octets written so far, the header included.
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Octets that are left.
+    pub const fn remaining(&self) -> usize {
+        if self.is_closed {
+            0
+        } else {
+            self.frame.len() - self.len
+        }
+    }
+
+    /// Submessages written so far.
+    pub const fn submessage_count(&self) -> usize {
+        self.submessage_count
+    }
+
+    /// Is there nothing but the header?
+    pub const fn is_empty(&self) -> bool {
+        self.submessage_count == 0
+    }
+
+    /// What was written so far.
+    pub fn bytes(&self) -> &[u8] {
+        &self.frame[..self.len]
+    }
+
+    /// INFO_TS: the source timestamp of what follows, or that there is none.
+    pub fn info_timestamp(&mut self, timestamp: Option<Timestamp>) -> Result<(), Full> {
+        let Some(timestamp) = timestamp else {
+            return self
+                .submessage(id::INFO_TS, FLAG_TIMESTAMP_INVALIDATE, 0)
+                .map(|_| ());
+        };
+        let mut body = self.submessage(id::INFO_TS, 0, 8)?;
+        body.u32(timestamp.seconds);
+        body.u32(timestamp.fraction);
+        Ok(())
+    }
+
+    /// INFO_DST: to which participant what follows is addressed.
+    pub fn info_destination(&mut self, prefix: GuidPrefix) -> Result<(), Full> {
+        self.submessage(id::INFO_DST, 0, 12)?.bytes(&prefix.0);
+        Ok(())
+    }
+
+    /// HEARTBEAT.
+    pub fn heartbeat(&mut self, heartbeat: &Heartbeat) -> Result<(), Full> {
+        let flags = flag(heartbeat.is_final, Heartbeat::FLAG_FINAL)
+            | flag(heartbeat.liveliness, Heartbeat::FLAG_LIVELINESS);
+        let mut body =
+            self.submessage(id::HEARTBEAT, flags, HEARTBEAT_LEN - SUBMESSAGE_HEADER_LEN)?;
+        body.bytes(&heartbeat.reader.0);
+        body.bytes(&heartbeat.writer.0);
+        heartbeat.first_sn.emit(&mut body);
+        heartbeat.last_sn.emit(&mut body);
+        body.i32(heartbeat.count);
+        Ok(())
+    }
+
+    /// HEARTBEAT_FRAG.
+    pub fn heartbeat_frag(&mut self, heartbeat: &HeartbeatFrag) -> Result<(), Full> {
+        let len = HEARTBEAT_FRAG_LEN - SUBMESSAGE_HEADER_LEN;
+        let mut body = self.submessage(id::HEARTBEAT_FRAG, 0, len)?;
+        body.bytes(&heartbeat.reader.0);
+        body.bytes(&heartbeat.writer.0);
+        heartbeat.sn.emit(&mut body);
+        body.u32(heartbeat.last_fragment_num);
+        body.i32(heartbeat.count);
+        Ok(())
+    }
+
+    /// ACKNACK.
+    pub fn acknack(&mut self, acknack: &AckNack) -> Result<(), Full> {
+        let len = acknack_len(&acknack.reader_sn_state) - SUBMESSAGE_HEADER_LEN;
+        let flags = flag(acknack.is_final, AckNack::FLAG_FINAL);
+        let mut body = self.submessage(id::ACKNACK, flags, len)?;
+        body.bytes(&acknack.reader.0);
+        body.bytes(&acknack.writer.0);
+        acknack.reader_sn_state.emit(&mut body);
+        body.i32(acknack.count);
+        Ok(())
+    }
+
+    /// NACK_FRAG.
+    pub fn nack_frag(&mut self, nack: &NackFrag) -> Result<(), Full> {
+        let len = nack_frag_len(&nack.fragments) - SUBMESSAGE_HEADER_LEN;
+        let mut body = self.submessage(id::NACK_FRAG, 0, len)?;
+        body.bytes(&nack.reader.0);
+        body.bytes(&nack.writer.0);
+        nack.sn.emit(&mut body);
+        nack.fragments.emit(&mut body);
+        body.i32(nack.count);
+        Ok(())
+    }
+
+    /// GAP.
+    pub fn gap(&mut self, gap: &Gap) -> Result<(), Full> {
+        let len = gap_len(&gap.gap_list) - SUBMESSAGE_HEADER_LEN;
+        let mut body = self.submessage(id::GAP, 0, len)?;
+        body.bytes(&gap.reader.0);
+        body.bytes(&gap.writer.0);
+        gap.gap_start.emit(&mut body);
+        gap.gap_list.emit(&mut body);
+        Ok(())
+    }
+
+    /// DATA. One that is longer than the 16 bits of its length can say ends the message.
+    pub fn data(&mut self, data: &DataEmit<'_>) -> Result<(), Full> {
+        let payload = data.payload.bytes().unwrap_or_default();
+        let inline_qos = data.inline_qos.unwrap_or_default();
+        let len = data_overhead(inline_qos.len()) - SUBMESSAGE_HEADER_LEN + padded(payload.len());
+        let flags = flag(data.inline_qos.is_some(), Data::FLAG_INLINE_QOS)
+            | match data.payload {
+                Payload::None => 0,
+                Payload::Data(_) => Data::FLAG_DATA,
+                Payload::Key(_) => Data::FLAG_KEY,
+            };
+        let mut body = self.submessage(id::DATA, flags, len)?;
+        body.u16(0);
+        body.u16(DATA_TO_INLINE_QOS);
+        body.bytes(&data.reader.0);
+        body.bytes(&data.writer.0);
+        data.sn.emit(&mut body);
+        body.bytes(inline_qos);
+        body.bytes(payload);
+        body.fill();
+        Ok(())
+    }
+
+    /// DATA_FRAG. One that is longer than the 16 bits of its length can say ends the message.
+    pub fn data_frag(&mut self, data: &DataFragEmit<'_>) -> Result<(), Full> {
+        let inline_qos = data.inline_qos.unwrap_or_default();
+        let overhead = data_frag_overhead(inline_qos.len()) - SUBMESSAGE_HEADER_LEN;
+        let flags = flag(data.inline_qos.is_some(), DataFrag::FLAG_INLINE_QOS)
+            | flag(data.key, DataFrag::FLAG_KEY);
+        let len = overhead + padded(data.payload.len());
+        let mut body = self.submessage(id::DATA_FRAG, flags, len)?;
+        body.u16(0);
+        body.u16(DATA_FRAG_TO_INLINE_QOS);
+        body.bytes(&data.reader.0);
+        body.bytes(&data.writer.0);
+        data.sn.emit(&mut body);
+        body.u32(data.fragment_starting_num);
+        body.u16(data.fragments_in_submessage);
+        body.u16(data.fragment_size);
+        body.u32(data.sample_size);
+        body.bytes(inline_qos);
+        body.bytes(data.payload);
+        body.fill();
+        Ok(())
+    }
+
+    /// PAD with `len` octets of nothing behind its header, a multiple of four.
+    pub fn pad(&mut self, len: u16) -> Result<(), Full> {
+        self.submessage(id::PAD, 0, padded(usize::from(len)))?
+            .fill();
+        Ok(())
+    }
+
+    /// Writes the header of a submessage, and returns its `len` octets to be filled.
+    fn submessage(&mut self, id: u8, flags: u8, len: usize) -> Result<Emitter<'_>, Full> {
+        if self.remaining() < SUBMESSAGE_HEADER_LEN
+            || self.remaining() - SUBMESSAGE_HEADER_LEN < len
+        {
+            return Err(Full);
+        }
+        let start = self.len;
+        let end = start + SUBMESSAGE_HEADER_LEN + len;
+        let octets_to_next_header = u16::try_from(len).unwrap_or_else(|_| {
+            self.is_closed = true;
+            0
+        });
+        self.len = end;
+        self.submessage_count += 1;
+        let mut emitter = Emitter::new(&mut self.frame[start..end], self.endianness);
+        emitter.bytes(&[id, flags | self.endianness.flag()]);
+        emitter.u16(octets_to_next_header);
+        Ok(emitter)
+    }
+}
+
+const fn flag(is_set: bool, mask: u8) -> u8 {
+    if is_set { mask } else { 0 }
+}
+
+const fn padded(len: usize) -> usize {
+    len + padding(len, 4)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,279 @@
+//! Inline QoS: what a DATA says about its change beside the content (RTPS 2.5 §8.7, §9.6.4).
+//!
+//! [`InlineQos`] is what a reader needs of it, [`InlineQosBuilder`] writes it. Neither allocates.
+
+use crate::cursor::{Cursor, Endianness};
+use crate::error::{Full, Malformed};
+use crate::guid::Guid;
+use crate::parameter::*;
+use crate::sequence::SequenceNumber;
+use crate::time::Duration;
+
+/// Status info: the instance was disposed.
+pub const STATUS_INFO_DISPOSED: u32 = 1;
+/// Status info: the writer unregistered the instance.
+pub const STATUS_INFO_UNREGISTERED: u32 = 2;
+/// Status info: the writer's filter for the reader holds the change back.
+pub const STATUS_INFO_FILTERED: u32 = 4;
+
+/// A change, named by its writer and number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SampleIdentity {
+    /// Whose change.
+    pub writer: Guid,
+    /// Which change.
+    pub sn: SequenceNumber,
+}
+
+impl SampleIdentity {
+    fn parse(value: &mut Cursor<'_>) -> Result<Self, Malformed> {
+        Ok(Self {
+            writer: Guid::from_bytes(value.array()?),
+            sn: SequenceNumber::parse(value)?,
+        })
+    }
+}
+
+/// The readers that a change is for; none means all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DirectedWrite<'a> {
+    list: Option<ParameterList<'a>>,
+}
+
+impl<'a> DirectedWrite<'a> {
+    /// Is the change for everybody?
+    pub const fn is_empty(&self) -> bool {
+        self.list.is_none()
+    }
+
+    /// Is the change for `reader`?
+    pub fn includes(&self, reader: Guid) -> bool {
+        self.is_empty() || self.iter().any(|guid| guid == reader)
+    }
+
+    /// The readers. At most one for each 16 octets of the datagram.
+    pub fn iter(&self) -> impl Iterator<Item = Guid> + use<'a> {
+        self.list
+            .into_iter()
+            .flatten()
+            .filter(|parameter| parameter.pid == PID_DIRECTED_WRITE)
+            .flat_map(|parameter| {
+                let (guids, _) = guids_of(&parameter).as_chunks::<16>();
+                guids.iter().map(|bytes| Guid::from_bytes(*bytes))
+            })
+    }
+}
+
+/// The GUIDs in a `PID_DIRECTED_WRITE`: one alone, which the parameter is repeated for, or a
+/// sequence. Both are in use; the length tells which, as a sequence has four octets more than a
+/// multiple of 16.
+fn guids_of<'a>(parameter: &Parameter<'a>) -> &'a [u8] {
+    let value = parameter.value;
+    if value.len() % 16 == 4 {
+        &value[4..]
+    } else {
+        value
+    }
+}
+
+/// What a reader needs of the inline QoS.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InlineQos<'a> {
+    /// The hash of the key.
+    pub key_hash: Option<[u8; 16]>,
+    /// What happened to the instance: the `STATUS_INFO_` bits.
+    pub status_info: Option<u32>,
+    /// Which readers the change is for.
+    pub directed_write: DirectedWrite<'a>,
+    /// From whom the change came first, if a service passes it on.
+    pub original_writer: Option<SampleIdentity>,
+    /// To which change this one is the answer.
+    pub related_sample_identity: Option<SampleIdentity>,
+    /// The first change of the coherent set that this one belongs to. A number that is not the
+    /// first of an open set, or unknown, ends the set before.
+    pub coherent_set: Option<SequenceNumber>,
+    /// The same for a set of a whole publisher, in group sequence numbers.
+    pub group_coherent_set: Option<SequenceNumber>,
+    /// The number of the change among all those of its publisher.
+    pub group_seq_num: Option<SequenceNumber>,
+    /// LIFESPAN of the writer, if it sends its policies along.
+    pub lifespan: Option<Duration>,
+    /// OWNERSHIP_STRENGTH of the writer, if it sends its policies along.
+    pub ownership_strength: Option<i32>,
+    /// There is a parameter that must be understood, and is not: the change must not be used.
+    pub must_understand_unknown: bool,
+}
+
+impl<'a> InlineQos<'a> {
+    /// Reads what is needed. Parameters that are not needed are not looked at.
+    pub fn parse(list: ParameterList<'a>) -> Result<Self, Malformed> {
+        let mut qos = Self::default();
+        for parameter in list {
+            let mut value = parameter.cursor();
+            match parameter.pid {
+                PID_KEY_HASH => qos.key_hash = Some(value.array()?),
+                // Octets, not an integer: the same in both byte orders.
+                PID_STATUS_INFO => qos.status_info = Some(u32::from_be_bytes(value.array()?)),
+                PID_DIRECTED_WRITE => {
+                    if guids_of(&parameter).len() < 16 {
+                        return Err(parameter.malformed("directed write to nobody"));
+                    }
+                    qos.directed_write = DirectedWrite { list: Some(list) };
+                }
+                PID_ORIGINAL_WRITER_INFO => {
+                    qos.original_writer = Some(SampleIdentity::parse(&mut value)?);
+                }
+                PID_RELATED_SAMPLE_IDENTITY => {
+                    qos.related_sample_identity = Some(SampleIdentity::parse(&mut value)?);
+                }
+                PID_COHERENT_SET => qos.coherent_set = Some(SequenceNumber::parse(&mut value)?),
+                PID_GROUP_COHERENT_SET => {
+                    qos.group_coherent_set = Some(SequenceNumber::parse(&mut value)?);
+                }
+                PID_GROUP_SEQ_NUM => qos.group_seq_num = Some(SequenceNumber::parse(&mut value)?),
+                PID_LIFESPAN => qos.lifespan = Some(Duration::parse(&mut value)?),
+                PID_OWNERSHIP_STRENGTH => qos.ownership_strength = Some(value.i32()?),
+                _ => qos.must_understand_unknown |= parameter.must_understand(),
+            }
+        }
+        Ok(qos)
+    }
+}
+
+/// Writes inline QoS into `N` octets of its own.
+///
+/// Room for a key hash (20 octets), status info (8) and the sentinel (4) is what most changes
+/// need.
+#[derive(Clone, Debug)]
+pub struct InlineQosBuilder<const N: usize> {
+    bytes: [u8; N],
+    len: usize,
+    endianness: Endianness,
+}
+
+/// Octets of a parameter's header and of the sentinel.
+const PARAMETER_HEADER_LEN: usize = 4;
+
+impl<const N: usize> InlineQosBuilder<N> {
+    /// An empty list, in the byte order of the message that it will be part of.
+    pub const fn new(endianness: Endianness) -> Self {
+        Self {
+            bytes: [0; N],
+            len: 0,
+            endianness,
+        }
+    }
+
+    /// Is there nothing in it?
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// What happened to the instance: the `STATUS_INFO_` bits.
+    pub fn status_info(&mut self, flags: u32) -> Result<(), Full> {
+        self.put(PID_STATUS_INFO, [&flags.to_be_bytes(), &[]])
+    }
+
+    /// The hash of the key.
+    pub fn key_hash(&mut self, hash: [u8; 16]) -> Result<(), Full> {
+        self.put(PID_KEY_HASH, [&hash, &[]])
+    }
+
+    /// One more reader that the change is for.
+    pub fn directed_write(&mut self, reader: Guid) -> Result<(), Full> {
+        self.put(PID_DIRECTED_WRITE, [&reader.to_bytes(), &[]])
+    }
+
+    /// From whom the change came first. The original QoS, which may follow, is left out.
+    pub fn original_writer(&mut self, identity: SampleIdentity) -> Result<(), Full> {
+        let number = self.sequence_number(identity.sn);
+        self.put(
+            PID_ORIGINAL_WRITER_INFO,
+            [&identity.writer.to_bytes(), &number],
+        )
+    }
+
+    /// To which change this one is the answer.
+    pub fn related_sample_identity(&mut self, identity: SampleIdentity) -> Result<(), Full> {
+        let number = self.sequence_number(identity.sn);
+        self.put(
+            PID_RELATED_SAMPLE_IDENTITY,
+            [&identity.writer.to_bytes(), &number],
+        )
+    }
+
+    /// The first change of the coherent set.
+    pub fn coherent_set(&mut self, first: SequenceNumber) -> Result<(), Full> {
+        let number = self.sequence_number(first);
+        self.put(PID_COHERENT_SET, [&number, &[]])
+    }
+
+    /// The first change of the publisher's coherent set.
+    pub fn group_coherent_set(&mut self, first: SequenceNumber) -> Result<(), Full> {
+        let number = self.sequence_number(first);
+        self.put(PID_GROUP_COHERENT_SET, [&number, &[]])
+    }
+
+    /// The number of the change among all those of its publisher.
+    pub fn group_seq_num(&mut self, number: SequenceNumber) -> Result<(), Full> {
+        let number = self.sequence_number(number);
+        self.put(PID_GROUP_SEQ_NUM, [&number, &[]])
+    }
+
+    /// Ends the list with its sentinel and returns it.
+    pub fn finish(&mut self) -> Result<&[u8], Full> {
+        let header = self.header(PID_SENTINEL, 0);
+        let end = self.len + PARAMETER_HEADER_LEN;
+        self.bytes
+            .get_mut(self.len..end)
+            .ok_or(Full)?
+            .copy_from_slice(&header);
+        Ok(&self.bytes[..end])
+    }
+
+    /// Octets of the list, sentinel included.
+    pub const fn encoded_len(&self) -> usize {
+        self.len + PARAMETER_HEADER_LEN
+    }
+
+    /// Adds a parameter whose value, of a multiple of four octets, comes in two parts. Room for
+    /// the sentinel is kept.
+    fn put(&mut self, pid: u16, [first, second]: [&[u8]; 2]) -> Result<(), Full> {
+        let value_len = first.len() + second.len();
+        let end = self.len + PARAMETER_HEADER_LEN + value_len;
+        if end + PARAMETER_HEADER_LEN > N {
+            return Err(Full);
+        }
+        let header = self.header(pid, u16::try_from(value_len).map_err(|_| Full)?);
+        let mut at = self.len;
+        for part in [&header, first, second] {
+            self.bytes[at..at + part.len()].copy_from_slice(part);
+            at += part.len();
+        }
+        self.len = end;
+        Ok(())
+    }
+
+    fn header(&self, pid: u16, len: u16) -> [u8; PARAMETER_HEADER_LEN] {
+        let (pid, len) = match self.endianness {
+            Endianness::Big => (pid.to_be_bytes(), len.to_be_bytes()),
+            Endianness::Little => (pid.to_le_bytes(), len.to_le_bytes()),
+        };
+        [pid[0], pid[1], len[0], len[1]]
+    }
+
+    fn sequence_number(&self, number: SequenceNumber) -> [u8; 8] {
+        let (high, low) = number.halves();
+        let (high, low) = match self.endianness {
+            Endianness::Big => (high.to_be_bytes(), low.to_be_bytes()),
+            Endianness::Little => (high.to_le_bytes(), low.to_le_bytes()),
+        };
+        let mut bytes = [0; 8];
+        bytes[..4].copy_from_slice(&high);
+        bytes[4..].copy_from_slice(&low);
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,228 @@
+//! Locators: where a message can be sent (RTPS 2.5 §9.3.2.3).
+
+use core::fmt;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use crate::cursor::{Cursor, Endianness};
+use crate::error::Malformed;
+
+/// A transport address.
+///
+/// An IPv4 address stands in the last four octets of `address`, after twelve zeros.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Locator {
+    /// Which transport; one of the `KIND_` constants or a vendor's own.
+    pub kind: i32,
+    /// The port; at most 65,535 where the transport is UDP or TCP over IPv6.
+    pub port: u32,
+    /// The address, in the order of the wire.
+    pub address: [u8; 16],
+}
+
+impl Locator {
+    /// No address at all.
+    pub const KIND_INVALID: i32 = -1;
+    /// UDP over IPv4.
+    pub const KIND_UDP_V4: i32 = 1;
+    /// UDP over IPv6.
+    pub const KIND_UDP_V6: i32 = 2;
+    /// TCP over IPv4, as eProsima numbers it.
+    pub const KIND_TCP_V4: i32 = 4;
+    /// TCP over IPv6, as eProsima numbers it.
+    pub const KIND_TCP_V6: i32 = 8;
+    /// Shared memory, as eProsima and RTI number it.
+    pub const KIND_SHM: i32 = 0x0100_0000;
+    /// Ethernet frames without IP, as eProsima numbers it.
+    pub const KIND_ETHERNET: i32 = 0x0200_0000;
+
+    /// The locator that leads nowhere.
+    pub const INVALID: Self = Self {
+        kind: Self::KIND_INVALID,
+        port: 0,
+        address: [0; 16],
+    };
+
+    /// Octets on the wire.
+    pub const LEN: usize = 24;
+
+    /// A UDP port of an IPv4 address.
+    pub const fn udp_v4(address: Ipv4Addr, port: u16) -> Self {
+        let [a, b, c, d] = address.octets();
+        let address = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d];
+        Self {
+            kind: Self::KIND_UDP_V4,
+            port: port as u32,
+            address,
+        }
+    }
+
+    /// A UDP port of an IPv6 address.
+    pub const fn udp_v6(address: Ipv6Addr, port: u16) -> Self {
+        Self {
+            kind: Self::KIND_UDP_V6,
+            port: port as u32,
+            address: address.octets(),
+        }
+    }
+
+    /// The IP address, if the transport is UDP or TCP.
+    pub const fn ip(&self) -> Option<IpAddr> {
+        match self.kind {
+            Self::KIND_UDP_V4 | Self::KIND_TCP_V4 => {
+                let [.., a, b, c, d] = self.address;
+                Some(IpAddr::V4(Ipv4Addr::new(a, b, c, d)))
+            }
+            Self::KIND_UDP_V6 | Self::KIND_TCP_V6 => {
+                Some(IpAddr::V6(Ipv6Addr::from_octets(self.address)))
+            }
+            _ => None,
+        }
+    }
+
+    /// The address and port, if the transport is UDP and the port is one that UDP has (1 to
+    /// 65,535).
+    pub fn socket_addr(&self) -> Option<SocketAddr> {
+        if !matches!(self.kind, Self::KIND_UDP_V4 | Self::KIND_UDP_V6) {
+            return None;
+        }
+        let port = u16::try_from(self.port).ok().filter(|port| *port != 0)?;
+        self.ip().map(|ip| SocketAddr::new(ip, port))
+    }
+
+    /// Does it lead to a multicast group?
+    pub fn is_multicast(&self) -> bool {
+        self.ip().is_some_and(|ip| ip.is_multicast())
+    }
+
+    /// Could anything be sent to it? No for the invalid kind, for a port that UDP does not have,
+    /// and for the unspecified IP address; unknown transports get the benefit of the doubt.
+    pub fn is_usable(&self) -> bool {
+        match self.kind {
+            Self::KIND_INVALID => false,
+            Self::KIND_UDP_V4 | Self::KIND_UDP_V6 => self
+                .socket_addr()
+                .is_some_and(|address| !address.ip().is_unspecified()),
+            _ => true,
+        }
+    }
+
+    pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
+        Ok(Self {
+            kind: cursor.i32()?,
+            port: cursor.u32()?,
+            address: cursor.array()?,
+        })
+    }
+
+    /// The octets of the wire.
+    pub fn to_bytes(&self, endianness: Endianness) -> [u8; Self::LEN] {
+        let (kind, port) = match endianness {
+            Endianness::Big => (self.kind.to_be_bytes(), self.port.to_be_bytes()),
+            Endianness::Little => (self.kind.to_le_bytes(), self.port.to_le_bytes()),
+        };
+        let mut bytes = [0; Self::LEN];
+        bytes[..4].copy_from_slice(&kind);
+        bytes[4..8].copy_from_slice(&port);
+        bytes[8..].copy_from_slice(&self.address);
+        bytes
+    }
+}
+
+impl Default for Locator {
+    fn default() -> Self {
+        Self::INVALID
+    }
+}
+
+impl From<SocketAddr> for Locator {
+    /// The UDP locator of a socket address; a scope id is lost.
+    fn from(address: SocketAddr) -> Self {
+        match address.ip() {
+            IpAddr::V4(ip) => Self::udp_v4(ip, address.port()),
+            IpAddr::V6(ip) => Self::udp_v6(ip, address.port()),
+        }
+    }
+}
+
+impl fmt::Display for Locator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let transport = match self.kind {
+            Self::KIND_INVALID => return f.write_str("invalid"),
+            Self::KIND_UDP_V4 | Self::KIND_UDP_V6 => "udp",
+            Self::KIND_TCP_V4 | Self::KIND_TCP_V6 => "tcp",
+            Self::KIND_SHM => "shm",
+            Self::KIND_ETHERNET => "eth",
+            other => return write!(f, "kind {other}, port {}", self.port),
+        };
+        match self.ip() {
+            Some(IpAddr::V4(ip)) => write!(f, "{transport}/{ip}:{}", self.port),
+            Some(IpAddr::V6(ip)) => write!(f, "{transport}/[{ip}]:{}", self.port),
+            None => write!(f, "{transport}/{}", self.port),
+        }
+    }
+}
+
+impl fmt::Debug for Locator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    #[test]
+    fn ipv4_stands_in_the_last_four_octets() {
+        let locator = Locator::udp_v4(Ipv4Addr::new(239, 255, 0, 1), 7400);
+        let bytes = locator.to_bytes(Endianness::Little);
+        assert_eq!(bytes[..8], [1, 0, 0, 0, 0xe8, 0x1c, 0, 0]);
+        assert_eq!(
+            bytes[8..],
+            [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 239, 255, 0, 1]
+        );
+        assert!(locator.is_multicast());
+        assert_eq!(locator.to_string(), "udp/239.255.0.1:7400");
+    }
+
+    #[test]
+    fn survives_the_wire_in_both_byte_orders() {
+        let locator = Locator::from(SocketAddr::from((Ipv6Addr::LOCALHOST, 65_535)));
+        for endianness in [Endianness::Big, Endianness::Little] {
+            let bytes = locator.to_bytes(endianness);
+            assert_eq!(
+                Locator::parse(&mut Cursor::new(&bytes, endianness)),
+                Ok(locator)
+            );
+        }
+        assert_eq!(locator.to_string(), "udp/[::1]:65535");
+    }
+
+    #[test]
+    fn ports_that_udp_does_not_have_lead_nowhere() {
+        for port in [0, 65_536, u32::MAX] {
+            let locator = Locator {
+                port,
+                ..Locator::udp_v4(Ipv4Addr::LOCALHOST, 1)
+            };
+            assert_eq!(locator.socket_addr(), None, "port {port}");
+            assert!(!locator.is_usable(), "port {port}");
+        }
+    }
+
+    #[test]
+    fn usable_locators() {
+        assert!(Locator::udp_v4(Ipv4Addr::LOCALHOST, 7411).is_usable());
+        assert!(!Locator::udp_v4(Ipv4Addr::UNSPECIFIED, 7411).is_usable());
+        assert!(!Locator::udp_v6(Ipv6Addr::UNSPECIFIED, 7411).is_usable());
+        assert!(!Locator::INVALID.is_usable());
+        let shared_memory = Locator {
+            kind: Locator::KIND_SHM,
+            port: 7,
+            address: [0; 16],
+        };
+        assert!(shared_memory.is_usable() && shared_memory.socket_addr().is_none());
+        assert_eq!(shared_memory.to_string(), "shm/7");
+    }
+}

@@ -1,0 +1,206 @@
+//! DATA and DATA_FRAG (RTPS 2.5 §8.3.8.2, §8.3.8.3, §9.4.5.4, §9.4.5.5).
+
+use super::Envelope;
+use super::control::parse_fragment_number;
+use crate::cursor::Cursor;
+use crate::discovery::ENCAPSULATION_LEN;
+use crate::error::Malformed;
+use crate::guid::EntityId;
+use crate::parameter::ParameterList;
+use crate::sequence::SequenceNumber;
+
+/// The content of a change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Payload<'a> {
+    /// Nothing: the inline QoS says it all.
+    None,
+    /// The serialized sample, encapsulation header included.
+    Data(&'a [u8]),
+    /// The serialized key, encapsulation header included.
+    Key(&'a [u8]),
+}
+
+impl<'a> Payload<'a> {
+    /// The octets, if there are any.
+    pub const fn bytes(&self) -> Option<&'a [u8]> {
+        match self {
+            Self::None => None,
+            Self::Data(bytes) | Self::Key(bytes) => Some(bytes),
+        }
+    }
+}
+
+/// A change.
+#[derive(Clone, Copy, Debug)]
+pub struct Data<'a> {
+    /// For whom; unknown means all matched readers.
+    pub reader: EntityId,
+    /// Whose change.
+    pub writer: EntityId,
+    /// Which change.
+    pub sn: SequenceNumber,
+    /// QoS of this change.
+    pub inline_qos: Option<ParameterList<'a>>,
+    /// Its content. The submessage's padding to a multiple of four is part of it.
+    pub payload: Payload<'a>,
+}
+
+/// Octets from behind octetsToInlineQos to the inline QoS in a DATA.
+pub(crate) const DATA_TO_INLINE_QOS: u16 = 16;
+/// The same in a DATA_FRAG.
+pub(crate) const DATA_FRAG_TO_INLINE_QOS: u16 = 28;
+
+impl<'a> Data<'a> {
+    pub(crate) const FLAG_INLINE_QOS: u8 = 0x02;
+    pub(crate) const FLAG_DATA: u8 = 0x04;
+    pub(crate) const FLAG_KEY: u8 = 0x08;
+    const FLAG_NON_STANDARD: u8 = 0x10;
+
+    pub(super) fn parse(envelope: Envelope<'a>) -> Result<Self, Malformed> {
+        let at = envelope.body;
+        let has_data = envelope.flag(Self::FLAG_DATA);
+        let has_key = envelope.flag(Self::FLAG_KEY);
+        if has_data && has_key {
+            return Err(at.malformed("DATA carries both a sample and a key"));
+        }
+        if envelope.flag(Self::FLAG_NON_STANDARD) {
+            return Err(at.malformed("payload is not in a standard encoding"));
+        }
+        let mut body = envelope.body;
+        let mut rest = behind_fixed_part(&mut body, DATA_TO_INLINE_QOS)?;
+        let reader = EntityId(body.array()?);
+        let writer = EntityId(body.array()?);
+        let sn = SequenceNumber::parse_valid(&mut body)?;
+        let inline_qos = match envelope.flag(Self::FLAG_INLINE_QOS) {
+            true => Some(ParameterList::parse_from(&mut rest)?),
+            false => None,
+        };
+        let payload = rest.rest();
+        if (has_data || has_key) && payload.len() < ENCAPSULATION_LEN {
+            return Err(rest.malformed("payload is shorter than its encapsulation header"));
+        }
+        let payload = match (has_data, has_key) {
+            (true, _) => Payload::Data(payload),
+            (_, true) => Payload::Key(payload),
+            _ => Payload::None,
+        };
+        Ok(Self {
+            reader,
+            writer,
+            sn,
+            inline_qos,
+            payload,
+        })
+    }
+}
+
+/// Reads the extra flags and octetsToInlineQos, and returns a cursor at the place it leads to,
+/// which lies behind the `fixed_len` octets that every such submessage has and at a multiple of
+/// four.
+fn behind_fixed_part<'a>(body: &mut Cursor<'a>, fixed_len: u16) -> Result<Cursor<'a>, Malformed> {
+    body.skip(2)?;
+    let at = *body;
+    let octets_to_inline_qos = body.u16()?;
+    if octets_to_inline_qos % 4 != 0 {
+        return Err(at.malformed("octetsToInlineQos is not a multiple of four"));
+    }
+    if octets_to_inline_qos < fixed_len {
+        return Err(at.malformed("octetsToInlineQos leads into the submessage's own fields"));
+    }
+    let mut rest = *body;
+    if rest.skip(usize::from(octets_to_inline_qos)).is_err() {
+        return Err(at.malformed("octetsToInlineQos leads out of the submessage"));
+    }
+    Ok(rest)
+}
+
+/// One or more fragments of a change, one behind the other.
+///
+/// The serialized sample (or key), encapsulation header included, is cut into pieces of
+/// `fragment_size` octets, numbered from 1, of which the last may be shorter. `payload` has
+/// exactly the octets of the fragments that the submessage carries.
+#[derive(Clone, Copy, Debug)]
+pub struct DataFrag<'a> {
+    /// For whom; unknown means all matched readers.
+    pub reader: EntityId,
+    /// Whose change.
+    pub writer: EntityId,
+    /// Which change.
+    pub sn: SequenceNumber,
+    /// The number of the first fragment in the submessage.
+    pub fragment_starting_num: u32,
+    /// How many there are.
+    pub fragments_in_submessage: u16,
+    /// Octets of each fragment but the last of the sample.
+    pub fragment_size: u16,
+    /// Octets of the whole.
+    pub sample_size: u32,
+    /// QoS of this change.
+    pub inline_qos: Option<ParameterList<'a>>,
+    /// The whole is a serialized key.
+    pub key: bool,
+    /// The octets of the fragments, without padding.
+    pub payload: &'a [u8],
+}
+
+impl<'a> DataFrag<'a> {
+    pub(crate) const FLAG_INLINE_QOS: u8 = 0x02;
+    pub(crate) const FLAG_KEY: u8 = 0x04;
+    const FLAG_NON_STANDARD: u8 = 0x08;
+
+    /// Where `payload` begins in the whole.
+    pub const fn payload_offset(&self) -> u32 {
+        // Checked when the submessage was read: the fragments lie in the sample.
+        (self.fragment_starting_num - 1) * self.fragment_size as u32
+    }
+
+    pub(super) fn parse(envelope: Envelope<'a>) -> Result<Self, Malformed> {
+        let at = envelope.body;
+        if envelope.flag(Self::FLAG_NON_STANDARD) {
+            return Err(at.malformed("payload is not in a standard encoding"));
+        }
+        let mut body = envelope.body;
+        let mut rest = behind_fixed_part(&mut body, DATA_FRAG_TO_INLINE_QOS)?;
+        let reader = EntityId(body.array()?);
+        let writer = EntityId(body.array()?);
+        let sn = SequenceNumber::parse_valid(&mut body)?;
+        let fragment_starting_num = parse_fragment_number(&mut body)?;
+        let fragments_in_submessage = body.u16()?;
+        let fragment_size = body.u16()?;
+        let sample_size = body.u32()?;
+        let inline_qos = match envelope.flag(Self::FLAG_INLINE_QOS) {
+            true => Some(ParameterList::parse_from(&mut rest)?),
+            false => None,
+        };
+        if fragments_in_submessage == 0 || fragment_size == 0 {
+            return Err(at.malformed("DATA_FRAG without a fragment"));
+        }
+        // 64 bits hold every product of a fragment's number and size.
+        let first = u64::from(fragment_starting_num) - 1;
+        let count = u64::from(fragments_in_submessage);
+        let size = u64::from(fragment_size);
+        let start = first * size;
+        let last_start = (first + count - 1) * size;
+        if last_start >= u64::from(sample_size) {
+            return Err(at.malformed("fragment lies behind the end of its sample"));
+        }
+        let end = u64::from(sample_size).min(last_start + size);
+        let len = usize::try_from(end - start).map_err(|_| at.malformed("input ends early"))?;
+        if rest.remaining() < len {
+            return Err(rest.malformed("DATA_FRAG is shorter than its fragments"));
+        }
+        let payload = rest.bytes(len)?;
+        Ok(Self {
+            reader,
+            writer,
+            sn,
+            fragment_starting_num,
+            fragments_in_submessage,
+            fragment_size,
+            sample_size,
+            inline_qos,
+            key: envelope.flag(Self::FLAG_KEY),
+            payload,
+        })
+    }
+}

@@ -1,0 +1,247 @@
+//! Messages and submessages as views over a datagram (RTPS 2.5 §8.3, §9.4).
+//!
+//! [`MessageView::parse`] checks the header; [`MessageView::submessages`] then walks the
+//! submessages, each checked when it is reached. Nothing is copied but fixed-size values, nothing
+//! is allocated, and the walk takes at most one step for each four octets of the datagram.
+//!
+//! A submessage that breaks a rule is an error of its own, and the walk goes on behind it; only
+//! when the length in its header cannot be true does the walk end, because then nobody knows
+//! where the next one begins.
+
+mod control;
+mod data;
+mod info;
+
+pub use control::{AckNack, Gap, Heartbeat, HeartbeatFrag, NackFrag};
+pub use data::{Data, DataFrag, Payload};
+pub use info::{Checksum, HeaderExtension, InfoReply, InfoSource, Locators};
+
+pub(crate) use data::{DATA_FRAG_TO_INLINE_QOS, DATA_TO_INLINE_QOS};
+pub(crate) use info::FLAG_TIMESTAMP_INVALIDATE;
+
+use crate::cursor::{Cursor, Endianness};
+use crate::error::Malformed;
+use crate::guid::GuidPrefix;
+use crate::time::Timestamp;
+use crate::version::{ProtocolVersion, VendorId};
+
+/// The first octets of every message.
+pub(crate) const MAGIC: [u8; 4] = *b"RTPS";
+
+/// Octets of the header of a message.
+pub const HEADER_LEN: usize = 20;
+
+/// Octets of the header of a submessage.
+pub const SUBMESSAGE_HEADER_LEN: usize = 4;
+
+/// Numbers of submessages (RTPS 2.5 §9.4.5.1.1).
+pub(crate) mod id {
+    pub const HEADER_EXTENSION: u8 = 0x00;
+    pub const PAD: u8 = 0x01;
+    pub const ACKNACK: u8 = 0x06;
+    pub const HEARTBEAT: u8 = 0x07;
+    pub const GAP: u8 = 0x08;
+    pub const INFO_TS: u8 = 0x09;
+    pub const INFO_SRC: u8 = 0x0c;
+    pub const INFO_REPLY_IP4: u8 = 0x0d;
+    pub const INFO_DST: u8 = 0x0e;
+    pub const INFO_REPLY: u8 = 0x0f;
+    pub const NACK_FRAG: u8 = 0x12;
+    pub const HEARTBEAT_FRAG: u8 = 0x13;
+    pub const DATA: u8 = 0x15;
+    pub const DATA_FRAG: u8 = 0x16;
+}
+
+/// The header of a message: who sent it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Header {
+    /// The version it is written in.
+    pub version: ProtocolVersion,
+    /// Who made the sender.
+    pub vendor: VendorId,
+    /// The sending participant.
+    pub prefix: GuidPrefix,
+}
+
+/// A datagram whose header has been checked.
+#[derive(Clone, Copy, Debug)]
+pub struct MessageView<'a> {
+    header: Header,
+    submessages: Cursor<'a>,
+}
+
+impl<'a> MessageView<'a> {
+    /// Checks the header: 20 octets, `RTPS`, major version 2. A message may end there.
+    pub fn parse(datagram: &'a [u8]) -> Result<Self, Malformed> {
+        let mut cursor = Cursor::new(datagram, Endianness::Big);
+        if cursor.array()? != MAGIC {
+            return Err(Malformed {
+                offset: 0,
+                what: "not an RTPS message",
+            });
+        }
+        let [major, minor] = cursor.array()?;
+        if major != ProtocolVersion::V2_5.major {
+            return Err(Malformed {
+                offset: 4,
+                what: "major protocol version is not 2",
+            });
+        }
+        let header = Header {
+            version: ProtocolVersion { major, minor },
+            vendor: VendorId(cursor.array()?),
+            prefix: GuidPrefix(cursor.array()?),
+        };
+        Ok(Self {
+            header,
+            submessages: cursor,
+        })
+    }
+
+    /// The header.
+    pub const fn header(&self) -> Header {
+        self.header
+    }
+
+    /// The submessages in order.
+    pub const fn submessages(&self) -> Submessages<'a> {
+        Submessages {
+            cursor: self.submessages,
+        }
+    }
+}
+
+/// A submessage.
+///
+/// Entity ids are as they came: whether they name an endpoint, and one of the right kind, is for
+/// the receiver to see.
+#[derive(Clone, Copy, Debug)]
+pub enum Submessage<'a> {
+    /// A change.
+    Data(Data<'a>),
+    /// A part of a change.
+    DataFrag(DataFrag<'a>),
+    /// What a writer has.
+    Heartbeat(Heartbeat),
+    /// Which fragments of a change a writer has.
+    HeartbeatFrag(HeartbeatFrag),
+    /// What a reader has and what it misses.
+    AckNack(AckNack),
+    /// Which fragments of a change a reader misses.
+    NackFrag(NackFrag),
+    /// Which changes are of no interest to the reader.
+    Gap(Gap),
+    /// The source timestamp of what follows; `None` if there is none.
+    InfoTimestamp(Option<Timestamp>),
+    /// To which participant what follows is addressed; unknown means to all.
+    InfoDestination(GuidPrefix),
+    /// From whom what follows comes.
+    InfoSource(InfoSource),
+    /// Where answers go.
+    InfoReply(InfoReply<'a>),
+    /// Nothing.
+    Pad,
+    /// Additions to the header of the message.
+    HeaderExtension(HeaderExtension),
+    /// A submessage that the specification, or this crate, does not know; to be skipped.
+    Unknown {
+        /// Its number; 0x80 and above are the sender's vendor's own.
+        id: u8,
+    },
+}
+
+/// The submessages of a message; each item is one of them, or why it cannot be used.
+#[derive(Clone, Debug)]
+pub struct Submessages<'a> {
+    /// At the header of the next one; empty when the walk is over.
+    cursor: Cursor<'a>,
+}
+
+/// The header of a submessage, and its body.
+pub(crate) struct Envelope<'a> {
+    id: u8,
+    flags: u8,
+    /// The octets behind the header, in the submessage's byte order.
+    body: Cursor<'a>,
+}
+
+impl Envelope<'_> {
+    fn flag(&self, mask: u8) -> bool {
+        self.flags & mask != 0
+    }
+}
+
+impl<'a> Submessages<'a> {
+    /// Takes the next submessage off (RTPS 2.5 §9.4.5.1).
+    ///
+    /// A length of zero means "up to the end of the message", but for the two kinds that can be
+    /// empty. All others end at a multiple of four octets, unless they end the message.
+    fn envelope(&mut self) -> Result<Envelope<'a>, Malformed> {
+        let at = self.cursor;
+        let id = self.cursor.u8()?;
+        let flags = self.cursor.u8()?;
+        let endianness = Endianness::from_flags(flags);
+        let [a, b] = self.cursor.array()?;
+        let len = match endianness {
+            Endianness::Big => u16::from_be_bytes([a, b]),
+            Endianness::Little => u16::from_le_bytes([a, b]),
+        };
+        let rest = self.cursor.remaining();
+        let len = match usize::from(len) {
+            0 if !matches!(id, id::PAD | id::INFO_TS) => rest,
+            len => len,
+        };
+        if len > rest {
+            return Err(at.malformed("submessage is longer than the message"));
+        }
+        if len % 4 != 0 && len != rest {
+            return Err(at.malformed("submessage does not end at a multiple of four"));
+        }
+        let base = self.cursor.offset();
+        let body = Cursor::with_base(self.cursor.bytes(len)?, endianness, base);
+        Ok(Envelope { id, flags, body })
+    }
+}
+
+impl<'a> Iterator for Submessages<'a> {
+    type Item = Result<Submessage<'a>, Malformed>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.cursor.is_empty() {
+            return None;
+        }
+        let is_first = self.cursor.offset() == HEADER_LEN;
+        match self.envelope() {
+            Ok(envelope) => Some(parse(envelope, is_first)),
+            Err(error) => {
+                self.cursor = Cursor::new(&[], Endianness::Big);
+                Some(Err(error))
+            }
+        }
+    }
+}
+
+fn parse(envelope: Envelope<'_>, is_first: bool) -> Result<Submessage<'_>, Malformed> {
+    Ok(match envelope.id {
+        id::DATA => Submessage::Data(Data::parse(envelope)?),
+        id::DATA_FRAG => Submessage::DataFrag(DataFrag::parse(envelope)?),
+        id::HEARTBEAT => Submessage::Heartbeat(Heartbeat::parse(envelope)?),
+        id::HEARTBEAT_FRAG => Submessage::HeartbeatFrag(HeartbeatFrag::parse(envelope)?),
+        id::ACKNACK => Submessage::AckNack(AckNack::parse(envelope)?),
+        id::NACK_FRAG => Submessage::NackFrag(NackFrag::parse(envelope)?),
+        id::GAP => Submessage::Gap(Gap::parse(envelope)?),
+        id::INFO_TS => Submessage::InfoTimestamp(info::parse_timestamp(envelope)?),
+        id::INFO_DST => Submessage::InfoDestination(info::parse_destination(envelope)?),
+        id::INFO_SRC => Submessage::InfoSource(InfoSource::parse(envelope)?),
+        id::INFO_REPLY => Submessage::InfoReply(InfoReply::parse(envelope)?),
+        id::INFO_REPLY_IP4 => Submessage::InfoReply(InfoReply::parse_ip4(envelope)?),
+        id::PAD => Submessage::Pad,
+        id::HEADER_EXTENSION => {
+            Submessage::HeaderExtension(HeaderExtension::parse(envelope, is_first)?)
+        }
+        id => Submessage::Unknown { id },
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+//! Do two partition lists meet? (DDS 1.4 §2.2.3.13)
+//!
+//! Names may be patterns as POSIX `fnmatch` knows them: `*`, `?`, `[...]`. A pattern meets plain
+//! names only: two patterns never meet, however alike they are.
+
+use crate::qos::Partition;
+
+/// Is there a partition that both are in? The empty list is the one partition whose name is
+/// empty.
+pub fn partitions_match(one: &Partition, other: &Partition) -> bool {
+    names(one).any(|a| names(other).any(|b| names_match(a, b)))
+}
+
+fn names(partition: &Partition) -> impl Iterator<Item = &str> {
+    let default = if partition.names.is_empty() {
+        Some("")
+    } else {
+        None
+    };
+    default
+        .into_iter()
+        .chain(partition.names.iter().map(|name| name.as_str()))
+}
+
+fn names_match(a: &str, b: &str) -> bool {
+    match (is_pattern(a), is_pattern(b)) {
+        (false, false) => a == b,
+        (true, false) => pattern_matches(a.as_bytes(), b.as_bytes()),
+        (false, true) => pattern_matches(b.as_bytes(), a.as_bytes()),
+        (true, true) => false,
+    }
+}
+
+/// Does the name contain anything that makes it a pattern?
+pub fn is_pattern(name: &str) -> bool {
+    name.bytes().any(|byte| matches!(byte, b'*' | b'?' | b'['))
+}
+
+/// Matches by octets. Goes back only to the last star, so the work is at most the product of the
+/// two lengths.
+fn pattern_matches(pattern: &[u8], text: &[u8]) -> bool {
+    let mut p = 0;
+    let mut t = 0;
+    let mut retry: Option<(usize, usize)> = None;
+    while t < text.len() {
+        if pattern.get(p) == Some(&b'*') {
+            p += 1;
+            retry = Some((p, t));
+            continue;
+        }
+        if let Some(len) = element_matches(&pattern[p..], text[t]) {
+            p += len;
+            t += 1;
+            continue;
+        }
+        let Some((after_star, from)) = retry else {
+            return false;
+        };
+        p = after_star;
+        t = from + 1;
+        retry = Some((p, t));
+    }
+    pattern[p..].iter().all(|byte| *byte == b'*')
+}
+
+/// If the first element of the pattern (other than a star) matches the octet: how many octets of
+/// the pattern it takes.
+fn element_matches(pattern: &[u8], octet: u8) -> Option<usize> {
+    match pattern {
+        [b'?', ..] => Some(1),
+        [b'[', set @ ..] => match set_matches(set, octet) {
+            Some((len, true)) => Some(1 + len),
+            Some((_, false)) => None,
+            // Without its closing bracket, a bracket is an ordinary character.
+            None => (octet == b'[').then_some(1),
+        },
+        [b'\\', escaped, ..] => (*escaped == octet).then_some(2),
+        [plain, ..] => (*plain == octet).then_some(1),
+        [] => None,
+    }
+}
+
+/// For the rest of a bracket expression: its length up to and including the closing bracket, and
+/// whether the octet is in it. `None` if it is never closed.
+fn set_matches(set: &[u8], octet: u8) -> Option<(usize, bool)> {
+    let is_negated = matches!(set.first(), Some(b'!' | b'^'));
+    let first = usize::from(is_negated);
+    let mut at = first;
+    let mut is_in = false;
+    loop {
+        let low = match (set.get(at)?, at) {
+            (b']', at) if at > first => return Some((at + 1, is_in != is_negated)),
+            (b'\\', _) => {
+                at += 1;
+                *set.get(at)?
+            }
+            (byte, _) => *byte,
+        };
+        at += 1;
+        let high = match (set.get(at), set.get(at + 1)) {
+            (Some(b'-'), Some(high)) if *high != b']' => {
+                at += 2;
+                *high
+            }
+            _ => low,
+        };
+        is_in |= (low..=high).contains(&octet);
+    }
+}
+
+#[cfg(test)]
+mod tests;

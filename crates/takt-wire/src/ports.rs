@@ -1,0 +1,92 @@
+//! Which UDP port does what (RTPS 2.5 §9.6.2.3).
+
+/// The well-known mapping from domain and participant to ports, with its parameters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PortMapping {
+    /// PB: where the first domain begins.
+    pub port_base: u16,
+    /// DG: ports of one domain.
+    pub domain_gain: u16,
+    /// PG: ports of one participant.
+    pub participant_gain: u16,
+    /// Offset of the multicast port of discovery.
+    pub d0: u16,
+    /// Offset of the unicast ports of discovery.
+    pub d1: u16,
+    /// Offset of the multicast port of user data.
+    pub d2: u16,
+    /// Offset of the unicast ports of user data.
+    pub d3: u16,
+}
+
+impl Default for PortMapping {
+    fn default() -> Self {
+        Self {
+            port_base: 7400,
+            domain_gain: 250,
+            participant_gain: 2,
+            d0: 0,
+            d1: 10,
+            d2: 1,
+            d3: 11,
+        }
+    }
+}
+
+impl PortMapping {
+    /// The port of SPDP multicast; `None` if UDP has no such port.
+    pub fn discovery_multicast(&self, domain_id: u32) -> Option<u16> {
+        self.port(domain_id, 0, self.d0)
+    }
+
+    /// The port where a participant hears discovery by unicast.
+    pub fn discovery_unicast(&self, domain_id: u32, participant_index: u32) -> Option<u16> {
+        self.port(domain_id, participant_index, self.d1)
+    }
+
+    /// The port of user data by multicast.
+    pub fn user_multicast(&self, domain_id: u32) -> Option<u16> {
+        self.port(domain_id, 0, self.d2)
+    }
+
+    /// The port where a participant hears user data by unicast.
+    pub fn user_unicast(&self, domain_id: u32, participant_index: u32) -> Option<u16> {
+        self.port(domain_id, participant_index, self.d3)
+    }
+
+    fn port(&self, domain_id: u32, participant_index: u32, offset: u16) -> Option<u16> {
+        let domain = u32::from(self.domain_gain).checked_mul(domain_id)?;
+        let participant = u32::from(self.participant_gain).checked_mul(participant_index)?;
+        let port = u32::from(self.port_base)
+            .checked_add(domain)?
+            .checked_add(participant)?
+            .checked_add(u32::from(offset))?;
+        u16::try_from(port).ok().filter(|port| *port != 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ports_of_domain_zero() {
+        let ports = PortMapping::default();
+        assert_eq!(ports.discovery_multicast(0), Some(7400));
+        assert_eq!(ports.user_multicast(0), Some(7401));
+        assert_eq!(ports.discovery_unicast(0, 0), Some(7410));
+        assert_eq!(ports.user_unicast(0, 0), Some(7411));
+        assert_eq!(ports.discovery_unicast(0, 3), Some(7416));
+        assert_eq!(ports.user_unicast(0, 3), Some(7417));
+    }
+
+    #[test]
+    fn domains_whose_ports_udp_does_not_have() {
+        let ports = PortMapping::default();
+        assert_eq!(ports.discovery_multicast(232), Some(65_400));
+        assert_eq!(ports.discovery_multicast(233), None);
+        assert_eq!(ports.user_unicast(232, 62), Some(65_535));
+        assert_eq!(ports.user_unicast(232, 63), None);
+        assert_eq!(ports.user_unicast(u32::MAX, u32::MAX), None);
+    }
+}

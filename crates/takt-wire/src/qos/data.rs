@@ -1,0 +1,147 @@
+//! Opaque data and names that travel with discovery: USER_DATA, TOPIC_DATA, GROUP_DATA, PARTITION
+//! (DDS 1.4 §2.2.3.1 to §2.2.3.3, §2.2.3.13), the entity's name, and properties.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::WirePolicy;
+use crate::cursor::Cursor;
+use crate::discovery::limits;
+use crate::error::Malformed;
+use crate::parameter::{
+    PID_ENTITY_NAME, PID_GROUP_DATA, PID_PARTITION, PID_PROPERTY_LIST, PID_TOPIC_DATA,
+    PID_USER_DATA, ParameterWriter,
+};
+
+macro_rules! octets {
+    ($($(#[$meta:meta])* $name:ident, $pid:ident;)*) => {$(
+        $(#[$meta])*
+        ///
+        /// At most [`limits::OPAQUE_LEN_MAX`] octets have a form on the wire.
+        #[derive(Clone, PartialEq, Eq, Debug, Default)]
+        pub struct $name(pub Vec<u8>);
+
+        impl WirePolicy for $name {
+            const PID: u16 = $pid;
+
+            fn parse(value: &mut Cursor<'_>) -> Result<Self, Malformed> {
+                let len = value.count(1)?;
+                value.bytes(len).map(|octets| Self(octets.to_vec()))
+            }
+
+            fn emit(&self, value: &mut ParameterWriter<'_>) {
+                value.octets(&self.0);
+            }
+        }
+    )*};
+}
+
+octets! {
+    /// USER_DATA: what an application attaches to a participant, writer or reader.
+    UserData, PID_USER_DATA;
+    /// TOPIC_DATA: what an application attaches to a topic.
+    TopicData, PID_TOPIC_DATA;
+    /// GROUP_DATA: what an application attaches to a publisher or subscriber.
+    GroupData, PID_GROUP_DATA;
+}
+
+/// PARTITION: the partitions that a publisher or subscriber is in; none means the one partition
+/// whose name is empty. A name with `*`, `?` or `[` is a pattern.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Partition {
+    /// Names and patterns.
+    pub names: Vec<String>,
+}
+
+impl WirePolicy for Partition {
+    const PID: u16 = PID_PARTITION;
+
+    fn parse(value: &mut Cursor<'_>) -> Result<Self, Malformed> {
+        let at = value.malformed("too many partitions");
+        // The shortest name: a length of one and its NUL.
+        let count = value.count(5)?;
+        if count > limits::PARTITIONS_MAX {
+            return Err(at);
+        }
+        let mut names = Vec::with_capacity(count);
+        for _ in 0..count {
+            names.push(limits::parse_name(value)?);
+        }
+        Ok(Self { names })
+    }
+
+    fn emit(&self, value: &mut ParameterWriter<'_>) {
+        value.count(self.names.len());
+        for name in &self.names {
+            value.string(name);
+        }
+    }
+}
+
+/// The name of an entity, for people and tools; empty means none.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct EntityName(pub String);
+
+impl WirePolicy for EntityName {
+    const PID: u16 = PID_ENTITY_NAME;
+
+    fn parse(value: &mut Cursor<'_>) -> Result<Self, Malformed> {
+        limits::parse_name(value).map(Self)
+    }
+
+    fn emit(&self, value: &mut ParameterWriter<'_>) {
+        value.string(&self.0);
+    }
+}
+
+/// Properties: name, value, and whether the pair is told to other participants (`propagate`).
+/// Those that are not stay in the process.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Property(pub Vec<(String, String, bool)>);
+
+impl Property {
+    /// The value of the first property with this name.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0
+            .iter()
+            .find(|(key, ..)| key == name)
+            .map(|(_, value, _)| value.as_str())
+    }
+
+    /// The pairs that other participants are told.
+    pub fn propagated(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0
+            .iter()
+            .filter(|(.., propagate)| *propagate)
+            .map(|(name, value, _)| (name.as_str(), value.as_str()))
+    }
+}
+
+impl WirePolicy for Property {
+    const PID: u16 = PID_PROPERTY_LIST;
+
+    /// Reads the pairs. The binary properties of DDS Security, which may follow them, are not
+    /// read.
+    fn parse(value: &mut Cursor<'_>) -> Result<Self, Malformed> {
+        let at = value.malformed("too many properties");
+        // The shortest property: two empty strings, the first of them padded.
+        let count = value.count(13)?;
+        if count > limits::PROPERTIES_MAX {
+            return Err(at);
+        }
+        let mut pairs = Vec::with_capacity(count);
+        for _ in 0..count {
+            let name = limits::parse_name(value)?;
+            pairs.push((name, String::from(value.string()?), true));
+        }
+        Ok(Self(pairs))
+    }
+
+    fn emit(&self, value: &mut ParameterWriter<'_>) {
+        value.count(self.propagated().count());
+        for (name, text) in self.propagated() {
+            value.string(name);
+            value.string(text);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The QoS policies: what they are, what they default to, and how they look on the wire.
+//!
+//! Policies and their defaults are those of DDS 1.4 §2.2.3, with data representation and type
+//! consistency from XTypes 1.3 §7.6.3; the wire forms are those of RTPS 2.5 §9.6.2.2. The names
+//! are the OMG's without the suffix `QosPolicy`.
+//!
+//! This module knows values and bytes. Whether the policies of one entity go together, and which
+//! of them may change later, is decided where entities are made.
+
+mod data;
+mod delivery;
+mod entities;
+mod lifecycle;
+mod ordering;
+mod representation;
+mod storage;
+mod timing;
+
+pub use data::{EntityName, GroupData, Partition, Property, TopicData, UserData};
+pub use delivery::{
+    Liveliness, LivelinessKind, Ownership, OwnershipStrength, Reliability, ReliabilityKind,
+    TransportPriority,
+};
+pub use entities::{
+    DataReaderQos, DataWriterQos, DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos,
+};
+pub use lifecycle::{EntityFactory, ReaderDataLifecycle, WriterDataLifecycle};
+pub use ordering::{AccessScope, DestinationOrder, Presentation};
+pub use representation::{DataRepresentation, TypeConsistency, TypeConsistencyKind};
+pub use storage::{Durability, DurabilityService, History, ResourceLimits};
+pub use timing::{Deadline, LatencyBudget, Lifespan, TimeBasedFilter};
+
+use crate::cursor::Cursor;
+use crate::error::Malformed;
+use crate::parameter::{Parameter, ParameterListBuilder, ParameterWriter};
+
+/// A policy that is sent as a parameter.
+pub trait WirePolicy: Sized + PartialEq {
+    /// The parameter's id.
+    const PID: u16;
+
+    /// Reads the parameter's value.
+    fn parse(value: &mut Cursor<'_>) -> Result<Self, Malformed>;
+
+    /// Writes the parameter's value.
+    fn emit(&self, value: &mut ParameterWriter<'_>);
+
+    /// Reads the policy from the parameter that carries it.
+    fn from_parameter(parameter: &Parameter<'_>) -> Result<Self, Malformed> {
+        Self::parse(&mut parameter.cursor())
+    }
+
+    /// Adds the policy to a list.
+    fn put(&self, list: &mut ParameterListBuilder) {
+        list.put(Self::PID, |value| self.emit(value));
+    }
+
+    /// Adds the policy to a list unless it is what its absence means.
+    fn put_unless(&self, absent: &Self, list: &mut ParameterListBuilder) {
+        if self != absent {
+            self.put(list);
+        }
+    }
+}
+
+/// Reads a CDR boolean; every octet but zero is true.
+fn parse_bool(value: &mut Cursor<'_>) -> Result<bool, Malformed> {
+    Ok(value.u8()? != 0)
+}
+
+/// Defines an enum whose variants have a number on the wire and a name in reports.
+macro_rules! wire_enum {
+    (
+        $(#[$meta:meta])*
+        $name:ident, $unknown:literal {
+            $($(#[$variant_meta:meta])* $variant:ident = $wire:literal, $text:literal;)+
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+        pub enum $name {
+            $($(#[$variant_meta])* $variant,)+
+        }
+
+        impl $name {
+            const fn to_wire(self) -> u32 {
+                match self {
+                    $(Self::$variant => $wire,)+
+                }
+            }
+
+            fn parse_kind(value: &mut $crate::cursor::Cursor<'_>) -> Result<Self, $crate::error::Malformed> {
+                let at = value.malformed($unknown);
+                match value.u32()? {
+                    $($wire => Ok(Self::$variant),)+
+                    _ => Err(at),
+                }
+            }
+        }
+
+        impl core::fmt::Display for $name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                f.write_str(match self {
+                    $(Self::$variant => $text,)+
+                })
+            }
+        }
+    };
+}
+use wire_enum;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+//! In which order and in which groups samples become visible: PRESENTATION, DESTINATION_ORDER
+//! (DDS 1.4 §2.2.3.6, §2.2.3.17).
+
+use super::{WirePolicy, parse_bool, wire_enum};
+use crate::cursor::Cursor;
+use crate::error::Malformed;
+use crate::parameter::{PID_DESTINATION_ORDER, PID_PRESENTATION, ParameterWriter};
+
+wire_enum! {
+    /// How far coherence and order reach. Ordered: what is later offers more.
+    AccessScope, "unknown PRESENTATION access scope" {
+        /// One instance.
+        #[default]
+        Instance = 0, "INSTANCE";
+        /// All instances of one writer.
+        Topic = 1, "TOPIC";
+        /// All writers of one publisher.
+        Group = 2, "GROUP";
+    }
+}
+
+/// PRESENTATION; by default by instance, neither coherent nor ordered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Presentation {
+    /// How far the two others reach.
+    pub access_scope: AccessScope,
+    /// A set of changes becomes visible at once.
+    pub coherent_access: bool,
+    /// Changes are seen in the order they were made.
+    pub ordered_access: bool,
+}
+
+impl WirePolicy for Presentation {
+    const PID: u16 = PID_PRESENTATION;
+
+    fn parse(value: &mut Cursor<'_>) -> Result<Self, Malformed> {
+        Ok(Self {
+            access_scope: AccessScope::parse_kind(value)?,
+            coherent_access: parse_bool(value)?,
+            ordered_access: parse_bool(value)?,
+        })
+    }
+
+    fn emit(&self, value: &mut ParameterWriter<'_>) {
+        value.u32(self.access_scope.to_wire());
+        value.bool(self.coherent_access);
+        value.bool(self.ordered_access);
+    }
+}
+
+wire_enum! {
+    /// DESTINATION_ORDER: which of two updates is the later one? Ordered: what is later offers
+    /// more.
+    DestinationOrder, "unknown DESTINATION_ORDER kind" {
+        /// The one that arrived later.
+        #[default]
+        ByReceptionTimestamp = 0, "BY_RECEPTION_TIMESTAMP";
+        /// The one that was written later, so that all readers agree.
+        BySourceTimestamp = 1, "BY_SOURCE_TIMESTAMP";
+    }
+}
+
+impl WirePolicy for DestinationOrder {
+    const PID: u16 = PID_DESTINATION_ORDER;
+
+    fn parse(value: &mut Cursor<'_>) -> Result<Self, Malformed> {
+        Self::parse_kind(value)
+    }
+
+    fn emit(&self, value: &mut ParameterWriter<'_>) {
+        value.u32(self.to_wire());
+    }
+}

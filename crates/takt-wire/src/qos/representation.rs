@@ -1,0 +1,182 @@
+//! How types look on the wire and how different they may be: DATA_REPRESENTATION and
+//! TYPE_CONSISTENCY_ENFORCEMENT (XTypes 1.3 §7.6.3.1, §7.6.3.4).
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::{WirePolicy, parse_bool};
+use crate::cursor::Cursor;
+use crate::discovery::limits;
+use crate::error::Malformed;
+use crate::parameter::{
+    PID_DATA_REPRESENTATION, PID_TYPE_CONSISTENCY_ENFORCEMENT, ParameterWriter,
+};
+
+/// DATA_REPRESENTATION: the encodings a writer offers (only the first is used) or a reader
+/// accepts, by id.
+///
+/// The empty list means XCDR1 alone, and so does the policy's absence from discovery data. The
+/// defaults of the entities say it in full: writers offer XCDR1, readers accept XCDR1 and XCDR2.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct DataRepresentation(pub Vec<i16>);
+
+impl DataRepresentation {
+    /// The id of XCDR version 1.
+    pub const XCDR1: i16 = 0;
+    /// The id of XML.
+    pub const XML: i16 = 1;
+    /// The id of XCDR version 2.
+    pub const XCDR2: i16 = 2;
+
+    /// XCDR1 alone.
+    pub fn xcdr1() -> Self {
+        Self(vec![Self::XCDR1])
+    }
+
+    /// XCDR2 alone.
+    pub fn xcdr2() -> Self {
+        Self(vec![Self::XCDR2])
+    }
+
+    /// XCDR1 and XCDR2.
+    pub fn any_xcdr() -> Self {
+        Self(vec![Self::XCDR1, Self::XCDR2])
+    }
+
+    /// The ids, with the meaning of the empty list filled in.
+    pub fn effective(&self) -> &[i16] {
+        if self.0.is_empty() {
+            &[Self::XCDR1]
+        } else {
+            &self.0
+        }
+    }
+
+    /// The encoding that a writer with this policy uses.
+    pub fn offered(&self) -> i16 {
+        self.effective()[0]
+    }
+
+    /// Does a reader with this policy take samples in this encoding?
+    pub fn accepts(&self, id: i16) -> bool {
+        self.effective().contains(&id)
+    }
+
+    /// The name of an id, as reports spell it.
+    pub const fn name(id: i16) -> Option<&'static str> {
+        match id {
+            Self::XCDR1 => Some("XCDR1"),
+            Self::XML => Some("XML"),
+            Self::XCDR2 => Some("XCDR2"),
+            _ => None,
+        }
+    }
+}
+
+impl WirePolicy for DataRepresentation {
+    const PID: u16 = PID_DATA_REPRESENTATION;
+
+    fn parse(value: &mut Cursor<'_>) -> Result<Self, Malformed> {
+        let at = value.malformed("too many data representations");
+        let count = value.count(2)?;
+        if count > limits::REPRESENTATIONS_MAX {
+            return Err(at);
+        }
+        let mut ids = Vec::with_capacity(count);
+        for _ in 0..count {
+            ids.push(value.i16()?);
+        }
+        Ok(Self(ids))
+    }
+
+    fn emit(&self, value: &mut ParameterWriter<'_>) {
+        value.count(self.0.len());
+        for id in &self.0 {
+            value.u16(id.cast_unsigned());
+        }
+    }
+}
+
+/// May a writer's type differ from the reader's?
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum TypeConsistencyKind {
+    /// The types have to be equivalent.
+    DisallowTypeCoercion,
+    /// The writer's type has to be assignable to the reader's.
+    #[default]
+    AllowTypeCoercion,
+}
+
+/// TYPE_CONSISTENCY_ENFORCEMENT: how a reader compares types.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TypeConsistency {
+    /// May the types differ at all?
+    pub kind: TypeConsistencyKind,
+    /// Sequence bounds need not fit.
+    pub ignore_sequence_bounds: bool,
+    /// String bounds need not fit.
+    pub ignore_string_bounds: bool,
+    /// Member names need not be equal where ids are.
+    pub ignore_member_names: bool,
+    /// The writer's type may not have more members than the reader's.
+    pub prevent_type_widening: bool,
+    /// Without type information there is no match.
+    pub force_type_validation: bool,
+}
+
+impl Default for TypeConsistency {
+    fn default() -> Self {
+        Self {
+            kind: TypeConsistencyKind::AllowTypeCoercion,
+            ignore_sequence_bounds: true,
+            ignore_string_bounds: true,
+            ignore_member_names: false,
+            prevent_type_widening: false,
+            force_type_validation: false,
+        }
+    }
+}
+
+impl WirePolicy for TypeConsistency {
+    const PID: u16 = PID_TYPE_CONSISTENCY_ENFORCEMENT;
+
+    /// Reads the kind and as many of the booleans as there are; the others keep their defaults,
+    /// because the list of them has grown over the versions of the specification.
+    fn parse(value: &mut Cursor<'_>) -> Result<Self, Malformed> {
+        let at = value.malformed("unknown TYPE_CONSISTENCY_ENFORCEMENT kind");
+        let kind = match value.u16()? {
+            0 => TypeConsistencyKind::DisallowTypeCoercion,
+            1 => TypeConsistencyKind::AllowTypeCoercion,
+            _ => return Err(at),
+        };
+        let mut policy = Self {
+            kind,
+            ..Self::default()
+        };
+        for flag in [
+            &mut policy.ignore_sequence_bounds,
+            &mut policy.ignore_string_bounds,
+            &mut policy.ignore_member_names,
+            &mut policy.prevent_type_widening,
+            &mut policy.force_type_validation,
+        ] {
+            if value.is_empty() {
+                break;
+            }
+            *flag = parse_bool(value)?;
+        }
+        Ok(policy)
+    }
+
+    fn emit(&self, value: &mut ParameterWriter<'_>) {
+        value.u16(match self.kind {
+            TypeConsistencyKind::DisallowTypeCoercion => 0,
+            TypeConsistencyKind::AllowTypeCoercion => 1,
+        });
+        value.bool(self.ignore_sequence_bounds);
+        value.bool(self.ignore_string_bounds);
+        value.bool(self.ignore_member_names);
+        value.bool(self.prevent_type_widening);
+        value.bool(self.force_type_validation);
+    }
+}
