@@ -1,1 +1,27 @@
-//! takt-bench
+//! Measuring Takt beside its peers and beside the bare operating system.
+//!
+//! A **workload** ([`workload`]) is a loop over a [`link::Link`]: one writer, one reader, a way to
+//! wait. Takt ([`dds`]) and plain UDP sockets ([`raw_udp`]) are links. A **report** ([`report`]) is what one
+//! process says of its run. An **agent** ([`agent`]) is a process that runs a workload for somebody else and
+//! speaks a line protocol of JSON objects; a **campaign** ([`campaign`]) starts agents, ours and those of other
+//! middleware, in interleaved rounds on pinned cores, and sets their figures side by side.
+//!
+//! Latencies are nanoseconds inside and microseconds in reports. The clock is `CLOCK_MONOTONIC` of one host:
+//! nothing here measures between two hosts. Linux only.
+
+pub mod agent;
+pub mod campaign;
+pub mod dds;
+pub mod error;
+pub mod link;
+pub mod machine;
+pub mod payload;
+pub mod raw_udp;
+pub mod report;
+pub mod sequence;
+pub mod signal;
+pub mod spec;
+pub mod stats;
+pub mod workload;
+
+pub use error::{Error, Result};

@@ -1,2 +1,80 @@
 //! The `takt` command.
-fn main() {}
+//!
+//! Figures go to standard output, as text or with `--json` as one JSON object; what is going on, and errors, go to
+//! standard error. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 nobody answered.
+
+mod perf;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+use takt_bench::Error;
+
+/// Takt, a real-time DDS.
+#[derive(Parser)]
+#[command(version, propagate_version = true, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Measure latency and throughput, alone or beside plain UDP and other DDS
+    Perf(perf::Perf),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    takt_bench::signal::install();
+    let result = match cli.command {
+        Command::Perf(perf) => perf.run(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("takt: {error}");
+            ExitCode::from(exit_code(&error))
+        }
+    }
+}
+
+fn exit_code(error: &Error) -> u8 {
+    match error {
+        Error::Usage(_) => 2,
+        Error::NotMatched { .. } => 3,
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_kind_of_failure_has_its_exit_code() {
+        assert_eq!(exit_code(&Error::Usage(String::new())), 2);
+        let (wanted, found) = Default::default();
+        assert_eq!(
+            exit_code(&Error::NotMatched {
+                wanted,
+                found,
+                seconds: 1
+            }),
+            3
+        );
+        let source = std::io::ErrorKind::NotFound.into();
+        assert_eq!(
+            exit_code(&Error::Os {
+                op: "open".into(),
+                source
+            }),
+            1
+        );
+    }
+}

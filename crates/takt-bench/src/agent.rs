@@ -1,0 +1,147 @@
+//! An agent: a process that runs one workload for a driver.
+//!
+//! Called as `<program> <role> [key=value ...]`, it prints one JSON object per line and ends at SIGTERM.
+//! Roles: `info`, `ping`, `pong`, `sub`, `pub`, `idle`, `disc`. Keys that it does not know it ignores, so that one
+//! command line fits the agents of all middleware. Durations are seconds, `t0` and `period_ns` nanoseconds. A
+//! `ping` appends its round-trip times to the file `out`: u64 nanoseconds, little endian.
+
+pub mod options;
+mod roles;
+
+use crate::error::{Error, Result};
+use options::Options;
+use serde_json::{Value, json};
+use std::io::Write;
+
+/// Name by which the agent introduces itself.
+const PEER: &str = "takt";
+
+/// Where the lines go.
+pub(crate) struct Lines<'a>(&'a mut dyn Write);
+
+impl Lines<'_> {
+    /// One line, out at once.
+    fn say(&mut self, value: &Value) -> Result<()> {
+        writeln!(self.0, "{value}")
+            .and_then(|()| self.0.flush())
+            .map_err(|e| Error::os("write a line", e))
+    }
+
+    fn ready(&mut self) -> Result<()> {
+        self.say(&json!({"ev": "ready"}))
+    }
+}
+
+/// Plays `role` with `arguments` (`key=value`), and writes the lines to `out`. A failure is a line too.
+///
+/// # Errors
+/// The role is unknown, an argument is wrong, or the workload failed.
+pub fn run(role: &str, arguments: &[String], out: &mut dyn Write) -> Result<()> {
+    let mut lines = Lines(out);
+    let result = play(role, arguments, &mut lines);
+    if let Err(error) = &result {
+        lines.say(&json!({"ev": "error", "what": error.to_string()}))?;
+    }
+    result
+}
+
+fn play(role: &str, arguments: &[String], lines: &mut Lines<'_>) -> Result<()> {
+    let options = Options::parse(arguments)?;
+    match role {
+        "info" => lines.say(&json!({
+            "ev": "info", "peer": PEER, "version": env!("CARGO_PKG_VERSION"),
+            "transports": options::TRANSPORTS.join(","), "notifies": "listener,waitset,poll", "fixed_size": false,
+        })),
+        "ping" => roles::ping(&options, lines),
+        "pong" => roles::pong(&options, lines),
+        "pub" => roles::publish(&options, lines),
+        "sub" => roles::subscribe(&options, lines),
+        "idle" => roles::discover(&options, lines, true),
+        "disc" => roles::discover(&options, lines, false),
+        _ => Err(Error::Usage(format!(
+            "no role {role}: there are info, ping, pong, pub, sub, idle and disc"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines_of(role: &str, arguments: &[&str]) -> (Result<()>, Vec<Value>) {
+        let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+        let mut out = Vec::new();
+        let result = run(role, &arguments, &mut out);
+        let text = String::from_utf8(out).unwrap();
+        let lines = text.lines().map(|l| serde_json::from_str(l).unwrap());
+        (result, lines.collect())
+    }
+
+    #[test]
+    fn info_names_what_there_is() {
+        let (result, lines) = lines_of("info", &[]);
+        result.unwrap();
+        assert_eq!(lines.len(), 1);
+        assert_eq!(
+            (&lines[0]["ev"], &lines[0]["peer"]),
+            (&json!("info"), &json!("takt"))
+        );
+        let transports = lines[0]["transports"].as_str().unwrap();
+        assert!(transports.starts_with("default,"));
+        assert_eq!(lines[0]["fixed_size"], json!(false));
+    }
+
+    #[test]
+    fn an_unknown_role_and_a_wrong_argument_are_said() {
+        for (role, argument) in [("dance", "size=16"), ("info", "size=big")] {
+            let (result, lines) = lines_of(role, &[argument]);
+            assert!(result.is_err());
+            assert_eq!(lines[0]["ev"], json!("error"));
+        }
+    }
+
+    /// Both sides of the contract over plain sockets, in two threads.
+    #[test]
+    fn a_pair_of_raw_agents_measures_round_trips() {
+        let out = std::env::temp_dir().join(format!("takt-agent-test-{}.bin", std::process::id()));
+        let common = ["transport=raw", "domain=228", "iface=lo"];
+        let echo = crate::spec::LinkSpec {
+            transport: crate::spec::Transport::RawUdp,
+            domain: 228,
+            ..Default::default()
+        };
+        let (is_open, opened) = std::sync::mpsc::channel();
+        let echoing = std::thread::spawn(move || {
+            let mut pong = echo.open(Some("Pong"), Some("Ping")).unwrap();
+            is_open.send(()).unwrap();
+            let sum = 30 + 30;
+            crate::workload::pong::run(&mut *pong, true, &mut |o| o.echoed >= sum).unwrap()
+        });
+        opened.recv().unwrap();
+        let out_key = format!("out={}", out.display());
+        let mut arguments = common.to_vec();
+        arguments.extend(["sizes=16,1000", "warmup=10", "count=20", &out_key]);
+        let (result, lines) = lines_of("ping", &arguments);
+        result.unwrap();
+        assert_eq!(echoing.join().unwrap().refused, 0);
+        let events: Vec<&str> = lines.iter().map(|l| l["ev"].as_str().unwrap()).collect();
+        assert_eq!(events, ["ready", "result", "result", "done"]);
+        assert_eq!(
+            (&lines[1]["size"], &lines[2]["size"]),
+            (&json!(16), &json!(1000))
+        );
+        for line in &lines[1..3] {
+            assert_eq!((&line["got"], &line["lost"]), (&json!(20), &json!(0)));
+            assert_eq!(
+                (&line["role"], &line["listening"]),
+                (&json!("ping"), &json!(0))
+            );
+            for key in ["cpu_s", "wall_s", "nvcsw", "nivcsw"] {
+                assert!(line[key].is_number(), "{key}");
+            }
+        }
+        let recorded = std::fs::read(&out).unwrap();
+        std::fs::remove_file(&out).unwrap();
+        assert_eq!(recorded.len(), 2 * 20 * 8);
+    }
+}

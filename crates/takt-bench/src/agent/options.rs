@@ -1,0 +1,297 @@
+//! The keys of the agent contract.
+
+use crate::error::{Error, Result};
+use crate::link::{Idle, Notify};
+use crate::machine::interface_ipv4;
+use crate::payload::MARKS_LEN;
+use crate::spec::{History, LinkSpec, Runtime, Transport};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Values of the key `transport`. `default` is `udp`: an Inline participant that sleeps when idle.
+pub const TRANSPORTS: [&str; 7] = [
+    "default",
+    "udp",
+    "spin",
+    "shared",
+    "shared-spin",
+    "raw",
+    "raw-spin",
+];
+
+/// Interface that the drivers of the contract set up for their agents.
+const INTERFACE_OF_DRIVERS: &str = "v0";
+
+/// An agent's command line.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What the samples go over.
+    pub link: LinkSpec,
+    /// Payload sizes, bytes; never empty.
+    pub sizes: Vec<usize>,
+    /// Round trips before the measurement.
+    pub warmup: u64,
+    /// Round trips measured.
+    pub count: u64,
+    /// Period of an open loop.
+    pub period: Option<Duration>,
+    /// Time before the window of a stream.
+    pub warm: Duration,
+    /// Length of the window of a stream.
+    pub window: Duration,
+    /// Samples per second; `None`: as fast as possible.
+    pub rate_hz: Option<f64>,
+    /// Subscribers to wait for.
+    pub peers: usize,
+    /// Which of several this one is.
+    pub id: usize,
+    /// Read every cache line of a sample.
+    pub touch: bool,
+    /// When the driver started this process, ns of `CLOCK_MONOTONIC`.
+    pub started_at_ns: Option<u64>,
+    /// File for the round-trip times.
+    pub out: Option<PathBuf>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            link: LinkSpec {
+                domain: 7,
+                interface: default_interface(),
+                ..LinkSpec::default()
+            },
+            sizes: vec![32],
+            warmup: 1000,
+            count: 10_000,
+            period: None,
+            warm: Duration::from_millis(500),
+            window: Duration::from_secs(2),
+            rate_hz: None,
+            peers: 1,
+            id: 0,
+            touch: false,
+            started_at_ns: None,
+            out: None,
+        }
+    }
+}
+
+/// The drivers' interface, or loopback where there is none.
+fn default_interface() -> String {
+    match interface_ipv4(INTERFACE_OF_DRIVERS) {
+        Some(_) => INTERFACE_OF_DRIVERS.into(),
+        None => "lo".into(),
+    }
+}
+
+impl Options {
+    /// Reads `key=value` arguments; ignores unknown keys and words without `=`.
+    ///
+    /// # Errors
+    /// The value of a known key makes no sense.
+    pub fn parse(arguments: &[String]) -> Result<Self> {
+        let mut options = Self::default();
+        for argument in arguments {
+            if let Some((key, value)) = argument.split_once('=') {
+                options.set(key, value)?;
+            }
+        }
+        options.link.size_max = options.size_max();
+        Ok(options)
+    }
+
+    /// Biggest payload.
+    #[must_use]
+    pub fn size_max(&self) -> usize {
+        self.sizes.iter().copied().fold(MARKS_LEN, usize::max)
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<()> {
+        match key {
+            "transport" => self.set_transport(value)?,
+            "notify" => {
+                self.link.notify = match value {
+                    "auto" | "listener" => Notify::Listener,
+                    "waitset" => Notify::WaitSet,
+                    "poll" => Notify::Poll,
+                    _ => return Err(unknown(key, value, "auto, listener, waitset or poll")),
+                }
+            }
+            "rel" => {
+                self.link.reliable = match value {
+                    "reliable" => true,
+                    "besteffort" => false,
+                    _ => return Err(unknown(key, value, "reliable or besteffort")),
+                }
+            }
+            "hist" => {
+                self.link.history = match value {
+                    "all" => History::KeepAll,
+                    depth => History::KeepLast(number(key, depth)?),
+                }
+            }
+            "iface" => self.link.interface = value.into(),
+            "domain" => self.link.domain = number(key, value)?,
+            "size" | "sizes" => self.sizes = sizes(key, value)?,
+            "warmup" => self.warmup = number(key, value)?,
+            "count" => self.count = number(key, value)?,
+            "period_ns" => self.period = positive(number(key, value)?).map(Duration::from_nanos),
+            "warm_s" => self.warm = seconds(key, value)?,
+            "secs" => self.window = seconds(key, value)?,
+            "rate" => self.rate_hz = Some(number(key, value)?).filter(|hz| *hz > 0.0),
+            "n" => self.peers = number(key, value)?,
+            "id" => self.id = number(key, value)?,
+            "touch" => self.touch = value != "0",
+            "t0" => self.started_at_ns = positive(number(key, value)?),
+            "out" => self.out = Some(value.into()),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn set_transport(&mut self, value: &str) -> Result<()> {
+        let (transport, runtime, idle) = match value {
+            "default" | "udp" => (Transport::Udp, Runtime::Inline, Idle::Block),
+            "spin" => (Transport::Udp, Runtime::Inline, Idle::Spin),
+            "shared" => (Transport::Udp, Runtime::Shared, Idle::Block),
+            "shared-spin" => (Transport::Udp, Runtime::Shared, Idle::Spin),
+            "raw" => (Transport::RawUdp, Runtime::Inline, Idle::Block),
+            "raw-spin" => (Transport::RawUdp, Runtime::Inline, Idle::Spin),
+            _ => return Err(unknown("transport", value, &TRANSPORTS.join(", "))),
+        };
+        self.link.transport = transport;
+        self.link.runtime = runtime;
+        self.link.idle = idle;
+        Ok(())
+    }
+}
+
+fn unknown(key: &str, value: &str, known: &str) -> Error {
+    Error::Usage(format!("{key}={value}: there is {known}"))
+}
+
+fn number<T: FromStr>(key: &str, value: &str) -> Result<T> {
+    value
+        .parse()
+        .map_err(|_| Error::Usage(format!("{key}={value}: not a number that fits")))
+}
+
+fn positive(value: u64) -> Option<u64> {
+    (value > 0).then_some(value)
+}
+
+fn seconds(key: &str, value: &str) -> Result<Duration> {
+    Duration::try_from_secs_f64(number(key, value)?)
+        .map_err(|e| Error::Usage(format!("{key}={value}: {e}")))
+}
+
+fn sizes(key: &str, value: &str) -> Result<Vec<usize>> {
+    value
+        .split(',')
+        .map(|size| number(key, size).map(|size: usize| size.max(MARKS_LEN)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(arguments: &str) -> Result<Options> {
+        let arguments: Vec<String> = arguments.split(' ').map(ToString::to_string).collect();
+        Options::parse(&arguments)
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_contract() {
+        let options = parse("").unwrap();
+        assert_eq!(options.sizes, [32]);
+        assert_eq!((options.warmup, options.count), (1000, 10_000));
+        assert_eq!(options.warm, Duration::from_millis(500));
+        assert_eq!(options.window, Duration::from_secs(2));
+        assert_eq!((options.peers, options.id, options.link.domain), (1, 0, 7));
+        assert_eq!((options.period, options.rate_hz), (None, None));
+        assert!(options.link.reliable && !options.touch);
+        assert_eq!(options.link.history, History::KeepAll);
+        assert_eq!(options.link.notify, Notify::Listener);
+        assert_eq!(options.link.transport, Transport::Udp);
+        assert_eq!(options.link.idle, Idle::Block);
+    }
+
+    #[test]
+    fn every_key_is_read() {
+        let options = parse(
+            "transport=spin rel=besteffort hist=16 notify=poll sizes=16,1024 warmup=5 count=6 period_ns=1000 \
+             warm_s=0.25 secs=3 rate=100 n=4 id=2 domain=11 iface=lo touch=1 t0=99 out=/x mcast=1 addr=10.0.0.1",
+        )
+        .unwrap();
+        assert_eq!(options.link.idle, Idle::Spin);
+        assert!(!options.link.reliable && options.touch);
+        assert_eq!(options.link.history, History::KeepLast(16));
+        assert_eq!(options.link.notify, Notify::Poll);
+        assert_eq!(
+            (options.sizes.as_slice(), options.link.size_max),
+            (&[16, 1024][..], 1024)
+        );
+        assert_eq!((options.warmup, options.count), (5, 6));
+        assert_eq!(options.period, Some(Duration::from_micros(1)));
+        assert_eq!(options.warm, Duration::from_millis(250));
+        assert_eq!(options.window, Duration::from_secs(3));
+        assert_eq!(options.rate_hz, Some(100.0));
+        assert_eq!((options.peers, options.id), (4, 2));
+        assert_eq!(
+            (options.link.domain, options.link.interface.as_str()),
+            (11, "lo")
+        );
+        assert_eq!(options.started_at_ns, Some(99));
+        assert_eq!(options.out, Some(PathBuf::from("/x")));
+    }
+
+    #[test]
+    fn unknown_keys_are_ignored() {
+        let options = parse("colour=red size=64 nonsense").unwrap();
+        assert_eq!(options.sizes, [64]);
+    }
+
+    #[test]
+    fn zero_means_no_rate_and_no_period() {
+        let options = parse("rate=0 period_ns=0 t0=0").unwrap();
+        assert_eq!(
+            (options.rate_hz, options.period, options.started_at_ns),
+            (None, None, None)
+        );
+    }
+
+    #[test]
+    fn payloads_have_room_for_the_marks() {
+        assert_eq!(parse("size=1").unwrap().sizes, [16]);
+    }
+
+    #[test]
+    fn wrong_values_are_refused_with_their_key() {
+        for wrong in [
+            "size=",
+            "size=16,x",
+            "count=-1",
+            "transport=pigeon",
+            "notify=maybe",
+            "rel=yes",
+            "hist=some",
+            "secs=-1",
+            "secs=nan",
+            "domain=1.5",
+        ] {
+            let error = parse(wrong).unwrap_err().to_string();
+            let key = wrong.split('=').next().unwrap();
+            assert!(error.starts_with(&format!("{key}=")), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
+    fn every_transport_that_is_named_is_understood() {
+        for transport in TRANSPORTS {
+            parse(&format!("transport={transport}")).unwrap();
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The roles that an agent can play.
+
+use super::Lines;
+use super::options::Options;
+use crate::error::{Error, Result};
+use crate::link::{Link, Matched};
+use crate::machine::{Memory, Usage, monotonic_ns};
+use crate::signal::stopped;
+use crate::workload::ping::Ping;
+use crate::workload::subscribe::{self, Subscription};
+use crate::workload::{
+    TOPIC_DATA, TOPIC_PING, TOPIC_PONG, Window, ping, pong, publish, settle, wait_matched,
+};
+use serde_json::json;
+use std::fs::File;
+use std::io::Write;
+use std::time::Duration;
+
+const MATCH_LIMIT: Duration = Duration::from_secs(30);
+const MATCH_STEP: Duration = Duration::from_millis(1);
+/// Finer where the time to match is the result.
+const DISCOVERY_STEP: Duration = Duration::from_micros(200);
+const PING_PAUSE: Duration = Duration::from_millis(300);
+const STREAM_PAUSE: Duration = Duration::from_millis(500);
+const STREAM_TAIL: Duration = Duration::from_millis(300);
+/// Time for repairs after the end of a stream.
+const STREAM_LINGER: Duration = Duration::from_secs(1);
+const ONE_PAIR: Matched = Matched {
+    readers: 1,
+    writers: 1,
+};
+
+pub(super) fn ping(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
+    let mut link = options.link.open(Some(TOPIC_PING), Some(TOPIC_PONG))?;
+    lines.ready()?;
+    let mut out = match &options.out {
+        Some(path) => {
+            Some(File::create(path).map_err(|e| Error::os(path.display().to_string(), e))?)
+        }
+        None => None,
+    };
+    let mut ping = Ping::new(&mut *link, options.link.wants_listener())?;
+    wait_matched(ping.link(), ONE_PAIR, MATCH_LIMIT, MATCH_STEP)?;
+    settle(ping.link(), PING_PAUSE)?;
+    for &size in &options.sizes {
+        if stopped() {
+            break;
+        }
+        let outcome = ping.run(ping::Plan {
+            size,
+            warmup: options.warmup,
+            count: options.count,
+            period: options.period,
+        })?;
+        if let Some(out) = &mut out {
+            let bytes: Vec<u8> = outcome
+                .latencies_ns
+                .iter()
+                .flat_map(|ns| ns.to_le_bytes())
+                .collect();
+            out.write_all(&bytes).map_err(|e| Error::os("out", e))?;
+        }
+        let lost = match options.period {
+            Some(_) => outcome.counts.lost,
+            None => outcome.timeouts,
+        };
+        lines.say(&json!({
+            "ev": "result", "role": "ping", "size": size, "got": outcome.latencies_ns.len(), "lost": lost,
+            "cpu_s": outcome.usage.cpu_seconds, "wall_s": outcome.wall_seconds,
+            "nvcsw": outcome.usage.voluntary_switches, "nivcsw": outcome.usage.involuntary_switches,
+            "listening": u8::from(ping.is_listening()),
+        }))?;
+    }
+    lines.say(&json!({"ev": "done"}))
+}
+
+pub(super) fn pong(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
+    let mut link = options.link.open(Some(TOPIC_PONG), Some(TOPIC_PING))?;
+    lines.ready()?;
+    let listen = options.link.wants_listener();
+    pong::run(&mut *link, listen, &mut |_| false).map(drop)
+}
+
+/// The window of a stream, which the contract gives in seconds.
+fn window(options: &Options) -> Window {
+    Window {
+        skip: options.warm,
+        time_max: Some(options.window),
+        ..Window::default()
+    }
+}
+
+pub(super) fn subscribe(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
+    let mut link = options.link.open(None, Some(TOPIC_DATA))?;
+    let plan = subscribe::Plan {
+        window: window(options),
+        touch: options.touch,
+    };
+    let mut subscription = Subscription::new(&mut *link, plan, options.link.wants_listener())?;
+    lines.ready()?;
+    let outcome = subscription.run()?;
+    if outcome.arrivals_total > 0 {
+        lines.say(&json!({
+            "ev": "result", "role": "sub", "id": options.id, "n": outcome.arrivals, "bytes": outcome.bytes,
+            "wall_s": outcome.wall_seconds, "cpu_s": outcome.usage.cpu_seconds, "span": outcome.span,
+            "total": outcome.arrivals_total, "listening": u8::from(subscription.is_listening()),
+        }))?;
+    }
+    subscription.linger()
+}
+
+pub(super) fn publish(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
+    let mut link = options.link.open(Some(TOPIC_DATA), None)?;
+    lines.ready()?;
+    let wanted = Matched {
+        readers: options.peers,
+        writers: 0,
+    };
+    wait_matched(&mut *link, wanted, MATCH_LIMIT, MATCH_STEP)?;
+    settle(&mut *link, STREAM_PAUSE)?;
+    let plan = publish::Plan {
+        size: options.sizes[0],
+        rate_hz: options.rate_hz,
+        window: window(options),
+        tail: STREAM_TAIL,
+        retry_refused: options.link.reliable,
+    };
+    let outcome = publish::run(&mut *link, &plan)?;
+    lines.say(&json!({
+        "ev": "result", "role": "pub", "n": outcome.written, "wall_s": outcome.wall_seconds,
+        "cpu_s": outcome.usage.cpu_seconds, "fails": outcome.refused, "total": outcome.written_total,
+    }))?;
+    publish::finish(&mut *link, plan.size, STREAM_LINGER)?;
+    lines.say(&json!({"ev": "done"}))
+}
+
+/// `disc`, and `idle` which goes on with a measurement of a participant that has nothing to do.
+pub(super) fn discover(options: &Options, lines: &mut Lines<'_>, idle: bool) -> Result<()> {
+    let bare = Memory::now()?;
+    let main_ns = monotonic_ns();
+    let (write, read) = match options.id {
+        0 => (TOPIC_PING, TOPIC_PONG),
+        _ => (TOPIC_PONG, TOPIC_PING),
+    };
+    let mut link = options.link.open(Some(write), Some(read))?;
+    let init_ns = monotonic_ns();
+    lines.ready()?;
+    if !idle || options.peers > 0 {
+        wait_matched(&mut *link, ONE_PAIR, MATCH_LIMIT, DISCOVERY_STEP)?;
+        let started_ns = options.started_at_ns.unwrap_or(main_ns);
+        let since_start = |ns: u64| ns.saturating_sub(started_ns) as f64 * 1e-6;
+        lines.say(&json!({
+            "ev": "matched", "main_ms": since_start(main_ns), "init_ms": since_start(init_ns),
+            "match_ms": since_start(monotonic_ns()),
+        }))?;
+    }
+    if idle {
+        rest(options, &mut *link, bare, lines)?;
+    }
+    while !stopped() {
+        settle(&mut *link, Duration::from_secs(1))?;
+    }
+    Ok(())
+}
+
+/// What a participant costs that nobody uses. Beside the keys of the contract: resident memory before the
+/// participant was made and at the end, KiB.
+fn rest(options: &Options, link: &mut dyn Link, bare: Memory, lines: &mut Lines<'_>) -> Result<()> {
+    settle(link, options.warm)?;
+    let (usage, started_ns) = (Usage::now(), monotonic_ns());
+    settle(link, options.window)?;
+    let used = Usage::now().since(&usage);
+    let memory = Memory::now()?;
+    lines.say(&json!({
+        "ev": "result", "role": "idle", "cpu_s": used.cpu_seconds,
+        "wall_s": (monotonic_ns() - started_ns) as f64 * 1e-9, "nvcsw": used.voluntary_switches,
+        "bare_kib": bare.resident_kib, "resident_kib": memory.resident_kib, "peak_kib": memory.peak_kib,
+    }))
+}

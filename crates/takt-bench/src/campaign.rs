@@ -1,0 +1,353 @@
+//! Round trips of several columns, side by side.
+//!
+//! A machine drifts, so the columns take turns: every round measures each of them once, in an order that
+//! rotates, and a ratio is that of two medians of the same round. Each measurement is two fresh processes, one
+//! on each of two cores. While it lasts, the CPU time that other processes take is watched; a measurement that was
+//! disturbed too much can be repeated, and what remains is reported.
+
+mod child;
+mod column;
+mod table;
+
+pub use column::{Column, columns_in};
+pub use table::{Row, table, tabulate};
+
+use crate::error::{Error, Result};
+use crate::machine::{Usage, available_cpus, busy_seconds, monotonic_ns};
+use crate::signal::stopped;
+use crate::spec::History;
+use crate::stats::Summary;
+use child::{Child, Placement};
+use serde::Serialize;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const READY_LIMIT: Duration = Duration::from_secs(15);
+/// Time for a run beside that of its round trips.
+const RUN_LIMIT: Duration = Duration::from_secs(60);
+/// Slowest round trip that is waited for, on average.
+const ROUND_TRIP_LIMIT: Duration = Duration::from_millis(10);
+/// Consecutive cells use different domains, so that a late datagram of one does not reach the next.
+const DOMAINS: u32 = 16;
+
+/// What every column is to do.
+#[derive(Clone, Debug, Serialize)]
+pub struct Plan {
+    /// Payload sizes, bytes.
+    pub sizes: Vec<usize>,
+    /// Rounds.
+    pub rounds: usize,
+    /// Round trips measured in each round, for each size.
+    pub count: u64,
+    /// Round trips before those.
+    pub warmup: u64,
+    /// RELIABLE, or BEST_EFFORT.
+    pub reliable: bool,
+    /// HISTORY.
+    pub history: History,
+    /// Interface that all traffic is on.
+    pub interface: String,
+    /// Its address.
+    pub address: String,
+    /// First domain; cells use this one and the next few.
+    pub domain: u32,
+    /// Core of the pinging and core of the answering process.
+    pub cpus: (usize, usize),
+    /// `SCHED_FIFO` priority of both, of every column.
+    pub fifo: Option<u8>,
+    /// A measurement is repeated when other processes took more than this share of the machine.
+    pub foreign_max: Option<f64>,
+    /// Tries for each measurement.
+    pub tries: usize,
+}
+
+/// One column in one round, for one size.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cell {
+    /// Name of the column.
+    pub column: String,
+    /// Round, from 0.
+    pub round: usize,
+    /// Payload, bytes.
+    pub size: usize,
+    /// Round-trip times, us; `None` if there was no round trip at all.
+    pub latency_us: Option<Summary>,
+    /// Pings without an answer.
+    pub lost: u64,
+    /// CPU time of the pinging process for one round trip, us.
+    pub cpu_us: f64,
+    /// Context switches of the pinging process for one round trip.
+    pub switches: f64,
+    /// Whether pongs came by a listener.
+    pub listening: bool,
+    /// Share of the machine that other processes took meanwhile.
+    pub foreign: f64,
+    /// Measurements that were made, of which this is the last.
+    pub tries: usize,
+}
+
+/// Measures `columns` in interleaved rounds. `progress` hears of every measurement before it is made.
+///
+/// A column whose agent fails is an error: a table with a hole compares nothing.
+///
+/// # Errors
+/// An agent cannot be started, does not follow the contract, or does not find its peer.
+pub fn run(
+    plan: &Plan,
+    columns: &[Column],
+    progress: &mut dyn FnMut(usize, &str),
+) -> Result<Vec<Cell>> {
+    let mut cells = Vec::new();
+    let mut domain = 0;
+    for round in 0..plan.rounds {
+        for index in 0..columns.len() {
+            let column = &columns[(index + round) % columns.len()];
+            for tries in 1..=plan.tries.max(1) {
+                if stopped() {
+                    return Err(Error::Usage("stopped".into()));
+                }
+                progress(round, &column.name);
+                domain = (domain + 1) % DOMAINS;
+                let mut measured = measure(plan, column, plan.domain + domain)?;
+                let is_quiet = plan
+                    .foreign_max
+                    .is_none_or(|max| measured.iter().all(|cell| cell.foreign <= max));
+                if is_quiet || tries >= plan.tries {
+                    for cell in &mut measured {
+                        cell.round = round;
+                        cell.tries = tries;
+                    }
+                    cells.append(&mut measured);
+                    break;
+                }
+            }
+        }
+    }
+    Ok(cells)
+}
+
+/// One column once, all sizes.
+fn measure(plan: &Plan, column: &Column, domain: u32) -> Result<Vec<Cell>> {
+    let file = OutFile::new();
+    let arguments = arguments(plan, column, domain);
+    let (busy, own, started_ns) = (busy_seconds()?, own_cpu_seconds(), monotonic_ns());
+
+    let mut pong = Child::start(column, "pong", &arguments, placement(plan, plan.cpus.1))?;
+    pong.wait_for("ready", READY_LIMIT)?;
+    let mut ping_arguments = arguments.clone();
+    ping_arguments.push(format!("warmup={}", plan.warmup));
+    ping_arguments.push(format!("count={}", plan.count));
+    ping_arguments.push(format!("out={}", file.0.display()));
+    let mut ping = Child::start(
+        column,
+        "ping",
+        &ping_arguments,
+        placement(plan, plan.cpus.0),
+    )?;
+    let trips = (plan.count + plan.warmup) * plan.sizes.len() as u64;
+    let limit = RUN_LIMIT + ROUND_TRIP_LIMIT * u32::try_from(trips).unwrap_or(u32::MAX);
+    let results = ping.results_until("done", limit)?;
+    ping.stop()?;
+    pong.stop()?;
+
+    let wall = (monotonic_ns() - started_ns) as f64 * 1e-9;
+    let others = (busy_seconds()? - busy) - (own_cpu_seconds() - own);
+    let foreign = (others / (wall * available_cpus() as f64)).max(0.0);
+    let recorded = std::fs::read(&file.0).map_err(|e| Error::os("round-trip times", e))?;
+    cells(plan, column, &results, &recorded, foreign)
+}
+
+fn placement(plan: &Plan, cpu: usize) -> Placement {
+    Placement {
+        cpu,
+        fifo: plan.fifo,
+    }
+}
+
+/// CPU time of this process and of its children that have ended.
+fn own_cpu_seconds() -> f64 {
+    Usage::now().cpu_seconds + Usage::of_children().cpu_seconds
+}
+
+/// Arguments that both sides get. Those of the column come last and win.
+fn arguments(plan: &Plan, column: &Column, domain: u32) -> Vec<String> {
+    let sizes: Vec<String> = plan.sizes.iter().map(ToString::to_string).collect();
+    let history = match plan.history {
+        History::KeepAll => "all".to_string(),
+        History::KeepLast(depth) => depth.to_string(),
+    };
+    let reliability = if plan.reliable {
+        "reliable"
+    } else {
+        "besteffort"
+    };
+    let mut arguments = vec![
+        format!("domain={domain}"),
+        format!("sizes={}", sizes.join(",")),
+        format!("rel={reliability}"),
+        format!("hist={history}"),
+        format!("iface={}", plan.interface),
+        format!("addr={}", plan.address),
+    ];
+    arguments.extend(column.arguments.iter().cloned());
+    arguments
+}
+
+/// Puts the results of a ping and its recorded times together, one cell for each size.
+fn cells(
+    plan: &Plan,
+    column: &Column,
+    results: &[Value],
+    recorded: &[u8],
+    foreign: f64,
+) -> Result<Vec<Cell>> {
+    let mut times = recorded.chunks_exact(8).map(|bytes| {
+        bytes
+            .iter()
+            .rev()
+            .fold(0, |value, byte| value << 8 | u64::from(*byte))
+    });
+    let mut cells = Vec::new();
+    for result in results {
+        let whole = |key: &str| result[key].as_u64().unwrap_or(0);
+        let got = whole("got");
+        let mut values: Vec<u64> = times.by_ref().take(got as usize).collect();
+        if values.len() as u64 != got {
+            return Err(column.failure(format!(
+                "recorded {} of the {got} round trips that it reports",
+                values.len()
+            )));
+        }
+        let trips = (got + plan.warmup).max(1) as f64;
+        cells.push(Cell {
+            column: column.name.clone(),
+            round: 0,
+            size: whole("size") as usize,
+            latency_us: Summary::of(&mut values),
+            lost: whole("lost"),
+            cpu_us: result["cpu_s"].as_f64().unwrap_or(0.0) * 1e6 / trips,
+            switches: (whole("nvcsw") + whole("nivcsw")) as f64 / trips,
+            listening: whole("listening") != 0,
+            foreign,
+            tries: 1,
+        });
+    }
+    if cells.len() != plan.sizes.len() {
+        return Err(column.failure(format!(
+            "gave {} results for {} sizes",
+            cells.len(),
+            plan.sizes.len()
+        )));
+    }
+    Ok(cells)
+}
+
+/// A file for round-trip times that is gone afterwards.
+struct OutFile(PathBuf);
+
+impl OutFile {
+    fn new() -> Self {
+        let name = format!("takt-perf-{}.bin", std::process::id());
+        Self(std::env::temp_dir().join(name))
+    }
+}
+
+impl Drop for OutFile {
+    fn drop(&mut self) {
+        // It is not there if the agent failed before it wrote: nothing to clean up then.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn plan(sizes: &[usize]) -> Plan {
+        Plan {
+            sizes: sizes.to_vec(),
+            rounds: 1,
+            count: 2,
+            warmup: 2,
+            reliable: true,
+            history: History::KeepAll,
+            interface: "lo".into(),
+            address: "127.0.0.1".into(),
+            domain: 40,
+            cpus: (0, 1),
+            fifo: None,
+            foreign_max: None,
+            tries: 1,
+        }
+    }
+
+    fn column() -> Column {
+        Column::parse("x=/bin/true,transport=udp").unwrap()
+    }
+
+    #[test]
+    fn arguments_follow_the_contract_and_the_column_has_the_last_word() {
+        let arguments = arguments(&plan(&[16, 64]), &column(), 41);
+        assert_eq!(
+            arguments,
+            [
+                "domain=41",
+                "sizes=16,64",
+                "rel=reliable",
+                "hist=all",
+                "iface=lo",
+                "addr=127.0.0.1",
+                "transport=udp"
+            ]
+        );
+    }
+
+    fn result(size: usize, got: u64) -> Value {
+        json!({"ev": "result", "role": "ping", "size": size, "got": got, "lost": 1, "cpu_s": 0.0004, "wall_s": 1.0,
+               "nvcsw": 6, "nivcsw": 2, "listening": 1})
+    }
+
+    fn recorded(times: &[u64]) -> Vec<u8> {
+        times.iter().flat_map(|t| t.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn recorded_times_go_to_the_size_they_belong_to() {
+        let results = [result(16, 2), result(64, 2)];
+        let times = recorded(&[1000, 3000, 70_000, 50_000]);
+        let cells = cells(&plan(&[16, 64]), &column(), &results, &times, 0.25).unwrap();
+        assert_eq!(cells.len(), 2);
+        let first = cells[0].latency_us.as_ref().unwrap();
+        assert_eq!((first.min, first.max, first.p50), (1.0, 3.0, 1.0));
+        assert_eq!(cells[1].latency_us.as_ref().unwrap().p50, 50.0);
+        assert_eq!((cells[1].size, cells[1].lost), (64, 1));
+        assert_eq!((cells[0].cpu_us, cells[0].switches), (100.0, 2.0));
+        assert_eq!(cells[0].foreign, 0.25);
+    }
+
+    #[test]
+    fn missing_times_and_missing_sizes_are_failures() {
+        let few = cells(
+            &plan(&[16]),
+            &column(),
+            &[result(16, 2)],
+            &recorded(&[1]),
+            0.0,
+        );
+        assert!(few.unwrap_err().to_string().contains("recorded 1 of the 2"));
+        let none = cells(&plan(&[16, 64]), &column(), &[result(16, 0)], &[], 0.0);
+        assert!(
+            none.unwrap_err()
+                .to_string()
+                .contains("1 results for 2 sizes")
+        );
+    }
+
+    #[test]
+    fn no_round_trip_is_no_latency() {
+        let cells = cells(&plan(&[16]), &column(), &[result(16, 0)], &[], 0.0).unwrap();
+        assert_eq!(cells[0].latency_us, None);
+    }
+}

@@ -1,0 +1,213 @@
+//! An agent process: started on its core, heard line by line, stopped by SIGTERM.
+
+use super::column::Column;
+use crate::error::{Error, Result};
+use crate::machine::{bind_to_cpu, set_fifo};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// Time that an agent has between SIGTERM and SIGKILL.
+const STOP_LIMIT: Duration = Duration::from_secs(3);
+const STOP_STEP: Duration = Duration::from_millis(5);
+
+/// Where and how a process runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Placement {
+    /// Core that it is bound to.
+    pub cpu: usize,
+    /// `SCHED_FIFO` priority.
+    pub fifo: Option<u8>,
+}
+
+/// A running agent. Dropping it kills it.
+pub(super) struct Child<'a> {
+    column: &'a Column,
+    role: &'static str,
+    process: std::process::Child,
+    lines: Receiver<Value>,
+}
+
+impl<'a> Child<'a> {
+    /// Starts the agent of `column` in a role.
+    pub fn start(
+        column: &'a Column,
+        role: &'static str,
+        arguments: &[String],
+        placement: Placement,
+    ) -> Result<Self> {
+        let mut command = Command::new(&column.program);
+        command
+            .args(&column.prefix)
+            .arg(role)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        // SAFETY: between fork and exec only async-signal-safe system calls are made; no allocation, no lock.
+        unsafe { command.pre_exec(move || prepare(placement)) };
+        let mut process = command
+            .spawn()
+            .map_err(|e| Error::os(format!("start {}", column.program.display()), e))?;
+        let output = process
+            .stdout
+            .take()
+            .expect("standard output was asked to be a pipe");
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(output)
+                .lines()
+                .map_while(std::io::Result::ok)
+            {
+                // What is not JSON is chatter of the middleware. The other end is gone once the child is dropped.
+                if let Ok(value) = serde_json::from_str(&line)
+                    && sender.send(value).is_err()
+                {
+                    break;
+                }
+            }
+        });
+        Ok(Self {
+            column,
+            role,
+            process,
+            lines,
+        })
+    }
+
+    /// Waits for a line with this `ev`.
+    pub fn wait_for(&mut self, event: &str, limit: Duration) -> Result<Value> {
+        let deadline = Instant::now() + limit;
+        loop {
+            let line = self.next_line(event, deadline)?;
+            if line["ev"] == event {
+                return Ok(line);
+            }
+        }
+    }
+
+    /// All `result` lines up to a line with this `ev`.
+    pub fn results_until(&mut self, event: &str, limit: Duration) -> Result<Vec<Value>> {
+        let deadline = Instant::now() + limit;
+        let mut results = Vec::new();
+        loop {
+            let line = self.next_line(event, deadline)?;
+            if line["ev"] == event {
+                return Ok(results);
+            }
+            if line["ev"] == "result" {
+                results.push(line);
+            }
+        }
+    }
+
+    fn next_line(&self, awaited: &str, deadline: Instant) -> Result<Value> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let failure = |what: String| Err(self.column.failure(format!("{}: {what}", self.role)));
+        match self.lines.recv_timeout(left) {
+            Ok(line) if line["ev"] == "error" => {
+                let what = line["what"].as_str().unwrap_or("an error without a text");
+                failure(what.into())
+            }
+            Ok(line) => Ok(line),
+            Err(RecvTimeoutError::Timeout) => failure(format!("no \"{awaited}\" in time")),
+            Err(RecvTimeoutError::Disconnected) => failure(format!("ended without \"{awaited}\"")),
+        }
+    }
+
+    /// Asks it to end, waits, and kills it if it does not.
+    pub fn stop(&mut self) -> Result<ExitStatus> {
+        let failure = |e| Error::os("wait for an agent", e);
+        self.signal(libc::SIGTERM);
+        let deadline = Instant::now() + STOP_LIMIT;
+        while Instant::now() < deadline {
+            if let Some(status) = self.process.try_wait().map_err(failure)? {
+                return Ok(status);
+            }
+            std::thread::sleep(STOP_STEP);
+        }
+        self.process.kill().map_err(failure)?;
+        self.process.wait().map_err(failure)
+    }
+
+    fn signal(&mut self, signal: libc::c_int) {
+        if let Ok(None) = self.process.try_wait() {
+            // SAFETY: takes no pointer. The process has not been waited for, so its id is still its own.
+            unsafe { libc::kill(self.process.id() as libc::pid_t, signal) };
+        }
+    }
+}
+
+impl Drop for Child<'_> {
+    fn drop(&mut self) {
+        // An error means that it has ended already.
+        if self.process.kill().is_ok() {
+            let _ = self.process.wait();
+        }
+    }
+}
+
+/// Runs in the child before the agent does: placement, and an end with its driver's.
+fn prepare(placement: Placement) -> std::io::Result<()> {
+    // SAFETY: takes no pointer.
+    if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } != 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    bind_to_cpu(placement.cpu)?;
+    placement.fifo.map_or(Ok(()), set_fifo)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: Placement = Placement { cpu: 0, fifo: None };
+    const LIMIT: Duration = Duration::from_secs(20);
+
+    /// An agent written in shell.
+    fn shell(script: &str) -> Column {
+        Column {
+            prefix: vec!["-c".into(), script.into()],
+            ..Column::parse("sh=/bin/sh").unwrap()
+        }
+    }
+
+    #[test]
+    fn lines_are_heard_and_chatter_is_not() {
+        let column = shell(
+            r#"echo hello; echo '{"ev":"ready"}'; echo '{"ev":"result","got":1}'; echo '{"ev":"done"}'; exec sleep 60"#,
+        );
+        let mut child = Child::start(&column, "ping", &[], HERE).unwrap();
+        child.wait_for("ready", LIMIT).unwrap();
+        let results = child.results_until("done", LIMIT).unwrap();
+        assert_eq!(results.len(), 1);
+        assert_eq!(results[0]["got"], 1);
+        assert!(!child.stop().unwrap().success());
+    }
+
+    #[test]
+    fn a_failure_is_told_with_its_column_and_role() {
+        let column = shell(r#"echo '{"ev":"error","what":"not matched"}'"#);
+        let mut child = Child::start(&column, "ping", &[], HERE).unwrap();
+        let error = child.wait_for("ready", LIMIT).unwrap_err();
+        assert_eq!(error.to_string(), "column sh: ping: not matched");
+    }
+
+    #[test]
+    fn an_end_without_the_awaited_line_is_a_failure() {
+        let column = shell("true");
+        let mut child = Child::start(&column, "pong", &[], HERE).unwrap();
+        let error = child.wait_for("ready", LIMIT).unwrap_err().to_string();
+        assert!(error.contains("ended without \"ready\""), "{error}");
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_named() {
+        let column = Column::parse("ghost=/nonexistent/agent").unwrap();
+        let error = Child::start(&column, "pong", &[], HERE).err().unwrap();
+        assert!(error.to_string().contains("/nonexistent/agent"), "{error}");
+    }
+}

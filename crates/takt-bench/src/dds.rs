@@ -1,0 +1,296 @@
+//! Takt as a link: one participant with a writer, a reader, or both.
+//!
+//! Under the Inline runtime the calling thread does everything, and waiting for a sample is driving the
+//! participant. Under the Shared runtime the participant has its receive thread, and this one only waits.
+
+use crate::error::{Error, Result};
+use crate::link::{Handler, Idle, Link, Matched, Notify};
+use crate::machine::monotonic_ns;
+use crate::payload::Blob;
+use crate::signal::stopped;
+use crate::spec::{History, LinkSpec, Runtime};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use takt::qos::{self, DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos, TopicQos};
+use takt::{DataReader, DataReaderListener, DataWriter, DomainParticipant, WaitSet};
+
+/// Longest time that a reliable `write` waits for room.
+const BLOCKING_TIME_MAX: Duration = Duration::from_secs(10);
+/// Memory for the samples that a KEEP_ALL history holds.
+const HISTORY_BYTES_MAX: usize = 16 << 20;
+/// Fewest and most samples in a KEEP_ALL history.
+const HISTORY_SAMPLES: (usize, usize) = (8, 4096);
+/// Looks at the reader between two looks at the clock.
+const POLLS_PER_CLOCK: u32 = 64;
+
+/// One Takt participant.
+pub struct DdsLink {
+    participant: DomainParticipant,
+    writer: Option<DataWriter<Blob>>,
+    reader: Option<DataReader<Blob>>,
+    waitset: Option<WaitSet>,
+    runtime: Runtime,
+    failure: Failure,
+}
+
+/// The first failure inside a listener, which has nobody to return it to.
+type Failure = Arc<Mutex<Option<Error>>>;
+
+impl DdsLink {
+    /// Makes the participant and its endpoints.
+    ///
+    /// # Errors
+    /// No such interface, or Takt refused.
+    pub fn new(
+        spec: &LinkSpec,
+        write_topic: Option<&str>,
+        read_topic: Option<&str>,
+    ) -> Result<Self> {
+        let participant = DomainParticipant::builder(spec.domain)
+            .name("takt-bench")
+            .interfaces([spec.interface.as_str()])
+            .peers([spec.address()?.to_string().as_str()])
+            .runtime(match spec.runtime {
+                Runtime::Inline => takt::Runtime::Inline,
+                Runtime::Shared => takt::Runtime::Shared,
+            })
+            .idle(match spec.idle {
+                Idle::Block => takt::Idle::Block,
+                Idle::Spin => takt::Idle::Spin,
+            })
+            .build()?;
+        let writer = match write_topic {
+            Some(name) => {
+                let topic = participant.create_topic::<Blob>(name, TopicQos::default())?;
+                let publisher = participant.create_publisher(PublisherQos::default())?;
+                Some(publisher.create_datawriter(&topic, writer_qos(spec))?)
+            }
+            None => None,
+        };
+        let reader = match read_topic {
+            Some(name) => {
+                let topic = participant.create_topic::<Blob>(name, TopicQos::default())?;
+                let subscriber = participant.create_subscriber(SubscriberQos::default())?;
+                Some(subscriber.create_datareader(&topic, reader_qos(spec))?)
+            }
+            None => None,
+        };
+        let waitset = match (&reader, spec.notify) {
+            (Some(reader), Notify::WaitSet) => {
+                let waitset = WaitSet::new(&participant)?;
+                waitset.attach(&reader.read_condition()?)?;
+                Some(waitset)
+            }
+            _ => None,
+        };
+        Ok(Self {
+            participant,
+            writer,
+            reader,
+            waitset,
+            runtime: spec.runtime,
+            failure: Failure::default(),
+        })
+    }
+
+    /// Takes one valid sample if there is one.
+    fn take(&self, sample: &mut Blob) -> Result<bool> {
+        let reader = self.reader.as_ref().ok_or_else(no_reader)?;
+        while let Some(info) = reader.take_next_sample(sample)? {
+            if info.valid_data {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Waits until there may be something to take, at most until `deadline_ns`.
+    fn wait(&self, deadline_ns: u64) -> Result<()> {
+        let left = Duration::from_nanos(deadline_ns.saturating_sub(monotonic_ns()));
+        if let Some(waitset) = &self.waitset {
+            waitset.wait_any(left)?;
+        } else if self.runtime == Runtime::Inline {
+            self.participant.spin_once(left)?;
+        }
+        Ok(())
+    }
+}
+
+impl Link for DdsLink {
+    fn write(&mut self, sample: &Blob) -> Result<bool> {
+        let writer = self.writer.as_ref().ok_or_else(no_writer)?;
+        write(writer, sample)
+    }
+
+    fn receive(&mut self, sample: &mut Blob, timeout: Duration) -> Result<bool> {
+        let mut deadline_ns = None;
+        loop {
+            let polls = match (&self.waitset, self.runtime) {
+                (None, Runtime::Shared) => POLLS_PER_CLOCK,
+                _ => 1,
+            };
+            for _ in 0..polls {
+                if self.take(sample)? {
+                    return Ok(true);
+                }
+            }
+            let now = monotonic_ns();
+            let deadline = *deadline_ns.get_or_insert(now + timeout.as_nanos() as u64);
+            if stopped() || now >= deadline {
+                return Ok(false);
+            }
+            self.wait(deadline)?;
+        }
+    }
+
+    fn drive(&mut self, timeout: Duration) -> Result<()> {
+        match self.runtime {
+            Runtime::Inline => {
+                self.participant.spin_once(timeout)?;
+            }
+            Runtime::Shared if !timeout.is_zero() => std::thread::park_timeout(timeout),
+            Runtime::Shared => {}
+        }
+        let failure = self
+            .failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        failure.map_or(Ok(()), Err)
+    }
+
+    fn matched(&mut self) -> Result<Matched> {
+        let mut matched = Matched::default();
+        if let Some(writer) = &self.writer {
+            matched.readers = count(writer.publication_matched_status()?.current_count);
+        }
+        if let Some(reader) = &self.reader {
+            matched.writers = count(reader.subscription_matched_status()?.current_count);
+        }
+        Ok(matched)
+    }
+
+    fn listen(&mut self, handler: Handler) -> Result<bool> {
+        let reader = self.reader.as_ref().ok_or_else(no_reader)?;
+        reader.set_listener(Box::new(Listener {
+            writer: self.writer.clone(),
+            sample: Blob::default(),
+            handler,
+            failure: Arc::clone(&self.failure),
+        }))?;
+        Ok(true)
+    }
+
+    fn flush(&mut self, timeout: Duration) -> Result<()> {
+        let Some(writer) = &self.writer else {
+            return Ok(());
+        };
+        match writer.wait_for_acknowledgments(timeout.into()) {
+            // Late is not wrong: the caller gave the time that it had.
+            Ok(()) | Err(takt::Error::Timeout) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Hands every sample to the workload.
+struct Listener {
+    writer: Option<DataWriter<Blob>>,
+    sample: Blob,
+    handler: Handler,
+    failure: Failure,
+}
+
+impl DataReaderListener<Blob> for Listener {
+    fn on_data_available(&mut self, reader: &DataReader<Blob>) {
+        loop {
+            match reader.take_next_sample(&mut self.sample) {
+                Ok(Some(info)) if info.valid_data => {
+                    let writer = self.writer.as_ref();
+                    (self.handler)(&self.sample, &mut |sample| {
+                        write(writer.ok_or_else(no_writer)?, sample)
+                    });
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => return,
+                Err(error) => {
+                    let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+                    failure.get_or_insert(error.into());
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn write(writer: &DataWriter<Blob>, sample: &Blob) -> Result<bool> {
+    match writer.write(sample) {
+        Ok(()) => Ok(true),
+        Err(takt::Error::Timeout | takt::Error::OutOfResources { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn no_writer() -> Error {
+    Error::Usage("this link has no writer".into())
+}
+
+fn no_reader() -> Error {
+    Error::Usage("this link has no reader".into())
+}
+
+fn count(current: i32) -> usize {
+    usize::try_from(current).unwrap_or(0)
+}
+
+fn reliability(spec: &LinkSpec) -> qos::Reliability {
+    qos::Reliability {
+        kind: if spec.reliable {
+            qos::ReliabilityKind::Reliable
+        } else {
+            qos::ReliabilityKind::BestEffort
+        },
+        max_blocking_time: BLOCKING_TIME_MAX.into(),
+    }
+}
+
+fn history(spec: &LinkSpec) -> qos::History {
+    match spec.history {
+        History::KeepAll => qos::History::KeepAll,
+        History::KeepLast(depth) => qos::History::KeepLast(depth),
+    }
+}
+
+/// Limits of a KEEP_ALL history: as many samples as a fixed amount of memory holds.
+fn resource_limits(spec: &LinkSpec) -> qos::ResourceLimits {
+    let limit = match spec.history {
+        History::KeepAll => {
+            let samples = HISTORY_BYTES_MAX / spec.size_max.max(1);
+            Some(samples.clamp(HISTORY_SAMPLES.0, HISTORY_SAMPLES.1) as u32)
+        }
+        History::KeepLast(_) => None,
+    };
+    qos::ResourceLimits {
+        max_samples: limit,
+        max_instances: None,
+        max_samples_per_instance: limit,
+    }
+}
+
+fn writer_qos(spec: &LinkSpec) -> DataWriterQos {
+    DataWriterQos {
+        reliability: reliability(spec),
+        history: history(spec),
+        resource_limits: resource_limits(spec),
+        ..DataWriterQos::default()
+    }
+}
+
+fn reader_qos(spec: &LinkSpec) -> DataReaderQos {
+    DataReaderQos {
+        reliability: reliability(spec),
+        history: history(spec),
+        resource_limits: resource_limits(spec),
+        ..DataReaderQos::default()
+    }
+}

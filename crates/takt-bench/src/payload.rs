@@ -1,0 +1,90 @@
+//! The one type that every workload sends, and the marks in its payload.
+//!
+//! `struct Blob { sequence<octet> data; }`, final, type name `Blob`. The data begins with a u64
+//! sequence number and the u64 `CLOCK_MONOTONIC` time of the send in ns, both in the byte order of
+//! the machine (both sides run on one host), and goes on with filler: every second byte pseudo-random,
+//! so that nothing can compress it and nothing sends it for free.
+
+use takt::DdsType;
+
+/// Bytes that the marks take: no payload is smaller.
+pub const MARKS_LEN: usize = 16;
+
+/// Sequence number of the samples that end a stream.
+pub const END_OF_STREAM: u64 = u64::MAX;
+
+/// A sample of the benchmarks.
+#[derive(Clone, Debug, Default, PartialEq, DdsType)]
+#[dds(name = "Blob", extensibility = "final")]
+pub struct Blob {
+    /// Sequence number, time of the send, filler.
+    pub data: Vec<u8>,
+}
+
+impl Blob {
+    /// A sample with `size` bytes of data, at least [`MARKS_LEN`], marks still zero.
+    #[must_use]
+    pub fn filled(size: usize) -> Self {
+        let mut state = 0x2545_f491_u32;
+        let mut data: Vec<u8> = (0..size.max(MARKS_LEN))
+            .map(|index| {
+                // xorshift32
+                state ^= state << 13;
+                state ^= state >> 17;
+                state ^= state << 5;
+                if index % 2 == 1 { state as u8 } else { 0xa5 }
+            })
+            .collect();
+        data[..MARKS_LEN].fill(0);
+        Self { data }
+    }
+
+    /// Writes the marks.
+    pub fn mark(&mut self, sequence: u64, sent_at_ns: u64) {
+        self.data[..8].copy_from_slice(&sequence.to_ne_bytes());
+        self.data[8..MARKS_LEN].copy_from_slice(&sent_at_ns.to_ne_bytes());
+    }
+
+    /// Sequence number and time of the send in ns; `None` if the data is too short to hold them.
+    #[must_use]
+    pub fn marks(&self) -> Option<(u64, u64)> {
+        let (sequence, rest) = self.data.split_first_chunk::<8>()?;
+        let (sent_at_ns, _) = rest.split_first_chunk::<8>()?;
+        Some((
+            u64::from_ne_bytes(*sequence),
+            u64::from_ne_bytes(*sent_at_ns),
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_come_back() {
+        let mut blob = Blob::filled(64);
+        assert_eq!(blob.marks(), Some((0, 0)));
+        blob.mark(7, 1 << 40);
+        assert_eq!(blob.marks(), Some((7, 1 << 40)));
+        assert_eq!(blob.data.len(), 64);
+    }
+
+    #[test]
+    fn a_short_payload_has_no_marks() {
+        for len in 0..MARKS_LEN {
+            let blob = Blob { data: vec![1; len] };
+            assert_eq!(blob.marks(), None, "{len} bytes");
+        }
+        assert_eq!(Blob::filled(0).data.len(), MARKS_LEN);
+    }
+
+    #[test]
+    fn filler_is_half_random() {
+        let blob = Blob::filled(4096);
+        let (even, odd): (Vec<_>, Vec<_>) = (MARKS_LEN..4096).partition(|i| i % 2 == 0);
+        assert!(even.iter().all(|&i| blob.data[i] == 0xa5));
+        let different: std::collections::BTreeSet<u8> = odd.iter().map(|&i| blob.data[i]).collect();
+        assert!(different.len() > 200);
+    }
+}

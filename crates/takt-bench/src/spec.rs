@@ -1,0 +1,151 @@
+//! What a link is to be made of. Part of every report, so that a figure says how it came about.
+
+use crate::dds::DdsLink;
+use crate::error::{Error, Result};
+use crate::link::{Idle, Link, Notify};
+use crate::machine::interface_ipv4;
+use crate::raw_udp::RawUdp;
+use serde::Serialize;
+use std::net::Ipv4Addr;
+
+/// What carries the samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// Takt over UDP.
+    #[default]
+    Udp,
+    /// Plain UDP sockets, no middleware: the baseline.
+    RawUdp,
+}
+
+/// Who drives the participant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Runtime {
+    /// The application's thread: no other thread, no lock.
+    #[default]
+    Inline,
+    /// A receive thread of its own.
+    Shared,
+}
+
+/// How much a reader and a writer keep.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum History {
+    /// Everything, within the resource limits.
+    #[default]
+    KeepAll,
+    /// The last so many samples.
+    KeepLast(u32),
+}
+
+/// Everything about a link but its topics.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LinkSpec {
+    /// What carries the samples.
+    pub transport: Transport,
+    /// Who drives the participant.
+    pub runtime: Runtime,
+    /// What a waiting thread does.
+    pub idle: Idle,
+    /// How the program learns of data.
+    pub notify: Notify,
+    /// DDS domain.
+    pub domain: u32,
+    /// Network interface that all traffic is on.
+    pub interface: String,
+    /// RELIABLE, or BEST_EFFORT.
+    pub reliable: bool,
+    /// HISTORY.
+    pub history: History,
+    /// Biggest payload that will be written, bytes.
+    pub size_max: usize,
+}
+
+impl Default for LinkSpec {
+    fn default() -> Self {
+        Self {
+            transport: Transport::default(),
+            runtime: Runtime::default(),
+            idle: Idle::default(),
+            notify: Notify::default(),
+            domain: 0,
+            interface: "lo".into(),
+            reliable: true,
+            history: History::default(),
+            size_max: 64,
+        }
+    }
+}
+
+impl LinkSpec {
+    /// Makes the link: a writer on one topic, a reader on another, or only one of them.
+    ///
+    /// # Errors
+    /// The transport cannot do what is asked, there is no such interface, or the middleware refused.
+    pub fn open(&self, write: Option<&str>, read: Option<&str>) -> Result<Box<dyn Link>> {
+        match self.transport {
+            Transport::Udp => Ok(Box::new(DdsLink::new(self, write, read)?)),
+            Transport::RawUdp => {
+                if self.size_max > crate::raw_udp::DATAGRAM_LEN_MAX {
+                    return Err(Error::Usage(format!(
+                        "{} bytes do not fit into a datagram: raw-udp carries at most {}",
+                        self.size_max,
+                        crate::raw_udp::DATAGRAM_LEN_MAX
+                    )));
+                }
+                let address = self.address()?;
+                let link = RawUdp::new(self.domain, address, self.idle, write, read)?;
+                Ok(Box::new(link))
+            }
+        }
+    }
+
+    /// Address of the interface.
+    ///
+    /// # Errors
+    /// There is no such interface, or it has no IPv4 address.
+    pub fn address(&self) -> Result<Ipv4Addr> {
+        interface_ipv4(&self.interface).ok_or_else(|| {
+            Error::Usage(format!(
+                "no interface {} with an IPv4 address",
+                self.interface
+            ))
+        })
+    }
+
+    /// Whether a listener is wanted.
+    #[must_use]
+    pub fn wants_listener(&self) -> bool {
+        self.notify == Notify::Listener
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_payload_too_big_for_a_datagram_is_refused() {
+        let spec = LinkSpec {
+            transport: Transport::RawUdp,
+            size_max: 70_000,
+            ..LinkSpec::default()
+        };
+        let error = spec.open(Some("Ping"), None).err().unwrap();
+        assert!(error.to_string().contains("at most 65507"), "{error}");
+    }
+
+    #[test]
+    fn an_interface_that_is_not_there_is_named() {
+        let spec = LinkSpec {
+            transport: Transport::RawUdp,
+            interface: "nowhere0".into(),
+            ..LinkSpec::default()
+        };
+        let error = spec.open(Some("Ping"), None).err().unwrap();
+        assert!(error.to_string().contains("nowhere0"), "{error}");
+    }
+}

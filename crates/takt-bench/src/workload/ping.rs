@@ -1,0 +1,394 @@
+//! Round trips: writes `Ping`, and times the `Pong` that comes back with the same payload.
+//!
+//! Closed loop: the next ping leaves when the pong is in, from the receive callback if there is a
+//! listener; a pong that does not come within a second is given up and the next ping sent, and after
+//! 20 of those the run ends. Open loop: one ping per period whatever comes back, and the latency is
+//! counted from the time in the payload.
+
+use super::{STEP, lock, nanoseconds, time_left};
+use crate::error::{Error, Result};
+use crate::link::Link;
+use crate::machine::{Usage, monotonic_ns};
+use crate::payload::Blob;
+use crate::sequence::{Counts, SequenceTracker};
+use crate::signal::stopped;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Time after which a pong counts as lost.
+const PONG_TIMEOUT: Duration = Duration::from_secs(1);
+/// Lost pongs after which a run ends.
+const TIMEOUTS_MAX: u64 = 20;
+
+/// One run.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Payload, bytes.
+    pub size: usize,
+    /// Round trips before the measurement.
+    pub warmup: u64,
+    /// Round trips measured.
+    pub count: u64,
+    /// Time between two pings of an open loop; `None`: closed loop.
+    pub period: Option<Duration>,
+}
+
+/// What one run gave.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Round-trip times in ns, in the order of arrival.
+    pub latencies_ns: Vec<u64>,
+    /// Measured samples by what became of them.
+    pub counts: Counts,
+    /// Pings without an answer, those of the warm-up too.
+    pub timeouts: u64,
+    /// CPU used by this process, warm-up included.
+    pub usage: Usage,
+    /// Duration, warm-up included.
+    pub wall_seconds: f64,
+}
+
+/// The state of a run: pure, so that it can be tested without a link.
+struct Pinger {
+    plan: Plan,
+    sample: Blob,
+    sequence: u64,
+    sent_at_ns: u64,
+    answered: u64,
+    timeouts: u64,
+    latencies_ns: Vec<u64>,
+    tracker: SequenceTracker,
+    done: bool,
+    failure: Option<Error>,
+}
+
+impl Pinger {
+    fn new(plan: Plan) -> Self {
+        Self {
+            plan,
+            sample: Blob::filled(plan.size),
+            sequence: 0,
+            sent_at_ns: 0,
+            answered: 0,
+            timeouts: 0,
+            latencies_ns: Vec::with_capacity(plan.count as usize),
+            tracker: SequenceTracker::new(),
+            done: false,
+            failure: None,
+        }
+    }
+
+    /// A run that is over before it begins, for a listener between two runs.
+    fn finished() -> Self {
+        let plan = Plan {
+            size: 0,
+            warmup: 0,
+            count: 0,
+            period: None,
+        };
+        Self {
+            done: true,
+            ..Self::new(plan)
+        }
+    }
+
+    fn last(&self) -> u64 {
+        self.plan.warmup + self.plan.count
+    }
+
+    /// Makes `sample` the next ping.
+    fn next_ping(&mut self, now_ns: u64) {
+        self.sequence += 1;
+        self.sent_at_ns = now_ns;
+        self.sample.mark(self.sequence, now_ns);
+    }
+
+    /// Takes a pong. True if it answers the outstanding ping for the first time.
+    fn on_pong(&mut self, now_ns: u64, pong: &Blob) -> bool {
+        let Some((sequence, sent_at_ns)) = pong.marks() else {
+            return false;
+        };
+        let is_ours = pong.data.len() == self.sample.data.len() && sequence <= self.sequence;
+        if self.done || !is_ours || sequence == 0 {
+            return false;
+        }
+        let is_measured = sequence > self.plan.warmup;
+        let is_new = !is_measured || self.tracker.record(sequence);
+        let is_answer = match self.plan.period {
+            Some(_) => is_new,
+            None => sequence == self.sequence && sequence != self.answered,
+        };
+        if !is_answer {
+            return false;
+        }
+        self.answered = self.answered.max(sequence);
+        if is_measured && self.latencies_ns.len() < self.latencies_ns.capacity() {
+            self.latencies_ns.push(now_ns.saturating_sub(sent_at_ns));
+        }
+        self.done = sequence >= self.last();
+        true
+    }
+
+    /// The outstanding ping will not be answered. True if another one is to be sent.
+    fn give_up(&mut self) -> bool {
+        self.timeouts += 1;
+        self.done = self.timeouts > TIMEOUTS_MAX || self.sequence >= self.last();
+        !self.done
+    }
+
+    fn counts(&self) -> Counts {
+        let sent = self.sequence.saturating_sub(self.plan.warmup);
+        let seen = self.tracker.counts();
+        Counts {
+            sent,
+            lost: sent.saturating_sub(seen.received),
+            ..seen
+        }
+    }
+}
+
+/// The pinging side of a pair, for any number of runs.
+pub struct Ping<'a> {
+    link: &'a mut dyn Link,
+    state: Arc<Mutex<Pinger>>,
+    listening: bool,
+}
+
+impl<'a> Ping<'a> {
+    /// Takes pongs by a listener if that is wanted and the link offers it.
+    ///
+    /// # Errors
+    /// The middleware failed.
+    pub fn new(link: &'a mut dyn Link, listen: bool) -> Result<Self> {
+        let state = Arc::new(Mutex::new(Pinger::finished()));
+        let listening = listen && {
+            let state = Arc::clone(&state);
+            let waiter = std::thread::current();
+            link.listen(Box::new(move |pong, write| {
+                let mut pinger = lock(&state);
+                let answered = pinger.on_pong(monotonic_ns(), pong);
+                if answered && !pinger.done && pinger.plan.period.is_none() {
+                    pinger.next_ping(monotonic_ns());
+                    if let Err(error) = write(&pinger.sample) {
+                        pinger.failure = Some(error);
+                    }
+                }
+                if pinger.done || pinger.failure.is_some() {
+                    waiter.unpark();
+                }
+            }))?
+        };
+        Ok(Self {
+            link,
+            state,
+            listening,
+        })
+    }
+
+    /// Whether pongs come by a listener.
+    #[must_use]
+    pub fn is_listening(&self) -> bool {
+        self.listening
+    }
+
+    /// The link below, to wait for matches.
+    pub fn link(&mut self) -> &mut dyn Link {
+        self.link
+    }
+
+    /// One run. It ends early after too many lost pongs or at a stop.
+    ///
+    /// # Errors
+    /// The middleware failed.
+    pub fn run(&mut self, plan: Plan) -> Result<Outcome> {
+        *lock(&self.state) = Pinger::new(plan);
+        let usage = Usage::now();
+        let started_ns = monotonic_ns();
+        match plan.period {
+            Some(period) => self.open_loop(period)?,
+            None if self.listening => self.closed_loop_listening()?,
+            None => self.closed_loop()?,
+        }
+        let wall_ns = monotonic_ns() - started_ns;
+        let mut pinger = lock(&self.state);
+        pinger.done = true;
+        if let Some(error) = pinger.failure.take() {
+            return Err(error);
+        }
+        Ok(Outcome {
+            latencies_ns: std::mem::take(&mut pinger.latencies_ns),
+            counts: pinger.counts(),
+            timeouts: pinger.timeouts,
+            usage: Usage::now().since(&usage),
+            wall_seconds: wall_ns as f64 * 1e-9,
+        })
+    }
+
+    fn closed_loop(&mut self) -> Result<()> {
+        let mut pinger = lock(&self.state);
+        let mut pong = Blob::default();
+        while !pinger.done && !stopped() {
+            pinger.next_ping(monotonic_ns());
+            self.link.write(&pinger.sample)?;
+            let deadline = pinger.sent_at_ns + nanoseconds(PONG_TIMEOUT);
+            loop {
+                let came = self.link.receive(&mut pong, STEP)?;
+                let now = monotonic_ns();
+                if came && pinger.on_pong(now, &pong) {
+                    break;
+                }
+                if now >= deadline || stopped() {
+                    pinger.give_up();
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn closed_loop_listening(&mut self) -> Result<()> {
+        self.send_next()?;
+        loop {
+            self.link.drive(STEP)?;
+            let mut pinger = lock(&self.state);
+            if pinger.done || pinger.failure.is_some() || stopped() {
+                return Ok(());
+            }
+            let is_overdue = monotonic_ns() >= pinger.sent_at_ns + nanoseconds(PONG_TIMEOUT);
+            if is_overdue && pinger.give_up() {
+                drop(pinger);
+                self.send_next()?;
+            }
+        }
+    }
+
+    fn open_loop(&mut self, period: Duration) -> Result<()> {
+        let last = lock(&self.state).last();
+        let mut next_ns = monotonic_ns();
+        for _ in 0..last {
+            next_ns += nanoseconds(period);
+            self.receive_until(next_ns)?;
+            if stopped() || lock(&self.state).failure.is_some() {
+                return Ok(());
+            }
+            self.send_next()?;
+        }
+        let deadline = monotonic_ns() + nanoseconds(PONG_TIMEOUT);
+        while !lock(&self.state).done && time_left(deadline).is_some() && !stopped() {
+            self.receive_until(deadline.min(monotonic_ns() + nanoseconds(STEP)))?;
+        }
+        Ok(())
+    }
+
+    /// Takes pongs until the given time, or until all have come.
+    fn receive_until(&mut self, deadline_ns: u64) -> Result<()> {
+        let mut pong = Blob::default();
+        while let Some(left) = time_left(deadline_ns) {
+            if stopped() || lock(&self.state).done {
+                break;
+            }
+            let wait = left.min(STEP);
+            if self.listening {
+                self.link.drive(wait)?;
+            } else if self.link.receive(&mut pong, wait)? {
+                lock(&self.state).on_pong(monotonic_ns(), &pong);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends one ping from this thread. The lock is not held while writing: a link that delivers while
+    /// it writes calls the handler, which takes it.
+    fn send_next(&mut self) -> Result<()> {
+        let ping = {
+            let mut pinger = lock(&self.state);
+            pinger.next_ping(monotonic_ns());
+            pinger.sample.clone()
+        };
+        self.link.write(&ping).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pinger(warmup: u64, count: u64, period: Option<Duration>) -> Pinger {
+        Pinger::new(Plan {
+            size: 32,
+            warmup,
+            count,
+            period,
+        })
+    }
+
+    #[test]
+    fn warm_up_is_not_measured() {
+        let mut pinger = pinger(2, 3, None);
+        for i in 1..=5 {
+            pinger.next_ping(i * 100);
+            let pong = pinger.sample.clone();
+            assert!(pinger.on_pong(i * 100 + i, &pong));
+        }
+        assert!(pinger.done);
+        assert_eq!(pinger.latencies_ns, [3, 4, 5]);
+        let counts = pinger.counts();
+        assert_eq!((counts.sent, counts.received, counts.lost), (3, 3, 0));
+    }
+
+    #[test]
+    fn duplicates_and_late_pongs_are_counted_and_answer_nothing() {
+        let mut pinger = pinger(0, 3, None);
+        pinger.next_ping(10);
+        let first = pinger.sample.clone();
+        assert!(pinger.give_up());
+        pinger.next_ping(20);
+        let second = pinger.sample.clone();
+        assert!(pinger.on_pong(25, &second));
+        assert!(!pinger.on_pong(26, &second), "twice");
+        assert!(!pinger.on_pong(27, &first), "late");
+        let counts = pinger.counts();
+        assert_eq!((counts.sent, counts.received, counts.lost), (2, 2, 0));
+        assert_eq!((counts.duplicated, counts.out_of_order), (1, 1));
+        assert_eq!(pinger.latencies_ns, [5]);
+    }
+
+    #[test]
+    fn foreign_payloads_are_ignored() {
+        let mut pinger = pinger(0, 3, None);
+        pinger.next_ping(10);
+        let mut other = Blob::filled(33);
+        other.mark(1, 10);
+        assert!(!pinger.on_pong(11, &other), "another size");
+        other = Blob::filled(32);
+        other.mark(2, 10);
+        assert!(!pinger.on_pong(11, &other), "never sent");
+        assert!(!pinger.on_pong(11, &Blob { data: vec![0; 3] }), "no marks");
+    }
+
+    #[test]
+    fn it_gives_up_after_many_timeouts_or_at_the_end() {
+        let mut endless = pinger(0, 1000, None);
+        let tries = (0..).take_while(|_| endless.give_up()).count() as u64;
+        assert_eq!(tries, TIMEOUTS_MAX);
+        let mut short = pinger(0, 1, None);
+        short.next_ping(1);
+        assert!(!short.give_up());
+        assert_eq!(short.counts().lost, 1);
+    }
+
+    #[test]
+    fn an_open_loop_counts_from_the_time_in_the_payload() {
+        let mut pinger = pinger(0, 3, Some(Duration::from_micros(1)));
+        pinger.next_ping(100);
+        let first = pinger.sample.clone();
+        pinger.next_ping(200);
+        pinger.next_ping(300);
+        let third = pinger.sample.clone();
+        assert!(pinger.on_pong(350, &first));
+        assert!(pinger.on_pong(360, &third));
+        assert_eq!(pinger.latencies_ns, [250, 60]);
+        assert!(pinger.done);
+        assert_eq!(pinger.counts().lost, 1);
+    }
+}

@@ -1,0 +1,300 @@
+//! The receiving side of a stream.
+//!
+//! Follows sequence numbers and one-way latencies: the clock is that of the host, so both sides have to
+//! be on one. Constant memory however long the stream is.
+
+use super::{STEP, Window, lock};
+use crate::error::Result;
+use crate::link::Link;
+use crate::machine::{Usage, monotonic_ns};
+use crate::payload::{Blob, END_OF_STREAM};
+use crate::sequence::{Counts, SequenceTracker};
+use crate::signal::stopped;
+use crate::stats::{Histogram, Summary};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// A stream that has been silent for so long within the window is over.
+const SILENCE_MAX: Duration = Duration::from_secs(3);
+const CACHE_LINE_BYTES: usize = 64;
+
+/// What to measure.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Plan {
+    /// The part of the stream that counts.
+    pub window: Window,
+    /// Read one byte of every cache line, as an application would.
+    pub touch: bool,
+}
+
+/// What arrived in the window.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Samples by what became of them; `sent` is 0.
+    pub counts: Counts,
+    /// Arrivals after the one that opened the window, duplicates included: rates are this by `wall_seconds`.
+    pub arrivals: u64,
+    /// Bytes of payload in those.
+    pub bytes: u64,
+    /// Highest sequence number minus that of the first sample in the window.
+    pub span: u64,
+    /// Arrivals before, in and after the window.
+    pub arrivals_total: u64,
+    /// One-way latency.
+    pub latency: Option<Summary>,
+    /// CPU used by this process in the window.
+    pub usage: Usage,
+    /// From the first to the last arrival in the window.
+    pub wall_seconds: f64,
+}
+
+struct Opened {
+    at_ns: u64,
+    last_ns: u64,
+    usage: Usage,
+}
+
+/// The state of a subscription: pure but for CPU usage, so that it can be tested without a link.
+struct Intake {
+    plan: Plan,
+    first_ns: Option<u64>,
+    opened: Option<Opened>,
+    closed: Option<Usage>,
+    tracker: SequenceTracker,
+    latencies: Histogram,
+    arrivals: u64,
+    bytes: u64,
+    arrivals_total: u64,
+    has_ended: bool,
+}
+
+impl Intake {
+    fn new(plan: Plan) -> Self {
+        Self {
+            plan,
+            first_ns: None,
+            opened: None,
+            closed: None,
+            tracker: SequenceTracker::new(),
+            latencies: Histogram::new(),
+            arrivals: 0,
+            bytes: 0,
+            arrivals_total: 0,
+            has_ended: false,
+        }
+    }
+
+    fn on_sample(&mut self, now_ns: u64, sample: &Blob) {
+        let Some((sequence, sent_at_ns)) = sample.marks() else {
+            return;
+        };
+        if sequence == END_OF_STREAM {
+            self.has_ended = true;
+            return;
+        }
+        if self.plan.touch {
+            let lines = sample.data.iter().step_by(CACHE_LINE_BYTES);
+            std::hint::black_box(lines.fold(0u8, |sum, byte| sum.wrapping_add(*byte)));
+        }
+        let before = self.arrivals_total;
+        self.arrivals_total += 1;
+        let first_ns = *self.first_ns.get_or_insert(now_ns);
+        if self.closed.is_some() {
+            return;
+        }
+        match &mut self.opened {
+            None if self.plan.window.opens(before, now_ns - first_ns) => {
+                self.opened = Some(Opened {
+                    at_ns: now_ns,
+                    last_ns: now_ns,
+                    usage: Usage::now(),
+                });
+            }
+            None => return,
+            Some(opened) => {
+                opened.last_ns = now_ns;
+                self.arrivals += 1;
+                self.bytes += sample.data.len() as u64;
+            }
+        }
+        self.tracker.record(sequence);
+        self.latencies.record(now_ns.saturating_sub(sent_at_ns));
+        let elapsed_ns = self.opened.as_ref().map_or(0, |o| now_ns - o.at_ns);
+        if self.plan.window.closes(self.arrivals + 1, elapsed_ns) {
+            self.closed = Some(Usage::now());
+        }
+    }
+
+    /// Whether the window is complete: closed, or nothing more is to come.
+    fn is_complete(&self, now_ns: u64) -> bool {
+        let is_silent = |opened: &Opened| {
+            now_ns.saturating_sub(opened.last_ns) > super::nanoseconds(SILENCE_MAX)
+        };
+        self.closed.is_some() || self.has_ended || self.opened.as_ref().is_some_and(is_silent)
+    }
+
+    /// Closes the window; what arrives from now on does not count.
+    fn outcome(&mut self) -> Outcome {
+        let closed = *self.closed.get_or_insert_with(Usage::now);
+        let (usage, wall_ns) = match &self.opened {
+            Some(o) => (closed.since(&o.usage), o.last_ns - o.at_ns),
+            None => (Usage::default(), 0),
+        };
+        Outcome {
+            counts: self.tracker.counts(),
+            arrivals: self.arrivals,
+            bytes: self.bytes,
+            span: self.tracker.span(),
+            arrivals_total: self.arrivals_total,
+            latency: self.latencies.summary(),
+            usage,
+            wall_seconds: wall_ns as f64 * 1e-9,
+        }
+    }
+}
+
+/// The receiving side of a stream.
+pub struct Subscription<'a> {
+    link: &'a mut dyn Link,
+    intake: Arc<Mutex<Intake>>,
+    listening: bool,
+    sample: Blob,
+}
+
+impl<'a> Subscription<'a> {
+    /// Takes samples by a listener if that is wanted and the link offers it.
+    ///
+    /// # Errors
+    /// The middleware failed.
+    pub fn new(link: &'a mut dyn Link, plan: Plan, listen: bool) -> Result<Self> {
+        let intake = Arc::new(Mutex::new(Intake::new(plan)));
+        let listening = listen && {
+            let intake = Arc::clone(&intake);
+            link.listen(Box::new(move |sample, _| {
+                lock(&intake).on_sample(monotonic_ns(), sample);
+            }))?
+        };
+        Ok(Self {
+            link,
+            intake,
+            listening,
+            sample: Blob::default(),
+        })
+    }
+
+    /// Whether samples come by a listener.
+    #[must_use]
+    pub fn is_listening(&self) -> bool {
+        self.listening
+    }
+
+    /// Receives until the window is complete; at a stop, what it has by then.
+    ///
+    /// # Errors
+    /// The middleware failed.
+    pub fn run(&mut self) -> Result<Outcome> {
+        while !stopped() && !lock(&self.intake).is_complete(monotonic_ns()) {
+            self.step()?;
+        }
+        Ok(lock(&self.intake).outcome())
+    }
+
+    /// Goes on receiving, and counting nothing, until a stop.
+    ///
+    /// # Errors
+    /// The middleware failed.
+    pub fn linger(&mut self) -> Result<()> {
+        while !stopped() {
+            self.step()?;
+        }
+        Ok(())
+    }
+
+    fn step(&mut self) -> Result<()> {
+        if self.listening {
+            return self.link.drive(STEP / 5);
+        }
+        if self.link.receive(&mut self.sample, STEP)? {
+            lock(&self.intake).on_sample(monotonic_ns(), &self.sample);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn feed(intake: &mut Intake, arrivals: impl IntoIterator<Item = (u64, u64)>) {
+        for (sequence, now_ns) in arrivals {
+            let mut sample = Blob::filled(100);
+            sample.mark(sequence, now_ns - 5_000);
+            intake.on_sample(now_ns, &sample);
+        }
+    }
+
+    #[test]
+    fn a_window_by_samples_counts_exactly_those() {
+        let window = Window {
+            skip_samples: 2,
+            samples_max: Some(3),
+            ..Window::default()
+        };
+        let mut intake = Intake::new(Plan {
+            window,
+            touch: true,
+        });
+        feed(&mut intake, (1..=9).map(|i| (i, i * SECOND)));
+        assert!(intake.is_complete(9 * SECOND));
+        let outcome = intake.outcome();
+        assert_eq!((outcome.counts.received, outcome.counts.lost), (3, 0));
+        assert_eq!((outcome.arrivals, outcome.bytes), (2, 200));
+        assert_eq!((outcome.span, outcome.arrivals_total), (2, 9));
+        assert_eq!(outcome.wall_seconds, 2.0);
+        let latency = outcome.latency.unwrap();
+        assert_eq!((latency.count, latency.min), (3, 5.0));
+    }
+
+    #[test]
+    fn a_window_by_time_opens_after_the_warm_up() {
+        let window = Window {
+            skip: Duration::from_secs(2),
+            time_max: Some(Duration::from_secs(4)),
+            ..Window::default()
+        };
+        let mut intake = Intake::new(Plan {
+            window,
+            touch: false,
+        });
+        feed(&mut intake, (1..=20).map(|i| (i, i * SECOND)));
+        let outcome = intake.outcome();
+        assert_eq!(outcome.wall_seconds, 4.0);
+        assert_eq!(outcome.arrivals, 4);
+    }
+
+    #[test]
+    fn loss_and_the_end_of_the_stream_are_seen() {
+        let mut intake = Intake::new(Plan::default());
+        feed(
+            &mut intake,
+            [(1, SECOND), (4, SECOND), (4, SECOND), (3, SECOND)],
+        );
+        assert!(!intake.is_complete(SECOND));
+        feed(&mut intake, [(END_OF_STREAM, SECOND)]);
+        assert!(intake.is_complete(SECOND));
+        let counts = intake.outcome().counts;
+        assert_eq!((counts.received, counts.lost), (3, 1));
+        assert_eq!((counts.duplicated, counts.out_of_order), (1, 1));
+    }
+
+    #[test]
+    fn silence_completes_a_window() {
+        let mut intake = Intake::new(Plan::default());
+        assert!(!intake.is_complete(100 * SECOND), "nothing came yet");
+        feed(&mut intake, [(1, 100 * SECOND)]);
+        assert!(!intake.is_complete(102 * SECOND));
+        assert!(intake.is_complete(104 * SECOND));
+    }
+}

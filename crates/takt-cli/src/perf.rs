@@ -1,0 +1,74 @@
+//! `takt perf`: measurements.
+
+mod compare;
+mod options;
+mod run;
+
+use clap::{Args, Subcommand};
+use takt_bench::{Result, agent};
+
+const EXAMPLES: &str = "\
+Examples:
+  takt perf pong                                   answer pings, in one terminal
+  takt perf ping --size 64 --samples 10000         round trips, in another
+  takt perf ping --spin --cpu 1 --fifo 80 --json   spin on core 1 in real time, figures as JSON
+  takt perf ping --rate 1000                       one ping every millisecond
+  takt perf sub                                    receive a stream, report when it ends
+  takt perf pub --size 1024 --max                  send it as fast as possible
+  takt perf compare --size 64 --spin               beside plain UDP, in interleaved rounds
+  takt perf compare --block --peers DIR            beside other DDS too: agents in DIR
+
+Times are taken with the clock of one host: both sides have to run on it.";
+
+/// `takt perf`
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Perf {
+    #[command(subcommand)]
+    workload: Workload,
+}
+
+#[derive(Subcommand)]
+enum Workload {
+    /// Measure round trips to a `takt perf pong`
+    Ping(options::Run),
+    /// Answer pings until interrupted, or --samples times
+    Pong(options::Run),
+    /// Send a stream to `takt perf sub`
+    Pub(options::Run),
+    /// Receive a stream until its end, or --samples samples, and report loss and one-way latency
+    Sub(options::Run),
+    /// Measure round trips beside plain UDP, and beside other middleware, in interleaved rounds
+    Compare(compare::Compare),
+    /// Run one workload for a benchmark driver: one JSON object per line, ends at SIGTERM
+    Agent(AgentArguments),
+}
+
+/// `takt perf agent`
+#[derive(Args)]
+struct AgentArguments {
+    /// info, ping, pong, pub, sub, idle or disc
+    #[arg(default_value = "info")]
+    role: String,
+    /// KEY=VALUE; unknown keys are ignored
+    arguments: Vec<String>,
+}
+
+impl Perf {
+    /// Does it.
+    ///
+    /// # Errors
+    /// It cannot be done; the error says why.
+    pub fn run(&self) -> Result<()> {
+        match &self.workload {
+            Workload::Ping(options) => run::ping(options),
+            Workload::Pong(options) => run::pong(options),
+            Workload::Pub(options) => run::publish(options),
+            Workload::Sub(options) => run::subscribe(options),
+            Workload::Compare(compare) => compare.run(),
+            Workload::Agent(agent) => {
+                agent::run(&agent.role, &agent.arguments, &mut std::io::stdout().lock())
+            }
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! `takt perf compare`: round trips beside plain UDP, and beside other middleware, in interleaved rounds.
+
+use super::options::{Notification, Qos, RuntimeName, size};
+use clap::Args;
+use serde::Serialize;
+use std::path::PathBuf;
+use takt_bench::campaign::{self, Cell, Column, Plan, Row, columns_in};
+use takt_bench::link::Notify;
+use takt_bench::machine::{available_cpus, interface_ipv4};
+use takt_bench::report::{Host, to_json};
+use takt_bench::{Error, Result};
+
+/// Directory of the agents of other middleware.
+const PEERS_VARIABLE: &str = "TAKT_PEERS";
+const RAW: &str = "raw-udp";
+const RAW_SPIN: &str = "raw-udp-spin";
+
+const EXAMPLES: &str = "\
+The ratio in each round is that of a column's median to that of plain UDP in the same round; the table shows the
+median of the ratios and, in brackets, the smallest and the biggest. Columns of other middleware sleep when idle and
+are compared with plain UDP that sleeps.
+
+Examples:
+  takt perf compare                                      sleeping and spinning, 64 bytes
+  takt perf compare --size 16,64,1024,8192 --spin
+  takt perf compare --block --peer cyclone=./cyclone --peer fastdds=./fastdds,transport=udp
+  takt perf compare --rounds 21 --quiet 5 --json         repeat what others disturbed by more than 5 %";
+
+/// `takt perf compare`
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Compare {
+    /// Payloads in bytes, with commas between
+    #[arg(long, default_value = "64", value_name = "BYTES", value_delimiter = ',', value_parser = size)]
+    size: Vec<usize>,
+    /// Rounds; every column is measured once in each
+    #[arg(long, default_value = "11", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    rounds: u64,
+    /// Round trips to measure in each round
+    #[arg(long, default_value = "10000", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    samples: u64,
+    /// Round trips before those
+    #[arg(long, default_value = "1000", value_name = "N")]
+    warmup: u64,
+    /// Columns that spin: look for input again and again while there is none
+    #[arg(long)]
+    spin: bool,
+    /// Columns that sleep while there is no input (without --spin and --block: both)
+    #[arg(long)]
+    block: bool,
+    #[command(flatten)]
+    qos: Qos,
+    #[command(flatten)]
+    notification: Notification,
+    /// Who drives Takt's participant
+    #[arg(long, value_enum, default_value = "inline")]
+    runtime: RuntimeName,
+    /// Cores of the pinging and of the answering process
+    #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 1)]
+    cpu: Vec<usize>,
+    /// SCHED_FIFO priority of both, in every column
+    #[arg(long, value_name = "PRIO", value_parser = clap::value_parser!(u8).range(1..=99))]
+    fifo: Option<u8>,
+    /// First DDS domain; 16 are used in turn
+    #[arg(long, default_value = "60", value_parser = clap::value_parser!(u32).range(0..=216))]
+    domain: u32,
+    /// Network interface that all traffic is on
+    #[arg(long, value_name = "NAME", default_value = "lo")]
+    interface: String,
+    /// Directory of agents of other middleware, a column each [default: $TAKT_PEERS]
+    #[arg(long, value_name = "DIR")]
+    peers: Option<PathBuf>,
+    /// One such agent with its own arguments; may be repeated
+    #[arg(long, value_name = "NAME=PROGRAM[,KEY=VALUE]...")]
+    peer: Vec<String>,
+    /// Measure again what other processes disturbed by more than this share of the machine, at most 5 times
+    #[arg(long, value_name = "PERCENT")]
+    quiet: Option<f64>,
+    /// Everything as one JSON object instead of the table
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Comparison {
+    version: &'static str,
+    host: Host,
+    plan: Plan,
+    columns: Vec<Column>,
+    rows: Vec<Row>,
+    cells: Vec<Cell>,
+}
+
+impl Compare {
+    /// Measures and prints.
+    ///
+    /// # Errors
+    /// A column failed, or the options make no sense.
+    pub fn run(&self) -> Result<()> {
+        let plan = self.plan()?;
+        let columns = self.columns()?;
+        let mut started = None;
+        let cells = campaign::run(&plan, &columns, &mut |round, column| {
+            if started != Some(round) {
+                started = Some(round);
+                eprint!("\nround {} of {}:", round + 1, plan.rounds);
+            }
+            eprint!(" {column}");
+        });
+        eprintln!();
+        let cells = cells?;
+        let rows = campaign::tabulate(&plan.sizes, &columns, &cells);
+        if self.json {
+            let version = env!("CARGO_PKG_VERSION");
+            let host = Host::this();
+            println!(
+                "{}",
+                to_json(&Comparison {
+                    version,
+                    host,
+                    plan,
+                    columns,
+                    rows,
+                    cells
+                })?
+            );
+        } else {
+            print!("{}", campaign::table(&rows));
+        }
+        Ok(())
+    }
+
+    fn plan(&self) -> Result<Plan> {
+        let no_address = || {
+            Error::Usage(format!(
+                "no interface {} with an IPv4 address",
+                self.interface
+            ))
+        };
+        let address = interface_ipv4(&self.interface).ok_or_else(no_address)?;
+        Ok(Plan {
+            sizes: self.size.clone(),
+            rounds: self.rounds as usize,
+            count: self.samples,
+            warmup: self.warmup,
+            reliable: self.qos.is_reliable(),
+            history: self.qos.history(),
+            interface: self.interface.clone(),
+            address: address.to_string(),
+            domain: self.domain,
+            cpus: self.cpus()?,
+            fifo: self.fifo,
+            foreign_max: self.quiet.map(|percent| percent / 100.0),
+            tries: 5,
+        })
+    }
+
+    /// The two cores; without `--cpu` the first two, or the only one.
+    fn cpus(&self) -> Result<(usize, usize)> {
+        match (self.cpu.as_slice(), available_cpus()) {
+            ([], 1) => Ok((0, 0)),
+            ([], _) => Ok((0, 1)),
+            ([both], _) => Ok((*both, *both)),
+            ([ping, pong], _) => Ok((*ping, *pong)),
+            _ => Err(Error::Usage("--cpu takes one or two cores".into())),
+        }
+    }
+
+    fn columns(&self) -> Result<Vec<Column>> {
+        let both = self.spin == self.block;
+        let mut columns = Vec::new();
+        if self.block || both {
+            columns.push(own(RAW, "raw", Some(Notify::Poll))?.compared_with(RAW));
+            columns.push(self.takt("takt", RAW, "")?);
+        }
+        if self.spin || both {
+            columns.push(own(RAW_SPIN, "raw-spin", Some(Notify::Poll))?.compared_with(RAW_SPIN));
+            columns.push(self.takt("takt-spin", RAW_SPIN, "spin")?);
+        }
+        let baseline = if self.block || both { RAW } else { RAW_SPIN };
+        let directory = self
+            .peers
+            .clone()
+            .or_else(|| std::env::var_os(PEERS_VARIABLE).map(PathBuf::from));
+        let mut peers =
+            directory.map_or_else(|| Ok(Vec::new()), |directory| columns_in(&directory))?;
+        for text in &self.peer {
+            peers.push(Column::parse(text)?);
+        }
+        columns.extend(peers.into_iter().map(|peer| peer.compared_with(baseline)));
+        Ok(columns)
+    }
+
+    fn takt(&self, name: &str, baseline: &str, spin: &str) -> Result<Column> {
+        let transport = match (self.runtime, spin) {
+            (RuntimeName::Inline, "") => "udp",
+            (RuntimeName::Inline, _) => "spin",
+            (RuntimeName::Shared, "") => "shared",
+            (RuntimeName::Shared, _) => "shared-spin",
+        };
+        Ok(own(name, transport, self.notification.chosen())?.compared_with(baseline))
+    }
+}
+
+/// A column of this very program.
+fn own(name: &str, transport: &str, notify: Option<Notify>) -> Result<Column> {
+    let program = std::env::current_exe().map_err(|source| Error::Os {
+        op: "find this program".into(),
+        source,
+    })?;
+    let notify = match notify {
+        None => "auto",
+        Some(Notify::Listener) => "listener",
+        Some(Notify::WaitSet) => "waitset",
+        Some(Notify::Poll) => "poll",
+    };
+    Ok(Column {
+        name: name.into(),
+        program,
+        prefix: vec!["perf".into(), "agent".into()],
+        arguments: vec![format!("transport={transport}"), format!("notify={notify}")],
+        baseline: String::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        compare: Compare,
+    }
+
+    fn parse(line: &str) -> Compare {
+        let words = std::iter::once("compare").chain(line.split_whitespace());
+        Line::try_parse_from(words).unwrap().compare
+    }
+
+    fn names(line: &str) -> Vec<(String, String)> {
+        let columns = parse(line).columns().unwrap();
+        columns.into_iter().map(|c| (c.name, c.baseline)).collect()
+    }
+
+    fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+        expected
+            .iter()
+            .map(|(a, b)| ((*a).into(), (*b).into()))
+            .collect()
+    }
+
+    #[test]
+    fn each_mode_has_its_own_baseline() {
+        let block = [("raw-udp", "raw-udp"), ("takt", "raw-udp")];
+        let spin = [
+            ("raw-udp-spin", "raw-udp-spin"),
+            ("takt-spin", "raw-udp-spin"),
+        ];
+        assert_eq!(names("--block"), pairs(&block));
+        assert_eq!(names("--spin"), pairs(&spin));
+        assert_eq!(names(""), pairs(&[block, spin].concat()));
+    }
+
+    #[test]
+    fn peers_are_compared_with_sockets_that_sleep_if_there_are_any() {
+        let line = "--peer a=/bin/a,transport=udp --peer b=/bin/b";
+        assert_eq!(
+            names(&format!("--block {line}"))[2..],
+            pairs(&[("a", "raw-udp"), ("b", "raw-udp")])
+        );
+        assert_eq!(names(&format!("--spin {line}"))[2].1, "raw-udp-spin");
+    }
+
+    #[test]
+    fn the_runtime_and_the_notification_go_to_the_agent() {
+        let columns = parse("--spin --runtime shared --poll").columns().unwrap();
+        assert_eq!(columns[0].arguments, ["transport=raw-spin", "notify=poll"]);
+        assert_eq!(
+            columns[1].arguments,
+            ["transport=shared-spin", "notify=poll"]
+        );
+        assert_eq!(columns[1].prefix, ["perf", "agent"]);
+    }
+
+    #[test]
+    fn options_become_the_plan() {
+        let plan = parse(
+            "--size 16,64 --rounds 3 --cpu 1,0 --best-effort --keep-last 2 --quiet 5 --fifo 9",
+        )
+        .plan()
+        .unwrap();
+        assert_eq!(
+            (plan.sizes, plan.rounds, plan.cpus),
+            (vec![16, 64], 3, (1, 0))
+        );
+        assert!(!plan.reliable);
+        assert_eq!((plan.foreign_max, plan.fifo), (Some(0.05), Some(9)));
+        assert_eq!(
+            (plan.interface.as_str(), plan.address.as_str()),
+            ("lo", "127.0.0.1")
+        );
+        assert!(parse("--cpu 1,2,3").plan().is_err());
+        assert!(parse("--interface nowhere0").plan().is_err());
+    }
+}

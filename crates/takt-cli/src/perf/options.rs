@@ -1,0 +1,301 @@
+//! The options that `ping`, `pong`, `pub` and `sub` have in common.
+
+use clap::{Args, ValueEnum};
+use takt_bench::link::{Idle, Notify};
+use takt_bench::machine::Scheduling;
+use takt_bench::payload::MARKS_LEN;
+use takt_bench::report::Configuration;
+use takt_bench::spec::{History, LinkSpec, Runtime, Transport};
+
+/// What carries the samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TransportName {
+    /// Takt over UDP
+    Udp,
+    /// Plain UDP sockets without any middleware, as a baseline
+    RawUdp,
+}
+
+/// Who drives the participant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RuntimeName {
+    /// This thread: no other thread, no lock
+    Inline,
+    /// A receive thread of its own
+    Shared,
+}
+
+/// Quality of service, the same for every workload.
+#[derive(Args, Clone, Debug)]
+pub struct Qos {
+    /// RELIABLE (default)
+    #[arg(long, overrides_with = "best_effort")]
+    reliable: bool,
+    /// BEST_EFFORT
+    #[arg(long)]
+    best_effort: bool,
+    /// KEEP_ALL history (default)
+    #[arg(long, overrides_with = "keep_last")]
+    keep_all: bool,
+    /// KEEP_LAST history of N samples
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    keep_last: Option<u32>,
+}
+
+impl Qos {
+    /// RELIABLE or BEST_EFFORT.
+    pub fn is_reliable(&self) -> bool {
+        !self.best_effort
+    }
+
+    /// HISTORY.
+    pub fn history(&self) -> History {
+        self.keep_last.map_or(History::KeepAll, History::KeepLast)
+    }
+}
+
+/// How the program learns of data.
+#[derive(Args, Clone, Debug)]
+#[group(multiple = false)]
+pub struct Notification {
+    /// A listener is called (default)
+    #[arg(long)]
+    listener: bool,
+    /// Wait in a WaitSet, then take
+    #[arg(long)]
+    waitset: bool,
+    /// Take until there is something
+    #[arg(long)]
+    poll: bool,
+}
+
+impl Notification {
+    /// The one that was chosen; `None`: none was.
+    pub fn chosen(&self) -> Option<Notify> {
+        match (self.listener, self.waitset, self.poll) {
+            (_, true, _) => Some(Notify::WaitSet),
+            (_, _, true) => Some(Notify::Poll),
+            (true, ..) => Some(Notify::Listener),
+            _ => None,
+        }
+    }
+}
+
+/// `takt perf ping|pong|pub|sub`
+#[derive(Args, Clone, Debug)]
+pub struct Run {
+    /// What carries the samples
+    #[arg(long, value_enum, default_value = "udp")]
+    transport: TransportName,
+    /// Who drives the participant
+    #[arg(long, value_enum, default_value = "inline")]
+    runtime: RuntimeName,
+    /// Payload in bytes, at least 16: a sequence number and a time are in it
+    #[arg(long, default_value = "64", value_name = "BYTES", value_parser = size)]
+    size: usize,
+    #[command(flatten)]
+    qos: Qos,
+    /// Samples per second; for ping one ping per period, whatever comes back
+    #[arg(long, value_name = "HZ", value_parser = rate)]
+    rate: Option<f64>,
+    /// As fast as possible; for ping the next when the last is back (default)
+    #[arg(long, conflicts_with = "rate")]
+    max: bool,
+    /// Samples to measure [default: ping 10000, pub 100000, pong and sub without end]
+    #[arg(long, value_name = "N")]
+    samples: Option<u64>,
+    /// Samples before those that are measured
+    #[arg(long, value_name = "N", default_value = "1000")]
+    warmup: u64,
+    #[command(flatten)]
+    notification: Notification,
+    /// Look for input again and again while there is none, and burn a core
+    #[arg(long)]
+    spin: bool,
+    /// Sleep while there is no input (default)
+    #[arg(long, conflicts_with = "spin")]
+    block: bool,
+    /// Run on this core only
+    #[arg(long, value_name = "CORE")]
+    cpu: Option<usize>,
+    /// Run with this SCHED_FIFO priority
+    #[arg(long, value_name = "PRIO", value_parser = clap::value_parser!(u8).range(1..=99))]
+    fifo: Option<u8>,
+    /// Lock all memory into RAM
+    #[arg(long)]
+    mlock: bool,
+    /// DDS domain
+    #[arg(long, default_value = "0", value_parser = clap::value_parser!(u32).range(0..=232))]
+    domain: u32,
+    /// Network interface that all traffic is on
+    #[arg(long, value_name = "NAME", default_value = "lo")]
+    interface: String,
+    /// Subscribers that pub waits for
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub readers: usize,
+    /// One JSON object instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl Run {
+    /// The options of one role as the configuration that its report shows.
+    pub fn configuration(&self, role: &'static str) -> Configuration {
+        let samples = match role {
+            "ping" => Some(self.samples.unwrap_or(10_000)),
+            "pub" => Some(self.samples.unwrap_or(100_000)),
+            _ => self.samples,
+        };
+        Configuration {
+            role,
+            size: matches!(role, "ping" | "pub").then_some(self.size),
+            samples,
+            warmup: self.warmup,
+            rate_hz: self.rate,
+            link: self.link(),
+            scheduling: Scheduling {
+                cpu: self.cpu,
+                fifo: self.fifo,
+                lock_memory: self.mlock,
+            },
+        }
+    }
+
+    fn link(&self) -> LinkSpec {
+        LinkSpec {
+            transport: match self.transport {
+                TransportName::Udp => Transport::Udp,
+                TransportName::RawUdp => Transport::RawUdp,
+            },
+            runtime: self.runtime.into(),
+            idle: if self.spin { Idle::Spin } else { Idle::Block },
+            notify: self.notification.chosen().unwrap_or_default(),
+            domain: self.domain,
+            interface: self.interface.clone(),
+            reliable: self.qos.is_reliable(),
+            history: self.qos.history(),
+            size_max: self.size,
+        }
+    }
+}
+
+impl From<RuntimeName> for Runtime {
+    fn from(name: RuntimeName) -> Self {
+        match name {
+            RuntimeName::Inline => Self::Inline,
+            RuntimeName::Shared => Self::Shared,
+        }
+    }
+}
+
+/// Reads a payload size.
+pub fn size(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(size) if size >= MARKS_LEN => Ok(size),
+        Ok(_) => Err(format!("a payload has at least {MARKS_LEN} bytes")),
+        Err(error) => Err(format!("{error}")),
+    }
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(hz) if hz > 0.0 && hz <= 1e9 => Ok(hz),
+        Ok(_) => Err("a rate is above 0 and at most 1e9".into()),
+        Err(error) => Err(format!("{error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        run: Run,
+    }
+
+    fn parse(line: &str) -> Result<Run, clap::Error> {
+        let words = std::iter::once("perf").chain(line.split_whitespace());
+        Line::try_parse_from(words).map(|line| line.run)
+    }
+
+    #[test]
+    fn the_defaults_are_reliable_keep_all_inline_blocking_on_loopback() {
+        let configuration = parse("").unwrap().configuration("ping");
+        assert_eq!(configuration.link, LinkSpec::default());
+        assert_eq!(
+            (configuration.samples, configuration.warmup),
+            (Some(10_000), 1000)
+        );
+        assert_eq!(
+            (configuration.size, configuration.rate_hz),
+            (Some(64), None)
+        );
+        assert_eq!(configuration.scheduling, Scheduling::default());
+    }
+
+    #[test]
+    fn every_option_of_the_contract_has_its_effect() {
+        let line = "--transport raw-udp --runtime shared --size 100 --best-effort --keep-last 3 --rate 50 --samples 7 \
+                    --warmup 2 --waitset --spin --cpu 1 --fifo 80 --mlock --domain 9 --interface v0 --json";
+        let run = parse(line).unwrap();
+        assert!(run.json);
+        let configuration = run.configuration("pub");
+        let expected = LinkSpec {
+            transport: Transport::RawUdp,
+            runtime: Runtime::Shared,
+            idle: Idle::Spin,
+            notify: Notify::WaitSet,
+            domain: 9,
+            interface: "v0".into(),
+            reliable: false,
+            history: History::KeepLast(3),
+            size_max: 100,
+        };
+        assert_eq!(configuration.link, expected);
+        assert_eq!((configuration.samples, configuration.warmup), (Some(7), 2));
+        assert_eq!(configuration.rate_hz, Some(50.0));
+        let scheduling = Scheduling {
+            cpu: Some(1),
+            fifo: Some(80),
+            lock_memory: true,
+        };
+        assert_eq!(configuration.scheduling, scheduling);
+    }
+
+    #[test]
+    fn the_default_of_a_pair_can_be_named() {
+        let link = parse("--reliable --keep-all --max --listener --block")
+            .unwrap()
+            .link();
+        assert_eq!(link, LinkSpec::default());
+        assert_eq!(parse("--poll").unwrap().link().notify, Notify::Poll);
+    }
+
+    #[test]
+    fn contradictions_and_nonsense_are_refused() {
+        for wrong in [
+            "--spin --block",
+            "--max --rate 5",
+            "--poll --waitset",
+            "--size 15",
+            "--size x",
+            "--rate 0",
+            "--fifo 0",
+            "--fifo 100",
+            "--keep-last 0",
+            "--domain 233",
+            "--transport pigeon",
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_side_that_takes_what_comes_has_no_size_and_no_end() {
+        let configuration = parse("").unwrap().configuration("sub");
+        assert_eq!((configuration.size, configuration.samples), (None, None));
+    }
+}

@@ -1,0 +1,173 @@
+//! `takt perf ping|pong|pub|sub`: one workload in this process, and its report.
+
+use super::options::Run;
+use std::time::Duration;
+use takt_bench::Result;
+use takt_bench::link::{Link, Matched};
+use takt_bench::machine::{Usage, monotonic_ns};
+use takt_bench::report::{Configuration, Figures, Measured, Report};
+use takt_bench::sequence::Counts;
+use takt_bench::stats::Summary;
+use takt_bench::workload::ping::{self, Ping};
+use takt_bench::workload::subscribe::{self, Subscription};
+use takt_bench::workload::{
+    TOPIC_DATA, TOPIC_PING, TOPIC_PONG, Window, pong as ponging, publish as publishing, settle,
+    wait_matched,
+};
+
+const MATCH_LIMIT: Duration = Duration::from_secs(30);
+const MATCH_STEP: Duration = Duration::from_millis(1);
+/// Rest between the match and the first sample: the other side may have found us a little later.
+const SETTLE: Duration = Duration::from_millis(300);
+/// Time for repairs after the end of a stream.
+const LINGER: Duration = Duration::from_millis(500);
+
+/// Round trips.
+pub fn ping(options: &Run) -> Result<()> {
+    let configuration = options.configuration("ping");
+    let mut link = open(&configuration, Some(TOPIC_PING), Some(TOPIC_PONG))?;
+    let mut ping = Ping::new(&mut *link, configuration.link.wants_listener())?;
+    let wanted = Matched {
+        readers: 1,
+        writers: 1,
+    };
+    wait(ping.link(), wanted, "takt perf pong")?;
+    let mut outcome = ping.run(ping::Plan {
+        size: configuration.size.unwrap_or_default(),
+        warmup: configuration.warmup,
+        count: configuration.samples.unwrap_or_default(),
+        period: configuration
+            .rate_hz
+            .map(|hz| Duration::from_secs_f64(1.0 / hz)),
+    })?;
+    let received = outcome.latencies_ns.len() as u64;
+    let size = configuration.size.unwrap_or_default() as u64;
+    // Wall and CPU time include the warm-up: so do the rates, or they would be too high.
+    let moved = received + configuration.warmup;
+    let figures = Figures {
+        measured: Measured::RoundTrip,
+        latency: Summary::of(&mut outcome.latencies_ns),
+        samples: outcome.counts,
+        refused: 0,
+        moved: (moved, moved * size),
+        wall_seconds: outcome.wall_seconds,
+        usage: outcome.usage,
+    };
+    print(options, configuration, figures)
+}
+
+/// Answers to round trips.
+pub fn pong(options: &Run) -> Result<()> {
+    let configuration = options.configuration("pong");
+    let mut link = open(&configuration, Some(TOPIC_PONG), Some(TOPIC_PING))?;
+    let last = configuration
+        .samples
+        .map(|samples| samples + configuration.warmup);
+    let (usage, started_ns) = (Usage::now(), monotonic_ns());
+    let is_over = &mut |o: &ponging::Outcome| last.is_some_and(|last| o.echoed >= last);
+    let outcome = ponging::run(&mut *link, configuration.link.wants_listener(), is_over)?;
+    let figures = Figures {
+        measured: Measured::Nothing,
+        latency: None,
+        samples: Counts {
+            sent: outcome.echoed,
+            received: outcome.echoed + outcome.refused,
+            ..Counts::default()
+        },
+        refused: outcome.refused,
+        moved: (outcome.echoed, 0),
+        wall_seconds: (monotonic_ns() - started_ns) as f64 * 1e-9,
+        usage: Usage::now().since(&usage),
+    };
+    // The last answers may still have to be repeated.
+    settle(&mut *link, LINGER)?;
+    print(options, configuration, figures)
+}
+
+/// A stream.
+pub fn publish(options: &Run) -> Result<()> {
+    let configuration = options.configuration("pub");
+    let mut link = open(&configuration, Some(TOPIC_DATA), None)?;
+    let wanted = Matched {
+        readers: options.readers,
+        writers: 0,
+    };
+    wait(&mut *link, wanted, "takt perf sub")?;
+    let plan = publishing::Plan {
+        size: configuration.size.unwrap_or_default(),
+        rate_hz: configuration.rate_hz,
+        window: window(&configuration),
+        tail: Duration::ZERO,
+        retry_refused: configuration.link.reliable,
+    };
+    let outcome = publishing::run(&mut *link, &plan)?;
+    publishing::finish(&mut *link, plan.size, LINGER)?;
+    let figures = Figures {
+        measured: Measured::Nothing,
+        latency: None,
+        samples: Counts {
+            sent: outcome.written,
+            ..Counts::default()
+        },
+        refused: outcome.refused,
+        moved: (outcome.written, outcome.written * plan.size as u64),
+        wall_seconds: outcome.wall_seconds,
+        usage: outcome.usage,
+    };
+    print(options, configuration, figures)
+}
+
+/// The other end of a stream.
+pub fn subscribe(options: &Run) -> Result<()> {
+    let configuration = options.configuration("sub");
+    let mut link = open(&configuration, None, Some(TOPIC_DATA))?;
+    let plan = subscribe::Plan {
+        window: window(&configuration),
+        touch: false,
+    };
+    let listen = configuration.link.wants_listener();
+    let outcome = Subscription::new(&mut *link, plan, listen)?.run()?;
+    let figures = Figures {
+        measured: Measured::OneWay,
+        latency: outcome.latency,
+        samples: outcome.counts,
+        refused: 0,
+        moved: (outcome.arrivals, outcome.bytes),
+        wall_seconds: outcome.wall_seconds,
+        usage: outcome.usage,
+    };
+    print(options, configuration, figures)
+}
+
+fn window(configuration: &Configuration) -> Window {
+    Window {
+        skip_samples: configuration.warmup,
+        samples_max: configuration.samples,
+        ..Window::default()
+    }
+}
+
+fn open(
+    configuration: &Configuration,
+    write: Option<&str>,
+    read: Option<&str>,
+) -> Result<Box<dyn Link>> {
+    configuration.scheduling.apply()?;
+    configuration.link.open(write, read)
+}
+
+fn wait(link: &mut dyn Link, wanted: Matched, other: &str) -> Result<()> {
+    eprintln!("waiting for {other}");
+    wait_matched(link, wanted, MATCH_LIMIT, MATCH_STEP)?;
+    settle(link, SETTLE)
+}
+
+fn print(options: &Run, configuration: Configuration, figures: Figures) -> Result<()> {
+    let report = Report::new(configuration, figures)?;
+    if options.json {
+        println!("{}", report.to_json()?);
+    } else {
+        println!("{report}");
+    }
+    Ok(())
+}
