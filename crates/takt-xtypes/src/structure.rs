@@ -537,3 +537,13 @@ pub const fn min_encoded_len(extensibility: Extensibility, members: usize) -> us
         Extensibility::Mutable => 4,
     }
 }
+
+/// Whether two types may evolve in the same way.
+pub const fn same_extensibility(a: Extensibility, b: Extensibility) -> bool {
+    matches!(
+        (a, b),
+        (Extensibility::Final, Extensibility::Final)
+            | (Extensibility::Appendable, Extensibility::Appendable)
+            | (Extensibility::Mutable, Extensibility::Mutable)
+    )
+}

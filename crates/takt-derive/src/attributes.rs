@@ -1,0 +1,232 @@
+//! The `#[dds(...)]` attributes, parsed and checked one by one.
+
+use md5::{Digest, Md5};
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::meta::ParseNestedMeta;
+use syn::spanned::Spanned;
+use syn::{Attribute, Error, Expr, ExprArray, Ident, LitInt, LitStr, Path, Result, Type};
+
+/// How a type may evolve.
+#[derive(Clone, Copy)]
+pub(crate) enum Extensibility {
+    Final,
+    Appendable,
+    Mutable,
+}
+
+impl Extensibility {
+    pub(crate) fn tokens(self) -> TokenStream {
+        match self {
+            Self::Final => quote!(__xtypes::Extensibility::Final),
+            Self::Appendable => quote!(__xtypes::Extensibility::Appendable),
+            Self::Mutable => quote!(__xtypes::Extensibility::Mutable),
+        }
+    }
+}
+
+/// Attributes of the type.
+pub(crate) struct Container {
+    pub krate: Path,
+    pub name: Option<String>,
+    pub extensibility: Extensibility,
+    pub nested: bool,
+    pub default: bool,
+    pub autoid_hash: bool,
+    pub bit_bound: Option<LitInt>,
+    pub discriminator: Option<Type>,
+    pub key: bool,
+}
+
+impl Container {
+    pub(crate) fn parse(attributes: &[Attribute]) -> Result<Self> {
+        let mut parsed = Self {
+            krate: syn::parse_quote!(::takt::xtypes),
+            name: None,
+            extensibility: Extensibility::Appendable,
+            nested: false,
+            default: false,
+            autoid_hash: false,
+            bit_bound: None,
+            discriminator: None,
+            key: false,
+        };
+        for_each(attributes, |meta, name| {
+            match name {
+                "crate" => parsed.krate = meta.value()?.parse::<LitStr>()?.parse()?,
+                "name" => parsed.name = Some(scoped_name(&meta.value()?.parse()?)?),
+                "extensibility" => parsed.extensibility = extensibility(&meta.value()?.parse()?)?,
+                "nested" => parsed.nested = true,
+                "default" => parsed.default = true,
+                "autoid" => parsed.autoid_hash = autoid(&meta.value()?.parse()?)?,
+                "bit_bound" => parsed.bit_bound = Some(meta.value()?.parse()?),
+                "discriminator" => parsed.discriminator = Some(meta.value()?.parse::<LitStr>()?.parse()?),
+                "key" => parsed.key = true,
+                _ => return Err(unknown(meta, name)),
+            }
+            Ok(())
+        })?;
+        Ok(parsed)
+    }
+
+    /// The IDL name, given the Rust name.
+    pub(crate) fn type_name(&self, ident: &Ident) -> String {
+        self.name.clone().unwrap_or_else(|| plain_name(ident))
+    }
+}
+
+/// Where a member id comes from.
+pub(crate) enum IdSource {
+    /// The previous member's, plus one; or the hash of the name, if the type says so.
+    Auto,
+    Given(u32),
+    /// The hash of this name, or of the member's own.
+    Hash(Option<String>),
+}
+
+/// Attributes of a field.
+pub(crate) struct Field {
+    pub key: bool,
+    pub id: IdSource,
+    pub optional: bool,
+    pub bound: Option<Expr>,
+    pub must_understand: bool,
+    pub default: Option<Expr>,
+    pub base: bool,
+}
+
+impl Field {
+    pub(crate) fn parse(attributes: &[Attribute]) -> Result<Self> {
+        let mut parsed = Self {
+            key: false,
+            id: IdSource::Auto,
+            optional: false,
+            bound: None,
+            must_understand: false,
+            default: None,
+            base: false,
+        };
+        for_each(attributes, |meta, name| {
+            match name {
+                "key" => parsed.key = true,
+                "id" => parsed.id = IdSource::Given(member_id(&meta.value()?.parse()?)?),
+                "hashid" if meta.input.peek(syn::Token![=]) => {
+                    parsed.id = IdSource::Hash(Some(meta.value()?.parse::<LitStr>()?.value()));
+                }
+                "hashid" => parsed.id = IdSource::Hash(None),
+                "optional" => parsed.optional = true,
+                "bound" => parsed.bound = Some(meta.value()?.parse()?),
+                "must_understand" => parsed.must_understand = true,
+                "default" => parsed.default = Some(meta.value()?.parse()?),
+                "base" => parsed.base = true,
+                _ => return Err(unknown(meta, name)),
+            }
+            Ok(())
+        })?;
+        Ok(parsed)
+    }
+}
+
+/// Attributes of a variant.
+pub(crate) struct Variant {
+    pub labels: Vec<Expr>,
+    pub default: bool,
+    pub id: Option<u32>,
+    pub bound: Option<Expr>,
+}
+
+impl Variant {
+    pub(crate) fn parse(attributes: &[Attribute]) -> Result<Self> {
+        let mut parsed = Self { labels: Vec::new(), default: false, id: None, bound: None };
+        for_each(attributes, |meta, name| {
+            match name {
+                "case" => parsed.labels = labels(meta)?,
+                "default" => parsed.default = true,
+                "id" => parsed.id = Some(member_id(&meta.value()?.parse()?)?),
+                "bound" => parsed.bound = Some(meta.value()?.parse()?),
+                _ => return Err(unknown(meta, name)),
+            }
+            Ok(())
+        })?;
+        Ok(parsed)
+    }
+}
+
+/// An identifier as IDL has it: without `r#`.
+pub(crate) fn plain_name(ident: &Ident) -> String {
+    let name = ident.to_string();
+    name.strip_prefix("r#").map(str::to_owned).unwrap_or(name)
+}
+
+/// The member id that `@hashid` gives: 28 bits of the MD5 of the name (XTypes 1.3 §7.3.1.2.1.1).
+pub(crate) fn hash_id(name: &str) -> u32 {
+    let digest: [u8; 16] = Md5::digest(name.as_bytes()).into();
+    let [a, b, c, d, ..] = digest;
+    u32::from_le_bytes([a, b, c, d]) & 0x0fff_ffff
+}
+
+fn for_each(attributes: &[Attribute], mut visit: impl FnMut(&ParseNestedMeta<'_>, &str) -> Result<()>) -> Result<()> {
+    for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("dds")) {
+        attribute.parse_nested_meta(|meta| match meta.path.get_ident().map(Ident::to_string) {
+            Some(name) => visit(&meta, &name),
+            None => Err(meta.error("unknown dds attribute")),
+        })?;
+    }
+    Ok(())
+}
+
+fn unknown(meta: &ParseNestedMeta<'_>, name: &str) -> Error {
+    meta.error(format!("unknown dds attribute `{name}` here"))
+}
+
+fn scoped_name(name: &LitStr) -> Result<String> {
+    let text = name.value();
+    let is_identifier = |part: &str| {
+        part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    if text.split("::").all(is_identifier) {
+        Ok(text)
+    } else {
+        Err(Error::new(name.span(), "an IDL name looks like `module::Name`"))
+    }
+}
+
+fn extensibility(value: &LitStr) -> Result<Extensibility> {
+    match value.value().as_str() {
+        "final" => Ok(Extensibility::Final),
+        "appendable" => Ok(Extensibility::Appendable),
+        "mutable" => Ok(Extensibility::Mutable),
+        _ => Err(Error::new(value.span(), "extensibility is \"final\", \"appendable\" or \"mutable\"")),
+    }
+}
+
+fn autoid(value: &LitStr) -> Result<bool> {
+    match value.value().as_str() {
+        "sequential" => Ok(false),
+        "hash" => Ok(true),
+        _ => Err(Error::new(value.span(), "autoid is \"sequential\" or \"hash\"")),
+    }
+}
+
+fn member_id(value: &LitInt) -> Result<u32> {
+    match value.base10_parse::<u32>() {
+        Ok(id) if id <= 0x0fff_ffff => Ok(id),
+        _ => Err(Error::new(value.span(), "a member id has at most 28 bits")),
+    }
+}
+
+fn labels(meta: &ParseNestedMeta<'_>) -> Result<Vec<Expr>> {
+    let value: Expr = meta.value()?.parse()?;
+    let labels = match value {
+        Expr::Array(ExprArray { elems, .. }) => elems.into_iter().collect(),
+        label => vec![label],
+    };
+    if labels.is_empty() {
+        return Err(meta.error("a case has at least one label"));
+    }
+    match labels.iter().find(|label| !matches!(label, Expr::Lit(_) | Expr::Unary(_) | Expr::Path(_))) {
+        Some(label) => Err(Error::new(label.span(), "a label is a literal or an enumerator")),
+        None => Ok(labels),
+    }
+}

@@ -1,0 +1,3 @@
+//! Integration tests of takt-xtypes with derived types.
+
+mod smoke;
