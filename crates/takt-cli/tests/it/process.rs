@@ -1,0 +1,94 @@
+//! A `takt` process under test.
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+/// Time after which a silent process counts as hung.
+const LIMIT: Duration = Duration::from_secs(90);
+
+/// A running `takt`; dropping it kills it.
+pub struct Takt {
+    process: Child,
+    lines: Receiver<String>,
+}
+
+impl Takt {
+    /// Starts `takt` with the words of `line` as arguments.
+    pub fn start(line: &str) -> Self {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_takt"))
+            .args(line.split_whitespace())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (sender, lines) = channel();
+        let output = BufReader::new(process.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            for line in output.lines() {
+                if sender.send(line.unwrap()).is_err() {
+                    break;
+                }
+            }
+        });
+        Self { process, lines }
+    }
+
+    /// Next line of its output; `None` at the end.
+    pub fn line(&self) -> Option<String> {
+        use std::sync::mpsc::RecvTimeoutError;
+        match self.lines.recv_timeout(LIMIT) {
+            Ok(line) => Some(line),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => panic!("no output for {LIMIT:?}"),
+        }
+    }
+
+    /// Next line, which is a JSON object with this `ev`.
+    pub fn event(&self, event: &str) -> Value {
+        let line = self
+            .line()
+            .unwrap_or_else(|| panic!("it ended without {event}"));
+        let value: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(value["ev"], event, "{line}");
+        value
+    }
+
+    /// All that is left of its output, and how it ended.
+    pub fn finish(mut self) -> (String, ExitStatus) {
+        let rest: Vec<String> = std::iter::from_fn(|| self.line()).collect();
+        (rest.join("\n"), self.process.wait().unwrap())
+    }
+
+    /// All that is left of its output, which is one JSON object; it ended well.
+    pub fn json(self) -> Value {
+        let (text, status) = self.finish();
+        assert!(status.success(), "{status}: {text}");
+        serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"))
+    }
+
+    /// What it said on standard error, and its exit code.
+    pub fn complaint(mut self) -> (String, Option<i32>) {
+        let errors = BufReader::new(self.process.stderr.take().unwrap());
+        let text: Vec<String> = errors.lines().map(Result::unwrap).collect();
+        (text.join("\n"), self.process.wait().unwrap().code())
+    }
+
+    /// Sends SIGTERM.
+    pub fn terminate(&self) {
+        let id = self.process.id().to_string();
+        let status = Command::new("kill").args(["-TERM", &id]).status().unwrap();
+        assert!(status.success());
+    }
+}
+
+impl Drop for Takt {
+    fn drop(&mut self) {
+        // It has ended already if the test went well.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
