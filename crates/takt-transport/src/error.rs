@@ -22,11 +22,7 @@ pub struct TransportError {
 impl TransportError {
     /// An error of operation `op` on `target`, caused by `source`.
     pub fn new(op: &'static str, target: impl fmt::Display, source: io::Error) -> Self {
-        Self {
-            op,
-            target: target.to_string(),
-            source,
-        }
+        Self { op, target: target.to_string(), source }
     }
 }
 

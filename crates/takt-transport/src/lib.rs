@@ -17,6 +17,8 @@
 
 #![deny(unsafe_code)]
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod error;
 mod interface;
 pub mod readiness;

@@ -157,12 +157,7 @@ pub trait Transport: Send {
     /// serve, is counted and does not keep the others from being reached.
     ///
     /// Errors: `len` beyond the frame, no loaned frame, an unknown flow.
-    fn commit(
-        &mut self,
-        len: usize,
-        flow: FlowId,
-        destinations: &[Locator],
-    ) -> Result<(), TransportError>;
+    fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError>;
 
     /// Sends everything queued. What cannot be sent now is counted and lost;
     /// this never blocks.
@@ -229,12 +224,7 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
         (**self).loan()
     }
 
-    fn commit(
-        &mut self,
-        len: usize,
-        flow: FlowId,
-        destinations: &[Locator],
-    ) -> Result<(), TransportError> {
+    fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
         (**self).commit(len, flow, destinations)
     }
 

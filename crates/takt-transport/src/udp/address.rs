@@ -44,20 +44,14 @@ pub(crate) struct SockAddr {
 
 impl SockAddr {
     /// Room for the kernel to write an address into.
-    pub(crate) const EMPTY: Self = Self {
-        bytes: [0; V6_LEN],
-        len: V6_LEN as u32,
-    };
+    pub(crate) const EMPTY: Self = Self { bytes: [0; V6_LEN], len: V6_LEN as u32 };
 
     pub(crate) fn v4(address: [u8; 4], port: u16) -> Self {
         let mut bytes = [0; V6_LEN];
         bytes[..2].copy_from_slice(&(libc::AF_INET as libc::sa_family_t).to_ne_bytes());
         bytes[2..4].copy_from_slice(&port.to_be_bytes());
         bytes[4..8].copy_from_slice(&address);
-        Self {
-            bytes,
-            len: V4_LEN as u32,
-        }
+        Self { bytes, len: V4_LEN as u32 }
     }
 
     pub(crate) fn v6(address: [u8; 16], port: u16, scope_id: u32) -> Self {
@@ -66,10 +60,7 @@ impl SockAddr {
         bytes[2..4].copy_from_slice(&port.to_be_bytes());
         bytes[8..24].copy_from_slice(&address);
         bytes[24..28].copy_from_slice(&scope_id.to_ne_bytes());
-        Self {
-            bytes,
-            len: V6_LEN as u32,
-        }
+        Self { bytes, len: V6_LEN as u32 }
     }
 
     /// The address of a UDP locator, or `None` if nothing can be sent to it:
@@ -140,10 +131,7 @@ impl Control {
     /// Room for a drop counter and an IPv6 packet info, rounded up.
     pub(crate) const CAPACITY: usize = 96;
 
-    pub(crate) const EMPTY: Self = Self {
-        bytes: [0; Self::CAPACITY],
-        len: 0,
-    };
+    pub(crate) const EMPTY: Self = Self { bytes: [0; Self::CAPACITY], len: 0 };
 
     /// "Send through this interface, from this address" (`IP_PKTINFO`).
     pub(crate) fn pktinfo_v4(ifindex: u32, source: Ipv4Addr) -> Self {

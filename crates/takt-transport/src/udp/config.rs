@@ -42,7 +42,7 @@ pub struct UdpConfig {
     pub ipv4: bool,
     /// Use UDPv6.
     pub ipv6: bool,
-    /// Join the multicast groups and announce them.
+    /// Use multicast: join the groups, announce them, and send to any group.
     pub multicast: bool,
     /// The UDPv4 group of discovery and user data: 239.255.0.1 (RTPS 2.5 §9.6.2).
     pub multicast_group_v4: Ipv4Addr,

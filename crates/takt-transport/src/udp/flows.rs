@@ -24,15 +24,7 @@ struct Flow {
 
 impl Flow {
     fn new(own_port: bool, priority: Priority) -> Self {
-        Self {
-            own_port,
-            priority,
-            users: 1,
-            exits: Exits::default(),
-            port_v4: 0,
-            port_v6: 0,
-            sockets: Vec::new(),
-        }
+        Self { own_port, priority, users: 1, exits: Exits::default(), port_v4: 0, port_v6: 0, sockets: Vec::new() }
     }
 }
 

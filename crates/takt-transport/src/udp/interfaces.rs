@@ -69,10 +69,7 @@ fn describe(any: &impl AsFd, entry: InterfaceAddress) -> io::Result<Interface> {
 /// locator cannot name: used only where there is no other address.
 fn drop_link_local(addresses: &mut Vec<(IpAddr, u8)>) {
     let link_local = |ip: &IpAddr| matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
-    if addresses
-        .iter()
-        .any(|(ip, _)| ip.is_ipv6() && !link_local(ip))
-    {
+    if addresses.iter().any(|(ip, _)| ip.is_ipv6() && !link_local(ip)) {
         addresses.retain(|(ip, _)| !link_local(ip));
     }
 }
@@ -111,10 +108,7 @@ fn find(present: &[Interface], name: &str) -> Option<Interface> {
     let ip: IpAddr = name.parse().ok()?;
     present.iter().find_map(|interface| {
         let address = *interface.addresses.iter().find(|(a, _)| *a == ip)?;
-        Some(Interface {
-            addresses: vec![address],
-            ..interface.clone()
-        })
+        Some(Interface { addresses: vec![address], ..interface.clone() })
     })
 }
 
@@ -129,10 +123,7 @@ pub(super) struct BindAddresses {
 
 impl BindAddresses {
     pub(super) fn new(selection: &InterfaceSelection, chosen: &[Interface]) -> Self {
-        let mut bind = Self {
-            v4: Ipv4Addr::UNSPECIFIED,
-            v6: Ipv6Addr::UNSPECIFIED,
-        };
+        let mut bind = Self { v4: Ipv4Addr::UNSPECIFIED, v6: Ipv6Addr::UNSPECIFIED };
         if *selection == InterfaceSelection::All {
             return bind;
         }
@@ -150,24 +141,18 @@ impl BindAddresses {
 
 /// All IPv4 addresses of the interfaces.
 pub(super) fn addresses_v4(interfaces: &[Interface]) -> impl Iterator<Item = Ipv4Addr> {
-    interfaces
-        .iter()
-        .flat_map(|i| &i.addresses)
-        .filter_map(|a| match a.0 {
-            IpAddr::V4(ip) => Some(ip),
-            IpAddr::V6(_) => None,
-        })
+    interfaces.iter().flat_map(|i| &i.addresses).filter_map(|a| match a.0 {
+        IpAddr::V4(ip) => Some(ip),
+        IpAddr::V6(_) => None,
+    })
 }
 
 /// All IPv6 addresses of the interfaces.
 pub(super) fn addresses_v6(interfaces: &[Interface]) -> impl Iterator<Item = Ipv6Addr> {
-    interfaces
-        .iter()
-        .flat_map(|i| &i.addresses)
-        .filter_map(|a| match a.0 {
-            IpAddr::V6(ip) => Some(ip),
-            IpAddr::V4(_) => None,
-        })
+    interfaces.iter().flat_map(|i| &i.addresses).filter_map(|a| match a.0 {
+        IpAddr::V6(ip) => Some(ip),
+        IpAddr::V4(_) => None,
+    })
 }
 
 #[cfg(test)]
@@ -185,9 +170,7 @@ mod tests {
     fn loopback_by_name_and_by_address() {
         for name in ["lo", "127.0.0.1"] {
             let chosen = choose(&config(&[name])).expect("lo is up");
-            let [lo] = &chosen[..] else {
-                panic!("{chosen:?}")
-            };
+            let [lo] = &chosen[..] else { panic!("{chosen:?}") };
             assert_eq!(lo.name, "lo");
             assert!(lo.loopback && lo.multicast && lo.index > 0 && lo.mtu >= 1500);
             assert!(lo.addresses.contains(&(Ipv4Addr::LOCALHOST.into(), 8)));
@@ -201,10 +184,7 @@ mod tests {
         assert_eq!(chosen[0].addresses, [(Ipv4Addr::LOCALHOST.into(), 8)]);
         let bind = BindAddresses::new(&config(&["127.0.0.1"]).interfaces, &chosen);
         assert_eq!(bind.v4, Ipv4Addr::LOCALHOST);
-        assert_eq!(
-            BindAddresses::new(&InterfaceSelection::All, &chosen).v4,
-            Ipv4Addr::UNSPECIFIED
-        );
+        assert_eq!(BindAddresses::new(&InterfaceSelection::All, &chosen).v4, Ipv4Addr::UNSPECIFIED);
     }
 
     #[test]

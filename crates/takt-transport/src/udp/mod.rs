@@ -45,10 +45,7 @@ use receiver::{Receiver, Role};
 use sender::{MAX_MESSAGE_LEN, Sender};
 use socket::{Socket, Warnings, socket_error};
 
-use crate::{
-    FlowId, FlowSpec, Interface, Locators, RxFrame, Scan, Transport, TransportError,
-    TransportStats, Warning,
-};
+use crate::{FlowId, FlowSpec, Interface, Locators, RxFrame, Scan, Transport, TransportError, TransportStats, Warning};
 
 /// A participant's UDP sockets. See the [module](self).
 #[derive(Debug)]
@@ -77,11 +74,10 @@ impl UdpTransport {
         let interfaces = interfaces::choose(config)?;
         let bind = bind_addresses(config, &interfaces);
         let unicast = ports::take(config, &bind)?;
-        let receiver =
-            Receiver::new().map_err(|e| TransportError::new("create", "an epoll instance", e))?;
+        let receiver = Receiver::new().map_err(|e| TransportError::new("create", "an epoll instance", e))?;
         let mut udp = Self {
             config: config.clone(),
-            sender: Sender::new(&interfaces),
+            sender: Sender::new(),
             interfaces,
             bind,
             index: unicast.index,
@@ -98,9 +94,7 @@ impl UdpTransport {
             udp.receive_from(socket, Role::User(FlowId::DEFAULT))?;
         }
         for socket in unicast.metatraffic {
-            udp.locators
-                .metatraffic_unicast
-                .extend(udp.reaching(&socket));
+            udp.locators.metatraffic_unicast.extend(udp.reaching(&socket));
             udp.receive_from(socket, Role::Metatraffic)?;
         }
         if config.multicast {
@@ -142,23 +136,21 @@ impl UdpTransport {
     /// Receives what is sent to `group` at `port` through any of the
     /// interfaces. `None` if none of them could join: a warning.
     fn join(&mut self, group: IpAddr, port: u16) -> Result<Option<Locator>, TransportError> {
-        let socket = Socket::multicast(group, port, &self.config).map_err(socket_error(
-            "bind multicast socket",
-            group,
-            port,
-        ))?;
+        let socket =
+            Socket::multicast(group, port, &self.config).map_err(socket_error("bind multicast socket", group, port))?;
         let mut joined = false;
-        for interface in &self.interfaces {
-            let of_family = |a: &(IpAddr, u8)| a.0.is_ipv4() == group.is_ipv4();
-            if !interface.multicast || !interface.addresses.iter().any(of_family) {
+        for interface in self.interfaces.iter().filter(|i| i.multicast) {
+            let of_family = |a: &&(IpAddr, u8)| a.0.is_ipv4() == group.is_ipv4();
+            let Some((address, _)) = interface.addresses.iter().find(of_family) else {
                 continue;
-            }
-            match socket.join(group, interface) {
-                Ok(()) => joined = true,
-                Err(e) => self.warnings.add(Warning {
-                    what: format!("no multicast through {}: {e}", interface.name),
-                    remedy: "name unicast peers, or choose other interfaces".into(),
-                }),
+            };
+            let route = Socket::probe_route(group, interface, &self.config);
+            match route.and_then(|()| socket.join(group, interface)) {
+                Ok(()) => {
+                    joined = true;
+                    self.sender.add_multicast(interface.index, *address);
+                }
+                Err(e) => self.warnings.add(no_multicast(interface, group, &e)),
             }
         }
         if !joined {
@@ -171,21 +163,15 @@ impl UdpTransport {
     fn receive_from(&mut self, socket: Socket, role: Role) -> Result<(), TransportError> {
         socket.size_buffers(&self.config, &mut self.warnings);
         let local = socket.local;
-        self.receiver
-            .add(socket, role)
-            .map_err(|e| TransportError::new("watch socket", local, e))
+        self.receiver.add(socket, role).map_err(|e| TransportError::new("watch socket", local, e))
     }
 
     /// The unicast locators that reach a socket: its port at each chosen address.
     fn reaching(&self, socket: &Socket) -> Vec<Locator> {
         let port = socket.port();
         match socket.family {
-            address::Family::V4 => addresses_v4(&self.interfaces)
-                .map(|ip| Locator::udp_v4(ip, port))
-                .collect(),
-            address::Family::V6 => addresses_v6(&self.interfaces)
-                .map(|ip| Locator::udp_v6(ip, port))
-                .collect(),
+            address::Family::V4 => addresses_v4(&self.interfaces).map(|ip| Locator::udp_v4(ip, port)).collect(),
+            address::Family::V6 => addresses_v6(&self.interfaces).map(|ip| Locator::udp_v6(ip, port)).collect(),
         }
     }
 
@@ -204,6 +190,18 @@ impl UdpTransport {
         let near = addresses().find(|(ip, len)| same_network(*ip, destination, *len));
         let any = || addresses().find(|(ip, _)| same_family(&ip));
         near.or_else(any).map(|(ip, _)| *ip)
+    }
+}
+
+fn no_multicast(interface: &Interface, group: IpAddr, why: &io::Error) -> Warning {
+    let name = &interface.name;
+    Warning {
+        what: format!("no multicast to {group} through {name}: {why}"),
+        remedy: if group.is_ipv6() && interface.loopback {
+            format!("name unicast peers, or as root: ip -6 route add local ff00::/8 dev {name} table local")
+        } else {
+            "name unicast peers, or choose other interfaces".into()
+        },
     }
 }
 
@@ -239,6 +237,10 @@ impl Transport for UdpTransport {
         let Some(address) = locator.socket_addr() else {
             return false;
         };
+        if locator.is_multicast() {
+            let family = address::Family::of_kind(locator.kind);
+            return family.is_some_and(|family| self.sender.has_multicast(family));
+        }
         let in_use = |ip: &IpAddr| ip.is_ipv4() == address.is_ipv4();
         self.bind.iter().any(in_use) && !address.ip().is_unspecified()
     }
@@ -261,9 +263,7 @@ impl Transport for UdpTransport {
             let socket = Socket::unicast(*address, 0, &self.config).map_err(&failed)?;
             socket.size_buffers(&self.config, &mut self.warnings);
             let priority = priority::Priority::of(spec.transport_priority);
-            socket
-                .set_priority(priority, &mut self.warnings)
-                .map_err(&failed)?;
+            socket.set_priority(priority, &mut self.warnings).map_err(&failed)?;
             sockets.push(socket);
         }
         let flow = self.flows.open(spec)?;
@@ -299,12 +299,7 @@ impl Transport for UdpTransport {
         Ok(self.sender.loan())
     }
 
-    fn commit(
-        &mut self,
-        len: usize,
-        flow: FlowId,
-        destinations: &[Locator],
-    ) -> Result<(), TransportError> {
+    fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
         let exits = self.flows.exits(flow)?;
         self.sender
             .commit(len, exits, destinations, &mut self.stats)

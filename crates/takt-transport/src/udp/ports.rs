@@ -25,10 +25,7 @@ pub(super) struct UnicastSockets {
 }
 
 /// Takes unicast ports at each of the `addresses` (one per family).
-pub(super) fn take(
-    config: &UdpConfig,
-    addresses: &[IpAddr],
-) -> Result<UnicastSockets, TransportError> {
+pub(super) fn take(config: &UdpConfig, addresses: &[IpAddr]) -> Result<UnicastSockets, TransportError> {
     match config.participant_index {
         ParticipantIndex::Ephemeral => {}
         ParticipantIndex::Fixed(index) => {
@@ -57,11 +54,7 @@ pub(super) fn take(
 }
 
 /// All ports of this index, or `None` if one of them is taken or does not exist.
-fn take_index(
-    config: &UdpConfig,
-    addresses: &[IpAddr],
-    index: u16,
-) -> Result<Option<UnicastSockets>, TransportError> {
+fn take_index(config: &UdpConfig, addresses: &[IpAddr], index: u16) -> Result<Option<UnicastSockets>, TransportError> {
     let (domain, participant) = (config.domain_id, u32::from(index));
     let metatraffic = config.ports.discovery_unicast(domain, participant);
     let user = config.ports.user_unicast(domain, participant);
@@ -74,19 +67,11 @@ fn take_index(
     let Some(user) = take_port(config, addresses, user)? else {
         return Ok(None);
     };
-    Ok(Some(UnicastSockets {
-        index: Some(index),
-        metatraffic,
-        user,
-    }))
+    Ok(Some(UnicastSockets { index: Some(index), metatraffic, user }))
 }
 
 /// This port at every address, or `None` if it is taken at one of them.
-fn take_port(
-    config: &UdpConfig,
-    addresses: &[IpAddr],
-    port: u16,
-) -> Result<Option<Vec<Socket>>, TransportError> {
+fn take_port(config: &UdpConfig, addresses: &[IpAddr], port: u16) -> Result<Option<Vec<Socket>>, TransportError> {
     let mut sockets = Vec::with_capacity(addresses.len());
     for address in addresses {
         match Socket::unicast(*address, port, config) {

@@ -26,10 +26,7 @@ pub(super) const UNPRIVILEGED_MAX: u8 = 6;
 impl Priority {
     pub(super) fn of(transport_priority: i32) -> Self {
         let dscp = transport_priority.clamp(0, 63) as u8;
-        Self {
-            dscp,
-            so_priority: dscp >> 3,
-        }
+        Self { dscp, so_priority: dscp >> 3 }
     }
 
     /// The octet of the IP header: DSCP and two bits of ECN, which stay 0.

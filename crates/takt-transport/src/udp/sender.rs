@@ -6,15 +6,14 @@
 //! by one `sendmmsg` per run of the same socket.
 
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::RawFd;
 
 use takt_wire::Locator;
 
 use super::address::{Control, Family, SockAddr};
-use super::interfaces::{addresses_v4, addresses_v6};
 use super::syscall::{self, Outgoing};
-use crate::{Interface, SendErrors, TransportStats};
+use crate::{SendErrors, TransportStats};
 
 /// Largest UDP payload of IPv4: 65,535 less the headers' 20 and 8. Kept for
 /// IPv6 too, which could carry 20 bytes more.
@@ -52,7 +51,8 @@ pub(super) struct Sender {
     frame: usize,
     loaned: bool,
     queue: Vec<Outgoing>,
-    /// Where multicast leaves: by these interfaces, from these addresses.
+    /// Where multicast leaves: by these interfaces, from these addresses. Also
+    /// where link-local IPv6 is looked for.
     multicast_v4: Vec<(u32, Ipv4Addr)>,
     multicast_v6: Vec<u32>,
 }
@@ -64,23 +64,36 @@ impl std::fmt::Debug for Sender {
 }
 
 impl Sender {
-    pub(super) fn new(interfaces: &[Interface]) -> Self {
-        let multicast = interfaces.iter().filter(|i| i.multicast);
-        let one = std::slice::from_ref;
+    pub(super) fn new() -> Self {
         Self {
             // Zeroed memory comes from the kernel page by page when touched.
             buffer: vec![0; FRAMES * STRIDE],
             frame: 0,
             loaned: false,
             queue: Vec::with_capacity(QUEUE),
-            multicast_v4: multicast
-                .clone()
-                .filter_map(|i| Some((i.index, addresses_v4(one(i)).next()?)))
-                .collect(),
-            multicast_v6: multicast
-                .filter(|i| addresses_v6(one(i)).next().is_some())
-                .map(|i| i.index)
-                .collect(),
+            multicast_v4: Vec::new(),
+            multicast_v6: Vec::new(),
+        }
+    }
+
+    /// Multicast leaves by this interface too, from this address of it.
+    pub(super) fn add_multicast(&mut self, ifindex: u32, address: IpAddr) {
+        match address {
+            IpAddr::V4(v4) if !self.multicast_v4.iter().any(|(i, _)| *i == ifindex) => {
+                self.multicast_v4.push((ifindex, v4));
+            }
+            IpAddr::V6(_) if !self.multicast_v6.contains(&ifindex) => {
+                self.multicast_v6.push(ifindex);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether multicast of that family leaves by any interface.
+    pub(super) fn has_multicast(&self, family: Family) -> bool {
+        match family {
+            Family::V4 => !self.multicast_v4.is_empty(),
+            Family::V6 => !self.multicast_v6.is_empty(),
         }
     }
 
@@ -120,26 +133,15 @@ impl Sender {
     }
 
     /// Queues the frame for one destination; `false` if it is not served.
-    fn route(
-        &mut self,
-        len: usize,
-        exits: Exits,
-        to: &Locator,
-        stats: &mut TransportStats,
-    ) -> bool {
+    fn route(&mut self, len: usize, exits: Exits, to: &Locator, stats: &mut TransportStats) -> bool {
         let Some(family) = Family::of_kind(to.kind) else {
             return false;
         };
         let (Some(fd), Some(address)) = (exits.of(family), SockAddr::of_locator(to, family)) else {
             return false;
         };
-        let message = Outgoing {
-            fd,
-            offset: (self.frame * STRIDE) as u32,
-            len: len as u32,
-            address,
-            control: Control::EMPTY,
-        };
+        let message =
+            Outgoing { fd, offset: (self.frame * STRIDE) as u32, len: len as u32, address, control: Control::EMPTY };
         match family {
             Family::V4 if is_multicast_v4(to) => {
                 for i in 0..self.multicast_v4.len() {
@@ -147,23 +149,16 @@ impl Sender {
                     let control = Control::pktinfo_v4(ifindex, source);
                     self.push(Outgoing { control, ..message }, stats);
                 }
-                !self.multicast_v4.is_empty()
+                self.has_multicast(family)
             }
             Family::V6 if needs_interface_v6(to) => {
                 for i in 0..self.multicast_v6.len() {
                     let ifindex = self.multicast_v6[i];
                     let control = Control::pktinfo_v6(ifindex);
                     let address = address.with_scope(ifindex);
-                    self.push(
-                        Outgoing {
-                            control,
-                            address,
-                            ..message
-                        },
-                        stats,
-                    );
+                    self.push(Outgoing { control, address, ..message }, stats);
                 }
-                !self.multicast_v6.is_empty()
+                self.has_multicast(family)
             }
             _ => {
                 self.push(message, stats);
@@ -224,10 +219,7 @@ impl Sender {
 
 /// `ECONNREFUSED` from a socket without a fixed peer is about something sent
 /// earlier; reading it clears it. The datagram at hand deserves a try.
-fn retry_refused<T>(
-    stats: &mut TransportStats,
-    mut send: impl FnMut() -> io::Result<T>,
-) -> io::Result<T> {
+fn retry_refused<T>(stats: &mut TransportStats, mut send: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     match send() {
         Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {
             stats.send_errors.refused += 1;
@@ -246,9 +238,7 @@ fn count_error(errors: &mut SendErrors, error: &io::Error) {
     let counter = match error.raw_os_error() {
         Some(libc::EAGAIN) => &mut errors.would_block,
         Some(libc::ENOBUFS | libc::ENOMEM) => &mut errors.no_buffers,
-        Some(libc::ENETUNREACH | libc::ENETDOWN | libc::EADDRNOTAVAIL) => {
-            &mut errors.network_unreachable
-        }
+        Some(libc::ENETUNREACH | libc::ENETDOWN | libc::EADDRNOTAVAIL) => &mut errors.network_unreachable,
         Some(libc::EHOSTUNREACH | libc::EHOSTDOWN) => &mut errors.host_unreachable,
         Some(libc::ECONNREFUSED) => &mut errors.refused,
         Some(libc::EPERM | libc::EACCES) => &mut errors.denied,

@@ -23,11 +23,7 @@ pub(super) struct Socket {
 
 impl Socket {
     fn new(family: Family, config: &UdpConfig) -> io::Result<Self> {
-        let socket = Self {
-            fd: syscall::udp_socket(family)?,
-            family,
-            local: Locator::INVALID,
-        };
+        let socket = Self { fd: syscall::udp_socket(family)?, family, local: Locator::INVALID };
         socket.set(libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1)?;
         let ttl = libc::c_int::from(config.multicast_ttl);
         match family {
@@ -100,9 +96,7 @@ impl Socket {
             }
             IpAddr::V6(group) => {
                 let request = libc::ipv6_mreq {
-                    ipv6mr_multiaddr: libc::in6_addr {
-                        s6_addr: group.octets(),
-                    },
+                    ipv6mr_multiaddr: libc::in6_addr { s6_addr: group.octets() },
                     ipv6mr_interface: interface.index,
                 };
                 let (level, name) = (libc::IPPROTO_IPV6, libc::IPV6_ADD_MEMBERSHIP);
@@ -111,12 +105,20 @@ impl Socket {
         }
     }
 
+    /// Whether the machine has a way to `group` through the interface. Asks the
+    /// routing table without sending anything.
+    pub(super) fn probe_route(group: IpAddr, interface: &Interface, config: &UdpConfig) -> io::Result<()> {
+        let IpAddr::V6(group) = group else {
+            // With a given interface, IPv4 multicast needs no route.
+            return Ok(());
+        };
+        let socket = Self::new(Family::V6, config)?;
+        let to = SockAddr::v6(group.octets(), 7400, interface.index);
+        syscall::connect(socket.as_fd(), &to)
+    }
+
     /// Gives all outgoing datagrams this priority.
-    pub(super) fn set_priority(
-        &self,
-        priority: Priority,
-        warnings: &mut Warnings,
-    ) -> io::Result<()> {
+    pub(super) fn set_priority(&self, priority: Priority, warnings: &mut Warnings) -> io::Result<()> {
         match self.family {
             Family::V4 => self.set(libc::IPPROTO_IP, libc::IP_TOS, priority.tos())?,
             Family::V6 => self.set(libc::IPPROTO_IPV6, libc::IPV6_TCLASS, priority.tos())?,
@@ -189,19 +191,11 @@ struct BufferKind {
     sysctl: &'static str,
 }
 
-const RECEIVE: BufferKind = BufferKind {
-    name: "receive",
-    option: libc::SO_RCVBUF,
-    force: libc::SO_RCVBUFFORCE,
-    sysctl: "net.core.rmem_max",
-};
+const RECEIVE: BufferKind =
+    BufferKind { name: "receive", option: libc::SO_RCVBUF, force: libc::SO_RCVBUFFORCE, sysctl: "net.core.rmem_max" };
 
-const SEND: BufferKind = BufferKind {
-    name: "send",
-    option: libc::SO_SNDBUF,
-    force: libc::SO_SNDBUFFORCE,
-    sysctl: "net.core.wmem_max",
-};
+const SEND: BufferKind =
+    BufferKind { name: "send", option: libc::SO_SNDBUF, force: libc::SO_SNDBUFFORCE, sysctl: "net.core.wmem_max" };
 
 /// Collected warnings, each said once.
 #[derive(Debug, Default)]
@@ -220,11 +214,7 @@ impl Warnings {
 }
 
 /// A [`TransportError`] about a socket.
-pub(super) fn socket_error(
-    op: &'static str,
-    address: IpAddr,
-    port: u16,
-) -> impl Fn(io::Error) -> TransportError {
+pub(super) fn socket_error(op: &'static str, address: IpAddr, port: u16) -> impl Fn(io::Error) -> TransportError {
     move |source| TransportError::new(op, std::net::SocketAddr::new(address, port), source)
 }
 
@@ -236,7 +226,5 @@ fn family(address: IpAddr) -> Family {
 }
 
 fn in_addr(address: Ipv4Addr) -> libc::in_addr {
-    libc::in_addr {
-        s_addr: u32::from_ne_bytes(address.octets()),
-    }
+    libc::in_addr { s_addr: u32::from_ne_bytes(address.octets()) }
 }

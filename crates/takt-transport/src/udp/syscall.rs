@@ -45,6 +45,13 @@ pub(crate) fn bind(fd: BorrowedFd<'_>, address: &SockAddr) -> io::Result<()> {
     Ok(())
 }
 
+/// Fixes the peer of a datagram socket, which sends nothing.
+pub(crate) fn connect(fd: BorrowedFd<'_>, peer: &SockAddr) -> io::Result<()> {
+    // SAFETY: `peer` holds `len()` valid bytes of a socket address.
+    check(unsafe { libc::connect(fd.as_raw_fd(), peer.as_ptr().cast(), peer.len()) })?;
+    Ok(())
+}
+
 /// The address that a socket is bound to.
 pub(crate) fn local_address(fd: BorrowedFd<'_>) -> io::Result<SockAddr> {
     let mut address = SockAddr::EMPTY;
@@ -75,11 +82,7 @@ pub(crate) fn set_option<T: OptionValue>(
 }
 
 /// Reads a socket option that is an `int`.
-pub(crate) fn int_option(
-    fd: BorrowedFd<'_>,
-    level: libc::c_int,
-    name: libc::c_int,
-) -> io::Result<libc::c_int> {
+pub(crate) fn int_option(fd: BorrowedFd<'_>, level: libc::c_int, name: libc::c_int) -> io::Result<libc::c_int> {
     let mut value: libc::c_int = 0;
     let mut len = size_of::<libc::c_int>() as libc::socklen_t;
     let at = ptr::from_mut(&mut value).cast();
@@ -132,10 +135,8 @@ pub(crate) fn send_batch(messages: &[Outgoing], buffer: &[u8]) -> io::Result<usi
     let mut headers = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; BATCH];
     for (i, message) in messages[..count].iter().enumerate() {
         let payload = payload(message, buffer);
-        let vector = vectors[i].write(libc::iovec {
-            iov_base: payload.as_ptr().cast_mut().cast(),
-            iov_len: payload.len(),
-        });
+        let vector =
+            vectors[i].write(libc::iovec { iov_base: payload.as_ptr().cast_mut().cast(), iov_len: payload.len() });
         headers[i].write(header(
             message.address.as_ptr().cast_mut(),
             message.address.len(),
@@ -147,14 +148,7 @@ pub(crate) fn send_batch(messages: &[Outgoing], buffer: &[u8]) -> io::Result<usi
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
     // SAFETY: the first `count` headers were initialised above. Their pointers
     // lead to `messages`, `buffer` and `vectors`, all alive; sending only reads.
-    let sent = unsafe {
-        libc::sendmmsg(
-            first.fd,
-            headers.as_mut_ptr().cast(),
-            count as libc::c_uint,
-            flags,
-        )
-    };
+    let sent = unsafe { libc::sendmmsg(first.fd, headers.as_mut_ptr().cast(), count as libc::c_uint, flags) };
     Ok(check(sent)? as usize)
 }
 
@@ -192,12 +186,7 @@ pub(crate) struct Incoming {
 }
 
 impl Incoming {
-    pub(crate) const EMPTY: Self = Self {
-        len: 0,
-        truncated: false,
-        address: SockAddr::EMPTY,
-        control: Control::EMPTY,
-    };
+    pub(crate) const EMPTY: Self = Self { len: 0, truncated: false, address: SockAddr::EMPTY, control: Control::EMPTY };
 }
 
 /// Receives up to `incoming.len()` (at most [`BATCH`]) datagrams; the i-th into
@@ -208,19 +197,12 @@ pub(crate) fn receive(
     buffer: &mut [u8],
     stride: usize,
 ) -> io::Result<usize> {
-    let mut slots = buffer.chunks_exact_mut(stride);
-    if let [one] = incoming {
-        let slot = slots.next().unwrap_or_default();
-        return receive_one(fd, one, slot).map(|()| 1);
-    }
+    let slots = buffer.chunks_exact_mut(stride);
     let mut vectors = [const { MaybeUninit::<libc::iovec>::uninit() }; BATCH];
     let mut headers = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; BATCH];
     let mut count = 0;
     for (one, slot) in incoming.iter_mut().zip(slots).take(BATCH) {
-        let vector = vectors[count].write(libc::iovec {
-            iov_base: slot.as_mut_ptr().cast(),
-            iov_len: slot.len(),
-        });
+        let vector = vectors[count].write(libc::iovec { iov_base: slot.as_mut_ptr().cast(), iov_len: slot.len() });
         headers[count].write(header(
             one.address.as_mut_ptr(),
             SockAddr::EMPTY.len(),
@@ -251,25 +233,28 @@ pub(crate) fn receive(
     Ok(received)
 }
 
-fn receive_one(fd: BorrowedFd<'_>, one: &mut Incoming, slot: &mut [u8]) -> io::Result<()> {
-    let mut vector = libc::iovec {
-        iov_base: slot.as_mut_ptr().cast(),
-        iov_len: slot.len(),
+/// Receives one datagram without control messages: the cheapest call there is.
+pub(crate) fn receive_one(fd: BorrowedFd<'_>, one: &mut Incoming, slot: &mut [u8]) -> io::Result<()> {
+    let mut name_len = SockAddr::EMPTY.len();
+    // SAFETY: `slot` and the address are alive, with their true lengths; the
+    // kernel may write any bytes there.
+    let len = unsafe {
+        libc::recvfrom(
+            fd.as_raw_fd(),
+            slot.as_mut_ptr().cast(),
+            slot.len(),
+            libc::MSG_DONTWAIT | libc::MSG_TRUNC,
+            one.address.as_mut_ptr().cast(),
+            &mut name_len,
+        )
     };
-    let mut header = header(
-        one.address.as_mut_ptr(),
-        SockAddr::EMPTY.len(),
-        &mut vector,
-        one.control.as_mut_ptr(),
-        Control::CAPACITY,
-    );
-    // SAFETY: the header's pointers lead to `one`, `slot` and `vector`, all alive,
-    // with their true lengths; the kernel may write any bytes there.
-    let len = unsafe { libc::recvmsg(fd.as_raw_fd(), &mut header.msg_hdr, libc::MSG_DONTWAIT) };
-    if len < 0 {
+    // With MSG_TRUNC this is the datagram's own length, even if it did not fit.
+    let Ok(len) = usize::try_from(len) else {
         return Err(io::Error::last_os_error());
-    }
-    note(one, &header.msg_hdr, len as u32);
+    };
+    one.truncated = len > slot.len();
+    one.len = len.min(slot.len()) as u32;
+    one.control.set_len(0);
     Ok(())
 }
 
@@ -291,19 +276,9 @@ pub(crate) fn epoll() -> io::Result<OwnedFd> {
 /// Watches `fd` for input, level-triggered, reported as `token`. The kernel
 /// forgets it when it is closed.
 pub(crate) fn epoll_add(epoll: BorrowedFd<'_>, fd: BorrowedFd<'_>, token: u64) -> io::Result<()> {
-    let mut event = libc::epoll_event {
-        events: libc::EPOLLIN as u32,
-        u64: token,
-    };
+    let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: token };
     // SAFETY: `event` is alive during the call.
-    check(unsafe {
-        libc::epoll_ctl(
-            epoll.as_raw_fd(),
-            libc::EPOLL_CTL_ADD,
-            fd.as_raw_fd(),
-            &mut event,
-        )
-    })?;
+    check(unsafe { libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd.as_raw_fd(), &mut event) })?;
     Ok(())
 }
 
@@ -312,14 +287,8 @@ pub(crate) fn epoll_add(epoll: BorrowedFd<'_>, fd: BorrowedFd<'_>, token: u64) -
 pub(crate) fn epoll_ready(epoll: BorrowedFd<'_>, mut visit: impl FnMut(u64)) -> io::Result<usize> {
     let mut events = [libc::epoll_event { events: 0, u64: 0 }; BATCH];
     // SAFETY: `events` has room for as many events as said.
-    let count = check(unsafe {
-        libc::epoll_wait(
-            epoll.as_raw_fd(),
-            events.as_mut_ptr(),
-            BATCH as libc::c_int,
-            0,
-        )
-    })? as usize;
+    let count =
+        check(unsafe { libc::epoll_wait(epoll.as_raw_fd(), events.as_mut_ptr(), BATCH as libc::c_int, 0) })? as usize;
     for event in &events[..count] {
         visit(event.u64);
     }
@@ -328,11 +297,7 @@ pub(crate) fn epoll_ready(epoll: BorrowedFd<'_>, mut visit: impl FnMut(u64)) -> 
 
 /// Waits until one of the first [`BATCH`] of `fds` is readable.
 pub(crate) fn poll_readable(fds: &[RawFd], timeout: Option<Duration>) -> io::Result<usize> {
-    let mut polls = [libc::pollfd {
-        fd: -1,
-        events: libc::POLLIN,
-        revents: 0,
-    }; BATCH];
+    let mut polls = [libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 }; BATCH];
     let count = fds.len().min(BATCH);
     for (poll, fd) in polls.iter_mut().zip(fds) {
         poll.fd = *fd;
@@ -344,8 +309,7 @@ pub(crate) fn poll_readable(fds: &[RawFd], timeout: Option<Duration>) -> io::Res
     let time = time.as_ref().map_or(ptr::null(), ptr::from_ref);
     // SAFETY: `polls` has `count` elements; `time` is null or points to a live
     // timespec; no signal mask is given. A closed descriptor is reported, not UB.
-    let ready =
-        unsafe { libc::ppoll(polls.as_mut_ptr(), count as libc::nfds_t, time, ptr::null()) };
+    let ready = unsafe { libc::ppoll(polls.as_mut_ptr(), count as libc::nfds_t, time, ptr::null()) };
     Ok(check(ready)? as usize)
 }
 

@@ -1,0 +1,108 @@
+//! Flows: ports of their own, priorities, closing.
+
+use std::collections::BTreeSet;
+
+use super::{Marked, assert_nothing_before, commit, first, receive, send};
+use crate::{FlowId, FlowSpec, Scan, Transport};
+
+const OWN_PORT: FlowSpec = FlowSpec { own_port: true, transport_priority: 0 };
+
+/// A flow with a port of its own sends from it and is reached at it.
+pub fn a_flow_has_its_own_port<T: Transport>(open: impl Fn() -> T) {
+    let (mut a, mut b, marked) = (open(), open(), Marked::new());
+    let at_b = first(&b.locators().default_unicast);
+    let (one, at_one) = a.open_flow(&OWN_PORT).expect("a port is free");
+    let (two, at_two) = a.open_flow(&OWN_PORT).expect("a port is free");
+    let (at_one, at_two) = (first(&at_one), first(&at_two));
+    let at_default = first(&a.locators().default_unicast);
+    assert!(one != two && one != FlowId::DEFAULT && two != FlowId::DEFAULT);
+    assert!(at_one != at_two && at_one != at_default && at_two != at_default);
+    for (n, (flow, at)) in (0..).zip([(one, at_one), (two, at_two), (FlowId::DEFAULT, at_default)]) {
+        assert_eq!(a.source_of(flow, &at_b), Some(at));
+        commit(&mut a, &marked, n, 64, flow, &[at_b]);
+        a.flush().expect("flushing works");
+        let (number, _, meta) = receive(&mut b, &marked, Scan::All);
+        assert_eq!((number, meta.source), (n, at), "sent from its own port");
+        send(&mut b, &marked, n, at);
+        let (number, _, meta) = receive(&mut a, &marked, Scan::All);
+        assert_eq!((number, meta.flow), (n, flow), "reached at its own port");
+        assert_eq!(meta.local.port, at.port);
+    }
+}
+
+/// Neither port nor priority: the default flow, as often as asked for.
+pub fn a_flow_without_demands_is_the_default_one<T: Transport>(open: impl Fn() -> T) {
+    let (mut a, mut b, marked) = (open(), open(), Marked::new());
+    for transport_priority in [0, -1, i32::MIN] {
+        let spec = FlowSpec { own_port: false, transport_priority };
+        let (flow, locators) = a.open_flow(&spec).expect("it is open");
+        assert_eq!((flow, locators.len()), (FlowId::DEFAULT, 0));
+    }
+    for _ in 0..4 {
+        a.close_flow(FlowId::DEFAULT).expect("closing it does nothing");
+    }
+    let to = first(&b.locators().default_unicast);
+    send(&mut a, &marked, 1, to);
+    assert_eq!(receive(&mut b, &marked, Scan::All).0, 1);
+}
+
+/// Closing sends what is queued, and then the flow is unknown.
+pub fn a_closed_flow_is_no_more<T: Transport>(open: impl Fn() -> T) {
+    let (mut a, mut b, marked) = (open(), open(), Marked::new());
+    let to = first(&b.locators().default_unicast);
+    let back = first(&a.locators().default_unicast);
+    for n in 0..50 {
+        let (flow, at) = a.open_flow(&OWN_PORT).expect("a port is free");
+        commit(&mut a, &marked, n, 64, flow, &[to]);
+        // Sent there, but never received: it leaves with the flow.
+        send(&mut b, &marked, 7000, first(&at));
+        a.close_flow(flow).expect("it is open");
+        assert_eq!(receive(&mut b, &marked, Scan::All).0, n);
+        assert!(a.close_flow(flow).is_err(), "closed twice");
+        a.loan().expect("a frame is lent");
+        assert!(a.commit(64, flow, &[to]).is_err(), "no such flow");
+    }
+    assert!(a.close_flow(FlowId(999)).is_err(), "never opened");
+    assert_nothing_before(&mut b, &mut a, &marked, back);
+    assert_nothing_before(&mut a, &mut b, &marked, to);
+}
+
+/// A priority changes nothing about delivery, and opening it twice means
+/// closing it twice.
+pub fn urgent_flows_are_carried<T: Transport>(open: impl Fn() -> T) {
+    let (mut a, mut b, marked) = (open(), open(), Marked::new());
+    let to = first(&b.locators().default_unicast);
+    for (n, transport_priority) in (0..).zip([1, 46, 63, i32::MAX]) {
+        let spec = FlowSpec { own_port: false, transport_priority };
+        let (flow, locators) = a.open_flow(&spec).expect("a port is free");
+        assert!(locators.is_empty(), "nobody needs to know its port");
+        let (again, _) = a.open_flow(&spec).expect("a port is free");
+        a.close_flow(again).expect("it is open");
+        commit(&mut a, &marked, n, 64, flow, &[to]);
+        a.flush().expect("flushing works");
+        assert_eq!(receive(&mut b, &marked, Scan::All).0, n);
+        a.close_flow(flow).expect("it is open");
+        assert!(a.close_flow(flow).is_err(), "closed as often as opened");
+    }
+}
+
+/// However many flows there are, each is heard, by either scan.
+pub fn many_flows_are_all_heard<T: Transport>(open: impl Fn() -> T) {
+    let (mut a, mut b, marked) = (open(), open(), Marked::new());
+    let flows: Vec<_> = (0..40).map(|_| b.open_flow(&OWN_PORT).expect("a port is free")).collect();
+    for scan in [Scan::All, Scan::Hot] {
+        for (n, (_, at)) in (0..).zip(&flows) {
+            commit(&mut a, &marked, n, 64, FlowId::DEFAULT, &[first(at)]);
+        }
+        a.flush().expect("flushing works");
+        let got: BTreeSet<FlowId> = flows
+            .iter()
+            .map(|_| {
+                let (n, _, meta) = receive(&mut b, &marked, scan);
+                assert_eq!(flows[n as usize].0, meta.flow);
+                meta.flow
+            })
+            .collect();
+        assert_eq!(got.len(), flows.len());
+    }
+}

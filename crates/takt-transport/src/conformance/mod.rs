@@ -1,0 +1,175 @@
+//! What every transport must do: one suite, generic over how to open one.
+//!
+//! A backend is done when it passes. The crate that has it writes, in a test:
+//!
+//! ```
+//! # use takt_transport::udp::{InterfaceSelection, UdpConfig, UdpTransport};
+//! fn open(realm: u32) -> UdpTransport {
+//!     UdpTransport::open(&UdpConfig {
+//!         interfaces: InterfaceSelection::Named(vec!["lo".into()]),
+//!         ..UdpConfig::new(200 + realm)
+//!     })
+//!     .expect("lo is there")
+//! }
+//!
+//! takt_transport::conformance_tests!(open);
+//! ```
+//!
+//! `open` is called several times with the same *realm*: those must reach each
+//! other. Each test has its own realm (below 20), which no other must reach.
+//! The transport under test must not lose what fits into its buffers.
+
+mod flows;
+mod receiving;
+mod sending;
+mod unicast;
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::{Duration, Instant};
+
+use takt_wire::Locator;
+
+use crate::{FlowId, RxMeta, Scan, Transport, readiness};
+
+pub use flows::*;
+pub use receiving::*;
+pub use sending::*;
+pub use unicast::*;
+
+/// How long to wait for what must come, before the test is given up.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Makes a `#[test]` of every behaviour, for transports opened by `$open`, a
+/// `Fn(u32) -> impl Transport`. To be used once per module.
+#[macro_export]
+macro_rules! conformance_tests {
+    ($open:expr) => {
+        $crate::conformance_tests!(@ $open,
+            0 a_datagram_is_answered_to_where_it_came_from,
+            1 every_announced_unicast_locator_is_reached,
+            2 multicast_reaches_all_members_and_oneself,
+            3 every_size_is_carried,
+            4 more_than_a_batch_is_carried,
+            5 one_frame_goes_to_many,
+            6 a_bad_destination_costs_the_others_nothing,
+            7 a_frame_is_kept_until_it_is_committed,
+            8 misuse_of_frames_is_an_error,
+            9 a_flow_has_its_own_port,
+            10 a_flow_without_demands_is_the_default_one,
+            11 a_closed_flow_is_no_more,
+            12 urgent_flows_are_carried,
+            13 many_flows_are_all_heard,
+            14 what_is_carried_is_counted,
+            15 descriptors_tell_when_to_look,
+            16 a_hot_scan_finds_everything_in_the_end,
+            17 a_received_frame_is_lent_until_the_next,
+        );
+    };
+    (@ $open:expr, $($realm:literal $name:ident,)*) => {
+        $(
+            #[test]
+            fn $name() {
+                $crate::conformance::$name(|| ($open)($realm));
+            }
+        )*
+    };
+}
+
+/// Datagrams of one test, which nobody else sends: a random number, a sequence
+/// number, and bytes that follow from it.
+pub(crate) struct Marked {
+    mark: [u8; 8],
+}
+
+impl Marked {
+    const HEADER: usize = 12;
+
+    pub(crate) fn new() -> Self {
+        let random = RandomState::new().hash_one(std::process::id());
+        Self { mark: random.to_ne_bytes() }
+    }
+
+    /// Writes datagram number `n` into the frame.
+    pub(crate) fn write(&self, n: u32, frame: &mut [u8]) {
+        let whole: Vec<u8> = self.bytes(n, frame.len()).collect();
+        frame.copy_from_slice(&whole);
+    }
+
+    fn bytes(&self, n: u32, len: usize) -> impl Iterator<Item = u8> {
+        let fill = (0..).map(move |i: u32| (i ^ n).wrapping_mul(0x9e37_79b1).to_be_bytes()[0]);
+        let header = self.mark.into_iter().chain(n.to_le_bytes());
+        header.chain(fill).take(len)
+    }
+
+    /// The number of a datagram, if it is one of ours; panics if it is damaged.
+    pub(crate) fn number(&self, datagram: &[u8]) -> Option<u32> {
+        let (header, _) = datagram.split_at_checked(Self::HEADER)?;
+        if header[..8] != self.mark {
+            return None;
+        }
+        let n = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
+        assert!(
+            self.bytes(n, datagram.len()).eq(datagram.iter().copied()),
+            "datagram {n} of {} bytes arrived damaged",
+            datagram.len()
+        );
+        Some(n)
+    }
+}
+
+/// Queues datagram number `n` of `len` bytes.
+pub(crate) fn commit(
+    transport: &mut impl Transport,
+    marked: &Marked,
+    n: u32,
+    len: usize,
+    flow: FlowId,
+    to: &[Locator],
+) {
+    let frame = transport.loan().expect("a frame is lent");
+    marked.write(n, &mut frame[..len]);
+    transport.commit(len, flow, to).expect("the frame is taken");
+}
+
+/// Sends datagram number `n` of 64 bytes by the default flow.
+pub(crate) fn send(transport: &mut impl Transport, marked: &Marked, n: u32, to: Locator) {
+    commit(transport, marked, n, 64, FlowId::DEFAULT, &[to]);
+    transport.flush().expect("flushing works");
+}
+
+/// The next datagram of ours: its number, length and origin. Waits for it.
+pub(crate) fn receive(transport: &mut impl Transport, marked: &Marked, scan: Scan) -> (u32, usize, RxMeta) {
+    let since = Instant::now();
+    loop {
+        let frame = transport.recv(scan).expect("receiving works");
+        let found = frame.map(|f| marked.number(&f).map(|n| (n, f.len(), f.meta)));
+        match found {
+            Some(Some(found)) => return found,
+            Some(None) => {}
+            None if scan == Scan::All && !transport.descriptors().is_empty() => {
+                let left = PATIENCE.saturating_sub(since.elapsed());
+                readiness::wait(transport.descriptors(), Some(left)).expect("waiting works");
+            }
+            None => std::thread::yield_now(),
+        }
+        assert!(since.elapsed() < PATIENCE, "nothing arrives");
+    }
+}
+
+/// Nothing of ours is there, now that whatever was sent before has arrived:
+/// sends one more and sees that it is the first that arrives.
+pub(crate) fn assert_nothing_before(
+    sender: &mut impl Transport,
+    receiver: &mut impl Transport,
+    marked: &Marked,
+    to: Locator,
+) {
+    const LAST: u32 = u32::MAX;
+    send(sender, marked, LAST, to);
+    assert_eq!(receive(receiver, marked, Scan::All).0, LAST);
+}
+
+/// The first locator, which there must be.
+pub(crate) fn first(locators: &[Locator]) -> Locator {
+    *locators.first().expect("a locator is announced")
+}

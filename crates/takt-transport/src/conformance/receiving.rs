@@ -1,0 +1,87 @@
+//! Readiness, scans, what is lent, what is counted.
+
+use std::time::Duration;
+
+use super::{Marked, PATIENCE, commit, first, receive, send};
+use crate::{FlowId, FlowSpec, Scan, Transport, readiness};
+
+/// Datagrams and bytes are counted where they leave and where they arrive.
+pub fn what_is_carried_is_counted<T: Transport>(open: impl Fn() -> T) {
+    let (mut a, mut b, marked) = (open(), open(), Marked::new());
+    let to = first(&b.locators().default_unicast);
+    for n in 0..50 {
+        commit(&mut a, &marked, n, 100 + n as usize, FlowId::DEFAULT, &[to, to]);
+    }
+    a.flush().expect("flushing works");
+    for _ in 0..100 {
+        receive(&mut b, &marked, Scan::All);
+    }
+    let bytes: u64 = (100..150).sum::<u64>() * 2;
+    let (a, b) = (a.stats(), b.stats());
+    assert_eq!((a.datagrams_out, a.bytes_out), (100, bytes));
+    assert_eq!(a.send_errors.total(), 0);
+    assert_eq!((b.datagrams_in, b.bytes_in), (100, bytes));
+    assert_eq!((b.kernel_drops, b.truncated), (0, 0));
+}
+
+/// The descriptors, if there are any, are readable while something is queued,
+/// wherever it arrives, and not any more when a full scan found nothing.
+pub fn descriptors_tell_when_to_look<T: Transport>(open: impl Fn() -> T) {
+    let (mut a, mut b, marked) = (open(), open(), Marked::new());
+    let spec = FlowSpec { own_port: true, transport_priority: 0 };
+    let (_, own) = b.open_flow(&spec).expect("a port is free");
+    let announced = b.locators().clone();
+    let places = [&announced.default_unicast, &announced.metatraffic_unicast, &own];
+    for (n, place) in (0..).zip(places.into_iter().cycle().take(9)) {
+        send(&mut a, &marked, n, first(place));
+        if !b.descriptors().is_empty() {
+            assert!(readiness::wait(b.descriptors(), Some(PATIENCE)).expect("waiting works"));
+        }
+        assert_eq!(receive(&mut b, &marked, Scan::All).0, n);
+        while b.recv(Scan::All).expect("receiving works").is_some() {}
+        let ready = readiness::wait(b.descriptors(), Some(Duration::ZERO));
+        assert!(!ready.expect("waiting works"), "nothing is left");
+    }
+}
+
+/// Calls of a hot scan alone find what arrives anywhere.
+pub fn a_hot_scan_finds_everything_in_the_end<T: Transport>(open: impl Fn() -> T) {
+    let (mut a, mut b, marked) = (open(), open(), Marked::new());
+    let announced = b.locators().clone();
+    let kinds = [
+        announced.metatraffic_unicast,
+        announced.default_unicast,
+        announced.metatraffic_multicast,
+        announced.default_multicast,
+    ];
+    for (n, to) in (0..).zip(kinds.concat()) {
+        send(&mut a, &marked, n, to);
+        assert_eq!(receive(&mut b, &marked, Scan::Hot).0, n, "{to}");
+    }
+    // A busy user port does not keep the others from being heard.
+    let (user, metatraffic) = (kinds[1][0], kinds[0][0]);
+    send(&mut a, &marked, 1000, metatraffic);
+    let heard = (0..10_000).any(|n| {
+        send(&mut a, &marked, n % 1000, user);
+        receive(&mut b, &marked, Scan::Hot).0 == 1000
+    });
+    assert!(heard, "the metatraffic port is never looked at");
+}
+
+/// A received frame stays as it is until the next call.
+pub fn a_received_frame_is_lent_until_the_next<T: Transport>(open: impl Fn() -> T) {
+    let (mut a, mut b, marked) = (open(), open(), Marked::new());
+    let to = first(&b.locators().default_unicast);
+    send(&mut a, &marked, 0, to);
+    for n in 1..=20 {
+        let frame = loop {
+            if let Some(frame) = b.recv(Scan::All).expect("receiving works") {
+                break frame;
+            }
+        };
+        let before = frame.to_vec();
+        send(&mut a, &marked, n, to);
+        assert_eq!(frame[..], before);
+        assert_eq!(marked.number(&frame), Some(n - 1));
+    }
+}

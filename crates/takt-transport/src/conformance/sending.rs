@@ -1,0 +1,110 @@
+//! Frames: loaned, committed, flushed.
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+
+use takt_wire::Locator;
+
+use super::{Marked, assert_nothing_before, commit, first, receive, send};
+use crate::{FlowId, Scan, Transport};
+
+/// More datagrams than any batch holds leave by one flush, and all arrive.
+pub fn more_than_a_batch_is_carried<T: Transport>(open: impl Fn() -> T) {
+    let (mut a, mut b, marked) = (open(), open(), Marked::new());
+    let to = first(&b.locators().default_unicast);
+    for count in [2, 31, 32, 33, 64, 65, 200] {
+        for n in 0..count {
+            commit(&mut a, &marked, n, 100, FlowId::DEFAULT, &[to]);
+        }
+        a.flush().expect("flushing works");
+        let got: BTreeSet<u32> = (0..count).map(|_| receive(&mut b, &marked, Scan::All).0).collect();
+        assert!(got.into_iter().eq(0..count), "{count} datagrams");
+    }
+    assert_nothing_before(&mut a, &mut b, &marked, to);
+}
+
+/// One frame with several destinations reaches each of them once.
+pub fn one_frame_goes_to_many<T: Transport>(open: impl Fn() -> T) {
+    let (mut a, marked) = (open(), Marked::new());
+    let mut others: Vec<T> = (0..5).map(|_| open()).collect();
+    let to: Vec<Locator> = others.iter().map(|t| first(&t.locators().default_unicast)).collect();
+    for n in 0..40 {
+        commit(&mut a, &marked, n, 200, FlowId::DEFAULT, &to);
+    }
+    a.flush().expect("flushing works");
+    for (other, to) in others.iter_mut().zip(to) {
+        let got: BTreeSet<u32> = (0..40).map(|_| receive(other, &marked, Scan::All).0).collect();
+        assert!(got.into_iter().eq(0..40));
+        assert_nothing_before(&mut a, other, &marked, to);
+    }
+    assert_eq!(a.stats().datagrams_out, 5 * 41);
+}
+
+/// Destinations that are not served, or that the machine refuses, are counted.
+/// Those beside and behind them are reached.
+pub fn a_bad_destination_costs_the_others_nothing<T: Transport>(open: impl Fn() -> T) {
+    let (mut a, mut b, marked) = (open(), open(), Marked::new());
+    let to = first(&b.locators().default_unicast);
+    let unknown = Locator { kind: 0x7fff_0001, port: 1, address: [1; 16] };
+    let portless = Locator { port: 0, ..to };
+    let nowhere = Locator::udp_v4(Ipv4Addr::UNSPECIFIED, 7411);
+    let bad = [Locator::INVALID, unknown, portless, nowhere];
+    for locator in &bad {
+        assert!(!a.serves(locator), "{locator}");
+    }
+    let [b0, b1, b2, b3] = bad;
+    for n in 0..10 {
+        commit(&mut a, &marked, n, 64, FlowId::DEFAULT, &[b0, b1, to, b2, b3]);
+        commit(&mut a, &marked, 999, 64, FlowId::DEFAULT, &[b1]);
+    }
+    commit(&mut a, &marked, 10, 64, FlowId::DEFAULT, &[to]);
+    a.flush().expect("flushing works");
+    for n in 0..=10 {
+        assert_eq!(receive(&mut b, &marked, Scan::All).0, n);
+    }
+    assert_eq!(a.stats().send_errors.unserved, 50);
+    assert_eq!(a.stats().datagrams_out, 11);
+}
+
+/// A loaned frame keeps its content, through a second loan and a flush.
+pub fn a_frame_is_kept_until_it_is_committed<T: Transport>(open: impl Fn() -> T) {
+    let (mut a, mut b, marked) = (open(), open(), Marked::new());
+    let to = first(&b.locators().default_unicast);
+    for before in 0..3 {
+        for n in 0..before {
+            commit(&mut a, &marked, 100 + n, 64, FlowId::DEFAULT, &[to]);
+        }
+        marked.write(before, &mut a.loan().expect("a frame is lent")[..64]);
+        a.flush().expect("flushing works");
+        assert_eq!(marked.number(&a.loan().expect("a frame is lent")[..64]), Some(before));
+        a.commit(64, FlowId::DEFAULT, &[to]).expect("the frame is taken");
+        a.flush().expect("flushing works");
+        for n in 0..before {
+            assert_eq!(receive(&mut b, &marked, Scan::All).0, 100 + n);
+        }
+        assert_eq!(receive(&mut b, &marked, Scan::All).0, before);
+    }
+    // Committed to nobody: gone.
+    marked.write(50, &mut a.loan().expect("a frame is lent")[..64]);
+    a.commit(64, FlowId::DEFAULT, &[]).expect("the frame is taken");
+    assert_nothing_before(&mut a, &mut b, &marked, to);
+}
+
+/// What the caller does wrong is an error, and changes nothing.
+pub fn misuse_of_frames_is_an_error<T: Transport>(open: impl Fn() -> T) {
+    let (mut a, mut b, marked) = (open(), open(), Marked::new());
+    let to = first(&b.locators().default_unicast);
+    assert!(a.commit(1, FlowId::DEFAULT, &[to]).is_err(), "no frame is loaned");
+    let room = a.loan().expect("a frame is lent").len();
+    assert!(a.commit(room + 1, FlowId::DEFAULT, &[to]).is_err(), "too long");
+    assert!(a.commit(64, FlowId(777), &[to]).is_err(), "no such flow");
+    // The frame is still there.
+    marked.write(1, &mut a.loan().expect("a frame is lent")[..64]);
+    a.commit(64, FlowId::DEFAULT, &[to]).expect("the frame is taken");
+    a.flush().expect("flushing works");
+    a.flush().expect("flushing nothing works");
+    assert_eq!(receive(&mut b, &marked, Scan::All).0, 1);
+    assert!(a.commit(64, FlowId::DEFAULT, &[to]).is_err(), "it was committed");
+    send(&mut a, &marked, 2, to);
+    assert_eq!(receive(&mut b, &marked, Scan::All).0, 2);
+}

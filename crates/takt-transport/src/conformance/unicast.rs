@@ -1,0 +1,107 @@
+//! Datagrams from one to another, and from one to all.
+
+use takt_wire::Locator;
+
+use super::{Marked, assert_nothing_before, commit, first, receive, send};
+use crate::{FlowId, Scan, Transport};
+
+/// The source of a datagram is the sender's announced locator, and what is sent
+/// there comes back to the sender, by its default flow.
+pub fn a_datagram_is_answered_to_where_it_came_from<T: Transport>(open: impl Fn() -> T) {
+    let (mut a, mut b, marked) = (open(), open(), Marked::new());
+    let (at_a, at_b) = (first(&a.locators().default_unicast), first(&b.locators().default_unicast));
+    assert_ne!(at_a, at_b);
+    for n in 0..100 {
+        send(&mut a, &marked, n, at_b);
+        let (number, len, meta) = receive(&mut b, &marked, Scan::All);
+        assert_eq!((number, len), (n, 64));
+        assert_eq!(meta.source, at_a);
+        assert_eq!((meta.local.kind, meta.local.port), (at_b.kind, at_b.port));
+        assert_eq!((meta.flow, meta.multicast), (FlowId::DEFAULT, false));
+        send(&mut b, &marked, n, meta.source);
+        assert_eq!(receive(&mut a, &marked, Scan::All).0, n);
+    }
+    assert_eq!(a.source_of(FlowId::DEFAULT, &at_b), Some(at_a));
+}
+
+/// What is announced can be reached, at the metatraffic and the user ports.
+pub fn every_announced_unicast_locator_is_reached<T: Transport>(open: impl Fn() -> T) {
+    let (mut a, mut b, marked) = (open(), open(), Marked::new());
+    let announced = b.locators().clone();
+    assert!(!announced.metatraffic_unicast.is_empty());
+    assert!(!announced.default_unicast.is_empty());
+    let all = announced.metatraffic_unicast.iter().chain(&announced.default_unicast);
+    for (n, to) in (0..).zip(all) {
+        assert!(a.serves(to) && b.serves(to), "{to}");
+        send(&mut a, &marked, n, *to);
+        let (number, _, meta) = receive(&mut b, &marked, Scan::All);
+        assert_eq!((number, meta.local.port, meta.multicast), (n, to.port, false));
+    }
+    let elsewhere = first(&a.locators().default_unicast);
+    send(&mut b, &marked, 1000, elsewhere);
+    assert_eq!(receive(&mut a, &marked, Scan::All).0, 1000);
+    assert_nothing_before(&mut a, &mut b, &marked, first(&announced.default_unicast));
+}
+
+/// A multicast datagram reaches all, the sender included, once each. Nothing to
+/// do for a transport that announces no group.
+pub fn multicast_reaches_all_members_and_oneself<T: Transport>(open: impl Fn() -> T) {
+    let (mut members, marked) = ([open(), open(), open()], Marked::new());
+    let announced = members[0].locators().clone();
+    let metatraffic = &announced.metatraffic_multicast;
+    let groups: Vec<Locator> = metatraffic.iter().chain(&announced.default_multicast).copied().collect();
+    for (n, group) in (0..).zip(&groups) {
+        assert!(group.is_multicast() && members[0].serves(group), "{group}");
+        send(&mut members[0], &marked, n, *group);
+        for member in &mut members {
+            let (number, _, meta) = receive(member, &marked, Scan::All);
+            assert_eq!((number, meta.local, meta.multicast), (n, *group, true));
+        }
+    }
+    let [a, b, _] = &mut members;
+    let to = first(&b.locators().default_unicast);
+    assert_nothing_before(a, b, &marked, to);
+}
+
+/// From one byte to the most that the transport carries.
+pub fn every_size_is_carried<T: Transport>(open: impl Fn() -> T) {
+    let (mut a, mut b, marked) = (open(), open(), Marked::new());
+    let to = first(&b.locators().default_unicast);
+    let most = a.max_message_len();
+    assert!(a.loan().expect("a frame is lent").len() >= most);
+    let around = (4..17).flat_map(|bit| [(1 << bit) - 1, 1 << bit, (1 << bit) + 1]);
+    let sizes = (12..16).chain(around).chain([most - 1, most]);
+    for (n, size) in (0..).zip(sizes.filter(|s| *s <= most)) {
+        commit(&mut a, &marked, n, size, FlowId::DEFAULT, &[to]);
+        a.flush().expect("flushing works");
+        let (number, len, _) = receive(&mut b, &marked, Scan::All);
+        assert_eq!((number, len), (n, size));
+    }
+    // Too short to be marked: to the port that nobody else knows.
+    for size in 1..12 {
+        let frame = a.loan().expect("a frame is lent");
+        frame[..size].fill(size as u8);
+        a.commit(size, FlowId::DEFAULT, &[to]).expect("the frame is taken");
+        assert_nothing_before_but(&mut a, &mut b, &marked, to, size);
+    }
+    let stats = b.stats();
+    assert_eq!((stats.truncated, stats.kernel_drops), (0, 0));
+}
+
+/// A datagram of `size` equal bytes arrives, and then the marked one.
+fn assert_nothing_before_but<T: Transport>(a: &mut T, b: &mut T, marked: &Marked, to: Locator, size: usize) {
+    send(a, marked, 7, to);
+    let mut short = 0;
+    loop {
+        let Some(frame) = b.recv(Scan::All).expect("receiving works") else {
+            std::thread::yield_now();
+            continue;
+        };
+        if frame.len() == size && frame.iter().all(|byte| *byte == size as u8) {
+            short += 1;
+        } else if marked.number(&frame).is_some() {
+            break;
+        }
+    }
+    assert_eq!(short, 1, "a datagram of {size} bytes");
+}

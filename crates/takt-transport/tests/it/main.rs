@@ -1,0 +1,3 @@
+//! Tests of the transports, over loopback alone.
+
+mod udp_conforms;
