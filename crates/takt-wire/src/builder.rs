@@ -6,9 +6,7 @@
 use crate::cursor::{Emitter, Endianness, padding};
 use crate::error::Full;
 use crate::guid::{EntityId, GuidPrefix};
-use crate::message::{
-    AckNack, Data, DataFrag, Gap, Header, Heartbeat, HeartbeatFrag, MAGIC, NackFrag, Payload, id,
-};
+use crate::message::{AckNack, Data, DataFrag, Gap, Header, Heartbeat, HeartbeatFrag, MAGIC, NackFrag, Payload, id};
 use crate::message::{DATA_FRAG_TO_INLINE_QOS, DATA_TO_INLINE_QOS, FLAG_TIMESTAMP_INVALIDATE};
 use crate::sequence::{FragmentNumberSet, SequenceNumber, SequenceNumberSet};
 use crate::time::Timestamp;
@@ -119,13 +117,7 @@ impl<'a> MessageBuilder<'a> {
         emitter.bytes(&[header.version.major, header.version.minor]);
         emitter.bytes(&header.vendor.0);
         emitter.bytes(&header.prefix.0);
-        Ok(Self {
-            frame,
-            len: HEADER_LEN,
-            submessage_count: 0,
-            endianness: Endianness::Little,
-            is_closed: false,
-        })
+        Ok(Self { frame, len: HEADER_LEN, submessage_count: 0, endianness: Endianness::Little, is_closed: false })
     }
 
     /// The byte order of the submessages that follow.
@@ -142,11 +134,7 @@ impl<'a> MessageBuilder<'a> {
 
     /// Octets that are left.
     pub const fn remaining(&self) -> usize {
-        if self.is_closed {
-            0
-        } else {
-            self.frame.len() - self.len
-        }
+        if self.is_closed { 0 } else { self.frame.len() - self.len }
     }
 
     /// Submessages written so far.
@@ -167,9 +155,7 @@ impl<'a> MessageBuilder<'a> {
     /// INFO_TS: the source timestamp of what follows, or that there is none.
     pub fn info_timestamp(&mut self, timestamp: Option<Timestamp>) -> Result<(), Full> {
         let Some(timestamp) = timestamp else {
-            return self
-                .submessage(id::INFO_TS, FLAG_TIMESTAMP_INVALIDATE, 0)
-                .map(|_| ());
+            return self.submessage(id::INFO_TS, FLAG_TIMESTAMP_INVALIDATE, 0).map(|_| ());
         };
         let mut body = self.submessage(id::INFO_TS, 0, 8)?;
         body.u32(timestamp.seconds);
@@ -185,10 +171,9 @@ impl<'a> MessageBuilder<'a> {
 
     /// HEARTBEAT.
     pub fn heartbeat(&mut self, heartbeat: &Heartbeat) -> Result<(), Full> {
-        let flags = flag(heartbeat.is_final, Heartbeat::FLAG_FINAL)
-            | flag(heartbeat.liveliness, Heartbeat::FLAG_LIVELINESS);
-        let mut body =
-            self.submessage(id::HEARTBEAT, flags, HEARTBEAT_LEN - SUBMESSAGE_HEADER_LEN)?;
+        let flags =
+            flag(heartbeat.is_final, Heartbeat::FLAG_FINAL) | flag(heartbeat.liveliness, Heartbeat::FLAG_LIVELINESS);
+        let mut body = self.submessage(id::HEARTBEAT, flags, HEARTBEAT_LEN - SUBMESSAGE_HEADER_LEN)?;
         body.bytes(&heartbeat.reader.0);
         body.bytes(&heartbeat.writer.0);
         heartbeat.first_sn.emit(&mut body);
@@ -271,8 +256,7 @@ impl<'a> MessageBuilder<'a> {
     pub fn data_frag(&mut self, data: &DataFragEmit<'_>) -> Result<(), Full> {
         let inline_qos = data.inline_qos.unwrap_or_default();
         let overhead = data_frag_overhead(inline_qos.len()) - SUBMESSAGE_HEADER_LEN;
-        let flags = flag(data.inline_qos.is_some(), DataFrag::FLAG_INLINE_QOS)
-            | flag(data.key, DataFrag::FLAG_KEY);
+        let flags = flag(data.inline_qos.is_some(), DataFrag::FLAG_INLINE_QOS) | flag(data.key, DataFrag::FLAG_KEY);
         let len = overhead + padded(data.payload.len());
         let mut body = self.submessage(id::DATA_FRAG, flags, len)?;
         body.u16(0);
@@ -292,16 +276,13 @@ impl<'a> MessageBuilder<'a> {
 
     /// PAD with `len` octets of nothing behind its header, a multiple of four.
     pub fn pad(&mut self, len: u16) -> Result<(), Full> {
-        self.submessage(id::PAD, 0, padded(usize::from(len)))?
-            .fill();
+        self.submessage(id::PAD, 0, padded(usize::from(len)))?.fill();
         Ok(())
     }
 
     /// Writes the header of a submessage, and returns its `len` octets to be filled.
     fn submessage(&mut self, id: u8, flags: u8, len: usize) -> Result<Emitter<'_>, Full> {
-        if self.remaining() < SUBMESSAGE_HEADER_LEN
-            || self.remaining() - SUBMESSAGE_HEADER_LEN < len
-        {
+        if self.remaining() < SUBMESSAGE_HEADER_LEN || self.remaining() - SUBMESSAGE_HEADER_LEN < len {
             return Err(Full);
         }
         let start = self.len;

@@ -12,7 +12,7 @@ use crate::qos::{DataRepresentation, Liveliness, Presentation};
 
 pub use crate::partition::partitions_match;
 
-/// The policies by the numbers the OMG gave them (DDS 1.4 §2.3.3, XTypes 1.3 Annex A).
+/// The policies by the numbers the OMG gave them (DDS 1.4 §2.3.3, XTypes 1.3 §7.6.3).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u32)]
 #[allow(missing_docs, reason = "each is the id of the policy of its name")]
@@ -101,15 +101,8 @@ pub struct Incompatibility {
 
 impl fmt::Display for Incompatibility {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            policy,
-            offered,
-            requested,
-        } = self;
-        write!(
-            f,
-            "{policy}: the writer offers {offered}, the reader requests {requested}"
-        )
+        let Self { policy, offered, requested } = self;
+        write!(f, "{policy}: the writer offers {offered}, the reader requests {requested}")
     }
 }
 
@@ -120,91 +113,46 @@ pub fn check(offered: &PublicationData, requested: &SubscriptionData) -> Vec<Inc
     let (o, r) = (&offered.qos, &requested.qos);
     report.at_least(PolicyId::Durability, o.durability, r.durability);
     let presentation = (&offered.presentation, &requested.presentation);
-    report.refuse_unless(
-        is_presentation_offered(presentation.0, presentation.1),
-        PolicyId::Presentation,
-        || {
-            (
-                presentation_text(presentation.0),
-                presentation_text(presentation.1),
-            )
-        },
-    );
+    report.refuse_unless(is_presentation_offered(presentation.0, presentation.1), PolicyId::Presentation, || {
+        (presentation_text(presentation.0), presentation_text(presentation.1))
+    });
     report.at_most(PolicyId::Deadline, o.deadline.period, r.deadline.period);
-    report.at_most(
-        PolicyId::LatencyBudget,
-        o.latency_budget.duration,
-        r.latency_budget.duration,
-    );
+    report.at_most(PolicyId::LatencyBudget, o.latency_budget.duration, r.latency_budget.duration);
     report.refuse_unless(o.ownership == r.ownership, PolicyId::Ownership, || {
         (o.ownership.to_string(), r.ownership.to_string())
     });
     report.refuse_unless(
-        o.liveliness.kind >= r.liveliness.kind
-            && o.liveliness.lease_duration <= r.liveliness.lease_duration,
+        o.liveliness.kind >= r.liveliness.kind && o.liveliness.lease_duration <= r.liveliness.lease_duration,
         PolicyId::Liveliness,
-        || {
-            (
-                liveliness_text(&o.liveliness),
-                liveliness_text(&r.liveliness),
-            )
-        },
+        || (liveliness_text(&o.liveliness), liveliness_text(&r.liveliness)),
     );
-    report.at_least(
-        PolicyId::Reliability,
-        o.reliability.kind,
-        r.reliability.kind,
-    );
-    report.at_least(
-        PolicyId::DestinationOrder,
-        o.destination_order,
-        r.destination_order,
-    );
+    report.at_least(PolicyId::Reliability, o.reliability.kind, r.reliability.kind);
+    report.at_least(PolicyId::DestinationOrder, o.destination_order, r.destination_order);
     let representation = o.data_representation.offered();
-    report.refuse_unless(
-        r.data_representation.accepts(representation),
-        PolicyId::DataRepresentation,
-        || {
-            (
-                representations_text(&[representation]),
-                representations_text(r.data_representation.effective()),
-            )
-        },
-    );
+    report.refuse_unless(r.data_representation.accepts(representation), PolicyId::DataRepresentation, || {
+        (representations_text(&[representation]), representations_text(r.data_representation.effective()))
+    });
     report.0
 }
 
 struct Report(Vec<Incompatibility>);
 
 impl Report {
-    fn refuse_unless(
-        &mut self,
-        is_compatible: bool,
-        policy: PolicyId,
-        texts: impl FnOnce() -> (String, String),
-    ) {
+    fn refuse_unless(&mut self, is_compatible: bool, policy: PolicyId, texts: impl FnOnce() -> (String, String)) {
         if !is_compatible {
             let (offered, requested) = texts();
-            self.0.push(Incompatibility {
-                policy,
-                offered,
-                requested,
-            });
+            self.0.push(Incompatibility { policy, offered, requested });
         }
     }
 
     /// For kinds that are ordered: more offered than requested is fine.
     fn at_least<K: PartialOrd + fmt::Display>(&mut self, policy: PolicyId, offered: K, wanted: K) {
-        self.refuse_unless(offered >= wanted, policy, || {
-            (offered.to_string(), wanted.to_string())
-        });
+        self.refuse_unless(offered >= wanted, policy, || (offered.to_string(), wanted.to_string()));
     }
 
     /// For promised times: less offered than requested is fine.
     fn at_most<D: PartialOrd + fmt::Display>(&mut self, policy: PolicyId, offered: D, wanted: D) {
-        self.refuse_unless(offered <= wanted, policy, || {
-            (offered.to_string(), wanted.to_string())
-        });
+        self.refuse_unless(offered <= wanted, policy, || (offered.to_string(), wanted.to_string()));
     }
 }
 
@@ -226,18 +174,12 @@ fn presentation_text(presentation: &Presentation) -> String {
 }
 
 fn liveliness_text(liveliness: &Liveliness) -> String {
-    alloc::format!(
-        "{} with lease {}",
-        liveliness.kind,
-        liveliness.lease_duration
-    )
+    alloc::format!("{} with lease {}", liveliness.kind, liveliness.lease_duration)
 }
 
 fn representations_text(ids: &[i16]) -> String {
-    let names: Vec<String> = ids
-        .iter()
-        .map(|id| DataRepresentation::name(*id).map_or_else(|| id.to_string(), String::from))
-        .collect();
+    let names: Vec<String> =
+        ids.iter().map(|id| DataRepresentation::name(*id).map_or_else(|| id.to_string(), String::from)).collect();
     names.join(" or ")
 }
 

@@ -16,11 +16,7 @@ pub enum Endianness {
 impl Endianness {
     /// From the E flag, the lowest bit of a submessage's flags (RTPS 2.5 §9.4.5.1.2).
     pub const fn from_flags(flags: u8) -> Self {
-        if flags & 1 == 0 {
-            Self::Big
-        } else {
-            Self::Little
-        }
+        if flags & 1 == 0 { Self::Big } else { Self::Little }
     }
 
     /// The E flag.
@@ -64,12 +60,7 @@ impl<'a> Cursor<'a> {
     /// A cursor at the start of `bytes`, which begin `base` octets into the whole input: errors
     /// report offsets into the input.
     pub const fn with_base(bytes: &'a [u8], endianness: Endianness, base: usize) -> Self {
-        Self {
-            bytes,
-            position: 0,
-            base,
-            endianness,
-        }
+        Self { bytes, position: 0, base, endianness }
     }
 
     /// The byte order integers are read in.
@@ -104,10 +95,7 @@ impl<'a> Cursor<'a> {
 
     /// An error at the current position.
     pub const fn malformed(&self, what: &'static str) -> Malformed {
-        Malformed {
-            offset: self.offset(),
-            what,
-        }
+        Malformed { offset: self.offset(), what }
     }
 
     /// The next `len` octets.
@@ -199,11 +187,7 @@ pub(crate) struct Emitter<'a> {
 
 impl<'a> Emitter<'a> {
     pub(crate) fn new(bytes: &'a mut [u8], endianness: Endianness) -> Self {
-        Self {
-            bytes,
-            position: 0,
-            endianness,
-        }
+        Self { bytes, position: 0, endianness }
     }
 
     pub(crate) fn bytes(&mut self, octets: &[u8]) {
@@ -250,10 +234,7 @@ mod tests {
         let mut little = Cursor::new(&bytes, Endianness::Little);
         assert_eq!(little.u16(), Ok(0x0201));
         assert_eq!(little.u16(), Ok(0x0403));
-        assert_eq!(
-            Cursor::new(&bytes, Endianness::Big).u64(),
-            Ok(0x0102_0304_ffff_fffe)
-        );
+        assert_eq!(Cursor::new(&bytes, Endianness::Big).u64(), Ok(0x0102_0304_ffff_fffe));
     }
 
     #[test]
@@ -261,13 +242,7 @@ mod tests {
         let mut cursor = Cursor::with_base(&[1, 2, 3], Endianness::Big, 20);
         cursor.skip(1).expect("one octet is there");
         let error = cursor.u32().expect_err("two octets are left");
-        assert_eq!(
-            error,
-            Malformed {
-                offset: 21,
-                what: "input ends early"
-            }
-        );
+        assert_eq!(error, Malformed { offset: 21, what: "input ends early" });
         assert_eq!(cursor.remaining(), 2);
         assert!(cursor.bytes(usize::MAX).is_err());
     }
@@ -299,25 +274,11 @@ mod tests {
         let mut cursor = Cursor::new(&good, Endianness::Little);
         assert_eq!(cursor.string(), Ok("ab"));
         assert_eq!(cursor.remaining(), 1);
-        let what = |bytes: &[u8]| {
-            Cursor::new(bytes, Endianness::Little)
-                .string()
-                .expect_err("malformed")
-                .what
-        };
+        let what = |bytes: &[u8]| Cursor::new(bytes, Endianness::Little).string().expect_err("malformed").what;
         assert_eq!(what(&[0, 0, 0, 0]), "string has length zero");
-        assert_eq!(
-            what(&[2, 0, 0, 0, b'a', b'b']),
-            "string does not end in its only NUL"
-        );
-        assert_eq!(
-            what(&[2, 0, 0, 0, 0, 0]),
-            "string does not end in its only NUL"
-        );
-        assert_eq!(
-            what(&[9, 0, 0, 0, b'a', 0]),
-            "sequence is longer than its input"
-        );
+        assert_eq!(what(&[2, 0, 0, 0, b'a', b'b']), "string does not end in its only NUL");
+        assert_eq!(what(&[2, 0, 0, 0, 0, 0]), "string does not end in its only NUL");
+        assert_eq!(what(&[9, 0, 0, 0, b'a', 0]), "sequence is longer than its input");
         assert_eq!(what(&[2, 0, 0, 0, 0xff, 0]), "string is not UTF-8");
     }
 

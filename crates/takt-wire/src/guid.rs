@@ -84,21 +84,13 @@ impl EntityId {
 
     /// The id of an application's writer. Only the lower 24 bits of `key` are used.
     pub const fn user_writer(key: u32, keyed: bool) -> Self {
-        let kind = if keyed {
-            kind::WRITER_WITH_KEY
-        } else {
-            kind::WRITER_NO_KEY
-        };
+        let kind = if keyed { kind::WRITER_WITH_KEY } else { kind::WRITER_NO_KEY };
         Self::with_key(key, kind)
     }
 
     /// The id of an application's reader. Only the lower 24 bits of `key` are used.
     pub const fn user_reader(key: u32, keyed: bool) -> Self {
-        let kind = if keyed {
-            kind::READER_WITH_KEY
-        } else {
-            kind::READER_NO_KEY
-        };
+        let kind = if keyed { kind::READER_WITH_KEY } else { kind::READER_NO_KEY };
         Self::with_key(key, kind)
     }
 
@@ -129,26 +121,17 @@ impl EntityId {
 
     /// Is it a writer, whoever defined it?
     pub const fn is_writer(self) -> bool {
-        matches!(
-            self.kind() & !kind::ORIGIN_MASK,
-            kind::WRITER_WITH_KEY | kind::WRITER_NO_KEY
-        )
+        matches!(self.kind() & !kind::ORIGIN_MASK, kind::WRITER_WITH_KEY | kind::WRITER_NO_KEY)
     }
 
     /// Is it a reader, whoever defined it?
     pub const fn is_reader(self) -> bool {
-        matches!(
-            self.kind() & !kind::ORIGIN_MASK,
-            kind::READER_WITH_KEY | kind::READER_NO_KEY
-        )
+        matches!(self.kind() & !kind::ORIGIN_MASK, kind::READER_WITH_KEY | kind::READER_NO_KEY)
     }
 
     /// Is it an endpoint of a topic with instances?
     pub const fn has_key(self) -> bool {
-        matches!(
-            self.kind() & !kind::ORIGIN_MASK,
-            kind::WRITER_WITH_KEY | kind::READER_WITH_KEY
-        )
+        matches!(self.kind() & !kind::ORIGIN_MASK, kind::WRITER_WITH_KEY | kind::READER_WITH_KEY)
     }
 }
 
@@ -191,18 +174,13 @@ impl Guid {
     pub const fn to_bytes(self) -> [u8; 16] {
         let p = self.prefix.0;
         let e = self.entity_id.0;
-        [
-            p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8], p[9], p[10], p[11], e[0], e[1],
-            e[2], e[3],
-        ]
+        [p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8], p[9], p[10], p[11], e[0], e[1], e[2], e[3]]
     }
 
     /// The GUID that the 16 octets of the wire stand for.
     pub const fn from_bytes(b: [u8; 16]) -> Self {
         Self {
-            prefix: GuidPrefix([
-                b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11],
-            ]),
+            prefix: GuidPrefix([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11]]),
             entity_id: EntityId([b[12], b[13], b[14], b[15]]),
         }
     }

@@ -27,10 +27,7 @@ pub struct SampleIdentity {
 
 impl SampleIdentity {
     fn parse(value: &mut Cursor<'_>) -> Result<Self, Malformed> {
-        Ok(Self {
-            writer: Guid::from_bytes(value.array()?),
-            sn: SequenceNumber::parse(value)?,
-        })
+        Ok(Self { writer: Guid::from_bytes(value.array()?), sn: SequenceNumber::parse(value)? })
     }
 }
 
@@ -53,14 +50,10 @@ impl<'a> DirectedWrite<'a> {
 
     /// The readers. At most one for each 16 octets of the datagram.
     pub fn iter(&self) -> impl Iterator<Item = Guid> + use<'a> {
-        self.list
-            .into_iter()
-            .flatten()
-            .filter(|parameter| parameter.pid == PID_DIRECTED_WRITE)
-            .flat_map(|parameter| {
-                let (guids, _) = guids_of(&parameter).as_chunks::<16>();
-                guids.iter().map(|bytes| Guid::from_bytes(*bytes))
-            })
+        self.list.into_iter().flatten().filter(|parameter| parameter.pid == PID_DIRECTED_WRITE).flat_map(|parameter| {
+            let (guids, _) = guids_of(&parameter).as_chunks::<16>();
+            guids.iter().map(|bytes| Guid::from_bytes(*bytes))
+        })
     }
 }
 
@@ -69,11 +62,7 @@ impl<'a> DirectedWrite<'a> {
 /// multiple of 16.
 fn guids_of<'a>(parameter: &Parameter<'a>) -> &'a [u8] {
     let value = parameter.value;
-    if value.len() % 16 == 4 {
-        &value[4..]
-    } else {
-        value
-    }
+    if value.len() % 16 == 4 { &value[4..] } else { value }
 }
 
 /// What a reader needs of the inline QoS.
@@ -133,10 +122,15 @@ impl<'a> InlineQos<'a> {
                 PID_GROUP_SEQ_NUM => qos.group_seq_num = Some(SequenceNumber::parse(&mut value)?),
                 PID_LIFESPAN => qos.lifespan = Some(Duration::parse(&mut value)?),
                 PID_OWNERSHIP_STRENGTH => qos.ownership_strength = Some(value.i32()?),
-                _ => qos.must_understand_unknown |= parameter.must_understand(),
+                _ => qos.must_understand_unknown |= parameter.must_understand,
             }
         }
         Ok(qos)
+    }
+
+    /// Is the change for `reader`, or for everybody?
+    pub fn is_for(&self, reader: Guid) -> bool {
+        self.directed_write.includes(reader)
     }
 }
 
@@ -151,17 +145,24 @@ pub struct InlineQosBuilder<const N: usize> {
     endianness: Endianness,
 }
 
+impl<const N: usize> Default for InlineQosBuilder<N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 /// Octets of a parameter's header and of the sentinel.
 const PARAMETER_HEADER_LEN: usize = 4;
 
 impl<const N: usize> InlineQosBuilder<N> {
+    /// An empty list, little endian.
+    pub const fn new() -> Self {
+        Self::with_endianness(Endianness::Little)
+    }
+
     /// An empty list, in the byte order of the message that it will be part of.
-    pub const fn new(endianness: Endianness) -> Self {
-        Self {
-            bytes: [0; N],
-            len: 0,
-            endianness,
-        }
+    pub const fn with_endianness(endianness: Endianness) -> Self {
+        Self { bytes: [0; N], len: 0, endianness }
     }
 
     /// Is there nothing in it?
@@ -187,19 +188,13 @@ impl<const N: usize> InlineQosBuilder<N> {
     /// From whom the change came first. The original QoS, which may follow, is left out.
     pub fn original_writer(&mut self, identity: SampleIdentity) -> Result<(), Full> {
         let number = self.sequence_number(identity.sn);
-        self.put(
-            PID_ORIGINAL_WRITER_INFO,
-            [&identity.writer.to_bytes(), &number],
-        )
+        self.put(PID_ORIGINAL_WRITER_INFO, [&identity.writer.to_bytes(), &number])
     }
 
     /// To which change this one is the answer.
     pub fn related_sample_identity(&mut self, identity: SampleIdentity) -> Result<(), Full> {
         let number = self.sequence_number(identity.sn);
-        self.put(
-            PID_RELATED_SAMPLE_IDENTITY,
-            [&identity.writer.to_bytes(), &number],
-        )
+        self.put(PID_RELATED_SAMPLE_IDENTITY, [&identity.writer.to_bytes(), &number])
     }
 
     /// The first change of the coherent set.
@@ -224,10 +219,7 @@ impl<const N: usize> InlineQosBuilder<N> {
     pub fn finish(&mut self) -> Result<&[u8], Full> {
         let header = self.header(PID_SENTINEL, 0);
         let end = self.len + PARAMETER_HEADER_LEN;
-        self.bytes
-            .get_mut(self.len..end)
-            .ok_or(Full)?
-            .copy_from_slice(&header);
+        self.bytes.get_mut(self.len..end).ok_or(Full)?.copy_from_slice(&header);
         Ok(&self.bytes[..end])
     }
 

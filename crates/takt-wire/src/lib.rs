@@ -37,10 +37,14 @@ pub mod sequence;
 pub mod time;
 pub mod version;
 
+pub use builder::{DataEmit, DataFragEmit, MessageBuilder};
 pub use cursor::{Cursor, Endianness};
 pub use error::{Full, Malformed};
 pub use guid::{EntityId, Guid, GuidPrefix};
 pub use locator::Locator;
+pub use message::{
+    AckNack, Data, DataFrag, Gap, Header, Heartbeat, HeartbeatFrag, MessageView, NackFrag, Payload, Submessage,
+};
 pub use sequence::{FragmentNumberSet, SequenceNumber, SequenceNumberSet};
 pub use time::{Duration, Timestamp};
 pub use version::{ProtocolVersion, VendorId};

@@ -1,4 +1,4 @@
-//! Locators: where a message can be sent (RTPS 2.5 §9.3.2.3).
+//! Locators: where a message can be sent (RTPS 2.5 §9.3.2).
 
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -36,11 +36,7 @@ impl Locator {
     pub const KIND_ETHERNET: i32 = 0x0200_0000;
 
     /// The locator that leads nowhere.
-    pub const INVALID: Self = Self {
-        kind: Self::KIND_INVALID,
-        port: 0,
-        address: [0; 16],
-    };
+    pub const INVALID: Self = Self { kind: Self::KIND_INVALID, port: 0, address: [0; 16] };
 
     /// Octets on the wire.
     pub const LEN: usize = 24;
@@ -49,20 +45,12 @@ impl Locator {
     pub const fn udp_v4(address: Ipv4Addr, port: u16) -> Self {
         let [a, b, c, d] = address.octets();
         let address = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d];
-        Self {
-            kind: Self::KIND_UDP_V4,
-            port: port as u32,
-            address,
-        }
+        Self { kind: Self::KIND_UDP_V4, port: port as u32, address }
     }
 
     /// A UDP port of an IPv6 address.
     pub const fn udp_v6(address: Ipv6Addr, port: u16) -> Self {
-        Self {
-            kind: Self::KIND_UDP_V6,
-            port: port as u32,
-            address: address.octets(),
-        }
+        Self { kind: Self::KIND_UDP_V6, port: port as u32, address: address.octets() }
     }
 
     /// The IP address, if the transport is UDP or TCP.
@@ -72,9 +60,7 @@ impl Locator {
                 let [.., a, b, c, d] = self.address;
                 Some(IpAddr::V4(Ipv4Addr::new(a, b, c, d)))
             }
-            Self::KIND_UDP_V6 | Self::KIND_TCP_V6 => {
-                Some(IpAddr::V6(Ipv6Addr::from_octets(self.address)))
-            }
+            Self::KIND_UDP_V6 | Self::KIND_TCP_V6 => Some(IpAddr::V6(Ipv6Addr::from_octets(self.address))),
             _ => None,
         }
     }
@@ -99,19 +85,15 @@ impl Locator {
     pub fn is_usable(&self) -> bool {
         match self.kind {
             Self::KIND_INVALID => false,
-            Self::KIND_UDP_V4 | Self::KIND_UDP_V6 => self
-                .socket_addr()
-                .is_some_and(|address| !address.ip().is_unspecified()),
+            Self::KIND_UDP_V4 | Self::KIND_UDP_V6 => {
+                self.socket_addr().is_some_and(|address| !address.ip().is_unspecified())
+            }
             _ => true,
         }
     }
 
     pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
-        Ok(Self {
-            kind: cursor.i32()?,
-            port: cursor.u32()?,
-            address: cursor.array()?,
-        })
+        Ok(Self { kind: cursor.i32()?, port: cursor.u32()?, address: cursor.array()? })
     }
 
     /// The octets of the wire.
@@ -178,10 +160,7 @@ mod tests {
         let locator = Locator::udp_v4(Ipv4Addr::new(239, 255, 0, 1), 7400);
         let bytes = locator.to_bytes(Endianness::Little);
         assert_eq!(bytes[..8], [1, 0, 0, 0, 0xe8, 0x1c, 0, 0]);
-        assert_eq!(
-            bytes[8..],
-            [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 239, 255, 0, 1]
-        );
+        assert_eq!(bytes[8..], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 239, 255, 0, 1]);
         assert!(locator.is_multicast());
         assert_eq!(locator.to_string(), "udp/239.255.0.1:7400");
     }
@@ -191,10 +170,7 @@ mod tests {
         let locator = Locator::from(SocketAddr::from((Ipv6Addr::LOCALHOST, 65_535)));
         for endianness in [Endianness::Big, Endianness::Little] {
             let bytes = locator.to_bytes(endianness);
-            assert_eq!(
-                Locator::parse(&mut Cursor::new(&bytes, endianness)),
-                Ok(locator)
-            );
+            assert_eq!(Locator::parse(&mut Cursor::new(&bytes, endianness)), Ok(locator));
         }
         assert_eq!(locator.to_string(), "udp/[::1]:65535");
     }
@@ -202,10 +178,7 @@ mod tests {
     #[test]
     fn ports_that_udp_does_not_have_lead_nowhere() {
         for port in [0, 65_536, u32::MAX] {
-            let locator = Locator {
-                port,
-                ..Locator::udp_v4(Ipv4Addr::LOCALHOST, 1)
-            };
+            let locator = Locator { port, ..Locator::udp_v4(Ipv4Addr::LOCALHOST, 1) };
             assert_eq!(locator.socket_addr(), None, "port {port}");
             assert!(!locator.is_usable(), "port {port}");
         }
@@ -217,11 +190,7 @@ mod tests {
         assert!(!Locator::udp_v4(Ipv4Addr::UNSPECIFIED, 7411).is_usable());
         assert!(!Locator::udp_v6(Ipv6Addr::UNSPECIFIED, 7411).is_usable());
         assert!(!Locator::INVALID.is_usable());
-        let shared_memory = Locator {
-            kind: Locator::KIND_SHM,
-            port: 7,
-            address: [0; 16],
-        };
+        let shared_memory = Locator { kind: Locator::KIND_SHM, port: 7, address: [0; 16] };
         assert!(shared_memory.is_usable() && shared_memory.socket_addr().is_none());
         assert_eq!(shared_memory.to_string(), "shm/7");
     }

@@ -1,5 +1,4 @@
-//! Parameter lists: the id-length-value form of discovery data and inline QoS (RTPS 2.5 §9.4.2.11,
-//! §9.6.2.2).
+//! Parameter lists: the id-length-value form of discovery data and inline QoS (RTPS 2.5 §9.4.2.11).
 //!
 //! A [`ParameterList`] is a view whose structure has been checked: each parameter lies inside and
 //! the list ends in `PID_SENTINEL`. What the values say is the business of whoever knows the ids.
@@ -13,11 +12,13 @@ use crate::locator::Locator;
 use crate::sequence::SequenceNumber;
 use crate::time::Duration;
 
-/// Parameter ids, in the specification's spelling (RTPS 2.5 §9.6.2.2, §9.6.3; XTypes 1.3 §7.6.3).
+/// Parameter ids, in the specification's spelling (RTPS 2.5 §9.6.3, §9.6.4; XTypes 1.3 §7.6.3).
 #[allow(missing_docs, reason = "the names are the specification's")]
 pub mod pid {
     pub const PID_PAD: u16 = 0x0000;
     pub const PID_SENTINEL: u16 = 0x0001;
+    /// What XTypes ends a list with; receivers take both.
+    pub const PID_LIST_END: u16 = 0x3f02;
     pub const PID_PARTICIPANT_LEASE_DURATION: u16 = 0x0002;
     pub const PID_TIME_BASED_FILTER: u16 = 0x0004;
     pub const PID_TOPIC_NAME: u16 = 0x0005;
@@ -78,7 +79,8 @@ pub mod pid {
     pub const PID_RELATED_SAMPLE_IDENTITY: u16 = 0x0083;
     pub const PID_DOMAIN_TAG: u16 = 0x4014;
 
-    /// Set in an id: whoever does not know the parameter must not use the list.
+    /// Set in an id: whoever does not know the parameter must not use the list. Whoever knows it
+    /// accepts it with and without the flag.
     pub const FLAG_MUST_UNDERSTAND: u16 = 0x4000;
     /// Set in an id: the vendor of the sender defines what the parameter means.
     pub const FLAG_VENDOR_SPECIFIC: u16 = 0x8000;
@@ -91,8 +93,10 @@ pub const PARAMETER_LEN_MAX: usize = 65_532;
 /// One parameter of a list.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter<'a> {
-    /// The id with its flags, one of the `PID_` constants if it is known.
+    /// The id without `FLAG_MUST_UNDERSTAND`.
     pub pid: u16,
+    /// Must a receiver that does not know the id refuse the whole list?
+    pub must_understand: bool,
     /// The octets of the value, padding included.
     pub value: &'a [u8],
     endianness: Endianness,
@@ -108,17 +112,7 @@ impl<'a> Parameter<'a> {
 
     /// An error at the value.
     pub const fn malformed(&self, what: &'static str) -> Malformed {
-        Malformed {
-            offset: self.base,
-            what,
-        }
-    }
-
-    /// Must a receiver that does not know the id refuse the whole list?
-    ///
-    /// Not if the id is a vendor's own: its numbers mean nothing to anybody else.
-    pub const fn must_understand(&self) -> bool {
-        self.pid & (FLAG_MUST_UNDERSTAND | FLAG_VENDOR_SPECIFIC) == FLAG_MUST_UNDERSTAND
+        Malformed { offset: self.base, what }
     }
 }
 
@@ -151,7 +145,7 @@ impl<'a> ParameterList<'a> {
             let at = cursor.malformed("length of a parameter is not a multiple of four");
             let pid = cursor.u16()?;
             let len = cursor.u16()?;
-            if pid == PID_SENTINEL {
+            if matches!(pid & !FLAG_MUST_UNDERSTAND, PID_SENTINEL | PID_LIST_END) {
                 return Ok(Self {
                     bytes: &start.rest()[..len_before],
                     endianness: start.endianness(),
@@ -172,12 +166,10 @@ impl<'a> ParameterList<'a> {
 
     /// The parameters in order, without padding and sentinel.
     pub fn iter(&self) -> Parameters<'a> {
-        Parameters {
-            cursor: Cursor::with_base(self.bytes, self.endianness, self.base),
-        }
+        Parameters { cursor: Cursor::with_base(self.bytes, self.endianness, self.base) }
     }
 
-    /// The first parameter with this id.
+    /// The first parameter with this id, given without `FLAG_MUST_UNDERSTAND`.
     pub fn find(&self, pid: u16) -> Option<Parameter<'a>> {
         self.iter().find(|parameter| parameter.pid == pid)
     }
@@ -204,17 +196,15 @@ impl<'a> Iterator for Parameters<'a> {
     fn next(&mut self) -> Option<Parameter<'a>> {
         loop {
             // The list was checked when it was made, so an error can only be its end.
-            let pid = self.cursor.u16().ok()?;
+            let id = self.cursor.u16().ok()?;
             let len = self.cursor.u16().ok()?;
             let base = self.cursor.offset();
             let value = self.cursor.bytes(usize::from(len)).ok()?;
+            let pid = id & !FLAG_MUST_UNDERSTAND;
             if pid != PID_PAD {
-                return Some(Parameter {
-                    pid,
-                    value,
-                    endianness: self.cursor.endianness(),
-                    base,
-                });
+                let must_understand = id != pid;
+                let endianness = self.cursor.endianness();
+                return Some(Parameter { pid, must_understand, value, endianness, base });
             }
         }
     }
@@ -246,11 +236,8 @@ impl ParameterListBuilder {
     pub fn put(&mut self, pid: u16, write: impl FnOnce(&mut ParameterWriter<'_>)) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&[0; 4]);
-        let mut writer = ParameterWriter {
-            start: self.bytes.len(),
-            bytes: &mut self.bytes,
-            endianness: self.endianness,
-        };
+        let mut writer =
+            ParameterWriter { start: self.bytes.len(), bytes: &mut self.bytes, endianness: self.endianness };
         write(&mut writer);
         writer.align(4);
         match u16::try_from(self.bytes.len() - start - 4) {
@@ -293,8 +280,7 @@ impl ParameterWriter<'_> {
     /// Zeros up to a multiple of `alignment`, a power of two.
     pub fn align(&mut self, alignment: usize) {
         let len = self.bytes.len() - self.start;
-        self.bytes
-            .resize(self.bytes.len() + padding(len, alignment), 0);
+        self.bytes.resize(self.bytes.len() + padding(len, alignment), 0);
     }
 
     /// An octet.
@@ -395,10 +381,7 @@ mod tests {
             let topic = list.find(PID_TOPIC_NAME).expect("was put");
             assert_eq!(topic.cursor().string(), Ok("Square"));
             assert_eq!(topic.value.len(), 12, "padded to a multiple of four");
-            assert_eq!(
-                list.find(PID_DOMAIN_ID).map(|p| p.cursor().u32()),
-                Some(Ok(7))
-            );
+            assert_eq!(list.find(PID_DOMAIN_ID).map(|p| p.cursor().u32()), Some(Ok(7)));
             assert!(list.find(PID_USER_DATA).is_none());
         }
     }
@@ -415,23 +398,14 @@ mod tests {
         assert_eq!(len, 20);
         let mut parameters = list.iter();
         let status = parameters.next().expect("one parameter");
-        assert_eq!(
-            (status.pid, status.value),
-            (PID_STATUS_INFO, &[0, 0, 0, 1][..])
-        );
+        assert_eq!((status.pid, status.value), (PID_STATUS_INFO, &[0, 0, 0, 1][..]));
         assert!(parameters.next().is_none(), "padding is not shown");
     }
 
     #[test]
     fn list_without_sentinel_is_malformed() {
         let error = parse(&[0x71, 0, 4, 0, 0, 0, 0, 1]).expect_err("no sentinel");
-        assert_eq!(
-            error,
-            Malformed {
-                offset: 8,
-                what: "parameter list has no sentinel"
-            }
-        );
+        assert_eq!(error, Malformed { offset: 8, what: "parameter list has no sentinel" });
         assert!(parse(&[]).is_err());
         assert!(parse(&[1, 0, 0]).is_err());
     }
@@ -445,43 +419,35 @@ mod tests {
     #[test]
     fn parameter_length_not_a_multiple_of_four_is_malformed() {
         let error = parse(&[0x71, 0, 3, 0, 0, 0, 1, 1, 0, 0, 0]).expect_err("length three");
-        assert_eq!(
-            error.what,
-            "length of a parameter is not a multiple of four"
-        );
+        assert_eq!(error.what, "length of a parameter is not a multiple of four");
     }
 
     #[test]
-    fn must_understand_binds_nobody_to_the_ids_of_a_vendor() {
-        let must = |pid| {
-            Parameter {
-                pid,
-                value: &[],
-                endianness: Endianness::Little,
-                base: 0,
-            }
-            .must_understand()
-        };
-        assert!(must(0x4014) && must(0x7fff));
-        assert!(!must(0x0014) && !must(0x8014) && !must(0xc014));
+    fn the_flag_of_an_id_is_kept_beside_it() {
+        let bytes = [0x14, 0x40, 0, 0, 0x0f, 0x80, 0, 0, 0x05, 0xc0, 0, 0, 1, 0, 0, 0];
+        let (list, _) = parse(&bytes).expect("well formed");
+        let ids = list.iter().map(|p| (p.pid, p.must_understand));
+        assert!(ids.eq([(0x0014, true), (0x800f, false), (0x8005, true)]));
+    }
+
+    #[test]
+    fn the_end_that_xtypes_writes_is_one() {
+        for id in [[0x01, 0x00], [0x02, 0x3f], [0x02, 0x7f]] {
+            let bytes = [id[0], id[1], 0, 0, 0xff];
+            let (list, len) = parse(&bytes).expect("well formed");
+            assert_eq!((list.iter().count(), len), (0, 4));
+        }
     }
 
     #[test]
     fn values_that_do_not_fit_are_left_out() {
         let mut builder = ParameterListBuilder::new(Endianness::Little);
-        builder.put(PID_USER_DATA, |value| {
-            value.octets(&[7; PARAMETER_LEN_MAX - 3])
-        });
-        builder.put(PID_GROUP_DATA, |value| {
-            value.octets(&[7; PARAMETER_LEN_MAX - 4])
-        });
+        builder.put(PID_USER_DATA, |value| value.octets(&[7; PARAMETER_LEN_MAX - 3]));
+        builder.put(PID_GROUP_DATA, |value| value.octets(&[7; PARAMETER_LEN_MAX - 4]));
         let bytes = builder.finish();
         let (list, _) = parse(&bytes).expect("well formed");
         assert!(list.find(PID_USER_DATA).is_none());
-        assert_eq!(
-            list.find(PID_GROUP_DATA).map(|p| p.value.len()),
-            Some(PARAMETER_LEN_MAX)
-        );
+        assert_eq!(list.find(PID_GROUP_DATA).map(|p| p.value.len()), Some(PARAMETER_LEN_MAX));
     }
 
     #[test]

@@ -12,14 +12,8 @@ pub fn partitions_match(one: &Partition, other: &Partition) -> bool {
 }
 
 fn names(partition: &Partition) -> impl Iterator<Item = &str> {
-    let default = if partition.names.is_empty() {
-        Some("")
-    } else {
-        None
-    };
-    default
-        .into_iter()
-        .chain(partition.names.iter().map(|name| name.as_str()))
+    let default = if partition.names.is_empty() { Some("") } else { None };
+    default.into_iter().chain(partition.names.iter().map(|name| name.as_str()))
 }
 
 fn names_match(a: &str, b: &str) -> bool {

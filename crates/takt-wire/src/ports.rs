@@ -1,4 +1,4 @@
-//! Which UDP port does what (RTPS 2.5 §9.6.2.3).
+//! Which UDP port does what (RTPS 2.5 §9.6.2).
 
 /// The well-known mapping from domain and participant to ports, with its parameters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,15 +21,7 @@ pub struct PortMapping {
 
 impl Default for PortMapping {
     fn default() -> Self {
-        Self {
-            port_base: 7400,
-            domain_gain: 250,
-            participant_gain: 2,
-            d0: 0,
-            d1: 10,
-            d2: 1,
-            d3: 11,
-        }
+        Self { port_base: 7400, domain_gain: 250, participant_gain: 2, d0: 0, d1: 10, d2: 1, d3: 11 }
     }
 }
 
@@ -57,10 +49,8 @@ impl PortMapping {
     fn port(&self, domain_id: u32, participant_index: u32, offset: u16) -> Option<u16> {
         let domain = u32::from(self.domain_gain).checked_mul(domain_id)?;
         let participant = u32::from(self.participant_gain).checked_mul(participant_index)?;
-        let port = u32::from(self.port_base)
-            .checked_add(domain)?
-            .checked_add(participant)?
-            .checked_add(u32::from(offset))?;
+        let port =
+            u32::from(self.port_base).checked_add(domain)?.checked_add(participant)?.checked_add(u32::from(offset))?;
         u16::try_from(port).ok().filter(|port| *port != 0)
     }
 }

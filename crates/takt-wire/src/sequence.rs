@@ -48,11 +48,7 @@ impl SequenceNumber {
     pub(crate) fn parse_valid(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
         let at = cursor.malformed("sequence number is not positive");
         let number = Self::parse(cursor)?;
-        if number.is_valid() {
-            Ok(number)
-        } else {
-            Err(at)
-        }
+        if number.is_valid() { Ok(number) } else { Err(at) }
     }
 
     /// The upper and the lower half, in the order of the wire.
@@ -97,10 +93,7 @@ impl Window {
     }
 
     fn insert(&mut self, index: u64) -> bool {
-        let Some(index) = u32::try_from(index)
-            .ok()
-            .filter(|index| *index < SET_WINDOW)
-        else {
+        let Some(index) = u32::try_from(index).ok().filter(|index| *index < SET_WINDOW) else {
             return false;
         };
         self.words[(index / 32) as usize] |= Self::mask(index);
@@ -109,9 +102,8 @@ impl Window {
     }
 
     fn contains(&self, index: u64) -> bool {
-        u32::try_from(index).is_ok_and(|index| {
-            index < self.len && self.words[(index / 32) as usize] & Self::mask(index) != 0
-        })
+        u32::try_from(index)
+            .is_ok_and(|index| index < self.len && self.words[(index / 32) as usize] & Self::mask(index) != 0)
     }
 
     fn iter(self) -> impl Iterator<Item = u32> {
@@ -156,13 +148,7 @@ pub struct SequenceNumberSet {
 impl SequenceNumberSet {
     /// The empty set at `base`, which acknowledges everything before `base` in an ACKNACK.
     pub const fn new(base: SequenceNumber) -> Self {
-        Self {
-            base,
-            window: Window {
-                len: 0,
-                words: [0; 8],
-            },
-        }
+        Self { base, window: Window { len: 0, words: [0; 8] } }
     }
 
     /// The number that bit 0 stands for.
@@ -182,29 +168,22 @@ impl SequenceNumberSet {
 
     /// Adds a number; `false`, and nothing done, if it is outside of the 256 from the base on.
     pub fn insert(&mut self, number: SequenceNumber) -> bool {
-        self.index(number)
-            .is_some_and(|index| self.window.insert(index))
+        self.index(number).is_some_and(|index| self.window.insert(index))
     }
 
     /// Is the number in the set?
     pub fn contains(&self, number: SequenceNumber) -> bool {
-        self.index(number)
-            .is_some_and(|index| self.window.contains(index))
+        self.index(number).is_some_and(|index| self.window.contains(index))
     }
 
     /// The numbers in the set, ascending.
     pub fn iter(&self) -> impl Iterator<Item = SequenceNumber> + use<> {
         let base = self.base.0;
-        self.window
-            .iter()
-            .map(move |index| SequenceNumber(base.saturating_add(i64::from(index))))
+        self.window.iter().map(move |index| SequenceNumber(base.saturating_add(i64::from(index))))
     }
 
     fn index(&self, number: SequenceNumber) -> Option<u64> {
-        number
-            .0
-            .checked_sub(self.base.0)
-            .and_then(|index| u64::try_from(index).ok())
+        number.0.checked_sub(self.base.0).and_then(|index| u64::try_from(index).ok())
     }
 
     /// Octets on the wire.
@@ -249,13 +228,7 @@ pub struct FragmentNumberSet {
 impl FragmentNumberSet {
     /// The empty set at `base`.
     pub const fn new(base: u32) -> Self {
-        Self {
-            base,
-            window: Window {
-                len: 0,
-                words: [0; 8],
-            },
-        }
+        Self { base, window: Window { len: 0, words: [0; 8] } }
     }
 
     /// The number that bit 0 stands for.
@@ -275,24 +248,18 @@ impl FragmentNumberSet {
 
     /// Adds a number; `false`, and nothing done, if it is outside of the 256 from the base on.
     pub fn insert(&mut self, number: u32) -> bool {
-        number
-            .checked_sub(self.base)
-            .is_some_and(|index| self.window.insert(u64::from(index)))
+        number.checked_sub(self.base).is_some_and(|index| self.window.insert(u64::from(index)))
     }
 
     /// Is the number in the set?
     pub fn contains(&self, number: u32) -> bool {
-        number
-            .checked_sub(self.base)
-            .is_some_and(|index| self.window.contains(u64::from(index)))
+        number.checked_sub(self.base).is_some_and(|index| self.window.contains(u64::from(index)))
     }
 
     /// The numbers in the set, ascending.
     pub fn iter(&self) -> impl Iterator<Item = u32> + use<> {
         let base = self.base;
-        self.window
-            .iter()
-            .map(move |index| base.saturating_add(index))
+        self.window.iter().map(move |index| base.saturating_add(index))
     }
 
     /// Octets on the wire.

@@ -1,5 +1,4 @@
-//! Points in time and spans of it, in seconds and 2^-32 parts of one (RTPS 2.5 §9.3.2.1,
-//! §9.3.2.2).
+//! Points in time and spans of it, in seconds and 2^-32 parts of one (RTPS 2.5 §9.3.2).
 //!
 //! Every bit pattern is a value: conversions saturate and none loops. Nanoseconds survive the way
 //! to the wire and back exactly; what others wrote is rounded to the nearest nanosecond.
@@ -33,30 +32,15 @@ pub struct Timestamp {
 
 impl Timestamp {
     /// The epoch.
-    pub const ZERO: Self = Self {
-        seconds: 0,
-        fraction: 0,
-    };
+    pub const ZERO: Self = Self { seconds: 0, fraction: 0 };
     /// No time at all.
-    pub const INVALID: Self = Self {
-        seconds: u32::MAX,
-        fraction: u32::MAX,
-    };
+    pub const INVALID: Self = Self { seconds: u32::MAX, fraction: u32::MAX };
     /// After every time.
-    pub const INFINITE: Self = Self {
-        seconds: u32::MAX,
-        fraction: u32::MAX - 1,
-    };
+    pub const INFINITE: Self = Self { seconds: u32::MAX, fraction: u32::MAX - 1 };
     /// What [`Timestamp::INFINITE`] was while seconds were signed (before RTPS 2.3).
-    const INFINITE_SIGNED: Self = Self {
-        seconds: i32::MAX as u32,
-        fraction: u32::MAX,
-    };
+    const INFINITE_SIGNED: Self = Self { seconds: i32::MAX as u32, fraction: u32::MAX };
     /// The last time that is one.
-    const LAST: Self = Self {
-        seconds: u32::MAX,
-        fraction: nanos_to_fraction(999_999_998),
-    };
+    const LAST: Self = Self { seconds: u32::MAX, fraction: nanos_to_fraction(999_999_998) };
 
     /// Is it the one value that means "no time"?
     pub const fn is_invalid(self) -> bool {
@@ -66,8 +50,7 @@ impl Timestamp {
     /// Is it "after every time", in today's or the older form?
     pub const fn is_infinite(self) -> bool {
         (self.seconds == Self::INFINITE.seconds && self.fraction == Self::INFINITE.fraction)
-            || (self.seconds == Self::INFINITE_SIGNED.seconds
-                && self.fraction == Self::INFINITE_SIGNED.fraction)
+            || (self.seconds == Self::INFINITE_SIGNED.seconds && self.fraction == Self::INFINITE_SIGNED.fraction)
     }
 
     /// From nanoseconds since the epoch. Times before the epoch become the epoch, times after
@@ -81,10 +64,7 @@ impl Timestamp {
         if seconds >= u32::MAX as u64 {
             return Self::LAST;
         }
-        Self {
-            seconds: seconds as u32,
-            fraction: nanos_to_fraction(nanos % NANOS_PER_SECOND),
-        }
+        Self { seconds: seconds as u32, fraction: nanos_to_fraction(nanos % NANOS_PER_SECOND) }
     }
 
     /// Nanoseconds since the epoch.
@@ -94,10 +74,7 @@ impl Timestamp {
     }
 
     pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
-        Ok(Self {
-            seconds: cursor.u32()?,
-            fraction: cursor.u32()?,
-        })
+        Ok(Self { seconds: cursor.u32()?, fraction: cursor.u32()? })
     }
 }
 
@@ -111,12 +88,7 @@ impl fmt::Display for Timestamp {
             return f.write_str("infinite");
         }
         let nanos = self.to_nanos().cast_unsigned();
-        write!(
-            f,
-            "{}.{:09}",
-            nanos / NANOS_PER_SECOND,
-            nanos % NANOS_PER_SECOND
-        )
+        write!(f, "{}.{:09}", nanos / NANOS_PER_SECOND, nanos % NANOS_PER_SECOND)
     }
 }
 
@@ -137,15 +109,9 @@ pub struct Duration {
 
 impl Duration {
     /// No time.
-    pub const ZERO: Self = Self {
-        seconds: 0,
-        fraction: 0,
-    };
+    pub const ZERO: Self = Self { seconds: 0, fraction: 0 };
     /// Longer than every other span.
-    pub const INFINITE: Self = Self {
-        seconds: i32::MAX,
-        fraction: u32::MAX,
-    };
+    pub const INFINITE: Self = Self { seconds: i32::MAX, fraction: u32::MAX };
 
     /// Is it infinite? Any span with the largest number of seconds is: the wire has more than one
     /// such value in use, because DDS writes the infinite fraction in nanoseconds.
@@ -155,14 +121,7 @@ impl Duration {
 
     /// From whole seconds; the largest number is [`Duration::INFINITE`].
     pub const fn from_secs(seconds: i32) -> Self {
-        if seconds == i32::MAX {
-            Self::INFINITE
-        } else {
-            Self {
-                seconds,
-                fraction: 0,
-            }
-        }
+        if seconds == i32::MAX { Self::INFINITE } else { Self { seconds, fraction: 0 } }
     }
 
     /// From milliseconds.
@@ -176,10 +135,7 @@ impl Duration {
         if seconds >= i32::MAX as u64 {
             return Self::INFINITE;
         }
-        Self {
-            seconds: seconds as i32,
-            fraction: nanos_to_fraction(nanos % NANOS_PER_SECOND),
-        }
+        Self { seconds: seconds as i32, fraction: nanos_to_fraction(nanos % NANOS_PER_SECOND) }
     }
 
     /// Nanoseconds; `None` if infinite, zero if negative.
@@ -195,15 +151,8 @@ impl Duration {
 
     /// Reads any span; the many infinite ones become the same.
     pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
-        let duration = Self {
-            seconds: cursor.i32()?,
-            fraction: cursor.u32()?,
-        };
-        Ok(if duration.is_infinite() {
-            Self::INFINITE
-        } else {
-            duration
-        })
+        let duration = Self { seconds: cursor.i32()?, fraction: cursor.u32()? };
+        Ok(if duration.is_infinite() { Self::INFINITE } else { duration })
     }
 }
 
@@ -236,16 +185,7 @@ mod tests {
 
     #[test]
     fn nanoseconds_survive_the_fraction() {
-        for nanos in [
-            0,
-            1,
-            2,
-            999,
-            100_000_000,
-            499_999_999,
-            500_000_000,
-            999_999_999,
-        ] {
+        for nanos in [0, 1, 2, 999, 100_000_000, 499_999_999, 500_000_000, 999_999_999] {
             assert_eq!(Duration::from_nanos(nanos).as_nanos(), Some(nanos));
             let later = 1_700_000_000_000_000_000 + nanos.cast_signed();
             assert_eq!(Timestamp::from_nanos(later).to_nanos(), later);
@@ -254,48 +194,28 @@ mod tests {
 
     #[test]
     fn fractions_of_others_round_to_the_nearest_nanosecond() {
-        let floor = Duration {
-            seconds: 0,
-            fraction: 0x1999_9999,
-        };
-        let ceil = Duration {
-            seconds: 0,
-            fraction: 0x1999_999a,
-        };
+        let floor = Duration { seconds: 0, fraction: 0x1999_9999 };
+        let ceil = Duration { seconds: 0, fraction: 0x1999_999a };
         assert_eq!(floor.as_nanos(), Some(100_000_000));
         assert_eq!(ceil.as_nanos(), Some(100_000_000));
-        let almost = Duration {
-            seconds: 1,
-            fraction: u32::MAX,
-        };
+        let almost = Duration { seconds: 1, fraction: u32::MAX };
         assert_eq!(almost.as_nanos(), Some(2_000_000_000));
     }
 
     #[test]
     fn durations_saturate() {
         assert_eq!(Duration::from_nanos(u64::MAX), Duration::INFINITE);
-        assert_eq!(
-            Duration::from(core::time::Duration::MAX),
-            Duration::INFINITE
-        );
-        assert_eq!(
-            Duration {
-                seconds: -1,
-                fraction: 7
-            }
-            .as_nanos(),
-            Some(0)
-        );
+        assert_eq!(Duration::from(core::time::Duration::MAX), Duration::INFINITE);
+        assert_eq!(Duration { seconds: -1, fraction: 7 }.as_nanos(), Some(0));
         assert_eq!(Duration::from_secs(i32::MAX), Duration::INFINITE);
         assert_eq!(Duration::from_millis(1_500).as_nanos(), Some(1_500_000_000));
     }
 
     #[test]
     fn infinite_duration_in_every_spelling() {
-        for bytes in [
-            [0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
-            [0x7f, 0xff, 0xff, 0xff, 0x7f, 0xff, 0xff, 0xff],
-        ] {
+        for bytes in
+            [[0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff], [0x7f, 0xff, 0xff, 0xff, 0x7f, 0xff, 0xff, 0xff]]
+        {
             let parsed = Duration::parse(&mut Cursor::new(&bytes, Endianness::Big));
             assert_eq!(parsed, Ok(Duration::INFINITE));
         }
@@ -314,10 +234,7 @@ mod tests {
 
     #[test]
     fn display() {
-        assert_eq!(
-            Timestamp::from_nanos(1_000_000_001).to_string(),
-            "1.000000001"
-        );
+        assert_eq!(Timestamp::from_nanos(1_000_000_001).to_string(), "1.000000001");
         assert_eq!(Timestamp::INVALID.to_string(), "invalid");
         assert_eq!(Duration::from_millis(100).to_string(), "100ms");
     }

@@ -18,33 +18,21 @@ pub fn parse_key(payload: &[u8]) -> Result<Guid, Malformed> {
     match identifier {
         CDR_BE | CDR_LE => cursor.array().map(Guid::from_bytes),
         PL_CDR_BE | PL_CDR_LE => key_of_list(&ParameterList::parse_from(&mut cursor)?),
-        _ => Err(Malformed {
-            offset: 0,
-            what: "key of discovery data has an unknown encoding",
-        }),
+        _ => Err(Malformed { offset: 0, what: "key of discovery data has an unknown encoding" }),
     }
 }
 
 fn key_of_list(list: &ParameterList<'_>) -> Result<Guid, Malformed> {
-    let found = [PID_ENDPOINT_GUID, PID_PARTICIPANT_GUID, PID_KEY_HASH]
-        .into_iter()
-        .find_map(|pid| list.find(pid));
+    let found = [PID_ENDPOINT_GUID, PID_PARTICIPANT_GUID, PID_KEY_HASH].into_iter().find_map(|pid| list.find(pid));
     match found {
         Some(parameter) => parameter.cursor().array().map(Guid::from_bytes),
-        None => Err(Malformed {
-            offset: 0,
-            what: "discovery data names no entity",
-        }),
+        None => Err(Malformed { offset: 0, what: "discovery data names no entity" }),
     }
 }
 
 /// The key-only payload of the participant or endpoint `guid`.
 pub fn key_payload(guid: Guid) -> Vec<u8> {
-    let pid = if guid.entity_id == EntityId::PARTICIPANT {
-        PID_PARTICIPANT_GUID
-    } else {
-        PID_ENDPOINT_GUID
-    };
+    let pid = if guid.entity_id == EntityId::PARTICIPANT { PID_PARTICIPANT_GUID } else { PID_ENDPOINT_GUID };
     let mut list = begin_list(Endianness::Little);
     list.put(pid, |value| value.guid(guid));
     list.finish()

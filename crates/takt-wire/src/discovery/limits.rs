@@ -8,14 +8,14 @@ use crate::error::Malformed;
 use crate::locator::Locator;
 use crate::parameter::PARAMETER_LEN_MAX;
 
-/// Octets of a name (topic, type, partition, entity, domain tag, property name); the
-/// specification's `string<256>`. A longer one is malformed.
+/// Octets of a name (topic, type, partition, domain tag); the specification's `string<256>`. A
+/// longer one is malformed.
 pub const NAME_LEN_MAX: usize = 256;
 /// Locators kept of each kind of list; further ones are ignored.
 pub const LOCATORS_MAX: usize = 8;
 /// Partitions of a publisher or subscriber; more are malformed.
 pub const PARTITIONS_MAX: usize = 64;
-/// Properties of a participant; more are malformed.
+/// Properties kept of a participant; further ones are ignored.
 pub const PROPERTIES_MAX: usize = 64;
 /// Encodings in a data representation list; more are malformed.
 pub const REPRESENTATIONS_MAX: usize = 16;
@@ -28,11 +28,7 @@ pub const OPAQUE_LEN_MAX: usize = PARAMETER_LEN_MAX - 4;
 pub(crate) fn parse_name(value: &mut Cursor<'_>) -> Result<String, Malformed> {
     let at = value.malformed("name is longer than 256 octets");
     let name = value.string()?;
-    if name.len() > NAME_LEN_MAX {
-        Err(at)
-    } else {
-        Ok(String::from(name))
-    }
+    if name.len() > NAME_LEN_MAX { Err(at) } else { Ok(String::from(name)) }
 }
 
 /// Adds a locator to a list, if it leads somewhere, is not there yet, and there is room.

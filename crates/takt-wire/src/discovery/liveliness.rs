@@ -28,19 +28,12 @@ impl<'a> ParticipantMessageData<'a> {
     pub fn parse(payload: &'a [u8]) -> Result<Self, Malformed> {
         let (identifier, mut cursor) = decapsulate(payload)?;
         if !matches!(identifier, CDR_BE | CDR_LE) {
-            return Err(Malformed {
-                offset: 0,
-                what: "participant message is not plain CDR",
-            });
+            return Err(Malformed { offset: 0, what: "participant message is not plain CDR" });
         }
         let prefix = GuidPrefix(cursor.array()?);
         let kind = cursor.array()?;
         let len = cursor.count(1)?;
-        Ok(Self {
-            prefix,
-            kind,
-            data: cursor.bytes(len)?,
-        })
+        Ok(Self { prefix, kind, data: cursor.bytes(len)? })
     }
 
     /// The payload, little endian.

@@ -1,5 +1,5 @@
 //! What participants tell each other about themselves and their endpoints: the data of SPDP and
-//! SEDP and the liveliness messages (RTPS 2.5 §8.5, §8.4.13).
+//! SEDP and the liveliness messages (RTPS 2.5 §8.5, §8.4.13, §9.6.3).
 //!
 //! The data is a parameter list behind a four-octet encapsulation header (PL_CDR, in either byte
 //! order). A parameter that is absent has the default of its policy; an unknown one is skipped,
@@ -9,15 +9,20 @@
 
 pub mod limits;
 
+mod content_filter;
 mod endpoint;
 mod key;
 mod liveliness;
 mod participant;
+mod publication;
+mod subscription;
 
-pub use endpoint::{ContentFilterProperty, PublicationData, SubscriptionData};
+pub use content_filter::ContentFilterProperty;
 pub use key::{key_payload, parse_key};
 pub use liveliness::ParticipantMessageData;
 pub use participant::{ParticipantData, builtin_endpoints};
+pub use publication::PublicationData;
+pub use subscription::SubscriptionData;
 
 use alloc::vec::Vec;
 
@@ -40,15 +45,8 @@ fn decapsulate(payload: &[u8]) -> Result<(u16, Cursor<'_>), Malformed> {
     let mut header = Cursor::new(payload, Endianness::Big);
     let identifier = header.u16()?;
     header.skip(2)?;
-    let endianness = if identifier & 1 == 0 {
-        Endianness::Big
-    } else {
-        Endianness::Little
-    };
-    Ok((
-        identifier,
-        Cursor::with_base(header.rest(), endianness, ENCAPSULATION_LEN),
-    ))
+    let endianness = if identifier & 1 == 0 { Endianness::Big } else { Endianness::Little };
+    Ok((identifier, Cursor::with_base(header.rest(), endianness, ENCAPSULATION_LEN)))
 }
 
 /// The encapsulation header of an identifier given in its big endian form.
@@ -64,10 +62,7 @@ fn encapsulate(identifier_be: u16, endianness: Endianness) -> Vec<u8> {
 fn parse_list(payload: &[u8]) -> Result<ParameterList<'_>, Malformed> {
     let (identifier, mut cursor) = decapsulate(payload)?;
     if !matches!(identifier, PL_CDR_BE | PL_CDR_LE) {
-        return Err(Malformed {
-            offset: 0,
-            what: "discovery data is not a parameter list",
-        });
+        return Err(Malformed { offset: 0, what: "discovery data is not a parameter list" });
     }
     ParameterList::parse_from(&mut cursor)
 }
@@ -79,11 +74,7 @@ fn begin_list(endianness: Endianness) -> ParameterListBuilder {
 
 /// What to do with a parameter that nobody knew: nothing, or refuse the data.
 fn skip_unknown(parameter: &Parameter<'_>) -> Result<(), Malformed> {
-    if parameter.must_understand() {
-        Err(parameter.malformed("must understand an unknown parameter"))
-    } else {
-        Ok(())
-    }
+    if parameter.must_understand { Err(parameter.malformed("must understand an unknown parameter")) } else { Ok(()) }
 }
 
 #[cfg(test)]

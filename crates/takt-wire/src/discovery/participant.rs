@@ -14,8 +14,7 @@ use crate::qos::{EntityName, Property, UserData, WirePolicy};
 use crate::time::Duration;
 use crate::version::{ProtocolVersion, VendorId};
 
-/// The bits of `BuiltinEndpointSet_t` (RTPS 2.5 §9.3.2, DDS-SEC 1.1 §7.4.1.4, XTypes 1.3
-/// §7.6.3.3): which builtin endpoints a participant has.
+/// The bits of `BuiltinEndpointSet_t` (RTPS 2.5 §9.3.2, XTypes 1.3 §7.6.3.3): which builtin endpoints a participant has.
 #[allow(missing_docs, reason = "the names are the specification's")]
 pub mod builtin_endpoints {
     pub const PARTICIPANT_ANNOUNCER: u32 = 1 << 0;
@@ -44,6 +43,9 @@ pub mod builtin_endpoints {
         | PARTICIPANT_MESSAGE_DATA_WRITER
         | PARTICIPANT_MESSAGE_DATA_READER;
 }
+
+/// The id of the domain tag as [`Parameter`] shows it.
+const DOMAIN_TAG: u16 = PID_DOMAIN_TAG & !FLAG_MUST_UNDERSTAND;
 
 /// What a participant announces about itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -116,19 +118,13 @@ impl ParticipantData {
     /// Reads an announcement, encapsulation header included.
     pub fn parse(payload: &[u8]) -> Result<Self, Malformed> {
         let list = parse_list(payload)?;
-        let mut data = Self {
-            protocol_version: ProtocolVersion::V2_1,
-            vendor_id: VendorId::UNKNOWN,
-            ..Self::default()
-        };
+        let mut data =
+            Self { protocol_version: ProtocolVersion::V2_1, vendor_id: VendorId::UNKNOWN, ..Self::default() };
         for parameter in list {
             data.accept(&parameter)?;
         }
         if data.guid == Guid::UNKNOWN {
-            return Err(Malformed {
-                offset: 0,
-                what: "participant data without a GUID",
-            });
+            return Err(Malformed { offset: 0, what: "participant data without a GUID" });
         }
         Ok(data)
     }
@@ -143,7 +139,7 @@ impl ParticipantData {
             }
             PID_VENDORID => self.vendor_id = VendorId(value.array()?),
             PID_DOMAIN_ID => self.domain_id = Some(value.u32()?),
-            PID_DOMAIN_TAG => self.domain_tag = Some(parse_name(&mut value)?),
+            DOMAIN_TAG => self.domain_tag = Some(parse_name(&mut value)?),
             PID_METATRAFFIC_UNICAST_LOCATOR => {
                 keep_locator(&mut self.metatraffic_unicast, Locator::parse(&mut value)?);
             }
@@ -183,12 +179,8 @@ impl ParticipantData {
         list.put(PID_PROTOCOL_VERSION, |value| value.bytes(&version));
         list.put(PID_VENDORID, |value| value.bytes(&self.vendor_id.0));
         list.put(PID_PARTICIPANT_GUID, |value| value.guid(self.guid));
-        list.put(PID_BUILTIN_ENDPOINT_SET, |value| {
-            value.u32(self.available_builtin_endpoints)
-        });
-        list.put(PID_PARTICIPANT_LEASE_DURATION, |value| {
-            value.duration(self.lease_duration)
-        });
+        list.put(PID_BUILTIN_ENDPOINT_SET, |value| value.u32(self.available_builtin_endpoints));
+        list.put(PID_PARTICIPANT_LEASE_DURATION, |value| value.duration(self.lease_duration));
         if let Some(domain_id) = self.domain_id {
             list.put(PID_DOMAIN_ID, |value| value.u32(domain_id));
         }
@@ -197,10 +189,7 @@ impl ParticipantData {
         }
         for (pid, locators) in [
             (PID_METATRAFFIC_UNICAST_LOCATOR, &self.metatraffic_unicast),
-            (
-                PID_METATRAFFIC_MULTICAST_LOCATOR,
-                &self.metatraffic_multicast,
-            ),
+            (PID_METATRAFFIC_MULTICAST_LOCATOR, &self.metatraffic_multicast),
             (PID_DEFAULT_UNICAST_LOCATOR, &self.default_unicast),
             (PID_DEFAULT_MULTICAST_LOCATOR, &self.default_multicast),
         ] {
@@ -209,22 +198,17 @@ impl ParticipantData {
             }
         }
         if self.builtin_endpoint_qos != 0 {
-            list.put(PID_BUILTIN_ENDPOINT_QOS, |value| {
-                value.u32(self.builtin_endpoint_qos)
-            });
+            list.put(PID_BUILTIN_ENDPOINT_QOS, |value| value.u32(self.builtin_endpoint_qos));
         }
         if self.manual_liveliness_count != 0 {
             let count = self.manual_liveliness_count;
-            list.put(PID_PARTICIPANT_MANUAL_LIVELINESS_COUNT, |value| {
-                value.u32(count)
-            });
+            list.put(PID_PARTICIPANT_MANUAL_LIVELINESS_COUNT, |value| value.u32(count));
         }
         if self.expects_inline_qos {
             list.put(PID_EXPECTS_INLINE_QOS, |value| value.bool(true));
         }
         self.user_data.put_unless(&UserData::default(), &mut list);
-        self.entity_name
-            .put_unless(&EntityName::default(), &mut list);
+        self.entity_name.put_unless(&EntityName::default(), &mut list);
         if self.properties.propagated().next().is_some() {
             self.properties.put(&mut list);
         }

@@ -7,7 +7,7 @@ use crate::error::Malformed;
 use crate::guid::EntityId;
 use crate::sequence::{FragmentNumberSet, SequenceNumber, SequenceNumberSet};
 
-/// What a writer has.
+/// What a writer has (RTPS 2.5 §8.3.8.6).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Heartbeat {
     /// For whom; unknown means all matched readers.
@@ -58,7 +58,7 @@ impl Heartbeat {
     }
 }
 
-/// Which fragments of a change a writer has.
+/// Which fragments of a change a writer has (RTPS 2.5 §8.3.8.7).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HeartbeatFrag {
     /// For whom; unknown means all matched readers.
@@ -80,17 +80,11 @@ impl HeartbeatFrag {
         let writer = EntityId(body.array()?);
         let sn = SequenceNumber::parse_valid(&mut body)?;
         let last_fragment_num = parse_fragment_number(&mut body)?;
-        Ok(Self {
-            reader,
-            writer,
-            sn,
-            last_fragment_num,
-            count: body.i32()?,
-        })
+        Ok(Self { reader, writer, sn, last_fragment_num, count: body.i32()? })
     }
 }
 
-/// What a reader has and what it misses.
+/// What a reader has and what it misses (RTPS 2.5 §8.3.8.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AckNack {
     /// Who has and misses.
@@ -135,7 +129,7 @@ impl AckNack {
     }
 }
 
-/// Which fragments of a change a reader misses.
+/// Which fragments of a change a reader misses (RTPS 2.5 §8.3.8.12).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NackFrag {
     /// Who misses them.
@@ -157,17 +151,11 @@ impl NackFrag {
         let writer = EntityId(body.array()?);
         let sn = SequenceNumber::parse_valid(&mut body)?;
         let fragments = FragmentNumberSet::parse(&mut body)?;
-        Ok(Self {
-            reader,
-            writer,
-            sn,
-            fragments,
-            count: body.i32()?,
-        })
+        Ok(Self { reader, writer, sn, fragments, count: body.i32()? })
     }
 }
 
-/// Which changes are of no interest to the reader: those from `gap_start` up to the one before
+/// Which changes are of no interest to the reader (RTPS 2.5 §8.3.8.4): those from `gap_start` up to the one before
 /// the base of `gap_list`, and those in `gap_list`. The first may be any number of changes: an
 /// interval, never to be walked element by element.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -201,12 +189,7 @@ impl Gap {
         if envelope.flag(Self::FLAG_FILTERED_COUNT) {
             body.skip(4)?;
         }
-        Ok(Self {
-            reader,
-            writer,
-            gap_start: start.min(gap_list.base()),
-            gap_list,
-        })
+        Ok(Self { reader, writer, gap_start: start.min(gap_list.base()), gap_list })
     }
 }
 

@@ -1,4 +1,4 @@
-//! DATA and DATA_FRAG (RTPS 2.5 §8.3.8.2, §8.3.8.3, §9.4.5.4, §9.4.5.5).
+//! DATA and DATA_FRAG (RTPS 2.5 §8.3.8.2, §8.3.8.3).
 
 use super::Envelope;
 use super::control::parse_fragment_number;
@@ -30,7 +30,7 @@ impl<'a> Payload<'a> {
     }
 }
 
-/// A change.
+/// A change (RTPS 2.5 §8.3.8.2).
 #[derive(Clone, Copy, Debug)]
 pub struct Data<'a> {
     /// For whom; unknown means all matched readers.
@@ -84,13 +84,7 @@ impl<'a> Data<'a> {
             (_, true) => Payload::Key(payload),
             _ => Payload::None,
         };
-        Ok(Self {
-            reader,
-            writer,
-            sn,
-            inline_qos,
-            payload,
-        })
+        Ok(Self { reader, writer, sn, inline_qos, payload })
     }
 }
 
@@ -114,7 +108,7 @@ fn behind_fixed_part<'a>(body: &mut Cursor<'a>, fixed_len: u16) -> Result<Cursor
     Ok(rest)
 }
 
-/// One or more fragments of a change, one behind the other.
+/// One or more fragments of a change, one behind the other (RTPS 2.5 §8.3.8.3).
 ///
 /// The serialized sample (or key), encapsulation header included, is cut into pieces of
 /// `fragment_size` octets, numbered from 1, of which the last may be shorter. `payload` has
@@ -174,6 +168,9 @@ impl<'a> DataFrag<'a> {
         };
         if fragments_in_submessage == 0 || fragment_size == 0 {
             return Err(at.malformed("DATA_FRAG without a fragment"));
+        }
+        if sample_size < ENCAPSULATION_LEN as u32 {
+            return Err(at.malformed("payload is shorter than its encapsulation header"));
         }
         // 64 bits hold every product of a fragment's number and size.
         let first = u64::from(fragment_starting_num) - 1;

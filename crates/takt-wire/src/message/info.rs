@@ -1,5 +1,5 @@
 //! The submessages that say how to understand those behind them: INFO_TS, INFO_DST, INFO_SRC,
-//! INFO_REPLY and the header extension (RTPS 2.5 §8.3.7, §8.3.8).
+//! INFO_REPLY and the header extension (RTPS 2.5 §8.3.8.8 to §8.3.8.11, §8.3.7).
 
 use core::net::Ipv4Addr;
 
@@ -14,7 +14,7 @@ use crate::version::{ProtocolVersion, VendorId};
 
 pub(crate) const FLAG_TIMESTAMP_INVALIDATE: u8 = 0x02;
 
-/// Reads INFO_TS. "Invalid" on the wire is the same as the flag that says so; "infinite" is no
+/// Reads INFO_TS (RTPS 2.5 §8.3.8.11). "Invalid" on the wire is the same as the flag that says so; "infinite" is no
 /// time at which anything was written.
 pub(super) fn parse_timestamp(envelope: Envelope<'_>) -> Result<Option<Timestamp>, Malformed> {
     if envelope.flag(FLAG_TIMESTAMP_INVALIDATE) {
@@ -28,13 +28,13 @@ pub(super) fn parse_timestamp(envelope: Envelope<'_>) -> Result<Option<Timestamp
     Ok(Some(timestamp).filter(|timestamp| !timestamp.is_invalid()))
 }
 
-/// Reads INFO_DST.
+/// Reads INFO_DST (RTPS 2.5 §8.3.8.8).
 pub(super) fn parse_destination(envelope: Envelope<'_>) -> Result<GuidPrefix, Malformed> {
     let mut body = envelope.body;
     body.array().map(GuidPrefix)
 }
 
-/// From whom what follows comes, instead of the sender of the message.
+/// From whom what follows comes, instead of the sender of the message (RTPS 2.5 §8.3.8.10).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct InfoSource {
     /// The version of RTPS it is written in.
@@ -58,7 +58,8 @@ impl InfoSource {
     }
 }
 
-/// Where answers to what follows go, instead of to the sender of the datagram.
+/// Where answers to what follows go, instead of to the sender of the datagram (RTPS 2.5
+/// §8.3.8.9).
 #[derive(Clone, Copy, Debug)]
 pub struct InfoReply<'a> {
     /// Unicast addresses.
@@ -106,19 +107,13 @@ impl<'a> Locators<'a> {
         let count = body.count(Locator::LEN)?;
         let base = body.offset();
         let bytes = body.bytes(count * Locator::LEN)?;
-        Ok(Self {
-            cursor: Cursor::with_base(bytes, body.endianness(), base),
-            is_ip4: false,
-        })
+        Ok(Self { cursor: Cursor::with_base(bytes, body.endianness(), base), is_ip4: false })
     }
 
     fn parse_ip4(body: &mut Cursor<'a>) -> Result<Self, Malformed> {
         let base = body.offset();
         let bytes = body.bytes(Self::IP4_LEN)?;
-        Ok(Self {
-            cursor: Cursor::with_base(bytes, body.endianness(), base),
-            is_ip4: true,
-        })
+        Ok(Self { cursor: Cursor::with_base(bytes, body.endianness(), base), is_ip4: true })
     }
 
     fn parse_next(&mut self) -> Result<Locator, Malformed> {
@@ -127,10 +122,7 @@ impl<'a> Locators<'a> {
         }
         let address = Ipv4Addr::from_bits(self.cursor.u32()?);
         let port = self.cursor.u32()?;
-        Ok(Locator {
-            port,
-            ..Locator::udp_v4(address, 0)
-        })
+        Ok(Locator { port, ..Locator::udp_v4(address, 0) })
     }
 }
 
@@ -154,7 +146,8 @@ pub enum Checksum {
     Md5([u8; 16]),
 }
 
-/// Additions to the header of the message; only ever the first submessage.
+/// Additions to the header of the message; only ever the first submessage (RTPS 2.5 §8.3.3.2,
+/// §8.3.7.3).
 ///
 /// This crate reads them and verifies none of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -187,15 +180,9 @@ impl HeaderExtension {
         let flag = |mask| envelope.flag(mask);
         let extension = Self {
             message_length: flag(Self::FLAG_LENGTH).then(|| body.u32()).transpose()?,
-            send_timestamp: flag(Self::FLAG_TIMESTAMP)
-                .then(|| Timestamp::parse(&mut body))
-                .transpose()?,
-            u_extension: flag(Self::FLAG_U_EXTENSION)
-                .then(|| body.array())
-                .transpose()?,
-            w_extension: flag(Self::FLAG_W_EXTENSION)
-                .then(|| body.array())
-                .transpose()?,
+            send_timestamp: flag(Self::FLAG_TIMESTAMP).then(|| Timestamp::parse(&mut body)).transpose()?,
+            u_extension: flag(Self::FLAG_U_EXTENSION).then(|| body.array()).transpose()?,
+            w_extension: flag(Self::FLAG_W_EXTENSION).then(|| body.array()).transpose()?,
             checksum: match envelope.flags & Self::FLAGS_CHECKSUM {
                 0x00 => None,
                 0x20 => Some(Checksum::Crc32c(body.array()?)),
@@ -206,7 +193,7 @@ impl HeaderExtension {
         if flag(Self::FLAG_PARAMETERS) {
             let mut list = body;
             for parameter in ParameterList::parse_from(&mut list)? {
-                if parameter.must_understand() {
+                if parameter.must_understand {
                     return Err(parameter.malformed("must understand an unknown parameter"));
                 }
             }

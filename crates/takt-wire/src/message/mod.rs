@@ -71,31 +71,23 @@ pub struct MessageView<'a> {
 }
 
 impl<'a> MessageView<'a> {
-    /// Checks the header: 20 octets, `RTPS`, major version 2. A message may end there.
+    /// Checks the header (RTPS 2.5 §8.3.6.3): 20 octets, `RTPS`, major version 2. A message may
+    /// end there.
     pub fn parse(datagram: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(datagram, Endianness::Big);
         if cursor.array()? != MAGIC {
-            return Err(Malformed {
-                offset: 0,
-                what: "not an RTPS message",
-            });
+            return Err(Malformed { offset: 0, what: "not an RTPS message" });
         }
         let [major, minor] = cursor.array()?;
         if major != ProtocolVersion::V2_5.major {
-            return Err(Malformed {
-                offset: 4,
-                what: "major protocol version is not 2",
-            });
+            return Err(Malformed { offset: 4, what: "major protocol version is not 2" });
         }
         let header = Header {
             version: ProtocolVersion { major, minor },
             vendor: VendorId(cursor.array()?),
             prefix: GuidPrefix(cursor.array()?),
         };
-        Ok(Self {
-            header,
-            submessages: cursor,
-        })
+        Ok(Self { header, submessages: cursor })
     }
 
     /// The header.
@@ -105,9 +97,7 @@ impl<'a> MessageView<'a> {
 
     /// The submessages in order.
     pub const fn submessages(&self) -> Submessages<'a> {
-        Submessages {
-            cursor: self.submessages,
-        }
+        Submessages { cursor: self.submessages }
     }
 }
 
@@ -236,9 +226,7 @@ fn parse(envelope: Envelope<'_>, is_first: bool) -> Result<Submessage<'_>, Malfo
         id::INFO_REPLY => Submessage::InfoReply(InfoReply::parse(envelope)?),
         id::INFO_REPLY_IP4 => Submessage::InfoReply(InfoReply::parse_ip4(envelope)?),
         id::PAD => Submessage::Pad,
-        id::HEADER_EXTENSION => {
-            Submessage::HeaderExtension(HeaderExtension::parse(envelope, is_first)?)
-        }
+        id::HEADER_EXTENSION => Submessage::HeaderExtension(HeaderExtension::parse(envelope, is_first)?),
         id => Submessage::Unknown { id },
     })
 }

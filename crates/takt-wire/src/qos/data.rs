@@ -9,8 +9,7 @@ use crate::cursor::Cursor;
 use crate::discovery::limits;
 use crate::error::Malformed;
 use crate::parameter::{
-    PID_ENTITY_NAME, PID_GROUP_DATA, PID_PARTITION, PID_PROPERTY_LIST, PID_TOPIC_DATA,
-    PID_USER_DATA, ParameterWriter,
+    PID_ENTITY_NAME, PID_GROUP_DATA, PID_PARTITION, PID_PROPERTY_LIST, PID_TOPIC_DATA, PID_USER_DATA, ParameterWriter,
 };
 
 macro_rules! octets {
@@ -78,7 +77,8 @@ impl WirePolicy for Partition {
     }
 }
 
-/// The name of an entity, for people and tools; empty means none.
+/// The name of an entity, for people and tools; empty means none. Of a name that a peer announces
+/// only the first [`limits::NAME_LEN_MAX`] octets are kept.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EntityName(pub String);
 
@@ -86,7 +86,8 @@ impl WirePolicy for EntityName {
     const PID: u16 = PID_ENTITY_NAME;
 
     fn parse(value: &mut Cursor<'_>) -> Result<Self, Malformed> {
-        limits::parse_name(value).map(Self)
+        let name = value.string()?;
+        Ok(Self(String::from(&name[..name.floor_char_boundary(limits::NAME_LEN_MAX)])))
     }
 
     fn emit(&self, value: &mut ParameterWriter<'_>) {
@@ -95,25 +96,20 @@ impl WirePolicy for EntityName {
 }
 
 /// Properties: name, value, and whether the pair is told to other participants (`propagate`).
-/// Those that are not stay in the process.
+/// Those that are not stay in the process. Of those that a peer tells only the first
+/// [`limits::PROPERTIES_MAX`] are kept.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Property(pub Vec<(String, String, bool)>);
 
 impl Property {
     /// The value of the first property with this name.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0
-            .iter()
-            .find(|(key, ..)| key == name)
-            .map(|(_, value, _)| value.as_str())
+        self.0.iter().find(|(key, ..)| key == name).map(|(_, value, _)| value.as_str())
     }
 
     /// The pairs that other participants are told.
     pub fn propagated(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0
-            .iter()
-            .filter(|(.., propagate)| *propagate)
-            .map(|(name, value, _)| (name.as_str(), value.as_str()))
+        self.0.iter().filter(|(.., propagate)| *propagate).map(|(name, value, _)| (name.as_str(), value.as_str()))
     }
 }
 
@@ -123,15 +119,11 @@ impl WirePolicy for Property {
     /// Reads the pairs. The binary properties of DDS Security, which may follow them, are not
     /// read.
     fn parse(value: &mut Cursor<'_>) -> Result<Self, Malformed> {
-        let at = value.malformed("too many properties");
         // The shortest property: two empty strings, the first of them padded.
-        let count = value.count(13)?;
-        if count > limits::PROPERTIES_MAX {
-            return Err(at);
-        }
+        let count = value.count(13)?.min(limits::PROPERTIES_MAX);
         let mut pairs = Vec::with_capacity(count);
         for _ in 0..count {
-            let name = limits::parse_name(value)?;
+            let name = String::from(value.string()?);
             pairs.push((name, String::from(value.string()?), true));
         }
         Ok(Self(pairs))

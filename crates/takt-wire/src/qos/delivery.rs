@@ -5,8 +5,7 @@ use super::{WirePolicy, wire_enum};
 use crate::cursor::Cursor;
 use crate::error::Malformed;
 use crate::parameter::{
-    PID_LIVELINESS, PID_OWNERSHIP, PID_OWNERSHIP_STRENGTH, PID_RELIABILITY, PID_TRANSPORT_PRIORITY,
-    ParameterWriter,
+    PID_LIVELINESS, PID_OWNERSHIP, PID_OWNERSHIP_STRENGTH, PID_RELIABILITY, PID_TRANSPORT_PRIORITY, ParameterWriter,
 };
 use crate::time::Duration;
 
@@ -37,10 +36,7 @@ impl Reliability {
     pub const RELIABLE: Self = Self::of(ReliabilityKind::Reliable);
 
     const fn of(kind: ReliabilityKind) -> Self {
-        Self {
-            kind,
-            max_blocking_time: Duration::from_millis(100),
-        }
+        Self { kind, max_blocking_time: Duration::from_millis(100) }
     }
 
     /// Is it RELIABLE?
@@ -49,15 +45,19 @@ impl Reliability {
     }
 }
 
+impl Default for Reliability {
+    /// That of readers and topics; writers have [`Reliability::RELIABLE`].
+    fn default() -> Self {
+        Self::BEST_EFFORT
+    }
+}
+
 impl WirePolicy for Reliability {
     const PID: u16 = PID_RELIABILITY;
 
     fn parse(value: &mut Cursor<'_>) -> Result<Self, Malformed> {
         let kind = ReliabilityKind::parse_kind(value)?;
-        Ok(Self {
-            kind,
-            max_blocking_time: Duration::parse(value)?,
-        })
+        Ok(Self { kind, max_blocking_time: Duration::parse(value)? })
     }
 
     fn emit(&self, value: &mut ParameterWriter<'_>) {
@@ -90,10 +90,7 @@ pub struct Liveliness {
 
 impl Default for Liveliness {
     fn default() -> Self {
-        Self {
-            kind: LivelinessKind::Automatic,
-            lease_duration: Duration::INFINITE,
-        }
+        Self { kind: LivelinessKind::Automatic, lease_duration: Duration::INFINITE }
     }
 }
 
@@ -102,10 +99,7 @@ impl WirePolicy for Liveliness {
 
     fn parse(value: &mut Cursor<'_>) -> Result<Self, Malformed> {
         let kind = LivelinessKind::parse_kind(value)?;
-        Ok(Self {
-            kind,
-            lease_duration: Duration::parse(value)?,
-        })
+        Ok(Self { kind, lease_duration: Duration::parse(value)? })
     }
 
     fn emit(&self, value: &mut ParameterWriter<'_>) {

@@ -1,11 +1,10 @@
 //! The policies of each kind of entity, with the defaults of DDS 1.4 §2.2.3.
 
 use super::{
-    DataRepresentation, Deadline, DestinationOrder, Durability, DurabilityService, EntityFactory,
-    EntityName, GroupData, History, LatencyBudget, Lifespan, Liveliness, Ownership,
-    OwnershipStrength, Partition, Presentation, Property, ReaderDataLifecycle, Reliability,
-    ResourceLimits, TimeBasedFilter, TopicData, TransportPriority, TypeConsistency, UserData,
-    WriterDataLifecycle,
+    DataRepresentation, Deadline, DestinationOrder, Durability, DurabilityService, EntityFactory, EntityName,
+    GroupData, History, LatencyBudget, Lifespan, Liveliness, Ownership, OwnershipStrength, Partition, Presentation,
+    Property, ReaderDataLifecycle, Reliability, ResourceLimits, TimeBasedFilter, TopicData, TransportPriority,
+    TypeConsistency, UserData, WriterDataLifecycle,
 };
 
 /// The policies of a participant.

@@ -12,9 +12,7 @@ pub struct EntityFactory {
 
 impl Default for EntityFactory {
     fn default() -> Self {
-        Self {
-            autoenable_created_entities: true,
-        }
+        Self { autoenable_created_entities: true }
     }
 }
 
@@ -27,9 +25,7 @@ pub struct WriterDataLifecycle {
 
 impl Default for WriterDataLifecycle {
     fn default() -> Self {
-        Self {
-            autodispose_unregistered_instances: true,
-        }
+        Self { autodispose_unregistered_instances: true }
     }
 }
 

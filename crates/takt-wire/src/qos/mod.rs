@@ -1,7 +1,7 @@
 //! The QoS policies: what they are, what they default to, and how they look on the wire.
 //!
 //! Policies and their defaults are those of DDS 1.4 §2.2.3, with data representation and type
-//! consistency from XTypes 1.3 §7.6.3; the wire forms are those of RTPS 2.5 §9.6.2.2. The names
+//! consistency from XTypes 1.3 §7.6.3; the wire forms are those of RTPS 2.5 §9.6.3. The names
 //! are the OMG's without the suffix `QosPolicy`.
 //!
 //! This module knows values and bytes. Whether the policies of one entity go together, and which
@@ -18,12 +18,9 @@ mod timing;
 
 pub use data::{EntityName, GroupData, Partition, Property, TopicData, UserData};
 pub use delivery::{
-    Liveliness, LivelinessKind, Ownership, OwnershipStrength, Reliability, ReliabilityKind,
-    TransportPriority,
+    Liveliness, LivelinessKind, Ownership, OwnershipStrength, Reliability, ReliabilityKind, TransportPriority,
 };
-pub use entities::{
-    DataReaderQos, DataWriterQos, DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos,
-};
+pub use entities::{DataReaderQos, DataWriterQos, DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos};
 pub use lifecycle::{EntityFactory, ReaderDataLifecycle, WriterDataLifecycle};
 pub use ordering::{AccessScope, DestinationOrder, Presentation};
 pub use representation::{DataRepresentation, TypeConsistency, TypeConsistencyKind};

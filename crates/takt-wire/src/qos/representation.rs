@@ -8,9 +8,7 @@ use super::{WirePolicy, parse_bool};
 use crate::cursor::Cursor;
 use crate::discovery::limits;
 use crate::error::Malformed;
-use crate::parameter::{
-    PID_DATA_REPRESENTATION, PID_TYPE_CONSISTENCY_ENFORCEMENT, ParameterWriter,
-};
+use crate::parameter::{PID_DATA_REPRESENTATION, PID_TYPE_CONSISTENCY_ENFORCEMENT, ParameterWriter};
 
 /// DATA_REPRESENTATION: the encodings a writer offers (only the first is used) or a reader
 /// accepts, by id.
@@ -45,11 +43,7 @@ impl DataRepresentation {
 
     /// The ids, with the meaning of the empty list filled in.
     pub fn effective(&self) -> &[i16] {
-        if self.0.is_empty() {
-            &[Self::XCDR1]
-        } else {
-            &self.0
-        }
+        if self.0.is_empty() { &[Self::XCDR1] } else { &self.0 }
     }
 
     /// The encoding that a writer with this policy uses.
@@ -124,16 +118,24 @@ pub struct TypeConsistency {
     pub force_type_validation: bool,
 }
 
-impl Default for TypeConsistency {
-    fn default() -> Self {
+impl TypeConsistency {
+    /// The policy of this kind, everything else at its default.
+    pub const fn of(kind: TypeConsistencyKind) -> Self {
+        let allow = matches!(kind, TypeConsistencyKind::AllowTypeCoercion);
         Self {
-            kind: TypeConsistencyKind::AllowTypeCoercion,
-            ignore_sequence_bounds: true,
-            ignore_string_bounds: true,
+            kind,
+            ignore_sequence_bounds: allow,
+            ignore_string_bounds: allow,
             ignore_member_names: false,
-            prevent_type_widening: false,
+            prevent_type_widening: !allow,
             force_type_validation: false,
         }
+    }
+}
+
+impl Default for TypeConsistency {
+    fn default() -> Self {
+        Self::of(TypeConsistencyKind::default())
     }
 }
 
@@ -149,10 +151,7 @@ impl WirePolicy for TypeConsistency {
             1 => TypeConsistencyKind::AllowTypeCoercion,
             _ => return Err(at),
         };
-        let mut policy = Self {
-            kind,
-            ..Self::default()
-        };
+        let mut policy = Self::of(kind);
         for flag in [
             &mut policy.ignore_sequence_bounds,
             &mut policy.ignore_string_bounds,

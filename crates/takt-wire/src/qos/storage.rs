@@ -6,9 +6,7 @@ use core::fmt;
 use super::{WirePolicy, wire_enum};
 use crate::cursor::Cursor;
 use crate::error::Malformed;
-use crate::parameter::{
-    PID_DURABILITY, PID_DURABILITY_SERVICE, PID_HISTORY, PID_RESOURCE_LIMITS, ParameterWriter,
-};
+use crate::parameter::{PID_DURABILITY, PID_DURABILITY_SERVICE, PID_HISTORY, PID_RESOURCE_LIMITS, ParameterWriter};
 use crate::time::Duration;
 
 /// On the wire: no limit.
@@ -69,15 +67,18 @@ impl fmt::Display for History {
 impl WirePolicy for History {
     const PID: u16 = PID_HISTORY;
 
+    /// Reads the kind and the depth. A depth below one becomes one: it is of no consequence for
+    /// the receiver.
+    ///
+    /// INTEROP(CoreDX): announces a DURABILITY_SERVICE of zeros, hence a depth of zero.
     fn parse(value: &mut Cursor<'_>) -> Result<Self, Malformed> {
-        let at = *value;
+        let at = value.malformed("unknown HISTORY kind");
         let kind = value.u32()?;
         let depth = value.i32()?;
-        match (kind, u32::try_from(depth)) {
-            (0, Ok(depth)) if depth > 0 => Ok(Self::KeepLast(depth)),
-            (0, _) => Err(at.malformed("KEEP_LAST without a positive depth")),
-            (1, _) => Ok(Self::KeepAll),
-            _ => Err(at.malformed("unknown HISTORY kind")),
+        match kind {
+            0 => Ok(Self::KeepLast(u32::try_from(depth).unwrap_or(0).max(1))),
+            1 => Ok(Self::KeepAll),
+            _ => Err(at),
         }
     }
 
@@ -108,9 +109,7 @@ fn parse_limit(value: &mut Cursor<'_>) -> Result<Option<u32>, Malformed> {
 }
 
 fn emit_limit(limit: Option<u32>, value: &mut ParameterWriter<'_>) {
-    value.i32(limit.map_or(LENGTH_UNLIMITED, |limit| {
-        i32::try_from(limit).unwrap_or(i32::MAX)
-    }));
+    value.i32(limit.map_or(LENGTH_UNLIMITED, |limit| i32::try_from(limit).unwrap_or(i32::MAX)));
 }
 
 impl WirePolicy for ResourceLimits {

@@ -4,9 +4,7 @@
 use super::WirePolicy;
 use crate::cursor::Cursor;
 use crate::error::Malformed;
-use crate::parameter::{
-    PID_DEADLINE, PID_LATENCY_BUDGET, PID_LIFESPAN, PID_TIME_BASED_FILTER, ParameterWriter,
-};
+use crate::parameter::{PID_DEADLINE, PID_LATENCY_BUDGET, PID_LIFESPAN, PID_TIME_BASED_FILTER, ParameterWriter};
 use crate::time::Duration;
 
 macro_rules! span {

@@ -7,10 +7,7 @@ use alloc::vec::Vec;
 fn set(base: i64, numbers: &[i64]) -> SequenceNumberSet {
     let mut set = SequenceNumberSet::new(SequenceNumber(base));
     for number in numbers {
-        assert!(
-            set.insert(SequenceNumber(*number)),
-            "{number} lies in the window of {base}"
-        );
+        assert!(set.insert(SequenceNumber(*number)), "{number} lies in the window of {base}");
     }
     set
 }
@@ -71,18 +68,13 @@ fn bits_beyond_the_length_are_ignored() {
 fn set_wider_than_256_is_malformed() {
     let mut bytes = vec![0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 1];
     bytes.resize(12 + 36, 0xff);
-    assert_eq!(
-        parse(&bytes).expect_err("257 bits").what,
-        "set is wider than 256 numbers"
-    );
+    assert_eq!(parse(&bytes).expect_err("257 bits").what, "set is wider than 256 numbers");
     assert!(parse(&[0xff; 64]).is_err());
 }
 
 #[test]
 fn set_running_past_the_last_number_is_malformed() {
-    let bytes = [
-        0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 1, 0, 0, 0, 0,
-    ];
+    let bytes = [0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 1, 0, 0, 0, 0];
     let error = parse(&bytes).expect_err("2^63 does not exist");
     assert_eq!(error.what, "sequence number set runs past the last number");
 }
@@ -117,9 +109,6 @@ fn fragment_sets() {
     assert!(fragments.contains(258) && !fragments.contains(4));
     let parse = |bytes: &[u8]| FragmentNumberSet::parse(&mut Cursor::new(bytes, Endianness::Big));
     assert!(parse(&[0; 8]).is_err(), "base zero");
-    assert!(
-        parse(&[0xff, 0xff, 0xff, 0xff, 0, 0, 0, 1, 0, 0, 0, 0]).is_err(),
-        "overflow"
-    );
+    assert!(parse(&[0xff, 0xff, 0xff, 0xff, 0, 0, 0, 1, 0, 0, 0, 0]).is_err(), "overflow");
     assert!(parse(&[0, 0, 0, 1, 0, 0, 1, 1]).is_err(), "257 bits");
 }

@@ -1,0 +1,173 @@
+//! `DiscoveredWriterData`: what a participant announces about its writers (RTPS 2.5 §8.5.4.4).
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::endpoint::{Endpoint, EndpointEmit};
+use super::{begin_list, parse_list, skip_unknown};
+use crate::cursor::Endianness;
+use crate::error::Malformed;
+use crate::guid::{EntityId, Guid};
+use crate::locator::Locator;
+use crate::parameter::{PID_TYPE_MAX_SIZE_SERIALIZED, Parameter, ParameterListBuilder};
+use crate::qos::{
+    DataRepresentation, DataWriterQos, Deadline, DestinationOrder, Durability, DurabilityService, GroupData, History,
+    LatencyBudget, Lifespan, Liveliness, Ownership, OwnershipStrength, Partition, Presentation, Reliability,
+    ResourceLimits, TopicData, TransportPriority, UserData, WirePolicy,
+};
+
+/// What a participant announces about a writer.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct PublicationData {
+    /// The writer.
+    pub guid: Guid,
+    /// Its participant.
+    pub participant: Guid,
+    /// Its publisher.
+    pub group_entity_id: EntityId,
+    /// Its topic.
+    pub topic_name: String,
+    /// The name of its type.
+    pub type_name: String,
+    /// Where it listens, if not where its participant does.
+    pub unicast: Vec<Locator>,
+    /// The groups where it listens, if not those of its participant.
+    pub multicast: Vec<Locator>,
+    /// Its policies.
+    pub qos: DataWriterQos,
+    /// Its publisher's PRESENTATION.
+    pub presentation: Presentation,
+    /// Its publisher's PARTITION.
+    pub partition: Partition,
+    /// Its topic's TOPIC_DATA.
+    pub topic_data: TopicData,
+    /// Its publisher's GROUP_DATA.
+    pub group_data: GroupData,
+    /// Octets of its longest sample.
+    pub max_sample_serialized: Option<u32>,
+    /// Its type's `TypeInformation`, serialized.
+    pub type_information: Option<Vec<u8>>,
+}
+
+impl PublicationData {
+    /// Reads an announcement, encapsulation header included.
+    pub fn parse(payload: &[u8]) -> Result<Self, Malformed> {
+        let mut common = Endpoint::default();
+        // Absent from the wire means XCDR1 alone, which is the empty list.
+        let mut qos = DataWriterQos { data_representation: DataRepresentation::default(), ..DataWriterQos::default() };
+        let mut max_sample_serialized = None;
+        for parameter in parse_list(payload)? {
+            if common.accept(&parameter)? || accept_writer_policy(&mut qos, &parameter)? {
+                continue;
+            }
+            match parameter.pid {
+                PID_TYPE_MAX_SIZE_SERIALIZED => {
+                    max_sample_serialized = Some(parameter.cursor().u32()?);
+                }
+                _ => skip_unknown(&parameter)?,
+            }
+        }
+        let (common, topic_name, type_name) = common.complete()?;
+        Ok(Self {
+            guid: common.guid,
+            participant: common.participant,
+            group_entity_id: common.group_entity_id,
+            topic_name,
+            type_name,
+            unicast: common.unicast,
+            multicast: common.multicast,
+            qos,
+            presentation: common.presentation,
+            partition: common.partition,
+            topic_data: common.topic_data,
+            group_data: common.group_data,
+            max_sample_serialized,
+            type_information: common.type_information,
+        })
+    }
+
+    /// The announcement, little endian, encapsulation header included.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.to_bytes_with(Endianness::Little)
+    }
+
+    /// The announcement in a byte order of choice.
+    pub fn to_bytes_with(&self, endianness: Endianness) -> Vec<u8> {
+        let mut list = begin_list(endianness);
+        EndpointEmit {
+            guid: self.guid,
+            participant: self.participant,
+            group_entity_id: self.group_entity_id,
+            topic_name: &self.topic_name,
+            type_name: &self.type_name,
+            unicast: &self.unicast,
+            multicast: &self.multicast,
+            presentation: &self.presentation,
+            partition: &self.partition,
+            topic_data: &self.topic_data,
+            group_data: &self.group_data,
+            type_information: self.type_information.as_ref(),
+        }
+        .put(&mut list);
+        if let Some(len) = self.max_sample_serialized {
+            list.put(PID_TYPE_MAX_SIZE_SERIALIZED, |value| value.u32(len));
+        }
+        put_writer_policies(&self.qos, &mut list);
+        list.finish()
+    }
+
+    /// The GUID that a key-only payload names; see [`super::parse_key`].
+    pub fn parse_key(payload: &[u8]) -> Result<Guid, Malformed> {
+        super::parse_key(payload)
+    }
+
+    /// The key-only payload of a writer; see [`super::key_payload`].
+    pub fn key_payload(guid: Guid) -> Vec<u8> {
+        super::key_payload(guid)
+    }
+}
+
+/// Takes a writer's policy in, or leaves the parameter (`false`).
+fn accept_writer_policy(qos: &mut DataWriterQos, parameter: &Parameter<'_>) -> Result<bool, Malformed> {
+    let value = &mut parameter.cursor();
+    match parameter.pid {
+        Durability::PID => qos.durability = Durability::parse(value)?,
+        DurabilityService::PID => qos.durability_service = DurabilityService::parse(value)?,
+        Deadline::PID => qos.deadline = Deadline::parse(value)?,
+        LatencyBudget::PID => qos.latency_budget = LatencyBudget::parse(value)?,
+        Liveliness::PID => qos.liveliness = Liveliness::parse(value)?,
+        Reliability::PID => qos.reliability = Reliability::parse(value)?,
+        DestinationOrder::PID => qos.destination_order = DestinationOrder::parse(value)?,
+        History::PID => qos.history = History::parse(value)?,
+        ResourceLimits::PID => qos.resource_limits = ResourceLimits::parse(value)?,
+        TransportPriority::PID => qos.transport_priority = TransportPriority::parse(value)?,
+        Lifespan::PID => qos.lifespan = Lifespan::parse(value)?,
+        UserData::PID => qos.user_data = UserData::parse(value)?,
+        Ownership::PID => qos.ownership = Ownership::parse(value)?,
+        OwnershipStrength::PID => qos.ownership_strength = OwnershipStrength::parse(value)?,
+        DataRepresentation::PID => qos.data_representation = DataRepresentation::parse(value)?,
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// Adds a writer's policies: always those that peers have different defaults for, the others if
+/// they are not the default.
+fn put_writer_policies(qos: &DataWriterQos, list: &mut ParameterListBuilder) {
+    let absent = DataWriterQos::default();
+    qos.reliability.put(list);
+    qos.durability.put(list);
+    qos.history.put(list);
+    qos.data_representation.put(list);
+    qos.durability_service.put_unless(&absent.durability_service, list);
+    qos.deadline.put_unless(&absent.deadline, list);
+    qos.latency_budget.put_unless(&absent.latency_budget, list);
+    qos.liveliness.put_unless(&absent.liveliness, list);
+    qos.destination_order.put_unless(&absent.destination_order, list);
+    qos.resource_limits.put_unless(&absent.resource_limits, list);
+    qos.transport_priority.put_unless(&absent.transport_priority, list);
+    qos.lifespan.put_unless(&absent.lifespan, list);
+    qos.user_data.put_unless(&absent.user_data, list);
+    qos.ownership.put_unless(&absent.ownership, list);
+    qos.ownership_strength.put_unless(&absent.ownership_strength, list);
+}

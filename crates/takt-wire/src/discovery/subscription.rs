@@ -1,0 +1,179 @@
+//! `DiscoveredReaderData`: what a participant announces about its readers (RTPS 2.5 §8.5.4.4).
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::content_filter::ContentFilterProperty;
+use super::endpoint::{Endpoint, EndpointEmit};
+use super::{begin_list, parse_list, skip_unknown};
+use crate::cursor::Endianness;
+use crate::error::Malformed;
+use crate::guid::{EntityId, Guid};
+use crate::locator::Locator;
+use crate::parameter::{PID_CONTENT_FILTER_PROPERTY, PID_EXPECTS_INLINE_QOS, Parameter, ParameterListBuilder};
+use crate::qos::{
+    DataReaderQos, DataRepresentation, Deadline, DestinationOrder, Durability, GroupData, History, LatencyBudget,
+    Liveliness, Ownership, Partition, Presentation, Reliability, ResourceLimits, TimeBasedFilter, TopicData,
+    TypeConsistency, UserData, WirePolicy,
+};
+
+/// What a participant announces about a reader.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct SubscriptionData {
+    /// The reader.
+    pub guid: Guid,
+    /// Its participant.
+    pub participant: Guid,
+    /// Its subscriber.
+    pub group_entity_id: EntityId,
+    /// Its topic.
+    pub topic_name: String,
+    /// The name of its type.
+    pub type_name: String,
+    /// Where it listens, if not where its participant does.
+    pub unicast: Vec<Locator>,
+    /// The groups where it listens, if not those of its participant.
+    pub multicast: Vec<Locator>,
+    /// Its policies.
+    pub qos: DataReaderQos,
+    /// Its subscriber's PRESENTATION.
+    pub presentation: Presentation,
+    /// Its subscriber's PARTITION.
+    pub partition: Partition,
+    /// Its topic's TOPIC_DATA.
+    pub topic_data: TopicData,
+    /// Its subscriber's GROUP_DATA.
+    pub group_data: GroupData,
+    /// Its type's `TypeInformation`, serialized.
+    pub type_information: Option<Vec<u8>>,
+    /// Does it want QoS in every DATA?
+    pub expects_inline_qos: bool,
+    /// The filter that writers may apply for it.
+    pub content_filter: Option<ContentFilterProperty>,
+}
+
+impl SubscriptionData {
+    /// Reads an announcement, encapsulation header included.
+    pub fn parse(payload: &[u8]) -> Result<Self, Malformed> {
+        let mut common = Endpoint::default();
+        // Absent from the wire means XCDR1 alone, which is the empty list.
+        let mut qos = DataReaderQos { data_representation: DataRepresentation::default(), ..DataReaderQos::default() };
+        let mut expects_inline_qos = false;
+        let mut content_filter = None;
+        for parameter in parse_list(payload)? {
+            if common.accept(&parameter)? || accept_reader_policy(&mut qos, &parameter)? {
+                continue;
+            }
+            let mut value = parameter.cursor();
+            match parameter.pid {
+                PID_EXPECTS_INLINE_QOS => expects_inline_qos = value.u8()? != 0,
+                PID_CONTENT_FILTER_PROPERTY => {
+                    content_filter = Some(ContentFilterProperty::parse(&mut value)?);
+                }
+                _ => skip_unknown(&parameter)?,
+            }
+        }
+        let (common, topic_name, type_name) = common.complete()?;
+        Ok(Self {
+            guid: common.guid,
+            participant: common.participant,
+            group_entity_id: common.group_entity_id,
+            topic_name,
+            type_name,
+            unicast: common.unicast,
+            multicast: common.multicast,
+            qos,
+            presentation: common.presentation,
+            partition: common.partition,
+            topic_data: common.topic_data,
+            group_data: common.group_data,
+            type_information: common.type_information,
+            expects_inline_qos,
+            content_filter,
+        })
+    }
+
+    /// The announcement, little endian, encapsulation header included.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.to_bytes_with(Endianness::Little)
+    }
+
+    /// The announcement in a byte order of choice.
+    pub fn to_bytes_with(&self, endianness: Endianness) -> Vec<u8> {
+        let mut list = begin_list(endianness);
+        EndpointEmit {
+            guid: self.guid,
+            participant: self.participant,
+            group_entity_id: self.group_entity_id,
+            topic_name: &self.topic_name,
+            type_name: &self.type_name,
+            unicast: &self.unicast,
+            multicast: &self.multicast,
+            presentation: &self.presentation,
+            partition: &self.partition,
+            topic_data: &self.topic_data,
+            group_data: &self.group_data,
+            type_information: self.type_information.as_ref(),
+        }
+        .put(&mut list);
+        if self.expects_inline_qos {
+            list.put(PID_EXPECTS_INLINE_QOS, |value| value.bool(true));
+        }
+        if let Some(filter) = &self.content_filter {
+            list.put(PID_CONTENT_FILTER_PROPERTY, |value| filter.emit(value));
+        }
+        put_reader_policies(&self.qos, &mut list);
+        list.finish()
+    }
+
+    /// The GUID that a key-only payload names; see [`super::parse_key`].
+    pub fn parse_key(payload: &[u8]) -> Result<Guid, Malformed> {
+        super::parse_key(payload)
+    }
+
+    /// The key-only payload of a reader; see [`super::key_payload`].
+    pub fn key_payload(guid: Guid) -> Vec<u8> {
+        super::key_payload(guid)
+    }
+}
+
+/// Takes a reader's policy in, or leaves the parameter (`false`).
+fn accept_reader_policy(qos: &mut DataReaderQos, parameter: &Parameter<'_>) -> Result<bool, Malformed> {
+    let value = &mut parameter.cursor();
+    match parameter.pid {
+        Durability::PID => qos.durability = Durability::parse(value)?,
+        Deadline::PID => qos.deadline = Deadline::parse(value)?,
+        LatencyBudget::PID => qos.latency_budget = LatencyBudget::parse(value)?,
+        Liveliness::PID => qos.liveliness = Liveliness::parse(value)?,
+        Reliability::PID => qos.reliability = Reliability::parse(value)?,
+        DestinationOrder::PID => qos.destination_order = DestinationOrder::parse(value)?,
+        History::PID => qos.history = History::parse(value)?,
+        ResourceLimits::PID => qos.resource_limits = ResourceLimits::parse(value)?,
+        UserData::PID => qos.user_data = UserData::parse(value)?,
+        Ownership::PID => qos.ownership = Ownership::parse(value)?,
+        TimeBasedFilter::PID => qos.time_based_filter = TimeBasedFilter::parse(value)?,
+        DataRepresentation::PID => qos.data_representation = DataRepresentation::parse(value)?,
+        TypeConsistency::PID => qos.type_consistency = TypeConsistency::parse(value)?,
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// Adds a reader's policies: always those that peers have different defaults for, the others if
+/// they are not the default.
+fn put_reader_policies(qos: &DataReaderQos, list: &mut ParameterListBuilder) {
+    let absent = DataReaderQos::default();
+    qos.reliability.put(list);
+    qos.durability.put(list);
+    qos.history.put(list);
+    qos.data_representation.put(list);
+    qos.deadline.put_unless(&absent.deadline, list);
+    qos.latency_budget.put_unless(&absent.latency_budget, list);
+    qos.liveliness.put_unless(&absent.liveliness, list);
+    qos.destination_order.put_unless(&absent.destination_order, list);
+    qos.resource_limits.put_unless(&absent.resource_limits, list);
+    qos.user_data.put_unless(&absent.user_data, list);
+    qos.ownership.put_unless(&absent.ownership, list);
+    qos.time_based_filter.put_unless(&absent.time_based_filter, list);
+    qos.type_consistency.put_unless(&absent.type_consistency, list);
+}
