@@ -1,1 +1,58 @@
-//! takt-core
+//! The Takt protocol engine: one DDS participant as a sans-IO state machine.
+//!
+//! [`Participant`] takes datagrams, time and the application's calls as input and yields datagrams,
+//! deadlines and events as output. It never reads a clock, a socket, a thread or a random source; the
+//! `no_std` attribute proves it. Everything that happens is decided by the sequence of inputs.
+//!
+//! Specifications: RTPS 2.5 §8.3 (messages), §8.4 (behaviour), §8.5 (discovery), §9.6 (mapping to UDP);
+//! DDS 1.4 §2.2.3 (QoS).
+//!
+//! # Invariants
+//! - **Bounded calls.** Each input method handles one datagram or one batch of at most
+//!   [`MAX_TIMERS_PER_CALL`] timers; [`Participant::poll_transmit`] builds one datagram.
+//! - **No allocation on the data plane.** Histories, reorder windows and payload memory are reserved when
+//!   an endpoint is created or matched. Discovery may allocate, within [`Limits`].
+//! - **Bad bytes are no error.** They are counted in [`Counters`] and dropped.
+//!
+//! Deliberately absent: content filters, coherent sets, durability beyond `TRANSIENT_LOCAL`, security.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod bits;
+mod cache;
+mod config;
+mod context;
+mod counters;
+mod discovery;
+mod error;
+mod event;
+mod participant;
+mod reader;
+mod slots;
+mod status;
+mod time;
+mod timer;
+mod writer;
+
+pub use cache::{
+    ChangeKind, InstanceHandle, InstanceState, KeyExtractor, KeyHash, ReadCursor, SampleInfo, SampleRef, SampleState,
+    Selector, ViewState,
+};
+pub use config::{Config, Interface, Limits, Locators};
+pub use counters::Counters;
+pub use discovery::{Refusal, RefusalReason};
+pub use error::{Error, WriteError};
+pub use event::Event;
+pub use participant::{MAX_TIMERS_PER_CALL, NewChange, Participant, ReaderSpec, Received, Transmit, WriterSpec};
+pub use slots::{ReaderHandle, WriterHandle};
+pub use status::{
+    IncompatibleQosStatus, InconsistentTopicStatus, MatchedStatus, SampleLostStatus, SampleRejectedReason,
+    SampleRejectedStatus,
+};
+pub use time::Instant;
+
+/// Tells the driver which socket a datagram should leave by; `0` is the participant's own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FlowTag(pub u16);

@@ -1,0 +1,87 @@
+//! A window of 256 sequence numbers above a moving base.
+
+use takt_wire::{SequenceNumber, SequenceNumberSet};
+
+/// Which of the 256 sequence numbers from `base` on are in the set.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Window {
+    base: i64,
+    words: [u64; 4],
+}
+
+impl Window {
+    pub(crate) const EMPTY: Self = Self { base: 0, words: [0; 4] };
+
+    pub(crate) fn from_set(set: &SequenceNumberSet) -> Self {
+        let mut window = Self { base: set.base().0, words: [0; 4] };
+        for number in set.iter() {
+            window.insert(number);
+        }
+        window
+    }
+
+    /// Adds a number; says whether it lies within the window. An empty window moves to the number.
+    pub(crate) fn insert(&mut self, number: SequenceNumber) -> bool {
+        if self.is_empty() {
+            self.base = self.base.max(number.0 - 255).min(number.0);
+        }
+        match usize::try_from(number.0 - self.base) {
+            Ok(offset) if offset < 256 => {
+                self.words[offset / 64] |= 1 << (offset % 64);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.words == [0; 4]
+    }
+
+    pub(crate) fn lowest(&self) -> Option<SequenceNumber> {
+        let word = self.words.iter().position(|word| *word != 0)?;
+        let offset = word * 64 + self.words[word].trailing_zeros() as usize;
+        Some(SequenceNumber(self.base + offset as i64))
+    }
+
+    /// Removes all numbers below `end`.
+    pub(crate) fn clear_below(&mut self, end: SequenceNumber) {
+        while let Some(lowest) = self.lowest() {
+            if lowest >= end {
+                break;
+            }
+            let offset = (lowest.0 - self.base) as usize;
+            self.words[offset / 64] &= !(1 << (offset % 64));
+        }
+    }
+
+    /// Removes all numbers from `start` on.
+    pub(crate) fn clear_from(&mut self, start: SequenceNumber) {
+        for offset in 0..256_usize {
+            if self.base + offset as i64 >= start.0 {
+                self.words[offset / 64] &= !(1 << (offset % 64));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lowest_moves_up_as_numbers_are_cleared() {
+        let mut set = SequenceNumberSet::new(SequenceNumber(10));
+        for number in [10, 12, 200, 265] {
+            assert!(set.insert(SequenceNumber(number)));
+        }
+        let mut window = Window::from_set(&set);
+        assert_eq!(window.lowest(), Some(SequenceNumber(10)));
+        window.clear_below(SequenceNumber(13));
+        assert_eq!(window.lowest(), Some(SequenceNumber(200)));
+        window.clear_from(SequenceNumber(201));
+        window.clear_below(SequenceNumber(201));
+        assert!(window.is_empty());
+        assert!(!{ window.insert(SequenceNumber(500)) && window.insert(SequenceNumber(100)) });
+    }
+}

@@ -1,0 +1,12 @@
+//! Sample memory: the payload pool that both histories use, and what a reader shows of a sample.
+
+mod pool;
+mod reader_cache;
+mod sample;
+
+pub(crate) use pool::{PayloadPool, PayloadRef};
+pub(crate) use reader_cache::{CacheLimits, Incoming, ReaderCache, Stored};
+pub use sample::{
+    ChangeKind, InstanceHandle, InstanceState, KeyExtractor, KeyHash, ReadCursor, SampleInfo, SampleRef, SampleState,
+    Selector, ViewState,
+};

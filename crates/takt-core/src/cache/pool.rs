@@ -1,0 +1,197 @@
+//! Payload memory of one endpoint: a block of address space, handed out in size classes.
+//!
+//! The block is zeroed memory that the operating system backs with pages only when they are written, so
+//! an idle endpoint costs nothing. Freed pieces are used again last-in first-out, which keeps the touched
+//! part as small as the largest amount ever in use at once. A piece never changes its class; four classes
+//! per power of two bound the waste to a quarter. Free pieces form a list within their own memory, so the
+//! pool never allocates after it was made.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// A piece of the pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PayloadRef {
+    /// In units of `GRAIN`.
+    offset: u32,
+    len: u32,
+}
+
+impl PayloadRef {
+    pub(crate) const EMPTY: Self = Self { offset: u32::MAX, len: 0 };
+
+    pub(crate) fn len(self) -> usize {
+        self.len as usize
+    }
+}
+
+/// Pieces begin at multiples of this many bytes.
+const GRAIN: usize = 64;
+const CLASSES: usize = 4 * 32;
+const NONE: u32 = u32::MAX;
+
+#[derive(Debug)]
+pub(crate) struct PayloadPool {
+    memory: Vec<u8>,
+    /// First byte that was never handed out.
+    fresh: usize,
+    /// First free piece of each class; its first four bytes name the next one.
+    free: [u32; CLASSES],
+    used_bytes: usize,
+}
+
+/// The class that holds `len` bytes, and its size.
+fn class_of(len: usize) -> (usize, usize) {
+    let grains = len.div_ceil(GRAIN).max(1);
+    if grains <= 4 {
+        return (grains - 1, grains * GRAIN);
+    }
+    let exponent = (usize::BITS - 1 - (grains - 1).leading_zeros()) as usize;
+    let quarter = 1 << (exponent - 2);
+    let steps = (grains - (1 << exponent)).div_ceil(quarter);
+    (4 * (exponent - 1) + steps - 1, ((1 << exponent) + steps * quarter) * GRAIN)
+}
+
+impl PayloadPool {
+    /// A pool of `capacity_bytes`.
+    pub(crate) fn new(capacity_bytes: usize) -> Self {
+        let capacity = capacity_bytes.min((u32::MAX as usize - 1) * GRAIN).next_multiple_of(GRAIN);
+        Self { memory: vec![0; capacity], fresh: 0, free: [NONE; CLASSES], used_bytes: 0 }
+    }
+
+    /// What `count` pieces of up to `len` bytes need.
+    pub(crate) fn capacity_for(count: usize, len: usize) -> usize {
+        count.saturating_mul(class_of(len).1)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn used_bytes(&self) -> usize {
+        self.used_bytes
+    }
+
+    /// A piece of `len` bytes with arbitrary content, or `None` when the pool is exhausted.
+    pub(crate) fn allocate(&mut self, len: usize) -> Option<PayloadRef> {
+        if len == 0 {
+            return Some(PayloadRef::EMPTY);
+        }
+        if len > self.memory.len() {
+            return None;
+        }
+        let (class, size) = class_of(len);
+        let offset = match self.pop(class) {
+            Some(offset) => offset,
+            None if self.fresh + size <= self.memory.len() => {
+                let offset = (self.fresh / GRAIN) as u32;
+                self.fresh += size;
+                offset
+            }
+            // A free piece of a larger class belongs to the smaller one from then on.
+            None => (class + 1..CLASSES).find_map(|larger| self.pop(larger))?,
+        };
+        self.used_bytes += size;
+        Some(PayloadRef { offset, len: len as u32 })
+    }
+
+    fn pop(&mut self, class: usize) -> Option<u32> {
+        let offset = self.free[class];
+        if offset == NONE {
+            return None;
+        }
+        let start = offset as usize * GRAIN;
+        let mut next = [0; 4];
+        next.copy_from_slice(&self.memory[start..start + 4]);
+        self.free[class] = u32::from_le_bytes(next);
+        Some(offset)
+    }
+
+    fn push(&mut self, class: usize, offset: u32) {
+        let start = offset as usize * GRAIN;
+        self.memory[start..start + 4].copy_from_slice(&self.free[class].to_le_bytes());
+        self.free[class] = offset;
+    }
+
+    pub(crate) fn release(&mut self, piece: PayloadRef) {
+        if piece.len == 0 {
+            return;
+        }
+        let (class, size) = class_of(piece.len());
+        self.used_bytes -= size;
+        self.push(class, piece.offset);
+        if self.used_bytes == 0 && self.fresh > self.memory.len() / 2 {
+            // Nothing is in use: all memory is one fresh block again.
+            self.fresh = 0;
+            self.free = [NONE; CLASSES];
+        }
+    }
+
+    /// Shrinks a piece that was just allocated to the length really used.
+    pub(crate) fn truncate(&mut self, piece: PayloadRef, len: usize) -> PayloadRef {
+        let (class, size) = class_of(piece.len());
+        let (new_class, new_size) = class_of(len.max(1));
+        if class != new_class {
+            self.used_bytes -= size - new_size;
+        }
+        PayloadRef { offset: piece.offset, len: len.max(1) as u32 }
+    }
+
+    pub(crate) fn bytes(&self, piece: PayloadRef) -> &[u8] {
+        if piece.len == 0 {
+            return &[];
+        }
+        let start = piece.offset as usize * GRAIN;
+        &self.memory[start..start + piece.len()]
+    }
+
+    pub(crate) fn bytes_mut(&mut self, piece: PayloadRef) -> &mut [u8] {
+        if piece.len == 0 {
+            return &mut [];
+        }
+        let start = piece.offset as usize * GRAIN;
+        &mut self.memory[start..start + piece.len()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_hold_their_length_and_waste_at_most_a_quarter() {
+        let mut last = (0, 0);
+        for len in (1..100_000).chain([1 << 20, (1 << 20) + 1, 4 << 20, (64 << 20) - 1]) {
+            let (class, size) = class_of(len);
+            assert!(size >= len && class < CLASSES, "{len} {class} {size}");
+            assert!(len <= 256 || size * 4 <= (len + GRAIN) * 5, "{len} in {size}");
+            assert!(class >= last.0 && size >= last.1, "{len}: {class} {size} after {last:?}");
+            assert_eq!(class == last.0 && last.1 != 0, size == last.1, "one class, one size");
+            last = (class, size);
+        }
+    }
+
+    #[test]
+    fn pieces_do_not_overlap_and_are_used_again() {
+        let mut pool = PayloadPool::new(1 << 20);
+        let mut pieces = Vec::new();
+        while let Some(piece) = pool.allocate(1000) {
+            let mark = pieces.len() as u8;
+            pool.bytes_mut(piece).fill(mark);
+            pieces.push(piece);
+        }
+        assert_eq!(pieces.len(), (1 << 20) / 1024);
+        for (i, piece) in pieces.iter().enumerate() {
+            assert!(pool.bytes(*piece).iter().all(|byte| *byte == i as u8));
+        }
+        let last = pieces.pop().expect("the pool held pieces");
+        pool.release(last);
+        assert_eq!(pool.allocate(990).map(|piece| piece.offset), Some(last.offset));
+        assert_eq!(pool.allocate(10), None);
+        pool.release(last);
+        for piece in pieces {
+            pool.release(piece);
+        }
+        assert_eq!(pool.used_bytes(), 0);
+        let whole = pool.allocate(1 << 20).expect("an empty pool is one block");
+        assert_eq!(whole.len(), 1 << 20);
+        assert_eq!(pool.allocate((1 << 20) + 1), None);
+    }
+}

@@ -1,0 +1,507 @@
+//! A reader's history: samples in order of arrival, grouped by instance (DDS 1.4 §2.2.2.5.1, RTPS 2.5 §8.2.9).
+//!
+//! All samples live in one table whose size is fixed when the reader is created. Samples that arrived out
+//! of order occupy entries too (`Pending`), so that delivering them moves nothing. The table has room for
+//! `max_samples` plus [`PENDING_ROOM`].
+//!
+//! Invariants: a delivered entry is in the arrival list and in its instance's list; counts equal the
+//! lists' lengths; `RESOURCE_LIMITS` are never exceeded.
+
+use super::pool::{PayloadPool, PayloadRef};
+use super::sample::{
+    ChangeKind, InstanceHandle, InstanceState, KeyExtractor, KeyHash, ReadCursor, SampleInfo, SampleRef, SampleState,
+    Selector, ViewState,
+};
+use crate::status::SampleRejectedReason;
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use takt_wire::{Guid, SequenceNumber, Timestamp};
+
+const NONE: u32 = u32::MAX;
+/// Entries beyond `max_samples` for samples that wait for earlier ones.
+const PENDING_ROOM: usize = 1024;
+
+/// A change as it comes off the wire, its payload already in the pool.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Incoming {
+    pub(crate) writer: Guid,
+    pub(crate) sn: SequenceNumber,
+    pub(crate) kind: ChangeKind,
+    pub(crate) key_hash: KeyHash,
+    pub(crate) source_timestamp: Timestamp,
+    pub(crate) payload: PayloadRef,
+}
+
+/// An entry of the table, delivered or pending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stored(pub(crate) u32);
+
+#[derive(Debug)]
+struct Entry {
+    incoming: Incoming,
+    reception_timestamp: Timestamp,
+    /// Order of arrival, from 1; zero while pending or free.
+    arrival: u64,
+    instance: u32,
+    read: bool,
+    disposed_generation: u32,
+    no_writers_generation: u32,
+    /// Neighbours in order of arrival; `next` also links free entries.
+    previous: u32,
+    next: u32,
+    next_in_instance: u32,
+}
+
+#[derive(Debug)]
+struct Instance {
+    handle: InstanceHandle,
+    /// The serialised key, if the type has one and it could be read.
+    key: Box<[u8]>,
+    state: InstanceState,
+    view: ViewState,
+    disposed_generation: u32,
+    no_writers_generation: u32,
+    writers: Vec<Guid>,
+    oldest: u32,
+    newest: u32,
+    /// Samples in the list; `data_count` of them carry data.
+    count: usize,
+    data_count: usize,
+    /// The entry without data, if there is one: an instance keeps only its latest news.
+    news: u32,
+}
+
+/// The cache's bounds: `HISTORY` and `RESOURCE_LIMITS` with the defaults filled in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CacheLimits {
+    /// `KEEP_LAST` depth; `None` is `KEEP_ALL`.
+    pub(crate) depth: Option<usize>,
+    pub(crate) max_samples: usize,
+    pub(crate) max_instances: usize,
+    pub(crate) max_samples_per_instance: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct ReaderCache {
+    limits: CacheLimits,
+    pub(crate) pool: PayloadPool,
+    entries: Vec<Entry>,
+    free: u32,
+    instances: Vec<Instance>,
+    by_handle: BTreeMap<InstanceHandle, u32>,
+    oldest: u32,
+    newest: u32,
+    /// Delivered samples with data; news of instances is bounded by their number.
+    data_count: usize,
+    arrivals: u64,
+    /// Taken by the last read, its payload still borrowed by the caller.
+    taken: u32,
+}
+
+impl ReaderCache {
+    pub(crate) fn new(limits: CacheLimits, memory_bytes: usize) -> Self {
+        Self {
+            limits,
+            pool: PayloadPool::new(memory_bytes),
+            entries: Vec::with_capacity(limits.max_samples + PENDING_ROOM),
+            free: NONE,
+            instances: Vec::new(),
+            by_handle: BTreeMap::new(),
+            oldest: NONE,
+            newest: NONE,
+            data_count: 0,
+            arrivals: 0,
+            taken: NONE,
+        }
+    }
+
+    /// Whether a sample could be delivered now without evicting anything.
+    pub(crate) fn has_room(&self) -> bool {
+        self.data_count < self.limits.max_samples
+    }
+
+    /// Keeps a change without showing it. `None` if the table is full.
+    pub(crate) fn store(&mut self, incoming: Incoming) -> Option<Stored> {
+        let entry = Entry {
+            incoming,
+            reception_timestamp: Timestamp::INVALID,
+            arrival: 0,
+            instance: NONE,
+            read: false,
+            disposed_generation: 0,
+            no_writers_generation: 0,
+            previous: NONE,
+            next: NONE,
+            next_in_instance: NONE,
+        };
+        if self.free != NONE {
+            let index = self.free;
+            self.free = self.entries[index as usize].next;
+            self.entries[index as usize] = entry;
+            return Some(Stored(index));
+        }
+        if self.entries.len() == self.entries.capacity() {
+            return None;
+        }
+        self.entries.push(entry);
+        Some(Stored((self.entries.len() - 1) as u32))
+    }
+
+    /// Forgets a pending change.
+    pub(crate) fn discard(&mut self, stored: Stored) {
+        let entry = &mut self.entries[stored.0 as usize];
+        let payload = core::mem::replace(&mut entry.incoming.payload, PayloadRef::EMPTY);
+        entry.next = self.free;
+        self.free = stored.0;
+        self.pool.release(payload);
+    }
+
+    /// Shows a pending change to the application, applying `HISTORY` and `RESOURCE_LIMITS`. On `Err` the
+    /// change is still pending.
+    pub(crate) fn deliver(
+        &mut self,
+        stored: Stored,
+        now: Timestamp,
+        key: Option<&mut Box<dyn KeyExtractor>>,
+    ) -> Result<(), SampleRejectedReason> {
+        let incoming = self.entries[stored.0 as usize].incoming;
+        let handle = InstanceHandle(incoming.key_hash);
+        let instance = match self.by_handle.get(&handle) {
+            Some(&instance) => instance,
+            None if incoming.kind != ChangeKind::Alive && incoming.payload == PayloadRef::EMPTY => {
+                // News of an instance that nobody here has ever seen.
+                self.discard(stored);
+                return Ok(());
+            }
+            None => self.create_instance(handle, &incoming, key)?,
+        };
+        self.make_room(instance, incoming.kind)?;
+        let showed = self.update_instance(instance, &incoming);
+        if !showed {
+            self.discard(stored);
+            return Ok(());
+        }
+        self.append(stored.0, instance, now);
+        Ok(())
+    }
+
+    fn create_instance(
+        &mut self,
+        handle: InstanceHandle,
+        incoming: &Incoming,
+        key: Option<&mut Box<dyn KeyExtractor>>,
+    ) -> Result<u32, SampleRejectedReason> {
+        if self.instances.len() >= self.limits.max_instances && !self.forget_an_empty_instance() {
+            return Err(SampleRejectedReason::InstancesLimit);
+        }
+        let mut bytes = Vec::new();
+        if let Some(key) = key {
+            let key_only = incoming.kind != ChangeKind::Alive;
+            if !key.serialize_key(self.pool.bytes(incoming.payload), key_only, &mut bytes) {
+                bytes.clear();
+            }
+        }
+        let index = self.instances.len() as u32;
+        self.instances.push(Instance {
+            handle,
+            key: bytes.into_boxed_slice(),
+            state: InstanceState::Alive,
+            view: ViewState::New,
+            disposed_generation: 0,
+            no_writers_generation: 0,
+            writers: Vec::new(),
+            oldest: NONE,
+            newest: NONE,
+            count: 0,
+            data_count: 0,
+            news: NONE,
+        });
+        self.by_handle.insert(handle, index);
+        Ok(index)
+    }
+
+    /// Removes one instance without samples and without writers, to make room for a new one.
+    fn forget_an_empty_instance(&mut self) -> bool {
+        let unused = |instance: &Instance| instance.count == 0 && instance.state != InstanceState::Alive;
+        let Some(index) = self.instances.iter().position(unused) else { return false };
+        let gone = self.instances.swap_remove(index);
+        self.by_handle.remove(&gone.handle);
+        if let Some(moved) = self.instances.get(index) {
+            self.by_handle.insert(moved.handle, index as u32);
+            let mut at = moved.oldest;
+            while at != NONE {
+                self.entries[at as usize].instance = index as u32;
+                at = self.entries[at as usize].next_in_instance;
+            }
+        }
+        true
+    }
+
+    /// Evicts the oldest sample of a full `KEEP_LAST` instance, or the instance's older news, or says which
+    /// limit is reached. News does not push data out.
+    fn make_room(&mut self, instance: u32, kind: ChangeKind) -> Result<(), SampleRejectedReason> {
+        let state = &self.instances[instance as usize];
+        let evicted = match (kind, self.limits.depth) {
+            (ChangeKind::Alive, Some(depth)) if state.data_count >= depth => {
+                if state.oldest == state.news {
+                    self.entries[state.oldest as usize].next_in_instance
+                } else {
+                    state.oldest
+                }
+            }
+            (ChangeKind::Alive, None) if state.count >= self.limits.max_samples_per_instance => {
+                return Err(SampleRejectedReason::SamplesPerInstanceLimit);
+            }
+            (ChangeKind::Alive, _) => NONE,
+            _ => state.news,
+        };
+        if evicted != NONE {
+            self.unlink(evicted);
+            self.discard(Stored(evicted));
+        }
+        if kind == ChangeKind::Alive && self.data_count >= self.limits.max_samples {
+            return Err(SampleRejectedReason::SamplesLimit);
+        }
+        Ok(())
+    }
+
+    /// Moves the instance's state machine; false if the change is news that changes nothing.
+    fn update_instance(&mut self, index: u32, incoming: &Incoming) -> bool {
+        let instance = &mut self.instances[index as usize];
+        let registered = instance.writers.iter().position(|writer| *writer == incoming.writer);
+        match incoming.kind {
+            ChangeKind::Alive => {
+                if registered.is_none() {
+                    instance.writers.push(incoming.writer);
+                }
+                match instance.state {
+                    InstanceState::Alive => {}
+                    InstanceState::NotAliveDisposed => {
+                        instance.disposed_generation += 1;
+                        instance.view = ViewState::New;
+                    }
+                    InstanceState::NotAliveNoWriters => {
+                        instance.no_writers_generation += 1;
+                        instance.view = ViewState::New;
+                    }
+                }
+                instance.state = InstanceState::Alive;
+                true
+            }
+            ChangeKind::Disposed => {
+                if registered.is_none() {
+                    instance.writers.push(incoming.writer);
+                }
+                core::mem::replace(&mut instance.state, InstanceState::NotAliveDisposed)
+                    != InstanceState::NotAliveDisposed
+            }
+            ChangeKind::Unregistered => {
+                if let Some(at) = registered {
+                    instance.writers.swap_remove(at);
+                }
+                instance.lose_writers()
+            }
+            ChangeKind::DisposedUnregistered => {
+                if let Some(at) = registered {
+                    instance.writers.swap_remove(at);
+                }
+                core::mem::replace(&mut instance.state, InstanceState::NotAliveDisposed)
+                    != InstanceState::NotAliveDisposed
+            }
+        }
+    }
+
+    fn append(&mut self, index: u32, instance: u32, now: Timestamp) {
+        self.arrivals += 1;
+        let state = &mut self.instances[instance as usize];
+        let entry = &mut self.entries[index as usize];
+        entry.reception_timestamp = now;
+        entry.arrival = self.arrivals;
+        entry.instance = instance;
+        entry.read = false;
+        entry.disposed_generation = state.disposed_generation;
+        entry.no_writers_generation = state.no_writers_generation;
+        entry.previous = self.newest;
+        entry.next = NONE;
+        entry.next_in_instance = NONE;
+        let newest_of_instance = core::mem::replace(&mut state.newest, index);
+        state.count += 1;
+        if entry.incoming.kind == ChangeKind::Alive {
+            self.data_count += 1;
+            state.data_count += 1;
+        } else {
+            state.news = index;
+        }
+        if state.oldest == NONE {
+            state.oldest = index;
+        }
+        if newest_of_instance != NONE {
+            self.entries[newest_of_instance as usize].next_in_instance = index;
+        }
+        let newest = core::mem::replace(&mut self.newest, index);
+        if newest == NONE {
+            self.oldest = index;
+        } else {
+            self.entries[newest as usize].next = index;
+        }
+    }
+
+    /// Takes a delivered entry out of both lists.
+    fn unlink(&mut self, index: u32) {
+        let (previous, next, next_in_instance, instance) = {
+            let entry = &self.entries[index as usize];
+            (entry.previous, entry.next, entry.next_in_instance, entry.instance)
+        };
+        match previous {
+            NONE => self.oldest = next,
+            _ => self.entries[previous as usize].next = next,
+        }
+        match next {
+            NONE => self.newest = previous,
+            _ => self.entries[next as usize].previous = previous,
+        }
+        let mut before = NONE;
+        let mut at = self.instances[instance as usize].oldest;
+        while at != index {
+            before = at;
+            at = self.entries[at as usize].next_in_instance;
+        }
+        let state = &mut self.instances[instance as usize];
+        state.count -= 1;
+        if state.news == index {
+            state.news = NONE;
+        } else {
+            self.data_count -= 1;
+            state.data_count -= 1;
+        }
+        if before == NONE {
+            state.oldest = next_in_instance;
+        }
+        if state.newest == index {
+            state.newest = before;
+        }
+        if before != NONE {
+            self.entries[before as usize].next_in_instance = next_in_instance;
+        }
+        self.entries[index as usize].arrival = 0;
+    }
+
+    /// A writer has gone: instances that only it wrote have no writers any more. Says whether there is news.
+    pub(crate) fn remove_writer(&mut self, writer: Guid, now: Timestamp) -> bool {
+        let mut news = false;
+        for index in 0..self.instances.len() {
+            let instance = &mut self.instances[index];
+            let Some(at) = instance.writers.iter().position(|known| *known == writer) else { continue };
+            instance.writers.swap_remove(at);
+            if !instance.lose_writers() {
+                continue;
+            }
+            let incoming = Incoming {
+                writer,
+                sn: SequenceNumber(0),
+                kind: ChangeKind::Unregistered,
+                key_hash: instance.handle.0,
+                source_timestamp: Timestamp::INVALID,
+                payload: PayloadRef::EMPTY,
+            };
+            news = true;
+            if let Some(stored) = self.store(incoming) {
+                match self.make_room(index as u32, incoming.kind) {
+                    Ok(()) => self.append(stored.0, index as u32, now),
+                    Err(_) => self.discard(stored),
+                }
+            }
+        }
+        news
+    }
+
+    /// The next sample that the selector wants, after the cursor. The payload is borrowed until the next call.
+    /// Visits the samples in order of arrival; samples passed over cost a step each.
+    pub(crate) fn next(&mut self, selector: Selector, cursor: &mut ReadCursor) -> Option<SampleRef<'_>> {
+        self.release_taken();
+        let mut at = self.first_after(*cursor);
+        while at != NONE {
+            let entry = &self.entries[at as usize];
+            let handle = self.instances[entry.instance as usize].handle;
+            let wanted = !(selector.not_read_only && entry.read) && selector.instance.is_none_or(|only| only == handle);
+            if wanted {
+                break;
+            }
+            at = entry.next;
+        }
+        if at == NONE {
+            return None;
+        }
+        let info = self.info(at);
+        let entry = &mut self.entries[at as usize];
+        *cursor = ReadCursor { after: entry.arrival, entry: at };
+        entry.read = true;
+        let (payload, instance) = (entry.incoming.payload, entry.instance);
+        self.instances[instance as usize].view = ViewState::NotNew;
+        if selector.take {
+            self.unlink(at);
+            self.taken = at;
+        }
+        let bytes = match payload {
+            PayloadRef::EMPTY => &self.instances[instance as usize].key,
+            _ => self.pool.bytes(payload),
+        };
+        Some(SampleRef { info, payload: bytes })
+    }
+
+    /// Frees the sample that the last `next` took.
+    pub(crate) fn release_taken(&mut self) {
+        let taken = core::mem::replace(&mut self.taken, NONE);
+        if taken != NONE {
+            self.discard(Stored(taken));
+        }
+    }
+
+    fn first_after(&self, cursor: ReadCursor) -> u32 {
+        match self.entries.get(cursor.entry as usize) {
+            Some(entry) if cursor.after != 0 && entry.arrival == cursor.after => return entry.next,
+            _ => {}
+        }
+        let mut at = self.oldest;
+        while at != NONE && self.entries[at as usize].arrival <= cursor.after {
+            at = self.entries[at as usize].next;
+        }
+        at
+    }
+
+    fn info(&self, index: u32) -> SampleInfo {
+        let entry = &self.entries[index as usize];
+        let instance = &self.instances[entry.instance as usize];
+        SampleInfo {
+            sample_state: if entry.read { SampleState::Read } else { SampleState::NotRead },
+            view_state: instance.view,
+            instance_state: instance.state,
+            instance_handle: instance.handle,
+            publication: entry.incoming.writer,
+            sequence_number: entry.incoming.sn,
+            source_timestamp: entry.incoming.source_timestamp,
+            reception_timestamp: entry.reception_timestamp,
+            disposed_generation_count: entry.disposed_generation,
+            no_writers_generation_count: entry.no_writers_generation,
+            valid_data: entry.incoming.kind == ChangeKind::Alive,
+        }
+    }
+
+    /// The serialised key of an instance, empty if unknown.
+    pub(crate) fn key_of(&self, handle: InstanceHandle) -> Option<&[u8]> {
+        let index = *self.by_handle.get(&handle)?;
+        Some(&self.instances[index as usize].key)
+    }
+}
+
+impl Instance {
+    /// To be called when a writer left; true if that was the last one of a living instance.
+    fn lose_writers(&mut self) -> bool {
+        if self.writers.is_empty() && self.state == InstanceState::Alive {
+            self.state = InstanceState::NotAliveNoWriters;
+            return true;
+        }
+        false
+    }
+}

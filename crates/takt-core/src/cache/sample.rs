@@ -1,0 +1,133 @@
+//! What the application sees of a sample (DDS 1.4 §2.2.2.5.1 and §2.2.2.5.5).
+
+use alloc::vec::Vec;
+use takt_wire::{Guid, SequenceNumber, Timestamp};
+
+/// RTPS 2.5 §9.6.4.8: the key itself if it never exceeds 16 bytes, else its MD5.
+pub type KeyHash = [u8; 16];
+
+/// Identifies an instance of a topic within one reader or writer: its key hash. All zero without keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct InstanceHandle(pub KeyHash);
+
+impl InstanceHandle {
+    /// `HANDLE_NIL`; also the only instance of a topic without keys.
+    pub const NIL: Self = Self([0; 16]);
+}
+
+/// What a change does to its instance (RTPS 2.5 §8.2.1.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// New data.
+    Alive,
+    /// The instance does not exist any more.
+    Disposed,
+    /// The writer no longer updates the instance.
+    Unregistered,
+    /// Both.
+    DisposedUnregistered,
+}
+
+/// `NEW_VIEW_STATE` or `NOT_NEW_VIEW_STATE`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ViewState {
+    /// First sample of the instance since it was born.
+    New,
+    /// The application has seen this instance.
+    NotNew,
+}
+
+/// `READ_SAMPLE_STATE` or `NOT_READ_SAMPLE_STATE`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SampleState {
+    /// Read before.
+    Read,
+    /// Never read.
+    NotRead,
+}
+
+/// State of an instance (DDS 1.4 §2.2.2.5.1.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InstanceState {
+    /// Has a writer and is not disposed.
+    Alive,
+    /// A writer disposed it.
+    NotAliveDisposed,
+    /// No writer updates it any more.
+    NotAliveNoWriters,
+}
+
+/// Everything known of a sample besides its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SampleInfo {
+    /// Whether it was read before.
+    pub sample_state: SampleState,
+    /// Whether its instance was seen before.
+    pub view_state: ViewState,
+    /// The state of its instance now.
+    pub instance_state: InstanceState,
+    /// Which instance.
+    pub instance_handle: InstanceHandle,
+    /// Which writer.
+    pub publication: Guid,
+    /// The writer's count of its changes. Zero where the sample only tells that writers have gone.
+    pub sequence_number: SequenceNumber,
+    /// When it was written, by the writer's wall clock.
+    pub source_timestamp: Timestamp,
+    /// When it arrived, by ours.
+    pub reception_timestamp: Timestamp,
+    /// How often the instance had come back from disposal when the sample arrived.
+    pub disposed_generation_count: u32,
+    /// How often it had come back from having no writer.
+    pub no_writers_generation_count: u32,
+    /// False if there are no data but only news of the instance.
+    pub valid_data: bool,
+}
+
+/// A sample in the reader's history, borrowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SampleRef<'a> {
+    /// About the sample.
+    pub info: SampleInfo,
+    /// The serialised data if `info.valid_data`, else the serialised key if it is known, else empty.
+    /// Begins with the 4 bytes of the encapsulation header.
+    pub payload: &'a [u8],
+}
+
+/// Which samples a read or take wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Selector {
+    /// Remove what is returned.
+    pub take: bool,
+    /// Only samples never read.
+    pub not_read_only: bool,
+    /// Only this instance.
+    pub instance: Option<InstanceHandle>,
+}
+
+impl Selector {
+    /// All samples, removing them.
+    pub const TAKE: Self = Self { take: true, not_read_only: false, instance: None };
+    /// All samples, leaving them.
+    pub const READ: Self = Self { take: false, not_read_only: false, instance: None };
+}
+
+/// Where a pass over a reader's samples stands. Start each pass with the default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadCursor {
+    /// Position in order of arrival after which the pass continues.
+    pub(crate) after: u64,
+    /// The entry returned last, if it is still there.
+    pub(crate) entry: u32,
+}
+
+/// Reads the key of a serialised sample; the type's own code, so that the core need not know types.
+pub trait KeyExtractor: Send {
+    /// The key hash of `payload`, which begins with its encapsulation header and holds only the key members
+    /// if `key_only`. `None` if it cannot be decoded. Should not allocate once warm.
+    fn key_hash(&mut self, payload: &[u8], key_only: bool) -> Option<KeyHash>;
+
+    /// Appends the serialised key (with encapsulation header) of `payload` to `key`; false if it cannot be
+    /// decoded. Called once for each new instance.
+    fn serialize_key(&mut self, payload: &[u8], key_only: bool, key: &mut Vec<u8>) -> bool;
+}

@@ -1,0 +1,126 @@
+//! A participant's configuration and limits.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use core::time::Duration;
+use takt_wire::qos::DomainParticipantQos;
+use takt_wire::{GuidPrefix, Locator};
+
+/// A network interface of this host as far as the protocol needs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// The kernel's name of it.
+    pub name: String,
+    /// Its addresses with the length of their network prefix in bits.
+    pub addresses: Vec<(IpAddr, u8)>,
+    /// The largest IP packet in bytes.
+    pub mtu: usize,
+    /// Whether it never leaves the host.
+    pub loopback: bool,
+}
+
+/// Where this participant listens; announced to others (RTPS 2.5 §8.5.3.2).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Locators {
+    /// Discovery, addressed to this participant.
+    pub metatraffic_unicast: Vec<Locator>,
+    /// Discovery, addressed to all.
+    pub metatraffic_multicast: Vec<Locator>,
+    /// User data, addressed to this participant.
+    pub default_unicast: Vec<Locator>,
+    /// User data, addressed to all.
+    pub default_multicast: Vec<Locator>,
+}
+
+/// Bounds on what the participant keeps for others and for its endpoints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Remote participants that have proven that they receive what we send.
+    pub max_participants: usize,
+    /// Remote participants that have not proven it yet; the oldest makes room for a new one.
+    pub max_unvalidated_participants: usize,
+    /// Endpoints kept of one remote participant.
+    pub max_endpoints_per_participant: usize,
+    /// Samples of a history whose `RESOURCE_LIMITS.max_samples` is unlimited.
+    pub default_max_samples: usize,
+    /// Instances of a history whose `RESOURCE_LIMITS.max_instances` is unlimited.
+    pub default_max_instances: usize,
+    /// Payload memory of one endpoint in bytes. It is address space: pages are used when samples need them.
+    pub endpoint_memory_bytes: usize,
+    /// Bytes of incomplete samples that one reader keeps.
+    pub reassembly_bytes: usize,
+    /// Bytes that a reliable writer sends ahead of acknowledgements.
+    pub send_window_bytes: usize,
+    /// Refused matches that are remembered with their reason.
+    pub max_refusals: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_participants: 1024,
+            max_unvalidated_participants: 128,
+            max_endpoints_per_participant: 512,
+            default_max_samples: 4096,
+            default_max_instances: 65_536,
+            endpoint_memory_bytes: 64 << 20,
+            reassembly_bytes: 16 << 20,
+            send_window_bytes: 2 << 20,
+            max_refusals: 64,
+        }
+    }
+}
+
+/// Everything a participant is told when it is created.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// DDS domain.
+    pub domain_id: u32,
+    /// Unique in the domain; the caller provides the randomness.
+    pub guid_prefix: GuidPrefix,
+    /// The participant's policies.
+    pub qos: DomainParticipantQos,
+    /// How long others believe in us without hearing from us.
+    pub lease_duration: Duration,
+    /// Between two announcements; well below the lease.
+    pub announcement_period: Duration,
+    /// Between two heartbeats of a writer whose readers do not answer. The first ones come faster.
+    pub heartbeat_period: Duration,
+    /// Between a writer's unacknowledged sample and its first heartbeat.
+    pub heartbeat_first: Duration,
+    /// Between noticing a missing sample and asking for it, so that reordered datagrams can arrive.
+    pub nack_delay: Duration,
+    /// Least time between two requests for the same samples.
+    pub nack_suppression: Duration,
+    /// The interfaces in use.
+    pub interfaces: Vec<Interface>,
+    /// Where this participant listens.
+    pub locators: Locators,
+    /// Where announcements go: the multicast groups, and the ports of unicast peers.
+    pub initial_peers: Vec<Locator>,
+    /// Bounds.
+    pub limits: Limits,
+}
+
+impl Config {
+    /// The usual periods: lease 20 s, announcement 3 s, heartbeat 100 ms.
+    #[must_use]
+    pub fn new(domain_id: u32, guid_prefix: GuidPrefix) -> Self {
+        Self {
+            domain_id,
+            guid_prefix,
+            qos: DomainParticipantQos::default(),
+            lease_duration: Duration::from_secs(20),
+            announcement_period: Duration::from_secs(3),
+            heartbeat_period: Duration::from_millis(100),
+            heartbeat_first: Duration::from_millis(5),
+            nack_delay: Duration::from_micros(500),
+            nack_suppression: Duration::from_millis(1),
+            interfaces: Vec::new(),
+            locators: Locators::default(),
+            initial_peers: Vec::new(),
+            limits: Limits::default(),
+        }
+    }
+}

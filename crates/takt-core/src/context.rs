@@ -1,0 +1,95 @@
+//! What every state machine of the participant shares: timers, pending work, events, counters.
+
+use crate::config::Limits;
+use crate::counters::Counters;
+use crate::event::Event;
+use crate::time::Instant;
+use crate::timer::TimerQueue;
+use alloc::collections::VecDeque;
+use core::time::Duration;
+use takt_wire::Timestamp;
+
+/// A datagram that somebody wants to send. Each owner queues at most one job of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Job {
+    /// New samples of a writer to all its readers.
+    Data { writer: u32 },
+    /// Repairs, gaps and directed heartbeats to one reader.
+    Repair { writer: u32, proxy: u32 },
+    /// A periodic heartbeat to all reliable readers that have not acknowledged everything.
+    Heartbeat { writer: u32 },
+    /// Acknowledgement to one writer.
+    AckNack { reader: u32, proxy: u32 },
+    /// The participant's announcement, to the next destinations of its list.
+    Announce,
+    /// The participant's announcement to one new participant.
+    Greet { participant: u32 },
+}
+
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) timers: TimerQueue,
+    pub(crate) jobs: VecDeque<Job>,
+    pub(crate) events: VecDeque<Event>,
+    pub(crate) counters: Counters,
+    pub(crate) limits: Limits,
+    pub(crate) timing: Timing,
+    wall_offset_ns: i128,
+    /// Endpoints and matches that exist.
+    owners: usize,
+}
+
+const JOBS_PER_OWNER: usize = 2;
+const EVENTS_PER_OWNER: usize = 6;
+
+/// The protocol's periods.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timing {
+    pub(crate) heartbeat_first: Duration,
+    pub(crate) heartbeat_period: Duration,
+    pub(crate) nack_delay: Duration,
+    pub(crate) nack_suppression: Duration,
+}
+
+impl Context {
+    pub(crate) fn new(limits: Limits, timing: Timing) -> Self {
+        Self {
+            timers: TimerQueue::new(),
+            jobs: VecDeque::with_capacity(64),
+            events: VecDeque::with_capacity(64),
+            counters: Counters::default(),
+            limits,
+            timing,
+            wall_offset_ns: 0,
+            owners: 0,
+        }
+    }
+
+    pub(crate) fn set_wall_clock(&mut self, now: Instant, wall: Timestamp) {
+        self.wall_offset_ns = i128::from(wall.to_nanos()) - i128::from(now.0);
+    }
+
+    pub(crate) fn wall_clock(&self, now: Instant) -> Timestamp {
+        let nanos = i128::from(now.0) + self.wall_offset_ns;
+        Timestamp::from_nanos(nanos.clamp(0, i128::from(i64::MAX)) as i64)
+    }
+
+    /// Makes room for the jobs and events that one more owner can have pending at once, so that queueing
+    /// them never allocates.
+    pub(crate) fn add_owner(&mut self) {
+        self.owners += 1;
+        self.jobs.reserve((self.owners * JOBS_PER_OWNER).saturating_sub(self.jobs.len()));
+        self.events.reserve((self.owners * EVENTS_PER_OWNER).saturating_sub(self.events.len()));
+    }
+
+    pub(crate) fn remove_owner(&mut self) {
+        self.owners -= 1;
+    }
+
+    /// Queues an event once.
+    pub(crate) fn notify(&mut self, event: Event) {
+        if !self.events.contains(&event) {
+            self.events.push_back(event);
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Everything the participant drops or does is counted here; nothing is lost in silence.
+
+/// Monotonic counters of one participant. All start at zero and wrap at 2^64.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counters {
+    /// Datagrams handed in.
+    pub datagrams_received: u64,
+    /// Datagrams built.
+    pub datagrams_sent: u64,
+    /// Datagrams that are no RTPS message.
+    pub malformed_messages: u64,
+    /// Submessages whose content breaks a rule of RTPS 2.5 §8.3.
+    pub malformed_submessages: u64,
+    /// Submessages of a kind that is unknown and therefore skipped.
+    pub unknown_submessages: u64,
+    /// Discovery samples that could not be parsed.
+    pub malformed_discovery: u64,
+    /// `DATA` and `DATA_FRAG` of writers that are not matched.
+    pub unmatched_data: u64,
+    /// Samples that arrived again.
+    pub duplicate_samples: u64,
+    /// Samples beyond the reorder window; a reliable writer will send them again.
+    pub out_of_window: u64,
+    /// Fragments that contradict earlier fragments of their sample or exceed a limit.
+    pub rejected_fragments: u64,
+    /// Fragments that arrived again.
+    pub duplicate_fragments: u64,
+    /// Samples turned away because the reader's history or memory was full.
+    pub rejected_samples: u64,
+    /// Samples whose key could not be read from the payload.
+    pub undecodable_keys: u64,
+    /// `HEARTBEAT`s received.
+    pub heartbeats_received: u64,
+    /// `HEARTBEAT`s sent, piggybacked ones included.
+    pub heartbeats_sent: u64,
+    /// `ACKNACK`s received.
+    pub acknacks_received: u64,
+    /// `ACKNACK`s sent.
+    pub acknacks_sent: u64,
+    /// `NACK_FRAG`s received.
+    pub nack_frags_received: u64,
+    /// `NACK_FRAG`s sent.
+    pub nack_frags_sent: u64,
+    /// `GAP`s received.
+    pub gaps_received: u64,
+    /// `GAP`s sent.
+    pub gaps_sent: u64,
+    /// `DATA` sent, repairs included.
+    pub data_sent: u64,
+    /// `DATA_FRAG` sent, repairs included.
+    pub data_frags_sent: u64,
+    /// `DATA` and `DATA_FRAG` sent again on request.
+    pub repairs_sent: u64,
+    /// Acknowledgements whose count or range is stale or impossible.
+    pub stale_acknowledgements: u64,
+    /// Remote locators that were announced but may not be sent to.
+    pub refused_locators: u64,
+    /// Participants, endpoints or other remote state refused because a limit of [`crate::Limits`] is reached.
+    pub refused_remote_entities: u64,
+    /// Local endpoints that could not be announced because the builtin history is full.
+    pub refused_local_announcements: u64,
+    /// Remote participants whose lease ran out.
+    pub leases_expired: u64,
+}

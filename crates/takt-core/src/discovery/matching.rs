@@ -1,0 +1,280 @@
+//! Which local endpoints fit which others (DDS 1.4 §2.2.3), and why the rest does not.
+
+use crate::event::Event;
+use crate::participant::Participant;
+use crate::reader::WriterTraits;
+use crate::time::Instant;
+use crate::writer::{Path, ReaderTraits};
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use takt_wire::compat::{self, Incompatibility};
+use takt_wire::discovery::{PublicationData, SubscriptionData};
+use takt_wire::partition::partitions_match;
+use takt_wire::qos::{Durability, Partition, ReliabilityKind};
+use takt_wire::{Guid, GuidPrefix, Locator, VendorId};
+
+/// Why a local and another endpoint of one topic are not matched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RefusalReason {
+    /// The names of their types differ.
+    Type {
+        /// The type of the local endpoint.
+        local: String,
+        /// The type of the other one.
+        remote: String,
+    },
+    /// They have no partition in common.
+    Partition {
+        /// The partitions of the local endpoint.
+        local: Vec<String>,
+        /// The partitions of the other one.
+        remote: Vec<String>,
+    },
+    /// The writer offers less than the reader requests.
+    Qos(Vec<Incompatibility>),
+    /// No locator of the other endpoint can be reached.
+    Unreachable,
+}
+
+/// A match that was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Our endpoint.
+    pub local: Guid,
+    /// The other one.
+    pub remote: Guid,
+    /// The topic of both.
+    pub topic_name: String,
+    /// Why.
+    pub reason: RefusalReason,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "topic '{}': {} and {} do not match: ", self.topic_name, self.local, self.remote)?;
+        match &self.reason {
+            RefusalReason::Type { local, remote } => write!(f, "type '{local}' here, '{remote}' there"),
+            RefusalReason::Partition { local, remote } => write!(f, "partitions {local:?} here, {remote:?} there"),
+            RefusalReason::Unreachable => f.write_str("no locator of the other endpoint can be reached"),
+            RefusalReason::Qos(list) => {
+                for (i, incompatibility) in list.iter().enumerate() {
+                    write!(f, "{}{incompatibility}", if i == 0 { "" } else { "; " })?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The verdict on a pair of one topic.
+fn refusal_of(
+    publication: &PublicationData,
+    subscription: &SubscriptionData,
+    local_is_writer: bool,
+) -> Option<RefusalReason> {
+    let ordered = |writer: &str, reader: &str| {
+        if local_is_writer { (writer.into(), reader.into()) } else { (reader.into(), writer.into()) }
+    };
+    if publication.type_name != subscription.type_name {
+        let (local, remote) = ordered(&publication.type_name, &subscription.type_name);
+        return Some(RefusalReason::Type { local, remote });
+    }
+    let (writer, reader): (&Partition, &Partition) = (&publication.partition, &subscription.partition);
+    if !partitions_match(writer, reader) {
+        let (local, remote) = if local_is_writer { (writer, reader) } else { (reader, writer) };
+        return Some(RefusalReason::Partition { local: local.names.clone(), remote: remote.names.clone() });
+    }
+    let incompatibilities = compat::check(publication, subscription);
+    (!incompatibilities.is_empty()).then_some(RefusalReason::Qos(incompatibilities))
+}
+
+impl Participant {
+    /// Another endpoint's way: its own locators, else its participant's.
+    fn path_to(&mut self, prefix: GuidPrefix, unicast: &[Locator]) -> Option<Path> {
+        let mut refused = 0;
+        let (source, default) = if prefix == self.header.prefix {
+            (self.locators.default_unicast.first().copied().unwrap_or(Locator::INVALID), &self.locators.default_unicast)
+        } else {
+            let remote = self.remotes.get(*self.remote_by_prefix.get(&prefix)?)?;
+            (remote.source, &remote.data.default_unicast)
+        };
+        let announced = if unicast.is_empty() { default } else { unicast };
+        let path = self.reachability.choose(announced, source, &mut refused);
+        self.ctx.counters.refused_locators += refused;
+        path
+    }
+
+    fn vendor_of(&self, prefix: GuidPrefix) -> VendorId {
+        if prefix == self.header.prefix {
+            return VendorId::TAKT;
+        }
+        let remote = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get(index));
+        remote.map_or(VendorId::UNKNOWN, |remote| remote.data.vendor_id)
+    }
+
+    /// A writer appeared: try all local readers.
+    pub(super) fn match_publication(&mut self, now: Instant, publication: &PublicationData) {
+        let mut from = super::BUILTIN_ENDPOINTS;
+        while let Some(index) = self.readers.next_index(from) {
+            from = index + 1;
+            self.match_reader(now, index, publication);
+        }
+    }
+
+    /// A reader appeared: try all local writers.
+    pub(super) fn match_subscription(&mut self, now: Instant, subscription: &SubscriptionData) {
+        let mut from = super::BUILTIN_ENDPOINTS;
+        while let Some(index) = self.writers.next_index(from) {
+            from = index + 1;
+            self.match_writer(now, index, subscription);
+        }
+    }
+
+    /// A local writer appeared: try all readers, ours included.
+    pub(crate) fn match_new_writer(&mut self, now: Instant, index: u32) {
+        let remote = core::mem::take(&mut self.subscriptions);
+        for subscription in remote.values() {
+            self.match_writer(now, index, subscription);
+        }
+        self.subscriptions = remote;
+        let mut from = super::BUILTIN_ENDPOINTS;
+        let Some(publication) = self.writers.get(index).map(|writer| writer.data.clone()) else { return };
+        while let Some(reader) = self.readers.next_index(from) {
+            from = reader + 1;
+            let Some(subscription) = self.readers.get(reader).map(|reader| reader.data.clone()) else { continue };
+            self.match_writer(now, index, &subscription);
+            self.match_reader(now, reader, &publication);
+        }
+    }
+
+    /// A local reader appeared: try all writers, ours included.
+    pub(crate) fn match_new_reader(&mut self, now: Instant, index: u32) {
+        let remote = core::mem::take(&mut self.publications);
+        for publication in remote.values() {
+            self.match_reader(now, index, publication);
+        }
+        self.publications = remote;
+        let mut from = super::BUILTIN_ENDPOINTS;
+        let Some(subscription) = self.readers.get(index).map(|reader| reader.data.clone()) else { return };
+        while let Some(writer) = self.writers.next_index(from) {
+            from = writer + 1;
+            let Some(publication) = self.writers.get(writer).map(|writer| writer.data.clone()) else { continue };
+            self.match_reader(now, index, &publication);
+            self.match_writer(now, writer, &subscription);
+        }
+    }
+
+    /// Adds the reader to the writer if they fit.
+    fn match_writer(&mut self, now: Instant, index: u32, subscription: &SubscriptionData) {
+        let Some(writer) = self.writers.get(index) else { return };
+        let same_topic = writer.data.topic_name == subscription.topic_name;
+        if !same_topic || writer.proxy_index(subscription.guid).is_some() {
+            return;
+        }
+        let reason = refusal_of(&writer.data, subscription, true);
+        let local = writer.data.guid;
+        let path = self.path_to(subscription.guid.prefix, &subscription.unicast);
+        let Some(writer) = self.writers.get_mut(index) else { return };
+        match (reason, path) {
+            (None, Some(path)) => {
+                let traits = ReaderTraits {
+                    reliable: subscription.qos.reliability.kind == ReliabilityKind::Reliable,
+                    wants_history: subscription.qos.durability != Durability::Volatile,
+                    path,
+                };
+                writer.add_proxy(now, &mut self.ctx, subscription.guid, &traits);
+            }
+            (reason, _) => {
+                let reason = reason.unwrap_or(RefusalReason::Unreachable);
+                match &reason {
+                    RefusalReason::Qos(list) => {
+                        writer.incompatible.total_count += 1;
+                        writer.incompatible.total_count_change += 1;
+                        writer.incompatible.last_policy = list.first().map(|first| first.policy);
+                        self.ctx.notify(Event::OfferedIncompatibleQos(writer.handle));
+                    }
+                    RefusalReason::Type { .. } => {
+                        writer.inconsistent_topic.total_count += 1;
+                        writer.inconsistent_topic.total_count_change += 1;
+                        self.ctx.notify(Event::WriterInconsistentTopic(writer.handle));
+                    }
+                    RefusalReason::Partition { .. } | RefusalReason::Unreachable => {}
+                }
+                self.remember_refusal(local, subscription.guid, &subscription.topic_name, reason);
+            }
+        }
+    }
+
+    /// Adds the writer to the reader if they fit.
+    fn match_reader(&mut self, now: Instant, index: u32, publication: &PublicationData) {
+        let Some(reader) = self.readers.get(index) else { return };
+        let same_topic = reader.data.topic_name == publication.topic_name;
+        if !same_topic || reader.proxies.iter().any(|(_, proxy)| proxy.guid == publication.guid) {
+            return;
+        }
+        let reason = refusal_of(publication, &reader.data, false);
+        let local = reader.data.guid;
+        let path = self.path_to(publication.guid.prefix, &publication.unicast);
+        let own_vendor = self.vendor_of(publication.guid.prefix) == VendorId::TAKT;
+        let Some(reader) = self.readers.get_mut(index) else { return };
+        match (reason, path) {
+            (None, Some(path)) => {
+                let traits = WriterTraits {
+                    reliable: publication.qos.reliability.kind == ReliabilityKind::Reliable,
+                    durability: publication.qos.durability,
+                    path,
+                    own_vendor,
+                };
+                let proxy = reader.add_proxy(now, &mut self.ctx, publication.guid, &traits);
+                self.sources.entry(publication.guid).or_default().push((index, proxy));
+            }
+            (reason, _) => {
+                let reason = reason.unwrap_or(RefusalReason::Unreachable);
+                match &reason {
+                    RefusalReason::Qos(list) => {
+                        reader.incompatible.total_count += 1;
+                        reader.incompatible.total_count_change += 1;
+                        reader.incompatible.last_policy = list.first().map(|first| first.policy);
+                        self.ctx.notify(Event::RequestedIncompatibleQos(reader.handle));
+                    }
+                    RefusalReason::Type { .. } => {
+                        reader.inconsistent_topic.total_count += 1;
+                        reader.inconsistent_topic.total_count_change += 1;
+                        self.ctx.notify(Event::ReaderInconsistentTopic(reader.handle));
+                    }
+                    RefusalReason::Partition { .. } | RefusalReason::Unreachable => {}
+                }
+                self.remember_refusal(local, publication.guid, &publication.topic_name, reason);
+            }
+        }
+    }
+
+    fn remember_refusal(&mut self, local: Guid, remote: Guid, topic_name: &str, reason: RefusalReason) {
+        if self.refusals.len() >= self.ctx.limits.max_refusals {
+            self.refusals.pop_front();
+        }
+        self.refusals.push_back(Refusal { local, remote, topic_name: topic_name.into(), reason });
+    }
+
+    /// A writer, remote or local, has gone.
+    pub(crate) fn unmatch_writer(&mut self, now: Instant, guid: Guid) {
+        for (reader, proxy) in self.sources.remove(&guid).unwrap_or_default() {
+            if let Some(reader) = self.readers.get_mut(reader) {
+                reader.remove_proxy(now, &mut self.ctx, proxy);
+            }
+        }
+    }
+
+    /// A reader, remote or local, has gone.
+    pub(crate) fn unmatch_reader(&mut self, guid: Guid) {
+        for (_, writer) in self.writers.iter_mut() {
+            writer.remove_proxy(&mut self.ctx, guid);
+        }
+    }
+
+    /// The latest refused matches with their reasons, oldest first; at most [`crate::Limits::max_refusals`].
+    pub fn refusals(&self) -> impl Iterator<Item = &Refusal> {
+        self.refusals.iter()
+    }
+}

@@ -1,0 +1,89 @@
+//! Discovery (RTPS 2.5 §8.5): who is there (`spdp`), what they have (`sedp`), what fits (`matching`), and
+//! where we may send (`reachability`).
+
+mod matching;
+mod reachability;
+mod sedp;
+mod spdp;
+
+pub use matching::{Refusal, RefusalReason};
+pub(crate) use reachability::Reachability;
+pub(crate) use spdp::{Announcer, Remote};
+
+use crate::cache::{KeyExtractor, KeyHash};
+use crate::participant::Participant;
+use crate::time::Instant;
+use alloc::vec::Vec;
+use takt_wire::discovery::PublicationData;
+use takt_wire::{EntityId, Guid};
+
+/// The builtin endpoints, created first: their indices are fixed.
+pub(crate) const SEDP_PUBLICATIONS: u32 = 0;
+pub(crate) const SEDP_SUBSCRIPTIONS: u32 = 1;
+/// Writers and readers with an index below this are builtin.
+pub(crate) const BUILTIN_ENDPOINTS: u32 = 2;
+
+/// `BuiltinEndpointSet_t` (RTPS 2.5 §9.3.2): what this implementation has.
+mod endpoint_set {
+    pub(super) const PARTICIPANT_ANNOUNCER: u32 = 1;
+    pub(super) const PARTICIPANT_DETECTOR: u32 = 1 << 1;
+    pub(super) const PUBLICATIONS_ANNOUNCER: u32 = 1 << 2;
+    pub(super) const PUBLICATIONS_DETECTOR: u32 = 1 << 3;
+    pub(super) const SUBSCRIPTIONS_ANNOUNCER: u32 = 1 << 4;
+    pub(super) const SUBSCRIPTIONS_DETECTOR: u32 = 1 << 5;
+    pub(super) const OURS: u32 = PARTICIPANT_ANNOUNCER
+        | PARTICIPANT_DETECTOR
+        | PUBLICATIONS_ANNOUNCER
+        | PUBLICATIONS_DETECTOR
+        | SUBSCRIPTIONS_ANNOUNCER
+        | SUBSCRIPTIONS_DETECTOR;
+}
+
+/// The key of endpoint discovery data is the endpoint's GUID, for publications and subscriptions alike.
+pub(crate) struct EndpointKey;
+
+impl KeyExtractor for EndpointKey {
+    fn key_hash(&mut self, payload: &[u8], _key_only: bool) -> Option<KeyHash> {
+        PublicationData::parse_key(payload).ok().map(Guid::to_bytes)
+    }
+
+    fn serialize_key(&mut self, payload: &[u8], _key_only: bool, key: &mut Vec<u8>) -> bool {
+        let guid = PublicationData::parse_key(payload);
+        guid.is_ok_and(|guid| {
+            key.extend_from_slice(&PublicationData::key_payload(guid));
+            true
+        })
+    }
+}
+
+impl Participant {
+    /// Something arrived for a builtin reader.
+    pub(crate) fn handle_builtin_data(&mut self, now: Instant) {
+        self.take_publications(now);
+        self.take_subscriptions(now);
+    }
+
+    /// Pairs up our builtin endpoints with those of a participant that has just been discovered.
+    fn match_builtin_endpoints(&mut self, now: Instant, index: u32) {
+        use endpoint_set as set;
+        let Some(remote) = self.remotes.get(index) else { return };
+        let (prefix, available) = (remote.prefix, remote.data.available_builtin_endpoints);
+        let guid = |entity_id: EntityId| Guid { prefix, entity_id };
+        for (bit, writer, reader) in [
+            (set::PUBLICATIONS_DETECTOR, SEDP_PUBLICATIONS, EntityId::SEDP_PUB_READER),
+            (set::SUBSCRIPTIONS_DETECTOR, SEDP_SUBSCRIPTIONS, EntityId::SEDP_SUB_READER),
+        ] {
+            if available & bit != 0 {
+                self.add_builtin_reader(now, writer, guid(reader), index);
+            }
+        }
+        for (bit, reader, writer) in [
+            (set::PUBLICATIONS_ANNOUNCER, SEDP_PUBLICATIONS, EntityId::SEDP_PUB_WRITER),
+            (set::SUBSCRIPTIONS_ANNOUNCER, SEDP_SUBSCRIPTIONS, EntityId::SEDP_SUB_WRITER),
+        ] {
+            if available & bit != 0 {
+                self.add_builtin_writer(now, reader, guid(writer), index);
+            }
+        }
+    }
+}

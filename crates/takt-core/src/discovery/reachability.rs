@@ -1,0 +1,172 @@
+//! Where the participant may send, and how large a packet may be on the way.
+//!
+//! An announced locator is believed only if it is plausible: an address of this host, of a network that we
+//! are attached to, the address that the announcement came from, or one that the user configured. All else
+//! is refused and counted, so that a forged announcement cannot aim us at a third party.
+
+use crate::config::Interface;
+use crate::writer::Path;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use takt_wire::Locator;
+
+/// INTEROP(Fast DDS 2.9): its receive buffer takes datagrams of up to 65,500 bytes.
+const MAX_MESSAGE: usize = 65_000;
+/// Assumed where the way is unknown: the least MTU of Ethernet.
+const DEFAULT_MTU: usize = 1500;
+const LOOPBACK_MTU: usize = 65_536;
+
+#[derive(Debug)]
+pub(crate) struct Reachability {
+    interfaces: Vec<Interface>,
+    peers: Vec<IpAddr>,
+}
+
+/// The plausible ways, best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Way {
+    Loopback,
+    OwnAddress,
+    Attached,
+    Answer,
+}
+
+fn is_in_network(address: IpAddr, network: IpAddr, prefix_len: u8) -> bool {
+    let (a, b, bits) = match (address, network) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => (u128::from(u32::from(a)) << 96, u128::from(u32::from(b)) << 96, 32),
+        (IpAddr::V6(a), IpAddr::V6(b)) => (u128::from(a), u128::from(b), 128),
+        _ => return false,
+    };
+    let len = u32::from(prefix_len).min(bits);
+    len == 0 || (a ^ b) >> (128 - len) == 0
+}
+
+impl Reachability {
+    pub(crate) fn new(interfaces: Vec<Interface>, peers: &[Locator]) -> Self {
+        let peers = peers.iter().filter_map(Locator::ip).filter(|ip| !ip.is_multicast()).collect();
+        Self { interfaces, peers }
+    }
+
+    /// The best of the announced locators. `source` is where the announcement came from. Adds the number
+    /// of implausible ones to `refused`.
+    pub(crate) fn choose(&self, announced: &[Locator], source: Locator, refused: &mut u64) -> Option<Path> {
+        let mut best: Option<(Way, Path)> = None;
+        for locator in announced {
+            match self.path(*locator, source) {
+                Some((way, path)) if best.is_none_or(|(known, _)| way < known) => best = Some((way, path)),
+                Some(_) => {}
+                None => *refused += 1,
+            }
+        }
+        best.map(|(_, path)| path)
+    }
+
+    fn path(&self, locator: Locator, source: Locator) -> Option<(Way, Path)> {
+        let ip = locator.ip()?;
+        let is_broadcast = matches!(ip, IpAddr::V4(v4) if v4.is_broadcast());
+        if ip.is_unspecified() || ip.is_multicast() || is_broadcast || locator.port == 0 || locator.port > 65_535 {
+            return None;
+        }
+        let from = source.ip();
+        let from_here = from.is_some_and(|from| from.is_loopback() || self.is_own(from));
+        let (way, mtu) = if ip.is_loopback() {
+            if !from_here || !self.interfaces.iter().any(|interface| interface.loopback) {
+                return None;
+            }
+            (Way::Loopback, LOOPBACK_MTU)
+        } else if self.is_own(ip) {
+            (Way::OwnAddress, LOOPBACK_MTU)
+        } else if let Some(interface) = self.attached(ip) {
+            (Way::Attached, interface.mtu)
+        } else if from == Some(ip) || self.peers.contains(&ip) {
+            (Way::Answer, self.least_mtu())
+        } else {
+            return None;
+        };
+        let headers = if ip.is_ipv4() { 28 } else { 48 };
+        Some((way, Path { locator, max_message: mtu.saturating_sub(headers).min(MAX_MESSAGE) }))
+    }
+
+    fn is_own(&self, ip: IpAddr) -> bool {
+        self.addresses().any(|(_, address, _)| address == ip)
+    }
+
+    fn attached(&self, ip: IpAddr) -> Option<&Interface> {
+        self.addresses()
+            .find(|(interface, network, len)| !interface.loopback && is_in_network(ip, *network, *len))
+            .map(|(interface, _, _)| interface)
+    }
+
+    fn addresses(&self) -> impl Iterator<Item = (&Interface, IpAddr, u8)> {
+        self.interfaces
+            .iter()
+            .flat_map(|interface| interface.addresses.iter().map(move |(ip, len)| (interface, *ip, *len)))
+    }
+
+    fn least_mtu(&self) -> usize {
+        let attached = self.interfaces.iter().filter(|interface| !interface.loopback);
+        attached.map(|interface| interface.mtu).min().unwrap_or(DEFAULT_MTU).min(DEFAULT_MTU)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use core::net::Ipv4Addr;
+
+    fn reachability() -> Reachability {
+        let interface = |name: &str, address: Ipv4Addr, len, mtu, loopback| Interface {
+            name: name.into(),
+            addresses: vec![(address.into(), len)],
+            mtu,
+            loopback,
+        };
+        let interfaces = vec![
+            interface("lo", Ipv4Addr::LOCALHOST, 8, 65_536, true),
+            interface("eth0", Ipv4Addr::new(10, 0, 0, 1), 24, 1500, false),
+        ];
+        Reachability::new(interfaces, &[Locator::udp_v4(Ipv4Addr::new(10, 9, 9, 9), 7410)])
+    }
+
+    fn choose(announced: &[Locator], source: Locator) -> (Option<Path>, u64) {
+        let mut refused = 0;
+        (reachability().choose(announced, source, &mut refused), refused)
+    }
+
+    #[test]
+    fn the_nearest_way_is_taken() {
+        let loopback = Locator::udp_v4(Ipv4Addr::LOCALHOST, 7411);
+        let own = Locator::udp_v4(Ipv4Addr::new(10, 0, 0, 1), 7411);
+        let (path, refused) = choose(&[own, loopback], own);
+        assert_eq!((path.map(|p| (p.locator, p.max_message)), refused), (Some((loopback, MAX_MESSAGE)), 0));
+        let far = Locator::udp_v4(Ipv4Addr::new(10, 0, 0, 7), 7411);
+        let (path, refused) = choose(&[loopback, far], far);
+        assert_eq!((path.map(|p| (p.locator, p.max_message)), refused), (Some((far, 1472)), 1));
+    }
+
+    #[test]
+    fn a_third_party_is_refused_unless_it_speaks_itself_or_is_configured() {
+        let victim = Locator::udp_v4(Ipv4Addr::new(192, 0, 2, 1), 53);
+        let attacker = Locator::udp_v4(Ipv4Addr::new(10, 0, 0, 66), 7411);
+        assert_eq!(choose(&[victim], attacker), (None, 1));
+        assert_eq!(choose(&[victim], victim).0.map(|p| p.locator), Some(victim));
+        let peer = Locator::udp_v4(Ipv4Addr::new(10, 9, 9, 9), 4711);
+        assert_eq!(choose(&[peer], attacker).0.map(|p| p.locator), Some(peer));
+    }
+
+    #[test]
+    fn nonsense_addresses_are_refused() {
+        let source = Locator::udp_v4(Ipv4Addr::new(10, 0, 0, 2), 1);
+        for announced in [
+            Locator::udp_v4(Ipv4Addr::UNSPECIFIED, 7411),
+            Locator::udp_v4(Ipv4Addr::BROADCAST, 7411),
+            Locator::udp_v4(Ipv4Addr::new(239, 255, 0, 1), 7411),
+            Locator::udp_v4(Ipv4Addr::new(10, 0, 0, 2), 0),
+            Locator { port: 70_000, ..source },
+            Locator::INVALID,
+        ] {
+            assert_eq!(choose(&[announced], source), (None, 1), "{announced:?}");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! The endpoint discovery protocol (RTPS 2.5 §8.5.4): writers and readers announced over reliable builtin
+//! topics, by the same state machines that carry user data.
+
+use super::{SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS};
+use crate::cache::{ChangeKind, ReadCursor, SampleRef, Selector};
+use crate::error::WriteError;
+use crate::participant::Participant;
+use crate::reader::WriterTraits;
+use crate::time::Instant;
+use crate::writer::{Directed, ReaderTraits, Write};
+use alloc::boxed::Box;
+use takt_wire::discovery::{PublicationData, SubscriptionData};
+use takt_wire::qos::Durability;
+use takt_wire::{Guid, GuidPrefix, Timestamp, VendorId};
+
+/// News of one remote endpoint.
+enum News<T> {
+    Announced(Box<T>),
+    Gone(Guid),
+    Malformed,
+}
+
+fn news<T>(
+    sample: &SampleRef<'_>,
+    parse: impl FnOnce(&[u8]) -> Option<T>,
+    parse_key: impl FnOnce(&[u8]) -> Option<Guid>,
+) -> News<T> {
+    if sample.info.valid_data {
+        return parse(sample.payload).map_or(News::Malformed, |data| News::Announced(Box::new(data)));
+    }
+    // Without a key the hash is the GUID: 16 bytes are their own hash (RTPS 2.5 §9.6.4.8).
+    let guid = parse_key(sample.payload).unwrap_or(Guid::from_bytes(sample.info.instance_handle.0));
+    News::Gone(guid)
+}
+
+impl Participant {
+    pub(super) fn add_builtin_reader(&mut self, now: Instant, writer: u32, guid: Guid, remote: u32) {
+        let Some(path) = self.remotes.get(remote).map(|remote| remote.metatraffic) else { return };
+        let traits = ReaderTraits { reliable: true, wants_history: true, path };
+        if let Some(writer) = self.writers.get_mut(writer) {
+            writer.add_proxy(now, &mut self.ctx, guid, &traits);
+        }
+    }
+
+    pub(super) fn add_builtin_writer(&mut self, now: Instant, reader: u32, guid: Guid, remote: u32) {
+        let Some(remote) = self.remotes.get(remote) else { return };
+        let own_vendor = remote.data.vendor_id == VendorId::TAKT;
+        let durability = Durability::TransientLocal;
+        let traits = WriterTraits { reliable: true, durability, path: remote.metatraffic, own_vendor };
+        if let Some(local) = self.readers.get_mut(reader) {
+            let proxy = local.add_proxy(now, &mut self.ctx, guid, &traits);
+            self.sources.entry(guid).or_default().push((reader, proxy));
+        }
+    }
+
+    pub(super) fn take_publications(&mut self, now: Instant) {
+        while let Some(news) = self.take_builtin(SEDP_PUBLICATIONS, |sample| {
+            news(sample, |bytes| PublicationData::parse(bytes).ok(), |bytes| PublicationData::parse_key(bytes).ok())
+        }) {
+            match news {
+                News::Announced(data) => self.handle_publication(now, data),
+                News::Gone(guid) => self.remove_publication(now, guid),
+                News::Malformed => self.ctx.counters.malformed_discovery += 1,
+            }
+        }
+    }
+
+    pub(super) fn take_subscriptions(&mut self, now: Instant) {
+        while let Some(news) = self.take_builtin(SEDP_SUBSCRIPTIONS, |sample| {
+            news(sample, |bytes| SubscriptionData::parse(bytes).ok(), |bytes| SubscriptionData::parse_key(bytes).ok())
+        }) {
+            match news {
+                News::Announced(data) => self.handle_subscription(now, data),
+                News::Gone(guid) => self.remove_subscription(guid),
+                News::Malformed => self.ctx.counters.malformed_discovery += 1,
+            }
+        }
+    }
+
+    /// One sample of a builtin reader, if it comes from the participant that it speaks of.
+    fn take_builtin<T>(&mut self, reader: u32, read: impl FnOnce(&SampleRef<'_>) -> News<T>) -> Option<News<T>> {
+        let sample = self.readers.get_mut(reader)?.cache.next(Selector::TAKE, &mut ReadCursor::default())?;
+        let instance = Guid::from_bytes(sample.info.instance_handle.0);
+        if instance.prefix != sample.info.publication.prefix {
+            return Some(News::Malformed);
+        }
+        Some(read(&sample))
+    }
+
+    fn handle_publication(&mut self, now: Instant, data: Box<PublicationData>) {
+        if self.publications.get(&data.guid).is_some_and(|known| **known == *data) {
+            return;
+        }
+        if self.publications.contains_key(&data.guid) {
+            // Changed policies: match anew.
+            self.remove_publication(now, data.guid);
+        }
+        if !self.count_endpoint(data.guid.prefix) {
+            return;
+        }
+        self.match_publication(now, &data);
+        self.publications.insert(data.guid, data);
+    }
+
+    fn handle_subscription(&mut self, now: Instant, data: Box<SubscriptionData>) {
+        if self.subscriptions.get(&data.guid).is_some_and(|known| **known == *data) {
+            return;
+        }
+        if self.subscriptions.contains_key(&data.guid) {
+            self.remove_subscription(data.guid);
+        }
+        if !self.count_endpoint(data.guid.prefix) {
+            return;
+        }
+        self.match_subscription(now, &data);
+        self.subscriptions.insert(data.guid, data);
+    }
+
+    /// Whether one more endpoint of the participant may be remembered.
+    fn count_endpoint(&mut self, prefix: GuidPrefix) -> bool {
+        let limit = self.ctx.limits.max_endpoints_per_participant;
+        let remote = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get_mut(index));
+        match remote {
+            Some(remote) if remote.endpoints < limit => {
+                remote.endpoints += 1;
+                true
+            }
+            _ => {
+                self.ctx.counters.refused_remote_entities += 1;
+                false
+            }
+        }
+    }
+
+    fn uncount_endpoint(&mut self, prefix: GuidPrefix) {
+        let remote = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get_mut(index));
+        if let Some(remote) = remote {
+            remote.endpoints -= 1;
+        }
+    }
+
+    fn remove_publication(&mut self, now: Instant, guid: Guid) {
+        if self.publications.remove(&guid).is_some() {
+            self.uncount_endpoint(guid.prefix);
+        }
+        self.unmatch_writer(now, guid);
+    }
+
+    fn remove_subscription(&mut self, guid: Guid) {
+        if self.subscriptions.remove(&guid).is_some() {
+            self.uncount_endpoint(guid.prefix);
+        }
+        self.unmatch_reader(guid);
+    }
+
+    /// Forgets everything that a participant announced, and its builtin endpoints.
+    pub(super) fn forget_endpoints_of(&mut self, now: Instant, prefix: GuidPrefix) {
+        let all = Guid::from_bytes([0; 16]).entity_id;
+        let from = Guid { prefix, entity_id: all };
+        while let Some((&guid, _)) = self.publications.range(from..).next().filter(|(guid, _)| guid.prefix == prefix) {
+            self.publications.remove(&guid);
+        }
+        while let Some((&guid, _)) = self.subscriptions.range(from..).next().filter(|(guid, _)| guid.prefix == prefix) {
+            self.subscriptions.remove(&guid);
+        }
+        while let Some((&guid, _)) = self.sources.range(from..).next().filter(|(guid, _)| guid.prefix == prefix) {
+            self.unmatch_writer(now, guid);
+        }
+        for (_, writer) in self.writers.iter_mut() {
+            writer.remove_proxies_of(&mut self.ctx, prefix);
+        }
+    }
+
+    /// Tells all participants about a local writer.
+    pub(crate) fn announce_publication(&mut self, now: Instant, data: &PublicationData) {
+        self.write_builtin(now, SEDP_PUBLICATIONS, ChangeKind::Alive, data.guid, &data.to_bytes());
+    }
+
+    /// Tells all participants about a local reader.
+    pub(crate) fn announce_subscription(&mut self, now: Instant, data: &SubscriptionData) {
+        self.write_builtin(now, SEDP_SUBSCRIPTIONS, ChangeKind::Alive, data.guid, &data.to_bytes());
+    }
+
+    /// Tells all participants that a local endpoint has gone.
+    pub(crate) fn retract_endpoint(&mut self, now: Instant, builtin_writer: u32, guid: Guid) {
+        let key = PublicationData::key_payload(guid);
+        self.write_builtin(now, builtin_writer, ChangeKind::DisposedUnregistered, guid, &key);
+    }
+
+    fn write_builtin(&mut self, now: Instant, writer: u32, kind: ChangeKind, guid: Guid, payload: &[u8]) {
+        let write = Write {
+            kind,
+            key_hash: guid.to_bytes(),
+            source_timestamp: Timestamp::INVALID,
+            payload_len: payload.len(),
+            directed: Directed::default(),
+        };
+        let Some(writer) = self.writers.get_mut(writer) else { return };
+        let result = writer.write(now, &mut self.ctx, &write, |slot| {
+            slot.copy_from_slice(payload);
+            Some(payload.len())
+        });
+        if matches!(result, Err(WriteError::WouldBlock | WriteError::Refused(_))) {
+            self.ctx.counters.refused_local_announcements += 1;
+        }
+    }
+}

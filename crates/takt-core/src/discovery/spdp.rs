@@ -1,0 +1,305 @@
+//! The participant discovery protocol (RTPS 2.5 §8.5.3): announcing ourselves, and believing in others for
+//! as long as their lease runs.
+//!
+//! A new participant is greeted at once, directly and by an announcement to all.
+//! INTEROP(OpenDDS 3.13): it ignores announcements that are addressed to it alone.
+
+use super::endpoint_set;
+use crate::context::{Context, Job};
+use crate::counters::Counters;
+use crate::event::Event;
+use crate::participant::{Participant, Received};
+use crate::time::Instant;
+use crate::timer::{TimerId, TimerKind};
+use crate::writer::Path;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::time::Duration;
+use takt_wire::builder::{DataEmit, MessageBuilder};
+use takt_wire::discovery::ParticipantData;
+use takt_wire::inline_qos::{InlineQos, InlineQosBuilder, STATUS_INFO_DISPOSED, STATUS_INFO_UNREGISTERED};
+use takt_wire::message::{Data, Header, Payload};
+use takt_wire::{Endianness, EntityId, Full, Guid, GuidPrefix, Locator, ProtocolVersion, SequenceNumber, VendorId};
+
+/// Between the first announcements; doubles up to the configured period.
+const FIRST_ANNOUNCEMENTS: Duration = Duration::from_millis(100);
+/// Announcements to all that newcomers cause are at least this far apart.
+const LEAST_ANNOUNCEMENT_PERIOD: Duration = Duration::from_millis(100);
+/// A shorter lease is treated as this long.
+const LEAST_LEASE: Duration = Duration::from_millis(100);
+
+/// A participant that we have heard of.
+#[derive(Debug)]
+pub(crate) struct Remote {
+    pub(crate) prefix: GuidPrefix,
+    pub(crate) data: Box<ParticipantData>,
+    /// Where its last announcement came from.
+    pub(crate) source: Locator,
+    /// Where its discovery listens.
+    pub(crate) metatraffic: Path,
+    lease: TimerId,
+    /// It has shown that it receives what we send.
+    validated: bool,
+    /// Its announcements reach us only because it sends them to us alone, so we must do the same.
+    unicast_only: bool,
+    /// Publications and subscriptions that we keep of it.
+    pub(crate) endpoints: usize,
+}
+
+/// Our own announcement.
+#[derive(Debug)]
+pub(crate) struct Announcer {
+    payload: Vec<u8>,
+    period: Duration,
+    timer: TimerId,
+    sent: u32,
+    last: Option<Instant>,
+    queued: bool,
+    pub(crate) closing: bool,
+}
+
+impl Announcer {
+    pub(crate) fn new(data: &ParticipantData, period: Duration, now: Instant, ctx: &mut Context) -> Self {
+        let timer = ctx.timers.register(TimerKind::Announce);
+        ctx.timers.arm(timer, now);
+        Self { payload: data.to_bytes(), period, timer, sent: 0, last: None, queued: false, closing: false }
+    }
+
+    fn queue(&mut self, ctx: &mut Context) {
+        if !self.queued {
+            self.queued = true;
+            ctx.jobs.push_back(Job::Announce);
+        }
+    }
+
+    /// The announcement timer fired.
+    pub(crate) fn handle_timeout(&mut self, now: Instant, ctx: &mut Context) {
+        self.queue(ctx);
+        let delay = FIRST_ANNOUNCEMENTS.saturating_mul(2_u32.saturating_pow(self.sent)).min(self.period);
+        self.sent = self.sent.saturating_add(1);
+        ctx.timers.arm(self.timer, now.after(delay));
+    }
+
+    /// A newcomer should hear us soon.
+    fn hurry(&mut self, now: Instant, ctx: &mut Context) {
+        match self.last {
+            Some(last) if now.since(last) < LEAST_ANNOUNCEMENT_PERIOD => {
+                ctx.timers.arm_by(self.timer, last.after(LEAST_ANNOUNCEMENT_PERIOD));
+            }
+            _ => self.queue(ctx),
+        }
+    }
+
+    pub(crate) fn close(&mut self, ctx: &mut Context) {
+        self.closing = true;
+        ctx.timers.cancel(self.timer);
+        self.queue(ctx);
+    }
+
+    /// Builds the announcement, or the farewell.
+    fn build(&self, header: &Header, frame: &mut [u8]) -> Result<usize, Full> {
+        let guid = Guid { prefix: header.prefix, entity_id: EntityId::PARTICIPANT };
+        let mut builder = MessageBuilder::new(frame, header)?;
+        let mut inline = InlineQosBuilder::<32>::new(Endianness::Little);
+        let farewell = ParticipantData::key_payload(guid);
+        let (inline_qos, payload) = if self.closing {
+            inline.status_info(STATUS_INFO_DISPOSED | STATUS_INFO_UNREGISTERED)?;
+            (Some(inline.finish()?), Payload::Key(&farewell))
+        } else {
+            (None, Payload::Data(&self.payload))
+        };
+        builder.data(&DataEmit {
+            reader: EntityId::SPDP_READER,
+            writer: EntityId::SPDP_WRITER,
+            sn: SequenceNumber::FIRST,
+            inline_qos,
+            payload,
+        })?;
+        Ok(builder.len())
+    }
+}
+
+impl Participant {
+    /// What we tell about ourselves (RTPS 2.5 §8.5.3.2).
+    pub(crate) fn describe(config: &crate::config::Config) -> ParticipantData {
+        ParticipantData {
+            guid: Guid { prefix: config.guid_prefix, entity_id: EntityId::PARTICIPANT },
+            protocol_version: ProtocolVersion::V2_5,
+            vendor_id: VendorId::TAKT,
+            domain_id: Some(config.domain_id),
+            metatraffic_unicast: config.locators.metatraffic_unicast.clone(),
+            metatraffic_multicast: config.locators.metatraffic_multicast.clone(),
+            default_unicast: config.locators.default_unicast.clone(),
+            default_multicast: config.locators.default_multicast.clone(),
+            lease_duration: config.lease_duration.into(),
+            available_builtin_endpoints: endpoint_set::OURS,
+            user_data: config.qos.user_data.clone(),
+            entity_name: config.qos.entity_name.clone(),
+            properties: config.qos.property.clone(),
+            ..ParticipantData::default()
+        }
+    }
+
+    pub(crate) fn transmit_announcement(&mut self, now: Instant, frame: &mut [u8]) -> Option<usize> {
+        self.announcer.queued = false;
+        self.announcer.last = Some(now);
+        self.destinations.extend_from_slice(&self.initial_peers);
+        for (_, remote) in self.remotes.iter() {
+            if (remote.unicast_only || self.announcer.closing)
+                && !self.destinations.contains(&remote.metatraffic.locator)
+            {
+                self.destinations.push(remote.metatraffic.locator);
+            }
+        }
+        self.announcer.build(&self.header, frame).ok()
+    }
+
+    pub(crate) fn transmit_greeting(&mut self, index: u32, frame: &mut [u8]) -> Option<usize> {
+        let remote = self.remotes.get(index)?;
+        self.destinations.push(remote.metatraffic.locator);
+        self.announcer.build(&self.header, frame).ok()
+    }
+
+    /// An announcement or farewell arrived.
+    pub(crate) fn handle_spdp(&mut self, now: Instant, from: &Received, prefix: GuidPrefix, data: &Data<'_>) {
+        if prefix == self.header.prefix {
+            return;
+        }
+        let inline = data.inline_qos.map(InlineQos::parse).transpose();
+        let Ok(inline) = inline else {
+            self.ctx.counters.malformed_submessages += 1;
+            return;
+        };
+        let is_farewell = inline.and_then(|inline| inline.status_info).unwrap_or(0) != 0;
+        match data.payload {
+            // A participant speaks for itself: a forged farewell must at least forge the header too.
+            Payload::Key(_) | Payload::None if is_farewell => self.remove_participant(now, prefix),
+            Payload::Data(payload) if !is_farewell => match ParticipantData::parse(payload) {
+                Ok(announced) if announced.guid.prefix == prefix => self.handle_announcement(now, from, announced),
+                _ => self.ctx.counters.malformed_discovery += 1,
+            },
+            Payload::Data(_) => self.remove_participant(now, prefix),
+            _ => self.ctx.counters.malformed_discovery += 1,
+        }
+    }
+
+    fn handle_announcement(&mut self, now: Instant, from: &Received, data: ParticipantData) {
+        let other_domain = data.domain_id.is_some_and(|domain| domain != self.domain_id);
+        let tagged = data.domain_tag.as_deref().is_some_and(|tag| !tag.is_empty());
+        if other_domain || tagged {
+            return;
+        }
+        if let Some(&index) = self.remote_by_prefix.get(&data.guid.prefix) {
+            return self.refresh_participant(now, from, index, data);
+        }
+        let mut refused = 0;
+        let path = self.reachability.choose(&data.metatraffic_unicast, from.source, &mut refused);
+        self.ctx.counters.refused_locators += refused;
+        let Some(metatraffic) = path else { return };
+        if !self.has_room_for_participant(now) {
+            self.ctx.counters.refused_remote_entities += 1;
+            return;
+        }
+        let prefix = data.guid.prefix;
+        let guid = data.guid;
+        let lease = self.ctx.timers.register(TimerKind::Lease { participant: u32::MAX });
+        let index = self.remotes.insert(Remote {
+            prefix,
+            data: Box::new(data),
+            source: from.source,
+            metatraffic,
+            lease,
+            validated: false,
+            unicast_only: !from.multicast,
+            endpoints: 0,
+        });
+        self.ctx.timers.set_kind(lease, TimerKind::Lease { participant: index });
+        self.remote_by_prefix.insert(prefix, index);
+        self.renew_lease(now, index);
+        self.ctx.notify(Event::ParticipantDiscovered(guid));
+        self.ctx.jobs.push_back(Job::Greet { participant: index });
+        self.announcer.hurry(now, &mut self.ctx);
+        self.match_builtin_endpoints(now, index);
+    }
+
+    fn refresh_participant(&mut self, now: Instant, from: &Received, index: u32, data: ParticipantData) {
+        self.renew_lease(now, index);
+        let Some(remote) = self.remotes.get_mut(index) else { return };
+        remote.unicast_only &= !from.multicast;
+        if *remote.data == data {
+            return;
+        }
+        let moved = remote.data.metatraffic_unicast != data.metatraffic_unicast
+            || remote.data.default_unicast != data.default_unicast;
+        if moved {
+            // New addresses: start over with it.
+            let prefix = remote.prefix;
+            self.remove_participant(now, prefix);
+            return self.handle_announcement(now, from, data);
+        }
+        *remote.data = data;
+    }
+
+    fn renew_lease(&mut self, now: Instant, index: u32) {
+        let Some(remote) = self.remotes.get(index) else { return };
+        match remote.data.lease_duration.as_nanos() {
+            Some(nanos) => {
+                let lease = Duration::from_nanos(nanos).max(LEAST_LEASE);
+                self.ctx.timers.arm(remote.lease, now.after(lease));
+            }
+            None => self.ctx.timers.cancel(remote.lease),
+        }
+    }
+
+    /// Anything that a participant sends shows that it lives (RTPS 2.5 §8.5.3.3.2 allows it).
+    pub(crate) fn mark_validated(&mut self, prefix: GuidPrefix) {
+        if let Some(&index) = self.remote_by_prefix.get(&prefix)
+            && let Some(remote) = self.remotes.get_mut(index)
+        {
+            remote.validated = true;
+        }
+    }
+
+    /// Whether one more participant may be remembered; the oldest that never proved itself gives way.
+    fn has_room_for_participant(&mut self, now: Instant) -> bool {
+        let unvalidated = self.remotes.iter().filter(|(_, remote)| !remote.validated).count();
+        if unvalidated >= self.ctx.limits.max_unvalidated_participants {
+            let oldest = self.remotes.iter().find(|(_, remote)| !remote.validated).map(|(_, remote)| remote.prefix);
+            if let Some(prefix) = oldest {
+                self.remove_participant(now, prefix);
+            }
+        }
+        self.remotes.len() < self.ctx.limits.max_participants
+    }
+
+    /// The lease of a participant ran out.
+    pub(crate) fn handle_lease_end(&mut self, now: Instant, index: u32) {
+        if let Some(remote) = self.remotes.get(index) {
+            let prefix = remote.prefix;
+            self.ctx.counters.leases_expired += 1;
+            self.remove_participant(now, prefix);
+        }
+    }
+
+    /// A participant has gone, and with it its endpoints.
+    pub(crate) fn remove_participant(&mut self, now: Instant, prefix: GuidPrefix) {
+        let Some(index) = self.remote_by_prefix.remove(&prefix) else { return };
+        self.forget_endpoints_of(now, prefix);
+        if let Some(remote) = self.remotes.remove(index) {
+            self.ctx.timers.release(remote.lease);
+            self.ctx.notify(Event::ParticipantLost(remote.data.guid));
+        }
+    }
+
+    /// The participants that are known now.
+    #[must_use]
+    pub fn discovered_participants(&self) -> Vec<ParticipantData> {
+        self.remotes.iter().map(|(_, remote)| (*remote.data).clone()).collect()
+    }
+
+    /// What was dropped, received and sent so far.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.ctx.counters
+    }
+}

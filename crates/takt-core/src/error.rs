@@ -1,0 +1,60 @@
+//! What can go wrong in a call from the application. Bad bytes from the network are never an error here.
+
+use alloc::string::String;
+use core::fmt;
+
+/// A call that the core refused. The variants are the return codes of DDS 1.4 §2.2.1.1.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// The handle's endpoint no longer exists.
+    AlreadyDeleted,
+    /// A parameter is outside its domain.
+    BadParameter {
+        /// Which parameter, and what is wrong with it.
+        what: String,
+    },
+    /// Two policies of one entity contradict each other (DDS 1.4 §2.2.3).
+    InconsistentPolicy {
+        /// The contradiction in words.
+        what: String,
+    },
+    /// A limit is reached.
+    OutOfResources {
+        /// The limit's name as in the configuration.
+        limit: &'static str,
+        /// Its value.
+        value: u64,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AlreadyDeleted => f.write_str("the entity was deleted"),
+            Self::BadParameter { what } => write!(f, "bad parameter: {what}"),
+            Self::InconsistentPolicy { what } => write!(f, "inconsistent policies: {what}"),
+            Self::OutOfResources { limit, value } => write!(f, "out of resources: {limit} is {value}"),
+        }
+    }
+}
+
+impl core::error::Error for Error {}
+
+/// Why a `write` did not happen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WriteError {
+    /// The history is full of samples that readers have not acknowledged; nothing was consumed. Retry after
+    /// [`crate::Event::WriterSpace`].
+    WouldBlock,
+    /// The serialiser failed, nothing was written.
+    Serialize,
+    /// The call itself is wrong.
+    Refused(Error),
+}
+
+impl From<Error> for WriteError {
+    fn from(error: Error) -> Self {
+        Self::Refused(error)
+    }
+}

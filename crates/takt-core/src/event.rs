@@ -1,0 +1,38 @@
+//! What the core tells its driver.
+
+use crate::slots::{ReaderHandle, WriterHandle};
+use takt_wire::Guid;
+
+/// Something the application may want to know. Taken with [`crate::Participant::poll_event`].
+///
+/// Events about one endpoint are merged: until it is polled, the same event is queued once.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The reader has new samples.
+    DataAvailable(ReaderHandle),
+    /// The writer's publication-matched status changed.
+    PublicationMatched(WriterHandle),
+    /// The reader's subscription-matched status changed.
+    SubscriptionMatched(ReaderHandle),
+    /// A reader asks for more than the writer offers.
+    OfferedIncompatibleQos(WriterHandle),
+    /// A writer offers less than the reader asks for.
+    RequestedIncompatibleQos(ReaderHandle),
+    /// Samples will never arrive.
+    SampleLost(ReaderHandle),
+    /// A sample found no room.
+    SampleRejected(ReaderHandle),
+    /// A remote writer of the reader's topic has another type.
+    ReaderInconsistentTopic(ReaderHandle),
+    /// A remote reader of the writer's topic has another type.
+    WriterInconsistentTopic(WriterHandle),
+    /// A `write` that would have blocked may be tried again.
+    WriterSpace(WriterHandle),
+    /// Samples of the writer were acknowledged.
+    Acknowledged(WriterHandle),
+    /// A remote participant appeared.
+    ParticipantDiscovered(Guid),
+    /// A remote participant left or its lease ran out.
+    ParticipantLost(Guid),
+}

@@ -1,0 +1,448 @@
+//! What the application does with its writers and readers.
+
+use super::{Participant, cache_limits, history_limits};
+use crate::FlowTag;
+use crate::cache::{
+    ChangeKind, InstanceHandle, KeyExtractor, KeyHash, PayloadPool, ReadCursor, ReaderCache, SampleRef, Selector,
+};
+use crate::discovery::{SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS};
+use crate::error::{Error, WriteError};
+use crate::reader::{REORDER_WINDOW, Reader};
+use crate::slots::{ReaderHandle, WriterHandle};
+use crate::status::{
+    IncompatibleQosStatus, InconsistentTopicStatus, MatchedStatus, SampleLostStatus, SampleRejectedStatus,
+};
+use crate::time::Instant;
+use crate::writer::{Directed, MAX_DIRECTED, Write, Writer, WriterHistory};
+use alloc::boxed::Box;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+use takt_wire::discovery::{PublicationData, SubscriptionData};
+use takt_wire::qos::{DataReaderQos, DataWriterQos, History, PublisherQos, ResourceLimits, SubscriberQos, TopicData};
+use takt_wire::{EntityId, Guid, Locator, SequenceNumber, Timestamp};
+
+/// Longest topic or type name in bytes.
+const MAX_NAME_LEN: usize = 255;
+
+/// A writer to be created.
+#[derive(Clone, Debug)]
+pub struct WriterSpec {
+    /// Topic name, at most 255 bytes.
+    pub topic_name: String,
+    /// Type name as others know it, at most 255 bytes.
+    pub type_name: String,
+    /// Whether the type has a key.
+    pub keyed: bool,
+    /// The writer's policies.
+    pub qos: DataWriterQos,
+    /// Those of its publisher.
+    pub publisher: PublisherQos,
+    /// The topic's `TOPIC_DATA`.
+    pub topic_data: TopicData,
+    /// Longest serialised sample in bytes, if the type has a bound.
+    pub max_serialized_len: Option<usize>,
+    /// The socket that its datagrams leave by.
+    pub flow: FlowTag,
+    /// Locators of its own, where acknowledgements shall go; empty for the participant's.
+    pub unicast: Vec<Locator>,
+}
+
+/// A reader to be created.
+pub struct ReaderSpec {
+    /// Topic name, at most 255 bytes.
+    pub topic_name: String,
+    /// Type name as others know it, at most 255 bytes.
+    pub type_name: String,
+    /// Reads the key of serialised samples; `None` if the type has no key.
+    pub key: Option<Box<dyn KeyExtractor>>,
+    /// The reader's policies.
+    pub qos: DataReaderQos,
+    /// Those of its subscriber.
+    pub subscriber: SubscriberQos,
+    /// The topic's `TOPIC_DATA`.
+    pub topic_data: TopicData,
+    /// Longest serialised sample in bytes, if the type has a bound.
+    pub max_serialized_len: Option<usize>,
+    /// Locators of its own, where samples shall go; empty for the participant's.
+    pub unicast: Vec<Locator>,
+}
+
+impl fmt::Debug for ReaderSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReaderSpec").field("topic_name", &self.topic_name).finish_non_exhaustive()
+    }
+}
+
+/// A change to be written.
+#[derive(Clone, Copy, Debug)]
+pub struct NewChange<'a> {
+    /// Data, or what happens to the instance.
+    pub kind: ChangeKind,
+    /// The instance; all zero without keys.
+    pub key_hash: KeyHash,
+    /// When it was written; `None` for now.
+    pub source_timestamp: Option<Timestamp>,
+    /// Only these readers get it; empty for all. At most 4.
+    pub destinations: &'a [Guid],
+    /// At least as long as what will be filled in, encapsulation header included.
+    pub payload_len: usize,
+}
+
+fn check_names(topic_name: &str, type_name: &str) -> Result<(), Error> {
+    for (what, name) in [("topic", topic_name), ("type", type_name)] {
+        if name.is_empty() || name.len() > MAX_NAME_LEN {
+            let what = alloc::format!("the {what} name must have 1 to {MAX_NAME_LEN} bytes, not {}", name.len());
+            return Err(Error::BadParameter { what });
+        }
+    }
+    Ok(())
+}
+
+/// DDS 1.4 §2.2.3.19: depth and limits must agree.
+fn check_history(history: History, resources: &ResourceLimits) -> Result<(), Error> {
+    let inconsistent = |what: &str| Err(Error::InconsistentPolicy { what: what.to_string() });
+    let per_instance = resources.max_samples_per_instance.unwrap_or(u32::MAX);
+    match history {
+        History::KeepLast(0) => return inconsistent("HISTORY depth must be at least 1"),
+        History::KeepLast(depth) if depth > per_instance => {
+            return inconsistent("HISTORY depth exceeds RESOURCE_LIMITS max_samples_per_instance");
+        }
+        History::KeepLast(depth) if depth > resources.max_samples.unwrap_or(u32::MAX) => {
+            return inconsistent("HISTORY depth exceeds RESOURCE_LIMITS max_samples");
+        }
+        _ => {}
+    }
+    match (resources.max_samples, resources.max_samples_per_instance) {
+        (Some(0), _) | (_, Some(0)) => inconsistent("RESOURCE_LIMITS must be at least 1"),
+        (Some(all), Some(per_instance)) if all < per_instance => {
+            inconsistent("RESOURCE_LIMITS max_samples is less than max_samples_per_instance")
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Participant {
+    /// Payload memory for an endpoint of at most `samples` samples.
+    fn memory_bytes(&self, samples: usize, max_serialized_len: Option<usize>) -> usize {
+        let limit = self.ctx.limits.endpoint_memory_bytes;
+        max_serialized_len.map_or(limit, |len| PayloadPool::capacity_for(samples, len).min(limit))
+    }
+
+    fn next_entity_key(&mut self) -> Result<u32, Error> {
+        let key = self.next_entity_key;
+        if key > 0x00ff_ffff {
+            return Err(Error::OutOfResources { limit: "entity keys", value: u64::from(key) });
+        }
+        self.next_entity_key += 1;
+        Ok(key)
+    }
+
+    /// Creates a writer and announces it.
+    ///
+    /// # Errors
+    /// [`Error::BadParameter`] for a bad name, [`Error::InconsistentPolicy`] for contradicting policies.
+    pub fn create_writer(&mut self, now: Instant, spec: WriterSpec) -> Result<WriterHandle, Error> {
+        check_names(&spec.topic_name, &spec.type_name)?;
+        check_history(spec.qos.history, &spec.qos.resource_limits)?;
+        let entity_id = EntityId::user_writer(self.next_entity_key()?, spec.keyed);
+        let data = Box::new(PublicationData {
+            guid: Guid { prefix: self.header.prefix, entity_id },
+            participant: self.guid(),
+            topic_name: spec.topic_name,
+            type_name: spec.type_name,
+            unicast: spec.unicast,
+            presentation: spec.publisher.presentation,
+            partition: spec.publisher.partition,
+            group_data: spec.publisher.group_data,
+            topic_data: spec.topic_data,
+            max_sample_serialized: spec.max_serialized_len.and_then(|len| u32::try_from(len).ok()),
+            qos: spec.qos,
+            ..PublicationData::default()
+        });
+        let limits = history_limits(data.qos.history, &data.qos.resource_limits, &self.ctx.limits);
+        let history = WriterHistory::new(limits, self.memory_bytes(limits.max_samples, spec.max_serialized_len));
+        let next = self.writers.vacant();
+        let handle = WriterHandle { index: next, generation: self.writers.generation(next) };
+        let writer = Writer::new(handle, data.clone(), spec.keyed, spec.flow, history, &mut self.ctx);
+        self.writers.insert(writer);
+        self.writer_ids.insert(entity_id, handle.index);
+        self.announce_publication(now, &data);
+        self.match_new_writer(now, handle.index);
+        Ok(handle)
+    }
+
+    /// Creates a reader and announces it.
+    ///
+    /// # Errors
+    /// [`Error::BadParameter`] for a bad name, [`Error::InconsistentPolicy`] for contradicting policies.
+    pub fn create_reader(&mut self, now: Instant, spec: ReaderSpec) -> Result<ReaderHandle, Error> {
+        check_names(&spec.topic_name, &spec.type_name)?;
+        check_history(spec.qos.history, &spec.qos.resource_limits)?;
+        let keyed = spec.key.is_some();
+        let entity_id = EntityId::user_reader(self.next_entity_key()?, keyed);
+        let data = Box::new(SubscriptionData {
+            guid: Guid { prefix: self.header.prefix, entity_id },
+            participant: self.guid(),
+            topic_name: spec.topic_name,
+            type_name: spec.type_name,
+            unicast: spec.unicast,
+            presentation: spec.subscriber.presentation,
+            partition: spec.subscriber.partition,
+            group_data: spec.subscriber.group_data,
+            topic_data: spec.topic_data,
+            qos: spec.qos,
+            ..SubscriptionData::default()
+        });
+        let limits = cache_limits(data.qos.history, &data.qos.resource_limits, &self.ctx.limits);
+        let samples = limits.max_samples + REORDER_WINDOW as usize;
+        let cache = ReaderCache::new(limits, self.memory_bytes(samples, spec.max_serialized_len));
+        let next = self.readers.vacant();
+        let handle = ReaderHandle { index: next, generation: self.readers.generation(next) };
+        let reader = Reader::new(handle, data.clone(), keyed, spec.key, cache, &mut self.ctx);
+        self.readers.insert(reader);
+        self.announce_subscription(now, &data);
+        self.match_new_reader(now, handle.index);
+        Ok(handle)
+    }
+
+    /// Deletes a writer. Its matched readers see its instances lose a writer.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn delete_writer(&mut self, now: Instant, handle: WriterHandle) -> Result<(), Error> {
+        let guid = self.writer(handle)?.data.guid;
+        if let Some(mut writer) = self.writers.remove(handle.index) {
+            writer.close(&mut self.ctx);
+        }
+        self.writer_ids.remove(&guid.entity_id);
+        self.unmatch_writer(now, guid);
+        self.retract_endpoint(now, SEDP_PUBLICATIONS, guid);
+        Ok(())
+    }
+
+    /// Deletes a reader with the samples in it.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn delete_reader(&mut self, now: Instant, handle: ReaderHandle) -> Result<(), Error> {
+        let guid = self.reader(handle)?.data.guid;
+        if let Some(mut reader) = self.readers.remove(handle.index) {
+            reader.close(&mut self.ctx);
+        }
+        self.sources.retain(|_, listeners| {
+            listeners.retain(|(reader, _)| *reader != handle.index);
+            !listeners.is_empty()
+        });
+        self.unmatch_reader(guid);
+        self.retract_endpoint(now, SEDP_SUBSCRIPTIONS, guid);
+        Ok(())
+    }
+
+    fn writer(&mut self, handle: WriterHandle) -> Result<&mut Writer, Error> {
+        self.writers.get_mut(handle.index).filter(|writer| writer.handle == handle).ok_or(Error::AlreadyDeleted)
+    }
+
+    fn reader(&mut self, handle: ReaderHandle) -> Result<&mut Reader, Error> {
+        self.readers.get_mut(handle.index).filter(|reader| reader.handle == handle).ok_or(Error::AlreadyDeleted)
+    }
+
+    /// Writes a change: `fill` serialises it into the history and returns the length used, `None` on failure.
+    /// The change goes out with the following calls of [`Self::poll_transmit`].
+    ///
+    /// # Errors
+    /// [`WriteError::WouldBlock`] if the history is full of unacknowledged samples.
+    pub fn write(
+        &mut self,
+        now: Instant,
+        handle: WriterHandle,
+        change: &NewChange<'_>,
+        fill: impl FnOnce(&mut [u8]) -> Option<usize>,
+    ) -> Result<SequenceNumber, WriteError> {
+        if change.destinations.len() > MAX_DIRECTED {
+            return Err(
+                Error::OutOfResources { limit: "readers of a directed write", value: MAX_DIRECTED as u64 }.into()
+            );
+        }
+        let write = Write {
+            kind: change.kind,
+            key_hash: change.key_hash,
+            source_timestamp: change.source_timestamp.unwrap_or_else(|| self.ctx.wall_clock(now)),
+            payload_len: change.payload_len,
+            directed: Directed::new(change.destinations),
+        };
+        let Self { writers, ctx, .. } = self;
+        let writer = writers.get_mut(handle.index).filter(|writer| writer.handle == handle);
+        writer.ok_or(Error::AlreadyDeleted)?.write(now, ctx, &write, fill)
+    }
+
+    /// Whether all matched reliable readers have acknowledged everything up to `upto`, or all that was written.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn is_acknowledged(&mut self, handle: WriterHandle, upto: Option<SequenceNumber>) -> Result<bool, Error> {
+        let writer = self.writer(handle)?;
+        Ok(writer.is_acknowledged(upto.unwrap_or(writer.history.last_sn())))
+    }
+
+    /// The next sample that the selector wants, borrowed until the next call. The samples that a take
+    /// returned are removed with the next call.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn read_next(
+        &mut self,
+        now: Instant,
+        handle: ReaderHandle,
+        selector: Selector,
+        cursor: &mut ReadCursor,
+    ) -> Result<Option<SampleRef<'_>>, Error> {
+        let Self { readers, ctx, .. } = self;
+        let reader = readers.get_mut(handle.index).filter(|reader| reader.handle == handle);
+        let reader = reader.ok_or(Error::AlreadyDeleted)?;
+        reader.cache.release_taken();
+        reader.unblock(now, ctx);
+        Ok(reader.cache.next(selector, cursor))
+    }
+
+    /// Ends a pass of takes: frees what the last one returned, and lets waiting samples in.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn end_read(&mut self, now: Instant, handle: ReaderHandle) -> Result<(), Error> {
+        let Self { readers, ctx, .. } = self;
+        let reader = readers.get_mut(handle.index).filter(|reader| reader.handle == handle);
+        let reader = reader.ok_or(Error::AlreadyDeleted)?;
+        reader.cache.release_taken();
+        reader.unblock(now, ctx);
+        Ok(())
+    }
+
+    /// The serialised key of an instance that the reader knows; empty if it could not be read.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn key_of(&mut self, handle: ReaderHandle, instance: InstanceHandle) -> Result<Option<&[u8]>, Error> {
+        Ok(self.reader(handle)?.cache.key_of(instance))
+    }
+
+    /// The writer's GUID.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn writer_guid(&mut self, handle: WriterHandle) -> Result<Guid, Error> {
+        Ok(self.writer(handle)?.data.guid)
+    }
+
+    /// The reader's GUID.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn reader_guid(&mut self, handle: ReaderHandle) -> Result<Guid, Error> {
+        Ok(self.reader(handle)?.data.guid)
+    }
+
+    /// The readers matched with a writer.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn matched_subscriptions(&mut self, handle: WriterHandle) -> Result<Vec<Guid>, Error> {
+        Ok(self.writer(handle)?.proxies.iter().map(|(_, proxy)| proxy.guid).collect())
+    }
+
+    /// The writers matched with a reader.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn matched_publications(&mut self, handle: ReaderHandle) -> Result<Vec<Guid>, Error> {
+        Ok(self.reader(handle)?.proxies.iter().map(|(_, proxy)| proxy.guid).collect())
+    }
+
+    /// What is known of a remote reader or of one of ours.
+    #[must_use]
+    pub fn subscription_data(&self, guid: Guid) -> Option<SubscriptionData> {
+        let local = || self.readers.iter().find(|(_, reader)| reader.data.guid == guid).map(|(_, reader)| &reader.data);
+        self.subscriptions.get(&guid).or_else(local).map(|data| (**data).clone())
+    }
+
+    /// What is known of a remote writer or of one of ours.
+    #[must_use]
+    pub fn publication_data(&self, guid: Guid) -> Option<PublicationData> {
+        let local = || self.writers.iter().find(|(_, writer)| writer.data.guid == guid).map(|(_, writer)| &writer.data);
+        self.publications.get(&guid).or_else(local).map(|data| (**data).clone())
+    }
+
+    /// All remote writers that are known.
+    pub fn discovered_publications(&self) -> impl Iterator<Item = &PublicationData> {
+        self.publications.values().map(|data| &**data)
+    }
+
+    /// All remote readers that are known.
+    pub fn discovered_subscriptions(&self) -> impl Iterator<Item = &SubscriptionData> {
+        self.subscriptions.values().map(|data| &**data)
+    }
+
+    /// Reads and resets `PUBLICATION_MATCHED`.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn publication_matched_status(&mut self, handle: WriterHandle) -> Result<MatchedStatus, Error> {
+        Ok(self.writer(handle)?.matched.read())
+    }
+
+    /// Reads and resets `SUBSCRIPTION_MATCHED`.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn subscription_matched_status(&mut self, handle: ReaderHandle) -> Result<MatchedStatus, Error> {
+        Ok(self.reader(handle)?.matched.read())
+    }
+
+    /// Reads and resets `OFFERED_INCOMPATIBLE_QOS`.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn offered_incompatible_qos_status(&mut self, handle: WriterHandle) -> Result<IncompatibleQosStatus, Error> {
+        Ok(self.writer(handle)?.incompatible.read())
+    }
+
+    /// Reads and resets `REQUESTED_INCOMPATIBLE_QOS`.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn requested_incompatible_qos_status(&mut self, handle: ReaderHandle) -> Result<IncompatibleQosStatus, Error> {
+        Ok(self.reader(handle)?.incompatible.read())
+    }
+
+    /// Reads and resets `INCONSISTENT_TOPIC` as a writer sees it.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn writer_inconsistent_topic_status(&mut self, handle: WriterHandle) -> Result<InconsistentTopicStatus, Error> {
+        Ok(self.writer(handle)?.inconsistent_topic.read())
+    }
+
+    /// Reads and resets `INCONSISTENT_TOPIC` as a reader sees it.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn reader_inconsistent_topic_status(&mut self, handle: ReaderHandle) -> Result<InconsistentTopicStatus, Error> {
+        Ok(self.reader(handle)?.inconsistent_topic.read())
+    }
+
+    /// Reads and resets `SAMPLE_LOST`.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn sample_lost_status(&mut self, handle: ReaderHandle) -> Result<SampleLostStatus, Error> {
+        Ok(self.reader(handle)?.lost.read())
+    }
+
+    /// Reads and resets `SAMPLE_REJECTED`.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn sample_rejected_status(&mut self, handle: ReaderHandle) -> Result<SampleRejectedStatus, Error> {
+        Ok(self.reader(handle)?.rejected.read())
+    }
+}

@@ -1,0 +1,154 @@
+//! Datagrams: the message receiver of RTPS 2.5 §8.3.4.
+
+use super::Participant;
+use crate::context::Context;
+use crate::reader::{Reader, Stamp};
+use crate::slots::Slots;
+use crate::time::Instant;
+use takt_wire::message::{Data, Heartbeat, MessageView, Submessage};
+use takt_wire::{EntityId, Guid, GuidPrefix, Locator, Timestamp};
+
+/// How a datagram came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// The sender's address.
+    pub source: Locator,
+    /// It was addressed to a group.
+    pub multicast: bool,
+}
+
+/// What the interpreter submessages have said so far.
+#[derive(Debug)]
+struct Interpreter {
+    source: GuidPrefix,
+    for_us: bool,
+    timestamp: Timestamp,
+}
+
+impl Participant {
+    /// Handles one datagram, whatever it contains: at most one pass over its bytes, and deliveries of at most
+    /// one reorder window for each sample in it. Bad bytes are counted and dropped.
+    pub fn handle_datagram(&mut self, now: Instant, from: Received, datagram: &[u8]) {
+        self.ctx.counters.datagrams_received += 1;
+        let Ok(message) = MessageView::parse(datagram) else {
+            self.ctx.counters.malformed_messages += 1;
+            return;
+        };
+        let source = message.header().prefix;
+        let mut interpreter = Interpreter { source, for_us: true, timestamp: Timestamp::INVALID };
+        for submessage in message.submessages() {
+            match submessage {
+                Ok(submessage) => self.handle_submessage(now, &from, &mut interpreter, &submessage),
+                Err(_) => self.ctx.counters.malformed_submessages += 1,
+            }
+        }
+    }
+
+    fn handle_submessage(
+        &mut self,
+        now: Instant,
+        from: &Received,
+        interpreter: &mut Interpreter,
+        submessage: &Submessage<'_>,
+    ) {
+        match submessage {
+            Submessage::InfoTimestamp(timestamp) => interpreter.timestamp = timestamp.unwrap_or(Timestamp::INVALID),
+            Submessage::InfoSource(info) => {
+                interpreter.source = info.prefix;
+                interpreter.timestamp = Timestamp::INVALID;
+            }
+            Submessage::InfoDestination(prefix) => {
+                let ours = *prefix == self.header.prefix;
+                interpreter.for_us = ours || *prefix == GuidPrefix::default();
+                if ours {
+                    self.mark_validated(interpreter.source);
+                }
+            }
+            Submessage::Unknown { .. } => self.ctx.counters.unknown_submessages += 1,
+            Submessage::InfoReply(_) | Submessage::Pad | Submessage::HeaderExtension(_) => {}
+            _ if !interpreter.for_us => {}
+            Submessage::Data(data) if data.writer == EntityId::SPDP_WRITER => {
+                self.handle_spdp(now, from, interpreter.source, data);
+            }
+            Submessage::Data(data) => self.handle_data(now, interpreter, data),
+            Submessage::DataFrag(data) => {
+                let writer = Guid { prefix: interpreter.source, entity_id: data.writer };
+                let stamp = Stamp { now, source_timestamp: interpreter.timestamp };
+                let heard = self.for_readers(writer, data.reader, |reader, ctx, proxy| {
+                    reader.handle_data_frag(ctx, proxy, stamp, data);
+                });
+                self.after_data(now, writer, heard);
+            }
+            Submessage::Heartbeat(heartbeat) => self.handle_heartbeat(now, interpreter, heartbeat),
+            // Says less than the HEARTBEAT that follows it.
+            Submessage::HeartbeatFrag(_) => {}
+            Submessage::Gap(gap) => {
+                self.ctx.counters.gaps_received += 1;
+                let writer = Guid { prefix: interpreter.source, entity_id: gap.writer };
+                self.for_readers(writer, gap.reader, |reader, ctx, proxy| reader.handle_gap(now, ctx, proxy, gap));
+                self.after_data(now, writer, true);
+            }
+            Submessage::AckNack(acknack) => {
+                self.ctx.counters.acknacks_received += 1;
+                let reader = Guid { prefix: interpreter.source, entity_id: acknack.reader };
+                if let Some(writer) = self.writer_ids.get(&acknack.writer).and_then(|&i| self.writers.get_mut(i)) {
+                    writer.handle_acknack(now, &mut self.ctx, reader, acknack);
+                }
+            }
+            Submessage::NackFrag(nack) => {
+                self.ctx.counters.nack_frags_received += 1;
+                let reader = Guid { prefix: interpreter.source, entity_id: nack.reader };
+                if let Some(writer) = self.writer_ids.get(&nack.writer).and_then(|&i| self.writers.get_mut(i)) {
+                    writer.handle_nack_frag(&mut self.ctx, reader, nack);
+                }
+            }
+        }
+    }
+
+    fn handle_data(&mut self, now: Instant, interpreter: &Interpreter, data: &Data<'_>) {
+        let writer = Guid { prefix: interpreter.source, entity_id: data.writer };
+        let stamp = Stamp { now, source_timestamp: interpreter.timestamp };
+        let heard = self.for_readers(writer, data.reader, |reader, ctx, proxy| {
+            reader.handle_data(ctx, proxy, stamp, data);
+        });
+        self.after_data(now, writer, heard);
+    }
+
+    fn handle_heartbeat(&mut self, now: Instant, interpreter: &Interpreter, heartbeat: &Heartbeat) {
+        self.ctx.counters.heartbeats_received += 1;
+        let writer = Guid { prefix: interpreter.source, entity_id: heartbeat.writer };
+        self.for_readers(writer, heartbeat.reader, |reader, ctx, proxy| {
+            reader.handle_heartbeat(now, ctx, proxy, heartbeat);
+        });
+        self.after_data(now, writer, true);
+    }
+
+    /// Calls for each of our readers that listens to `writer` and that the submessage is meant for. Says
+    /// whether there was any.
+    fn for_readers(
+        &mut self,
+        writer: Guid,
+        addressee: EntityId,
+        mut call: impl FnMut(&mut Reader, &mut Context, u32),
+    ) -> bool {
+        let Self { sources, readers, ctx, .. } = self;
+        let Some(listeners) = sources.get(&writer) else { return false };
+        let readers: &mut Slots<Reader> = readers;
+        for &(index, proxy) in listeners {
+            if let Some(reader) = readers.get_mut(index)
+                && (addressee == EntityId::UNKNOWN || addressee == reader.entity_id)
+            {
+                call(reader, ctx, proxy);
+            }
+        }
+        true
+    }
+
+    fn after_data(&mut self, now: Instant, writer: Guid, heard: bool) {
+        if !heard {
+            self.ctx.counters.unmatched_data += 1;
+        } else if writer.entity_id.is_builtin() {
+            self.handle_builtin_data(now);
+        }
+    }
+}

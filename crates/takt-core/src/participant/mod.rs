@@ -1,0 +1,248 @@
+//! The participant: owns all endpoints, and routes every input to the state machine that it concerns.
+//!
+//! `input` takes datagrams apart, `output` builds them, `endpoints` is what the application calls.
+//! Discovery continues this type in [`crate::discovery`].
+
+mod endpoints;
+mod input;
+mod output;
+
+pub use endpoints::{NewChange, ReaderSpec, WriterSpec};
+pub use input::Received;
+pub use output::Transmit;
+
+use crate::FlowTag;
+use crate::cache::{CacheLimits, ReaderCache};
+use crate::config::{Config, Limits, Locators};
+use crate::context::{Context, Timing};
+use crate::discovery::{Announcer, BUILTIN_ENDPOINTS, Reachability, Refusal, Remote, SEDP_PUBLICATIONS};
+use crate::error::Error;
+use crate::event::Event;
+use crate::reader::Reader;
+use crate::slots::{ReaderHandle, Slots, WriterHandle};
+use crate::time::Instant;
+use crate::timer::TimerKind;
+use crate::writer::{HistoryLimits, Writer, WriterHistory};
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use takt_wire::discovery::{PublicationData, SubscriptionData};
+use takt_wire::message::Header;
+use takt_wire::qos::{Durability, History, Reliability, ReliabilityKind, ResourceLimits};
+use takt_wire::{EntityId, Guid, GuidPrefix, Locator, ProtocolVersion, Timestamp, VendorId};
+
+/// Timers that one call of [`Participant::handle_timeout`] serves at most.
+pub const MAX_TIMERS_PER_CALL: usize = 16;
+
+/// Payload memory of a builtin endpoint.
+const BUILTIN_MEMORY_BYTES: usize = 16 << 20;
+
+/// One DDS participant. See the crate's documentation for the rules of use.
+#[derive(Debug)]
+pub struct Participant {
+    pub(crate) domain_id: u32,
+    pub(crate) header: Header,
+    pub(crate) locators: Locators,
+    pub(crate) initial_peers: Vec<Locator>,
+    pub(crate) reachability: Reachability,
+    pub(crate) ctx: Context,
+    pub(crate) writers: Slots<Writer>,
+    pub(crate) readers: Slots<Reader>,
+    pub(crate) writer_ids: BTreeMap<EntityId, u32>,
+    /// The readers, by index and proxy, that listen to a writer.
+    pub(crate) sources: BTreeMap<Guid, Vec<(u32, u32)>>,
+    pub(crate) remotes: Slots<Remote>,
+    pub(crate) remote_by_prefix: BTreeMap<GuidPrefix, u32>,
+    pub(crate) publications: BTreeMap<Guid, Box<PublicationData>>,
+    pub(crate) subscriptions: BTreeMap<Guid, Box<SubscriptionData>>,
+    pub(crate) announcer: Announcer,
+    pub(crate) refusals: VecDeque<Refusal>,
+    /// Destinations of the datagram being built.
+    pub(crate) destinations: Vec<Locator>,
+    next_entity_key: u32,
+}
+
+impl Participant {
+    /// A participant that will announce itself as soon as it is polled.
+    ///
+    /// # Errors
+    /// [`Error::BadParameter`] if the GUID prefix is unknown or the lease is not longer than the
+    /// announcement period.
+    pub fn new(config: Config, now: Instant) -> Result<Self, Error> {
+        if config.guid_prefix == GuidPrefix::default() {
+            return Err(Error::BadParameter { what: "the GUID prefix must not be zero".to_string() });
+        }
+        if config.lease_duration <= config.announcement_period {
+            let what = "the lease must be longer than the announcement period".to_string();
+            return Err(Error::BadParameter { what });
+        }
+        let timing = Timing {
+            heartbeat_first: config.heartbeat_first,
+            heartbeat_period: config.heartbeat_period,
+            nack_delay: config.nack_delay,
+            nack_suppression: config.nack_suppression,
+        };
+        let mut ctx = Context::new(config.limits, timing);
+        let data = Self::describe(&config);
+        let announcer = Announcer::new(&data, config.announcement_period, now, &mut ctx);
+        let mut participant = Self {
+            domain_id: config.domain_id,
+            header: Header { version: ProtocolVersion::V2_5, vendor: VendorId::TAKT, prefix: config.guid_prefix },
+            reachability: Reachability::new(config.interfaces, &config.initial_peers),
+            locators: config.locators,
+            initial_peers: config.initial_peers,
+            ctx,
+            writers: Slots::new(),
+            readers: Slots::new(),
+            writer_ids: BTreeMap::new(),
+            sources: BTreeMap::new(),
+            remotes: Slots::new(),
+            remote_by_prefix: BTreeMap::new(),
+            publications: BTreeMap::new(),
+            subscriptions: BTreeMap::new(),
+            announcer,
+            refusals: VecDeque::new(),
+            destinations: Vec::with_capacity(16),
+            next_entity_key: 1,
+        };
+        participant.create_builtin_endpoints();
+        Ok(participant)
+    }
+
+    /// Tells the wall clock, from which source and reception time stamps are made. Jumps affect nothing else.
+    pub fn set_wall_clock(&mut self, now: Instant, wall: Timestamp) {
+        self.ctx.set_wall_clock(now, wall);
+    }
+
+    /// The participant's identity in the domain.
+    #[must_use]
+    pub fn guid(&self) -> Guid {
+        Guid { prefix: self.header.prefix, entity_id: EntityId::PARTICIPANT }
+    }
+
+    /// When [`Self::handle_timeout`] wants to be called next.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.ctx.timers.next_due()
+    }
+
+    /// Serves at most [`MAX_TIMERS_PER_CALL`] timers that are due; call again while
+    /// [`Self::poll_timeout`] is not in the future.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        for _ in 0..MAX_TIMERS_PER_CALL {
+            let Some(kind) = self.ctx.timers.pop_due(now) else { return };
+            match kind {
+                TimerKind::Announce => self.announcer.handle_timeout(now, &mut self.ctx),
+                TimerKind::Lease { participant } => self.handle_lease_end(now, participant),
+                TimerKind::Heartbeat { writer } => {
+                    if let Some(writer) = self.writers.get_mut(writer) {
+                        writer.handle_timeout(now, &mut self.ctx);
+                    }
+                }
+                TimerKind::AckNack { reader, proxy } => {
+                    if let Some(reader) = self.readers.get_mut(reader) {
+                        reader.handle_timeout(now, &mut self.ctx, proxy);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next event for the application.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        loop {
+            let event = self.ctx.events.pop_front()?;
+            if !is_builtin(&event) {
+                return Some(event);
+            }
+        }
+    }
+
+    /// Says farewell: afterwards poll [`Self::poll_transmit`] until it is empty and drop the participant.
+    pub fn shutdown(&mut self) {
+        self.announcer.close(&mut self.ctx);
+    }
+
+    /// The endpoints of SEDP (RTPS 2.5 §8.5.4.2): reliable, transient-local, keep-last 1 per endpoint.
+    fn create_builtin_endpoints(&mut self) {
+        let reliability = Reliability { kind: ReliabilityKind::Reliable, max_blocking_time: takt_wire::Duration::ZERO };
+        for (topic_name, writer_id, reader_id) in [
+            ("DCPSPublication", EntityId::SEDP_PUB_WRITER, EntityId::SEDP_PUB_READER),
+            ("DCPSSubscription", EntityId::SEDP_SUB_WRITER, EntityId::SEDP_SUB_READER),
+        ] {
+            let guid = |entity_id| Guid { prefix: self.header.prefix, entity_id };
+            let mut publication = PublicationData { guid: guid(writer_id), ..PublicationData::default() };
+            publication.topic_name = topic_name.to_string();
+            publication.qos.reliability = reliability;
+            publication.qos.durability = Durability::TransientLocal;
+            let mut subscription = SubscriptionData { guid: guid(reader_id), ..SubscriptionData::default() };
+            subscription.topic_name = topic_name.to_string();
+            subscription.qos.reliability = reliability;
+            subscription.qos.durability = Durability::TransientLocal;
+            subscription.qos.history = History::KeepAll;
+            let limits = self.ctx.limits;
+            let history = WriterHistory::new(
+                history_limits(publication.qos.history, &publication.qos.resource_limits, &limits),
+                BUILTIN_MEMORY_BYTES,
+            );
+            let cache = ReaderCache::new(
+                cache_limits(subscription.qos.history, &subscription.qos.resource_limits, &limits),
+                BUILTIN_MEMORY_BYTES,
+            );
+            let handle = WriterHandle { index: self.writers.len() as u32, generation: 0 };
+            let writer = Writer::new(handle, Box::new(publication), true, FlowTag::default(), history, &mut self.ctx);
+            self.writer_ids.insert(writer_id, self.writers.insert(writer));
+            let handle = ReaderHandle { index: self.readers.len() as u32, generation: 0 };
+            let key = Box::new(crate::discovery::EndpointKey);
+            let reader = Reader::new(handle, Box::new(subscription), true, Some(key), cache, &mut self.ctx);
+            self.readers.insert(reader);
+        }
+        debug_assert_eq!(self.writers.len() as u32, BUILTIN_ENDPOINTS);
+        debug_assert_eq!(self.writer_ids.get(&EntityId::SEDP_PUB_WRITER), Some(&SEDP_PUBLICATIONS));
+    }
+}
+
+/// Events of builtin endpoints are nobody's business.
+fn is_builtin(event: &Event) -> bool {
+    match event {
+        Event::DataAvailable(reader)
+        | Event::SubscriptionMatched(reader)
+        | Event::RequestedIncompatibleQos(reader)
+        | Event::SampleLost(reader)
+        | Event::SampleRejected(reader)
+        | Event::ReaderInconsistentTopic(reader) => reader.index < BUILTIN_ENDPOINTS,
+        Event::PublicationMatched(writer)
+        | Event::OfferedIncompatibleQos(writer)
+        | Event::WriterInconsistentTopic(writer)
+        | Event::WriterSpace(writer)
+        | Event::Acknowledged(writer) => writer.index < BUILTIN_ENDPOINTS,
+        Event::ParticipantDiscovered(_) | Event::ParticipantLost(_) => false,
+    }
+}
+
+fn depth(history: History) -> Option<usize> {
+    match history {
+        History::KeepLast(depth) => Some(depth.max(1) as usize),
+        History::KeepAll => None,
+    }
+}
+
+fn or(limit: Option<u32>, default: usize) -> usize {
+    limit.map_or(default, |limit| limit as usize)
+}
+
+pub(crate) fn history_limits(history: History, resources: &ResourceLimits, limits: &Limits) -> HistoryLimits {
+    HistoryLimits {
+        depth: depth(history),
+        max_samples: or(resources.max_samples, limits.default_max_samples),
+        max_instances: or(resources.max_instances, limits.default_max_instances),
+        max_samples_per_instance: or(resources.max_samples_per_instance, usize::MAX),
+    }
+}
+
+pub(crate) fn cache_limits(history: History, resources: &ResourceLimits, limits: &Limits) -> CacheLimits {
+    let HistoryLimits { depth, max_samples, max_instances, max_samples_per_instance } =
+        history_limits(history, resources, limits);
+    CacheLimits { depth, max_samples, max_instances, max_samples_per_instance }
+}

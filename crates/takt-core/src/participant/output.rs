@@ -1,0 +1,73 @@
+//! Datagrams to be sent, one at a time, built in the transport's frame.
+
+use super::Participant;
+use crate::FlowTag;
+use crate::context::Job;
+use crate::time::Instant;
+use takt_wire::Locator;
+
+/// A datagram that was built in the caller's frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmit<'a> {
+    /// Its length in bytes.
+    pub len: usize,
+    /// The socket it should leave by.
+    pub flow: FlowTag,
+    /// Where it goes; never empty.
+    pub destinations: &'a [Locator],
+}
+
+impl Participant {
+    /// Builds the next datagram in `frame`, which should hold the largest datagram of the transport; `None`
+    /// if there is nothing more to send. One call, one datagram.
+    pub fn poll_transmit(&mut self, now: Instant, frame: &mut [u8]) -> Option<Transmit<'_>> {
+        loop {
+            let job = self.ctx.jobs.pop_front()?;
+            self.destinations.clear();
+            let mut flow = FlowTag::default();
+            let len = self.build(now, job, frame, &mut flow);
+            if let Some(len) = len.filter(|_| !self.destinations.is_empty()) {
+                self.ctx.counters.datagrams_sent += 1;
+                return Some(Transmit { len, flow, destinations: &self.destinations });
+            }
+        }
+    }
+
+    fn build(&mut self, now: Instant, job: Job, frame: &mut [u8], flow: &mut FlowTag) -> Option<usize> {
+        let Self { writers, readers, ctx, header, destinations, .. } = self;
+        match job {
+            Job::Announce => self.transmit_announcement(now, frame),
+            Job::Greet { participant } => self.transmit_greeting(participant, frame),
+            Job::Data { writer } => {
+                let writer = writers.get_mut(writer)?;
+                *flow = writer.flow;
+                writer.transmit_data(ctx, header, frame, destinations)
+            }
+            Job::Repair { writer, proxy } => {
+                let writer = writers.get_mut(writer)?;
+                *flow = writer.flow;
+                writer.transmit_repair(proxy, ctx, header, frame, destinations)
+            }
+            Job::Heartbeat { writer } => {
+                let writer = writers.get_mut(writer)?;
+                *flow = writer.flow;
+                writer.transmit_heartbeat(ctx, header, frame, destinations)
+            }
+            Job::AckNack { reader, proxy } => {
+                readers.get_mut(reader)?.transmit_acknack(now, proxy, ctx, header, frame, destinations)
+            }
+        }
+    }
+
+    /// Whether [`Self::poll_transmit`] may have something to send.
+    #[must_use]
+    pub fn has_transmit(&self) -> bool {
+        !self.ctx.jobs.is_empty()
+    }
+
+    /// Where this participant listens.
+    #[must_use]
+    pub fn default_unicast(&self) -> &[Locator] {
+        &self.locators.default_unicast
+    }
+}

@@ -1,0 +1,119 @@
+//! When and what a reader acknowledges (RTPS 2.5 §8.4.12.2).
+//!
+//! A heartbeat that wants an answer, or that shows missing samples, is answered at once, but the same
+//! samples are not asked for more often than every `nack_suppression`. Missing samples that show in the data
+//! are asked for after `nack_delay`, without waiting for a heartbeat.
+
+use super::Reader;
+use crate::context::{Context, Job};
+use crate::time::Instant;
+use alloc::vec::Vec;
+use core::time::Duration;
+use takt_wire::builder::MessageBuilder;
+use takt_wire::message::{AckNack, Header, NackFrag};
+use takt_wire::{Full, Locator};
+
+/// Between the first requests for a writer's first heartbeat; doubles up to the heartbeat period times 16.
+const GREETING_PERIOD: Duration = Duration::from_millis(20);
+const MAX_GREETING_DOUBLINGS: u32 = 6;
+
+impl Reader {
+    pub(super) fn answer_heartbeat(&mut self, now: Instant, ctx: &mut Context, index: u32, is_final: bool) {
+        let Some(proxy) = self.proxies.get_mut(index) else { return };
+        let misses = proxy.misses_something();
+        if is_final && !misses {
+            return;
+        }
+        match proxy.last_nack {
+            Some((at, base)) if misses && Some(base) == proxy.expected => {
+                let due = at.after(ctx.timing.nack_suppression);
+                if due > now {
+                    ctx.timers.arm_by(proxy.timer, due);
+                    return;
+                }
+            }
+            _ => {}
+        }
+        self.queue_acknack(ctx, index);
+    }
+
+    pub(super) fn queue_acknack(&mut self, ctx: &mut Context, index: u32) {
+        let reader = self.handle.index;
+        if let Some(proxy) = self.proxies.get_mut(index)
+            && !proxy.queued
+        {
+            proxy.queued = true;
+            ctx.jobs.push_back(Job::AckNack { reader, proxy: index });
+        }
+    }
+
+    /// The proxy's timer fired: ask for what is missing, or for the first heartbeat.
+    pub(crate) fn handle_timeout(&mut self, now: Instant, ctx: &mut Context, index: u32) {
+        let Some(proxy) = self.proxies.get_mut(index) else { return };
+        if proxy.expected.is_none() {
+            let doublings = proxy.greetings.min(MAX_GREETING_DOUBLINGS);
+            proxy.greetings += 1;
+            ctx.timers.arm(proxy.timer, now.after(GREETING_PERIOD * 2_u32.pow(doublings)));
+        } else if !proxy.misses_something() {
+            return;
+        }
+        self.queue_acknack(ctx, index);
+    }
+
+    /// The acknowledgement for one writer, with requests for missing fragments.
+    pub(crate) fn transmit_acknack(
+        &mut self,
+        now: Instant,
+        index: u32,
+        ctx: &mut Context,
+        header: &Header,
+        frame: &mut [u8],
+        destinations: &mut Vec<Locator>,
+    ) -> Option<usize> {
+        let proxy = self.proxies.get_mut(index)?;
+        proxy.queued = false;
+        destinations.push(proxy.path.locator);
+        let len = frame.len().min(proxy.path.max_message);
+        let mut builder = MessageBuilder::new(&mut frame[..len], header).ok()?;
+        self.build_acknack(now, index, ctx, &mut builder).ok()?;
+        Some(builder.len())
+    }
+
+    fn build_acknack(
+        &mut self,
+        now: Instant,
+        index: u32,
+        ctx: &mut Context,
+        builder: &mut MessageBuilder<'_>,
+    ) -> Result<(), Full> {
+        let Some(proxy) = self.proxies.get_mut(index) else { return Err(Full) };
+        builder.info_destination(proxy.guid.prefix)?;
+        let misses = proxy.misses_something();
+        proxy.acknack_count = proxy.acknack_count.wrapping_add(1);
+        builder.acknack(&AckNack {
+            reader: self.entity_id,
+            writer: proxy.guid.entity_id,
+            reader_sn_state: proxy.state(),
+            count: proxy.acknack_count,
+            is_final: !misses,
+        })?;
+        ctx.counters.acknacks_sent += 1;
+        let Some(expected) = proxy.expected else { return Ok(()) };
+        if misses {
+            proxy.last_nack = Some((now, expected));
+        }
+        let mut after = expected.prev();
+        while let Some(sn) = proxy.fragments.incomplete().filter(|sn| *sn > after && *sn <= proxy.announced).min() {
+            after = sn;
+            let Some(fragments) = proxy.fragments.missing(sn, &self.cache.pool) else { continue };
+            proxy.nack_frag_count = proxy.nack_frag_count.wrapping_add(1);
+            let (reader, writer, count) = (self.entity_id, proxy.guid.entity_id, proxy.nack_frag_count);
+            if builder.nack_frag(&NackFrag { reader, writer, sn, fragments, count }).is_err() {
+                // The rest is asked for next time.
+                break;
+            }
+            ctx.counters.nack_frags_sent += 1;
+        }
+        Ok(())
+    }
+}

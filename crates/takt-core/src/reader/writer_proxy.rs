@@ -1,0 +1,156 @@
+//! What a reader knows of one matched writer (RTPS 2.5 §8.4.10.4, §8.4.12.2): which samples have arrived,
+//! which are missing, and when to ask for them.
+
+use super::fragments::Fragments;
+use crate::cache::Stored;
+use crate::time::Instant;
+use crate::timer::TimerId;
+use crate::writer::Path;
+use alloc::boxed::Box;
+use alloc::vec;
+use takt_wire::{Guid, SequenceNumber, SequenceNumberSet};
+
+/// Samples above the next expected one that are kept while that one is missing.
+pub(crate) const REORDER_WINDOW: i64 = 512;
+
+/// State of one sample number within the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    Missing,
+    /// Will never come, or is not for us.
+    Irrelevant,
+    Waiting(Stored),
+}
+
+const MISSING: u32 = u32::MAX;
+const IRRELEVANT: u32 = u32::MAX - 1;
+
+#[derive(Debug)]
+pub(crate) struct WriterProxy {
+    pub(crate) guid: Guid,
+    pub(crate) reliable: bool,
+    /// Where acknowledgements go.
+    pub(crate) path: Path,
+    /// A volatile reader of a writer with history: history is not for it.
+    pub(crate) skips_history: bool,
+    /// The writer is of this vendor, so its directed heartbeats say what is for us.
+    pub(crate) directed_heartbeats: bool,
+    /// The next sample to deliver; unknown until the first heartbeat of a reliable writer.
+    pub(crate) expected: Option<SequenceNumber>,
+    /// Lowest sample dropped while `expected` was unknown.
+    pub(crate) dropped_early: Option<SequenceNumber>,
+    /// Highest sample that the writer is known to have.
+    pub(crate) announced: SequenceNumber,
+    arrivals: Box<[u32]>,
+    pub(crate) fragments: Fragments,
+    pub(crate) last_heartbeat: Option<i32>,
+    pub(crate) acknack_count: i32,
+    pub(crate) nack_frag_count: i32,
+    pub(crate) timer: TimerId,
+    /// Waits for the writer's first heartbeat: how often it was asked.
+    pub(crate) greetings: u32,
+    pub(crate) last_nack: Option<(Instant, SequenceNumber)>,
+    /// Whether an acknowledgement is queued.
+    pub(crate) queued: bool,
+    /// Delivery waits for room in the history.
+    pub(crate) blocked: bool,
+}
+
+impl WriterProxy {
+    pub(crate) fn new(guid: Guid, reliable: bool, path: Path, timer: TimerId) -> Self {
+        Self {
+            guid,
+            reliable,
+            path,
+            skips_history: false,
+            directed_heartbeats: false,
+            expected: if reliable { None } else { Some(SequenceNumber::FIRST) },
+            dropped_early: None,
+            announced: SequenceNumber::ZERO,
+            arrivals: if reliable { vec![MISSING; REORDER_WINDOW as usize].into() } else { Box::default() },
+            fragments: Fragments::new(),
+            last_heartbeat: None,
+            acknack_count: 0,
+            nack_frag_count: 0,
+            timer,
+            greetings: 0,
+            last_nack: None,
+            queued: false,
+            blocked: false,
+        }
+    }
+
+    fn place(&self, sn: SequenceNumber) -> usize {
+        (sn.0 % REORDER_WINDOW) as usize
+    }
+
+    /// Whether the sample can be kept: at or above the expected one, and within the window.
+    pub(crate) fn in_window(&self, sn: SequenceNumber) -> bool {
+        self.expected.is_some_and(|expected| sn >= expected && sn.0 - expected.0 < REORDER_WINDOW)
+    }
+
+    /// State of a sample within the window.
+    pub(crate) fn arrival(&self, sn: SequenceNumber) -> Arrival {
+        match self.arrivals[self.place(sn)] {
+            MISSING => Arrival::Missing,
+            IRRELEVANT => Arrival::Irrelevant,
+            stored => Arrival::Waiting(Stored(stored)),
+        }
+    }
+
+    pub(crate) fn set_arrival(&mut self, sn: SequenceNumber, arrival: Arrival) {
+        let place = self.place(sn);
+        self.arrivals[place] = match arrival {
+            Arrival::Missing => MISSING,
+            Arrival::Irrelevant => IRRELEVANT,
+            Arrival::Waiting(stored) => stored.0,
+        };
+    }
+
+    /// Whether a sample that the writer announced has not arrived.
+    pub(crate) fn misses_something(&self) -> bool {
+        let Some(expected) = self.expected else { return true };
+        !self.blocked && expected <= self.announced
+    }
+
+    /// The acknowledgement: everything below the base has been delivered; marked are the samples that have
+    /// not even begun to arrive (RTPS 2.5 §8.3.8.1).
+    pub(crate) fn state(&self) -> SequenceNumberSet {
+        let Some(expected) = self.expected else { return SequenceNumberSet::new(SequenceNumber::FIRST) };
+        let mut set = SequenceNumberSet::new(expected);
+        if self.blocked {
+            // There would be no room for what we ask for.
+            return set;
+        }
+        let last = self.announced.0.min(expected.0 + 255);
+        for number in expected.0..=last {
+            let sn = SequenceNumber(number);
+            if self.arrival(sn) == Arrival::Missing && !self.fragments.contains(sn) {
+                set.insert(sn);
+            }
+        }
+        set
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timer::{TimerKind, TimerQueue};
+    use takt_wire::Locator;
+
+    #[test]
+    fn the_state_marks_what_is_missing_below_the_last_announced() {
+        let timer = TimerQueue::new().register(TimerKind::Announce);
+        let path = Path { locator: Locator::INVALID, max_message: 1000 };
+        let mut proxy = WriterProxy::new(Guid::default(), true, path, timer);
+        assert!(proxy.state().is_empty());
+        proxy.expected = Some(SequenceNumber(1000));
+        proxy.announced = SequenceNumber(1004);
+        proxy.set_arrival(SequenceNumber(1001), Arrival::Irrelevant);
+        proxy.set_arrival(SequenceNumber(1003), Arrival::Waiting(Stored(7)));
+        let missing: alloc::vec::Vec<_> = proxy.state().iter().map(|sn| sn.0).collect();
+        assert_eq!(missing, [1000, 1002, 1004]);
+        assert!(proxy.in_window(SequenceNumber(1511)) && !proxy.in_window(SequenceNumber(1512)));
+    }
+}

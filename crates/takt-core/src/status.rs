@@ -1,0 +1,125 @@
+//! Communication statuses (DDS 1.4 §2.2.4.1). Reading one resets its change counts.
+
+use takt_wire::Guid;
+use takt_wire::compat::PolicyId;
+
+/// `PUBLICATION_MATCHED` or `SUBSCRIPTION_MATCHED`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MatchedStatus {
+    /// Matches ever made.
+    pub total_count: u32,
+    /// The same since the status was last read.
+    pub total_count_change: u32,
+    /// Matches now.
+    pub current_count: u32,
+    /// The same since the status was last read.
+    pub current_count_change: i32,
+    /// The peer that caused the last change.
+    pub last_peer: Option<Guid>,
+}
+
+impl MatchedStatus {
+    pub(crate) fn added(&mut self, peer: Guid) {
+        self.total_count += 1;
+        self.total_count_change += 1;
+        self.current_count += 1;
+        self.current_count_change += 1;
+        self.last_peer = Some(peer);
+    }
+
+    pub(crate) fn removed(&mut self, peer: Guid) {
+        self.current_count -= 1;
+        self.current_count_change -= 1;
+        self.last_peer = Some(peer);
+    }
+
+    pub(crate) fn read(&mut self) -> Self {
+        let value = *self;
+        self.total_count_change = 0;
+        self.current_count_change = 0;
+        value
+    }
+}
+
+/// `OFFERED_INCOMPATIBLE_QOS` or `REQUESTED_INCOMPATIBLE_QOS`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IncompatibleQosStatus {
+    /// Peers ever refused.
+    pub total_count: u32,
+    /// The same since the status was last read.
+    pub total_count_change: u32,
+    /// A policy of the last refusal.
+    pub last_policy: Option<PolicyId>,
+}
+
+/// `SAMPLE_LOST`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SampleLostStatus {
+    /// Samples that never arrived and never will.
+    pub total_count: u64,
+    /// The same since the status was last read.
+    pub total_count_change: u64,
+}
+
+/// `INCONSISTENT_TOPIC`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InconsistentTopicStatus {
+    /// Remote endpoints of the topic's name with another type name.
+    pub total_count: u32,
+    /// The same since the status was last read.
+    pub total_count_change: u32,
+}
+
+/// Which limit turned a sample away (DDS 1.4 §2.2.4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SampleRejectedReason {
+    /// `RESOURCE_LIMITS.max_samples`, or the history's memory.
+    SamplesLimit,
+    /// `RESOURCE_LIMITS.max_instances`.
+    InstancesLimit,
+    /// `RESOURCE_LIMITS.max_samples_per_instance`.
+    SamplesPerInstanceLimit,
+}
+
+/// `SAMPLE_REJECTED`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SampleRejectedStatus {
+    /// Samples ever turned away. A reliable writer sends them again.
+    pub total_count: u64,
+    /// The same since the status was last read.
+    pub total_count_change: u64,
+    /// Why the last one was turned away.
+    pub last_reason: Option<SampleRejectedReason>,
+}
+
+impl IncompatibleQosStatus {
+    pub(crate) fn read(&mut self) -> Self {
+        let value = *self;
+        self.total_count_change = 0;
+        value
+    }
+}
+
+impl SampleLostStatus {
+    pub(crate) fn read(&mut self) -> Self {
+        let value = *self;
+        self.total_count_change = 0;
+        value
+    }
+}
+
+impl InconsistentTopicStatus {
+    pub(crate) fn read(&mut self) -> Self {
+        let value = *self;
+        self.total_count_change = 0;
+        value
+    }
+}
+
+impl SampleRejectedStatus {
+    pub(crate) fn read(&mut self) -> Self {
+        let value = *self;
+        self.total_count_change = 0;
+        value
+    }
+}

@@ -1,0 +1,83 @@
+//! When a writer asks its readers what they have (RTPS 2.5 §8.4.2.2.3, §8.4.9).
+//!
+//! Heartbeats ride on data where acknowledgements are wanted soon: every [`SAMPLES_PER_HEARTBEAT`] samples,
+//! a quarter of the send window, or when the window is full. For the rest there is a timer: it starts fast
+//! after the first unacknowledged sample and backs off while nothing is acknowledged.
+
+use crate::time::Instant;
+use core::time::Duration;
+
+const SAMPLES_PER_HEARTBEAT: u32 = 64;
+
+#[derive(Debug, Default)]
+pub(crate) struct HeartbeatState {
+    count: i32,
+    samples_since: u32,
+    bytes_since: usize,
+    /// Current period of the timer; zero before the first one.
+    period: Duration,
+}
+
+impl HeartbeatState {
+    /// The number of the next heartbeat; the accounts start again.
+    pub(crate) fn next_count(&mut self) -> i32 {
+        self.samples_since = 0;
+        self.bytes_since = 0;
+        self.count = self.count.wrapping_add(1);
+        self.count
+    }
+
+    pub(crate) fn sent(&mut self, payload_len: usize) {
+        self.samples_since += 1;
+        self.bytes_since += payload_len;
+    }
+
+    /// Whether the datagram being built should carry a heartbeat.
+    pub(crate) fn wanted(&self, stalled: bool, window_bytes: usize) -> bool {
+        self.samples_since > 0
+            && (stalled || self.samples_since >= SAMPLES_PER_HEARTBEAT || self.bytes_since >= window_bytes / 4)
+    }
+
+    /// Readers have acknowledged something: be fast again.
+    pub(crate) fn progress(&mut self) {
+        self.period = Duration::ZERO;
+    }
+
+    /// When the timer should fire next.
+    pub(crate) fn next_due(&mut self, now: Instant, first: Duration, longest: Duration) -> Instant {
+        self.period = if self.period.is_zero() { first } else { (self.period * 2).min(longest) };
+        now.after(self.period)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_timer_backs_off_until_there_is_progress() {
+        let mut state = HeartbeatState::default();
+        let ms = Duration::from_millis;
+        let mut due = |state: &mut HeartbeatState| state.next_due(Instant(0), ms(5), ms(100)).0 / 1_000_000;
+        let periods: [u64; 7] = core::array::from_fn(|_| due(&mut state));
+        assert_eq!(periods, [5, 10, 20, 40, 80, 100, 100]);
+        state.progress();
+        assert_eq!(due(&mut state), 5);
+    }
+
+    #[test]
+    fn a_heartbeat_is_wanted_after_enough_samples_or_bytes() {
+        let mut state = HeartbeatState::default();
+        assert!(!state.wanted(true, 1000));
+        state.sent(10);
+        assert!(state.wanted(true, 1000) && !state.wanted(false, 1000));
+        state.sent(240);
+        assert!(state.wanted(false, 1000));
+        state.next_count();
+        for _ in 0..SAMPLES_PER_HEARTBEAT {
+            assert!(!state.wanted(false, 1000));
+            state.sent(0);
+        }
+        assert!(state.wanted(false, 1000));
+    }
+}

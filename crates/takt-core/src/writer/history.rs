@@ -1,0 +1,355 @@
+//! A writer's history (RTPS 2.5 §8.2.9): changes in order of sequence number, until nobody needs them.
+//!
+//! Changes sit in a table of fixed size. `order` lists them by sequence number; `KEEP_LAST` removals from
+//! the middle leave tombstones that are swept when the list is full, so finding a change is a binary search
+//! and removing one is O(1) on average.
+
+use crate::cache::{ChangeKind, InstanceHandle, KeyHash, PayloadPool, PayloadRef};
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use takt_wire::{Guid, SequenceNumber, Timestamp};
+
+/// Readers that one directed write can name.
+pub(crate) const MAX_DIRECTED: usize = 4;
+const NONE: u32 = u32::MAX;
+
+/// The readers a change is meant for; none named means all.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Directed {
+    guids: [Guid; MAX_DIRECTED],
+    len: u8,
+}
+
+impl Directed {
+    /// The caller checked that there are at most [`MAX_DIRECTED`].
+    pub(crate) fn new(readers: &[Guid]) -> Self {
+        let mut directed = Self { guids: [Guid::default(); MAX_DIRECTED], len: readers.len() as u8 };
+        directed.guids[..readers.len()].copy_from_slice(readers);
+        directed
+    }
+
+    pub(crate) fn readers(&self) -> &[Guid] {
+        &self.guids[..self.len as usize]
+    }
+
+    pub(crate) fn allows(&self, reader: Guid) -> bool {
+        self.len == 0 || self.readers().contains(&reader)
+    }
+}
+
+/// One change.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Change {
+    pub(crate) sn: SequenceNumber,
+    pub(crate) kind: ChangeKind,
+    pub(crate) key_hash: KeyHash,
+    pub(crate) source_timestamp: Timestamp,
+    pub(crate) payload: PayloadRef,
+    pub(crate) directed: Directed,
+    /// Fragment size for the readers that were matched when it was written; see [`super::route`].
+    pub(crate) fragment_size: u16,
+    instance: u32,
+    next_in_instance: u32,
+}
+
+#[derive(Debug)]
+struct Instance {
+    oldest: u32,
+    newest: u32,
+    count: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HistoryLimits {
+    /// `KEEP_LAST` depth; `None` is `KEEP_ALL`.
+    pub(crate) depth: Option<usize>,
+    pub(crate) max_samples: usize,
+    pub(crate) max_instances: usize,
+    pub(crate) max_samples_per_instance: usize,
+}
+
+/// Why there is no room for a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Full {
+    /// Room may come with acknowledgements.
+    Samples,
+    /// `RESOURCE_LIMITS.max_instances` is reached for good.
+    Instances,
+    /// The payload is larger than the writer's memory.
+    Memory,
+}
+
+#[derive(Debug)]
+pub(crate) struct WriterHistory {
+    limits: HistoryLimits,
+    pub(crate) pool: PayloadPool,
+    changes: Vec<Change>,
+    free: Vec<u32>,
+    order: VecDeque<(SequenceNumber, u32)>,
+    live: usize,
+    last_sn: SequenceNumber,
+    instances: Vec<Instance>,
+    by_handle: BTreeMap<InstanceHandle, u32>,
+    memory_bytes: usize,
+}
+
+impl WriterHistory {
+    pub(crate) fn new(limits: HistoryLimits, memory_bytes: usize) -> Self {
+        Self {
+            limits,
+            pool: PayloadPool::new(memory_bytes),
+            changes: Vec::with_capacity(limits.max_samples),
+            free: Vec::with_capacity(limits.max_samples),
+            order: VecDeque::with_capacity(2 * limits.max_samples + 1),
+            live: 0,
+            last_sn: SequenceNumber(0),
+            instances: Vec::new(),
+            by_handle: BTreeMap::new(),
+            memory_bytes,
+        }
+    }
+
+    /// The last sequence number given out; 0 before the first change.
+    pub(crate) fn last_sn(&self) -> SequenceNumber {
+        self.last_sn
+    }
+
+    /// The oldest change that is still there, else the next one to come.
+    pub(crate) fn first_sn(&self) -> SequenceNumber {
+        self.order.iter().find(|(_, slot)| *slot != NONE).map_or(SequenceNumber(self.last_sn.0 + 1), |(sn, _)| *sn)
+    }
+
+    /// Whether half of the samples that it may hold are there.
+    pub(crate) fn is_half_full(&self) -> bool {
+        self.live * 2 >= self.limits.max_samples
+    }
+
+    /// Gives out a sequence number without keeping anything: nobody listens.
+    pub(crate) fn skip(&mut self) -> SequenceNumber {
+        self.last_sn = SequenceNumber(self.last_sn.0 + 1);
+        self.last_sn
+    }
+
+    /// Reserves memory for the payload of the next change, evicting what `KEEP_LAST` allows. Nothing is
+    /// consumed on failure.
+    pub(crate) fn make_room(
+        &mut self,
+        key_hash: KeyHash,
+        payload_len: usize,
+        evicted: &mut impl FnMut(&Change),
+    ) -> Result<PayloadRef, Full> {
+        if payload_len > self.memory_bytes {
+            return Err(Full::Memory);
+        }
+        let known = self.by_handle.get(&InstanceHandle(key_hash)).copied();
+        if known.is_none() && self.instances.len() >= self.limits.max_instances {
+            return Err(Full::Instances);
+        }
+        let count = known.map_or(0, |instance| self.instances[instance as usize].count);
+        match self.limits.depth {
+            Some(depth) if count >= depth => {
+                if let Some(instance) = known {
+                    self.evict_oldest(instance, evicted);
+                }
+            }
+            None if count >= self.limits.max_samples_per_instance => return Err(Full::Samples),
+            _ => {}
+        }
+        if self.live >= self.limits.max_samples {
+            return Err(Full::Samples);
+        }
+        self.pool.allocate(payload_len).ok_or(Full::Samples)
+    }
+
+    fn evict_oldest(&mut self, instance: u32, evicted: &mut impl FnMut(&Change)) {
+        let slot = self.instances[instance as usize].oldest;
+        let change = self.changes[slot as usize];
+        evicted(&change);
+        self.remove(change.sn);
+    }
+
+    /// Appends a change whose payload came from [`Self::make_room`].
+    pub(crate) fn append(&mut self, mut change: Change) -> SequenceNumber {
+        self.last_sn = SequenceNumber(self.last_sn.0 + 1);
+        let instance = self.instance(InstanceHandle(change.key_hash));
+        change.sn = self.last_sn;
+        change.instance = instance;
+        change.next_in_instance = NONE;
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.changes[slot as usize] = change;
+                slot
+            }
+            None => {
+                self.changes.push(change);
+                (self.changes.len() - 1) as u32
+            }
+        };
+        if self.order.len() >= 2 * self.limits.max_samples {
+            self.order.retain(|(_, slot)| *slot != NONE);
+        }
+        self.order.push_back((change.sn, slot));
+        self.live += 1;
+        let state = &mut self.instances[instance as usize];
+        state.count += 1;
+        if state.oldest == NONE {
+            state.oldest = slot;
+        }
+        let newest = core::mem::replace(&mut state.newest, slot);
+        if newest != NONE {
+            self.changes[newest as usize].next_in_instance = slot;
+        }
+        change.sn
+    }
+
+    fn instance(&mut self, handle: InstanceHandle) -> u32 {
+        if let Some(&index) = self.by_handle.get(&handle) {
+            return index;
+        }
+        let index = self.instances.len() as u32;
+        self.instances.push(Instance { oldest: NONE, newest: NONE, count: 0 });
+        self.by_handle.insert(handle, index);
+        index
+    }
+
+    fn find(&self, sn: SequenceNumber) -> Result<usize, usize> {
+        let Some(&(first, _)) = self.order.front() else { return Err(0) };
+        // Without tombstones the place is known at once.
+        if let Ok(guess) = usize::try_from(sn.0 - first.0)
+            && self.order.get(guess).is_some_and(|(found, _)| *found == sn)
+        {
+            return Ok(guess);
+        }
+        self.order.binary_search_by_key(&sn, |(sn, _)| *sn)
+    }
+
+    pub(crate) fn get(&self, sn: SequenceNumber) -> Option<&Change> {
+        let (_, slot) = self.order[self.find(sn).ok()?];
+        self.changes.get(slot as usize)
+    }
+
+    /// The first change at or above `sn`.
+    pub(crate) fn at_or_after(&self, sn: SequenceNumber) -> Option<&Change> {
+        let start = self.find(sn).unwrap_or_else(|place| place);
+        let (_, slot) = self.order.range(start..).find(|(_, slot)| *slot != NONE)?;
+        self.changes.get(*slot as usize)
+    }
+
+    pub(crate) fn set_fragment_size(&mut self, sn: SequenceNumber, size: u16) {
+        if let Ok(place) = self.find(sn)
+            && let Some(change) = self.changes.get_mut(self.order[place].1 as usize)
+        {
+            change.fragment_size = size;
+        }
+    }
+
+    /// Removes a change and frees its memory.
+    pub(crate) fn remove(&mut self, sn: SequenceNumber) {
+        let Ok(place) = self.find(sn) else { return };
+        let slot = core::mem::replace(&mut self.order[place].1, NONE);
+        if slot == NONE {
+            return;
+        }
+        while self.order.front().is_some_and(|(_, slot)| *slot == NONE) {
+            self.order.pop_front();
+        }
+        let change = self.changes[slot as usize];
+        self.pool.release(change.payload);
+        self.free.push(slot);
+        self.live -= 1;
+        self.unlink_from_instance(slot, &change);
+    }
+
+    fn unlink_from_instance(&mut self, slot: u32, change: &Change) {
+        let state = &mut self.instances[change.instance as usize];
+        state.count -= 1;
+        let mut before = NONE;
+        let mut at = state.oldest;
+        while at != slot {
+            before = at;
+            at = self.changes[at as usize].next_in_instance;
+        }
+        if before == NONE {
+            state.oldest = change.next_in_instance;
+        } else {
+            self.changes[before as usize].next_in_instance = change.next_in_instance;
+        }
+        if state.newest == slot {
+            state.newest = before;
+        }
+    }
+
+    /// A change with everything but its sequence number.
+    pub(crate) fn change(
+        kind: ChangeKind,
+        key_hash: KeyHash,
+        source_timestamp: Timestamp,
+        payload: PayloadRef,
+        directed: Directed,
+        fragment_size: u16,
+    ) -> Change {
+        Change {
+            sn: SequenceNumber(0),
+            kind,
+            key_hash,
+            source_timestamp,
+            payload,
+            directed,
+            fragment_size,
+            instance: NONE,
+            next_in_instance: NONE,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn history(depth: Option<usize>, max_samples: usize) -> WriterHistory {
+        let limits = HistoryLimits { depth, max_samples, max_instances: 4, max_samples_per_instance: usize::MAX };
+        WriterHistory::new(limits, 1 << 16)
+    }
+
+    fn put(history: &mut WriterHistory, key: u8) -> Result<SequenceNumber, Full> {
+        let payload = history.make_room([key; 16], 10, &mut |_| {})?;
+        let change =
+            WriterHistory::change(ChangeKind::Alive, [key; 16], Timestamp::ZERO, payload, Directed::default(), 0);
+        Ok(history.append(change))
+    }
+
+    #[test]
+    fn keep_all_refuses_when_full_and_takes_again_after_removal() {
+        let mut history = history(None, 3);
+        for sn in 1..=3 {
+            assert_eq!(put(&mut history, 0), Ok(SequenceNumber(sn)));
+        }
+        assert_eq!(put(&mut history, 0), Err(Full::Samples));
+        history.remove(SequenceNumber(1));
+        assert_eq!(put(&mut history, 0), Ok(SequenceNumber(4)));
+        assert_eq!(history.first_sn(), SequenceNumber(2));
+        assert!(history.get(SequenceNumber(1)).is_none());
+    }
+
+    #[test]
+    fn keep_last_keeps_the_newest_of_each_instance_for_ever() {
+        let mut history = history(Some(1), 4);
+        put(&mut history, 9).expect("there is room");
+        for _ in 0..1000 {
+            put(&mut history, 1).expect("the old sample makes room");
+        }
+        assert_eq!(history.live, 2);
+        assert_eq!(history.first_sn(), SequenceNumber(1));
+        assert_eq!(history.at_or_after(SequenceNumber(2)).map(|c| c.sn), Some(SequenceNumber(1001)));
+        assert!(history.get(SequenceNumber(1000)).is_none());
+        put(&mut history, 2).expect("third instance");
+        put(&mut history, 3).expect("fourth instance");
+        assert_eq!(put(&mut history, 4), Err(Full::Instances));
+    }
+
+    #[test]
+    fn a_payload_larger_than_the_memory_never_fits() {
+        let mut history = history(None, 3);
+        assert_eq!(history.make_room([0; 16], (1 << 16) + 1, &mut |_| {}), Err(Full::Memory));
+    }
+}

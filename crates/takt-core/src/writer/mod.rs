@@ -1,0 +1,354 @@
+//! A local writer: best-effort or reliable, for any number of readers (RTPS 2.5 §8.4.7, §8.4.9).
+//!
+//! `mod.rs` owns the control flow: writing, matching, acknowledgements and the heartbeat timer. `transmit`
+//! builds datagrams of new samples, `repair` those for a single reader.
+//!
+//! Invariants:
+//! - every change below `cursor` was sent (or found irrelevant) once, every one from `cursor` on was not;
+//! - `settled` is the highest change that is sent and acknowledged by every reliable reader that keeps pace;
+//!   a `VOLATILE` writer keeps nothing up to it;
+//! - `in_flight_bytes` is the sum of the payloads in (`settled`, `cursor`).
+
+mod heartbeat;
+mod history;
+mod reader_proxy;
+mod repair;
+mod route;
+mod transmit;
+
+pub(crate) use history::{Change, Directed, Full, HistoryLimits, MAX_DIRECTED, WriterHistory};
+pub(crate) use reader_proxy::{Path, ReaderProxy, is_newer};
+
+use crate::FlowTag;
+use crate::cache::{ChangeKind, KeyHash};
+use crate::context::{Context, Job};
+use crate::error::{Error, WriteError};
+use crate::event::Event;
+use crate::slots::{Slots, WriterHandle};
+use crate::status::{IncompatibleQosStatus, InconsistentTopicStatus, MatchedStatus};
+use crate::time::Instant;
+use crate::timer::{TimerId, TimerKind};
+use alloc::boxed::Box;
+use heartbeat::HeartbeatState;
+use route::Route;
+use takt_wire::discovery::PublicationData;
+use takt_wire::message::{AckNack, NackFrag};
+use takt_wire::{EntityId, Guid, GuidPrefix, SequenceNumber, Timestamp};
+
+/// A change handed in by the application.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Write {
+    pub(crate) kind: ChangeKind,
+    pub(crate) key_hash: KeyHash,
+    pub(crate) source_timestamp: Timestamp,
+    pub(crate) payload_len: usize,
+    pub(crate) directed: Directed,
+}
+
+/// The first change, or fragment of it, that was never sent.
+#[derive(Clone, Copy, Debug)]
+struct Cursor {
+    sn: SequenceNumber,
+    fragment: u32,
+}
+
+#[derive(Debug)]
+pub(crate) struct Writer {
+    pub(crate) handle: WriterHandle,
+    pub(crate) entity_id: EntityId,
+    /// As announced; builtin writers have a description too.
+    pub(crate) data: Box<PublicationData>,
+    pub(crate) flow: FlowTag,
+    pub(crate) keyed: bool,
+    keeps_history: bool,
+    pub(crate) history: WriterHistory,
+    pub(crate) proxies: Slots<ReaderProxy>,
+    route: Route,
+    cursor: Cursor,
+    settled: SequenceNumber,
+    in_flight_bytes: usize,
+    heartbeat: HeartbeatState,
+    timer: TimerId,
+    data_queued: bool,
+    heartbeat_queued: bool,
+    /// A `write` found no room.
+    space_wanted: bool,
+    pub(crate) matched: MatchedStatus,
+    pub(crate) incompatible: IncompatibleQosStatus,
+    pub(crate) inconsistent_topic: InconsistentTopicStatus,
+}
+
+impl Writer {
+    pub(crate) fn new(
+        handle: WriterHandle,
+        data: Box<PublicationData>,
+        keyed: bool,
+        flow: FlowTag,
+        history: WriterHistory,
+        ctx: &mut Context,
+    ) -> Self {
+        ctx.add_owner();
+        Self {
+            handle,
+            entity_id: data.guid.entity_id,
+            keeps_history: data.qos.durability != takt_wire::qos::Durability::Volatile,
+            data,
+            flow,
+            keyed,
+            history,
+            proxies: Slots::new(),
+            route: Route::default(),
+            cursor: Cursor { sn: SequenceNumber::FIRST, fragment: 1 },
+            settled: SequenceNumber::ZERO,
+            in_flight_bytes: 0,
+            heartbeat: HeartbeatState::default(),
+            timer: ctx.timers.register(TimerKind::Heartbeat { writer: handle.index }),
+            data_queued: false,
+            heartbeat_queued: false,
+            space_wanted: false,
+            matched: MatchedStatus::default(),
+            incompatible: IncompatibleQosStatus::default(),
+            inconsistent_topic: InconsistentTopicStatus::default(),
+        }
+    }
+
+    /// Gives back what the writer holds of the context.
+    pub(crate) fn close(&mut self, ctx: &mut Context) {
+        for _ in 0..self.proxies.len() {
+            ctx.remove_owner();
+        }
+        ctx.remove_owner();
+        ctx.timers.release(self.timer);
+    }
+
+    fn index(&self) -> u32 {
+        self.handle.index
+    }
+
+    /// Appends a change and queues it for sending. One call, one change; evicts at most one.
+    pub(crate) fn write(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        write: &Write,
+        fill: impl FnOnce(&mut [u8]) -> Option<usize>,
+    ) -> Result<SequenceNumber, WriteError> {
+        if self.proxies.len() == 0 && !self.keeps_history {
+            let sn = self.history.skip();
+            self.cursor = Cursor { sn: sn.next(), fragment: 1 };
+            self.settled = sn;
+            return Ok(sn);
+        }
+        let payload = self.make_room(write)?;
+        let Some(len) = fill(self.history.pool.bytes_mut(payload)) else {
+            self.history.pool.release(payload);
+            return Err(WriteError::Serialize);
+        };
+        let payload = self.history.pool.truncate(payload, len);
+        let change = WriterHistory::change(
+            write.kind,
+            write.key_hash,
+            write.source_timestamp,
+            payload,
+            write.directed,
+            self.route.fragment_size,
+        );
+        let sn = self.history.append(change);
+        self.queue_data(ctx);
+        if self.route.reliable && !ctx.timers.is_armed(self.timer) {
+            self.arm_heartbeat(now, ctx);
+        }
+        Ok(sn)
+    }
+
+    fn make_room(&mut self, write: &Write) -> Result<crate::cache::PayloadRef, WriteError> {
+        let (settled, cursor) = (self.settled, self.cursor.sn);
+        let mut evicted_bytes = 0;
+        let room = self.history.make_room(write.key_hash, write.payload_len, &mut |change| {
+            if change.sn > settled && change.sn < cursor {
+                evicted_bytes += change.payload.len();
+            }
+        });
+        self.in_flight_bytes -= evicted_bytes;
+        room.map_err(|full| match full {
+            Full::Samples => {
+                self.space_wanted = true;
+                WriteError::WouldBlock
+            }
+            Full::Instances => {
+                let value = self.data.qos.resource_limits.max_instances.map_or(0, u64::from);
+                Error::OutOfResources { limit: "max_instances", value }.into()
+            }
+            Full::Memory => {
+                Error::OutOfResources { limit: "endpoint_memory_bytes", value: write.payload_len as u64 }.into()
+            }
+        })
+    }
+
+    fn queue_data(&mut self, ctx: &mut Context) {
+        if !self.data_queued && self.proxies.len() > 0 {
+            self.data_queued = true;
+            ctx.jobs.push_back(Job::Data { writer: self.index() });
+        }
+    }
+
+    pub(crate) fn queue_repair(&mut self, index: u32, ctx: &mut Context) {
+        let writer = self.index();
+        let Some(proxy) = self.proxies.get_mut(index) else { return };
+        if !proxy.queued && proxy.has_work() {
+            proxy.queued = true;
+            ctx.jobs.push_back(Job::Repair { writer, proxy: index });
+        }
+    }
+
+    fn arm_heartbeat(&mut self, now: Instant, ctx: &mut Context) {
+        let due = self.heartbeat.next_due(now, ctx.timing.heartbeat_first, ctx.timing.heartbeat_period);
+        ctx.timers.arm(self.timer, due);
+    }
+
+    /// A matching reader appeared.
+    pub(crate) fn add_proxy(&mut self, now: Instant, ctx: &mut Context, guid: Guid, reader: &ReaderTraits) {
+        ctx.add_owner();
+        let wants_history = self.keeps_history && reader.wants_history;
+        let proxy = ReaderProxy::new(guid, reader.reliable, reader.path, self.history.last_sn(), wants_history);
+        let index = self.proxies.insert(proxy);
+        self.route = Route::to(&self.proxies);
+        // With nobody there nothing was sent; what was written before is history.
+        if self.proxies.len() == 1 {
+            self.cursor = Cursor { sn: self.history.last_sn().next(), fragment: 1 };
+            self.settled = self.history.last_sn();
+        }
+        self.matched.added(guid);
+        ctx.notify(Event::PublicationMatched(self.handle));
+        self.queue_repair(index, ctx);
+        if self.route.reliable && !ctx.timers.is_armed(self.timer) {
+            self.arm_heartbeat(now, ctx);
+        }
+    }
+
+    /// A matched reader has gone.
+    pub(crate) fn remove_proxy(&mut self, ctx: &mut Context, guid: Guid) -> bool {
+        let Some(index) = self.proxy_index(guid) else { return false };
+        self.proxies.remove(index);
+        ctx.remove_owner();
+        self.route = Route::to(&self.proxies);
+        self.matched.removed(guid);
+        ctx.notify(Event::PublicationMatched(self.handle));
+        if self.proxies.len() == 0 {
+            self.cursor = Cursor { sn: self.history.last_sn().next(), fragment: 1 };
+        }
+        self.settle(ctx);
+        self.queue_data(ctx);
+        true
+    }
+
+    /// A participant has gone with all its readers.
+    pub(crate) fn remove_proxies_of(&mut self, ctx: &mut Context, prefix: GuidPrefix) {
+        let mut from = 0;
+        while let Some(index) = self.proxies.next_index(from) {
+            from = index + 1;
+            if let Some(guid) = self.proxies.get(index).map(|proxy| proxy.guid).filter(|guid| guid.prefix == prefix) {
+                self.remove_proxy(ctx, guid);
+            }
+        }
+    }
+
+    pub(crate) fn proxy_index(&self, guid: Guid) -> Option<u32> {
+        self.proxies.iter().find(|(_, proxy)| proxy.guid == guid).map(|(index, _)| index)
+    }
+
+    /// RTPS 2.5 §8.3.8.1 and §8.4.9.3: what the reader has, what it misses.
+    pub(crate) fn handle_acknack(&mut self, now: Instant, ctx: &mut Context, reader: Guid, acknack: &AckNack) {
+        let unsent = self.cursor.sn;
+        let Some(index) = self.proxy_index(reader) else {
+            ctx.counters.stale_acknowledgements += 1;
+            return;
+        };
+        let Some(proxy) = self.proxies.get_mut(index).filter(|proxy| proxy.reliable) else { return };
+        let acked = proxy.acked;
+        if !proxy.acknowledge(&acknack.reader_sn_state, acknack.count, unsent) {
+            ctx.counters.stale_acknowledgements += 1;
+            return;
+        }
+        proxy.heartbeat_due |= !acknack.is_final;
+        if proxy.acked > acked {
+            self.heartbeat.progress();
+            self.settle(ctx);
+            ctx.notify(Event::Acknowledged(self.handle));
+            self.queue_data(ctx);
+        }
+        self.queue_repair(index, ctx);
+        if self.has_unacknowledged() && !ctx.timers.is_armed(self.timer) {
+            self.arm_heartbeat(now, ctx);
+        }
+    }
+
+    /// RTPS 2.5 §8.3.8.10: fragments that the reader misses.
+    pub(crate) fn handle_nack_frag(&mut self, ctx: &mut Context, reader: Guid, nack: &NackFrag) {
+        let unsent = self.cursor.sn;
+        let Some(index) = self.proxy_index(reader) else {
+            ctx.counters.stale_acknowledgements += 1;
+            return;
+        };
+        let Some(proxy) = self.proxies.get_mut(index).filter(|proxy| proxy.reliable) else { return };
+        if nack.sn >= unsent || !proxy.request_fragments(nack.sn, &nack.fragments, nack.count) {
+            ctx.counters.stale_acknowledgements += 1;
+            return;
+        }
+        self.queue_repair(index, ctx);
+    }
+
+    /// The heartbeat timer fired.
+    pub(crate) fn handle_timeout(&mut self, now: Instant, ctx: &mut Context) {
+        if !self.has_unacknowledged() {
+            self.heartbeat.progress();
+            return;
+        }
+        if !self.heartbeat_queued {
+            self.heartbeat_queued = true;
+            ctx.jobs.push_back(Job::Heartbeat { writer: self.index() });
+        }
+        self.queue_data(ctx);
+        self.arm_heartbeat(now, ctx);
+    }
+
+    fn has_unacknowledged(&self) -> bool {
+        let last = self.history.last_sn();
+        self.proxies.iter().any(|(_, proxy)| proxy.reliable && proxy.acked < last)
+    }
+
+    /// Whether every reliable reader has acknowledged everything up to `sn`.
+    pub(crate) fn is_acknowledged(&self, sn: SequenceNumber) -> bool {
+        self.proxies.iter().all(|(_, proxy)| !proxy.reliable || proxy.acked >= sn)
+    }
+
+    /// Frees what is sent and acknowledged, and opens the send window accordingly.
+    fn settle(&mut self, ctx: &mut Context) {
+        let slowest =
+            self.proxies.iter().filter(|(_, proxy)| proxy.reliable).map(|(_, proxy)| proxy.acked_live()).min();
+        let low = slowest.unwrap_or(SequenceNumber::MAX).min(self.cursor.sn.prev());
+        if low <= self.settled {
+            return;
+        }
+        let mut next = self.settled.next();
+        while let Some(change) = self.history.at_or_after(next).filter(|change| change.sn <= low).copied() {
+            self.in_flight_bytes = self.in_flight_bytes.saturating_sub(change.payload.len());
+            if !self.keeps_history {
+                self.history.remove(change.sn);
+            }
+            next = change.sn.next();
+        }
+        self.settled = low;
+        if core::mem::take(&mut self.space_wanted) {
+            ctx.notify(Event::WriterSpace(self.handle));
+        }
+    }
+}
+
+/// What a writer must know of a reader to serve it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReaderTraits {
+    pub(crate) reliable: bool,
+    pub(crate) wants_history: bool,
+    pub(crate) path: Path,
+}

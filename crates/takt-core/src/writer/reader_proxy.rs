@@ -1,0 +1,137 @@
+//! What a writer knows of one matched reader (RTPS 2.5 §8.4.7.5 and §8.4.9.2).
+
+use super::history::Change;
+use crate::bits::Window;
+use takt_wire::{FragmentNumberSet, Guid, Locator, SequenceNumber, SequenceNumberSet};
+
+/// Samples whose missing fragments are remembered at once.
+const FRAGMENT_REQUESTS: usize = 8;
+
+/// How to reach an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Path {
+    pub(crate) locator: Locator,
+    /// Largest RTPS message in bytes that travels in one packet.
+    pub(crate) max_message: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct ReaderProxy {
+    pub(crate) guid: Guid,
+    pub(crate) reliable: bool,
+    pub(crate) path: Path,
+    /// Changes below were written before the match and are not for this reader.
+    pub(crate) first_relevant: SequenceNumber,
+    /// Changes from here on are sent to it as they are written; older ones only on request.
+    pub(crate) live_from: SequenceNumber,
+    /// Everything up to here is acknowledged.
+    pub(crate) acked: SequenceNumber,
+    pub(crate) requested: Window,
+    fragment_requests: [Option<(SequenceNumber, FragmentNumberSet)>; FRAGMENT_REQUESTS],
+    /// Next fragment of the lowest requested change, if that is fragmented.
+    pub(crate) repair_fragment: u32,
+    /// History still to be sent unasked to a best-effort reader.
+    pub(crate) push_next: Option<SequenceNumber>,
+    pub(crate) heartbeat_due: bool,
+    /// Whether a repair job is queued.
+    pub(crate) queued: bool,
+    last_acknack: Option<i32>,
+    last_nack_frag: Option<i32>,
+}
+
+/// Whether a count is newer than the last one seen (RTPS 2.5 §8.3.8.1.4: counts increase, and may wrap).
+pub(crate) fn is_newer(last: Option<i32>, count: i32) -> bool {
+    last.is_none_or(|last| count.wrapping_sub(last) > 0)
+}
+
+impl ReaderProxy {
+    pub(crate) fn new(guid: Guid, reliable: bool, path: Path, last_sn: SequenceNumber, wants_history: bool) -> Self {
+        let live_from = last_sn.next();
+        let first_relevant = if wants_history { SequenceNumber::FIRST } else { live_from };
+        Self {
+            guid,
+            reliable,
+            path,
+            first_relevant,
+            live_from,
+            acked: first_relevant.prev(),
+            requested: Window::EMPTY,
+            fragment_requests: [None; FRAGMENT_REQUESTS],
+            repair_fragment: 1,
+            push_next: (wants_history && !reliable && last_sn >= SequenceNumber::FIRST)
+                .then_some(SequenceNumber::FIRST),
+            heartbeat_due: reliable,
+            queued: false,
+            last_acknack: None,
+            last_nack_frag: None,
+        }
+    }
+
+    pub(crate) fn is_relevant(&self, change: &Change) -> bool {
+        change.sn >= self.first_relevant && change.directed.allows(self.guid)
+    }
+
+    /// Up to where the reader keeps pace with new changes. A late joiner that is still fetching history
+    /// does not hold up the others.
+    pub(crate) fn acked_live(&self) -> SequenceNumber {
+        self.acked.max(self.live_from.prev())
+    }
+
+    /// Takes an acknowledgement; false if it is stale. `unsent` is the first change not yet sent.
+    pub(crate) fn acknowledge(&mut self, state: &SequenceNumberSet, count: i32, unsent: SequenceNumber) -> bool {
+        if !is_newer(self.last_acknack, count) || state.base() > unsent {
+            return false;
+        }
+        self.last_acknack = Some(count);
+        let acked = state.base().prev();
+        if acked > self.acked {
+            self.acked = acked;
+            for request in &mut self.fragment_requests {
+                request.take_if(|(sn, _)| *sn <= acked);
+            }
+        }
+        let lowest = self.requested.lowest();
+        self.requested = Window::from_set(state);
+        self.requested.clear_from(unsent);
+        if self.requested.lowest() != lowest {
+            self.repair_fragment = 1;
+        }
+        true
+    }
+
+    /// Takes a request for fragments; false if it is stale.
+    pub(crate) fn request_fragments(&mut self, sn: SequenceNumber, fragments: &FragmentNumberSet, count: i32) -> bool {
+        if !is_newer(self.last_nack_frag, count) || sn <= self.acked {
+            return false;
+        }
+        self.last_nack_frag = Some(count);
+        let same = self.fragment_requests.iter().position(|request| request.is_some_and(|(known, _)| known == sn));
+        let free = || self.fragment_requests.iter().position(Option::is_none);
+        // Without a place the request is forgotten; the reader repeats it.
+        if let Some(place) = same.or_else(free) {
+            self.fragment_requests[place] = Some((sn, *fragments));
+        }
+        true
+    }
+
+    /// The requested fragments of the oldest such change.
+    pub(crate) fn next_fragment_request(&self) -> Option<(SequenceNumber, FragmentNumberSet)> {
+        self.fragment_requests.iter().flatten().min_by_key(|(sn, _)| *sn).copied()
+    }
+
+    /// Replaces the requested fragments of a change; an empty set ends the request.
+    pub(crate) fn set_fragment_request(&mut self, sn: SequenceNumber, fragments: FragmentNumberSet) {
+        for request in &mut self.fragment_requests {
+            if request.is_some_and(|(known, _)| known == sn) {
+                *request = (!fragments.is_empty()).then_some((sn, fragments));
+            }
+        }
+    }
+
+    pub(crate) fn has_work(&self) -> bool {
+        self.heartbeat_due
+            || self.push_next.is_some()
+            || !self.requested.is_empty()
+            || self.fragment_requests.iter().any(Option::is_some)
+    }
+}

@@ -1,0 +1,226 @@
+//! Datagrams for a single reader: what it asked for again, gaps, history, and heartbeats that answer it
+//! (RTPS 2.5 §8.4.9.2).
+
+use super::transmit::{Message, Part, fragment_count};
+use super::{Change, ReaderProxy, Writer, route};
+use crate::context::Context;
+use alloc::vec::Vec;
+use takt_wire::message::{Gap, Header};
+use takt_wire::{EntityId, FragmentNumberSet, Full, Locator, SequenceNumber, SequenceNumberSet};
+
+/// Changes looked at while one gap is measured; the reader asks for the rest.
+const GAP_STEPS: usize = 256;
+
+impl Writer {
+    /// The next datagram for one reader; `None` if there is nothing. Queues itself again if there is more.
+    pub(crate) fn transmit_repair(
+        &mut self,
+        index: u32,
+        ctx: &mut Context,
+        header: &Header,
+        frame: &mut [u8],
+        destinations: &mut Vec<Locator>,
+    ) -> Option<usize> {
+        let proxy = self.proxies.get_mut(index)?;
+        proxy.queued = false;
+        destinations.push(proxy.path.locator);
+        let reader = proxy.guid;
+        let mut message = Message::new(frame, proxy.path.max_message, header)?;
+        message.builder.info_destination(reader.prefix).ok()?;
+        let empty = message.builder.len();
+        while let Some(step) = self.next_repair(index) {
+            let done = match step {
+                Repair::Gap { start, end } => self.emit_gap(&mut message, index, start, end, ctx),
+                Repair::Change(change) => self.emit_change(&mut message, index, &change, empty, ctx),
+                Repair::Fragment(change, fragments) => {
+                    self.emit_fragment(&mut message, index, &change, fragments, empty, ctx)
+                }
+                Repair::Heartbeat => self.emit_directed_heartbeat(&mut message, index, ctx),
+            };
+            if done.is_err() {
+                break;
+            }
+        }
+        let len = message.builder.len();
+        self.queue_repair(index, ctx);
+        (len > empty).then_some(len)
+    }
+
+    /// What the reader needs most, oldest first.
+    fn next_repair(&mut self, index: u32) -> Option<Repair> {
+        let unsent = self.cursor.sn;
+        let history = &self.history;
+        let proxy = self.proxies.get_mut(index)?;
+        while let Some((sn, fragments)) = proxy.next_fragment_request() {
+            match history.get(sn) {
+                Some(change) if proxy.is_relevant(change) => return Some(Repair::Fragment(*change, fragments)),
+                _ => {
+                    proxy.set_fragment_request(sn, FragmentNumberSet::new(1));
+                    proxy.requested.insert(sn);
+                }
+            }
+        }
+        if let Some(sn) = proxy.requested.lowest() {
+            return Some(match history.get(sn) {
+                Some(change) if proxy.is_relevant(change) => Repair::Change(*change),
+                _ => Repair::Gap { start: sn, end: self.gap_end(index, sn) },
+            });
+        }
+        if let Some(sn) = proxy.push_next {
+            match history.at_or_after(sn).filter(|change| change.sn < proxy.live_from && change.sn < unsent) {
+                Some(change) => return Some(Repair::Change(*change)),
+                None => proxy.push_next = None,
+            }
+        }
+        proxy.heartbeat_due.then_some(Repair::Heartbeat)
+    }
+
+    /// The first sequence number from `start` on that may be for the reader.
+    fn gap_end(&self, index: u32, start: SequenceNumber) -> SequenceNumber {
+        let Some(proxy) = self.proxies.get(index) else { return start.next() };
+        let mut end = start;
+        for _ in 0..GAP_STEPS {
+            match self.history.at_or_after(end) {
+                None => return self.cursor.sn.max(start.next()),
+                Some(change) if proxy.is_relevant(change) => return change.sn.min(self.cursor.sn).max(start.next()),
+                Some(change) => end = change.sn.next(),
+            }
+        }
+        end
+    }
+
+    fn emit_gap(
+        &mut self,
+        message: &mut Message<'_>,
+        index: u32,
+        start: SequenceNumber,
+        end: SequenceNumber,
+        ctx: &mut Context,
+    ) -> Result<(), Full> {
+        let Some(proxy) = self.proxies.get_mut(index) else { return Err(Full) };
+        message.builder.gap(&Gap {
+            reader: proxy.guid.entity_id,
+            writer: self.entity_id,
+            gap_start: start,
+            gap_list: SequenceNumberSet::new(end),
+        })?;
+        ctx.counters.gaps_sent += 1;
+        proxy.requested.clear_below(end);
+        Ok(())
+    }
+
+    fn emit_change(
+        &mut self,
+        message: &mut Message<'_>,
+        index: u32,
+        change: &Change,
+        empty: usize,
+        ctx: &mut Context,
+    ) -> Result<(), Full> {
+        let Some(proxy) = self.proxies.get(index) else { return Err(Full) };
+        let (reader, directed_to) = addressee(proxy, change);
+        let size = fragment_size_for(proxy, change);
+        if change.payload.len() <= usize::from(size) {
+            self.emit(message, change, reader, directed_to, Part::Whole)?;
+            ctx.counters.data_sent += 1;
+            ctx.counters.repairs_sent += 1;
+            self.repaired(index, change.sn);
+            return Ok(());
+        }
+        if message.builder.len() > empty {
+            return Err(Full);
+        }
+        let number = proxy.repair_fragment;
+        self.emit(message, change, reader, directed_to, Part::Fragment { number, size })?;
+        ctx.counters.data_frags_sent += 1;
+        ctx.counters.repairs_sent += 1;
+        if number >= fragment_count(change.payload.len(), size) {
+            self.repaired(index, change.sn);
+        } else if let Some(proxy) = self.proxies.get_mut(index) {
+            proxy.repair_fragment += 1;
+        }
+        // One fragment fills a packet.
+        Err(Full)
+    }
+
+    /// A requested, or pushed, change has been sent whole.
+    fn repaired(&mut self, index: u32, sn: SequenceNumber) {
+        let Some(proxy) = self.proxies.get_mut(index) else { return };
+        proxy.repair_fragment = 1;
+        if proxy.requested.lowest() == Some(sn) {
+            proxy.requested.clear_below(sn.next());
+            proxy.heartbeat_due |= proxy.reliable && proxy.requested.is_empty();
+        } else {
+            proxy.push_next = Some(sn.next());
+        }
+    }
+
+    fn emit_fragment(
+        &mut self,
+        message: &mut Message<'_>,
+        index: u32,
+        change: &Change,
+        fragments: FragmentNumberSet,
+        empty: usize,
+        ctx: &mut Context,
+    ) -> Result<(), Full> {
+        let Some(proxy) = self.proxies.get(index) else { return Err(Full) };
+        let (reader, directed_to) = addressee(proxy, change);
+        let size = fragment_size_for(proxy, change);
+        let count = fragment_count(change.payload.len(), size);
+        let wanted = fragments.iter().find(|number| *number >= 1 && *number <= count);
+        let mut rest = FragmentNumberSet::new(fragments.base());
+        if let Some(number) = wanted {
+            if message.builder.len() > empty {
+                return Err(Full);
+            }
+            self.emit(message, change, reader, directed_to, Part::Fragment { number, size })?;
+            ctx.counters.data_frags_sent += 1;
+            ctx.counters.repairs_sent += 1;
+            for later in fragments.iter().filter(|later| *later > number && *later <= count) {
+                rest.insert(later);
+            }
+        }
+        let Some(proxy) = self.proxies.get_mut(index) else { return Err(Full) };
+        proxy.set_fragment_request(change.sn, rest);
+        proxy.heartbeat_due |= rest.is_empty();
+        Ok(())
+    }
+
+    fn emit_directed_heartbeat(
+        &mut self,
+        message: &mut Message<'_>,
+        index: u32,
+        ctx: &mut Context,
+    ) -> Result<(), Full> {
+        let Some(proxy) = self.proxies.get_mut(index) else { return Err(Full) };
+        let (reader, first_relevant) = (proxy.guid.entity_id, proxy.first_relevant);
+        let up_to_date = proxy.acked >= self.cursor.sn.prev();
+        let heartbeat = self.heartbeat_submessage(reader, first_relevant, up_to_date);
+        message.builder.heartbeat(&heartbeat)?;
+        ctx.counters.heartbeats_sent += 1;
+        if let Some(proxy) = self.proxies.get_mut(index) {
+            proxy.heartbeat_due = false;
+        }
+        Ok(())
+    }
+}
+
+enum Repair {
+    Gap { start: SequenceNumber, end: SequenceNumber },
+    Change(Change),
+    Fragment(Change, FragmentNumberSet),
+    Heartbeat,
+}
+
+/// Repairs name their reader, so that others do not take them for duplicates.
+fn addressee(proxy: &ReaderProxy, change: &Change) -> (EntityId, Option<takt_wire::Guid>) {
+    let directed = !change.directed.readers().is_empty();
+    (proxy.guid.entity_id, directed.then_some(proxy.guid))
+}
+
+/// The fragment size in which this reader knows the change.
+fn fragment_size_for(proxy: &ReaderProxy, change: &Change) -> u16 {
+    let own = route::fragment_size(&proxy.path);
+    if change.sn < proxy.live_from { own } else { own.min(change.fragment_size) }
+}

@@ -1,0 +1,284 @@
+//! Datagrams of new samples and periodic heartbeats, built in the transport's frame.
+
+use super::{Change, Cursor, Writer};
+use crate::cache::ChangeKind;
+use crate::context::{Context, Job};
+use alloc::vec::Vec;
+use takt_wire::builder::{DataEmit, DataFragEmit, MessageBuilder};
+use takt_wire::inline_qos::{InlineQosBuilder, STATUS_INFO_DISPOSED, STATUS_INFO_UNREGISTERED};
+use takt_wire::message::{Header, Heartbeat, Payload};
+use takt_wire::{Endianness, EntityId, Full, Guid, Locator, SequenceNumber, Timestamp};
+
+/// Room for key hash, status info, directed write and sentinel.
+const INLINE_QOS_LEN: usize = 64;
+
+/// A message being built, and the time stamp that its next submessage would inherit.
+pub(super) struct Message<'a> {
+    pub(super) builder: MessageBuilder<'a>,
+    timestamp: Option<Timestamp>,
+}
+
+impl<'a> Message<'a> {
+    /// `None` if the frame cannot even hold a header.
+    pub(super) fn new(frame: &'a mut [u8], max_len: usize, header: &Header) -> Option<Self> {
+        let len = frame.len().min(max_len);
+        Some(Self { builder: MessageBuilder::new(&mut frame[..len], header).ok()?, timestamp: None })
+    }
+
+    fn stamp(&mut self, timestamp: Timestamp) -> Result<(), Full> {
+        if self.timestamp != Some(timestamp) {
+            self.builder.info_timestamp((!timestamp.is_invalid()).then_some(timestamp))?;
+            self.timestamp = Some(timestamp);
+        }
+        Ok(())
+    }
+}
+
+/// Which part of a change travels in one submessage.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Part {
+    Whole,
+    Fragment { number: u32, size: u16 },
+}
+
+/// How many fragments of `size` bytes a payload has.
+pub(super) fn fragment_count(payload_len: usize, size: u16) -> u32 {
+    payload_len.div_ceil(usize::from(size)) as u32
+}
+
+impl Writer {
+    /// The next datagram of new samples: as many small ones as fit, or one fragment of a large one.
+    /// `None` if there is nothing to send now. Queues itself again if there is more.
+    pub(crate) fn transmit_data(
+        &mut self,
+        ctx: &mut Context,
+        header: &Header,
+        frame: &mut [u8],
+        destinations: &mut Vec<Locator>,
+    ) -> Option<usize> {
+        self.data_queued = false;
+        destinations.extend_from_slice(&self.route.destinations);
+        let mut message = Message::new(frame, self.route.max_message, header)?;
+        let mut stalled = false;
+        let more = loop {
+            let Some(change) = self.history.at_or_after(self.cursor.sn).copied() else {
+                self.cursor = Cursor { sn: self.history.last_sn().next(), fragment: 1 };
+                break false;
+            };
+            if change.sn > self.cursor.sn {
+                self.cursor = Cursor { sn: change.sn, fragment: 1 };
+            }
+            if !change.directed.readers().is_empty() {
+                self.queue_directed(&change, ctx);
+                self.advance(&change);
+                continue;
+            }
+            if self.is_stalled(&change, ctx.limits.send_window_bytes) {
+                stalled = true;
+                break false;
+            }
+            let change = self.fit_to_route(change);
+            match self.emit_next(&mut message, &change, ctx) {
+                Ok(true) => {}
+                Ok(false) => break true,
+                Err(Full) => break !message.builder.is_empty(),
+            }
+        };
+        if self.route.reliable && self.heartbeat.wanted(stalled || self.is_nearly_full(), ctx.limits.send_window_bytes)
+        {
+            self.append_heartbeat(&mut message, ctx);
+        }
+        let len = (!message.builder.is_empty()).then(|| message.builder.len());
+        if more {
+            self.queue_data(ctx);
+        }
+        self.settle(ctx);
+        len
+    }
+
+    /// A reader with a narrower path joined since the change was written: its fragments shrink, and start
+    /// again if some were sent.
+    fn fit_to_route(&mut self, mut change: Change) -> Change {
+        if change.fragment_size > self.route.fragment_size {
+            change.fragment_size = self.route.fragment_size;
+            self.history.set_fragment_size(change.sn, change.fragment_size);
+            self.cursor.fragment = 1;
+        }
+        change
+    }
+
+    /// Emits the change, or its next fragment. `Ok(true)` if another change may follow in this datagram.
+    fn emit_next(&mut self, message: &mut Message<'_>, change: &Change, ctx: &mut Context) -> Result<bool, Full> {
+        let size = change.fragment_size;
+        if change.payload.len() <= usize::from(size) {
+            self.emit(message, change, EntityId::UNKNOWN, None, Part::Whole)?;
+            ctx.counters.data_sent += 1;
+            self.advance(change);
+            return Ok(true);
+        }
+        if !message.builder.is_empty() {
+            return Err(Full);
+        }
+        self.emit(message, change, EntityId::UNKNOWN, None, Part::Fragment { number: self.cursor.fragment, size })?;
+        ctx.counters.data_frags_sent += 1;
+        self.cursor.fragment += 1;
+        if self.cursor.fragment > fragment_count(change.payload.len(), size) {
+            self.advance(change);
+        }
+        Ok(false)
+    }
+
+    fn advance(&mut self, change: &Change) {
+        self.cursor = Cursor { sn: change.sn.next(), fragment: 1 };
+        self.in_flight_bytes += change.payload.len();
+        self.heartbeat.sent(change.payload.len());
+    }
+
+    /// Whether the change must wait for acknowledgements. A change larger than the window goes alone.
+    fn is_stalled(&self, change: &Change, window_bytes: usize) -> bool {
+        let in_flight = self.cursor.sn.0 - self.settled.0 - 1;
+        let full = self.in_flight_bytes + change.payload.len() > window_bytes && self.in_flight_bytes > 0;
+        self.route.reliable && self.cursor.fragment == 1 && (full || in_flight >= crate::reader::REORDER_WINDOW)
+    }
+
+    /// Whether the application is about to be blocked by missing acknowledgements.
+    fn is_nearly_full(&self) -> bool {
+        self.data.qos.history == takt_wire::qos::History::KeepAll && self.history.is_half_full()
+    }
+
+    /// A directed change goes to each reader on its own, and the others learn that it is not for them.
+    fn queue_directed(&mut self, change: &Change, ctx: &mut Context) {
+        let mut index = 0;
+        while let Some(at) = self.proxies.next_index(index) {
+            if let Some(proxy) = self.proxies.get_mut(at)
+                && (proxy.reliable || change.directed.allows(proxy.guid))
+            {
+                // Beyond the window the reader asks for it.
+                proxy.requested.insert(change.sn);
+            }
+            self.queue_repair(at, ctx);
+            index = at + 1;
+        }
+    }
+
+    /// A heartbeat to all readers that still miss something.
+    pub(crate) fn transmit_heartbeat(
+        &mut self,
+        ctx: &mut Context,
+        header: &Header,
+        frame: &mut [u8],
+        destinations: &mut Vec<Locator>,
+    ) -> Option<usize> {
+        self.heartbeat_queued = false;
+        let last = self.history.last_sn();
+        for (_, proxy) in self.proxies.iter().filter(|(_, proxy)| proxy.reliable && proxy.acked < last) {
+            if !destinations.contains(&proxy.path.locator) {
+                destinations.push(proxy.path.locator);
+            }
+        }
+        let mut message = Message::new(frame, self.route.max_message, header)?;
+        self.append_heartbeat(&mut message, ctx);
+        (!destinations.is_empty() && !message.builder.is_empty()).then(|| message.builder.len())
+    }
+
+    fn append_heartbeat(&mut self, message: &mut Message<'_>, ctx: &mut Context) {
+        let heartbeat = self.heartbeat_submessage(EntityId::UNKNOWN, SequenceNumber::FIRST, false);
+        if message.builder.heartbeat(&heartbeat).is_ok() {
+            ctx.counters.heartbeats_sent += 1;
+        } else if !self.heartbeat_queued {
+            self.heartbeat_queued = true;
+            ctx.jobs.push_back(Job::Heartbeat { writer: self.handle.index });
+        }
+    }
+
+    /// What the writer has, as of what it has sent (RTPS 2.5 §8.3.8.6).
+    pub(super) fn heartbeat_submessage(
+        &mut self,
+        reader: EntityId,
+        first_relevant: SequenceNumber,
+        is_final: bool,
+    ) -> Heartbeat {
+        let last_sn = self.cursor.sn.prev();
+        Heartbeat {
+            reader,
+            writer: self.entity_id,
+            first_sn: self.history.first_sn().max(first_relevant).min(last_sn.next()),
+            last_sn,
+            count: self.heartbeat.next_count(),
+            is_final,
+            liveliness: false,
+        }
+    }
+
+    /// Writes one submessage of a change, with its time stamp and inline QoS.
+    pub(super) fn emit(
+        &self,
+        message: &mut Message<'_>,
+        change: &Change,
+        reader: EntityId,
+        directed_to: Option<Guid>,
+        part: Part,
+    ) -> Result<(), Full> {
+        message.stamp(change.source_timestamp)?;
+        let mut inline = InlineQosBuilder::<INLINE_QOS_LEN>::new(Endianness::Little);
+        let inline_qos = self.inline_qos(change, directed_to, &mut inline)?;
+        let payload = self.history.pool.bytes(change.payload);
+        match part {
+            Part::Whole => message.builder.data(&DataEmit {
+                reader,
+                writer: self.entity_id,
+                sn: change.sn,
+                inline_qos,
+                payload: match change.kind {
+                    _ if payload.is_empty() => Payload::None,
+                    ChangeKind::Alive => Payload::Data(payload),
+                    _ => Payload::Key(payload),
+                },
+            }),
+            Part::Fragment { number, size } => {
+                let start = (number as usize - 1) * usize::from(size);
+                let end = (start + usize::from(size)).min(payload.len());
+                message.builder.data_frag(&DataFragEmit {
+                    reader,
+                    writer: self.entity_id,
+                    sn: change.sn,
+                    fragment_starting_num: number,
+                    fragments_in_submessage: 1,
+                    fragment_size: size,
+                    sample_size: payload.len() as u32,
+                    inline_qos,
+                    key: change.kind != ChangeKind::Alive,
+                    payload: &payload[start..end],
+                })
+            }
+        }
+    }
+
+    /// Key hash, status and addressee of a change; nothing for plain data of a topic without keys.
+    fn inline_qos<'q>(
+        &self,
+        change: &Change,
+        directed_to: Option<Guid>,
+        inline: &'q mut InlineQosBuilder<INLINE_QOS_LEN>,
+    ) -> Result<Option<&'q [u8]>, Full> {
+        let status = match change.kind {
+            ChangeKind::Alive => 0,
+            ChangeKind::Disposed => STATUS_INFO_DISPOSED,
+            ChangeKind::Unregistered => STATUS_INFO_UNREGISTERED,
+            ChangeKind::DisposedUnregistered => STATUS_INFO_DISPOSED | STATUS_INFO_UNREGISTERED,
+        };
+        if !self.keyed && status == 0 && directed_to.is_none() {
+            return Ok(None);
+        }
+        if self.keyed {
+            inline.key_hash(change.key_hash)?;
+        }
+        if status != 0 {
+            inline.status_info(status)?;
+        }
+        if let Some(guid) = directed_to {
+            inline.directed_write(guid)?;
+        }
+        Ok(Some(inline.finish()?))
+    }
+}
