@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long lint bench
+.PHONY: help setup demo test test-long lint deny bench
 
 # Where rustup puts cargo, for a shell that was opened before it was installed.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -26,12 +26,13 @@ test-long: setup ## the tests at full length (more seeds, more samples, more dat
 	$(call say,tests of all crates at full length)
 	@TAKT_TEST_LONG=1 cargo test --workspace --no-fail-fast --release
 
-lint: ## format, clippy, house rules; cargo-deny where it is installed
+lint: ## format, clippy, house rules
 	$(call say,format)
 	@cargo fmt --all --check
 	$(call say,house rules)
 	@cargo xtask tidy
 	$(call say,clippy)
 	@cargo clippy --workspace --all-targets -- -D warnings
-	@if cargo deny --version >/dev/null 2>&1; then \
-		printf '\n==> licences, sources, advisories\n'; cargo deny --offline check; fi
+
+deny: ## licences, sources and advisories of the dependencies (needs cargo-deny and a network)
+	@cargo deny check

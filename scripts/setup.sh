@@ -4,20 +4,18 @@
 #   scripts/setup.sh [build|peers|all]      (default: all)
 #
 # build  a C compiler and Rust (by rustup, only if there is no cargo)
-# peers  CycloneDDS 0.10 and Fast DDS 2.9 (apt), CycloneDDS 11 (pip, in a virtual environment of its
-#        own), tshark, and the tools for network namespaces
+# peers  CycloneDDS 0.10 and Fast DDS 2.9 (apt), CycloneDDS 11 (pip, in a virtual environment below
+#        ~/.cache/takt), the programs of interop/peers, tshark, the tools for network namespaces
 #
 # Safe to run again: what is there is left alone, and nothing is downloaded then. Exit code 1 if
 # Takt itself cannot be built, or if an installation was possible and failed; a machine where we may
 # not install packages is told what is missing and goes on.
 set -euo pipefail
 
-readonly CYCLONEDDS_PYTHON=11.0.1
-readonly VENV="${XDG_CACHE_HOME:-$HOME/.cache}/takt/venv"
 readonly BUILD_PACKAGES=(build-essential curl ca-certificates)
 readonly PEER_PACKAGES=(
     cyclonedds-dev cyclonedds-tools
-    libfastrtps-dev libfastcdr-dev libasio-dev libtinyxml2-dev
+    libfastrtps-dev libfastcdr-dev
     tshark iproute2 nftables python3 python3-venv
 )
 
@@ -62,6 +60,9 @@ apt_install() {
         say "fetching the package lists (apt-get update)"
         "${as_root[@]}" apt-get update -qq || warn "apt-get update fails; trying with the lists there are"
     fi
+    # tshark asks whether everyone may capture; the answer here is no.
+    echo 'wireshark-common wireshark-common/install-setuid boolean false' |
+        "${as_root[@]}" debconf-set-selections 2>/dev/null || true
     say "installing ${#missing[@]} packages: ${missing[*]}"
     local install=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive
         apt-get install -y -q --no-install-recommends "${missing[@]}")
@@ -95,40 +96,20 @@ setup_build() {
     install_rust
 }
 
-has_cyclonedds_python() {
-    "$VENV/bin/python" - "$CYCLONEDDS_PYTHON" 2>/dev/null <<'PYTHON'
-import sys
-from importlib.metadata import version
-import cyclonedds
-sys.exit(version("cyclonedds") != sys.argv[1])
-PYTHON
-}
-
-install_cyclonedds_python() {
-    if has_cyclonedds_python; then return 0; fi
-    local python
-    for python in python3 /usr/bin/python3; do
-        if "$python" -c 'import ensurepip, venv' 2>/dev/null; then break; fi
-        python=
-    done
-    if [ -z "$python" ]; then
-        warn "no python3 with venv, so no CycloneDDS $CYCLONEDDS_PYTHON"
-        return 0
-    fi
-    say "installing CycloneDDS $CYCLONEDDS_PYTHON with pip into $VENV"
-    "$python" -m venv --clear "$VENV"
-    "$VENV/bin/pip" install --quiet --disable-pip-version-check "cyclonedds==$CYCLONEDDS_PYTHON"
-    has_cyclonedds_python || die "CycloneDDS $CYCLONEDDS_PYTHON is installed in $VENV but does not load"
+# The programs that tests and the demo talk to; their Makefile also makes the virtual environment.
+build_peers() {
+    say "building the peer programs (interop/peers, incremental)"
+    make --no-print-directory --keep-going -C interop/peers ||
+        warn "not all peers could be built: tests that need the others will say so"
 }
 
 setup_peers() {
     apt_install "${PEER_PACKAGES[@]}"
-    install_cyclonedds_python
+    build_peers
     local package state=()
     for package in cyclonedds-dev libfastrtps-dev tshark; do
         state+=("$package $(dpkg-query -W -f='${Version}' "$package" 2>/dev/null || echo missing)")
     done
-    has_cyclonedds_python && state+=("cyclonedds (pip) $CYCLONEDDS_PYTHON")
     say "peers: $(printf '%s; ' "${state[@]}" | sed 's/; $//')"
 }
 
