@@ -37,8 +37,8 @@ mod timer;
 mod writer;
 
 pub use cache::{
-    ChangeKind, InstanceHandle, InstanceState, KeyExtractor, KeyHash, ReadCursor, SampleInfo, SampleRef, SampleState,
-    Selector, ViewState,
+    ChangeKind, InstanceHandle, InstanceState, InstanceStates, KeyExtractor, KeyHash, ReadCursor, SampleInfo,
+    SampleRef, SampleState, SampleStates, Selector, ViewState, ViewStates,
 };
 pub use config::{Config, Interface, Limits, Locators};
 pub use counters::Counters;

@@ -9,11 +9,43 @@ pub struct WriterHandle {
     pub(crate) generation: u32,
 }
 
+impl WriterHandle {
+    /// A small number that no other writer has meanwhile, for tables.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.index as usize
+    }
+}
+
+impl WriterHandle {
+    /// A small number, unique among those that exist at a time: for tables beside the participant's.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.index as usize
+    }
+}
+
 /// Names a local reader. Stays invalid for ever once the reader is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ReaderHandle {
     pub(crate) index: u32,
     pub(crate) generation: u32,
+}
+
+impl ReaderHandle {
+    /// A small number that no other reader has meanwhile, for tables.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.index as usize
+    }
+}
+
+impl ReaderHandle {
+    /// A small number, unique among those that exist at a time: for tables beside the participant's.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.index as usize
+    }
 }
 
 #[derive(Debug)]

@@ -420,20 +420,7 @@ impl ReaderCache {
     /// Visits the samples in order of arrival; samples passed over cost a step each.
     pub(crate) fn next(&mut self, selector: Selector, cursor: &mut ReadCursor) -> Option<SampleRef<'_>> {
         self.release_taken();
-        let mut at = self.first_after(*cursor);
-        while at != NONE {
-            let entry = &self.entries[at as usize];
-            let handle = self.instances[entry.instance as usize].handle;
-            let wanted = !(selector.not_read_only && entry.read) && selector.instance.is_none_or(|only| only == handle);
-            if wanted {
-                break;
-            }
-            at = entry.next;
-        }
-        if at == NONE {
-            return None;
-        }
-        let info = self.info(at);
+        let (at, info) = self.find(&selector, self.first_after(*cursor))?;
         let entry = &mut self.entries[at as usize];
         *cursor = ReadCursor { after: entry.arrival, entry: at };
         entry.read = true;
@@ -448,6 +435,44 @@ impl ReaderCache {
             _ => self.pool.bytes(payload),
         };
         Some(SampleRef { info, payload: bytes })
+    }
+
+    /// Whether there is a sample that the selector wants; changes nothing.
+    pub(crate) fn has(&self, selector: &Selector) -> bool {
+        self.find(selector, self.oldest).is_some()
+    }
+
+    /// The first sample from `at` on that the selector wants.
+    fn find(&self, selector: &Selector, mut at: u32) -> Option<(u32, SampleInfo)> {
+        while at != NONE {
+            let info = self.info(at);
+            if selector.wants(&info) {
+                return Some((at, info));
+            }
+            at = self.entries[at as usize].next;
+        }
+        None
+    }
+
+    /// Whether there is a sample that the selector wants.
+    pub(crate) fn has(&self, selector: Selector) -> bool {
+        self.find(selector, self.oldest).is_some()
+    }
+
+    /// The first sample from `at` on that the selector wants.
+    fn find(&self, selector: Selector, mut at: u32) -> Option<u32> {
+        while at != NONE {
+            let entry = &self.entries[at as usize];
+            let instance = &self.instances[entry.instance as usize];
+            let sample_state = if entry.read { SampleState::Read } else { SampleState::NotRead };
+            if selector.states.contains(sample_state, instance.view, instance.state)
+                && selector.instance.is_none_or(|only| only == instance.handle)
+            {
+                return Some(at);
+            }
+            at = entry.next;
+        }
+        None
     }
 
     /// Frees the sample that the last `next` took.

@@ -94,22 +94,166 @@ pub struct SampleRef<'a> {
     pub payload: &'a [u8],
 }
 
+/// A set of sample, view and instance states. A sample is in it if all three of its states are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateMask(u8);
+
+impl StateMask {
+    /// Samples read before.
+    pub const READ: Self = Self(1);
+    /// Samples never read.
+    pub const NOT_READ: Self = Self(1 << 1);
+    /// Samples of instances never seen before.
+    pub const NEW: Self = Self(1 << 2);
+    /// Samples of instances seen before.
+    pub const NOT_NEW: Self = Self(1 << 3);
+    /// Samples of instances that are alive.
+    pub const ALIVE: Self = Self(1 << 4);
+    /// Samples of instances that a writer disposed.
+    pub const NOT_ALIVE_DISPOSED: Self = Self(1 << 5);
+    /// Samples of instances that no writer updates.
+    pub const NOT_ALIVE_NO_WRITERS: Self = Self(1 << 6);
+    /// Both sample states.
+    pub const ANY_SAMPLE: Self = Self::READ.and(Self::NOT_READ);
+    /// Both view states.
+    pub const ANY_VIEW: Self = Self::NEW.and(Self::NOT_NEW);
+    /// All instance states.
+    pub const ANY_INSTANCE: Self = Self::ALIVE.and(Self::NOT_ALIVE_DISPOSED).and(Self::NOT_ALIVE_NO_WRITERS);
+    /// All states.
+    pub const ANY: Self = Self::ANY_SAMPLE.and(Self::ANY_VIEW).and(Self::ANY_INSTANCE);
+
+    /// These states and those: `NOT_READ.and(ANY_VIEW).and(ALIVE)`.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// The set without these states: `ANY.without(READ)`.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// Whether a sample in these states is in the set.
+    #[must_use]
+    pub const fn contains(self, sample: SampleState, view: ViewState, instance: InstanceState) -> bool {
+        let sample = match sample {
+            SampleState::Read => Self::READ,
+            SampleState::NotRead => Self::NOT_READ,
+        };
+        let view = match view {
+            ViewState::New => Self::NEW,
+            ViewState::NotNew => Self::NOT_NEW,
+        };
+        let instance = match instance {
+            InstanceState::Alive => Self::ALIVE,
+            InstanceState::NotAliveDisposed => Self::NOT_ALIVE_DISPOSED,
+            InstanceState::NotAliveNoWriters => Self::NOT_ALIVE_NO_WRITERS,
+        };
+        sample.and(view).and(instance).without(self).0 == 0
+    }
+}
+
+impl Default for StateMask {
+    fn default() -> Self {
+        Self::ANY
+    }
+}
+
+/// A set of states, as the masks of DDS 1.4 §2.2.2.5.1.
+macro_rules! state_mask {
+    ($(#[$doc:meta])* $mask:ident of $state:ident { $($(#[$item:meta])* $name:ident = $variant:ident),* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $mask(u8);
+
+        impl $mask {
+            $($(#[$item])* pub const $name: Self = Self(1 << $state::$variant as u8);)*
+            /// All of them.
+            pub const ANY: Self = Self(u8::MAX);
+
+            /// Whether the state is in the set.
+            #[must_use]
+            pub const fn contains(self, state: $state) -> bool {
+                self.0 & (1 << state as u8) != 0
+            }
+        }
+
+        impl core::ops::BitOr for $mask {
+            type Output = Self;
+
+            fn bitor(self, other: Self) -> Self {
+                Self(self.0 | other.0)
+            }
+        }
+    };
+}
+
+state_mask! {
+    /// Sample states.
+    SampleStates of SampleState {
+        /// Read before.
+        READ = Read,
+        /// Never read.
+        NOT_READ = NotRead
+    }
+}
+
+state_mask! {
+    /// View states.
+    ViewStates of ViewState {
+        /// First seen.
+        NEW = New,
+        /// Seen before.
+        NOT_NEW = NotNew
+    }
+}
+
+state_mask! {
+    /// Instance states.
+    InstanceStates of InstanceState {
+        /// With a writer, not disposed.
+        ALIVE = Alive,
+        /// Disposed.
+        NOT_ALIVE_DISPOSED = NotAliveDisposed,
+        /// Without a writer.
+        NOT_ALIVE_NO_WRITERS = NotAliveNoWriters
+    }
+}
+
 /// Which samples a read or take wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Selector {
     /// Remove what is returned.
     pub take: bool,
-    /// Only samples never read.
-    pub not_read_only: bool,
+    /// Only samples in one of these states.
+    pub sample_states: SampleStates,
+    /// Only samples of instances in one of these view states.
+    pub view_states: ViewStates,
+    /// Only samples of instances in one of these states.
+    pub instance_states: InstanceStates,
     /// Only this instance.
     pub instance: Option<InstanceHandle>,
 }
 
 impl Selector {
-    /// All samples, removing them.
-    pub const TAKE: Self = Self { take: true, not_read_only: false, instance: None };
     /// All samples, leaving them.
-    pub const READ: Self = Self { take: false, not_read_only: false, instance: None };
+    pub const READ: Self = Self {
+        take: false,
+        sample_states: SampleStates::ANY,
+        view_states: ViewStates::ANY,
+        instance_states: InstanceStates::ANY,
+        instance: None,
+    };
+    /// All samples, removing them.
+    pub const TAKE: Self = Self { take: true, ..Self::READ };
+
+    pub(super) fn wants(&self, info: &SampleInfo) -> bool {
+        self.sample_states.contains(info.sample_state)
+            && self.view_states.contains(info.view_state)
+            && self.instance_states.contains(info.instance_state)
+            && self.instance.is_none_or(|only| only == info.instance_handle)
+    }
 }
 
 /// Where a pass over a reader's samples stands. Start each pass with the default.
@@ -130,4 +274,24 @@ pub trait KeyExtractor: Send {
     /// Appends the serialised key (with encapsulation header) of `payload` to `key`; false if it cannot be
     /// decoded. Called once for each new instance.
     fn serialize_key(&mut self, payload: &[u8], key_only: bool, key: &mut Vec<u8>) -> bool;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_is_selected_if_all_three_states_are() {
+        let mask = StateMask::NOT_READ.and(StateMask::ANY_VIEW).and(StateMask::ALIVE);
+        let states = |sample, instance| mask.contains(sample, ViewState::New, instance);
+        assert!(states(SampleState::NotRead, InstanceState::Alive));
+        assert!(!states(SampleState::Read, InstanceState::Alive));
+        assert!(!states(SampleState::NotRead, InstanceState::NotAliveDisposed));
+        assert!(!states(SampleState::NotRead, InstanceState::NotAliveNoWriters));
+        assert!(!StateMask::ANY.without(StateMask::NEW).contains(
+            SampleState::Read,
+            ViewState::New,
+            InstanceState::Alive
+        ));
+    }
 }

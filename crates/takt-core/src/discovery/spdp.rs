@@ -19,7 +19,7 @@ use takt_wire::builder::{DataEmit, MessageBuilder};
 use takt_wire::discovery::ParticipantData;
 use takt_wire::inline_qos::{InlineQos, InlineQosBuilder, STATUS_INFO_DISPOSED, STATUS_INFO_UNREGISTERED};
 use takt_wire::message::{Data, Header, Payload};
-use takt_wire::{Endianness, EntityId, Full, Guid, GuidPrefix, Locator, ProtocolVersion, SequenceNumber, VendorId};
+use takt_wire::{EntityId, Full, Guid, GuidPrefix, Locator, ProtocolVersion, SequenceNumber, VendorId};
 
 /// Between the first announcements; doubles up to the configured period.
 const FIRST_ANNOUNCEMENTS: Duration = Duration::from_millis(100);
@@ -100,7 +100,7 @@ impl Announcer {
     fn build(&self, header: &Header, frame: &mut [u8]) -> Result<usize, Full> {
         let guid = Guid { prefix: header.prefix, entity_id: EntityId::PARTICIPANT };
         let mut builder = MessageBuilder::new(frame, header)?;
-        let mut inline = InlineQosBuilder::<32>::new(Endianness::Little);
+        let mut inline = InlineQosBuilder::<32>::new();
         let farewell = ParticipantData::key_payload(guid);
         let (inline_qos, payload) = if self.closing {
             inline.status_info(STATUS_INFO_DISPOSED | STATUS_INFO_UNREGISTERED)?;

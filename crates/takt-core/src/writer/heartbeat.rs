@@ -58,7 +58,7 @@ mod tests {
     fn the_timer_backs_off_until_there_is_progress() {
         let mut state = HeartbeatState::default();
         let ms = Duration::from_millis;
-        let mut due = |state: &mut HeartbeatState| state.next_due(Instant(0), ms(5), ms(100)).0 / 1_000_000;
+        let due = |state: &mut HeartbeatState| state.next_due(Instant(0), ms(5), ms(100)).0 / 1_000_000;
         let periods: [u64; 7] = core::array::from_fn(|_| due(&mut state));
         assert_eq!(periods, [5, 10, 20, 40, 80, 100, 100]);
         state.progress();

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use takt_wire::builder::{DataEmit, DataFragEmit, MessageBuilder};
 use takt_wire::inline_qos::{InlineQosBuilder, STATUS_INFO_DISPOSED, STATUS_INFO_UNREGISTERED};
 use takt_wire::message::{Header, Heartbeat, Payload};
-use takt_wire::{Endianness, EntityId, Full, Guid, Locator, SequenceNumber, Timestamp};
+use takt_wire::{EntityId, Full, Guid, Locator, SequenceNumber, Timestamp};
 
 /// Room for key hash, status info, directed write and sentinel.
 const INLINE_QOS_LEN: usize = 64;
@@ -220,7 +220,7 @@ impl Writer {
         part: Part,
     ) -> Result<(), Full> {
         message.stamp(change.source_timestamp)?;
-        let mut inline = InlineQosBuilder::<INLINE_QOS_LEN>::new(Endianness::Little);
+        let mut inline = InlineQosBuilder::<INLINE_QOS_LEN>::new();
         let inline_qos = self.inline_qos(change, directed_to, &mut inline)?;
         let payload = self.history.pool.bytes(change.payload);
         match part {

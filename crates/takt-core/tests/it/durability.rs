@@ -1,0 +1,97 @@
+//! Late joiners: transient-local history, and none for volatile readers.
+
+use crate::network::*;
+use takt_wire::qos::*;
+
+fn writer_qos(history: History) -> DataWriterQos {
+    DataWriterQos {
+        durability: Durability::TransientLocal,
+        history,
+        reliability: reliable(),
+        ..DataWriterQos::default()
+    }
+}
+
+fn numbers(network: &mut Network, node: usize, reader: takt_core::ReaderHandle) -> Vec<u32> {
+    let number = |bytes: &[u8]| u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes"));
+    network.take_all(node, reader).iter().map(|(_, bytes)| number(bytes)).collect()
+}
+
+#[test]
+fn a_late_joiner_gets_exactly_the_history_and_then_what_is_new() {
+    for (seed, loss) in [(70, 0), (71, 30)] {
+        let mut network = Network::new(2, seed);
+        let writer = network.writer(0, writer_spec("T", false, writer_qos(History::KeepLast(1000))));
+        for number in 0..1_500 {
+            network.write(0, writer, &payload(number, 20)).expect("old samples make room");
+        }
+        network.faults = Faults { loss, duplication: loss, reordering: loss };
+        let reader_qos = DataReaderQos { durability: Durability::TransientLocal, ..keep_all_reader() };
+        let reader = network.reader(1, reader_spec("T", false, reader_qos));
+        network.await_match((0, writer), (1, reader));
+        for number in 1_500..1_600 {
+            network.write(0, writer, &payload(number, 20)).expect("old samples make room");
+        }
+        let mut got = Vec::new();
+        network.run_until(30_000, |network| {
+            got.extend(numbers(network, 1, reader));
+            got.last() == Some(&1_599)
+        });
+        // What KEEP_LAST dropped while the reader was fetching it may be missing, but only from the front.
+        let first = *got.first().expect("history arrives");
+        assert!((500..=600).contains(&first), "{first}");
+        assert!(got.iter().copied().eq(first..1_600), "in order and without a hole");
+    }
+}
+
+#[test]
+fn a_volatile_reader_of_a_writer_with_history_gets_only_what_is_new() {
+    let mut network = Network::new(2, 72);
+    let writer = network.writer(0, writer_spec("T", false, writer_qos(History::KeepAll)));
+    for number in 0..100 {
+        network.write(0, writer, &payload(number, 20)).expect("there is room");
+    }
+    let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
+    network.await_match((0, writer), (1, reader));
+    for number in 100..200 {
+        network.write(0, writer, &payload(number, 20)).expect("there is room");
+    }
+    network.run(1_000);
+    assert!(numbers(&mut network, 1, reader).into_iter().eq(100..200));
+}
+
+#[test]
+fn a_best_effort_late_joiner_is_sent_the_history_once() {
+    let mut network = Network::new(2, 73);
+    let writer = network.writer(0, writer_spec("T", false, writer_qos(History::KeepAll)));
+    for number in 0..50 {
+        network.write(0, writer, &payload(number, 20)).expect("there is room");
+    }
+    let reader_qos =
+        DataReaderQos { durability: Durability::TransientLocal, reliability: best_effort(), ..keep_all_reader() };
+    let reader = network.reader(1, reader_spec("T", false, reader_qos));
+    network.await_match((0, writer), (1, reader));
+    network.run(1_000);
+    let got = numbers(&mut network, 1, reader);
+    assert!(got.windows(2).all(|pair| pair[0] < pair[1]));
+    assert_eq!(got.last(), Some(&49));
+}
+
+#[test]
+fn history_of_each_instance_reaches_a_late_joiner() {
+    let mut network = Network::new(2, 74);
+    let writer = network.writer(0, writer_spec("T", true, writer_qos(History::KeepLast(1))));
+    for round in 0..20_u32 {
+        for key in 0..10_u8 {
+            let bytes = payload(u32::from(key) | round << 8, 20);
+            network.write_key(0, writer, takt_core::ChangeKind::Alive, hash(key), &bytes).expect("there is room");
+        }
+    }
+    let reader_qos =
+        DataReaderQos { durability: Durability::TransientLocal, reliability: reliable(), ..DataReaderQos::default() };
+    let reader = network.reader(1, reader_spec("T", true, reader_qos));
+    network.await_match((0, writer), (1, reader));
+    network.run(1_000);
+    let got = numbers(&mut network, 1, reader);
+    assert!(got.iter().copied().eq((0..10).map(|key| key | 19 << 8)), "{got:?}");
+}

@@ -1,0 +1,115 @@
+//! Large samples travel in packets of the path's size, and lost pieces are repaired.
+
+use crate::network::*;
+use takt_core::*;
+
+fn large(network: &mut Network, count: u32, len: usize) {
+    let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
+    let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
+    network.await_match((0, writer), (1, reader));
+    let (mut written, mut taken) = (0, 0);
+    let all = network.run_until(600_000, |network| {
+        while written < count && network.write(0, writer, &payload(written, len)).is_ok() {
+            written += 1;
+        }
+        while let Some((_, bytes)) = network.take(1, reader) {
+            assert!(bytes == payload(taken, len), "sample {taken} comes next, whole");
+            taken += 1;
+        }
+        taken == count
+    });
+    assert!(all, "{taken} of {written} written samples arrived");
+}
+
+#[test]
+fn no_datagram_exceeds_the_mtu() {
+    for mtu in [576, 1500, 9000] {
+        let mut network = Network::with_mtu(2, 60, mtu);
+        large(&mut network, 5, 100_000);
+        assert!(network.longest <= mtu - 28, "{} > {mtu} - 28", network.longest);
+        assert!(network.longest > mtu - 200, "packets are filled");
+    }
+}
+
+#[test]
+fn samples_of_every_size_around_the_fragment_size_arrive() {
+    let mut network = Network::new(2, 61);
+    let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
+    let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
+    network.await_match((0, writer), (1, reader));
+    for len in (1300..1500).chain(2600..2760).step_by(4) {
+        network.write(0, writer, &payload(len as u32, len)).expect("there is room");
+        assert!(
+            network.run_until(1_000, |n| n.take(1, reader).is_some_and(|(_, bytes)| bytes == payload(len as u32, len)))
+        );
+    }
+}
+
+#[test]
+fn large_samples_survive_loss() {
+    for (seed, loss) in [(62, 1), (63, 10), (64, 30)] {
+        let mut network = Network::new(2, seed);
+        network.faults = Faults { loss, duplication: loss / 2, reordering: loss };
+        large(&mut network, 10, 200_000);
+    }
+}
+
+#[test]
+fn four_megabytes_arrive() {
+    let mut network = Network::new(2, 65);
+    network.faults.loss = 2;
+    large(&mut network, 2, 4 << 20);
+}
+
+#[test]
+fn best_effort_large_samples_are_whole_or_absent() {
+    let mut network = Network::new(2, 66);
+    let mut writer_qos = keep_all_writer();
+    writer_qos.reliability = best_effort();
+    let mut reader_qos = keep_all_reader();
+    reader_qos.reliability = best_effort();
+    let writer = network.writer(0, writer_spec("T", false, writer_qos));
+    let reader = network.reader(1, reader_spec("T", false, reader_qos));
+    network.await_match((0, writer), (1, reader));
+    network.faults = Faults { loss: 1, duplication: 1, reordering: 1 };
+    let mut whole = 0;
+    for number in 0..200 {
+        network.write(0, writer, &payload(number, 20_000)).expect("best effort never blocks");
+        network.run(1);
+        for (_, bytes) in network.take_all(1, reader) {
+            let number = u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes"));
+            assert!(bytes == payload(number, 20_000));
+            whole += 1;
+        }
+    }
+    assert!((100..200).contains(&whole), "{whole}");
+}
+
+#[test]
+fn a_reader_on_a_narrower_path_gets_narrower_fragments() {
+    let mut network = Network::with_mtu(2, 67, 9000);
+    let mut qos = keep_all_writer();
+    qos.durability = takt_wire::qos::Durability::TransientLocal;
+    let writer = network.writer(0, writer_spec("T", false, qos));
+    let mut reader_qos = keep_all_reader();
+    reader_qos.durability = takt_wire::qos::Durability::TransientLocal;
+    let reader = network.reader(1, reader_spec("T", false, reader_qos));
+    network.await_match((0, writer), (1, reader));
+    network.write(0, writer, &payload(1, 50_000)).expect("there is room");
+    assert!(network.run_until(1_000, |n| n.take(1, reader).is_some()));
+    assert!(network.longest > 8_000);
+}
+
+#[test]
+fn a_payload_beyond_the_memory_is_refused_with_the_limit() {
+    let mut network = Network::new(0, 68);
+    let mut first = config(0, 1500);
+    first.limits.endpoint_memory_bytes = 1 << 20;
+    network.join_with(first);
+    network.join();
+    let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
+    let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
+    network.await_match((0, writer), (1, reader));
+    let refused = network.write(0, writer, &payload(1, (1 << 20) + 1));
+    assert!(matches!(refused, Err(WriteError::Refused(Error::OutOfResources { limit: "endpoint_memory_bytes", .. }))));
+}

@@ -1,0 +1,127 @@
+//! Keyed topics: instances, their states and generations.
+
+use crate::network::*;
+use takt_core::*;
+use takt_wire::qos::*;
+
+struct Keyed {
+    network: Network,
+    writer: WriterHandle,
+    reader: ReaderHandle,
+}
+
+fn keyed(seed: u64, history: History) -> Keyed {
+    let mut network = Network::new(2, seed);
+    let writer_qos = DataWriterQos { reliability: reliable(), history, ..DataWriterQos::default() };
+    let reader_qos = DataReaderQos { reliability: reliable(), history, ..DataReaderQos::default() };
+    let writer = network.writer(0, writer_spec("T", true, writer_qos));
+    let reader = network.reader(1, reader_spec("T", true, reader_qos));
+    network.await_match((0, writer), (1, reader));
+    Keyed { network, writer, reader }
+}
+
+impl Keyed {
+    fn send(&mut self, kind: ChangeKind, key: u8) {
+        let bytes = match kind {
+            ChangeKind::Alive => payload(u32::from(key), 20),
+            _ => vec![0, 1, 0, 0, key, 0, 0, 0],
+        };
+        self.network.write_key(0, self.writer, kind, hash(key), &bytes).expect("there is room");
+        self.network.run(10);
+    }
+
+    fn take(&mut self) -> Option<(SampleInfo, Vec<u8>)> {
+        self.network.take(1, self.reader)
+    }
+}
+
+#[test]
+fn dispose_and_unregister_are_seen_with_their_key() {
+    let mut t = keyed(80, History::KeepAll);
+    t.send(ChangeKind::Alive, 5);
+    let (info, _) = t.take().expect("data");
+    assert_eq!((info.view_state, info.instance_state), (ViewState::New, InstanceState::Alive));
+    assert_eq!(info.instance_handle, InstanceHandle(hash(5)));
+    t.send(ChangeKind::Disposed, 5);
+    let (info, key) = t.take().expect("the disposal");
+    assert_eq!((info.valid_data, info.instance_state), (false, InstanceState::NotAliveDisposed));
+    assert_eq!(key, [0, 1, 0, 0, 5, 0, 0, 0]);
+    t.send(ChangeKind::Alive, 5);
+    let (info, _) = t.take().expect("data again");
+    assert_eq!((info.view_state, info.disposed_generation_count), (ViewState::New, 1));
+    t.send(ChangeKind::Unregistered, 5);
+    let (info, _) = t.take().expect("the unregistration");
+    assert_eq!((info.valid_data, info.instance_state), (false, InstanceState::NotAliveNoWriters));
+    t.send(ChangeKind::Alive, 5);
+    let (info, _) = t.take().expect("data again");
+    assert_eq!((info.no_writers_generation_count, info.instance_state), (1, InstanceState::Alive));
+    assert!(t.take().is_none());
+}
+
+#[test]
+fn keep_last_is_counted_for_each_instance() {
+    let mut t = keyed(81, History::KeepLast(2));
+    for _ in 0..5 {
+        for key in 1..4 {
+            t.send(ChangeKind::Alive, key);
+        }
+    }
+    let all = t.network.take_all(1, t.reader);
+    assert_eq!(all.len(), 6);
+    for key in 1..4 {
+        assert_eq!(all.iter().filter(|(info, _)| info.instance_handle == InstanceHandle(hash(key))).count(), 2);
+    }
+}
+
+#[test]
+fn a_vanished_writer_leaves_its_instances_without_writers() {
+    let mut t = keyed(82, History::KeepAll);
+    t.send(ChangeKind::Alive, 1);
+    t.send(ChangeKind::Alive, 2);
+    assert_eq!(t.network.take_all(1, t.reader).len(), 2);
+    t.network.nodes[0].delete_writer(t.network.now, t.writer).expect("the writer lives");
+    t.network.run(1_000);
+    let news = t.network.take_all(1, t.reader);
+    assert_eq!(news.len(), 2);
+    for (info, key) in news {
+        assert_eq!((info.valid_data, info.instance_state), (false, InstanceState::NotAliveNoWriters));
+        assert_eq!(key[4], info.instance_handle.0[0], "the key is known");
+    }
+}
+
+#[test]
+fn reading_leaves_samples_and_marks_them() {
+    let mut t = keyed(83, History::KeepAll);
+    for key in 1..4 {
+        t.send(ChangeKind::Alive, key);
+    }
+    let now = t.network.now;
+    let mut pass = |selector| {
+        let mut cursor = ReadCursor::default();
+        let mut states = Vec::new();
+        while let Some(sample) =
+            t.network.nodes[1].read_next(now, t.reader, selector, &mut cursor).expect("the reader lives")
+        {
+            states.push((sample.info.sample_state, sample.info.view_state));
+        }
+        states
+    };
+    assert_eq!(pass(Selector::READ), [(SampleState::NotRead, ViewState::New); 3]);
+    assert_eq!(pass(Selector::READ), [(SampleState::Read, ViewState::NotNew); 3]);
+    assert!(pass(Selector { sample_states: SampleStates::NOT_READ, ..Selector::TAKE }).is_empty());
+    let only = Selector { instance: Some(InstanceHandle(hash(2))), ..Selector::TAKE };
+    assert_eq!(pass(only).len(), 1);
+    assert_eq!(pass(Selector::TAKE).len(), 2);
+    assert!(pass(Selector::READ).is_empty());
+}
+
+#[test]
+fn disposing_ten_thousand_times_leaves_one_notice() {
+    let mut t = keyed(84, History::KeepLast(1));
+    for _ in 0..500 {
+        t.send(ChangeKind::Alive, 1);
+        t.send(ChangeKind::Disposed, 1);
+    }
+    let all = t.network.take_all(1, t.reader);
+    assert_eq!(all.iter().map(|(info, _)| info.valid_data).collect::<Vec<_>>(), [true, false]);
+}

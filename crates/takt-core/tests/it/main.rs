@@ -1,0 +1,11 @@
+//! Behaviour of the protocol engine: participants joined by a network that lives in memory, on a virtual clock.
+#![allow(missing_docs)]
+
+mod discovery;
+mod durability;
+mod fragments;
+mod hostile;
+mod instances;
+mod limits;
+mod network;
+mod reliability;

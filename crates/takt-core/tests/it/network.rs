@@ -1,0 +1,312 @@
+//! A network in memory: participants, a virtual clock, and seeded loss, duplication and reordering.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::Ipv4Addr;
+use takt_core::*;
+use takt_wire::qos::*;
+use takt_wire::{GuidPrefix, Locator, Timestamp};
+
+pub const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
+
+/// xorshift64*: small, and good enough to throw dice.
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) % sides
+    }
+
+    pub fn percent(&mut self, chance: u64) -> bool {
+        self.roll(100) < chance
+    }
+}
+
+/// Faults in percent of the datagrams.
+#[derive(Clone, Copy, Default)]
+pub struct Faults {
+    pub loss: u64,
+    pub duplication: u64,
+    pub reordering: u64,
+}
+
+struct Datagram {
+    from: Locator,
+    to: Locator,
+    bytes: Vec<u8>,
+}
+
+pub struct Network {
+    pub now: Instant,
+    pub nodes: Vec<Participant>,
+    pub faults: Faults,
+    /// Nodes that neither send nor receive.
+    pub cut: Vec<usize>,
+    pub delivered: u64,
+    /// Longest datagram that anybody sent.
+    pub longest: usize,
+    dice: Dice,
+    wire: VecDeque<Datagram>,
+    mtu: usize,
+    events: BTreeMap<usize, Vec<Event>>,
+}
+
+pub fn address(node: usize) -> Locator {
+    Locator::udp_v4(Ipv4Addr::new(10, 0, 0, node as u8 + 1), 7411)
+}
+
+pub fn prefix(node: usize) -> GuidPrefix {
+    GuidPrefix([1, 0x7a, 0, 0, 0, 0, 0, 0, 0, 0, 1, node as u8 + 1])
+}
+
+pub fn config(node: usize, mtu: usize) -> Config {
+    let mut config = Config::new(0, prefix(node));
+    let address = address(node);
+    let ip = address.ip().expect("the address is IPv4");
+    config.interfaces = vec![Interface { name: "sim0".into(), addresses: vec![(ip, 24)], mtu, loopback: false }];
+    config.locators.metatraffic_unicast = vec![address];
+    config.locators.default_unicast = vec![address];
+    config.initial_peers = vec![Locator::udp_v4(GROUP, 7400)];
+    config
+}
+
+impl Network {
+    pub fn new(nodes: usize, seed: u64) -> Self {
+        Self::with_mtu(nodes, seed, 1500)
+    }
+
+    pub fn with_mtu(nodes: usize, seed: u64, mtu: usize) -> Self {
+        let mut network = Self {
+            now: Instant(1_000_000_000),
+            nodes: Vec::new(),
+            faults: Faults::default(),
+            cut: Vec::new(),
+            delivered: 0,
+            longest: 0,
+            dice: Dice(seed | 1),
+            wire: VecDeque::new(),
+            mtu,
+            events: BTreeMap::new(),
+        };
+        for _ in 0..nodes {
+            network.join();
+        }
+        network
+    }
+
+    pub fn join(&mut self) -> usize {
+        let node = self.nodes.len();
+        self.join_with(config(node, self.mtu))
+    }
+
+    pub fn join_with(&mut self, config: Config) -> usize {
+        let mut participant = Participant::new(config, self.now).expect("the configuration is good");
+        participant.set_wall_clock(self.now, Timestamp::from_nanos(1_700_000_000_000_000_000));
+        self.nodes.push(participant);
+        self.nodes.len() - 1
+    }
+
+    /// Sends what the nodes want to send, delivers what is under way, and advances the clock to the next
+    /// timer when nothing is left to do. False once `done` holds or the time is up.
+    pub fn run_until(&mut self, limit_ms: u64, mut done: impl FnMut(&mut Self) -> bool) -> bool {
+        let end = Instant(self.now.0 + limit_ms * 1_000_000);
+        loop {
+            self.transmit();
+            if done(self) {
+                return true;
+            }
+            if self.deliver() {
+                continue;
+            }
+            let next = self.nodes.iter().filter_map(Participant::poll_timeout).min().unwrap_or(end);
+            if next > end {
+                self.now = end;
+                return done(self);
+            }
+            self.now = self.now.max(next);
+            for node in &mut self.nodes {
+                node.handle_timeout(self.now);
+            }
+        }
+    }
+
+    pub fn run(&mut self, ms: u64) {
+        self.run_until(ms, |_| false);
+    }
+
+    fn transmit(&mut self) {
+        let mut frame = vec![0; 65_507];
+        for (index, node) in self.nodes.iter_mut().enumerate() {
+            while let Some(transmit) = node.poll_transmit(self.now, &mut frame) {
+                self.longest = self.longest.max(transmit.len);
+                let (len, destinations) = (transmit.len, transmit.destinations.to_vec());
+                for to in destinations {
+                    if self.cut.contains(&index) || self.dice.percent(self.faults.loss) {
+                        continue;
+                    }
+                    let copies = 1 + usize::from(self.dice.percent(self.faults.duplication));
+                    for _ in 0..copies {
+                        let datagram = Datagram { from: address(index), to, bytes: frame[..len].to_vec() };
+                        let place = if self.dice.percent(self.faults.reordering) && !self.wire.is_empty() {
+                            self.dice.roll(self.wire.len() as u64) as usize
+                        } else {
+                            self.wire.len()
+                        };
+                        self.wire.insert(place, datagram);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Delivers one datagram, a microsecond later.
+    fn deliver(&mut self) -> bool {
+        let Some(datagram) = self.wire.pop_front() else { return false };
+        self.now = Instant(self.now.0 + 1_000);
+        self.delivered += 1;
+        let multicast = datagram.to.is_multicast();
+        let received = Received { source: datagram.from, multicast };
+        for (index, node) in self.nodes.iter_mut().enumerate() {
+            let hears = (multicast && address(index) != datagram.from) || datagram.to == address(index);
+            if hears && !self.cut.contains(&index) {
+                node.handle_datagram(self.now, received, &datagram.bytes);
+            }
+            while let Some(event) = node.poll_event() {
+                self.events.entry(index).or_default().push(event);
+            }
+        }
+        true
+    }
+
+    /// What happened at a node since the last call.
+    pub fn events(&mut self, node: usize) -> Vec<Event> {
+        let mut events = self.events.remove(&node).unwrap_or_default();
+        while let Some(event) = self.nodes[node].poll_event() {
+            events.push(event);
+        }
+        events
+    }
+
+    pub fn writer(&mut self, node: usize, spec: WriterSpec) -> WriterHandle {
+        self.nodes[node].create_writer(self.now, spec).expect("the writer is good")
+    }
+
+    pub fn reader(&mut self, node: usize, spec: ReaderSpec) -> ReaderHandle {
+        self.nodes[node].create_reader(self.now, spec).expect("the reader is good")
+    }
+
+    /// Waits until the writer has `readers` matched readers and the reader `writers` matched writers.
+    pub fn await_match(&mut self, writer: (usize, WriterHandle), reader: (usize, ReaderHandle)) {
+        let matched = self.run_until(10_000, |network| {
+            let readers = network.nodes[writer.0].matched_subscriptions(writer.1).expect("the writer lives");
+            let writers = network.nodes[reader.0].matched_publications(reader.1).expect("the reader lives");
+            !readers.is_empty() && !writers.is_empty()
+        });
+        assert!(matched, "writer and reader find each other");
+    }
+
+    pub fn write(&mut self, node: usize, writer: WriterHandle, payload: &[u8]) -> Result<(), WriteError> {
+        self.write_key(node, writer, ChangeKind::Alive, [0; 16], payload)
+    }
+
+    pub fn write_key(
+        &mut self,
+        node: usize,
+        writer: WriterHandle,
+        kind: ChangeKind,
+        key_hash: KeyHash,
+        payload: &[u8],
+    ) -> Result<(), WriteError> {
+        let change =
+            NewChange { kind, key_hash, source_timestamp: None, destinations: &[], payload_len: payload.len() };
+        let result = self.nodes[node].write(self.now, writer, &change, |slot| {
+            slot.copy_from_slice(payload);
+            Some(payload.len())
+        });
+        result.map(|_| ())
+    }
+
+    pub fn take(&mut self, node: usize, reader: ReaderHandle) -> Option<(SampleInfo, Vec<u8>)> {
+        let sample = self.nodes[node].read_next(self.now, reader, Selector::TAKE, &mut ReadCursor::default());
+        sample.expect("the reader lives").map(|sample| (sample.info, sample.payload.to_vec()))
+    }
+
+    pub fn take_all(&mut self, node: usize, reader: ReaderHandle) -> Vec<(SampleInfo, Vec<u8>)> {
+        std::iter::from_fn(|| self.take(node, reader)).collect()
+    }
+}
+
+/// Key of the test type: the byte after the encapsulation header.
+pub struct FirstByte;
+
+impl KeyExtractor for FirstByte {
+    fn key_hash(&mut self, payload: &[u8], _key_only: bool) -> Option<KeyHash> {
+        let mut hash = [0; 16];
+        hash[0] = *payload.get(4)?;
+        Some(hash)
+    }
+
+    fn serialize_key(&mut self, payload: &[u8], _key_only: bool, key: &mut Vec<u8>) -> bool {
+        key.extend_from_slice(&payload[..5.min(payload.len())]);
+        payload.len() > 4
+    }
+}
+
+pub fn hash(key: u8) -> KeyHash {
+    let mut hash = [0; 16];
+    hash[0] = key;
+    hash
+}
+
+pub fn reliable() -> Reliability {
+    Reliability { kind: ReliabilityKind::Reliable, max_blocking_time: takt_wire::Duration::ZERO }
+}
+
+pub fn best_effort() -> Reliability {
+    Reliability { kind: ReliabilityKind::BestEffort, max_blocking_time: takt_wire::Duration::ZERO }
+}
+
+pub fn writer_spec(topic: &str, keyed: bool, qos: DataWriterQos) -> WriterSpec {
+    WriterSpec {
+        topic_name: topic.into(),
+        type_name: "Test".into(),
+        keyed,
+        qos,
+        publisher: PublisherQos::default(),
+        topic_data: TopicData::default(),
+        max_serialized_len: None,
+        flow: FlowTag::default(),
+        unicast: Vec::new(),
+    }
+}
+
+pub fn reader_spec(topic: &str, keyed: bool, qos: DataReaderQos) -> ReaderSpec {
+    ReaderSpec {
+        topic_name: topic.into(),
+        type_name: "Test".into(),
+        key: keyed.then(|| Box::new(FirstByte) as Box<dyn KeyExtractor>),
+        qos,
+        subscriber: SubscriberQos::default(),
+        topic_data: TopicData::default(),
+        max_serialized_len: None,
+        unicast: Vec::new(),
+    }
+}
+
+pub fn keep_all_writer() -> DataWriterQos {
+    DataWriterQos { reliability: reliable(), history: History::KeepAll, ..DataWriterQos::default() }
+}
+
+pub fn keep_all_reader() -> DataReaderQos {
+    DataReaderQos { reliability: reliable(), history: History::KeepAll, ..DataReaderQos::default() }
+}
+
+/// A payload of `len` bytes that tells its number.
+pub fn payload(number: u32, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0, 1, 0, 0];
+    bytes.extend_from_slice(&number.to_le_bytes());
+    bytes.extend((8..len).map(|i| (i as u32).wrapping_mul(31).wrapping_add(number) as u8));
+    bytes
+}

@@ -1,0 +1,211 @@
+//! Reliable delivery under loss, duplication and reordering; best effort keeps order.
+
+use crate::network::*;
+use takt_core::*;
+use takt_wire::qos::*;
+
+/// Streams `count` samples of `len` bytes from node 0 to node 1 and checks each.
+fn stream(network: &mut Network, writer: WriterHandle, reader: ReaderHandle, count: u32, len: usize) {
+    let (mut written, mut taken) = (0, 0);
+    let all = network.run_until(600_000, |network| {
+        while written < count {
+            match network.write(0, writer, &payload(written, len)) {
+                Ok(()) => written += 1,
+                Err(WriteError::WouldBlock) => break,
+                Err(error) => panic!("{error:?}"),
+            }
+        }
+        while let Some((info, bytes)) = network.take(1, reader) {
+            assert!(info.valid_data);
+            assert_eq!(bytes, payload(taken, len), "sample {taken} comes next");
+            taken += 1;
+        }
+        taken == count
+    });
+    assert!(all, "{taken} of {written} written samples arrived");
+    assert!(network.run_until(10_000, |n| n.nodes[0].is_acknowledged(writer, None) == Ok(true)));
+    assert!(network.take(1, reader).is_none(), "nothing comes twice");
+}
+
+fn matched(network: &mut Network) -> (WriterHandle, ReaderHandle) {
+    let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
+    let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
+    network.await_match((0, writer), (1, reader));
+    (writer, reader)
+}
+
+#[test]
+fn every_sample_arrives_once_and_in_order_whatever_the_loss() {
+    for (seed, loss) in [(11, 0), (12, 1), (13, 10), (14, 32), (15, 60)] {
+        let mut network = Network::new(2, seed);
+        let (writer, reader) = matched(&mut network);
+        network.faults = Faults { loss, duplication: loss / 2, reordering: loss };
+        stream(&mut network, writer, reader, 5_000, 100);
+    }
+}
+
+#[test]
+fn a_reader_matched_under_loss_gets_everything_from_its_match_on() {
+    for seed in 20..40 {
+        let mut network = Network::new(2, seed);
+        network.faults = Faults { loss: 20, duplication: 10, reordering: 30 };
+        let (writer, reader) = matched(&mut network);
+        stream(&mut network, writer, reader, 200, 40);
+    }
+}
+
+#[test]
+fn the_last_sample_of_a_burst_is_repaired_without_further_samples() {
+    let mut network = Network::new(2, 50);
+    let (writer, reader) = matched(&mut network);
+    network.run(1_000);
+    network.cut.push(1);
+    network.write(0, writer, &payload(0, 50)).expect("there is room");
+    network.run(10);
+    network.cut.clear();
+    assert!(network.run_until(1_000, |n| n.take(1, reader).is_some()));
+}
+
+#[test]
+fn a_writer_without_readers_keeps_nothing_and_never_blocks() {
+    let mut network = Network::new(1, 51);
+    let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
+    for number in 0..100_000 {
+        network.write(0, writer, &payload(number, 10)).expect("nobody needs it");
+    }
+    assert_eq!(network.nodes[0].is_acknowledged(writer, None), Ok(true));
+}
+
+#[test]
+fn keep_all_blocks_when_the_reader_does_not_take_and_goes_on_when_it_does() {
+    let mut network = Network::new(2, 52);
+    let mut qos = keep_all_writer();
+    qos.resource_limits.max_samples = Some(8);
+    let mut reader_qos = keep_all_reader();
+    reader_qos.resource_limits.max_samples = Some(4);
+    let writer = network.writer(0, writer_spec("T", false, qos));
+    let reader = network.reader(1, reader_spec("T", false, reader_qos));
+    network.await_match((0, writer), (1, reader));
+    let mut written = 0;
+    network.run_until(5_000, |network| {
+        written += u32::from(network.write(0, writer, &payload(written, 20)).is_ok());
+        false
+    });
+    assert_eq!(written, 12, "four at the reader, eight at the writer");
+    assert!(network.nodes[1].counters().rejected_samples > 0);
+    assert!(network.events(1).contains(&Event::SampleRejected(reader)));
+    network.events(0);
+    for number in 0..12 {
+        let mut sample = None;
+        network.run_until(1_000, |n| {
+            sample = n.take(1, reader);
+            sample.is_some()
+        });
+        assert_eq!(sample.map(|(_, bytes)| bytes), Some(payload(number, 20)));
+    }
+    network.run(100);
+    assert!(network.events(0).contains(&Event::WriterSpace(writer)));
+}
+
+#[test]
+fn keep_last_delivers_the_newest_after_an_outage() {
+    let mut network = Network::new(2, 53);
+    let last_three = History::KeepLast(3);
+    let writer_qos = DataWriterQos { reliability: reliable(), history: last_three, ..DataWriterQos::default() };
+    let reader_qos = DataReaderQos { reliability: reliable(), history: last_three, ..DataReaderQos::default() };
+    let writer = network.writer(0, writer_spec("T", false, writer_qos));
+    let reader = network.reader(1, reader_spec("T", false, reader_qos));
+    network.await_match((0, writer), (1, reader));
+    network.run(1_000);
+    network.cut.push(1);
+    for number in 0..1_000 {
+        network.write(0, writer, &payload(number, 20)).expect("old samples make room");
+        network.run(1);
+    }
+    network.cut.clear();
+    network.run(1_000);
+    let numbers: Vec<_> = network.take_all(1, reader).into_iter().map(|(_, bytes)| bytes).collect();
+    assert_eq!(numbers, [payload(997, 20), payload(998, 20), payload(999, 20)]);
+    assert!(network.nodes[1].sample_lost_status(reader).expect("the reader lives").total_count > 900);
+}
+
+#[test]
+fn best_effort_keeps_order_and_never_repeats() {
+    let mut network = Network::new(2, 54);
+    let writer_qos = DataWriterQos { reliability: best_effort(), ..keep_all_writer() };
+    let reader_qos = DataReaderQos { history: History::KeepAll, ..DataReaderQos::default() };
+    let writer = network.writer(0, writer_spec("T", false, writer_qos));
+    let reader = network.reader(1, reader_spec("T", false, reader_qos));
+    network.await_match((0, writer), (1, reader));
+    network.faults = Faults { loss: 10, duplication: 20, reordering: 30 };
+    let mut numbers = Vec::new();
+    for number in 0..1_000_u32 {
+        network.write(0, writer, &payload(number, 20)).expect("best effort never blocks");
+        if number % 5 == 0 {
+            network.run(1);
+        }
+        for (_, bytes) in network.take_all(1, reader) {
+            numbers.push(u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes")));
+        }
+    }
+    assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]));
+    assert!(numbers.len() > 500 && numbers.len() < 950, "{}", numbers.len());
+    let lost = network.nodes[1].sample_lost_status(reader).expect("the reader lives").total_count;
+    assert!(lost > 0 && lost as usize + numbers.len() <= 1_000);
+}
+
+#[test]
+fn one_slow_reader_does_not_cost_the_other_its_samples() {
+    let mut network = Network::new(3, 55);
+    let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
+    let readers: Vec<_> = (1..3).map(|node| network.reader(node, reader_spec("T", false, keep_all_reader()))).collect();
+    network.await_match((0, writer), (1, readers[0]));
+    network.await_match((0, writer), (2, readers[1]));
+    network.faults = Faults { loss: 15, duplication: 5, reordering: 10 };
+    let (mut written, mut taken) = (0, [0; 2]);
+    let all = network.run_until(120_000, |network| {
+        while written < 2_000 && network.write(0, writer, &payload(written, 60)).is_ok() {
+            written += 1;
+        }
+        for (i, reader) in readers.iter().enumerate() {
+            while let Some((_, bytes)) = network.take(i + 1, *reader) {
+                assert_eq!(bytes, payload(taken[i], 60));
+                taken[i] += 1;
+            }
+        }
+        taken == [2_000; 2]
+    });
+    assert!(all, "{taken:?} of {written}");
+}
+
+#[test]
+fn a_directed_write_reaches_only_its_reader_and_the_other_misses_nothing() {
+    let mut network = Network::new(3, 56);
+    let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
+    let readers: Vec<_> = (1..3).map(|node| network.reader(node, reader_spec("T", false, keep_all_reader()))).collect();
+    network.await_match((0, writer), (1, readers[0]));
+    network.await_match((0, writer), (2, readers[1]));
+    let chosen = network.nodes[2].reader_guid(readers[1]).expect("the reader lives");
+    network.write(0, writer, &payload(0, 32)).expect("there is room");
+    let bytes = payload(1, 32);
+    let change = NewChange {
+        kind: ChangeKind::Alive,
+        key_hash: [0; 16],
+        source_timestamp: None,
+        destinations: &[chosen],
+        payload_len: bytes.len(),
+    };
+    let now = network.now;
+    let written = network.nodes[0].write(now, writer, &change, |slot| {
+        slot.copy_from_slice(&bytes);
+        Some(bytes.len())
+    });
+    assert!(written.is_ok());
+    network.write(0, writer, &payload(2, 32)).expect("there is room");
+    assert!(network.run_until(1_000, |n| n.nodes[0].is_acknowledged(writer, None) == Ok(true)));
+    let got = |network: &mut Network, node| -> Vec<_> {
+        network.take_all(node, readers[node - 1]).into_iter().map(|(_, bytes)| bytes).collect()
+    };
+    assert_eq!(got(&mut network, 1), [payload(0, 32), payload(2, 32)]);
+    assert_eq!(got(&mut network, 2), [payload(0, 32), payload(1, 32), payload(2, 32)]);
+}
