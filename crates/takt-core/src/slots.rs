@@ -10,14 +10,6 @@ pub struct WriterHandle {
 }
 
 impl WriterHandle {
-    /// A small number that no other writer has meanwhile, for tables.
-    #[must_use]
-    pub const fn index(self) -> usize {
-        self.index as usize
-    }
-}
-
-impl WriterHandle {
     /// A small number, unique among those that exist at a time: for tables beside the participant's.
     #[must_use]
     pub fn index(self) -> usize {
@@ -30,14 +22,6 @@ impl WriterHandle {
 pub struct ReaderHandle {
     pub(crate) index: u32,
     pub(crate) generation: u32,
-}
-
-impl ReaderHandle {
-    /// A small number that no other reader has meanwhile, for tables.
-    #[must_use]
-    pub const fn index(self) -> usize {
-        self.index as usize
-    }
 }
 
 impl ReaderHandle {

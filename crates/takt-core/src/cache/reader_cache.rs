@@ -454,27 +454,6 @@ impl ReaderCache {
         None
     }
 
-    /// Whether there is a sample that the selector wants.
-    pub(crate) fn has(&self, selector: Selector) -> bool {
-        self.find(selector, self.oldest).is_some()
-    }
-
-    /// The first sample from `at` on that the selector wants.
-    fn find(&self, selector: Selector, mut at: u32) -> Option<u32> {
-        while at != NONE {
-            let entry = &self.entries[at as usize];
-            let instance = &self.instances[entry.instance as usize];
-            let sample_state = if entry.read { SampleState::Read } else { SampleState::NotRead };
-            if selector.states.contains(sample_state, instance.view, instance.state)
-                && selector.instance.is_none_or(|only| only == instance.handle)
-            {
-                return Some(at);
-            }
-            at = entry.next;
-        }
-        None
-    }
-
     /// Frees the sample that the last `next` took.
     pub(crate) fn release_taken(&mut self) {
         let taken = core::mem::replace(&mut self.taken, NONE);

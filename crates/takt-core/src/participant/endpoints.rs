@@ -313,14 +313,6 @@ impl Participant {
         Ok(self.reader(handle)?.cache.has(selector))
     }
 
-    /// Whether the reader holds a sample that the selector wants; changes nothing.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`].
-    pub fn has_samples(&mut self, handle: ReaderHandle, selector: Selector) -> Result<bool, Error> {
-        Ok(self.reader(handle)?.cache.has(selector))
-    }
-
     /// Ends a pass of takes: frees what the last one returned, and lets waiting samples in.
     ///
     /// # Errors
