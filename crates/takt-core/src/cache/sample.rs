@@ -94,72 +94,6 @@ pub struct SampleRef<'a> {
     pub payload: &'a [u8],
 }
 
-/// A set of sample, view and instance states. A sample is in it if all three of its states are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StateMask(u8);
-
-impl StateMask {
-    /// Samples read before.
-    pub const READ: Self = Self(1);
-    /// Samples never read.
-    pub const NOT_READ: Self = Self(1 << 1);
-    /// Samples of instances never seen before.
-    pub const NEW: Self = Self(1 << 2);
-    /// Samples of instances seen before.
-    pub const NOT_NEW: Self = Self(1 << 3);
-    /// Samples of instances that are alive.
-    pub const ALIVE: Self = Self(1 << 4);
-    /// Samples of instances that a writer disposed.
-    pub const NOT_ALIVE_DISPOSED: Self = Self(1 << 5);
-    /// Samples of instances that no writer updates.
-    pub const NOT_ALIVE_NO_WRITERS: Self = Self(1 << 6);
-    /// Both sample states.
-    pub const ANY_SAMPLE: Self = Self::READ.and(Self::NOT_READ);
-    /// Both view states.
-    pub const ANY_VIEW: Self = Self::NEW.and(Self::NOT_NEW);
-    /// All instance states.
-    pub const ANY_INSTANCE: Self = Self::ALIVE.and(Self::NOT_ALIVE_DISPOSED).and(Self::NOT_ALIVE_NO_WRITERS);
-    /// All states.
-    pub const ANY: Self = Self::ANY_SAMPLE.and(Self::ANY_VIEW).and(Self::ANY_INSTANCE);
-
-    /// These states and those: `NOT_READ.and(ANY_VIEW).and(ALIVE)`.
-    #[must_use]
-    pub const fn and(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// The set without these states: `ANY.without(READ)`.
-    #[must_use]
-    pub const fn without(self, other: Self) -> Self {
-        Self(self.0 & !other.0)
-    }
-
-    /// Whether a sample in these states is in the set.
-    #[must_use]
-    pub const fn contains(self, sample: SampleState, view: ViewState, instance: InstanceState) -> bool {
-        let sample = match sample {
-            SampleState::Read => Self::READ,
-            SampleState::NotRead => Self::NOT_READ,
-        };
-        let view = match view {
-            ViewState::New => Self::NEW,
-            ViewState::NotNew => Self::NOT_NEW,
-        };
-        let instance = match instance {
-            InstanceState::Alive => Self::ALIVE,
-            InstanceState::NotAliveDisposed => Self::NOT_ALIVE_DISPOSED,
-            InstanceState::NotAliveNoWriters => Self::NOT_ALIVE_NO_WRITERS,
-        };
-        sample.and(view).and(instance).without(self).0 == 0
-    }
-}
-
-impl Default for StateMask {
-    fn default() -> Self {
-        Self::ANY
-    }
-}
-
 /// A set of states, as the masks of DDS 1.4 §2.2.2.5.1.
 macro_rules! state_mask {
     ($(#[$doc:meta])* $mask:ident of $state:ident { $($(#[$item:meta])* $name:ident = $variant:ident),* }) => {
@@ -274,24 +208,4 @@ pub trait KeyExtractor: Send {
     /// Appends the serialised key (with encapsulation header) of `payload` to `key`; false if it cannot be
     /// decoded. Called once for each new instance.
     fn serialize_key(&mut self, payload: &[u8], key_only: bool, key: &mut Vec<u8>) -> bool;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_sample_is_selected_if_all_three_states_are() {
-        let mask = StateMask::NOT_READ.and(StateMask::ANY_VIEW).and(StateMask::ALIVE);
-        let states = |sample, instance| mask.contains(sample, ViewState::New, instance);
-        assert!(states(SampleState::NotRead, InstanceState::Alive));
-        assert!(!states(SampleState::Read, InstanceState::Alive));
-        assert!(!states(SampleState::NotRead, InstanceState::NotAliveDisposed));
-        assert!(!states(SampleState::NotRead, InstanceState::NotAliveNoWriters));
-        assert!(!StateMask::ANY.without(StateMask::NEW).contains(
-            SampleState::Read,
-            ViewState::New,
-            InstanceState::Alive
-        ));
-    }
 }
