@@ -1,1 +1,82 @@
-//! takt
+//! Takt, a real-time DDS: the application's interface (DDS 1.4 §2.2.2) and the runtime beneath it.
+//!
+//! A [`DomainParticipant`] joins a domain. It makes [`Topic`]s, [`Publisher`]s with [`DataWriter`]s, and
+//! [`Subscriber`]s with [`DataReader`]s. Types take part by `#[derive(DdsType)]`.
+//!
+//! ```no_run
+//! use takt::{DdsType, DomainParticipant, qos::*};
+//!
+//! #[derive(DdsType, Clone, Debug, Default)]
+//! struct Position {
+//!     #[dds(key)]
+//!     vehicle: u32,
+//!     metres: f64,
+//! }
+//!
+//! # fn main() -> takt::Result<()> {
+//! let participant = DomainParticipant::builder(0).build()?;
+//! let topic = participant.create_topic::<Position>("Position", TopicQos::default())?;
+//! let publisher = participant.create_publisher(PublisherQos::default())?;
+//! let writer = publisher.create_datawriter(&topic, DataWriterQos::default())?;
+//! writer.write(&Position { vehicle: 7, metres: 12.5 })?;
+//! # Ok(()) }
+//! ```
+//!
+//! # Two runtimes
+//! Under [`Runtime::Shared`] (the default) a participant has a receiving thread, and handles may be used from any
+//! thread. Under [`Runtime::Inline`] it has no thread and no lock: the thread that built it drives it. Both take the
+//! same code path; [`Idle`] chooses between sleeping and spinning.
+//!
+//! # Invariants
+//! - `write` and `take` do not allocate once endpoints are created and matched, and never hand over to another thread:
+//!   `write` sends in the caller's context.
+//! - Listeners are called one at a time and with no lock held.
+//! - Bad bytes from the network are counted, never an [`Error`].
+//!
+//! Entities are deleted when their last handle is dropped, or by `close`, which reports failure.
+//!
+//! Names are the OMG's in Rust's spelling. Deliberately absent for now: content-filtered topics, coherent access,
+//! entities that are created disabled, and changing policies after creation.
+
+mod condition;
+mod error;
+mod flow;
+mod key;
+mod listener;
+mod participant;
+mod publisher;
+mod reader;
+mod runtime;
+mod sample;
+pub mod status;
+mod subscriber;
+mod topic;
+mod waitset;
+mod writer;
+
+pub use condition::{Condition, GuardCondition, ReadCondition, StatusCondition};
+pub use error::{Error, Result};
+pub use flow::Flow;
+pub use listener::{DataReaderListener, DataWriterListener, DomainParticipantListener};
+pub use participant::{DomainParticipant, DomainParticipantBuilder};
+pub use publisher::Publisher;
+pub use reader::DataReader;
+pub use runtime::driver::DriverCounters;
+pub use runtime::{Idle, Runtime};
+pub use sample::Sample;
+pub use status::StatusMask;
+pub use subscriber::Subscriber;
+pub use topic::Topic;
+pub use waitset::WaitSet;
+pub use writer::DataWriter;
+
+pub use takt_core::{
+    Counters, InstanceHandle, InstanceState, InstanceStates, Limits, Refusal, RefusalReason, SampleInfo, SampleState,
+    SampleStates, Selector, ViewState, ViewStates,
+};
+pub use takt_derive::DdsType;
+pub use takt_transport as transport;
+pub use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};
+pub use takt_wire::{Duration, Guid, GuidPrefix, Locator, SequenceNumber, Timestamp, VendorId, qos};
+pub use takt_xtypes as xtypes;
+pub use takt_xtypes::TypeSupport;

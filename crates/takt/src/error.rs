@@ -1,0 +1,121 @@
+//! What a call of the application can end in: the return codes of DDS 1.4 §2.2.1.1, with the reason.
+//!
+//! Bad bytes from the network never end here; they are counted (see
+//! [`DomainParticipant::counters`](crate::DomainParticipant::counters)).
+
+use std::fmt;
+
+use takt_transport::TransportError;
+use takt_xtypes::EncodeError;
+
+/// The result of every fallible call.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a call failed. `RETCODE_OK` is `Ok`, and `RETCODE_NO_DATA` is an empty result.
+#[non_exhaustive]
+#[derive(Debug)]
+pub enum Error {
+    /// `RETCODE_TIMEOUT`: the time given was too short. Nothing was consumed; the call may be repeated.
+    Timeout,
+    /// `RETCODE_BAD_PARAMETER`: an argument is outside its domain.
+    BadParameter {
+        /// Which argument, and what is wrong with it.
+        what: String,
+    },
+    /// `RETCODE_PRECONDITION_NOT_MET`: the call is right, but not now.
+    PreconditionNotMet {
+        /// What is in the way.
+        what: String,
+    },
+    /// `RETCODE_OUT_OF_RESOURCES`: a limit is reached.
+    OutOfResources {
+        /// The limit's name as in the configuration.
+        limit: &'static str,
+        /// Its value.
+        value: u64,
+    },
+    /// `RETCODE_NOT_ENABLED`: the entity is not enabled yet.
+    NotEnabled,
+    /// `RETCODE_IMMUTABLE_POLICY`: the policy cannot change once the entity is enabled.
+    ImmutablePolicy {
+        /// The policy's OMG name.
+        policy: &'static str,
+    },
+    /// `RETCODE_INCONSISTENT_POLICY`: two policies of one entity contradict each other.
+    InconsistentPolicy {
+        /// The contradiction in words.
+        what: String,
+    },
+    /// `RETCODE_ALREADY_DELETED`: the entity, or the participant that it belonged to, was closed.
+    AlreadyDeleted,
+    /// `RETCODE_ILLEGAL_OPERATION`: the call may not be made here, such as from a second thread under
+    /// [`Runtime::Inline`](crate::Runtime::Inline).
+    IllegalOperation {
+        /// Why not.
+        what: &'static str,
+    },
+    /// `RETCODE_UNSUPPORTED`: an optional part of the specification that Takt leaves out.
+    Unsupported {
+        /// Which one.
+        what: &'static str,
+    },
+    /// A sample cannot be serialised, such as for a string beyond its bound.
+    Encode(EncodeError),
+    /// The machine failed.
+    Transport(TransportError),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Timeout => f.write_str("timeout"),
+            Self::BadParameter { what } => write!(f, "bad parameter: {what}"),
+            Self::PreconditionNotMet { what } => write!(f, "precondition not met: {what}"),
+            Self::OutOfResources { limit, value } => write!(f, "out of resources: {limit} is {value}"),
+            Self::NotEnabled => f.write_str("the entity is not enabled"),
+            Self::ImmutablePolicy { policy } => {
+                write!(f, "{policy} cannot change once the entity is enabled")
+            }
+            Self::InconsistentPolicy { what } => write!(f, "inconsistent policies: {what}"),
+            Self::AlreadyDeleted => f.write_str("the entity was deleted"),
+            Self::IllegalOperation { what } => write!(f, "illegal operation: {what}"),
+            Self::Unsupported { what } => write!(f, "unsupported: {what}"),
+            Self::Encode(error) => write!(f, "the sample cannot be serialised: {error}"),
+            Self::Transport(error) => write!(f, "transport: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Encode(error) => Some(error),
+            Self::Transport(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<TransportError> for Error {
+    fn from(error: TransportError) -> Self {
+        Self::Transport(error)
+    }
+}
+
+impl From<EncodeError> for Error {
+    fn from(error: EncodeError) -> Self {
+        Self::Encode(error)
+    }
+}
+
+impl From<takt_core::Error> for Error {
+    fn from(error: takt_core::Error) -> Self {
+        match error {
+            takt_core::Error::AlreadyDeleted => Self::AlreadyDeleted,
+            takt_core::Error::BadParameter { what } => Self::BadParameter { what },
+            takt_core::Error::InconsistentPolicy { what } => Self::InconsistentPolicy { what },
+            takt_core::Error::OutOfResources { limit, value } => Self::OutOfResources { limit, value },
+            other => Self::PreconditionNotMet { what: other.to_string() },
+        }
+    }
+}

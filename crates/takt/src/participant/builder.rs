@@ -1,0 +1,232 @@
+//! Putting a participant together.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use takt_core::{Config, Interface, Limits, Locators, Participant};
+use takt_transport::udp::{ParticipantIndex, UdpConfig, UdpTransport};
+use takt_transport::{Transport, TransportError};
+
+use super::config::NetworkConfig;
+use super::{DomainParticipant, ParticipantInner, check_autoenable, guid_prefix};
+use crate::qos::{DomainParticipantQos, EntityName};
+use crate::runtime::clock;
+use crate::runtime::driver::Driver;
+use crate::runtime::engine::Engine;
+use crate::runtime::pi_mutex::PiMutex;
+use crate::{Idle, Result, Runtime};
+
+type Wrapper = Box<dyn FnOnce(Box<dyn Transport>) -> Box<dyn Transport>>;
+
+/// What a participant shall be. Made by [`DomainParticipant::builder`].
+///
+/// What is not said here is taken from the environment, else it is the default:
+///
+/// | variable | meaning | default |
+/// |---|---|---|
+/// | `TAKT_INTERFACES` | network interfaces by name or address, separated by commas | all but loopback |
+/// | `TAKT_PEERS` | `ADDRESS` or `ADDRESS:PORT` to announce to besides multicast, separated by commas | none |
+/// | `TAKT_MULTICAST` | `0` or `1` | `1` |
+/// | `TAKT_IPV6` | `0` or `1`: UDPv6 beside UDPv4 | `0` |
+#[must_use]
+pub struct DomainParticipantBuilder {
+    domain_id: u32,
+    qos: DomainParticipantQos,
+    network: NetworkConfig,
+    participant_index: ParticipantIndex,
+    lease_duration: Option<Duration>,
+    announcement_period: Option<Duration>,
+    limits: Limits,
+    runtime: Runtime,
+    idle: Idle,
+    transports: Vec<Box<dyn Transport>>,
+    wrappers: Vec<Wrapper>,
+}
+
+impl DomainParticipantBuilder {
+    pub(super) fn new(domain_id: u32) -> Self {
+        Self {
+            domain_id,
+            qos: DomainParticipantQos::default(),
+            network: NetworkConfig::default(),
+            participant_index: ParticipantIndex::default(),
+            lease_duration: None,
+            announcement_period: None,
+            limits: Limits::default(),
+            runtime: Runtime::default(),
+            idle: Idle::default(),
+            transports: Vec::new(),
+            wrappers: Vec::new(),
+        }
+    }
+
+    /// The participant's policies. Set the name after it.
+    pub fn qos(mut self, qos: DomainParticipantQos) -> Self {
+        self.qos = qos;
+        self
+    }
+
+    /// The name that tools show.
+    pub fn name(mut self, name: &str) -> Self {
+        self.qos.entity_name = EntityName(name.to_owned());
+        self
+    }
+
+    /// The network interfaces to use, by name or address. None: all but loopback.
+    pub fn interfaces<S: Into<String>>(mut self, interfaces: impl IntoIterator<Item = S>) -> Self {
+        self.network.interfaces = Some(interfaces.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Whom to announce to besides multicast, as `ADDRESS` or `ADDRESS:PORT`. Without a port, the well-known ones of
+    /// the first participants there.
+    pub fn peers<S: Into<String>>(mut self, peers: impl IntoIterator<Item = S>) -> Self {
+        self.network.peers = Some(peers.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Whether to announce and to receive by multicast.
+    pub fn multicast(mut self, multicast: bool) -> Self {
+        self.network.multicast = Some(multicast);
+        self
+    }
+
+    /// Whether to use UDPv6 beside UDPv4.
+    pub fn ipv6(mut self, ipv6: bool) -> Self {
+        self.network.ipv6 = Some(ipv6);
+        self
+    }
+
+    /// Which well-known unicast ports to take; the first free ones by default.
+    pub fn participant_index(mut self, index: ParticipantIndex) -> Self {
+        self.participant_index = index;
+        self
+    }
+
+    /// How long others believe in this participant without hearing of it.
+    pub fn lease_duration(mut self, lease: Duration) -> Self {
+        self.lease_duration = Some(lease);
+        self
+    }
+
+    /// How often the participant announces itself; a quarter of the lease at most.
+    pub fn announcement_period(mut self, period: Duration) -> Self {
+        self.announcement_period = Some(period);
+        self
+    }
+
+    /// Bounds on what is kept for others, and the sizes of histories without `RESOURCE_LIMITS`.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Who drives the participant.
+    pub fn runtime(mut self, runtime: Runtime) -> Self {
+        self.runtime = runtime;
+        self
+    }
+
+    /// What the driving thread does while there is nothing to do.
+    pub fn idle(mut self, idle: Idle) -> Self {
+        self.idle = idle;
+        self
+    }
+
+    /// Uses this transport instead of UDP. Several times: all of them; a destination is served by the first that can.
+    pub fn transport(mut self, transport: Box<dyn Transport>) -> Self {
+        self.transports.push(transport);
+        self
+    }
+
+    /// Puts something around each transport, such as a tap or a fault injector.
+    pub fn wrap_transport(mut self, wrap: impl FnOnce(Box<dyn Transport>) -> Box<dyn Transport> + 'static) -> Self {
+        self.wrappers.push(Box::new(wrap));
+        self
+    }
+
+    /// Opens the sockets, joins the domain and, under [`Runtime::Shared`], starts the thread `takt-rx`.
+    ///
+    /// # Errors
+    /// [`Error::Transport`](crate::Error::Transport) for sockets, interfaces and threads that the machine refuses,
+    /// [`Error::BadParameter`](crate::Error::BadParameter) for what cannot be understood.
+    pub fn build(self) -> Result<DomainParticipant> {
+        check_autoenable(self.qos.entity_factory.autoenable_created_entities)?;
+        let network = self.network.or_environment(|name| std::env::var(name).ok())?;
+        let udp = UdpConfig { participant_index: self.participant_index, ..network.udp(self.domain_id) };
+        let mut transports = self.transports;
+        if transports.is_empty() {
+            transports.push(Box::new(UdpTransport::open(&udp)?));
+        }
+        for wrap in self.wrappers {
+            transports = wrap_first(transports, wrap);
+        }
+        let mut config = Config::new(self.domain_id, guid_prefix::generate()?);
+        config.qos = self.qos.clone();
+        config.limits = self.limits;
+        config.lease_duration = self.lease_duration.unwrap_or(config.lease_duration);
+        let longest_period = config.lease_duration / 4;
+        config.announcement_period = self.announcement_period.unwrap_or(config.announcement_period).min(longest_period);
+        config.interfaces = interfaces(&transports);
+        config.locators = locators(&transports);
+        config.initial_peers = config.locators.metatraffic_multicast.clone();
+        config.initial_peers.extend(network.peer_locators(self.domain_id, &udp.ports)?);
+        let warnings = transports.iter().flat_map(|transport| transport.warnings().to_vec()).collect();
+
+        let mut core = Participant::new(config, clock::now())?;
+        core.set_wall_clock(clock::now(), clock::wall());
+        let guid = core.guid();
+        let engine = Arc::new(Engine::new(self.runtime, self.idle, Driver::new(core, transports))?);
+        let thread = match self.runtime {
+            Runtime::Inline => None,
+            Runtime::Shared => Some(start_thread(&engine)?),
+        };
+        let inner = ParticipantInner {
+            engine,
+            guid,
+            domain_id: self.domain_id,
+            qos: self.qos,
+            warnings,
+            topics: PiMutex::new(BTreeMap::new()),
+            thread: PiMutex::new(thread),
+        };
+        Ok(DomainParticipant { inner: Arc::new(inner) })
+    }
+}
+
+/// Wraps the transport that carries most: the first.
+fn wrap_first(transports: Vec<Box<dyn Transport>>, wrap: Wrapper) -> Vec<Box<dyn Transport>> {
+    let mut transports = transports.into_iter();
+    transports.next().map(wrap).into_iter().chain(transports).collect()
+}
+
+fn start_thread(engine: &Arc<Engine>) -> Result<std::thread::JoinHandle<()>> {
+    let engine = Arc::clone(engine);
+    std::thread::Builder::new()
+        .name("takt-rx".to_owned())
+        .spawn(move || engine.run())
+        .map_err(|source| TransportError::new("start", "thread takt-rx", source).into())
+}
+
+fn interfaces(transports: &[Box<dyn Transport>]) -> Vec<Interface> {
+    let all = transports.iter().flat_map(|transport| transport.interfaces());
+    all.map(|interface| Interface {
+        name: interface.name.clone(),
+        addresses: interface.addresses.clone(),
+        mtu: interface.mtu,
+        loopback: interface.loopback,
+    })
+    .collect()
+}
+
+fn locators(transports: &[Box<dyn Transport>]) -> Locators {
+    let mut all = Locators::default();
+    for own in transports.iter().map(|transport| transport.locators()) {
+        all.metatraffic_unicast.extend(&own.metatraffic_unicast);
+        all.metatraffic_multicast.extend(&own.metatraffic_multicast);
+        all.default_unicast.extend(&own.default_unicast);
+        all.default_multicast.extend(&own.default_multicast);
+    }
+    all
+}

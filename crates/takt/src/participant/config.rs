@@ -1,0 +1,137 @@
+//! What a participant is configured with: by the builder's calls, else by the environment, else by default.
+
+use std::net::{IpAddr, SocketAddr};
+
+use takt_transport::udp::{InterfaceSelection, UdpConfig};
+use takt_wire::Locator;
+use takt_wire::ports::PortMapping;
+
+use crate::{Error, Result};
+
+/// Interfaces to use, by name or address, separated by commas.
+pub(super) const TAKT_INTERFACES: &str = "TAKT_INTERFACES";
+/// Peers to look for besides multicast, `ADDRESS` or `ADDRESS:PORT`, separated by commas.
+pub(super) const TAKT_PEERS: &str = "TAKT_PEERS";
+/// `0` or `1`: whether to use multicast.
+pub(super) const TAKT_MULTICAST: &str = "TAKT_MULTICAST";
+/// `0` or `1`: whether to use UDPv6 beside UDPv4.
+pub(super) const TAKT_IPV6: &str = "TAKT_IPV6";
+
+/// Participants that are looked for on a peer's host: those with the first well-known ports. Others find us by our
+/// announcements to them, or by multicast.
+const PEER_PARTICIPANTS: u16 = 10;
+
+/// What is to be decided about the network. `None` is left open.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct NetworkConfig {
+    pub(super) interfaces: Option<Vec<String>>,
+    pub(super) peers: Option<Vec<String>>,
+    pub(super) multicast: Option<bool>,
+    pub(super) ipv6: Option<bool>,
+}
+
+impl NetworkConfig {
+    /// Fills in what is open from the environment, as `variable` tells it.
+    pub(super) fn or_environment(self, variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
+        let list = |name: &str| variable(name).map(|value| split(&value));
+        let switch = |name: &str| variable(name).map(|value| parse_switch(name, &value)).transpose();
+        Ok(Self {
+            interfaces: self.interfaces.or_else(|| list(TAKT_INTERFACES)),
+            peers: self.peers.or_else(|| list(TAKT_PEERS)),
+            multicast: self.multicast.map_or_else(|| switch(TAKT_MULTICAST), |value| Ok(Some(value)))?,
+            ipv6: self.ipv6.map_or_else(|| switch(TAKT_IPV6), |value| Ok(Some(value)))?,
+        })
+    }
+
+    /// What the UDP transport is asked to be.
+    pub(super) fn udp(&self, domain_id: u32) -> UdpConfig {
+        let interfaces = match &self.interfaces {
+            Some(names) if !names.is_empty() => InterfaceSelection::Named(names.clone()),
+            _ => InterfaceSelection::All,
+        };
+        UdpConfig {
+            interfaces,
+            ipv6: self.ipv6.unwrap_or(false),
+            multicast: self.multicast.unwrap_or(true),
+            ..UdpConfig::new(domain_id)
+        }
+    }
+
+    /// Where the unicast peers' discovery may listen.
+    pub(super) fn peer_locators(&self, domain_id: u32, ports: &PortMapping) -> Result<Vec<Locator>> {
+        let mut locators = Vec::new();
+        for peer in self.peers.iter().flatten() {
+            if let Ok(address) = peer.parse::<SocketAddr>() {
+                locators.push(address.into());
+                continue;
+            }
+            let address = peer.parse::<IpAddr>().map_err(|_| Error::BadParameter {
+                what: format!("peer {peer:?} is neither an address nor ADDRESS:PORT"),
+            })?;
+            let known_ports =
+                (0..PEER_PARTICIPANTS).filter_map(|index| ports.discovery_unicast(domain_id, index.into()));
+            locators.extend(known_ports.map(|port| Locator::from(SocketAddr::new(address, port))));
+        }
+        Ok(locators)
+    }
+}
+
+fn split(list: &str) -> Vec<String> {
+    list.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
+}
+
+fn parse_switch(name: &str, value: &str) -> Result<bool> {
+    match value.trim() {
+        "0" | "false" | "off" | "no" => Ok(false),
+        "1" | "true" | "on" | "yes" => Ok(true),
+        other => Err(Error::BadParameter { what: format!("{name} is {other:?}, neither 0 nor 1") }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(name: &str) -> Option<String> {
+        let value = match name {
+            TAKT_INTERFACES => "lo, 192.0.2.2,",
+            TAKT_PEERS => "192.0.2.9,[2001:db8::1]:7410",
+            TAKT_MULTICAST => "off",
+            _ => return None,
+        };
+        Some(value.to_owned())
+    }
+
+    #[test]
+    fn the_environment_decides_what_the_program_leaves_open() {
+        let config = NetworkConfig { multicast: Some(true), ..NetworkConfig::default() };
+        let config = config.or_environment(environment).expect("well-formed");
+        assert_eq!(config.interfaces, Some(vec!["lo".to_owned(), "192.0.2.2".to_owned()]));
+        assert_eq!(config.multicast, Some(true));
+        assert_eq!(config.ipv6, None);
+    }
+
+    #[test]
+    fn a_switch_is_on_or_off() {
+        let config = NetworkConfig::default().or_environment(|_| Some("maybe".to_owned()));
+        let error = config.expect_err("no switch").to_string();
+        assert!(error.contains("TAKT_MULTICAST") && error.contains("maybe"), "{error}");
+    }
+
+    #[test]
+    fn a_peer_without_port_has_the_well_known_ones() {
+        let config = NetworkConfig::default().or_environment(environment).expect("well-formed");
+        let locators = config.peer_locators(1, &PortMapping::default()).expect("addresses");
+        assert_eq!(locators.len(), usize::from(PEER_PARTICIPANTS) + 1);
+        assert_eq!(locators[0].to_string(), "udp/192.0.2.9:7660");
+        assert_eq!(locators[1].to_string(), "udp/192.0.2.9:7662");
+        assert_eq!(locators.last().map(ToString::to_string), Some("udp/[2001:db8::1]:7410".to_owned()));
+    }
+
+    #[test]
+    fn a_peer_is_an_address() {
+        let config = NetworkConfig { peers: Some(vec!["camera".to_owned()]), ..NetworkConfig::default() };
+        let error = config.peer_locators(0, &PortMapping::default()).expect_err("a name").to_string();
+        assert!(error.contains("camera"), "{error}");
+    }
+}

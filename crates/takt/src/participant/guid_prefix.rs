@@ -1,0 +1,62 @@
+//! A participant's GUID prefix: unique without asking anybody.
+//!
+//! | octets | content |
+//! |---|---|
+//! | 0, 1 | vendor id (RTPS 2.5 §9.3.1.5 asks for it) |
+//! | 2 to 5 | host: hash of the machine id, random without one |
+//! | 6, 7 | low half of the process id |
+//! | 8 to 11 | random |
+//!
+//! Containers may share machine id and process id; the random half keeps them apart.
+
+use std::io;
+
+use takt_transport::TransportError;
+use takt_wire::{GuidPrefix, VendorId};
+
+use crate::Result;
+
+/// A new prefix.
+pub(super) fn generate() -> Result<GuidPrefix> {
+    let mut prefix = [0; 12];
+    prefix[..2].copy_from_slice(&VendorId::TAKT.0);
+    prefix[2..6].copy_from_slice(&host_id()?);
+    prefix[6..8].copy_from_slice(&(std::process::id() as u16).to_be_bytes());
+    prefix[8..].copy_from_slice(&random()?);
+    Ok(GuidPrefix(prefix))
+}
+
+fn host_id() -> Result<[u8; 4]> {
+    match std::fs::read("/etc/machine-id") {
+        Ok(id) if !id.is_empty() => Ok(fnv1a(&id).to_be_bytes()),
+        _ => random(),
+    }
+}
+
+/// FNV-1a: spreads similar ids; nothing here needs to resist anybody.
+fn fnv1a(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+}
+
+fn random() -> Result<[u8; 4]> {
+    let mut bytes = [0_u8; 4];
+    // SAFETY: the pointer and length describe a live array of ours.
+    let count = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    if usize::try_from(count) == Ok(bytes.len()) {
+        return Ok(bytes);
+    }
+    Err(TransportError::new("getrandom", "GUID prefix", io::Error::last_os_error()).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn prefixes_differ_and_begin_with_the_vendor() {
+        let prefixes: BTreeSet<_> = (0..100).map(|_| generate().expect("randomness")).collect();
+        assert!(prefixes.len() > 98, "32 random bits hardly ever meet");
+        assert!(prefixes.iter().all(|prefix| prefix.0[..2] == VendorId::TAKT.0));
+    }
+}

@@ -1,0 +1,284 @@
+//! Participants: one application's presence in a domain (DDS 1.4 §2.2.2.2.1).
+
+mod builder;
+mod config;
+mod guid_prefix;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use takt_core::{Counters, Refusal};
+use takt_transport::{TransportStats, Warning};
+use takt_wire::Guid;
+use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};
+
+pub use builder::DomainParticipantBuilder;
+
+use crate::listener::DomainParticipantListener;
+use crate::qos::{DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos};
+use crate::runtime::clock;
+use crate::runtime::driver::DriverCounters;
+use crate::runtime::engine::Engine;
+use crate::runtime::pi_mutex::PiMutex;
+use crate::runtime::state::ParticipantEvent;
+use crate::{Duration, Error, Publisher, Result, Runtime, Subscriber, Topic, TypeSupport};
+
+/// A participant in a domain: creates topics, publishers and subscribers. Handles are clones of one another; it leaves
+/// the domain with the last handle and entity, or by [`close`](Self::close).
+#[derive(Clone)]
+pub struct DomainParticipant {
+    inner: Arc<ParticipantInner>,
+}
+
+pub(crate) struct ParticipantInner {
+    pub(crate) engine: Arc<Engine>,
+    guid: Guid,
+    domain_id: u32,
+    qos: DomainParticipantQos,
+    warnings: Vec<Warning>,
+    /// Per topic name its type and how many topics there are.
+    topics: PiMutex<BTreeMap<String, (&'static str, usize)>>,
+    /// `takt-rx`, until it is joined.
+    thread: PiMutex<Option<JoinHandle<()>>>,
+}
+
+const UNDISTURBED: &str = "no code of others runs under this lock";
+
+impl DomainParticipant {
+    /// Prepares a participant of a domain.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// let participant = takt::DomainParticipant::builder(0).name("camera").build()?;
+    /// # Ok::<(), takt::Error>(())
+    /// ```
+    #[must_use]
+    pub fn builder(domain_id: u32) -> DomainParticipantBuilder {
+        DomainParticipantBuilder::new(domain_id)
+    }
+
+    /// A participant of a domain with all defaults.
+    ///
+    /// # Errors
+    /// As [`DomainParticipantBuilder::build`].
+    pub fn new(domain_id: u32) -> Result<Self> {
+        Self::builder(domain_id).build()
+    }
+
+    /// Creates a topic. Nothing is announced before a writer or reader uses it.
+    ///
+    /// # Errors
+    /// [`Error::PreconditionNotMet`] if there is a topic of this name with another type.
+    pub fn create_topic<T: TypeSupport>(&self, name: &str, qos: TopicQos) -> Result<Topic<T>> {
+        let mut topics = self.inner.topics.lock().expect(UNDISTURBED);
+        let (type_name, count) = topics.entry(name.to_owned()).or_insert((T::TYPE_NAME, 0));
+        if *type_name != T::TYPE_NAME {
+            let what = format!("topic {name} exists with type {type_name}, not {}", T::TYPE_NAME);
+            return Err(Error::PreconditionNotMet { what });
+        }
+        *count += 1;
+        Ok(Topic::new(Arc::clone(&self.inner), name, qos))
+    }
+
+    /// Creates a publisher.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if its entities are not to be enabled at once.
+    pub fn create_publisher(&self, qos: PublisherQos) -> Result<Publisher> {
+        check_autoenable(qos.entity_factory.autoenable_created_entities)?;
+        Ok(Publisher::new(Arc::clone(&self.inner), qos))
+    }
+
+    /// Creates a subscriber.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if its entities are not to be enabled at once.
+    pub fn create_subscriber(&self, qos: SubscriberQos) -> Result<Subscriber> {
+        check_autoenable(qos.entity_factory.autoenable_created_entities)?;
+        Ok(Subscriber::new(Arc::clone(&self.inner), qos))
+    }
+
+    /// Under [`Runtime::Inline`]: receives, runs timers, sends and calls listeners. Waits up to `timeout` for something
+    /// to happen, and says whether anything did. Does not allocate once endpoints exist and are matched.
+    ///
+    /// # Errors
+    /// [`Error::IllegalOperation`] under [`Runtime::Shared`], whose thread does this, and from another thread than
+    /// the owner.
+    pub fn spin_once(&self, timeout: Duration) -> Result<bool> {
+        if self.inner.engine.runtime == Runtime::Shared {
+            return Err(Error::IllegalOperation { what: "under Runtime::Shared the participant's own thread spins" });
+        }
+        self.inner.engine.pump(clock::deadline(timeout))
+    }
+
+    /// Has other participants' coming and going told to `listener`, in place of a former one.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn set_listener(&self, mut listener: Box<dyn DomainParticipantListener>) -> Result<()> {
+        let callback = move |event| match event {
+            ParticipantEvent::Discovered(guid) => listener.on_participant_discovered(guid),
+            ParticipantEvent::Lost(guid) => listener.on_participant_lost(guid),
+        };
+        let engine = &self.inner.engine;
+        let former = engine.call_state(|state, _| Ok(state.set_participant_callback(Some(Box::new(callback)))))?;
+        drop(former);
+        Ok(())
+    }
+
+    /// Has them told to nobody.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn clear_listener(&self) -> Result<()> {
+        let former = self.inner.engine.call_state(|state, _| Ok(state.set_participant_callback(None)))?;
+        drop(former);
+        Ok(())
+    }
+
+    /// The participant's identity in the domain.
+    #[must_use]
+    pub fn guid(&self) -> Guid {
+        self.inner.guid
+    }
+
+    /// The domain.
+    #[must_use]
+    pub fn domain_id(&self) -> u32 {
+        self.inner.domain_id
+    }
+
+    /// The participant's policies.
+    #[must_use]
+    pub fn qos(&self) -> &DomainParticipantQos {
+        &self.inner.qos
+    }
+
+    /// What works worse than asked, and what to do about it: such as socket buffers that the kernel limits.
+    #[must_use]
+    pub fn warnings(&self) -> &[Warning] {
+        &self.inner.warnings
+    }
+
+    /// The other participants that are known.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn discovered_participants(&self) -> Result<Vec<ParticipantData>> {
+        self.look(|core| core.discovered_participants())
+    }
+
+    /// The writers of others that are known.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn discovered_publications(&self) -> Result<Vec<PublicationData>> {
+        self.look(|core| core.discovered_publications().cloned().collect())
+    }
+
+    /// The readers of others that are known.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn discovered_subscriptions(&self) -> Result<Vec<SubscriptionData>> {
+        self.look(|core| core.discovered_subscriptions().cloned().collect())
+    }
+
+    /// Writers and readers of one topic that were lately not matched, and why not.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn refusals(&self) -> Result<Vec<Refusal>> {
+        self.look(|core| core.refusals().cloned().collect())
+    }
+
+    /// What the protocol engine has sent, received and dropped.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn counters(&self) -> Result<Counters> {
+        self.look(|core| *core.counters())
+    }
+
+    /// What went wrong between protocol engine and transports.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn driver_counters(&self) -> Result<DriverCounters> {
+        self.inner.engine.look(|driver, _| Ok(driver.counters()))
+    }
+
+    /// What each transport has carried, by its name.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn transport_stats(&self) -> Result<Vec<(&'static str, TransportStats)>> {
+        self.inner.engine.look(|driver, _| Ok(driver.transport_stats().collect()))
+    }
+
+    fn look<R>(&self, look: impl FnOnce(&takt_core::Participant) -> R) -> Result<R> {
+        self.inner.engine.look(|driver, _| Ok(look(&driver.core)))
+    }
+
+    /// Leaves the domain now, whatever handles and entities there are: others are told, sockets are closed, calls that
+    /// wait end, and every later call on an entity of this participant is [`Error::AlreadyDeleted`].
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] if it was closed, [`Error::IllegalOperation`] from another thread than the owner under
+    /// [`Runtime::Inline`].
+    pub fn close(&self) -> Result<()> {
+        self.inner.close()
+    }
+}
+
+/// Entities that wait for `enable` are not implemented.
+fn check_autoenable(autoenable: bool) -> Result<()> {
+    if autoenable {
+        return Ok(());
+    }
+    Err(Error::Unsupported { what: "ENTITY_FACTORY without autoenable_created_entities" })
+}
+
+impl ParticipantInner {
+    /// A topic handle's last clone has gone.
+    pub(crate) fn forget_topic(&self, name: &str) {
+        let mut topics = self.topics.lock().expect(UNDISTURBED);
+        if let Some((_, count)) = topics.get_mut(name) {
+            *count -= 1;
+            if *count == 0 {
+                topics.remove(name);
+            }
+        }
+    }
+
+    fn close(&self) -> Result<()> {
+        self.engine.close()?;
+        let thread = self.thread.lock().expect(UNDISTURBED).take();
+        if let Some(thread) = thread.filter(|thread| thread.thread().id() != std::thread::current().id()) {
+            // A panic in a listener has already been reported by its thread.
+            drop(thread.join());
+        }
+        Ok(())
+    }
+}
+
+impl Drop for ParticipantInner {
+    fn drop(&mut self) {
+        match self.close() {
+            // Another thread than the owner's of an inline participant: the engine closes when it is dropped.
+            Ok(()) | Err(Error::AlreadyDeleted | Error::IllegalOperation { .. }) => {}
+            Err(error) => debug_assert!(false, "closing a participant failed: {error}"),
+        }
+    }
+}
+
+impl fmt::Debug for DomainParticipant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DomainParticipant")
+            .field("guid", &self.guid())
+            .field("domain_id", &self.domain_id())
+            .finish_non_exhaustive()
+    }
+}

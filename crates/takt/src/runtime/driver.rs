@@ -1,0 +1,266 @@
+//! Joins the protocol engine to the transports: the only place that calls both.
+//!
+//! Datagrams from a transport go into the core, datagrams of the core go into a transport's frame. No thread,
+//! no waiting, and no allocation once flows are open.
+
+use std::time::Duration;
+
+use takt_core::{Event, FlowTag, Instant, Participant, Received};
+use takt_transport::{FlowId, FlowSpec, Scan, Transport, TransportStats};
+use takt_wire::Locator;
+
+use super::clock;
+use super::poll::PollSet;
+use crate::{Error, Result};
+
+/// How often the core is told the time of day, so that its time stamps follow a clock that is being set.
+const WALL_CLOCK_PERIOD: Duration = Duration::from_secs(1);
+
+/// How long to sleep at most when a transport has no descriptor to sleep on.
+const POLL_PERIOD: Duration = Duration::from_micros(100);
+
+/// What went wrong between core and transports. Nothing here stops the participant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DriverCounters {
+    /// Datagrams that a transport refused to take.
+    pub send_failures: u64,
+    /// Calls in which a transport failed to receive.
+    pub receive_failures: u64,
+    /// Datagrams without a transport that serves their destination.
+    pub unserved_destinations: u64,
+}
+
+/// One participant's protocol engine and its transports.
+pub(crate) struct Driver {
+    pub(crate) core: Participant,
+    transports: Vec<Box<dyn Transport>>,
+    /// Per flow tag the flow of each transport.
+    flows: Vec<Option<Vec<FlowId>>>,
+    wall_clock_due: Instant,
+    /// Destinations of one transport, when there are several.
+    served: Vec<Locator>,
+    counters: DriverCounters,
+}
+
+impl Driver {
+    /// There is at least one transport.
+    pub(crate) fn new(core: Participant, transports: Vec<Box<dyn Transport>>) -> Self {
+        let default_flow = vec![FlowId::DEFAULT; transports.len()];
+        Self {
+            core,
+            transports,
+            flows: vec![Some(default_flow)],
+            wall_clock_due: Instant(0),
+            served: Vec::new(),
+            counters: DriverCounters::default(),
+        }
+    }
+
+    /// Takes at most one datagram from each transport. Says whether there was any.
+    pub(crate) fn receive(&mut self, scan: Scan) -> bool {
+        let mut received = false;
+        for transport in &mut self.transports {
+            match transport.recv(scan) {
+                Ok(Some(frame)) => {
+                    let now = clock::now();
+                    let from = Received { source: frame.meta.source, multicast: frame.meta.multicast };
+                    self.core.handle_datagram(now, from, frame.bytes());
+                    received = true;
+                }
+                Ok(None) => {}
+                Err(_) => self.counters.receive_failures += 1,
+            }
+        }
+        received
+    }
+
+    /// Runs at most one batch of due timers. Says whether more are due.
+    pub(crate) fn run_timers(&mut self, now: Instant) -> bool {
+        self.refresh_wall_clock(now);
+        if !self.is_due(now) {
+            return false;
+        }
+        self.core.handle_timeout(now);
+        self.is_due(now)
+    }
+
+    fn is_due(&self, now: Instant) -> bool {
+        self.core.poll_timeout().is_some_and(|due| due <= now)
+    }
+
+    pub(crate) fn refresh_wall_clock(&mut self, now: Instant) {
+        if now >= self.wall_clock_due {
+            self.core.set_wall_clock(now, clock::wall());
+            self.wall_clock_due = now.after(WALL_CLOCK_PERIOD);
+        }
+    }
+
+    /// Sends everything that the core wants to send now.
+    pub(crate) fn transmit(&mut self, now: Instant) {
+        if !self.core.has_transmit() {
+            return;
+        }
+        while self.transmit_one(now) {}
+        for transport in &mut self.transports {
+            if transport.flush().is_err() {
+                self.counters.send_failures += 1;
+            }
+        }
+    }
+
+    /// Builds one datagram in the first transport's frame and commits it. False if there is none.
+    fn transmit_one(&mut self, now: Instant) -> bool {
+        let (first, others) = self.transports.split_first_mut().expect("built with a transport");
+        let Ok(frame) = first.loan() else {
+            self.counters.send_failures += 1;
+            return false;
+        };
+        let Some(transmit) = self.core.poll_transmit(now, frame) else {
+            return false;
+        };
+        let Some(Some(flows)) = self.flows.get(usize::from(transmit.flow.0)) else {
+            self.counters.send_failures += 1;
+            return true;
+        };
+        if others.is_empty() {
+            if first.commit(transmit.len, flows[0], transmit.destinations).is_err() {
+                self.counters.send_failures += 1;
+            }
+            return true;
+        }
+        let outgoing = Outgoing { len: transmit.len, flows, destinations: transmit.destinations };
+        outgoing.route(first.as_mut(), others, &mut self.served, &mut self.counters);
+        true
+    }
+
+    pub(crate) fn poll_event(&mut self) -> Option<Event> {
+        self.core.poll_event()
+    }
+
+    /// Adds what to sleep on, and returns when to look again at the latest.
+    pub(crate) fn prepare_sleep(&self, set: &mut PollSet, now: Instant) -> Option<Instant> {
+        let mut until = self.core.poll_timeout();
+        for transport in &self.transports {
+            let descriptors = transport.descriptors();
+            if descriptors.is_empty() {
+                let soon = now.after(POLL_PERIOD);
+                until = Some(until.map_or(soon, |until| until.min(soon)));
+            }
+            descriptors.iter().for_each(|descriptor| set.add(*descriptor));
+        }
+        until
+    }
+
+    /// Opens a flow on every transport. Also returns the locators that reach it.
+    pub(crate) fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowTag, Vec<Locator>)> {
+        if *spec == FlowSpec::default() {
+            return Ok((FlowTag::default(), Vec::new()));
+        }
+        let index = self.flows.iter().position(Option::is_none).unwrap_or(self.flows.len());
+        let tag =
+            u16::try_from(index).map_err(|_| Error::OutOfResources { limit: "flows", value: u64::from(u16::MAX) })?;
+        let mut flows = Vec::new();
+        let mut locators = Vec::new();
+        for transport in &mut self.transports {
+            match transport.open_flow(spec) {
+                Ok((flow, reached_at)) => {
+                    flows.push(flow);
+                    locators.extend(reached_at);
+                }
+                Err(error) => {
+                    self.close_flows(&flows);
+                    return Err(error.into());
+                }
+            }
+        }
+        if index == self.flows.len() {
+            self.flows.push(None);
+        }
+        self.flows[index] = Some(flows);
+        Ok((FlowTag(tag), locators))
+    }
+
+    /// Closes a flow; the one that everybody starts with stays.
+    pub(crate) fn close_flow(&mut self, tag: FlowTag) {
+        if tag == FlowTag::default() {
+            return;
+        }
+        if let Some(flows) = self.flows.get_mut(usize::from(tag.0)).and_then(Option::take) {
+            self.close_flows(&flows);
+        }
+    }
+
+    fn close_flows(&mut self, flows: &[FlowId]) {
+        for (transport, flow) in self.transports.iter_mut().zip(flows) {
+            if transport.close_flow(*flow).is_err() {
+                self.counters.send_failures += 1;
+            }
+        }
+    }
+
+    /// Says goodbye to everyone and sends it.
+    pub(crate) fn shutdown(&mut self, now: Instant) {
+        self.core.shutdown();
+        self.transmit(now);
+    }
+
+    pub(crate) fn counters(&self) -> DriverCounters {
+        self.counters
+    }
+
+    pub(crate) fn transport_stats(&self) -> impl Iterator<Item = (&'static str, TransportStats)> {
+        self.transports.iter().map(|transport| (transport.name(), transport.stats()))
+    }
+}
+
+/// A datagram on its way to several transports.
+struct Outgoing<'a> {
+    len: usize,
+    flows: &'a [FlowId],
+    destinations: &'a [Locator],
+}
+
+impl Outgoing<'_> {
+    /// Copies the datagram from the first transport's frame to the others that serve a destination; a
+    /// destination goes to the first transport that serves it.
+    fn route(
+        &self,
+        first: &mut dyn Transport,
+        others: &mut [Box<dyn Transport>],
+        served: &mut Vec<Locator>,
+        counters: &mut DriverCounters,
+    ) {
+        for index in 0..others.len() {
+            served.clear();
+            let (earlier, current) = others.split_at_mut(index);
+            let transport = &mut current[0];
+            served.extend(self.destinations.iter().filter(|destination| {
+                transport.serves(destination)
+                    && !first.serves(destination)
+                    && !earlier.iter().any(|other| other.serves(destination))
+            }));
+            if served.is_empty() {
+                continue;
+            }
+            let copied = match (first.loan(), transport.loan()) {
+                (Ok(from), Ok(to)) if to.len() >= self.len => {
+                    to[..self.len].copy_from_slice(&from[..self.len]);
+                    true
+                }
+                _ => false,
+            };
+            if !copied || transport.commit(self.len, self.flows[index + 1], served).is_err() {
+                counters.send_failures += 1;
+            }
+        }
+        let anyone =
+            |destination: &&Locator| first.serves(destination) || others.iter().any(|other| other.serves(destination));
+        counters.unserved_destinations +=
+            (self.destinations.len() - self.destinations.iter().filter(anyone).count()) as u64;
+        served.clear();
+        served.extend(self.destinations.iter().filter(|destination| first.serves(destination)));
+        if !served.is_empty() && first.commit(self.len, self.flows[0], served).is_err() {
+            counters.send_failures += 1;
+        }
+    }
+}

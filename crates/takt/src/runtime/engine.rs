@@ -1,0 +1,278 @@
+//! One participant at run time: its state behind the lock, and everything that drives it.
+//!
+//! Under `Runtime::Inline` the application's thread drives it in whatever waits ([`drive`]); under
+//! `Runtime::Shared` a thread of its own does. Calls of the application take the same way in both: enter, call the
+//! core, send what it wants to send, leave.
+//!
+//! Invariant: listeners are called with the lock released and one at a time.
+
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use takt_core::Instant;
+use takt_transport::Scan;
+
+use super::clock;
+use super::driver::Driver;
+use super::event_count::EventCount;
+use super::guarded::{Guard, Guarded};
+use super::poll::{PollSet, Waker};
+use super::state::State;
+use super::thread_cell::ThreadToken;
+use crate::{Error, Idle, Result, Runtime};
+
+/// How long the receiving thread sleeps at most after something happened. No longer than it takes until the
+/// first heartbeat, so that a `write` rarely has to wake the thread for a new timer.
+pub(crate) const LINGER: std::time::Duration = std::time::Duration::from_millis(5);
+
+/// Spinning iterations between two looks at the clock for the caller's deadline.
+const SPINS_PER_DEADLINE_CHECK: u32 = 64;
+
+/// A participant at run time.
+pub(crate) struct Engine {
+    state: Guarded<State>,
+    pub(crate) runtime: Runtime,
+    pub(crate) idle: Idle,
+    /// Wakes who drives.
+    pub(crate) waker: Waker,
+    /// The thread that drives: the one that built it, or the receiving thread once it runs.
+    pump_thread: AtomicU64,
+}
+
+impl Engine {
+    pub(crate) fn new(runtime: Runtime, idle: Idle, driver: Driver) -> Result<Self> {
+        let pump_thread = match runtime {
+            Runtime::Inline => ThreadToken::current(),
+            Runtime::Shared => ThreadToken::NONE,
+        };
+        Ok(Self {
+            state: Guarded::new(runtime, State::new(driver)),
+            runtime,
+            idle,
+            waker: Waker::new()?,
+            pump_thread: AtomicU64::new(pump_thread.to_bits()),
+        })
+    }
+
+    pub(crate) fn enter(&self) -> Result<Guard<'_, State>> {
+        self.state.enter()
+    }
+
+    fn is_pump_thread(&self) -> bool {
+        self.pump_thread.load(Ordering::Relaxed) == ThreadToken::current().to_bits()
+    }
+
+    /// Calls the core and sends what that causes.
+    pub(crate) fn call<R>(&self, call: impl FnOnce(&mut Driver, Instant) -> Result<R>) -> Result<R> {
+        self.call_state(|state, now| call(state.driver()?, now))
+    }
+
+    /// As [`call`](Self::call), with the rest of the state at hand.
+    pub(crate) fn call_state<R>(&self, call: impl FnOnce(&mut State, Instant) -> Result<R>) -> Result<R> {
+        let mut state = self.enter()?;
+        let now = clock::now();
+        state.driver()?.refresh_wall_clock(now);
+        let result = call(&mut state, now);
+        let wake = state.settle(now);
+        drop(state);
+        if wake {
+            self.waker.wake();
+        }
+        result
+    }
+
+    /// Calls the core without sending: for looking and for taking samples.
+    pub(crate) fn look<R>(&self, look: impl FnOnce(&mut Driver, Instant) -> Result<R>) -> Result<R> {
+        look(self.enter()?.driver()?, clock::now())
+    }
+
+    /// Repeats `attempt` until it yields something, driving or sleeping in between. `progress` is notified when
+    /// another attempt may succeed; `deadline` is asked for only if the first attempt fails.
+    pub(crate) fn block_on<R>(
+        &self,
+        progress: &EventCount,
+        deadline: impl FnOnce() -> Option<Instant>,
+        mut attempt: impl FnMut(&mut Driver, Instant) -> Result<Option<R>>,
+    ) -> Result<R> {
+        let ticket = progress.ticket();
+        if let Some(result) = self.call(&mut attempt)? {
+            return Ok(result);
+        }
+        let deadline = deadline();
+        let mut ticket = ticket;
+        loop {
+            let now = clock::now();
+            if deadline.is_some_and(|deadline| now >= deadline) {
+                return Err(Error::Timeout);
+            }
+            if self.is_pump_thread() {
+                self.pump(deadline)?;
+            } else {
+                progress.wait(ticket, now, deadline);
+            }
+            ticket = progress.ticket();
+            if let Some(result) = self.call(&mut attempt)? {
+                return Ok(result);
+            }
+        }
+    }
+
+    /// One pass of [`State::turn`], then the listeners. Says whether there may be more to do at once.
+    pub(crate) fn turn(&self, scan: Scan) -> Result<bool> {
+        let mut state = self.enter()?;
+        let more = state.turn(scan)?;
+        let calls = state.has_calls();
+        drop(state);
+        if calls {
+            self.dispatch()?;
+        }
+        Ok(more || calls)
+    }
+
+    /// Drives until something was received or a listener called, or the deadline has come. Says which.
+    pub(crate) fn pump(&self, deadline: Option<Instant>) -> Result<bool> {
+        let mut set = std::mem::take(&mut self.enter()?.poll_set);
+        let result = drive(&[self], &self.waker, &mut set, deadline, |progress| {
+            self.waker.reset();
+            progress
+        });
+        self.enter()?.poll_set = set;
+        result
+    }
+
+    /// Calls the listeners of everything that has changed.
+    fn dispatch(&self) -> Result<()> {
+        let _dispatching = Dispatching::begin(self)?;
+        loop {
+            let next = self.enter()?.next_call();
+            let Some(mut call) = next else { break };
+            call.listener.call(call.statuses);
+            let left = self.enter()?.end_call(call);
+            drop(left);
+        }
+        self.dispatch_participant_events()
+    }
+
+    fn dispatch_participant_events(&self) -> Result<()> {
+        loop {
+            let mut state = self.enter()?;
+            let Some(event) = state.participant_events.pop_front() else { return Ok(()) };
+            let Some(mut callback) = state.participant_callback.take() else { continue };
+            drop(state);
+            callback(event);
+            let left = self.enter()?.return_participant_callback(callback);
+            drop(left);
+        }
+    }
+
+    /// Sends goodbye and closes. Waiting calls end with [`Error::AlreadyDeleted`].
+    pub(crate) fn close(&self) -> Result<()> {
+        let closed = self.enter()?.close(clock::now());
+        self.waker.wake();
+        drop(closed);
+        Ok(())
+    }
+
+    /// The receiving thread under `Runtime::Shared`: drives until the participant is closed.
+    pub(crate) fn run(&self) {
+        self.pump_thread.store(ThreadToken::current().to_bits(), Ordering::Relaxed);
+        let _closing = CloseOnPanic(self);
+        let mut set = PollSet::default();
+        loop {
+            // Resetting the waker here misses nothing: what it was woken for is seen before the next sleep.
+            let result = drive(&[self], &self.waker, &mut set, None, |_| {
+                self.waker.reset();
+                false
+            });
+            match result {
+                Ok(_) | Err(Error::Transport(_)) => {}
+                Err(_) => break,
+            }
+        }
+    }
+}
+
+impl Drop for Engine {
+    /// The last handle may have gone on a thread that may not enter; now nobody else can be inside.
+    fn drop(&mut self) {
+        let state = self.state.get_mut();
+        if !state.is_closed() {
+            drop(state.close(clock::now()));
+        }
+    }
+}
+
+/// Marks that a listener is being called; the mark goes even if the listener panics.
+struct Dispatching<'a>(&'a Engine);
+
+impl<'a> Dispatching<'a> {
+    fn begin(engine: &'a Engine) -> Result<Self> {
+        engine.enter()?.dispatching = true;
+        Ok(Self(engine))
+    }
+}
+
+impl Drop for Dispatching<'_> {
+    fn drop(&mut self) {
+        if let Ok(mut state) = self.0.enter() {
+            state.dispatching = false;
+        }
+    }
+}
+
+/// A listener that panics ends the receiving thread; without it the participant would only pretend to live.
+struct CloseOnPanic<'a>(&'a Engine);
+
+impl Drop for CloseOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let closed = self.0.close();
+            debug_assert!(closed.is_ok(), "listeners run with the lock released");
+        }
+    }
+}
+
+/// Drives the participants until `done` says so or the deadline has come (then `false`). `done` is asked after each
+/// pass, with whether anything happened in it. `waker` ends a sleep early; resetting it is up to the caller.
+///
+/// Sleeps on all their descriptors when there is nothing to do, unless one of them is to spin.
+pub(crate) fn drive<E: Deref<Target = Engine>>(
+    engines: &[E],
+    waker: &Waker,
+    set: &mut PollSet,
+    deadline: Option<Instant>,
+    mut done: impl FnMut(bool) -> bool,
+) -> Result<bool> {
+    let spins = engines.iter().any(|engine| engine.idle == Idle::Spin);
+    let scan = if spins { Scan::Hot } else { Scan::All };
+    let mut spin_count = 0_u32;
+    loop {
+        let mut progress = false;
+        for engine in engines {
+            progress |= engine.turn(scan)?;
+        }
+        if done(progress) {
+            return Ok(true);
+        }
+        let looks_at_clock = !spins || spin_count % SPINS_PER_DEADLINE_CHECK == 0;
+        spin_count = spin_count.wrapping_add(1);
+        if progress || !looks_at_clock {
+            continue;
+        }
+        let now = clock::now();
+        if deadline.is_some_and(|deadline| now >= deadline) {
+            return Ok(false);
+        }
+        if spins {
+            continue;
+        }
+        set.clear();
+        let mut until = deadline;
+        for engine in engines {
+            let linger = (engine.runtime == Runtime::Shared).then(|| now.after(LINGER));
+            let due = engine.enter()?.prepare_sleep(set, linger)?;
+            until = [until, due].into_iter().flatten().min();
+        }
+        waker.sleep(set, now, until)?;
+    }
+}

@@ -1,0 +1,38 @@
+//! What makes the protocol engine run: clock, lock, waiting, and the driver between core and transports.
+//!
+//! Everything above this module is API, everything below it is sans-IO or I/O without protocol.
+
+pub(crate) mod clock;
+pub(crate) mod driver;
+pub(crate) mod engine;
+pub(crate) mod event_count;
+pub(crate) mod guarded;
+pub(crate) mod pi_mutex;
+pub(crate) mod poll;
+pub(crate) mod state;
+pub(crate) mod thread_cell;
+
+/// Who drives a participant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Runtime {
+    /// The application's thread, in [`spin_once`](crate::DomainParticipant::spin_once),
+    /// [`WaitSet::wait`](crate::WaitSet::wait) and every call that blocks; listeners are called from there. No
+    /// thread, no lock. The participant and its entities belong to the thread that built it: a call from another
+    /// one is [`Error::IllegalOperation`](crate::Error::IllegalOperation). Between such calls nothing is received
+    /// or acknowledged.
+    Inline,
+    /// A thread of its own, `takt-rx`, which also calls the listeners. Any thread may call anything, listeners
+    /// included; a `write` sends in the caller's context under a short lock with priority inheritance.
+    #[default]
+    Shared,
+}
+
+/// What the driving thread does while there is nothing to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Idle {
+    /// Sleeps until a datagram or a timer is there.
+    #[default]
+    Block,
+    /// Never sleeps: asks the sockets again and again. Takes a core for itself and saves the wake-up, some 20 us.
+    Spin,
+}

@@ -1,0 +1,374 @@
+//! What a participant's lock protects: the driver, and who is to be told about which endpoint.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use takt_core::{Event, Instant, ReaderHandle, WriterHandle};
+use takt_transport::Scan;
+use takt_wire::Guid;
+
+use super::clock;
+use super::driver::Driver;
+use super::event_count::EventCount;
+use super::poll::PollSet;
+use crate::status::{Signal, StatusMask};
+use crate::{Error, Result};
+
+/// Receiving turns without anything received between two looks at the clock while spinning. A turn is a
+/// system call of some 300 ns, so timers are at most some 5 us late.
+const QUIET_TURNS_PER_CLOCK_READ: u32 = 16;
+
+/// A listener with its entity, their types forgotten. Called outside the lock.
+pub(crate) trait Callback: Send {
+    /// Calls the listener's method for each status in the set.
+    fn call(&mut self, statuses: StatusMask);
+}
+
+/// Told of other participants; see [`crate::DomainParticipantListener`].
+pub(crate) type ParticipantCallback = Box<dyn FnMut(ParticipantEvent) + Send>;
+
+/// Another participant came or went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ParticipantEvent {
+    Discovered(Guid),
+    Lost(Guid),
+}
+
+/// Whose listener is to be called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Writer(WriterHandle),
+    Reader(ReaderHandle),
+}
+
+/// The runtime's side of a writer or reader.
+pub(crate) struct Endpoint {
+    target: Target,
+    signal: Arc<Signal>,
+    /// Notified when a writer may go on.
+    progress: Arc<EventCount>,
+    listener: Option<Box<dyn Callback>>,
+    /// Counts what was set as listener, so that one which is being called is not put back over its successor.
+    listener_version: u64,
+    has_listener: bool,
+    pending: StatusMask,
+    queued: bool,
+}
+
+/// Endpoints by their handle's index.
+#[derive(Default)]
+struct Endpoints(Vec<Option<Endpoint>>);
+
+impl Endpoints {
+    fn insert(&mut self, index: usize, endpoint: Endpoint) {
+        if self.0.len() <= index {
+            self.0.resize_with(index + 1, || None);
+        }
+        self.0[index] = Some(endpoint);
+    }
+
+    fn get_mut(&mut self, index: usize, target: Target) -> Option<&mut Endpoint> {
+        self.0.get_mut(index)?.as_mut().filter(|endpoint| endpoint.target == target)
+    }
+}
+
+/// The listener to call next, taken out of its endpoint for the time of the call.
+pub(crate) struct Call {
+    pub(crate) target: Target,
+    pub(crate) listener: Box<dyn Callback>,
+    pub(crate) statuses: StatusMask,
+    version: u64,
+}
+
+/// Everything behind the lock.
+pub(crate) struct State {
+    /// `None` once the participant is closed.
+    driver: Option<Driver>,
+    writers: Endpoints,
+    readers: Endpoints,
+    /// Endpoints whose listener is to be called.
+    ready: VecDeque<Target>,
+    pub(crate) participant_callback: Option<ParticipantCallback>,
+    pub(crate) participant_events: VecDeque<ParticipantEvent>,
+    has_participant_callback: bool,
+    /// A listener is being called, so that a nested turn leaves the others for later.
+    pub(crate) dispatching: bool,
+    /// What the receiving thread sleeps for at most; zero while it is awake.
+    sleeps_until: Instant,
+    /// Something was received or called since the last sleep.
+    active: bool,
+    quiet_turns: u32,
+    pub(crate) poll_set: PollSet,
+}
+
+impl State {
+    pub(crate) fn new(driver: Driver) -> Self {
+        Self {
+            driver: Some(driver),
+            writers: Endpoints::default(),
+            readers: Endpoints::default(),
+            ready: VecDeque::new(),
+            participant_callback: None,
+            participant_events: VecDeque::new(),
+            has_participant_callback: false,
+            dispatching: false,
+            sleeps_until: Instant(0),
+            active: true,
+            quiet_turns: 0,
+            poll_set: PollSet::default(),
+        }
+    }
+
+    pub(crate) fn driver(&mut self) -> Result<&mut Driver> {
+        self.driver.as_mut().ok_or(Error::AlreadyDeleted)
+    }
+
+    /// One pass: sends what is due, takes at most one datagram per transport, runs one batch of timers.
+    /// Says whether there may be more to do at once.
+    ///
+    /// What the datagram made the core want to send leaves with the next pass, so that the application sees
+    /// the data first, and its answer and our acknowledgement can share a system call.
+    pub(crate) fn turn(&mut self, scan: Scan) -> Result<bool> {
+        self.sleeps_until = Instant(0);
+        let driver = self.driver.as_mut().ok_or(Error::AlreadyDeleted)?;
+        if driver.core.has_transmit() {
+            driver.transmit(clock::now());
+        }
+        let received = driver.receive(scan);
+        self.quiet_turns = if received { 0 } else { self.quiet_turns.wrapping_add(1) };
+        let mut more = received;
+        if scan == Scan::All || self.quiet_turns % QUIET_TURNS_PER_CLOCK_READ == 0 {
+            let now = clock::now();
+            more |= driver.run_timers(now);
+            if !received {
+                driver.transmit(now);
+            }
+        }
+        self.active |= received;
+        self.route_events();
+        Ok(more)
+    }
+
+    /// Ends a call of the application: sends what it caused. Says whether the receiving thread must wake.
+    pub(crate) fn settle(&mut self, now: Instant) -> bool {
+        let Some(driver) = self.driver.as_mut() else { return true };
+        driver.transmit(now);
+        self.active = true;
+        let due = driver.core.poll_timeout();
+        self.route_events();
+        let earlier = due.is_some_and(|due| due < self.sleeps_until);
+        earlier || (self.has_calls() && self.sleeps_until != Instant(0))
+    }
+
+    /// Adds what to sleep on and decides until when. `linger` bounds the sleep after activity, so that calls
+    /// which follow each other do not each have to wake the thread for an earlier timer.
+    pub(crate) fn prepare_sleep(&mut self, set: &mut PollSet, linger: Option<Instant>) -> Result<Option<Instant>> {
+        let has_calls = self.has_calls();
+        let driver = self.driver.as_mut().ok_or(Error::AlreadyDeleted)?;
+        let mut until = driver.prepare_sleep(set, clock::now());
+        if driver.core.has_transmit() || has_calls {
+            until = Some(Instant(0));
+        } else if self.active {
+            until = [until, linger].into_iter().flatten().min();
+        }
+        self.active = false;
+        self.sleeps_until = until.unwrap_or(Instant(u64::MAX));
+        Ok(until)
+    }
+
+    fn route_events(&mut self) {
+        while let Some(event) = self.driver.as_mut().and_then(Driver::poll_event) {
+            match event {
+                Event::DataAvailable(reader) => self.raise(Target::Reader(reader), StatusMask::DATA_AVAILABLE),
+                Event::SubscriptionMatched(reader) => {
+                    self.raise(Target::Reader(reader), StatusMask::SUBSCRIPTION_MATCHED);
+                }
+                Event::RequestedIncompatibleQos(reader) => {
+                    self.raise(Target::Reader(reader), StatusMask::REQUESTED_INCOMPATIBLE_QOS);
+                }
+                Event::SampleLost(reader) => self.raise(Target::Reader(reader), StatusMask::SAMPLE_LOST),
+                Event::SampleRejected(reader) => self.raise(Target::Reader(reader), StatusMask::SAMPLE_REJECTED),
+                Event::ReaderInconsistentTopic(reader) => {
+                    self.raise(Target::Reader(reader), StatusMask::INCONSISTENT_TOPIC);
+                }
+                Event::PublicationMatched(writer) => {
+                    self.raise(Target::Writer(writer), StatusMask::PUBLICATION_MATCHED);
+                    self.notify_progress(writer);
+                }
+                Event::OfferedIncompatibleQos(writer) => {
+                    self.raise(Target::Writer(writer), StatusMask::OFFERED_INCOMPATIBLE_QOS);
+                }
+                Event::WriterInconsistentTopic(writer) => {
+                    self.raise(Target::Writer(writer), StatusMask::INCONSISTENT_TOPIC);
+                }
+                Event::WriterSpace(writer) | Event::Acknowledged(writer) => self.notify_progress(writer),
+                Event::ParticipantDiscovered(guid) => self.note_participant(ParticipantEvent::Discovered(guid)),
+                Event::ParticipantLost(guid) => self.note_participant(ParticipantEvent::Lost(guid)),
+                _ => {}
+            }
+        }
+    }
+
+    fn endpoint(&mut self, target: Target) -> Option<&mut Endpoint> {
+        match target {
+            Target::Writer(writer) => self.writers.get_mut(writer.index(), target),
+            Target::Reader(reader) => self.readers.get_mut(reader.index(), target),
+        }
+    }
+
+    fn raise(&mut self, target: Target, status: StatusMask) {
+        let Some(endpoint) = self.endpoint(target) else { return };
+        endpoint.signal.raise(status);
+        if !endpoint.has_listener {
+            return;
+        }
+        endpoint.pending |= status;
+        if !std::mem::replace(&mut endpoint.queued, true) {
+            self.ready.push_back(target);
+        }
+    }
+
+    fn notify_progress(&mut self, writer: WriterHandle) {
+        if let Some(endpoint) = self.endpoint(Target::Writer(writer)) {
+            endpoint.progress.notify();
+        }
+    }
+
+    fn note_participant(&mut self, event: ParticipantEvent) {
+        if self.has_participant_callback {
+            self.participant_events.push_back(event);
+        }
+    }
+
+    /// Whether a listener is to be called and none is being called.
+    pub(crate) fn has_calls(&self) -> bool {
+        !self.dispatching && !(self.ready.is_empty() && self.participant_events.is_empty())
+    }
+
+    /// Takes the next listener out of its endpoint.
+    pub(crate) fn next_call(&mut self) -> Option<Call> {
+        while let Some(target) = self.ready.pop_front() {
+            let Some(endpoint) = self.endpoint(target) else { continue };
+            endpoint.queued = false;
+            let statuses = std::mem::take(&mut endpoint.pending);
+            let version = endpoint.listener_version;
+            if let Some(listener) = endpoint.listener.take() {
+                endpoint.signal.clear(statuses);
+                return Some(Call { target, listener, statuses, version });
+            }
+        }
+        None
+    }
+
+    /// Puts a listener back after its call. Hands it back if its endpoint has gone or has another one, for
+    /// the caller to drop outside the lock.
+    pub(crate) fn end_call(&mut self, call: Call) -> Option<Call> {
+        match self.endpoint(call.target) {
+            Some(endpoint) if endpoint.has_listener && endpoint.listener_version == call.version => {
+                endpoint.listener = Some(call.listener);
+                None
+            }
+            _ => Some(call),
+        }
+    }
+
+    pub(crate) fn add_endpoint(&mut self, target: Target, signal: Arc<Signal>, progress: Arc<EventCount>) {
+        let endpoint = Endpoint {
+            target,
+            signal,
+            progress,
+            listener: None,
+            listener_version: 0,
+            has_listener: false,
+            pending: StatusMask::NONE,
+            queued: false,
+        };
+        match target {
+            Target::Writer(writer) => self.writers.insert(writer.index(), endpoint),
+            Target::Reader(reader) => self.readers.insert(reader.index(), endpoint),
+        }
+        let endpoints = self.writers.0.len() + self.readers.0.len();
+        self.ready.reserve(endpoints.saturating_sub(self.ready.len()));
+    }
+
+    /// Forgets an endpoint. Its listener is for the caller to drop outside the lock.
+    #[must_use]
+    pub(crate) fn remove_endpoint(&mut self, target: Target) -> Option<Box<dyn Callback>> {
+        self.endpoint(target)?;
+        let removed = match target {
+            Target::Writer(writer) => self.writers.0[writer.index()].take(),
+            Target::Reader(reader) => self.readers.0[reader.index()].take(),
+        }?;
+        removed.progress.notify();
+        removed.signal.waiters.wake();
+        removed.listener
+    }
+
+    /// Sets or removes an endpoint's listener; a new one is first told what has changed already. The former
+    /// one is for the caller to drop outside the lock.
+    pub(crate) fn set_listener(
+        &mut self,
+        target: Target,
+        listener: Option<Box<dyn Callback>>,
+    ) -> Result<Option<Box<dyn Callback>>> {
+        let endpoint = self.endpoint(target).ok_or(Error::AlreadyDeleted)?;
+        endpoint.listener_version += 1;
+        endpoint.has_listener = listener.is_some();
+        let former = std::mem::replace(&mut endpoint.listener, listener);
+        endpoint.pending = if endpoint.has_listener { endpoint.signal.changes() } else { StatusMask::NONE };
+        if !endpoint.pending.is_empty() && !std::mem::replace(&mut endpoint.queued, true) {
+            self.ready.push_back(target);
+        }
+        Ok(former)
+    }
+
+    /// Sets or removes the participant's listener. The former one is for the caller to drop outside the lock.
+    pub(crate) fn set_participant_callback(
+        &mut self,
+        callback: Option<ParticipantCallback>,
+    ) -> Option<ParticipantCallback> {
+        self.has_participant_callback = callback.is_some();
+        if !self.has_participant_callback {
+            self.participant_events.clear();
+        }
+        std::mem::replace(&mut self.participant_callback, callback)
+    }
+
+    /// Puts the participant's listener back after its call, or hands it back if there is another one or none now.
+    pub(crate) fn return_participant_callback(&mut self, callback: ParticipantCallback) -> Option<ParticipantCallback> {
+        if self.has_participant_callback && self.participant_callback.is_none() {
+            self.participant_callback = Some(callback);
+            return None;
+        }
+        Some(callback)
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.driver.is_none()
+    }
+
+    /// Says goodbye, closes the sockets and wakes everyone who waits. The listeners are for the caller to drop
+    /// outside the lock, since they may own handles of this participant.
+    #[must_use]
+    pub(crate) fn close(&mut self, now: Instant) -> Closed {
+        let driver = self.driver.take().map(|mut driver| {
+            driver.shutdown(now);
+            driver
+        });
+        let mut listeners = Vec::new();
+        for endpoint in self.writers.0.drain(..).chain(self.readers.0.drain(..)).flatten() {
+            endpoint.progress.notify();
+            endpoint.signal.waiters.wake();
+            listeners.extend(endpoint.listener);
+        }
+        self.ready.clear();
+        Closed { _driver: driver, _listeners: listeners, _participant: self.set_participant_callback(None) }
+    }
+}
+
+/// What is left of a closed participant, to be dropped outside the lock.
+pub(crate) struct Closed {
+    _driver: Option<Driver>,
+    _listeners: Vec<Box<dyn Callback>>,
+    _participant: Option<ParticipantCallback>,
+}

@@ -1,0 +1,190 @@
+//! Communication statuses: which have changed, and who waits for a change (DDS 1.4 §2.2.4.1).
+
+use std::fmt;
+use std::ops::{BitAnd, BitOr, BitOrAssign};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use crate::runtime::pi_mutex::PiMutex;
+use crate::runtime::poll::Waker;
+
+pub use takt_core::{
+    IncompatibleQosStatus, InconsistentTopicStatus, MatchedStatus, SampleLostStatus, SampleRejectedReason,
+    SampleRejectedStatus,
+};
+
+/// A set of statuses, with the bits of the specification's `StatusKind`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct StatusMask(u32);
+
+impl StatusMask {
+    /// No status.
+    pub const NONE: Self = Self(0);
+    /// Every status.
+    pub const ALL: Self = Self(u32::MAX);
+    /// `INCONSISTENT_TOPIC_STATUS`.
+    pub const INCONSISTENT_TOPIC: Self = Self(1 << 0);
+    /// `OFFERED_INCOMPATIBLE_QOS_STATUS`.
+    pub const OFFERED_INCOMPATIBLE_QOS: Self = Self(1 << 5);
+    /// `REQUESTED_INCOMPATIBLE_QOS_STATUS`.
+    pub const REQUESTED_INCOMPATIBLE_QOS: Self = Self(1 << 6);
+    /// `SAMPLE_LOST_STATUS`.
+    pub const SAMPLE_LOST: Self = Self(1 << 7);
+    /// `SAMPLE_REJECTED_STATUS`.
+    pub const SAMPLE_REJECTED: Self = Self(1 << 8);
+    /// `DATA_AVAILABLE_STATUS`.
+    pub const DATA_AVAILABLE: Self = Self(1 << 10);
+    /// `PUBLICATION_MATCHED_STATUS`.
+    pub const PUBLICATION_MATCHED: Self = Self(1 << 13);
+    /// `SUBSCRIPTION_MATCHED_STATUS`.
+    pub const SUBSCRIPTION_MATCHED: Self = Self(1 << 14);
+
+    /// The bits as in the specification.
+    #[must_use]
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// Whether no status is in the set.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether any of `other` is in the set.
+    #[must_use]
+    pub const fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+impl BitOr for StatusMask {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl BitOrAssign for StatusMask {
+    fn bitor_assign(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+}
+
+impl BitAnd for StatusMask {
+    type Output = Self;
+
+    fn bitand(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+}
+
+impl fmt::Debug for StatusMask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StatusMask({:#x})", self.0)
+    }
+}
+
+/// The status changes of one entity, and the wait sets that look at them.
+#[derive(Debug)]
+pub(crate) struct Signal {
+    changes: AtomicU32,
+    enabled: AtomicU32,
+    pub(crate) waiters: Waiters,
+}
+
+impl Signal {
+    /// Nothing has changed; a status condition starts with every status enabled (DDS 1.4 §2.2.2.1.9).
+    pub(crate) fn new() -> Self {
+        Self { changes: AtomicU32::new(0), enabled: AtomicU32::new(StatusMask::ALL.0), waiters: Waiters::new() }
+    }
+
+    /// A status has changed. Wakes the wait sets; without any it is one atomic operation.
+    pub(crate) fn raise(&self, status: StatusMask) {
+        self.changes.fetch_or(status.0, Ordering::SeqCst);
+        self.waiters.wake();
+    }
+
+    /// The application has seen these.
+    pub(crate) fn clear(&self, statuses: StatusMask) {
+        self.changes.fetch_and(!statuses.0, Ordering::SeqCst);
+    }
+
+    pub(crate) fn changes(&self) -> StatusMask {
+        StatusMask(self.changes.load(Ordering::SeqCst))
+    }
+
+    pub(crate) fn enabled(&self) -> StatusMask {
+        StatusMask(self.enabled.load(Ordering::SeqCst))
+    }
+
+    pub(crate) fn set_enabled(&self, statuses: StatusMask) {
+        self.enabled.store(statuses.0, Ordering::SeqCst);
+        self.waiters.wake();
+    }
+}
+
+/// The wait sets to wake when a condition may have become true.
+#[derive(Debug)]
+pub(crate) struct Waiters {
+    list: PiMutex<Vec<Arc<Waker>>>,
+    count: AtomicUsize,
+}
+
+impl Waiters {
+    pub(crate) fn new() -> Self {
+        Self { list: PiMutex::new(Vec::new()), count: AtomicUsize::new(0) }
+    }
+
+    pub(crate) fn add(&self, waker: &Arc<Waker>) {
+        self.edit(|list| list.push(Arc::clone(waker)));
+    }
+
+    pub(crate) fn remove(&self, waker: &Arc<Waker>) {
+        self.edit(|list| {
+            if let Some(index) = list.iter().position(|known| Arc::ptr_eq(known, waker)) {
+                list.swap_remove(index);
+            }
+        });
+    }
+
+    pub(crate) fn wake(&self) {
+        if self.count.load(Ordering::SeqCst) > 0 {
+            self.edit(|list| list.iter().for_each(|waker| waker.wake()));
+        }
+    }
+
+    fn edit(&self, edit: impl FnOnce(&mut Vec<Arc<Waker>>)) {
+        let mut list = self.list.lock().expect("no code of others runs under this lock");
+        edit(&mut list);
+        self.count.store(list.len(), Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_stay_until_cleared() {
+        let signal = Signal::new();
+        signal.raise(StatusMask::DATA_AVAILABLE);
+        signal.raise(StatusMask::SAMPLE_LOST);
+        signal.clear(StatusMask::DATA_AVAILABLE);
+        assert_eq!(signal.changes(), StatusMask::SAMPLE_LOST);
+        assert!(signal.enabled().intersects(StatusMask::SAMPLE_LOST));
+    }
+
+    #[test]
+    fn raising_wakes_who_waits_and_nobody_who_left() {
+        let signal = Signal::new();
+        let (stays, leaves) = (Arc::new(Waker::new().expect("eventfd")), Arc::new(Waker::new().expect("eventfd")));
+        signal.waiters.add(&stays);
+        signal.waiters.add(&leaves);
+        signal.waiters.remove(&leaves);
+        signal.raise(StatusMask::SUBSCRIPTION_MATCHED);
+        assert!(stays.is_signalled());
+        assert!(!leaves.is_signalled());
+    }
+}

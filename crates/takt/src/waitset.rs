@@ -1,0 +1,228 @@
+//! Waiting for any of several conditions (DDS 1.4 §2.2.2.1.6).
+
+use std::sync::Arc;
+
+use takt_core::Instant;
+
+use crate::runtime::clock;
+use crate::runtime::engine::{Engine, drive};
+use crate::runtime::pi_mutex::PiMutex;
+use crate::runtime::poll::{PollSet, Waker};
+use crate::{Condition, Duration, Error, Idle, Result, Runtime};
+
+/// Spinning iterations between two looks at the clock.
+const SPINS_PER_DEADLINE_CHECK: u32 = 64;
+
+/// Lets one thread wait for any of the conditions attached to it.
+///
+/// Conditions may come from several participants. Those under [`Runtime::Inline`] are driven by the wait, so they
+/// must belong to the waiting thread. If a participant idles by spinning, so does the wait.
+///
+/// # Examples
+/// ```no_run
+/// # fn f<T: takt::TypeSupport>(reader: &takt::DataReader<T>) -> takt::Result<()> {
+/// let waitset = takt::WaitSet::new()?;
+/// waitset.attach(reader.status_condition())?;
+/// while waitset.wait_any(takt::Duration::from_millis(100))? {
+///     for sample in reader.take(usize::MAX)? {
+///         println!("written at {}", sample.info.source_timestamp);
+///     }
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct WaitSet {
+    waker: Arc<Waker>,
+    conditions: PiMutex<Vec<Condition>>,
+    /// Taken for the time of a wait, so that there is one at a time.
+    wait: PiMutex<Option<Wait>>,
+}
+
+/// What a wait needs; kept, so that waiting again does not allocate.
+#[derive(Default)]
+struct Wait {
+    /// Participants that the waiting thread drives.
+    inline: Vec<Arc<Engine>>,
+    spins: bool,
+    set: PollSet,
+}
+
+impl std::fmt::Debug for Wait {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Wait").finish_non_exhaustive()
+    }
+}
+
+const UNDISTURBED: &str = "no code of others runs under this lock";
+
+impl WaitSet {
+    /// A wait set without conditions.
+    ///
+    /// # Errors
+    /// [`Error::Transport`] if the machine has no descriptor left.
+    pub fn new() -> Result<Self> {
+        Ok(Self {
+            waker: Arc::new(Waker::new()?),
+            conditions: PiMutex::new(Vec::new()),
+            wait: PiMutex::new(Some(Wait::default())),
+        })
+    }
+
+    /// Adds a condition; once, however often it is attached. A wait in progress regards it.
+    ///
+    /// # Errors
+    /// None at present.
+    pub fn attach(&self, condition: impl Into<Condition>) -> Result<()> {
+        let condition = condition.into();
+        let mut conditions = self.conditions.lock().expect(UNDISTURBED);
+        if !conditions.contains(&condition) {
+            condition.waiters().add(&self.waker);
+            conditions.push(condition);
+            self.waker.wake();
+        }
+        Ok(())
+    }
+
+    /// Removes a condition.
+    ///
+    /// # Errors
+    /// [`Error::PreconditionNotMet`] if it is not attached.
+    pub fn detach(&self, condition: impl Into<Condition>) -> Result<()> {
+        let condition = condition.into();
+        let mut conditions = self.conditions.lock().expect(UNDISTURBED);
+        let Some(index) = conditions.iter().position(|known| *known == condition) else {
+            return Err(Error::PreconditionNotMet { what: "the condition is not attached".into() });
+        };
+        let removed = conditions.remove(index);
+        drop(conditions);
+        removed.waiters().remove(&self.waker);
+        Ok(())
+    }
+
+    /// The attached conditions, in the order they were attached.
+    #[must_use]
+    pub fn conditions(&self) -> Vec<Condition> {
+        self.conditions.lock().expect(UNDISTURBED).clone()
+    }
+
+    /// Waits until a condition is true and returns all that are.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] if none was in time; [`Error::PreconditionNotMet`] if another thread waits already;
+    /// [`Error::IllegalOperation`] if a condition's participant belongs to another thread.
+    pub fn wait(&self, timeout: Duration) -> Result<Vec<Condition>> {
+        if !self.wait_any(timeout)? {
+            return Err(Error::Timeout);
+        }
+        let mut active = self.conditions();
+        let mut result = Ok(());
+        active.retain(|condition| match condition.is_true() {
+            Ok(is_true) => is_true,
+            Err(error) => {
+                result = Err(error);
+                false
+            }
+        });
+        result.map(|()| active)
+    }
+
+    /// Waits until a condition is true; false if none was in time. Does not allocate.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait), but running out of time is none.
+    pub fn wait_any(&self, timeout: Duration) -> Result<bool> {
+        let mut wait = Waiting::begin(self)?;
+        let deadline = clock::deadline(timeout);
+        loop {
+            self.waker.reset();
+            if self.any_true()? {
+                return Ok(true);
+            }
+            wait.state.refresh(&self.conditions.lock().expect(UNDISTURBED));
+            let Wait { inline, set, spins } = &mut wait.state;
+            let in_time = match inline.as_slice() {
+                [] => self.sleep(set, *spins, deadline)?,
+                engines => drive(engines, &self.waker, set, deadline, |_| self.waker.is_signalled())?,
+            };
+            if !in_time {
+                return self.any_true();
+            }
+        }
+    }
+
+    fn any_true(&self) -> Result<bool> {
+        for condition in self.conditions.lock().expect(UNDISTURBED).iter() {
+            if condition.is_true()? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Waits for the participants' own threads to say something. False if the time is over.
+    fn sleep(&self, set: &mut PollSet, spins: bool, deadline: Option<Instant>) -> Result<bool> {
+        let is_over = |now: Instant| deadline.is_some_and(|deadline| now >= deadline);
+        if spins {
+            for count in 0_u32.. {
+                if self.waker.is_signalled() {
+                    break;
+                }
+                if count.is_multiple_of(SPINS_PER_DEADLINE_CHECK) && is_over(clock::now()) {
+                    return Ok(false);
+                }
+                std::hint::spin_loop();
+            }
+            return Ok(true);
+        }
+        let now = clock::now();
+        if is_over(now) {
+            return Ok(false);
+        }
+        set.clear();
+        self.waker.sleep(set, now, deadline)?;
+        Ok(true)
+    }
+}
+
+impl Drop for WaitSet {
+    fn drop(&mut self) {
+        for condition in self.conditions.get_mut().iter() {
+            condition.waiters().remove(&self.waker);
+        }
+    }
+}
+
+impl Wait {
+    fn refresh(&mut self, conditions: &[Condition]) {
+        self.inline.clear();
+        self.spins = false;
+        for engine in conditions.iter().filter_map(Condition::engine) {
+            self.spins |= engine.idle == Idle::Spin;
+            let is_new = !self.inline.iter().any(|known| Arc::ptr_eq(known, engine));
+            if engine.runtime == Runtime::Inline && is_new {
+                self.inline.push(Arc::clone(engine));
+            }
+        }
+    }
+}
+
+/// A wait in progress; gives back what it took, even after a panic in a listener.
+struct Waiting<'a> {
+    waitset: &'a WaitSet,
+    state: Wait,
+}
+
+impl<'a> Waiting<'a> {
+    fn begin(waitset: &'a WaitSet) -> Result<Self> {
+        let state = waitset.wait.lock().expect(UNDISTURBED).take();
+        let busy = || Error::PreconditionNotMet { what: "another thread waits on this wait set".into() };
+        Ok(Self { waitset, state: state.ok_or_else(busy)? })
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.state.inline.clear();
+        *self.waitset.wait.lock().expect(UNDISTURBED) = Some(std::mem::take(&mut self.state));
+    }
+}

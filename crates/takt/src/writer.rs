@@ -1,0 +1,376 @@
+//! Writers (DDS 1.4 §2.2.2.4.2): serialise once, into the history, and send in the caller's context.
+
+use std::fmt;
+use std::sync::Arc;
+
+use takt_core::{ChangeKind, FlowTag, InstanceHandle, NewChange, WriteError, WriterHandle, WriterSpec};
+use takt_transport::FlowSpec;
+use takt_wire::{Guid, Timestamp};
+use takt_xtypes::{EncodeError, Representation};
+
+use crate::condition::StatusCondition;
+use crate::listener::{DataWriterListener, WriterCallback};
+use crate::publisher::{Publisher, PublisherInner};
+use crate::qos::{DataRepresentation, DataWriterQos};
+use crate::runtime::clock;
+use crate::runtime::driver::Driver;
+use crate::runtime::engine::Engine;
+use crate::runtime::event_count::EventCount;
+use crate::runtime::state::{Callback, Target};
+use crate::status::{IncompatibleQosStatus, InconsistentTopicStatus, MatchedStatus, Signal, StatusMask};
+use crate::{Duration, Error, Flow, Result, Topic, TypeSupport};
+
+/// Publishes samples of `T`. Handles are clones of one another; the writer is deleted with the last one, or by
+/// [`close`](Self::close).
+pub struct DataWriter<T: TypeSupport> {
+    inner: Arc<WriterInner<T>>,
+}
+
+pub(crate) struct WriterInner<T: TypeSupport> {
+    handle: WriterHandle,
+    guid: Guid,
+    representation: Representation,
+    flow: FlowTag,
+    signal: Arc<Signal>,
+    progress: Arc<EventCount>,
+    engine: Arc<Engine>,
+    qos: DataWriterQos,
+    topic: Topic<T>,
+    /// Keeps the publisher, and by it the participant.
+    publisher: Arc<PublisherInner>,
+}
+
+impl<T: TypeSupport> DataWriter<T> {
+    pub(crate) fn create(publisher: &Publisher, topic: &Topic<T>, qos: DataWriterQos, flow: Flow) -> Result<Self> {
+        let participant = &publisher.inner.participant;
+        if !Arc::ptr_eq(participant, &topic.inner.participant) {
+            return Err(Error::BadParameter { what: "the topic belongs to another participant".into() });
+        }
+        let representation = representation(&qos.data_representation)?;
+        let engine = Arc::clone(&participant.engine);
+        let signal = Arc::new(Signal::new());
+        let progress = Arc::new(EventCount::default());
+        let spec = FlowSpec { own_port: flow.own_port, transport_priority: qos.transport_priority.0 };
+        let (handle, guid, flow) = engine.call_state(|state, now| {
+            let driver = state.driver()?;
+            let (flow, unicast) = driver.open_flow(&spec)?;
+            let spec = WriterSpec {
+                topic_name: topic.name().to_owned(),
+                type_name: T::TYPE_NAME.to_owned(),
+                keyed: T::HAS_KEY,
+                qos: qos.clone(),
+                publisher: publisher.qos().clone(),
+                topic_data: topic.qos().topic_data.clone(),
+                max_serialized_len: T::max_serialized_len(representation),
+                flow,
+                unicast,
+            };
+            let created = driver.core.create_writer(now, spec);
+            let handle = created.inspect_err(|_| driver.close_flow(flow))?;
+            let guid = driver.core.writer_guid(handle)?;
+            state.add_endpoint(Target::Writer(handle), Arc::clone(&signal), Arc::clone(&progress));
+            Ok((handle, guid, flow))
+        })?;
+        let (topic, publisher) = (topic.clone(), Arc::clone(&publisher.inner));
+        let inner = WriterInner { handle, guid, representation, flow, signal, progress, engine, qos, topic, publisher };
+        Ok(Self::from_inner(Arc::new(inner)))
+    }
+
+    pub(crate) fn from_inner(inner: Arc<WriterInner<T>>) -> Self {
+        Self { inner }
+    }
+
+    /// Publishes a sample: serialised into the history and sent before this returns. Does not allocate.
+    ///
+    /// If the history is full of samples that reliable readers have not acknowledged, waits up to
+    /// `RELIABILITY.max_blocking_time` (DDS 1.4 §2.2.2.4.2.11).
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] if there was no room in time; [`Error::Encode`] if the sample exceeds a bound of its type;
+    /// [`Error::OutOfResources`] if it can never fit.
+    pub fn write(&self, sample: &T) -> Result<()> {
+        self.publish(sample, &Publication::default())
+    }
+
+    /// As [`write`](Self::write), with a source time stamp of the caller's.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_w_timestamp(&self, sample: &T, timestamp: Timestamp) -> Result<()> {
+        self.publish(sample, &Publication { timestamp: Some(timestamp), ..Publication::default() })
+    }
+
+    /// As [`write`](Self::write), to these readers alone (RTPS 2.5 §8.7.7). Others see that it is none of theirs.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write), and [`Error::BadParameter`] for no or too many readers.
+    pub fn write_to(&self, sample: &T, readers: &[Guid]) -> Result<()> {
+        if readers.is_empty() {
+            return Err(Error::BadParameter { what: "a directed write needs a reader".into() });
+        }
+        self.publish(sample, &Publication { readers, ..Publication::default() })
+    }
+
+    /// The handle of the sample's instance. Nothing is sent: an instance is known to others by its first sample.
+    ///
+    /// # Errors
+    /// [`Error::Encode`] if the key exceeds a bound of its type.
+    pub fn register_instance(&self, sample: &T) -> Result<InstanceHandle> {
+        Ok(InstanceHandle(takt_xtypes::key_hash_with(sample, self.inner.representation)?))
+    }
+
+    /// Says that the sample's instance exists no more (DDS 1.4 §2.2.2.4.2.13). Only the key members matter.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write), and [`Error::IllegalOperation`] if the type has no key.
+    pub fn dispose(&self, sample: &T) -> Result<()> {
+        self.publish(sample, &Publication { kind: ChangeKind::Disposed, ..Publication::default() })
+    }
+
+    /// Says that this writer will not update the sample's instance any more (DDS 1.4 §2.2.2.4.2.7), and disposes it if
+    /// `WRITER_DATA_LIFECYCLE.autodispose_unregistered_instances`.
+    ///
+    /// # Errors
+    /// As [`dispose`](Self::dispose).
+    pub fn unregister_instance(&self, sample: &T) -> Result<()> {
+        let autodispose = self.inner.qos.writer_data_lifecycle.autodispose_unregistered_instances;
+        let kind = if autodispose { ChangeKind::DisposedUnregistered } else { ChangeKind::Unregistered };
+        self.publish(sample, &Publication { kind, ..Publication::default() })
+    }
+
+    fn publish(&self, sample: &T, publication: &Publication<'_>) -> Result<()> {
+        let inner = &*self.inner;
+        let alive = publication.kind == ChangeKind::Alive;
+        if !alive && !T::HAS_KEY {
+            return Err(Error::IllegalOperation { what: "the type has no key, so the topic has no instances" });
+        }
+        let representation = inner.representation;
+        let key_hash = takt_xtypes::key_hash_with(sample, representation)?;
+        let payload_len = if alive {
+            takt_xtypes::serialized_len(sample, representation)
+        } else {
+            takt_xtypes::serialized_key_len(sample, representation)
+        };
+        let change = NewChange {
+            kind: publication.kind,
+            key_hash,
+            source_timestamp: publication.timestamp,
+            destinations: publication.readers,
+            payload_len,
+        };
+        let serialize = |out: &mut [u8]| {
+            if alive {
+                takt_xtypes::serialize(sample, representation, out)
+            } else {
+                takt_xtypes::serialize_key(sample, representation, out)
+            }
+        };
+        let patience = inner.qos.reliability.max_blocking_time;
+        inner.engine.block_on(
+            &inner.progress,
+            || clock::deadline(patience),
+            |driver, now| {
+                let mut failure: Option<EncodeError> = None;
+                let written = driver.core.write(now, inner.handle, &change, |out| {
+                    serialize(out).map_err(|error| failure = Some(error)).ok()
+                });
+                match (written, failure) {
+                    (Ok(_), _) => Ok(Some(())),
+                    (Err(WriteError::WouldBlock), _) => Ok(None),
+                    (Err(WriteError::Refused(error)), _) => Err(error.into()),
+                    (Err(WriteError::Serialize), Some(error)) => Err(error.into()),
+                    (Err(WriteError::Serialize), None) => unreachable!("the serialiser failed without a reason"),
+                }
+            },
+        )
+    }
+
+    /// Waits until all reliable readers that are matched now have acknowledged everything written.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] if some did not in time.
+    pub fn wait_for_acknowledgments(&self, max_wait: Duration) -> Result<()> {
+        let inner = &*self.inner;
+        inner.engine.block_on(
+            &inner.progress,
+            || clock::deadline(max_wait),
+            |driver, _| Ok(driver.core.is_acknowledged(inner.handle, None)?.then_some(())),
+        )
+    }
+
+    /// How many readers are matched, and what changed since this was last asked.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn publication_matched_status(&self) -> Result<MatchedStatus> {
+        self.status(StatusMask::PUBLICATION_MATCHED, |driver, writer| driver.core.publication_matched_status(writer))
+    }
+
+    /// How many readers ask for more than this writer offers, and for which policy the last one did.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn offered_incompatible_qos_status(&self) -> Result<IncompatibleQosStatus> {
+        self.status(StatusMask::OFFERED_INCOMPATIBLE_QOS, |driver, writer| {
+            driver.core.offered_incompatible_qos_status(writer)
+        })
+    }
+
+    /// How many readers of the topic have another type.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn inconsistent_topic_status(&self) -> Result<InconsistentTopicStatus> {
+        self.status(StatusMask::INCONSISTENT_TOPIC, |driver, writer| {
+            driver.core.writer_inconsistent_topic_status(writer)
+        })
+    }
+
+    fn status<S>(
+        &self,
+        status: StatusMask,
+        read: impl FnOnce(&mut Driver, WriterHandle) -> std::result::Result<S, takt_core::Error>,
+    ) -> Result<S> {
+        self.inner.engine.look(|driver, _| {
+            self.inner.signal.clear(status);
+            Ok(read(driver, self.inner.handle)?)
+        })
+    }
+
+    /// The readers that are matched.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn matched_subscriptions(&self) -> Result<Vec<Guid>> {
+        self.inner.engine.look(|driver, _| Ok(driver.core.matched_subscriptions(self.inner.handle)?))
+    }
+
+    /// The condition that is true while a status has changed.
+    #[must_use]
+    pub fn status_condition(&self) -> StatusCondition {
+        StatusCondition { signal: Arc::clone(&self.inner.signal), engine: Arc::clone(&self.inner.engine) }
+    }
+
+    /// The statuses that have changed since they were last read.
+    #[must_use]
+    pub fn status_changes(&self) -> StatusMask {
+        self.inner.signal.changes()
+    }
+
+    /// Has status changes told to `listener`, in place of a former one. What has changed already is told at once.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn set_listener(&self, listener: Box<dyn DataWriterListener<T>>) -> Result<()> {
+        let callback = WriterCallback { writer: Arc::downgrade(&self.inner), listener };
+        self.replace_listener(Some(Box::new(callback)))
+    }
+
+    /// Has status changes told to nobody.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn clear_listener(&self) -> Result<()> {
+        self.replace_listener(None)
+    }
+
+    fn replace_listener(&self, listener: Option<Box<dyn Callback>>) -> Result<()> {
+        let target = Target::Writer(self.inner.handle);
+        let former = self.inner.engine.call_state(|state, _| state.set_listener(target, listener))?;
+        drop(former);
+        Ok(())
+    }
+
+    /// The writer's identity in the domain.
+    #[must_use]
+    pub fn guid(&self) -> Guid {
+        self.inner.guid
+    }
+
+    /// The writer's policies.
+    #[must_use]
+    pub fn qos(&self) -> &DataWriterQos {
+        &self.inner.qos
+    }
+
+    /// The topic written to.
+    #[must_use]
+    pub fn topic(&self) -> &Topic<T> {
+        &self.inner.topic
+    }
+
+    /// The publisher that the writer belongs to.
+    #[must_use]
+    pub fn publisher(&self) -> Publisher {
+        Publisher { inner: Arc::clone(&self.inner.publisher) }
+    }
+
+    /// Deletes the writer, whatever handles there are; they answer [`Error::AlreadyDeleted`] then. Readers learn that
+    /// it has gone; its instances are not disposed.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] if it was.
+    pub fn close(&self) -> Result<()> {
+        self.inner.delete()
+    }
+}
+
+impl<T: TypeSupport> WriterInner<T> {
+    fn delete(&self) -> Result<()> {
+        let listener = self.engine.call_state(|state, now| {
+            let driver = state.driver()?;
+            driver.core.delete_writer(now, self.handle)?;
+            driver.transmit(now);
+            driver.close_flow(self.flow);
+            Ok(state.remove_endpoint(Target::Writer(self.handle)))
+        })?;
+        drop(listener);
+        Ok(())
+    }
+}
+
+impl<T: TypeSupport> Drop for WriterInner<T> {
+    fn drop(&mut self) {
+        match self.delete() {
+            // Another thread than the owner's of an inline participant cannot delete; the participant's end will.
+            Ok(()) | Err(Error::AlreadyDeleted | Error::IllegalOperation { .. }) => {}
+            Err(error) => debug_assert!(false, "deleting a writer failed: {error}"),
+        }
+    }
+}
+
+impl<T: TypeSupport> Clone for DataWriter<T> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner) }
+    }
+}
+
+impl<T: TypeSupport> fmt::Debug for DataWriter<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DataWriter").field("guid", &self.guid()).field("topic", self.topic()).finish_non_exhaustive()
+    }
+}
+
+/// What is published, besides the sample.
+struct Publication<'a> {
+    kind: ChangeKind,
+    /// `None` takes the wall clock.
+    timestamp: Option<Timestamp>,
+    /// None: everybody.
+    readers: &'a [Guid],
+}
+
+impl Default for Publication<'_> {
+    fn default() -> Self {
+        Self { kind: ChangeKind::Alive, timestamp: None, readers: &[] }
+    }
+}
+
+/// The encoding of a writer with this policy: the first that it offers (XTypes 1.3 §7.6.3.1.1).
+fn representation(policy: &DataRepresentation) -> Result<Representation> {
+    match policy.offered() {
+        DataRepresentation::XCDR1 => Ok(Representation::Xcdr1),
+        DataRepresentation::XCDR2 => Ok(Representation::Xcdr2),
+        _ => Err(Error::Unsupported { what: "a writer's first data representation must be XCDR1 or XCDR2" }),
+    }
+}

@@ -1,0 +1,154 @@
+//! What the tests share: types, participants on loopback, and waiting for conditions.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use takt::qos::*;
+use takt::*;
+
+/// No test waits longer than this for a condition; it is a failure then, not a slow machine.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+#[dds(name = "Shape")]
+pub struct Shape {
+    #[dds(key)]
+    pub color: String,
+    pub x: i32,
+    pub y: i32,
+}
+
+impl Shape {
+    pub fn new(color: &str, x: i32) -> Self {
+        Self { color: color.to_owned(), x, y: -x }
+    }
+}
+
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+#[dds(name = "Blob")]
+pub struct Blob {
+    pub number: u32,
+    pub bytes: Vec<u8>,
+}
+
+impl Blob {
+    /// A blob whose bytes follow from its number, so that a mix-up shows.
+    pub fn new(number: u32, len: usize) -> Self {
+        Self { number, bytes: (0..len).map(|index| (index as u32).wrapping_add(number) as u8).collect() }
+    }
+}
+
+/// A domain that no other test of this process uses and hardly any of another process: tests that run at once would
+/// otherwise meet on loopback.
+pub fn domain() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    // Domains up to 232 have well-known ports (RTPS 2.5 §9.6.2).
+    (std::process::id().wrapping_mul(29) + NEXT.fetch_add(1, Ordering::Relaxed)) % 230 + 1
+}
+
+/// A participant on loopback.
+pub fn on_loopback(domain: u32, runtime: Runtime) -> DomainParticipantBuilder {
+    DomainParticipant::builder(domain).interfaces(["lo"]).peers(["127.0.0.1"]).runtime(runtime)
+}
+
+/// Both runtimes; most behaviour is tested under each.
+pub const RUNTIMES: [Runtime; 2] = [Runtime::Inline, Runtime::Shared];
+
+pub fn reliable() -> Reliability {
+    Reliability { max_blocking_time: takt::Duration::from_secs(10), ..Reliability::RELIABLE }
+}
+
+pub fn reliable_writer(history: History) -> DataWriterQos {
+    DataWriterQos { reliability: reliable(), history, ..DataWriterQos::default() }
+}
+
+pub fn reliable_reader(history: History) -> DataReaderQos {
+    DataReaderQos { reliability: reliable(), history, ..DataReaderQos::default() }
+}
+
+/// Drives the inline ones among `participants` until `condition` holds; the others drive themselves.
+pub fn wait_until(participants: &[&DomainParticipant], what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "waited in vain: {what}");
+        let mut inline = 0;
+        for participant in participants {
+            match participant.spin_once(takt::Duration::ZERO) {
+                Ok(_) => inline += 1,
+                Err(Error::IllegalOperation { .. }) => {}
+                Err(error) => panic!("{what}: {error}"),
+            }
+        }
+        if inline == 0 {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// A writer and a reader of one topic, each with its own participant.
+pub struct Pair<T: TypeSupport> {
+    pub publisher: DomainParticipant,
+    pub subscriber: DomainParticipant,
+    pub writer: DataWriter<T>,
+    pub reader: DataReader<T>,
+}
+
+impl<T: TypeSupport> Pair<T> {
+    /// Matched with one another.
+    pub fn new(runtime: Runtime, writer: DataWriterQos, reader: DataReaderQos) -> Self {
+        let domain = domain();
+        let publisher = on_loopback(domain, runtime).build().expect("participant");
+        let subscriber = on_loopback(domain, runtime).build().expect("participant");
+        Self::between(publisher, subscriber, writer, reader)
+    }
+
+    pub fn between(
+        publisher: DomainParticipant,
+        subscriber: DomainParticipant,
+        writer: DataWriterQos,
+        reader: DataReaderQos,
+    ) -> Self {
+        let writer = create_writer(&publisher, "Topic", writer);
+        let reader = create_reader(&subscriber, "Topic", reader);
+        let pair = Self { publisher, subscriber, writer, reader };
+        pair.wait_until("match", || {
+            !pair.writer.matched_subscriptions().expect("open").is_empty()
+                && !pair.reader.matched_publications().expect("open").is_empty()
+        });
+        pair
+    }
+
+    pub fn wait_until(&self, what: &str, condition: impl FnMut() -> bool) {
+        wait_until(&[&self.publisher, &self.subscriber], what, condition);
+    }
+
+    /// Waits for `count` samples and takes them.
+    pub fn take(&self, count: usize) -> Vec<Sample<T>> {
+        let mut samples = Vec::new();
+        self.wait_until("samples", || {
+            samples.extend(self.reader.take(count - samples.len()).expect("open"));
+            samples.len() == count
+        });
+        samples
+    }
+}
+
+pub fn create_writer<T: TypeSupport>(
+    participant: &DomainParticipant,
+    topic: &str,
+    qos: DataWriterQos,
+) -> DataWriter<T> {
+    let topic = participant.create_topic::<T>(topic, TopicQos::default()).expect("topic");
+    let publisher = participant.create_publisher(PublisherQos::default()).expect("publisher");
+    publisher.create_datawriter(&topic, qos).expect("writer")
+}
+
+pub fn create_reader<T: TypeSupport>(
+    participant: &DomainParticipant,
+    topic: &str,
+    qos: DataReaderQos,
+) -> DataReader<T> {
+    let topic = participant.create_topic::<T>(topic, TopicQos::default()).expect("topic");
+    let subscriber = participant.create_subscriber(SubscriberQos::default()).expect("subscriber");
+    subscriber.create_datareader(&topic, qos).expect("reader")
+}
