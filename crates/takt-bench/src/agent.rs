@@ -22,9 +22,7 @@ pub(crate) struct Lines<'a>(&'a mut dyn Write);
 impl Lines<'_> {
     /// One line, out at once.
     fn say(&mut self, value: &Value) -> Result<()> {
-        writeln!(self.0, "{value}")
-            .and_then(|()| self.0.flush())
-            .map_err(|e| Error::os("write a line", e))
+        writeln!(self.0, "{value}").and_then(|()| self.0.flush()).map_err(|e| Error::os("write a line", e))
     }
 
     fn ready(&mut self) -> Result<()> {
@@ -58,9 +56,7 @@ fn play(role: &str, arguments: &[String], lines: &mut Lines<'_>) -> Result<()> {
         "sub" => roles::subscribe(&options, lines),
         "idle" => roles::discover(&options, lines, true),
         "disc" => roles::discover(&options, lines, false),
-        _ => Err(Error::Usage(format!(
-            "no role {role}: there are info, ping, pong, pub, sub, idle and disc"
-        ))),
+        _ => Err(Error::Usage(format!("no role {role}: there are info, ping, pong, pub, sub, idle and disc"))),
     }
 }
 
@@ -82,10 +78,7 @@ mod tests {
         let (result, lines) = lines_of("info", &[]);
         result.unwrap();
         assert_eq!(lines.len(), 1);
-        assert_eq!(
-            (&lines[0]["ev"], &lines[0]["peer"]),
-            (&json!("info"), &json!("takt"))
-        );
+        assert_eq!((&lines[0]["ev"], &lines[0]["peer"]), (&json!("info"), &json!("takt")));
         let transports = lines[0]["transports"].as_str().unwrap();
         assert!(transports.starts_with("default,"));
         assert_eq!(lines[0]["fixed_size"], json!(false));
@@ -105,11 +98,8 @@ mod tests {
     fn a_pair_of_raw_agents_measures_round_trips() {
         let out = std::env::temp_dir().join(format!("takt-agent-test-{}.bin", std::process::id()));
         let common = ["transport=raw", "domain=228", "iface=lo"];
-        let echo = crate::spec::LinkSpec {
-            transport: crate::spec::Transport::RawUdp,
-            domain: 228,
-            ..Default::default()
-        };
+        let echo =
+            crate::spec::LinkSpec { transport: crate::spec::Transport::RawUdp, domain: 228, ..Default::default() };
         let (is_open, opened) = std::sync::mpsc::channel();
         let echoing = std::thread::spawn(move || {
             let mut pong = echo.open(Some("Pong"), Some("Ping")).unwrap();
@@ -126,16 +116,10 @@ mod tests {
         assert_eq!(echoing.join().unwrap().refused, 0);
         let events: Vec<&str> = lines.iter().map(|l| l["ev"].as_str().unwrap()).collect();
         assert_eq!(events, ["ready", "result", "result", "done"]);
-        assert_eq!(
-            (&lines[1]["size"], &lines[2]["size"]),
-            (&json!(16), &json!(1000))
-        );
+        assert_eq!((&lines[1]["size"], &lines[2]["size"]), (&json!(16), &json!(1000)));
         for line in &lines[1..3] {
             assert_eq!((&line["got"], &line["lost"]), (&json!(20), &json!(0)));
-            assert_eq!(
-                (&line["role"], &line["listening"]),
-                (&json!("ping"), &json!(0))
-            );
+            assert_eq!((&line["role"], &line["listening"]), (&json!("ping"), &json!(0)));
             for key in ["cpu_s", "wall_s", "nvcsw", "nivcsw"] {
                 assert!(line[key].is_number(), "{key}");
             }

@@ -93,11 +93,7 @@ pub struct Cell {
 ///
 /// # Errors
 /// An agent cannot be started, does not follow the contract, or does not find its peer.
-pub fn run(
-    plan: &Plan,
-    columns: &[Column],
-    progress: &mut dyn FnMut(usize, &str),
-) -> Result<Vec<Cell>> {
+pub fn run(plan: &Plan, columns: &[Column], progress: &mut dyn FnMut(usize, &str)) -> Result<Vec<Cell>> {
     let mut cells = Vec::new();
     let mut domain = 0;
     for round in 0..plan.rounds {
@@ -110,9 +106,7 @@ pub fn run(
                 progress(round, &column.name);
                 domain = (domain + 1) % DOMAINS;
                 let mut measured = measure(plan, column, plan.domain + domain)?;
-                let is_quiet = plan
-                    .foreign_max
-                    .is_none_or(|max| measured.iter().all(|cell| cell.foreign <= max));
+                let is_quiet = plan.foreign_max.is_none_or(|max| measured.iter().all(|cell| cell.foreign <= max));
                 if is_quiet || tries >= plan.tries {
                     for cell in &mut measured {
                         cell.round = round;
@@ -139,12 +133,7 @@ fn measure(plan: &Plan, column: &Column, domain: u32) -> Result<Vec<Cell>> {
     ping_arguments.push(format!("warmup={}", plan.warmup));
     ping_arguments.push(format!("count={}", plan.count));
     ping_arguments.push(format!("out={}", file.0.display()));
-    let mut ping = Child::start(
-        column,
-        "ping",
-        &ping_arguments,
-        placement(plan, plan.cpus.0),
-    )?;
+    let mut ping = Child::start(column, "ping", &ping_arguments, placement(plan, plan.cpus.0))?;
     let trips = (plan.count + plan.warmup) * plan.sizes.len() as u64;
     let limit = RUN_LIMIT + ROUND_TRIP_LIMIT * u32::try_from(trips).unwrap_or(u32::MAX);
     let results = ping.results_until("done", limit)?;
@@ -159,10 +148,7 @@ fn measure(plan: &Plan, column: &Column, domain: u32) -> Result<Vec<Cell>> {
 }
 
 fn placement(plan: &Plan, cpu: usize) -> Placement {
-    Placement {
-        cpu,
-        fifo: plan.fifo,
-    }
+    Placement { cpu, fifo: plan.fifo }
 }
 
 /// CPU time of this process and of its children that have ended.
@@ -177,11 +163,7 @@ fn arguments(plan: &Plan, column: &Column, domain: u32) -> Vec<String> {
         History::KeepAll => "all".to_string(),
         History::KeepLast(depth) => depth.to_string(),
     };
-    let reliability = if plan.reliable {
-        "reliable"
-    } else {
-        "besteffort"
-    };
+    let reliability = if plan.reliable { "reliable" } else { "besteffort" };
     let mut arguments = vec![
         format!("domain={domain}"),
         format!("sizes={}", sizes.join(",")),
@@ -195,29 +177,16 @@ fn arguments(plan: &Plan, column: &Column, domain: u32) -> Vec<String> {
 }
 
 /// Puts the results of a ping and its recorded times together, one cell for each size.
-fn cells(
-    plan: &Plan,
-    column: &Column,
-    results: &[Value],
-    recorded: &[u8],
-    foreign: f64,
-) -> Result<Vec<Cell>> {
-    let mut times = recorded.chunks_exact(8).map(|bytes| {
-        bytes
-            .iter()
-            .rev()
-            .fold(0, |value, byte| value << 8 | u64::from(*byte))
-    });
+fn cells(plan: &Plan, column: &Column, results: &[Value], recorded: &[u8], foreign: f64) -> Result<Vec<Cell>> {
+    let mut times =
+        recorded.chunks_exact(8).map(|bytes| bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)));
     let mut cells = Vec::new();
     for result in results {
         let whole = |key: &str| result[key].as_u64().unwrap_or(0);
         let got = whole("got");
         let mut values: Vec<u64> = times.by_ref().take(got as usize).collect();
         if values.len() as u64 != got {
-            return Err(column.failure(format!(
-                "recorded {} of the {got} round trips that it reports",
-                values.len()
-            )));
+            return Err(column.failure(format!("recorded {} of the {got} round trips that it reports", values.len())));
         }
         let trips = (got + plan.warmup).max(1) as f64;
         cells.push(Cell {
@@ -234,11 +203,7 @@ fn cells(
         });
     }
     if cells.len() != plan.sizes.len() {
-        return Err(column.failure(format!(
-            "gave {} results for {} sizes",
-            cells.len(),
-            plan.sizes.len()
-        )));
+        return Err(column.failure(format!("gave {} results for {} sizes", cells.len(), plan.sizes.len())));
     }
     Ok(cells)
 }
@@ -292,15 +257,7 @@ mod tests {
         let arguments = arguments(&plan(&[16, 64]), &column(), 41);
         assert_eq!(
             arguments,
-            [
-                "domain=41",
-                "sizes=16,64",
-                "rel=reliable",
-                "hist=all",
-                "iface=lo",
-                "addr=127.0.0.1",
-                "transport=udp"
-            ]
+            ["domain=41", "sizes=16,64", "rel=reliable", "hist=all", "iface=lo", "addr=127.0.0.1", "transport=udp"]
         );
     }
 
@@ -329,20 +286,10 @@ mod tests {
 
     #[test]
     fn missing_times_and_missing_sizes_are_failures() {
-        let few = cells(
-            &plan(&[16]),
-            &column(),
-            &[result(16, 2)],
-            &recorded(&[1]),
-            0.0,
-        );
+        let few = cells(&plan(&[16]), &column(), &[result(16, 2)], &recorded(&[1]), 0.0);
         assert!(few.unwrap_err().to_string().contains("recorded 1 of the 2"));
         let none = cells(&plan(&[16, 64]), &column(), &[result(16, 0)], &[], 0.0);
-        assert!(
-            none.unwrap_err()
-                .to_string()
-                .contains("1 results for 2 sizes")
-        );
+        assert!(none.unwrap_err().to_string().contains("1 results for 2 sizes"));
     }
 
     #[test]

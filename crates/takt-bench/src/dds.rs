@@ -12,7 +12,7 @@ use crate::spec::{History, LinkSpec, Runtime};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use takt::qos::{self, DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos, TopicQos};
-use takt::{DataReader, DataReaderListener, DataWriter, DomainParticipant, WaitSet};
+use takt::{DataReader, DataReaderListener, DataWriter, DomainParticipant, Selector, WaitSet};
 
 /// Longest time that a reliable `write` waits for room.
 const BLOCKING_TIME_MAX: Duration = Duration::from_secs(10);
@@ -41,11 +41,7 @@ impl DdsLink {
     ///
     /// # Errors
     /// No such interface, or Takt refused.
-    pub fn new(
-        spec: &LinkSpec,
-        write_topic: Option<&str>,
-        read_topic: Option<&str>,
-    ) -> Result<Self> {
+    pub fn new(spec: &LinkSpec, write_topic: Option<&str>, read_topic: Option<&str>) -> Result<Self> {
         let participant = DomainParticipant::builder(spec.domain)
             .name("takt-bench")
             .interfaces([spec.interface.as_str()])
@@ -77,20 +73,13 @@ impl DdsLink {
         };
         let waitset = match (&reader, spec.notify) {
             (Some(reader), Notify::WaitSet) => {
-                let waitset = WaitSet::new(&participant)?;
-                waitset.attach(&reader.read_condition()?)?;
+                let waitset = WaitSet::new()?;
+                waitset.attach(reader.read_condition(Selector::READ))?;
                 Some(waitset)
             }
             _ => None,
         };
-        Ok(Self {
-            participant,
-            writer,
-            reader,
-            waitset,
-            runtime: spec.runtime,
-            failure: Failure::default(),
-        })
+        Ok(Self { participant, writer, reader, waitset, runtime: spec.runtime, failure: Failure::default() })
     }
 
     /// Takes one valid sample if there is one.
@@ -108,9 +97,9 @@ impl DdsLink {
     fn wait(&self, deadline_ns: u64) -> Result<()> {
         let left = Duration::from_nanos(deadline_ns.saturating_sub(monotonic_ns()));
         if let Some(waitset) = &self.waitset {
-            waitset.wait_any(left)?;
+            waitset.wait_any(left.into())?;
         } else if self.runtime == Runtime::Inline {
-            self.participant.spin_once(left)?;
+            self.participant.spin_once(left.into())?;
         }
         Ok(())
     }
@@ -146,26 +135,22 @@ impl Link for DdsLink {
     fn drive(&mut self, timeout: Duration) -> Result<()> {
         match self.runtime {
             Runtime::Inline => {
-                self.participant.spin_once(timeout)?;
+                self.participant.spin_once(timeout.into())?;
             }
             Runtime::Shared if !timeout.is_zero() => std::thread::park_timeout(timeout),
             Runtime::Shared => {}
         }
-        let failure = self
-            .failure
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
         failure.map_or(Ok(()), Err)
     }
 
     fn matched(&mut self) -> Result<Matched> {
         let mut matched = Matched::default();
         if let Some(writer) = &self.writer {
-            matched.readers = count(writer.publication_matched_status()?.current_count);
+            matched.readers = writer.publication_matched_status()?.current_count as usize;
         }
         if let Some(reader) = &self.reader {
-            matched.writers = count(reader.subscription_matched_status()?.current_count);
+            matched.writers = reader.subscription_matched_status()?.current_count as usize;
         }
         Ok(matched)
     }
@@ -207,9 +192,7 @@ impl DataReaderListener<Blob> for Listener {
             match reader.take_next_sample(&mut self.sample) {
                 Ok(Some(info)) if info.valid_data => {
                     let writer = self.writer.as_ref();
-                    (self.handler)(&self.sample, &mut |sample| {
-                        write(writer.ok_or_else(no_writer)?, sample)
-                    });
+                    (self.handler)(&self.sample, &mut |sample| write(writer.ok_or_else(no_writer)?, sample));
                 }
                 Ok(Some(_)) => {}
                 Ok(None) => return,
@@ -239,17 +222,9 @@ fn no_reader() -> Error {
     Error::Usage("this link has no reader".into())
 }
 
-fn count(current: i32) -> usize {
-    usize::try_from(current).unwrap_or(0)
-}
-
 fn reliability(spec: &LinkSpec) -> qos::Reliability {
     qos::Reliability {
-        kind: if spec.reliable {
-            qos::ReliabilityKind::Reliable
-        } else {
-            qos::ReliabilityKind::BestEffort
-        },
+        kind: if spec.reliable { qos::ReliabilityKind::Reliable } else { qos::ReliabilityKind::BestEffort },
         max_blocking_time: BLOCKING_TIME_MAX.into(),
     }
 }
@@ -270,11 +245,7 @@ fn resource_limits(spec: &LinkSpec) -> qos::ResourceLimits {
         }
         History::KeepLast(_) => None,
     };
-    qos::ResourceLimits {
-        max_samples: limit,
-        max_instances: None,
-        max_samples_per_instance: limit,
-    }
+    qos::ResourceLimits { max_samples: limit, max_instances: None, max_samples_per_instance: limit }
 }
 
 fn writer_qos(spec: &LinkSpec) -> DataWriterQos {

@@ -47,10 +47,7 @@ impl Error {
 
     /// An I/O error with the call or file it came from.
     pub(crate) fn os(op: impl Into<String>, source: io::Error) -> Self {
-        Self::Os {
-            op: op.into(),
-            source,
-        }
+        Self::Os { op: op.into(), source }
     }
 }
 
@@ -60,11 +57,7 @@ impl fmt::Display for Error {
             Self::Usage(what) => f.write_str(what),
             Self::Os { op, source } => write!(f, "{op}: {source}"),
             Self::Dds(error) => write!(f, "{error}"),
-            Self::NotMatched {
-                wanted,
-                found,
-                seconds,
-            } => write!(
+            Self::NotMatched { wanted, found, seconds } => write!(
                 f,
                 "not matched after {seconds} s: {} of {} readers, {} of {} writers found",
                 found.readers, wanted.readers, found.writers, wanted.writers

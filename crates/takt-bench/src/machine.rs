@@ -11,10 +11,7 @@ use std::net::Ipv4Addr;
 /// Now, in ns of `CLOCK_MONOTONIC`.
 #[must_use]
 pub fn monotonic_ns() -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is valid for writes; CLOCK_MONOTONIC exists on every Linux, so the call cannot fail.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
@@ -85,10 +82,7 @@ impl Memory {
     pub fn now() -> Result<Self> {
         let path = "/proc/self/status";
         let status = std::fs::read_to_string(path).map_err(|e| Error::os(path, e))?;
-        Ok(Self {
-            resident_kib: status_field(&status, "VmRSS:"),
-            peak_kib: status_field(&status, "VmHWM:"),
-        })
+        Ok(Self { resident_kib: status_field(&status, "VmRSS:"), peak_kib: status_field(&status, "VmHWM:") })
     }
 }
 
@@ -123,8 +117,7 @@ impl Scheduling {
             bind_to_cpu(cpu).map_err(|e| Error::os(format!("bind to core {cpu}"), e))?;
         }
         if let Some(priority) = self.fifo {
-            set_fifo(priority)
-                .map_err(|e| Error::os(format!("SCHED_FIFO priority {priority}"), e))?;
+            set_fifo(priority).map_err(|e| Error::os(format!("SCHED_FIFO priority {priority}"), e))?;
         }
         if self.lock_memory {
             // SAFETY: takes no pointer.
@@ -154,9 +147,7 @@ pub(crate) fn bind_to_cpu(cpu: usize) -> std::io::Result<()> {
 
 /// Gives the calling thread a real-time priority. Only system calls: may run between `fork` and `exec`.
 pub(crate) fn set_fifo(priority: u8) -> std::io::Result<()> {
-    let parameters = libc::sched_param {
-        sched_priority: libc::c_int::from(priority),
-    };
+    let parameters = libc::sched_param { sched_priority: libc::c_int::from(priority) };
     // SAFETY: `parameters` is valid for reads; 0 means the calling thread.
     match unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) } {
         0 => Ok(()),
@@ -177,14 +168,7 @@ pub fn busy_seconds() -> Result<f64> {
 }
 
 fn busy_ticks(stat: &str) -> u64 {
-    stat.lines()
-        .next()
-        .unwrap_or("")
-        .split_whitespace()
-        .skip(1)
-        .take(3)
-        .filter_map(|n| n.parse::<u64>().ok())
-        .sum()
+    stat.lines().next().unwrap_or("").split_whitespace().skip(1).take(3).filter_map(|n| n.parse::<u64>().ok()).sum()
 }
 
 /// Cores that this process may run on.
@@ -207,8 +191,7 @@ pub fn interface_ipv4(name: &str) -> Option<Ipv4Addr> {
         // SAFETY: `entry` is an element of the list that getifaddrs made, not freed yet.
         let item = unsafe { &*entry };
         // SAFETY: `ifa_name` is a NUL terminated string that lives as long as the list.
-        let is_named =
-            unsafe { std::ffi::CStr::from_ptr(item.ifa_name) }.to_bytes() == name.as_bytes();
+        let is_named = unsafe { std::ffi::CStr::from_ptr(item.ifa_name) }.to_bytes() == name.as_bytes();
         if is_named && !item.ifa_addr.is_null() {
             // SAFETY: a non-null `ifa_addr` points to a sockaddr, whose family says what it really is.
             let family = libc::c_int::from(unsafe { (*item.ifa_addr).sa_family });

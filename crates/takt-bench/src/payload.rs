@@ -50,10 +50,7 @@ impl Blob {
     pub fn marks(&self) -> Option<(u64, u64)> {
         let (sequence, rest) = self.data.split_first_chunk::<8>()?;
         let (sent_at_ns, _) = rest.split_first_chunk::<8>()?;
-        Some((
-            u64::from_ne_bytes(*sequence),
-            u64::from_ne_bytes(*sent_at_ns),
-        ))
+        Some((u64::from_ne_bytes(*sequence), u64::from_ne_bytes(*sent_at_ns)))
     }
 }
 

@@ -36,9 +36,7 @@ fn port(domain: u32, topic: &str) -> Result<u16> {
     };
     match u16::try_from(domain) {
         Ok(domain) if domain <= 232 => Ok(PORT_BASE + domain * TOPICS_PER_DOMAIN + index),
-        _ => Err(Error::Usage(format!(
-            "domain {domain} is not within 0 to 232"
-        ))),
+        _ => Err(Error::Usage(format!("domain {domain} is not within 0 to 232"))),
     }
 }
 
@@ -62,24 +60,14 @@ impl RawUdp {
         read_topic: Option<&str>,
     ) -> Result<Self> {
         let receiver = match read_topic {
-            Some(topic) => Some(open_receiver(SocketAddrV4::new(
-                address,
-                port(domain, topic)?,
-            ))?),
+            Some(topic) => Some(open_receiver(SocketAddrV4::new(address, port(domain, topic)?))?),
             None => None,
         };
         let sender = match write_topic {
-            Some(topic) => Some(open_sender(SocketAddrV4::new(
-                address,
-                port(domain, topic)?,
-            ))?),
+            Some(topic) => Some(open_sender(SocketAddrV4::new(address, port(domain, topic)?))?),
             None => None,
         };
-        Ok(Self {
-            sender,
-            receiver,
-            idle,
-        })
+        Ok(Self { sender, receiver, idle })
     }
 
     /// Looks again and again until a datagram is there.
@@ -120,8 +108,7 @@ impl Link for RawUdp {
             Idle::Spin => Self::spin(receiver, sample, timeout),
             Idle::Block if timeout >= RECEIVE_TIMEOUT => receive_into(receiver, sample, 0),
             // Shorter waits: the kernel rounds a socket's own timeout to its ticks, but not that of ppoll.
-            Idle::Block => Ok(wait_readable(receiver, timeout)?
-                && receive_into(receiver, sample, libc::MSG_DONTWAIT)?),
+            Idle::Block => Ok(wait_readable(receiver, timeout)? && receive_into(receiver, sample, libc::MSG_DONTWAIT)?),
         }
     }
 
@@ -131,10 +118,7 @@ impl Link for RawUdp {
     }
 
     fn matched(&mut self) -> Result<Matched> {
-        Ok(Matched {
-            readers: usize::from(self.sender.is_some()),
-            writers: usize::from(self.receiver.is_some()),
-        })
+        Ok(Matched { readers: usize::from(self.sender.is_some()), writers: usize::from(self.receiver.is_some()) })
     }
 
     fn listen(&mut self, _handler: Handler) -> Result<bool> {
@@ -149,9 +133,7 @@ impl Link for RawUdp {
 fn open_receiver(address: SocketAddrV4) -> Result<UdpSocket> {
     let receiver = UdpSocket::bind(address).map_err(|e| Error::os(format!("bind {address}"), e))?;
     set_buffer(&receiver, libc::SO_RCVBUF);
-    receiver
-        .set_read_timeout(Some(RECEIVE_TIMEOUT))
-        .map_err(|e| Error::os("SO_RCVTIMEO", e))?;
+    receiver.set_read_timeout(Some(RECEIVE_TIMEOUT)).map_err(|e| Error::os("SO_RCVTIMEO", e))?;
     Ok(receiver)
 }
 
@@ -159,9 +141,7 @@ fn open_sender(address: SocketAddrV4) -> Result<UdpSocket> {
     let any_port = SocketAddrV4::new(*address.ip(), 0);
     let sender = UdpSocket::bind(any_port).map_err(|e| Error::os(format!("bind {any_port}"), e))?;
     set_buffer(&sender, libc::SO_SNDBUF);
-    sender
-        .connect(address)
-        .map_err(|e| Error::os(format!("connect {address}"), e))?;
+    sender.connect(address).map_err(|e| Error::os(format!("connect {address}"), e))?;
     Ok(sender)
 }
 
@@ -185,14 +165,7 @@ fn receive_into(receiver: &UdpSocket, sample: &mut Blob, flags: libc::c_int) -> 
     sample.data.clear();
     sample.data.reserve(DATAGRAM_LEN_MAX);
     // SAFETY: the buffer has room for that many bytes, which recv writes and never reads.
-    let len = unsafe {
-        libc::recv(
-            receiver.as_raw_fd(),
-            sample.data.as_mut_ptr().cast(),
-            DATAGRAM_LEN_MAX,
-            flags,
-        )
-    };
+    let len = unsafe { libc::recv(receiver.as_raw_fd(), sample.data.as_mut_ptr().cast(), DATAGRAM_LEN_MAX, flags) };
     let Ok(len) = usize::try_from(len) else {
         let error = io::Error::last_os_error();
         return match error.kind() {
@@ -206,11 +179,7 @@ fn receive_into(receiver: &UdpSocket, sample: &mut Blob, flags: libc::c_int) -> 
 }
 
 fn wait_readable(socket: &UdpSocket, timeout: Duration) -> Result<bool> {
-    let mut descriptor = libc::pollfd {
-        fd: socket.as_raw_fd(),
-        events: libc::POLLIN,
-        revents: 0,
-    };
+    let mut descriptor = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     let time = libc::timespec {
         tv_sec: timeout.as_secs() as libc::time_t,
         tv_nsec: libc::c_long::from(timeout.subsec_nanos() as i32),
@@ -239,11 +208,7 @@ mod tests {
         let mut received = Blob::default();
         assert!(link.receive(&mut received, Duration::from_secs(5)).unwrap());
         assert_eq!(received, sent);
-        assert!(
-            !link
-                .receive(&mut received, Duration::from_millis(1))
-                .unwrap()
-        );
+        assert!(!link.receive(&mut received, Duration::from_millis(1)).unwrap());
     }
 
     #[test]
@@ -258,9 +223,8 @@ mod tests {
 
     #[test]
     fn topics_have_their_own_ports_and_none_is_one_of_dds() {
-        let ports: std::collections::BTreeSet<u16> = (0..=232)
-            .flat_map(|domain| ["Ping", "Pong", "Data"].map(|topic| port(domain, topic).unwrap()))
-            .collect();
+        let ports: std::collections::BTreeSet<u16> =
+            (0..=232).flat_map(|domain| ["Ping", "Pong", "Data"].map(|topic| port(domain, topic).unwrap())).collect();
         assert_eq!(ports.len(), 3 * 233);
         assert!(ports.iter().all(|&port| (6000..7400).contains(&port)));
         assert!(port(0, "Square").is_err());

@@ -128,11 +128,7 @@ impl Report {
     /// `/proc` cannot be read.
     pub fn new(configuration: Configuration, figures: Figures) -> Result<Self> {
         let per_second = |amount: u64| {
-            if figures.wall_seconds > 0.0 {
-                amount as f64 / figures.wall_seconds
-            } else {
-                0.0
-            }
+            if figures.wall_seconds > 0.0 { amount as f64 / figures.wall_seconds } else { 0.0 }
         };
         Ok(Self {
             version: env!("CARGO_PKG_VERSION"),
@@ -176,36 +172,15 @@ impl Display for Report {
                 _ => "round trip",
             };
             writeln!(f, "{what}, us:")?;
-            let Summary {
-                min,
-                mean,
-                p50,
-                p90,
-                p99,
-                p999,
-                p9999,
-                max,
-                stdev,
-                ..
-            } = latency;
-            let names = [
-                "min", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max", "stdev",
-            ];
+            let Summary { min, mean, p50, p90, p99, p999, p9999, max, stdev, .. } = latency;
+            let names = ["min", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max", "stdev"];
             let figures = [min, mean, p50, p90, p99, p999, p9999, max, stdev];
             names.iter().try_for_each(|name| write!(f, "{name:>10}"))?;
             writeln!(f)?;
-            figures
-                .iter()
-                .try_for_each(|figure| write!(f, "{figure:>10.2}"))?;
+            figures.iter().try_for_each(|figure| write!(f, "{figure:>10.2}"))?;
             writeln!(f)?;
         }
-        let Counts {
-            sent,
-            received,
-            lost,
-            duplicated,
-            out_of_order,
-        } = self.samples;
+        let Counts { sent, received, lost, duplicated, out_of_order } = self.samples;
         writeln!(
             f,
             "samples: {sent} sent, {received} received, {lost} lost, {duplicated} duplicated, {out_of_order} out of order"
@@ -233,11 +208,7 @@ impl Display for Configuration {
         if let Some(size) = self.size {
             write!(f, ", {size} B")?;
         }
-        let reliability = if link.reliable {
-            "reliable"
-        } else {
-            "best effort"
-        };
+        let reliability = if link.reliable { "reliable" } else { "best effort" };
         write!(f, ", {reliability}, ")?;
         match link.history {
             History::KeepAll => write!(f, "keep all")?,
@@ -250,16 +221,8 @@ impl Display for Configuration {
             Transport::Udp => "udp",
             Transport::RawUdp => "raw udp",
         };
-        let words = format!(
-            "{:?} runtime, {:?}, {:?}",
-            link.runtime, link.notify, link.idle
-        );
-        write!(
-            f,
-            ", {transport} on {}, {}",
-            link.interface,
-            words.to_lowercase()
-        )?;
+        let words = format!("{:?} runtime, {:?}, {:?}", link.runtime, link.notify, link.idle);
+        write!(f, ", {transport} on {}, {}", link.interface, words.to_lowercase())?;
         if let Some(cpu) = self.scheduling.cpu {
             write!(f, ", core {cpu}")?;
         }
@@ -283,27 +246,16 @@ mod tests {
             warmup: 1,
             rate_hz: None,
             link: LinkSpec::default(),
-            scheduling: Scheduling {
-                cpu: Some(1),
-                ..Scheduling::default()
-            },
+            scheduling: Scheduling { cpu: Some(1), ..Scheduling::default() },
         };
         let figures = Figures {
             measured: Measured::RoundTrip,
             latency: Summary::of(&mut [1000, 2000, 3000, 4000]),
-            samples: Counts {
-                sent: 5,
-                received: 4,
-                lost: 1,
-                ..Counts::default()
-            },
+            samples: Counts { sent: 5, received: 4, lost: 1, ..Counts::default() },
             refused: 0,
             moved: (4, 256),
             wall_seconds: 2.0,
-            usage: Usage {
-                cpu_seconds: 0.5,
-                ..Usage::default()
-            },
+            usage: Usage { cpu_seconds: 0.5, ..Usage::default() },
         };
         Report::new(configuration, figures).unwrap()
     }
@@ -311,27 +263,16 @@ mod tests {
     #[test]
     fn the_json_has_every_figure_of_the_contract() {
         let json: Value = serde_json::from_str(&report().to_json().unwrap()).unwrap();
-        for key in [
-            "min", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max", "stdev",
-        ] {
+        for key in ["min", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max", "stdev"] {
             assert!(json["latency_us"][key].is_number(), "latency_us.{key}");
         }
         for key in ["sent", "received", "lost", "duplicated", "out_of_order"] {
             assert!(json["samples"][key].is_u64(), "samples.{key}");
         }
-        for key in [
-            "bytes_per_second",
-            "samples_per_second",
-            "cpu_seconds",
-            "peak_memory_kib",
-            "wall_seconds",
-        ] {
+        for key in ["bytes_per_second", "samples_per_second", "cpu_seconds", "peak_memory_kib", "wall_seconds"] {
             assert!(json[key].is_number(), "{key}");
         }
-        assert_eq!(
-            (&json["bytes_per_second"], &json["samples_per_second"]),
-            (&128.0.into(), &2.0.into())
-        );
+        assert_eq!((&json["bytes_per_second"], &json["samples_per_second"]), (&128.0.into(), &2.0.into()));
         assert_eq!(json["measured"], "round_trip");
     }
 
@@ -366,22 +307,14 @@ mod tests {
     #[test]
     fn the_text_has_the_configuration_and_the_figures() {
         let text = report().to_string();
-        assert!(text.starts_with(
-            "ping, 64 B, reliable, keep all, udp on lo, inline runtime, listener, block, core 1"
-        ));
-        assert!(
-            text.contains("5 sent, 4 received, 1 lost, 0 duplicated, 0 out of order"),
-            "{text}"
-        );
+        assert!(text.starts_with("ping, 64 B, reliable, keep all, udp on lo, inline runtime, listener, block, core 1"));
+        assert!(text.contains("5 sent, 4 received, 1 lost, 0 duplicated, 0 out of order"), "{text}");
         assert!(text.contains("p99.99"), "{text}");
     }
 
     #[test]
     fn the_processor_is_named() {
-        assert_eq!(
-            model_name("processor : 0\nmodel name\t: A 1\nmodel name\t: B\n"),
-            "A 1"
-        );
+        assert_eq!(model_name("processor : 0\nmodel name\t: A 1\nmodel name\t: B\n"), "A 1");
         assert_eq!(model_name(""), "");
     }
 }

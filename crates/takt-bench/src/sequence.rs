@@ -67,10 +67,7 @@ impl SequenceTracker {
     #[must_use]
     pub fn counts(&self) -> Counts {
         let expected = self.first.map_or(0, |first| self.highest - first + 1);
-        Counts {
-            lost: expected.saturating_sub(self.counts.received),
-            ..self.counts
-        }
+        Counts { lost: expected.saturating_sub(self.counts.received), ..self.counts }
     }
 
     /// Highest number minus first number.
@@ -132,13 +129,7 @@ mod tests {
     }
 
     fn counts(received: u64, lost: u64, duplicated: u64, out_of_order: u64) -> Counts {
-        Counts {
-            sent: 0,
-            received,
-            lost,
-            duplicated,
-            out_of_order,
-        }
+        Counts { sent: 0, received, lost, duplicated, out_of_order }
     }
 
     #[test]

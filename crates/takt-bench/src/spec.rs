@@ -108,12 +108,8 @@ impl LinkSpec {
     /// # Errors
     /// There is no such interface, or it has no IPv4 address.
     pub fn address(&self) -> Result<Ipv4Addr> {
-        interface_ipv4(&self.interface).ok_or_else(|| {
-            Error::Usage(format!(
-                "no interface {} with an IPv4 address",
-                self.interface
-            ))
-        })
+        interface_ipv4(&self.interface)
+            .ok_or_else(|| Error::Usage(format!("no interface {} with an IPv4 address", self.interface)))
     }
 
     /// Whether a listener is wanted.
@@ -129,22 +125,14 @@ mod tests {
 
     #[test]
     fn a_payload_too_big_for_a_datagram_is_refused() {
-        let spec = LinkSpec {
-            transport: Transport::RawUdp,
-            size_max: 70_000,
-            ..LinkSpec::default()
-        };
+        let spec = LinkSpec { transport: Transport::RawUdp, size_max: 70_000, ..LinkSpec::default() };
         let error = spec.open(Some("Ping"), None).err().unwrap();
         assert!(error.to_string().contains("at most 65507"), "{error}");
     }
 
     #[test]
     fn an_interface_that_is_not_there_is_named() {
-        let spec = LinkSpec {
-            transport: Transport::RawUdp,
-            interface: "nowhere0".into(),
-            ..LinkSpec::default()
-        };
+        let spec = LinkSpec { transport: Transport::RawUdp, interface: "nowhere0".into(), ..LinkSpec::default() };
         let error = spec.open(Some("Ping"), None).err().unwrap();
         assert!(error.to_string().contains("nowhere0"), "{error}");
     }

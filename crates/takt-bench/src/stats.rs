@@ -181,10 +181,7 @@ mod tests {
     #[test]
     fn one_value_is_all_quantiles() {
         let summary = Summary::of(&mut [4_321]).unwrap();
-        assert_eq!(
-            (summary.min, summary.p9999, summary.stdev),
-            (4.321, 4.321, 0.0)
-        );
+        assert_eq!((summary.min, summary.p9999, summary.stdev), (4.321, 4.321, 0.0));
     }
 
     #[test]

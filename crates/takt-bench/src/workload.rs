@@ -48,9 +48,7 @@ impl Window {
     /// Whether it is over when it has lasted so many samples and so much time.
     fn closes(&self, samples: u64, elapsed_ns: u64) -> bool {
         self.samples_max.is_some_and(|max| samples >= max)
-            || self
-                .time_max
-                .is_some_and(|max| elapsed_ns >= nanoseconds(max))
+            || self.time_max.is_some_and(|max| elapsed_ns >= nanoseconds(max))
     }
 }
 
@@ -58,12 +56,7 @@ impl Window {
 ///
 /// # Errors
 /// It has not within `limit`, or the middleware failed.
-pub fn wait_matched(
-    link: &mut dyn Link,
-    wanted: Matched,
-    limit: Duration,
-    step: Duration,
-) -> Result<()> {
+pub fn wait_matched(link: &mut dyn Link, wanted: Matched, limit: Duration, step: Duration) -> Result<()> {
     let deadline = monotonic_ns() + nanoseconds(limit);
     loop {
         let found = link.matched()?;
@@ -71,11 +64,7 @@ pub fn wait_matched(
             return Ok(());
         }
         if stopped() || monotonic_ns() >= deadline {
-            return Err(Error::NotMatched {
-                wanted,
-                found,
-                seconds: limit.as_secs(),
-            });
+            return Err(Error::NotMatched { wanted, found, seconds: limit.as_secs() });
         }
         link.drive(step)?;
     }
@@ -123,11 +112,7 @@ mod tests {
 
     #[test]
     fn a_window_opens_when_both_conditions_hold() {
-        let window = Window {
-            skip_samples: 10,
-            skip: Duration::from_nanos(500),
-            ..Window::default()
-        };
+        let window = Window { skip_samples: 10, skip: Duration::from_nanos(500), ..Window::default() };
         assert!(!window.opens(9, 500));
         assert!(!window.opens(10, 499));
         assert!(window.opens(10, 500));
@@ -135,11 +120,7 @@ mod tests {
 
     #[test]
     fn a_window_closes_when_either_limit_is_reached() {
-        let window = Window {
-            samples_max: Some(100),
-            time_max: Some(Duration::from_nanos(1000)),
-            ..Window::default()
-        };
+        let window = Window { samples_max: Some(100), time_max: Some(Duration::from_nanos(1000)), ..Window::default() };
         assert!(!window.closes(99, 999));
         assert!(window.closes(100, 0));
         assert!(window.closes(0, 1000));

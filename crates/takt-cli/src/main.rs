@@ -11,12 +11,7 @@ use takt_bench::Error;
 
 /// Takt, a real-time DDS.
 #[derive(Parser)]
-#[command(
-    name = "takt",
-    version,
-    propagate_version = true,
-    arg_required_else_help = true
-)]
+#[command(name = "takt", version, propagate_version = true, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -65,21 +60,8 @@ mod tests {
     fn every_kind_of_failure_has_its_exit_code() {
         assert_eq!(exit_code(&Error::Usage(String::new())), 2);
         let (wanted, found) = Default::default();
-        assert_eq!(
-            exit_code(&Error::NotMatched {
-                wanted,
-                found,
-                seconds: 1
-            }),
-            3
-        );
+        assert_eq!(exit_code(&Error::NotMatched { wanted, found, seconds: 1 }), 3);
         let source = std::io::ErrorKind::NotFound.into();
-        assert_eq!(
-            exit_code(&Error::Os {
-                op: "open".into(),
-                source
-            }),
-            1
-        );
+        assert_eq!(exit_code(&Error::Os { op: "open".into(), source }), 1);
     }
 }

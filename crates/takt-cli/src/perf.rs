@@ -66,9 +66,7 @@ impl Perf {
             Workload::Pub(options) => run::publish(options),
             Workload::Sub(options) => run::subscribe(options),
             Workload::Compare(compare) => compare.run(),
-            Workload::Agent(agent) => {
-                agent::run(&agent.role, &agent.arguments, &mut std::io::stdout().lock())
-            }
+            Workload::Agent(agent) => agent::run(&agent.role, &agent.arguments, &mut std::io::stdout().lock()),
         }
     }
 }

@@ -10,15 +10,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 /// Values of the key `transport`. `default` is `udp`: an Inline participant that sleeps when idle.
-pub const TRANSPORTS: [&str; 7] = [
-    "default",
-    "udp",
-    "spin",
-    "shared",
-    "shared-spin",
-    "raw",
-    "raw-spin",
-];
+pub const TRANSPORTS: [&str; 7] = ["default", "udp", "spin", "shared", "shared-spin", "raw", "raw-spin"];
 
 /// Interface that the drivers of the contract set up for their agents.
 const INTERFACE_OF_DRIVERS: &str = "v0";
@@ -57,11 +49,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            link: LinkSpec {
-                domain: 7,
-                interface: default_interface(),
-                ..LinkSpec::default()
-            },
+            link: LinkSpec { domain: 7, interface: default_interface(), ..LinkSpec::default() },
             sizes: vec![32],
             warmup: 1000,
             count: 10_000,
@@ -173,9 +161,7 @@ fn unknown(key: &str, value: &str, known: &str) -> Error {
 }
 
 fn number<T: FromStr>(key: &str, value: &str) -> Result<T> {
-    value
-        .parse()
-        .map_err(|_| Error::Usage(format!("{key}={value}: not a number that fits")))
+    value.parse().map_err(|_| Error::Usage(format!("{key}={value}: not a number that fits")))
 }
 
 fn positive(value: u64) -> Option<u64> {
@@ -183,15 +169,11 @@ fn positive(value: u64) -> Option<u64> {
 }
 
 fn seconds(key: &str, value: &str) -> Result<Duration> {
-    Duration::try_from_secs_f64(number(key, value)?)
-        .map_err(|e| Error::Usage(format!("{key}={value}: {e}")))
+    Duration::try_from_secs_f64(number(key, value)?).map_err(|e| Error::Usage(format!("{key}={value}: {e}")))
 }
 
 fn sizes(key: &str, value: &str) -> Result<Vec<usize>> {
-    value
-        .split(',')
-        .map(|size| number(key, size).map(|size: usize| size.max(MARKS_LEN)))
-        .collect()
+    value.split(',').map(|size| number(key, size).map(|size: usize| size.max(MARKS_LEN))).collect()
 }
 
 #[cfg(test)]
@@ -230,20 +212,14 @@ mod tests {
         assert!(!options.link.reliable && options.touch);
         assert_eq!(options.link.history, History::KeepLast(16));
         assert_eq!(options.link.notify, Notify::Poll);
-        assert_eq!(
-            (options.sizes.as_slice(), options.link.size_max),
-            (&[16, 1024][..], 1024)
-        );
+        assert_eq!((options.sizes.as_slice(), options.link.size_max), (&[16, 1024][..], 1024));
         assert_eq!((options.warmup, options.count), (5, 6));
         assert_eq!(options.period, Some(Duration::from_micros(1)));
         assert_eq!(options.warm, Duration::from_millis(250));
         assert_eq!(options.window, Duration::from_secs(3));
         assert_eq!(options.rate_hz, Some(100.0));
         assert_eq!((options.peers, options.id), (4, 2));
-        assert_eq!(
-            (options.link.domain, options.link.interface.as_str()),
-            (11, "lo")
-        );
+        assert_eq!((options.link.domain, options.link.interface.as_str()), (11, "lo"));
         assert_eq!(options.started_at_ns, Some(99));
         assert_eq!(options.out, Some(PathBuf::from("/x")));
     }
@@ -257,10 +233,7 @@ mod tests {
     #[test]
     fn zero_means_no_rate_and_no_period() {
         let options = parse("rate=0 period_ns=0 t0=0").unwrap();
-        assert_eq!(
-            (options.rate_hz, options.period, options.started_at_ns),
-            (None, None, None)
-        );
+        assert_eq!((options.rate_hz, options.period, options.started_at_ns), (None, None, None));
     }
 
     #[test]

@@ -8,9 +8,7 @@ use crate::machine::{Memory, Usage, monotonic_ns};
 use crate::signal::stopped;
 use crate::workload::ping::Ping;
 use crate::workload::subscribe::{self, Subscription};
-use crate::workload::{
-    TOPIC_DATA, TOPIC_PING, TOPIC_PONG, Window, ping, pong, publish, settle, wait_matched,
-};
+use crate::workload::{TOPIC_DATA, TOPIC_PING, TOPIC_PONG, Window, ping, pong, publish, settle, wait_matched};
 use serde_json::json;
 use std::fs::File;
 use std::io::Write;
@@ -25,18 +23,13 @@ const STREAM_PAUSE: Duration = Duration::from_millis(500);
 const STREAM_TAIL: Duration = Duration::from_millis(300);
 /// Time for repairs after the end of a stream.
 const STREAM_LINGER: Duration = Duration::from_secs(1);
-const ONE_PAIR: Matched = Matched {
-    readers: 1,
-    writers: 1,
-};
+const ONE_PAIR: Matched = Matched { readers: 1, writers: 1 };
 
 pub(super) fn ping(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
     let mut link = options.link.open(Some(TOPIC_PING), Some(TOPIC_PONG))?;
     lines.ready()?;
     let mut out = match &options.out {
-        Some(path) => {
-            Some(File::create(path).map_err(|e| Error::os(path.display().to_string(), e))?)
-        }
+        Some(path) => Some(File::create(path).map_err(|e| Error::os(path.display().to_string(), e))?),
         None => None,
     };
     let mut ping = Ping::new(&mut *link, options.link.wants_listener())?;
@@ -46,18 +39,10 @@ pub(super) fn ping(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
         if stopped() {
             break;
         }
-        let outcome = ping.run(ping::Plan {
-            size,
-            warmup: options.warmup,
-            count: options.count,
-            period: options.period,
-        })?;
+        let outcome =
+            ping.run(ping::Plan { size, warmup: options.warmup, count: options.count, period: options.period })?;
         if let Some(out) = &mut out {
-            let bytes: Vec<u8> = outcome
-                .latencies_ns
-                .iter()
-                .flat_map(|ns| ns.to_le_bytes())
-                .collect();
+            let bytes: Vec<u8> = outcome.latencies_ns.iter().flat_map(|ns| ns.to_le_bytes()).collect();
             out.write_all(&bytes).map_err(|e| Error::os("out", e))?;
         }
         let lost = match options.period {
@@ -83,19 +68,12 @@ pub(super) fn pong(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
 
 /// The window of a stream, which the contract gives in seconds.
 fn window(options: &Options) -> Window {
-    Window {
-        skip: options.warm,
-        time_max: Some(options.window),
-        ..Window::default()
-    }
+    Window { skip: options.warm, time_max: Some(options.window), ..Window::default() }
 }
 
 pub(super) fn subscribe(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
     let mut link = options.link.open(None, Some(TOPIC_DATA))?;
-    let plan = subscribe::Plan {
-        window: window(options),
-        touch: options.touch,
-    };
+    let plan = subscribe::Plan { window: window(options), touch: options.touch };
     let mut subscription = Subscription::new(&mut *link, plan, options.link.wants_listener())?;
     lines.ready()?;
     let outcome = subscription.run()?;
@@ -112,10 +90,7 @@ pub(super) fn subscribe(options: &Options, lines: &mut Lines<'_>) -> Result<()> 
 pub(super) fn publish(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
     let mut link = options.link.open(Some(TOPIC_DATA), None)?;
     lines.ready()?;
-    let wanted = Matched {
-        readers: options.peers,
-        writers: 0,
-    };
+    let wanted = Matched { readers: options.peers, writers: 0 };
     wait_matched(&mut *link, wanted, MATCH_LIMIT, MATCH_STEP)?;
     settle(&mut *link, STREAM_PAUSE)?;
     let plan = publish::Plan {

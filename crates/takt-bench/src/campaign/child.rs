@@ -33,12 +33,7 @@ pub(super) struct Child<'a> {
 
 impl<'a> Child<'a> {
     /// Starts the agent of `column` in a role.
-    pub fn start(
-        column: &'a Column,
-        role: &'static str,
-        arguments: &[String],
-        placement: Placement,
-    ) -> Result<Self> {
+    pub fn start(column: &'a Column, role: &'static str, arguments: &[String], placement: Placement) -> Result<Self> {
         let mut command = Command::new(&column.program);
         command
             .args(&column.prefix)
@@ -49,19 +44,11 @@ impl<'a> Child<'a> {
             .stderr(Stdio::null());
         // SAFETY: between fork and exec only async-signal-safe system calls are made; no allocation, no lock.
         unsafe { command.pre_exec(move || prepare(placement)) };
-        let mut process = command
-            .spawn()
-            .map_err(|e| Error::os(format!("start {}", column.program.display()), e))?;
-        let output = process
-            .stdout
-            .take()
-            .expect("standard output was asked to be a pipe");
+        let mut process = command.spawn().map_err(|e| Error::os(format!("start {}", column.program.display()), e))?;
+        let output = process.stdout.take().expect("standard output was asked to be a pipe");
         let (sender, lines) = channel();
         std::thread::spawn(move || {
-            for line in BufReader::new(output)
-                .lines()
-                .map_while(std::io::Result::ok)
-            {
+            for line in BufReader::new(output).lines().map_while(std::io::Result::ok) {
                 // What is not JSON is chatter of the middleware. The other end is gone once the child is dropped.
                 if let Ok(value) = serde_json::from_str(&line)
                     && sender.send(value).is_err()
@@ -70,12 +57,7 @@ impl<'a> Child<'a> {
                 }
             }
         });
-        Ok(Self {
-            column,
-            role,
-            process,
-            lines,
-        })
+        Ok(Self { column, role, process, lines })
     }
 
     /// Waits for a line with this `ev`.
@@ -169,10 +151,7 @@ mod tests {
 
     /// An agent written in shell.
     fn shell(script: &str) -> Column {
-        Column {
-            prefix: vec!["-c".into(), script.into()],
-            ..Column::parse("sh=/bin/sh").unwrap()
-        }
+        Column { prefix: vec!["-c".into(), script.into()], ..Column::parse("sh=/bin/sh").unwrap() }
     }
 
     #[test]

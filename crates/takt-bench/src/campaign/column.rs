@@ -31,9 +31,7 @@ impl Column {
         let arguments: Vec<String> = parts.map(ToString::to_string).collect();
         match head {
             Some((name, program))
-                if !name.is_empty()
-                    && !program.is_empty()
-                    && arguments.iter().all(|a| a.contains('=')) =>
+                if !name.is_empty() && !program.is_empty() && arguments.iter().all(|a| a.contains('=')) =>
             {
                 Ok(Self {
                     name: name.into(),
@@ -43,9 +41,7 @@ impl Column {
                     baseline: String::new(),
                 })
             }
-            _ => Err(Error::Usage(format!(
-                "{text} is not of the form NAME=PROGRAM[,KEY=VALUE]..."
-            ))),
+            _ => Err(Error::Usage(format!("{text} is not of the form NAME=PROGRAM[,KEY=VALUE]..."))),
         }
     }
 
@@ -57,10 +53,7 @@ impl Column {
     }
 
     pub(super) fn failure(&self, what: impl Into<String>) -> Error {
-        Error::Agent {
-            column: self.name.clone(),
-            what: what.into(),
-        }
+        Error::Agent { column: self.name.clone(), what: what.into() }
     }
 }
 
@@ -86,10 +79,7 @@ pub fn columns_in(directory: &Path) -> Result<Vec<Column>> {
         }
     }
     if columns.is_empty() {
-        return Err(Error::Usage(format!(
-            "no executable in {}",
-            directory.display()
-        )));
+        return Err(Error::Usage(format!("no executable in {}", directory.display())));
     }
     columns.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(columns)
@@ -102,10 +92,7 @@ mod tests {
     #[test]
     fn a_column_is_a_name_a_program_and_arguments() {
         let column = Column::parse("fast=/opt/agent,transport=udp,hist=1").unwrap();
-        assert_eq!(
-            (column.name.as_str(), column.program.as_path()),
-            ("fast", Path::new("/opt/agent"))
-        );
+        assert_eq!((column.name.as_str(), column.program.as_path()), ("fast", Path::new("/opt/agent")));
         assert_eq!(column.arguments, ["transport=udp", "hist=1"]);
         assert_eq!(column.compared_with("raw").baseline, "raw");
     }
@@ -127,11 +114,7 @@ mod tests {
             std::fs::write(&path, "").unwrap();
             std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
         }
-        let names: Vec<String> = columns_in(&directory)
-            .unwrap()
-            .into_iter()
-            .map(|c| c.name)
-            .collect();
+        let names: Vec<String> = columns_in(&directory).unwrap().into_iter().map(|c| c.name).collect();
         std::fs::remove_dir_all(&directory).unwrap();
         assert_eq!(names, ["a", "b"]);
         assert!(columns_in(&directory).is_err());

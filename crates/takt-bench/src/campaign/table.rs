@@ -44,18 +44,14 @@ pub struct Row {
 /// A row for each size and column, in the order of the columns.
 #[must_use]
 pub fn tabulate(sizes: &[usize], columns: &[Column], cells: &[Cell]) -> Vec<Row> {
-    let rows = sizes
-        .iter()
-        .flat_map(|&size| columns.iter().map(move |column| row(size, column, cells)));
+    let rows = sizes.iter().flat_map(|&size| columns.iter().map(move |column| row(size, column, cells)));
     rows.collect()
 }
 
 fn row(size: usize, column: &Column, cells: &[Cell]) -> Row {
     let own: Vec<(&Cell, &Summary)> = measured(size, &column.name, cells).collect();
     let over_rounds = |figure: &dyn Fn(&Cell, &Summary) -> f64| -> Vec<f64> {
-        own.iter()
-            .map(|(cell, summary)| figure(cell, summary))
-            .collect()
+        own.iter().map(|(cell, summary)| figure(cell, summary)).collect()
     };
     let medians = over_rounds(&|_, summary| summary.p50);
     let ratios: Vec<f64> = own
@@ -85,11 +81,7 @@ fn row(size: usize, column: &Column, cells: &[Cell]) -> Row {
     }
 }
 
-fn measured<'a>(
-    size: usize,
-    column: &'a str,
-    cells: &'a [Cell],
-) -> impl Iterator<Item = (&'a Cell, &'a Summary)> {
+fn measured<'a>(size: usize, column: &'a str, cells: &'a [Cell]) -> impl Iterator<Item = (&'a Cell, &'a Summary)> {
     cells
         .iter()
         .filter(move |cell| cell.size == size && cell.column == column)
@@ -100,14 +92,13 @@ fn measured<'a>(
 #[must_use]
 pub fn table(rows: &[Row]) -> String {
     let head = [
-        "bytes", "column", "p50 us", "(rounds)", "to raw", "(rounds)", "p99", "p99.9", "max",
-        "cpu us", "switches", "lost", "others",
+        "bytes", "column", "p50 us", "(rounds)", "to raw", "(rounds)", "p99", "p99.9", "max", "cpu us", "switches",
+        "lost", "others",
     ];
     let mut lines: Vec<Vec<String>> = vec![head.map(String::from).to_vec()];
     lines.extend(rows.iter().map(fields));
-    let widths: Vec<usize> = (0..head.len())
-        .map(|i| lines.iter().map(|line| line[i].len()).max().unwrap_or(0))
-        .collect();
+    let widths: Vec<usize> =
+        (0..head.len()).map(|i| lines.iter().map(|line| line[i].len()).max().unwrap_or(0)).collect();
     let mut text = String::new();
     for (number, line) in lines.iter().enumerate() {
         text.push('|');
@@ -136,10 +127,7 @@ pub fn table(rows: &[Row]) -> String {
 fn fields(row: &Row) -> Vec<String> {
     if row.rounds == 0 {
         let dashes = std::iter::repeat_n("-".to_string(), 11);
-        return [row.size.to_string(), row.column.clone()]
-            .into_iter()
-            .chain(dashes)
-            .collect();
+        return [row.size.to_string(), row.column.clone()].into_iter().chain(dashes).collect();
     }
     let range = |(lo, hi): (f64, f64)| format!("{lo:.2}..{hi:.2}");
     vec![
@@ -168,13 +156,7 @@ mod tests {
             column: column.into(),
             round,
             size: 64,
-            latency_us: Some(Summary {
-                p50,
-                p99: 2.0 * p50,
-                p999: 3.0 * p50,
-                max: 10.0 * p50,
-                ..Summary::default()
-            }),
+            latency_us: Some(Summary { p50, p99: 2.0 * p50, p999: 3.0 * p50, max: 10.0 * p50, ..Summary::default() }),
             lost: 1,
             cpu_us: p50 / 2.0,
             switches: 1.0,
@@ -185,10 +167,7 @@ mod tests {
     }
 
     fn columns() -> Vec<Column> {
-        ["raw=/r", "takt=/t"]
-            .iter()
-            .map(|text| Column::parse(text).unwrap().compared_with("raw"))
-            .collect()
+        ["raw=/r", "takt=/t"].iter().map(|text| Column::parse(text).unwrap().compared_with("raw")).collect()
     }
 
     #[test]
@@ -209,10 +188,7 @@ mod tests {
         assert!((rows[1].ratio - 1.2).abs() < 1e-9);
         assert!((rows[1].ratio_spread.0 - 1.1).abs() < 1e-9);
         assert!((rows[1].ratio_spread.1 - 1.3).abs() < 1e-9);
-        assert_eq!(
-            (rows[1].p99, rows[1].p999, rows[1].max),
-            (24.0, 36.0, 260.0)
-        );
+        assert_eq!((rows[1].p99, rows[1].p999, rows[1].max), (24.0, 36.0, 260.0));
         assert_eq!((rows[1].cpu_us, rows[1].lost, rows[1].rounds), (6.0, 3, 3));
     }
 
@@ -228,11 +204,7 @@ mod tests {
 
     #[test]
     fn the_table_is_aligned() {
-        let rows = tabulate(
-            &[64],
-            &columns(),
-            &[cell("raw", 0, 10.0), cell("takt", 0, 12_345.6)],
-        );
+        let rows = tabulate(&[64], &columns(), &[cell("raw", 0, 10.0), cell("takt", 0, 12_345.6)]);
         let text = table(&rows);
         let widths: Vec<usize> = text.lines().map(str::len).collect();
         assert_eq!(widths.len(), 4);

@@ -80,16 +80,8 @@ impl Pinger {
 
     /// A run that is over before it begins, for a listener between two runs.
     fn finished() -> Self {
-        let plan = Plan {
-            size: 0,
-            warmup: 0,
-            count: 0,
-            period: None,
-        };
-        Self {
-            done: true,
-            ..Self::new(plan)
-        }
+        let plan = Plan { size: 0, warmup: 0, count: 0, period: None };
+        Self { done: true, ..Self::new(plan) }
     }
 
     fn last(&self) -> u64 {
@@ -139,11 +131,7 @@ impl Pinger {
     fn counts(&self) -> Counts {
         let sent = self.sequence.saturating_sub(self.plan.warmup);
         let seen = self.tracker.counts();
-        Counts {
-            sent,
-            lost: sent.saturating_sub(seen.received),
-            ..seen
-        }
+        Counts { sent, lost: sent.saturating_sub(seen.received), ..seen }
     }
 }
 
@@ -178,11 +166,7 @@ impl<'a> Ping<'a> {
                 }
             }))?
         };
-        Ok(Self {
-            link,
-            state,
-            listening,
-        })
+        Ok(Self { link, state, listening })
     }
 
     /// Whether pongs come by a listener.
@@ -314,12 +298,7 @@ mod tests {
     use super::*;
 
     fn pinger(warmup: u64, count: u64, period: Option<Duration>) -> Pinger {
-        Pinger::new(Plan {
-            size: 32,
-            warmup,
-            count,
-            period,
-        })
+        Pinger::new(Plan { size: 32, warmup, count, period })
     }
 
     #[test]

@@ -30,11 +30,7 @@ impl Outcome {
 ///
 /// # Errors
 /// The middleware failed.
-pub fn run(
-    link: &mut dyn Link,
-    listen: bool,
-    is_over: &mut dyn FnMut(&Outcome) -> bool,
-) -> Result<Outcome> {
+pub fn run(link: &mut dyn Link, listen: bool, is_over: &mut dyn FnMut(&Outcome) -> bool) -> Result<Outcome> {
     let state = Arc::new(Mutex::new((Outcome::default(), None)));
     let listening = listen && {
         let state = Arc::clone(&state);

@@ -84,8 +84,7 @@ impl Progress {
     }
 
     fn is_over(&self, tail: Duration, now_ns: u64) -> bool {
-        self.closed_ns
-            .is_some_and(|closed_ns| now_ns - closed_ns >= nanoseconds(tail))
+        self.closed_ns.is_some_and(|closed_ns| now_ns - closed_ns >= nanoseconds(tail))
     }
 }
 
@@ -96,10 +95,7 @@ impl Progress {
 pub fn run(link: &mut dyn Link, plan: &Plan) -> Result<Outcome> {
     let mut sample = Blob::filled(plan.size);
     let mut written = 0;
-    let mut progress = Progress {
-        started_ns: monotonic_ns(),
-        ..Progress::default()
-    };
+    let mut progress = Progress { started_ns: monotonic_ns(), ..Progress::default() };
     let period_ns = plan.rate_hz.map(|hz| (1e9 / hz) as u64);
     let mut next_ns = progress.started_ns;
     while !stopped() {
@@ -125,10 +121,7 @@ pub fn run(link: &mut dyn Link, plan: &Plan) -> Result<Outcome> {
     }
     progress.close(written, monotonic_ns());
     link.flush(FLUSH_TIMEOUT)?;
-    Ok(Outcome {
-        written_total: written,
-        ..progress.outcome
-    })
+    Ok(Outcome { written_total: written, ..progress.outcome })
 }
 
 /// Tells the subscribers that the stream is over, then gives repairs another `linger`.
@@ -152,11 +145,7 @@ mod tests {
 
     #[test]
     fn a_window_of_samples_is_exact() {
-        let window = Window {
-            skip_samples: 3,
-            samples_max: Some(4),
-            ..Window::default()
-        };
+        let window = Window { skip_samples: 3, samples_max: Some(4), ..Window::default() };
         let mut progress = Progress::default();
         for written in 0..20 {
             progress.update(&window, written, written * 1_000_000_000);

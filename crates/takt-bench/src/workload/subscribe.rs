@@ -104,11 +104,7 @@ impl Intake {
         }
         match &mut self.opened {
             None if self.plan.window.opens(before, now_ns - first_ns) => {
-                self.opened = Some(Opened {
-                    at_ns: now_ns,
-                    last_ns: now_ns,
-                    usage: Usage::now(),
-                });
+                self.opened = Some(Opened { at_ns: now_ns, last_ns: now_ns, usage: Usage::now() });
             }
             None => return,
             Some(opened) => {
@@ -127,9 +123,7 @@ impl Intake {
 
     /// Whether the window is complete: closed, or nothing more is to come.
     fn is_complete(&self, now_ns: u64) -> bool {
-        let is_silent = |opened: &Opened| {
-            now_ns.saturating_sub(opened.last_ns) > super::nanoseconds(SILENCE_MAX)
-        };
+        let is_silent = |opened: &Opened| now_ns.saturating_sub(opened.last_ns) > super::nanoseconds(SILENCE_MAX);
         self.closed.is_some() || self.has_ended || self.opened.as_ref().is_some_and(is_silent)
     }
 
@@ -174,12 +168,7 @@ impl<'a> Subscription<'a> {
                 lock(&intake).on_sample(monotonic_ns(), sample);
             }))?
         };
-        Ok(Self {
-            link,
-            intake,
-            listening,
-            sample: Blob::default(),
-        })
+        Ok(Self { link, intake, listening, sample: Blob::default() })
     }
 
     /// Whether samples come by a listener.
@@ -237,15 +226,8 @@ mod tests {
 
     #[test]
     fn a_window_by_samples_counts_exactly_those() {
-        let window = Window {
-            skip_samples: 2,
-            samples_max: Some(3),
-            ..Window::default()
-        };
-        let mut intake = Intake::new(Plan {
-            window,
-            touch: true,
-        });
+        let window = Window { skip_samples: 2, samples_max: Some(3), ..Window::default() };
+        let mut intake = Intake::new(Plan { window, touch: true });
         feed(&mut intake, (1..=9).map(|i| (i, i * SECOND)));
         assert!(intake.is_complete(9 * SECOND));
         let outcome = intake.outcome();
@@ -259,15 +241,9 @@ mod tests {
 
     #[test]
     fn a_window_by_time_opens_after_the_warm_up() {
-        let window = Window {
-            skip: Duration::from_secs(2),
-            time_max: Some(Duration::from_secs(4)),
-            ..Window::default()
-        };
-        let mut intake = Intake::new(Plan {
-            window,
-            touch: false,
-        });
+        let window =
+            Window { skip: Duration::from_secs(2), time_max: Some(Duration::from_secs(4)), ..Window::default() };
+        let mut intake = Intake::new(Plan { window, touch: false });
         feed(&mut intake, (1..=20).map(|i| (i, i * SECOND)));
         let outcome = intake.outcome();
         assert_eq!(outcome.wall_seconds, 4.0);
@@ -277,10 +253,7 @@ mod tests {
     #[test]
     fn loss_and_the_end_of_the_stream_are_seen() {
         let mut intake = Intake::new(Plan::default());
-        feed(
-            &mut intake,
-            [(1, SECOND), (4, SECOND), (4, SECOND), (3, SECOND)],
-        );
+        feed(&mut intake, [(1, SECOND), (4, SECOND), (4, SECOND), (3, SECOND)]);
         assert!(!intake.is_complete(SECOND));
         feed(&mut intake, [(END_OF_STREAM, SECOND)]);
         assert!(intake.is_complete(SECOND));

@@ -114,17 +114,7 @@ impl Compare {
         if self.json {
             let version = env!("CARGO_PKG_VERSION");
             let host = Host::this();
-            println!(
-                "{}",
-                to_json(&Comparison {
-                    version,
-                    host,
-                    plan,
-                    columns,
-                    rows,
-                    cells
-                })?
-            );
+            println!("{}", to_json(&Comparison { version, host, plan, columns, rows, cells })?);
         } else {
             print!("{}", campaign::table(&rows));
         }
@@ -132,12 +122,7 @@ impl Compare {
     }
 
     fn plan(&self) -> Result<Plan> {
-        let no_address = || {
-            Error::Usage(format!(
-                "no interface {} with an IPv4 address",
-                self.interface
-            ))
-        };
+        let no_address = || Error::Usage(format!("no interface {} with an IPv4 address", self.interface));
         let address = interface_ipv4(&self.interface).ok_or_else(no_address)?;
         Ok(Plan {
             sizes: self.size.clone(),
@@ -179,12 +164,8 @@ impl Compare {
             columns.push(self.takt("takt-spin", RAW_SPIN, "spin")?);
         }
         let baseline = if self.block || both { RAW } else { RAW_SPIN };
-        let directory = self
-            .peers
-            .clone()
-            .or_else(|| std::env::var_os(PEERS_VARIABLE).map(PathBuf::from));
-        let mut peers =
-            directory.map_or_else(|| Ok(Vec::new()), |directory| columns_in(&directory))?;
+        let directory = self.peers.clone().or_else(|| std::env::var_os(PEERS_VARIABLE).map(PathBuf::from));
+        let mut peers = directory.map_or_else(|| Ok(Vec::new()), |directory| columns_in(&directory))?;
         for text in &self.peer {
             peers.push(Column::parse(text)?);
         }
@@ -205,10 +186,7 @@ impl Compare {
 
 /// A column of this very program.
 fn own(name: &str, transport: &str, notify: Option<Notify>) -> Result<Column> {
-    let program = std::env::current_exe().map_err(|source| Error::Os {
-        op: "find this program".into(),
-        source,
-    })?;
+    let program = std::env::current_exe().map_err(|source| Error::Os { op: "find this program".into(), source })?;
     let notify = match notify {
         None => "auto",
         Some(Notify::Listener) => "listener",
@@ -246,19 +224,13 @@ mod tests {
     }
 
     fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
-        expected
-            .iter()
-            .map(|(a, b)| ((*a).into(), (*b).into()))
-            .collect()
+        expected.iter().map(|(a, b)| ((*a).into(), (*b).into())).collect()
     }
 
     #[test]
     fn each_mode_has_its_own_baseline() {
         let block = [("raw-udp", "raw-udp"), ("takt", "raw-udp")];
-        let spin = [
-            ("raw-udp-spin", "raw-udp-spin"),
-            ("takt-spin", "raw-udp-spin"),
-        ];
+        let spin = [("raw-udp-spin", "raw-udp-spin"), ("takt-spin", "raw-udp-spin")];
         assert_eq!(names("--block"), pairs(&block));
         assert_eq!(names("--spin"), pairs(&spin));
         assert_eq!(names(""), pairs(&[block, spin].concat()));
@@ -267,10 +239,7 @@ mod tests {
     #[test]
     fn peers_are_compared_with_sockets_that_sleep_if_there_are_any() {
         let line = "--peer a=/bin/a,transport=udp --peer b=/bin/b";
-        assert_eq!(
-            names(&format!("--block {line}"))[2..],
-            pairs(&[("a", "raw-udp"), ("b", "raw-udp")])
-        );
+        assert_eq!(names(&format!("--block {line}"))[2..], pairs(&[("a", "raw-udp"), ("b", "raw-udp")]));
         assert_eq!(names(&format!("--spin {line}"))[2].1, "raw-udp-spin");
     }
 
@@ -278,30 +247,18 @@ mod tests {
     fn the_runtime_and_the_notification_go_to_the_agent() {
         let columns = parse("--spin --runtime shared --poll").columns().unwrap();
         assert_eq!(columns[0].arguments, ["transport=raw-spin", "notify=poll"]);
-        assert_eq!(
-            columns[1].arguments,
-            ["transport=shared-spin", "notify=poll"]
-        );
+        assert_eq!(columns[1].arguments, ["transport=shared-spin", "notify=poll"]);
         assert_eq!(columns[1].prefix, ["perf", "agent"]);
     }
 
     #[test]
     fn options_become_the_plan() {
-        let plan = parse(
-            "--size 16,64 --rounds 3 --cpu 1,0 --best-effort --keep-last 2 --quiet 5 --fifo 9",
-        )
-        .plan()
-        .unwrap();
-        assert_eq!(
-            (plan.sizes, plan.rounds, plan.cpus),
-            (vec![16, 64], 3, (1, 0))
-        );
+        let plan =
+            parse("--size 16,64 --rounds 3 --cpu 1,0 --best-effort --keep-last 2 --quiet 5 --fifo 9").plan().unwrap();
+        assert_eq!((plan.sizes, plan.rounds, plan.cpus), (vec![16, 64], 3, (1, 0)));
         assert!(!plan.reliable);
         assert_eq!((plan.foreign_max, plan.fifo), (Some(0.05), Some(9)));
-        assert_eq!(
-            (plan.interface.as_str(), plan.address.as_str()),
-            ("lo", "127.0.0.1")
-        );
+        assert_eq!((plan.interface.as_str(), plan.address.as_str()), ("lo", "127.0.0.1"));
         assert!(parse("--cpu 1,2,3").plan().is_err());
         assert!(parse("--interface nowhere0").plan().is_err());
     }

@@ -153,11 +153,7 @@ impl Run {
             warmup: self.warmup,
             rate_hz: self.rate,
             link: self.link(),
-            scheduling: Scheduling {
-                cpu: self.cpu,
-                fifo: self.fifo,
-                lock_memory: self.mlock,
-            },
+            scheduling: Scheduling { cpu: self.cpu, fifo: self.fifo, lock_memory: self.mlock },
         }
     }
 
@@ -225,14 +221,8 @@ mod tests {
     fn the_defaults_are_reliable_keep_all_inline_blocking_on_loopback() {
         let configuration = parse("").unwrap().configuration("ping");
         assert_eq!(configuration.link, LinkSpec::default());
-        assert_eq!(
-            (configuration.samples, configuration.warmup),
-            (Some(10_000), 1000)
-        );
-        assert_eq!(
-            (configuration.size, configuration.rate_hz),
-            (Some(64), None)
-        );
+        assert_eq!((configuration.samples, configuration.warmup), (Some(10_000), 1000));
+        assert_eq!((configuration.size, configuration.rate_hz), (Some(64), None));
         assert_eq!(configuration.scheduling, Scheduling::default());
     }
 
@@ -257,19 +247,13 @@ mod tests {
         assert_eq!(configuration.link, expected);
         assert_eq!((configuration.samples, configuration.warmup), (Some(7), 2));
         assert_eq!(configuration.rate_hz, Some(50.0));
-        let scheduling = Scheduling {
-            cpu: Some(1),
-            fifo: Some(80),
-            lock_memory: true,
-        };
+        let scheduling = Scheduling { cpu: Some(1), fifo: Some(80), lock_memory: true };
         assert_eq!(configuration.scheduling, scheduling);
     }
 
     #[test]
     fn the_default_of_a_pair_can_be_named() {
-        let link = parse("--reliable --keep-all --max --listener --block")
-            .unwrap()
-            .link();
+        let link = parse("--reliable --keep-all --max --listener --block").unwrap().link();
         assert_eq!(link, LinkSpec::default());
         assert_eq!(parse("--poll").unwrap().link().notify, Notify::Poll);
     }

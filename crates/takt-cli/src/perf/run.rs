@@ -11,8 +11,7 @@ use takt_bench::stats::Summary;
 use takt_bench::workload::ping::{self, Ping};
 use takt_bench::workload::subscribe::{self, Subscription};
 use takt_bench::workload::{
-    TOPIC_DATA, TOPIC_PING, TOPIC_PONG, Window, pong as ponging, publish as publishing, settle,
-    wait_matched,
+    TOPIC_DATA, TOPIC_PING, TOPIC_PONG, Window, pong as ponging, publish as publishing, settle, wait_matched,
 };
 
 const MATCH_LIMIT: Duration = Duration::from_secs(30);
@@ -27,18 +26,13 @@ pub fn ping(options: &Run) -> Result<()> {
     let configuration = options.configuration("ping");
     let mut link = open(&configuration, Some(TOPIC_PING), Some(TOPIC_PONG))?;
     let mut ping = Ping::new(&mut *link, configuration.link.wants_listener())?;
-    let wanted = Matched {
-        readers: 1,
-        writers: 1,
-    };
+    let wanted = Matched { readers: 1, writers: 1 };
     wait(ping.link(), wanted, "takt perf pong")?;
     let mut outcome = ping.run(ping::Plan {
         size: configuration.size.unwrap_or_default(),
         warmup: configuration.warmup,
         count: configuration.samples.unwrap_or_default(),
-        period: configuration
-            .rate_hz
-            .map(|hz| Duration::from_secs_f64(1.0 / hz)),
+        period: configuration.rate_hz.map(|hz| Duration::from_secs_f64(1.0 / hz)),
     })?;
     let received = outcome.latencies_ns.len() as u64;
     let size = configuration.size.unwrap_or_default() as u64;
@@ -60,20 +54,14 @@ pub fn ping(options: &Run) -> Result<()> {
 pub fn pong(options: &Run) -> Result<()> {
     let configuration = options.configuration("pong");
     let mut link = open(&configuration, Some(TOPIC_PONG), Some(TOPIC_PING))?;
-    let last = configuration
-        .samples
-        .map(|samples| samples + configuration.warmup);
+    let last = configuration.samples.map(|samples| samples + configuration.warmup);
     let (usage, started_ns) = (Usage::now(), monotonic_ns());
     let is_over = &mut |o: &ponging::Outcome| last.is_some_and(|last| o.echoed >= last);
     let outcome = ponging::run(&mut *link, configuration.link.wants_listener(), is_over)?;
     let figures = Figures {
         measured: Measured::Nothing,
         latency: None,
-        samples: Counts {
-            sent: outcome.echoed,
-            received: outcome.echoed + outcome.refused,
-            ..Counts::default()
-        },
+        samples: Counts { sent: outcome.echoed, received: outcome.echoed + outcome.refused, ..Counts::default() },
         refused: outcome.refused,
         moved: (outcome.echoed, 0),
         wall_seconds: (monotonic_ns() - started_ns) as f64 * 1e-9,
@@ -88,10 +76,7 @@ pub fn pong(options: &Run) -> Result<()> {
 pub fn publish(options: &Run) -> Result<()> {
     let configuration = options.configuration("pub");
     let mut link = open(&configuration, Some(TOPIC_DATA), None)?;
-    let wanted = Matched {
-        readers: options.readers,
-        writers: 0,
-    };
+    let wanted = Matched { readers: options.readers, writers: 0 };
     wait(&mut *link, wanted, "takt perf sub")?;
     let plan = publishing::Plan {
         size: configuration.size.unwrap_or_default(),
@@ -105,10 +90,7 @@ pub fn publish(options: &Run) -> Result<()> {
     let figures = Figures {
         measured: Measured::Nothing,
         latency: None,
-        samples: Counts {
-            sent: outcome.written,
-            ..Counts::default()
-        },
+        samples: Counts { sent: outcome.written, ..Counts::default() },
         refused: outcome.refused,
         moved: (outcome.written, outcome.written * plan.size as u64),
         wall_seconds: outcome.wall_seconds,
@@ -121,10 +103,7 @@ pub fn publish(options: &Run) -> Result<()> {
 pub fn subscribe(options: &Run) -> Result<()> {
     let configuration = options.configuration("sub");
     let mut link = open(&configuration, None, Some(TOPIC_DATA))?;
-    let plan = subscribe::Plan {
-        window: window(&configuration),
-        touch: false,
-    };
+    let plan = subscribe::Plan { window: window(&configuration), touch: false };
     let listen = configuration.link.wants_listener();
     let outcome = Subscription::new(&mut *link, plan, listen)?.run()?;
     let figures = Figures {
@@ -140,18 +119,10 @@ pub fn subscribe(options: &Run) -> Result<()> {
 }
 
 fn window(configuration: &Configuration) -> Window {
-    Window {
-        skip_samples: configuration.warmup,
-        samples_max: configuration.samples,
-        ..Window::default()
-    }
+    Window { skip_samples: configuration.warmup, samples_max: configuration.samples, ..Window::default() }
 }
 
-fn open(
-    configuration: &Configuration,
-    write: Option<&str>,
-    read: Option<&str>,
-) -> Result<Box<dyn Link>> {
+fn open(configuration: &Configuration, write: Option<&str>, read: Option<&str>) -> Result<Box<dyn Link>> {
     configuration.scheduling.apply()?;
     configuration.link.open(write, read)
 }

@@ -24,39 +24,23 @@ fn end(agent: Takt) {
 fn info() {
     let agent = Takt::start("perf agent info");
     let info = agent.event("info");
-    assert_eq!(
-        (&info["peer"], &info["fixed_size"]),
-        (&json!("takt"), &json!(false))
-    );
+    assert_eq!((&info["peer"], &info["fixed_size"]), (&json!("takt"), &json!(false)));
     assert_eq!(info["notifies"], "listener,waitset,poll");
     let (rest, status) = agent.finish();
     assert!(rest.is_empty() && status.success());
 }
 
 fn round_trips(keys: &str) {
-    let out =
-        std::env::temp_dir().join(format!("takt-it-{}-{}.bin", std::process::id(), keys.len()));
+    let out = std::env::temp_dir().join(format!("takt-it-{}-{}.bin", std::process::id(), keys.len()));
     let pong = agent("pong", keys);
     pong.event("ready");
-    let ping = agent(
-        "ping",
-        &format!(
-            "{keys} sizes=16,1024 warmup=10 count=100 out={}",
-            out.display()
-        ),
-    );
+    let ping = agent("ping", &format!("{keys} sizes=16,1024 warmup=10 count=100 out={}", out.display()));
     ping.event("ready");
     for size in [16, 1024] {
         let result = ping.event("result");
-        assert_eq!(
-            (&result["role"], &result["size"]),
-            (&json!("ping"), &json!(size))
-        );
+        assert_eq!((&result["role"], &result["size"]), (&json!("ping"), &json!(size)));
         assert_eq!((&result["got"], &result["lost"]), (&json!(100), &json!(0)));
-        has_numbers(
-            &result,
-            &["cpu_s", "wall_s", "nvcsw", "nivcsw", "listening"],
-        );
+        has_numbers(&result, &["cpu_s", "wall_s", "nvcsw", "nivcsw", "listening"]);
     }
     ping.event("done");
     let (_, status) = ping.finish();
@@ -64,9 +48,7 @@ fn round_trips(keys: &str) {
     end(pong);
     let bytes = std::fs::read(&out).unwrap();
     std::fs::remove_file(&out).unwrap();
-    let times = bytes
-        .chunks_exact(8)
-        .map(|c| u64::from_le_bytes(c.try_into().unwrap()));
+    let times = bytes.chunks_exact(8).map(|c| u64::from_le_bytes(c.try_into().unwrap()));
     assert_eq!(bytes.len(), 2 * 100 * 8);
     assert!(times.into_iter().all(|ns| ns > 500 && ns < 10_000_000_000));
 }
@@ -97,19 +79,10 @@ fn a_stream() {
     assert_eq!(sent["role"], "pub");
     has_numbers(&sent, &["n", "wall_s", "cpu_s", "fails", "total"]);
     let received = sub.event("result");
-    assert_eq!(
-        (&received["role"], &received["id"]),
-        (&json!("sub"), &json!(3))
-    );
-    has_numbers(
-        &received,
-        &["n", "bytes", "wall_s", "cpu_s", "span", "total"],
-    );
+    assert_eq!((&received["role"], &received["id"]), (&json!("sub"), &json!(3)));
+    has_numbers(&received, &["n", "bytes", "wall_s", "cpu_s", "span", "total"]);
     assert_eq!(received["n"], received["span"], "reliable: nothing lost");
-    assert_eq!(
-        received["bytes"].as_u64(),
-        received["n"].as_u64().map(|n| n * 100)
-    );
+    assert_eq!(received["bytes"].as_u64(), received["n"].as_u64().map(|n| n * 100));
     publisher.event("done");
     assert!(publisher.finish().1.success());
     end(sub);
@@ -132,10 +105,7 @@ fn discovery_of_a_pair() {
 fn idle_alone_and_matched() {
     let alone = agent("idle", "domain=126 n=0 warm_s=0 secs=0.1");
     alone.event("ready");
-    has_numbers(
-        &alone.event("result"),
-        &["cpu_s", "wall_s", "nvcsw", "resident_kib"],
-    );
+    has_numbers(&alone.event("result"), &["cpu_s", "wall_s", "nvcsw", "resident_kib"]);
     end(alone);
     let first = agent("idle", "domain=127 id=0 n=1 warm_s=0.1 secs=0.2");
     let second = agent("idle", "domain=127 id=1 n=1 warm_s=0.1 secs=0.2");

@@ -13,10 +13,7 @@ fn it_says_its_version() {
 fn help_has_examples() {
     let (text, status) = Takt::start("perf --help").finish();
     assert!(status.success());
-    assert!(
-        text.contains("Examples:") && text.contains("takt perf pong"),
-        "{text}"
-    );
+    assert!(text.contains("Examples:") && text.contains("takt perf pong"), "{text}");
 }
 
 #[test]
@@ -25,10 +22,7 @@ fn wrong_usage_is_exit_code_2_and_says_what_is_wrong() {
         ("perf ping --size 3", "at least 16 bytes"),
         ("perf ping --spin --block", "cannot be used with"),
         ("perf ping --interface nowhere0", "nowhere0"),
-        (
-            "perf ping --transport raw-udp --size 70000",
-            "at most 65507",
-        ),
+        ("perf ping --transport raw-udp --size 70000", "at most 65507"),
         ("perf agent dance", "no role dance"),
         ("perf compare --peer nonsense", "NAME=PROGRAM"),
     ] {

@@ -10,33 +10,19 @@ fn columns_take_turns_and_every_cell_is_there() {
     let line = format!("perf compare {SMALL} --size 16,512 --domain 130 --json");
     let json = Takt::start(&line).json();
     let column = |value: &Value| value["column"].as_str().unwrap().to_string();
-    let cells: Vec<String> = json["cells"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(column)
-        .collect();
+    let cells: Vec<String> = json["cells"].as_array().unwrap().iter().map(column).collect();
     let twice = |name: &str| [name.to_string(), name.to_string()];
-    let round = ["raw-udp", "takt", "raw-udp-spin", "takt-spin"]
-        .map(twice)
-        .concat();
+    let round = ["raw-udp", "takt", "raw-udp-spin", "takt-spin"].map(twice).concat();
     assert_eq!(cells[..8], round, "first round, two sizes each");
     let mut rotated = round.clone();
     rotated.rotate_left(2);
-    assert_eq!(
-        cells[8..],
-        rotated,
-        "the second round begins with the next column"
-    );
+    assert_eq!(cells[8..], rotated, "the second round begins with the next column");
     let rows = json["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 8);
     for row in rows {
         assert_eq!(row["rounds"], 2, "{row}");
         assert_eq!(row["lost"], 0, "{row}");
-        assert!(
-            row["p50"].as_f64().unwrap() > 0.0 && row["ratio"].as_f64().unwrap() > 0.0,
-            "{row}"
-        );
+        assert!(row["p50"].as_f64().unwrap() > 0.0 && row["ratio"].as_f64().unwrap() > 0.0, "{row}");
     }
     assert_eq!(json["plan"]["interface"], "lo");
     assert!(json["host"]["kernel"].is_string());
@@ -48,10 +34,7 @@ fn other_programs_are_columns_too_and_the_table_names_them() {
     let directory = std::env::temp_dir().join(format!("takt-peers-{}", std::process::id()));
     std::fs::create_dir(&directory).unwrap();
     let script = directory.join("other");
-    let text = format!(
-        "#!/bin/sh\nexec {} perf agent \"$@\"\n",
-        env!("CARGO_BIN_EXE_takt")
-    );
+    let text = format!("#!/bin/sh\nexec {} perf agent \"$@\"\n", env!("CARGO_BIN_EXE_takt"));
     std::fs::write(&script, text).unwrap();
     std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let line = format!(
@@ -62,11 +45,7 @@ fn other_programs_are_columns_too_and_the_table_names_them() {
     let (table, status) = Takt::start(&line).finish();
     std::fs::remove_dir_all(&directory).unwrap();
     assert!(status.success(), "{table}");
-    let names: Vec<&str> = table
-        .lines()
-        .skip(2)
-        .map(|l| l.split('|').nth(2).unwrap().trim())
-        .collect();
+    let names: Vec<&str> = table.lines().skip(2).map(|l| l.split('|').nth(2).unwrap().trim()).collect();
     assert_eq!(names, ["raw-udp", "takt", "other", "tuned"]);
 }
 
@@ -75,8 +54,5 @@ fn a_column_that_fails_is_named() {
     let line = format!("perf compare {SMALL} --block --domain 170 --peer broken=/bin/false");
     let (text, code) = Takt::start(&line).complaint();
     assert_eq!(code, Some(1), "{text}");
-    assert!(
-        text.contains("column broken: pong: ended without \"ready\""),
-        "{text}"
-    );
+    assert!(text.contains("column broken: pong: ended without \"ready\""), "{text}");
 }

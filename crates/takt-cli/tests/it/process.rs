@@ -49,9 +49,7 @@ impl Takt {
 
     /// Next line, which is a JSON object with this `ev`.
     pub fn event(&self, event: &str) -> Value {
-        let line = self
-            .line()
-            .unwrap_or_else(|| panic!("it ended without {event}"));
+        let line = self.line().unwrap_or_else(|| panic!("it ended without {event}"));
         let value: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(value["ev"], event, "{line}");
         value

@@ -19,10 +19,7 @@ fn pair(options: &str) -> Value {
 fn check(report: &Value) {
     assert_eq!(report["latency_us"]["count"], json!(SAMPLES));
     let samples = &report["samples"];
-    assert_eq!(
-        (&samples["sent"], &samples["received"]),
-        (&json!(SAMPLES), &json!(SAMPLES))
-    );
+    assert_eq!((&samples["sent"], &samples["received"]), (&json!(SAMPLES), &json!(SAMPLES)));
     for wrong in ["lost", "duplicated", "out_of_order"] {
         assert_eq!(samples[wrong], json!(0), "{wrong}");
     }
@@ -78,8 +75,5 @@ fn an_open_loop_sends_at_its_rate() {
     check(&report);
     assert_eq!(report["configuration"]["rate_hz"], json!(1000.0));
     let wall = report["wall_seconds"].as_f64().unwrap();
-    assert!(
-        wall >= (SAMPLES + 19) as f64 * 1e-3,
-        "{wall} s is faster than the rate"
-    );
+    assert!(wall >= (SAMPLES + 19) as f64 * 1e-3, "{wall} s is faster than the rate");
 }

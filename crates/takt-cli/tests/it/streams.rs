@@ -38,10 +38,7 @@ fn reliable_in_the_shared_runtime() {
 fn reliable_with_fragments() {
     let (sent, received) = stream("--domain 113 --size 100000");
     check_complete(&sent, &received);
-    assert_eq!(
-        sent["bytes_per_second"].as_f64().map(|b| b > 0.0),
-        Some(true)
-    );
+    assert_eq!(sent["bytes_per_second"].as_f64().map(|b| b > 0.0), Some(true));
 }
 
 #[test]
@@ -51,8 +48,5 @@ fn best_effort_at_a_rate() {
     let samples = &received["samples"];
     let of = |key: &str| samples[key].as_u64().unwrap();
     assert_eq!(of("duplicated"), 0);
-    assert!(
-        of("received") + of("lost") <= 2000 && of("received") > 0,
-        "{samples}"
-    );
+    assert!(of("received") + of("lost") <= 2000 && of("received") > 0, "{samples}");
 }
