@@ -33,6 +33,8 @@ const LEAST_LEASE: Duration = Duration::from_millis(100);
 pub(crate) struct Remote {
     pub(crate) prefix: GuidPrefix,
     pub(crate) data: Box<ParticipantData>,
+    /// What it said last, so that hearing it again costs neither parsing nor memory.
+    announcement: Box<[u8]>,
     /// Where its last announcement came from.
     pub(crate) source: Locator,
     /// Where its discovery listens.
@@ -174,23 +176,35 @@ impl Participant {
         match data.payload {
             // A participant speaks for itself: a forged farewell must at least forge the header too.
             Payload::Key(_) | Payload::None if is_farewell => self.remove_participant(now, prefix),
-            Payload::Data(payload) if !is_farewell => match ParticipantData::parse(payload) {
-                Ok(announced) if announced.guid.prefix == prefix => self.handle_announcement(now, from, announced),
-                _ => self.ctx.counters.malformed_discovery += 1,
-            },
+            Payload::Data(payload) if !is_farewell => self.handle_announcement(now, from, prefix, payload),
             Payload::Data(_) => self.remove_participant(now, prefix),
             _ => self.ctx.counters.malformed_discovery += 1,
         }
     }
 
-    fn handle_announcement(&mut self, now: Instant, from: &Received, data: ParticipantData) {
+    fn handle_announcement(&mut self, now: Instant, from: &Received, prefix: GuidPrefix, payload: &[u8]) {
+        if let Some(&index) = self.remote_by_prefix.get(&prefix)
+            && let Some(remote) = self.remotes.get_mut(index)
+            && *remote.announcement == *payload
+        {
+            remote.unicast_only &= !from.multicast;
+            return self.renew_lease(now, index);
+        }
+        match ParticipantData::parse(payload) {
+            Ok(data) if data.guid.prefix == prefix => self.handle_news(now, from, data, payload),
+            _ => self.ctx.counters.malformed_discovery += 1,
+        }
+    }
+
+    /// A participant announced itself for the first time, or with other words than before.
+    fn handle_news(&mut self, now: Instant, from: &Received, data: ParticipantData, payload: &[u8]) {
         let other_domain = data.domain_id.is_some_and(|domain| domain != self.domain_id);
         let tagged = data.domain_tag.as_deref().is_some_and(|tag| !tag.is_empty());
         if other_domain || tagged {
             return;
         }
         if let Some(&index) = self.remote_by_prefix.get(&data.guid.prefix) {
-            return self.refresh_participant(now, from, index, data);
+            return self.refresh_participant(now, from, index, data, payload);
         }
         let mut refused = 0;
         let path = self.reachability.choose(&data.metatraffic_unicast, from.source, &mut refused);
@@ -206,6 +220,7 @@ impl Participant {
         let index = self.remotes.insert(Remote {
             prefix,
             data: Box::new(data),
+            announcement: payload.into(),
             source: from.source,
             metatraffic,
             lease,
@@ -222,22 +237,27 @@ impl Participant {
         self.match_builtin_endpoints(now, index);
     }
 
-    fn refresh_participant(&mut self, now: Instant, from: &Received, index: u32, data: ParticipantData) {
-        self.renew_lease(now, index);
+    fn refresh_participant(
+        &mut self,
+        now: Instant,
+        from: &Received,
+        index: u32,
+        data: ParticipantData,
+        payload: &[u8],
+    ) {
         let Some(remote) = self.remotes.get_mut(index) else { return };
         remote.unicast_only &= !from.multicast;
-        if *remote.data == data {
-            return;
-        }
         let moved = remote.data.metatraffic_unicast != data.metatraffic_unicast
             || remote.data.default_unicast != data.default_unicast;
         if moved {
             // New addresses: start over with it.
             let prefix = remote.prefix;
             self.remove_participant(now, prefix);
-            return self.handle_announcement(now, from, data);
+            return self.handle_news(now, from, data, payload);
         }
         *remote.data = data;
+        remote.announcement = payload.into();
+        self.renew_lease(now, index);
     }
 
     fn renew_lease(&mut self, now: Instant, index: u32) {
