@@ -103,9 +103,10 @@ impl Announcer {
         let guid = Guid { prefix: header.prefix, entity_id: EntityId::PARTICIPANT };
         let mut builder = MessageBuilder::new(frame, header)?;
         let mut inline = InlineQosBuilder::<32>::new();
-        let farewell = ParticipantData::key_payload(guid);
+        let farewell;
         let (inline_qos, payload) = if self.closing {
             inline.status_info(STATUS_INFO_DISPOSED | STATUS_INFO_UNREGISTERED)?;
+            farewell = ParticipantData::key_payload(guid);
             (Some(inline.finish()?), Payload::Key(&farewell))
         } else {
             (None, Payload::Data(&self.payload))

@@ -1,0 +1,140 @@
+//! The data plane does not allocate: 100,000 writes and takes, counted by the allocator itself.
+//!
+//! A test binary of its own, since the allocator is the whole process's and other tests do allocate.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use takt::qos::*;
+use takt::*;
+
+static COUNTING: AtomicBool = AtomicBool::new(false);
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+struct Counting;
+
+// SAFETY: every call is passed on to the system's allocator unchanged; counting touches no memory of its blocks.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promises are those that `System` asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(block, layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: as above.
+        unsafe { System.realloc(block, layout, size) }
+    }
+}
+
+fn count() {
+    if COUNTING.load(Ordering::Relaxed) {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const SAMPLES: u32 = 100_000;
+const WARM_UP: u32 = 2_000;
+const PATIENCE: Duration = Duration::from_secs(120);
+
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+struct Reading {
+    #[dds(key)]
+    sensor: String,
+    number: u32,
+    values: Vec<f64>,
+}
+
+/// Runs `samples` writes and takes in lock step, on participants that the caller's thread or their own drive.
+fn exchange(
+    participants: [&DomainParticipant; 2],
+    writer: &DataWriter<Reading>,
+    reader: &DataReader<Reading>,
+    [sample, received]: [&mut Reading; 2],
+    samples: u32,
+) -> u32 {
+    let mut taken = 0;
+    for number in 0..samples {
+        sample.number = number;
+        writer.write(sample).expect("room");
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if reader.take_next_sample(received).expect("open").is_some() {
+                assert_eq!(received, sample);
+                taken += 1;
+                break;
+            }
+            assert!(Instant::now() < deadline, "sample {number} did not arrive");
+            for participant in participants {
+                match participant.spin_once(takt::Duration::ZERO) {
+                    Ok(_) | Err(Error::IllegalOperation { .. }) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        }
+    }
+    taken
+}
+
+fn allocations_of_exchange(runtime: Runtime, reliability: Reliability, history: History) -> u64 {
+    let domain = std::process::id() % 230 + 1;
+    let join = || {
+        let builder = DomainParticipant::builder(domain).interfaces(["lo"]).peers(["127.0.0.1"]);
+        builder.runtime(runtime).build().expect("participant")
+    };
+    let (left, right) = (join(), join());
+    let topic = left.create_topic::<Reading>("Readings", TopicQos::default()).expect("topic");
+    let publisher = left.create_publisher(PublisherQos::default()).expect("publisher");
+    let qos = DataWriterQos { reliability, history, ..DataWriterQos::default() };
+    let writer = publisher.create_datawriter(&topic, qos).expect("writer");
+    let topic = right.create_topic::<Reading>("Readings", TopicQos::default()).expect("topic");
+    let subscriber = right.create_subscriber(SubscriberQos::default()).expect("subscriber");
+    let qos = DataReaderQos { reliability, history, ..DataReaderQos::default() };
+    let reader = subscriber.create_datareader(&topic, qos).expect("reader");
+
+    let mut sample = Reading { sensor: "north gate".to_owned(), number: 0, values: vec![1.5; 4] };
+    let mut received = Reading::default();
+    let matched = || writer.matched_subscriptions().expect("open").len() + reader.matched_publications().expect("open").len();
+    let deadline = Instant::now() + PATIENCE;
+    while matched() < 2 {
+        assert!(Instant::now() < deadline, "not matched");
+        for participant in [&left, &right] {
+            match participant.spin_once(takt::Duration::ZERO) {
+                Ok(_) | Err(Error::IllegalOperation { .. }) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+    assert_eq!(exchange([&left, &right], &writer, &reader, [&mut sample, &mut received], WARM_UP), WARM_UP);
+
+    ALLOCATIONS.store(0, Ordering::SeqCst);
+    COUNTING.store(true, Ordering::SeqCst);
+    let taken = exchange([&left, &right], &writer, &reader, [&mut sample, &mut received], SAMPLES);
+    COUNTING.store(false, Ordering::SeqCst);
+    assert_eq!(taken, SAMPLES);
+    ALLOCATIONS.load(Ordering::SeqCst)
+}
+
+/// One test, so that nothing else runs while it counts.
+#[test]
+fn the_data_plane_does_not_allocate() {
+    let reliable = Reliability { max_blocking_time: takt::Duration::from_secs(60), ..Reliability::RELIABLE };
+    for (runtime, reliability, history) in [
+        (Runtime::Inline, reliable, History::KeepAll),
+        (Runtime::Inline, Reliability::BEST_EFFORT, History::KeepLast(1)),
+        (Runtime::Shared, reliable, History::KeepAll),
+    ] {
+        let allocations = allocations_of_exchange(runtime, reliability, history);
+        assert_eq!(allocations, 0, "{runtime:?}, {reliability:?}, {history:?}");
+    }
+}
