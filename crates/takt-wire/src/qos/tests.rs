@@ -1,1 +1,218 @@
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt::Debug;
 
+use super::*;
+use crate::cursor::Endianness;
+use crate::discovery::limits;
+use crate::parameter::ParameterList;
+use crate::time::Duration;
+
+const ORDERS: [Endianness; 2] = [Endianness::Big, Endianness::Little];
+
+fn encode<P: WirePolicy>(policy: &P, endianness: Endianness) -> Vec<u8> {
+    let mut list = ParameterListBuilder::new(endianness);
+    policy.put(&mut list);
+    list.finish()
+}
+
+fn decode<P: WirePolicy>(bytes: &[u8], endianness: Endianness) -> Result<P, Malformed> {
+    let (list, _) = ParameterList::parse(bytes, endianness).expect("list is good");
+    P::from_parameter(&list.find(P::PID).expect("policy is there"))
+}
+
+/// Reads a policy from its octets in little endian.
+fn value<P: WirePolicy>(octets: &[u8]) -> Result<P, Malformed> {
+    P::parse(&mut Cursor::new(octets, Endianness::Little))
+}
+
+/// A policy survives the wire, its octets are the expected ones, and a prefix of them is
+/// malformed or says the same.
+fn survives<P: WirePolicy + Debug>(policy: &P, octets: &[u8]) {
+    for endianness in ORDERS {
+        let bytes = encode(policy, endianness);
+        assert_eq!(decode::<P>(&bytes, endianness).as_ref(), Ok(policy), "{endianness:?}");
+    }
+    let little = encode(policy, Endianness::Little);
+    let len = u16::from_le_bytes([little[2], little[3]]);
+    assert_eq!(usize::from(len), octets.len());
+    assert_eq!(u16::from_le_bytes([little[0], little[1]]), P::PID);
+    assert_eq!(little[4..4 + octets.len()], *octets, "{policy:?}");
+    for len in 0..octets.len() {
+        if let Ok(cut) = value::<P>(&octets[..len]) {
+            assert_eq!(cut, *policy, "only padding or defaults may be missing");
+        }
+    }
+}
+
+#[test]
+fn kinds() {
+    survives(&Durability::TransientLocal, &[1, 0, 0, 0]);
+    survives(&Durability::Persistent, &[3, 0, 0, 0]);
+    survives(&Ownership::Exclusive, &[1, 0, 0, 0]);
+    survives(&DestinationOrder::BySourceTimestamp, &[1, 0, 0, 0]);
+    survives(&OwnershipStrength(-2), &[0xfe, 0xff, 0xff, 0xff]);
+    survives(&TransportPriority(5), &[5, 0, 0, 0]);
+}
+
+#[test]
+fn reliability_counts_from_one() {
+    survives(&Reliability::BEST_EFFORT, &[1, 0, 0, 0, 0, 0, 0, 0, 0x9a, 0x99, 0x99, 0x19]);
+    survives(&Reliability::RELIABLE, &[2, 0, 0, 0, 0, 0, 0, 0, 0x9a, 0x99, 0x99, 0x19]);
+    assert!(value::<Reliability>(&[0; 12]).is_err());
+    assert!(Reliability::RELIABLE.is_reliable() && !Reliability::default().is_reliable());
+}
+
+#[test]
+fn spans() {
+    let second = [1, 0, 0, 0, 0, 0, 0, 0];
+    let infinite = [0xff, 0xff, 0xff, 0x7f, 0xff, 0xff, 0xff, 0xff];
+    survives(&Deadline { period: Duration::from_secs(1) }, &second);
+    survives(&Deadline::default(), &infinite);
+    survives(&LatencyBudget { duration: Duration::from_secs(1) }, &second);
+    survives(&Lifespan::default(), &infinite);
+    survives(&TimeBasedFilter { minimum_separation: Duration::from_secs(1) }, &second);
+}
+
+#[test]
+fn liveliness() {
+    let policy = Liveliness { kind: LivelinessKind::ManualByTopic, lease_duration: Duration::from_millis(500) };
+    survives(&policy, &[2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80]);
+}
+
+#[test]
+fn presentation() {
+    let policy = Presentation { access_scope: AccessScope::Group, coherent_access: false, ordered_access: true };
+    survives(&policy, &[2, 0, 0, 0, 0, 1, 0, 0]);
+}
+
+#[test]
+fn history() {
+    survives(&History::KeepLast(7), &[0, 0, 0, 0, 7, 0, 0, 0]);
+    survives(&History::KeepAll, &[1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff]);
+    for depth in [[0, 0, 0, 0], [0xff, 0xff, 0xff, 0xff]] {
+        let octets = [[0; 4], depth].concat();
+        assert_eq!(value(&octets), Ok(History::KeepLast(1)), "a depth below one");
+    }
+    assert!(value::<History>(&[2, 0, 0, 0, 1, 0, 0, 0]).is_err());
+}
+
+#[test]
+fn resource_limits() {
+    let policy = ResourceLimits { max_samples: Some(100), max_instances: None, max_samples_per_instance: Some(10) };
+    survives(&policy, &[100, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 10, 0, 0, 0]);
+    assert_eq!(value(&[0; 12]), Ok(ResourceLimits::default()), "zero is no limit");
+}
+
+#[test]
+fn durability_service() {
+    let mut octets = vec![0; 12];
+    octets.extend_from_slice(&[1, 0, 0, 0]);
+    octets.extend_from_slice(&[0xff; 12]);
+    survives(&DurabilityService::default(), &octets);
+    assert_eq!(value(&[0; 28]), Ok(DurabilityService::default()), "all zero");
+}
+
+#[test]
+fn opaque_data() {
+    survives(&UserData(vec![1, 2, 3]), &[3, 0, 0, 0, 1, 2, 3, 0]);
+    survives(&TopicData(vec![]), &[0, 0, 0, 0]);
+    survives(&GroupData(vec![9; 4]), &[4, 0, 0, 0, 9, 9, 9, 9]);
+    assert!(value::<UserData>(&[5, 0, 0, 0, 1, 2, 3, 4]).is_err(), "longer than the parameter");
+    let most = UserData(vec![7; limits::OPAQUE_LEN_MAX]);
+    assert_eq!(decode(&encode(&most, Endianness::Big), Endianness::Big), Ok(most));
+}
+
+#[test]
+fn partition() {
+    let policy = Partition { names: vec![String::from("a"), String::new(), String::from("abcd")] };
+    let octets = [
+        3, 0, 0, 0, 2, 0, 0, 0, b'a', 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, //
+        5, 0, 0, 0, b'a', b'b', b'c', b'd', 0, 0, 0, 0,
+    ];
+    survives(&policy, &octets);
+    assert!(value::<Partition>(&[1, 0, 0, 0, 2, 0, 0, 0, b'a', b'b', 0, 0]).is_err(), "no NUL");
+    assert!(value::<Partition>(&[0xff; 64]).is_err(), "more names than octets");
+}
+
+#[test]
+fn partitions_and_names_have_limits() {
+    let names = |count: usize, len: usize| Partition { names: vec!["p".repeat(len); count] };
+    let read = |policy: &Partition| -> Result<Partition, Malformed> {
+        decode(&encode(policy, Endianness::Little), Endianness::Little)
+    };
+    let most = names(limits::PARTITIONS_MAX, limits::NAME_LEN_MAX);
+    assert_eq!(read(&most).as_ref(), Ok(&most));
+    assert!(read(&names(limits::PARTITIONS_MAX + 1, 1)).is_err());
+    assert!(read(&names(1, limits::NAME_LEN_MAX + 1)).is_err());
+}
+
+#[test]
+fn entity_name_is_cut_and_not_refused() {
+    survives(&EntityName(String::from("abc")), &[4, 0, 0, 0, b'a', b'b', b'c', 0]);
+    let long = EntityName("\u{e9}".repeat(200));
+    let read: EntityName = decode(&encode(&long, Endianness::Little), Endianness::Little).expect("well formed");
+    assert_eq!(read, EntityName("\u{e9}".repeat(128)));
+}
+
+#[test]
+fn properties_that_propagate() {
+    let pair = |name: &str, propagate| (String::from(name), String::from("v"), propagate);
+    let all = Property(vec![pair("a", true), pair("hidden", false), pair("b", true)]);
+    let seen: Property = decode(&encode(&all, Endianness::Big), Endianness::Big).expect("well formed");
+    assert_eq!(seen, Property(vec![pair("a", true), pair("b", true)]));
+    assert_eq!((all.get("hidden"), seen.get("hidden")), (Some("v"), None));
+    survives(&Property(vec![pair("n", true)]), &[1, 0, 0, 0, 2, 0, 0, 0, b'n', 0, 0, 0, 2, 0, 0, 0, b'v', 0, 0, 0]);
+    let too_many = Property(vec![pair("n", true); limits::PROPERTIES_MAX + 1]);
+    let kept: Property = decode(&encode(&too_many, Endianness::Big), Endianness::Big).expect("well formed");
+    assert_eq!(kept.0.len(), limits::PROPERTIES_MAX);
+}
+
+#[test]
+fn data_representation() {
+    survives(&DataRepresentation::xcdr1(), &[1, 0, 0, 0, 0, 0, 0, 0]);
+    survives(&DataRepresentation::any_xcdr(), &[2, 0, 0, 0, 0, 0, 2, 0]);
+    let empty = DataRepresentation::default();
+    assert_eq!((empty.effective(), empty.offered()), (&[DataRepresentation::XCDR1][..], 0));
+    assert!(empty.accepts(DataRepresentation::XCDR1) && !empty.accepts(DataRepresentation::XCDR2));
+    assert!(value::<DataRepresentation>(&[0xff; 8]).is_err(), "more ids than octets");
+    let many = DataRepresentation(vec![0; limits::REPRESENTATIONS_MAX + 1]);
+    let bytes = encode(&many, Endianness::Little);
+    assert!(decode::<DataRepresentation>(&bytes, Endianness::Little).is_err());
+}
+
+#[test]
+fn type_consistency() {
+    survives(&TypeConsistency::default(), &[1, 0, 1, 1, 0, 0, 0, 0]);
+    let strict = TypeConsistency::of(TypeConsistencyKind::DisallowTypeCoercion);
+    survives(&strict, &[0, 0, 0, 0, 0, 1, 0, 0]);
+    assert_eq!(value(&[1, 0]), Ok(TypeConsistency::default()), "the flags may be missing");
+    assert_eq!(value(&[0, 0]), Ok(strict));
+    assert!(value::<TypeConsistency>(&[2, 0, 0, 0, 0, 0, 0, 0]).is_err());
+}
+
+#[test]
+fn unknown_kinds_are_malformed() {
+    assert!(value::<Durability>(&[4, 0, 0, 0]).is_err());
+    assert!(value::<Ownership>(&[2, 0, 0, 0]).is_err());
+    assert!(value::<DestinationOrder>(&[2, 0, 0, 0]).is_err());
+    assert!(value::<Liveliness>(&[3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]).is_err());
+    assert!(value::<Presentation>(&[3, 0, 0, 0, 0, 0, 0, 0]).is_err());
+}
+
+#[test]
+fn defaults_of_the_entities() {
+    let writer = DataWriterQos::default();
+    assert_eq!(writer.reliability, Reliability::RELIABLE);
+    assert_eq!(writer.reliability.max_blocking_time, Duration::from_millis(100));
+    assert_eq!(writer.history, History::KeepLast(1));
+    assert_eq!(writer.data_representation, DataRepresentation::xcdr1());
+    assert!(writer.writer_data_lifecycle.autodispose_unregistered_instances);
+    let reader = DataReaderQos::default();
+    assert_eq!(reader.reliability, Reliability::BEST_EFFORT);
+    assert_eq!(reader.data_representation, DataRepresentation::any_xcdr());
+    assert_eq!(reader.reader_data_lifecycle.autopurge_disposed_samples_delay, Duration::INFINITE);
+    assert_eq!(TopicQos::default().reliability, Reliability::BEST_EFFORT);
+    assert!(PublisherQos::default().entity_factory.autoenable_created_entities);
+}
