@@ -46,20 +46,21 @@ fn main() {
     };
     for _ in 0..SAMPLES {
         let now = network.now;
-        steps.time(0, || {
-            let change = NewChange {
-                kind: ChangeKind::Alive,
-                key_hash: [0; 16],
-                source_timestamp: None,
-                destinations: &[],
-                payload_len: bytes.len(),
-            };
-            network.nodes[0].write(now, writer, &change, |slot| {
-                slot.copy_from_slice(&bytes);
-                Some(bytes.len())
+        steps
+            .time(0, || {
+                let change = NewChange {
+                    kind: ChangeKind::Alive,
+                    key_hash: [0; 16],
+                    source_timestamp: None,
+                    destinations: &[],
+                    payload_len: bytes.len(),
+                };
+                network.nodes[0].write(now, writer, &change, |slot| {
+                    slot.copy_from_slice(&bytes);
+                    Some(bytes.len())
+                })
             })
-        })
-        .unwrap();
+            .unwrap();
         let (left, right) = network.nodes.split_at_mut(1);
         while let Some(transmit) = steps.time(1, || left[0].poll_transmit(now, &mut frame).map(|t| t.len)) {
             let from = Received { source: address(0), multicast: false };

@@ -21,6 +21,8 @@ pub enum Event {
     RequestedIncompatibleQos(ReaderHandle),
     /// Samples will never arrive.
     SampleLost(ReaderHandle),
+    /// A matched writer came to life or stopped showing itself.
+    LivelinessChanged(ReaderHandle),
     /// A sample found no room.
     SampleRejected(ReaderHandle),
     /// A remote writer of the reader's topic has another type.

@@ -48,8 +48,8 @@ pub use event::Event;
 pub use participant::{MAX_TIMERS_PER_CALL, NewChange, Participant, ReaderSpec, Received, Transmit, WriterSpec};
 pub use slots::{ReaderHandle, WriterHandle};
 pub use status::{
-    IncompatibleQosStatus, InconsistentTopicStatus, MatchedStatus, SampleLostStatus, SampleRejectedReason,
-    SampleRejectedStatus,
+    IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus, MatchedStatus, SampleLostStatus,
+    SampleRejectedReason, SampleRejectedStatus,
 };
 pub use time::Instant;
 

@@ -123,3 +123,51 @@ impl SampleRejectedStatus {
         value
     }
 }
+
+/// `LIVELINESS_CHANGED`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LivelinessChangedStatus {
+    /// Matched writers that are alive.
+    pub alive_count: u32,
+    /// Matched writers that have not shown themselves within their lease.
+    pub not_alive_count: u32,
+    /// Change of `alive_count` since the status was last read.
+    pub alive_count_change: i32,
+    /// Change of `not_alive_count` since the status was last read.
+    pub not_alive_count_change: i32,
+    /// The writer that caused the last change.
+    pub last_publication: Option<Guid>,
+}
+
+impl LivelinessChangedStatus {
+    fn change(&mut self, writer: Guid, alive: i32, not_alive: i32) {
+        self.alive_count = self.alive_count.saturating_add_signed(alive);
+        self.not_alive_count = self.not_alive_count.saturating_add_signed(not_alive);
+        self.alive_count_change += alive;
+        self.not_alive_count_change += not_alive;
+        self.last_publication = Some(writer);
+    }
+
+    pub(crate) fn matched(&mut self, writer: Guid) {
+        self.change(writer, 1, 0);
+    }
+
+    pub(crate) fn unmatched(&mut self, writer: Guid, alive: bool) {
+        if alive { self.change(writer, -1, 0) } else { self.change(writer, 0, -1) }
+    }
+
+    pub(crate) fn died(&mut self, writer: Guid) {
+        self.change(writer, -1, 1);
+    }
+
+    pub(crate) fn revived(&mut self, writer: Guid) {
+        self.change(writer, 1, -1);
+    }
+
+    pub(crate) fn read(&mut self) -> Self {
+        let value = *self;
+        self.alive_count_change = 0;
+        self.not_alive_count_change = 0;
+        value
+    }
+}

@@ -13,6 +13,10 @@ pub(crate) enum TimerKind {
     Lease { participant: u32 },
     /// A writer has unacknowledged samples.
     Heartbeat { writer: u32 },
+    /// The writers with automatic liveliness are to be asserted.
+    AssertLiveliness,
+    /// The lease of a reader's matched writer may end.
+    WriterLease { reader: u32, proxy: u32 },
     /// A reader misses samples of a writer, or has not heard of it.
     AckNack { reader: u32, proxy: u32 },
 }

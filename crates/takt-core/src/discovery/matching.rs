@@ -223,6 +223,7 @@ impl Participant {
                 let traits = WriterTraits {
                     reliable: publication.qos.reliability.kind == ReliabilityKind::Reliable,
                     durability: publication.qos.durability,
+                    liveliness: publication.qos.liveliness,
                     path,
                     own_vendor,
                 };

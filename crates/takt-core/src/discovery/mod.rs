@@ -1,11 +1,13 @@
-//! Discovery (RTPS 2.5 §8.5): who is there (`spdp`), what they have (`sedp`), what fits (`matching`), and
-//! where we may send (`reachability`).
+//! Discovery (RTPS 2.5 §8.5): who is there (`spdp`), what they have (`sedp`), what fits (`matching`), where we
+//! may send (`reachability`), and whose writers live (`liveliness`).
 
+mod liveliness;
 mod matching;
 mod reachability;
 mod sedp;
 mod spdp;
 
+pub(crate) use liveliness::Assertion;
 pub use matching::{Refusal, RefusalReason};
 pub(crate) use reachability::Reachability;
 pub(crate) use spdp::{Announcer, Remote};
@@ -20,8 +22,9 @@ use takt_wire::{EntityId, Guid};
 /// The builtin endpoints, created first: their indices are fixed.
 pub(crate) const SEDP_PUBLICATIONS: u32 = 0;
 pub(crate) const SEDP_SUBSCRIPTIONS: u32 = 1;
+pub(crate) const PARTICIPANT_MESSAGES: u32 = 2;
 /// Writers and readers with an index below this are builtin.
-pub(crate) const BUILTIN_ENDPOINTS: u32 = 2;
+pub(crate) const BUILTIN_ENDPOINTS: u32 = 3;
 
 /// `BuiltinEndpointSet_t` (RTPS 2.5 §9.3.2): what this implementation has.
 mod endpoint_set {
@@ -31,12 +34,16 @@ mod endpoint_set {
     pub(super) const PUBLICATIONS_DETECTOR: u32 = 1 << 3;
     pub(super) const SUBSCRIPTIONS_ANNOUNCER: u32 = 1 << 4;
     pub(super) const SUBSCRIPTIONS_DETECTOR: u32 = 1 << 5;
+    pub(super) const PARTICIPANT_MESSAGE_WRITER: u32 = 1 << 10;
+    pub(super) const PARTICIPANT_MESSAGE_READER: u32 = 1 << 11;
     pub(super) const OURS: u32 = PARTICIPANT_ANNOUNCER
         | PARTICIPANT_DETECTOR
         | PUBLICATIONS_ANNOUNCER
         | PUBLICATIONS_DETECTOR
         | SUBSCRIPTIONS_ANNOUNCER
-        | SUBSCRIPTIONS_DETECTOR;
+        | SUBSCRIPTIONS_DETECTOR
+        | PARTICIPANT_MESSAGE_WRITER
+        | PARTICIPANT_MESSAGE_READER;
 }
 
 /// The key of endpoint discovery data is the endpoint's GUID, for publications and subscriptions alike.
@@ -61,6 +68,7 @@ impl Participant {
     pub(crate) fn handle_builtin_data(&mut self, now: Instant) {
         self.take_publications(now);
         self.take_subscriptions(now);
+        self.take_assertions(now);
     }
 
     /// Pairs up our builtin endpoints with those of a participant that has just been discovered.
@@ -72,6 +80,7 @@ impl Participant {
         for (bit, writer, reader) in [
             (set::PUBLICATIONS_DETECTOR, SEDP_PUBLICATIONS, EntityId::SEDP_PUB_READER),
             (set::SUBSCRIPTIONS_DETECTOR, SEDP_SUBSCRIPTIONS, EntityId::SEDP_SUB_READER),
+            (set::PARTICIPANT_MESSAGE_READER, PARTICIPANT_MESSAGES, EntityId::P2P_MESSAGE_READER),
         ] {
             if available & bit != 0 {
                 self.add_builtin_reader(now, writer, guid(reader), index);
@@ -80,6 +89,7 @@ impl Participant {
         for (bit, reader, writer) in [
             (set::PUBLICATIONS_ANNOUNCER, SEDP_PUBLICATIONS, EntityId::SEDP_PUB_WRITER),
             (set::SUBSCRIPTIONS_ANNOUNCER, SEDP_SUBSCRIPTIONS, EntityId::SEDP_SUB_WRITER),
+            (set::PARTICIPANT_MESSAGE_WRITER, PARTICIPANT_MESSAGES, EntityId::P2P_MESSAGE_WRITER),
         ] {
             if available & bit != 0 {
                 self.add_builtin_writer(now, reader, guid(writer), index);

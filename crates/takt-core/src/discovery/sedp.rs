@@ -2,7 +2,7 @@
 //! topics, by the same state machines that carry user data.
 
 use super::{SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS};
-use crate::cache::{ChangeKind, ReadCursor, SampleRef, Selector};
+use crate::cache::{ChangeKind, KeyHash, ReadCursor, SampleRef, Selector};
 use crate::error::WriteError;
 use crate::participant::Participant;
 use crate::reader::WriterTraits;
@@ -10,7 +10,7 @@ use crate::time::Instant;
 use crate::writer::{Directed, ReaderTraits, Write};
 use alloc::boxed::Box;
 use takt_wire::discovery::{PublicationData, SubscriptionData};
-use takt_wire::qos::Durability;
+use takt_wire::qos::{Durability, Liveliness};
 use takt_wire::{Guid, GuidPrefix, Timestamp, VendorId};
 
 /// News of one remote endpoint.
@@ -46,7 +46,8 @@ impl Participant {
         let Some(remote) = self.remotes.get(remote) else { return };
         let own_vendor = remote.data.vendor_id == VendorId::TAKT;
         let durability = Durability::TransientLocal;
-        let traits = WriterTraits { reliable: true, durability, path: remote.metatraffic, own_vendor };
+        let liveliness = Liveliness::default();
+        let traits = WriterTraits { reliable: true, durability, liveliness, path: remote.metatraffic, own_vendor };
         if let Some(local) = self.readers.get_mut(reader) {
             let proxy = local.add_proxy(now, &mut self.ctx, guid, &traits);
             self.sources.entry(guid).or_default().push((reader, proxy));
@@ -173,24 +174,31 @@ impl Participant {
 
     /// Tells all participants about a local writer.
     pub(crate) fn announce_publication(&mut self, now: Instant, data: &PublicationData) {
-        self.write_builtin(now, SEDP_PUBLICATIONS, ChangeKind::Alive, data.guid, &data.to_bytes());
+        self.write_builtin(now, SEDP_PUBLICATIONS, ChangeKind::Alive, data.guid.to_bytes(), &data.to_bytes());
     }
 
     /// Tells all participants about a local reader.
     pub(crate) fn announce_subscription(&mut self, now: Instant, data: &SubscriptionData) {
-        self.write_builtin(now, SEDP_SUBSCRIPTIONS, ChangeKind::Alive, data.guid, &data.to_bytes());
+        self.write_builtin(now, SEDP_SUBSCRIPTIONS, ChangeKind::Alive, data.guid.to_bytes(), &data.to_bytes());
     }
 
     /// Tells all participants that a local endpoint has gone.
     pub(crate) fn retract_endpoint(&mut self, now: Instant, builtin_writer: u32, guid: Guid) {
         let key = PublicationData::key_payload(guid);
-        self.write_builtin(now, builtin_writer, ChangeKind::DisposedUnregistered, guid, &key);
+        self.write_builtin(now, builtin_writer, ChangeKind::DisposedUnregistered, guid.to_bytes(), &key);
     }
 
-    fn write_builtin(&mut self, now: Instant, writer: u32, kind: ChangeKind, guid: Guid, payload: &[u8]) {
+    pub(super) fn write_builtin(
+        &mut self,
+        now: Instant,
+        writer: u32,
+        kind: ChangeKind,
+        key_hash: KeyHash,
+        payload: &[u8],
+    ) {
         let write = Write {
             kind,
-            key_hash: guid.to_bytes(),
+            key_hash,
             source_timestamp: Timestamp::INVALID,
             payload_len: payload.len(),
             directed: Directed::default(),

@@ -10,7 +10,8 @@ use crate::error::{Error, WriteError};
 use crate::reader::{REORDER_WINDOW, Reader};
 use crate::slots::{ReaderHandle, WriterHandle};
 use crate::status::{
-    IncompatibleQosStatus, InconsistentTopicStatus, MatchedStatus, SampleLostStatus, SampleRejectedStatus,
+    IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus, MatchedStatus, SampleLostStatus,
+    SampleRejectedStatus,
 };
 use crate::time::Instant;
 use crate::writer::{Directed, MAX_DIRECTED, Write, Writer, WriterHistory};
@@ -169,6 +170,7 @@ impl Participant {
         self.writer_ids.insert(entity_id, handle.index);
         self.announce_publication(now, &data);
         self.match_new_writer(now, handle.index);
+        self.schedule_assertions(now);
         Ok(handle)
     }
 
@@ -218,6 +220,7 @@ impl Participant {
         self.writer_ids.remove(&guid.entity_id);
         self.unmatch_writer(now, guid);
         self.retract_endpoint(now, SEDP_PUBLICATIONS, guid);
+        self.schedule_assertions(now);
         Ok(())
     }
 
@@ -444,6 +447,25 @@ impl Participant {
     /// [`Error::AlreadyDeleted`].
     pub fn sample_lost_status(&mut self, handle: ReaderHandle) -> Result<SampleLostStatus, Error> {
         Ok(self.reader(handle)?.lost.read())
+    }
+
+    /// Reads and resets `LIVELINESS_CHANGED`.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn liveliness_changed_status(&mut self, handle: ReaderHandle) -> Result<LivelinessChangedStatus, Error> {
+        Ok(self.reader(handle)?.liveliness.read())
+    }
+
+    /// Asserts a writer whose liveliness is `MANUAL_BY_TOPIC` (DDS 1.4 §2.2.2.4.2.22), by a heartbeat that says so.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn assert_writer_liveliness(&mut self, handle: WriterHandle) -> Result<(), Error> {
+        let Self { writers, ctx, .. } = self;
+        let writer = writers.get_mut(handle.index).filter(|writer| writer.handle == handle);
+        writer.ok_or(Error::AlreadyDeleted)?.assert_liveliness(ctx);
+        Ok(())
     }
 
     /// Reads and resets `SAMPLE_REJECTED`.

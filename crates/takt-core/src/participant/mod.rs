@@ -15,7 +15,7 @@ use crate::FlowTag;
 use crate::cache::{CacheLimits, ReaderCache};
 use crate::config::{Config, Limits, Locators};
 use crate::context::{Context, Timing};
-use crate::discovery::{Announcer, BUILTIN_ENDPOINTS, Reachability, Refusal, Remote, SEDP_PUBLICATIONS};
+use crate::discovery::{Announcer, Assertion, BUILTIN_ENDPOINTS, Reachability, Refusal, Remote, SEDP_PUBLICATIONS};
 use crate::error::Error;
 use crate::event::Event;
 use crate::reader::Reader;
@@ -57,6 +57,7 @@ pub struct Participant {
     pub(crate) publications: BTreeMap<Guid, Box<PublicationData>>,
     pub(crate) subscriptions: BTreeMap<Guid, Box<SubscriptionData>>,
     pub(crate) announcer: Announcer,
+    pub(crate) assertion: Assertion,
     pub(crate) refusals: VecDeque<Refusal>,
     /// Destinations of the datagram being built.
     pub(crate) destinations: Vec<Locator>,
@@ -85,6 +86,7 @@ impl Participant {
         };
         let mut ctx = Context::new(config.limits, timing);
         let data = Self::describe(&config);
+        let assertion = Assertion::new(&mut ctx);
         let announcer = Announcer::new(&data, config.announcement_period, now, &mut ctx);
         let mut participant = Self {
             domain_id: config.domain_id,
@@ -102,6 +104,7 @@ impl Participant {
             publications: BTreeMap::new(),
             subscriptions: BTreeMap::new(),
             announcer,
+            assertion,
             refusals: VecDeque::new(),
             destinations: Vec::with_capacity(16),
             next_entity_key: 1,
@@ -140,6 +143,12 @@ impl Participant {
                         writer.handle_timeout(now, &mut self.ctx);
                     }
                 }
+                TimerKind::AssertLiveliness => self.assert_automatic_writers(now),
+                TimerKind::WriterLease { reader, proxy } => {
+                    if let Some(reader) = self.readers.get_mut(reader) {
+                        reader.handle_lease_end(now, &mut self.ctx, proxy);
+                    }
+                }
                 TimerKind::AckNack { reader, proxy } => {
                     if let Some(reader) = self.readers.get_mut(reader) {
                         reader.handle_timeout(now, &mut self.ctx, proxy);
@@ -164,12 +173,13 @@ impl Participant {
         self.announcer.close(&mut self.ctx);
     }
 
-    /// The endpoints of SEDP (RTPS 2.5 §8.5.4.2): reliable, transient-local, keep-last 1 per endpoint.
+    /// The endpoints of SEDP (RTPS 2.5 §8.5.4.2) and of the liveliness protocol: reliable, transient-local, keep-last 1 per endpoint.
     fn create_builtin_endpoints(&mut self) {
         let reliability = Reliability { kind: ReliabilityKind::Reliable, max_blocking_time: takt_wire::Duration::ZERO };
         for (topic_name, writer_id, reader_id) in [
             ("DCPSPublication", EntityId::SEDP_PUB_WRITER, EntityId::SEDP_PUB_READER),
             ("DCPSSubscription", EntityId::SEDP_SUB_WRITER, EntityId::SEDP_SUB_READER),
+            ("DCPSParticipantMessage", EntityId::P2P_MESSAGE_WRITER, EntityId::P2P_MESSAGE_READER),
         ] {
             let guid = |entity_id| Guid { prefix: self.header.prefix, entity_id };
             let mut publication = PublicationData { guid: guid(writer_id), ..PublicationData::default() };
@@ -211,6 +221,7 @@ fn is_builtin(event: &Event) -> bool {
         | Event::RequestedIncompatibleQos(reader)
         | Event::SampleLost(reader)
         | Event::SampleRejected(reader)
+        | Event::LivelinessChanged(reader)
         | Event::ReaderInconsistentTopic(reader) => reader.index < BUILTIN_ENDPOINTS,
         Event::PublicationMatched(writer)
         | Event::OfferedIncompatibleQos(writer)

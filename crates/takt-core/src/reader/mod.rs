@@ -7,6 +7,7 @@
 
 mod acknack;
 mod fragments;
+mod liveliness;
 mod writer_proxy;
 
 pub(crate) use writer_proxy::{REORDER_WINDOW, WriterProxy};
@@ -16,8 +17,8 @@ use crate::context::Context;
 use crate::event::Event;
 use crate::slots::{ReaderHandle, Slots};
 use crate::status::{
-    IncompatibleQosStatus, InconsistentTopicStatus, MatchedStatus, SampleLostStatus, SampleRejectedReason,
-    SampleRejectedStatus,
+    IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus, MatchedStatus, SampleLostStatus,
+    SampleRejectedReason, SampleRejectedStatus,
 };
 use crate::time::Instant;
 use crate::timer::TimerKind;
@@ -25,11 +26,12 @@ use crate::writer::{Path, is_newer};
 use alloc::boxed::Box;
 use core::fmt;
 use fragments::Refused;
+use liveliness::WriterLease;
 use takt_wire::discovery::SubscriptionData;
 use takt_wire::inline_qos::{InlineQos, STATUS_INFO_DISPOSED, STATUS_INFO_UNREGISTERED};
 use takt_wire::message::{Data, DataFrag, Gap, Heartbeat, Payload};
 use takt_wire::parameter::ParameterList;
-use takt_wire::qos::{Durability, ReliabilityKind};
+use takt_wire::qos::{Durability, Liveliness, ReliabilityKind};
 use takt_wire::{EntityId, Guid, SequenceNumber, Timestamp};
 use writer_proxy::Arrival;
 
@@ -49,6 +51,7 @@ pub(crate) struct Reader {
     pub(crate) matched: MatchedStatus,
     pub(crate) incompatible: IncompatibleQosStatus,
     pub(crate) inconsistent_topic: InconsistentTopicStatus,
+    pub(crate) liveliness: LivelinessChangedStatus,
     pub(crate) lost: SampleLostStatus,
     pub(crate) rejected: SampleRejectedStatus,
 }
@@ -64,6 +67,7 @@ impl fmt::Debug for Reader {
 pub(crate) struct WriterTraits {
     pub(crate) reliable: bool,
     pub(crate) durability: Durability,
+    pub(crate) liveliness: Liveliness,
     pub(crate) path: Path,
     /// The writer is a Takt writer.
     pub(crate) own_vendor: bool,
@@ -99,6 +103,7 @@ impl Reader {
             matched: MatchedStatus::default(),
             incompatible: IncompatibleQosStatus::default(),
             inconsistent_topic: InconsistentTopicStatus::default(),
+            liveliness: LivelinessChangedStatus::default(),
             lost: SampleLostStatus::default(),
             rejected: SampleRejectedStatus::default(),
         }
@@ -108,6 +113,7 @@ impl Reader {
     pub(crate) fn close(&mut self, ctx: &mut Context) {
         for (_, proxy) in self.proxies.iter() {
             ctx.timers.release(proxy.timer);
+            proxy.lease.close(ctx);
             ctx.remove_owner();
         }
         ctx.remove_owner();
@@ -116,16 +122,20 @@ impl Reader {
     /// A matching writer appeared. Returns the proxy's index.
     pub(crate) fn add_proxy(&mut self, now: Instant, ctx: &mut Context, guid: Guid, writer: &WriterTraits) -> u32 {
         ctx.add_owner();
-        // The timer needs the index that the proxy is about to get.
-        let timer = ctx.timers.register(TimerKind::AckNack { reader: self.handle.index, proxy: u32::MAX });
+        let (reader, proxy_index) = (self.handle.index, self.proxies.vacant());
+        let timer = ctx.timers.register(TimerKind::AckNack { reader, proxy: proxy_index });
+        let lease_timer = TimerKind::WriterLease { reader, proxy: proxy_index };
+        let lease = WriterLease::new(now, &writer.liveliness, lease_timer, ctx);
         let reliable = writer.reliable && self.data.qos.reliability.kind == ReliabilityKind::Reliable;
-        let mut proxy = WriterProxy::new(guid, reliable, writer.path, timer);
+        let mut proxy = WriterProxy::new(guid, reliable, writer.path, timer, lease);
         proxy.skips_history =
             self.data.qos.durability == Durability::Volatile && writer.durability != Durability::Volatile;
         proxy.directed_heartbeats = writer.own_vendor;
         let index = self.proxies.insert(proxy);
-        ctx.timers.set_kind(timer, TimerKind::AckNack { reader: self.handle.index, proxy: index });
+        debug_assert_eq!(index, proxy_index);
         self.matched.added(guid);
+        self.liveliness.matched(guid);
+        ctx.notify(Event::LivelinessChanged(self.handle));
         ctx.notify(Event::SubscriptionMatched(self.handle));
         if reliable {
             // Asks for the first heartbeat (pre-emptive ACKNACK, RTPS 2.5 §8.4.12.2).
@@ -138,6 +148,7 @@ impl Reader {
     pub(crate) fn remove_proxy(&mut self, now: Instant, ctx: &mut Context, index: u32) {
         let Some(mut proxy) = self.proxies.remove(index) else { return };
         ctx.timers.release(proxy.timer);
+        proxy.lease.close(ctx);
         ctx.remove_owner();
         if let Some(expected) = proxy.expected.filter(|_| proxy.reliable) {
             for number in expected.0..expected.0.saturating_add(REORDER_WINDOW) {
@@ -148,6 +159,8 @@ impl Reader {
         }
         proxy.fragments.drop_below(SequenceNumber::MAX, &mut self.cache.pool, &mut self.reassembly_budget);
         self.matched.removed(proxy.guid);
+        self.liveliness.unmatched(proxy.guid, proxy.lease.alive);
+        ctx.notify(Event::LivelinessChanged(self.handle));
         ctx.notify(Event::SubscriptionMatched(self.handle));
         if self.cache.remove_writer(proxy.guid, ctx.wall_clock(now)) {
             ctx.notify(Event::DataAvailable(self.handle));
@@ -156,6 +169,7 @@ impl Reader {
 
     /// RTPS 2.5 §8.3.8.2: a whole sample.
     pub(crate) fn handle_data(&mut self, ctx: &mut Context, index: u32, stamp: Stamp, data: &Data<'_>) {
+        self.saw_writer(stamp.now, ctx, index);
         if !self.accepts(ctx, index, data.sn, true) {
             return;
         }
@@ -174,6 +188,7 @@ impl Reader {
 
     /// RTPS 2.5 §8.3.8.3: a part of a large sample.
     pub(crate) fn handle_data_frag(&mut self, ctx: &mut Context, index: u32, stamp: Stamp, data: &DataFrag<'_>) {
+        self.saw_writer(stamp.now, ctx, index);
         if !self.accepts(ctx, index, data.sn, false) {
             return;
         }
@@ -415,6 +430,7 @@ impl Reader {
 
     /// RTPS 2.5 §8.3.8.6: what the writer has. `directed` if it names this reader.
     pub(crate) fn handle_heartbeat(&mut self, now: Instant, ctx: &mut Context, index: u32, heartbeat: &Heartbeat) {
+        self.saw_heartbeat(now, ctx, index, heartbeat.liveliness);
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         if !proxy.reliable || !is_newer(proxy.last_heartbeat, heartbeat.count) {
             return;

@@ -2,6 +2,7 @@
 //! which are missing, and when to ask for them.
 
 use super::fragments::Fragments;
+use super::liveliness::WriterLease;
 use crate::cache::Stored;
 use crate::time::Instant;
 use crate::timer::TimerId;
@@ -47,6 +48,7 @@ pub(crate) struct WriterProxy {
     pub(crate) acknack_count: i32,
     pub(crate) nack_frag_count: i32,
     pub(crate) timer: TimerId,
+    pub(crate) lease: WriterLease,
     /// Waits for the writer's first heartbeat: how often it was asked.
     pub(crate) greetings: u32,
     pub(crate) last_nack: Option<(Instant, SequenceNumber)>,
@@ -57,7 +59,7 @@ pub(crate) struct WriterProxy {
 }
 
 impl WriterProxy {
-    pub(crate) fn new(guid: Guid, reliable: bool, path: Path, timer: TimerId) -> Self {
+    pub(crate) fn new(guid: Guid, reliable: bool, path: Path, timer: TimerId, lease: WriterLease) -> Self {
         Self {
             guid,
             reliable,
@@ -73,6 +75,7 @@ impl WriterProxy {
             acknack_count: 0,
             nack_frag_count: 0,
             timer,
+            lease,
             greetings: 0,
             last_nack: None,
             queued: false,
@@ -136,14 +139,26 @@ impl WriterProxy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timer::{TimerKind, TimerQueue};
+    use crate::config::Limits;
+    use crate::context::{Context, Timing};
+    use crate::timer::TimerKind;
+    use core::time::Duration;
     use takt_wire::Locator;
+    use takt_wire::qos::Liveliness;
 
     #[test]
     fn the_state_marks_what_is_missing_below_the_last_announced() {
-        let timer = TimerQueue::new().register(TimerKind::Announce);
+        let timing = Timing {
+            heartbeat_first: Duration::ZERO,
+            heartbeat_period: Duration::ZERO,
+            nack_delay: Duration::ZERO,
+            nack_suppression: Duration::ZERO,
+        };
+        let mut ctx = Context::new(Limits::default(), timing);
+        let timer = ctx.timers.register(TimerKind::Announce);
+        let lease = WriterLease::new(Instant(0), &Liveliness::default(), TimerKind::Announce, &mut ctx);
         let path = Path { locator: Locator::INVALID, max_message: 1000 };
-        let mut proxy = WriterProxy::new(Guid::default(), true, path, timer);
+        let mut proxy = WriterProxy::new(Guid::default(), true, path, timer, lease);
         assert!(proxy.state().is_empty());
         proxy.expected = Some(SequenceNumber(1000));
         proxy.announced = SequenceNumber(1004);

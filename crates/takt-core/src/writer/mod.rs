@@ -71,6 +71,8 @@ pub(crate) struct Writer {
     timer: TimerId,
     data_queued: bool,
     heartbeat_queued: bool,
+    /// The next heartbeat goes to all readers and asserts the writer's liveliness.
+    asserting: bool,
     /// A `write` found no room.
     space_wanted: bool,
     pub(crate) matched: MatchedStatus,
@@ -105,6 +107,7 @@ impl Writer {
             timer: ctx.timers.register(TimerKind::Heartbeat { writer: handle.index }),
             data_queued: false,
             heartbeat_queued: false,
+            asserting: false,
             space_wanted: false,
             matched: MatchedStatus::default(),
             incompatible: IncompatibleQosStatus::default(),
@@ -310,6 +313,15 @@ impl Writer {
         }
         self.queue_data(ctx);
         self.arm_heartbeat(now, ctx);
+    }
+
+    /// The application says that it is alive.
+    pub(crate) fn assert_liveliness(&mut self, ctx: &mut Context) {
+        self.asserting = true;
+        if !self.heartbeat_queued {
+            self.heartbeat_queued = true;
+            ctx.jobs.push_back(Job::Heartbeat { writer: self.index() });
+        }
     }
 
     fn has_unacknowledged(&self) -> bool {

@@ -1,6 +1,6 @@
 //! Datagrams of new samples and periodic heartbeats, built in the transport's frame.
 
-use super::{Change, Cursor, Writer};
+use super::{Change, Cursor, ReaderProxy, Writer};
 use crate::cache::ChangeKind;
 use crate::context::{Context, Job};
 use alloc::vec::Vec;
@@ -170,14 +170,16 @@ impl Writer {
         destinations: &mut Vec<Locator>,
     ) -> Option<usize> {
         self.heartbeat_queued = false;
-        let last = self.history.last_sn();
-        for (_, proxy) in self.proxies.iter().filter(|(_, proxy)| proxy.reliable && proxy.acked < last) {
+        let (last, asserting) = (self.history.last_sn(), self.asserting);
+        let concerned = |proxy: &ReaderProxy| asserting || (proxy.reliable && proxy.acked < last);
+        for (_, proxy) in self.proxies.iter().filter(|(_, proxy)| concerned(proxy)) {
             if !destinations.contains(&proxy.path.locator) {
                 destinations.push(proxy.path.locator);
             }
         }
         let mut message = Message::new(frame, self.route.max_message, header)?;
         self.append_heartbeat(&mut message, ctx);
+        self.asserting = false;
         (!destinations.is_empty() && !message.builder.is_empty()).then(|| message.builder.len())
     }
 
@@ -206,7 +208,7 @@ impl Writer {
             last_sn,
             count: self.heartbeat.next_count(),
             is_final,
-            liveliness: false,
+            liveliness: self.asserting,
         }
     }
 

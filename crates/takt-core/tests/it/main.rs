@@ -7,5 +7,6 @@ mod fragments;
 mod hostile;
 mod instances;
 mod limits;
+mod liveliness;
 mod network;
 mod reliability;

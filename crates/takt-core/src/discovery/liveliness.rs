@@ -1,0 +1,106 @@
+//! The writer liveliness protocol (RTPS 2.5 §8.4.13): participants assert that their writers live, over a
+//! builtin topic, as often as the shortest lease of their writers asks for.
+//!
+//! A writer lives as long as it, or its participant for it, shows itself within its lease: by data, by a
+//! heartbeat (`MANUAL_BY_TOPIC`: only one that says so), or by an assertion of its kind. Readers follow the
+//! leases of their writers in [`crate::reader`].
+//!
+//! Absent: `LIVELINESS_LOST`, the writer's own view of a missed manual assertion.
+
+use super::PARTICIPANT_MESSAGES;
+use crate::cache::{ChangeKind, ReadCursor, Selector};
+use crate::context::Context;
+use crate::participant::Participant;
+use crate::time::Instant;
+use crate::timer::{TimerId, TimerKind};
+use core::time::Duration;
+use takt_wire::GuidPrefix;
+use takt_wire::discovery::ParticipantMessageData;
+use takt_wire::qos::LivelinessKind;
+
+/// Assertions within one lease, so that two may be lost.
+const ASSERTIONS_PER_LEASE: u32 = 3;
+/// Assertions are no closer than this, however short the lease.
+const LEAST_PERIOD: Duration = Duration::from_millis(5);
+
+/// When the participant asserts its `AUTOMATIC` writers.
+#[derive(Debug)]
+pub(crate) struct Assertion {
+    timer: TimerId,
+    period: Option<Duration>,
+}
+
+impl Assertion {
+    pub(crate) fn new(ctx: &mut Context) -> Self {
+        Self { timer: ctx.timers.register(TimerKind::AssertLiveliness), period: None }
+    }
+}
+
+impl Participant {
+    /// A writer came or went: the shortest lease may have changed.
+    pub(crate) fn schedule_assertions(&mut self, now: Instant) {
+        let automatic = self.writers.iter().map(|(_, writer)| writer.data.qos.liveliness);
+        let leases = automatic.filter(|liveliness| liveliness.kind == LivelinessKind::Automatic);
+        let shortest = leases.filter_map(|liveliness| liveliness.lease_duration.as_nanos()).min();
+        let period = shortest.map(|nanos| (Duration::from_nanos(nanos) / ASSERTIONS_PER_LEASE).max(LEAST_PERIOD));
+        if period == self.assertion.period {
+            return;
+        }
+        self.assertion.period = period;
+        match period {
+            Some(_) => self.ctx.timers.arm(self.assertion.timer, now),
+            None => self.ctx.timers.cancel(self.assertion.timer),
+        }
+    }
+
+    /// The assertion timer fired.
+    pub(crate) fn assert_automatic_writers(&mut self, now: Instant) {
+        self.write_assertion(now, ParticipantMessageData::KIND_AUTOMATIC);
+        if let Some(period) = self.assertion.period {
+            self.ctx.timers.arm(self.assertion.timer, now.after(period));
+        }
+    }
+
+    /// Asserts all writers whose liveliness is `MANUAL_BY_PARTICIPANT` (DDS 1.4 §2.2.2.2.1.18).
+    pub fn assert_liveliness(&mut self, now: Instant) {
+        self.write_assertion(now, ParticipantMessageData::KIND_MANUAL_BY_PARTICIPANT);
+    }
+
+    fn write_assertion(&mut self, now: Instant, kind: [u8; 4]) {
+        let prefix = self.header.prefix;
+        let payload = ParticipantMessageData { prefix, kind, data: &[] }.to_bytes();
+        let mut key_hash = [0; 16];
+        key_hash[..12].copy_from_slice(&prefix.0);
+        key_hash[12..].copy_from_slice(&kind);
+        self.write_builtin(now, PARTICIPANT_MESSAGES, ChangeKind::Alive, key_hash, &payload);
+    }
+
+    /// Assertions of other participants arrived.
+    pub(super) fn take_assertions(&mut self, now: Instant) {
+        loop {
+            let Some(reader) = self.readers.get_mut(PARTICIPANT_MESSAGES) else { return };
+            let Some(sample) = reader.cache.next(Selector::TAKE, &mut ReadCursor::default()) else { return };
+            if !sample.info.valid_data {
+                continue;
+            }
+            let from = sample.info.publication.prefix;
+            match ParticipantMessageData::parse(sample.payload) {
+                Ok(message) if message.prefix == from => {
+                    let kind = match message.kind {
+                        ParticipantMessageData::KIND_AUTOMATIC => LivelinessKind::Automatic,
+                        ParticipantMessageData::KIND_MANUAL_BY_PARTICIPANT => LivelinessKind::ManualByParticipant,
+                        _ => continue,
+                    };
+                    self.assert_writers_of(now, from, kind);
+                }
+                _ => self.ctx.counters.malformed_discovery += 1,
+            }
+        }
+    }
+
+    fn assert_writers_of(&mut self, now: Instant, prefix: GuidPrefix, kind: LivelinessKind) {
+        for (_, reader) in self.readers.iter_mut() {
+            reader.handle_assertion(now, &mut self.ctx, prefix, kind);
+        }
+    }
+}

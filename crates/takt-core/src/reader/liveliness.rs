@@ -1,0 +1,98 @@
+//! Whether the writers of a reader are alive (DDS 1.4 §2.2.3.11, RTPS 2.5 §8.4.13).
+
+use super::Reader;
+use crate::context::Context;
+use crate::event::Event;
+use crate::time::Instant;
+use crate::timer::{TimerId, TimerKind};
+use core::time::Duration;
+use takt_wire::GuidPrefix;
+use takt_wire::qos::{Liveliness, LivelinessKind};
+
+/// The lease of one matched writer. Its timer is moved only when it fires, so a sample costs one store.
+#[derive(Debug)]
+pub(crate) struct WriterLease {
+    kind: LivelinessKind,
+    /// `None` is infinite: such a writer lives as long as it is matched.
+    duration: Option<Duration>,
+    last_sign: Instant,
+    timer: Option<TimerId>,
+    pub(crate) alive: bool,
+}
+
+impl WriterLease {
+    /// A lease that begins now.
+    pub(super) fn new(now: Instant, liveliness: &Liveliness, kind: TimerKind, ctx: &mut Context) -> Self {
+        let duration = liveliness.lease_duration.as_nanos().map(Duration::from_nanos);
+        let timer = duration.map(|duration| {
+            let timer = ctx.timers.register(kind);
+            ctx.timers.arm(timer, now.after(duration));
+            timer
+        });
+        Self { kind: liveliness.kind, duration, last_sign: now, timer, alive: true }
+    }
+
+    pub(super) fn close(&self, ctx: &mut Context) {
+        if let Some(timer) = self.timer {
+            ctx.timers.release(timer);
+        }
+    }
+}
+
+impl Reader {
+    /// The writer showed itself by data.
+    pub(super) fn saw_writer(&mut self, now: Instant, ctx: &mut Context, index: u32) {
+        let Some(proxy) = self.proxies.get_mut(index) else { return };
+        let (Some(duration), Some(timer)) = (proxy.lease.duration, proxy.lease.timer) else { return };
+        proxy.lease.last_sign = now;
+        if !proxy.lease.alive {
+            proxy.lease.alive = true;
+            ctx.timers.arm(timer, now.after(duration));
+            self.liveliness.revived(proxy.guid);
+            ctx.notify(Event::LivelinessChanged(self.handle));
+        }
+    }
+
+    /// The writer sent a heartbeat; `asserted` if that says that the application is alive.
+    pub(super) fn saw_heartbeat(&mut self, now: Instant, ctx: &mut Context, index: u32, asserted: bool) {
+        let automatic = self.proxies.get(index).is_some_and(|proxy| proxy.lease.kind == LivelinessKind::Automatic);
+        if automatic || asserted {
+            self.saw_writer(now, ctx, index);
+        }
+    }
+
+    /// A participant asserted its writers of a kind.
+    pub(crate) fn handle_assertion(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        prefix: GuidPrefix,
+        kind: LivelinessKind,
+    ) {
+        let mut from = 0;
+        while let Some(index) = self.proxies.next_index(from) {
+            from = index + 1;
+            let of_kind = |proxy: &&super::WriterProxy| proxy.guid.prefix == prefix && proxy.lease.kind == kind;
+            if self.proxies.get(index).filter(of_kind).is_some() {
+                self.saw_writer(now, ctx, index);
+            }
+        }
+    }
+
+    /// A lease timer fired: the writer has shown itself meanwhile, or is not alive any more.
+    pub(crate) fn handle_lease_end(&mut self, now: Instant, ctx: &mut Context, index: u32) {
+        let Some(proxy) = self.proxies.get_mut(index) else { return };
+        let (Some(duration), Some(timer)) = (proxy.lease.duration, proxy.lease.timer) else { return };
+        let due = proxy.lease.last_sign.after(duration);
+        if due > now {
+            return ctx.timers.arm(timer, due);
+        }
+        proxy.lease.alive = false;
+        let guid = proxy.guid;
+        self.liveliness.died(guid);
+        ctx.notify(Event::LivelinessChanged(self.handle));
+        if self.cache.remove_writer(guid, ctx.wall_clock(now)) {
+            ctx.notify(Event::DataAvailable(self.handle));
+        }
+    }
+}
