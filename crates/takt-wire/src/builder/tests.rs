@@ -1,3 +1,5 @@
+//! Everything is written in both byte orders and read back; what does not fit changes nothing.
+
 use alloc::vec;
 use alloc::vec::Vec;
 

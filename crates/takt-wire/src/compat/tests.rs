@@ -1,3 +1,5 @@
+//! For every requested and offered value of every policy: is it refused, and with which reason?
+
 use super::*;
 use crate::qos::{
     AccessScope, Deadline, DestinationOrder, Durability, LatencyBudget, LivelinessKind, Ownership, Reliability,

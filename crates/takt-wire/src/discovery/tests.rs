@@ -1,3 +1,5 @@
+//! Announcements survive the wire; what is missing, too much or unknown does what it should.
+
 use alloc::string::String;
 use alloc::vec;
 use core::net::{Ipv4Addr, Ipv6Addr};

@@ -1,3 +1,5 @@
+//! Inline QoS survives the wire, and its values are checked when they are read.
+
 use alloc::vec::Vec;
 
 use super::*;

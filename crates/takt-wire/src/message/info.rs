@@ -58,8 +58,8 @@ impl InfoSource {
     }
 }
 
-/// Where answers to what follows go, instead of to the sender of the datagram (RTPS 2.5
-/// §8.3.8.9).
+/// Where answers to what follows go, instead of to the sender of the datagram
+/// (RTPS 2.5 §8.3.8.9).
 #[derive(Clone, Copy, Debug)]
 pub struct InfoReply<'a> {
     /// Unicast addresses.
@@ -146,8 +146,8 @@ pub enum Checksum {
     Md5([u8; 16]),
 }
 
-/// Additions to the header of the message; only ever the first submessage (RTPS 2.5 §8.3.3.2,
-/// §8.3.7.3).
+/// Additions to the header of the message; only ever the first submessage
+/// (RTPS 2.5 §8.3.3.2, §8.3.7.3).
 ///
 /// This crate reads them and verifies none of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,3 +1,5 @@
+//! Names, patterns, and which of them meet.
+
 use alloc::string::String;
 
 use super::*;

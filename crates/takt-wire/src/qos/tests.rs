@@ -1,3 +1,5 @@
+//! Every policy survives the wire in the octets that the specification gives it.
+
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;

@@ -1,3 +1,5 @@
+//! Sets survive the wire, and their limits hold.
+
 use super::*;
 use crate::cursor::Endianness;
 use alloc::format;
