@@ -1,11 +1,12 @@
 //! `takt perf compare`: round trips beside plain UDP, and beside other middleware, in interleaved rounds.
 
 use super::options::{Notification, Qos, RuntimeName, size};
+use super::run::refuse_starvation;
 use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
 use takt_bench::campaign::{self, Cell, Column, Plan, Row, columns_in};
-use takt_bench::link::Notify;
+use takt_bench::link::{Idle, Notify};
 use takt_bench::machine::{available_cpus, interface_ipv4};
 use takt_bench::report::{Host, to_json};
 use takt_bench::{Error, Result};
@@ -99,6 +100,9 @@ impl Compare {
     /// A column failed, or the options make no sense.
     pub fn run(&self) -> Result<()> {
         let plan = self.plan()?;
+        if plan.fifo.is_some() && (self.spin || !self.block) {
+            refuse_starvation(self.runtime.into(), Idle::Spin)?;
+        }
         let columns = self.columns()?;
         let mut started = None;
         let cells = campaign::run(&plan, &columns, &mut |round, column| {

@@ -2,17 +2,18 @@
 
 use super::options::Run;
 use std::time::Duration;
-use takt_bench::Result;
-use takt_bench::link::{Link, Matched};
+use takt_bench::link::{Idle, Link, Matched};
 use takt_bench::machine::{Usage, monotonic_ns};
 use takt_bench::report::{Configuration, Figures, Measured, Report};
 use takt_bench::sequence::Counts;
+use takt_bench::spec::Runtime;
 use takt_bench::stats::Summary;
 use takt_bench::workload::ping::{self, Ping};
 use takt_bench::workload::subscribe::{self, Subscription};
 use takt_bench::workload::{
     TOPIC_DATA, TOPIC_PING, TOPIC_PONG, Window, pong as ponging, publish as publishing, settle, wait_matched,
 };
+use takt_bench::{Error, Result};
 
 const MATCH_LIMIT: Duration = Duration::from_secs(30);
 const MATCH_STEP: Duration = Duration::from_millis(1);
@@ -123,8 +124,23 @@ fn window(configuration: &Configuration) -> Window {
 }
 
 fn open(configuration: &Configuration, write: Option<&str>, read: Option<&str>) -> Result<Box<dyn Link>> {
-    configuration.scheduling.apply()?;
+    let (link, scheduling) = (&configuration.link, &configuration.scheduling);
+    if scheduling.cpu.is_some() && scheduling.fifo.is_some() {
+        refuse_starvation(link.runtime, link.idle)?;
+    }
+    scheduling.apply()?;
     configuration.link.open(write, read)
+}
+
+/// Two threads on one core, one of which spins with a real-time priority: the other never runs.
+pub fn refuse_starvation(runtime: Runtime, idle: Idle) -> Result<()> {
+    match (runtime, idle) {
+        (Runtime::Shared, Idle::Spin) => Err(Error::Usage(
+            "with --runtime shared, --spin and --fifo on one core the receive thread never yields to the application"
+                .into(),
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn wait(link: &mut dyn Link, wanted: Matched, other: &str) -> Result<()> {

@@ -25,6 +25,8 @@ fn wrong_usage_is_exit_code_2_and_says_what_is_wrong() {
         ("perf ping --transport raw-udp --size 70000", "at most 65507"),
         ("perf agent dance", "no role dance"),
         ("perf compare --peer nonsense", "NAME=PROGRAM"),
+        ("perf compare --runtime shared --spin --fifo 1", "never yields"),
+        ("perf ping --runtime shared --spin --fifo 1 --cpu 0", "never yields"),
     ] {
         let (text, code) = Takt::start(line).complaint();
         assert_eq!(code, Some(2), "{line}: {text}");
