@@ -17,6 +17,7 @@ enum Id {
 /// A field that is a member.
 struct Member {
     ident: Ident,
+    /// Where errors about its type belong.
     span: Span,
     /// The type, within `Option` if it is one.
     ty: Type,
@@ -60,12 +61,14 @@ fn take_apart(container: &Container, fields: &Fields) -> Result<Parts> {
         let inner = option_inner(&field.ty);
         check(field, &attributes, inner.is_some())?;
         let id = member_id(container, &attributes, &plain_name(&ident), members.last(), base.is_some());
-        if let (Id::Known(id), Some(other)) = (id, find(&members, id)) {
-            let text = format!("member id {} is already that of `{other}`", known(id));
+        if let Id::Known(id) = id
+            && let Some(other) = members.iter().find(|member| matches!(member.id, Id::Known(other) if other == id))
+        {
+            let text = format!("member id {id} is already that of `{}`", other.ident);
             return Err(Error::new_spanned(field, text));
         }
         members.push(Member {
-            span: field.ty.span(),
+            span: Span::call_site().located_at(field.ty.span()),
             ty: inner.unwrap_or(&field.ty).clone(),
             optional: inner.is_some(),
             ident,
@@ -74,15 +77,6 @@ fn take_apart(container: &Container, fields: &Fields) -> Result<Parts> {
         });
     }
     Ok(Parts { base, members })
-}
-
-fn known(id: u32) -> String {
-    id.to_string()
-}
-
-fn find(members: &[Member], wanted: Id) -> Option<&Ident> {
-    let Id::Known(wanted) = wanted else { return None };
-    members.iter().find(|member| matches!(member.id, Id::Known(id) if id == wanted)).map(|member| &member.ident)
 }
 
 fn check(field: &syn::Field, attributes: &Field, is_option: bool) -> Result<()> {
@@ -166,7 +160,7 @@ fn cdr_value(ident: &Ident, extensibility: Extensibility, parts: &Parts) -> Toke
             let value = initial(member);
             quote!(self.#field = #value;)
         } else {
-            quote!(__xtypes::CdrValue::reset(&mut self.#field);)
+            quote_spanned!(member.span=> __xtypes::CdrValue::reset(&mut self.#field);)
         }
     });
     quote! {
@@ -212,7 +206,7 @@ fn initial(member: &Member) -> TokenStream {
     match &member.attributes.default {
         Some(default) => default.to_token_stream(),
         None if member.optional => quote!(::core::option::Option::None),
-        None => quote!(__xtypes::CdrValue::initial()),
+        None => quote_spanned!(member.span=> __xtypes::CdrValue::initial()),
     }
 }
 
@@ -247,6 +241,11 @@ fn struct_type(ident: &Ident, extensibility: Extensibility, parts: &Parts) -> To
     let extend = parts.members.iter().enumerate().map(|(index, member)| extend_member(index, member));
     quote! {
         const MEMBERS: [__xtypes::structure::Member; #count] = [#(#infos),*];
+        const _: () = if let ::core::option::Option::Some(fault) =
+            <#ident as __xtypes::structure::StructType>::IDS.fault()
+        {
+            ::core::panic!("{}", fault);
+        };
         #same_extensibility
 
         #[automatically_derived]
@@ -284,37 +283,40 @@ fn struct_type(ident: &Ident, extensibility: Extensibility, parts: &Parts) -> To
 }
 
 fn encode_member(index: usize, member: &Member) -> TokenStream {
-    let field = &member.ident;
+    let Member { ident, span, .. } = member;
     match (member.optional, &member.attributes.bound) {
-        (false, None) => quote!(m.member(MEMBERS[#index], &self.#field)?;),
-        (false, Some(bound)) => quote!(m.bounded(MEMBERS[#index], #bound, &self.#field)?;),
-        (true, None) => quote!(m.optional(MEMBERS[#index], &self.#field)?;),
-        (true, Some(bound)) => quote!(m.optional_bounded(MEMBERS[#index], #bound, &self.#field)?;),
+        (false, None) => quote_spanned!(*span=> m.member(MEMBERS[#index], &self.#ident)?;),
+        (false, Some(bound)) => quote_spanned!(*span=> m.bounded(MEMBERS[#index], #bound, &self.#ident)?;),
+        (true, None) => quote_spanned!(*span=> m.optional(MEMBERS[#index], &self.#ident)?;),
+        (true, Some(bound)) => quote_spanned!(*span=> m.optional_bounded(MEMBERS[#index], #bound, &self.#ident)?;),
     }
 }
 
 fn decode_member(index: usize, member: &Member) -> TokenStream {
-    let field = &member.ident;
+    let Member { ident, span, .. } = member;
     let reset = member.attributes.default.as_ref().map(|default| quote!(|value| *value = #default));
-    match (member.optional, &member.attributes.bound, reset) {
-        (false, None, None) => quote!(m.member(MEMBERS[#index], &mut self.#field)?;),
-        (false, None, Some(reset)) => quote!(m.member_or(MEMBERS[#index], &mut self.#field, #reset)?;),
-        (false, Some(bound), None) => quote!(m.bounded(MEMBERS[#index], #bound, &mut self.#field)?;),
+    let call = match (member.optional, &member.attributes.bound, reset) {
+        (false, None, None) => quote_spanned!(*span=> member(MEMBERS[#index], &mut self.#ident)),
+        (false, None, Some(reset)) => quote_spanned!(*span=> member_or(MEMBERS[#index], &mut self.#ident, #reset)),
+        (false, Some(bound), None) => quote_spanned!(*span=> bounded(MEMBERS[#index], #bound, &mut self.#ident)),
         (false, Some(bound), Some(reset)) => {
-            quote!(m.bounded_or(MEMBERS[#index], #bound, &mut self.#field, #reset)?;)
+            quote_spanned!(*span=> bounded_or(MEMBERS[#index], #bound, &mut self.#ident, #reset))
         }
-        (true, None, _) => quote!(m.optional(MEMBERS[#index], &mut self.#field)?;),
-        (true, Some(bound), _) => quote!(m.optional_bounded(MEMBERS[#index], #bound, &mut self.#field)?;),
-    }
+        (true, None, _) => quote_spanned!(*span=> optional(MEMBERS[#index], &mut self.#ident)),
+        (true, Some(bound), _) => {
+            quote_spanned!(*span=> optional_bounded(MEMBERS[#index], #bound, &mut self.#ident))
+        }
+    };
+    quote_spanned!(*span=> m.#call?;)
 }
 
 fn extend_member(index: usize, member: &Member) -> TokenStream {
-    let ty = &member.ty;
+    let Member { ty, span, .. } = member;
     match (member.optional, &member.attributes.bound) {
-        (false, None) => quote!(m.member::<#ty>(MEMBERS[#index]);),
-        (false, Some(bound)) => quote!(m.bounded::<#ty>(MEMBERS[#index], #bound);),
-        (true, None) => quote!(m.optional::<#ty>(MEMBERS[#index]);),
-        (true, Some(bound)) => quote!(m.optional_bounded::<#ty>(MEMBERS[#index], #bound);),
+        (false, None) => quote_spanned!(*span=> m.member::<#ty>(MEMBERS[#index]);),
+        (false, Some(bound)) => quote_spanned!(*span=> m.bounded::<#ty>(MEMBERS[#index], #bound);),
+        (true, None) => quote_spanned!(*span=> m.optional::<#ty>(MEMBERS[#index]);),
+        (true, Some(bound)) => quote_spanned!(*span=> m.optional_bounded::<#ty>(MEMBERS[#index], #bound);),
     }
 }
 

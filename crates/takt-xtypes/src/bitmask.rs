@@ -1,4 +1,4 @@
-//! Bitmasks (XTypes 1.3 §7.2.2.4.1.2), declared by a macro.
+//! Bitmasks (XTypes 1.3 §7.2.2), declared by a macro.
 
 /// Declares an IDL `bitmask`: a newtype of `u8`, `u16`, `u32` or `u64` (bit bounds up to 8, 16, 32 and 64; IDL's
 /// default is 32) with a constant per flag. Bits that have no flag are kept.

@@ -5,6 +5,10 @@ use core::ops::{Deref, DerefMut};
 use crate::{CdrValue, DecodeError, DecodeErrorKind, Decoder, EncodeError, Encoder, Extent, Sink};
 
 /// What a bound applies to.
+#[diagnostic::on_unimplemented(
+    message = "a bound does not apply to `{Self}`",
+    note = "only strings, sequences (`Vec`) and maps (`BTreeMap`) have a bound"
+)]
 pub trait HasLength: CdrValue {
     /// The length that the bound limits: bytes of a string, code units of a wide string, elements, pairs.
     fn length(&self) -> usize;

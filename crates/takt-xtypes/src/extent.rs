@@ -67,7 +67,7 @@ impl Extent {
 
     /// An extent of its own that starts at 0 with the same settings.
     #[inline]
-    pub(crate) fn from_zero(mut self) -> Self {
+    pub(crate) fn restarted(mut self) -> Self {
         self.end = Some(0);
         self
     }
@@ -92,9 +92,8 @@ impl Extent {
                 let before = self.end;
                 self = run(self, PERIOD);
                 let more = periods - 2;
-                self.end = before
-                    .zip(self.end)
-                    .and_then(|(before, end)| end.checked_add((end - before).checked_mul(more)?));
+                self.end =
+                    before.zip(self.end).and_then(|(before, end)| end.checked_add((end - before).checked_mul(more)?));
             }
         }
         run(self, rest)
@@ -109,5 +108,44 @@ impl Extent {
         let mut extent = add(self);
         extent.depth -= 1;
         extent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `repeat` abbreviates.
+    fn one_by_one(mut extent: Extent, count: usize, add: impl Fn(Extent) -> Extent) -> Extent {
+        for _ in 0..count {
+            extent = add(extent);
+        }
+        extent
+    }
+
+    #[test]
+    fn repeating_equals_adding_one_by_one() {
+        let parts = [(1, 1), (2, 2), (4, 4), (8, 8), (1, 3), (4, 7)];
+        for representation in [Representation::Xcdr1, Representation::Xcdr2] {
+            for start in 0..9 {
+                for first in parts {
+                    for second in parts {
+                        let add = |extent: Extent| extent.add(first.0, first.1).add(second.0, second.1);
+                        let extent = Extent::new(representation, Scope::Sample).add(1, start);
+                        for count in [0, 1, 7, 8, 9, 15, 16, 17, 100, 1001] {
+                            assert_eq!(extent.repeat(count, add), one_by_one(extent, count, add));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_overflows_has_no_bound() {
+        let extent = Extent::new(Representation::Xcdr2, Scope::Sample);
+        assert_eq!(extent.repeat(usize::MAX, |extent| extent.add(8, 8)).end(), None);
+        assert_eq!(extent.add(1, usize::MAX).add(4, 1).end(), None);
+        assert_eq!(extent.unbounded().add(4, 4).end(), None);
     }
 }

@@ -3,18 +3,19 @@
 //! Input is the big-endian encoding of the key members alone, by ascending member id, every type taken as final. If
 //! its greatest possible length is at most 16 bytes, the hash is that encoding, zero-padded; else its MD5.
 //!
-//! INTEROP(CycloneDDS 11, Fast DDS 3): both encode the key in the representation of the sample, so an XCDR1 writer
-//! aligns 8-byte members to 8 and an XCDR2 writer to 4. [`key_hash_with`] does so too, for the inline QoS parameter;
 //! [`key_hash`] always takes XCDR2 (PLAIN_CDR2), as the specification says, so that one instance has one identity
-//! whatever representation its writers use.
+//! whatever representation its writers use. [`key_hash_with`] XCDR1 differs where 8-byte members align to 8, and where
+//! a collection has no DHEADER.
+//!
+//! INTEROP(Fast DDS 3): always PLAIN_CDR2, as here. INTEROP(CycloneDDS 11): the representation of the sample.
+//! INTEROP(Fast DDS 2.9): XCDR1, the only one it has. So a reader that needs one identity computes the hash itself,
+//! from the payload, instead of trusting the parameter.
 
 use md5::{Digest, Md5};
 
 use crate::encoder::Scope;
 use crate::sink::{Md5Sink, SliceSink};
-use crate::{
-    DecodeError, EncodeError, Encoder, Endianness, Representation, TypeSupport, deserialize, deserialize_key,
-};
+use crate::{DecodeError, EncodeError, Encoder, Endianness, Representation, TypeSupport, deserialize, deserialize_key};
 
 /// Identifies an instance of a keyed topic.
 pub type KeyHash = [u8; 16];

@@ -1,4 +1,4 @@
-//! Headers of members that are found by id: XCDR1 parameters and XCDR2 EMHEADERs (XTypes 1.3 §7.4.1.2, §7.4.3.4).
+//! Headers of members that are found by id: XCDR1 parameters and XCDR2 EMHEADERs (XTypes 1.3 §7.4.1.2, §7.4.3.4.2).
 
 use crate::encoder::Content;
 use crate::structure::Member;
@@ -115,7 +115,7 @@ pub(crate) fn read_parameter(d: &mut Decoder<'_>) -> Result<Option<Header>, Deco
     let first = d.read_u16()?;
     let len = d.read_u16()?;
     let pid = first & PID_MASK;
-    // XTypes 1.3 §7.4.1.2.5: readers accept any setting of the flag on PID_EXTENDED and PID_LIST_END.
+    // XTypes 1.3 §7.4.1.2: readers accept any setting of the flag on PID_EXTENDED and PID_LIST_END.
     match pid {
         PID_LIST_END if first & FLAG_IMPL_EXTENSION == 0 => Ok(None),
         PID_EXTENDED if first & FLAG_IMPL_EXTENSION == 0 => {
@@ -155,16 +155,21 @@ fn read_em_header(d: &mut Decoder<'_>) -> Result<Header, DecodeError> {
     Ok(Header { id: word & ID_MASK, must_understand: word & EM_FLAG_MUST_UNDERSTAND != 0, len })
 }
 
-/// Moves a worst-case position behind a member with a header.
+/// Moves a worst-case position behind a member of a mutable type.
 pub(crate) fn extend(extent: Extent, id: u32, length_code: u8, content: impl FnOnce(Extent) -> Extent) -> Extent {
     match extent.representation() {
-        Representation::Xcdr1 => match content(extent.from_zero()).end() {
-            None => extent.unbounded(),
-            Some(len) => {
-                let short = id <= PID_SHORT_MAX && len <= usize::from(u16::MAX) - 3;
-                extent.add(4, if short { 4 } else { 12 }).add(1, len).add(4, 0)
-            }
-        },
+        Representation::Xcdr1 => extend_parameter(extent, id, |extent| content(extent).add(4, 0)),
         Representation::Xcdr2 => content(extent.add(4, if length_code == LC_NEXTINT { 8 } else { 4 })),
+    }
+}
+
+/// Moves a worst-case position behind an XCDR1 parameter.
+pub(crate) fn extend_parameter(extent: Extent, id: u32, content: impl FnOnce(Extent) -> Extent) -> Extent {
+    match content(extent.restarted()).end() {
+        None => extent.unbounded(),
+        Some(len) => {
+            let short = id <= PID_SHORT_MAX && len <= usize::from(u16::MAX);
+            extent.add(4, if short { 4 } else { 12 }).add(1, len)
+        }
     }
 }

@@ -1,5 +1,5 @@
 //! Serialized payloads: the 4-byte encapsulation header, the body, and padding to a multiple of four
-//! (RTPS 2.5 §10.2, XTypes 1.3 §7.6.3.1).
+//! (RTPS 2.5 §10, XTypes 1.3 §7.6.3.1).
 
 use crate::encoder::Scope;
 use crate::sink::{CountSink, SliceSink};
@@ -50,8 +50,7 @@ fn encode<T: TypeSupport>(
 ) -> Result<usize, EncodeError> {
     let capacity = out.len();
     let too_small = |needed| EncodeError::BufferTooSmall { needed, capacity };
-    let (header, body) =
-        out.split_first_chunk_mut::<ENCAPSULATION_LEN>().ok_or(too_small(ENCAPSULATION_LEN))?;
+    let (header, body) = out.split_first_chunk_mut::<ENCAPSULATION_LEN>().ok_or(too_small(ENCAPSULATION_LEN))?;
     let mut e = Encoder::new(SliceSink(body), representation, endianness, scope);
     value.encode(&mut e)?;
     let len = e.position();
@@ -170,9 +169,8 @@ pub fn deserialize_key_reporting<T: TypeSupport>(value: &mut T, payload: &[u8]) 
         return decode(value, payload, Scope::Key);
     }
     let error = |kind| DecodeError { offset: 0, kind };
-    let (&[high, low, ..], body) = payload
-        .split_first_chunk::<ENCAPSULATION_LEN>()
-        .ok_or(error(DecodeErrorKind::EndOfInput))?;
+    let (&[high, low, ..], body) =
+        payload.split_first_chunk::<ENCAPSULATION_LEN>().ok_or(error(DecodeErrorKind::EndOfInput))?;
     let identifier = u16::from_be_bytes([high, low]);
     match representation::from_identifier(identifier, T::EXTENSIBILITY) {
         Some((representation, endianness)) => Ok(Decoded { representation, endianness, trailing_bytes: body.len() }),

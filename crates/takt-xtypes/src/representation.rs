@@ -1,6 +1,6 @@
 //! Encoding versions, extensibility kinds, byte order, and the encapsulation identifiers that combine them.
 //!
-//! The identifiers are those of RTPS 2.5 §10.5 and XTypes 1.3 §7.6.3.1.2.
+//! The identifiers are those of RTPS 2.5 §10 and XTypes 1.3 §7.6.3.1.2.
 
 /// An encoding version: what the DATA_REPRESENTATION policy negotiates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -25,7 +25,7 @@ pub struct Member {
     pub key: bool,
     /// A reader that does not know it has to drop the sample.
     ///
-    /// DEVIATION(XTypes 1.3 §7.2.2.4.4.4.4): key members are not flagged unless they ask for it.
+    /// DEVIATION(XTypes 1.3 §7.2.2.4.4.4.8): key members are not flagged unless they ask for it.
     /// INTEROP(RTI Connext 7.3): cannot read flagged key members; CycloneDDS 11 does not flag them either.
     pub must_understand: bool,
 }
@@ -49,7 +49,7 @@ pub trait StructType: CdrValue {
     fn extend_members(m: &mut MemberExtent);
 }
 
-/// Member ids in declaration order, bases first. Made in constants, where a mistake is a compile error.
+/// Member ids in declaration order, bases first. Made in constants only.
 #[derive(Clone, Copy)]
 pub struct MemberIds {
     ids: [u32; MAX_MEMBERS],
@@ -68,18 +68,32 @@ impl MemberIds {
     /// These and one more.
     ///
     /// # Panics
-    /// If the id is taken or has more than 28 bits, or there are too many members.
+    /// If there are too many members.
+    #[must_use]
     pub const fn with(mut self, id: u32) -> Self {
         assert!(self.len < MAX_MEMBERS, "a struct may have at most 512 members");
-        assert!(id <= MAX_MEMBER_ID, "a member id has at most 28 bits");
-        let mut i = 0;
-        while i < self.len {
-            assert!(self.ids[i] != id, "two members of the struct have the same id");
-            i += 1;
-        }
         self.ids[self.len] = id;
         self.len += 1;
         self
+    }
+
+    /// What is wrong with them; the derive makes a compile error of it.
+    pub const fn fault(&self) -> Option<&'static str> {
+        let mut i = 0;
+        while i < self.len {
+            if self.ids[i] > MAX_MEMBER_ID {
+                return Some("a member id has at most 28 bits");
+            }
+            let mut j = 0;
+            while j < i {
+                if self.ids[i] == self.ids[j] {
+                    return Some("two members of the struct have the same id");
+                }
+                j += 1;
+            }
+            i += 1;
+        }
+        None
     }
 
     const fn is_ascending(&self) -> bool {
@@ -354,7 +368,9 @@ impl MemberDecoder<'_, '_> {
         match self.action(member)? {
             Action::Skip => {}
             Action::Decode => match (&self.mode, self.decoder.representation()) {
-                (Mode::InOrder { .. }, Representation::Xcdr1) => decode_optional_parameter(self.decoder, member, value)?,
+                (Mode::InOrder { .. }, Representation::Xcdr1) => {
+                    decode_optional_parameter(self.decoder, member, value)?
+                }
                 (Mode::InOrder { .. }, Representation::Xcdr2) => {
                     let mut present = false;
                     present.decode(self.decoder)?;
@@ -380,11 +396,7 @@ impl MemberDecoder<'_, '_> {
     }
 }
 
-fn decode_optional<T: CdrValue>(
-    d: &mut Decoder<'_>,
-    present: bool,
-    value: &mut Option<T>,
-) -> Result<(), DecodeError> {
+fn decode_optional<T: CdrValue>(d: &mut Decoder<'_>, present: bool, value: &mut Option<T>) -> Result<(), DecodeError> {
     if present {
         value.get_or_insert_with(T::initial).decode(d)
     } else {
@@ -491,7 +503,7 @@ impl MemberExtent {
         let headers = self.headers;
         self.add(member, length_code, |extent| match (headers, extent.representation()) {
             (true, _) => content(extent),
-            (false, Representation::Xcdr1) => parameter::extend(extent, member.id, length_code, content),
+            (false, Representation::Xcdr1) => parameter::extend_parameter(extent, member.id, content),
             (false, Representation::Xcdr2) => content(extent.add(1, 1)),
         });
     }

@@ -8,7 +8,7 @@ use crate::{
     Scope, Sink, parameter,
 };
 
-/// The member id of the discriminator (XTypes 1.3 §7.2.2.4.4.3).
+/// The member id of the discriminator (XTypes 1.3 §7.2.2).
 const DISCRIMINATOR: Member = Member { id: 0, key: false, must_understand: true };
 
 /// A union as the derive describes it.

@@ -5,11 +5,17 @@ use alloc::vec::Vec;
 use crate::{DecodeError, Decoder, EncodeError, Encoder, Extensibility, Extent, Representation, Scope, Sink, payload};
 
 /// A value with an XCDR encoding. Derived; implemented here for everything that the types are made of.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an IDL type",
+    label = "not an IDL type",
+    note = "types with an encoding: bool, u8..u64, i8..i64, f32, f64, Char8, Char16, String, WString, Vec, arrays, \
+            BTreeMap, Box, and what derives DdsType; Option only as the type of a struct's field"
+)]
 pub trait CdrValue: Sized {
     /// A lower bound of the encoded length in either representation: what a count is held against.
     const MIN_ENCODED_LEN: usize;
 
-    /// A primitive type of XTypes 1.3 §7.2.2.4.2. Collections of anything else are delimited in XCDR2. Enumerations
+    /// A primitive type of XTypes 1.3 §7.2.2. Collections of anything else are delimited in XCDR2. Enumerations
     /// and bitmasks are not primitive.
     ///
     /// INTEROP(Fast-CDR 2.3): writes no DHEADER for sequences of enumerations; CycloneDDS 11 does, as we do.
@@ -29,7 +35,7 @@ pub trait CdrValue: Sized {
     /// Replaces the value by what is read, reusing its memory. After an error the value is valid but unspecified.
     fn decode(&mut self, d: &mut Decoder<'_>) -> Result<(), DecodeError>;
 
-    /// The default value of the type (XTypes 1.3 §7.2.2.4.4.4.7): zero, empty, the default enumerator.
+    /// The default value of the type (XTypes 1.3 §7.2.2): zero, empty, the default enumerator, a union's first case.
     fn initial() -> Self;
 
     /// Sets the default value, keeping memory where that is possible.
@@ -86,6 +92,10 @@ pub trait CdrValue: Sized {
 }
 
 /// A type of topics. Derived for structs and unions unless they are `#[dds(nested)]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a type of topics",
+    note = "structs and unions that derive DdsType are, unless they are `#[dds(nested)]`"
+)]
 pub trait TypeSupport: CdrValue + Default + Send + 'static {
     /// The name under which the type is registered and matched, e.g. `module::Name`.
     const TYPE_NAME: &'static str;

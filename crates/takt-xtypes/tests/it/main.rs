@@ -1,3 +1,13 @@
-//! Integration tests of takt-xtypes with derived types.
+//! The codec against derived types: bytes, round trips, evolution, hostile input, allocation, compile errors.
 
-mod smoke;
+mod allocation;
+mod compile_errors;
+mod encoding;
+mod evolution;
+mod key;
+mod malformed;
+mod peer_vectors;
+mod random;
+mod round_trip;
+mod support;
+mod zoo;
