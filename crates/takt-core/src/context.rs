@@ -34,7 +34,8 @@ pub(crate) struct Context {
     pub(crate) counters: Counters,
     pub(crate) limits: Limits,
     pub(crate) timing: Timing,
-    wall_offset_ns: i128,
+    /// Wall clock less monotonic clock in nanoseconds, modulo 2^64.
+    wall_offset_ns: u64,
     /// Endpoints and matches that exist.
     owners: usize,
 }
@@ -66,12 +67,11 @@ impl Context {
     }
 
     pub(crate) fn set_wall_clock(&mut self, now: Instant, wall: Timestamp) {
-        self.wall_offset_ns = i128::from(wall.to_nanos()) - i128::from(now.0);
+        self.wall_offset_ns = (wall.to_nanos() as u64).wrapping_sub(now.0);
     }
 
     pub(crate) fn wall_clock(&self, now: Instant) -> Timestamp {
-        let nanos = i128::from(now.0) + self.wall_offset_ns;
-        Timestamp::from_nanos(nanos.clamp(0, i128::from(i64::MAX)) as i64)
+        Timestamp::from_nanos(now.0.wrapping_add(self.wall_offset_ns) as i64)
     }
 
     /// Makes room for the jobs and events that one more owner can have pending at once, so that queueing

@@ -213,7 +213,10 @@ impl WriterHistory {
     }
 
     fn find(&self, sn: SequenceNumber) -> Result<usize, usize> {
-        let Some(&(first, _)) = self.order.front() else { return Err(0) };
+        let (Some(&(first, _)), Some(&(last, _))) = (self.order.front(), self.order.back()) else { return Err(0) };
+        if sn > last {
+            return Err(self.order.len());
+        }
         // Without tombstones the place is known at once.
         if let Ok(guess) = usize::try_from(sn.0 - first.0)
             && self.order.get(guess).is_some_and(|(found, _)| *found == sn)
