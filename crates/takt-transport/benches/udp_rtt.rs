@@ -81,11 +81,7 @@ fn raw_pair(spin: bool) -> [Raw; 2] {
         socket
     };
     let (a, b) = (open(), open());
-    let end = |socket: UdpSocket, peer: &SocketAddr| Raw {
-        socket,
-        peer: *peer,
-        buffer: [7; 2048],
-    };
+    let end = |socket: UdpSocket, peer: &SocketAddr| Raw { socket, peer: *peer, buffer: [7; 2048] };
     let (at_a, at_b) = (a.local_addr(), b.local_addr());
     [end(a, &at_b.expect("bound")), end(b, &at_a.expect("bound"))]
 }
@@ -100,11 +96,7 @@ fn takt_pair(spin: bool) -> [Takt; 2] {
     let (a, b) = (open(), open());
     let at = |t: &UdpTransport| t.locators().default_unicast[0];
     let (at_a, at_b) = (at(&a), at(&b));
-    let end = |transport, peer| Takt {
-        transport,
-        peer,
-        spin,
-    };
+    let end = |transport, peer| Takt { transport, peer, spin };
     [end(a, at_b), end(b, at_a)]
 }
 

@@ -18,3 +18,46 @@ pub struct Interface {
     /// Multicast may leave and enter through it.
     pub multicast: bool,
 }
+
+/// The one of the addresses from which a datagram to `ip`, or to which one from
+/// `ip`, probably travels: `ip` itself if it is loopback (which all addresses of
+/// a machine reach), else one of the same network, else one of the same family.
+pub(crate) fn nearest(addresses: &[(IpAddr, u8)], ip: IpAddr) -> Option<IpAddr> {
+    if ip.is_loopback() {
+        return Some(ip);
+    }
+    let same_family = |a: &&(IpAddr, u8)| a.0.is_ipv4() == ip.is_ipv4();
+    let near = addresses.iter().find(|(a, len)| same_network(*a, ip, *len));
+    let near = near.or_else(|| addresses.iter().find(same_family));
+    near.map(|(a, _)| *a)
+}
+
+fn same_network(a: IpAddr, b: IpAddr, prefix_len: u8) -> bool {
+    let (a, b, bits) = match (a, b) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => (a.to_bits().into(), b.to_bits().into(), 32),
+        (IpAddr::V6(a), IpAddr::V6(b)) => (a.to_bits(), b.to_bits(), 128),
+        _ => return false,
+    };
+    let host_bits: u32 = bits - u32::from(prefix_len).min(bits);
+    let difference: u128 = a ^ b;
+    difference.checked_shr(host_bits).unwrap_or(0) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_address() {
+        let ip = |text: &str| -> IpAddr { text.parse().expect("an address") };
+        let own = [(ip("192.0.2.2"), 24), (ip("198.51.100.2"), 24), (ip("fd00::2"), 64), (ip("fd01::2"), 64)];
+        let near = |to| nearest(&own, ip(to));
+        assert_eq!(near("198.51.100.9"), Some(ip("198.51.100.2")));
+        assert_eq!(near("203.0.113.1"), Some(ip("192.0.2.2")));
+        assert_eq!(near("fd01::9"), Some(ip("fd01::2")));
+        assert_eq!(near("2001:db8::1"), Some(ip("fd00::2")));
+        assert_eq!(near("127.0.0.1"), Some(ip("127.0.0.1")));
+        assert_eq!(nearest(&own[..2], ip("fd01::9")), None);
+        assert_eq!(nearest(&[(ip("0.0.0.0"), 0)], ip("1.2.3.4")), Some(ip("0.0.0.0")));
+    }
+}

@@ -20,13 +20,19 @@
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod error;
+mod fault;
 mod interface;
+mod pcap;
 pub mod readiness;
 mod stats;
+mod trace;
 mod transport;
 pub mod udp;
 
 pub use error::{TransportError, Warning};
+pub use fault::{FaultConfig, FaultCounts, FaultInjector, Faults};
 pub use interface::Interface;
+pub use pcap::{PcapFile, PcapTap};
 pub use stats::{SendErrors, TransportStats};
+pub use trace::{Observer, TraceEvent, Tracer};
 pub use transport::{FlowId, FlowSpec, Locators, RxFrame, RxMeta, Scan, Transport};

@@ -141,9 +141,10 @@ impl Control {
         Self::message(libc::IPPROTO_IP, libc::IP_PKTINFO, &data)
     }
 
-    /// "Send through this interface" (`IPV6_PKTINFO`); the kernel picks the source.
-    pub(crate) fn pktinfo_v6(ifindex: u32) -> Self {
+    /// "Send through this interface, from this address" (`IPV6_PKTINFO`).
+    pub(crate) fn pktinfo_v6(ifindex: u32, source: Ipv6Addr) -> Self {
         let mut data = [0; 20]; // in6_pktinfo: addr, ifindex
+        data[..16].copy_from_slice(&source.octets());
         data[16..].copy_from_slice(&ifindex.to_ne_bytes());
         Self::message(libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, &data)
     }
@@ -193,12 +194,16 @@ impl Control {
         found
     }
 
-    /// The destination address of a received IPv6 datagram (`IPV6_PKTINFO`).
-    pub(crate) fn destination_v6(&self) -> Option<Ipv6Addr> {
+    /// The destination address of a received IPv6 datagram, and the index of the
+    /// interface that it arrived at (`IPV6_PKTINFO`).
+    pub(crate) fn arrival_v6(&self) -> Option<(Ipv6Addr, u32)> {
         let mut found = None;
         self.for_each(|level, kind, data| {
-            if (level, kind) == (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) {
-                found = data.first_chunk::<16>().copied().map(Ipv6Addr::from);
+            if (level, kind) == (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO)
+                && let Some((address, rest)) = data.split_first_chunk::<16>()
+                && let Some(ifindex) = rest.first_chunk()
+            {
+                found = Some((Ipv6Addr::from(*address), u32::from_ne_bytes(*ifindex)));
             }
         });
         found
@@ -251,24 +256,24 @@ mod tests {
     fn control_messages_are_read_back() {
         let mut control = Control::message(libc::SOL_SOCKET, libc::SO_RXQ_OVFL, &[1, 0, 0, 0]);
         assert_eq!(control.dropped(), Some(u32::from_ne_bytes([1, 0, 0, 0])));
-        assert_eq!(control.destination_v6(), None);
+        assert_eq!(control.arrival_v6(), None);
         // A second message behind the first.
-        let info = Control::pktinfo_v6(3);
+        let info = Control::pktinfo_v6(3, Ipv6Addr::LOCALHOST);
         let (a, b) = (control.len, info.len);
         control.bytes[a..a + b].copy_from_slice(&info.bytes[..b]);
         control.len = a + b;
-        assert_eq!(control.destination_v6(), Some(Ipv6Addr::UNSPECIFIED));
+        assert_eq!(control.arrival_v6(), Some((Ipv6Addr::LOCALHOST, 3)));
         assert_eq!(control.dropped(), Some(u32::from_ne_bytes([1, 0, 0, 0])));
     }
 
     #[test]
     fn cut_off_control_messages_are_ignored() {
-        let full = Control::pktinfo_v6(3);
+        let full = Control::pktinfo_v6(3, Ipv6Addr::LOCALHOST);
         for len in 0..full.len {
             let mut cut = full;
             cut.len = len;
             let complete = len >= CMSG_HEADER + 20;
-            assert_eq!(cut.destination_v6().is_some(), complete, "{len} bytes");
+            assert_eq!(cut.arrival_v6().is_some(), complete, "{len} bytes");
         }
     }
 }

@@ -45,6 +45,7 @@ use receiver::{Receiver, Role};
 use sender::{MAX_MESSAGE_LEN, Sender};
 use socket::{Socket, Warnings, socket_error};
 
+use crate::interface::nearest;
 use crate::{FlowId, FlowSpec, Interface, Locators, RxFrame, Scan, Transport, TransportError, TransportStats, Warning};
 
 /// A participant's UDP sockets. See the [module](self).
@@ -74,7 +75,7 @@ impl UdpTransport {
         let interfaces = interfaces::choose(config)?;
         let bind = bind_addresses(config, &interfaces);
         let unicast = ports::take(config, &bind)?;
-        let receiver = Receiver::new().map_err(|e| TransportError::new("create", "an epoll instance", e))?;
+        let receiver = Receiver::new(&interfaces).map_err(|e| TransportError::new("create", "an epoll instance", e))?;
         let mut udp = Self {
             config: config.clone(),
             sender: Sender::new(),
@@ -183,13 +184,8 @@ impl UdpTransport {
         if !bound.is_unspecified() {
             return Some(*bound);
         }
-        if destination.is_loopback() {
-            return Some(destination);
-        }
-        let addresses = || self.interfaces.iter().flat_map(|i| &i.addresses);
-        let near = addresses().find(|(ip, len)| same_network(*ip, destination, *len));
-        let any = || addresses().find(|(ip, _)| same_family(&ip));
-        near.or_else(any).map(|(ip, _)| *ip)
+        let addresses = self.interfaces.iter().flat_map(|i| i.addresses.clone());
+        nearest(&addresses.collect::<Vec<_>>(), destination)
     }
 }
 
@@ -215,17 +211,6 @@ fn bind_addresses(config: &UdpConfig, interfaces: &[Interface]) -> Vec<IpAddr> {
         addresses.push(bind.v6.into());
     }
     addresses
-}
-
-fn same_network(a: IpAddr, b: IpAddr, prefix_len: u8) -> bool {
-    let (a, b, bits) = match (a, b) {
-        (IpAddr::V4(a), IpAddr::V4(b)) => (a.to_bits().into(), b.to_bits().into(), 32),
-        (IpAddr::V6(a), IpAddr::V6(b)) => (a.to_bits(), b.to_bits(), 128),
-        _ => return false,
-    };
-    let host_bits: u32 = bits - u32::from(prefix_len).min(bits);
-    let difference: u128 = a ^ b;
-    difference.checked_shr(host_bits).unwrap_or(0) == 0
 }
 
 impl Transport for UdpTransport {

@@ -18,7 +18,7 @@ use takt_wire::Locator;
 
 use super::socket::Socket;
 use super::syscall::{self, Incoming};
-use crate::{FlowId, RxMeta, Scan, TransportStats};
+use crate::{FlowId, Interface, RxMeta, Scan, TransportStats};
 
 /// Most datagrams taken by one call.
 const BATCH: usize = 32;
@@ -78,6 +78,8 @@ pub(super) struct Receiver {
     /// Where in `hot` to begin, so that nobody starves behind a busy socket.
     turn: usize,
     calls: u32,
+    /// Indices of the chosen interfaces.
+    interfaces: Vec<u32>,
     /// A user socket is not pinned since there are too many.
     crowded: bool,
     batch: Batch,
@@ -100,7 +102,7 @@ impl std::fmt::Debug for Batch {
 }
 
 impl Receiver {
-    pub(super) fn new() -> io::Result<Self> {
+    pub(super) fn new(interfaces: &[Interface]) -> io::Result<Self> {
         let epoll = syscall::epoll()?;
         Ok(Self {
             descriptors: vec![epoll.as_raw_fd()],
@@ -109,6 +111,7 @@ impl Receiver {
             hot: Vec::new(),
             turn: 0,
             calls: 0,
+            interfaces: interfaces.iter().map(|i| i.index).collect(),
             crowded: false,
             batch: Batch {
                 // Zeroed memory comes from the kernel page by page when touched.
@@ -185,11 +188,14 @@ impl Receiver {
                     stats.truncated += 1;
                     continue;
                 }
+                let Some(meta) = self.batch.meta(at, &self.interfaces) else {
+                    continue;
+                };
                 let len = self.batch.incoming[at].len as usize;
                 stats.datagrams_in += 1;
                 stats.bytes_in += len as u64;
                 let bytes = &self.batch.buffer[at * STRIDE..][..len];
-                return Some((bytes, self.batch.meta(at)));
+                return Some((bytes, meta));
             }
             if !self.refill(scan, stats) {
                 return None;
@@ -300,7 +306,10 @@ impl Listener {
 }
 
 impl Batch {
-    fn meta(&self, at: usize) -> RxMeta {
+    /// Where a datagram came from and how; `None` if it came by an interface
+    /// that is not chosen. (An IPv6 socket hears its groups from all interfaces,
+    /// wherever it joined them; the other sockets are spared by the kernel.)
+    fn meta(&self, at: usize, interfaces: &[u32]) -> Option<RxMeta> {
         let incoming = &self.incoming[at];
         let mut meta = RxMeta {
             source: incoming.address.to_locator(),
@@ -312,13 +321,15 @@ impl Batch {
             Role::Metatraffic => {}
             Role::User(flow) => meta.flow = flow,
             Role::Group(IpAddr::V4(_)) => meta.multicast = true,
-            Role::Group(group @ IpAddr::V6(_)) => {
-                let to = incoming.control.destination_v6().map(IpAddr::V6);
-                let port = self.local.port as u16;
-                meta.local = std::net::SocketAddr::new(to.unwrap_or(group), port).into();
-                meta.multicast = meta.local.is_multicast();
+            Role::Group(IpAddr::V6(_)) => {
+                let (address, ifindex) = incoming.control.arrival_v6()?;
+                if !interfaces.contains(&ifindex) {
+                    return None;
+                }
+                meta.local = Locator::udp_v6(address, self.local.port as u16);
+                meta.multicast = address.is_multicast();
             }
         }
-        meta
+        Some(meta)
     }
 }

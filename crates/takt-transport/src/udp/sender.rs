@@ -6,7 +6,7 @@
 //! by one `sendmmsg` per run of the same socket.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::RawFd;
 
 use takt_wire::Locator;
@@ -54,7 +54,7 @@ pub(super) struct Sender {
     /// Where multicast leaves: by these interfaces, from these addresses. Also
     /// where link-local IPv6 is looked for.
     multicast_v4: Vec<(u32, Ipv4Addr)>,
-    multicast_v6: Vec<u32>,
+    multicast_v6: Vec<(u32, Ipv6Addr)>,
 }
 
 impl std::fmt::Debug for Sender {
@@ -82,8 +82,8 @@ impl Sender {
             IpAddr::V4(v4) if !self.multicast_v4.iter().any(|(i, _)| *i == ifindex) => {
                 self.multicast_v4.push((ifindex, v4));
             }
-            IpAddr::V6(_) if !self.multicast_v6.contains(&ifindex) => {
-                self.multicast_v6.push(ifindex);
+            IpAddr::V6(v6) if !self.multicast_v6.iter().any(|(i, _)| *i == ifindex) => {
+                self.multicast_v6.push((ifindex, v6));
             }
             _ => {}
         }
@@ -153,8 +153,8 @@ impl Sender {
             }
             Family::V6 if needs_interface_v6(to) => {
                 for i in 0..self.multicast_v6.len() {
-                    let ifindex = self.multicast_v6[i];
-                    let control = Control::pktinfo_v6(ifindex);
+                    let (ifindex, source) = self.multicast_v6[i];
+                    let control = Control::pktinfo_v6(ifindex, source);
                     let address = address.with_scope(ifindex);
                     self.push(Outgoing { control, address, ..message }, stats);
                 }

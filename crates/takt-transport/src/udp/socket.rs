@@ -52,9 +52,11 @@ impl Socket {
     /// the group on no interface yet.
     pub(super) fn multicast(group: IpAddr, port: u16, config: &UdpConfig) -> io::Result<Self> {
         let mut socket = Self::new(family(group), config)?;
-        // Either of the two is what some other DDS relies on; with both, every mix works.
+        // INTEROP(CycloneDDS 0.10.2): it sets SO_REUSEPORT and SO_REUSEADDR, and the
+        // latter on both sides is enough. We must not set both: seen on Linux 6.18,
+        // a multicast datagram for which one socket alone is a member at the
+        // interface is given to any one of the sockets that share by SO_REUSEPORT.
         socket.set(libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
-        socket.set(libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
         match group {
             IpAddr::V4(_) => {
                 // Only what *this* socket joined, by the interface it joined at.
@@ -105,11 +107,11 @@ impl Socket {
         }
     }
 
-    /// Whether the machine has a way to `group` through the interface. Asks the
-    /// routing table without sending anything.
+    /// Whether multicast to `group` can leave through the interface. Only in doubt
+    /// for IPv6 through loopback, which takes a route that is not there by itself.
+    /// Asks the routing table, sends nothing.
     pub(super) fn probe_route(group: IpAddr, interface: &Interface, config: &UdpConfig) -> io::Result<()> {
-        let IpAddr::V6(group) = group else {
-            // With a given interface, IPv4 multicast needs no route.
+        let (IpAddr::V6(group), true) = (group, interface.loopback) else {
             return Ok(());
         };
         let socket = Self::new(Family::V6, config)?;

@@ -1,3 +1,57 @@
-//! Tests of the transports, over loopback alone.
+//! Tests of the transports, over loopback alone or in network namespaces of
+//! their own.
 
+mod counting_allocator;
+mod faults;
+mod kernel_limits;
+mod multicast_routes;
+mod network_priority;
+mod no_allocation;
+mod participant_ports;
+mod pcap_files;
 mod udp_conforms;
+mod wrappers_conform;
+
+use takt_transport::udp::{InterfaceSelection, UdpConfig, UdpTransport};
+use takt_transport::{FlowId, RxMeta, Scan, Transport};
+use takt_wire::Locator;
+
+/// UDPv4 over loopback alone, in this domain.
+fn loopback(domain_id: u32) -> UdpConfig {
+    UdpConfig { interfaces: InterfaceSelection::Named(vec!["lo".into()]), ..UdpConfig::new(domain_id) }
+}
+
+fn open(config: &UdpConfig) -> UdpTransport {
+    UdpTransport::open(config).expect("loopback can be used")
+}
+
+fn user_locator(transport: &impl Transport) -> Locator {
+    transport.locators().default_unicast[0]
+}
+
+/// Commits and flushes.
+fn send(transport: &mut impl Transport, bytes: &[u8], flow: FlowId, to: &[Locator]) {
+    transport.loan().expect("a frame is lent")[..bytes.len()].copy_from_slice(bytes);
+    transport.commit(bytes.len(), flow, to).expect("the frame is taken");
+    transport.flush().expect("flushing works");
+}
+
+/// Whatever is queued now. On loopback that is all that was sent before.
+fn drain(transport: &mut impl Transport) -> Vec<(Vec<u8>, RxMeta)> {
+    let mut all = Vec::new();
+    while let Some(frame) = transport.recv(Scan::All).expect("receiving works") {
+        all.push((frame.to_vec(), frame.meta));
+    }
+    all
+}
+
+/// The next datagram, when it comes.
+fn receive(transport: &mut impl Transport) -> (Vec<u8>, RxMeta) {
+    loop {
+        let frame = transport.recv(Scan::All).expect("receiving works");
+        if let Some(frame) = frame.map(|f| (f.to_vec(), f.meta)) {
+            return frame;
+        }
+        std::thread::yield_now();
+    }
+}

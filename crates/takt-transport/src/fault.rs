@@ -1,0 +1,424 @@
+//! [`FaultInjector`]: a transport that loses, repeats and reorders datagrams,
+//! the same ones every time for the same seed.
+//!
+//! Each direction has its own random sequence, and every datagram (outgoing:
+//! every destination of a frame) draws the same number of values from it. So
+//! its fate depends on the seed and on how many went before it, on nothing else.
+//!
+//! Copies every datagram: a tool for tests, not for the data path. Like every
+//! transport it does not allocate after opening.
+
+use std::io;
+use std::os::fd::RawFd;
+
+use takt_wire::Locator;
+
+use crate::{
+    FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats, Warning,
+};
+
+/// How often which fault befalls a datagram of one direction.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Faults {
+    /// Probability of being lost, 0.0..=1.0.
+    pub loss: f64,
+    /// Probability of arriving twice, 0.0..=1.0.
+    pub duplication: f64,
+    /// Probability of being held back, 0.0..=1.0.
+    pub reorder: f64,
+    /// How many later datagrams overtake one that is held back. Fewer when the
+    /// direction falls idle: when a receiver has nothing else to deliver, or a
+    /// sender has found nothing to receive 16 times.
+    pub hold: u32,
+}
+
+impl Faults {
+    /// No faults.
+    pub const NONE: Self = Self { loss: 0.0, duplication: 0.0, reorder: 0.0, hold: 3 };
+}
+
+impl Default for Faults {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+/// What a [`FaultInjector`] does.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct FaultConfig {
+    /// Where the random sequences begin.
+    pub seed: u64,
+    /// Faults of what is sent.
+    pub tx: Faults,
+    /// Faults of what is received.
+    pub rx: Faults,
+}
+
+/// What a [`FaultInjector`] has done to one direction, in datagrams.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FaultCounts {
+    /// Came.
+    pub seen: u64,
+    /// Lost on purpose.
+    pub lost: u64,
+    /// Passed on twice.
+    pub duplicated: u64,
+    /// Held back while others passed.
+    pub reordered: u64,
+}
+
+/// A transport that mistreats what passes, the same way for the same seed.
+#[derive(Debug)]
+pub struct FaultInjector<T> {
+    inner: T,
+    frame: Vec<u8>,
+    loaned: bool,
+    tx: Direction<(FlowId, Locator)>,
+    /// Of one commit: who is reached at once, and who (again) when.
+    pass: Vec<Locator>,
+    later: Vec<(Locator, u64)>,
+    /// `recv` calls that found nothing since something was held back.
+    futile: u32,
+    rx: Direction<RxMeta>,
+    received: Vec<u8>,
+}
+
+/// After how many futile `recv` calls held outgoing datagrams leave.
+const PATIENCE: u32 = 16;
+
+/// Room for the largest datagram there is.
+const ROOM: usize = 1 << 16;
+
+impl<T: Transport> FaultInjector<T> {
+    /// Mistreats what passes `inner`.
+    pub fn new(inner: T, config: FaultConfig) -> Self {
+        Self {
+            frame: vec![0; inner.max_message_len()],
+            loaned: false,
+            tx: Direction::new(config.tx, config.seed),
+            pass: Vec::with_capacity(HELD_MAX),
+            later: Vec::with_capacity(HELD_MAX),
+            futile: 0,
+            rx: Direction::new(config.rx, !config.seed),
+            received: vec![0; ROOM],
+            inner,
+        }
+    }
+
+    /// What was done to what was sent; one count per destination.
+    pub fn tx_counts(&self) -> FaultCounts {
+        self.tx.counts
+    }
+
+    /// What was done to what was received.
+    pub fn rx_counts(&self) -> FaultCounts {
+        self.rx.counts
+    }
+
+    /// The transport that it wraps.
+    pub fn inner(&self) -> &T {
+        &self.inner
+    }
+
+    /// Sends what has been held back long enough; all of it if `idle`.
+    fn release(&mut self, idle: bool) -> Result<(), TransportError> {
+        while let Some(held) = self.tx.next_due(idle) {
+            let (flow, to) = held.tag;
+            let datagram = self.tx.bytes(&held);
+            self.inner.loan()?[..datagram.len()].copy_from_slice(datagram);
+            match self.inner.commit(datagram.len(), flow, &[to]) {
+                // Its flow was closed meanwhile: too late is lost.
+                Err(e) if e.source.kind() == io::ErrorKind::NotFound => {}
+                result => result?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<T: Transport> Transport for FaultInjector<T> {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn serves(&self, locator: &Locator) -> bool {
+        self.inner.serves(locator)
+    }
+
+    fn interfaces(&self) -> &[Interface] {
+        self.inner.interfaces()
+    }
+
+    fn locators(&self) -> &Locators {
+        self.inner.locators()
+    }
+
+    fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {
+        self.inner.open_flow(spec)
+    }
+
+    fn close_flow(&mut self, flow: FlowId) -> Result<(), TransportError> {
+        self.release(true)?;
+        self.inner.close_flow(flow)
+    }
+
+    fn max_message_len(&self) -> usize {
+        self.inner.max_message_len()
+    }
+
+    fn loan(&mut self) -> Result<&mut [u8], TransportError> {
+        self.loaned = true;
+        Ok(&mut self.frame)
+    }
+
+    fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
+        let Some(datagram) = self.frame.get(..len).filter(|_| self.loaned) else {
+            let why = "no frame is loaned, or not one of that length";
+            let why = io::Error::new(io::ErrorKind::InvalidInput, why);
+            return Err(TransportError::new("commit", "a datagram", why));
+        };
+        self.pass.clear();
+        self.later.clear();
+        for to in destinations {
+            let fate = self.tx.draw(self.later.len());
+            if fate.now {
+                self.pass.push(*to);
+            }
+            if let Some(due) = fate.later {
+                self.later.push((*to, due));
+            }
+        }
+        self.inner.loan()?[..len].copy_from_slice(datagram);
+        self.inner.commit(len, flow, &self.pass)?;
+        self.loaned = false;
+        for (to, due) in &self.later {
+            self.tx.hold(datagram, (flow, *to), *due);
+            self.futile = 0;
+        }
+        self.release(false)
+    }
+
+    fn flush(&mut self) -> Result<(), TransportError> {
+        self.inner.flush()
+    }
+
+    fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
+        loop {
+            if let Some(held) = self.rx.next_due(false) {
+                return Ok(Some(RxFrame::new(self.rx.bytes(&held), held.tag)));
+            }
+            let taken = self.inner.recv(scan)?.map(|frame| {
+                let room = self.received.get_mut(..frame.len());
+                room.map(|room| {
+                    room.copy_from_slice(&frame);
+                    (frame.len(), frame.meta)
+                })
+            });
+            let Some(taken) = taken else { break };
+            let Some((len, meta)) = taken else { continue };
+            let fate = self.rx.draw(0);
+            let datagram = &self.received[..len];
+            if let Some(due) = fate.later {
+                self.rx.hold(datagram, meta, due);
+            }
+            if fate.now {
+                return Ok(Some(RxFrame::new(&self.received[..len], meta)));
+            }
+        }
+        self.futile += 1;
+        if self.futile == PATIENCE {
+            self.release(true)?;
+            self.inner.flush()?;
+            self.futile = 0;
+        }
+        let last = self.rx.next_due(true);
+        Ok(last.map(|held| RxFrame::new(self.rx.bytes(&held), held.tag)))
+    }
+
+    fn descriptors(&self) -> &[RawFd] {
+        self.inner.descriptors()
+    }
+
+    fn stats(&self) -> TransportStats {
+        self.inner.stats()
+    }
+
+    fn warnings(&self) -> &[Warning] {
+        self.inner.warnings()
+    }
+
+    fn source_of(&self, flow: FlowId, destination: &Locator) -> Option<Locator> {
+        self.inner.source_of(flow, destination)
+    }
+}
+
+/// Most datagrams held back at a time in one direction; one more passes.
+const HELD_MAX: usize = 64;
+
+/// One direction: its faults, its random sequence, and what it holds back.
+struct Direction<M> {
+    faults: Faults,
+    random: SplitMix64,
+    counts: FaultCounts,
+    /// In the order in which they were held back.
+    held: Vec<Held<M>>,
+    /// Slots of `buffer` that are free.
+    free: Vec<usize>,
+    buffer: Vec<u8>,
+}
+
+/// A datagram that is held back.
+#[derive(Debug, Clone, Copy)]
+struct Held<M> {
+    tag: M,
+    slot: usize,
+    len: usize,
+    /// It goes on when that many datagrams were seen.
+    due: u64,
+}
+
+/// What becomes of a datagram; both at once is a duplicate, neither a loss.
+struct Fate {
+    now: bool,
+    later: Option<u64>,
+}
+
+impl<M> std::fmt::Debug for Direction<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Direction({:?}, {} held)", self.counts, self.held.len())
+    }
+}
+
+impl<M: Copy> Direction<M> {
+    fn new(faults: Faults, seed: u64) -> Self {
+        Self {
+            faults,
+            random: SplitMix64(seed),
+            counts: FaultCounts::default(),
+            held: Vec::with_capacity(HELD_MAX),
+            free: (0..HELD_MAX).rev().collect(),
+            buffer: vec![0; HELD_MAX * ROOM],
+        }
+    }
+
+    /// Decides on the next datagram. `promised` places are already taken.
+    fn draw(&mut self, promised: usize) -> Fate {
+        let lost = self.random.hit(self.faults.loss);
+        let duplicated = self.random.hit(self.faults.duplication);
+        let reordered = self.random.hit(self.faults.reorder);
+        self.counts.seen += 1;
+        let seen = self.counts.seen;
+        let room = self.free.len() > promised;
+        let (now, later) = match (lost, duplicated && room, reordered && room) {
+            (true, _, _) => (false, None),
+            (false, true, late) => (true, Some(if late { self.overtaken() } else { seen })),
+            (false, false, true) => (false, Some(self.overtaken())),
+            (false, false, false) => (true, None),
+        };
+        self.counts.lost += u64::from(!now && later.is_none());
+        self.counts.duplicated += u64::from(now && later.is_some());
+        self.counts.reordered += u64::from(later.is_some_and(|due| due > seen));
+        Fate { now, later }
+    }
+
+    fn overtaken(&self) -> u64 {
+        self.counts.seen + u64::from(self.faults.hold)
+    }
+
+    fn hold(&mut self, datagram: &[u8], tag: M, due: u64) {
+        let slot = self.free.pop().expect("no more are drawn than there is room for");
+        let len = datagram.len();
+        self.buffer[slot * ROOM..][..len].copy_from_slice(datagram);
+        self.held.push(Held { tag, slot, len, due });
+    }
+
+    /// Takes out one that has been held long enough; any, the oldest first, if
+    /// `idle`. Its bytes stay until the next one is held back.
+    fn next_due(&mut self, idle: bool) -> Option<Held<M>> {
+        let seen = self.counts.seen;
+        let at = self.held.iter().position(|h| idle || h.due <= seen)?;
+        let held = self.held.remove(at);
+        self.free.push(held.slot);
+        Some(held)
+    }
+
+    fn bytes(&self, held: &Held<M>) -> &[u8] {
+        &self.buffer[held.slot * ROOM..][..held.len]
+    }
+}
+
+/// Sebastiano Vigna's SplitMix64: small, and good enough for coin tosses.
+struct SplitMix64(u64);
+
+impl SplitMix64 {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// True with this probability.
+    fn hit(&mut self, probability: f64) -> bool {
+        let unit = (self.next() >> 11) as f64 / (1u64 << 53) as f64;
+        unit < probability
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fates(faults: Faults, seed: u64) -> (Vec<(bool, Option<u64>)>, FaultCounts) {
+        let mut direction: Direction<()> = Direction::new(faults, seed);
+        let fates = (0..10_000).map(|_| {
+            let fate = direction.draw(0);
+            (fate.now, fate.later)
+        });
+        (fates.collect(), direction.counts)
+    }
+
+    #[test]
+    fn the_seed_decides() {
+        let faults = Faults { loss: 0.1, duplication: 0.1, reorder: 0.1, hold: 3 };
+        assert_eq!(fates(faults, 1), fates(faults, 1));
+        assert_ne!(fates(faults, 1).0, fates(faults, 2).0);
+    }
+
+    #[test]
+    fn probabilities_are_kept() {
+        let faults = Faults { loss: 0.3, duplication: 0.2, reorder: 0.1, hold: 2 };
+        let (_, counts) = fates(faults, 7);
+        // Of 10,000 tosses: five standard deviations either way.
+        let near = |count: u64, expected: f64| (count as f64 - expected).abs() < 230.0;
+        assert_eq!(counts.seen, 10_000);
+        assert!(near(counts.lost, 3000.0), "{counts:?}");
+        assert!(near(counts.duplicated, 1400.0), "{counts:?}");
+        assert!(near(counts.reordered, 700.0), "{counts:?}");
+        let (all, counts) = fates(Faults { loss: 1.0, ..faults }, 7);
+        assert!(all.iter().all(|fate| *fate == (false, None)));
+        assert_eq!(counts.lost, 10_000);
+        let (all, _) = fates(Faults::NONE, 7);
+        assert!(all.iter().all(|fate| *fate == (true, None)));
+    }
+
+    #[test]
+    fn what_does_not_fit_passes() {
+        let faults = Faults { reorder: 1.0, hold: 1_000_000, ..Faults::NONE };
+        let mut direction: Direction<u32> = Direction::new(faults, 0);
+        for n in 0..100 {
+            let fate = direction.draw(0);
+            assert_eq!(fate.now, n >= HELD_MAX as u32);
+            if let Some(due) = fate.later {
+                direction.hold(&n.to_le_bytes(), n, due);
+            }
+        }
+        assert!(direction.next_due(false).is_none());
+        for n in 0..HELD_MAX as u32 {
+            let held = direction.next_due(true).expect("still held");
+            assert_eq!((held.tag, direction.bytes(&held)), (n, &n.to_le_bytes()[..]));
+        }
+        assert!(direction.next_due(true).is_none());
+    }
+}

@@ -1,0 +1,176 @@
+//! [`Tracer`]: a transport that shows all datagrams that pass to an observer.
+
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::RawFd;
+
+use takt_wire::Locator;
+
+use crate::interface::nearest;
+use crate::{
+    FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats, Warning,
+};
+
+/// Something that happened at a transport.
+#[derive(Debug, Clone, Copy)]
+pub enum TraceEvent<'a> {
+    /// A datagram was committed; once per destination, before it is sent.
+    Sent {
+        /// Where it will come from, as far as it is known.
+        source: Option<Locator>,
+        /// Where it goes.
+        destination: Locator,
+        /// The flow that carries it.
+        flow: FlowId,
+        /// Its bytes.
+        datagram: &'a [u8],
+    },
+    /// A datagram was received.
+    Received {
+        /// Where it came from and how.
+        meta: RxMeta,
+        /// Where it was sent to, guessed where `meta.local` leaves it open.
+        destination: Locator,
+        /// Its bytes.
+        datagram: &'a [u8],
+    },
+    /// The receiver looked and found nothing: a moment for what can wait.
+    Idle,
+}
+
+/// Sees the events of a [`Tracer`], in the thread that uses the transport.
+///
+/// Every `FnMut(TraceEvent<'_>)` is one.
+pub trait Observer: Send {
+    /// Something happened. Runs on the data path: be short, do not wait.
+    fn observe(&mut self, event: TraceEvent<'_>);
+}
+
+impl<F: FnMut(TraceEvent<'_>) + Send> Observer for F {
+    fn observe(&mut self, event: TraceEvent<'_>) {
+        self(event);
+    }
+}
+
+/// A transport that shows all datagrams that pass to an [`Observer`]. Copies
+/// nothing, changes nothing.
+#[derive(Debug)]
+pub struct Tracer<T, O> {
+    inner: T,
+    observer: O,
+    loaned: bool,
+    /// This side's addresses, by which to guess where a datagram was sent to.
+    addresses: Vec<(IpAddr, u8)>,
+}
+
+impl<T: Transport, O: Observer> Tracer<T, O> {
+    /// Shows what passes `inner` to `observer`.
+    pub fn new(inner: T, observer: O) -> Self {
+        let interfaces = inner.interfaces().iter();
+        Self { addresses: interfaces.flat_map(|i| i.addresses.clone()).collect(), inner, observer, loaned: false }
+    }
+
+    /// The observer.
+    pub fn observer(&self) -> &O {
+        &self.observer
+    }
+
+    /// The transport and the observer.
+    pub fn into_parts(self) -> (T, O) {
+        (self.inner, self.observer)
+    }
+}
+
+/// Where a received datagram was sent to, guessing the address if need be.
+fn destination(meta: &RxMeta, addresses: &[(IpAddr, u8)]) -> Locator {
+    let (Some(local), Some(source)) = (meta.local.ip(), meta.source.ip()) else {
+        return meta.local;
+    };
+    match nearest(addresses, source) {
+        Some(ip) if local.is_unspecified() => SocketAddr::new(ip, meta.local.port as u16).into(),
+        _ => meta.local,
+    }
+}
+
+impl<T: Transport, O: Observer> Transport for Tracer<T, O> {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn serves(&self, locator: &Locator) -> bool {
+        self.inner.serves(locator)
+    }
+
+    fn interfaces(&self) -> &[Interface] {
+        self.inner.interfaces()
+    }
+
+    fn locators(&self) -> &Locators {
+        self.inner.locators()
+    }
+
+    fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {
+        self.inner.open_flow(spec)
+    }
+
+    fn close_flow(&mut self, flow: FlowId) -> Result<(), TransportError> {
+        self.inner.close_flow(flow)
+    }
+
+    fn max_message_len(&self) -> usize {
+        self.inner.max_message_len()
+    }
+
+    fn loan(&mut self) -> Result<&mut [u8], TransportError> {
+        let frame = self.inner.loan()?;
+        self.loaned = true;
+        Ok(frame)
+    }
+
+    fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
+        if self.loaned {
+            for destination in destinations {
+                let source = self.inner.source_of(flow, destination);
+                // The same frame again, with what was written into it.
+                if let Some(datagram) = self.inner.loan()?.get(..len) {
+                    self.observer.observe(TraceEvent::Sent { source, destination: *destination, flow, datagram });
+                }
+            }
+        }
+        self.inner.commit(len, flow, destinations)?;
+        self.loaned = false;
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), TransportError> {
+        self.inner.flush()
+    }
+
+    fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
+        let received = self.inner.recv(scan)?;
+        self.observer.observe(match &received {
+            Some(frame) => TraceEvent::Received {
+                meta: frame.meta,
+                destination: destination(&frame.meta, &self.addresses),
+                datagram: frame,
+            },
+            None => TraceEvent::Idle,
+        });
+        Ok(received)
+    }
+
+    fn descriptors(&self) -> &[RawFd] {
+        self.inner.descriptors()
+    }
+
+    fn stats(&self) -> TransportStats {
+        self.inner.stats()
+    }
+
+    fn warnings(&self) -> &[Warning] {
+        self.inner.warnings()
+    }
+
+    fn source_of(&self, flow: FlowId, destination: &Locator) -> Option<Locator> {
+        self.inner.source_of(flow, destination)
+    }
+}

@@ -1,0 +1,97 @@
+//! The fault injector does what it is asked to, the same every time.
+
+use takt_transport::{FaultConfig, FaultCounts, FaultInjector, Faults, FlowId, Transport};
+
+use super::{drain, loopback, open, user_locator};
+
+const COUNT: u32 = 2000;
+
+/// What arrives of [`COUNT`] numbers sent in bursts, and what was done to them.
+fn run(domain: u32, config: FaultConfig) -> (Vec<u32>, FaultCounts, FaultCounts) {
+    let mut a = FaultInjector::new(open(&loopback(domain)), FaultConfig { rx: Faults::NONE, ..config });
+    let mut b = FaultInjector::new(open(&loopback(domain)), FaultConfig { tx: Faults::NONE, ..config });
+    let to = user_locator(&b);
+    let mut arrived = Vec::new();
+    for n in 0..COUNT {
+        a.loan().expect("a frame is lent")[..4].copy_from_slice(&n.to_le_bytes());
+        a.commit(4, FlowId::DEFAULT, &[to]).expect("the frame is taken");
+        if n % 50 == 49 {
+            a.flush().expect("flushing works");
+            arrived.extend(drain(&mut b).into_iter().map(|(bytes, _)| number(&bytes)));
+        }
+    }
+    // Held back ones leave when the sender is idle.
+    for _ in 0..16 {
+        assert_eq!(drain(&mut a), []);
+    }
+    arrived.extend(drain(&mut b).into_iter().map(|(bytes, _)| number(&bytes)));
+    (arrived, a.tx_counts(), b.rx_counts())
+}
+
+fn number(bytes: &[u8]) -> u32 {
+    u32::from_le_bytes(bytes.try_into().expect("four bytes were sent"))
+}
+
+fn both(seed: u64, faults: Faults) -> FaultConfig {
+    FaultConfig { seed, tx: faults, rx: faults }
+}
+
+#[test]
+fn the_same_seed_has_the_same_effect() {
+    let faults = Faults { loss: 0.1, duplication: 0.1, reorder: 0.2, hold: 4 };
+    let first = run(70, both(1, faults));
+    assert_eq!(first, run(70, both(1, faults)));
+    assert_ne!(first.0, run(70, both(2, faults)).0);
+}
+
+#[test]
+fn nothing_is_lost_that_is_not_counted_as_lost() {
+    let faults = Faults { loss: 0.3, duplication: 0.1, reorder: 0.1, hold: 4 };
+    let (arrived, tx, rx) = run(71, both(3, faults));
+    assert_eq!(tx.seen, u64::from(COUNT));
+    assert_eq!(rx.seen, tx.seen - tx.lost + tx.duplicated);
+    assert_eq!(arrived.len() as u64, rx.seen - rx.lost + rx.duplicated);
+    assert!(tx.lost > 0 && tx.duplicated > 0 && tx.reordered > 0, "{tx:?}");
+    assert!(rx.lost > 0 && rx.duplicated > 0 && rx.reordered > 0, "{rx:?}");
+}
+
+#[test]
+fn reordering_loses_nothing_and_is_bounded() {
+    let faults = Faults { reorder: 0.3, hold: 5, ..Faults::NONE };
+    let config = FaultConfig { seed: 4, tx: faults, rx: Faults::NONE };
+    let (mut arrived, tx, _) = run(72, config);
+    let late = arrived.windows(2).filter(|pair| pair[0] > pair[1]).count();
+    assert!(late > 100, "{late} of {} held back", tx.reordered);
+    for (at, n) in arrived.iter().enumerate() {
+        assert!(at.abs_diff(*n as usize) <= 12, "{n} arrived as number {at}");
+    }
+    arrived.sort_unstable();
+    assert!(arrived.into_iter().eq(0..COUNT));
+}
+
+#[test]
+fn duplicates_arrive_twice() {
+    let faults = Faults { duplication: 1.0, ..Faults::NONE };
+    let config = FaultConfig { seed: 5, tx: Faults::NONE, rx: faults };
+    let (arrived, _, rx) = run(73, config);
+    assert_eq!((rx.seen, rx.duplicated), (u64::from(COUNT), u64::from(COUNT)));
+    assert!(arrived.into_iter().eq((0..COUNT).flat_map(|n| [n, n])));
+}
+
+/// Each destination of a frame has its own luck.
+#[test]
+fn destinations_are_lost_one_by_one() {
+    let faults = Faults { loss: 0.5, ..Faults::NONE };
+    let config = FaultConfig { seed: 6, tx: faults, rx: Faults::NONE };
+    let mut a = FaultInjector::new(open(&loopback(74)), config);
+    let mut others = [open(&loopback(74)), open(&loopback(74))];
+    let to = [user_locator(&others[0]), user_locator(&others[1])];
+    for n in 0..100u8 {
+        a.loan().expect("a frame is lent")[0] = n;
+        a.commit(1, FlowId::DEFAULT, &to).expect("the frame is taken");
+    }
+    a.flush().expect("flushing works");
+    let [x, y] = others.each_mut().map(|t| drain(t).into_iter().map(|(b, _)| b).collect::<Vec<_>>());
+    assert_eq!((x.len() + y.len()) as u64, 200 - a.tx_counts().lost);
+    assert!(!x.is_empty() && !y.is_empty() && x != y);
+}

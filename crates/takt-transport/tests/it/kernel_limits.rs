@@ -1,0 +1,61 @@
+//! What the kernel refuses or drops is told.
+
+use takt_transport::udp::UdpConfig;
+use takt_transport::{FlowId, Transport};
+
+use super::{drain, loopback, open, receive, send, user_locator};
+
+/// More than a small receive buffer holds: what does not arrive is counted.
+#[test]
+fn an_overflowing_receive_buffer_is_counted() {
+    let config = UdpConfig { receive_buffer_bytes: 20_000, ..loopback(60) };
+    let (mut a, mut b) = (open(&config), open(&config));
+    let to = user_locator(&b);
+    for _ in 0..300 {
+        send(&mut a, &[1; 1000], FlowId::DEFAULT, &[to]);
+    }
+    let mut arrived = drain(&mut b).len() as u64;
+    assert!(arrived > 0 && arrived < 300, "{arrived} of 300 arrived");
+    // The kernel tells of it with what arrives next.
+    for sent in 301..=400 {
+        send(&mut a, b"next", FlowId::DEFAULT, &[to]);
+        receive(&mut b);
+        arrived += 1;
+        let stats = b.stats();
+        assert_eq!(stats.datagrams_in, arrived);
+        if stats.kernel_drops > 0 {
+            assert_eq!(arrived + stats.kernel_drops, sent);
+            return;
+        }
+    }
+    panic!("{:?}", b.stats());
+}
+
+#[test]
+fn a_buffer_smaller_than_asked_for_is_a_warning_with_a_remedy() {
+    // More than the kernel gives to anybody.
+    let most = usize::try_from(i32::MAX).expect("64 bits");
+    let config = UdpConfig { receive_buffer_bytes: most, send_buffer_bytes: most, ..loopback(61) };
+    let transport = open(&config);
+    let texts: Vec<String> = transport.warnings().iter().map(|w| w.to_string()).collect();
+    assert_eq!(texts.len(), 2, "each said once: {texts:?}");
+    assert!(texts[0].contains("net.core.rmem_max") && texts[0].contains("receive buffer"));
+    assert!(texts[1].contains("net.core.wmem_max") && texts[1].contains("send buffer"));
+    let content = open(&UdpConfig { receive_buffer_bytes: 50_000, send_buffer_bytes: 50_000, ..loopback(61) });
+    assert_eq!(content.warnings(), []);
+}
+
+/// Sending to a port where nobody listens is not noticed, but by the counters
+/// perhaps; those who do listen get everything.
+#[test]
+fn absent_receivers_do_no_harm() {
+    let config = loopback(62);
+    let (mut a, mut b, absent) = (open(&config), open(&config), open(&config));
+    let (here, gone) = (user_locator(&b), user_locator(&absent));
+    drop(absent);
+    for n in 0..100u8 {
+        send(&mut a, &[n], FlowId::DEFAULT, &[gone, here, gone]);
+        assert_eq!(receive(&mut b).0, [n]);
+    }
+    assert_eq!(drain(&mut a), []);
+}

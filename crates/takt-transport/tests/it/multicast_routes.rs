@@ -1,0 +1,157 @@
+//! By which interfaces multicast goes and comes. In network namespaces of the
+//! tests' own, which takes root; without it there is nothing to be tested.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use takt_transport::udp::{InterfaceSelection, UdpConfig, UdpTransport};
+use takt_transport::{FlowId, Transport};
+use takt_wire::Locator;
+
+use super::{drain, open, receive, send, user_locator};
+
+/// Moves this thread to a new network namespace, which disappears with it.
+fn enter_namespace() -> bool {
+    // SAFETY: no pointers; affects this thread only.
+    let entered = unsafe { libc::unshare(libc::CLONE_NEWNET) } == 0;
+    if !entered {
+        eprintln!("not tested: no permission to make a network namespace");
+    }
+    entered
+}
+
+fn ip(arguments: &str) {
+    let status = Command::new("ip").args(arguments.split(' ')).status();
+    assert!(status.expect("iproute2 is installed").success(), "ip {arguments}");
+}
+
+fn config(interfaces: &[&str], ipv6: bool) -> UdpConfig {
+    let names = interfaces.iter().map(|name| name.to_string()).collect();
+    UdpConfig { interfaces: InterfaceSelection::Named(names), ipv4: !ipv6, ipv6, ..UdpConfig::new(0) }
+}
+
+#[test]
+fn ipv6_multicast_through_loopback_takes_a_route() {
+    if !enter_namespace() {
+        return;
+    }
+    ip("link set lo up");
+    let without = open(&config(&["lo"], true));
+    assert!(without.locators().metatraffic_multicast.is_empty());
+    let [warning] = without.warnings() else { panic!("{:?}", without.warnings()) };
+    let remedy = warning.remedy.split_once("as root: ip ").expect("a command").1;
+    ip(remedy);
+    let mut a = open(&config(&["lo"], true));
+    let mut b = open(&config(&["lo"], true));
+    assert_eq!(a.warnings(), []);
+    let group = a.locators().metatraffic_multicast[0];
+    assert_eq!(group.to_string(), "udp/[ff02::ffff:efff:1]:7400");
+    send(&mut a, b"to all", FlowId::DEFAULT, &[group]);
+    for t in [&mut a, &mut b] {
+        let (bytes, meta) = receive(t);
+        assert_eq!((&bytes[..], meta.local, meta.multicast), (&b"to all"[..], group, true));
+    }
+    // The same port by unicast is no multicast.
+    let unicast = Locator { port: group.port, ..user_locator(&b) };
+    send(&mut a, b"to one", FlowId::DEFAULT, &[unicast]);
+    let received = [drain(&mut a), drain(&mut b)].concat();
+    assert_eq!(received.len(), 1);
+    assert_eq!((received[0].1.local, received[0].1.multicast), (unicast, false));
+}
+
+#[test]
+fn no_route_is_counted_and_does_not_cost_the_others() {
+    if !enter_namespace() {
+        return;
+    }
+    ip("link set lo up");
+    let mut config = config(&[], false);
+    config.interfaces = InterfaceSelection::All;
+    let (mut a, mut b) = (open(&config), open(&config));
+    assert_eq!(a.interfaces()[0].name, "lo", "for want of anything else");
+    let (here, away) = (user_locator(&b), Locator::udp_v4([192, 0, 2, 1].into(), 7411));
+    send(&mut a, b"x", FlowId::DEFAULT, &[away, here, away, here]);
+    send(&mut a, b"x", FlowId::DEFAULT, &[away]);
+    assert_eq!(drain(&mut b).len(), 2);
+    let stats = a.stats();
+    assert_eq!(stats.send_errors.network_unreachable, 3);
+    assert_eq!((stats.send_errors.total(), stats.datagrams_out), (3, 2));
+}
+
+/// Two links between two hosts: what is sent to the group leaves by both, from
+/// the address of each; who has chosen one link hears that one.
+#[test]
+fn multicast_leaves_and_enters_by_every_chosen_interface() {
+    for ipv6 in [false, true] {
+        if !enter_namespace() {
+            return;
+        }
+        two_links(ipv6);
+    }
+}
+
+fn two_links(ipv6: bool) {
+    let net = |link: u8, host: u8| match ipv6 {
+        false => format!("10.{link}.0.{host}/24"),
+        true => format!("fd0{link}::{host}/64 nodad"),
+    };
+    let (tell, told) = mpsc::channel();
+    let (go, gone) = mpsc::channel();
+    std::thread::scope(|scope| {
+        let far_side = scope.spawn(move || {
+            assert!(enter_namespace(), "it worked a moment ago");
+            // SAFETY: no pointers.
+            tell.send(unsafe { libc::gettid() }).expect("the near side waits");
+            gone.recv().expect("the near side has made the links");
+            for link in 1..=2 {
+                ip(&format!("address add {} dev b{link}", net(link, 2)));
+                ip(&format!("link set b{link} up"));
+            }
+            listen(open(&config(&["b1", "b2"], ipv6)), open(&config(&["b2"], ipv6)))
+        });
+        let tid = told.recv().expect("the far side has a thread id");
+        for link in 1..=2 {
+            ip(&format!("link add a{link} type veth peer name b{link} netns {tid}"));
+            ip(&format!("address add {} dev a{link}", net(link, 1)));
+            ip(&format!("link set a{link} up"));
+        }
+        go.send(()).expect("the far side waits");
+        let mut near = open(&config(&["a1", "a2"], ipv6));
+        let group = near.locators().metatraffic_multicast[0];
+        // The links take their time to come up.
+        let mut sent = 0;
+        while !far_side.is_finished() {
+            send(&mut near, b"to all", FlowId::DEFAULT, &[group]);
+            sent += 1;
+            std::thread::yield_now();
+        }
+        let stats = near.stats();
+        assert_eq!(stats.datagrams_out + stats.send_errors.total(), 2 * sent, "{stats:?}");
+        let (both, one) = far_side.join().expect("the far side heard it");
+        let address = |link| net(link, 1).split('/').next().expect("an address").to_string();
+        assert_eq!(both, BTreeSet::from([address(1), address(2)]));
+        assert_eq!(one, BTreeSet::from([address(2)]));
+    });
+}
+
+/// Who was heard by `both` and by `one`, once each was heard by all that it should be.
+fn listen(mut both: UdpTransport, mut one: UdpTransport) -> (BTreeSet<String>, BTreeSet<String>) {
+    let group = both.locators().metatraffic_multicast[0];
+    let hear = |t: &mut UdpTransport, heard: &mut BTreeSet<String>| {
+        for (bytes, meta) in drain(t) {
+            assert_eq!((&bytes[..], meta.local, meta.multicast), (&b"to all"[..], group, true));
+            heard.insert(meta.source.ip().expect("it is UDP").to_string());
+        }
+    };
+    let (mut by_both, mut by_one) = (BTreeSet::new(), BTreeSet::new());
+    let since = Instant::now();
+    while by_both.len() < 2 || by_one.is_empty() {
+        assert!(since.elapsed() < Duration::from_secs(20), "{by_both:?} {by_one:?}");
+        hear(&mut both, &mut by_both);
+        hear(&mut one, &mut by_one);
+        std::thread::yield_now();
+    }
+    (by_both, by_one)
+}

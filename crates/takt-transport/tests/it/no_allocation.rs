@@ -1,0 +1,69 @@
+//! Sending and receiving allocate nothing, from the first datagram on.
+
+use takt_transport::udp::UdpConfig;
+use takt_transport::{FaultConfig, FaultInjector, Faults, FlowId, FlowSpec, Scan, Transport};
+use takt_wire::Locator;
+
+use super::counting_allocator::allocations;
+use super::{loopback, open};
+
+/// Bursts of all kinds, sent and received.
+fn traffic(a: &mut impl Transport, b: &mut impl Transport, flow: FlowId, to: &[Locator]) -> usize {
+    let mut received = 0;
+    for round in 0..200 {
+        for _ in 0..round % 70 {
+            a.loan().expect("a frame is lent")[..100].fill(1);
+            a.commit(100, flow, to).expect("the frame is taken");
+            a.loan().expect("a frame is lent")[..1000].fill(2);
+            a.commit(1000, FlowId::DEFAULT, &to[..1]).expect("the frame is taken");
+        }
+        a.flush().expect("flushing works");
+        for scan in [Scan::Hot, Scan::All] {
+            while b.recv(scan).expect("receiving works").is_some() {
+                received += 1;
+            }
+        }
+        while a.recv(Scan::All).expect("receiving works").is_some() {}
+    }
+    received
+}
+
+#[test]
+fn of_the_udp_transport() {
+    let config = UdpConfig { ipv6: true, ..loopback(100) };
+    let (mut a, mut b) = (open(&config), open(&config));
+    let spec = FlowSpec { own_port: true, transport_priority: 46 };
+    let (flow, _) = a.open_flow(&spec).expect("a port is free");
+    let flows: Vec<_> = (0..6).map(|_| b.open_flow(&spec).expect("a port is free")).collect();
+    let known = b.locators().clone();
+    let to = [
+        known.default_unicast,
+        known.metatraffic_unicast,
+        known.metatraffic_multicast,
+        flows.into_iter().flat_map(|(_, locators)| locators).collect(),
+        vec![Locator::INVALID],
+    ]
+    .concat();
+    let mut received = 0;
+    assert_eq!(allocations(|| received = traffic(&mut a, &mut b, flow, &to)), 0);
+    assert!(received > 10_000, "{received}");
+    assert!(a.stats().send_errors.unserved > 0);
+}
+
+#[test]
+fn of_the_fault_injector() {
+    let faults = Faults { loss: 0.1, duplication: 0.1, reorder: 0.1, hold: 5 };
+    let config = FaultConfig { seed: 5, tx: faults, rx: faults };
+    let open = || FaultInjector::new(open(&loopback(101)), config);
+    let (mut a, mut b) = (open(), open());
+    let to = [super::user_locator(&b), b.locators().metatraffic_unicast[0]];
+    let mut received = 0;
+    let count = allocations(|| received = traffic(&mut a, &mut b, FlowId::DEFAULT, &to));
+    assert_eq!(count, 0);
+    assert!(received > 1_000, "{received}");
+}
+
+#[test]
+fn the_count_counts() {
+    assert_eq!(allocations(|| drop(std::hint::black_box(vec![1u8]))), 1);
+}

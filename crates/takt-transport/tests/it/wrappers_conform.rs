@@ -1,0 +1,41 @@
+//! Transports that wrap transports are transports.
+
+use super::{loopback, open};
+
+mod boxed {
+    use super::*;
+    use takt_transport::Transport;
+
+    takt_transport::conformance_tests!(|realm: u32| -> Box<dyn Transport> { Box::new(open(&loopback(190 + realm))) });
+}
+
+mod fault_injector_without_faults {
+    use super::*;
+    use takt_transport::{FaultConfig, FaultInjector};
+
+    takt_transport::conformance_tests!(|realm: u32| {
+        FaultInjector::new(open(&loopback(210 + realm)), FaultConfig::default())
+    });
+}
+
+mod tracer {
+    use super::*;
+    use takt_transport::{TraceEvent, Tracer};
+
+    takt_transport::conformance_tests!(|realm: u32| {
+        Tracer::new(open(&loopback(130 + realm)), |_: TraceEvent<'_>| {})
+    });
+}
+
+mod pcap_tap {
+    use super::*;
+    use takt_transport::PcapTap;
+
+    takt_transport::conformance_tests!(|realm: u32| {
+        let path = std::env::temp_dir().join(format!("takt-{}-{realm}.pcap", std::process::id()));
+        let tap = PcapTap::create(open(&loopback(110 + realm)), &path, 1 << 20);
+        // Without a name it disappears with the last one who has it open.
+        std::fs::remove_file(&path).expect("it was just made");
+        tap.expect("a temporary file can be written")
+    });
+}
