@@ -26,6 +26,9 @@ use takt_wire::{EntityId, Guid, Locator, SequenceNumber, Timestamp};
 /// Longest topic or type name in bytes.
 const MAX_NAME_LEN: usize = 255;
 
+/// Largest `RESOURCE_LIMITS.max_samples` and `max_instances`: tables of that size are reserved at once.
+const MAX_HISTORY_ENTRIES: u32 = 1 << 20;
+
 /// A writer to be created.
 #[derive(Clone, Debug)]
 pub struct WriterSpec {
@@ -102,6 +105,11 @@ fn check_names(topic_name: &str, type_name: &str) -> Result<(), Error> {
 
 /// DDS 1.4 §2.2.3.19: depth and limits must agree.
 fn check_history(history: History, resources: &ResourceLimits) -> Result<(), Error> {
+    for (limit, value) in [("max_samples", resources.max_samples), ("max_instances", resources.max_instances)] {
+        if value.is_some_and(|value| value > MAX_HISTORY_ENTRIES) {
+            return Err(Error::OutOfResources { limit, value: u64::from(MAX_HISTORY_ENTRIES) });
+        }
+    }
     let inconsistent = |what: &str| Err(Error::InconsistentPolicy { what: what.to_string() });
     let per_instance = resources.max_samples_per_instance.unwrap_or(u32::MAX);
     match history {

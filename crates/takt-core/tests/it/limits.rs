@@ -13,6 +13,10 @@ fn contradicting_policies_are_refused() {
     let refused = network.nodes[0].create_writer(network.now, writer_spec("T", false, qos.clone()));
     assert!(matches!(refused, Err(Error::InconsistentPolicy { .. })));
     qos.resource_limits.max_samples_per_instance = None;
+    let mut greedy = qos.clone();
+    greedy.resource_limits.max_samples = Some(900_000_000);
+    let refused = network.nodes[0].create_writer(network.now, writer_spec("T", false, greedy));
+    assert_eq!(refused, Err(Error::OutOfResources { limit: "max_samples", value: 1 << 20 }));
     let refused = network.nodes[0].create_writer(network.now, writer_spec("", false, qos.clone()));
     assert!(matches!(refused, Err(Error::BadParameter { .. })));
     let refused = network.nodes[0].create_writer(network.now, writer_spec(&"n".repeat(256), false, qos));
