@@ -230,3 +230,36 @@ fn family(address: IpAddr) -> Family {
 fn in_addr(address: Ipv4Addr) -> libc::in_addr {
     libc::in_addr { s_addr: u32::from_ne_bytes(address.octets()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn priorities_reach_the_socket() {
+        let config = UdpConfig::new(0);
+        for address in [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()] {
+            let socket = Socket::unicast(address, 0, &config).expect("a port is free");
+            let mut warnings = Warnings::default();
+            for (value, so_priority) in [(0, 0), (46, 5), (48, 6), (1, 0), (63, 7)] {
+                let priority = Priority::of(value);
+                socket.set_priority(priority, &mut warnings).expect("a socket option");
+                let level = libc::SOL_SOCKET;
+                let now = syscall::int_option(socket.as_fd(), level, libc::SO_PRIORITY);
+                // Without the privilege for 7 there is a warning and one less.
+                let refused = libc::c_int::from(so_priority == 7 && !warnings.as_slice().is_empty());
+                assert_eq!(now.expect("a socket option"), so_priority - refused);
+            }
+        }
+    }
+
+    #[test]
+    fn a_warning_is_said_once() {
+        let warning = |what: &str| Warning { what: what.into(), remedy: "none".into() };
+        let mut warnings = Warnings::default();
+        for what in ["a", "b", "a"] {
+            warnings.add(warning(what));
+        }
+        assert_eq!(warnings.as_slice(), [warning("a"), warning("b")]);
+    }
+}

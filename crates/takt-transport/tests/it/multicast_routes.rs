@@ -10,7 +10,7 @@ use takt_transport::udp::{InterfaceSelection, UdpConfig, UdpTransport};
 use takt_transport::{FlowId, Transport};
 use takt_wire::Locator;
 
-use super::{drain, open, receive, send, user_locator};
+use super::{drain, drain_until, open, receive, send, user_locator};
 
 /// Moves this thread to a new network namespace, which disappears with it.
 fn enter_namespace() -> bool {
@@ -56,7 +56,10 @@ fn ipv6_multicast_through_loopback_takes_a_route() {
     // The same port by unicast is no multicast.
     let unicast = Locator { port: group.port, ..user_locator(&b) };
     send(&mut a, b"to one", FlowId::DEFAULT, &[unicast]);
-    let received = [drain(&mut a), drain(&mut b)].concat();
+    let mut received = Vec::new();
+    while received.is_empty() {
+        received = [drain(&mut a), drain(&mut b)].concat();
+    }
     assert_eq!(received.len(), 1);
     assert_eq!((received[0].1.local, received[0].1.multicast), (unicast, false));
 }
@@ -74,7 +77,7 @@ fn no_route_is_counted_and_does_not_cost_the_others() {
     let (here, away) = (user_locator(&b), Locator::udp_v4([192, 0, 2, 1].into(), 7411));
     send(&mut a, b"x", FlowId::DEFAULT, &[away, here, away, here]);
     send(&mut a, b"x", FlowId::DEFAULT, &[away]);
-    assert_eq!(drain(&mut b).len(), 2);
+    assert_eq!(drain_until(2, &mut b).len(), 2);
     let stats = a.stats();
     assert_eq!(stats.send_errors.network_unreachable, 3);
     assert_eq!((stats.send_errors.total(), stats.datagrams_out), (3, 2));
