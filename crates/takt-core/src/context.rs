@@ -9,7 +9,8 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 use takt_wire::Timestamp;
 
-/// A datagram that somebody wants to send. Each owner queues at most one job of a kind.
+/// A datagram that somebody wants to send. Each owner queues at most one job of a kind, and knows that it has:
+/// a job that finds its owner gone, or another one in its place that wants nothing, does nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Job {
     /// New samples of a writer to all its readers.

@@ -20,8 +20,8 @@ pub struct MatchedStatus {
 
 impl MatchedStatus {
     pub(crate) fn added(&mut self, peer: Guid) {
-        self.total_count += 1;
-        self.total_count_change += 1;
+        self.total_count = self.total_count.saturating_add(1);
+        self.total_count_change = self.total_count_change.saturating_add(1);
         self.current_count += 1;
         self.current_count_change += 1;
         self.last_peer = Some(peer);
@@ -101,6 +101,12 @@ impl IncompatibleQosStatus {
 }
 
 impl SampleLostStatus {
+    /// A range of lost samples is as long as the writer says, so the sum saturates.
+    pub(crate) fn add(&mut self, lost: u64) {
+        self.total_count = self.total_count.saturating_add(lost);
+        self.total_count_change = self.total_count_change.saturating_add(lost);
+    }
+
     pub(crate) fn read(&mut self) -> Self {
         let value = *self;
         self.total_count_change = 0;

@@ -46,6 +46,8 @@ pub(crate) struct Remote {
     unicast_only: bool,
     /// Publications and subscriptions that we keep of it.
     pub(crate) endpoints: usize,
+    /// Whether a greeting is queued.
+    greeting_queued: bool,
 }
 
 /// Our own announcement.
@@ -158,7 +160,10 @@ impl Participant {
     }
 
     pub(crate) fn transmit_greeting(&mut self, index: u32, frame: &mut [u8]) -> Option<usize> {
-        let remote = self.remotes.get(index)?;
+        let remote = self.remotes.get_mut(index)?;
+        if !core::mem::take(&mut remote.greeting_queued) {
+            return None;
+        }
         self.destinations.push(remote.metatraffic.locator);
         self.announcer.build(&self.header, frame).ok()
     }
@@ -228,6 +233,7 @@ impl Participant {
             validated: false,
             unicast_only: !from.multicast,
             endpoints: 0,
+            greeting_queued: true,
         });
         self.ctx.timers.set_kind(lease, TimerKind::Lease { participant: index });
         self.remote_by_prefix.insert(prefix, index);

@@ -71,7 +71,9 @@ impl Reader {
         destinations: &mut Vec<Locator>,
     ) -> Option<usize> {
         let proxy = self.proxies.get_mut(index)?;
-        proxy.queued = false;
+        if !core::mem::take(&mut proxy.queued) {
+            return None;
+        }
         destinations.push(proxy.path.locator);
         let len = frame.len().min(proxy.path.max_message);
         let mut builder = MessageBuilder::new(&mut frame[..len], header).ok()?;

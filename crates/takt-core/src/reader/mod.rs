@@ -33,7 +33,7 @@ use takt_wire::message::{Data, DataFrag, Gap, Heartbeat, Payload};
 use takt_wire::parameter::ParameterList;
 use takt_wire::qos::{Durability, Liveliness, ReliabilityKind};
 use takt_wire::{EntityId, Guid, SequenceNumber, Timestamp};
-use writer_proxy::Arrival;
+use writer_proxy::{Arrival, LAST_SAMPLE};
 
 pub(crate) struct Reader {
     pub(crate) handle: ReaderHandle,
@@ -150,12 +150,8 @@ impl Reader {
         ctx.timers.release(proxy.timer);
         proxy.lease.close(ctx);
         ctx.remove_owner();
-        if let Some(expected) = proxy.expected.filter(|_| proxy.reliable) {
-            for number in expected.0..expected.0.saturating_add(REORDER_WINDOW) {
-                if let Arrival::Waiting(stored) = proxy.arrival(SequenceNumber(number)) {
-                    self.cache.discard(stored);
-                }
-            }
+        for stored in proxy.drain() {
+            self.cache.discard(stored);
         }
         proxy.fragments.drop_below(SequenceNumber::MAX, &mut self.cache.pool, &mut self.reassembly_budget);
         self.matched.removed(proxy.guid);
@@ -197,7 +193,7 @@ impl Reader {
         match proxy.fragments.insert(data, &mut self.cache.pool, &mut self.reassembly_budget) {
             Ok(None) => {}
             Ok(Some(piece)) => {
-                proxy.announced = proxy.announced.max(data.sn);
+                proxy.announce(data.sn);
                 self.accept(ctx, index, stamp, data.sn, &inline, piece, data.key);
             }
             Err(Refused::Duplicate) => ctx.counters.duplicate_fragments += 1,
@@ -218,9 +214,10 @@ impl Reader {
             return false;
         }
         if !proxy.reliable {
-            return true;
+            ctx.counters.out_of_window += u64::from(sn > LAST_SAMPLE);
+            return sn <= LAST_SAMPLE;
         }
-        proxy.announced = proxy.announced.max(if whole { sn } else { sn.prev() });
+        proxy.announce(if whole { sn } else { sn.prev() });
         if !proxy.in_window(sn) {
             ctx.counters.out_of_window += 1;
             return false;
@@ -291,8 +288,7 @@ impl Reader {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         let skipped = sn.0 - proxy.expected.map_or(sn.0, |expected| expected.0);
         if proxy.announced >= SequenceNumber::FIRST && skipped > 0 {
-            self.lost.total_count += skipped as u64;
-            self.lost.total_count_change += skipped as u64;
+            self.lost.add(skipped as u64);
             ctx.notify(Event::SampleLost(self.handle));
         }
         proxy.announced = sn;
@@ -397,7 +393,7 @@ impl Reader {
                 proxy.set_arrival(sn, Arrival::Irrelevant);
             }
         }
-        proxy.announced = proxy.announced.max(base.prev());
+        proxy.announce(base.prev());
         self.skip(ctx, index, now, gap.gap_start, base);
         self.notice_gap(ctx, index, now);
     }
@@ -446,18 +442,17 @@ impl Reader {
                     if skips_history { live.min(proxy.dropped_early.unwrap_or(live)) } else { heartbeat.first_sn };
                 proxy.expected = Some(start.max(heartbeat.first_sn));
                 ctx.timers.cancel(proxy.timer);
-                proxy.announced = heartbeat.last_sn;
+                proxy.announce(heartbeat.last_sn);
             }
             Some(expected) => {
-                proxy.announced = proxy.announced.max(heartbeat.last_sn);
+                proxy.announce(heartbeat.last_sn);
                 if heartbeat.first_sn > expected {
                     lost = self.skip(ctx, index, now, expected, heartbeat.first_sn);
                 }
             }
         }
         if lost > 0 {
-            self.lost.total_count += lost;
-            self.lost.total_count_change += lost;
+            self.lost.add(lost);
             ctx.notify(Event::SampleLost(self.handle));
         }
         self.answer_heartbeat(now, ctx, index, heartbeat.is_final);

@@ -13,6 +13,8 @@ use takt_wire::{Guid, SequenceNumber, SequenceNumberSet};
 
 /// Samples above the next expected one that are kept while that one is missing.
 pub(crate) const REORDER_WINDOW: i64 = 512;
+/// The highest sample that is taken: nothing could follow the one above it.
+pub(crate) const LAST_SAMPLE: SequenceNumber = SequenceNumber(i64::MAX - 1);
 
 /// State of one sample number within the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +91,18 @@ impl WriterProxy {
 
     /// Whether the sample can be kept: at or above the expected one, and within the window.
     pub(crate) fn in_window(&self, sn: SequenceNumber) -> bool {
-        self.expected.is_some_and(|expected| sn >= expected && sn.0 - expected.0 < REORDER_WINDOW)
+        self.expected.is_some_and(|expected| sn >= expected && sn.0 - expected.0 < REORDER_WINDOW && sn <= LAST_SAMPLE)
+    }
+
+    /// The writer has samples up to this one.
+    pub(crate) fn announce(&mut self, last: SequenceNumber) {
+        self.announced = self.announced.max(last.min(LAST_SAMPLE));
+    }
+
+    /// Everything that waits, which is forgotten here.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Stored> {
+        let waiting = self.arrivals.iter_mut().map(|arrival| core::mem::replace(arrival, MISSING));
+        waiting.filter(|arrival| *arrival < IRRELEVANT).map(Stored)
     }
 
     /// State of a sample within the window.
@@ -125,7 +138,7 @@ impl WriterProxy {
             // There would be no room for what we ask for.
             return set;
         }
-        let last = self.announced.0.min(expected.0 + 255);
+        let last = self.announced.0.min(expected.0.saturating_add(255));
         for number in expected.0..=last {
             let sn = SequenceNumber(number);
             if self.arrival(sn) == Arrival::Missing && !self.fragments.contains(sn) {

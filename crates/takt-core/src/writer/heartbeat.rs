@@ -27,9 +27,10 @@ impl HeartbeatState {
         self.count
     }
 
+    /// A writer without reliable readers never sends a heartbeat, so the accounts saturate.
     pub(crate) fn sent(&mut self, payload_len: usize) {
-        self.samples_since += 1;
-        self.bytes_since += payload_len;
+        self.samples_since = self.samples_since.saturating_add(1);
+        self.bytes_since = self.bytes_since.saturating_add(payload_len);
     }
 
     /// Whether the datagram being built should carry a heartbeat.
@@ -63,6 +64,13 @@ mod tests {
         assert_eq!(periods, [5, 10, 20, 40, 80, 100, 100]);
         state.progress();
         assert_eq!(due(&mut state), 5);
+    }
+
+    #[test]
+    fn a_writer_that_never_sends_a_heartbeat_does_not_overflow() {
+        let mut state = HeartbeatState { samples_since: u32::MAX, bytes_since: usize::MAX - 10, ..Default::default() };
+        state.sent(100);
+        assert_eq!((state.samples_since, state.bytes_since), (u32::MAX, usize::MAX));
     }
 
     #[test]

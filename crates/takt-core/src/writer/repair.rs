@@ -22,7 +22,9 @@ impl Writer {
         destinations: &mut Vec<Locator>,
     ) -> Option<usize> {
         let proxy = self.proxies.get_mut(index)?;
-        proxy.queued = false;
+        if !core::mem::take(&mut proxy.queued) {
+            return None;
+        }
         destinations.push(proxy.path.locator);
         let reader = proxy.guid;
         let mut message = Message::new(frame, proxy.path.max_message, header)?;

@@ -56,7 +56,9 @@ impl Writer {
         frame: &mut [u8],
         destinations: &mut Vec<Locator>,
     ) -> Option<usize> {
-        self.data_queued = false;
+        if !core::mem::take(&mut self.data_queued) {
+            return None;
+        }
         destinations.extend_from_slice(&self.route.destinations);
         let mut message = Message::new(frame, self.route.max_message, header)?;
         let mut stalled = false;
@@ -169,7 +171,9 @@ impl Writer {
         frame: &mut [u8],
         destinations: &mut Vec<Locator>,
     ) -> Option<usize> {
-        self.heartbeat_queued = false;
+        if !core::mem::take(&mut self.heartbeat_queued) {
+            return None;
+        }
         let (last, asserting) = (self.history.last_sn(), self.asserting);
         let concerned = |proxy: &ReaderProxy| asserting || (proxy.reliable && proxy.acked < last);
         for (_, proxy) in self.proxies.iter().filter(|(_, proxy)| concerned(proxy)) {

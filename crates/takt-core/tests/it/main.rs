@@ -3,10 +3,12 @@
 
 mod discovery;
 mod durability;
+mod forged;
 mod fragments;
 mod hostile;
 mod instances;
 mod limits;
 mod liveliness;
 mod network;
+mod puppet;
 mod reliability;

@@ -1,0 +1,151 @@
+//! Well-formed lies of a matched peer: numbers at the end of their range, ranges without an end, words in the
+//! name of others. Whoever tells them may lose, nobody else may.
+
+use crate::network::*;
+use crate::puppet::*;
+use takt_core::*;
+use takt_wire::message::{Gap, Payload, Submessage};
+use takt_wire::{EntityId, SequenceNumber, SequenceNumberSet};
+
+/// A participant with one reader of the topic `T`.
+fn listener(qos: takt_wire::qos::DataReaderQos) -> (Participant, ReaderHandle, Instant) {
+    let now = Instant(1_000_000_000);
+    let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
+    let reader = node.create_reader(now, reader_spec("T", false, qos)).expect("the reader is good");
+    outgoing(&mut node, now);
+    (node, reader, now)
+}
+
+fn take_all(node: &mut Participant, now: Instant, reader: ReaderHandle) -> Vec<i64> {
+    let mut taken = Vec::new();
+    let mut cursor = ReadCursor::default();
+    while let Some(sample) = node.read_next(now, reader, Selector::TAKE, &mut cursor).expect("the reader lives") {
+        taken.push(sample.info.sequence_number.0);
+    }
+    taken
+}
+
+#[test]
+fn a_history_at_the_end_of_all_numbers_is_served() {
+    let (mut node, reader, mut now) = listener(keep_all_reader());
+    let mut puppet = Puppet::new(9);
+    puppet.join(&mut node, now);
+    puppet.publish(&mut node, now, &puppet.publication(1, true));
+    let writer = EntityId::user_writer(1, false);
+    let bytes = payload(1, 20);
+    let heartbeat = puppet.heartbeat(writer, i64::MAX - 3, i64::MAX);
+    puppet.say(&mut node, now, |message| {
+        message.heartbeat(&heartbeat).expect("it fits");
+        for sn in [i64::MAX, i64::MAX - 1, i64::MAX - 3, i64::MAX - 2, i64::MAX, i64::MAX - 1] {
+            message.data(&data(writer, sn, Payload::Data(&bytes))).expect("it fits");
+        }
+    });
+    assert_eq!(take_all(&mut node, now, reader), [i64::MAX - 3, i64::MAX - 2, i64::MAX - 1]);
+    assert_eq!((node.counters().out_of_window, node.counters().duplicate_samples), (2, 1));
+    let sent = run_alone(&mut node, &mut now, 1_000);
+    assert!(count(&sent, |submessage| matches!(submessage, Submessage::AckNack(_))) > 0);
+}
+
+#[test]
+fn samples_at_the_end_of_all_numbers_go_away_with_their_writer() {
+    let mut qos = keep_all_reader();
+    qos.resource_limits.max_samples = Some(4);
+    let (mut node, reader, now) = listener(qos);
+    let bytes = payload(1, 20);
+    let writer = EntityId::user_writer(1, false);
+    for _ in 0..3_000 {
+        let mut puppet = Puppet::new(9);
+        puppet.join(&mut node, now);
+        puppet.publish(&mut node, now, &puppet.publication(1, true));
+        let heartbeat = puppet.heartbeat(writer, i64::MAX - 2, i64::MAX);
+        puppet.say(&mut node, now, |message| {
+            message.heartbeat(&heartbeat).expect("it fits");
+            message.data(&data(writer, i64::MAX - 1, Payload::Data(&bytes))).expect("it fits");
+        });
+        puppet.leave(&mut node, now);
+        outgoing(&mut node, now);
+        while node.poll_event().is_some() {}
+    }
+    assert_eq!(node.counters().rejected_samples, 0);
+    let mut honest = Puppet::new(10);
+    honest.join(&mut node, now);
+    honest.publish(&mut node, now, &honest.publication(1, true));
+    let heartbeat = honest.heartbeat(writer, 1, 1);
+    honest.say(&mut node, now, |message| {
+        message.heartbeat(&heartbeat).expect("it fits");
+        message.data(&data(writer, 1, Payload::Data(&bytes))).expect("it fits");
+    });
+    assert_eq!(take_all(&mut node, now, reader), [1]);
+}
+
+#[test]
+fn losses_add_up_without_overflow() {
+    for reliable in [true, false] {
+        let mut qos = keep_all_reader();
+        qos.reliability = if reliable { crate::network::reliable() } else { best_effort() };
+        let (mut node, reader, now) = listener(qos);
+        let bytes = payload(1, 20);
+        let writer = EntityId::user_writer(1, false);
+        for round in 0..5 {
+            let mut puppet = Puppet::new(9 + round);
+            puppet.join(&mut node, now);
+            puppet.publish(&mut node, now, &puppet.publication(1, reliable));
+            let heartbeats = [puppet.heartbeat(writer, 1, 1), puppet.heartbeat(writer, i64::MAX - 1, i64::MAX)];
+            puppet.say(&mut node, now, |message| {
+                message.heartbeat(&heartbeats[0]).expect("it fits");
+                message.data(&data(writer, 1, Payload::Data(&bytes))).expect("it fits");
+                message.heartbeat(&heartbeats[1]).expect("it fits");
+                message.data(&data(writer, i64::MAX - 1, Payload::Data(&bytes))).expect("it fits");
+            });
+        }
+        let lost = node.sample_lost_status(reader).expect("the reader lives");
+        assert_eq!(lost.total_count, u64::MAX, "reliable: {reliable}");
+    }
+}
+
+#[test]
+fn what_was_queued_for_a_writer_that_left_is_not_sent_to_its_successor() {
+    let (mut node, _, now) = listener(keep_all_reader());
+    for number in 9..20 {
+        let mut puppet = Puppet::new(number);
+        puppet.join(&mut node, now);
+        puppet.publish(&mut node, now, &puppet.publication(1, true));
+        puppet.leave(&mut node, now);
+    }
+    let mut last = Puppet::new(20);
+    last.join(&mut node, now);
+    last.publish(&mut node, now, &last.publication(1, false));
+    let sent = outgoing(&mut node, now);
+    let greetings = sent.iter().filter(|(to, _)| *to == [last.address]).count();
+    assert_eq!(count(&sent, |submessage| matches!(submessage, Submessage::Data(_))), 2, "one to all, one greeting");
+    let asked_user_writer = |submessage: &Submessage<'_>| matches!(submessage, Submessage::AckNack(acknack) if acknack.writer == EntityId::user_writer(1, false));
+    assert_eq!(count(&sent, asked_user_writer), 0, "a best-effort writer is never asked");
+    assert_eq!(greetings + 1, sent.len(), "nobody but the last is still there: {sent:?}");
+}
+
+#[test]
+fn a_gap_without_an_end_is_one_step() {
+    let (mut node, reader, now) = listener(keep_all_reader());
+    let mut puppet = Puppet::new(9);
+    puppet.join(&mut node, now);
+    puppet.publish(&mut node, now, &puppet.publication(1, true));
+    let writer = EntityId::user_writer(1, false);
+    let heartbeat = puppet.heartbeat(writer, 1, 10);
+    let bytes = payload(1, 20);
+    puppet.say(&mut node, now, |message| {
+        message.heartbeat(&heartbeat).expect("it fits");
+        message
+            .gap(&Gap {
+                reader: EntityId::UNKNOWN,
+                writer,
+                gap_start: SequenceNumber(1),
+                gap_list: SequenceNumberSet::new(SequenceNumber(i64::MAX)),
+            })
+            .expect("it fits");
+        for sn in [10, i64::MAX - 1, i64::MAX] {
+            message.data(&data(writer, sn, Payload::Data(&bytes))).expect("it fits");
+        }
+    });
+    assert_eq!(take_all(&mut node, now, reader), []);
+    assert_eq!((node.counters().duplicate_samples, node.counters().out_of_window), (2, 1));
+}

@@ -1,0 +1,194 @@
+//! A remote participant played by hand: it says whatever a test wants to one participant under test.
+
+use crate::network::{address, prefix};
+use takt_core::*;
+use takt_wire::builder::{DataEmit, DataFragEmit, MessageBuilder};
+use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};
+use takt_wire::message::{Header, Heartbeat, MessageView, Payload, Submessage};
+use takt_wire::{EntityId, Guid, GuidPrefix, Locator, ProtocolVersion, SequenceNumber, VendorId};
+
+pub struct Puppet {
+    pub prefix: GuidPrefix,
+    pub address: Locator,
+    /// Changes written so far by the two SEDP writers.
+    written: [i64; 2],
+    count: i32,
+}
+
+impl Puppet {
+    /// A participant that is none of the network's nodes, but in the same subnet.
+    pub fn new(number: usize) -> Self {
+        Self { prefix: prefix(number), address: address(number), written: [0; 2], count: 0 }
+    }
+
+    pub fn guid(&self, entity_id: EntityId) -> Guid {
+        Guid { prefix: self.prefix, entity_id }
+    }
+
+    pub fn header(&self) -> Header {
+        Header { version: ProtocolVersion::V2_5, vendor: VendorId::TAKT, prefix: self.prefix }
+    }
+
+    pub fn datagram(&self, build: impl FnOnce(&mut MessageBuilder<'_>)) -> Vec<u8> {
+        let mut frame = vec![0; 65_507];
+        let mut builder = MessageBuilder::new(&mut frame, &self.header()).expect("the header fits");
+        build(&mut builder);
+        builder.bytes().to_vec()
+    }
+
+    pub fn say_bytes(&self, node: &mut Participant, now: Instant, datagram: &[u8]) {
+        node.handle_datagram(now, Received { source: self.address, multicast: false }, datagram);
+    }
+
+    pub fn say(&self, node: &mut Participant, now: Instant, build: impl FnOnce(&mut MessageBuilder<'_>)) {
+        self.say_bytes(node, now, &self.datagram(build));
+    }
+
+    pub fn announcement(&self) -> ParticipantData {
+        ParticipantData {
+            guid: self.guid(EntityId::PARTICIPANT),
+            metatraffic_unicast: vec![self.address],
+            default_unicast: vec![self.address],
+            available_builtin_endpoints: 0x3f,
+            ..ParticipantData::default()
+        }
+    }
+
+    /// Announces itself by SPDP, and shows that it has heard the other side.
+    pub fn join(&mut self, node: &mut Participant, now: Instant) {
+        let payload = self.announcement().to_bytes();
+        let to = node.guid().prefix;
+        self.say(node, now, |message| {
+            message.info_destination(to).expect("it fits");
+            message.data(&data(EntityId::SPDP_WRITER, 1, Payload::Data(&payload))).expect("it fits");
+        });
+    }
+
+    /// Takes its leave.
+    pub fn leave(&self, node: &mut Participant, now: Instant) {
+        let key = ParticipantData::key_payload(self.guid(EntityId::PARTICIPANT));
+        let mut inline = takt_wire::inline_qos::InlineQosBuilder::<32>::new();
+        inline.status_info(3).expect("it fits");
+        let inline_qos = inline.finish().expect("it fits").to_vec();
+        self.say(node, now, |message| {
+            let data = data(EntityId::SPDP_WRITER, 2, Payload::Key(&key));
+            message.data(&DataEmit { inline_qos: Some(&inline_qos), ..data }).expect("it fits");
+        });
+    }
+
+    pub fn publish(&mut self, node: &mut Participant, now: Instant, data: &PublicationData) {
+        self.announce(node, now, EntityId::SEDP_PUB_WRITER, Payload::Data(&data.to_bytes()));
+    }
+
+    pub fn subscribe(&mut self, node: &mut Participant, now: Instant, data: &SubscriptionData) {
+        self.announce(node, now, EntityId::SEDP_SUB_WRITER, Payload::Data(&data.to_bytes()));
+    }
+
+    /// The next change of a SEDP writer, with a heartbeat before it.
+    pub fn announce(&mut self, node: &mut Participant, now: Instant, writer: EntityId, payload: Payload<'_>) {
+        let written = &mut self.written[usize::from(writer == EntityId::SEDP_SUB_WRITER)];
+        *written += 1;
+        let sn = *written;
+        let heartbeat = self.heartbeat(writer, 1, sn);
+        self.say(node, now, |message| {
+            message.heartbeat(&heartbeat).expect("it fits");
+            message.data(&data(writer, sn, payload)).expect("it fits");
+        });
+    }
+
+    /// A heartbeat with a count of its own.
+    pub fn heartbeat(&mut self, writer: EntityId, first: i64, last: i64) -> Heartbeat {
+        self.count += 1;
+        Heartbeat {
+            reader: EntityId::UNKNOWN,
+            writer,
+            first_sn: SequenceNumber(first),
+            last_sn: SequenceNumber(last),
+            count: self.count,
+            is_final: false,
+            liveliness: false,
+        }
+    }
+
+    /// A writer of the topic `T`, as the network's specifications have it, reliable or not.
+    pub fn publication(&self, key: u32, reliable: bool) -> PublicationData {
+        let mut data = PublicationData {
+            guid: self.guid(EntityId::user_writer(key, false)),
+            topic_name: "T".into(),
+            type_name: "Test".into(),
+            ..PublicationData::default()
+        };
+        data.qos.reliability = if reliable { crate::network::reliable() } else { crate::network::best_effort() };
+        data
+    }
+
+    /// A reader of the topic `T`, reliable or not.
+    pub fn subscription(&self, key: u32, reliable: bool) -> SubscriptionData {
+        let mut data = SubscriptionData {
+            guid: self.guid(EntityId::user_reader(key, false)),
+            topic_name: "T".into(),
+            type_name: "Test".into(),
+            ..SubscriptionData::default()
+        };
+        data.qos.reliability = if reliable { crate::network::reliable() } else { crate::network::best_effort() };
+        data
+    }
+}
+
+/// A change for everybody, without inline QoS.
+pub fn data<'a>(writer: EntityId, sn: i64, payload: Payload<'a>) -> DataEmit<'a> {
+    DataEmit { reader: EntityId::UNKNOWN, writer, sn: SequenceNumber(sn), inline_qos: None, payload }
+}
+
+/// One fragment of a change whose sample has `sample_size` bytes.
+pub fn fragment(writer: EntityId, sn: i64, number: u32, sample_size: u32, payload: &[u8]) -> DataFragEmit<'_> {
+    DataFragEmit {
+        reader: EntityId::UNKNOWN,
+        writer,
+        sn: SequenceNumber(sn),
+        fragment_starting_num: number,
+        fragments_in_submessage: 1,
+        fragment_size: payload.len() as u16,
+        sample_size,
+        inline_qos: None,
+        key: false,
+        payload,
+    }
+}
+
+/// Everything that a participant wants to send now: destinations and datagram.
+pub fn outgoing(node: &mut Participant, now: Instant) -> Vec<(Vec<Locator>, Vec<u8>)> {
+    let mut frame = vec![0; 65_507];
+    let mut all = Vec::new();
+    while let Some(transmit) = node.poll_transmit(now, &mut frame) {
+        let (len, destinations) = (transmit.len, transmit.destinations.to_vec());
+        all.push((destinations, frame[..len].to_vec()));
+        assert!(all.len() < 100_000, "poll_transmit comes to an end");
+    }
+    all
+}
+
+/// Runs the participant's timers up to a moment, and returns what it sent meanwhile.
+pub fn run_alone(node: &mut Participant, now: &mut Instant, ms: u64) -> Vec<(Vec<Locator>, Vec<u8>)> {
+    let end = Instant(now.0 + ms * 1_000_000);
+    let mut sent = outgoing(node, *now);
+    while let Some(due) = node.poll_timeout().filter(|due| *due <= end) {
+        *now = due.max(*now);
+        node.handle_timeout(*now);
+        sent.extend(outgoing(node, *now));
+    }
+    *now = end;
+    sent
+}
+
+/// Applies `test` to each submessage of the datagrams; how many times it said yes.
+pub fn count(sent: &[(Vec<Locator>, Vec<u8>)], test: impl Fn(&Submessage<'_>) -> bool) -> usize {
+    let mut count = 0;
+    for (_, datagram) in sent {
+        let message = MessageView::parse(datagram).expect("what we send is well formed");
+        for submessage in message.submessages() {
+            count += usize::from(test(&submessage.expect("what we send is well formed")));
+        }
+    }
+    count
+}
