@@ -142,6 +142,11 @@ impl Parts {
 fn cdr_value(ident: &Ident, extensibility: Extensibility, parts: &Parts) -> TokenStream {
     let extensibility = extensibility.tokens();
     let base_len = parts.base.iter().map(|(_, ty)| quote!(+ <#ty as __xtypes::CdrValue>::MIN_ENCODED_LEN));
+    let base_heap = parts.base.iter().map(|(_, ty)| quote!(+ <#ty as __xtypes::CdrValue>::INITIAL_HEAP_LEN));
+    let member_heap = parts.members.iter().filter(|member| !member.optional).map(|member| {
+        let ty = &member.ty;
+        quote_spanned!(member.span=> + <#ty as __xtypes::CdrValue>::INITIAL_HEAP_LEN)
+    });
     let member_len = parts.members.iter().map(|member| {
         let ty = &member.ty;
         if member.optional {
@@ -168,6 +173,7 @@ fn cdr_value(ident: &Ident, extensibility: Extensibility, parts: &Parts) -> Toke
         impl __xtypes::CdrValue for #ident {
             const MIN_ENCODED_LEN: usize =
                 __xtypes::structure::min_encoded_len(#extensibility, 0 #(#base_len)* #(#member_len)*);
+            const INITIAL_HEAP_LEN: usize = 0 #(#base_heap)* #(#member_heap)*;
 
             #[inline]
             fn encode<S: __xtypes::Sink>(
@@ -240,6 +246,7 @@ fn struct_type(ident: &Ident, extensibility: Extensibility, parts: &Parts) -> To
     let decode = parts.members.iter().enumerate().map(|(index, member)| decode_member(index, member));
     let extend = parts.members.iter().enumerate().map(|(index, member)| extend_member(index, member));
     quote! {
+        #[allow(dead_code)]
         const MEMBERS: [__xtypes::structure::Member; #count] = [#(#infos),*];
         const _: () = if let ::core::option::Option::Some(fault) =
             <#ident as __xtypes::structure::StructType>::IDS.fault()
@@ -259,6 +266,7 @@ fn struct_type(ident: &Ident, extensibility: Extensibility, parts: &Parts) -> To
                 &self,
                 m: &mut __xtypes::structure::MemberEncoder<'_, S>,
             ) -> ::core::result::Result<(), __xtypes::EncodeError> {
+                let _ = &m;
                 #(#base_encode)*
                 #(#encode)*
                 ::core::result::Result::Ok(())
@@ -269,12 +277,14 @@ fn struct_type(ident: &Ident, extensibility: Extensibility, parts: &Parts) -> To
                 &mut self,
                 m: &mut __xtypes::structure::MemberDecoder<'_, '_>,
             ) -> ::core::result::Result<(), __xtypes::DecodeError> {
+                let _ = &m;
                 #(#base_decode)*
                 #(#decode)*
                 ::core::result::Result::Ok(())
             }
 
             fn extend_members(m: &mut __xtypes::structure::MemberExtent) {
+                let _ = &m;
                 #base_extend
                 #(#extend)*
             }

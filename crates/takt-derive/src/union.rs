@@ -26,7 +26,7 @@ pub(crate) fn expand(ident: &Ident, container: &Container, data: &DataEnum) -> R
         Some(ty) => ty.to_token_stream(),
         None => quote!(i32),
     };
-    let value = cdr_value(ident, container, &discriminator, &cases[0]);
+    let value = cdr_value(ident, container, &discriminator, &cases);
     let union = union_type(ident, container, &discriminator, &cases);
     let support = (!container.nested).then(|| type_support(ident, container));
     Ok(quote!(#value #union #support))
@@ -103,9 +103,11 @@ fn number(label: &Expr) -> Option<i128> {
     }
 }
 
-fn cdr_value(ident: &Ident, container: &Container, discriminator: &TokenStream, first: &Case) -> TokenStream {
+fn cdr_value(ident: &Ident, container: &Container, discriminator: &TokenStream, cases: &[Case]) -> TokenStream {
     let extensibility = container.extensibility.tokens();
-    let initial = construct(first);
+    let initial = construct(&cases[0]);
+    // More than any one case has: enough for whichever is selected.
+    let types = cases.iter().filter_map(|case| case.ty.as_ref());
     quote! {
         #[automatically_derived]
         impl __xtypes::CdrValue for #ident {
@@ -113,6 +115,8 @@ fn cdr_value(ident: &Ident, container: &Container, discriminator: &TokenStream, 
                 #extensibility,
                 <#discriminator as __xtypes::CdrValue>::MIN_ENCODED_LEN,
             );
+
+            const INITIAL_HEAP_LEN: usize = 0 #(+ <#types as __xtypes::CdrValue>::INITIAL_HEAP_LEN)*;
 
             #[inline]
             fn encode<S: __xtypes::Sink>(

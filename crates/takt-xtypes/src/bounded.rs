@@ -52,6 +52,7 @@ impl<T, const N: usize> DerefMut for Bounded<T, N> {
 impl<T: HasLength, const N: usize> CdrValue for Bounded<T, N> {
     const MIN_ENCODED_LEN: usize = T::MIN_ENCODED_LEN;
     const LENGTH_CODE: u8 = T::LENGTH_CODE;
+    const INITIAL_HEAP_LEN: usize = T::INITIAL_HEAP_LEN;
 
     fn encode<S: Sink>(&self, e: &mut Encoder<S>) -> Result<(), EncodeError> {
         check_encoded_bound(&self.0, N)?;

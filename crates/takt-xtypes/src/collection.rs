@@ -125,6 +125,7 @@ impl<T: CdrValue, const N: usize> CdrValue for [T; N] {
     const MIN_ENCODED_LEN: usize = T::MIN_ENCODED_LEN * N;
     const ARRAY_IS_PLAIN: bool = T::ARRAY_IS_PLAIN;
     const LENGTH_CODE: u8 = if T::ARRAY_IS_PLAIN { 4 } else { 5 };
+    const INITIAL_HEAP_LEN: usize = T::INITIAL_HEAP_LEN * N;
 
     #[inline]
     fn encode<S: Sink>(&self, e: &mut Encoder<S>) -> Result<(), EncodeError> {
@@ -178,6 +179,7 @@ impl<T: CdrValue> CdrValue for Box<T> {
     const MIN_ENCODED_LEN: usize = T::MIN_ENCODED_LEN;
     const IS_PRIMITIVE: bool = T::IS_PRIMITIVE;
     const LENGTH_CODE: u8 = T::LENGTH_CODE;
+    const INITIAL_HEAP_LEN: usize = size_of::<T>() + T::INITIAL_HEAP_LEN;
 
     #[inline]
     fn encode<S: Sink>(&self, e: &mut Encoder<S>) -> Result<(), EncodeError> {

@@ -40,6 +40,7 @@ mod error;
 mod extent;
 mod key;
 mod map;
+mod member;
 mod parameter;
 mod payload;
 mod primitive;

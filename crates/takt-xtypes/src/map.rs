@@ -32,7 +32,7 @@ fn decode_counted<K: CdrValue + Ord, V: CdrValue>(
 ) -> Result<(), DecodeError> {
     map.clear();
     let count = d.read_count(const { at_least_one(K::MIN_ENCODED_LEN + V::MIN_ENCODED_LEN) })?;
-    d.charge(count, size_of::<(K, V)>())?;
+    d.charge(count, size_of::<(K, V)>() + K::INITIAL_HEAP_LEN + V::INITIAL_HEAP_LEN)?;
     d.nested(|d| {
         for _ in 0..count {
             let mut key = K::initial();

@@ -1,7 +1,7 @@
 //! Headers of members that are found by id: XCDR1 parameters and XCDR2 EMHEADERs (XTypes 1.3 §7.4.1.2, §7.4.3.4.2).
 
 use crate::encoder::Content;
-use crate::structure::Member;
+use crate::member::Member;
 use crate::{DecodeError, DecodeErrorKind, Decoder, EncodeError, Encoder, Extent, Representation, Sink};
 
 /// The greatest member id of a short parameter.

@@ -4,31 +4,14 @@
 //! decide per representation, extensibility and [`Scope`] what a member looks like on the wire and which take part
 //! (XTypes 1.3 §7.4.3.5, rules for STRUCT_TYPE and MEMBER).
 
+pub use crate::member::{MAX_MEMBER_ID, MAX_MEMBERS, Member, MemberIds};
+
 use crate::encoder::{Content, Value};
+use crate::member::MemberSet;
 use crate::{
     CdrValue, DecodeError, DecodeErrorKind, Decoder, EncodeError, Encoder, Extensibility, Extent, HasLength,
     Representation, Scope, Sink, check_decoded_bound, check_encoded_bound, parameter,
 };
-
-/// The most members a struct may have, its bases' included.
-pub const MAX_MEMBERS: usize = 512;
-
-/// The greatest member id (28 bits).
-pub const MAX_MEMBER_ID: u32 = 0x0fff_ffff;
-
-/// What the visitors have to know of a member.
-#[derive(Clone, Copy, Debug)]
-pub struct Member {
-    /// Its member id.
-    pub id: u32,
-    /// It is part of the key.
-    pub key: bool,
-    /// A reader that does not know it has to drop the sample.
-    ///
-    /// DEVIATION(XTypes 1.3 §7.2.2.4.4.4.8): key members are not flagged unless they ask for it.
-    /// INTEROP(RTI Connext 7.3): cannot read flagged key members; CycloneDDS 11 does not flag them either.
-    pub must_understand: bool,
-}
 
 /// A struct as the derive describes it.
 pub trait StructType: CdrValue {
@@ -47,87 +30,6 @@ pub trait StructType: CdrValue {
 
     /// Shows the type of every member to the visitor, in the same order.
     fn extend_members(m: &mut MemberExtent);
-}
-
-/// Member ids in declaration order, bases first. Made in constants only.
-#[derive(Clone, Copy)]
-pub struct MemberIds {
-    ids: [u32; MAX_MEMBERS],
-    len: usize,
-}
-
-impl MemberIds {
-    /// No members: where a struct without a base starts.
-    pub const NONE: Self = Self { ids: [0; MAX_MEMBERS], len: 0 };
-
-    /// One more than the id of the last member: what `@autoid(SEQUENTIAL)` gives the next one.
-    pub const fn next(&self) -> u32 {
-        if self.len == 0 { 0 } else { self.ids[self.len - 1] + 1 }
-    }
-
-    /// These and one more.
-    ///
-    /// # Panics
-    /// If there are too many members.
-    #[must_use]
-    pub const fn with(mut self, id: u32) -> Self {
-        assert!(self.len < MAX_MEMBERS, "a struct may have at most 512 members");
-        self.ids[self.len] = id;
-        self.len += 1;
-        self
-    }
-
-    /// What is wrong with them; the derive makes a compile error of it.
-    pub const fn fault(&self) -> Option<&'static str> {
-        let mut i = 0;
-        while i < self.len {
-            if self.ids[i] > MAX_MEMBER_ID {
-                return Some("a member id has at most 28 bits");
-            }
-            let mut j = 0;
-            while j < i {
-                if self.ids[i] == self.ids[j] {
-                    return Some("two members of the struct have the same id");
-                }
-                j += 1;
-            }
-            i += 1;
-        }
-        None
-    }
-
-    const fn is_ascending(&self) -> bool {
-        let mut i = 1;
-        while i < self.len {
-            if self.ids[i - 1] > self.ids[i] {
-                return false;
-            }
-            i += 1;
-        }
-        true
-    }
-
-    /// The smallest id that is at least `from`.
-    fn at_least(&self, from: u32) -> Option<u32> {
-        self.ids[..self.len].iter().copied().filter(|&id| id >= from).min()
-    }
-}
-
-/// Which members have been seen, by index.
-struct MemberSet([u64; MAX_MEMBERS / 64]);
-
-impl MemberSet {
-    const EMPTY: Self = Self([0; MAX_MEMBERS / 64]);
-
-    fn insert(&mut self, index: usize) {
-        if let Some(word) = self.0.get_mut(index / 64) {
-            *word |= 1 << (index % 64);
-        }
-    }
-
-    fn contains(&self, index: usize) -> bool {
-        self.0.get(index / 64).is_some_and(|word| word & (1 << (index % 64)) != 0)
-    }
 }
 
 /// In a key scope only key members take part, unless there are none: then the whole value is the key.
@@ -398,6 +300,7 @@ impl MemberDecoder<'_, '_> {
 
 fn decode_optional<T: CdrValue>(d: &mut Decoder<'_>, present: bool, value: &mut Option<T>) -> Result<(), DecodeError> {
     if present {
+        d.charge(1, T::INITIAL_HEAP_LEN)?;
         value.get_or_insert_with(T::initial).decode(d)
     } else {
         *value = None;

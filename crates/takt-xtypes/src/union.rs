@@ -2,7 +2,8 @@
 //! UNION_TYPE).
 
 use crate::encoder::{Content, Value};
-use crate::structure::{Member, effective};
+use crate::member::Member;
+use crate::structure::effective;
 use crate::{
     CdrValue, DecodeError, DecodeErrorKind, Decoder, EncodeError, Encoder, Extensibility, Extent, Representation,
     Scope, Sink, parameter,

@@ -29,6 +29,9 @@ pub trait CdrValue: Sized {
     /// NEXTINT of its own; 5, 6 and 7 where the encoding starts with a count of 1-, 4- or 8-byte units.
     const LENGTH_CODE: u8 = 4;
 
+    /// Bytes of memory that [`initial`](Self::initial) allocates behind the value itself: what a [`Box`](alloc::boxed::Box) holds.
+    const INITIAL_HEAP_LEN: usize = 0;
+
     /// Appends the encoding of the value.
     fn encode<S: Sink>(&self, e: &mut Encoder<S>) -> Result<(), EncodeError>;
 
@@ -78,7 +81,7 @@ pub trait CdrValue: Sized {
 
     /// Decodes `count` elements, a number that has been checked, reusing those that are there.
     fn decode_vec(values: &mut Vec<Self>, count: usize, d: &mut Decoder<'_>) -> Result<(), DecodeError> {
-        d.charge(count, size_of::<Self>())?;
+        d.charge(count, size_of::<Self>() + Self::INITIAL_HEAP_LEN)?;
         values.truncate(count);
         Self::decode_slice(values, d)?;
         values.reserve(count - values.len());

@@ -307,6 +307,37 @@ fn nested_mutable_in_xcdr1_starts_its_own_alignment() {
 }
 
 #[test]
+fn bases_come_first_and_are_part_of_the_struct() {
+    let value = OnlyBase { base: Derived { base: Base { id: 1, name: "a".into() }, extra: 1.0 } };
+    check(&value, Xcdr2, Big, "00080000 00000014 00000001 00000002 6100 0000 3ff0000000000000");
+    check(&Empty {}, Xcdr2, Big, "00080000 00000000");
+    check(&Empty {}, Xcdr1, Big, "00000000");
+}
+
+#[test]
+fn member_ids_go_on_where_the_base_ends() {
+    #[derive(Clone, Debug, Default, PartialEq, DdsType)]
+    #[dds(crate = "takt_xtypes", extensibility = "mutable")]
+    struct First {
+        #[dds(id = 4)]
+        a: u8,
+    }
+    #[derive(Clone, Debug, Default, PartialEq, DdsType)]
+    #[dds(crate = "takt_xtypes", extensibility = "mutable")]
+    struct Second {
+        #[dds(base)]
+        first: First,
+        b: u8,
+        c: u8,
+        #[dds(id = 2)]
+        d: u8,
+    }
+    let value = Second { first: First { a: 1 }, b: 2, c: 3, d: 4 };
+    let members = "00000004 01 000000 00000005 02 000000 00000006 03 000000 00000002 04";
+    check(&value, Xcdr2, Big, &format!("000a0003 0000001d {members} 000000"));
+}
+
+#[test]
 fn member_ids_from_hashes() {
     #[derive(Clone, Debug, Default, PartialEq, DdsType)]
     #[dds(crate = "takt_xtypes", extensibility = "mutable", autoid = "hash")]

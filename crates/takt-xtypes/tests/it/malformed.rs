@@ -278,6 +278,34 @@ fn small_bytes_do_not_become_large_memory() {
     assert!(!decode_bounded::<ManyHuge>(&payload(10_000)));
 }
 
+/// Four bytes of an empty delimiter for a box of 32 KiB.
+#[derive(Clone, Debug, Default, PartialEq, DdsType)]
+#[dds(crate = "takt_xtypes", extensibility = "final")]
+struct ManyBoxes {
+    list: Vec<Boxed>,
+}
+
+#[derive(Clone, Debug, PartialEq, DdsType)]
+#[dds(crate = "takt_xtypes", default)]
+struct Boxed {
+    inner: Box<[u64; 4096]>,
+}
+
+#[test]
+fn memory_behind_boxes_counts() {
+    let payload = |count: usize| {
+        let mut bytes = hex("00060000");
+        bytes.extend((count as u32 * 4 + 4).to_be_bytes());
+        bytes.extend((count as u32).to_be_bytes());
+        bytes.resize(bytes.len() + count * 4, 0);
+        bytes
+    };
+    deserialize(&mut ManyBoxes::default(), &payload(1)).expect("within the limit");
+    let error = deserialize(&mut ManyBoxes::default(), &payload(100)).expect_err("beyond the limit");
+    assert_eq!(error.kind, DecodeErrorKind::MemoryLimit);
+    assert!(!decode_bounded::<ManyBoxes>(&payload(10_000)));
+}
+
 struct Keys(Rng);
 
 impl ForEachType for Keys {

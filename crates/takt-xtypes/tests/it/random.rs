@@ -147,6 +147,7 @@ random_structs! {
     Nested { lead, grown, mutable, tail }
     Base { id, name }
     Derived { base, extra }
+    OnlyBase { base }
     Inner { ignored, high, low }
     Keyed { text, late, inner, early, point }
     MutableKeyed { text, id, name, flag }
@@ -246,6 +247,7 @@ pub fn for_each_type(check: &mut impl ForEachType) {
     check.visit::<Mutable>();
     check.visit::<Nested>();
     check.visit::<Derived>();
+    check.visit::<OnlyBase>();
     check.visit::<Keyed>();
     check.visit::<MutableKeyed>();
     check.visit::<Tree>();

@@ -291,6 +291,18 @@ pub struct Tree {
     pub other: Option<Box<Tree>>,
 }
 
+/// Nothing at all, and nothing of its own.
+#[derive(Clone, Debug, Default, PartialEq, DdsType)]
+#[dds(crate = "takt_xtypes")]
+pub struct Empty {}
+
+#[derive(Clone, Debug, Default, PartialEq, DdsType)]
+#[dds(crate = "takt_xtypes")]
+pub struct OnlyBase {
+    #[dds(base)]
+    pub base: Derived,
+}
+
 /// What the peer has no words for: wide text, maps, bounds within collections, mutable unions.
 #[derive(Clone, Debug, Default, PartialEq, DdsType)]
 #[dds(crate = "takt_xtypes", extensibility = "mutable", autoid = "hash")]
