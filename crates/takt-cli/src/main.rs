@@ -3,6 +3,7 @@
 //! Figures go to standard output, as text or with `--json` as one JSON object; what is going on, and errors, go to
 //! standard error. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 nobody answered.
 
+mod ls;
 mod perf;
 
 use clap::{Parser, Subcommand};
@@ -21,6 +22,8 @@ struct Cli {
 enum Command {
     /// Measure latency and throughput, alone or beside plain UDP and other DDS
     Perf(perf::Perf),
+    /// List participants, topics, writers and readers of a domain, and why pairs do not match
+    Ls(ls::Ls),
 }
 
 fn main() -> ExitCode {
@@ -28,6 +31,7 @@ fn main() -> ExitCode {
     takt_bench::signal::install();
     let result = match cli.command {
         Command::Perf(perf) => perf.run(),
+        Command::Ls(ls) => ls.run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -4,6 +4,7 @@
 mod agent_contract;
 mod command_line;
 mod compare;
+mod listing;
 mod process;
 mod round_trips;
 mod streams;
