@@ -18,9 +18,7 @@ impl Fixture {
     pub fn new(files: &[(&str, &str)]) -> Self {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("takt-xtask-{}-{number}", std::process::id());
-        let fixture = Self {
-            root: std::env::temp_dir().join(name),
-        };
+        let fixture = Self { root: std::env::temp_dir().join(name) };
         for (path, text) in files {
             fixture.write_bytes(path, text.as_bytes());
         }

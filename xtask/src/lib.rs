@@ -22,8 +22,5 @@ use std::path::{Path, PathBuf};
 /// The root of the workspace that this binary was built from.
 pub fn workspace_root() -> PathBuf {
     let manifest_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
-    manifest_dir
-        .parent()
-        .expect("xtask is a member directory of the workspace")
-        .to_path_buf()
+    manifest_dir.parent().expect("xtask is a member directory of the workspace").to_path_buf()
 }

@@ -21,14 +21,8 @@ impl RustText {
         let (code, comments) = split(text.as_bytes());
         let code = String::from_utf8_lossy(&code).into_owned();
         let comments = String::from_utf8_lossy(&comments).into_owned();
-        let test_lines = test_items(&code)
-            .map(|(start, end)| line_of(&code, start)..=line_of(&code, end))
-            .collect();
-        Self {
-            code,
-            comments,
-            test_lines,
-        }
+        let test_lines = test_items(&code).map(|(start, end)| line_of(&code, start)..=line_of(&code, end)).collect();
+        Self { code, comments, test_lines }
     }
 
     /// True if line `line` (from 1) belongs to an item under `#[cfg(test)]` or `#[test]`.
@@ -60,19 +54,13 @@ impl RustText {
         while let Some(at) = find_word(&self.code, "fn", from) {
             from = at + 2;
             let rest = self.code[from..].trim_start();
-            let name_len = rest
-                .find(|c: char| !c.is_alphanumeric() && c != '_')
-                .unwrap_or(rest.len());
+            let name_len = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
             let Some(end) = item_end(&self.code, from) else {
                 continue;
             };
             if name_len > 0 && self.code[..end].ends_with('}') {
                 let line = line_of(&self.code, at);
-                found.push(Function {
-                    name: &rest[..name_len],
-                    line,
-                    line_count: line_of(&self.code, end) - line + 1,
-                });
+                found.push(Function { name: &rest[..name_len], line, line_count: line_of(&self.code, end) - line + 1 });
             }
         }
         found
@@ -107,10 +95,7 @@ pub fn find_word(text: &str, word: &str, from: usize) -> Option<usize> {
 }
 
 fn line_of(text: &str, offset: usize) -> usize {
-    1 + text.as_bytes()[..offset.min(text.len())]
-        .iter()
-        .filter(|byte| **byte == b'\n')
-        .count()
+    1 + text.as_bytes()[..offset.min(text.len())].iter().filter(|byte| **byte == b'\n').count()
 }
 
 /// Byte ranges of the items under a test attribute, attribute included.
@@ -230,11 +215,7 @@ fn literal(rest: &[u8], after_word: bool) -> Option<(usize, usize, usize)> {
 
 /// Length of a literal's prefix: `b`, `c`, `r`, `br`, `cr`, or none.
 fn prefix_len(rest: &[u8]) -> usize {
-    let marks = rest
-        .iter()
-        .take(2)
-        .take_while(|b| b"bcr".contains(b))
-        .count();
+    let marks = rest.iter().take(2).take_while(|b| b"bcr".contains(b)).count();
     match rest.get(marks) {
         Some(b'"' | b'\'' | b'#') => marks,
         _ => 0,
@@ -284,8 +265,7 @@ mod tests {
 
     #[test]
     fn knows_raw_strings_and_lifetimes() {
-        let scanned =
-            RustText::scan("fn f<'a>(x: &'a str) { g(r#\"dbg \" } //\"#, br\"{\", b'{', 'é') }");
+        let scanned = RustText::scan("fn f<'a>(x: &'a str) { g(r#\"dbg \" } //\"#, br\"{\", b'{', 'é') }");
         assert!(scanned.code.contains("fn f<'a>(x: &'a str) {"));
         assert!(!scanned.code.contains("dbg"));
         assert_eq!(scanned.code.matches('{').count(), 1);
@@ -300,15 +280,7 @@ mod tests {
 
     #[test]
     fn accepts_unterminated_input() {
-        for text in [
-            "\"open",
-            "/* open",
-            "r#\"open",
-            "'",
-            "b'",
-            "r#",
-            "#[cfg(test)] mod x {",
-        ] {
+        for text in ["\"open", "/* open", "r#\"open", "'", "b'", "r#", "#[cfg(test)] mod x {"] {
             assert_eq!(RustText::scan(text).code.len(), text.len());
         }
     }
@@ -317,17 +289,13 @@ mod tests {
     fn marks_test_items() {
         let text = "fn a() {}\n#[cfg(test)]\n#[allow(dead_code)]\nmod tests {\n    fn b() {}\n}\nfn c() {}\n#[test]\nfn d(x: [u8; 2]) {\n}\n";
         let scanned = RustText::scan(text);
-        let marked: Vec<usize> = (1..=10)
-            .filter(|line| scanned.is_test_line(*line))
-            .collect();
+        let marked: Vec<usize> = (1..=10).filter(|line| scanned.is_test_line(*line)).collect();
         assert_eq!(marked, [2, 3, 4, 5, 6, 8, 9, 10]);
     }
 
     #[test]
     fn lists_modules_that_are_tests() {
-        let scanned = RustText::scan(
-            "#[cfg(test)]\nmod tests;\nmod real;\n#[cfg(test)]\npub(crate) mod support;\n",
-        );
+        let scanned = RustText::scan("#[cfg(test)]\nmod tests;\nmod real;\n#[cfg(test)]\npub(crate) mod support;\n");
         assert_eq!(scanned.test_modules(), ["tests", "support"]);
     }
 
@@ -338,14 +306,7 @@ mod tests {
         );
         let functions = scanned.functions();
         assert_eq!(functions.len(), 1);
-        assert_eq!(
-            (
-                functions[0].name,
-                functions[0].line,
-                functions[0].line_count
-            ),
-            ("with_body", 3, 3)
-        );
+        assert_eq!((functions[0].name, functions[0].line, functions[0].line_count), ("with_body", 3, 3));
     }
 
     #[test]

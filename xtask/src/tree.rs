@@ -27,11 +27,7 @@ impl SourceFile {
     /// Builds the file's views; `path` is relative to the root.
     pub fn new(path: &str, text: &str) -> Self {
         let rust = path.ends_with(".rs").then(|| RustText::scan(text));
-        Self {
-            path: path.to_owned(),
-            text: text.to_owned(),
-            rust,
-        }
+        Self { path: path.to_owned(), text: text.to_owned(), rust }
     }
 
     /// The part after the last dot of the file's name, or "".
@@ -63,10 +59,7 @@ pub struct SourceTree {
 impl SourceTree {
     /// Reads the tree under `root`.
     pub fn load(root: &Path) -> Result<Self, String> {
-        let mut tree = Self {
-            files: Vec::new(),
-            paths: BTreeSet::new(),
-        };
+        let mut tree = Self { files: Vec::new(), paths: BTreeSet::new() };
         tree.visit(root, "")?;
         tree.files.sort_by(|a, b| a.path.cmp(&b.path));
         tree.mark_test_modules();
@@ -121,12 +114,11 @@ impl SourceTree {
         }
         for file in &mut self.files {
             let path = file.path.as_str();
-            let by_place = path.split('/').any(|part| {
-                part == "tests" || part == "benches" || part == "tests.rs" || part == "examples"
-            });
-            let by_declaration = declared
-                .iter()
-                .any(|place| path == place || (place.ends_with('/') && path.starts_with(place)));
+            let by_place = path
+                .split('/')
+                .any(|part| part == "tests" || part == "benches" || part == "tests.rs" || part == "examples");
+            let by_declaration =
+                declared.iter().any(|place| path == place || (place.ends_with('/') && path.starts_with(place)));
             if let Some(rust) = &mut file.rust
                 && (by_place || by_declaration)
             {
@@ -159,10 +151,7 @@ mod tests {
         ]);
         let tree = fixture.tree();
         let paths: Vec<&str> = tree.files.iter().map(|file| file.path.as_str()).collect();
-        assert_eq!(
-            paths,
-            [".ci/run", "crates/a/src/lib.rs", "crates/b/src/lib.rs"]
-        );
+        assert_eq!(paths, [".ci/run", "crates/a/src/lib.rs", "crates/b/src/lib.rs"]);
     }
 
     #[test]
@@ -177,15 +166,9 @@ mod tests {
     #[test]
     fn finds_test_files_by_place_and_by_declaration() {
         let fixture = Fixture::new(&[
-            (
-                "crates/a/src/lib.rs",
-                "//! a\n#[cfg(test)]\nmod testing;\npub mod cache;\n",
-            ),
+            ("crates/a/src/lib.rs", "//! a\n#[cfg(test)]\nmod testing;\npub mod cache;\n"),
             ("crates/a/src/testing.rs", "//! helpers\nfn f() {}\n"),
-            (
-                "crates/a/src/cache.rs",
-                "//! cache\n#[cfg(test)]\nmod tests;\n",
-            ),
+            ("crates/a/src/cache.rs", "//! cache\n#[cfg(test)]\nmod tests;\n"),
             ("crates/a/src/cache/tests.rs", "//! tests\nfn g() {}\n"),
             ("crates/a/tests/it/main.rs", "//! it\nfn h() {}\n"),
         ]);
@@ -197,15 +180,7 @@ mod tests {
         assert!(is_test("crates/a/src/testing.rs"));
         assert!(is_test("crates/a/src/cache/tests.rs"));
         assert!(is_test("crates/a/tests/it/main.rs"));
-        assert!(
-            !tree
-                .file("crates/a/src/lib.rs")
-                .expect("there")
-                .rust
-                .as_ref()
-                .expect("rust")
-                .is_test_line(4)
-        );
+        assert!(!tree.file("crates/a/src/lib.rs").expect("there").rust.as_ref().expect("rust").is_test_line(4));
     }
 
     #[test]

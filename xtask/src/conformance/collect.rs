@@ -98,11 +98,7 @@ fn collect_citations(
             (None, _) => "cite as `RTPS 2.5 §8.3.7`: specification, version, section",
             (_, None) => "`§` without a section number",
         };
-        into.malformed.push(Bad {
-            path: file.path.clone(),
-            line,
-            message: message.to_owned(),
-        });
+        into.malformed.push(Bad { path: file.path.clone(), line, message: message.to_owned() });
     }
 }
 
@@ -125,9 +121,7 @@ fn specification_before(text: &str) -> Option<String> {
     let text = text.strip_suffix(' ')?;
     let mut words = text.rsplit(' ');
     let version = words.next()?;
-    let family = words
-        .next()?
-        .trim_start_matches(|c: char| !c.is_alphanumeric());
+    let family = words.next()?.trim_start_matches(|c: char| !c.is_alphanumeric());
     let family = family.rsplit(['(', '/', '`']).next()?;
     let name = format!("{family} {version}");
     let is_rfc = family == "RFC" && version.bytes().all(|b| b.is_ascii_digit());
@@ -136,27 +130,17 @@ fn specification_before(text: &str) -> Option<String> {
 
 /// The number at the start of `text`: `8.3.8.6`, `A.2`; `None` if there is none.
 fn section_number(text: &str) -> Option<&str> {
-    let end = text
-        .find(|c: char| !c.is_ascii_alphanumeric() && c != '.')
-        .unwrap_or(text.len());
+    let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '.').unwrap_or(text.len());
     let number = text[..end].trim_end_matches('.');
     let first = number.split('.').next()?;
     let is_annex = first.len() == 1 && first.starts_with(|c: char| c.is_ascii_uppercase());
     let is_clause = !first.is_empty() && first.bytes().all(|b| b.is_ascii_digit());
-    let rest_is_numeric = number
-        .split('.')
-        .skip(1)
-        .all(|part| part.bytes().all(|b| b.is_ascii_digit()) && !part.is_empty());
+    let rest_is_numeric =
+        number.split('.').skip(1).all(|part| part.bytes().all(|b| b.is_ascii_digit()) && !part.is_empty());
     ((is_annex || is_clause) && rest_is_numeric).then_some(number)
 }
 
-fn collect_tags(
-    file: &SourceFile,
-    rust: &RustText,
-    line: usize,
-    comment: &str,
-    into: &mut Collection,
-) {
+fn collect_tags(file: &SourceFile, rust: &RustText, line: usize, comment: &str, into: &mut Collection) {
     for name in ["DEVIATION", "INTEROP"] {
         let Some(at) = find_word(comment, name, 0) else {
             continue;
@@ -177,11 +161,8 @@ fn collect_tags(
             });
             continue;
         };
-        let tag = Tag {
-            subject: subject.trim().to_owned(),
-            text: paragraph(rust, line, text),
-            path: file.path.clone(),
-        };
+        let tag =
+            Tag { subject: subject.trim().to_owned(), text: paragraph(rust, line, text), path: file.path.clone() };
         match name {
             "DEVIATION" => into.deviations.push(tag),
             _ => into.interop.push(tag),
@@ -195,9 +176,7 @@ fn paragraph(rust: &RustText, line: usize, first: &str) -> String {
     let code = rust.code.lines().skip(line);
     for (code, comment) in code.zip(rust.comments.lines().skip(line)) {
         let more = comment_text(comment);
-        let is_new = more.starts_with(['-', '#'])
-            || more.starts_with("DEVIATION(")
-            || more.starts_with("INTEROP(");
+        let is_new = more.starts_with(['-', '#']) || more.starts_with("DEVIATION(") || more.starts_with("INTEROP(");
         if more.is_empty() || is_new || !code.trim().is_empty() {
             break;
         }
@@ -221,44 +200,20 @@ mod tests {
         let found = collected(
             "//! A (RTPS 2.5 §8.3.8.6), see DDS 1.4 §2.2.3.14.\n/// `XTypes 1.3 §7.4.3`\n/* RFC 2474 §3 */ fn f() {} // IDL 4.2 §A.2\n",
         );
-        let names: Vec<String> = found
-            .citations
-            .iter()
-            .map(|c| format!("{}/{}", c.specification, c.section))
-            .collect();
-        let expected = [
-            "RTPS 2.5/8.3.8.6",
-            "DDS 1.4/2.2.3.14",
-            "XTypes 1.3/7.4.3",
-            "RFC 2474/3",
-            "IDL 4.2/A.2",
-        ];
+        let names: Vec<String> = found.citations.iter().map(|c| format!("{}/{}", c.specification, c.section)).collect();
+        let expected = ["RTPS 2.5/8.3.8.6", "DDS 1.4/2.2.3.14", "XTypes 1.3/7.4.3", "RFC 2474/3", "IDL 4.2/A.2"];
         assert_eq!(names, expected);
         assert_eq!(found.malformed.len(), 0);
     }
 
     #[test]
     fn an_enumeration_keeps_its_specification() {
-        let found =
-            collected("//! (RTPS 2.5 §8.2, §8.3 (x), §8.4 and §8.5,\n//! §9.1; DDS 1.4 §2)\n");
-        let count = |name| {
-            found
-                .citations
-                .iter()
-                .filter(|c| c.specification == name)
-                .count()
-        };
-        assert_eq!(
-            (count("RTPS 2.5"), count("DDS 1.4"), found.malformed.len()),
-            (5, 1, 0)
-        );
+        let found = collected("//! (RTPS 2.5 §8.2, §8.3 (x), §8.4 and §8.5,\n//! §9.1; DDS 1.4 §2)\n");
+        let count = |name| found.citations.iter().filter(|c| c.specification == name).count();
+        assert_eq!((count("RTPS 2.5"), count("DDS 1.4"), found.malformed.len()), (5, 1, 0));
         for broken in ["// RTPS 2.5 §8\n//\n// §9\n", "// RTPS 2.5 §8, XTypes §9\n"] {
             let found = collected(broken);
-            assert_eq!(
-                (found.citations.len(), found.malformed.len()),
-                (1, 1),
-                "{broken}"
-            );
+            assert_eq!((found.citations.len(), found.malformed.len()), (1, 1), "{broken}");
         }
     }
 
@@ -270,19 +225,9 @@ mod tests {
 
     #[test]
     fn refuses_what_cannot_be_grepped() {
-        for text in [
-            "// RTPS §8.3",
-            "// RTPS 2.3 §8.3",
-            "// §8.3",
-            "// RTPS 2.5 §",
-            "// RTPS 2.5§8.3",
-        ] {
+        for text in ["// RTPS §8.3", "// RTPS 2.3 §8.3", "// §8.3", "// RTPS 2.5 §", "// RTPS 2.5§8.3"] {
             let found = collected(text);
-            assert_eq!(
-                (found.citations.len(), found.malformed.len()),
-                (0, 1),
-                "{text}"
-            );
+            assert_eq!((found.citations.len(), found.malformed.len()), (0, 1), "{text}");
             assert_eq!(found.malformed[0].line, 1);
         }
     }
@@ -319,19 +264,9 @@ mod tests {
 
     #[test]
     fn refuses_a_tag_without_subject_or_text() {
-        for text in [
-            "// DEVIATION: why",
-            "// INTEROP(): x",
-            "// INTEROP(A 1):",
-            "// DEVIATION(x) y",
-        ] {
+        for text in ["// DEVIATION: why", "// INTEROP(): x", "// INTEROP(A 1):", "// DEVIATION(x) y"] {
             assert_eq!(collected(text).malformed.len(), 1, "{text}");
         }
-        assert_eq!(
-            collected("// the DEVIATION tags are collected")
-                .malformed
-                .len(),
-            0
-        );
+        assert_eq!(collected("// the DEVIATION tags are collected").malformed.len(), 0);
     }
 }

@@ -26,30 +26,15 @@ struct Specification {
 }
 
 const SPECIFICATIONS: &[Specification] = &[
-    Specification {
-        name: "RTPS 2.5",
-        title: "OMG DDS Interoperability Wire Protocol 2.5, formal/2022-04-01",
-    },
-    Specification {
-        name: "DDS 1.4",
-        title: "OMG Data Distribution Service 1.4, formal/2015-04-10",
-    },
+    Specification { name: "RTPS 2.5", title: "OMG DDS Interoperability Wire Protocol 2.5, formal/2022-04-01" },
+    Specification { name: "DDS 1.4", title: "OMG Data Distribution Service 1.4, formal/2015-04-10" },
     Specification {
         name: "XTypes 1.3",
         title: "OMG Extensible and Dynamic Topic Types for DDS 1.3, formal/2020-02-04",
     },
-    Specification {
-        name: "DDS-SEC 1.1",
-        title: "OMG DDS Security 1.1, formal/2018-04-01",
-    },
-    Specification {
-        name: "IDL 4.2",
-        title: "OMG Interface Definition Language 4.2, formal/2018-01-05",
-    },
-    Specification {
-        name: "OF 1.3",
-        title: "ONF OpenFlow Switch Specification 1.3",
-    },
+    Specification { name: "DDS-SEC 1.1", title: "OMG DDS Security 1.1, formal/2018-04-01" },
+    Specification { name: "IDL 4.2", title: "OMG Interface Definition Language 4.2, formal/2018-01-05" },
+    Specification { name: "OF 1.3", title: "ONF OpenFlow Switch Specification 1.3" },
 ];
 
 /// Fails on a citation or tag that cannot be collected, and on a document that is not up to date.

@@ -60,10 +60,7 @@ pub fn render(tree: &SourceTree) -> String {
         line(&mut out, "| Section | Cited in |\n|---|---|");
         for (section, paths) in sections {
             let links: Vec<String> = paths.iter().map(|path| link(path)).collect();
-            line(
-                &mut out,
-                &format!("| {} | {} |", section.number(), links.join(", ")),
-            );
+            line(&mut out, &format!("| {} | {} |", section.number(), links.join(", ")));
         }
     }
     out
@@ -73,40 +70,23 @@ pub fn render(tree: &SourceTree) -> String {
 fn group(citations: &[Citation]) -> Vec<(String, Sections)> {
     let mut groups: BTreeMap<(usize, String), Sections> = BTreeMap::new();
     for citation in citations {
-        let known = SPECIFICATIONS
-            .iter()
-            .position(|s| s.name == citation.specification);
+        let known = SPECIFICATIONS.iter().position(|s| s.name == citation.specification);
         let rank = known.unwrap_or(SPECIFICATIONS.len());
-        let sections = groups
-            .entry((rank, citation.specification.clone()))
-            .or_default();
-        let paths = sections
-            .entry(SectionKey::new(&citation.section))
-            .or_default();
+        let sections = groups.entry((rank, citation.specification.clone())).or_default();
+        let paths = sections.entry(SectionKey::new(&citation.section)).or_default();
         paths.insert(citation.path.clone());
     }
-    let unranked = groups
-        .into_iter()
-        .map(|((_, name), sections)| (name, sections));
+    let unranked = groups.into_iter().map(|((_, name), sections)| (name, sections));
     unranked.collect()
 }
 
 fn summary(out: &mut String, groups: &[(String, Sections)], citations: &[Citation]) {
-    line(
-        out,
-        "\n| Specification | Document | Sections cited | Citations |\n|---|---|---|---|",
-    );
+    line(out, "\n| Specification | Document | Sections cited | Citations |\n|---|---|---|---|");
     for (name, sections) in groups {
         let known = SPECIFICATIONS.iter().find(|s| s.name == name);
         let title = known.map_or("IETF", |s| s.title);
-        let count = citations
-            .iter()
-            .filter(|c| c.specification == *name)
-            .count();
-        line(
-            out,
-            &format!("| {name} | {title} | {} | {count} |", sections.len()),
-        );
+        let count = citations.iter().filter(|c| c.specification == *name).count();
+        line(out, &format!("| {name} | {title} | {} | {count} |", sections.len()));
     }
 }
 
@@ -116,19 +96,11 @@ fn tags(out: &mut String, title: &str, explanation: &str, columns: [&str; 2], ta
         line(out, "None.");
         return;
     }
-    line(
-        out,
-        &format!("| {} | {} | Where |\n|---|---|---|", columns[0], columns[1]),
-    );
+    line(out, &format!("| {} | {} | Where |\n|---|---|---|", columns[0], columns[1]));
     let mut sorted: Vec<&Tag> = tags.iter().collect();
     sorted.sort_by(|a, b| (&a.subject, &a.path, &a.text).cmp(&(&b.subject, &b.path, &b.text)));
     for tag in sorted {
-        let row = format!(
-            "| {} | {} | {} |",
-            cell(&tag.subject),
-            cell(&tag.text),
-            link(&tag.path)
-        );
+        let row = format!("| {} | {} | {} |", cell(&tag.subject), cell(&tag.text), link(&tag.path));
         line(out, &row);
     }
 }
@@ -154,14 +126,8 @@ mod tests {
     #[test]
     fn orders_sections_by_number_and_joins_files() {
         let fixture = Fixture::new(&[
-            (
-                "crates/a/src/lib.rs",
-                "//! RTPS 2.5 §8.3.10, RTPS 2.5 §8.3.9, RFC 2474 §3\n",
-            ),
-            (
-                "crates/b/src/lib.rs",
-                "//! RTPS 2.5 §8.3.9, RTPS 2.5 §8.3.9\n",
-            ),
+            ("crates/a/src/lib.rs", "//! RTPS 2.5 §8.3.10, RTPS 2.5 §8.3.9, RFC 2474 §3\n"),
+            ("crates/b/src/lib.rs", "//! RTPS 2.5 §8.3.9, RTPS 2.5 §8.3.9\n"),
         ]);
         let text = render(&fixture.tree());
         let nine = text.find("| 8.3.9 | [a/src/lib.rs](../crates/a/src/lib.rs), [b/src/lib.rs]");
@@ -174,14 +140,10 @@ mod tests {
 
     #[test]
     fn writes_tags_with_their_place() {
-        let source =
-            "//! A.\n// DEVIATION(DDS 1.4 §2.2.3): a | b\n// INTEROP(Fast DDS 2.9.1): seen\n";
+        let source = "//! A.\n// DEVIATION(DDS 1.4 §2.2.3): a | b\n// INTEROP(Fast DDS 2.9.1): seen\n";
         let text = render(&Fixture::new(&[("crates/a/src/lib.rs", source)]).tree());
         let row = "| DDS 1.4 §2.2.3 | a \\| b | [a/src/lib.rs](../crates/a/src/lib.rs) |";
         assert!(text.contains(row), "{text}");
-        assert!(
-            text.contains("| Fast DDS 2.9.1 | seen | [a/src/lib.rs]"),
-            "{text}"
-        );
+        assert!(text.contains("| Fast DDS 2.9.1 | seen | [a/src/lib.rs]"), "{text}");
     }
 }

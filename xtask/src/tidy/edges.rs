@@ -24,85 +24,33 @@ struct Crate {
 
 /// The allowed edges, from the ground floor up.
 const CRATES: &[Crate] = &[
-    Crate {
-        name: "takt-wire",
-        internal: &[],
-        internal_in_tests: &[],
-        external: Some(&[]),
-    },
-    Crate {
-        name: "takt-xtypes",
-        internal: &[],
-        internal_in_tests: &["takt-derive"],
-        external: Some(&["md-5"]),
-    },
+    Crate { name: "takt-wire", internal: &[], internal_in_tests: &[], external: Some(&[]) },
+    Crate { name: "takt-xtypes", internal: &[], internal_in_tests: &["takt-derive"], external: Some(&["md-5"]) },
     Crate {
         name: "takt-derive",
         internal: &[],
         internal_in_tests: &["takt-xtypes"],
         external: Some(&["proc-macro2", "quote", "syn"]),
     },
-    Crate {
-        name: "takt-core",
-        internal: &["takt-wire"],
-        internal_in_tests: &[],
-        external: Some(&[]),
-    },
-    Crate {
-        name: "takt-transport",
-        internal: &["takt-wire"],
-        internal_in_tests: &[],
-        external: None,
-    },
+    Crate { name: "takt-core", internal: &["takt-wire"], internal_in_tests: &[], external: Some(&[]) },
+    Crate { name: "takt-transport", internal: &["takt-wire"], internal_in_tests: &[], external: None },
     Crate {
         name: "takt",
-        internal: &[
-            "takt-wire",
-            "takt-xtypes",
-            "takt-derive",
-            "takt-core",
-            "takt-transport",
-        ],
+        internal: &["takt-wire", "takt-xtypes", "takt-derive", "takt-core", "takt-transport"],
         internal_in_tests: &[],
         external: None,
     },
-    Crate {
-        name: "takt-bench",
-        internal: &["takt"],
-        internal_in_tests: &[],
-        external: None,
-    },
-    Crate {
-        name: "takt-cli",
-        internal: &["takt", "takt-bench"],
-        internal_in_tests: &[],
-        external: None,
-    },
-    Crate {
-        name: "takt-interop",
-        internal: &["takt"],
-        internal_in_tests: &[],
-        external: None,
-    },
-    Crate {
-        name: "xtask",
-        internal: &[],
-        internal_in_tests: &[],
-        external: Some(&["serde_json"]),
-    },
+    Crate { name: "takt-bench", internal: &["takt"], internal_in_tests: &[], external: None },
+    Crate { name: "takt-cli", internal: &["takt", "takt-bench"], internal_in_tests: &[], external: None },
+    Crate { name: "takt-interop", internal: &["takt"], internal_in_tests: &[], external: None },
+    Crate { name: "xtask", internal: &[], internal_in_tests: &[], external: Some(&["serde_json"]) },
 ];
 
 /// The workspace as cargo describes it, without resolving anything.
 pub fn cargo_metadata(root: &Path) -> Result<Value, String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let output = Command::new(cargo)
-        .args([
-            "metadata",
-            "--no-deps",
-            "--offline",
-            "--format-version",
-            "1",
-        ])
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
         .current_dir(root)
         .output()
         .map_err(|error| format!("cannot run cargo metadata: {error}"))?;
@@ -110,15 +58,12 @@ pub fn cargo_metadata(root: &Path) -> Result<Value, String> {
         let text = String::from_utf8_lossy(&output.stderr);
         return Err(format!("cargo metadata fails: {}", text.trim()));
     }
-    serde_json::from_slice(&output.stdout)
-        .map_err(|error| format!("cargo metadata is not JSON: {error}"))
+    serde_json::from_slice(&output.stdout).map_err(|error| format!("cargo metadata is not JSON: {error}"))
 }
 
 /// Compares the members and their dependencies with [`CRATES`].
 pub fn check(metadata: &Value, report: &mut Report) -> Result<(), String> {
-    let packages = metadata["packages"]
-        .as_array()
-        .ok_or("cargo metadata has no packages")?;
+    let packages = metadata["packages"].as_array().ok_or("cargo metadata has no packages")?;
     let members: Vec<&str> = packages.iter().filter_map(|p| p["name"].as_str()).collect();
     for package in packages {
         let name = package["name"].as_str().ok_or("a package has no name")?;
@@ -127,9 +72,7 @@ pub fn check(metadata: &Value, report: &mut Report) -> Result<(), String> {
             report.fail("edges", name, message.to_owned());
             continue;
         };
-        let dependencies = package["dependencies"]
-            .as_array()
-            .ok_or("a package has no dependencies")?;
+        let dependencies = package["dependencies"].as_array().ok_or("a package has no dependencies")?;
         for dependency in dependencies {
             if let Some(message) = refusal(allowed, dependency, &members) {
                 report.fail("edges", name, message);
@@ -151,8 +94,7 @@ fn refusal(allowed: &Crate, dependency: &Value, members: &[&str]) -> Option<Stri
         // A crate's tests may name the crate itself, to switch on a feature of it.
         let listed = allowed.internal.contains(&name)
             || (in_tests && (allowed.internal_in_tests.contains(&name) || allowed.name == name));
-        return (!listed)
-            .then(|| format!("must not depend on {name}: arrows point downwards only"));
+        return (!listed).then(|| format!("must not depend on {name}: arrows point downwards only"));
     }
     let external = allowed.external?;
     (!in_tests && !external.contains(&name))
@@ -169,11 +111,7 @@ mod tests {
     /// The whole workspace without edges, but for `name`, which has `dependencies`.
     fn workspace(name: &str, dependencies: &Value) -> Value {
         let package = |c: &super::Crate| {
-            let own = if c.name == name {
-                dependencies.clone()
-            } else {
-                json!([])
-            };
+            let own = if c.name == name { dependencies.clone() } else { json!([]) };
             json!({ "name": c.name, "dependencies": own })
         };
         json!({ "packages": CRATES.iter().map(package).collect::<Vec<_>>() })
@@ -188,15 +126,9 @@ mod tests {
     #[test]
     fn allows_the_edges_of_the_map() {
         let down = json!([{ "name": "takt-wire", "kind": null }]);
-        assert_eq!(
-            messages(&workspace("takt-core", &down)),
-            Vec::<String>::new()
-        );
+        assert_eq!(messages(&workspace("takt-core", &down)), Vec::<String>::new());
         let external = json!([{ "name": "md-5", "kind": null }]);
-        assert_eq!(
-            messages(&workspace("takt-xtypes", &external)),
-            Vec::<String>::new()
-        );
+        assert_eq!(messages(&workspace("takt-xtypes", &external)), Vec::<String>::new());
     }
 
     #[test]
@@ -204,11 +136,7 @@ mod tests {
         let up = json!([{ "name": "takt-core", "kind": null }]);
         let found = messages(&workspace("takt-wire", &up));
         assert_eq!(found.len(), 1);
-        assert!(
-            found[0].contains("takt-wire: must not depend on takt-core"),
-            "{}",
-            found[0]
-        );
+        assert!(found[0].contains("takt-wire: must not depend on takt-core"), "{}", found[0]);
     }
 
     #[test]
@@ -222,40 +150,22 @@ mod tests {
     #[test]
     fn test_edges_do_not_open_the_library() {
         let edge = |kind: Value| json!([{ "name": "takt-derive", "kind": kind }]);
-        assert_eq!(
-            messages(&workspace("takt-xtypes", &edge(json!("dev")))).len(),
-            0
-        );
-        assert_eq!(
-            messages(&workspace("takt-xtypes", &edge(json!(null)))).len(),
-            1
-        );
+        assert_eq!(messages(&workspace("takt-xtypes", &edge(json!("dev")))).len(), 0);
+        assert_eq!(messages(&workspace("takt-xtypes", &edge(json!(null)))).len(), 1);
     }
 
     #[test]
     fn tests_may_name_their_own_crate() {
         let own = json!([{ "name": "takt-transport", "kind": "dev" }]);
-        assert_eq!(
-            messages(&workspace("takt-transport", &own)),
-            Vec::<String>::new()
-        );
+        assert_eq!(messages(&workspace("takt-transport", &own)), Vec::<String>::new());
     }
 
     #[test]
     fn refuses_an_external_crate_on_the_ground_floor_outside_tests() {
         let external = |kind: Value| json!([{ "name": "rand", "kind": kind }]);
-        assert_eq!(
-            messages(&workspace("takt-wire", &external(json!(null)))).len(),
-            1
-        );
-        assert_eq!(
-            messages(&workspace("takt-wire", &external(json!("dev")))).len(),
-            0
-        );
-        assert_eq!(
-            messages(&workspace("takt", &external(json!(null)))).len(),
-            0
-        );
+        assert_eq!(messages(&workspace("takt-wire", &external(json!(null)))).len(), 1);
+        assert_eq!(messages(&workspace("takt-wire", &external(json!("dev")))).len(), 0);
+        assert_eq!(messages(&workspace("takt", &external(json!(null)))).len(), 0);
     }
 
     #[test]

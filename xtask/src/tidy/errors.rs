@@ -7,16 +7,8 @@ use super::Report;
 use crate::tree::{SourceFile, SourceTree};
 
 const RULES: [(&str, &str, &str); 2] = [
-    (
-        "unwrap",
-        concat!(".unw", "rap()"),
-        "return the error, or `expect` with the reason why it cannot fail",
-    ),
-    (
-        "dropped-cause",
-        concat!(".ok", "();"),
-        "handle the error, count it, or keep its cause",
-    ),
+    ("unwrap", concat!(".unw", "rap()"), "return the error, or `expect` with the reason why it cannot fail"),
+    ("dropped-cause", concat!(".ok", "();"), "handle the error, count it, or keep its cause"),
 ];
 
 /// Looks through the library code of every crate.
@@ -58,19 +50,13 @@ mod tests {
              // tidy-allow(unwrap): shown in the documentation\nfn h() {{ g(){text}; }}\n"
         );
         let outside = format!("fn f() {{ g(){text}; }}\n");
-        let files = [
-            ("crates/a/src/x.rs", code.as_str()),
-            ("crates/a/tests/it/y.rs", &outside),
-        ];
+        let files = [("crates/a/src/x.rs", code.as_str()), ("crates/a/tests/it/y.rs", &outside)];
         assert_eq!(findings(&files, check), Vec::<String>::new());
     }
 
     #[test]
     fn an_expect_with_a_reason_is_free() {
         let code = "fn f() { g().expect(\"the slice has four bytes\"); }\n";
-        assert_eq!(
-            findings(&[("crates/a/src/x.rs", code)], check),
-            Vec::<String>::new()
-        );
+        assert_eq!(findings(&[("crates/a/src/x.rs", code)], check), Vec::<String>::new());
     }
 }

@@ -25,9 +25,7 @@ pub fn check(tree: &SourceTree, report: &mut Report) {
 
 /// What stands between `](` and `)`.
 fn targets(line: &str) -> impl Iterator<Item = &str> {
-    line.split("](")
-        .skip(1)
-        .filter_map(|rest| Some(rest.split_once(')')?.0))
+    line.split("](").skip(1).filter_map(|rest| Some(rest.split_once(')')?.0))
 }
 
 /// The path from the root that `target` in the file at `from` means; `None` for other links.
@@ -58,10 +56,7 @@ mod tests {
     fn a_link_to_nothing_fails() {
         let text = "[a](b.md) and [c](../x/c.md)\n\n[gone](gone.md#part) [out](../../a.md)\n";
         let files = [("docs/a.md", text), ("docs/b.md", ""), ("x/c.md", "")];
-        assert_eq!(
-            findings(&files, check),
-            ["link docs/a.md:3", "link docs/a.md:3"]
-        );
+        assert_eq!(findings(&files, check), ["link docs/a.md:3", "link docs/a.md:3"]);
     }
 
     #[test]

@@ -75,13 +75,7 @@ impl Report {
     }
 
     /// Adds a failure about one line, unless a `tidy-allow` comment lifts the rule there.
-    pub fn fail_line(
-        &mut self,
-        rule: &'static str,
-        file: &SourceFile,
-        line: usize,
-        message: String,
-    ) {
+    pub fn fail_line(&mut self, rule: &'static str, file: &SourceFile, line: usize, message: String) {
         if !is_allowed(rule, file, line) {
             self.push(Severity::Failure, rule, &file.path, Some(line), message);
         }
@@ -89,28 +83,12 @@ impl Report {
 
     /// How many findings fail the check.
     pub fn failure_count(&self) -> usize {
-        let failures = self
-            .findings
-            .iter()
-            .filter(|f| f.severity == Severity::Failure);
+        let failures = self.findings.iter().filter(|f| f.severity == Severity::Failure);
         failures.count()
     }
 
-    fn push(
-        &mut self,
-        severity: Severity,
-        rule: &'static str,
-        place: &str,
-        line: Option<usize>,
-        message: String,
-    ) {
-        self.findings.push(Finding {
-            severity,
-            rule,
-            place: place.to_owned(),
-            line,
-            message,
-        });
+    fn push(&mut self, severity: Severity, rule: &'static str, place: &str, line: Option<usize>, message: String) {
+        self.findings.push(Finding { severity, rule, place: place.to_owned(), line, message });
     }
 }
 
@@ -163,10 +141,7 @@ mod tests {
     use crate::tree::SourceFile;
 
     /// Findings of `check` on `files`, as `rule place:line`.
-    pub(super) fn findings(
-        files: &[(&str, &str)],
-        check: fn(&crate::tree::SourceTree, &mut Report),
-    ) -> Vec<String> {
+    pub(super) fn findings(files: &[(&str, &str)], check: fn(&crate::tree::SourceTree, &mut Report)) -> Vec<String> {
         let fixture = Fixture::new(files);
         let mut report = Report::default();
         check(&fixture.tree(), &mut report);
@@ -180,10 +155,7 @@ mod tests {
     #[test]
     fn a_clean_tree_has_no_finding() {
         let files = [
-            (
-                "crates/takt-wire/src/lib.rs",
-                "//! Wire.\n#![no_std]\npub mod a;\n",
-            ),
+            ("crates/takt-wire/src/lib.rs", "//! Wire.\n#![no_std]\npub mod a;\n"),
             ("crates/takt-wire/src/a.rs", "//! A.\npub fn f() {}\n"),
             ("crates/takt-xtypes/src/lib.rs", "//! Types.\n#![no_std]\n"),
             ("crates/takt-core/src/lib.rs", "//! Core.\n#![no_std]\n"),

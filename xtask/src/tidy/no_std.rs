@@ -24,8 +24,7 @@ pub fn check(tree: &SourceTree, report: &mut Report) {
     for file in tree.files.iter().filter(guarded) {
         let Some(rust) = &file.rust else { continue };
         for (line, code) in SourceFile::lines(&rust.code) {
-            let names_std = find_word(code, "std::", 0).is_some()
-                || find_word(code, "extern crate std", 0).is_some();
+            let names_std = find_word(code, "std::", 0).is_some() || find_word(code, "extern crate std", 0).is_some();
             if names_std && !rust.is_test_line(line) {
                 let message = "names std: take core or alloc, or do it in `takt`".to_owned();
                 report.fail_line("no-std", file, line, message);
@@ -41,10 +40,8 @@ mod tests {
 
     fn with(path: &str, text: &str) -> Vec<String> {
         let roots: Vec<String> = CRATES.iter().map(|c| format!("{c}/src/lib.rs")).collect();
-        let mut files: Vec<(&str, &str)> = roots
-            .iter()
-            .map(|root| (root.as_str(), "//! Root.\n#![no_std]\n"))
-            .collect();
+        let mut files: Vec<(&str, &str)> =
+            roots.iter().map(|root| (root.as_str(), "//! Root.\n#![no_std]\n")).collect();
         files.push((path, text));
         findings(&files, check)
     }
@@ -53,11 +50,7 @@ mod tests {
     fn the_attribute_must_be_there_and_unconditional() {
         assert_eq!(with("README.md", ""), Vec::<String>::new());
         let root = "crates/takt-core/src/lib.rs";
-        for text in [
-            "//! Root.\n",
-            "//! #![no_std]\n",
-            "#![cfg_attr(not(test), no_std)]\n",
-        ] {
+        for text in ["//! Root.\n", "//! #![no_std]\n", "#![cfg_attr(not(test), no_std)]\n"] {
             assert_eq!(with(root, text), [format!("no-std {root}")], "{text}");
         }
     }
@@ -65,26 +58,14 @@ mod tests {
     #[test]
     fn library_code_must_not_name_std() {
         let path = "crates/takt-wire/src/clock.rs";
-        assert_eq!(
-            with(path, "//! C.\nuse std::time;\n"),
-            [format!("no-std {path}:2")]
-        );
-        assert_eq!(
-            with(path, "//! C.\nextern crate std;\n"),
-            [format!("no-std {path}:2")]
-        );
+        assert_eq!(with(path, "//! C.\nuse std::time;\n"), [format!("no-std {path}:2")]);
+        assert_eq!(with(path, "//! C.\nextern crate std;\n"), [format!("no-std {path}:2")]);
     }
 
     #[test]
     fn tests_comments_and_other_crates_may() {
         let text = "//! Not std::time.\n#[cfg(test)]\nextern crate std;\n#[test]\nfn f() { std::process::id(); }\n";
-        assert_eq!(
-            with("crates/takt-wire/src/a.rs", text),
-            Vec::<String>::new()
-        );
-        assert_eq!(
-            with("crates/takt/src/a.rs", "use std::time;\n"),
-            Vec::<String>::new()
-        );
+        assert_eq!(with("crates/takt-wire/src/a.rs", text), Vec::<String>::new());
+        assert_eq!(with("crates/takt/src/a.rs", "use std::time;\n"), Vec::<String>::new());
     }
 }

@@ -54,18 +54,9 @@ mod tests {
     fn measures_files() {
         let lines = |count| "// x\n".repeat(count);
         assert_eq!(severities("a.rs", &lines(FILE_LINES_WARN)), []);
-        assert_eq!(
-            severities("a.rs", &lines(FILE_LINES_WARN + 1)),
-            [Severity::Warning]
-        );
-        assert_eq!(
-            severities("a.rs", &lines(FILE_LINES_MAX)),
-            [Severity::Warning]
-        );
-        assert_eq!(
-            severities("a.rs", &lines(FILE_LINES_MAX + 1)),
-            [Severity::Failure]
-        );
+        assert_eq!(severities("a.rs", &lines(FILE_LINES_WARN + 1)), [Severity::Warning]);
+        assert_eq!(severities("a.rs", &lines(FILE_LINES_MAX)), [Severity::Warning]);
+        assert_eq!(severities("a.rs", &lines(FILE_LINES_MAX + 1)), [Severity::Failure]);
         assert_eq!(severities("a.md", &lines(FILE_LINES_MAX + 1)), []);
     }
 
@@ -73,9 +64,6 @@ mod tests {
     fn measures_functions() {
         let function = |inside| format!("fn f() {{\n{}}}\n", "    x();\n".repeat(inside));
         assert_eq!(severities("a.rs", &function(FUNCTION_LINES_WARN - 2)), []);
-        assert_eq!(
-            severities("a.rs", &function(FUNCTION_LINES_WARN - 1)),
-            [Severity::Warning]
-        );
+        assert_eq!(severities("a.rs", &function(FUNCTION_LINES_WARN - 1)), [Severity::Warning]);
     }
 }

@@ -31,90 +31,25 @@ const UNFINISHED: &str = "finish it, or take it out and file it";
 const MACHINE: &str = "the project knows no machine but its user's";
 
 const WORDS: &[Word] = &[
-    word(
-        "unfinished",
-        concat!("to", "do!"),
-        Within::RustCode,
-        UNFINISHED,
-    ),
-    word(
-        "unfinished",
-        concat!("unimple", "mented!"),
-        Within::RustCode,
-        UNFINISHED,
-    ),
-    word(
-        "unfinished",
-        concat!("FIX", "ME"),
-        Within::Source,
-        UNFINISHED,
-    ),
+    word("unfinished", concat!("to", "do!"), Within::RustCode, UNFINISHED),
+    word("unfinished", concat!("unimple", "mented!"), Within::RustCode, UNFINISHED),
+    word("unfinished", concat!("FIX", "ME"), Within::Source, UNFINISHED),
     word("unfinished", concat!("XX", "X"), Within::Source, UNFINISHED),
-    word(
-        "unfinished",
-        concat!("TO", "DO"),
-        Within::Source,
-        UNFINISHED,
-    ),
-    word(
-        "debug",
-        concat!("db", "g!"),
-        Within::RustCode,
-        "take it out",
-    ),
-    word(
-        "ignored",
-        concat!("#[ig", "nore"),
-        Within::RustCode,
-        "a test runs, or does not exist",
-    ),
-    word(
-        "sleep",
-        concat!("thread::", "sleep"),
-        Within::RustTests,
-        "wait for the condition",
-    ),
+    word("unfinished", concat!("TO", "DO"), Within::Source, UNFINISHED),
+    word("debug", concat!("db", "g!"), Within::RustCode, "take it out"),
+    word("ignored", concat!("#[ig", "nore"), Within::RustCode, "a test runs, or does not exist"),
+    word("sleep", concat!("thread::", "sleep"), Within::RustTests, "wait for the condition"),
     word("machine", concat!("/wo", "rk/"), Within::Anywhere, MACHINE),
     word("machine", concat!("/ro", "ot/"), Within::Anywhere, MACHINE),
     word("machine", concat!("/ho", "me/"), Within::Anywhere, MACHINE),
-    word(
-        "machine",
-        concat!("bash", "_jobs"),
-        Within::Anywhere,
-        MACHINE,
-    ),
-    word(
-        "machine",
-        concat!(".lib", "rary"),
-        Within::Anywhere,
-        MACHINE,
-    ),
-    word(
-        "machine",
-        concat!("this ses", "sion"),
-        Within::Anywhere,
-        MACHINE,
-    ),
-    word(
-        "machine",
-        concat!("sub", "agent"),
-        Within::Anywhere,
-        MACHINE,
-    ),
+    word("machine", concat!("bash", "_jobs"), Within::Anywhere, MACHINE),
+    word("machine", concat!(".lib", "rary"), Within::Anywhere, MACHINE),
+    word("machine", concat!("this ses", "sion"), Within::Anywhere, MACHINE),
+    word("machine", concat!("sub", "agent"), Within::Anywhere, MACHINE),
 ];
 
-const fn word(
-    rule: &'static str,
-    text: &'static str,
-    within: Within,
-    instead: &'static str,
-) -> Word {
-    Word {
-        rule,
-        text,
-        within,
-        instead,
-    }
+const fn word(rule: &'static str, text: &'static str, within: Within, instead: &'static str) -> Word {
+    Word { rule, text, within, instead }
 }
 
 /// Looks for every word in every file.
@@ -158,12 +93,7 @@ mod tests {
                 _ => format!("\n\n{} ]\n", word.text),
             };
             let found = findings(&[("crates/a/src/x.rs", &text)], check);
-            assert_eq!(
-                found,
-                [format!("{} crates/a/src/x.rs:3", word.rule)],
-                "{}",
-                word.text
-            );
+            assert_eq!(found, [format!("{} crates/a/src/x.rs:3", word.rule)], "{}", word.text);
         }
     }
 
@@ -172,16 +102,8 @@ mod tests {
         for word in WORDS.iter().filter(|w| w.within == Within::RustCode) {
             let rust = format!("// {0}\nconst A: &str = \"{0}\";\n", word.text);
             let document = format!("Never write {}.\n", word.text);
-            let files = [
-                ("crates/a/src/x.rs", rust.as_str()),
-                ("a.md", document.as_str()),
-            ];
-            assert_eq!(
-                findings(&files, check),
-                Vec::<String>::new(),
-                "{}",
-                word.text
-            );
+            let files = [("crates/a/src/x.rs", rust.as_str()), ("a.md", document.as_str())];
+            assert_eq!(findings(&files, check), Vec::<String>::new(), "{}", word.text);
         }
     }
 
@@ -190,25 +112,14 @@ mod tests {
         for word in WORDS.iter().filter(|w| w.within == Within::Anywhere) {
             let text = format!("see {} there\n", word.text);
             let found = findings(&[("docs/a.md", &text), (".ci/run", &text)], check);
-            assert_eq!(
-                found,
-                ["machine .ci/run:1", "machine docs/a.md:1"],
-                "{}",
-                word.text
-            );
+            assert_eq!(found, ["machine .ci/run:1", "machine docs/a.md:1"], "{}", word.text);
         }
     }
 
     #[test]
     fn a_sleep_outside_tests_is_no_finding() {
-        let text = format!(
-            "fn pace() {{ {}(d); }}\n",
-            concat!("std::thread::", "sleep")
-        );
-        assert_eq!(
-            findings(&[("crates/a/src/x.rs", &text)], check),
-            Vec::<String>::new()
-        );
+        let text = format!("fn pace() {{ {}(d); }}\n", concat!("std::thread::", "sleep"));
+        assert_eq!(findings(&[("crates/a/src/x.rs", &text)], check), Vec::<String>::new());
     }
 
     #[test]
@@ -217,18 +128,12 @@ mod tests {
             "#[test]\nfn f() {{\n    // tidy-allow(sleep): the load is paced\n    {}(d);\n}}\n",
             concat!("thread::", "sleep")
         );
-        assert_eq!(
-            findings(&[("crates/a/src/x.rs", &text)], check),
-            Vec::<String>::new()
-        );
+        assert_eq!(findings(&[("crates/a/src/x.rs", &text)], check), Vec::<String>::new());
     }
 
     #[test]
     fn a_longer_word_is_another_word() {
         let text = concat!("// mktemp takt.XX", "XX", "XX and TO", "DOS\n");
-        assert_eq!(
-            findings(&[("crates/a/src/x.rs", text)], check),
-            Vec::<String>::new()
-        );
+        assert_eq!(findings(&[("crates/a/src/x.rs", text)], check), Vec::<String>::new());
     }
 }

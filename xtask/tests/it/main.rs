@@ -13,9 +13,7 @@ fn the_repository_is_tidy() {
 #[test]
 fn the_command_line_says_what_it_takes() {
     let run = |arguments: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_xtask"))
-            .args(arguments)
-            .output();
+        let output = Command::new(env!("CARGO_BIN_EXE_xtask")).args(arguments).output();
         output.expect("the binary runs")
     };
     let help = run(&["--help"]);
