@@ -14,9 +14,9 @@ use super::poll::PollSet;
 use crate::status::{Signal, StatusMask};
 use crate::{Error, Result};
 
-/// Receiving turns without anything received between two looks at the clock while spinning. A turn is a
-/// system call of some 300 ns, so timers are at most some 5 us late.
-const QUIET_TURNS_PER_CLOCK_READ: u32 = 16;
+/// Turns between two looks at the timers while spinning. A turn without a datagram is a system call of some 300 ns, so
+/// timers are some 5 us late at most.
+const TURNS_PER_TIMER_CHECK: u32 = 16;
 
 /// A listener with its entity, their types forgotten. Called outside the lock.
 pub(crate) trait Callback: Send {
@@ -97,7 +97,7 @@ pub(crate) struct State {
     sleeps_until: Instant,
     /// Something was received or called since the last sleep.
     active: bool,
-    quiet_turns: u32,
+    turns: u32,
     pub(crate) poll_set: PollSet,
 }
 
@@ -114,7 +114,7 @@ impl State {
             dispatching: false,
             sleeps_until: Instant(0),
             active: true,
-            quiet_turns: 0,
+            turns: 0,
             poll_set: PollSet::default(),
         }
     }
@@ -135,9 +135,9 @@ impl State {
             driver.transmit(clock::now());
         }
         let received = driver.receive(scan);
-        self.quiet_turns = if received { 0 } else { self.quiet_turns.wrapping_add(1) };
+        self.turns = self.turns.wrapping_add(1);
         let mut more = received;
-        if scan == Scan::All || self.quiet_turns % QUIET_TURNS_PER_CLOCK_READ == 0 {
+        if scan == Scan::All || self.turns.is_multiple_of(TURNS_PER_TIMER_CHECK) {
             let now = clock::now();
             more |= driver.run_timers(now);
             if !received {
