@@ -4,6 +4,8 @@ use super::SPECIFICATIONS;
 use crate::rust_text::{RustText, find_word};
 use crate::tree::{SourceFile, SourceTree};
 
+const TAGS: [&str; 2] = ["DEVIATION", "INTEROP"];
+
 /// One citation in one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Citation {
@@ -141,49 +143,48 @@ fn section_number(text: &str) -> Option<&str> {
 }
 
 fn collect_tags(file: &SourceFile, rust: &RustText, line: usize, comment: &str, into: &mut Collection) {
-    for name in ["DEVIATION", "INTEROP"] {
-        let Some(at) = find_word(comment, name, 0) else {
-            continue;
-        };
-        let rest = &comment[at + name.len()..];
-        if !rest.starts_with(['(', ':']) {
-            continue; // The word in a sentence, not a tag.
-        }
-        let parts = rest
-            .strip_prefix('(')
-            .and_then(|rest| rest.split_once("):"))
-            .filter(|(subject, text)| !subject.trim().is_empty() && !text.trim().is_empty());
-        let Some((subject, text)) = parts else {
-            into.malformed.push(Bad {
-                path: file.path.clone(),
-                line,
-                message: format!("write the tag as `{name}(subject): text`"),
-            });
-            continue;
-        };
-        let tag =
-            Tag { subject: subject.trim().to_owned(), text: paragraph(rust, line, text), path: file.path.clone() };
-        match name {
-            "DEVIATION" => into.deviations.push(tag),
-            _ => into.interop.push(tag),
+    for name in TAGS {
+        let mut from = 0;
+        while let Some(at) = find_word(comment, name, from) {
+            from = at + name.len();
+            let rest = &comment[from..];
+            if !rest.starts_with(['(', ':']) {
+                continue; // The word in a sentence, not a tag.
+            }
+            let parts = rest
+                .strip_prefix('(')
+                .and_then(|rest| rest.split_once("):"))
+                .filter(|(subject, text)| !subject.trim().is_empty() && !text.trim().is_empty());
+            let Some((subject, text)) = parts else {
+                let message = format!("write the tag as `{name}(subject): text`");
+                into.malformed.push(Bad { path: file.path.clone(), line, message });
+                continue;
+            };
+            let text = paragraph(rust, line, text);
+            let tag = Tag { subject: subject.trim().to_owned(), text, path: file.path.clone() };
+            match name {
+                "DEVIATION" => into.deviations.push(tag),
+                _ => into.interop.push(tag),
+            }
         }
     }
 }
 
-/// `first` and the comment lines below `line` that continue it, as one line.
+/// `first` and the comment lines below `line` that continue it, as one line, up to the next tag.
 fn paragraph(rust: &RustText, line: usize, first: &str) -> String {
-    let mut text = first.trim().trim_end_matches("*/").trim().to_owned();
+    let mut text = comment_text(first).to_owned();
     let code = rust.code.lines().skip(line);
     for (code, comment) in code.zip(rust.comments.lines().skip(line)) {
         let more = comment_text(comment);
-        let is_new = more.starts_with(['-', '#']) || more.starts_with("DEVIATION(") || more.starts_with("INTEROP(");
-        if more.is_empty() || is_new || !code.trim().is_empty() {
+        if more.is_empty() || more.starts_with(['-', '#']) || !code.trim().is_empty() {
             break;
         }
         text.push(' ');
         text.push_str(more);
     }
-    text
+    let next = TAGS.iter().filter_map(|name| text.find(&format!("{name}("))).min();
+    text.truncate(next.unwrap_or(text.len()));
+    text.trim_end().to_owned()
 }
 
 #[cfg(test)]
@@ -257,9 +258,9 @@ mod tests {
 
     #[test]
     fn one_tag_ends_at_the_next() {
-        let found = collected("// INTEROP(A 1): one\n// INTEROP(B 2): two\n");
+        let found = collected("// INTEROP(A 1): one. INTEROP(B 2): two\n// more. INTEROP(C 3): three\n");
         let texts: Vec<&str> = found.interop.iter().map(|t| t.text.as_str()).collect();
-        assert_eq!(texts, ["one", "two"]);
+        assert_eq!(texts, ["one.", "two more.", "three"]);
     }
 
     #[test]

@@ -30,7 +30,7 @@ const CRATES: &[Crate] = &[
         name: "takt-derive",
         internal: &[],
         internal_in_tests: &["takt-xtypes"],
-        external: Some(&["proc-macro2", "quote", "syn"]),
+        external: Some(&["md-5", "proc-macro2", "quote", "syn"]),
     },
     Crate { name: "takt-core", internal: &["takt-wire"], internal_in_tests: &[], external: Some(&[]) },
     Crate { name: "takt-transport", internal: &["takt-wire"], internal_in_tests: &[], external: None },
