@@ -182,8 +182,8 @@ pub trait Transport: Send {
         &[]
     }
 
-    /// The locator that a datagram of `flow` to `destination` leaves from, as
-    /// far as it is known. For captures and traces, not for the data path.
+    /// The announced locator on whose behalf a datagram of `flow` to `destination` leaves; its
+    /// source port is the same only for a flow with a port of its own. For captures and traces, not for the data path.
     fn source_of(&self, flow: FlowId, destination: &Locator) -> Option<Locator> {
         let _ = flow;
         let own = &self.locators().default_unicast;

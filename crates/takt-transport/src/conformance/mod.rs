@@ -45,7 +45,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 macro_rules! conformance_tests {
     ($open:expr) => {
         $crate::conformance_tests!(@ $open,
-            0 a_datagram_is_answered_to_where_it_came_from,
+            0 a_datagram_is_answered_to_its_sender,
             1 every_announced_unicast_locator_is_reached,
             2 multicast_reaches_all_members_and_oneself,
             3 every_size_is_carried,

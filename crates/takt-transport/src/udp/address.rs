@@ -36,7 +36,7 @@ const V6_LEN: usize = size_of::<libc::sockaddr_in6>();
 
 /// A `sockaddr_in` or `sockaddr_in6`: 16 or 28 bytes.
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SockAddr {
     bytes: [u8; V6_LEN],
     len: u32,

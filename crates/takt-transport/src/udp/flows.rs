@@ -34,7 +34,9 @@ pub(super) struct Flows(Vec<Option<Flow>>);
 
 impl Default for Flows {
     fn default() -> Self {
-        Self(vec![Some(Flow::new(false, Priority::of(0)))])
+        let mut default = Flow::new(false, Priority::of(0));
+        default.exits.express = true;
+        Self(vec![Some(default)])
     }
 }
 

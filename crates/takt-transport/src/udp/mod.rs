@@ -23,6 +23,7 @@
 
 mod address;
 mod config;
+mod express;
 mod flows;
 mod interfaces;
 mod ports;

@@ -12,6 +12,7 @@ use std::os::fd::RawFd;
 use takt_wire::Locator;
 
 use super::address::{Control, Family, SockAddr};
+use super::express::Express;
 use super::syscall::{self, Outgoing};
 use crate::{SendErrors, TransportStats};
 
@@ -33,6 +34,8 @@ const STRIDE: usize = 65_536 + 64;
 pub(super) struct Exits {
     pub(super) v4: Option<RawFd>,
     pub(super) v6: Option<RawFd>,
+    /// Connected sockets may be used: nobody asked for a certain source port or priority.
+    pub(super) express: bool,
 }
 
 impl Exits {
@@ -55,6 +58,7 @@ pub(super) struct Sender {
     /// where link-local IPv6 is looked for.
     multicast_v4: Vec<(u32, Ipv4Addr)>,
     multicast_v6: Vec<(u32, Ipv6Addr)>,
+    express: Express,
 }
 
 impl std::fmt::Debug for Sender {
@@ -73,6 +77,7 @@ impl Sender {
             queue: Vec::with_capacity(QUEUE),
             multicast_v4: Vec::new(),
             multicast_v6: Vec::new(),
+            express: Express::new(),
         }
     }
 
@@ -140,8 +145,8 @@ impl Sender {
         let (Some(fd), Some(address)) = (exits.of(family), SockAddr::of_locator(to, family)) else {
             return false;
         };
-        let message =
-            Outgoing { fd, offset: (self.frame * STRIDE) as u32, len: len as u32, address, control: Control::EMPTY };
+        let offset = (self.frame * STRIDE) as u32;
+        let message = Outgoing { fd, connected: false, offset, len: len as u32, address, control: Control::EMPTY };
         match family {
             Family::V4 if is_multicast_v4(to) => {
                 for i in 0..self.multicast_v4.len() {
@@ -161,6 +166,11 @@ impl Sender {
                 self.has_multicast(family)
             }
             _ => {
+                let express = exits.express.then(|| self.express.socket_to(&address, family)).flatten();
+                let message = match express {
+                    Some(fd) => Outgoing { fd, connected: true, ..message },
+                    None => message,
+                };
                 self.push(message, stats);
                 true
             }
@@ -191,7 +201,12 @@ impl Sender {
             let result = retry_refused(stats, || syscall::send_one(one, &self.buffer));
             match result {
                 Ok(()) => count_sent(stats, std::slice::from_ref(one)),
-                Err(e) => count_error(&mut stats.send_errors, &e),
+                Err(e) => {
+                    count_error(&mut stats.send_errors, &e);
+                    if one.connected {
+                        self.express.give_up(one.fd);
+                    }
+                }
             }
             self.queue.clear();
             return;
@@ -208,6 +223,9 @@ impl Sender {
                 Err(e) => {
                     // About the first; those behind it are tried without it.
                     count_error(&mut stats.send_errors, &e);
+                    if first.connected {
+                        self.express.give_up(first.fd);
+                    }
                     1
                 }
             };

@@ -96,6 +96,8 @@ pub(crate) fn int_option(fd: BorrowedFd<'_>, level: libc::c_int, name: libc::c_i
 pub(crate) struct Outgoing {
     /// The socket, which the caller keeps open while this is queued.
     pub(crate) fd: RawFd,
+    /// The socket is connected to `address` already.
+    pub(crate) connected: bool,
     /// Where the payload begins in the send buffer.
     pub(crate) offset: u32,
     /// Its length in bytes.
@@ -104,9 +106,17 @@ pub(crate) struct Outgoing {
     pub(crate) control: Control,
 }
 
+impl Outgoing {
+    /// The destination as the kernel wants it: none for a connected socket.
+    fn name(&self) -> (*const u8, u32) {
+        if self.connected { (std::ptr::null(), 0) } else { (self.address.as_ptr(), self.address.len()) }
+    }
+}
+
 /// Sends one datagram of `buffer` that needs no control message.
 pub(crate) fn send_one(message: &Outgoing, buffer: &[u8]) -> io::Result<()> {
     let payload = payload(message, buffer);
+    let (name, name_len) = message.name();
     // SAFETY: payload and address are valid for the lengths given, for reads.
     let sent = unsafe {
         libc::sendto(
@@ -114,8 +124,8 @@ pub(crate) fn send_one(message: &Outgoing, buffer: &[u8]) -> io::Result<()> {
             payload.as_ptr().cast(),
             payload.len(),
             libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
-            message.address.as_ptr().cast(),
-            message.address.len(),
+            name.cast(),
+            name_len,
         )
     };
     if sent < 0 {
@@ -137,9 +147,10 @@ pub(crate) fn send_batch(messages: &[Outgoing], buffer: &[u8]) -> io::Result<usi
         let payload = payload(message, buffer);
         let vector =
             vectors[i].write(libc::iovec { iov_base: payload.as_ptr().cast_mut().cast(), iov_len: payload.len() });
+        let (name, name_len) = message.name();
         headers[i].write(header(
-            message.address.as_ptr().cast_mut(),
-            message.address.len(),
+            name.cast_mut(),
+            name_len,
             vector,
             message.control.as_ptr().cast_mut(),
             message.control.len(),

@@ -1,0 +1,125 @@
+//! Connected sockets for destinations that are sent to often.
+//!
+//! A `sendto` looks its route up each time, which costs the kernel some 0.5 us; a socket that is connected
+//! has done so. After [`SENDS_TO_OPEN`] datagrams to one address the default flow opens such a socket for it,
+//! at most [`LANES`] at a time. It has a port of its own, so the source port of these datagrams is not the
+//! announced one; RTPS answers to announced locators, never to source ports (RTPS 2.5 §8.3.4). Flows with a
+//! port or priority of their own never use them.
+
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+
+use super::address::{Family, SockAddr};
+use super::syscall;
+
+/// Connected sockets at most.
+const LANES: usize = 16;
+
+/// Datagrams to one address before it gets a socket: discovery traffic stays below.
+const SENDS_TO_OPEN: u32 = 64;
+
+/// Datagrams to others after which an address may lose its place; more than can be queued.
+const IDLE_SENDS: u64 = 4096;
+
+#[derive(Debug)]
+struct Lane {
+    address: SockAddr,
+    socket: Option<OwnedFd>,
+    /// A send through it failed. It is closed with the lane, as queued datagrams may still name it.
+    failed: bool,
+    sends: u32,
+    /// Count of all sends when this one was last used.
+    last: u64,
+}
+
+/// The connected sockets of a sender.
+#[derive(Debug, Default)]
+pub(super) struct Express {
+    lanes: Vec<Lane>,
+    sends: u64,
+}
+
+impl Express {
+    pub(super) fn new() -> Self {
+        Self { lanes: Vec::with_capacity(LANES), sends: 0 }
+    }
+
+    /// The socket that is connected to the address, if there is one. Counts a send.
+    pub(super) fn socket_to(&mut self, address: &SockAddr, family: Family) -> Option<RawFd> {
+        self.sends += 1;
+        let Some(lane) = self.lanes.iter_mut().find(|lane| lane.address == *address) else {
+            self.remember(*address);
+            return None;
+        };
+        lane.last = self.sends;
+        if lane.socket.is_none() {
+            lane.sends = lane.sends.saturating_add(1);
+            if lane.sends == SENDS_TO_OPEN {
+                lane.socket = open(address, family);
+            }
+        }
+        lane.socket.as_ref().filter(|_| !lane.failed).map(AsRawFd::as_raw_fd)
+    }
+
+    fn remember(&mut self, address: SockAddr) {
+        let lane = Lane { address, socket: None, failed: false, sends: 1, last: self.sends };
+        if self.lanes.len() < LANES {
+            self.lanes.push(lane);
+        } else if let Some(oldest) = self.lanes.iter_mut().min_by_key(|lane| lane.last)
+            && (oldest.socket.is_none() || self.sends - oldest.last > IDLE_SENDS)
+        {
+            *oldest = lane;
+        }
+    }
+
+    /// A send through this socket failed: its address is sent to as before, for good.
+    pub(super) fn give_up(&mut self, fd: RawFd) {
+        let through = |lane: &&mut Lane| lane.socket.as_ref().is_some_and(|socket| socket.as_raw_fd() == fd);
+        if let Some(lane) = self.lanes.iter_mut().find(through) {
+            lane.failed = true;
+        }
+    }
+}
+
+/// `None` if the kernel refuses: then nothing is lost but time.
+fn open(address: &SockAddr, family: Family) -> Option<OwnedFd> {
+    let socket = syscall::udp_socket(family).ok()?;
+    syscall::connect(socket.as_fd(), address).ok()?;
+    Some(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(port: u16) -> SockAddr {
+        SockAddr::v4([127, 0, 0, 1], port)
+    }
+
+    #[test]
+    fn an_address_gets_a_socket_when_it_is_sent_to_often() {
+        let mut express = Express::new();
+        let sends = (1..).find(|_| express.socket_to(&address(9), Family::V4).is_some());
+        assert_eq!(sends, Some(SENDS_TO_OPEN));
+        let fd = express.socket_to(&address(9), Family::V4).expect("it stays open");
+        express.give_up(fd);
+        assert!((0..1000).all(|_| express.socket_to(&address(9), Family::V4).is_none()));
+    }
+
+    #[test]
+    fn there_are_never_more_sockets_than_lanes_and_idle_ones_make_place() {
+        let mut express = Express::new();
+        for port in 1..=50 {
+            for _ in 0..SENDS_TO_OPEN {
+                express.socket_to(&address(port), Family::V4);
+            }
+        }
+        let open = |express: &Express| express.lanes.iter().filter(|lane| lane.socket.is_some()).count();
+        assert_eq!((express.lanes.len(), open(&express)), (LANES, LANES));
+        assert!(express.socket_to(&address(1), Family::V4).is_some(), "the first ones are still there");
+        for _ in 0..IDLE_SENDS + u64::from(SENDS_TO_OPEN) + 2 {
+            express.socket_to(&address(200), Family::V4);
+        }
+        assert!(express.socket_to(&address(200), Family::V4).is_some());
+        assert_eq!(express.lanes.len(), LANES);
+    }
+}
