@@ -87,10 +87,16 @@ impl Context {
         self.owners -= 1;
     }
 
-    /// Queues an event once.
+    /// Queues an event once. The last word on a participant stays the last.
     pub(crate) fn notify(&mut self, event: Event) {
-        if !self.events.contains(&event) {
-            self.events.push_back(event);
+        let place = self.events.iter().position(|queued| *queued == event);
+        match (place, event) {
+            (Some(place), Event::ParticipantDiscovered(_) | Event::ParticipantLost(_)) => {
+                self.events.remove(place);
+            }
+            (Some(_), _) => return,
+            (None, _) => {}
         }
+        self.events.push_back(event);
     }
 }

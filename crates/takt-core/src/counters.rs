@@ -60,6 +60,8 @@ pub struct Counters {
     pub refused_remote_entities: u64,
     /// Local endpoints that could not be announced because the builtin history is full.
     pub refused_local_announcements: u64,
+    /// Remote participants that appeared, those that came back included.
+    pub participants_discovered: u64,
     /// Remote participants whose lease ran out.
     pub leases_expired: u64,
 }

@@ -14,9 +14,9 @@ use crate::participant::Participant;
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
 use core::time::Duration;
-use takt_wire::GuidPrefix;
 use takt_wire::discovery::ParticipantMessageData;
 use takt_wire::qos::LivelinessKind;
+use takt_wire::{EntityId, Guid, GuidPrefix};
 
 /// Assertions within one lease, so that two may be lost.
 const ASSERTIONS_PER_LEASE: u32 = 3;
@@ -99,8 +99,13 @@ impl Participant {
     }
 
     fn assert_writers_of(&mut self, now: Instant, prefix: GuidPrefix, kind: LivelinessKind) {
-        for (_, reader) in self.readers.iter_mut() {
-            reader.handle_assertion(now, &mut self.ctx, prefix, kind);
+        let first = Guid { prefix, entity_id: EntityId::UNKNOWN };
+        for (_, listeners) in self.sources.range(first..).take_while(|(writer, _)| writer.prefix == prefix) {
+            for (reader, proxy) in listeners {
+                if let Some(reader) = self.readers.get_mut(*reader) {
+                    reader.handle_assertion(now, &mut self.ctx, *proxy, kind);
+                }
+            }
         }
     }
 }

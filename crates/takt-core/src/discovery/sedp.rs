@@ -11,26 +11,22 @@ use crate::writer::{Directed, ReaderTraits, Write};
 use alloc::boxed::Box;
 use takt_wire::discovery::{PublicationData, SubscriptionData};
 use takt_wire::qos::{Durability, Liveliness};
-use takt_wire::{Guid, GuidPrefix, Timestamp, VendorId};
+use takt_wire::{EntityId, Guid, GuidPrefix, Timestamp, VendorId};
 
 /// News of one remote endpoint.
 enum News<T> {
-    Announced(Box<T>),
+    Announced(Guid, Box<T>),
     Gone(Guid),
     Malformed,
 }
 
-fn news<T>(
-    sample: &SampleRef<'_>,
-    parse: impl FnOnce(&[u8]) -> Option<T>,
-    parse_key: impl FnOnce(&[u8]) -> Option<Guid>,
-) -> News<T> {
+fn news<T>(sample: &SampleRef<'_>, parse: impl FnOnce(&[u8]) -> Option<(Guid, T)>) -> News<T> {
     if sample.info.valid_data {
-        return parse(sample.payload).map_or(News::Malformed, |data| News::Announced(Box::new(data)));
+        return parse(sample.payload).map_or(News::Malformed, |(guid, data)| News::Announced(guid, Box::new(data)));
     }
     // Without a key the hash is the GUID: 16 bytes are their own hash (RTPS 2.5 §9.6.4.8).
-    let guid = parse_key(sample.payload).unwrap_or(Guid::from_bytes(sample.info.instance_handle.0));
-    News::Gone(guid)
+    let by_hash = Guid::from_bytes(sample.info.instance_handle.0);
+    News::Gone(PublicationData::parse_key(sample.payload).unwrap_or(by_hash))
 }
 
 impl Participant {
@@ -55,11 +51,11 @@ impl Participant {
     }
 
     pub(super) fn take_publications(&mut self, now: Instant) {
-        while let Some(news) = self.take_builtin(SEDP_PUBLICATIONS, |sample| {
-            news(sample, |bytes| PublicationData::parse(bytes).ok(), |bytes| PublicationData::parse_key(bytes).ok())
+        while let Some(news) = self.take_builtin(SEDP_PUBLICATIONS, EntityId::is_writer, |sample| {
+            news(sample, |bytes| PublicationData::parse(bytes).ok().map(|data| (data.guid, data)))
         }) {
             match news {
-                News::Announced(data) => self.handle_publication(now, data),
+                News::Announced(_, data) => self.handle_publication(now, data),
                 News::Gone(guid) => self.remove_publication(now, guid),
                 News::Malformed => self.ctx.counters.malformed_discovery += 1,
             }
@@ -67,25 +63,34 @@ impl Participant {
     }
 
     pub(super) fn take_subscriptions(&mut self, now: Instant) {
-        while let Some(news) = self.take_builtin(SEDP_SUBSCRIPTIONS, |sample| {
-            news(sample, |bytes| SubscriptionData::parse(bytes).ok(), |bytes| SubscriptionData::parse_key(bytes).ok())
+        while let Some(news) = self.take_builtin(SEDP_SUBSCRIPTIONS, EntityId::is_reader, |sample| {
+            news(sample, |bytes| SubscriptionData::parse(bytes).ok().map(|data| (data.guid, data)))
         }) {
             match news {
-                News::Announced(data) => self.handle_subscription(now, data),
+                News::Announced(_, data) => self.handle_subscription(now, data),
                 News::Gone(guid) => self.remove_subscription(guid),
                 News::Malformed => self.ctx.counters.malformed_discovery += 1,
             }
         }
     }
 
-    /// One sample of a builtin reader, if it comes from the participant that it speaks of.
-    fn take_builtin<T>(&mut self, reader: u32, read: impl FnOnce(&SampleRef<'_>) -> News<T>) -> Option<News<T>> {
+    /// One sample of a builtin reader. A participant speaks of its own endpoints only, of the right kind, and not
+    /// of builtin ones, which it has announced by SPDP.
+    fn take_builtin<T>(
+        &mut self,
+        reader: u32,
+        is_right_kind: impl Fn(EntityId) -> bool,
+        read: impl FnOnce(&SampleRef<'_>) -> News<T>,
+    ) -> Option<News<T>> {
         let sample = self.readers.get_mut(reader)?.cache.next(Selector::TAKE, &mut ReadCursor::default())?;
-        let instance = Guid::from_bytes(sample.info.instance_handle.0);
-        if instance.prefix != sample.info.publication.prefix {
-            return Some(News::Malformed);
-        }
-        Some(read(&sample))
+        let from = sample.info.publication.prefix;
+        let news = read(&sample);
+        let is_credible =
+            |guid: Guid| guid.prefix == from && !guid.entity_id.is_builtin() && is_right_kind(guid.entity_id);
+        Some(match news {
+            News::Announced(guid, _) | News::Gone(guid) if !is_credible(guid) => News::Malformed,
+            news => news,
+        })
     }
 
     fn handle_publication(&mut self, now: Instant, data: Box<PublicationData>) {

@@ -27,6 +27,11 @@ const FIRST_ANNOUNCEMENTS: Duration = Duration::from_millis(100);
 const LEAST_ANNOUNCEMENT_PERIOD: Duration = Duration::from_millis(100);
 /// A shorter lease is treated as this long.
 const LEAST_LEASE: Duration = Duration::from_millis(100);
+/// A longer one as this long.
+///
+/// DEVIATION(RTPS 2.5 §8.5.3.2): a participant that has said nothing for a day is gone, even if its lease is
+/// infinite; otherwise whoever vanishes with such a lease would stay for ever.
+const LONGEST_LEASE: Duration = Duration::from_secs(86_400);
 
 /// A participant that we have heard of.
 #[derive(Debug)]
@@ -40,6 +45,8 @@ pub(crate) struct Remote {
     /// Where its discovery listens.
     pub(crate) metatraffic: Path,
     lease: TimerId,
+    /// Its place in the order of discovery.
+    arrival: u64,
     /// It has shown that it receives what we send.
     validated: bool,
     /// Its announcements reach us only because it sends them to us alone, so we must do the same.
@@ -223,6 +230,7 @@ impl Participant {
         let prefix = data.guid.prefix;
         let guid = data.guid;
         let lease = self.ctx.timers.register(TimerKind::Lease { participant: u32::MAX });
+        self.ctx.counters.participants_discovered += 1;
         let index = self.remotes.insert(Remote {
             prefix,
             data: Box::new(data),
@@ -230,6 +238,7 @@ impl Participant {
             source: from.source,
             metatraffic,
             lease,
+            arrival: self.ctx.counters.participants_discovered,
             validated: false,
             unicast_only: !from.multicast,
             endpoints: 0,
@@ -269,13 +278,8 @@ impl Participant {
 
     fn renew_lease(&mut self, now: Instant, index: u32) {
         let Some(remote) = self.remotes.get(index) else { return };
-        match remote.data.lease_duration.as_nanos() {
-            Some(nanos) => {
-                let lease = Duration::from_nanos(nanos).max(LEAST_LEASE);
-                self.ctx.timers.arm(remote.lease, now.after(lease));
-            }
-            None => self.ctx.timers.cancel(remote.lease),
-        }
+        let lease = remote.data.lease_duration.as_nanos().map_or(LONGEST_LEASE, Duration::from_nanos);
+        self.ctx.timers.arm(remote.lease, now.after(lease.clamp(LEAST_LEASE, LONGEST_LEASE)));
     }
 
     /// Anything that a participant sends shows that it lives (RTPS 2.5 §8.5.3.3.2 allows it).
@@ -291,8 +295,9 @@ impl Participant {
     fn has_room_for_participant(&mut self, now: Instant) -> bool {
         let unvalidated = self.remotes.iter().filter(|(_, remote)| !remote.validated).count();
         if unvalidated >= self.ctx.limits.max_unvalidated_participants {
-            let oldest = self.remotes.iter().find(|(_, remote)| !remote.validated).map(|(_, remote)| remote.prefix);
-            if let Some(prefix) = oldest {
+            let candidates = self.remotes.iter().filter(|(_, remote)| !remote.validated);
+            if let Some((_, oldest)) = candidates.min_by_key(|(_, remote)| remote.arrival) {
+                let prefix = oldest.prefix;
                 self.remove_participant(now, prefix);
             }
         }

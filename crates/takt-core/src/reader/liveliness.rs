@@ -6,7 +6,6 @@ use crate::event::Event;
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
 use core::time::Duration;
-use takt_wire::GuidPrefix;
 use takt_wire::qos::{Liveliness, LivelinessKind};
 
 /// The lease of one matched writer. Its timer is moved only when it fires, so a sample costs one store.
@@ -61,21 +60,10 @@ impl Reader {
         }
     }
 
-    /// A participant asserted its writers of a kind.
-    pub(crate) fn handle_assertion(
-        &mut self,
-        now: Instant,
-        ctx: &mut Context,
-        prefix: GuidPrefix,
-        kind: LivelinessKind,
-    ) {
-        let mut from = 0;
-        while let Some(index) = self.proxies.next_index(from) {
-            from = index + 1;
-            let of_kind = |proxy: &&super::WriterProxy| proxy.guid.prefix == prefix && proxy.lease.kind == kind;
-            if self.proxies.get(index).filter(of_kind).is_some() {
-                self.saw_writer(now, ctx, index);
-            }
+    /// The writer's participant asserted its writers of a kind.
+    pub(crate) fn handle_assertion(&mut self, now: Instant, ctx: &mut Context, index: u32, kind: LivelinessKind) {
+        if self.proxies.get(index).is_some_and(|proxy| proxy.lease.kind == kind) {
+            self.saw_writer(now, ctx, index);
         }
     }
 

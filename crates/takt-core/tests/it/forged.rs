@@ -149,3 +149,75 @@ fn a_gap_without_an_end_is_one_step() {
     assert_eq!(take_all(&mut node, now, reader), []);
     assert_eq!((node.counters().duplicate_samples, node.counters().out_of_window), (2, 1));
 }
+
+#[test]
+fn nobody_speaks_of_the_endpoints_of_others() {
+    let (mut node, reader, now) = listener(keep_all_reader());
+    let own_writer = node.create_writer(now, writer_spec("T", false, keep_all_writer())).expect("the writer is good");
+    let own_guid = node.writer_guid(own_writer).expect("the writer lives");
+    let mut honest = Puppet::new(9);
+    honest.join(&mut node, now);
+    honest.publish(&mut node, now, &honest.publication(1, true));
+    let mut liar = Puppet::new(10);
+    liar.join(&mut node, now);
+    // Its own name outside, the other's inside; and the same without a name outside.
+    for (sn, victim) in (1..).zip([honest.publication(1, true).guid, own_guid]) {
+        let mut inline = takt_wire::inline_qos::InlineQosBuilder::<64>::new();
+        inline.key_hash(liar.guid(EntityId::user_writer(sn as u32, false)).to_bytes()).expect("it fits");
+        inline.status_info(3).expect("it fits");
+        let inline_qos = inline.finish().expect("it fits").to_vec();
+        let key = takt_wire::discovery::key_payload(victim);
+        let heartbeat = liar.heartbeat(EntityId::SEDP_PUB_WRITER, 1, sn);
+        liar.say(&mut node, now, |message| {
+            message.heartbeat(&heartbeat).expect("it fits");
+            let data = data(EntityId::SEDP_PUB_WRITER, sn, Payload::Key(&key));
+            message.data(&takt_wire::DataEmit { inline_qos: Some(&inline_qos), ..data }).expect("it fits");
+        });
+    }
+    let mut foreign = honest.publication(1, true);
+    foreign.type_name = "Other".into();
+    let heartbeat = liar.heartbeat(EntityId::SEDP_PUB_WRITER, 1, 3);
+    liar.say(&mut node, now, |message| {
+        message.heartbeat(&heartbeat).expect("it fits");
+        let bytes = foreign.to_bytes();
+        message.data(&data(EntityId::SEDP_PUB_WRITER, 3, Payload::Data(&bytes))).expect("it fits");
+    });
+    assert_eq!(node.counters().malformed_discovery, 3);
+    let matched = node.matched_publications(reader).expect("the reader lives");
+    assert_eq!(matched, [own_guid, honest.publication(1, true).guid]);
+}
+
+#[test]
+fn endpoints_of_the_wrong_kind_are_no_endpoints() {
+    let (mut node, reader, now) = listener(keep_all_reader());
+    let mut puppet = Puppet::new(9);
+    puppet.join(&mut node, now);
+    for id in [EntityId::SEDP_PUB_WRITER, EntityId::user_reader(1, false), EntityId::PARTICIPANT, EntityId::UNKNOWN] {
+        let mut publication = puppet.publication(1, true);
+        publication.guid = puppet.guid(id);
+        puppet.publish(&mut node, now, &publication);
+    }
+    for id in [EntityId::SEDP_SUB_READER, EntityId::user_writer(1, false)] {
+        let mut subscription = puppet.subscription(1, true);
+        subscription.guid = puppet.guid(id);
+        puppet.subscribe(&mut node, now, &subscription);
+    }
+    assert_eq!(node.counters().malformed_discovery, 6);
+    assert_eq!(node.matched_publications(reader).expect("the reader lives"), []);
+    puppet.publish(&mut node, now, &puppet.publication(1, true));
+    assert_eq!(node.matched_publications(reader).expect("the reader lives").len(), 1);
+}
+
+#[test]
+fn the_last_word_on_a_participant_is_the_last_event() {
+    let (mut node, _, now) = listener(keep_all_reader());
+    let mut puppet = Puppet::new(9);
+    for _ in 0..3 {
+        puppet.join(&mut node, now);
+        puppet.leave(&mut node, now);
+    }
+    puppet.join(&mut node, now);
+    let events: Vec<_> = std::iter::from_fn(|| node.poll_event()).collect();
+    let guid = puppet.guid(EntityId::PARTICIPANT);
+    assert_eq!(events, [Event::ParticipantLost(guid), Event::ParticipantDiscovered(guid)]);
+}

@@ -1,6 +1,7 @@
 //! Limits hold, and state goes away with what it was kept for.
 
 use crate::network::*;
+use crate::puppet::*;
 use takt_core::*;
 use takt_wire::qos::*;
 
@@ -58,41 +59,44 @@ fn a_thousand_joins_and_leaves_leave_nothing_behind() {
 }
 
 #[test]
-fn participants_that_never_answer_push_each_other_out() {
+fn participants_that_never_answer_push_the_oldest_of_them_out() {
     let mut network = Network::new(2, 93);
     network.run(1_000);
-    let data = |n: u16| takt_wire::discovery::ParticipantData {
-        guid: takt_wire::Guid {
-            prefix: takt_wire::GuidPrefix([9, 9, 9, 9, 9, 9, 9, 9, 9, 9, (n >> 8) as u8, n as u8]),
-            entity_id: takt_wire::EntityId::PARTICIPANT,
-        },
-        metatraffic_unicast: vec![address(200)],
-        available_builtin_endpoints: 0x3f,
-        ..Default::default()
+    let limit = Limits::default().max_unvalidated_participants;
+    let now = network.now;
+    let node = &mut network.nodes[0];
+    let knows =
+        |node: &Participant, prefix| node.discovered_participants().iter().any(|data| data.guid.prefix == prefix);
+    let fake = |number: usize| {
+        let mut puppet = Puppet::new(7);
+        puppet.prefix.0[4..6].copy_from_slice(&(number as u16 + 1).to_be_bytes());
+        puppet
     };
-    for n in 0..1_000 {
-        let data = data(n);
-        let header = takt_wire::message::Header {
-            version: takt_wire::ProtocolVersion::V2_5,
-            vendor: takt_wire::VendorId::TAKT,
-            prefix: data.guid.prefix,
-        };
-        let mut frame = [0; 1500];
-        let mut builder = takt_wire::builder::MessageBuilder::new(&mut frame, &header).expect("it fits");
-        builder
-            .data(&takt_wire::builder::DataEmit {
-                reader: takt_wire::EntityId::UNKNOWN,
-                writer: takt_wire::EntityId::SPDP_WRITER,
-                sn: takt_wire::SequenceNumber(1),
-                inline_qos: None,
-                payload: takt_wire::message::Payload::Data(&data.to_bytes()),
-            })
-            .expect("it fits");
-        let len = builder.len();
-        let from = Received { source: address(200), multicast: true };
-        network.nodes[0].handle_datagram(network.now, from, &frame[..len]);
+    for number in 0..1_000 {
+        fake(number).announce_itself(node, now);
     }
-    let known = network.nodes[0].discovered_participants().len();
-    assert_eq!(known, 1 + Limits::default().max_unvalidated_participants);
-    assert!(network.nodes[0].discovered_participants().iter().any(|data| data.guid.prefix == prefix(1)));
+    let newcomer = Puppet::new(200);
+    newcomer.announce_itself(node, now);
+    for number in 1_000..1_000 + limit - 1 {
+        fake(number).announce_itself(node, now);
+        assert!(knows(node, newcomer.prefix), "it has not had the time to answer");
+    }
+    assert_eq!(node.discovered_participants().len(), 1 + limit);
+    fake(2_000).announce_itself(node, now);
+    assert!(!knows(node, newcomer.prefix));
+    assert!(knows(node, prefix(1)), "who has answered stays");
+}
+
+#[test]
+fn a_lease_without_an_end_ends_after_a_day_of_silence() {
+    let mut network = Network::new(1, 94);
+    let mut now = network.now;
+    let node = &mut network.nodes[0];
+    let mut puppet = Puppet::new(9);
+    puppet.lease = takt_wire::Duration::INFINITE;
+    puppet.join(node, now);
+    run_alone(node, &mut now, 86_000_000);
+    assert_eq!(node.discovered_participants().len(), 1);
+    run_alone(node, &mut now, 500_000);
+    assert_eq!(node.discovered_participants().len(), 0);
 }

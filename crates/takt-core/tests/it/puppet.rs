@@ -10,6 +10,7 @@ use takt_wire::{EntityId, Guid, GuidPrefix, Locator, ProtocolVersion, SequenceNu
 pub struct Puppet {
     pub prefix: GuidPrefix,
     pub address: Locator,
+    pub lease: takt_wire::Duration,
     /// Changes written so far by the two SEDP writers.
     written: [i64; 2],
     count: i32,
@@ -18,7 +19,8 @@ pub struct Puppet {
 impl Puppet {
     /// A participant that is none of the network's nodes, but in the same subnet.
     pub fn new(number: usize) -> Self {
-        Self { prefix: prefix(number), address: address(number), written: [0; 2], count: 0 }
+        let lease = takt_wire::Duration::from_secs(20);
+        Self { prefix: prefix(number), address: address(number), lease, written: [0; 2], count: 0 }
     }
 
     pub fn guid(&self, entity_id: EntityId) -> Guid {
@@ -50,8 +52,17 @@ impl Puppet {
             metatraffic_unicast: vec![self.address],
             default_unicast: vec![self.address],
             available_builtin_endpoints: 0x3f,
+            lease_duration: self.lease,
             ..ParticipantData::default()
         }
+    }
+
+    /// Announces itself by SPDP, as it would to a stranger.
+    pub fn announce_itself(&self, node: &mut Participant, now: Instant) {
+        let payload = self.announcement().to_bytes();
+        self.say(node, now, |message| {
+            message.data(&data(EntityId::SPDP_WRITER, 1, Payload::Data(&payload))).expect("it fits");
+        });
     }
 
     /// Announces itself by SPDP, and shows that it has heard the other side.
