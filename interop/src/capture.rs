@@ -1,0 +1,166 @@
+//! Recordings of the link, and tshark's judgement of them.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use crate::error::{output_of, shown};
+use crate::network::{Host, INTERFACE};
+use crate::{Error, Result};
+
+/// `_ws.expert.severity` of an error-level item.
+const SEVERITY_ERROR: u64 = 0x0080_0000;
+
+/// A running capture on a host's interface. The file goes when this is dropped, unless `TAKT_KEEP_CAPTURES` is set.
+#[derive(Debug)]
+pub struct Capture {
+    dumpcap: Child,
+    file: PathBuf,
+}
+
+/// One frame that deserves a remark.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Remark {
+    /// Number of the frame.
+    pub frame: u64,
+    /// Who sent it.
+    pub source: Option<Ipv4Addr>,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+/// What tshark found.
+#[derive(Debug, Default)]
+pub struct Verdict {
+    /// RTPS messages by sender.
+    pub rtps: BTreeMap<Ipv4Addr, u64>,
+    /// Malformed frames, error-level expert items, and UDP that is not recognised as RTPS.
+    pub errors: Vec<Remark>,
+    /// IP fragments by sender.
+    pub fragments: BTreeMap<Ipv4Addr, u64>,
+}
+
+impl Capture {
+    /// Starts to record everything that `host` sends and receives.
+    pub fn start(host: &Host) -> Result<Self> {
+        let directory = std::env::temp_dir();
+        let file = directory.join(format!("takt-{}-{}.pcapng", std::process::id(), host.address()));
+        let mut command = host.command("dumpcap".as_ref());
+        command.args(["-q", "-B", "64", "-i", INTERFACE, "-w"]).arg(&file);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let shown = shown(&command);
+        let mut dumpcap = command.spawn().map_err(Error::io(format!("cannot run `{shown}`")))?;
+        let stderr = dumpcap.stderr.take().expect("stderr was piped above");
+        let mut capture = Self { dumpcap, file };
+        // It says where it writes to once the interface is open.
+        let mut said = String::new();
+        let mut lines = BufReader::new(stderr).lines().map_while(std::result::Result::ok);
+        while let Some(line) = lines.next() {
+            if line.starts_with("File:") {
+                // Keep reading, or it might block on a full pipe.
+                std::thread::spawn(move || lines.for_each(drop));
+                return Ok(capture);
+            }
+            said += &line;
+            said.push('\n');
+        }
+        let status = capture.dumpcap.wait();
+        Err(Error::Unavailable(format!("no capture (apt-get install tshark): `{shown}` ended ({status:?}): {said}")))
+    }
+
+    /// Stops recording and has tshark look at every frame.
+    pub fn judge(mut self) -> Result<Verdict> {
+        output_of(Command::new("kill").args(["-INT", &self.dumpcap.id().to_string()]))?;
+        self.dumpcap.wait().map_err(Error::io("wait for dumpcap"))?;
+        let mut tshark = Command::new("tshark");
+        tshark.arg("-r").arg(&self.file).args(["-n", "-Y", "ip", "-T", "fields", "-E", "separator=|"]);
+        for field in [
+            "frame.number",
+            "ip.src",
+            "ip.flags.mf",
+            "ip.frag_offset",
+            "frame.protocols",
+            "_ws.expert.severity",
+            "_ws.malformed",
+            "_ws.expert.message",
+        ] {
+            tshark.args(["-e", field]);
+        }
+        Ok(verdict(&output_of(&mut tshark)?))
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        let killed = self.dumpcap.kill();
+        drop(killed);
+        let ended = self.dumpcap.wait();
+        drop(ended);
+        if std::env::var_os("TAKT_KEEP_CAPTURES").is_none() {
+            let removed = std::fs::remove_file(&self.file);
+            drop(removed);
+        }
+    }
+}
+
+fn verdict(fields: &str) -> Verdict {
+    let mut verdict = Verdict::default();
+    for line in fields.lines() {
+        let field: Vec<&str> = line.splitn(8, '|').collect();
+        let [frame, source, more_fragments, fragment_offset, protocols, severities, malformed, message] = field[..]
+        else {
+            verdict.errors.push(Remark { frame: 0, source: None, what: format!("unexpected line: {line}") });
+            continue;
+        };
+        // The second address of an ICMP message belongs to what it quotes.
+        let source: Option<Ipv4Addr> = source.split(',').next().and_then(|source| source.parse().ok());
+        let is_fragment =
+            any(more_fragments, |value| value == "1" || value == "True") || any(fragment_offset, |value| value != "0");
+        let is_error = any(severities, |value| number(value).is_some_and(|severity| severity >= SEVERITY_ERROR));
+        let is_rtps = protocols.ends_with(":rtps") || protocols.contains(":rtps:");
+        let is_unknown = protocols.contains(":udp") && !protocols.contains(":icmp") && !is_rtps && !is_fragment;
+        if is_error || !malformed.is_empty() || is_unknown {
+            let what = format!("{protocols} {severities} {malformed} {message}");
+            verdict.errors.push(Remark { frame: frame.parse().unwrap_or(0), source, what });
+        }
+        if let Some(source) = source {
+            *verdict.rtps.entry(source).or_default() += u64::from(is_rtps);
+            *verdict.fragments.entry(source).or_default() += u64::from(is_fragment);
+        }
+    }
+    verdict
+}
+
+fn any(values: &str, test: impl Fn(&str) -> bool) -> bool {
+    values.split(',').any(|value| !value.is_empty() && test(value))
+}
+
+fn number(value: &str) -> Option<u64> {
+    match value.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => value.parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sees_fragments_errors_and_strangers() {
+        let verdict = verdict(concat!(
+            "1|10.77.0.1|0|0|eth:ethertype:ip:udp:rtps|||\n",
+            "2|10.77.0.2|1|0|eth:ethertype:ip:data|||\n",
+            "3|10.77.0.2|0|1480|eth:ethertype:ip:udp:rtps|||\n",
+            "4|10.77.0.1|0|0|eth:ethertype:ip:udp:rtps|2097152,8388608||Malformed | Packet\n",
+            "5|10.77.0.1|0|0|eth:ethertype:ip:udp:data|||\n",
+            "6|10.77.0.2,10.77.0.1|0,0|0,0|eth:ethertype:ip:icmp:ip:udp:data|||\n",
+        ));
+        assert_eq!(verdict.rtps[&Ipv4Addr::new(10, 77, 0, 1)], 2);
+        assert_eq!(verdict.fragments[&Ipv4Addr::new(10, 77, 0, 1)], 0);
+        assert_eq!(verdict.fragments[&Ipv4Addr::new(10, 77, 0, 2)], 2);
+        assert_eq!(verdict.errors.iter().map(|remark| remark.frame).collect::<Vec<_>>(), [4, 5]);
+    }
+}

@@ -1,0 +1,154 @@
+//! Two hosts on one machine: network namespaces joined by a veth pair with an MTU of 1500 and multicast.
+//!
+//! The link carries 1 Gbit/s where the kernel can shape it (HTB): a sender is then held back by its socket buffer, as by a
+//! real network card, instead of flooding the receiver's at the speed of memory.
+//!
+//! The names carry the process id; what a killed run left behind is removed by the next one. Needs root.
+
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::error::output_of;
+use crate::{Error, Result};
+
+/// The interface of a host.
+pub const INTERFACE: &str = "veth0";
+/// The band that passes 1500 B in 0.6 ms, so that what follows overtakes it.
+pub(crate) const LATE_BAND: &str = "1:2";
+const PREFIX: &str = "takt-";
+
+/// One end of a [`Network`], or this machine itself.
+#[derive(Clone, Debug)]
+pub struct Host {
+    /// `None`: this machine, and nothing but its loopback interface.
+    namespace: Option<String>,
+    address: Ipv4Addr,
+}
+
+impl Host {
+    /// This machine, on which peers talk by unicast over loopback. Needs no privilege.
+    pub fn loopback() -> Self {
+        Self { namespace: None, address: Ipv4Addr::LOCALHOST }
+    }
+
+    /// IPv4 address of its only interface.
+    pub fn address(&self) -> Ipv4Addr {
+        self.address
+    }
+
+    /// Name of its only interface.
+    pub fn interface(&self) -> &'static str {
+        if self.namespace.is_some() { INTERFACE } else { "lo" }
+    }
+
+    /// Whether discovery has to go by unicast.
+    pub fn is_loopback(&self) -> bool {
+        self.namespace.is_none()
+    }
+
+    /// A command that runs on this host. In a namespace it has a `/dev/shm` of its own: shared memory must not be a way
+    /// around the network.
+    pub fn command(&self, program: &Path) -> Command {
+        let Some(namespace) = &self.namespace else { return Command::new(program) };
+        let mut command = Command::new("ip");
+        let private_memory = "mount -t tmpfs tmpfs /dev/shm && exec \"$@\"";
+        command.args(["netns", "exec", namespace, "sh", "-c", private_memory, "sh"]).arg(program);
+        command
+    }
+
+    /// Runs a command on this host to its end; what it printed.
+    pub(crate) fn run(&self, words: &[&str]) -> Result<String> {
+        let mut command = self.command(Path::new(words[0]));
+        output_of(command.args(&words[1..]))
+    }
+}
+
+/// Two namespaces and the link between them; gone when dropped.
+#[derive(Debug)]
+pub struct Network {
+    /// One host.
+    pub left: Host,
+    /// The other.
+    pub right: Host,
+}
+
+impl Network {
+    /// Makes the namespaces. [`Error::Unavailable`] if this machine or this user cannot.
+    pub fn new() -> Result<Self> {
+        static NETWORKS: AtomicU32 = AtomicU32::new(0);
+        remove_stale();
+        let number = NETWORKS.fetch_add(1, Ordering::Relaxed);
+        let host = |side: &str, last| Host {
+            namespace: Some(format!("{PREFIX}{}-{number}{side}", std::process::id())),
+            address: Ipv4Addr::new(10, 77, 0, last),
+        };
+        let network = Self { left: host("l", 1), right: host("r", 2) };
+        network.build().map_err(|error| {
+            Error::Unavailable(format!("no network namespaces (they need root and iproute2): {error}"))
+        })?;
+        Ok(network)
+    }
+
+    fn build(&self) -> Result<()> {
+        let (Some(left), Some(right)) = (&self.left.namespace, &self.right.namespace) else { return Ok(()) };
+        ip(&["netns", "add", left])?;
+        ip(&["netns", "add", right])?;
+        ip(&[
+            "link", "add", INTERFACE, "mtu", "1500", "netns", left, "type", "veth", "peer", "name", INTERFACE, "mtu",
+            "1500", "netns", right,
+        ])?;
+        for (host, namespace) in [(&self.left, left), (&self.right, right)] {
+            let address = format!("{}/24", host.address);
+            ip(&["-n", namespace, "addr", "add", &address, "dev", INTERFACE])?;
+            ip(&["-n", namespace, "link", "set", "lo", "up"])?;
+            ip(&["-n", namespace, "link", "set", INTERFACE, "up"])?;
+            ip(&["-n", namespace, "route", "add", "224.0.0.0/4", "dev", INTERFACE])?;
+            // Without it the tests still hold, but a large best-effort sample may find no receiver fast enough.
+            if let Err(error) = shape(host) {
+                eprintln!("the link is not shaped: {error}");
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        for host in [&self.left, &self.right] {
+            if let Some(namespace) = &host.namespace {
+                remove(namespace);
+            }
+        }
+    }
+}
+
+/// Gives what leaves the host two bands: the usual one, and a slow one for datagrams that shall be late.
+fn shape(host: &Host) -> Result<()> {
+    let htb = |words: &[&str]| host.run(&[&["tc"], words].concat()).map(drop);
+    htb(&["qdisc", "add", "dev", INTERFACE, "root", "handle", "1:", "htb", "default", "1"])?;
+    htb(&["class", "add", "dev", INTERFACE, "parent", "1:", "classid", "1:1", "htb", "rate", "1gbit", "quantum", "60000"])?;
+    htb(&["class", "add", "dev", INTERFACE, "parent", "1:", "classid", LATE_BAND, "htb", "rate", "20mbit", "quantum", "1500"])
+}
+
+fn ip(arguments: &[&str]) -> Result<String> {
+    output_of(Command::new("ip").args(arguments))
+}
+
+/// Best effort: it may not exist, or another process may be doing the same.
+fn remove(namespace: &str) {
+    let result = ip(&["netns", "del", namespace]);
+    drop(result);
+}
+
+/// Removes namespaces of processes that are no more.
+fn remove_stale() {
+    let Ok(list) = ip(&["netns", "list"]) else { return };
+    for name in list.lines().filter_map(|line| line.split_whitespace().next()) {
+        let process = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
+        if process.is_some_and(|id| id.parse::<u32>().is_ok() && !Path::new("/proc").join(id).exists()) {
+            remove(name);
+        }
+    }
+}

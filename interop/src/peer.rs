@@ -1,0 +1,379 @@
+//! A running peer program: commands go in, events come out, and nothing is waited for without a deadline.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::event::{Event, Sample};
+use crate::network::Host;
+use crate::programs::Program;
+use crate::{Error, Result};
+
+/// How long to wait for what should happen at once, before giving up on it.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// Lines of standard error that are kept for messages.
+const COMPLAINTS: usize = 12;
+
+/// The types of `interop/peers/interop.idl` by their key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// No key.
+    Unkeyed,
+    /// `uint32`: the key hash is the key.
+    Key,
+    /// `string` and `uint32`: the key hash is an MD5 digest.
+    NameKey,
+}
+
+/// XCDR1, XCDR2, or (readers) both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Representation {
+    /// Classic CDR.
+    Xcdr1,
+    /// Extended CDR, version 2.
+    Xcdr2,
+    /// A reader that takes either.
+    Any,
+}
+
+/// A writer or a reader to be.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    /// Name for commands and events.
+    pub id: String,
+    /// Topic.
+    pub topic: String,
+    /// Key of the type.
+    pub kind: Kind,
+    /// Appendable rather than final type.
+    pub appendable: bool,
+    /// DATA_REPRESENTATION.
+    pub representation: Representation,
+    /// RELIABLE rather than BEST_EFFORT.
+    pub reliable: bool,
+    /// TRANSIENT_LOCAL rather than VOLATILE.
+    pub transient_local: bool,
+    /// KEEP_LAST depth; 0 is KEEP_ALL.
+    pub keep_last: u32,
+}
+
+impl Endpoint {
+    /// RELIABLE, VOLATILE, KEEP_ALL, XCDR1, final.
+    pub fn new(id: impl Into<String>, topic: impl Into<String>, kind: Kind) -> Self {
+        Self {
+            id: id.into(),
+            topic: topic.into(),
+            kind,
+            appendable: false,
+            representation: Representation::Xcdr1,
+            reliable: true,
+            transient_local: false,
+            keep_last: 0,
+        }
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            Kind::Unkeyed => "unkeyed",
+            Kind::Key => "key",
+            Kind::NameKey => "name_key",
+        };
+        let representation = match self.representation {
+            Representation::Xcdr1 => "xcdr1",
+            Representation::Xcdr2 => "xcdr2",
+            Representation::Any => "any",
+        };
+        write!(f, "id={} topic={} type={kind} repr={representation}", self.id, self.topic)?;
+        write!(f, " ext={}", if self.appendable { "appendable" } else { "final" })?;
+        write!(f, " reliability={}", if self.reliable { "reliable" } else { "best_effort" })?;
+        write!(f, " durability={}", if self.transient_local { "transient_local" } else { "volatile" })?;
+        match self.keep_last {
+            0 => write!(f, " history=all"),
+            depth => write!(f, " history={depth}"),
+        }
+    }
+}
+
+/// What to write: `count` samples, the i-th with sequence number `first + i` and key `key + i % keys`.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch {
+    /// First sequence number.
+    pub first: u64,
+    /// Number of samples.
+    pub count: u64,
+    /// First key.
+    pub key: u32,
+    /// Number of keys.
+    pub keys: u32,
+    /// Payload length in bytes.
+    pub size: usize,
+    /// Time between two samples in microseconds; 0 is as fast as possible.
+    pub period_us: u64,
+}
+
+impl Batch {
+    /// `count` samples of `size` bytes of instance 0, as fast as possible.
+    pub fn new(count: u64, size: usize) -> Self {
+        Self { first: 0, count, key: 0, keys: 1, size, period_us: 0 }
+    }
+}
+
+/// Start options that only some tests need.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Domain id.
+    pub domain: u32,
+    /// Largest datagram that the peer may send; 0 leaves the product's default.
+    pub max_message: u32,
+}
+
+/// A peer program on a host. Killed when dropped.
+pub struct Peer {
+    name: String,
+    child: Child,
+    /// `None` once told to quit.
+    commands: Option<ChildStdin>,
+    lines: Receiver<Event>,
+    /// Events that nobody has asked for yet, by endpoint.
+    backlog: HashMap<String, VecDeque<Event>>,
+    complaints: Arc<Mutex<VecDeque<String>>>,
+}
+
+impl Peer {
+    /// Starts `program` on `host` and waits until its participant exists.
+    pub fn start(program: Program, host: &Host, options: Options) -> Result<Self> {
+        let executable = program.executable()?;
+        let mut command = host.command(&executable);
+        command.arg(format!("domain={}", options.domain));
+        command.arg(format!("interface={}", host.interface())).arg(format!("address={}", host.address()));
+        if host.is_loopback() {
+            command.arg(format!("peer={}", host.address()));
+        }
+        if options.max_message > 0 {
+            command.arg(format!("max_message={}", options.max_message));
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(Error::io(format!("start {}", executable.display())))?;
+        let commands = child.stdin.take();
+        let output = child.stdout.take().expect("stdout was piped above");
+        let complaints = Arc::new(Mutex::new(VecDeque::new()));
+        collect_complaints(child.stderr.take().expect("stderr was piped above"), Arc::clone(&complaints));
+        let (sender, lines) = channel();
+        let name = program.name().to_owned();
+        parse_lines(output, sender, Arc::clone(&complaints));
+        let mut peer = Self { name, child, commands, lines, backlog: HashMap::new(), complaints };
+        peer.wait("", "ready", |event| matches!(event, Event::Ready { .. }).then_some(()))?;
+        Ok(peer)
+    }
+
+    /// Process id, for looking at it from outside.
+    pub fn process_id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Creates a writer.
+    pub fn writer(&mut self, endpoint: &Endpoint) -> Result<()> {
+        self.send(&format!("writer {endpoint}"))?;
+        self.done(&endpoint.id, "writer", PATIENCE)
+    }
+
+    /// Creates a reader.
+    pub fn reader(&mut self, endpoint: &Endpoint) -> Result<()> {
+        self.send(&format!("reader {endpoint}"))?;
+        self.done(&endpoint.id, "reader", PATIENCE)
+    }
+
+    /// Starts to write; [`Self::written`] waits for the end.
+    pub fn write(&mut self, id: &str, batch: &Batch) -> Result<()> {
+        let Batch { first, count, key, keys, size, period_us } = batch;
+        self.send(&format!(
+            "write id={id} first={first} count={count} key={key} keys={keys} size={size} period_us={period_us}"
+        ))
+    }
+
+    /// Waits until all that was told to be written is written.
+    pub fn written(&mut self, id: &str, patience: Duration) -> Result<()> {
+        self.done(id, "write", patience)
+    }
+
+    /// Disposes instance `key`.
+    pub fn dispose(&mut self, id: &str, key: u32) -> Result<()> {
+        self.send(&format!("dispose id={id} key={key}"))?;
+        self.done(id, "dispose", PATIENCE)
+    }
+
+    /// Unregisters instance `key`.
+    pub fn unregister(&mut self, id: &str, key: u32) -> Result<()> {
+        self.send(&format!("unregister id={id} key={key}"))?;
+        self.done(id, "unregister", PATIENCE)
+    }
+
+    /// Has the writer wait until all matched reliable readers have acknowledged everything.
+    pub fn acknowledged(&mut self, id: &str, patience: Duration) -> Result<()> {
+        self.send(&format!("acks id={id} timeout_ms={}", patience.as_millis()))?;
+        self.done(id, "acks", patience + PATIENCE)
+    }
+
+    /// Deletes an endpoint and forgets what it reported.
+    pub fn delete(&mut self, id: &str) -> Result<()> {
+        self.send(&format!("delete id={id}"))?;
+        self.done(id, "delete", PATIENCE)?;
+        self.backlog.remove(id);
+        Ok(())
+    }
+
+    /// Waits until `id` is matched with exactly `count` endpoints.
+    pub fn matched(&mut self, id: &str, count: i64) -> Result<()> {
+        self.wait(id, &format!("{id} to match {count}"), |event| {
+            matches!(event, Event::Matched { current, .. } if *current == count).then_some(())
+        })
+    }
+
+    /// Waits for INCOMPATIBLE_QOS on `id`: number of the policy and, from Takt, the reasons.
+    pub fn incompatible(&mut self, id: &str) -> Result<(i64, Vec<String>)> {
+        self.wait(id, &format!("{id} to report incompatible QoS"), |event| match event {
+            Event::Incompatible { policy, reasons, .. } => Some((*policy, reasons.clone())),
+            _ => None,
+        })
+    }
+
+    /// The next sample that `id` took, valid or not.
+    pub fn sample(&mut self, id: &str) -> Result<Sample> {
+        self.sample_within(id, PATIENCE)
+    }
+
+    /// As [`Self::sample`], with a patience of its own.
+    pub fn sample_within(&mut self, id: &str, patience: Duration) -> Result<Sample> {
+        self.wait_within(id, &format!("a sample on {id}"), patience, |event| match event {
+            Event::Sample(sample) => Some(sample.clone()),
+            _ => None,
+        })
+    }
+
+    /// Every event of `id` that is here, without waiting.
+    pub fn pending(&mut self, id: &str) -> Vec<Event> {
+        while let Ok(event) = self.lines.try_recv() {
+            self.file(event);
+        }
+        self.backlog.remove(id).map(Vec::from).unwrap_or_default()
+    }
+
+    /// Lets the program delete everything and end by itself.
+    pub fn quit(mut self) -> Result<()> {
+        self.send("quit")?;
+        self.done("", "quit", PATIENCE)?;
+        self.commands = None;
+        self.child.wait().map(drop).map_err(Error::io(format!("wait for {}", self.name)))
+    }
+
+    fn send(&mut self, command: &str) -> Result<()> {
+        let name = &self.name;
+        let gone = || Error::Peer { peer: name.clone(), what: "has already been told to quit".to_owned() };
+        let commands = self.commands.as_mut().ok_or_else(gone)?;
+        writeln!(commands, "{command}").map_err(Error::io(format!("tell {name} to {command}")))
+    }
+
+    fn done(&mut self, id: &str, awaited: &str, patience: Duration) -> Result<()> {
+        let outcome = self.wait_within(id, &format!("{awaited} {id}"), patience, |event| match event {
+            Event::Done { command, .. } if command == awaited => Some(Ok(())),
+            Event::Error { command, what, .. } if command == awaited => Some(Err(what.clone())),
+            _ => None,
+        })?;
+        outcome.map_err(|what| Error::Peer { peer: self.name.clone(), what: format!("{awaited} {id}: {what}") })
+    }
+
+    fn wait<T>(&mut self, id: &str, awaited: &str, pick: impl FnMut(&Event) -> Option<T>) -> Result<T> {
+        self.wait_within(id, awaited, PATIENCE, pick)
+    }
+
+    /// The first event of `id`, from the backlog on, for which `pick` has an answer. Others stay.
+    fn wait_within<T>(
+        &mut self,
+        id: &str,
+        awaited: &str,
+        patience: Duration,
+        mut pick: impl FnMut(&Event) -> Option<T>,
+    ) -> Result<T> {
+        let deadline = Instant::now() + patience;
+        let backlog = self.backlog.entry(id.to_owned()).or_default();
+        for at in 0..backlog.len() {
+            if let Some(found) = pick(&backlog[at]) {
+                backlog.remove(at);
+                return Ok(found);
+            }
+        }
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let Ok(event) = self.lines.recv_timeout(left) else { return Err(self.disappointment(id, awaited)) };
+            if event.id() == id
+                && let Some(found) = pick(&event)
+            {
+                return Ok(found);
+            }
+            if let (Event::Error { what, .. }, "") = (&event, event.id()) {
+                return Err(Error::Peer { peer: self.name.clone(), what: what.clone() });
+            }
+            self.file(event);
+        }
+    }
+
+    fn file(&mut self, event: Event) {
+        self.backlog.entry(event.id().to_owned()).or_default().push_back(event);
+    }
+
+    fn disappointment(&mut self, id: &str, awaited: &str) -> Error {
+        let ended = self.child.try_wait().ok().flatten().map(|status| format!("it ended: {status}"));
+        let unread = self.backlog.get(id).into_iter().flatten().rev().take(4).map(|event| format!("unread: {event:?}"));
+        let mut context: Vec<String> = ended.into_iter().chain(unread).collect();
+        context.extend(self.complaints.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned());
+        Error::Timeout { peer: self.name.clone(), awaited: awaited.to_owned(), context: context.join("\n") }
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        // Fails only if it has ended already.
+        let killed = self.child.kill();
+        drop(killed);
+        let ended = self.child.wait();
+        drop(ended);
+    }
+}
+
+fn parse_lines(output: impl Read + Send + 'static, events: Sender<Event>, complaints: Arc<Mutex<VecDeque<String>>>) {
+    thread::spawn(move || {
+        for line in BufReader::new(output).lines().map_while(std::result::Result::ok) {
+            match serde_json::from_str(&line) {
+                Ok(event) => {
+                    if events.send(event).is_err() {
+                        return;
+                    }
+                }
+                Err(error) => complain(&complaints, format!("not a line of the protocol ({error}): {line}")),
+            }
+        }
+    });
+}
+
+fn collect_complaints(stderr: impl Read + Send + 'static, complaints: Arc<Mutex<VecDeque<String>>>) {
+    thread::spawn(move || {
+        for line in BufReader::new(stderr).lines().map_while(std::result::Result::ok) {
+            complain(&complaints, line);
+        }
+    });
+}
+
+fn complain(complaints: &Mutex<VecDeque<String>>, line: String) {
+    let mut complaints = complaints.lock().unwrap_or_else(PoisonError::into_inner);
+    if complaints.len() == COMPLAINTS {
+        complaints.pop_front();
+    }
+    complaints.push_back(line);
+}

@@ -1,0 +1,273 @@
+//! The matrix: everything that a writer and a reader of different vendors can agree on, with every byte compared.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use takt_interop::content;
+use takt_interop::event::{Event, InstanceState, Sample};
+use takt_interop::peer::{Batch, Endpoint, Kind, Peer, Representation};
+use takt_interop::programs::Program;
+
+const KINDS: [Kind; 3] = [Kind::Unkeyed, Kind::Key, Kind::NameKey];
+const REPRESENTATIONS: [Representation; 2] = [Representation::Xcdr1, Representation::Xcdr2];
+/// Payload lengths; the odd one makes a sample end in padding.
+const SIZES: [usize; 5] = [16, 1021, 1 << 10, 64 << 10, 4 << 20];
+/// From this length on, best-effort samples are written one by one: receivers with the default socket buffer of the
+/// kernel cannot hold several.
+const LARGE: usize = 64 << 10;
+/// From this length on a best-effort sample may legitimately be lost; some must arrive.
+const HUGE: usize = 4 << 20;
+const KEYS: u32 = 3;
+/// For a best-effort sample that may be lost.
+const BRIEFLY: Duration = Duration::from_millis(700);
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// RELIABILITY and DURABILITY, and when the reader comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// BEST_EFFORT, VOLATILE.
+    BestEffort,
+    /// RELIABLE, VOLATILE.
+    Reliable,
+    /// RELIABLE, TRANSIENT_LOCAL; the reader is created when everything has been written.
+    LateJoiner,
+}
+
+/// One cell of the matrix.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    kind: Kind,
+    appendable: bool,
+    representation: Representation,
+    delivery: Delivery,
+    size: usize,
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, appendable, representation, delivery, size } = self;
+        let extensibility = if *appendable { "appendable" } else { "final" };
+        write!(f, "{kind:?} {extensibility} {representation:?} {delivery:?} {size} B")
+    }
+}
+
+/// All cells that `publisher` and `subscriber` have in common.
+pub fn cases(publisher: Program, subscriber: Program) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for kind in KINDS {
+        for appendable in [false, true] {
+            for representation in REPRESENTATIONS {
+                for delivery in [Delivery::BestEffort, Delivery::Reliable, Delivery::LateJoiner] {
+                    for size in SIZES {
+                        // The encoding of a large payload does not depend on what stands before it.
+                        let repetitive = size >= HUGE && (appendable || kind == Kind::Key);
+                        let case = Case { kind, appendable, representation, delivery, size };
+                        if !repetitive && case.is_within(publisher, subscriber) {
+                            cases.push(case);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    cases
+}
+
+impl Case {
+    /// What a product cannot do at all is no cell.
+    fn is_within(&self, publisher: Program, subscriber: Program) -> bool {
+        // INTEROP(CycloneDDS 0.10.2): refuses XCDR1 for an appendable type when the endpoint is created, also as one of two;
+        // and Fast DDS never says that it sends XCDR2 (see `exchange`).
+        let xcdr1 = self.representation == Representation::Xcdr1 || publisher == Program::FastDds;
+        let old_cyclone = [publisher, subscriber].contains(&Program::Cyclone10);
+        let refused = old_cyclone && self.appendable && xcdr1;
+        // INTEROP(Fast DDS 2.9.1): its reader never announces that it takes XCDR2, so that a writer which offers XCDR2
+        // must not match it; `refusals.rs` checks that Takt's does not.
+        let unannounced = subscriber == Program::FastDds && self.representation == Representation::Xcdr2;
+        !refused && !unannounced
+    }
+
+    /// Whether `dispose` and `unregister` reach the reader.
+    fn instances_end(&self, publisher: Program, subscriber: Program) -> bool {
+        let keyed = self.kind != Kind::Unkeyed;
+        keyed
+            && match (publisher, subscriber) {
+                (Program::Takt, _) | (_, Program::Takt) => true,
+                // INTEROP(Fast DDS 2.9.1): takes the serialized key of a DATA without key hash for the instance handle.
+                (_, Program::FastDds) => publisher == Program::FastDds,
+                // INTEROP(Fast DDS 2.9.1): sends the hash of the key alone; CycloneDDS cannot turn MD5 into a key.
+                (Program::FastDds, _) => self.kind == Kind::Key,
+                // INTEROP(CycloneDDS 0.10.2): no delimiter before the key of an appendable type; 11.0.1 has one.
+                _ => publisher == subscriber || !self.appendable || self.representation == Representation::Xcdr1,
+            }
+    }
+
+    fn endpoint(&self, id: &str, topic: &str) -> Endpoint {
+        Endpoint {
+            appendable: self.appendable,
+            representation: self.representation,
+            reliable: self.delivery != Delivery::BestEffort,
+            transient_local: self.delivery == Delivery::LateJoiner,
+            ..Endpoint::new(id, topic, self.kind)
+        }
+    }
+
+    fn keys(&self) -> u32 {
+        let one_at_a_time = self.delivery == Delivery::BestEffort && self.size >= HUGE;
+        if self.kind == Kind::Unkeyed || one_at_a_time { 1 } else { KEYS }
+    }
+
+    /// INTEROP(Fast DDS 2.9.1): takes a key hash of sixteen zeros for no key hash, so there is no instance 0.
+    fn first_key(&self) -> u32 {
+        u32::from(self.kind != Kind::Unkeyed)
+    }
+
+    fn batch(&self) -> Batch {
+        let count = if self.size >= HUGE { 2 } else { 9 };
+        Batch { key: self.first_key(), keys: self.keys(), ..Batch::new(count, self.size) }
+    }
+}
+
+/// One case from `publisher` to `subscriber` on a topic of its own.
+pub fn exchange(
+    publisher: (&mut Peer, Program),
+    subscriber: (&mut Peer, Program),
+    case: &Case,
+    topic: &str,
+) -> Result<(), String> {
+    let ends = case.instances_end(publisher.1, subscriber.1);
+    // INTEROP(Fast DDS 2.9.1): overlooks the end of a remote endpoint that is told by key alone, without its hash.
+    let unmatches = publisher.1 != Program::FastDds || subscriber.1 == Program::Takt;
+    // INTEROP(Fast DDS 2.9.1): its writer announces no representation, which means XCDR1, and sends XCDR2 all the same.
+    let announced = publisher.1 != Program::FastDds || case.representation == Representation::Xcdr1;
+    let (publisher, subscriber) = (publisher.0, subscriber.0);
+    let (writer, reader) = (format!("{topic}-w"), format!("{topic}-r"));
+    let mut read = case.endpoint(&reader, topic);
+    if !announced {
+        read.representation = Representation::Any;
+    }
+    let text = |error: takt_interop::Error| error.to_string();
+
+    publisher.writer(&case.endpoint(&writer, topic)).map_err(text)?;
+    if case.delivery == Delivery::LateJoiner {
+        publisher.write(&writer, &case.batch()).map_err(text)?;
+        publisher.written(&writer, PATIENCE).map_err(text)?;
+    }
+    subscriber.reader(&read).map_err(text)?;
+    publisher.matched(&writer, 1).map_err(text)?;
+    subscriber.matched(&reader, 1).map_err(text)?;
+    match case.delivery {
+        Delivery::LateJoiner => collect(subscriber, &reader, case)?,
+        Delivery::Reliable => {
+            publisher.write(&writer, &case.batch()).map_err(text)?;
+            collect(subscriber, &reader, case)?;
+            publisher.written(&writer, PATIENCE).map_err(text)?;
+        }
+        Delivery::BestEffort if case.size < LARGE => {
+            publisher.write(&writer, &case.batch()).map_err(text)?;
+            publisher.written(&writer, PATIENCE).map_err(text)?;
+            collect(subscriber, &reader, case)?;
+        }
+        Delivery::BestEffort => one_by_one(publisher, &writer, subscriber, &reader, case)?,
+    }
+    if ends {
+        end_instances(publisher, &writer, subscriber, &reader, case)?;
+    }
+    if case.delivery != Delivery::BestEffort {
+        publisher.acknowledged(&writer, PATIENCE).map_err(text)?;
+    }
+    subscriber.delete(&reader).map_err(text)?;
+    if unmatches {
+        publisher.matched(&writer, 0).map_err(text)?;
+    }
+    publisher.delete(&writer).map_err(text)
+}
+
+/// Everything that was written: each sample once, in order within its instance, every byte right.
+fn collect(subscriber: &mut Peer, reader: &str, case: &Case) -> Result<(), String> {
+    let batch = case.batch();
+    let mut next: BTreeMap<u32, u64> = (0..batch.keys).map(|n| (batch.key + n, u64::from(n))).collect();
+    for received in 0..batch.count {
+        let sample = subscriber.sample(reader).map_err(|error| format!("{received} of {} samples: {error}", batch.count))?;
+        check(&sample, case)?;
+        let key = sample.key.unwrap_or_default();
+        let expected = next.get_mut(&key).ok_or_else(|| format!("unknown key {key}"))?;
+        if sample.seq != *expected {
+            return Err(format!("instance {key}: sample {} instead of {expected}", sample.seq));
+        }
+        *expected += u64::from(batch.keys);
+    }
+    nothing_more(subscriber, reader)
+}
+
+/// Best effort and large: one sample under way at a time, and some of them may be lost.
+fn one_by_one(publisher: &mut Peer, writer: &str, subscriber: &mut Peer, reader: &str, case: &Case) -> Result<(), String> {
+    const ATTEMPTS: u64 = 20;
+    let wanted = if case.size >= HUGE { 1 } else { 5 };
+    let mut received = 0;
+    for seq in 0..ATTEMPTS {
+        let key = case.first_key() + u32::try_from(seq).unwrap_or(0) % case.keys();
+        let batch = Batch { first: seq, key, keys: 1, ..Batch::new(1, case.size) };
+        publisher.write(writer, &batch).map_err(|error| error.to_string())?;
+        publisher.written(writer, PATIENCE).map_err(|error| error.to_string())?;
+        let Ok(sample) = subscriber.sample_within(reader, BRIEFLY) else { continue };
+        check(&sample, case)?;
+        if (sample.seq, sample.key) != (seq, Some(key)) {
+            return Err(format!("sample {} of instance {:?} instead of {seq} of {key}", sample.seq, sample.key));
+        }
+        received += 1;
+        if received == wanted {
+            return nothing_more(subscriber, reader);
+        }
+    }
+    Err(format!("only {received} of {ATTEMPTS} best-effort samples arrived"))
+}
+
+/// Disposes one instance and unregisters another; the reader must be told which is which.
+fn end_instances(publisher: &mut Peer, writer: &str, subscriber: &mut Peer, reader: &str, case: &Case) -> Result<(), String> {
+    let (disposed, unregistered) = (case.first_key(), case.first_key() + 1);
+    publisher.dispose(writer, disposed).map_err(|error| error.to_string())?;
+    ended(subscriber, reader, disposed, InstanceState::Disposed, case)?;
+    if case.keys() > 1 {
+        publisher.unregister(writer, unregistered).map_err(|error| error.to_string())?;
+        ended(subscriber, reader, unregistered, InstanceState::NoWriters, case)?;
+    }
+    Ok(())
+}
+
+fn ended(subscriber: &mut Peer, reader: &str, key: u32, state: InstanceState, case: &Case) -> Result<(), String> {
+    let sample = subscriber.sample(reader).map_err(|error| format!("{state:?} of instance {key}: {error}"))?;
+    if sample.valid || sample.state != state || sample.key != Some(key) {
+        return Err(format!("instance {key} shall be {state:?}: {sample:?}"));
+    }
+    check_name(&sample, case)
+}
+
+fn check(sample: &Sample, case: &Case) -> Result<(), String> {
+    let key = sample.key.ok_or("the key is missing")?;
+    if !sample.valid || sample.state != InstanceState::Alive {
+        return Err(format!("not data: {sample:?}"));
+    }
+    let expected = content::expected_hash(case.size, key, sample.seq);
+    if sample.len != case.size || sample.hash != format!("{expected:016x}") {
+        return Err(format!("wrong content, {expected:016x} is right: {sample:?}"));
+    }
+    // The source timestamp was taken between the application's own stamp and the reception; its unit is 2^-32 s.
+    const TICK_NS: i64 = 1_000;
+    if sample.source_ns + TICK_NS < sample.stamp_ns || sample.source_ns - TICK_NS > sample.received_ns {
+        return Err(format!("source timestamp is not between writing and taking: {sample:?}"));
+    }
+    check_name(sample, case)
+}
+
+fn check_name(sample: &Sample, case: &Case) -> Result<(), String> {
+    let expected = (case.kind == Kind::NameKey).then(|| content::instance_name(sample.key.unwrap_or_default()));
+    if sample.name == expected { Ok(()) } else { Err(format!("name shall be {expected:?}: {sample:?}")) }
+}
+
+fn nothing_more(subscriber: &mut Peer, reader: &str) -> Result<(), String> {
+    let surplus: Vec<Event> = subscriber.pending(reader);
+    let bad = surplus.iter().find(|event| !matches!(event, Event::Matched { .. }));
+    bad.map_or(Ok(()), |event| Err(format!("unexpected: {event:?}")))
+}
