@@ -79,6 +79,12 @@ impl SockAddr {
         })
     }
 
+    /// The same address with another port.
+    pub(crate) fn with_port(mut self, port: u16) -> Self {
+        self.bytes[2..4].copy_from_slice(&port.to_be_bytes());
+        self
+    }
+
     /// The same address reached through an interface (IPv6 scope).
     pub(crate) fn with_scope(mut self, ifindex: u32) -> Self {
         self.bytes[24..28].copy_from_slice(&ifindex.to_ne_bytes());

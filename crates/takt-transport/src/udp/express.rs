@@ -3,10 +3,12 @@
 //! A `sendto` looks its route up each time, which costs the kernel some 0.5 us; a socket that is connected
 //! has done so. After [`SENDS_TO_OPEN`] datagrams to one address the default flow opens such a socket for it,
 //! at most [`LANES`] at a time. It has a port of its own, so the source port of these datagrams is not the
-//! announced one; RTPS answers to announced locators, never to source ports (RTPS 2.5 §8.3.4). Flows with a
-//! port or priority of their own never use them.
+//! announced one; RTPS answers to announced locators, never to source ports (RTPS 2.5 §8.3.4). Its address is
+//! that of the socket it stands in for. Flows with a port or priority of their own never use them.
+//!
+//! Opening one costs six system calls, once for each such destination.
 
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use super::address::{Family, SockAddr};
 use super::syscall;
@@ -44,7 +46,8 @@ impl Express {
     }
 
     /// The socket that is connected to the address, if there is one. Counts a send.
-    pub(super) fn socket_to(&mut self, address: &SockAddr, family: Family) -> Option<RawFd> {
+    /// `exit` is the socket that it stands in for.
+    pub(super) fn socket_to(&mut self, address: &SockAddr, family: Family, exit: RawFd) -> Option<RawFd> {
         self.sends += 1;
         let Some(lane) = self.lanes.iter_mut().find(|lane| lane.address == *address) else {
             self.remember(*address);
@@ -54,7 +57,8 @@ impl Express {
         if lane.socket.is_none() {
             lane.sends = lane.sends.saturating_add(1);
             if lane.sends == SENDS_TO_OPEN {
-                lane.socket = open(address, family);
+                // If the kernel refuses, nothing is lost but time.
+                lane.socket = syscall::connected_twin(exit, family, address).ok();
             }
         }
         lane.socket.as_ref().filter(|_| !lane.failed).map(AsRawFd::as_raw_fd)
@@ -80,46 +84,53 @@ impl Express {
     }
 }
 
-/// `None` if the kernel refuses: then nothing is lost but time.
-fn open(address: &SockAddr, family: Family) -> Option<OwnedFd> {
-    let socket = syscall::udp_socket(family).ok()?;
-    syscall::connect(socket.as_fd(), address).ok()?;
-    Some(socket)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd;
+
     use super::*;
 
     fn address(port: u16) -> SockAddr {
         SockAddr::v4([127, 0, 0, 1], port)
     }
 
+    fn exit() -> OwnedFd {
+        let exit = syscall::udp_socket(Family::V4).expect("a socket");
+        syscall::bind(exit.as_fd(), &address(0)).expect("a port is free");
+        exit
+    }
+
     #[test]
-    fn an_address_gets_a_socket_when_it_is_sent_to_often() {
-        let mut express = Express::new();
-        let sends = (1..).find(|_| express.socket_to(&address(9), Family::V4).is_some());
+    fn an_address_gets_a_socket_of_the_same_address_when_it_is_sent_to_often() {
+        let (mut express, exit) = (Express::new(), exit());
+        let sends = (1..).find(|_| express.socket_to(&address(9), Family::V4, exit.as_raw_fd()).is_some());
         assert_eq!(sends, Some(SENDS_TO_OPEN));
-        let fd = express.socket_to(&address(9), Family::V4).expect("it stays open");
+        let fd = express.socket_to(&address(9), Family::V4, exit.as_raw_fd()).expect("it stays open");
+        let socket = express.lanes[0].socket.as_ref().expect("it is open");
+        let bound = syscall::local_address(socket.as_fd()).expect("it is bound");
+        assert_eq!(bound.with_port(0), address(0));
         express.give_up(fd);
-        assert!((0..1000).all(|_| express.socket_to(&address(9), Family::V4).is_none()));
+        assert!((0..1000).all(|_| express.socket_to(&address(9), Family::V4, exit.as_raw_fd()).is_none()));
     }
 
     #[test]
     fn there_are_never_more_sockets_than_lanes_and_idle_ones_make_place() {
-        let mut express = Express::new();
+        let (mut express, exit) = (Express::new(), exit());
         for port in 1..=50 {
             for _ in 0..SENDS_TO_OPEN {
-                express.socket_to(&address(port), Family::V4);
+                express.socket_to(&address(port), Family::V4, exit.as_raw_fd());
             }
         }
         let open = |express: &Express| express.lanes.iter().filter(|lane| lane.socket.is_some()).count();
         assert_eq!((express.lanes.len(), open(&express)), (LANES, LANES));
-        assert!(express.socket_to(&address(1), Family::V4).is_some(), "the first ones are still there");
+        assert!(
+            express.socket_to(&address(1), Family::V4, exit.as_raw_fd()).is_some(),
+            "the first ones are still there"
+        );
         for _ in 0..IDLE_SENDS + u64::from(SENDS_TO_OPEN) + 2 {
-            express.socket_to(&address(200), Family::V4);
+            express.socket_to(&address(200), Family::V4, exit.as_raw_fd());
         }
-        assert!(express.socket_to(&address(200), Family::V4).is_some());
+        assert!(express.socket_to(&address(200), Family::V4, exit.as_raw_fd()).is_some());
         assert_eq!(express.lanes.len(), LANES);
     }
 }

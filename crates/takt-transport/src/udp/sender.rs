@@ -166,7 +166,7 @@ impl Sender {
                 self.has_multicast(family)
             }
             _ => {
-                let express = exits.express.then(|| self.express.socket_to(&address, family)).flatten();
+                let express = exits.express.then(|| self.express.socket_to(&address, family, fd)).flatten();
                 let message = match express {
                     Some(fd) => Outgoing { fd, connected: true, ..message },
                     None => message,
@@ -203,7 +203,7 @@ impl Sender {
                 Ok(()) => count_sent(stats, std::slice::from_ref(one)),
                 Err(e) => {
                     count_error(&mut stats.send_errors, &e);
-                    if one.connected {
+                    if one.connected && is_about_the_socket(&e) {
                         self.express.give_up(one.fd);
                     }
                 }
@@ -223,7 +223,7 @@ impl Sender {
                 Err(e) => {
                     // About the first; those behind it are tried without it.
                     count_error(&mut stats.send_errors, &e);
-                    if first.connected {
+                    if first.connected && is_about_the_socket(&e) {
                         self.express.give_up(first.fd);
                     }
                     1
@@ -245,6 +245,13 @@ fn retry_refused<T>(stats: &mut TransportStats, mut send: impl FnMut() -> io::Re
         }
         result => result,
     }
+}
+
+/// Whether a connected socket will not do better next time. A peer that is gone may come back, and a queue
+/// that is full drains.
+fn is_about_the_socket(error: &io::Error) -> bool {
+    let passing = [libc::ECONNREFUSED, libc::EAGAIN, libc::ENOBUFS, libc::ENOMEM];
+    !error.raw_os_error().is_some_and(|code| passing.contains(&code))
 }
 
 fn count_sent(stats: &mut TransportStats, messages: &[Outgoing]) {

@@ -13,7 +13,7 @@ use std::ffi::CStr;
 use std::io;
 use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 use std::time::Duration;
 
@@ -50,6 +50,20 @@ pub(crate) fn connect(fd: BorrowedFd<'_>, peer: &SockAddr) -> io::Result<()> {
     // SAFETY: `peer` holds `len()` valid bytes of a socket address.
     check(unsafe { libc::connect(fd.as_raw_fd(), peer.as_ptr().cast(), peer.len()) })?;
     Ok(())
+}
+
+/// A new socket that sends from the address of `exit`, with as large a buffer, but to `peer` alone. The caller
+/// keeps `exit` open meanwhile.
+pub(crate) fn connected_twin(exit: RawFd, family: Family, peer: &SockAddr) -> io::Result<OwnedFd> {
+    // SAFETY: the caller keeps the descriptor open.
+    let exit = unsafe { BorrowedFd::borrow_raw(exit) };
+    let twin = udp_socket(family)?;
+    bind(twin.as_fd(), &local_address(exit)?.with_port(0))?;
+    // The kernel tells twice what it was asked for.
+    let send_buffer = int_option(exit, libc::SOL_SOCKET, libc::SO_SNDBUF)? / 2;
+    set_option(twin.as_fd(), libc::SOL_SOCKET, libc::SO_SNDBUF, &send_buffer)?;
+    connect(twin.as_fd(), peer)?;
+    Ok(twin)
 }
 
 /// The address that a socket is bound to.
