@@ -64,11 +64,23 @@ impl KeyExtractor for EndpointKey {
 }
 
 impl Participant {
-    /// Something arrived for a builtin reader.
+    /// Something arrived for a builtin reader, or left it: takes all that there is.
     pub(crate) fn handle_builtin_data(&mut self, now: Instant) {
-        self.take_publications(now);
-        self.take_subscriptions(now);
-        self.take_assertions(now);
+        loop {
+            self.take_publications(now);
+            self.take_subscriptions(now);
+            self.take_assertions(now);
+            let mut was_full = false;
+            for index in 0..BUILTIN_ENDPOINTS {
+                if let Some(reader) = self.readers.get_mut(index) {
+                    reader.cache.release_taken();
+                    was_full |= reader.unblock(now, &mut self.ctx);
+                }
+            }
+            if !was_full {
+                return;
+            }
+        }
     }
 
     /// Pairs up our builtin endpoints with those of a participant that has just been discovered.

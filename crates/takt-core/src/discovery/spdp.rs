@@ -321,6 +321,8 @@ impl Participant {
             self.ctx.timers.release(remote.lease);
             self.ctx.notify(Event::ParticipantLost(remote.data.guid));
         }
+        // Its endpoints' instances have lost their writer, which is no news to us.
+        self.handle_builtin_data(now);
     }
 
     /// The participants that are known now.

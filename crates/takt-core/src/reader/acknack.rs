@@ -10,7 +10,7 @@ use crate::time::Instant;
 use alloc::vec::Vec;
 use core::time::Duration;
 use takt_wire::builder::MessageBuilder;
-use takt_wire::message::{AckNack, Header, NackFrag};
+use takt_wire::message::{AckNack, Header, Heartbeat, NackFrag};
 use takt_wire::{Full, Locator};
 
 /// Between the first requests for a writer's first heartbeat; doubles up to the heartbeat period times 16.
@@ -18,10 +18,12 @@ const GREETING_PERIOD: Duration = Duration::from_millis(20);
 const MAX_GREETING_DOUBLINGS: u32 = 6;
 
 impl Reader {
-    pub(super) fn answer_heartbeat(&mut self, now: Instant, ctx: &mut Context, index: u32, is_final: bool) {
+    pub(super) fn answer_heartbeat(&mut self, now: Instant, ctx: &mut Context, index: u32, heartbeat: &Heartbeat) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         let misses = proxy.misses_something();
-        if is_final && !misses {
+        // What the writer says it does not have, there is no use asking it for again.
+        let can_be_had = proxy.expected.is_none_or(|expected| expected <= heartbeat.last_sn);
+        if heartbeat.is_final && !(misses && can_be_had) {
             return;
         }
         match proxy.last_nack {

@@ -1,22 +1,49 @@
 //! Putting large samples together from `DATA_FRAG`s (RTPS 2.5 §8.3.8.3, §8.4.14).
 //!
 //! The memory of an incomplete sample is address space of the reader's pool: it becomes real only as far as
-//! fragments really arrive. [`SAMPLES`] samples of a writer can be incomplete at once.
+//! fragments really arrive. [`SAMPLES`] samples of a writer can be incomplete at once, and those of all writers of
+//! a reader share a [`Budget`].
 
 use crate::cache::{PayloadPool, PayloadRef};
+use crate::time::Instant;
+use core::time::Duration;
 use takt_wire::message::DataFrag;
 use takt_wire::{FragmentNumberSet, SequenceNumber};
 
 /// Incomplete samples kept of one writer.
 const SAMPLES: usize = 8;
+/// Fragments of one sample: their bits must not cost more than what a datagram may make us touch.
+const MAX_FRAGMENTS: usize = 1 << 18;
+/// An incomplete sample that has got no fragment for so long gives way when others need its memory.
+const IDLE: Duration = Duration::from_secs(1);
 
 /// Why fragments were not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     /// All were there already.
     Duplicate,
-    /// They contradict the sample's size, or there is no room.
+    /// They contradict the sample's size, or are too many.
     Rejected,
+    /// There is no room for the sample.
+    NoRoom,
+}
+
+/// What the incomplete samples of a reader may claim of its memory, and what they do claim, in bytes.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    limit: usize,
+    claimed: usize,
+}
+
+impl Budget {
+    pub(crate) const fn new(limit: usize) -> Self {
+        Self { limit, claimed: 0 }
+    }
+
+    /// A sample that is larger than the limit is taken if it is the only one.
+    fn allows(&self, cost: usize) -> bool {
+        self.claimed == 0 || self.claimed.saturating_add(cost) <= self.limit
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -27,39 +54,46 @@ struct Assembly {
     /// One bit for each fragment that arrived.
     arrived: PayloadRef,
     missing: u32,
-    /// Highest fragment number that arrived.
-    highest: u32,
+    /// When the last fragment arrived.
+    touched: Instant,
 }
 
 impl Assembly {
     fn fragment_count(&self) -> u32 {
         self.payload.len().div_ceil(usize::from(self.fragment_size)) as u32
     }
+
+    /// What it claims of the budget.
+    fn cost(&self) -> usize {
+        self.payload.len() + self.arrived.len()
+    }
 }
 
 #[derive(Debug)]
 pub(crate) struct Fragments {
     assemblies: [Option<Assembly>; SAMPLES],
+    /// What is missing will be repeated.
+    reliable: bool,
 }
 
 impl Fragments {
-    pub(crate) const fn new() -> Self {
-        Self { assemblies: [None; SAMPLES] }
+    pub(crate) const fn new(reliable: bool) -> Self {
+        Self { assemblies: [None; SAMPLES], reliable }
     }
 
     pub(crate) fn contains(&self, sn: SequenceNumber) -> bool {
         self.assemblies.iter().flatten().any(|assembly| assembly.sn == sn)
     }
 
-    /// Takes fragments in; the payload once the sample is complete. `budget` is what all incomplete samples
-    /// of the reader may still claim beyond this one.
+    /// Takes fragments in; the payload once the sample is complete.
     pub(crate) fn insert(
         &mut self,
+        now: Instant,
         data: &DataFrag<'_>,
         pool: &mut PayloadPool,
-        budget: &mut usize,
+        budget: &mut Budget,
     ) -> Result<Option<PayloadRef>, Refused> {
-        let place = self.place_for(data, pool, budget).ok_or(Refused::Rejected)?;
+        let place = self.place_for(now, data, pool, budget)?;
         let Some(assembly) = self.assemblies[place].as_mut() else { return Err(Refused::Rejected) };
         let size = usize::from(assembly.fragment_size);
         let mut fresh = false;
@@ -81,7 +115,7 @@ impl Fragments {
             pool.bytes_mut(assembly.arrived)[bit / 8] |= mask;
             pool.bytes_mut(assembly.payload)[start..start + len].copy_from_slice(bytes);
             assembly.missing -= 1;
-            assembly.highest = assembly.highest.max(number);
+            assembly.touched = now;
             fresh = true;
         }
         if !fresh {
@@ -92,69 +126,88 @@ impl Fragments {
         }
         let payload = assembly.payload;
         pool.release(assembly.arrived);
-        *budget += payload.len();
+        budget.claimed -= assembly.cost();
         self.assemblies[place] = None;
         Ok(Some(payload))
     }
 
     /// The sample's assembly, begun if need be.
-    fn place_for(&mut self, data: &DataFrag<'_>, pool: &mut PayloadPool, budget: &mut usize) -> Option<usize> {
+    fn place_for(
+        &mut self,
+        now: Instant,
+        data: &DataFrag<'_>,
+        pool: &mut PayloadPool,
+        budget: &mut Budget,
+    ) -> Result<usize, Refused> {
         let sample_size = data.sample_size as usize;
         let known = self.assemblies.iter().position(|slot| slot.as_ref().is_some_and(|known| known.sn == data.sn));
         if let Some(place) = known {
-            let assembly = self.assemblies[place].as_ref()?;
-            if assembly.payload.len() == sample_size && assembly.fragment_size == data.fragment_size {
-                return Some(place);
+            let same =
+                |known: &Assembly| known.payload.len() == sample_size && known.fragment_size == data.fragment_size;
+            if self.assemblies[place].as_ref().is_some_and(same) {
+                return Ok(place);
             }
             // The writer has changed the size of its fragments because a narrower reader joined.
             self.drop_at(place, pool, budget);
         }
-        let place = match self.assemblies.iter().position(Option::is_none) {
-            Some(place) => place,
-            None => self.make_place(data.sn, pool, budget)?,
-        };
-        while sample_size > *budget && self.assemblies.iter().any(Option::is_some) {
-            self.make_place(data.sn, pool, budget)?;
+        let count = sample_size.div_ceil(usize::from(data.fragment_size));
+        if count > MAX_FRAGMENTS {
+            return Err(Refused::Rejected);
         }
-        let count = sample_size.div_ceil(usize::from(data.fragment_size)) as u32;
-        let payload = pool.allocate(sample_size)?;
-        let Some(arrived) = pool.allocate(count.div_ceil(8) as usize) else {
+        let bitmap_len = count.div_ceil(8);
+        let free = self.assemblies.iter().position(Option::is_none);
+        let place = free.or_else(|| self.make_place(data.sn, pool, budget)).ok_or(Refused::NoRoom)?;
+        while !budget.allows(sample_size + bitmap_len) {
+            self.make_place(data.sn, pool, budget).ok_or(Refused::NoRoom)?;
+        }
+        let payload = pool.allocate(sample_size).ok_or(Refused::NoRoom)?;
+        let Some(arrived) = pool.allocate(bitmap_len) else {
             pool.release(payload);
-            return None;
+            return Err(Refused::NoRoom);
         };
         pool.bytes_mut(arrived).fill(0);
-        *budget = budget.saturating_sub(sample_size);
-        self.assemblies[place] = Some(Assembly {
-            sn: data.sn,
-            fragment_size: data.fragment_size,
-            payload,
-            arrived,
-            missing: count,
-            highest: 0,
-        });
-        Some(place)
+        let (sn, fragment_size, missing) = (data.sn, data.fragment_size, count as u32);
+        let assembly = Assembly { sn, fragment_size, payload, arrived, missing, touched: now };
+        budget.claimed += assembly.cost();
+        self.assemblies[place] = Some(assembly);
+        Ok(place)
     }
 
-    /// The newest sample gives way to an older one: that is the one needed first.
-    fn make_place(&mut self, sn: SequenceNumber, pool: &mut PayloadPool, budget: &mut usize) -> Option<usize> {
-        let newest = (0..SAMPLES).max_by_key(|&place| self.assemblies[place].map(|assembly| assembly.sn))?;
-        if self.assemblies[newest].is_some_and(|assembly| assembly.sn < sn) {
-            return None;
-        }
-        self.drop_at(newest, pool, budget);
-        Some(newest)
+    /// Drops a sample for the sake of `sn`. A reliable writer's newest one gives way to an older one, which is
+    /// needed first; of one that repeats nothing the oldest gives way to a newer one, which alone can be completed.
+    fn make_place(&mut self, sn: SequenceNumber, pool: &mut PayloadPool, budget: &mut Budget) -> Option<usize> {
+        let samples = (0..SAMPLES).filter_map(|place| Some((self.assemblies[place]?.sn, place)));
+        let (_, victim) = if self.reliable {
+            samples.max().filter(|(newest, _)| *newest > sn)?
+        } else {
+            samples.min().filter(|(oldest, _)| *oldest < sn)?
+        };
+        self.drop_at(victim, pool, budget);
+        Some(victim)
     }
 
-    fn drop_at(&mut self, place: usize, pool: &mut PayloadPool, budget: &mut usize) {
+    fn drop_at(&mut self, place: usize, pool: &mut PayloadPool, budget: &mut Budget) {
         if let Some(assembly) = self.assemblies[place].take() {
             pool.release(assembly.payload);
             pool.release(assembly.arrived);
-            *budget += assembly.payload.len();
+            budget.claimed -= assembly.cost();
         }
     }
 
+    /// Forgets the incomplete samples that nobody goes on with; says whether there was any.
+    pub(crate) fn drop_idle(&mut self, now: Instant, pool: &mut PayloadPool, budget: &mut Budget) -> bool {
+        let mut dropped = false;
+        for place in 0..SAMPLES {
+            if self.assemblies[place].is_some_and(|assembly| now.since(assembly.touched) >= IDLE) {
+                self.drop_at(place, pool, budget);
+                dropped = true;
+            }
+        }
+        dropped
+    }
+
     /// Forgets all incomplete samples below `sn`.
-    pub(crate) fn drop_below(&mut self, sn: SequenceNumber, pool: &mut PayloadPool, budget: &mut usize) {
+    pub(crate) fn drop_below(&mut self, sn: SequenceNumber, pool: &mut PayloadPool, budget: &mut Budget) {
         for place in 0..SAMPLES {
             if self.assemblies[place].is_some_and(|assembly| assembly.sn < sn) {
                 self.drop_at(place, pool, budget);
@@ -168,7 +221,8 @@ impl Fragments {
         let arrived = pool.bytes(assembly.arrived);
         let is_missing = |number: &u32| arrived[(*number - 1) as usize / 8] & (1 << ((*number - 1) % 8)) == 0;
         let count = assembly.fragment_count();
-        let first = (1..=count).find(is_missing)?;
+        let full_bytes = arrived.iter().take_while(|byte| **byte == u8::MAX).count() as u32;
+        let first = (full_bytes * 8 + 1..=count).find(is_missing)?;
         let mut set = FragmentNumberSet::new(first);
         for number in (first..=count.min(first.saturating_add(255))).filter(is_missing) {
             set.insert(number);
@@ -202,13 +256,15 @@ mod tests {
         }
     }
 
+    const NOW: Instant = Instant(5_000_000_000);
+
     #[test]
     fn fragments_come_in_any_order_and_twice() {
-        let (mut pool, mut budget) = (PayloadPool::new(1 << 16), 1 << 16);
-        let mut fragments = Fragments::new();
+        let (mut pool, mut budget) = (PayloadPool::new(1 << 16), Budget::new(1 << 16));
+        let mut fragments = Fragments::new(true);
         let sample: alloc::vec::Vec<u8> = (0..250).map(|i| i as u8).collect();
         let mut put = |f: &mut Fragments, n: u32, c: u16, bytes: &[u8]| {
-            f.insert(&fragment(5, n, c, 250, bytes), &mut pool, &mut budget)
+            f.insert(NOW, &fragment(5, n, c, 250, bytes), &mut pool, &mut budget)
         };
         assert_eq!(put(&mut fragments, 3, 1, &sample[200..]), Ok(None));
         assert_eq!(put(&mut fragments, 3, 1, &sample[200..]), Err(Refused::Duplicate));
@@ -216,40 +272,85 @@ mod tests {
         assert_eq!(put(&mut fragments, 2, 1, &sample[100..150]), Err(Refused::Rejected));
         let payload = put(&mut fragments, 1, 2, &sample[..200]).expect("fragments fit").expect("all are there");
         assert_eq!(pool.bytes(payload), sample);
-        assert_eq!(budget, 1 << 16);
+        assert_eq!(budget.claimed, 0);
         pool.release(payload);
         assert_eq!(pool.used_bytes(), 0);
     }
 
     #[test]
     fn missing_fragments_are_named_from_the_first_one() {
-        let (mut pool, mut budget) = (PayloadPool::new(1 << 20), 1 << 20);
-        let mut fragments = Fragments::new();
+        let (mut pool, mut budget) = (PayloadPool::new(1 << 20), Budget::new(1 << 20));
+        let mut fragments = Fragments::new(true);
         let bytes = [7; 100];
-        for number in [1, 2, 4] {
-            assert_eq!(fragments.insert(&fragment(1, number, 1, 100_000, &bytes), &mut pool, &mut budget), Ok(None));
+        for number in (1..=20).chain([22]) {
+            let result = fragments.insert(NOW, &fragment(1, number, 1, 100_000, &bytes), &mut pool, &mut budget);
+            assert_eq!(result, Ok(None));
         }
         let missing = fragments.missing(SequenceNumber(1), &pool).expect("it is incomplete");
-        assert_eq!(missing.base(), 3);
-        assert!(missing.contains(3) && !missing.contains(4) && missing.contains(5) && missing.contains(258));
+        assert_eq!(missing.base(), 21);
+        assert!(missing.contains(21) && !missing.contains(22) && missing.contains(23) && missing.contains(276));
         assert_eq!(fragments.missing(SequenceNumber(2), &pool), None);
     }
 
     #[test]
     fn half_open_samples_are_bounded_and_the_oldest_win() {
-        let (mut pool, mut budget) = (PayloadPool::new(1 << 20), 50_000);
-        let mut fragments = Fragments::new();
+        let (mut pool, mut budget) = (PayloadPool::new(1 << 20), Budget::new(50_200));
+        let mut fragments = Fragments::new(true);
         let bytes = [7; 100];
         for sn in 10..30 {
-            let result = fragments.insert(&fragment(sn, 1, 1, 10_000, &bytes), &mut pool, &mut budget);
+            let result = fragments.insert(NOW, &fragment(sn, 1, 1, 10_000, &bytes), &mut pool, &mut budget);
             assert_eq!(result.is_ok(), sn < 15, "the budget holds five");
         }
         for sn in 1..20 {
-            let _ = fragments.insert(&fragment(sn, 1, 1, 200, &bytes), &mut pool, &mut budget);
+            let result = fragments.insert(NOW, &fragment(sn, 1, 1, 200, &bytes), &mut pool, &mut budget);
+            assert!(budget.claimed <= budget.limit, "{result:?}");
         }
         assert!(fragments.incomplete().count() <= SAMPLES);
         assert!(fragments.contains(SequenceNumber(1)));
         fragments.drop_below(SequenceNumber::MAX, &mut pool, &mut budget);
-        assert_eq!((pool.used_bytes(), budget), (0, 50_000));
+        assert_eq!((pool.used_bytes(), budget.claimed), (0, 0));
+    }
+
+    #[test]
+    fn of_a_writer_that_repeats_nothing_the_newest_win() {
+        let (mut pool, mut budget) = (PayloadPool::new(1 << 20), Budget::new(1 << 20));
+        let mut fragments = Fragments::new(false);
+        let bytes = [7; 100];
+        for sn in 1..30 {
+            let result = fragments.insert(NOW, &fragment(sn, 1, 1, 200, &bytes), &mut pool, &mut budget);
+            assert_eq!(result, Ok(None));
+        }
+        assert_eq!(
+            fragments.insert(NOW, &fragment(5, 1, 1, 200, &bytes), &mut pool, &mut budget),
+            Err(Refused::NoRoom)
+        );
+        assert!(
+            fragments.insert(NOW, &fragment(29, 2, 1, 200, &bytes), &mut pool, &mut budget).is_ok_and(|p| p.is_some())
+        );
+    }
+
+    #[test]
+    fn a_sample_beyond_the_budget_goes_alone_and_gives_back_what_it_took() {
+        let (mut pool, mut budget) = (PayloadPool::new(1 << 20), Budget::new(10_000));
+        let (mut one, mut other) = (Fragments::new(true), Fragments::new(true));
+        let bytes = [7; 100];
+        for _ in 0..3 {
+            assert_eq!(one.insert(NOW, &fragment(1, 1, 1, 500_000, &bytes), &mut pool, &mut budget), Ok(None));
+            let refused = other.insert(NOW, &fragment(1, 1, 1, 200, &bytes), &mut pool, &mut budget);
+            assert_eq!(refused, Err(Refused::NoRoom));
+            assert!(!one.drop_idle(NOW.after(IDLE / 2), &mut pool, &mut budget));
+            assert!(one.drop_idle(NOW.after(IDLE), &mut pool, &mut budget));
+            assert_eq!(other.insert(NOW, &fragment(1, 1, 1, 200, &bytes), &mut pool, &mut budget), Ok(None));
+            other.drop_below(SequenceNumber(2), &mut pool, &mut budget);
+            assert_eq!((pool.used_bytes(), budget.claimed), (0, 0));
+        }
+    }
+
+    #[test]
+    fn more_fragments_than_the_limit_are_rejected_before_memory_is_touched() {
+        let (mut pool, mut budget) = (PayloadPool::new(1 << 24), Budget::new(1 << 24));
+        let data = DataFrag { fragment_size: 1, ..fragment(1, 1, 1, MAX_FRAGMENTS as u32 + 1, &[7]) };
+        assert_eq!(Fragments::new(true).insert(NOW, &data, &mut pool, &mut budget), Err(Refused::Rejected));
+        assert_eq!((pool.used_bytes(), budget.claimed), (0, 0));
     }
 }

@@ -12,7 +12,7 @@ mod writer_proxy;
 
 pub(crate) use writer_proxy::{REORDER_WINDOW, WriterProxy};
 
-use crate::cache::{ChangeKind, Incoming, KeyExtractor, PayloadRef, ReaderCache};
+use crate::cache::{ChangeKind, Incoming, KeyExtractor, PayloadRef, ReaderCache, Stored};
 use crate::context::Context;
 use crate::event::Event;
 use crate::slots::{ReaderHandle, Slots};
@@ -25,7 +25,7 @@ use crate::timer::TimerKind;
 use crate::writer::{Path, is_newer};
 use alloc::boxed::Box;
 use core::fmt;
-use fragments::Refused;
+use fragments::{Budget, Refused};
 use liveliness::WriterLease;
 use takt_wire::discovery::SubscriptionData;
 use takt_wire::inline_qos::{InlineQos, STATUS_INFO_DISPOSED, STATUS_INFO_UNREGISTERED};
@@ -44,8 +44,8 @@ pub(crate) struct Reader {
     key: Option<Box<dyn KeyExtractor>>,
     pub(crate) cache: ReaderCache,
     pub(crate) proxies: Slots<WriterProxy>,
-    /// What incomplete samples may still claim.
-    reassembly_budget: usize,
+    /// What incomplete samples may claim.
+    reassembly: Budget,
     /// Some proxy waits for room in the history.
     any_blocked: bool,
     pub(crate) matched: MatchedStatus,
@@ -98,7 +98,7 @@ impl Reader {
             key,
             cache,
             proxies: Slots::new(),
-            reassembly_budget: ctx.limits.reassembly_bytes,
+            reassembly: Budget::new(ctx.limits.reassembly_bytes),
             any_blocked: false,
             matched: MatchedStatus::default(),
             incompatible: IncompatibleQosStatus::default(),
@@ -153,7 +153,7 @@ impl Reader {
         for stored in proxy.drain() {
             self.cache.discard(stored);
         }
-        proxy.fragments.drop_below(SequenceNumber::MAX, &mut self.cache.pool, &mut self.reassembly_budget);
+        proxy.fragments.drop_below(SequenceNumber::MAX, &mut self.cache.pool, &mut self.reassembly);
         self.matched.removed(proxy.guid);
         self.liveliness.unmatched(proxy.guid, proxy.lease.alive);
         ctx.notify(Event::LivelinessChanged(self.handle));
@@ -175,8 +175,8 @@ impl Reader {
             Payload::Data(bytes) => (bytes, false),
             Payload::Key(bytes) => (bytes, true),
         };
-        let Some(piece) = self.cache.pool.allocate(payload.len()) else {
-            return self.refuse(ctx, index, SampleRejectedReason::SamplesLimit);
+        let Some(piece) = self.allocate(index, stamp.now, data.sn, payload.len()) else {
+            return self.refuse(ctx, index, stamp.now, data.sn);
         };
         self.cache.pool.bytes_mut(piece).copy_from_slice(payload);
         self.accept(ctx, index, stamp, data.sn, &inline, piece, key_only);
@@ -189,15 +189,23 @@ impl Reader {
             return;
         }
         let Some(inline) = parse_inline_qos(data.inline_qos, ctx) else { return };
-        let Some(proxy) = self.proxies.get_mut(index) else { return };
-        match proxy.fragments.insert(data, &mut self.cache.pool, &mut self.reassembly_budget) {
+        let result = loop {
+            let Some(proxy) = self.proxies.get_mut(index) else { return };
+            match proxy.fragments.insert(stamp.now, data, &mut self.cache.pool, &mut self.reassembly) {
+                Err(Refused::NoRoom) if self.make_room_for(index, data.sn, stamp.now) => {}
+                result => break result,
+            }
+        };
+        match result {
             Ok(None) => {}
             Ok(Some(piece)) => {
-                proxy.announce(data.sn);
+                if let Some(proxy) = self.proxies.get_mut(index) {
+                    proxy.arrived(data.sn);
+                }
                 self.accept(ctx, index, stamp, data.sn, &inline, piece, data.key);
             }
             Err(Refused::Duplicate) => ctx.counters.duplicate_fragments += 1,
-            Err(Refused::Rejected) => ctx.counters.rejected_fragments += 1,
+            Err(Refused::Rejected | Refused::NoRoom) => ctx.counters.rejected_fragments += 1,
         }
     }
 
@@ -217,11 +225,11 @@ impl Reader {
             ctx.counters.out_of_window += u64::from(sn > LAST_SAMPLE);
             return sn <= LAST_SAMPLE;
         }
-        proxy.announce(if whole { sn } else { sn.prev() });
         if !proxy.in_window(sn) {
             ctx.counters.out_of_window += 1;
             return false;
         }
+        proxy.arrived(if whole { sn } else { sn.prev() });
         if proxy.arrival(sn) != Arrival::Missing {
             ctx.counters.duplicate_samples += 1;
             return false;
@@ -255,19 +263,19 @@ impl Reader {
         let stored = match key_hash.filter(|_| for_us) {
             Some(key_hash) => {
                 let incoming = Incoming { writer: proxy.guid, sn, kind, key_hash, source_timestamp, payload: piece };
-                match self.cache.store(incoming) {
-                    Some(stored) => Some(stored),
-                    None => {
-                        self.cache.pool.release(piece);
-                        return self.refuse(ctx, index, SampleRejectedReason::SamplesLimit);
-                    }
+                let stored = self.store(index, stamp.now, incoming);
+                if stored.is_none() {
+                    self.cache.pool.release(piece);
+                    return self.refuse(ctx, index, stamp.now, sn);
                 }
+                stored
             }
             None => {
                 self.cache.pool.release(piece);
                 None
             }
         };
+        let Some(proxy) = self.proxies.get_mut(index) else { return };
         if proxy.reliable {
             proxy.set_arrival(sn, stored.map_or(Arrival::Irrelevant, Arrival::Waiting));
             self.deliver(ctx, index, stamp.now);
@@ -283,7 +291,7 @@ impl Reader {
         index: u32,
         now: Instant,
         sn: SequenceNumber,
-        stored: Option<crate::cache::Stored>,
+        stored: Option<Stored>,
     ) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         let skipped = sn.0 - proxy.expected.map_or(sn.0, |expected| expected.0);
@@ -293,7 +301,7 @@ impl Reader {
         }
         proxy.announced = sn;
         proxy.expected = Some(sn.next());
-        proxy.fragments.drop_below(sn, &mut self.cache.pool, &mut self.reassembly_budget);
+        proxy.fragments.drop_below(sn, &mut self.cache.pool, &mut self.reassembly);
         let Some(stored) = stored else { return };
         match self.cache.deliver(stored, ctx.wall_clock(now), self.key.as_mut()) {
             Ok(()) => ctx.notify(Event::DataAvailable(self.handle)),
@@ -327,7 +335,7 @@ impl Reader {
         }
         proxy.expected = Some(expected);
         if expected > start {
-            proxy.fragments.drop_below(expected, &mut self.cache.pool, &mut self.reassembly_budget);
+            proxy.fragments.drop_below(expected, &mut self.cache.pool, &mut self.reassembly);
             ctx.notify(Event::DataAvailable(self.handle));
         }
         if let Some(reason) = refused {
@@ -344,15 +352,60 @@ impl Reader {
         }
     }
 
-    /// There is no room for a sample. A reliable writer keeps it until the application has made room.
-    fn refuse(&mut self, ctx: &mut Context, index: u32, reason: SampleRejectedReason) {
+    /// There is no room for a sample. If it is the next one of a reliable writer, that keeps it until the
+    /// application has made room; a later one is asked for in its turn.
+    fn refuse(&mut self, ctx: &mut Context, index: u32, now: Instant, sn: SequenceNumber) {
         if let Some(proxy) = self.proxies.get_mut(index)
             && proxy.reliable
         {
+            if proxy.expected != Some(sn) {
+                ctx.counters.out_of_window += 1;
+                return self.notice_gap(ctx, index, now);
+            }
             proxy.blocked = true;
             self.any_blocked = true;
         }
-        self.count_rejection(ctx, reason);
+        self.count_rejection(ctx, SampleRejectedReason::SamplesLimit);
+    }
+
+    fn allocate(&mut self, index: u32, now: Instant, sn: SequenceNumber, len: usize) -> Option<PayloadRef> {
+        loop {
+            let piece = self.cache.pool.allocate(len);
+            if piece.is_some() || !self.make_room_for(index, sn, now) {
+                return piece;
+            }
+        }
+    }
+
+    fn store(&mut self, index: u32, now: Instant, incoming: Incoming) -> Option<Stored> {
+        loop {
+            let stored = self.cache.store(incoming);
+            if stored.is_some() || !self.make_room_for(index, incoming.sn, now) {
+                return stored;
+            }
+        }
+    }
+
+    /// If the sample is the next one of a reliable writer: forgets samples that nobody goes on with, or the samples
+    /// that wait for earlier ones of the writer that has most of them. They can be had again. Says whether there
+    /// was anything to forget.
+    fn make_room_for(&mut self, index: u32, sn: SequenceNumber, now: Instant) -> bool {
+        if !self.proxies.get(index).is_some_and(|proxy| proxy.reliable && proxy.expected == Some(sn)) {
+            return false;
+        }
+        let mut forgot = false;
+        for (_, proxy) in self.proxies.iter_mut() {
+            forgot |= proxy.fragments.drop_idle(now, &mut self.cache.pool, &mut self.reassembly);
+        }
+        if forgot {
+            return true;
+        }
+        let Some((_, proxy)) = self.proxies.iter_mut().max_by_key(|(_, proxy)| proxy.waiting) else { return false };
+        forgot = proxy.waiting > 0;
+        for stored in proxy.drain() {
+            self.cache.discard(stored);
+        }
+        forgot
     }
 
     fn count_rejection(&mut self, ctx: &mut Context, reason: SampleRejectedReason) {
@@ -364,9 +417,10 @@ impl Reader {
     }
 
     /// The application took samples: deliver what waited for room.
-    pub(crate) fn unblock(&mut self, now: Instant, ctx: &mut Context) {
+    /// Says whether anything was waiting.
+    pub(crate) fn unblock(&mut self, now: Instant, ctx: &mut Context) -> bool {
         if !self.any_blocked || !self.cache.has_room() {
-            return;
+            return false;
         }
         self.any_blocked = false;
         let mut from = 0;
@@ -379,6 +433,7 @@ impl Reader {
                 self.queue_acknack(ctx, index);
             }
         }
+        true
     }
 
     /// RTPS 2.5 §8.3.8.5: samples that will not come, or are not for this reader.
@@ -420,6 +475,7 @@ impl Reader {
         {
             skipped += (end.0 - now_expected.0) as u64;
             proxy.expected = Some(end);
+            proxy.fragments.drop_below(end, &mut self.cache.pool, &mut self.reassembly);
         }
         skipped
     }
@@ -445,7 +501,7 @@ impl Reader {
                 proxy.announce(heartbeat.last_sn);
             }
             Some(expected) => {
-                proxy.announce(heartbeat.last_sn);
+                proxy.announce_by_heartbeat(heartbeat.last_sn);
                 if heartbeat.first_sn > expected {
                     lost = self.skip(ctx, index, now, expected, heartbeat.first_sn);
                 }
@@ -455,7 +511,7 @@ impl Reader {
             self.lost.add(lost);
             ctx.notify(Event::SampleLost(self.handle));
         }
-        self.answer_heartbeat(now, ctx, index, heartbeat.is_final);
+        self.answer_heartbeat(now, ctx, index, heartbeat);
     }
 }
 

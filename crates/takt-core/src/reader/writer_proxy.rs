@@ -44,7 +44,11 @@ pub(crate) struct WriterProxy {
     pub(crate) dropped_early: Option<SequenceNumber>,
     /// Highest sample that the writer is known to have.
     pub(crate) announced: SequenceNumber,
+    /// Highest sample that has arrived, or those before which have begun to.
+    highest: SequenceNumber,
     arrivals: Box<[u32]>,
+    /// How many samples wait for earlier ones.
+    pub(crate) waiting: usize,
     pub(crate) fragments: Fragments,
     pub(crate) last_heartbeat: Option<i32>,
     pub(crate) acknack_count: i32,
@@ -71,8 +75,10 @@ impl WriterProxy {
             expected: if reliable { None } else { Some(SequenceNumber::FIRST) },
             dropped_early: None,
             announced: SequenceNumber::ZERO,
+            highest: SequenceNumber::ZERO,
+            waiting: 0,
             arrivals: if reliable { vec![MISSING; REORDER_WINDOW as usize].into() } else { Box::default() },
-            fragments: Fragments::new(),
+            fragments: Fragments::new(reliable),
             last_heartbeat: None,
             acknack_count: 0,
             nack_frag_count: 0,
@@ -99,10 +105,22 @@ impl WriterProxy {
         self.announced = self.announced.max(last.min(LAST_SAMPLE));
     }
 
+    /// The same, from the writer's own mouth. It ends what forged or stale data have made us wait for.
+    pub(crate) fn announce_by_heartbeat(&mut self, last: SequenceNumber) {
+        self.announced = self.highest.max(last.min(LAST_SAMPLE));
+    }
+
+    /// All samples up to this one were sent, for it has arrived.
+    pub(crate) fn arrived(&mut self, sn: SequenceNumber) {
+        self.highest = self.highest.max(sn);
+        self.announce(sn);
+    }
+
     /// Everything that waits, which is forgotten here.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Stored> {
-        let waiting = self.arrivals.iter_mut().map(|arrival| core::mem::replace(arrival, MISSING));
-        waiting.filter(|arrival| *arrival < IRRELEVANT).map(Stored)
+        self.waiting = 0;
+        let waiting = self.arrivals.iter_mut().filter(|arrival| **arrival < IRRELEVANT);
+        waiting.map(|arrival| Stored(core::mem::replace(arrival, MISSING)))
     }
 
     /// State of a sample within the window.
@@ -115,12 +133,14 @@ impl WriterProxy {
     }
 
     pub(crate) fn set_arrival(&mut self, sn: SequenceNumber, arrival: Arrival) {
-        let place = self.place(sn);
-        self.arrivals[place] = match arrival {
+        let value = match arrival {
             Arrival::Missing => MISSING,
             Arrival::Irrelevant => IRRELEVANT,
             Arrival::Waiting(stored) => stored.0,
         };
+        let place = self.place(sn);
+        let before = core::mem::replace(&mut self.arrivals[place], value);
+        self.waiting = self.waiting + usize::from(value < IRRELEVANT) - usize::from(before < IRRELEVANT);
     }
 
     /// Whether a sample that the writer announced has not arrived.

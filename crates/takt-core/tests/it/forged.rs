@@ -221,3 +221,166 @@ fn the_last_word_on_a_participant_is_the_last_event() {
     let guid = puppet.guid(EntityId::PARTICIPANT);
     assert_eq!(events, [Event::ParticipantLost(guid), Event::ParticipantDiscovered(guid)]);
 }
+
+#[test]
+fn lost_fragments_do_not_stop_a_best_effort_reader_for_good() {
+    let mut qos = keep_all_reader();
+    qos.reliability = best_effort();
+    let (mut node, reader, now) = listener(qos);
+    let mut puppet = Puppet::new(9);
+    puppet.join(&mut node, now);
+    puppet.publish(&mut node, now, &puppet.publication(1, false));
+    let writer = EntityId::user_writer(1, false);
+    let sample = payload(1, 2_000);
+    for sn in 1..=21 {
+        let parts: &[u32] = if sn == 21 { &[1, 2] } else { &[1] };
+        for &number in parts {
+            let bytes = &sample[(number as usize - 1) * 1_000..number as usize * 1_000];
+            puppet.say(&mut node, now, |message| {
+                message.data_frag(&fragment(writer, sn, number, 2_000, bytes)).expect("it fits");
+            });
+        }
+    }
+    assert_eq!(take_all(&mut node, now, reader), [21]);
+}
+
+/// A participant with a reader whose memory is small.
+fn small_listener(memory: usize, reassembly: usize) -> (Participant, ReaderHandle, Instant) {
+    let now = Instant(1_000_000_000);
+    let mut config = config(0, 1500);
+    config.limits.endpoint_memory_bytes = memory;
+    config.limits.reassembly_bytes = reassembly;
+    let mut node = Participant::new(config, now).expect("the configuration is good");
+    let reader = node.create_reader(now, reader_spec("T", false, keep_all_reader())).expect("the reader is good");
+    (node, reader, now)
+}
+
+#[test]
+fn half_open_samples_of_many_writers_share_one_budget_and_give_way_when_idle() {
+    let (mut node, reader, now) = small_listener(64 << 20, 4 << 20);
+    let writer = EntityId::user_writer(1, false);
+    let bytes = payload(1, 1_000);
+    for number in 9..49 {
+        let mut puppet = Puppet::new(number);
+        puppet.join(&mut node, now);
+        puppet.publish(&mut node, now, &puppet.publication(1, true));
+        let heartbeat = puppet.heartbeat(writer, 1, 1);
+        puppet.say(&mut node, now, |message| {
+            message.heartbeat(&heartbeat).expect("it fits");
+            message.data_frag(&fragment(writer, 1, 1, 1_000_000, &bytes)).expect("it fits");
+        });
+    }
+    assert_eq!(node.counters().rejected_fragments, 36);
+    let mut honest = Puppet::new(50);
+    honest.join(&mut node, now);
+    honest.publish(&mut node, now, &honest.publication(1, true));
+    let heartbeat = honest.heartbeat(writer, 1, 1);
+    let later = Instant(now.0 + 1_000_000_000);
+    honest.say(&mut node, later, |message| {
+        message.heartbeat(&heartbeat).expect("it fits");
+        for number in [1, 2] {
+            message.data_frag(&fragment(writer, 1, number, 2_000, &bytes)).expect("it fits");
+        }
+    });
+    assert_eq!(take_all(&mut node, later, reader), [1]);
+}
+
+#[test]
+fn samples_that_wait_give_way_to_the_one_that_is_next() {
+    let (mut node, reader, now) = small_listener(1 << 20, 1 << 20);
+    let writer = EntityId::user_writer(1, false);
+    let bytes = payload(1, 20_000);
+    let mut puppets: Vec<_> = (9..12).map(Puppet::new).collect();
+    for puppet in &mut puppets {
+        puppet.join(&mut node, now);
+        puppet.publish(&mut node, now, &puppet.publication(1, true));
+        let heartbeat = puppet.heartbeat(writer, 1, 100);
+        puppet.say(&mut node, now, |message| message.heartbeat(&heartbeat).expect("it fits"));
+        for sn in 2..=100 {
+            puppet.say(&mut node, now, |message| {
+                message.data(&data(writer, sn, Payload::Data(&bytes))).expect("it fits");
+            });
+        }
+    }
+    assert_eq!(node.counters().rejected_samples, 0, "they will be asked for again");
+    let sent = outgoing(&mut node, now);
+    let asks_for_first = |submessage: &Submessage<'_>| {
+        matches!(submessage, Submessage::AckNack(nack)
+            if nack.writer == writer && nack.reader_sn_state.contains(SequenceNumber(1)))
+    };
+    assert_eq!(count(&sent, asks_for_first), 3);
+    for puppet in &puppets {
+        puppet.say(&mut node, now, |message| {
+            message.data(&data(writer, 1, Payload::Data(&bytes))).expect("it fits");
+        });
+    }
+    let taken = take_all(&mut node, now, reader);
+    assert_eq!(taken.iter().filter(|sn| **sn == 1).count(), 3, "{taken:?}");
+    for puppet in &puppets {
+        for sn in 2..=100 {
+            puppet.say(&mut node, now, |message| {
+                message.data(&data(writer, sn, Payload::Data(&bytes))).expect("it fits");
+            });
+            take_all(&mut node, now, reader);
+        }
+    }
+    assert_eq!(node.counters().rejected_samples, 0);
+}
+
+#[test]
+fn discovery_goes_on_after_thousands_of_endpoints_left_at_once() {
+    let (mut node, reader, now) = listener(keep_all_reader());
+    let mut puppets: Vec<_> = (9..21).map(Puppet::new).collect();
+    for puppet in &mut puppets {
+        puppet.join(&mut node, now);
+        for key in 1..=500 {
+            let mut publication = puppet.publication(key, true);
+            publication.topic_name = "elsewhere".into();
+            puppet.publish(&mut node, now, &publication);
+        }
+    }
+    assert_eq!(node.discovered_publications().count(), 6_000);
+    let stays = puppets.pop().expect("there are twelve");
+    for puppet in &puppets {
+        puppet.leave(&mut node, now);
+    }
+    assert_eq!(node.discovered_publications().count(), 500);
+    // Data alone: nothing has made the node look after its builtin readers since.
+    for key in [501, 502] {
+        let bytes = stays.publication(key, true).to_bytes();
+        stays.say(&mut node, now, |message| {
+            let data = data(EntityId::SEDP_PUB_WRITER, i64::from(key), Payload::Data(&bytes));
+            message.data(&data).expect("it fits");
+        });
+    }
+    assert_eq!(node.matched_publications(reader).expect("the reader lives").len(), 2);
+}
+
+#[test]
+fn one_forged_sample_does_not_make_two_honest_sides_talk_for_ever() {
+    for ahead in [100, 1_000_000] {
+        let mut network = Network::new(2, 110);
+        let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
+        let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
+        network.await_match((0, writer), (1, reader));
+        network.write(0, writer, &payload(1, 20)).expect("there is room");
+        network.run(1_000);
+        let guid = network.nodes[0].writer_guid(writer).expect("the writer lives");
+        let mut forger = Puppet::new(9);
+        forger.prefix = guid.prefix;
+        let bytes = payload(1, 20);
+        let now = network.now;
+        forger.say(&mut network.nodes[1], now, |message| {
+            message.data(&data(guid.entity_id, 1 + ahead, Payload::Data(&bytes))).expect("it fits");
+        });
+        let before = network.delivered;
+        network.run(2_000);
+        assert!(network.delivered - before < 20, "{} datagrams", network.delivered - before);
+        for number in 2..200 {
+            network.write(0, writer, &payload(number, 20)).expect("there is room");
+            network.run(10);
+        }
+        let honest = network.take_all(1, reader).iter().filter(|(_, bytes)| *bytes != payload(1, 20)).count();
+        assert!(honest >= 197, "{honest} samples arrived");
+    }
+}

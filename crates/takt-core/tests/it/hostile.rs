@@ -110,8 +110,6 @@ fn forged_traffic_of_a_matched_writer_never_panics() {
         while network.nodes[node].poll_event().is_some() {}
         while network.take(1, reader).is_some() {}
     }
-    assert_eq!(
-        network.nodes[0].counters().datagrams_received + network.nodes[1].counters().datagrams_received > 100_000,
-        true
-    );
+    let received: u64 = network.nodes.iter().map(|node| node.counters().datagrams_received).sum();
+    assert!(received > 100_000);
 }
