@@ -114,9 +114,7 @@ impl SourceTree {
         }
         for file in &mut self.files {
             let path = file.path.as_str();
-            let by_place = path
-                .split('/')
-                .any(|part| part == "tests" || part == "benches" || part == "tests.rs" || part == "examples");
+            let by_place = path.split('/').any(|part| part == "tests" || part == "benches" || part == "tests.rs");
             let by_declaration =
                 declared.iter().any(|place| path == place || (place.ends_with('/') && path.starts_with(place)));
             if let Some(rust) = &mut file.rust
