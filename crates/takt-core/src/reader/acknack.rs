@@ -1,10 +1,11 @@
 //! When and what a reader acknowledges (RTPS 2.5 §8.4.12.2).
 //!
 //! A heartbeat that wants an answer, or that shows missing samples, is answered at once, but the same
-//! samples are not asked for more often than every `nack_suppression`. Missing samples that show in the data
+//! samples are not asked for more often than every `nack_suppression`, and ever more rarely. Missing samples that show in the data
 //! are asked for after `nack_delay`, without waiting for a heartbeat.
 
 use super::Reader;
+use super::writer_proxy::Nack;
 use crate::context::{Context, Job};
 use crate::time::Instant;
 use alloc::vec::Vec;
@@ -16,6 +17,8 @@ use takt_wire::{Full, Locator};
 /// Between the first requests for a writer's first heartbeat; doubles up to the heartbeat period times 16.
 const GREETING_PERIOD: Duration = Duration::from_millis(20);
 const MAX_GREETING_DOUBLINGS: u32 = 6;
+/// The time between requests for the same samples doubles this often: the writer may be busy.
+const MAX_NACK_DOUBLINGS: u32 = 5;
 
 impl Reader {
     pub(super) fn answer_heartbeat(&mut self, now: Instant, ctx: &mut Context, index: u32, heartbeat: &Heartbeat) {
@@ -27,8 +30,9 @@ impl Reader {
             return;
         }
         match proxy.last_nack {
-            Some((at, base)) if misses && Some(base) == proxy.expected => {
-                let due = at.after(ctx.timing.nack_suppression);
+            Some(nack) if misses && Some(nack.base) == proxy.expected => {
+                let doublings = nack.repeats.min(MAX_NACK_DOUBLINGS);
+                let due = nack.at.after(ctx.timing.nack_suppression * 2_u32.pow(doublings));
                 if due > now {
                     ctx.timers.arm_by(proxy.timer, due);
                     return;
@@ -104,7 +108,9 @@ impl Reader {
         ctx.counters.acknacks_sent += 1;
         let Some(expected) = proxy.expected else { return Ok(()) };
         if misses {
-            proxy.last_nack = Some((now, expected));
+            let same = proxy.last_nack.filter(|nack| nack.base == expected);
+            let repeats = same.map_or(0, |nack| nack.repeats.saturating_add(1));
+            proxy.last_nack = Some(Nack { at: now, base: expected, repeats });
         }
         let mut after = expected.prev();
         while let Some(sn) = proxy.fragments.incomplete().filter(|sn| *sn > after && *sn <= proxy.announced).min() {

@@ -5,10 +5,11 @@
 //! a reader share a [`Budget`].
 
 use crate::cache::{PayloadPool, PayloadRef};
+use crate::reader::Stamp;
 use crate::time::Instant;
 use core::time::Duration;
 use takt_wire::message::DataFrag;
-use takt_wire::{FragmentNumberSet, SequenceNumber};
+use takt_wire::{FragmentNumberSet, SequenceNumber, Timestamp};
 
 /// Incomplete samples kept of one writer.
 const SAMPLES: usize = 8;
@@ -49,6 +50,9 @@ impl Budget {
 #[derive(Clone, Copy, Debug)]
 struct Assembly {
     sn: SequenceNumber,
+    /// The first that came with any fragment. INTEROP(CycloneDDS 0.10.2): only the message with the first
+    /// fragment has an INFO_TS.
+    source_timestamp: Timestamp,
     fragment_size: u16,
     payload: PayloadRef,
     /// One bit for each fragment that arrived.
@@ -85,16 +89,19 @@ impl Fragments {
         self.assemblies.iter().flatten().any(|assembly| assembly.sn == sn)
     }
 
-    /// Takes fragments in; the payload once the sample is complete.
+    /// Takes fragments in; the payload and its time stamp once the sample is complete.
     pub(crate) fn insert(
         &mut self,
-        now: Instant,
+        stamp: Stamp,
         data: &DataFrag<'_>,
         pool: &mut PayloadPool,
         budget: &mut Budget,
-    ) -> Result<Option<PayloadRef>, Refused> {
-        let place = self.place_for(now, data, pool, budget)?;
+    ) -> Result<Option<(PayloadRef, Timestamp)>, Refused> {
+        let place = self.place_for(stamp.now, data, pool, budget)?;
         let Some(assembly) = self.assemblies[place].as_mut() else { return Err(Refused::Rejected) };
+        if assembly.source_timestamp == Timestamp::INVALID {
+            assembly.source_timestamp = stamp.source_timestamp;
+        }
         let size = usize::from(assembly.fragment_size);
         let mut fresh = false;
         for i in 0..u32::from(data.fragments_in_submessage) {
@@ -115,7 +122,7 @@ impl Fragments {
             pool.bytes_mut(assembly.arrived)[bit / 8] |= mask;
             pool.bytes_mut(assembly.payload)[start..start + len].copy_from_slice(bytes);
             assembly.missing -= 1;
-            assembly.touched = now;
+            assembly.touched = stamp.now;
             fresh = true;
         }
         if !fresh {
@@ -124,11 +131,11 @@ impl Fragments {
         if assembly.missing > 0 {
             return Ok(None);
         }
-        let payload = assembly.payload;
+        let whole = (assembly.payload, assembly.source_timestamp);
         pool.release(assembly.arrived);
         budget.claimed -= assembly.cost();
         self.assemblies[place] = None;
-        Ok(Some(payload))
+        Ok(Some(whole))
     }
 
     /// The sample's assembly, begun if need be.
@@ -167,7 +174,8 @@ impl Fragments {
         };
         pool.bytes_mut(arrived).fill(0);
         let (sn, fragment_size, missing) = (data.sn, data.fragment_size, count as u32);
-        let assembly = Assembly { sn, fragment_size, payload, arrived, missing, touched: now };
+        let source_timestamp = Timestamp::INVALID;
+        let assembly = Assembly { sn, source_timestamp, fragment_size, payload, arrived, missing, touched: now };
         budget.claimed += assembly.cost();
         self.assemblies[place] = Some(assembly);
         Ok(place)
@@ -257,6 +265,7 @@ mod tests {
     }
 
     const NOW: Instant = Instant(5_000_000_000);
+    const STAMP: Stamp = Stamp { now: NOW, source_timestamp: Timestamp::INVALID };
 
     #[test]
     fn fragments_come_in_any_order_and_twice() {
@@ -264,13 +273,17 @@ mod tests {
         let mut fragments = Fragments::new(true);
         let sample: alloc::vec::Vec<u8> = (0..250).map(|i| i as u8).collect();
         let mut put = |f: &mut Fragments, n: u32, c: u16, bytes: &[u8]| {
-            f.insert(NOW, &fragment(5, n, c, 250, bytes), &mut pool, &mut budget)
+            let source_timestamp = if n == 3 { Timestamp::from_nanos(7) } else { Timestamp::INVALID };
+            let stamp = Stamp { source_timestamp, ..STAMP };
+            f.insert(stamp, &fragment(5, n, c, 250, bytes), &mut pool, &mut budget)
         };
         assert_eq!(put(&mut fragments, 3, 1, &sample[200..]), Ok(None));
         assert_eq!(put(&mut fragments, 3, 1, &sample[200..]), Err(Refused::Duplicate));
         assert_eq!(put(&mut fragments, 4, 1, &sample[200..]), Err(Refused::Rejected));
         assert_eq!(put(&mut fragments, 2, 1, &sample[100..150]), Err(Refused::Rejected));
-        let payload = put(&mut fragments, 1, 2, &sample[..200]).expect("fragments fit").expect("all are there");
+        let whole = put(&mut fragments, 1, 2, &sample[..200]).expect("fragments fit").expect("all are there");
+        let (payload, source_timestamp) = whole;
+        assert_eq!(source_timestamp, Timestamp::from_nanos(7));
         assert_eq!(pool.bytes(payload), sample);
         assert_eq!(budget.claimed, 0);
         pool.release(payload);
@@ -283,7 +296,7 @@ mod tests {
         let mut fragments = Fragments::new(true);
         let bytes = [7; 100];
         for number in (1..=20).chain([22]) {
-            let result = fragments.insert(NOW, &fragment(1, number, 1, 100_000, &bytes), &mut pool, &mut budget);
+            let result = fragments.insert(STAMP, &fragment(1, number, 1, 100_000, &bytes), &mut pool, &mut budget);
             assert_eq!(result, Ok(None));
         }
         let missing = fragments.missing(SequenceNumber(1), &pool).expect("it is incomplete");
@@ -298,11 +311,11 @@ mod tests {
         let mut fragments = Fragments::new(true);
         let bytes = [7; 100];
         for sn in 10..30 {
-            let result = fragments.insert(NOW, &fragment(sn, 1, 1, 10_000, &bytes), &mut pool, &mut budget);
+            let result = fragments.insert(STAMP, &fragment(sn, 1, 1, 10_000, &bytes), &mut pool, &mut budget);
             assert_eq!(result.is_ok(), sn < 15, "the budget holds five");
         }
         for sn in 1..20 {
-            let result = fragments.insert(NOW, &fragment(sn, 1, 1, 200, &bytes), &mut pool, &mut budget);
+            let result = fragments.insert(STAMP, &fragment(sn, 1, 1, 200, &bytes), &mut pool, &mut budget);
             assert!(budget.claimed <= budget.limit, "{result:?}");
         }
         assert!(fragments.incomplete().count() <= SAMPLES);
@@ -317,15 +330,17 @@ mod tests {
         let mut fragments = Fragments::new(false);
         let bytes = [7; 100];
         for sn in 1..30 {
-            let result = fragments.insert(NOW, &fragment(sn, 1, 1, 200, &bytes), &mut pool, &mut budget);
+            let result = fragments.insert(STAMP, &fragment(sn, 1, 1, 200, &bytes), &mut pool, &mut budget);
             assert_eq!(result, Ok(None));
         }
         assert_eq!(
-            fragments.insert(NOW, &fragment(5, 1, 1, 200, &bytes), &mut pool, &mut budget),
+            fragments.insert(STAMP, &fragment(5, 1, 1, 200, &bytes), &mut pool, &mut budget),
             Err(Refused::NoRoom)
         );
         assert!(
-            fragments.insert(NOW, &fragment(29, 2, 1, 200, &bytes), &mut pool, &mut budget).is_ok_and(|p| p.is_some())
+            fragments
+                .insert(STAMP, &fragment(29, 2, 1, 200, &bytes), &mut pool, &mut budget)
+                .is_ok_and(|p| p.is_some())
         );
     }
 
@@ -335,12 +350,12 @@ mod tests {
         let (mut one, mut other) = (Fragments::new(true), Fragments::new(true));
         let bytes = [7; 100];
         for _ in 0..3 {
-            assert_eq!(one.insert(NOW, &fragment(1, 1, 1, 500_000, &bytes), &mut pool, &mut budget), Ok(None));
-            let refused = other.insert(NOW, &fragment(1, 1, 1, 200, &bytes), &mut pool, &mut budget);
+            assert_eq!(one.insert(STAMP, &fragment(1, 1, 1, 500_000, &bytes), &mut pool, &mut budget), Ok(None));
+            let refused = other.insert(STAMP, &fragment(1, 1, 1, 200, &bytes), &mut pool, &mut budget);
             assert_eq!(refused, Err(Refused::NoRoom));
             assert!(!one.drop_idle(NOW.after(IDLE / 2), &mut pool, &mut budget));
             assert!(one.drop_idle(NOW.after(IDLE), &mut pool, &mut budget));
-            assert_eq!(other.insert(NOW, &fragment(1, 1, 1, 200, &bytes), &mut pool, &mut budget), Ok(None));
+            assert_eq!(other.insert(STAMP, &fragment(1, 1, 1, 200, &bytes), &mut pool, &mut budget), Ok(None));
             other.drop_below(SequenceNumber(2), &mut pool, &mut budget);
             assert_eq!((pool.used_bytes(), budget.claimed), (0, 0));
         }
@@ -350,7 +365,7 @@ mod tests {
     fn more_fragments_than_the_limit_are_rejected_before_memory_is_touched() {
         let (mut pool, mut budget) = (PayloadPool::new(1 << 24), Budget::new(1 << 24));
         let data = DataFrag { fragment_size: 1, ..fragment(1, 1, 1, MAX_FRAGMENTS as u32 + 1, &[7]) };
-        assert_eq!(Fragments::new(true).insert(NOW, &data, &mut pool, &mut budget), Err(Refused::Rejected));
+        assert_eq!(Fragments::new(true).insert(STAMP, &data, &mut pool, &mut budget), Err(Refused::Rejected));
         assert_eq!((pool.used_bytes(), budget.claimed), (0, 0));
     }
 }

@@ -191,17 +191,22 @@ impl Reader {
         let Some(inline) = parse_inline_qos(data.inline_qos, ctx) else { return };
         let result = loop {
             let Some(proxy) = self.proxies.get_mut(index) else { return };
-            match proxy.fragments.insert(stamp.now, data, &mut self.cache.pool, &mut self.reassembly) {
+            match proxy.fragments.insert(stamp, data, &mut self.cache.pool, &mut self.reassembly) {
                 Err(Refused::NoRoom) if self.make_room_for(index, data.sn, stamp.now) => {}
                 result => break result,
             }
         };
         match result {
-            Ok(None) => {}
-            Ok(Some(piece)) => {
+            Ok(None) => {
+                if let Some(proxy) = self.proxies.get_mut(index) {
+                    proxy.progressed();
+                }
+            }
+            Ok(Some((piece, source_timestamp))) => {
                 if let Some(proxy) = self.proxies.get_mut(index) {
                     proxy.arrived(data.sn);
                 }
+                let stamp = Stamp { source_timestamp, ..stamp };
                 self.accept(ctx, index, stamp, data.sn, &inline, piece, data.key);
             }
             Err(Refused::Duplicate) => ctx.counters.duplicate_fragments += 1,
@@ -277,6 +282,7 @@ impl Reader {
         };
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         if proxy.reliable {
+            proxy.progressed();
             proxy.set_arrival(sn, stored.map_or(Arrival::Irrelevant, Arrival::Waiting));
             self.deliver(ctx, index, stamp.now);
             self.notice_gap(ctx, index, stamp.now);

@@ -16,6 +16,16 @@ pub(crate) const REORDER_WINDOW: i64 = 512;
 /// The highest sample that is taken: nothing could follow the one above it.
 pub(crate) const LAST_SAMPLE: SequenceNumber = SequenceNumber(i64::MAX - 1);
 
+/// The last request for missing samples.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Nack {
+    pub(crate) at: Instant,
+    /// What was expected then.
+    pub(crate) base: SequenceNumber,
+    /// How often the same was asked before.
+    pub(crate) repeats: u32,
+}
+
 /// State of one sample number within the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
@@ -57,7 +67,7 @@ pub(crate) struct WriterProxy {
     pub(crate) lease: WriterLease,
     /// Waits for the writer's first heartbeat: how often it was asked.
     pub(crate) greetings: u32,
-    pub(crate) last_nack: Option<(Instant, SequenceNumber)>,
+    pub(crate) last_nack: Option<Nack>,
     /// Whether an acknowledgement is queued.
     pub(crate) queued: bool,
     /// Delivery waits for room in the history.
@@ -141,6 +151,13 @@ impl WriterProxy {
         let place = self.place(sn);
         let before = core::mem::replace(&mut self.arrivals[place], value);
         self.waiting = self.waiting + usize::from(value < IRRELEVANT) - usize::from(before < IRRELEVANT);
+    }
+
+    /// Something that was missing has arrived: what still is may be asked for soon.
+    pub(crate) fn progressed(&mut self) {
+        if let Some(nack) = &mut self.last_nack {
+            nack.repeats = 0;
+        }
     }
 
     /// Whether a sample that the writer announced has not arrived.

@@ -8,6 +8,8 @@ use crate::time::Instant;
 use core::time::Duration;
 
 const SAMPLES_PER_HEARTBEAT: u32 = 64;
+/// What one more reader adds to the first period.
+const TIME_PER_LAGGING_READER: Duration = Duration::from_micros(500);
 
 #[derive(Debug, Default)]
 pub(crate) struct HeartbeatState {
@@ -44,8 +46,10 @@ impl HeartbeatState {
         self.period = Duration::ZERO;
     }
 
-    /// When the timer should fire next.
-    pub(crate) fn next_due(&mut self, now: Instant, first: Duration, longest: Duration) -> Instant {
+    /// When the timer should fire next. The more readers lag, the more datagrams a heartbeat is and the longer
+    /// their answers take, so the slower it begins.
+    pub(crate) fn next_due(&mut self, now: Instant, first: Duration, longest: Duration, lagging: u32) -> Instant {
+        let first = first.max(TIME_PER_LAGGING_READER * lagging).min(longest);
         self.period = if self.period.is_zero() { first } else { (self.period * 2).min(longest) };
         now.after(self.period)
     }
@@ -59,11 +63,13 @@ mod tests {
     fn the_timer_backs_off_until_there_is_progress() {
         let mut state = HeartbeatState::default();
         let ms = Duration::from_millis;
-        let due = |state: &mut HeartbeatState| state.next_due(Instant(0), ms(5), ms(100)).0 / 1_000_000;
+        let due = |state: &mut HeartbeatState| state.next_due(Instant(0), ms(5), ms(100), 1).0 / 1_000_000;
         let periods: [u64; 7] = core::array::from_fn(|_| due(&mut state));
         assert_eq!(periods, [5, 10, 20, 40, 80, 100, 100]);
         state.progress();
         assert_eq!(due(&mut state), 5);
+        state.progress();
+        assert_eq!(state.next_due(Instant(0), ms(5), ms(100), 100), Instant(50_000_000), "a crowd is asked slower");
     }
 
     #[test]

@@ -205,7 +205,9 @@ impl Writer {
     }
 
     fn arm_heartbeat(&mut self, now: Instant, ctx: &mut Context) {
-        let due = self.heartbeat.next_due(now, ctx.timing.heartbeat_first, ctx.timing.heartbeat_period);
+        let last = self.history.last_sn();
+        let lagging = self.proxies.iter().filter(|(_, proxy)| proxy.reliable && proxy.acked < last).count() as u32;
+        let due = self.heartbeat.next_due(now, ctx.timing.heartbeat_first, ctx.timing.heartbeat_period, lagging);
         ctx.timers.arm(self.timer, due);
     }
 
