@@ -60,6 +60,8 @@ struct Listener {
     attention: u32,
     /// How many datagrams to ask for.
     appetite: usize,
+    /// The last call found something.
+    busy: bool,
     /// Calls that asked for one datagram and got it.
     lone: u32,
     /// The kernel's count of drops, as last seen.
@@ -140,7 +142,8 @@ impl Receiver {
         }
         let user = matches!(role, Role::User(_));
         let pinned = user && self.pinned() < PINNED_MAX;
-        let listener = Some(Listener { socket, role, pinned, attention: 0, appetite: 1, lone: 0, drops: 0 });
+        let listener =
+            Some(Listener { socket, role, pinned, attention: 0, appetite: 1, busy: false, lone: 0, drops: 0 });
         match free {
             Some(at) => self.listeners[at] = listener,
             None => self.listeners.push(listener),
@@ -261,8 +264,9 @@ impl Listener {
     fn ask(&mut self, batch: &mut Batch, stats: &mut TransportStats) -> bool {
         let count = match self.receive(batch) {
             Ok(count) => count,
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+            Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => {
                 self.appetite = 1;
+                self.busy = false;
                 return false;
             }
             Err(_) => {
@@ -275,7 +279,13 @@ impl Listener {
                 }
             }
         };
-        self.appetite = if count == self.appetite { (count * 2).min(BATCH) } else { count.max(1) };
+        self.appetite = match count == self.appetite {
+            // A lone datagram is often followed by none: a second one at once is needed to ask for more.
+            true if self.busy => (count * 2).min(BATCH),
+            true => count,
+            false => count.max(1),
+        };
+        self.busy = true;
         batch.next = 0;
         batch.count = count;
         batch.role = self.role;
