@@ -76,8 +76,8 @@ pub use takt_core::{
 };
 pub use takt_derive::DdsType;
 pub use takt_transport as transport;
-pub use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};
 pub use takt_wire::compat;
+pub use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};
 pub use takt_wire::{Duration, Guid, GuidPrefix, Locator, SequenceNumber, Timestamp, VendorId, qos};
 pub use takt_xtypes as xtypes;
 pub use takt_xtypes::TypeSupport;

@@ -104,7 +104,8 @@ fn allocations_of_exchange(runtime: Runtime, reliability: Reliability, history: 
 
     let mut sample = Reading { sensor: "north gate".to_owned(), number: 0, values: vec![1.5; 4] };
     let mut received = Reading::default();
-    let matched = || writer.matched_subscriptions().expect("open").len() + reader.matched_publications().expect("open").len();
+    let matched =
+        || writer.matched_subscriptions().expect("open").len() + reader.matched_publications().expect("open").len();
     let deadline = Instant::now() + PATIENCE;
     while matched() < 2 {
         assert!(Instant::now() < deadline, "not matched");

@@ -254,13 +254,13 @@ impl ParticipantInner {
     }
 
     fn close(&self) -> Result<()> {
-        self.engine.close()?;
+        let result = self.engine.close();
         let thread = self.thread.lock().expect(UNDISTURBED).take();
         if let Some(thread) = thread.filter(|thread| thread.thread().id() != std::thread::current().id()) {
             // A panic in a listener has already been reported by its thread.
             drop(thread.join());
         }
-        Ok(())
+        result
     }
 }
 

@@ -167,7 +167,12 @@ impl Engine {
 
     /// Sends goodbye and closes. Waiting calls end with [`Error::AlreadyDeleted`].
     pub(crate) fn close(&self) -> Result<()> {
-        let closed = self.enter()?.close(clock::now());
+        let mut state = self.enter()?;
+        if state.is_closed() {
+            return Err(Error::AlreadyDeleted);
+        }
+        let closed = state.close(clock::now());
+        drop(state);
         self.waker.wake();
         drop(closed);
         Ok(())
@@ -227,7 +232,10 @@ impl Drop for CloseOnPanic<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let closed = self.0.close();
-            debug_assert!(closed.is_ok(), "listeners run with the lock released");
+            debug_assert!(
+                matches!(closed, Ok(()) | Err(Error::AlreadyDeleted)),
+                "listeners run with the lock released: {closed:?}"
+            );
         }
     }
 }

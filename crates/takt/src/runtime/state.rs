@@ -18,6 +18,9 @@ use crate::{Error, Result};
 /// timers are some 5 us late at most.
 const TURNS_PER_TIMER_CHECK: u32 = 16;
 
+/// Datagrams that one turn takes at most, which bounds how long it keeps the lock.
+const DATAGRAMS_PER_TURN: usize = 32;
+
 /// A listener with its entity, their types forgotten. Called outside the lock.
 pub(crate) trait Callback: Send {
     /// Calls the listener's method for each status in the set.
@@ -123,30 +126,44 @@ impl State {
         self.driver.as_mut().ok_or(Error::AlreadyDeleted)
     }
 
-    /// One pass: sends what is due, takes at most one datagram per transport, runs one batch of timers.
-    /// Says whether there may be more to do at once.
+    /// One pass: sends what is due, takes datagrams until one means something to the application (or there are none, or
+    /// it was [`DATAGRAMS_PER_TURN`]), runs one batch of timers. Says whether there may be more to do at once.
     ///
-    /// What the datagram made the core want to send leaves with the next pass, so that the application sees
-    /// the data first, and its answer and our acknowledgement can share a system call.
+    /// What the datagrams made the core want to send leaves with the next pass, so that the application sees the data
+    /// first, and its answer and our acknowledgement can share a system call.
     pub(crate) fn turn(&mut self, scan: Scan) -> Result<bool> {
         self.sleeps_until = Instant(0);
         let driver = self.driver.as_mut().ok_or(Error::AlreadyDeleted)?;
         if driver.core.has_transmit() {
             driver.transmit(clock::now());
         }
-        let received = driver.receive(scan);
+        let received = self.receive(scan)?;
+        self.active |= received;
         self.turns = self.turns.wrapping_add(1);
         let mut more = received;
         if scan == Scan::All || self.turns.is_multiple_of(TURNS_PER_TIMER_CHECK) {
             let now = clock::now();
+            let driver = self.driver()?;
             more |= driver.run_timers(now);
             if !received {
                 driver.transmit(now);
             }
+            self.route_events();
         }
-        self.active |= received;
-        self.route_events();
         Ok(more)
+    }
+
+    /// Takes datagrams until one is news to the application. Says whether there was any datagram.
+    fn receive(&mut self, scan: Scan) -> Result<bool> {
+        for count in 0..DATAGRAMS_PER_TURN {
+            if !self.driver()?.receive(scan) {
+                return Ok(count > 0);
+            }
+            if self.route_events() {
+                break;
+            }
+        }
+        Ok(true)
     }
 
     /// Ends a call of the application: sends what it caused. Says whether the receiving thread must wake.
@@ -176,7 +193,9 @@ impl State {
         Ok(until)
     }
 
-    fn route_events(&mut self) {
+    /// Passes the core's events on to conditions, listeners and waiting calls. Says whether there was any.
+    fn route_events(&mut self) -> bool {
+        let mut any = false;
         while let Some(event) = self.driver.as_mut().and_then(Driver::poll_event) {
             match event {
                 Event::DataAvailable(reader) => self.raise(Target::Reader(reader), StatusMask::DATA_AVAILABLE),
@@ -206,7 +225,9 @@ impl State {
                 Event::ParticipantLost(guid) => self.note_participant(ParticipantEvent::Lost(guid)),
                 _ => {}
             }
+            any = true;
         }
+        any
     }
 
     fn endpoint(&mut self, target: Target) -> Option<&mut Endpoint> {

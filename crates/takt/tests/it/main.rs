@@ -1,4 +1,18 @@
 //! Behaviour of the public API between participants on loopback. Each test has a domain of its own.
 
+mod blocking_write;
+mod directed_write;
 mod exchange;
+mod flow_identity;
+mod instances;
+mod large_sample;
+mod late_joiner;
+mod lifecycle;
+mod listener;
+mod lossy_network;
+mod many_participants;
+mod matching;
+mod reading;
+mod representation;
 mod support;
+mod waitset;

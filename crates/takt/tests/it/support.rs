@@ -122,6 +122,15 @@ impl<T: TypeSupport> Pair<T> {
         wait_until(&[&self.publisher, &self.subscriber], what, condition);
     }
 
+    /// One pass over both participants, as far as they do not drive themselves.
+    pub fn turn(&self) {
+        let mut turns = 0;
+        self.wait_until("a turn", || {
+            turns += 1;
+            turns > 1
+        });
+    }
+
     /// Waits for `count` samples and takes them.
     pub fn take(&self, count: usize) -> Vec<Sample<T>> {
         let mut samples = Vec::new();

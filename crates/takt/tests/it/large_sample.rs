@@ -1,0 +1,36 @@
+//! Samples of many fragments.
+
+use crate::support::*;
+use takt::qos::*;
+use takt::*;
+
+const LEN: usize = 4 << 20;
+
+#[test]
+fn four_megabytes_arrive_whole() {
+    for runtime in RUNTIMES {
+        let pair = Pair::<Blob>::new(runtime, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
+        for number in 0..3 {
+            let blob = Blob::new(number, LEN);
+            pair.writer.write(&blob).expect("room");
+            let sample = pair.take(1).remove(0);
+            assert!(sample.data == Some(blob), "{runtime:?}: blob {number} differs");
+        }
+        let counters = pair.subscriber.counters().expect("open");
+        assert_eq!(counters.rejected_fragments, 0, "{runtime:?}");
+    }
+}
+
+#[test]
+fn a_sample_beyond_the_writers_memory_is_refused() {
+    let limits = Limits { endpoint_memory_bytes: 1 << 20, ..Limits::default() };
+    let domain = domain();
+    let publisher = on_loopback(domain, Runtime::Shared).limits(limits).build().expect("participant");
+    let subscriber = on_loopback(domain, Runtime::Shared).build().expect("participant");
+    let writer = reliable_writer(History::KeepAll);
+    let pair = Pair::<Blob>::between(publisher, subscriber, writer, reliable_reader(History::KeepAll));
+    let result = pair.writer.write(&Blob::new(1, LEN));
+    assert!(matches!(result, Err(Error::OutOfResources { .. })), "{result:?}");
+    pair.writer.write(&Blob::new(2, 1000)).expect("room");
+    assert_eq!(pair.take(1)[0].data, Some(Blob::new(2, 1000)));
+}

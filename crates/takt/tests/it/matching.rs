@@ -1,0 +1,87 @@
+//! Who matches whom, and the reason where not.
+
+use crate::support::*;
+use takt::qos::*;
+
+#[test]
+fn a_writer_that_offers_less_is_refused_with_the_policy() {
+    for runtime in RUNTIMES {
+        let domain = domain();
+        let publisher = on_loopback(domain, runtime).build().expect("participant");
+        let subscriber = on_loopback(domain, runtime).build().expect("participant");
+        let offer = DataWriterQos { reliability: Reliability::BEST_EFFORT, ..DataWriterQos::default() };
+        let writer = create_writer::<Shape>(&publisher, "Topic", offer);
+        let reader = create_reader::<Shape>(&subscriber, "Topic", reliable_reader(History::KeepAll));
+        let mut offered = writer.offered_incompatible_qos_status().expect("open");
+        let mut requested = reader.requested_incompatible_qos_status().expect("open");
+        wait_until(&[&publisher, &subscriber], "refusals", || {
+            offered = writer.offered_incompatible_qos_status().expect("open");
+            requested = reader.requested_incompatible_qos_status().expect("open");
+            offered.total_count == 1 && requested.total_count == 1
+        });
+        for (status, participant) in [(offered, &publisher), (requested, &subscriber)] {
+            assert_eq!(status.last_policy.map(|policy| policy.name()), Some("RELIABILITY"), "{runtime:?}");
+            let refusals = participant.refusals().expect("open");
+            let reason = refusals[0].to_string();
+            assert!(reason.contains("Topic") && reason.contains("RELIABILITY"), "{reason}");
+        }
+        assert_eq!(writer.matched_subscriptions().expect("open"), []);
+    }
+}
+
+#[test]
+fn types_of_another_name_are_an_inconsistent_topic() {
+    for runtime in RUNTIMES {
+        let domain = domain();
+        let publisher = on_loopback(domain, runtime).build().expect("participant");
+        let subscriber = on_loopback(domain, runtime).build().expect("participant");
+        let writer = create_writer::<Shape>(&publisher, "Topic", DataWriterQos::default());
+        let reader = create_reader::<Blob>(&subscriber, "Topic", DataReaderQos::default());
+        wait_until(&[&publisher, &subscriber], "inconsistency", || {
+            writer.inconsistent_topic_status().expect("open").total_count == 1
+                && reader.inconsistent_topic_status().expect("open").total_count == 1
+        });
+        assert_eq!(reader.matched_publications().expect("open"), []);
+    }
+}
+
+#[test]
+fn partitions_keep_apart() {
+    for runtime in RUNTIMES {
+        let domain = domain();
+        let publisher = on_loopback(domain, runtime).build().expect("participant");
+        let subscriber = on_loopback(domain, runtime).build().expect("participant");
+        let in_partition = |name: &str| Partition { names: vec![name.to_owned()] };
+        let topic = publisher.create_topic::<Shape>("Topic", TopicQos::default()).expect("topic");
+        let qos = PublisherQos { partition: in_partition("north.*"), ..PublisherQos::default() };
+        let writers = publisher.create_publisher(qos).expect("publisher");
+        let writer = writers.create_datawriter(&topic, DataWriterQos::default()).expect("writer");
+        let topic = subscriber.create_topic::<Shape>("Topic", TopicQos::default()).expect("topic");
+        let reader_in = |name: &str| {
+            let qos = SubscriberQos { partition: in_partition(name), ..SubscriberQos::default() };
+            let readers = subscriber.create_subscriber(qos).expect("subscriber");
+            readers.create_datareader(&topic, DataReaderQos::default()).expect("reader")
+        };
+        let (south, north) = (reader_in("south.1"), reader_in("north.1"));
+        wait_until(&[&publisher, &subscriber], "match", || {
+            !north.matched_publications().expect("open").is_empty()
+                && !writer.matched_subscriptions().expect("open").is_empty()
+        });
+        wait_until(&[&publisher, &subscriber], "refusal", || !subscriber.refusals().expect("open").is_empty());
+        assert_eq!(south.matched_publications().expect("open"), [], "{runtime:?}");
+        assert_eq!(writer.matched_subscriptions().expect("open"), [north.guid()]);
+    }
+}
+
+#[test]
+fn both_sides_know_each_other_by_guid() {
+    for runtime in RUNTIMES {
+        let pair = Pair::<Shape>::new(runtime, DataWriterQos::default(), DataReaderQos::default());
+        assert_eq!(pair.writer.matched_subscriptions().expect("open"), [pair.reader.guid()]);
+        assert_eq!(pair.reader.matched_publications().expect("open"), [pair.writer.guid()]);
+        let seen = pair.subscriber.discovered_publications().expect("open");
+        assert_eq!((seen.len(), seen[0].guid, seen[0].topic_name.as_str()), (1, pair.writer.guid(), "Topic"));
+        let seen = pair.publisher.discovered_participants().expect("open");
+        assert_eq!((seen.len(), seen[0].guid), (1, pair.subscriber.guid()));
+    }
+}

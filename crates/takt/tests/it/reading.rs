@@ -1,0 +1,128 @@
+//! Reading and taking: what stays, what goes, and what selectors select (DDS 1.4 §2.2.2.5.3).
+
+use crate::support::*;
+use takt::qos::*;
+use takt::*;
+
+fn filled(runtime: Runtime) -> Pair<Shape> {
+    let pair = Pair::<Shape>::new(runtime, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
+    for x in 0..3 {
+        pair.writer.write(&Shape::new("RED", x)).expect("room");
+        pair.writer.write(&Shape::new("BLUE", x)).expect("room");
+    }
+    pair.wait_until("samples", || pair.reader.read(usize::MAX).expect("open").len() == 6);
+    pair
+}
+
+fn xs(samples: &[Sample<Shape>]) -> Vec<i32> {
+    samples.iter().filter_map(|sample| sample.data.as_ref()).map(|shape| shape.x).collect()
+}
+
+#[test]
+fn reading_leaves_samples_and_taking_removes_them() {
+    for runtime in RUNTIMES {
+        let pair = filled(runtime);
+        assert_eq!(pair.reader.read(2).expect("open").len(), 2);
+        assert_eq!(xs(&pair.reader.take(2).expect("open")), [0, 0], "{runtime:?}");
+        assert_eq!(xs(&pair.reader.read(usize::MAX).expect("open")), [1, 1, 2, 2]);
+        assert_eq!(xs(&pair.reader.take(usize::MAX).expect("open")), [1, 1, 2, 2]);
+        assert_eq!(pair.reader.take(usize::MAX).expect("open"), []);
+    }
+}
+
+#[test]
+fn selectors_choose_by_state_and_instance() {
+    for runtime in RUNTIMES {
+        let pair = filled(runtime);
+        let unread = Selector { sample_states: SampleStates::NOT_READ, ..Selector::READ };
+        assert_eq!(pair.reader.select(unread, usize::MAX).expect("open"), [], "all were read");
+        pair.writer.write(&Shape::new("BLUE", 3)).expect("room");
+        let mut news = Vec::new();
+        pair.wait_until("news", || {
+            news = pair.reader.select(unread, usize::MAX).expect("open");
+            !news.is_empty()
+        });
+        assert_eq!(xs(&news), [3], "{runtime:?}");
+        let blue = news[0].info.instance_handle;
+        let of_blue = Selector { instance: Some(blue), ..Selector::TAKE };
+        assert_eq!(xs(&pair.reader.select(of_blue, 3).expect("open")), [0, 1, 2]);
+        let alive = Selector { instance_states: InstanceStates::ALIVE, ..Selector::READ };
+        assert_eq!(pair.reader.select(alive, usize::MAX).expect("open").len(), 4);
+        let disposed = Selector { instance_states: InstanceStates::NOT_ALIVE_DISPOSED, ..Selector::READ };
+        assert_eq!(pair.reader.select(disposed, usize::MAX).expect("open"), []);
+    }
+}
+
+#[test]
+fn samples_are_read_one_by_one_into_memory_that_is_reused() {
+    for runtime in RUNTIMES {
+        let pair = filled(runtime);
+        let mut shape = Shape::default();
+        assert_eq!(pair.reader.read_next_sample(&mut shape).expect("open"), None, "all were read");
+        for x in [0, 0, 1, 1, 2, 2] {
+            let info = pair.reader.take_next_sample(&mut shape).expect("open").expect("a sample");
+            assert!(info.valid_data && shape.x == x, "{runtime:?}: {shape:?}");
+        }
+        assert_eq!(pair.reader.take_next_sample(&mut shape).expect("open"), None);
+    }
+}
+
+#[test]
+fn a_batch_reuses_its_elements() {
+    for runtime in RUNTIMES {
+        let pair = filled(runtime);
+        let mut batch = Vec::new();
+        pair.reader.take_into(&mut batch, 4).expect("open");
+        assert_eq!(xs(&batch), [0, 0, 1, 1]);
+        let address = batch[0].data.as_ref().map(|shape| shape.color.as_ptr());
+        pair.reader.take_into(&mut batch, 4).expect("open");
+        assert_eq!(xs(&batch), [2, 2], "{runtime:?}");
+        assert_eq!(batch[0].data.as_ref().map(|shape| shape.color.as_ptr()), address);
+        pair.reader.take_into(&mut batch, 4).expect("open");
+        assert_eq!(batch, []);
+    }
+}
+
+#[test]
+fn keep_last_keeps_the_last_of_each_instance() {
+    for runtime in RUNTIMES {
+        let reader = reliable_reader(History::KeepLast(1));
+        let pair = Pair::<Shape>::new(runtime, reliable_writer(History::KeepAll), reader);
+        for x in 0..5 {
+            pair.writer.write(&Shape::new("RED", x)).expect("room");
+            pair.writer.write(&Shape::new("BLUE", x)).expect("room");
+        }
+        pair.wait_until("acknowledgement", || pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok());
+        assert_eq!(xs(&pair.reader.take(usize::MAX).expect("open")), [4, 4], "{runtime:?}");
+    }
+}
+
+#[test]
+fn a_full_reader_rejects_and_receives_the_rest_once_there_is_room() {
+    for runtime in RUNTIMES {
+        let resource_limits = ResourceLimits { max_samples: Some(2), ..ResourceLimits::default() };
+        let reader = DataReaderQos { resource_limits, ..reliable_reader(History::KeepAll) };
+        let pair = Pair::<Shape>::new(runtime, reliable_writer(History::KeepAll), reader);
+        for x in 0..6 {
+            pair.writer.write(&Shape::new("RED", x)).expect("room");
+        }
+        pair.wait_until("rejection", || pair.reader.sample_rejected_status().expect("open").total_count > 0);
+        assert_eq!(xs(&pair.take(6)), [0, 1, 2, 3, 4, 5], "{runtime:?}: rejected, not lost");
+        assert_eq!(pair.reader.sample_lost_status().expect("open").total_count, 0);
+    }
+}
+
+#[test]
+fn time_stamps_are_the_writers_or_the_callers() {
+    for runtime in RUNTIMES {
+        let pair = Pair::<Shape>::new(runtime, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
+        let before = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
+        pair.writer.write(&Shape::new("RED", 1)).expect("room");
+        let chosen = Timestamp::from_nanos(1_000_000_007);
+        pair.writer.write_w_timestamp(&Shape::new("RED", 2), chosen).expect("room");
+        let samples = pair.take(2);
+        let age = i128::from(samples[0].info.source_timestamp.to_nanos()) - before.as_nanos() as i128;
+        assert!((-1_000_000_000..60_000_000_000).contains(&age), "{runtime:?}: {age} ns");
+        assert_eq!(samples[1].info.source_timestamp, chosen);
+    }
+}

@@ -1,0 +1,167 @@
+//! Wait sets: what ends a wait, under both runtimes and both ways of idling.
+
+use crate::support::*;
+use takt::qos::*;
+use takt::*;
+
+const LONG: takt::Duration = takt::Duration::from_secs(60);
+const SHORT: takt::Duration = takt::Duration::from_millis(5);
+
+/// A pair whose publisher drives itself, so that only the subscriber needs driving.
+fn pair(runtime: Runtime, idle: Idle) -> Pair<Shape> {
+    let domain = domain();
+    let publisher = on_loopback(domain, Runtime::Shared).build().expect("participant");
+    let subscriber = on_loopback(domain, runtime).idle(idle).build().expect("participant");
+    Pair::between(publisher, subscriber, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll))
+}
+
+const WAYS: [(Runtime, Idle); 4] = [
+    (Runtime::Inline, Idle::Block),
+    (Runtime::Inline, Idle::Spin),
+    (Runtime::Shared, Idle::Block),
+    (Runtime::Shared, Idle::Spin),
+];
+
+#[test]
+fn data_end_a_wait() {
+    for (runtime, idle) in WAYS {
+        let pair = pair(runtime, idle);
+        let condition = pair.reader.status_condition();
+        condition.set_enabled_statuses(StatusMask::DATA_AVAILABLE);
+        let waitset = WaitSet::new().expect("descriptors");
+        waitset.attach(&condition).expect("attached");
+        assert!(matches!(waitset.wait(SHORT), Err(Error::Timeout)), "{runtime:?} {idle:?}");
+        for x in 0..20 {
+            pair.writer.write(&Shape::new("RED", x)).expect("room");
+            let active = waitset.wait(LONG).expect("data");
+            assert_eq!(active, [Condition::from(&condition)], "{runtime:?} {idle:?}");
+            assert_eq!(pair.reader.take(2).expect("open")[0].data, Some(Shape::new("RED", x)));
+            assert!(!condition.trigger_value(), "taking has reset it");
+        }
+    }
+}
+
+#[test]
+fn a_read_condition_is_true_while_there_are_such_samples() {
+    for (runtime, idle) in WAYS {
+        let pair = pair(runtime, idle);
+        let unread = Selector { sample_states: SampleStates::NOT_READ, ..Selector::READ };
+        let condition = pair.reader.read_condition(unread);
+        let waitset = WaitSet::new().expect("descriptors");
+        waitset.attach(&condition).expect("attached");
+        assert!(!waitset.wait_any(SHORT).expect("a wait"), "{runtime:?} {idle:?}");
+        pair.writer.write(&Shape::new("RED", 1)).expect("room");
+        assert!(waitset.wait_any(LONG).expect("a wait"));
+        assert!(waitset.wait_any(LONG).expect("a wait"), "still unread");
+        assert_eq!(pair.reader.read(8).expect("open").len(), 1);
+        assert!(!condition.trigger_value().expect("own thread"), "read, though still there");
+        assert!(!waitset.wait_any(SHORT).expect("a wait"));
+    }
+}
+
+#[test]
+fn another_thread_ends_a_wait_by_a_guard_condition() {
+    for (runtime, idle) in WAYS {
+        let pair = pair(runtime, idle);
+        let guard = GuardCondition::new();
+        let waitset = WaitSet::new().expect("descriptors");
+        waitset.attach(&guard).expect("attached");
+        let condition = pair.reader.read_condition(Selector::READ);
+        waitset.attach(&condition).expect("attached");
+        std::thread::scope(|scope| {
+            scope.spawn(|| guard.set_trigger_value(true));
+            assert_eq!(waitset.wait(LONG).expect("the guard"), [Condition::from(&guard)], "{runtime:?} {idle:?}");
+        });
+        guard.set_trigger_value(false);
+        assert!(matches!(waitset.wait(SHORT), Err(Error::Timeout)));
+    }
+}
+
+#[test]
+fn a_status_ends_a_wait_until_it_is_read() {
+    for (runtime, idle) in WAYS {
+        let domain = domain();
+        let publisher = on_loopback(domain, Runtime::Shared).build().expect("participant");
+        let subscriber = on_loopback(domain, runtime).idle(idle).build().expect("participant");
+        let reader = create_reader::<Shape>(&subscriber, "Topic", DataReaderQos::default());
+        let waitset = WaitSet::new().expect("descriptors");
+        waitset.attach(reader.status_condition()).expect("attached");
+        let writer = create_writer::<Shape>(&publisher, "Topic", DataWriterQos::default());
+        assert!(waitset.wait_any(LONG).expect("a wait"), "{runtime:?} {idle:?}");
+        let status = reader.subscription_matched_status().expect("open");
+        assert_eq!((status.total_count, status.total_count_change, status.current_count), (1, 1, 1));
+        assert_eq!(status.last_peer, Some(writer.guid()));
+        assert!(!waitset.wait_any(SHORT).expect("a wait"), "seen");
+        drop(writer);
+        assert!(waitset.wait_any(LONG).expect("a wait"), "the writer has gone");
+        let status = reader.subscription_matched_status().expect("open");
+        assert_eq!((status.total_count_change, status.current_count, status.current_count_change), (0, 0, -1));
+    }
+}
+
+#[test]
+fn a_detached_condition_ends_no_wait() {
+    let waitset = WaitSet::new().expect("descriptors");
+    let (kept, gone) = (GuardCondition::new(), GuardCondition::new());
+    waitset.attach(&kept).expect("attached");
+    waitset.attach(&gone).expect("attached");
+    waitset.attach(&gone).expect("attached once all the same");
+    assert_eq!(waitset.conditions().len(), 2);
+    waitset.detach(&gone).expect("attached");
+    assert!(matches!(waitset.detach(&gone), Err(Error::PreconditionNotMet { .. })));
+    gone.set_trigger_value(true);
+    assert!(matches!(waitset.wait(SHORT), Err(Error::Timeout)));
+    kept.set_trigger_value(true);
+    assert_eq!(waitset.wait(LONG).expect("the guard"), [Condition::from(&kept)]);
+}
+
+#[test]
+fn one_thread_waits_at_a_time() {
+    let waitset = WaitSet::new().expect("descriptors");
+    let guard = GuardCondition::new();
+    waitset.attach(&guard).expect("attached");
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| waitset.wait_any(LONG));
+        let refused = loop {
+            // Until the other thread waits, this wait runs out of time.
+            match waitset.wait(takt::Duration::ZERO) {
+                Err(Error::Timeout) if !waiter.is_finished() => std::thread::yield_now(),
+                result => break result,
+            }
+        };
+        assert!(matches!(refused, Err(Error::PreconditionNotMet { .. })), "{refused:?}");
+        guard.set_trigger_value(true);
+        match waiter.join().expect("no panic") {
+            Ok(is_true) => assert!(is_true),
+            Err(error) => panic!("{error}"),
+        }
+    });
+}
+
+#[test]
+fn conditions_of_several_inline_participants_share_a_wait() {
+    let domain = domain();
+    let publisher = on_loopback(domain, Runtime::Shared).build().expect("participant");
+    let writer = create_writer::<Shape>(&publisher, "Topic", reliable_writer(History::KeepAll));
+    let subscribers: Vec<_> =
+        (0..3).map(|_| on_loopback(domain, Runtime::Inline).build().expect("participant")).collect();
+    let readers: Vec<_> = subscribers
+        .iter()
+        .map(|subscriber| create_reader::<Shape>(subscriber, "Topic", reliable_reader(History::KeepAll)))
+        .collect();
+    let waitset = WaitSet::new().expect("descriptors");
+    for reader in &readers {
+        let condition = reader.status_condition();
+        condition.set_enabled_statuses(StatusMask::DATA_AVAILABLE);
+        waitset.attach(condition).expect("attached");
+    }
+    let all: Vec<_> = subscribers.iter().collect();
+    wait_until(&all, "match", || writer.matched_subscriptions().expect("open").len() == 3);
+    writer.write(&Shape::new("RED", 1)).expect("room");
+    let mut taken = 0;
+    while taken < 3 {
+        waitset.wait(LONG).expect("data");
+        taken += readers.iter().map(|reader| reader.take(8).expect("open").len()).sum::<usize>();
+    }
+    assert_eq!(taken, 3);
+}
