@@ -13,8 +13,8 @@ use crate::{Interface, TransportError, TransportStats, Warning};
 pub struct FlowId(pub u16);
 
 impl FlowId {
-    /// The flow that every transport has from the start: priority 0, and its
-    /// source port is the announced user unicast port.
+    /// The flow that every transport has from the start: priority 0, from any
+    /// source port.
     pub const DEFAULT: FlowId = FlowId(0);
 }
 

@@ -103,6 +103,8 @@ pub enum DecodeErrorKind {
         /// Its member id.
         id: u32,
     },
+    /// A structure has more parameters than its members explain.
+    TooManyParameters,
     /// Nested deeper than [`MAX_DEPTH`](crate::MAX_DEPTH).
     TooDeep,
 }
@@ -124,6 +126,7 @@ impl fmt::Display for DecodeError {
             DecodeErrorKind::Discriminator => write!(f, "the union has no case for this discriminator"),
             DecodeErrorKind::Header => write!(f, "malformed member header"),
             DecodeErrorKind::Excess => write!(f, "bytes behind the last element of a delimited collection"),
+            DecodeErrorKind::TooManyParameters => f.write_str("more parameters than members explain"),
             DecodeErrorKind::MustUnderstand { id } => write!(f, "unknown member {id} must be understood"),
             DecodeErrorKind::MissingKey { id } => write!(f, "key member {id} is missing"),
             DecodeErrorKind::TooDeep => write!(f, "nested deeper than {} levels", crate::MAX_DEPTH),

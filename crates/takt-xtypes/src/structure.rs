@@ -339,10 +339,19 @@ fn decode_in_order<T: StructType>(value: &mut T, d: &mut Decoder<'_>, may_end: b
     value.decode_members(&mut MemberDecoder { decoder: d, mode: Mode::InOrder { may_end }, keys_only, index: 0 })
 }
 
+/// Parameters of one structure: each costs a walk over its members. Twice what a structure can have, for members
+/// that this side does not know.
+const PARAMETERS_MAX: usize = 1024;
+
 fn decode_by_id<T: StructType>(value: &mut T, d: &mut Decoder<'_>) -> Result<(), DecodeError> {
     let keys_only = keys_only::<T>(d.scope());
     let mut seen = MemberSet::EMPTY;
+    let mut count = 0;
     while let Some(header) = parameter::read(d)? {
+        count += 1;
+        if count > PARAMETERS_MAX {
+            return Err(d.error(DecodeErrorKind::TooManyParameters));
+        }
         let read = |d: &mut Decoder<'_>| {
             let mode = Mode::Pick { id: header.id, seen: &mut seen, found: false };
             let mut m = MemberDecoder { decoder: d, mode, keys_only, index: 0 };

@@ -1,4 +1,4 @@
-//! A reader's history: samples in order of arrival, grouped by instance (DDS 1.4 §2.2.2.5.1, RTPS 2.5 §8.2.9).
+//! A reader's history: samples in order of arrival, grouped by instance (DDS 1.4 §2.2.2.5.1, RTPS 2.5 §8.2.2).
 //!
 //! All samples live in one table whose size is fixed when the reader is created. Samples that arrived out
 //! of order occupy entries too (`Pending`), so that delivering them moves nothing. The table has room for

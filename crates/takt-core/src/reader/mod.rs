@@ -442,7 +442,7 @@ impl Reader {
         true
     }
 
-    /// RTPS 2.5 §8.3.8.5: samples that will not come, or are not for this reader.
+    /// RTPS 2.5 §8.3.8.4: samples that will not come, or are not for this reader.
     pub(crate) fn handle_gap(&mut self, now: Instant, ctx: &mut Context, index: u32, gap: &Gap) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         if !proxy.reliable || proxy.expected.is_none() {

@@ -1,4 +1,4 @@
-//! A writer's history (RTPS 2.5 §8.2.9): changes in order of sequence number, until nobody needs them.
+//! A writer's history (RTPS 2.5 §8.2.2): changes in order of sequence number, until nobody needs them.
 //!
 //! Changes sit in a table of fixed size. `order` lists them by sequence number; `KEEP_LAST` removals from
 //! the middle leave tombstones that are swept when the list is full, so finding a change is a binary search

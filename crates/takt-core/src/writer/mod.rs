@@ -262,7 +262,7 @@ impl Writer {
         self.proxies.iter().find(|(_, proxy)| proxy.guid == guid).map(|(index, _)| index)
     }
 
-    /// RTPS 2.5 §8.3.8.1 and §8.4.9.3: what the reader has, what it misses.
+    /// RTPS 2.5 §8.3.8.1 and §8.4.9.2: what the reader has, what it misses.
     pub(crate) fn handle_acknack(&mut self, now: Instant, ctx: &mut Context, reader: Guid, acknack: &AckNack) {
         let unsent = self.cursor.sn;
         let Some(index) = self.proxy_index(reader) else {
@@ -288,7 +288,7 @@ impl Writer {
         }
     }
 
-    /// RTPS 2.5 §8.3.8.10: fragments that the reader misses.
+    /// RTPS 2.5 §8.3.8.12: fragments that the reader misses.
     pub(crate) fn handle_nack_frag(&mut self, ctx: &mut Context, reader: Guid, nack: &NackFrag) {
         let unsent = self.cursor.sn;
         let Some(index) = self.proxy_index(reader) else {

@@ -12,7 +12,8 @@
 //! | of a flow with priority only | any port; sends, never receives | no |
 //!
 //! each once per address family in use. The default flow sends from the user
-//! unicast socket, so its source port is the announced one.
+//! unicast socket, and to destinations that are sent to often from connected ones
+//! ([`express`]).
 //!
 //! Costs: `recv` is one system call when spinning, `commit` and `flush` of one
 //! datagram one. Buffers hold 32 datagrams each way (2 MiB of address space

@@ -157,7 +157,7 @@ fn strings() {
     assert_eq!(refused::<Grown>("00000000 00000003 ff61 00 00"), DecodeErrorKind::Text);
     // A wide string with an odd number of bytes.
     assert_eq!(refused::<Exotic>("000a0000 0000000b 53591eb7 00000003 610061"), DecodeErrorKind::Text);
-    // INTEROP: no bytes at all, not even the NUL, is an empty string.
+    // No bytes at all, not even the NUL, is an empty string.
     let mut value = Grown { name: "used".into(), count: 0 };
     deserialize(&mut value, &hex("00000000 00000000 05")).expect("an empty string");
     assert_eq!(value, Grown { name: String::new(), count: 5 });
@@ -337,4 +337,12 @@ fn errors_say_what_and_where() {
     let error = deserialize(&mut Grown::default(), &hex("00000000 00000003 616263 00")).expect_err("malformed");
     assert_eq!(error.to_string(), "at byte 7: string does not end in NUL");
     assert_eq!(error.offset, 7);
+}
+
+#[test]
+fn parameters_without_end_are_not_walked_to_the_end() {
+    // Unknown parameters of two bytes (EMHEADER with length code 1, id 999), in one DHEADER.
+    let parameters = "100003e7 0000 0000".repeat(100_000);
+    let payload = format!("000a0000 000c3500 {parameters}");
+    assert_eq!(refused::<Exotic>(&payload), DecodeErrorKind::TooManyParameters);
 }
