@@ -2,9 +2,9 @@
 //!
 //! The block is zeroed memory that the operating system backs with pages only when they are written, so
 //! an idle endpoint costs nothing. Freed pieces are used again last-in first-out, which keeps the touched
-//! part as small as the largest amount ever in use at once. A piece never changes its class; four classes
-//! per power of two bound the waste to a quarter. Free pieces form a list within their own memory, so the
-//! pool never allocates after it was made.
+//! part as small as the largest amount ever in use at once. A piece never changes its class, so memory that was
+//! once cut up is one block again only when the pool has been empty; four classes per power of two bound the waste
+//! to a quarter. Free pieces form a list within their own memory, so the pool never allocates after it was made.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -15,10 +15,12 @@ pub(crate) struct PayloadRef {
     /// In units of `GRAIN`.
     offset: u32,
     len: u32,
+    /// Which is that of a longer piece if there was no other.
+    class: u8,
 }
 
 impl PayloadRef {
-    pub(crate) const EMPTY: Self = Self { offset: u32::MAX, len: 0 };
+    pub(crate) const EMPTY: Self = Self { offset: u32::MAX, len: 0, class: 0 };
 
     pub(crate) fn len(self) -> usize {
         self.len as usize
@@ -52,6 +54,15 @@ fn class_of(len: usize) -> (usize, usize) {
     (4 * (exponent - 1) + steps - 1, ((1 << exponent) + steps * quarter) * GRAIN)
 }
 
+/// The size of the pieces of a class.
+fn size_of(class: usize) -> usize {
+    if class < 4 {
+        return (class + 1) * GRAIN;
+    }
+    let (exponent, steps) = (class / 4 + 1, class % 4 + 1);
+    ((1 << exponent) + steps * (1 << (exponent - 2))) * GRAIN
+}
+
 impl PayloadPool {
     /// A pool of `capacity_bytes`.
     pub(crate) fn new(capacity_bytes: usize) -> Self {
@@ -78,18 +89,20 @@ impl PayloadPool {
             return None;
         }
         let (class, size) = class_of(len);
-        let offset = match self.pop(class) {
-            Some(offset) => offset,
+        if self.used_bytes == 0 && self.fresh + size > self.memory.len() {
+            self.make_whole();
+        }
+        let (class, offset) = match self.pop(class) {
+            Some(offset) => (class, offset),
             None if self.fresh + size <= self.memory.len() => {
                 let offset = (self.fresh / GRAIN) as u32;
                 self.fresh += size;
-                offset
+                (class, offset)
             }
-            // A free piece of a larger class belongs to the smaller one from then on.
-            None => (class + 1..CLASSES).find_map(|larger| self.pop(larger))?,
+            None => (class + 1..CLASSES).find_map(|larger| Some((larger, self.pop(larger)?)))?,
         };
-        self.used_bytes += size;
-        Some(PayloadRef { offset, len: len as u32 })
+        self.used_bytes += size_of(class);
+        Some(PayloadRef { offset, len: len as u32, class: class as u8 })
     }
 
     fn pop(&mut self, class: usize) -> Option<u32> {
@@ -114,24 +127,28 @@ impl PayloadPool {
         if piece.len == 0 {
             return;
         }
-        let (class, size) = class_of(piece.len());
-        self.used_bytes -= size;
+        let class = usize::from(piece.class);
+        self.used_bytes -= size_of(class);
         self.push(class, piece.offset);
         if self.used_bytes == 0 && self.fresh > self.memory.len() / 2 {
-            // Nothing is in use: all memory is one fresh block again.
-            self.fresh = 0;
-            self.free = [NONE; CLASSES];
+            self.make_whole();
         }
     }
 
-    /// Shrinks a piece that was just allocated to the length really used.
+    /// Nothing is in use: all memory is one fresh block again.
+    fn make_whole(&mut self) {
+        self.fresh = 0;
+        self.free = [NONE; CLASSES];
+    }
+
+    /// Shortens a piece that was just allocated to the length really used. What is cut off rests until the piece is
+    /// released.
     pub(crate) fn truncate(&mut self, piece: PayloadRef, len: usize) -> PayloadRef {
-        let (class, size) = class_of(piece.len());
-        let (new_class, new_size) = class_of(len.max(1));
-        if class != new_class {
-            self.used_bytes -= size - new_size;
+        if len == 0 {
+            self.release(piece);
+            return PayloadRef::EMPTY;
         }
-        PayloadRef { offset: piece.offset, len: len.max(1) as u32 }
+        PayloadRef { len: piece.len.min(len as u32), ..piece }
     }
 
     pub(crate) fn bytes(&self, piece: PayloadRef) -> &[u8] {
@@ -161,6 +178,7 @@ mod tests {
         for len in (1..100_000).chain([1 << 20, (1 << 20) + 1, 4 << 20, (64 << 20) - 1]) {
             let (class, size) = class_of(len);
             assert!(size >= len && class < CLASSES, "{len} {class} {size}");
+            assert_eq!(size, size_of(class));
             assert!(len <= 256 || size * 4 <= (len + GRAIN) * 5, "{len} in {size}");
             assert!(class >= last.0 && size >= last.1, "{len}: {class} {size} after {last:?}");
             assert_eq!(class == last.0 && last.1 != 0, size == last.1, "one class, one size");
@@ -193,5 +211,34 @@ mod tests {
         let whole = pool.allocate(1 << 20).expect("an empty pool is one block");
         assert_eq!(whole.len(), 1 << 20);
         assert_eq!(pool.allocate((1 << 20) + 1), None);
+    }
+
+    #[test]
+    fn what_is_cut_off_a_piece_comes_back_with_it() {
+        let mut pool = PayloadPool::new(1 << 20);
+        let held = pool.allocate(100).expect("the pool is empty");
+        for _ in 0..100 {
+            let piece = pool.allocate(300_000).expect("the one before was released");
+            let piece = pool.truncate(piece, 10);
+            assert_eq!(pool.bytes(piece).len(), 10);
+            pool.release(piece);
+        }
+        let nothing = pool.allocate(0).expect("nothing always fits");
+        assert_eq!(pool.truncate(nothing, 0), PayloadRef::EMPTY);
+        let piece = pool.allocate(100).expect("there is room");
+        assert_eq!(pool.truncate(piece, 0), PayloadRef::EMPTY);
+        pool.release(held);
+        assert_eq!(pool.used_bytes(), 0);
+    }
+
+    #[test]
+    fn an_empty_pool_is_one_block_whatever_it_was_cut_into() {
+        let mut pool = PayloadPool::new(1 << 20);
+        let pieces: Vec<_> = (0..400).map(|_| pool.allocate(1_000).expect("there is room")).collect();
+        pieces.into_iter().for_each(|piece| pool.release(piece));
+        let large = pool.allocate(900_000).expect("an empty pool is one block");
+        assert_eq!(pool.allocate(400_000), None);
+        pool.release(large);
+        assert!(pool.allocate(400_000).is_some());
     }
 }

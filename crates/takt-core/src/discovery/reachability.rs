@@ -15,6 +15,8 @@ const MAX_MESSAGE: usize = 65_000;
 /// Assumed where the way is unknown: the least MTU of Ethernet.
 const DEFAULT_MTU: usize = 1500;
 const LOOPBACK_MTU: usize = 65_536;
+/// An interface that claims less is not believed: every host takes packets of this size (RFC 1122 §3.3.2).
+const LEAST_MTU: usize = 576;
 
 #[derive(Debug)]
 pub(crate) struct Reachability {
@@ -84,7 +86,7 @@ impl Reachability {
             return None;
         };
         let headers = if ip.is_ipv4() { 28 } else { 48 };
-        Some((way, Path { locator, max_message: mtu.saturating_sub(headers).min(MAX_MESSAGE) }))
+        Some((way, Path { locator, max_message: (mtu.max(LEAST_MTU) - headers).min(MAX_MESSAGE) }))
     }
 
     fn is_own(&self, ip: IpAddr) -> bool {

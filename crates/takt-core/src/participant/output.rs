@@ -17,10 +17,17 @@ pub struct Transmit<'a> {
     pub destinations: &'a [Locator],
 }
 
+/// What the narrowest path takes in one packet, IPv4 and UDP headers off.
+const LEAST_FRAME_LEN: usize = 548;
+
 impl Participant {
-    /// Builds the next datagram in `frame`, which should hold the largest datagram of the transport; `None`
-    /// if there is nothing more to send. One call, one datagram.
+    /// Builds the next datagram in `frame`, which must hold a packet of the largest MTU in use, or what the
+    /// transport takes if that is more; `None` if there is nothing more to send, or if the frame is shorter than any
+    /// path allows. One call, one datagram.
     pub fn poll_transmit(&mut self, now: Instant, frame: &mut [u8]) -> Option<Transmit<'_>> {
+        if frame.len() < LEAST_FRAME_LEN {
+            return None;
+        }
         loop {
             let job = self.ctx.jobs.pop_front()?;
             self.destinations.clear();

@@ -89,6 +89,7 @@ pub(crate) struct WriterHistory {
     live: usize,
     last_sn: SequenceNumber,
     instances: Vec<Instance>,
+    free_instances: Vec<u32>,
     by_handle: BTreeMap<InstanceHandle, u32>,
     memory_bytes: usize,
 }
@@ -104,6 +105,7 @@ impl WriterHistory {
             live: 0,
             last_sn: SequenceNumber(0),
             instances: Vec::new(),
+            free_instances: Vec::new(),
             by_handle: BTreeMap::new(),
             memory_bytes,
         }
@@ -142,7 +144,7 @@ impl WriterHistory {
             return Err(Full::Memory);
         }
         let known = self.by_handle.get(&InstanceHandle(key_hash)).copied();
-        if known.is_none() && self.instances.len() >= self.limits.max_instances {
+        if known.is_none() && self.by_handle.len() >= self.limits.max_instances {
             return Err(Full::Instances);
         }
         let count = known.map_or(0, |instance| self.instances[instance as usize].count);
@@ -206,8 +208,17 @@ impl WriterHistory {
         if let Some(&index) = self.by_handle.get(&handle) {
             return index;
         }
-        let index = self.instances.len() as u32;
-        self.instances.push(Instance { oldest: NONE, newest: NONE, count: 0 });
+        let instance = Instance { oldest: NONE, newest: NONE, count: 0 };
+        let index = match self.free_instances.pop() {
+            Some(index) => {
+                self.instances[index as usize] = instance;
+                index
+            }
+            None => {
+                self.instances.push(instance);
+                (self.instances.len() - 1) as u32
+            }
+        };
         self.by_handle.insert(handle, index);
         index
     }
@@ -246,7 +257,18 @@ impl WriterHistory {
         }
     }
 
-    /// Removes a change and frees its memory.
+    /// Removes a disposed and unregistered instance with all its changes up to `last`: nobody need hear of it again.
+    pub(crate) fn remove_instance(&mut self, key_hash: KeyHash, last: SequenceNumber) {
+        while let Some(&instance) = self.by_handle.get(&InstanceHandle(key_hash)) {
+            let oldest = self.changes.get(self.instances[instance as usize].oldest as usize).map(|change| change.sn);
+            match oldest.filter(|sn| *sn <= last) {
+                Some(sn) => self.remove(sn),
+                None => return,
+            }
+        }
+    }
+
+    /// Removes a change and frees its memory, and its instance if it unregistered that and is the last of it.
     pub(crate) fn remove(&mut self, sn: SequenceNumber) {
         let Ok(place) = self.find(sn) else { return };
         let slot = core::mem::replace(&mut self.order[place].1, NONE);
@@ -279,6 +301,11 @@ impl WriterHistory {
         }
         if state.newest == slot {
             state.newest = before;
+        }
+        let unregisters = matches!(change.kind, ChangeKind::Unregistered | ChangeKind::DisposedUnregistered);
+        if state.count == 0 && unregisters {
+            self.by_handle.remove(&InstanceHandle(change.key_hash));
+            self.free_instances.push(change.instance);
         }
     }
 

@@ -6,7 +6,7 @@
 //! Invariants:
 //! - every change below `cursor` was sent (or found irrelevant) once, every one from `cursor` on was not;
 //! - `settled` is the highest change that is sent and acknowledged by every reliable reader that keeps pace;
-//!   a `VOLATILE` writer keeps nothing up to it;
+//!   a `VOLATILE` writer keeps nothing up to it, another one no instance that it has disposed and unregistered;
 //! - `in_flight_bytes` is the sum of the payloads in (`settled`, `cursor`).
 
 mod heartbeat;
@@ -143,7 +143,7 @@ impl Writer {
             return Ok(sn);
         }
         let payload = self.make_room(write)?;
-        let Some(len) = fill(self.history.pool.bytes_mut(payload)) else {
+        let Some(len) = fill(self.history.pool.bytes_mut(payload)).filter(|len| *len <= write.payload_len) else {
             self.history.pool.release(payload);
             return Err(WriteError::Serialize);
         };
@@ -157,6 +157,9 @@ impl Writer {
             self.route.fragment_size,
         );
         let sn = self.history.append(change);
+        if self.proxies.len() == 0 && write.kind == ChangeKind::DisposedUnregistered {
+            self.history.remove_instance(write.key_hash, sn);
+        }
         self.queue_data(ctx);
         if self.route.reliable && !ctx.timers.is_armed(self.timer) {
             self.arm_heartbeat(now, ctx);
@@ -349,6 +352,8 @@ impl Writer {
             self.in_flight_bytes = self.in_flight_bytes.saturating_sub(change.payload.len());
             if !self.keeps_history {
                 self.history.remove(change.sn);
+            } else if change.kind == ChangeKind::DisposedUnregistered {
+                self.history.remove_instance(change.key_hash, change.sn);
             }
             next = change.sn.next();
         }

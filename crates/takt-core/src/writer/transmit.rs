@@ -3,10 +3,12 @@
 use super::{Change, Cursor, ReaderProxy, Writer};
 use crate::cache::ChangeKind;
 use crate::context::{Context, Job};
+use crate::reader::REORDER_WINDOW;
 use alloc::vec::Vec;
 use takt_wire::builder::{DataEmit, DataFragEmit, MessageBuilder};
 use takt_wire::inline_qos::{InlineQosBuilder, STATUS_INFO_DISPOSED, STATUS_INFO_UNREGISTERED};
 use takt_wire::message::{Header, Heartbeat, Payload};
+use takt_wire::qos::History;
 use takt_wire::{EntityId, Full, Guid, Locator, SequenceNumber, Timestamp};
 
 /// Room for key hash, status info, directed write and sentinel.
@@ -138,14 +140,39 @@ impl Writer {
 
     /// Whether the change must wait for acknowledgements. A change larger than the window goes alone.
     fn is_stalled(&self, change: &Change, window_bytes: usize) -> bool {
+        let is_full = |in_flight: i64, bytes: usize| {
+            in_flight >= REORDER_WINDOW || (bytes > 0 && bytes + change.payload.len() > window_bytes)
+        };
+        if !self.route.reliable || self.cursor.fragment != 1 {
+            return false;
+        }
         let in_flight = self.cursor.sn.0 - self.settled.0 - 1;
-        let full = self.in_flight_bytes + change.payload.len() > window_bytes && self.in_flight_bytes > 0;
-        self.route.reliable && self.cursor.fragment == 1 && (full || in_flight >= crate::reader::REORDER_WINDOW)
+        is_full(in_flight, self.in_flight_bytes) && !self.leaves_stragglers_behind(is_full)
+    }
+
+    /// `KEEP_LAST` waits for nobody: the reader that is first sets the pace, and one that cannot follow, or is dead
+    /// and has not been missed yet, finds the newest samples when it asks. Says whether there is room at that pace.
+    fn leaves_stragglers_behind(&self, is_full: impl Fn(i64, usize) -> bool) -> bool {
+        if self.data.qos.history == History::KeepAll {
+            return false;
+        }
+        let reliable = self.proxies.iter().filter(|(_, proxy)| proxy.reliable);
+        let Some(first) = reliable.map(|(_, proxy)| proxy.acked_live()).max() else { return true };
+        let (mut in_flight, mut bytes, mut next) = (0, 0, first.next());
+        while let Some(change) = self.history.at_or_after(next).filter(|change| change.sn < self.cursor.sn) {
+            in_flight += 1;
+            bytes += change.payload.len();
+            if is_full(in_flight, bytes) {
+                return false;
+            }
+            next = change.sn.next();
+        }
+        true
     }
 
     /// Whether the application is about to be blocked by missing acknowledgements.
     fn is_nearly_full(&self) -> bool {
-        self.data.qos.history == takt_wire::qos::History::KeepAll && self.history.is_half_full()
+        self.data.qos.history == History::KeepAll && self.history.is_half_full()
     }
 
     /// A directed change goes to each reader on its own, and the others learn that it is not for them.

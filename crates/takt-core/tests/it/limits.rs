@@ -100,3 +100,103 @@ fn a_lease_without_an_end_ends_after_a_day_of_silence() {
     run_alone(node, &mut now, 500_000);
     assert_eq!(node.discovered_participants().len(), 0);
 }
+
+#[test]
+fn endpoints_may_come_and_go_for_ever() {
+    for nodes in [1, 2] {
+        let mut network = Network::new(nodes, 95);
+        network.run(1_000);
+        for round in 0..5_000 {
+            let now = network.now;
+            let spec = || writer_spec(&format!("T{round}"), false, keep_all_writer());
+            let writer = network.nodes[0].create_writer(now, small(spec())).expect("the writer is good");
+            network.nodes[0].delete_writer(now, writer).expect("the writer lives");
+            network.run(1);
+        }
+        assert_eq!(network.nodes[0].counters().refused_local_announcements, 0);
+        network.join();
+        let known = |n: &Network, node: usize| n.nodes[node].discovered_publications().count();
+        network.writer(0, small(writer_spec("last", false, keep_all_writer())));
+        assert!(network.run_until(5_000, |n| (1..=nodes).all(|node| known(n, node) == 1)));
+    }
+}
+
+/// The same writer with little memory, so that it is quickly made.
+fn small(mut spec: WriterSpec) -> WriterSpec {
+    spec.qos.resource_limits.max_samples = Some(1);
+    spec.qos.resource_limits.max_samples_per_instance = Some(1);
+    spec.max_serialized_len = Some(16);
+    spec
+}
+
+#[test]
+fn instances_may_come_and_go_for_ever() {
+    for durability in [Durability::Volatile, Durability::TransientLocal] {
+        let mut network = Network::new(2, 96);
+        let mut qos = keep_all_writer();
+        qos.durability = durability;
+        qos.resource_limits.max_instances = Some(4);
+        qos.resource_limits.max_samples = Some(16);
+        let writer = network.writer(0, writer_spec("T", true, qos));
+        let reader = network.reader(1, reader_spec("T", true, keep_all_reader()));
+        network.await_match((0, writer), (1, reader));
+        for key in 0..200 {
+            for kind in [ChangeKind::Alive, ChangeKind::DisposedUnregistered] {
+                network.write_key(0, writer, kind, hash(key), &payload(u32::from(key), 20)).expect("there is room");
+            }
+            let all = network.run_until(1_000, |n| n.nodes[0].is_acknowledged(writer, None).expect("the writer lives"));
+            assert!(all);
+            network.take_all(1, reader);
+        }
+    }
+}
+
+#[test]
+fn a_change_without_a_payload_is_a_change() {
+    let mut network = Network::new(2, 97);
+    let writer = network.writer(0, writer_spec("T", true, keep_all_writer()));
+    let reader = network.reader(1, reader_spec("T", true, keep_all_reader()));
+    network.await_match((0, writer), (1, reader));
+    network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(1, 20)).expect("there is room");
+    network.write_key(0, writer, ChangeKind::Disposed, hash(1), &[]).expect("there is room");
+    network.run(100);
+    let taken: Vec<_> = network.take_all(1, reader).iter().map(|(info, _)| info.valid_data).collect();
+    assert_eq!(taken, [true, false]);
+}
+
+#[test]
+fn a_serialiser_that_claims_more_than_it_was_given_is_refused() {
+    let mut network = Network::new(2, 98);
+    let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
+    let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
+    network.await_match((0, writer), (1, reader));
+    let change = NewChange {
+        kind: ChangeKind::Alive,
+        key_hash: [0; 16],
+        source_timestamp: None,
+        destinations: &[],
+        payload_len: 10,
+    };
+    let now = network.now;
+    assert_eq!(network.nodes[0].write(now, writer, &change, |_| Some(11)), Err(WriteError::Serialize));
+}
+
+#[test]
+fn frames_and_interfaces_too_small_for_anything_do_not_make_us_try_for_ever() {
+    let mut network = Network::with_mtu(2, 99, 0);
+    let writer = network.writer(0, writer_spec("T", true, keep_all_writer()));
+    let reader = network.reader(1, reader_spec("T", true, keep_all_reader()));
+    network.await_match((0, writer), (1, reader));
+    for number in 0..10 {
+        network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(number, 5_000)).expect("there is room");
+    }
+    for len in 0..548 {
+        assert_eq!(network.nodes[0].poll_transmit(network.now, &mut vec![0; len]), None);
+    }
+    let mut frame = vec![0; 548];
+    while let Some(transmit) = network.nodes[0].poll_transmit(network.now, &mut frame) {
+        assert!(transmit.len <= 548);
+    }
+    network.run(1_000);
+    assert_eq!(network.take_all(1, reader).len(), 10, "the rest was repaired");
+}

@@ -209,3 +209,31 @@ fn a_directed_write_reaches_only_its_reader_and_the_other_misses_nothing() {
     assert_eq!(got(&mut network, 1), [payload(0, 32), payload(2, 32)]);
     assert_eq!(got(&mut network, 2), [payload(0, 32), payload(1, 32), payload(2, 32)]);
 }
+
+#[test]
+fn a_dead_reader_does_not_silence_a_keep_last_writer() {
+    for (keys, len) in [(1, 20), (1_000, 20), (5, 200_000)] {
+        let mut network = Network::new(3, 50);
+        let mut qos = keep_all_writer();
+        qos.history = takt_wire::qos::History::KeepLast(1);
+        let writer = network.writer(0, writer_spec("T", true, qos));
+        let mut qos = keep_all_reader();
+        qos.history = takt_wire::qos::History::KeepLast(1);
+        let alive = network.reader(1, reader_spec("T", true, qos.clone()));
+        let dead = network.reader(2, reader_spec("T", true, qos));
+        network.await_match((0, writer), (1, alive));
+        network.await_match((0, writer), (2, dead));
+        network.run(1_000);
+        network.cut.push(2);
+        let mut taken = 0;
+        for round in 0..3_000_u32 {
+            let key = (round % keys) as u8;
+            let mut instance = hash(key);
+            instance[1] = (round % keys / 256) as u8;
+            network.write_key(0, writer, ChangeKind::Alive, instance, &payload(round, len)).expect("KEEP_LAST");
+            network.run(2);
+            taken += network.take_all(1, alive).len();
+        }
+        assert!(taken > 2_900, "{taken} of 3000 with {keys} instances of {len} bytes");
+    }
+}
