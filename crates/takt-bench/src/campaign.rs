@@ -3,7 +3,8 @@
 //! A machine drifts, so the columns take turns: every round measures each of them once, in an order that
 //! rotates, and a ratio is that of two medians of the same round. Each measurement is two fresh processes, one
 //! on each of two cores. While it lasts, the CPU time that other processes take is watched; a measurement that was
-//! disturbed too much can be repeated, and what remains is reported.
+//! disturbed too much can be repeated, and what remains is reported. Two campaigns on one machine would disturb each
+//! other: the second waits for the first.
 
 mod child;
 mod column;
@@ -20,6 +21,7 @@ use crate::stats::Summary;
 use child::{Child, Placement};
 use serde::Serialize;
 use serde_json::Value;
+use std::fs::File;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -89,11 +91,14 @@ pub struct Cell {
 
 /// Measures `columns` in interleaved rounds. `progress` hears of every measurement before it is made.
 ///
+/// Waits until it is the only campaign on the machine.
+///
 /// A column whose agent fails is an error: a table with a hole compares nothing.
 ///
 /// # Errors
 /// An agent cannot be started, does not follow the contract, or does not find its peer.
 pub fn run(plan: &Plan, columns: &[Column], progress: &mut dyn FnMut(usize, &str)) -> Result<Vec<Cell>> {
+    let _alone = wait_until_alone()?;
     let mut cells = Vec::new();
     let mut domain = 0;
     for round in 0..plan.rounds {
@@ -119,6 +124,15 @@ pub fn run(plan: &Plan, columns: &[Column], progress: &mut dyn FnMut(usize, &str
         }
     }
     Ok(cells)
+}
+
+/// Takes the lock that campaigns hold; it goes with the file.
+fn wait_until_alone() -> Result<File> {
+    let path = std::env::temp_dir().join("takt-perf.lock");
+    let failure = |e| Error::os(path.display().to_string(), e);
+    let file = File::options().create(true).append(true).open(&path).map_err(failure)?;
+    file.lock().map_err(failure)?;
+    Ok(file)
 }
 
 /// One column once, all sizes.
