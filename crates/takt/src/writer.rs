@@ -40,6 +40,12 @@ pub(crate) struct WriterInner<T: TypeSupport> {
     publisher: Arc<PublisherInner>,
 }
 
+/// Shorter serialised keys are followed by zeros, which readers skip.
+///
+/// INTEROP(Fast DDS 2.9.1): takes a serialised key of up to 16 bytes, encapsulation header and all, for the key hash,
+/// even where the real one is in the inline QoS; longer ones it leaves alone.
+const KEY_PAYLOAD_LEN_MIN: usize = 20;
+
 impl<T: TypeSupport> DataWriter<T> {
     pub(crate) fn create(publisher: &Publisher, topic: &Topic<T>, qos: DataWriterQos, flow: Flow) -> Result<Self> {
         let participant = &publisher.inner.participant;
@@ -149,7 +155,7 @@ impl<T: TypeSupport> DataWriter<T> {
         let payload_len = if alive {
             takt_xtypes::serialized_len(sample, representation)
         } else {
-            takt_xtypes::serialized_key_len(sample, representation)
+            takt_xtypes::serialized_key_len(sample, representation).max(KEY_PAYLOAD_LEN_MIN)
         };
         let change = NewChange {
             kind: publication.kind,
@@ -162,7 +168,9 @@ impl<T: TypeSupport> DataWriter<T> {
             if alive {
                 takt_xtypes::serialize(sample, representation, out)
             } else {
-                takt_xtypes::serialize_key(sample, representation, out)
+                let len = takt_xtypes::serialize_key(sample, representation, out)?;
+                out[len..].fill(0);
+                Ok(out.len())
             }
         };
         let patience = inner.qos.reliability.max_blocking_time;
