@@ -1,6 +1,8 @@
 //! The `takt` command from outside: processes, their output, their exit codes. All traffic is on loopback; each test
 //! has a domain of its own.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail their test by a panic")]
+
 mod agent_contract;
 mod command_line;
 mod compare;
