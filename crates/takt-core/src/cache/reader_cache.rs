@@ -5,7 +5,8 @@
 //! `max_samples` plus [`PENDING_ROOM`].
 //!
 //! Invariants: a delivered entry is in the arrival list and in its instance's list; counts equal the
-//! lists' lengths; `RESOURCE_LIMITS` are never exceeded.
+//! lists' lengths; `RESOURCE_LIMITS` are never exceeded; an instance without samples and without writers is
+//! forgotten, once the application has done with the last sample (DDS 1.4 §2.2.2.5.1.3 allows it).
 
 use super::pool::{PayloadPool, PayloadRef};
 use super::sample::{
@@ -21,6 +22,8 @@ use takt_wire::{Guid, SequenceNumber, Timestamp};
 const NONE: u32 = u32::MAX;
 /// Entries beyond `max_samples` for samples that wait for earlier ones.
 const PENDING_ROOM: usize = 1024;
+/// Instances looked at for one that can be forgotten, when there are as many as there may be.
+const SWEEP_STEPS: usize = 64;
 
 /// A change as it comes off the wire, its payload already in the pool.
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +92,10 @@ pub(crate) struct ReaderCache {
     entries: Vec<Entry>,
     free: u32,
     instances: Vec<Instance>,
+    free_instances: Vec<u32>,
     by_handle: BTreeMap<InstanceHandle, u32>,
+    /// Where the next search for an instance that can be forgotten begins.
+    sweep: usize,
     oldest: u32,
     newest: u32,
     /// Delivered samples with data; news of instances is bounded by their number.
@@ -107,7 +113,9 @@ impl ReaderCache {
             entries: Vec::with_capacity(limits.max_samples + PENDING_ROOM),
             free: NONE,
             instances: Vec::new(),
+            free_instances: Vec::new(),
             by_handle: BTreeMap::new(),
+            sweep: 0,
             oldest: NONE,
             newest: NONE,
             data_count: 0,
@@ -176,10 +184,14 @@ impl ReaderCache {
             }
             None => self.create_instance(handle, &incoming, key)?,
         };
-        self.make_room(instance, incoming.kind)?;
+        if let Err(reason) = self.make_room(instance, incoming.kind) {
+            self.forget_if_gone(instance);
+            return Err(reason);
+        }
         let showed = self.update_instance(instance, &incoming);
         if !showed {
             self.discard(stored);
+            self.forget_if_gone(instance);
             return Ok(());
         }
         self.append(stored.0, instance, now);
@@ -192,7 +204,7 @@ impl ReaderCache {
         incoming: &Incoming,
         key: Option<&mut Box<dyn KeyExtractor>>,
     ) -> Result<u32, SampleRejectedReason> {
-        if self.instances.len() >= self.limits.max_instances && !self.forget_an_empty_instance() {
+        if self.by_handle.len() >= self.limits.max_instances && !self.forget_a_disposed_instance() {
             return Err(SampleRejectedReason::InstancesLimit);
         }
         let mut bytes = Vec::new();
@@ -202,8 +214,7 @@ impl ReaderCache {
                 bytes.clear();
             }
         }
-        let index = self.instances.len() as u32;
-        self.instances.push(Instance {
+        let instance = Instance {
             handle,
             key: bytes.into_boxed_slice(),
             state: InstanceState::Alive,
@@ -216,26 +227,51 @@ impl ReaderCache {
             count: 0,
             data_count: 0,
             news: NONE,
-        });
+        };
+        let index = match self.free_instances.pop() {
+            Some(index) => {
+                self.instances[index as usize] = instance;
+                index
+            }
+            None => {
+                self.instances.push(instance);
+                (self.instances.len() - 1) as u32
+            }
+        };
         self.by_handle.insert(handle, index);
         Ok(index)
     }
 
-    /// Removes one instance without samples and without writers, to make room for a new one.
-    fn forget_an_empty_instance(&mut self) -> bool {
-        let unused = |instance: &Instance| instance.count == 0 && instance.state != InstanceState::Alive;
-        let Some(index) = self.instances.iter().position(unused) else { return false };
-        let gone = self.instances.swap_remove(index);
-        self.by_handle.remove(&gone.handle);
-        if let Some(moved) = self.instances.get(index) {
-            self.by_handle.insert(moved.handle, index as u32);
-            let mut at = moved.oldest;
-            while at != NONE {
-                self.entries[at as usize].instance = index as u32;
-                at = self.entries[at as usize].next_in_instance;
+    /// Makes room for a new instance at the cost of one that has no samples and is not alive, though its writers
+    /// may come back to it.
+    fn forget_a_disposed_instance(&mut self) -> bool {
+        for _ in 0..SWEEP_STEPS.min(self.instances.len()) {
+            self.sweep = (self.sweep + 1) % self.instances.len();
+            let instance = &self.instances[self.sweep];
+            let known = self.by_handle.get(&instance.handle) == Some(&(self.sweep as u32));
+            if known && instance.count == 0 && instance.state != InstanceState::Alive {
+                self.forget(self.sweep as u32);
+                return true;
             }
         }
-        true
+        false
+    }
+
+    /// To be called when an instance has lost a sample or a writer.
+    fn forget_if_gone(&mut self, index: u32) {
+        let instance = &self.instances[index as usize];
+        let known = self.by_handle.get(&instance.handle) == Some(&index);
+        if known && instance.count == 0 && instance.writers.is_empty() {
+            self.forget(index);
+        }
+    }
+
+    fn forget(&mut self, index: u32) {
+        let instance = &mut self.instances[index as usize];
+        instance.key = Box::default();
+        instance.writers = Vec::new();
+        self.by_handle.remove(&instance.handle);
+        self.free_instances.push(index);
     }
 
     /// Evicts the oldest sample of a full `KEEP_LAST` instance, or the instance's older news, or says which
@@ -395,6 +431,7 @@ impl ReaderCache {
             let Some(at) = instance.writers.iter().position(|known| *known == writer) else { continue };
             instance.writers.swap_remove(at);
             if !instance.lose_writers() {
+                self.forget_if_gone(index as u32);
                 continue;
             }
             let incoming = Incoming {
@@ -412,6 +449,7 @@ impl ReaderCache {
                     Err(_) => self.discard(stored),
                 }
             }
+            self.forget_if_gone(index as u32);
         }
         news
     }
@@ -459,6 +497,7 @@ impl ReaderCache {
         let taken = core::mem::replace(&mut self.taken, NONE);
         if taken != NONE {
             self.discard(Stored(taken));
+            self.forget_if_gone(self.entries[taken as usize].instance);
         }
     }
 

@@ -200,3 +200,65 @@ fn frames_and_interfaces_too_small_for_anything_do_not_make_us_try_for_ever() {
     network.run(1_000);
     assert_eq!(network.take_all(1, reader).len(), 10, "the rest was repaired");
 }
+
+#[test]
+fn a_reader_forgets_an_instance_when_its_samples_and_writers_are_gone() {
+    let mut network = Network::new(2, 80);
+    let reader = network.reader(1, reader_spec("T", true, keep_all_reader()));
+    let known = |n: &mut Network, key: u8| {
+        n.nodes[1].key_of(reader, InstanceHandle(hash(key))).expect("the reader lives").is_some()
+    };
+    let writer = network.writer(0, writer_spec("T", true, keep_all_writer()));
+    network.await_match((0, writer), (1, reader));
+    for (key, kind) in [(1, ChangeKind::Disposed), (2, ChangeKind::DisposedUnregistered), (3, ChangeKind::Unregistered)]
+    {
+        network
+            .write_key(0, writer, ChangeKind::Alive, hash(key), &payload(u32::from(key), 20))
+            .expect("there is room");
+        network.write_key(0, writer, kind, hash(key), &payload(u32::from(key), 20)).expect("there is room");
+    }
+    network.write_key(0, writer, ChangeKind::Alive, hash(4), &payload(4, 20)).expect("there is room");
+    network.run(100);
+    assert!((1..=4).all(|key| known(&mut network, key)), "nothing was taken");
+    assert_eq!(network.take_all(1, reader).len(), 7);
+    let now = network.now;
+    network.nodes[1].end_read(now, reader).expect("the reader lives");
+    assert_eq!([1, 2, 3, 4].map(|key| known(&mut network, key)), [true, false, false, true]);
+    network.nodes[0].delete_writer(now, writer).expect("the writer lives");
+    network.run(100);
+    assert_eq!([1, 4].map(|key| known(&mut network, key)), [false, true], "that the last has no writer is news");
+    assert_eq!(network.take_all(1, reader).len(), 1);
+    network.nodes[1].end_read(now, reader).expect("the reader lives");
+    assert!(!known(&mut network, 4));
+}
+
+#[test]
+fn instances_of_samples_that_found_no_room_do_not_stay() {
+    let mut network = Network::new(1, 81);
+    let now = network.now;
+    let mut qos = keep_all_reader();
+    qos.resource_limits.max_samples = Some(1);
+    qos.resource_limits.max_instances = Some(8);
+    let reader = network.reader(0, reader_spec("T", true, qos));
+    let node = &mut network.nodes[0];
+    let mut say = |number: usize, stays: bool| {
+        let mut puppet = Puppet::new(9 + number);
+        puppet.join(node, now);
+        puppet.publish(node, now, &puppet.publication(1, true));
+        let writer = takt_wire::EntityId::user_writer(1, false);
+        let heartbeat = puppet.heartbeat(writer, 1, 1);
+        let bytes = payload(number as u32, 20);
+        puppet.say(node, now, |message| {
+            message.heartbeat(&heartbeat).expect("it fits");
+            message.data(&data(writer, 1, takt_wire::Payload::Data(&bytes))).expect("it fits");
+        });
+        if !stays {
+            puppet.leave(node, now);
+        }
+    };
+    say(0, true);
+    (1..30).for_each(|number| say(number, false));
+    say(30, true);
+    let taken: Vec<_> = network.take_all(0, reader).iter().map(|(info, _)| info.instance_handle.0).collect();
+    assert_eq!(taken, [hash(0), hash(30)]);
+}
