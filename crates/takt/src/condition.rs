@@ -61,7 +61,7 @@ impl ReadCondition {
     /// # Errors
     /// [`Error::IllegalOperation`](crate::Error::IllegalOperation) from a second thread under `Runtime::Inline`.
     pub fn trigger_value(&self) -> Result<bool> {
-        match self.engine.look(|driver, _| Ok(driver.core.has_samples(self.reader, &self.selector)?)) {
+        match self.engine.look(|driver| Ok(driver.core.has_samples(self.reader, &self.selector)?)) {
             Err(crate::Error::AlreadyDeleted) => Ok(false),
             result => result,
         }

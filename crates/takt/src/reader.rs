@@ -15,6 +15,7 @@ use crate::condition::{ReadCondition, StatusCondition};
 use crate::key::TypeKey;
 use crate::listener::{DataReaderListener, ReaderCallback};
 use crate::qos::DataReaderQos;
+use crate::runtime::clock;
 use crate::runtime::driver::Driver;
 use crate::runtime::engine::Engine;
 use crate::runtime::event_count::EventCount;
@@ -122,13 +123,14 @@ impl<T: TypeSupport> DataReader<T> {
 
     /// Reads or takes: the application has seen that there are data, and what was taken makes room.
     fn pass<R>(&self, read: impl FnOnce(&mut Driver, Instant) -> Result<R>) -> Result<R> {
-        self.inner.engine.look(|driver, now| {
+        self.inner.engine.look(|driver| {
+            let now = driver.now();
             self.inner.signal.clear(StatusMask::DATA_AVAILABLE);
             let result = read(driver, now)?;
             let sends_soon = driver.core.has_transmit();
             driver.core.end_read(now, self.inner.handle)?;
-            if !sends_soon {
-                driver.transmit(now);
+            if !sends_soon && driver.core.has_transmit() {
+                driver.transmit(clock::now());
             }
             Ok(result)
         })
@@ -238,7 +240,7 @@ impl<T: TypeSupport> DataReader<T> {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn key_value(&self, sample: &mut T, instance: InstanceHandle) -> Result<bool> {
-        self.inner.engine.look(|driver, _| {
+        self.inner.engine.look(|driver| {
             let key = driver.core.key_of(self.inner.handle, instance)?;
             Ok(key.is_some_and(|key| takt_xtypes::deserialize_key(sample, key).is_ok()))
         })
@@ -307,7 +309,7 @@ impl<T: TypeSupport> DataReader<T> {
         status: StatusMask,
         read: impl FnOnce(&mut Driver, ReaderHandle) -> std::result::Result<S, takt_core::Error>,
     ) -> Result<S> {
-        self.inner.engine.look(|driver, _| {
+        self.inner.engine.look(|driver| {
             self.inner.signal.clear(status);
             Ok(read(driver, self.inner.handle)?)
         })
@@ -318,7 +320,7 @@ impl<T: TypeSupport> DataReader<T> {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn matched_publications(&self) -> Result<Vec<Guid>> {
-        self.inner.engine.look(|driver, _| Ok(driver.core.matched_publications(self.inner.handle)?))
+        self.inner.engine.look(|driver| Ok(driver.core.matched_publications(self.inner.handle)?))
     }
 
     /// The condition that is true while a status has changed.

@@ -239,7 +239,7 @@ impl<T: TypeSupport> DataWriter<T> {
         status: StatusMask,
         read: impl FnOnce(&mut Driver, WriterHandle) -> std::result::Result<S, takt_core::Error>,
     ) -> Result<S> {
-        self.inner.engine.look(|driver, _| {
+        self.inner.engine.look(|driver| {
             self.inner.signal.clear(status);
             Ok(read(driver, self.inner.handle)?)
         })
@@ -250,7 +250,7 @@ impl<T: TypeSupport> DataWriter<T> {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn matched_subscriptions(&self) -> Result<Vec<Guid>> {
-        self.inner.engine.look(|driver, _| Ok(driver.core.matched_subscriptions(self.inner.handle)?))
+        self.inner.engine.look(|driver| Ok(driver.core.matched_subscriptions(self.inner.handle)?))
     }
 
     /// The condition that is true while a status has changed.

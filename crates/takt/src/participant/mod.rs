@@ -207,7 +207,7 @@ impl DomainParticipant {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn driver_counters(&self) -> Result<DriverCounters> {
-        self.inner.engine.look(|driver, _| Ok(driver.counters()))
+        self.inner.engine.look(|driver| Ok(driver.counters()))
     }
 
     /// What each transport has carried, by its name.
@@ -215,11 +215,11 @@ impl DomainParticipant {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn transport_stats(&self) -> Result<Vec<(&'static str, TransportStats)>> {
-        self.inner.engine.look(|driver, _| Ok(driver.transport_stats().collect()))
+        self.inner.engine.look(|driver| Ok(driver.transport_stats().collect()))
     }
 
     fn look<R>(&self, look: impl FnOnce(&takt_core::Participant) -> R) -> Result<R> {
-        self.inner.engine.look(|driver, _| Ok(look(&driver.core)))
+        self.inner.engine.look(|driver| Ok(look(&driver.core)))
     }
 
     /// Leaves the domain now, whatever handles and entities there are: others are told, sockets are closed, calls that

@@ -36,6 +36,8 @@ pub(crate) struct Driver {
     transports: Vec<Box<dyn Transport>>,
     /// Per flow tag the flow of each transport.
     flows: Vec<Option<Vec<FlowId>>>,
+    /// When something was last received, sent or due: near enough for what only restarts what waited.
+    now: Instant,
     wall_clock_due: Instant,
     /// Destinations of one transport, when there are several.
     served: Vec<Locator>,
@@ -50,10 +52,16 @@ impl Driver {
             core,
             transports,
             flows: vec![Some(default_flow)],
+            now: Instant(0),
             wall_clock_due: Instant(0),
             served: Vec::new(),
             counters: DriverCounters::default(),
         }
+    }
+
+    /// The time of the last input, without asking the clock.
+    pub(crate) fn now(&self) -> Instant {
+        self.now
     }
 
     /// Takes at most one datagram from each transport. Says whether there was any.
@@ -63,6 +71,7 @@ impl Driver {
             match transport.recv(scan) {
                 Ok(Some(frame)) => {
                     let now = clock::now();
+                    self.now = now;
                     let from = Received { source: frame.meta.source, multicast: frame.meta.multicast };
                     self.core.handle_datagram(now, from, frame.bytes());
                     received = true;
@@ -76,6 +85,7 @@ impl Driver {
 
     /// Runs at most one batch of due timers. Says whether more are due.
     pub(crate) fn run_timers(&mut self, now: Instant) -> bool {
+        self.now = now;
         self.refresh_wall_clock(now);
         if !self.is_due(now) {
             return false;
@@ -97,6 +107,7 @@ impl Driver {
 
     /// Sends everything that the core wants to send now.
     pub(crate) fn transmit(&mut self, now: Instant) {
+        self.now = now;
         if !self.core.has_transmit() {
             return;
         }

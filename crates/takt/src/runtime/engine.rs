@@ -25,8 +25,8 @@ use crate::{Error, Idle, Result, Runtime};
 /// first heartbeat, so that a `write` rarely has to wake the thread for a new timer.
 pub(crate) const LINGER: std::time::Duration = std::time::Duration::from_millis(5);
 
-/// Spinning iterations between two looks at the clock for the caller's deadline.
-const SPINS_PER_DEADLINE_CHECK: u32 = 64;
+/// Spinning turns between two looks at the clock for the caller's deadline.
+const TURNS_PER_DEADLINE_CHECK: u32 = 4;
 
 /// A participant at run time.
 pub(crate) struct Engine {
@@ -46,7 +46,7 @@ impl Engine {
             Runtime::Shared => ThreadToken::NONE,
         };
         Ok(Self {
-            state: Guarded::new(runtime, State::new(driver)),
+            state: Guarded::new(runtime, State::new(runtime, driver)),
             runtime,
             idle,
             waker: Waker::new()?,
@@ -82,8 +82,8 @@ impl Engine {
     }
 
     /// Calls the core without sending: for looking and for taking samples.
-    pub(crate) fn look<R>(&self, look: impl FnOnce(&mut Driver, Instant) -> Result<R>) -> Result<R> {
-        look(self.enter()?.driver()?, clock::now())
+    pub(crate) fn look<R>(&self, look: impl FnOnce(&mut Driver) -> Result<R>) -> Result<R> {
+        look(self.enter()?.driver()?)
     }
 
     /// Repeats `attempt` until it yields something, driving or sleeping in between. `progress` is notified when
@@ -253,7 +253,7 @@ pub(crate) fn drive<E: Deref<Target = Engine>>(
 ) -> Result<bool> {
     let spins = engines.iter().any(|engine| engine.idle == Idle::Spin);
     let scan = if spins { Scan::Hot } else { Scan::All };
-    let mut spin_count = 0_u32;
+    let mut turns = 0_u32;
     loop {
         let mut progress = false;
         for engine in engines {
@@ -262,8 +262,8 @@ pub(crate) fn drive<E: Deref<Target = Engine>>(
         if done(progress) {
             return Ok(true);
         }
-        let looks_at_clock = !spins || spin_count % SPINS_PER_DEADLINE_CHECK == 0;
-        spin_count = spin_count.wrapping_add(1);
+        let looks_at_clock = !spins || turns % TURNS_PER_DEADLINE_CHECK == 0;
+        turns = turns.wrapping_add(1);
         if progress || !looks_at_clock {
             continue;
         }

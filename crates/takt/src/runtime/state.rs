@@ -12,11 +12,14 @@ use super::driver::Driver;
 use super::event_count::EventCount;
 use super::poll::PollSet;
 use crate::status::{Signal, StatusMask};
-use crate::{Error, Result};
+use crate::{Error, Result, Runtime};
 
-/// Turns between two looks at the timers while spinning. A turn without a datagram is a system call of some 300 ns, so
+/// Futile attempts to receive between two looks at the timers while spinning. One is a system call of some 300 ns, so
 /// timers are some 5 us late at most.
-const TURNS_PER_TIMER_CHECK: u32 = 16;
+const ATTEMPTS_PER_TIMER_CHECK: u32 = 16;
+
+/// Futile attempts of one turn while spinning under [`Runtime::Shared`], which keeps others waiting for the lock.
+const SHARED_ATTEMPTS_PER_TURN: u32 = 2;
 
 /// Datagrams that one turn takes at most, which bounds how long it keeps the lock.
 const DATAGRAMS_PER_TURN: usize = 32;
@@ -100,12 +103,14 @@ pub(crate) struct State {
     sleeps_until: Instant,
     /// Something was received or called since the last sleep.
     active: bool,
-    turns: u32,
+    /// Attempts to receive since the last look at the timers.
+    attempts: u32,
+    attempts_per_turn: u32,
     pub(crate) poll_set: PollSet,
 }
 
 impl State {
-    pub(crate) fn new(driver: Driver) -> Self {
+    pub(crate) fn new(runtime: Runtime, driver: Driver) -> Self {
         Self {
             driver: Some(driver),
             writers: Endpoints::default(),
@@ -117,7 +122,11 @@ impl State {
             dispatching: false,
             sleeps_until: Instant(0),
             active: true,
-            turns: 0,
+            attempts: 0,
+            attempts_per_turn: match runtime {
+                Runtime::Inline => ATTEMPTS_PER_TIMER_CHECK,
+                Runtime::Shared => SHARED_ATTEMPTS_PER_TURN,
+            },
             poll_set: PollSet::default(),
         }
     }
@@ -139,9 +148,9 @@ impl State {
         }
         let received = self.receive(scan)?;
         self.active |= received;
-        self.turns = self.turns.wrapping_add(1);
         let mut more = received;
-        if scan == Scan::All || self.turns.is_multiple_of(TURNS_PER_TIMER_CHECK) {
+        if scan == Scan::All || self.attempts >= ATTEMPTS_PER_TIMER_CHECK {
+            self.attempts = 0;
             let now = clock::now();
             let driver = self.driver()?;
             more |= driver.run_timers(now);
@@ -155,15 +164,29 @@ impl State {
 
     /// Takes datagrams until one is news to the application. Says whether there was any datagram.
     fn receive(&mut self, scan: Scan) -> Result<bool> {
-        for count in 0..DATAGRAMS_PER_TURN {
-            if !self.driver()?.receive(scan) {
-                return Ok(count > 0);
-            }
-            if self.route_events() {
-                break;
+        if !self.receive_first(scan)? {
+            return Ok(false);
+        }
+        for _ in 1..DATAGRAMS_PER_TURN {
+            if self.route_events() || !self.driver()?.receive(scan) {
+                return Ok(true);
             }
         }
+        self.route_events();
         Ok(true)
+    }
+
+    /// Tries to receive; while spinning, as often as may be done in one turn.
+    fn receive_first(&mut self, scan: Scan) -> Result<bool> {
+        let driver = self.driver.as_mut().ok_or(Error::AlreadyDeleted)?;
+        let attempts = if scan == Scan::Hot { self.attempts_per_turn } else { 1 };
+        for _ in 0..attempts {
+            self.attempts += 1;
+            if driver.receive(scan) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Ends a call of the application: sends what it caused. Says whether the receiving thread must wake.

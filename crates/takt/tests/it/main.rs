@@ -14,5 +14,6 @@ mod many_participants;
 mod matching;
 mod reading;
 mod representation;
+mod suffering;
 mod support;
 mod waitset;
