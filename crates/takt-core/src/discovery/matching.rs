@@ -216,7 +216,7 @@ impl Participant {
         let reason = refusal_of(publication, &reader.data, false);
         let local = reader.data.guid;
         let path = self.path_to(publication.guid.prefix, &publication.unicast);
-        let own_vendor = self.vendor_of(publication.guid.prefix) == VendorId::TAKT;
+        let vendor = self.vendor_of(publication.guid.prefix);
         let Some(reader) = self.readers.get_mut(index) else { return };
         match (reason, path) {
             (None, Some(path)) => {
@@ -225,7 +225,7 @@ impl Participant {
                     durability: publication.qos.durability,
                     liveliness: publication.qos.liveliness,
                     path,
-                    own_vendor,
+                    vendor,
                 };
                 let proxy = reader.add_proxy(now, &mut self.ctx, publication.guid, &traits);
                 self.sources.entry(publication.guid).or_default().push((index, proxy));

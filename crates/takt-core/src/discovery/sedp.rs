@@ -11,7 +11,7 @@ use crate::writer::{Directed, ReaderTraits, Write};
 use alloc::boxed::Box;
 use takt_wire::discovery::{PublicationData, SubscriptionData};
 use takt_wire::qos::{Durability, Liveliness};
-use takt_wire::{EntityId, Guid, GuidPrefix, Timestamp, VendorId};
+use takt_wire::{EntityId, Guid, GuidPrefix, Timestamp};
 
 /// News of one remote endpoint.
 enum News<T> {
@@ -40,10 +40,10 @@ impl Participant {
 
     pub(super) fn add_builtin_writer(&mut self, now: Instant, reader: u32, guid: Guid, remote: u32) {
         let Some(remote) = self.remotes.get(remote) else { return };
-        let own_vendor = remote.data.vendor_id == VendorId::TAKT;
+        let vendor = remote.data.vendor_id;
         let durability = Durability::TransientLocal;
         let liveliness = Liveliness::default();
-        let traits = WriterTraits { reliable: true, durability, liveliness, path: remote.metatraffic, own_vendor };
+        let traits = WriterTraits { reliable: true, durability, liveliness, path: remote.metatraffic, vendor };
         if let Some(local) = self.readers.get_mut(reader) {
             let proxy = local.add_proxy(now, &mut self.ctx, guid, &traits);
             self.sources.entry(guid).or_default().push((reader, proxy));

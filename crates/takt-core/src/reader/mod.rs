@@ -32,7 +32,7 @@ use takt_wire::inline_qos::{InlineQos, STATUS_INFO_DISPOSED, STATUS_INFO_UNREGIS
 use takt_wire::message::{Data, DataFrag, Gap, Heartbeat, Payload};
 use takt_wire::parameter::ParameterList;
 use takt_wire::qos::{Durability, Liveliness, ReliabilityKind};
-use takt_wire::{EntityId, Guid, SequenceNumber, Timestamp};
+use takt_wire::{EntityId, Guid, SequenceNumber, Timestamp, VendorId};
 use writer_proxy::{Arrival, LAST_SAMPLE};
 
 pub(crate) struct Reader {
@@ -69,8 +69,7 @@ pub(crate) struct WriterTraits {
     pub(crate) durability: Durability,
     pub(crate) liveliness: Liveliness,
     pub(crate) path: Path,
-    /// The writer is a Takt writer.
-    pub(crate) own_vendor: bool,
+    pub(crate) vendor: VendorId,
 }
 
 /// Time and origin of the submessage at hand (RTPS 2.5 §8.3.4).
@@ -130,7 +129,8 @@ impl Reader {
         let mut proxy = WriterProxy::new(guid, reliable, writer.path, timer, lease);
         proxy.skips_history =
             self.data.qos.durability == Durability::Volatile && writer.durability != Durability::Volatile;
-        proxy.directed_heartbeats = writer.own_vendor;
+        proxy.directed_heartbeats = writer.vendor == VendorId::TAKT;
+        proxy.greets_from_zero = writer.vendor == VendorId::EPROSIMA;
         let index = self.proxies.insert(proxy);
         debug_assert_eq!(index, proxy_index);
         self.matched.added(guid);

@@ -48,6 +48,9 @@ pub(crate) struct WriterProxy {
     pub(crate) skips_history: bool,
     /// The writer is of this vendor, so its directed heartbeats say what is for us.
     pub(crate) directed_heartbeats: bool,
+    /// INTEROP(Fast DDS 2.9.1): answers a pre-emptive ACKNACK with a heartbeat only if its base is 0; any other base
+    /// makes it start its heartbeat period of 3 s anew.
+    pub(crate) greets_from_zero: bool,
     /// The next sample to deliver; unknown until the first heartbeat of a reliable writer.
     pub(crate) expected: Option<SequenceNumber>,
     /// Lowest sample dropped while `expected` was unknown.
@@ -82,6 +85,7 @@ impl WriterProxy {
             path,
             skips_history: false,
             directed_heartbeats: false,
+            greets_from_zero: false,
             expected: if reliable { None } else { Some(SequenceNumber::FIRST) },
             dropped_early: None,
             announced: SequenceNumber::ZERO,
@@ -169,7 +173,10 @@ impl WriterProxy {
     /// The acknowledgement: everything below the base has been delivered; marked are the samples that have
     /// not even begun to arrive (RTPS 2.5 §8.3.8.1).
     pub(crate) fn state(&self) -> SequenceNumberSet {
-        let Some(expected) = self.expected else { return SequenceNumberSet::new(SequenceNumber::FIRST) };
+        let Some(expected) = self.expected else {
+            let base = if self.greets_from_zero { SequenceNumber::ZERO } else { SequenceNumber::FIRST };
+            return SequenceNumberSet::new(base);
+        };
         let mut set = SequenceNumberSet::new(expected);
         if self.blocked {
             // There would be no room for what we ask for.
