@@ -24,7 +24,7 @@ test: setup ## everything that must pass: format, clippy, house rules, all tests
 
 test-long: setup ## the tests at full length (more seeds, more samples, more datagrams)
 	$(call say,tests of all crates at full length)
-	@TAKT_TEST_LONG=1 cargo test --workspace --no-fail-fast --release
+	@TAKT_TEST_LONG=1 cargo test --workspace --features takt/long-tests --no-fail-fast --release
 
 lint: ## format, clippy, house rules
 	$(call say,format)
