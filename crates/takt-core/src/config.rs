@@ -42,6 +42,10 @@ pub struct Limits {
     pub max_unvalidated_participants: usize,
     /// Endpoints kept of one remote participant.
     pub max_endpoints_per_participant: usize,
+    /// Memory in bytes for what one remote participant announces: itself and its endpoints.
+    pub max_discovery_bytes_per_participant: usize,
+    /// Memory in bytes for what all remote participants announce.
+    pub max_discovery_bytes: usize,
     /// Samples of a history whose `RESOURCE_LIMITS.max_samples` is unlimited.
     pub default_max_samples: usize,
     /// Instances of a history whose `RESOURCE_LIMITS.max_instances` is unlimited.
@@ -62,6 +66,8 @@ impl Default for Limits {
             max_participants: 1024,
             max_unvalidated_participants: 128,
             max_endpoints_per_participant: 512,
+            max_discovery_bytes_per_participant: 4 << 20,
+            max_discovery_bytes: 256 << 20,
             default_max_samples: 4096,
             default_max_instances: 65_536,
             endpoint_memory_bytes: 64 << 20,

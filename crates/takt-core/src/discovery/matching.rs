@@ -209,8 +209,9 @@ impl Participant {
     /// Adds the writer to the reader if they fit.
     fn match_reader(&mut self, now: Instant, index: u32, publication: &PublicationData) {
         let Some(reader) = self.readers.get(index) else { return };
+        let listens = |listeners: &Vec<(u32, u32)>| listeners.iter().any(|(reader, _)| *reader == index);
         let same_topic = reader.data.topic_name == publication.topic_name;
-        if !same_topic || reader.proxies.iter().any(|(_, proxy)| proxy.guid == publication.guid) {
+        if !same_topic || self.sources.get(&publication.guid).is_some_and(listens) {
             return;
         }
         let reason = refusal_of(publication, &reader.data, false);

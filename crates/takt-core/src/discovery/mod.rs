@@ -1,6 +1,7 @@
 //! Discovery (RTPS 2.5 §8.5): who is there (`spdp`), what they have (`sedp`), what fits (`matching`), where we
 //! may send (`reachability`), and whose writers live (`liveliness`).
 
+mod footprint;
 mod liveliness;
 mod matching;
 mod reachability;

@@ -1,7 +1,8 @@
 //! The endpoint discovery protocol (RTPS 2.5 §8.5.4): writers and readers announced over reliable builtin
 //! topics, by the same state machines that carry user data.
 
-use super::{SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS};
+use super::footprint::Footprint;
+use super::{Remote, SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS};
 use crate::cache::{ChangeKind, KeyHash, ReadCursor, SampleRef, Selector};
 use crate::error::WriteError;
 use crate::participant::Participant;
@@ -101,7 +102,7 @@ impl Participant {
             // Changed policies: match anew.
             self.remove_publication(now, data.guid);
         }
-        if !self.count_endpoint(data.guid.prefix) {
+        if !self.count_endpoint(data.guid.prefix, data.footprint()) {
             return;
         }
         self.match_publication(now, &data);
@@ -115,46 +116,55 @@ impl Participant {
         if self.subscriptions.contains_key(&data.guid) {
             self.remove_subscription(data.guid);
         }
-        if !self.count_endpoint(data.guid.prefix) {
+        if !self.count_endpoint(data.guid.prefix, data.footprint()) {
             return;
         }
         self.match_subscription(now, &data);
         self.subscriptions.insert(data.guid, data);
     }
 
-    /// Whether one more endpoint of the participant may be remembered.
-    fn count_endpoint(&mut self, prefix: GuidPrefix) -> bool {
-        let limit = self.ctx.limits.max_endpoints_per_participant;
+    /// Whether one more endpoint of the participant may be remembered, which takes so many bytes.
+    fn count_endpoint(&mut self, prefix: GuidPrefix, footprint: usize) -> bool {
+        let limits = &self.ctx.limits;
         let remote = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get_mut(index));
-        match remote {
-            Some(remote) if remote.endpoints < limit => {
+        let fits = |remote: &&mut Remote| {
+            remote.endpoints < limits.max_endpoints_per_participant
+                && remote.footprint + footprint <= limits.max_discovery_bytes_per_participant
+                && self.discovery_bytes + footprint <= limits.max_discovery_bytes
+        };
+        match remote.filter(fits) {
+            Some(remote) => {
                 remote.endpoints += 1;
+                remote.footprint += footprint;
+                self.discovery_bytes += footprint;
                 true
             }
-            _ => {
+            None => {
                 self.ctx.counters.refused_remote_entities += 1;
                 false
             }
         }
     }
 
-    fn uncount_endpoint(&mut self, prefix: GuidPrefix) {
+    fn uncount_endpoint(&mut self, prefix: GuidPrefix, footprint: usize) {
         let remote = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get_mut(index));
         if let Some(remote) = remote {
             remote.endpoints -= 1;
+            remote.footprint -= footprint;
+            self.discovery_bytes -= footprint;
         }
     }
 
     fn remove_publication(&mut self, now: Instant, guid: Guid) {
-        if self.publications.remove(&guid).is_some() {
-            self.uncount_endpoint(guid.prefix);
+        if let Some(data) = self.publications.remove(&guid) {
+            self.uncount_endpoint(guid.prefix, data.footprint());
         }
         self.unmatch_writer(now, guid);
     }
 
     fn remove_subscription(&mut self, guid: Guid) {
-        if self.subscriptions.remove(&guid).is_some() {
-            self.uncount_endpoint(guid.prefix);
+        if let Some(data) = self.subscriptions.remove(&guid) {
+            self.uncount_endpoint(guid.prefix, data.footprint());
         }
         self.unmatch_reader(guid);
     }

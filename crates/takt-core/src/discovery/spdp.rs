@@ -5,6 +5,7 @@
 //! INTEROP(OpenDDS 3.13): it ignores announcements that are addressed to it alone.
 
 use super::endpoint_set;
+use super::footprint::Footprint;
 use crate::context::{Context, Job};
 use crate::counters::Counters;
 use crate::event::Event;
@@ -53,6 +54,8 @@ pub(crate) struct Remote {
     unicast_only: bool,
     /// Publications and subscriptions that we keep of it.
     pub(crate) endpoints: usize,
+    /// The memory that all this takes, in bytes.
+    pub(crate) footprint: usize,
     /// Whether a greeting is queued.
     greeting_queued: bool,
 }
@@ -156,13 +159,11 @@ impl Participant {
         self.announcer.queued = false;
         self.announcer.last = Some(now);
         self.destinations.extend_from_slice(&self.initial_peers);
-        for (_, remote) in self.remotes.iter() {
-            if (remote.unicast_only || self.announcer.closing)
-                && !self.destinations.contains(&remote.metatraffic.locator)
-            {
-                self.destinations.push(remote.metatraffic.locator);
-            }
-        }
+        let closing = self.announcer.closing;
+        let addressed = self.remotes.iter().filter(|(_, remote)| remote.unicast_only || closing);
+        self.destinations.extend(addressed.map(|(_, remote)| remote.metatraffic.locator));
+        self.destinations.sort_unstable();
+        self.destinations.dedup();
         self.announcer.build(&self.header, frame).ok()
     }
 
@@ -223,7 +224,8 @@ impl Participant {
         let path = self.reachability.choose(&data.metatraffic_unicast, from.source, &mut refused);
         self.ctx.counters.refused_locators += refused;
         let Some(metatraffic) = path else { return };
-        if !self.has_room_for_participant(now) {
+        let footprint = size_of::<Remote>() + data.footprint() + payload.len();
+        if !self.has_room_for_participant(now, footprint) {
             self.ctx.counters.refused_remote_entities += 1;
             return;
         }
@@ -242,8 +244,10 @@ impl Participant {
             validated: false,
             unicast_only: !from.multicast,
             endpoints: 0,
+            footprint,
             greeting_queued: true,
         });
+        self.discovery_bytes += footprint;
         self.ctx.timers.set_kind(lease, TimerKind::Lease { participant: index });
         self.remote_by_prefix.insert(prefix, index);
         self.renew_lease(now, index);
@@ -271,8 +275,12 @@ impl Participant {
             self.remove_participant(now, prefix);
             return self.handle_news(now, from, data, payload);
         }
+        let before = remote.data.footprint() + remote.announcement.len();
+        let after = data.footprint() + payload.len();
         *remote.data = data;
         remote.announcement = payload.into();
+        remote.footprint = remote.footprint - before + after;
+        self.discovery_bytes = self.discovery_bytes - before + after;
         self.renew_lease(now, index);
     }
 
@@ -292,7 +300,7 @@ impl Participant {
     }
 
     /// Whether one more participant may be remembered; the oldest that never proved itself gives way.
-    fn has_room_for_participant(&mut self, now: Instant) -> bool {
+    fn has_room_for_participant(&mut self, now: Instant, footprint: usize) -> bool {
         let unvalidated = self.remotes.iter().filter(|(_, remote)| !remote.validated).count();
         if unvalidated >= self.ctx.limits.max_unvalidated_participants {
             let candidates = self.remotes.iter().filter(|(_, remote)| !remote.validated);
@@ -302,6 +310,7 @@ impl Participant {
             }
         }
         self.remotes.len() < self.ctx.limits.max_participants
+            && self.discovery_bytes + footprint <= self.ctx.limits.max_discovery_bytes
     }
 
     /// The lease of a participant ran out.
@@ -318,6 +327,7 @@ impl Participant {
         let Some(index) = self.remote_by_prefix.remove(&prefix) else { return };
         self.forget_endpoints_of(now, prefix);
         if let Some(remote) = self.remotes.remove(index) {
+            self.discovery_bytes -= remote.footprint;
             self.ctx.timers.release(remote.lease);
             self.ctx.notify(Event::ParticipantLost(remote.data.guid));
         }

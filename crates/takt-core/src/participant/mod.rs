@@ -56,6 +56,8 @@ pub struct Participant {
     pub(crate) remote_by_prefix: BTreeMap<GuidPrefix, u32>,
     pub(crate) publications: BTreeMap<Guid, Box<PublicationData>>,
     pub(crate) subscriptions: BTreeMap<Guid, Box<SubscriptionData>>,
+    /// Memory that the announcements of others take.
+    pub(crate) discovery_bytes: usize,
     pub(crate) announcer: Announcer,
     pub(crate) assertion: Assertion,
     pub(crate) refusals: VecDeque<Refusal>,
@@ -103,6 +105,7 @@ impl Participant {
             remote_by_prefix: BTreeMap::new(),
             publications: BTreeMap::new(),
             subscriptions: BTreeMap::new(),
+            discovery_bytes: 0,
             announcer,
             assertion,
             refusals: VecDeque::new(),

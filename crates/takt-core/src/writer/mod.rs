@@ -29,6 +29,7 @@ use crate::status::{IncompatibleQosStatus, InconsistentTopicStatus, MatchedStatu
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use heartbeat::HeartbeatState;
 use route::Route;
 use takt_wire::discovery::PublicationData;
@@ -63,6 +64,7 @@ pub(crate) struct Writer {
     keeps_history: bool,
     pub(crate) history: WriterHistory,
     pub(crate) proxies: Slots<ReaderProxy>,
+    proxy_by_guid: BTreeMap<Guid, u32>,
     route: Route,
     cursor: Cursor,
     settled: SequenceNumber,
@@ -99,7 +101,8 @@ impl Writer {
             keyed,
             history,
             proxies: Slots::new(),
-            route: Route::default(),
+            proxy_by_guid: BTreeMap::new(),
+            route: Route::new(),
             cursor: Cursor { sn: SequenceNumber::FIRST, fragment: 1 },
             settled: SequenceNumber::ZERO,
             in_flight_bytes: 0,
@@ -219,8 +222,9 @@ impl Writer {
         ctx.add_owner();
         let wants_history = self.keeps_history && reader.wants_history;
         let proxy = ReaderProxy::new(guid, reader.reliable, reader.path, self.history.last_sn(), wants_history);
+        self.route.add(&proxy);
         let index = self.proxies.insert(proxy);
-        self.route = Route::to(&self.proxies);
+        self.proxy_by_guid.insert(guid, index);
         // With nobody there nothing was sent; what was written before is history.
         if self.proxies.len() == 1 {
             self.cursor = Cursor { sn: self.history.last_sn().next(), fragment: 1 };
@@ -235,34 +239,46 @@ impl Writer {
     }
 
     /// A matched reader has gone.
-    pub(crate) fn remove_proxy(&mut self, ctx: &mut Context, guid: Guid) -> bool {
-        let Some(index) = self.proxy_index(guid) else { return false };
+    pub(crate) fn remove_proxy(&mut self, ctx: &mut Context, guid: Guid) {
+        if self.detach(ctx, guid) {
+            self.close_ranks(ctx);
+        }
+    }
+
+    /// A participant has gone with all its readers.
+    pub(crate) fn remove_proxies_of(&mut self, ctx: &mut Context, prefix: GuidPrefix) {
+        let first = Guid { prefix, entity_id: EntityId::UNKNOWN };
+        let mut any = false;
+        while let Some((&guid, _)) = self.proxy_by_guid.range(first..).next().filter(|(guid, _)| guid.prefix == prefix)
+        {
+            any |= self.detach(ctx, guid);
+        }
+        if any {
+            self.close_ranks(ctx);
+        }
+    }
+
+    fn detach(&mut self, ctx: &mut Context, guid: Guid) -> bool {
+        let Some(index) = self.proxy_by_guid.remove(&guid) else { return false };
         self.proxies.remove(index);
         ctx.remove_owner();
-        self.route = Route::to(&self.proxies);
         self.matched.removed(guid);
         ctx.notify(Event::PublicationMatched(self.handle));
+        true
+    }
+
+    /// Goes on without those who have left.
+    fn close_ranks(&mut self, ctx: &mut Context) {
+        self.route = Route::to(&self.proxies);
         if self.proxies.len() == 0 {
             self.cursor = Cursor { sn: self.history.last_sn().next(), fragment: 1 };
         }
         self.settle(ctx);
         self.queue_data(ctx);
-        true
-    }
-
-    /// A participant has gone with all its readers.
-    pub(crate) fn remove_proxies_of(&mut self, ctx: &mut Context, prefix: GuidPrefix) {
-        let mut from = 0;
-        while let Some(index) = self.proxies.next_index(from) {
-            from = index + 1;
-            if let Some(guid) = self.proxies.get(index).map(|proxy| proxy.guid).filter(|guid| guid.prefix == prefix) {
-                self.remove_proxy(ctx, guid);
-            }
-        }
     }
 
     pub(crate) fn proxy_index(&self, guid: Guid) -> Option<u32> {
-        self.proxies.iter().find(|(_, proxy)| proxy.guid == guid).map(|(index, _)| index)
+        self.proxy_by_guid.get(&guid).copied()
     }
 
     /// RTPS 2.5 §8.3.8.1 and §8.4.9.2: what the reader has, what it misses.
@@ -286,7 +302,7 @@ impl Writer {
             self.queue_data(ctx);
         }
         self.queue_repair(index, ctx);
-        if self.has_unacknowledged() && !ctx.timers.is_armed(self.timer) {
+        if !ctx.timers.is_armed(self.timer) && self.has_unacknowledged() {
             self.arm_heartbeat(now, ctx);
         }
     }

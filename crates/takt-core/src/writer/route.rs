@@ -7,6 +7,7 @@
 
 use super::reader_proxy::{Path, ReaderProxy};
 use crate::slots::Slots;
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use takt_wire::Locator;
 
@@ -20,9 +21,11 @@ pub(crate) fn fragment_size(path: &Path) -> u16 {
     (size & !7) as u16
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Route {
     pub(crate) destinations: Vec<Locator>,
+    /// The same, to be looked up.
+    known: BTreeSet<Locator>,
     pub(crate) fragment_size: u16,
     pub(crate) max_message: usize,
     /// Whether any reader is reliable.
@@ -30,17 +33,31 @@ pub(crate) struct Route {
 }
 
 impl Route {
-    pub(crate) fn to(proxies: &Slots<ReaderProxy>) -> Self {
-        let mut route = Self { max_message: usize::MAX, fragment_size: u16::MAX, ..Self::default() };
-        for (_, proxy) in proxies.iter() {
-            if !route.destinations.contains(&proxy.path.locator) {
-                route.destinations.push(proxy.path.locator);
-            }
-            route.max_message = route.max_message.min(proxy.path.max_message);
-            route.fragment_size = route.fragment_size.min(fragment_size(&proxy.path));
-            route.reliable |= proxy.reliable;
+    /// The way to nobody.
+    pub(crate) const fn new() -> Self {
+        Self {
+            destinations: Vec::new(),
+            known: BTreeSet::new(),
+            fragment_size: u16::MAX,
+            max_message: usize::MAX,
+            reliable: false,
         }
+    }
+
+    pub(crate) fn to(proxies: &Slots<ReaderProxy>) -> Self {
+        let mut route = Self::new();
+        proxies.iter().for_each(|(_, proxy)| route.add(proxy));
         route
+    }
+
+    /// Leads to one more reader.
+    pub(crate) fn add(&mut self, proxy: &ReaderProxy) {
+        if self.known.insert(proxy.path.locator) {
+            self.destinations.push(proxy.path.locator);
+        }
+        self.max_message = self.max_message.min(proxy.path.max_message);
+        self.fragment_size = self.fragment_size.min(fragment_size(&proxy.path));
+        self.reliable |= proxy.reliable;
     }
 }
 

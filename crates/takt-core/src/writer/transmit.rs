@@ -203,11 +203,10 @@ impl Writer {
         }
         let (last, asserting) = (self.history.last_sn(), self.asserting);
         let concerned = |proxy: &ReaderProxy| asserting || (proxy.reliable && proxy.acked < last);
-        for (_, proxy) in self.proxies.iter().filter(|(_, proxy)| concerned(proxy)) {
-            if !destinations.contains(&proxy.path.locator) {
-                destinations.push(proxy.path.locator);
-            }
-        }
+        let proxies = self.proxies.iter().filter(|(_, proxy)| concerned(proxy));
+        destinations.extend(proxies.map(|(_, proxy)| proxy.path.locator));
+        destinations.sort_unstable();
+        destinations.dedup();
         let mut message = Message::new(frame, self.route.max_message, header)?;
         self.append_heartbeat(&mut message, ctx);
         self.asserting = false;

@@ -262,3 +262,33 @@ fn instances_of_samples_that_found_no_room_do_not_stay() {
     let taken: Vec<_> = network.take_all(0, reader).iter().map(|(info, _)| info.instance_handle.0).collect();
     assert_eq!(taken, [hash(0), hash(30)]);
 }
+
+#[test]
+fn what_others_announce_takes_no_more_memory_than_allowed() {
+    let mut config = config(0, 1500);
+    config.limits.max_discovery_bytes_per_participant = 100_000;
+    config.limits.max_discovery_bytes = 250_000;
+    let mut network = Network::new(0, 82);
+    network.join_with(config);
+    let now = network.now;
+    let node = &mut network.nodes[0];
+    let mut puppets: Vec<_> = (9..13).map(Puppet::new).collect();
+    for round in 0..3 {
+        for (number, puppet) in puppets.iter_mut().enumerate() {
+            *puppet = Puppet::new(9 + number);
+            puppet.join(node, now);
+            for key in (1..=20).chain(1..=20) {
+                let mut publication = puppet.publication(key, true);
+                publication.qos.user_data.0 = vec![round; 10_000];
+                puppet.publish(node, now, &publication);
+            }
+        }
+        let of =
+            |puppet: &Puppet| node.discovered_publications().filter(|data| data.guid.prefix == puppet.prefix).count();
+        let known: Vec<_> = puppets.iter().map(of).collect();
+        assert!(known[0] > 5 && known[0] < 10 && known[0] == known[1], "{known:?} of 20 with 10 kB each");
+        assert!(known[2] < known[0] && known[3] <= known[2], "{known:?}: there is a limit for all together");
+        puppets.iter().for_each(|puppet| puppet.leave(node, now));
+        assert_eq!(node.discovered_publications().count(), 0);
+    }
+}

@@ -1,0 +1,82 @@
+//! What the announcements of others cost in memory, so that it can be limited.
+//!
+//! The figures are estimates from above: the value itself and what its texts and lists hold.
+
+use core::mem::size_of;
+use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};
+use takt_wire::qos::Partition;
+use takt_wire::{Guid, Locator};
+
+/// What the tables and the allocator add to an entry.
+const ENTRY_BYTES: usize = 128;
+/// A text in a list: the list's share, and the least piece that an allocator hands out.
+const TEXT_BYTES: usize = size_of::<alloc::string::String>() + 16;
+
+/// Something of which one is kept for each entity that others announce.
+pub(crate) trait Footprint {
+    /// Bytes that it takes, the same for as long as the value is.
+    fn footprint(&self) -> usize;
+}
+
+fn partition(partition: &Partition) -> usize {
+    partition.names.iter().map(|name| TEXT_BYTES + name.len()).sum()
+}
+
+impl Footprint for ParticipantData {
+    fn footprint(&self) -> usize {
+        let locators =
+            [&self.metatraffic_unicast, &self.metatraffic_multicast, &self.default_unicast, &self.default_multicast];
+        let locators: usize = locators.iter().map(|list| list.len()).sum();
+        let properties = self.properties.0.iter().map(|(name, value, _)| 2 * TEXT_BYTES + 8 + name.len() + value.len());
+        ENTRY_BYTES
+            + size_of::<Self>()
+            + locators * size_of::<Locator>()
+            + self.domain_tag.as_ref().map_or(0, |tag| tag.len())
+            + self.user_data.0.len()
+            + self.entity_name.0.len()
+            + properties.sum::<usize>()
+    }
+}
+
+impl Footprint for PublicationData {
+    fn footprint(&self) -> usize {
+        ENTRY_BYTES
+            + size_of::<Guid>()
+            + size_of::<Self>()
+            + self.topic_name.len()
+            + self.type_name.len()
+            + (self.unicast.len() + self.multicast.len()) * size_of::<Locator>()
+            + self.qos.user_data.0.len()
+            + self.qos.data_representation.0.len() * size_of::<i16>()
+            + partition(&self.partition)
+            + self.topic_data.0.len()
+            + self.group_data.0.len()
+            + self.type_information.as_ref().map_or(0, |bytes| bytes.len())
+    }
+}
+
+impl Footprint for SubscriptionData {
+    fn footprint(&self) -> usize {
+        let filter = self.content_filter.as_ref().map_or(0, |filter| {
+            let parameters = filter.expression_parameters.iter().map(|text| TEXT_BYTES + text.len());
+            filter.content_filtered_topic_name.len()
+                + filter.related_topic_name.len()
+                + filter.filter_class_name.len()
+                + filter.filter_expression.len()
+                + parameters.sum::<usize>()
+        });
+        ENTRY_BYTES
+            + size_of::<Guid>()
+            + size_of::<Self>()
+            + self.topic_name.len()
+            + self.type_name.len()
+            + (self.unicast.len() + self.multicast.len()) * size_of::<Locator>()
+            + self.qos.user_data.0.len()
+            + self.qos.data_representation.0.len() * size_of::<i16>()
+            + partition(&self.partition)
+            + self.topic_data.0.len()
+            + self.group_data.0.len()
+            + self.type_information.as_ref().map_or(0, |bytes| bytes.len())
+            + filter
+    }
+}
