@@ -57,7 +57,7 @@ impl Express {
         if lane.socket.is_none() {
             lane.sends = lane.sends.saturating_add(1);
             if lane.sends == SENDS_TO_OPEN {
-                // If the kernel refuses, nothing is lost but time.
+                // tidy-allow(dropped-cause): if the kernel refuses, nothing is lost but time.
                 lane.socket = syscall::connected_twin(exit, family, address).ok();
             }
         }
