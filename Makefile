@@ -32,7 +32,7 @@ lint: ## format, clippy, house rules
 	$(call say,house rules)
 	@cargo xtask tidy
 	$(call say,clippy)
-	@cargo clippy --workspace --all-targets -- -D warnings
+	@cargo clippy --workspace --all-targets --all-features -- -D warnings
 
 deny: ## licences, sources and advisories of the dependencies (needs cargo-deny and a network)
 	@cargo deny check
