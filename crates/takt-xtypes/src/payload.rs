@@ -4,8 +4,8 @@
 use crate::encoder::Scope;
 use crate::sink::{CountSink, SliceSink};
 use crate::{
-    CdrValue, DecodeError, DecodeErrorKind, Decoder, EncodeError, Encoder, Endianness, Representation, TypeSupport,
-    representation,
+    CdrValue, DecodeError, DecodeErrorKind, Decoder, EncodeError, Encoder, Endianness, Extensibility, Representation,
+    TypeSupport, representation,
 };
 
 /// Length of the encapsulation header: identifier and options, both big-endian.
@@ -76,7 +76,14 @@ fn decode<T: TypeSupport>(value: &mut T, payload: &[u8], scope: Scope) -> Result
         return Err(at_start(DecodeErrorKind::EndOfInput));
     };
     let mut d = Decoder::new(body, representation, endianness, scope);
-    value.decode(&mut d)?;
+    if let Err(error) = value.decode(&mut d) {
+        if scope != Scope::Key || T::EXTENSIBILITY != Extensibility::Appendable {
+            return Err(error);
+        }
+        // INTEROP(CycloneDDS 0.10.2): no DHEADER before the key of an appendable type.
+        d = Decoder::new(body, representation, endianness, Scope::KeyHash);
+        value.decode(&mut d).map_err(|_| error)?;
+    }
     Ok(Decoded { representation, endianness, trailing_bytes: d.remaining() })
 }
 

@@ -146,11 +146,23 @@ fn a_key_payload_sets_the_key_and_nothing_else() {
     assert_eq!(value, expected);
 }
 
+/// As CycloneDDS 0.10 writes the key of an appendable type.
+#[test]
+fn a_key_payload_may_lack_its_delimiter() {
+    let mut value = ShapeType::default();
+    deserialize_key(&mut value, &hex("00090000 05000000 424c554500 000000")).expect("a well-formed key");
+    assert_eq!(value.color, "BLUE");
+    // The first member happens to look like a delimiter.
+    let mut value = Aligned::default();
+    deserialize_key(&mut value, &hex("00090000 08000000 0700000000000000")).expect("a well-formed key");
+    assert_eq!(value, Aligned { a: 8, b: 7 });
+}
+
 #[test]
 fn a_missing_key_member_is_refused() {
-    let mut value = ShapeType::default();
-    let error = deserialize_key(&mut value, &hex("00090000 00000000")).expect_err("no color");
-    assert_eq!(error.kind, DecodeErrorKind::MissingKey { id: 0 });
+    let mut value = Aligned::default();
+    let error = deserialize_key(&mut value, &hex("00090000 04000000 01000000")).expect_err("no b");
+    assert_eq!(error.kind, DecodeErrorKind::MissingKey { id: 1 });
     let mut value = MutableKeyed::default();
     let error = deserialize_key(&mut value, &hex("000b0000 0c000000 01000030 0807060504030201")).expect_err("no name");
     assert_eq!(error.kind, DecodeErrorKind::MissingKey { id: 2 });
