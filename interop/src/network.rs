@@ -128,8 +128,13 @@ impl Drop for Network {
 fn shape(host: &Host) -> Result<()> {
     let htb = |words: &[&str]| host.run(&[&["tc"], words].concat()).map(drop);
     htb(&["qdisc", "add", "dev", INTERFACE, "root", "handle", "1:", "htb", "default", "1"])?;
-    htb(&["class", "add", "dev", INTERFACE, "parent", "1:", "classid", "1:1", "htb", "rate", "1gbit", "quantum", "60000"])?;
-    htb(&["class", "add", "dev", INTERFACE, "parent", "1:", "classid", LATE_BAND, "htb", "rate", "20mbit", "quantum", "1500"])
+    htb(&[
+        "class", "add", "dev", INTERFACE, "parent", "1:", "classid", "1:1", "htb", "rate", "1gbit", "quantum", "60000",
+    ])?;
+    htb(&[
+        "class", "add", "dev", INTERFACE, "parent", "1:", "classid", LATE_BAND, "htb", "rate", "20mbit", "quantum",
+        "1500",
+    ])
 }
 
 fn ip(arguments: &[&str]) -> Result<String> {

@@ -15,7 +15,7 @@ use crate::programs::Program;
 use crate::{Error, Result};
 
 /// How long to wait for what should happen at once, before giving up on it.
-const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(20);
 /// Lines of standard error that are kept for messages.
 const COMPLAINTS: usize = 12;
 

@@ -4,5 +4,6 @@
 //! needed; `TAKT_TEST_LONG=1` runs the loss tests at full length.
 
 mod exchange;
+mod interoperability;
 mod peers;
 mod scene;

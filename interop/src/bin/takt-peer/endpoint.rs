@@ -1,0 +1,223 @@
+//! Writers and readers of any of the types, and the listeners that report what they see.
+
+use std::any::Any;
+use std::time::{Duration, Instant};
+
+use takt::qos::*;
+use takt::status::{IncompatibleQosStatus, MatchedStatus, SampleLostStatus, SampleRejectedStatus};
+use takt::{
+    DataReader, DataReaderListener, DataWriter, DataWriterListener, DomainParticipant, Guid, Publisher, Result, Sample,
+    Subscriber,
+};
+use takt_interop::content;
+
+use crate::report;
+use crate::types::Exchanged;
+
+/// How many samples are taken at once.
+const TAKE_MAX: usize = 16;
+
+/// What every endpoint hangs on.
+pub struct Entities {
+    pub participant: DomainParticipant,
+    pub publisher: Publisher,
+    pub subscriber: Subscriber,
+}
+
+/// What an endpoint shall be.
+pub struct Spec {
+    pub id: String,
+    pub topic: String,
+    pub representation: String,
+    pub reliable: bool,
+    pub transient_local: bool,
+    /// 0 = KEEP_ALL.
+    pub keep_last: u32,
+    pub autodispose: bool,
+    pub max_blocking_time: Duration,
+}
+
+impl Spec {
+    fn reliability(&self) -> Reliability {
+        let kind = if self.reliable { ReliabilityKind::Reliable } else { ReliabilityKind::BestEffort };
+        Reliability { kind, max_blocking_time: self.max_blocking_time.into() }
+    }
+
+    fn durability(&self) -> Durability {
+        if self.transient_local { Durability::TransientLocal } else { Durability::Volatile }
+    }
+
+    fn history(&self) -> History {
+        if self.keep_last == 0 { History::KeepAll } else { History::KeepLast(self.keep_last) }
+    }
+
+    fn representation(&self) -> DataRepresentation {
+        match self.representation.as_str() {
+            "xcdr2" => DataRepresentation::xcdr2(),
+            "any" => DataRepresentation(vec![DataRepresentation::XCDR1, DataRepresentation::XCDR2]),
+            _ => DataRepresentation::xcdr1(),
+        }
+    }
+}
+
+/// What to write; see `takt_interop::peer::Batch`.
+pub struct Batch {
+    pub first: u64,
+    pub count: u64,
+    pub key: u32,
+    pub keys: u32,
+    pub size: usize,
+    pub period: Duration,
+}
+
+/// A writer of whatever type.
+pub trait WriterEndpoint {
+    fn write(&self, batch: &Batch) -> Result<()>;
+    fn dispose(&self, key: u32) -> Result<()>;
+    fn unregister(&self, key: u32) -> Result<()>;
+    fn wait_acknowledged(&self, max_wait: Duration) -> Result<()>;
+}
+
+impl Entities {
+    pub fn writer<T: Exchanged>(&self, spec: &Spec) -> Result<Box<dyn WriterEndpoint>> {
+        let topic = self.participant.create_topic::<T>(&spec.topic, TopicQos::default())?;
+        let qos = DataWriterQos {
+            reliability: spec.reliability(),
+            durability: spec.durability(),
+            history: spec.history(),
+            data_representation: spec.representation(),
+            writer_data_lifecycle: WriterDataLifecycle { autodispose_unregistered_instances: spec.autodispose },
+            ..DataWriterQos::default()
+        };
+        let writer = self.publisher.create_datawriter(&topic, qos)?;
+        writer.set_listener(Box::new(self.reporter(spec, writer.guid())))?;
+        Ok(Box::new(writer))
+    }
+
+    /// The reader lives as long as what is returned.
+    pub fn reader<T: Exchanged>(&self, spec: &Spec) -> Result<Box<dyn Any>> {
+        let topic = self.participant.create_topic::<T>(&spec.topic, TopicQos::default())?;
+        let qos = DataReaderQos {
+            reliability: spec.reliability(),
+            durability: spec.durability(),
+            history: spec.history(),
+            data_representation: spec.representation(),
+            ..DataReaderQos::default()
+        };
+        let reader = self.subscriber.create_datareader(&topic, qos)?;
+        reader.set_listener(Box::new(self.reporter(spec, reader.guid())))?;
+        Ok(Box::new(reader))
+    }
+
+    fn reporter(&self, spec: &Spec, guid: Guid) -> Reporter {
+        Reporter { id: spec.id.clone(), participant: self.participant.clone(), guid }
+    }
+}
+
+impl<T: Exchanged> WriterEndpoint for DataWriter<T> {
+    fn write(&self, batch: &Batch) -> Result<()> {
+        let (mut seq, mut due) = (batch.first, Instant::now());
+        let mut samples: Vec<T> = (0..batch.keys)
+            .map(|n| T::new(batch.key + n, content::instance_name(batch.key + n), 0, 0, vec![0; batch.size]))
+            .collect();
+        for at in (0..samples.len()).cycle().take(usize::try_from(batch.count).unwrap_or(usize::MAX)) {
+            let sample = &mut samples[at];
+            let key = sample.key().0;
+            let (number, stamp_ns, payload) = sample.data_mut();
+            *number = seq;
+            content::fill(payload, key, seq);
+            *stamp_ns = report::realtime_ns();
+            DataWriter::write(self, sample)?;
+            seq += 1;
+            if !batch.period.is_zero() {
+                due += batch.period;
+                std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            }
+        }
+        Ok(())
+    }
+
+    fn dispose(&self, key: u32) -> Result<()> {
+        DataWriter::dispose(self, &T::new(key, content::instance_name(key), 0, 0, Vec::new()))
+    }
+
+    fn unregister(&self, key: u32) -> Result<()> {
+        self.unregister_instance(&T::new(key, content::instance_name(key), 0, 0, Vec::new()))
+    }
+
+    fn wait_acknowledged(&self, max_wait: Duration) -> Result<()> {
+        self.wait_for_acknowledgments(max_wait.into())
+    }
+}
+
+/// Prints what an endpoint tells.
+struct Reporter {
+    id: String,
+    participant: DomainParticipant,
+    guid: Guid,
+}
+
+impl Reporter {
+    fn matched(&self, status: MatchedStatus) {
+        report::matched(&self.id, status.current_count, status.total_count);
+    }
+
+    fn incompatible(&self, status: IncompatibleQosStatus) {
+        let refusals = self.participant.refusals().unwrap_or_default();
+        let own = refusals.iter().filter(|refusal| refusal.local == self.guid);
+        let reasons: Vec<String> = own.map(ToString::to_string).collect();
+        let policy = status.last_policy.map_or(0, |policy| policy as i64);
+        report::incompatible(&self.id, policy, status.total_count, &reasons);
+    }
+}
+
+impl<T: Exchanged> DataWriterListener<T> for Reporter {
+    fn on_publication_matched(&mut self, _: &DataWriter<T>, status: MatchedStatus) {
+        self.matched(status);
+    }
+
+    fn on_offered_incompatible_qos(&mut self, _: &DataWriter<T>, status: IncompatibleQosStatus) {
+        self.incompatible(status);
+    }
+}
+
+impl<T: Exchanged> DataReaderListener<T> for Reporter {
+    fn on_subscription_matched(&mut self, _: &DataReader<T>, status: MatchedStatus) {
+        self.matched(status);
+    }
+
+    fn on_requested_incompatible_qos(&mut self, _: &DataReader<T>, status: IncompatibleQosStatus) {
+        self.incompatible(status);
+    }
+
+    fn on_sample_lost(&mut self, _: &DataReader<T>, status: SampleLostStatus) {
+        report::lost(&self.id, status.total_count);
+    }
+
+    fn on_sample_rejected(&mut self, _: &DataReader<T>, status: SampleRejectedStatus) {
+        report::rejected(&self.id, status.total_count);
+    }
+
+    fn on_data_available(&mut self, reader: &DataReader<T>) {
+        loop {
+            match reader.take(TAKE_MAX) {
+                Ok(samples) if samples.is_empty() => return,
+                Ok(samples) => samples.iter().for_each(|sample| self.taken(sample)),
+                Err(error) => return report::error(&self.id, "take", &error.to_string()),
+            }
+        }
+    }
+}
+
+impl Reporter {
+    fn taken<T: Exchanged>(&self, sample: &Sample<T>) {
+        let source_ns = i64::try_from(sample.info.source_timestamp.to_nanos()).unwrap_or(i64::MAX);
+        report::sample(&report::Taken {
+            id: &self.id,
+            state: sample.info.instance_state,
+            key: sample.data.as_ref().or(sample.key.as_ref()).map(Exchanged::key),
+            data: sample.data.as_ref().map(Exchanged::data),
+            source_ns,
+        });
+    }
+}
