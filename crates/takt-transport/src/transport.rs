@@ -49,6 +49,10 @@ pub enum Scan {
     /// then. `None` means "nothing seen", so call again. Whatever arrives is
     /// found after a bounded number of calls.
     Hot,
+    /// Before a wait that follows a success: only what was taken from the kernel
+    /// already. Never a system call. `None` means that the descriptors are
+    /// readable if there is more.
+    Taken,
     /// For a wake-up: look everywhere. `None` means that nothing was queued
     /// at the moment of the call, so one may wait for the descriptors.
     All,
@@ -171,7 +175,8 @@ pub trait Transport: Send {
     /// [`open_flow`](Self::open_flow) and [`close_flow`](Self::close_flow).
     ///
     /// Datagrams that the transport has already taken from the kernel do not
-    /// make a descriptor readable: wait only after `recv(Scan::All)` said `None`.
+    /// make a descriptor readable: wait only after `recv` with [`Scan::Taken`] or
+    /// [`Scan::All`] said `None`.
     fn descriptors(&self) -> &[RawFd];
 
     /// Counters since opening.

@@ -63,6 +63,7 @@ macro_rules! conformance_tests {
             15 descriptors_tell_when_to_look,
             16 a_hot_scan_finds_everything_in_the_end,
             17 a_received_frame_is_lent_until_the_next,
+            18 what_is_not_taken_yet_makes_a_descriptor_readable,
         );
     };
     (@ $open:expr, $($realm:literal $name:ident,)*) => {

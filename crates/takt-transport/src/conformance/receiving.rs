@@ -44,6 +44,35 @@ pub fn descriptors_tell_when_to_look<T: Transport>(open: impl Fn() -> T) {
     }
 }
 
+/// A scan of what was taken already asks nobody; what it leaves makes a descriptor readable.
+pub fn what_is_not_taken_yet_makes_a_descriptor_readable<T: Transport>(open: impl Fn() -> T) {
+    let (mut a, mut b, marked) = (open(), open(), Marked::new());
+    let to = first(&b.locators().default_unicast);
+    let mut expected = 0;
+    for burst in [1, 1, 2, 7, 100, 1, 1] {
+        let end = expected + burst;
+        for n in expected..end {
+            send(&mut a, &marked, n, to);
+        }
+        while expected < end {
+            while let Some(frame) = b.recv(Scan::Taken).expect("receiving works") {
+                if let Some(number) = marked.number(&frame) {
+                    assert_eq!(number, expected);
+                    expected += 1;
+                }
+            }
+            if expected < end {
+                if !b.descriptors().is_empty() {
+                    assert!(readiness::wait(b.descriptors(), Some(PATIENCE)).expect("waiting works"));
+                }
+                assert_eq!(receive(&mut b, &marked, Scan::All).0, expected);
+                expected += 1;
+            }
+        }
+    }
+    assert!(b.recv(Scan::Taken).expect("receiving works").is_none());
+}
+
 /// Calls of a hot scan alone find what arrives anywhere.
 pub fn a_hot_scan_finds_everything_in_the_end<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());

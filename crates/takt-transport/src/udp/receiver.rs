@@ -93,6 +93,8 @@ struct Batch {
     incoming: [Incoming; BATCH],
     next: usize,
     count: usize,
+    /// Which listener gave it.
+    from: usize,
     role: Role,
     local: Locator,
 }
@@ -121,6 +123,7 @@ impl Receiver {
                 incoming: [Incoming::EMPTY; BATCH],
                 next: 0,
                 count: 0,
+                from: 0,
                 role: Role::Metatraffic,
                 local: Locator::INVALID,
             },
@@ -200,9 +203,20 @@ impl Receiver {
                 let bytes = &self.batch.buffer[at * STRIDE..][..len];
                 return Some((bytes, meta));
             }
+            if scan == Scan::Taken {
+                self.pause();
+                return None;
+            }
             if !self.refill(scan, stats) {
                 return None;
             }
+        }
+    }
+
+    /// Nobody asks whether there is more: the lone datagram taken last was not the beginning of many.
+    fn pause(&mut self) {
+        if let Some(listener) = self.listeners.get_mut(self.batch.from).and_then(Option::as_mut) {
+            listener.busy = false;
         }
     }
 
@@ -244,6 +258,7 @@ impl Receiver {
                 unreachable!("who is removed is removed from the hot ones too");
             };
             if listener.ask(&mut self.batch, stats) {
+                self.batch.from = at;
                 listener.attention = ATTENTION;
                 self.turn += 1;
                 return true;

@@ -243,7 +243,8 @@ impl Drop for CloseOnPanic<'_> {
 /// Drives the participants until `done` says so or the deadline has come (then `false`). `done` is asked after each
 /// pass, with whether anything happened in it. `waker` ends a sleep early; resetting it is up to the caller.
 ///
-/// Sleeps on all their descriptors when there is nothing to do, unless one of them is to spin.
+/// Sleeps on all their descriptors when there is nothing to do, unless one of them is to spin. What was taken from the
+/// kernel is looked at before each sleep; the sockets only if they were found busy, since the sleep looks at them too.
 pub(crate) fn drive<E: Deref<Target = Engine>>(
     engines: &[E],
     waker: &Waker,
@@ -252,7 +253,12 @@ pub(crate) fn drive<E: Deref<Target = Engine>>(
     mut done: impl FnMut(bool) -> bool,
 ) -> Result<bool> {
     let spins = engines.iter().any(|engine| engine.idle == Idle::Spin);
-    let scan = if spins { Scan::Hot } else { Scan::All };
+    let first_scan = |set: &PollSet| match (spins, set.is_busy()) {
+        (true, _) => Scan::Hot,
+        (false, true) => Scan::All,
+        (false, false) => Scan::Taken,
+    };
+    let mut scan = first_scan(set);
     let mut turns = 0_u32;
     loop {
         let mut progress = false;
@@ -262,25 +268,44 @@ pub(crate) fn drive<E: Deref<Target = Engine>>(
         if done(progress) {
             return Ok(true);
         }
-        let looks_at_clock = !spins || turns % TURNS_PER_DEADLINE_CHECK == 0;
+        let looks_at_clock = !spins || turns.is_multiple_of(TURNS_PER_DEADLINE_CHECK);
         turns = turns.wrapping_add(1);
         if progress || !looks_at_clock {
+            scan = first_scan(set);
             continue;
         }
         let now = clock::now();
         if deadline.is_some_and(|deadline| now >= deadline) {
-            return Ok(false);
-        }
-        if spins {
+            if scan != Scan::Taken {
+                return Ok(false);
+            }
+            // No time to sleep, but what has arrived is to be seen.
+            scan = Scan::All;
             continue;
         }
-        set.clear();
-        let mut until = deadline;
-        for engine in engines {
-            let linger = (engine.runtime == Runtime::Shared).then(|| now.after(LINGER));
-            let due = engine.enter()?.prepare_sleep(set, linger)?;
-            until = [until, due].into_iter().flatten().min();
+        if !spins {
+            sleep(engines, waker, set, now, deadline)?;
+            scan = Scan::All;
         }
-        waker.sleep(set, now, until)?;
     }
+}
+
+/// Sleeps until one of the participants has something to do, the waker is woken, or the deadline has come.
+fn sleep<E: Deref<Target = Engine>>(
+    engines: &[E],
+    waker: &Waker,
+    set: &mut PollSet,
+    now: Instant,
+    deadline: Option<Instant>,
+) -> Result<()> {
+    set.clear();
+    let mut until = deadline;
+    for engine in engines {
+        let linger = (engine.runtime == Runtime::Shared).then(|| now.after(LINGER));
+        let due = engine.enter()?.prepare_sleep(set, linger)?;
+        until = [until, due].into_iter().flatten().min();
+    }
+    waker.sleep(set, now, until)?;
+    set.slept(clock::now().since(now));
+    Ok(())
 }

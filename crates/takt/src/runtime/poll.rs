@@ -9,10 +9,15 @@ use takt_transport::{TransportError, readiness};
 
 use crate::Result;
 
+/// A sleep shorter than this found something that was there before.
+const MOMENT: Duration = Duration::from_micros(5);
+
 /// Descriptors to wait for. Keeps its memory, so that filling it again does not allocate.
 #[derive(Debug, Default)]
 pub(crate) struct PollSet {
     descriptors: Vec<RawFd>,
+    /// See [`is_busy`](Self::is_busy).
+    busy: bool,
 }
 
 impl PollSet {
@@ -22,6 +27,17 @@ impl PollSet {
 
     pub(crate) fn add(&mut self, descriptor: RawFd) {
         self.descriptors.push(descriptor);
+    }
+
+    /// Whether the last sleep was none, since something was readable already: then it saves system calls to look
+    /// before sleeping again. Otherwise it saves them to sleep at once.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.busy
+    }
+
+    /// Says how long a sleep took.
+    pub(crate) fn slept(&mut self, duration: Duration) {
+        self.busy = duration < MOMENT;
     }
 }
 

@@ -149,7 +149,7 @@ impl State {
         let received = self.receive(scan)?;
         self.active |= received;
         let mut more = received;
-        if scan == Scan::All || self.attempts >= ATTEMPTS_PER_TIMER_CHECK {
+        if scan != Scan::Hot || self.attempts >= ATTEMPTS_PER_TIMER_CHECK {
             self.attempts = 0;
             let now = clock::now();
             let driver = self.driver()?;
