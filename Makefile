@@ -17,6 +17,12 @@ setup: ## install what this machine lacks (see scripts/setup.sh)
 	$(call say,setup: compiler and peers)
 	@scripts/setup.sh all
 
+demo: setup ## two hosts in network namespaces; Takt and CycloneDDS feed each other
+	$(call say,building Takt and the demo)
+	@cargo build --release -p takt-interop --bins
+	$(call say,demo)
+	@target/release/takt-demo
+
 test: setup ## everything that must pass: format, clippy, house rules, all tests, peers included
 	@$(MAKE) --no-print-directory lint
 	$(call say,tests of all crates)

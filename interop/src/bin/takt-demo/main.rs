@@ -1,0 +1,170 @@
+//! The demo: a Takt publisher on one host feeds a CycloneDDS and a Takt subscriber on another, and a CycloneDDS publisher
+//! there feeds Takt back. The hosts are network namespaces joined by a link; without root both are this machine's loopback.
+//!
+//! `takt-demo [SECONDS]`, 5 by default. Ends with a table of samples and latencies, and fails if any sample of any pair is
+//! missing, repeated, out of order or altered.
+
+mod pair;
+
+use std::io::{IsTerminal, Write, stdout};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use pair::Pair;
+use takt_interop::network::{Host, Network};
+use takt_interop::peer::{Batch, Endpoint, Kind, Options, Peer};
+use takt_interop::programs::Program;
+use takt_interop::{Error, Result};
+
+/// Samples a second and publisher.
+const RATE: u64 = 1000;
+/// Payload bytes of a sample.
+const SIZE: usize = 256;
+/// How long after the last sample was written the last one may arrive.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Between two looks at what has arrived.
+const TICK: Duration = Duration::from_millis(100);
+/// From the publishers on the left and on the right.
+const TOPICS: [&str; 2] = ["Forth", "Back"];
+
+fn main() -> ExitCode {
+    let seconds = match std::env::args().nth(1).map_or(Ok(5), |word| word.parse()) {
+        Ok(seconds @ 1..=3600) => seconds,
+        _ => {
+            eprintln!("usage: takt-demo [SECONDS], from 1 to 3600");
+            return ExitCode::from(2);
+        }
+    };
+    match run(seconds) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => {
+            eprintln!("\nnot every sample arrived as it was written");
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            eprintln!("\nthe demo failed: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether every sample of every pair arrived.
+fn run(seconds: u64) -> Result<bool> {
+    let network = match Network::new() {
+        Ok(network) => Some(network),
+        Err(Error::Unavailable(why)) => {
+            println!("{why}\nso both hosts are this machine's loopback interface");
+            None
+        }
+        Err(error) => return Err(error),
+    };
+    let (left, right) = match &network {
+        Some(network) => (network.left.clone(), network.right.clone()),
+        None => (Host::loopback(), Host::loopback()),
+    };
+    let mut cast = Cast::start(&left, &right)?;
+    let count = seconds * RATE;
+    println!("\n{seconds} s of {RATE} samples/s of {SIZE} bytes from each publisher, reliable, every sample kept\n");
+    let mut pairs = cast.play(count)?;
+    print_table(&mut pairs, count);
+    Ok(pairs.iter().all(|pair| pair.is_complete(count)))
+}
+
+/// The programs and what they do.
+struct Cast {
+    takt_left: Peer,
+    takt_right: Peer,
+    cyclone: Peer,
+}
+
+impl Cast {
+    fn start(left: &Host, right: &Host) -> Result<Self> {
+        println!("left host {}, right host {}", left.address(), right.address());
+        let start = |program, host, what: &str| {
+            println!("  {:<16} {what}", Program::name(program));
+            Peer::start(program, host, Options::default())
+        };
+        let started = Instant::now();
+        let [forth, back] = TOPICS.map(|topic| Endpoint::new(topic, topic, Kind::Key));
+        let mut takt_left = start(Program::Takt, left, "left:  publishes Forth, subscribes to Back")?;
+        let mut takt_right = start(Program::Takt, right, "right: subscribes to Forth")?;
+        let mut cyclone = start(Program::Cyclone10, right, "right: subscribes to Forth, publishes Back")?;
+        takt_left.writer(&forth)?;
+        takt_left.reader(&back)?;
+        takt_right.reader(&forth)?;
+        cyclone.reader(&forth)?;
+        cyclone.writer(&back)?;
+        print!("waiting until they have found each other");
+        flush();
+        takt_left.matched("Forth", 2)?;
+        takt_left.matched("Back", 1)?;
+        takt_right.matched("Forth", 1)?;
+        cyclone.matched("Forth", 1)?;
+        cyclone.matched("Back", 1)?;
+        println!(": {} ms since the first program was started", started.elapsed().as_millis());
+        Ok(Self { takt_left, takt_right, cyclone })
+    }
+
+    /// Has both publishers write, and watches what arrives.
+    fn play(&mut self, count: u64) -> Result<Vec<Pair>> {
+        let mut pairs = vec![
+            Pair::new("Takt -> CycloneDDS", "left to right"),
+            Pair::new("Takt -> Takt", "left to right"),
+            Pair::new("CycloneDDS -> Takt", "right to left"),
+        ];
+        let batch = Batch { period_us: 1_000_000 / RATE, ..Batch::new(count, SIZE) };
+        self.takt_left.write("Forth", &batch)?;
+        self.cyclone.write("Back", &batch)?;
+        let deadline = Instant::now() + Duration::from_micros(count * batch.period_us) + PATIENCE;
+        loop {
+            pairs[0].take(self.cyclone.pending("Forth"));
+            pairs[1].take(self.takt_right.pending("Forth"));
+            pairs[2].take(self.takt_left.pending("Back"));
+            let finished = pairs.iter().all(|pair| pair.received() >= count) || Instant::now() >= deadline;
+            print_progress(&pairs, count, finished);
+            if finished {
+                return Ok(pairs);
+            }
+            std::thread::sleep(TICK);
+        }
+    }
+}
+
+fn flush() {
+    // Nobody is told of a terminal that has gone.
+    drop(stdout().flush());
+}
+
+/// One line that is written over on a terminal; only the last one elsewhere.
+fn print_progress(pairs: &[Pair], count: u64, last: bool) {
+    let terminal = stdout().is_terminal();
+    if !terminal && !last {
+        return;
+    }
+    let shares = pairs.iter().map(|pair| format!("{} {:>3} %", pair.name, pair.received() * 100 / count));
+    let line = shares.collect::<Vec<_>>().join("   ");
+    print!("{}{line}{}", if terminal { "\r" } else { "" }, if last { "\n\n" } else { "" });
+    flush();
+}
+
+fn print_table(pairs: &mut [Pair], count: u64) {
+    println!(
+        "{:<20} {:<14} {:>7} {:>8} {:>5} {:>7} | {:>7} {:>7} {:>7} {:>7}",
+        "pair", "direction", "written", "received", "lost", "wrong", "min us", "p50 us", "p99 us", "max us"
+    );
+    for pair in pairs {
+        let [min, p50, p99, max] = pair.latencies_us();
+        println!(
+            "{:<20} {:<14} {count:>7} {:>8} {:>5} {:>7} | {min:>7} {p50:>7} {p99:>7} {max:>7}",
+            pair.name,
+            pair.direction,
+            pair.received(),
+            count.saturating_sub(pair.received()),
+            pair.wrong
+        );
+    }
+    println!(
+        "\nlatency: from the publisher's write to the subscriber's take, by the one clock of this machine; \
+         \nwrong: repeated, out of order, or not the bytes that were written"
+    );
+}

@@ -1,0 +1,53 @@
+//! What one subscriber got from one publisher.
+
+use takt_interop::content;
+use takt_interop::event::Event;
+
+/// The samples of one pair.
+pub struct Pair {
+    pub name: &'static str,
+    pub direction: &'static str,
+    /// Samples that came again, out of order, or with other bytes than were written.
+    pub wrong: u64,
+    /// Sequence number expected next.
+    next: u64,
+    latencies_ns: Vec<i64>,
+}
+
+impl Pair {
+    pub fn new(name: &'static str, direction: &'static str) -> Self {
+        Self { name, direction, wrong: 0, next: 0, latencies_ns: Vec::new() }
+    }
+
+    /// Takes in what the subscriber reported.
+    pub fn take(&mut self, events: Vec<Event>) {
+        for event in events {
+            let Event::Sample(sample) = event else { continue };
+            if !sample.valid {
+                continue;
+            }
+            let expected = content::expected_hash(crate::SIZE, 0, sample.seq);
+            let genuine = sample.len == crate::SIZE && sample.hash == format!("{expected:016x}");
+            self.wrong += u64::from(!genuine || sample.seq < self.next);
+            self.next = sample.seq + 1;
+            self.latencies_ns.push(sample.received_ns - sample.stamp_ns);
+        }
+    }
+
+    /// How many samples arrived.
+    pub fn received(&self) -> u64 {
+        self.latencies_ns.len() as u64
+    }
+
+    pub fn is_complete(&self, count: u64) -> bool {
+        self.received() == count && self.wrong == 0
+    }
+
+    /// Smallest, median, 99th percentile, largest; zeros if there was nothing.
+    pub fn latencies_us(&mut self) -> [i64; 4] {
+        self.latencies_ns.sort_unstable();
+        let all = &self.latencies_ns;
+        let at = |permille: usize| all.get((all.len() * permille / 1000).min(all.len().saturating_sub(1)));
+        [0, 500, 990, 1000].map(|permille| at(permille).copied().unwrap_or(0) / 1000)
+    }
+}
