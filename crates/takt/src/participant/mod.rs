@@ -54,7 +54,6 @@ impl DomainParticipant {
     /// let participant = takt::DomainParticipant::builder(0).name("camera").build()?;
     /// # Ok::<(), takt::Error>(())
     /// ```
-    #[must_use]
     pub fn builder(domain_id: u32) -> DomainParticipantBuilder {
         DomainParticipantBuilder::new(domain_id)
     }

@@ -286,7 +286,8 @@ impl State {
 
     /// Whether a listener is to be called and none is being called.
     pub(crate) fn has_calls(&self) -> bool {
-        !self.dispatching && !(self.ready.is_empty() && self.participant_events.is_empty())
+        let is_idle = self.ready.is_empty() && self.participant_events.is_empty();
+        !is_idle && !self.dispatching
     }
 
     /// Takes the next listener out of its endpoint.
