@@ -275,3 +275,6 @@ impl Outgoing<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,220 @@
+//! The driver over transports that exist only in memory.
+
+use std::os::fd::RawFd;
+use std::sync::{Arc, Mutex};
+
+use takt_core::Config;
+use takt_transport::{Interface, Locators, RxFrame, TransportError};
+use takt_wire::GuidPrefix;
+
+use super::*;
+
+/// What was committed: the bytes, the flow and the destinations.
+type Sent = Arc<Mutex<Vec<(Vec<u8>, FlowId, Vec<Locator>)>>>;
+
+/// Takes one kind of locator and notes what is sent.
+struct Fake {
+    kind: i32,
+    locators: Locators,
+    frame: Vec<u8>,
+    sent: Sent,
+    next_flow: u16,
+    refuses_flows: bool,
+    open_flows: Arc<Mutex<Vec<FlowId>>>,
+}
+
+impl Fake {
+    fn new(kind: i32, room: usize) -> (Self, Sent) {
+        let sent = Sent::default();
+        let fake = Self {
+            kind,
+            locators: Locators::default(),
+            frame: vec![0; room],
+            sent: Arc::clone(&sent),
+            next_flow: 1,
+            refuses_flows: false,
+            open_flows: Arc::default(),
+        };
+        (fake, sent)
+    }
+}
+
+impl Transport for Fake {
+    fn name(&self) -> &'static str {
+        "fake"
+    }
+
+    fn serves(&self, locator: &Locator) -> bool {
+        locator.kind == self.kind
+    }
+
+    fn interfaces(&self) -> &[Interface] {
+        &[]
+    }
+
+    fn locators(&self) -> &Locators {
+        &self.locators
+    }
+
+    fn open_flow(&mut self, _: &FlowSpec) -> std::result::Result<(FlowId, Vec<Locator>), TransportError> {
+        if self.refuses_flows {
+            return Err(TransportError::new("open flow", "fake", std::io::ErrorKind::Other.into()));
+        }
+        let flow = FlowId(self.next_flow);
+        self.next_flow += 1;
+        self.open_flows.lock().expect("no panic").push(flow);
+        Ok((flow, vec![Locator { kind: self.kind, port: u32::from(flow.0), address: [0; 16] }]))
+    }
+
+    fn close_flow(&mut self, flow: FlowId) -> std::result::Result<(), TransportError> {
+        self.open_flows.lock().expect("no panic").retain(|open| *open != flow);
+        Ok(())
+    }
+
+    fn max_message_len(&self) -> usize {
+        self.frame.len()
+    }
+
+    fn loan(&mut self) -> std::result::Result<&mut [u8], TransportError> {
+        Ok(&mut self.frame)
+    }
+
+    fn commit(
+        &mut self,
+        len: usize,
+        flow: FlowId,
+        destinations: &[Locator],
+    ) -> std::result::Result<(), TransportError> {
+        self.sent.lock().expect("no panic").push((self.frame[..len].to_vec(), flow, destinations.to_vec()));
+        Ok(())
+    }
+
+    fn flush(&mut self) -> std::result::Result<(), TransportError> {
+        Ok(())
+    }
+
+    fn recv(&mut self, _: Scan) -> std::result::Result<Option<RxFrame<'_>>, TransportError> {
+        Err(TransportError::new("receive", "fake", std::io::ErrorKind::Other.into()))
+    }
+
+    fn descriptors(&self) -> &[RawFd] {
+        &[]
+    }
+
+    fn stats(&self) -> TransportStats {
+        TransportStats::default()
+    }
+}
+
+fn locator(kind: i32, port: u32) -> Locator {
+    Locator { kind, port, address: [7; 16] }
+}
+
+fn driver(transports: Vec<Box<dyn Transport>>, peers: Vec<Locator>) -> Driver {
+    let mut config = Config::new(0, GuidPrefix([1; 12]));
+    config.initial_peers = peers;
+    let core = Participant::new(config, clock::now()).expect("a sound configuration");
+    Driver::new(core, transports)
+}
+
+const ROOM: usize = 1500;
+
+#[test]
+fn a_datagram_reaches_each_destination_by_the_first_transport_that_serves_it() {
+    let (udp, udp_sent) = Fake::new(Locator::KIND_UDP_V4, ROOM);
+    let (shm, shm_sent) = Fake::new(Locator::KIND_SHM, ROOM);
+    let (second_shm, unused) = Fake::new(Locator::KIND_SHM, ROOM);
+    let destinations = [
+        locator(Locator::KIND_UDP_V4, 1),
+        locator(Locator::KIND_SHM, 2),
+        locator(Locator::KIND_ETHERNET, 3),
+        locator(Locator::KIND_UDP_V4, 4),
+    ];
+    let mut first: Box<dyn Transport> = Box::new(udp);
+    let mut others: Vec<Box<dyn Transport>> = vec![Box::new(shm), Box::new(second_shm)];
+    first.loan().expect("a frame")[..5].copy_from_slice(b"hello");
+    let flows = [FlowId(3), FlowId(4), FlowId(5)];
+    let outgoing = Outgoing { len: 5, flows: &flows, destinations: &destinations };
+    let mut counters = DriverCounters::default();
+    outgoing.route(first.as_mut(), &mut others, &mut Vec::new(), &mut counters);
+    let expect = |flow, destinations: &[Locator]| vec![(b"hello".to_vec(), flow, destinations.to_vec())];
+    assert_eq!(*udp_sent.lock().expect("no panic"), expect(FlowId(3), &[destinations[0], destinations[3]]));
+    assert_eq!(*shm_sent.lock().expect("no panic"), expect(FlowId(4), &[destinations[1]]));
+    assert!(unused.lock().expect("no panic").is_empty());
+    assert_eq!(counters, DriverCounters { unserved_destinations: 1, ..DriverCounters::default() });
+}
+
+#[test]
+fn a_datagram_too_large_for_a_transport_is_counted_and_reaches_the_others() {
+    let (udp, udp_sent) = Fake::new(Locator::KIND_UDP_V4, ROOM);
+    let (shm, shm_sent) = Fake::new(Locator::KIND_SHM, 16);
+    let destinations = [locator(Locator::KIND_SHM, 2), locator(Locator::KIND_UDP_V4, 1)];
+    let mut first: Box<dyn Transport> = Box::new(udp);
+    let outgoing = Outgoing { len: 100, flows: &[FlowId::DEFAULT; 2], destinations: &destinations };
+    let mut counters = DriverCounters::default();
+    outgoing.route(first.as_mut(), &mut [Box::new(shm)], &mut Vec::new(), &mut counters);
+    assert_eq!(udp_sent.lock().expect("no panic").len(), 1);
+    assert!(shm_sent.lock().expect("no panic").is_empty());
+    assert_eq!(counters.send_failures, 1);
+}
+
+#[test]
+fn announcements_go_to_the_peers_of_every_transport() {
+    let (udp, udp_sent) = Fake::new(Locator::KIND_UDP_V4, ROOM);
+    let (shm, shm_sent) = Fake::new(Locator::KIND_SHM, ROOM);
+    let peers = vec![locator(Locator::KIND_UDP_V4, 7400), locator(Locator::KIND_SHM, 1)];
+    let mut driver = driver(vec![Box::new(udp), Box::new(shm)], peers);
+    driver.run_timers(clock::now());
+    driver.transmit(clock::now());
+    for sent in [udp_sent, shm_sent] {
+        let sent = sent.lock().expect("no panic");
+        assert!(sent.iter().all(|(bytes, ..)| bytes.starts_with(b"RTPS")));
+        assert!(!sent.is_empty());
+    }
+}
+
+#[test]
+fn a_transport_that_fails_to_receive_is_counted() {
+    let (udp, _) = Fake::new(Locator::KIND_UDP_V4, ROOM);
+    let mut driver = driver(vec![Box::new(udp)], Vec::new());
+    assert!(!driver.receive(Scan::All));
+    assert_eq!(driver.counters().receive_failures, 1);
+}
+
+#[test]
+fn a_transport_without_descriptors_is_polled() {
+    let (udp, _) = Fake::new(Locator::KIND_UDP_V4, ROOM);
+    let driver = driver(vec![Box::new(udp)], Vec::new());
+    let now = clock::now();
+    let until = driver.prepare_sleep(&mut PollSet::default(), now).expect("a moment");
+    assert!(until <= now.after(POLL_PERIOD));
+}
+
+#[test]
+fn a_flow_is_open_on_all_transports_or_on_none() {
+    let (one, _) = Fake::new(Locator::KIND_UDP_V4, ROOM);
+    let (mut two, _) = Fake::new(Locator::KIND_SHM, ROOM);
+    two.refuses_flows = true;
+    let open = Arc::clone(&one.open_flows);
+    let mut driver = driver(vec![Box::new(one), Box::new(two)], Vec::new());
+    let result = driver.open_flow(&FlowSpec { own_port: true, transport_priority: 0 });
+    assert!(matches!(result, Err(Error::Transport(_))), "{result:?}");
+    assert!(open.lock().expect("no panic").is_empty(), "closed again");
+}
+
+#[test]
+fn flow_tags_are_used_again() {
+    let (udp, _) = Fake::new(Locator::KIND_UDP_V4, ROOM);
+    let open = Arc::clone(&udp.open_flows);
+    let mut driver = driver(vec![Box::new(udp)], Vec::new());
+    let spec = FlowSpec { own_port: true, transport_priority: 3 };
+    let (first, reached_at) = driver.open_flow(&spec).expect("a flow");
+    let (second, _) = driver.open_flow(&spec).expect("a flow");
+    assert_ne!(first, second);
+    assert_eq!(reached_at.len(), 1);
+    driver.close_flow(first);
+    assert_eq!(*open.lock().expect("no panic"), [FlowId(2)]);
+    assert_eq!(driver.open_flow(&spec).expect("a flow").0, first);
+    let (default, locators) = driver.open_flow(&FlowSpec::default()).expect("always open");
+    assert_eq!((default, locators), (FlowTag::default(), Vec::new()));
+}
