@@ -111,7 +111,7 @@ impl Driver {
         if !self.core.has_transmit() {
             return;
         }
-        while self.transmit_one(now) {}
+        while self.core.has_transmit() && self.transmit_one(now) {}
         for transport in &mut self.transports {
             if transport.flush().is_err() {
                 self.counters.send_failures += 1;
