@@ -73,6 +73,10 @@ pub(crate) struct Writer {
     timer: TimerId,
     data_queued: bool,
     heartbeat_queued: bool,
+    /// A reliable reader has not answered anything yet.
+    strangers: bool,
+    /// The change before which strangers were last told where the data begin.
+    greeted: SequenceNumber,
     /// The next heartbeat goes to all readers and asserts the writer's liveliness.
     asserting: bool,
     /// A `write` found no room.
@@ -110,6 +114,8 @@ impl Writer {
             timer: ctx.timers.register(TimerKind::Heartbeat { writer: handle.index }),
             data_queued: false,
             heartbeat_queued: false,
+            strangers: false,
+            greeted: SequenceNumber::ZERO,
             asserting: false,
             space_wanted: false,
             matched: MatchedStatus::default(),
@@ -223,6 +229,7 @@ impl Writer {
         let wants_history = self.keeps_history && reader.wants_history;
         let proxy = ReaderProxy::new(guid, reader.reliable, reader.path, self.history.last_sn(), wants_history);
         self.route.add(&proxy);
+        self.strangers |= reader.reliable;
         let index = self.proxies.insert(proxy);
         self.proxy_by_guid.insert(guid, index);
         // With nobody there nothing was sent; what was written before is history.
@@ -270,11 +277,17 @@ impl Writer {
     /// Goes on without those who have left.
     fn close_ranks(&mut self, ctx: &mut Context) {
         self.route = Route::to(&self.proxies);
+        self.look_for_strangers();
         if self.proxies.len() == 0 {
             self.cursor = Cursor { sn: self.history.last_sn().next(), fragment: 1 };
         }
         self.settle(ctx);
         self.queue_data(ctx);
+    }
+
+    /// Looks only while there were some.
+    fn look_for_strangers(&mut self) {
+        self.strangers &= self.proxies.iter().any(|(_, proxy)| proxy.reliable && !proxy.has_answered());
     }
 
     pub(crate) fn proxy_index(&self, guid: Guid) -> Option<u32> {
@@ -301,6 +314,7 @@ impl Writer {
             ctx.notify(Event::Acknowledged(self.handle));
             self.queue_data(ctx);
         }
+        self.look_for_strangers();
         self.queue_repair(index, ctx);
         if !ctx.timers.is_armed(self.timer) && self.has_unacknowledged() {
             self.arm_heartbeat(now, ctx);

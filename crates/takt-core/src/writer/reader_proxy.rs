@@ -77,6 +77,11 @@ impl ReaderProxy {
         self.acked.max(self.live_from.prev())
     }
 
+    /// Whether an acknowledgement has come, so that the reader must have seen a heartbeat, or will ask for one.
+    pub(crate) fn has_answered(&self) -> bool {
+        self.last_acknack.is_some()
+    }
+
     /// Takes an acknowledgement; false if it is stale. `unsent` is the first change not yet sent.
     pub(crate) fn acknowledge(&mut self, state: &SequenceNumberSet, count: i32, unsent: SequenceNumber) -> bool {
         if !is_newer(self.last_acknack, count) || state.base() > unsent {

@@ -63,6 +63,7 @@ impl Writer {
         }
         destinations.extend_from_slice(&self.route.destinations);
         let mut message = Message::new(frame, self.route.max_message, header)?;
+        self.greet_strangers(&mut message, ctx);
         let mut stalled = false;
         let more = loop {
             let Some(change) = self.history.at_or_after(self.cursor.sn).copied() else {
@@ -98,6 +99,31 @@ impl Writer {
         }
         self.settle(ctx);
         len
+    }
+
+    /// Tells readers that have never answered where the data begin, before the data.
+    ///
+    /// INTEROP(CycloneDDS 0.10.2, 11.0.1): a reader drops what comes before the first heartbeat that it sees, and a
+    /// volatile one takes everything that this heartbeat covers for history. It has often not discovered the writer yet
+    /// when the heartbeat of the match comes, though it has when the application, told of the match, writes.
+    fn greet_strangers(&mut self, message: &mut Message<'_>, ctx: &mut Context) {
+        if !self.strangers || self.greeted == self.cursor.sn || self.cursor.sn > self.history.last_sn() {
+            return;
+        }
+        self.greeted = self.cursor.sn;
+        let last_sn = self.cursor.sn.prev();
+        let heartbeat = Heartbeat {
+            reader: EntityId::UNKNOWN,
+            writer: self.entity_id,
+            first_sn: self.history.first_sn().min(last_sn.next()),
+            last_sn,
+            count: self.heartbeat.next_greeting_count(),
+            is_final: true,
+            liveliness: false,
+        };
+        if message.builder.heartbeat(&heartbeat).is_ok() {
+            ctx.counters.heartbeats_sent += 1;
+        }
     }
 
     /// A reader with a narrower path joined since the change was written: its fragments shrink, and start

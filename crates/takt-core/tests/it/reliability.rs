@@ -1,8 +1,11 @@
 //! Reliable delivery under loss, duplication and reordering; best effort keeps order.
 
 use crate::network::*;
+use crate::puppet::*;
 use takt_core::*;
+use takt_wire::message::{AckNack, MessageView, Submessage};
 use takt_wire::qos::*;
+use takt_wire::{EntityId, SequenceNumber, SequenceNumberSet};
 
 /// Streams `count` samples of `len` bytes from node 0 to node 1 and checks each.
 fn stream(network: &mut Network, writer: WriterHandle, reader: ReaderHandle, count: u32, len: usize) {
@@ -236,4 +239,42 @@ fn a_dead_reader_does_not_silence_a_keep_last_writer() {
         }
         assert!(taken > 2_900, "{taken} of 3000 with {keys} instances of {len} bytes");
     }
+}
+
+/// Whoever has not seen a heartbeat must see one before the data, or it takes them for history.
+#[test]
+fn data_come_behind_a_heartbeat_until_the_reader_has_answered() {
+    let mut now = Instant(1_000_000_000);
+    let mut node = Participant::new(config(0, 1500), now).expect("valid configuration");
+    let handle = node.create_writer(now, writer_spec("T", false, keep_all_writer())).expect("created");
+    let writer = node.writer_guid(handle).expect("the writer lives").entity_id;
+    let mut puppet = Puppet::new(9);
+    puppet.join(&mut node, now);
+    puppet.subscribe(&mut node, now, &puppet.subscription(1, true));
+    run_alone(&mut node, &mut now, 100);
+    let mut write = |node: &mut Participant, len: usize| {
+        let (kind, key_hash) = (ChangeKind::Alive, [0; 16]);
+        let change = NewChange { kind, key_hash, source_timestamp: None, destinations: &[], payload_len: len };
+        node.write(now, handle, &change, |slot| Some(slot.len())).expect("there is room");
+        outgoing(node, now)
+    };
+    let greeting = |datagram: &[u8]| {
+        let first = MessageView::parse(datagram).expect("well formed").submessages().next()?;
+        let Ok(Submessage::Heartbeat(heartbeat)) = first else { return None };
+        Some((heartbeat.first_sn.0, heartbeat.last_sn.0, heartbeat.is_final))
+    };
+    for (last, len) in [10, 5_000, 10].into_iter().enumerate() {
+        let sent = write(&mut node, len);
+        assert_eq!(greeting(&sent[0].1), Some((1, last as i64, true)));
+        assert_eq!(sent.iter().filter(|(_, datagram)| greeting(datagram).is_some()).count(), 1);
+    }
+    let acknack = AckNack {
+        reader: EntityId::user_reader(1, false),
+        writer,
+        reader_sn_state: SequenceNumberSet::new(SequenceNumber(4)),
+        count: 1,
+        is_final: true,
+    };
+    puppet.say(&mut node, now, |message| message.acknack(&acknack).expect("it fits"));
+    assert_eq!(greeting(&write(&mut node, 10)[0].1), None);
 }
