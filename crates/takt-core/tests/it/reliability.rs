@@ -252,7 +252,7 @@ fn data_come_behind_a_heartbeat_until_the_reader_has_answered() {
     puppet.join(&mut node, now);
     puppet.subscribe(&mut node, now, &puppet.subscription(1, true));
     run_alone(&mut node, &mut now, 100);
-    let mut write = |node: &mut Participant, len: usize| {
+    let write = |node: &mut Participant, len: usize| {
         let (kind, key_hash) = (ChangeKind::Alive, [0; 16]);
         let change = NewChange { kind, key_hash, source_timestamp: None, destinations: &[], payload_len: len };
         node.write(now, handle, &change, |slot| Some(slot.len())).expect("there is room");
