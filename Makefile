@@ -21,7 +21,7 @@ demo: setup ## two hosts in network namespaces; Takt and CycloneDDS feed each ot
 	$(call say,building Takt and the demo)
 	@cargo build --release -p takt-interop --bins
 	$(call say,demo)
-	@target/release/takt-demo
+	@cargo run --quiet --release -p takt-interop --bin takt-demo
 
 test: setup ## everything that must pass: format, clippy, house rules, all tests, peers included
 	@$(MAKE) --no-print-directory lint
@@ -39,6 +39,15 @@ lint: ## format, clippy, house rules
 	@cargo xtask tidy
 	$(call say,clippy)
 	@cargo clippy --workspace --all-targets --all-features -- -D warnings
+
+bench: ## latency beside plain UDP (and the agents in $TAKT_AGENTS), and what the core's steps cost
+	@scripts/setup.sh build
+	$(call say,building)
+	@cargo build --release -p takt-cli
+	$(call say,round trips; sleeping and spinning, 64 bytes)
+	@cargo run --quiet --release -p takt-cli -- perf compare
+	$(call say,nanoseconds per sample of each step in the core)
+	@cargo bench --quiet -p takt-core --bench data_path
 
 deny: ## licences, sources and advisories of the dependencies (needs cargo-deny and a network)
 	@cargo deny check

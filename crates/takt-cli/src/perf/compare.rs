@@ -12,7 +12,7 @@ use takt_bench::report::{Host, to_json};
 use takt_bench::{Error, Result};
 
 /// Directory of the agents of other middleware.
-const PEERS_VARIABLE: &str = "TAKT_PEERS";
+const AGENTS_VARIABLE: &str = "TAKT_AGENTS";
 const RAW: &str = "raw-udp";
 const RAW_SPIN: &str = "raw-udp-spin";
 
@@ -68,7 +68,7 @@ pub struct Compare {
     /// Network interface that all traffic is on
     #[arg(long, value_name = "NAME", default_value = "lo")]
     interface: String,
-    /// Directory of agents of other middleware, a column each [default: $TAKT_PEERS]
+    /// Directory of agents of other middleware, a column each [default: $TAKT_AGENTS]
     #[arg(long, value_name = "DIR")]
     peers: Option<PathBuf>,
     /// One such agent with its own arguments; may be repeated
@@ -168,7 +168,7 @@ impl Compare {
             columns.push(self.takt("takt-spin", RAW_SPIN, "spin")?);
         }
         let baseline = if self.block || both { RAW } else { RAW_SPIN };
-        let directory = self.peers.clone().or_else(|| std::env::var_os(PEERS_VARIABLE).map(PathBuf::from));
+        let directory = self.peers.clone().or_else(|| std::env::var_os(AGENTS_VARIABLE).map(PathBuf::from));
         let mut peers = directory.map_or_else(|| Ok(Vec::new()), |directory| columns_in(&directory))?;
         for text in &self.peer {
             peers.push(Column::parse(text)?);
