@@ -149,7 +149,9 @@ impl State {
         let received = self.receive(scan)?;
         self.active |= received;
         let mut more = received;
-        if scan != Scan::Hot || self.attempts >= ATTEMPTS_PER_TIMER_CHECK {
+        // What has arrived comes first, but not for ever.
+        let patience = if received { 4 * ATTEMPTS_PER_TIMER_CHECK } else { ATTEMPTS_PER_TIMER_CHECK };
+        if scan != Scan::Hot || self.attempts >= patience {
             self.attempts = 0;
             let now = clock::now();
             let driver = self.driver()?;
