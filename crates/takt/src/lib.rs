@@ -81,3 +81,9 @@ pub use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionDat
 pub use takt_wire::{Duration, Guid, GuidPrefix, Locator, SequenceNumber, Timestamp, VendorId, qos};
 pub use takt_xtypes as xtypes;
 pub use takt_xtypes::TypeSupport;
+
+/// The examples of the project's documents have to compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../../../docs/getting-started.md")]
+struct Documents;
