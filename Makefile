@@ -19,18 +19,18 @@ setup: ## install what this machine lacks (see scripts/setup.sh)
 
 demo: setup ## two hosts in network namespaces; Takt and CycloneDDS feed each other
 	$(call say,building Takt and the demo)
-	@cargo build --release -p takt-interop --bins
+	@cargo build --locked --release -p takt-interop --bins
 	$(call say,demo)
 	@cargo run --quiet --release -p takt-interop --bin takt-demo
 
 test: setup ## everything that must pass: format, clippy, house rules, all tests, peers included
 	@$(MAKE) --no-print-directory lint
 	$(call say,tests of all crates)
-	@cargo test --workspace --no-fail-fast
+	@cargo test --locked --workspace --no-fail-fast
 
 test-long: setup ## the tests at full length (more seeds, more samples, more datagrams)
 	$(call say,tests of all crates at full length)
-	@TAKT_TEST_LONG=1 cargo test --workspace --features takt/long-tests --no-fail-fast --release
+	@TAKT_TEST_LONG=1 cargo test --locked --workspace --features takt/long-tests --no-fail-fast --release
 
 lint: ## format, clippy, house rules
 	$(call say,format)
@@ -38,12 +38,12 @@ lint: ## format, clippy, house rules
 	$(call say,house rules)
 	@cargo xtask tidy
 	$(call say,clippy)
-	@cargo clippy --workspace --all-targets --all-features -- -D warnings
+	@cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
 
 bench: ## latency beside plain UDP (and the agents in $TAKT_AGENTS), and what the core's steps cost
 	@scripts/setup.sh build
 	$(call say,building)
-	@cargo build --release -p takt-cli
+	@cargo build --locked --release -p takt-cli
 	$(call say,round trips; sleeping and spinning, 64 bytes)
 	@cargo run --quiet --release -p takt-cli -- perf compare
 	$(call say,nanoseconds per sample of each step in the core)
