@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::error::{output_of, shown};
 use crate::network::{Host, INTERFACE};
@@ -45,8 +46,9 @@ pub struct Verdict {
 impl Capture {
     /// Starts to record everything that `host` sends and receives.
     pub fn start(host: &Host) -> Result<Self> {
-        let directory = std::env::temp_dir();
-        let file = directory.join(format!("takt-{}-{}.pcapng", std::process::id(), host.address()));
+        static CAPTURES: AtomicU32 = AtomicU32::new(0);
+        let number = CAPTURES.fetch_add(1, Ordering::Relaxed);
+        let file = std::env::temp_dir().join(format!("takt-{}-{number}.pcapng", std::process::id()));
         let mut command = host.command("dumpcap".as_ref());
         command.args(["-q", "-B", "64", "-i", INTERFACE, "-w"]).arg(&file);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());

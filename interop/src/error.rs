@@ -92,7 +92,8 @@ pub(crate) fn checked(command: String, output: &Output) -> Result<String> {
         return Ok(printed);
     }
     let complaint = String::from_utf8_lossy(&output.stderr);
-    Err(Error::Command { command, output: format!("{} {printed} {complaint}", output.status) })
+    let reason = if complaint.trim().is_empty() { &printed } else { complaint.as_ref() };
+    Err(Error::Command { command, output: format!("{}: {reason}", output.status) })
 }
 
 /// The command line of `command`, for messages.

@@ -211,7 +211,7 @@ impl<T: Exchanged> DataReaderListener<T> for Reporter {
 
 impl Reporter {
     fn taken<T: Exchanged>(&self, sample: &Sample<T>) {
-        let source_ns = i64::try_from(sample.info.source_timestamp.to_nanos()).unwrap_or(i64::MAX);
+        let source_ns = sample.info.source_timestamp.to_nanos();
         report::sample(&report::Taken {
             id: &self.id,
             state: sample.info.instance_state,
