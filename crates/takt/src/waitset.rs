@@ -132,7 +132,8 @@ impl WaitSet {
     /// As [`wait`](Self::wait), but running out of time is none.
     pub fn wait_any(&self, timeout: Duration) -> Result<bool> {
         let mut wait = Waiting::begin(self)?;
-        let deadline = clock::deadline(timeout);
+        let mut now = clock::now();
+        let deadline = clock::deadline(now, timeout);
         loop {
             self.waker.reset();
             if self.any_true()? {
@@ -142,11 +143,12 @@ impl WaitSet {
             let Wait { inline, set, spins } = &mut wait.state;
             let in_time = match inline.as_slice() {
                 [] => self.sleep(set, *spins, deadline)?,
-                engines => drive(engines, &self.waker, set, deadline, |_| self.waker.is_signalled())?,
+                engines => drive(engines, &self.waker, set, now, deadline, |_| self.waker.is_signalled())?,
             };
             if !in_time {
                 return self.any_true();
             }
+            now = clock::now();
         }
     }
 

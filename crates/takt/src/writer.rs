@@ -176,7 +176,7 @@ impl<T: TypeSupport> DataWriter<T> {
         let patience = inner.qos.reliability.max_blocking_time;
         inner.engine.block_on(
             &inner.progress,
-            || clock::deadline(patience),
+            || clock::deadline(clock::now(), patience),
             |driver, now| {
                 let mut failure: Option<EncodeError> = None;
                 let written = driver.core.write(now, inner.handle, &change, |out| {
@@ -201,7 +201,7 @@ impl<T: TypeSupport> DataWriter<T> {
         let inner = &*self.inner;
         inner.engine.block_on(
             &inner.progress,
-            || clock::deadline(max_wait),
+            || clock::deadline(clock::now(), max_wait),
             |driver, _| Ok(driver.core.is_acknowledged(inner.handle, None)?.then_some(())),
         )
     }

@@ -109,7 +109,8 @@ impl DomainParticipant {
         if self.inner.engine.runtime == Runtime::Shared {
             return Err(Error::IllegalOperation { what: "under Runtime::Shared the participant's own thread spins" });
         }
-        self.inner.engine.pump(clock::deadline(timeout))
+        let now = clock::now();
+        self.inner.engine.pump(now, clock::deadline(now, timeout))
     }
 
     /// Has other participants' coming and going told to `listener`, in place of a former one.

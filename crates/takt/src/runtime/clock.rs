@@ -18,9 +18,9 @@ pub(crate) fn now() -> Instant {
     Instant(time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned())
 }
 
-/// The moment `timeout` from now; `None` never comes.
-pub(crate) fn deadline(timeout: Duration) -> Option<Instant> {
-    timeout.as_nanos().map(|nanos| Instant(now().0.saturating_add(nanos)))
+/// The moment `timeout` after `now`; `None` never comes.
+pub(crate) fn deadline(now: Instant, timeout: Duration) -> Option<Instant> {
+    timeout.as_nanos().map(|nanos| Instant(now.0.saturating_add(nanos)))
 }
 
 /// Wall-clock time; before 1970 it is the epoch.
@@ -42,10 +42,9 @@ mod tests {
 
     #[test]
     fn deadlines_lie_ahead_and_infinity_has_none() {
-        let before = now();
-        let ahead = deadline(Duration::from_millis(5)).expect("finite");
-        assert!(ahead.0 >= before.0 + 5_000_000);
-        assert_eq!(deadline(Duration::INFINITE), None);
+        assert_eq!(deadline(Instant(7), Duration::from_millis(5)), Some(Instant(5_000_007)));
+        assert_eq!(deadline(Instant(u64::MAX), Duration::from_millis(5)), Some(Instant(u64::MAX)));
+        assert_eq!(deadline(Instant(7), Duration::INFINITE), None);
     }
 
     #[test]

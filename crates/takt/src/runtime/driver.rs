@@ -64,14 +64,23 @@ impl Driver {
         self.now
     }
 
-    /// Takes at most one datagram from each transport. Says whether there was any.
+    /// Time does not run backwards for the core, even if a thread comes with a reading from before another's.
+    fn advance(&mut self, now: Instant) -> Instant {
+        self.now = self.now.max(now);
+        self.now
+    }
+
+    /// Takes at most one datagram from each transport. Says whether there was any. While spinning it has arrived just
+    /// now; otherwise the time of the last input is good enough, since that was the end of the sleep.
     pub(crate) fn receive(&mut self, scan: Scan) -> bool {
         let mut received = false;
         for transport in &mut self.transports {
             match transport.recv(scan) {
                 Ok(Some(frame)) => {
-                    let now = clock::now();
-                    self.now = now;
+                    if scan == Scan::Hot {
+                        self.now = clock::now();
+                    }
+                    let now = self.now;
                     let from = Received { source: frame.meta.source, multicast: frame.meta.multicast };
                     self.core.handle_datagram(now, from, frame.bytes());
                     received = true;
@@ -85,7 +94,7 @@ impl Driver {
 
     /// Runs at most one batch of due timers. Says whether more are due.
     pub(crate) fn run_timers(&mut self, now: Instant) -> bool {
-        self.now = now;
+        let now = self.advance(now);
         self.refresh_wall_clock(now);
         if !self.is_due(now) {
             return false;
@@ -107,7 +116,7 @@ impl Driver {
 
     /// Sends everything that the core wants to send now.
     pub(crate) fn transmit(&mut self, now: Instant) {
-        self.now = now;
+        let now = self.advance(now);
         if !self.core.has_transmit() {
             return;
         }

@@ -106,7 +106,7 @@ impl Engine {
                 return Err(Error::Timeout);
             }
             if self.is_pump_thread() {
-                self.pump(deadline)?;
+                self.pump(now, deadline)?;
             } else {
                 progress.wait(ticket, now, deadline);
             }
@@ -118,9 +118,9 @@ impl Engine {
     }
 
     /// One pass of [`State::turn`], then the listeners. Says whether there may be more to do at once.
-    pub(crate) fn turn(&self, scan: Scan) -> Result<bool> {
+    fn turn(&self, scan: Scan, now: Instant) -> Result<bool> {
         let mut state = self.enter()?;
-        let more = state.turn(scan)?;
+        let more = state.turn(scan, now)?;
         let calls = state.has_calls();
         drop(state);
         if calls {
@@ -130,9 +130,9 @@ impl Engine {
     }
 
     /// Drives until something was received or a listener called, or the deadline has come. Says which.
-    pub(crate) fn pump(&self, deadline: Option<Instant>) -> Result<bool> {
+    pub(crate) fn pump(&self, now: Instant, deadline: Option<Instant>) -> Result<bool> {
         let mut set = std::mem::take(&mut self.enter()?.poll_set);
-        let result = drive(&[self], &self.waker, &mut set, deadline, |progress| {
+        let result = drive(&[self], &self.waker, &mut set, now, deadline, |progress| {
             self.waker.reset();
             progress
         });
@@ -185,7 +185,7 @@ impl Engine {
         let mut set = PollSet::default();
         loop {
             // Resetting the waker here misses nothing: what it was woken for is seen before the next sleep.
-            let result = drive(&[self], &self.waker, &mut set, None, |_| {
+            let result = drive(&[self], &self.waker, &mut set, clock::now(), None, |_| {
                 self.waker.reset();
                 false
             });
@@ -249,6 +249,7 @@ pub(crate) fn drive<E: Deref<Target = Engine>>(
     engines: &[E],
     waker: &Waker,
     set: &mut PollSet,
+    mut now: Instant,
     deadline: Option<Instant>,
     mut done: impl FnMut(bool) -> bool,
 ) -> Result<bool> {
@@ -263,18 +264,23 @@ pub(crate) fn drive<E: Deref<Target = Engine>>(
     loop {
         let mut progress = false;
         for engine in engines {
-            progress |= engine.turn(scan)?;
+            progress |= engine.turn(scan, now)?;
         }
         if done(progress) {
             return Ok(true);
         }
         let looks_at_clock = !spins || turns.is_multiple_of(TURNS_PER_DEADLINE_CHECK);
         turns = turns.wrapping_add(1);
-        if progress || !looks_at_clock {
+        if !looks_at_clock {
+            continue;
+        }
+        if progress || spins {
+            now = clock::now();
+        }
+        if progress {
             scan = first_scan(set);
             continue;
         }
-        let now = clock::now();
         if deadline.is_some_and(|deadline| now >= deadline) {
             if scan != Scan::Taken {
                 return Ok(false);
@@ -284,28 +290,30 @@ pub(crate) fn drive<E: Deref<Target = Engine>>(
             continue;
         }
         if !spins {
-            sleep(engines, waker, set, now, deadline)?;
+            now = sleep(engines, waker, set, now, deadline)?;
             scan = Scan::All;
         }
     }
 }
 
-/// Sleeps until one of the participants has something to do, the waker is woken, or the deadline has come.
+/// Sleeps until one of the participants has something to do, the waker is woken, or the deadline has come. Returns the
+/// time.
 fn sleep<E: Deref<Target = Engine>>(
     engines: &[E],
     waker: &Waker,
     set: &mut PollSet,
     now: Instant,
     deadline: Option<Instant>,
-) -> Result<()> {
+) -> Result<Instant> {
     set.clear();
     let mut until = deadline;
     for engine in engines {
         let linger = (engine.runtime == Runtime::Shared).then(|| now.after(LINGER));
-        let due = engine.enter()?.prepare_sleep(set, linger)?;
+        let due = engine.enter()?.prepare_sleep(set, now, linger)?;
         until = [until, due].into_iter().flatten().min();
     }
     waker.sleep(set, now, until)?;
-    set.slept(clock::now().since(now));
-    Ok(())
+    let woken_at = clock::now();
+    set.slept(woken_at.since(now));
+    Ok(woken_at)
 }

@@ -140,12 +140,11 @@ impl State {
     ///
     /// What the datagrams made the core want to send leaves with the next pass, so that the application sees the data
     /// first, and its answer and our acknowledgement can share a system call.
-    pub(crate) fn turn(&mut self, scan: Scan) -> Result<bool> {
+    ///
+    /// `now` is a moment ago. While spinning the clock is asked again when a datagram is there.
+    pub(crate) fn turn(&mut self, scan: Scan, now: Instant) -> Result<bool> {
         self.sleeps_until = Instant(0);
-        let driver = self.driver.as_mut().ok_or(Error::AlreadyDeleted)?;
-        if driver.core.has_transmit() {
-            driver.transmit(clock::now());
-        }
+        self.driver()?.transmit(now);
         let received = self.receive(scan)?;
         self.active |= received;
         let mut more = received;
@@ -153,7 +152,7 @@ impl State {
         let patience = if received { 4 * ATTEMPTS_PER_TIMER_CHECK } else { ATTEMPTS_PER_TIMER_CHECK };
         if scan != Scan::Hot || self.attempts >= patience {
             self.attempts = 0;
-            let now = clock::now();
+            let now = if scan == Scan::Hot { clock::now() } else { now };
             let driver = self.driver()?;
             more |= driver.run_timers(now);
             if !received {
@@ -204,10 +203,15 @@ impl State {
 
     /// Adds what to sleep on and decides until when. `linger` bounds the sleep after activity, so that calls
     /// which follow each other do not each have to wake the thread for an earlier timer.
-    pub(crate) fn prepare_sleep(&mut self, set: &mut PollSet, linger: Option<Instant>) -> Result<Option<Instant>> {
+    pub(crate) fn prepare_sleep(
+        &mut self,
+        set: &mut PollSet,
+        now: Instant,
+        linger: Option<Instant>,
+    ) -> Result<Option<Instant>> {
         let has_calls = self.has_calls();
         let driver = self.driver.as_mut().ok_or(Error::AlreadyDeleted)?;
-        let mut until = driver.prepare_sleep(set, clock::now());
+        let mut until = driver.prepare_sleep(set, now);
         if driver.core.has_transmit() || has_calls {
             until = Some(Instant(0));
         } else if self.active {
