@@ -5,5 +5,8 @@
 
 mod exchange;
 mod interoperability;
+mod late_joiners;
+mod loss;
 mod peers;
+mod refusals;
 mod scene;

@@ -1,0 +1,97 @@
+//! What must not match does not, both sides say so, and Takt says why.
+
+use takt_interop::peer::{Endpoint, Kind, Peer, Representation};
+use takt_interop::programs::Program;
+
+use crate::scene::Scene;
+
+/// Policies as DDS numbers them.
+const DURABILITY: i64 = 2;
+const RELIABILITY: i64 = 11;
+const DATA_REPRESENTATION: i64 = 23;
+
+/// A writer that offers too little for a reader.
+struct Mismatch {
+    policy: i64,
+    writer: Endpoint,
+    reader: Endpoint,
+    /// What Takt's reason names, offered and requested.
+    words: [&'static str; 3],
+}
+
+fn mismatches(topic: &str) -> Vec<Mismatch> {
+    let endpoint = |id: &str, n| Endpoint::new(format!("{topic}{n}-{id}"), format!("{topic}{n}"), Kind::Key);
+    let pair = |n| (endpoint("w", n), endpoint("r", n));
+    let (writer, reader) = pair(0);
+    let reliability = Mismatch {
+        policy: RELIABILITY,
+        writer: Endpoint { reliable: false, ..writer },
+        reader,
+        words: ["RELIABILITY", "BEST_EFFORT", "RELIABLE"],
+    };
+    let (writer, reader) = pair(1);
+    let durability = Mismatch {
+        policy: DURABILITY,
+        writer,
+        reader: Endpoint { transient_local: true, ..reader },
+        words: ["DURABILITY", "VOLATILE", "TRANSIENT_LOCAL"],
+    };
+    let (writer, reader) = pair(2);
+    let representation = Mismatch {
+        policy: DATA_REPRESENTATION,
+        writer: Endpoint { representation: Representation::Xcdr2, ..writer },
+        reader,
+        words: ["DATAREPRESENTATION", "XCDR2", "XCDR1"],
+    };
+    vec![reliability, durability, representation]
+}
+
+/// Creates the two and checks what Takt reports; the peer's number if it reports one as well.
+fn refused(takt: &mut Peer, peer: &mut Peer, mismatch: &Mismatch, takt_writes: bool) -> i64 {
+    let Mismatch { policy, writer, reader, words } = mismatch;
+    let (own, other) = if takt_writes { (writer, reader) } else { (reader, writer) };
+    match takt_writes {
+        true => peer.reader(reader).and_then(|()| takt.writer(writer)),
+        false => peer.writer(writer).and_then(|()| takt.reader(reader)),
+    }
+    .expect("both are created");
+    let (reported, reasons) = takt.incompatible(&own.id).expect("Takt refuses");
+    assert_eq!(reported, *policy);
+    assert_eq!(reasons.len(), 1, "{reasons:?}");
+    assert!(words.iter().all(|word| reasons[0].contains(word)), "{words:?} in {reasons:?}");
+    let (reported, _) = peer.incompatible(&other.id).expect("the peer refuses");
+    reported
+}
+
+#[test]
+fn both_sides_refuse_and_takt_gives_its_reason() {
+    for peer in [Program::Takt, Program::Cyclone10, Program::Cyclone11, Program::FastDds] {
+        let Some(mut scene) = Scene::new(Program::Takt, peer) else { return };
+        for takt_writes in [true, false] {
+            for mismatch in mismatches(if takt_writes { "forth" } else { "back" }) {
+                let representation = mismatch.policy == DATA_REPRESENTATION;
+                // INTEROP(Fast DDS 2.9.1): neither announces DATA_REPRESENTATION nor heeds it.
+                if representation && peer == Program::FastDds {
+                    continue;
+                }
+                let reported = refused(&mut scene.left, &mut scene.right, &mismatch, takt_writes);
+                // INTEROP(CycloneDDS 0.10.2, 11.0.1): numbers DATA_REPRESENTATION as 25.
+                let renumbered = representation && matches!(peer, Program::Cyclone10 | Program::Cyclone11);
+                assert_eq!(reported, if renumbered { 25 } else { mismatch.policy }, "{peer}, {:?}", mismatch.words);
+            }
+        }
+    }
+}
+
+/// INTEROP(Fast DDS 2.9.1): does not announce DATA_REPRESENTATION, so its readers count as readers of XCDR1, whatever they
+/// were told to take.
+#[test]
+fn a_fast_dds_reader_of_xcdr2_does_not_say_so() {
+    let Some(mut scene) = Scene::new(Program::Takt, Program::FastDds) else { return };
+    let xcdr2 = |id: &str| Endpoint { representation: Representation::Xcdr2, ..Endpoint::new(id, "T", Kind::Key) };
+    scene.right.reader(&xcdr2("r")).expect("created");
+    scene.left.writer(&xcdr2("w")).expect("created");
+    let (policy, reasons) = scene.left.incompatible("w").expect("Takt refuses");
+    assert_eq!(policy, DATA_REPRESENTATION);
+    assert!(reasons[0].contains("requests XCDR1"), "{reasons:?}");
+}
