@@ -8,7 +8,7 @@ use crate::cache::{
 use crate::discovery::{SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS};
 use crate::error::{Error, WriteError};
 use crate::reader::{REORDER_WINDOW, Reader};
-use crate::slots::{ReaderHandle, WriterHandle};
+use crate::slots::{ReaderHandle, Slots, WriterHandle};
 use crate::status::{
     IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus, MatchedStatus, SampleLostStatus,
     SampleRejectedStatus,
@@ -128,6 +128,22 @@ fn check_history(history: History, resources: &ResourceLimits) -> Result<(), Err
             inconsistent("RESOURCE_LIMITS max_samples is less than max_samples_per_instance")
         }
         _ => Ok(()),
+    }
+}
+
+/// The writer of a handle. No `ok_or`, which would make and drop an error on each call.
+fn live_writer(writers: &mut Slots<Writer>, handle: WriterHandle) -> Result<&mut Writer, Error> {
+    match writers.get_mut(handle.index) {
+        Some(writer) if writer.handle == handle => Ok(writer),
+        _ => Err(Error::AlreadyDeleted),
+    }
+}
+
+/// The reader of a handle.
+fn live_reader(readers: &mut Slots<Reader>, handle: ReaderHandle) -> Result<&mut Reader, Error> {
+    match readers.get_mut(handle.index) {
+        Some(reader) if reader.handle == handle => Ok(reader),
+        _ => Err(Error::AlreadyDeleted),
     }
 }
 
@@ -251,11 +267,11 @@ impl Participant {
     }
 
     fn writer(&mut self, handle: WriterHandle) -> Result<&mut Writer, Error> {
-        self.writers.get_mut(handle.index).filter(|writer| writer.handle == handle).ok_or(Error::AlreadyDeleted)
+        live_writer(&mut self.writers, handle)
     }
 
     fn reader(&mut self, handle: ReaderHandle) -> Result<&mut Reader, Error> {
-        self.readers.get_mut(handle.index).filter(|reader| reader.handle == handle).ok_or(Error::AlreadyDeleted)
+        live_reader(&mut self.readers, handle)
     }
 
     /// Writes a change: `fill` serialises it into the history and returns the length used, `None` on failure.
@@ -283,8 +299,7 @@ impl Participant {
             directed: Directed::new(change.destinations),
         };
         let Self { writers, ctx, .. } = self;
-        let writer = writers.get_mut(handle.index).filter(|writer| writer.handle == handle);
-        writer.ok_or(Error::AlreadyDeleted)?.write(now, ctx, &write, fill)
+        live_writer(writers, handle)?.write(now, ctx, &write, fill)
     }
 
     /// Whether all matched reliable readers have acknowledged everything up to `upto`, or all that was written.
@@ -309,8 +324,7 @@ impl Participant {
         cursor: &mut ReadCursor,
     ) -> Result<Option<SampleRef<'_>>, Error> {
         let Self { readers, ctx, .. } = self;
-        let reader = readers.get_mut(handle.index).filter(|reader| reader.handle == handle);
-        let reader = reader.ok_or(Error::AlreadyDeleted)?;
+        let reader = live_reader(readers, handle)?;
         reader.cache.release_taken();
         reader.unblock(now, ctx);
         Ok(reader.cache.next(selector, cursor))
@@ -330,8 +344,7 @@ impl Participant {
     /// [`Error::AlreadyDeleted`].
     pub fn end_read(&mut self, now: Instant, handle: ReaderHandle) -> Result<(), Error> {
         let Self { readers, ctx, .. } = self;
-        let reader = readers.get_mut(handle.index).filter(|reader| reader.handle == handle);
-        let reader = reader.ok_or(Error::AlreadyDeleted)?;
+        let reader = live_reader(readers, handle)?;
         reader.cache.release_taken();
         reader.unblock(now, ctx);
         Ok(())
@@ -471,8 +484,7 @@ impl Participant {
     /// [`Error::AlreadyDeleted`].
     pub fn assert_writer_liveliness(&mut self, handle: WriterHandle) -> Result<(), Error> {
         let Self { writers, ctx, .. } = self;
-        let writer = writers.get_mut(handle.index).filter(|writer| writer.handle == handle);
-        writer.ok_or(Error::AlreadyDeleted)?.assert_liveliness(ctx);
+        live_writer(writers, handle)?.assert_liveliness(ctx);
         Ok(())
     }
 

@@ -132,7 +132,11 @@ impl State {
     }
 
     pub(crate) fn driver(&mut self) -> Result<&mut Driver> {
-        self.driver.as_mut().ok_or(Error::AlreadyDeleted)
+        // Not `ok_or`: that would make and drop an error on each call.
+        match &mut self.driver {
+            Some(driver) => Ok(driver),
+            None => Err(Error::AlreadyDeleted),
+        }
     }
 
     /// One pass: sends what is due, takes datagrams until one means something to the application (or there are none, or
@@ -179,7 +183,7 @@ impl State {
 
     /// Tries to receive; while spinning, as often as may be done in one turn.
     fn receive_first(&mut self, scan: Scan) -> Result<bool> {
-        let driver = self.driver.as_mut().ok_or(Error::AlreadyDeleted)?;
+        let Some(driver) = &mut self.driver else { return Err(Error::AlreadyDeleted) };
         let attempts = if scan == Scan::Hot { self.attempts_per_turn } else { 1 };
         for _ in 0..attempts {
             self.attempts += 1;
@@ -210,7 +214,7 @@ impl State {
         linger: Option<Instant>,
     ) -> Result<Option<Instant>> {
         let has_calls = self.has_calls();
-        let driver = self.driver.as_mut().ok_or(Error::AlreadyDeleted)?;
+        let Some(driver) = &mut self.driver else { return Err(Error::AlreadyDeleted) };
         let mut until = driver.prepare_sleep(set, now);
         if driver.core.has_transmit() || has_calls {
             until = Some(Instant(0));
