@@ -13,7 +13,8 @@ use takt_wire::Guid;
 use crate::reader::{DataReader, ReaderInner};
 use crate::runtime::state::Callback;
 use crate::status::{
-    IncompatibleQosStatus, InconsistentTopicStatus, MatchedStatus, SampleLostStatus, SampleRejectedStatus, StatusMask,
+    IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus, MatchedStatus, SampleLostStatus,
+    SampleRejectedStatus, StatusMask,
 };
 use crate::writer::{DataWriter, WriterInner};
 use crate::{Result, TypeSupport};
@@ -29,6 +30,9 @@ pub trait DataReaderListener<T: TypeSupport>: Send + 'static {
 
     /// A writer offers less than this reader asks for.
     fn on_requested_incompatible_qos(&mut self, reader: &DataReader<T>, status: IncompatibleQosStatus) {}
+
+    /// A matched writer has come to life, or was not heard of for as long as its lease.
+    fn on_liveliness_changed(&mut self, reader: &DataReader<T>, status: LivelinessChangedStatus) {}
 
     /// Samples were lost.
     fn on_sample_lost(&mut self, reader: &DataReader<T>, status: SampleLostStatus) {}
@@ -83,6 +87,9 @@ impl<T: TypeSupport> Callback for ReaderCallback<T> {
         }
         if statuses.intersects(StatusMask::SUBSCRIPTION_MATCHED) {
             tell(reader.subscription_matched_status(), |status| listener.on_subscription_matched(&reader, status));
+        }
+        if statuses.intersects(StatusMask::LIVELINESS_CHANGED) {
+            tell(reader.liveliness_changed_status(), |status| listener.on_liveliness_changed(&reader, status));
         }
         if statuses.intersects(StatusMask::SAMPLE_LOST) {
             tell(reader.sample_lost_status(), |status| listener.on_sample_lost(&reader, status));

@@ -22,8 +22,8 @@ use crate::runtime::event_count::EventCount;
 use crate::runtime::state::{Callback, Target};
 use crate::sample::Sample;
 use crate::status::{
-    IncompatibleQosStatus, InconsistentTopicStatus, MatchedStatus, SampleLostStatus, SampleRejectedStatus, Signal,
-    StatusMask,
+    IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus, MatchedStatus, SampleLostStatus,
+    SampleRejectedStatus, Signal, StatusMask,
 };
 use crate::subscriber::{Subscriber, SubscriberInner};
 use crate::{Error, Flow, Result, Topic, TypeSupport};
@@ -235,7 +235,7 @@ impl<T: TypeSupport> DataReader<T> {
     }
 
     /// Sets the key members of `sample` to the key of an instance; false if the instance is unknown
-    /// (`get_key_value`, DDS 1.4 §2.2.2.5.3.27).
+    /// (`get_key_value`, DDS 1.4 §2.2.2.5.3).
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -276,6 +276,14 @@ impl<T: TypeSupport> DataReader<T> {
         self.status(StatusMask::REQUESTED_INCOMPATIBLE_QOS, |driver, reader| {
             driver.core.requested_incompatible_qos_status(reader)
         })
+    }
+
+    /// How many matched writers show that they live, and how many do not (DDS 1.4 §2.2.3.11).
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn liveliness_changed_status(&self) -> Result<LivelinessChangedStatus> {
+        self.status(StatusMask::LIVELINESS_CHANGED, |driver, reader| driver.core.liveliness_changed_status(reader))
     }
 
     /// How many samples were lost.

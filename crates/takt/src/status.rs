@@ -9,8 +9,8 @@ use crate::runtime::pi_mutex::PiMutex;
 use crate::runtime::poll::Waker;
 
 pub use takt_core::{
-    IncompatibleQosStatus, InconsistentTopicStatus, MatchedStatus, SampleLostStatus, SampleRejectedReason,
-    SampleRejectedStatus,
+    IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus, MatchedStatus, SampleLostStatus,
+    SampleRejectedReason, SampleRejectedStatus,
 };
 
 /// A set of statuses, with the bits of the specification's `StatusKind`.
@@ -34,6 +34,8 @@ impl StatusMask {
     pub const SAMPLE_REJECTED: Self = Self(1 << 8);
     /// `DATA_AVAILABLE_STATUS`.
     pub const DATA_AVAILABLE: Self = Self(1 << 10);
+    /// `LIVELINESS_CHANGED_STATUS`.
+    pub const LIVELINESS_CHANGED: Self = Self(1 << 12);
     /// `PUBLICATION_MATCHED_STATUS`.
     pub const PUBLICATION_MATCHED: Self = Self(1 << 13);
     /// `SUBSCRIPTION_MATCHED_STATUS`.

@@ -11,7 +11,7 @@ use takt_xtypes::{EncodeError, Representation};
 use crate::condition::StatusCondition;
 use crate::listener::{DataWriterListener, WriterCallback};
 use crate::publisher::{Publisher, PublisherInner};
-use crate::qos::{DataRepresentation, DataWriterQos};
+use crate::qos::{DataRepresentation, DataWriterQos, LivelinessKind};
 use crate::runtime::clock;
 use crate::runtime::driver::Driver;
 use crate::runtime::engine::Engine;
@@ -191,6 +191,22 @@ impl<T: TypeSupport> DataWriter<T> {
                 }
             },
         )
+    }
+
+    /// Shows that a writer whose `LIVELINESS` is manual lives, without writing (DDS 1.4 §2.2.2.4.2.22). Takes effect for
+    /// the participant's other writers of that kind too if it is `MANUAL_BY_PARTICIPANT`.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn assert_liveliness(&self) -> Result<()> {
+        let inner = &*self.inner;
+        inner.engine.call(|driver, now| {
+            driver.core.assert_writer_liveliness(inner.handle)?;
+            if inner.qos.liveliness.kind == LivelinessKind::ManualByParticipant {
+                driver.core.assert_liveliness(now);
+            }
+            Ok(())
+        })
     }
 
     /// Waits until all reliable readers that are matched now have acknowledged everything written.

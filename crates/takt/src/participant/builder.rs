@@ -175,7 +175,8 @@ impl DomainParticipantBuilder {
         let warnings = transports.iter().flat_map(|transport| transport.warnings().to_vec()).collect();
 
         let mut core = Participant::new(config, clock::now())?;
-        core.set_wall_clock(clock::now(), clock::wall());
+        let (moment, wall) = clock::both();
+        core.set_wall_clock(moment, wall);
         let guid = core.guid();
         let engine = Arc::new(Engine::new(self.runtime, self.idle, Driver::new(core, transports))?);
         let thread = match self.runtime {

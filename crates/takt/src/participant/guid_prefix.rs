@@ -2,7 +2,7 @@
 //!
 //! | octets | content |
 //! |---|---|
-//! | 0, 1 | vendor id (RTPS 2.5 §9.3.1.5 asks for it) |
+//! | 0, 1 | vendor id (RTPS 2.5 §9.3.1 asks for it) |
 //! | 2 to 5 | host: hash of the machine id, random without one |
 //! | 6, 7 | low half of the process id |
 //! | 8 to 11 | random |

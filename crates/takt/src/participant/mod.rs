@@ -138,6 +138,17 @@ impl DomainParticipant {
         Ok(())
     }
 
+    /// Shows that the writers whose `LIVELINESS` is `MANUAL_BY_PARTICIPANT` live (DDS 1.4 §2.2.2.2.1).
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn assert_liveliness(&self) -> Result<()> {
+        self.inner.engine.call(|driver, now| {
+            driver.core.assert_liveliness(now);
+            Ok(())
+        })
+    }
+
     /// The participant's identity in the domain.
     #[must_use]
     pub fn guid(&self) -> Guid {

@@ -23,8 +23,33 @@ pub(crate) fn deadline(now: Instant, timeout: Duration) -> Option<Instant> {
     timeout.as_nanos().map(|nanos| Instant(now.0.saturating_add(nanos)))
 }
 
+/// Both clocks at one moment: the wall clock, and what [`now`] said when it was read. A thread that is suspended between
+/// the two readings would set them apart by as long, and every time stamp made from them with it; so the closest of
+/// some readings counts.
+pub(crate) fn both() -> (Instant, Timestamp) {
+    const ATTEMPTS: u32 = 8;
+    const CLOSE_NANOS: u64 = 500;
+    let mut best = reading();
+    for _ in 1..ATTEMPTS {
+        if best.0 <= CLOSE_NANOS {
+            break;
+        }
+        best = best.min(reading());
+    }
+    let (_, moment, wall) = best;
+    (moment, wall)
+}
+
+/// The wall clock, the middle of the readings of [`now`] around it, and how far in nanoseconds those are apart.
+fn reading() -> (u64, Instant, Timestamp) {
+    let before = now();
+    let wall = wall();
+    let apart = now().0 - before.0;
+    (apart, Instant(before.0 + apart / 2), wall)
+}
+
 /// Wall-clock time; before 1970 it is the epoch.
-pub(crate) fn wall() -> Timestamp {
+fn wall() -> Timestamp {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_nanos(i64::try_from(since_epoch.as_nanos()).unwrap_or(i64::MAX))
 }
@@ -45,6 +70,14 @@ mod tests {
         assert_eq!(deadline(Instant(7), Duration::from_millis(5)), Some(Instant(5_000_007)));
         assert_eq!(deadline(Instant(u64::MAX), Duration::from_millis(5)), Some(Instant(u64::MAX)));
         assert_eq!(deadline(Instant(7), Duration::INFINITE), None);
+    }
+
+    #[test]
+    fn both_clocks_are_read_between_two_readings_of_each() {
+        let (first, earlier) = (now(), wall());
+        let (moment, wall_at_moment) = both();
+        assert!(first <= moment && moment <= now());
+        assert!(earlier <= wall_at_moment && wall_at_moment <= wall());
     }
 
     #[test]

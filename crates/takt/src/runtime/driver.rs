@@ -109,7 +109,8 @@ impl Driver {
 
     pub(crate) fn refresh_wall_clock(&mut self, now: Instant) {
         if now >= self.wall_clock_due {
-            self.core.set_wall_clock(now, clock::wall());
+            let (moment, wall) = clock::both();
+            self.core.set_wall_clock(moment, wall);
             self.wall_clock_due = now.after(WALL_CLOCK_PERIOD);
         }
     }

@@ -239,6 +239,9 @@ impl State {
                     self.raise(Target::Reader(reader), StatusMask::REQUESTED_INCOMPATIBLE_QOS);
                 }
                 Event::SampleLost(reader) => self.raise(Target::Reader(reader), StatusMask::SAMPLE_LOST),
+                Event::LivelinessChanged(reader) => {
+                    self.raise(Target::Reader(reader), StatusMask::LIVELINESS_CHANGED);
+                }
                 Event::SampleRejected(reader) => self.raise(Target::Reader(reader), StatusMask::SAMPLE_REJECTED),
                 Event::ReaderInconsistentTopic(reader) => {
                     self.raise(Target::Reader(reader), StatusMask::INCONSISTENT_TOPIC);

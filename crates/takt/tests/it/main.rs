@@ -9,6 +9,7 @@ mod large_sample;
 mod late_joiner;
 mod lifecycle;
 mod listener;
+mod liveliness;
 mod lossy_network;
 mod many_participants;
 mod matching;
