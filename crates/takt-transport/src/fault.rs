@@ -243,6 +243,10 @@ impl<T: Transport> Transport for FaultInjector<T> {
         self.inner.stats()
     }
 
+    fn name_sources(&mut self) {
+        self.inner.name_sources();
+    }
+
     fn warnings(&self) -> &[Warning] {
         self.inner.warnings()
     }

@@ -64,7 +64,8 @@ pub struct Tracer<T, O> {
 
 impl<T: Transport, O: Observer> Tracer<T, O> {
     /// Shows what passes `inner` to `observer`.
-    pub fn new(inner: T, observer: O) -> Self {
+    pub fn new(mut inner: T, observer: O) -> Self {
+        inner.name_sources();
         let interfaces = inner.interfaces().iter();
         Self { addresses: interfaces.flat_map(|i| i.addresses.clone()).collect(), inner, observer, loaned: false }
     }
@@ -164,6 +165,10 @@ impl<T: Transport, O: Observer> Transport for Tracer<T, O> {
 
     fn stats(&self) -> TransportStats {
         self.inner.stats()
+    }
+
+    fn name_sources(&mut self) {
+        self.inner.name_sources();
     }
 
     fn warnings(&self) -> &[Warning] {

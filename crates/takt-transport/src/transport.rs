@@ -61,7 +61,8 @@ pub enum Scan {
 /// Where a received datagram came from and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RxMeta {
-    /// The sender.
+    /// The sender. May be invalid for user data, where asking the kernel would cost a tenth of a microsecond, unless
+    /// [`Transport::name_sources`] was called.
     pub source: Locator,
     /// Where it was received: the group for multicast; for unicast the port,
     /// with an unspecified address where the transport does not know more.
@@ -182,6 +183,9 @@ pub trait Transport: Send {
     /// Counters since opening.
     fn stats(&self) -> TransportStats;
 
+    /// From now on, tells the source of user data too.
+    fn name_sources(&mut self) {}
+
     /// What works worse than asked, collected since opening.
     fn warnings(&self) -> &[Warning] {
         &[]
@@ -247,6 +251,10 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
 
     fn stats(&self) -> TransportStats {
         (**self).stats()
+    }
+
+    fn name_sources(&mut self) {
+        (**self).name_sources();
     }
 
     fn warnings(&self) -> &[Warning] {

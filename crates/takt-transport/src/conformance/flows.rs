@@ -10,6 +10,7 @@ const OWN_PORT: FlowSpec = FlowSpec { own_port: true, transport_priority: 0 };
 /// A flow with a port of its own sends from it and is reached at it.
 pub fn a_flow_has_its_own_port<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
+    b.name_sources();
     let at_b = first(&b.locators().default_unicast);
     let (one, at_one) = a.open_flow(&OWN_PORT).expect("a port is free");
     let (two, at_two) = a.open_flow(&OWN_PORT).expect("a port is free");

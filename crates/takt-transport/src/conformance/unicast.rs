@@ -11,6 +11,7 @@ pub fn a_datagram_is_answered_to_its_sender<T: Transport>(open: impl Fn() -> T) 
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let (at_a, at_b) = (first(&a.locators().default_unicast), first(&b.locators().default_unicast));
     assert_ne!(at_a, at_b);
+    b.name_sources();
     for n in 0..100 {
         send(&mut a, &marked, n, at_b);
         let (number, len, meta) = receive(&mut b, &marked, Scan::All);

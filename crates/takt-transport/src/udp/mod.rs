@@ -311,6 +311,10 @@ impl Transport for UdpTransport {
         self.stats
     }
 
+    fn name_sources(&mut self) {
+        self.receiver.name_sources();
+    }
+
     fn warnings(&self) -> &[Warning] {
         self.warnings.as_slice()
     }

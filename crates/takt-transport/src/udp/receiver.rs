@@ -84,6 +84,8 @@ pub(super) struct Receiver {
     interfaces: Vec<u32>,
     /// A user socket is not pinned since there are too many.
     crowded: bool,
+    /// Whether the sources of user data are asked for.
+    names: bool,
     batch: Batch,
 }
 
@@ -117,6 +119,7 @@ impl Receiver {
             calls: 0,
             interfaces: interfaces.iter().map(|i| i.index).collect(),
             crowded: false,
+            names: false,
             batch: Batch {
                 // Zeroed memory comes from the kernel page by page when touched.
                 buffer: vec![0; BATCH * STRIDE],
@@ -128,6 +131,11 @@ impl Receiver {
                 local: Locator::INVALID,
             },
         })
+    }
+
+    /// Asks for the sources of user data from now on.
+    pub(super) fn name_sources(&mut self) {
+        self.names = true;
     }
 
     pub(super) fn descriptors(&self) -> &[RawFd] {
@@ -257,7 +265,7 @@ impl Receiver {
             let Some(listener) = &mut self.listeners[at] else {
                 unreachable!("who is removed is removed from the hot ones too");
             };
-            if listener.ask(&mut self.batch, stats) {
+            if listener.ask(&mut self.batch, self.names, stats) {
                 self.batch.from = at;
                 listener.attention = ATTENTION;
                 self.turn += 1;
@@ -276,8 +284,9 @@ impl Receiver {
 
 impl Listener {
     /// Fills the batch with what is queued here; `false` if nothing is.
-    fn ask(&mut self, batch: &mut Batch, stats: &mut TransportStats) -> bool {
-        let count = match self.receive(batch) {
+    fn ask(&mut self, batch: &mut Batch, names: bool, stats: &mut TransportStats) -> bool {
+        let named = names || !matches!(self.role, Role::User(_));
+        let count = match self.receive(batch, named) {
             Ok(count) => count,
             Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => {
                 self.appetite = 1;
@@ -288,7 +297,7 @@ impl Listener {
                 // The network's answer to something sent earlier. Reading it
                 // clears it, so what is queued behind comes with a second call.
                 stats.receive_errors += 1;
-                match self.receive(batch) {
+                match self.receive(batch, named) {
                     Ok(count) => count,
                     Err(_) => return false,
                 }
@@ -314,12 +323,12 @@ impl Listener {
         count > 0
     }
 
-    fn receive(&mut self, batch: &mut Batch) -> io::Result<usize> {
+    fn receive(&mut self, batch: &mut Batch, named: bool) -> io::Result<usize> {
         let fd = self.socket.as_fd();
         let control_matters = matches!(self.role, Role::Group(IpAddr::V6(_)));
         if self.appetite == 1 && !control_matters && !self.lone.is_multiple_of(DROPS_INTERVAL) {
             let slot = &mut batch.buffer[..STRIDE];
-            syscall::receive_one(fd, &mut batch.incoming[0], slot)?;
+            syscall::receive_one(fd, &mut batch.incoming[0], slot, named)?;
             self.lone = self.lone.wrapping_add(1);
             return Ok(1);
         }

@@ -258,19 +258,27 @@ pub(crate) fn receive(
     Ok(received)
 }
 
-/// Receives one datagram without control messages: the cheapest call there is.
-pub(crate) fn receive_one(fd: BorrowedFd<'_>, one: &mut Incoming, slot: &mut [u8]) -> io::Result<()> {
+/// Receives one datagram without control messages: the cheapest call there is, all the more without the sender's
+/// address (`named`), which is left empty then.
+pub(crate) fn receive_one(fd: BorrowedFd<'_>, one: &mut Incoming, slot: &mut [u8], named: bool) -> io::Result<()> {
     let mut name_len = SockAddr::EMPTY.len();
-    // SAFETY: `slot` and the address are alive, with their true lengths; the
-    // kernel may write any bytes there.
+    let (name, name_len): (*mut u8, *mut libc::socklen_t) = match named {
+        true => (one.address.as_mut_ptr(), &mut name_len),
+        false => {
+            one.address = SockAddr::EMPTY;
+            (ptr::null_mut(), ptr::null_mut())
+        }
+    };
+    // SAFETY: `slot` and the address, if one is asked for, are alive, with their
+    // true lengths; the kernel may write any bytes there.
     let len = unsafe {
         libc::recvfrom(
             fd.as_raw_fd(),
             slot.as_mut_ptr().cast(),
             slot.len(),
             libc::MSG_DONTWAIT | libc::MSG_TRUNC,
-            one.address.as_mut_ptr().cast(),
-            &mut name_len,
+            name.cast(),
+            name_len,
         )
     };
     // With MSG_TRUNC this is the datagram's own length, even if it did not fit.
