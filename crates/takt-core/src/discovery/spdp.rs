@@ -186,12 +186,19 @@ impl Participant {
             self.ctx.counters.malformed_submessages += 1;
             return;
         };
-        let is_farewell = inline.and_then(|inline| inline.status_info).unwrap_or(0) != 0;
-        match data.payload {
+        let inline = inline.unwrap_or_default();
+        if inline.status_info.unwrap_or(0) != 0 {
             // A participant speaks for itself: a forged farewell must at least forge the header too.
-            Payload::Key(_) | Payload::None if is_farewell => self.remove_participant(now, prefix),
-            Payload::Data(payload) if !is_farewell => self.handle_announcement(now, from, prefix, payload),
-            Payload::Data(_) => self.remove_participant(now, prefix),
+            let by_hash = inline.key_hash.map(Guid::from_bytes);
+            let by_key = data.payload.bytes().and_then(|bytes| ParticipantData::parse_key(bytes).ok());
+            if [by_hash, by_key].into_iter().flatten().any(|guid| guid.prefix != prefix) {
+                self.ctx.counters.malformed_discovery += 1;
+                return;
+            }
+            return self.remove_participant(now, prefix);
+        }
+        match data.payload {
+            Payload::Data(payload) => self.handle_announcement(now, from, prefix, payload),
             _ => self.ctx.counters.malformed_discovery += 1,
         }
     }
@@ -223,7 +230,10 @@ impl Participant {
         let mut refused = 0;
         let path = self.reachability.choose(&data.metatraffic_unicast, from.source, &mut refused);
         self.ctx.counters.refused_locators += refused;
-        let Some(metatraffic) = path else { return };
+        let Some(metatraffic) = path else {
+            self.ctx.counters.refused_remote_entities += 1;
+            return;
+        };
         let footprint = size_of::<Remote>() + data.footprint() + payload.len();
         if !self.has_room_for_participant(now, footprint) {
             self.ctx.counters.refused_remote_entities += 1;

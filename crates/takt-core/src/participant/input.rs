@@ -22,6 +22,8 @@ pub struct Received {
 struct Interpreter {
     source: GuidPrefix,
     for_us: bool,
+    /// It names us, so the source has heard of us.
+    names_us: bool,
     timestamp: Timestamp,
 }
 
@@ -35,7 +37,7 @@ impl Participant {
             return;
         };
         let source = message.header().prefix;
-        let mut interpreter = Interpreter { source, for_us: true, timestamp: Timestamp::INVALID };
+        let mut interpreter = Interpreter { source, for_us: true, names_us: false, timestamp: Timestamp::INVALID };
         for submessage in message.submessages() {
             match submessage {
                 Ok(submessage) => self.handle_submessage(now, &from, &mut interpreter, &submessage),
@@ -58,9 +60,9 @@ impl Participant {
                 interpreter.timestamp = Timestamp::INVALID;
             }
             Submessage::InfoDestination(prefix) => {
-                let ours = *prefix == self.header.prefix;
-                interpreter.for_us = ours || *prefix == GuidPrefix::default();
-                if ours {
+                interpreter.names_us = *prefix == self.header.prefix;
+                interpreter.for_us = interpreter.names_us || *prefix == GuidPrefix::default();
+                if interpreter.names_us {
                     self.mark_validated(interpreter.source);
                 }
             }
@@ -69,6 +71,9 @@ impl Participant {
             _ if !interpreter.for_us => {}
             Submessage::Data(data) if data.writer == EntityId::SPDP_WRITER => {
                 self.handle_spdp(now, from, interpreter.source, data);
+                if interpreter.names_us {
+                    self.mark_validated(interpreter.source);
+                }
             }
             Submessage::Data(data) => self.handle_data(now, interpreter, data),
             Submessage::DataFrag(data) => {

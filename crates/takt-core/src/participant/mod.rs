@@ -35,7 +35,7 @@ use takt_wire::{EntityId, Guid, GuidPrefix, Locator, ProtocolVersion, Timestamp,
 /// Timers that one call of [`Participant::handle_timeout`] serves at most.
 pub const MAX_TIMERS_PER_CALL: usize = 16;
 
-/// Payload memory of a builtin endpoint.
+/// Payload memory of a builtin endpoint, unless endpoints may have less.
 const BUILTIN_MEMORY_BYTES: usize = 16 << 20;
 
 /// One DDS participant. See the crate's documentation for the rules of use.
@@ -195,13 +195,14 @@ impl Participant {
             subscription.qos.durability = Durability::TransientLocal;
             subscription.qos.history = History::KeepAll;
             let limits = self.ctx.limits;
+            let memory_bytes = BUILTIN_MEMORY_BYTES.min(limits.endpoint_memory_bytes);
             let history = WriterHistory::new(
                 history_limits(publication.qos.history, &publication.qos.resource_limits, &limits),
-                BUILTIN_MEMORY_BYTES,
+                memory_bytes,
             );
             let cache = ReaderCache::new(
                 cache_limits(subscription.qos.history, &subscription.qos.resource_limits, &limits),
-                BUILTIN_MEMORY_BYTES,
+                memory_bytes,
             );
             let handle = WriterHandle { index: self.writers.len() as u32, generation: 0 };
             let writer = Writer::new(handle, Box::new(publication), true, FlowTag::default(), history, &mut self.ctx);

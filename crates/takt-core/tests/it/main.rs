@@ -1,6 +1,7 @@
 //! Behaviour of the protocol engine: participants joined by a network that lives in memory, on a virtual clock.
 #![allow(missing_docs)]
 
+mod catalogue;
 mod discovery;
 mod durability;
 mod forged;
@@ -12,3 +13,5 @@ mod liveliness;
 mod network;
 mod puppet;
 mod reliability;
+mod replay;
+mod session;

@@ -51,7 +51,7 @@ impl Puppet {
             guid: self.guid(EntityId::PARTICIPANT),
             metatraffic_unicast: vec![self.address],
             default_unicast: vec![self.address],
-            available_builtin_endpoints: 0x3f,
+            available_builtin_endpoints: 0xc3f,
             lease_duration: self.lease,
             ..ParticipantData::default()
         }

@@ -2,6 +2,7 @@
 
 mod allocation;
 mod compile_errors;
+mod corpus;
 mod encoding;
 mod evolution;
 mod key;

@@ -1,0 +1,10 @@
+//! XCDR1 and XCDR2 of a type of every kind.
+#![no_main]
+
+#[path = "../src/xcdr.rs"]
+mod xcdr;
+#[allow(dead_code)]
+#[path = "../../crates/takt-xtypes/tests/it/zoo.rs"]
+mod zoo;
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| xcdr::run(input));
