@@ -24,6 +24,10 @@ const SIZE: usize = 256;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Between two looks at what has arrived.
 const TICK: Duration = Duration::from_millis(100);
+/// Sequence numbers from here on do not count.
+pub const WARM_UP: u64 = 1 << 32;
+/// After these, what is wrong will show.
+const WARM_UP_ATTEMPTS: u64 = 20;
 /// From the publishers on the left and on the right.
 const TOPICS: [&str; 2] = ["Forth", "Back"];
 
@@ -102,7 +106,29 @@ impl Cast {
         cyclone.matched("Forth", 1)?;
         cyclone.matched("Back", 1)?;
         println!(": {} ms since the first program was started", started.elapsed().as_millis());
-        Ok(Self { takt_left, takt_right, cyclone })
+        let mut cast = Self { takt_left, takt_right, cyclone };
+        cast.warm_up()?;
+        Ok(cast)
+    }
+
+    /// INTEROP(CycloneDDS 0.10.2): reports a match a moment before it begins to hand on samples. So each publisher writes
+    /// until all have something.
+    fn warm_up(&mut self) -> Result<()> {
+        let mut deaf = [true; 3];
+        for attempt in 0..WARM_UP_ATTEMPTS {
+            let batch = Batch { first: WARM_UP + attempt, ..Batch::new(1, SIZE) };
+            self.takt_left.write("Forth", &batch)?;
+            self.cyclone.write("Back", &batch)?;
+            let listeners =
+                [(&mut self.cyclone, "Forth"), (&mut self.takt_right, "Forth"), (&mut self.takt_left, "Back")];
+            for (deaf, (subscriber, topic)) in deaf.iter_mut().zip(listeners) {
+                *deaf &= subscriber.sample_within(topic, TICK).is_err();
+            }
+            if deaf == [false; 3] {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Has both publishers write, and watches what arrives.
