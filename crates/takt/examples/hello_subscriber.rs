@@ -1,7 +1,7 @@
 //! Prints greetings as they arrive: `cargo run -p takt --example hello_subscriber`.
 
 use takt::qos::{DataReaderQos, Reliability, SubscriberQos, TopicQos};
-use takt::{DdsType, DomainParticipant, Duration, WaitSet};
+use takt::{DdsType, DomainParticipant, Duration, StatusMask, WaitSet};
 
 #[derive(DdsType, Clone, Debug, Default)]
 struct Greeting {
@@ -17,11 +17,12 @@ fn main() -> takt::Result<()> {
     let subscriber = participant.create_subscriber(SubscriberQos::default())?;
     let qos = DataReaderQos { reliability: Reliability::RELIABLE, ..DataReaderQos::default() };
     let reader = subscriber.create_datareader(&topic, qos)?;
+    let condition = reader.status_condition();
+    condition.set_enabled_statuses(StatusMask::DATA_AVAILABLE);
     let waitset = WaitSet::new()?;
-    waitset.attach(reader.status_condition())?;
+    waitset.attach(condition)?;
     loop {
         waitset.wait(Duration::INFINITE)?;
-        println!("{} writers", reader.subscription_matched_status()?.current_count);
         for sample in reader.take(usize::MAX)? {
             match sample.data {
                 Some(greeting) => println!("{}: {} {}", greeting.from, greeting.text, greeting.count),

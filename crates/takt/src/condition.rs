@@ -13,7 +13,8 @@ use crate::status::{Signal, StatusMask, Waiters};
 /// True while an enabled status of its entity has changed and the application has not seen it.
 ///
 /// `DATA_AVAILABLE` goes with the next `read` or `take` on the reader, whether that returned all samples or not: so
-/// take until there are none, or wait for a [`ReadCondition`]. The other statuses go when they are read.
+/// take until there are none, or wait for a [`ReadCondition`]. The other statuses go when they are read, so enable only
+/// those that are: one that is not would end every wait at once.
 #[derive(Clone)]
 pub struct StatusCondition {
     pub(crate) signal: Arc<Signal>,

@@ -21,8 +21,10 @@ const SPINS_PER_DEADLINE_CHECK: u32 = 64;
 /// # Examples
 /// ```no_run
 /// # fn f<T: takt::TypeSupport>(reader: &takt::DataReader<T>) -> takt::Result<()> {
+/// let condition = reader.status_condition();
+/// condition.set_enabled_statuses(takt::StatusMask::DATA_AVAILABLE);
 /// let waitset = takt::WaitSet::new()?;
-/// waitset.attach(reader.status_condition())?;
+/// waitset.attach(condition)?;
 /// while waitset.wait_any(takt::Duration::from_millis(100))? {
 ///     for sample in reader.take(usize::MAX)? {
 ///         println!("written at {}", sample.info.source_timestamp);
@@ -33,14 +35,34 @@ const SPINS_PER_DEADLINE_CHECK: u32 = 64;
 #[derive(Debug)]
 pub struct WaitSet {
     waker: Arc<Waker>,
-    conditions: PiMutex<Vec<Condition>>,
+    attached: PiMutex<Attached>,
     /// Taken for the time of a wait, so that there is one at a time.
     wait: PiMutex<Option<Wait>>,
 }
 
-/// What a wait needs; kept, so that waiting again does not allocate.
+/// The conditions, and how often they have changed.
+#[derive(Debug, Default)]
+struct Attached {
+    conditions: Vec<Condition>,
+    version: u64,
+}
+
+impl Attached {
+    fn any_true(&self) -> Result<bool> {
+        for condition in &self.conditions {
+            if condition.is_true()? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// What a wait needs; kept, so that waiting again for the same conditions costs little and does not allocate.
 #[derive(Default)]
 struct Wait {
+    /// Which conditions the following was made from.
+    version: u64,
     /// Participants that the waiting thread drives.
     inline: Vec<Arc<Engine>>,
     spins: bool,
@@ -63,7 +85,7 @@ impl WaitSet {
     pub fn new() -> Result<Self> {
         Ok(Self {
             waker: Arc::new(Waker::new()?),
-            conditions: PiMutex::new(Vec::new()),
+            attached: PiMutex::new(Attached::default()),
             wait: PiMutex::new(Some(Wait::default())),
         })
     }
@@ -74,10 +96,11 @@ impl WaitSet {
     /// None at present.
     pub fn attach(&self, condition: impl Into<Condition>) -> Result<()> {
         let condition = condition.into();
-        let mut conditions = self.conditions.lock().expect(UNDISTURBED);
-        if !conditions.contains(&condition) {
+        let mut attached = self.attached.lock().expect(UNDISTURBED);
+        if !attached.conditions.contains(&condition) {
             condition.waiters().add(&self.waker);
-            conditions.push(condition);
+            attached.conditions.push(condition);
+            attached.version += 1;
             self.waker.wake();
         }
         Ok(())
@@ -89,12 +112,13 @@ impl WaitSet {
     /// [`Error::PreconditionNotMet`] if it is not attached.
     pub fn detach(&self, condition: impl Into<Condition>) -> Result<()> {
         let condition = condition.into();
-        let mut conditions = self.conditions.lock().expect(UNDISTURBED);
-        let Some(index) = conditions.iter().position(|known| *known == condition) else {
+        let mut attached = self.attached.lock().expect(UNDISTURBED);
+        let Some(index) = attached.conditions.iter().position(|known| *known == condition) else {
             return Err(Error::PreconditionNotMet { what: "the condition is not attached".into() });
         };
-        let removed = conditions.remove(index);
-        drop(conditions);
+        let removed = attached.conditions.remove(index);
+        attached.version += 1;
+        drop(attached);
         removed.waiters().remove(&self.waker);
         Ok(())
     }
@@ -102,7 +126,7 @@ impl WaitSet {
     /// The attached conditions, in the order they were attached.
     #[must_use]
     pub fn conditions(&self) -> Vec<Condition> {
-        self.conditions.lock().expect(UNDISTURBED).clone()
+        self.attached.lock().expect(UNDISTURBED).conditions.clone()
     }
 
     /// Waits until a condition is true and returns all that are.
@@ -136,33 +160,26 @@ impl WaitSet {
         let deadline = clock::deadline(now, timeout);
         loop {
             self.waker.reset();
-            if self.any_true()? {
+            if wait.look()? {
                 return Ok(true);
             }
-            wait.state.refresh(&self.conditions.lock().expect(UNDISTURBED));
-            let Wait { inline, set, spins } = &mut wait.state;
+            let Wait { inline, set, spins, .. } = &mut wait.state;
             let in_time = match inline.as_slice() {
-                [] => self.sleep(set, *spins, deadline)?,
+                [] => self.sleep(set, *spins, now, deadline)?,
                 engines => drive(engines, &self.waker, set, now, deadline, |_| self.waker.is_signalled())?,
             };
+            if wait.look()? {
+                return Ok(true);
+            }
             if !in_time {
-                return self.any_true();
+                return Ok(false);
             }
             now = clock::now();
         }
     }
 
-    fn any_true(&self) -> Result<bool> {
-        for condition in self.conditions.lock().expect(UNDISTURBED).iter() {
-            if condition.is_true()? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
     /// Waits for the participants' own threads to say something. False if the time is over.
-    fn sleep(&self, set: &mut PollSet, spins: bool, deadline: Option<Instant>) -> Result<bool> {
+    fn sleep(&self, set: &mut PollSet, spins: bool, now: Instant, deadline: Option<Instant>) -> Result<bool> {
         let is_over = |now: Instant| deadline.is_some_and(|deadline| now >= deadline);
         if spins {
             for count in 0_u32.. {
@@ -176,7 +193,6 @@ impl WaitSet {
             }
             return Ok(true);
         }
-        let now = clock::now();
         if is_over(now) {
             return Ok(false);
         }
@@ -188,17 +204,21 @@ impl WaitSet {
 
 impl Drop for WaitSet {
     fn drop(&mut self) {
-        for condition in self.conditions.get_mut().iter() {
+        for condition in &self.attached.get_mut().conditions {
             condition.waiters().remove(&self.waker);
         }
     }
 }
 
 impl Wait {
-    fn refresh(&mut self, conditions: &[Condition]) {
+    fn refresh(&mut self, attached: &Attached) {
+        if self.version == attached.version {
+            return;
+        }
+        self.version = attached.version;
         self.inline.clear();
         self.spins = false;
-        for engine in conditions.iter().filter_map(Condition::engine) {
+        for engine in attached.conditions.iter().filter_map(Condition::engine) {
             self.spins |= engine.idle == Idle::Spin;
             let is_new = !self.inline.iter().any(|known| Arc::ptr_eq(known, engine));
             if engine.runtime == Runtime::Inline && is_new {
@@ -220,11 +240,17 @@ impl<'a> Waiting<'a> {
         let busy = || Error::PreconditionNotMet { what: "another thread waits on this wait set".into() };
         Ok(Self { waitset, state: state.ok_or_else(busy)? })
     }
+
+    /// Whether a condition is true; learns what to wait for.
+    fn look(&mut self) -> Result<bool> {
+        let attached = self.waitset.attached.lock().expect(UNDISTURBED);
+        self.state.refresh(&attached);
+        attached.any_true()
+    }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.state.inline.clear();
         *self.waitset.wait.lock().expect(UNDISTURBED) = Some(std::mem::take(&mut self.state));
     }
 }

@@ -85,7 +85,9 @@ fn a_status_ends_a_wait_until_it_is_read() {
         let subscriber = on_loopback(domain, runtime).idle(idle).build().expect("participant");
         let reader = create_reader::<Shape>(&subscriber, "Topic", DataReaderQos::default());
         let waitset = WaitSet::new().expect("descriptors");
-        waitset.attach(reader.status_condition()).expect("attached");
+        let condition = reader.status_condition();
+        condition.set_enabled_statuses(StatusMask::SUBSCRIPTION_MATCHED);
+        waitset.attach(condition).expect("attached");
         let writer = create_writer::<Shape>(&publisher, "Topic", DataWriterQos::default());
         assert!(waitset.wait_any(LONG).expect("a wait"), "{runtime:?} {idle:?}");
         let status = reader.subscription_matched_status().expect("open");
