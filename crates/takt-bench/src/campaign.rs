@@ -22,6 +22,7 @@ use child::{Child, Placement};
 use serde::Serialize;
 use serde_json::Value;
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -106,7 +107,7 @@ pub fn run(plan: &Plan, columns: &[Column], progress: &mut dyn FnMut(usize, &str
             let column = &columns[(index + round) % columns.len()];
             for tries in 1..=plan.tries.max(1) {
                 if stopped() {
-                    return Err(Error::Usage("stopped".into()));
+                    return Err(Error::Stopped);
                 }
                 progress(round, &column.name);
                 domain = (domain + 1) % DOMAINS;
@@ -131,8 +132,14 @@ fn wait_until_alone() -> Result<File> {
     let path = std::env::temp_dir().join("takt-perf.lock");
     let failure = |e| Error::os(path.display().to_string(), e);
     let file = File::options().create(true).append(true).open(&path).map_err(failure)?;
-    file.lock().map_err(failure)?;
-    Ok(file)
+    loop {
+        match file.lock() {
+            Ok(()) => return Ok(file),
+            Err(e) if e.kind() == ErrorKind::Interrupted && stopped() => return Err(Error::Stopped),
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return Err(failure(e)),
+        }
+    }
 }
 
 /// One column once, all sizes.

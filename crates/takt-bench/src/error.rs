@@ -27,6 +27,8 @@ pub enum Error {
         /// How long it waited.
         seconds: u64,
     },
+    /// A signal asked this process to stop before it had a result.
+    Stopped,
     /// A child process that follows the agent contract failed.
     Agent {
         /// Column of the campaign.
@@ -62,6 +64,7 @@ impl fmt::Display for Error {
                 "not matched after {seconds} s: {} of {} readers, {} of {} writers found",
                 found.readers, wanted.readers, found.writers, wanted.writers
             ),
+            Self::Stopped => f.write_str("stopped by a signal"),
             Self::Agent { column, what } => write!(f, "column {column}: {what}"),
         }
     }

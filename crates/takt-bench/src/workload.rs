@@ -63,7 +63,10 @@ pub fn wait_matched(link: &mut dyn Link, wanted: Matched, limit: Duration, step:
         if found.covers(&wanted) {
             return Ok(());
         }
-        if stopped() || monotonic_ns() >= deadline {
+        if stopped() {
+            return Err(Error::Stopped);
+        }
+        if monotonic_ns() >= deadline {
             return Err(Error::NotMatched { wanted, found, seconds: limit.as_secs() });
         }
         link.drive(step)?;

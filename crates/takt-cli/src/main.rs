@@ -1,7 +1,7 @@
 //! The `takt` command.
 //!
 //! Figures go to standard output, as text or with `--json` as one JSON object; what is going on, and errors, go to
-//! standard error. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 nobody answered.
+//! standard error. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 nobody answered, 130 stopped by a signal.
 
 mod ls;
 mod perf;
@@ -46,6 +46,7 @@ fn exit_code(error: &Error) -> u8 {
     match error {
         Error::Usage(_) => 2,
         Error::NotMatched { .. } => 3,
+        Error::Stopped => 130,
         _ => 1,
     }
 }
@@ -65,6 +66,7 @@ mod tests {
         assert_eq!(exit_code(&Error::Usage(String::new())), 2);
         let (wanted, found) = Default::default();
         assert_eq!(exit_code(&Error::NotMatched { wanted, found, seconds: 1 }), 3);
+        assert_eq!(exit_code(&Error::Stopped), 130);
         let source = std::io::ErrorKind::NotFound.into();
         assert_eq!(exit_code(&Error::Os { op: "open".into(), source }), 1);
     }

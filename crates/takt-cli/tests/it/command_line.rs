@@ -40,3 +40,13 @@ fn a_core_that_is_not_there_is_a_failure_with_its_cause() {
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("bind to core 1023"), "{text}");
 }
+
+#[test]
+fn a_signal_while_it_waits_is_an_exit_code_of_its_own() {
+    let ping = Takt::start("perf ping --domain 190");
+    ping.await_complaint("waiting for");
+    ping.terminate();
+    let (text, code) = ping.complaint();
+    assert_eq!(code, Some(130), "{text}");
+    assert!(text.contains("stopped by a signal"), "{text}");
+}

@@ -1,9 +1,9 @@
 //! A `takt` process under test.
 
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 /// Time after which a silent process counts as hung.
@@ -13,6 +13,7 @@ const LIMIT: Duration = Duration::from_secs(90);
 pub struct Takt {
     process: Child,
     lines: Receiver<String>,
+    errors: Receiver<String>,
 }
 
 impl Takt {
@@ -25,26 +26,14 @@ impl Takt {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let (sender, lines) = channel();
-        let output = BufReader::new(process.stdout.take().unwrap());
-        std::thread::spawn(move || {
-            for line in output.lines() {
-                if sender.send(line.unwrap()).is_err() {
-                    break;
-                }
-            }
-        });
-        Self { process, lines }
+        let lines = listen(process.stdout.take().unwrap());
+        let errors = listen(process.stderr.take().unwrap());
+        Self { process, lines, errors }
     }
 
     /// Next line of its output; `None` at the end.
     pub fn line(&self) -> Option<String> {
-        use std::sync::mpsc::RecvTimeoutError;
-        match self.lines.recv_timeout(LIMIT) {
-            Ok(line) => Some(line),
-            Err(RecvTimeoutError::Disconnected) => None,
-            Err(RecvTimeoutError::Timeout) => panic!("no output for {LIMIT:?}"),
-        }
+        next(&self.lines)
     }
 
     /// Next line, which is a JSON object with this `ev`.
@@ -68,10 +57,15 @@ impl Takt {
         serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"))
     }
 
-    /// What it said on standard error, and its exit code.
+    /// Waits until it says something on standard error that begins so.
+    pub fn await_complaint(&self, beginning: &str) {
+        let line = std::iter::from_fn(|| next(&self.errors)).find(|line| line.starts_with(beginning));
+        assert!(line.is_some(), "it never said {beginning}");
+    }
+
+    /// What else it said on standard error, and its exit code.
     pub fn complaint(mut self) -> (String, Option<i32>) {
-        let errors = BufReader::new(self.process.stderr.take().unwrap());
-        let text: Vec<String> = errors.lines().map(Result::unwrap).collect();
+        let text: Vec<String> = std::iter::from_fn(|| next(&self.errors)).collect();
         (text.join("\n"), self.process.wait().unwrap().code())
     }
 
@@ -80,6 +74,28 @@ impl Takt {
         let id = self.process.id().to_string();
         let status = Command::new("kill").args(["-TERM", &id]).status().unwrap();
         assert!(status.success());
+    }
+}
+
+/// The lines of a stream, from a thread of its own.
+fn listen(stream: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, lines) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stream).lines() {
+            if sender.send(line.unwrap()).is_err() {
+                break;
+            }
+        }
+    });
+    lines
+}
+
+/// Next line; `None` at the end.
+fn next(lines: &Receiver<String>) -> Option<String> {
+    match lines.recv_timeout(LIMIT) {
+        Ok(line) => Some(line),
+        Err(RecvTimeoutError::Disconnected) => None,
+        Err(RecvTimeoutError::Timeout) => panic!("silent for {LIMIT:?}"),
     }
 }
 
