@@ -3,7 +3,8 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long lint deny bench
+.PHONY: help setup demo test test-long lint bench fuzz deny
+FUZZ_SECONDS ?= 60
 
 # Where rustup puts cargo, for a shell that was opened before it was installed.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -48,6 +49,14 @@ bench: ## latency beside plain UDP (and the agents in $TAKT_AGENTS), and what th
 	@cargo run --quiet --release -p takt-cli -- perf compare
 	$(call say,nanoseconds per sample of each step in the core)
 	@cargo bench --quiet -p takt-core --bench data_path
+
+fuzz: ## every fuzz target for FUZZ_SECONDS (60) (needs cargo-fuzz and a nightly compiler)
+	@for target in message parameters xcdr core; do \
+		printf '\n==> fuzzing %s for %s s\n' $$target $(FUZZ_SECONDS); \
+		mkdir -p fuzz/scratch/$$target; \
+		(cd fuzz && cargo +nightly fuzz run $$target scratch/$$target corpus/$$target -- \
+			-dict=rtps.dict -max_len=4096 -max_total_time=$(FUZZ_SECONDS)); \
+	done
 
 deny: ## licences, sources and advisories of the dependencies (needs cargo-deny and a network)
 	@cargo deny check
