@@ -28,7 +28,7 @@ impl Steps {
 }
 
 fn main() {
-    let size = std::env::args().last().and_then(|size| size.parse().ok()).unwrap_or(64);
+    let size = std::env::args().next_back().and_then(|size| size.parse().ok()).unwrap_or(64);
     let mut network = Network::with_mtu(2, 1, 65_536);
     let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
     let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
