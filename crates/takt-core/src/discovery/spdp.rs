@@ -46,6 +46,8 @@ pub(crate) struct Remote {
     /// Where its discovery listens.
     pub(crate) metatraffic: Path,
     lease: TimerId,
+    /// When its last message came.
+    heard: Instant,
     /// Its place in the order of discovery.
     arrival: u64,
     /// It has shown that it receives what we send.
@@ -58,6 +60,14 @@ pub(crate) struct Remote {
     pub(crate) footprint: usize,
     /// Whether a greeting is queued.
     greeting_queued: bool,
+}
+
+impl Remote {
+    /// How long to believe in it without hearing of it.
+    fn lease_duration(&self) -> Duration {
+        let lease = self.data.lease_duration.as_nanos().map_or(LONGEST_LEASE, Duration::from_nanos);
+        lease.clamp(LEAST_LEASE, LONGEST_LEASE)
+    }
 }
 
 /// Our own announcement.
@@ -250,6 +260,7 @@ impl Participant {
             source: from.source,
             metatraffic,
             lease,
+            heard: now,
             arrival: self.ctx.counters.participants_discovered,
             validated: false,
             unicast_only: !from.multicast,
@@ -295,12 +306,21 @@ impl Participant {
     }
 
     fn renew_lease(&mut self, now: Instant, index: u32) {
-        let Some(remote) = self.remotes.get(index) else { return };
-        let lease = remote.data.lease_duration.as_nanos().map_or(LONGEST_LEASE, Duration::from_nanos);
-        self.ctx.timers.arm(remote.lease, now.after(lease.clamp(LEAST_LEASE, LONGEST_LEASE)));
+        let Some(remote) = self.remotes.get_mut(index) else { return };
+        remote.heard = now;
+        self.ctx.timers.arm(remote.lease, now.after(remote.lease_duration()));
     }
 
-    /// Anything that a participant sends shows that it lives (RTPS 2.5 §8.5.3.3.2 allows it).
+    /// Anything that a participant sends shows that it lives: announcements may be lost where data abound.
+    pub(crate) fn heard_from(&mut self, now: Instant, prefix: GuidPrefix) {
+        if let Some(&index) = self.remote_by_prefix.get(&prefix)
+            && let Some(remote) = self.remotes.get_mut(index)
+        {
+            remote.heard = now;
+        }
+    }
+
+    /// It receives what we send.
     pub(crate) fn mark_validated(&mut self, prefix: GuidPrefix) {
         if let Some(&index) = self.remote_by_prefix.get(&prefix)
             && let Some(remote) = self.remotes.get_mut(index)
@@ -323,9 +343,13 @@ impl Participant {
             && self.discovery_bytes + footprint <= self.ctx.limits.max_discovery_bytes
     }
 
-    /// The lease of a participant ran out.
+    /// A lease after its last announcement, a participant is gone unless it was heard of otherwise.
     pub(crate) fn handle_lease_end(&mut self, now: Instant, index: u32) {
         if let Some(remote) = self.remotes.get(index) {
+            let end = remote.heard.after(remote.lease_duration());
+            if end > now {
+                return self.ctx.timers.arm(remote.lease, end);
+            }
             let prefix = remote.prefix;
             self.ctx.counters.leases_expired += 1;
             self.remove_participant(now, prefix);

@@ -37,6 +37,7 @@ impl Participant {
             return;
         };
         let source = message.header().prefix;
+        self.heard_from(now, source);
         let mut interpreter = Interpreter { source, for_us: true, names_us: false, timestamp: Timestamp::INVALID };
         for submessage in message.submessages() {
             match submessage {

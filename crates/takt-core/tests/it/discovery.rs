@@ -1,7 +1,9 @@
 //! Participants find each other, match, refuse with a reason, and notice when one has gone.
 
 use crate::network::*;
+use crate::puppet::{Puppet, run_alone};
 use takt_core::*;
+use takt_wire::EntityId;
 use takt_wire::compat::PolicyId;
 use takt_wire::qos::*;
 
@@ -123,4 +125,22 @@ fn endpoints_of_one_participant_match_each_other() {
     network.write(0, writer, &payload(7, 100)).expect("there is room");
     network.run(100);
     assert_eq!(network.take(0, reader).map(|(_, bytes)| bytes), Some(payload(7, 100)));
+}
+
+#[test]
+fn a_participant_whose_announcements_are_lost_lives_as_long_as_it_is_heard() {
+    let mut now = Instant(1_000_000_000);
+    let mut node = Participant::new(config(0, 1500), now).expect("valid configuration");
+    let mut puppet = Puppet::new(9);
+    puppet.join(&mut node, now);
+    for _ in 0..6 {
+        run_alone(&mut node, &mut now, 10_000);
+        let heartbeat = puppet.heartbeat(EntityId::SEDP_PUB_WRITER, 1, 0);
+        puppet.say(&mut node, now, |message| message.heartbeat(&heartbeat).expect("it fits"));
+    }
+    assert_eq!(node.discovered_participants().len(), 1);
+    run_alone(&mut node, &mut now, 19_000);
+    assert_eq!(node.discovered_participants().len(), 1, "the lease of 20 s began with its last word");
+    run_alone(&mut node, &mut now, 2_000);
+    assert_eq!(node.discovered_participants().len(), 0);
 }
