@@ -62,6 +62,8 @@ pub struct Counters {
     pub refused_local_announcements: u64,
     /// Remote participants that appeared, those that came back included.
     pub participants_discovered: u64,
+    /// Announcements that arrived after their participant's farewell, though sent before it.
+    pub stale_announcements: u64,
     /// Remote participants whose lease ran out.
     pub leases_expired: u64,
 }

@@ -14,8 +14,7 @@ pub struct TransportStats {
     pub datagrams_out: u64,
     /// Their bytes (payload only).
     pub bytes_out: u64,
-    /// Datagrams that the kernel dropped since a receive buffer was full
-    /// (`SO_RXQ_OVFL`). Learned with the next datagram of that socket.
+    /// Datagrams that the kernel dropped since a receive buffer was full (`SO_MEMINFO`).
     pub kernel_drops: u64,
     /// Received datagrams that did not fit and were dropped.
     pub truncated: u64,

@@ -148,12 +148,25 @@ impl fmt::Debug for EntityId {
 }
 
 /// The globally unique id of an entity.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Guid {
     /// The participant.
     pub prefix: GuidPrefix,
     /// The entity within it.
     pub entity_id: EntityId,
+}
+
+impl Ord for Guid {
+    /// By octets, compared as one number: every submessage looks its writer up.
+    fn cmp(&self, other: &Self) -> core::cmp::Ordering {
+        u128::from_be_bytes(self.to_bytes()).cmp(&u128::from_be_bytes(other.to_bytes()))
+    }
+}
+
+impl PartialOrd for Guid {
+    fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 impl Guid {

@@ -110,7 +110,10 @@ impl Signal {
 
     /// The application has seen these.
     pub(crate) fn clear(&self, statuses: StatusMask) {
-        self.changes.fetch_and(!statuses.0, Ordering::SeqCst);
+        // Looking is cheaper than writing, and mostly there is nothing to clear.
+        if self.changes().intersects(statuses) {
+            self.changes.fetch_and(!statuses.0, Ordering::SeqCst);
+        }
     }
 
     pub(crate) fn changes(&self) -> StatusMask {

@@ -260,8 +260,8 @@ impl ReaderCache {
     /// To be called when an instance has lost a sample or a writer.
     fn forget_if_gone(&mut self, index: u32) {
         let instance = &self.instances[index as usize];
-        let known = self.by_handle.get(&instance.handle) == Some(&index);
-        if known && instance.count == 0 && instance.writers.is_empty() {
+        let is_gone = instance.count == 0 && instance.writers.is_empty();
+        if is_gone && self.by_handle.get(&instance.handle) == Some(&index) {
             self.forget(index);
         }
     }

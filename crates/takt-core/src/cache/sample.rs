@@ -7,8 +7,21 @@ use takt_wire::{Guid, SequenceNumber, Timestamp};
 pub type KeyHash = [u8; 16];
 
 /// Identifies an instance of a topic within one reader or writer: its key hash. All zero without keys.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct InstanceHandle(pub KeyHash);
+
+impl Ord for InstanceHandle {
+    /// By octets, compared as one number: every sample looks its instance up.
+    fn cmp(&self, other: &Self) -> core::cmp::Ordering {
+        u128::from_be_bytes(self.0).cmp(&u128::from_be_bytes(other.0))
+    }
+}
+
+impl PartialOrd for InstanceHandle {
+    fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
 
 impl InstanceHandle {
     /// `HANDLE_NIL`; also the only instance of a topic without keys.

@@ -1,6 +1,7 @@
 //! Discovery (RTPS 2.5 §8.5): who is there (`spdp`), what they have (`sedp`), what fits (`matching`), where we
 //! may send (`reachability`), and whose writers live (`liveliness`).
 
+mod departed;
 mod footprint;
 mod liveliness;
 mod matching;
@@ -8,6 +9,7 @@ mod reachability;
 mod sedp;
 mod spdp;
 
+pub(crate) use departed::Departed;
 pub(crate) use liveliness::Assertion;
 pub use matching::{Refusal, RefusalReason};
 pub(crate) use reachability::Reachability;

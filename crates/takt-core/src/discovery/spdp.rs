@@ -126,17 +126,17 @@ impl Announcer {
         let mut builder = MessageBuilder::new(frame, header)?;
         let mut inline = InlineQosBuilder::<32>::new();
         let farewell;
-        let (inline_qos, payload) = if self.closing {
+        let (sn, inline_qos, payload) = if self.closing {
             inline.status_info(STATUS_INFO_DISPOSED | STATUS_INFO_UNREGISTERED)?;
             farewell = ParticipantData::key_payload(guid);
-            (Some(inline.finish()?), Payload::Key(&farewell))
+            (SequenceNumber::FIRST.next(), Some(inline.finish()?), Payload::Key(&farewell))
         } else {
-            (None, Payload::Data(&self.payload))
+            (SequenceNumber::FIRST, None, Payload::Data(&self.payload))
         };
         builder.data(&DataEmit {
             reader: EntityId::SPDP_READER,
             writer: EntityId::SPDP_WRITER,
-            sn: SequenceNumber::FIRST,
+            sn,
             inline_qos,
             payload,
         })?;
@@ -205,21 +205,33 @@ impl Participant {
                 self.ctx.counters.malformed_discovery += 1;
                 return;
             }
+            self.departed.note(now, prefix, data.sn);
             return self.remove_participant(now, prefix);
         }
         match data.payload {
-            Payload::Data(payload) => self.handle_announcement(now, from, prefix, payload),
+            Payload::Data(payload) => self.handle_announcement(now, from, prefix, data.sn, payload),
             _ => self.ctx.counters.malformed_discovery += 1,
         }
     }
 
-    fn handle_announcement(&mut self, now: Instant, from: &Received, prefix: GuidPrefix, payload: &[u8]) {
+    fn handle_announcement(
+        &mut self,
+        now: Instant,
+        from: &Received,
+        prefix: GuidPrefix,
+        sn: SequenceNumber,
+        payload: &[u8],
+    ) {
         if let Some(&index) = self.remote_by_prefix.get(&prefix)
             && let Some(remote) = self.remotes.get_mut(index)
             && *remote.announcement == *payload
         {
             remote.unicast_only &= !from.multicast;
             return self.renew_lease(now, index);
+        }
+        if self.departed.precedes_farewell(now, prefix, sn) {
+            self.ctx.counters.stale_announcements += 1;
+            return;
         }
         match ParticipantData::parse(payload) {
             Ok(data) if data.guid.prefix == prefix => self.handle_news(now, from, data, payload),

@@ -15,7 +15,9 @@ use crate::FlowTag;
 use crate::cache::{CacheLimits, ReaderCache};
 use crate::config::{Config, Limits, Locators};
 use crate::context::{Context, Timing};
-use crate::discovery::{Announcer, Assertion, BUILTIN_ENDPOINTS, Reachability, Refusal, Remote, SEDP_PUBLICATIONS};
+use crate::discovery::{
+    Announcer, Assertion, BUILTIN_ENDPOINTS, Departed, Reachability, Refusal, Remote, SEDP_PUBLICATIONS,
+};
 use crate::error::Error;
 use crate::event::Event;
 use crate::reader::Reader;
@@ -54,6 +56,7 @@ pub struct Participant {
     pub(crate) sources: BTreeMap<Guid, Vec<(u32, u32)>>,
     pub(crate) remotes: Slots<Remote>,
     pub(crate) remote_by_prefix: BTreeMap<GuidPrefix, u32>,
+    pub(crate) departed: Departed,
     pub(crate) publications: BTreeMap<Guid, Box<PublicationData>>,
     pub(crate) subscriptions: BTreeMap<Guid, Box<SubscriptionData>>,
     /// Memory that the announcements of others take.
@@ -103,6 +106,7 @@ impl Participant {
             sources: BTreeMap::new(),
             remotes: Slots::new(),
             remote_by_prefix: BTreeMap::new(),
+            departed: Departed::new(),
             publications: BTreeMap::new(),
             subscriptions: BTreeMap::new(),
             discovery_bytes: 0,

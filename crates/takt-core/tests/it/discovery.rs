@@ -54,6 +54,23 @@ fn a_farewell_is_noticed_at_once() {
     assert!(network.run_until(100, |n| n.nodes[1].discovered_participants().is_empty()));
 }
 
+/// Announcements come by several ways, which keep no order among one another.
+#[test]
+fn an_announcement_from_before_a_farewell_calls_nobody_back() {
+    let mut node = Participant::new(config(0, 1500), Instant(0)).expect("a good configuration");
+    let mut peer = Puppet::new(1);
+    let mut now = Instant(0);
+    peer.join(&mut node, now);
+    peer.leave(&mut node, now);
+    peer.spdp_sn.set(1);
+    peer.announce_itself(&mut node, now);
+    assert!(node.discovered_participants().is_empty(), "a ghost");
+    assert_eq!(node.counters().stale_announcements, 1);
+    run_alone(&mut node, &mut now, 10_000);
+    peer.announce_itself(&mut node, now);
+    assert_eq!(node.discovered_participants().len(), 1, "whoever forges a farewell keeps nobody away for ever");
+}
+
 #[test]
 fn deleting_an_endpoint_unmatches_it_and_a_new_one_matches() {
     let mut network = Network::new(2, 5);

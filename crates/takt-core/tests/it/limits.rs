@@ -273,9 +273,9 @@ fn what_others_announce_takes_no_more_memory_than_allowed() {
     let now = network.now;
     let node = &mut network.nodes[0];
     let mut puppets: Vec<_> = (9..13).map(Puppet::new).collect();
-    for round in 0..3 {
+    for round in 0..3_u8 {
         for (number, puppet) in puppets.iter_mut().enumerate() {
-            *puppet = Puppet::new(9 + number);
+            *puppet = Puppet::new(9 + 10 * usize::from(round) + number);
             puppet.join(node, now);
             for key in (1..=20).chain(1..=20) {
                 let mut publication = puppet.publication(key, true);

@@ -1,6 +1,7 @@
 //! A remote participant played by hand: it says whatever a test wants to one participant under test.
 
 use crate::network::{address, prefix};
+use std::cell::Cell;
 use takt_core::*;
 use takt_wire::builder::{DataEmit, DataFragEmit, MessageBuilder};
 use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};
@@ -11,6 +12,8 @@ pub struct Puppet {
     pub prefix: GuidPrefix,
     pub address: Locator,
     pub lease: takt_wire::Duration,
+    /// The sequence number of its announcement.
+    pub spdp_sn: Cell<i64>,
     /// Changes written so far by the two SEDP writers.
     written: [i64; 2],
     count: i32,
@@ -20,7 +23,14 @@ impl Puppet {
     /// A participant that is none of the network's nodes, but in the same subnet.
     pub fn new(number: usize) -> Self {
         let lease = takt_wire::Duration::from_secs(20);
-        Self { prefix: prefix(number), address: address(number), lease, written: [0; 2], count: 0 }
+        Self {
+            prefix: prefix(number),
+            address: address(number),
+            lease,
+            written: [0; 2],
+            count: 0,
+            spdp_sn: Cell::new(1),
+        }
     }
 
     pub fn guid(&self, entity_id: EntityId) -> Guid {
@@ -61,7 +71,7 @@ impl Puppet {
     pub fn announce_itself(&self, node: &mut Participant, now: Instant) {
         let payload = self.announcement().to_bytes();
         self.say(node, now, |message| {
-            message.data(&data(EntityId::SPDP_WRITER, 1, Payload::Data(&payload))).expect("it fits");
+            message.data(&data(EntityId::SPDP_WRITER, self.spdp_sn.get(), Payload::Data(&payload))).expect("it fits");
         });
     }
 
@@ -71,18 +81,20 @@ impl Puppet {
         let to = node.guid().prefix;
         self.say(node, now, |message| {
             message.info_destination(to).expect("it fits");
-            message.data(&data(EntityId::SPDP_WRITER, 1, Payload::Data(&payload))).expect("it fits");
+            message.data(&data(EntityId::SPDP_WRITER, self.spdp_sn.get(), Payload::Data(&payload))).expect("it fits");
         });
     }
 
-    /// Takes its leave.
+    /// Takes its leave. It may come back: its next announcement is newer.
     pub fn leave(&self, node: &mut Participant, now: Instant) {
+        let sn = self.spdp_sn.get();
+        self.spdp_sn.set(sn + 2);
         let key = ParticipantData::key_payload(self.guid(EntityId::PARTICIPANT));
         let mut inline = takt_wire::inline_qos::InlineQosBuilder::<32>::new();
         inline.status_info(3).expect("it fits");
         let inline_qos = inline.finish().expect("it fits").to_vec();
         self.say(node, now, |message| {
-            let data = data(EntityId::SPDP_WRITER, 2, Payload::Key(&key));
+            let data = data(EntityId::SPDP_WRITER, sn + 1, Payload::Key(&key));
             message.data(&DataEmit { inline_qos: Some(&inline_qos), ..data }).expect("it fits");
         });
     }

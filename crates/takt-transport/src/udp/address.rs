@@ -188,18 +188,6 @@ impl Control {
         }
     }
 
-    /// The socket's count of dropped datagrams, which the kernel attaches once
-    /// it is not zero (`SO_RXQ_OVFL`).
-    pub(crate) fn dropped(&self) -> Option<u32> {
-        let mut found = None;
-        self.for_each(|level, kind, data| {
-            if (level, kind) == (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) {
-                found = data.first_chunk().copied().map(u32::from_ne_bytes);
-            }
-        });
-        found
-    }
-
     /// The destination address of a received IPv6 datagram, and the index of the
     /// interface that it arrived at (`IPV6_PKTINFO`).
     pub(crate) fn arrival_v6(&self) -> Option<(Ipv6Addr, u32)> {
@@ -261,7 +249,6 @@ mod tests {
     #[test]
     fn control_messages_are_read_back() {
         let mut control = Control::message(libc::SOL_SOCKET, libc::SO_RXQ_OVFL, &[1, 0, 0, 0]);
-        assert_eq!(control.dropped(), Some(u32::from_ne_bytes([1, 0, 0, 0])));
         assert_eq!(control.arrival_v6(), None);
         // A second message behind the first.
         let info = Control::pktinfo_v6(3, Ipv6Addr::LOCALHOST);
@@ -269,7 +256,6 @@ mod tests {
         control.bytes[a..a + b].copy_from_slice(&info.bytes[..b]);
         control.len = a + b;
         assert_eq!(control.arrival_v6(), Some((Ipv6Addr::LOCALHOST, 3)));
-        assert_eq!(control.dropped(), Some(u32::from_ne_bytes([1, 0, 0, 0])));
     }
 
     #[test]

@@ -10,6 +10,8 @@
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
+use takt_wire::Locator;
+
 use super::address::{Family, SockAddr};
 use super::syscall;
 
@@ -24,7 +26,7 @@ const IDLE_SENDS: u64 = 4096;
 
 #[derive(Debug)]
 struct Lane {
-    address: SockAddr,
+    to: Locator,
     socket: Option<OwnedFd>,
     /// A send through it failed. It is closed with the lane, as queued datagrams may still name it.
     failed: bool,
@@ -37,35 +39,43 @@ struct Lane {
 #[derive(Debug, Default)]
 pub(super) struct Express {
     lanes: Vec<Lane>,
+    /// Which lane was used last: it is looked at first.
+    recent: usize,
     sends: u64,
 }
 
 impl Express {
     pub(super) fn new() -> Self {
-        Self { lanes: Vec::with_capacity(LANES), sends: 0 }
+        Self { lanes: Vec::with_capacity(LANES), recent: 0, sends: 0 }
     }
 
-    /// The socket that is connected to the address, if there is one. Counts a send.
+    /// The socket that is connected to a unicast address, if there is one. Counts a send.
     /// `exit` is the socket that it stands in for.
-    pub(super) fn socket_to(&mut self, address: &SockAddr, family: Family, exit: RawFd) -> Option<RawFd> {
+    pub(super) fn socket_to(&mut self, to: &Locator, family: Family, exit: RawFd) -> Option<RawFd> {
         self.sends += 1;
-        let Some(lane) = self.lanes.iter_mut().find(|lane| lane.address == *address) else {
-            self.remember(*address);
-            return None;
-        };
+        if self.lanes.get(self.recent).is_none_or(|lane| lane.to != *to) {
+            let Some(at) = self.lanes.iter().position(|lane| lane.to == *to) else {
+                self.remember(*to);
+                return None;
+            };
+            self.recent = at;
+        }
+        let lane = &mut self.lanes[self.recent];
         lane.last = self.sends;
         if lane.socket.is_none() {
             lane.sends = lane.sends.saturating_add(1);
-            if lane.sends == SENDS_TO_OPEN {
+            if lane.sends == SENDS_TO_OPEN
+                && let Some(address) = SockAddr::of_locator(to, family)
+            {
                 // tidy-allow(dropped-cause): if the kernel refuses, nothing is lost but time.
-                lane.socket = syscall::connected_twin(exit, family, address).ok();
+                lane.socket = syscall::connected_twin(exit, family, &address).ok();
             }
         }
         lane.socket.as_ref().filter(|_| !lane.failed).map(AsRawFd::as_raw_fd)
     }
 
-    fn remember(&mut self, address: SockAddr) {
-        let lane = Lane { address, socket: None, failed: false, sends: 1, last: self.sends };
+    fn remember(&mut self, to: Locator) {
+        let lane = Lane { to, socket: None, failed: false, sends: 1, last: self.sends };
         if self.lanes.len() < LANES {
             self.lanes.push(lane);
         } else if let Some(oldest) = self.lanes.iter_mut().min_by_key(|lane| lane.last)
@@ -94,6 +104,10 @@ mod tests {
         SockAddr::v4([127, 0, 0, 1], port)
     }
 
+    fn to(port: u16) -> Locator {
+        address(port).to_locator()
+    }
+
     fn exit() -> OwnedFd {
         let exit = syscall::udp_socket(Family::V4).expect("a socket");
         syscall::bind(exit.as_fd(), &address(0)).expect("a port is free");
@@ -103,14 +117,14 @@ mod tests {
     #[test]
     fn an_address_gets_a_socket_of_the_same_address_when_it_is_sent_to_often() {
         let (mut express, exit) = (Express::new(), exit());
-        let sends = (1..).find(|_| express.socket_to(&address(9), Family::V4, exit.as_raw_fd()).is_some());
+        let sends = (1..).find(|_| express.socket_to(&to(9), Family::V4, exit.as_raw_fd()).is_some());
         assert_eq!(sends, Some(SENDS_TO_OPEN));
-        let fd = express.socket_to(&address(9), Family::V4, exit.as_raw_fd()).expect("it stays open");
+        let fd = express.socket_to(&to(9), Family::V4, exit.as_raw_fd()).expect("it stays open");
         let socket = express.lanes[0].socket.as_ref().expect("it is open");
         let bound = syscall::local_address(socket.as_fd()).expect("it is bound");
         assert_eq!(bound.with_port(0).to_locator(), address(0).to_locator());
         express.give_up(fd);
-        assert!((0..1000).all(|_| express.socket_to(&address(9), Family::V4, exit.as_raw_fd()).is_none()));
+        assert!((0..1000).all(|_| express.socket_to(&to(9), Family::V4, exit.as_raw_fd()).is_none()));
     }
 
     #[test]
@@ -118,19 +132,16 @@ mod tests {
         let (mut express, exit) = (Express::new(), exit());
         for port in 1..=50 {
             for _ in 0..SENDS_TO_OPEN {
-                express.socket_to(&address(port), Family::V4, exit.as_raw_fd());
+                express.socket_to(&to(port), Family::V4, exit.as_raw_fd());
             }
         }
         let open = |express: &Express| express.lanes.iter().filter(|lane| lane.socket.is_some()).count();
         assert_eq!((express.lanes.len(), open(&express)), (LANES, LANES));
-        assert!(
-            express.socket_to(&address(1), Family::V4, exit.as_raw_fd()).is_some(),
-            "the first ones are still there"
-        );
+        assert!(express.socket_to(&to(1), Family::V4, exit.as_raw_fd()).is_some(), "the first ones are still there");
         for _ in 0..IDLE_SENDS + u64::from(SENDS_TO_OPEN) + 2 {
-            express.socket_to(&address(200), Family::V4, exit.as_raw_fd());
+            express.socket_to(&to(200), Family::V4, exit.as_raw_fd());
         }
-        assert!(express.socket_to(&address(200), Family::V4, exit.as_raw_fd()).is_some());
+        assert!(express.socket_to(&to(200), Family::V4, exit.as_raw_fd()).is_some());
         assert_eq!(express.lanes.len(), LANES);
     }
 }

@@ -308,7 +308,7 @@ impl Transport for UdpTransport {
     }
 
     fn stats(&self) -> TransportStats {
-        self.stats
+        TransportStats { kernel_drops: self.receiver.kernel_drops(), ..self.stats }
     }
 
     fn name_sources(&mut self) {

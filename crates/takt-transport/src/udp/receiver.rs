@@ -33,9 +33,6 @@ const COLD_INTERVAL: u32 = 32;
 /// How many futile calls a socket stays hot after it was heard.
 const ATTENTION: u32 = 64;
 
-/// Every how many lone datagrams the kernel's count of drops is asked for too.
-const DROPS_INTERVAL: u32 = 64;
-
 /// How many sockets are asked at every call in any case.
 const PINNED_MAX: usize = 4;
 
@@ -62,10 +59,6 @@ struct Listener {
     appetite: usize,
     /// The last call found something.
     busy: bool,
-    /// Calls that asked for one datagram and got it.
-    lone: u32,
-    /// The kernel's count of drops, as last seen.
-    drops: u32,
 }
 
 /// The receiving half of a UDP transport.
@@ -86,6 +79,8 @@ pub(super) struct Receiver {
     crowded: bool,
     /// Whether the sources of user data are asked for.
     names: bool,
+    /// What the kernel dropped at sockets that are closed.
+    former_drops: u64,
     batch: Batch,
 }
 
@@ -120,6 +115,7 @@ impl Receiver {
             interfaces: interfaces.iter().map(|i| i.index).collect(),
             crowded: false,
             names: false,
+            former_drops: 0,
             batch: Batch {
                 // Zeroed memory comes from the kernel page by page when touched.
                 buffer: vec![0; BATCH * STRIDE],
@@ -153,8 +149,7 @@ impl Receiver {
         }
         let user = matches!(role, Role::User(_));
         let pinned = user && self.pinned() < PINNED_MAX;
-        let listener =
-            Some(Listener { socket, role, pinned, attention: 0, appetite: 1, busy: false, lone: 0, drops: 0 });
+        let listener = Some(Listener { socket, role, pinned, attention: 0, appetite: 1, busy: false });
         match free {
             Some(at) => self.listeners[at] = listener,
             None => self.listeners.push(listener),
@@ -174,8 +169,8 @@ impl Receiver {
             self.batch.count = 0;
         }
         for at in 0..self.listeners.len() {
-            if self.listeners[at].as_ref().is_some_and(|l| l.role == Role::User(flow)) {
-                self.listeners[at] = None;
+            if let Some(listener) = self.listeners[at].take_if(|l| l.role == Role::User(flow)) {
+                self.former_drops += u64::from(listener.socket.drops());
                 self.hot.retain(|h| *h != at);
             }
         }
@@ -190,6 +185,12 @@ impl Receiver {
     fn count_crowd(&mut self) {
         let unpinned = |l: &Listener| matches!(l.role, Role::User(_)) && !l.pinned;
         self.crowded = self.listeners.iter().flatten().any(unpinned);
+    }
+
+    /// Datagrams that the kernel dropped since a receive buffer was full. A system call per socket.
+    pub(super) fn kernel_drops(&self) -> u64 {
+        let open = self.listeners.iter().flatten();
+        self.former_drops + open.map(|listener| u64::from(listener.socket.drops())).sum::<u64>()
     }
 
     /// The next datagram: one of the batch, or else of the next one.
@@ -314,28 +315,19 @@ impl Listener {
         batch.count = count;
         batch.role = self.role;
         batch.local = self.socket.local;
-        for incoming in &batch.incoming[..count] {
-            if let Some(drops) = incoming.control.dropped() {
-                stats.kernel_drops += u64::from(drops.wrapping_sub(self.drops));
-                self.drops = drops;
-            }
-        }
         count > 0
     }
 
     fn receive(&mut self, batch: &mut Batch, named: bool) -> io::Result<usize> {
         let fd = self.socket.as_fd();
         let control_matters = matches!(self.role, Role::Group(IpAddr::V6(_)));
-        if self.appetite == 1 && !control_matters && !self.lone.is_multiple_of(DROPS_INTERVAL) {
+        if self.appetite == 1 && !control_matters {
             let slot = &mut batch.buffer[..STRIDE];
             syscall::receive_one(fd, &mut batch.incoming[0], slot, named)?;
-            self.lone = self.lone.wrapping_add(1);
             return Ok(1);
         }
         let incoming = &mut batch.incoming[..self.appetite];
-        let count = syscall::receive(fd, incoming, &mut batch.buffer, STRIDE)?;
-        self.lone = 1;
-        Ok(count)
+        syscall::receive(fd, incoming, &mut batch.buffer, STRIDE)
     }
 }
 

@@ -6,7 +6,7 @@
 //! by one `sendmmsg` per run of the same socket.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::os::fd::RawFd;
 
 use takt_wire::Locator;
@@ -56,9 +56,19 @@ pub(super) struct Sender {
     queue: Vec<Outgoing>,
     /// Where multicast leaves: by these interfaces, from these addresses. Also
     /// where link-local IPv6 is looked for.
-    multicast_v4: Vec<(u32, Ipv4Addr)>,
-    multicast_v6: Vec<(u32, Ipv6Addr)>,
+    multicast_v4: Vec<Way>,
+    multicast_v6: Vec<Way>,
+    /// The control messages of those ways.
+    controls: Vec<Control>,
     express: Express,
+}
+
+/// An interface that multicast leaves by.
+#[derive(Clone, Copy)]
+struct Way {
+    ifindex: u32,
+    /// Index of the control message that says so.
+    control: u16,
 }
 
 impl std::fmt::Debug for Sender {
@@ -77,20 +87,23 @@ impl Sender {
             queue: Vec::with_capacity(QUEUE),
             multicast_v4: Vec::new(),
             multicast_v6: Vec::new(),
+            controls: Vec::new(),
             express: Express::new(),
         }
     }
 
     /// Multicast leaves by this interface too, from this address of it.
     pub(super) fn add_multicast(&mut self, ifindex: u32, address: IpAddr) {
-        match address {
-            IpAddr::V4(v4) if !self.multicast_v4.iter().any(|(i, _)| *i == ifindex) => {
-                self.multicast_v4.push((ifindex, v4));
-            }
-            IpAddr::V6(v6) if !self.multicast_v6.iter().any(|(i, _)| *i == ifindex) => {
-                self.multicast_v6.push((ifindex, v6));
-            }
-            _ => {}
+        let (ways, control) = match address {
+            IpAddr::V4(v4) => (&mut self.multicast_v4, Control::pktinfo_v4(ifindex, v4)),
+            IpAddr::V6(v6) => (&mut self.multicast_v6, Control::pktinfo_v6(ifindex, v6)),
+        };
+        if ways.iter().any(|way| way.ifindex == ifindex) {
+            return;
+        }
+        if let Ok(index) = u16::try_from(self.controls.len()) {
+            ways.push(Way { ifindex, control: index });
+            self.controls.push(control);
         }
     }
 
@@ -142,35 +155,43 @@ impl Sender {
         let Some(family) = Family::of_kind(to.kind) else {
             return false;
         };
-        let (Some(fd), Some(address)) = (exits.of(family), SockAddr::of_locator(to, family)) else {
+        let Some(fd) = exits.of(family) else {
             return false;
         };
         let offset = (self.frame * STRIDE) as u32;
-        let message = Outgoing { fd, connected: false, offset, len: len as u32, address, control: Control::EMPTY };
+        let is_plain = match family {
+            Family::V4 => !is_multicast_v4(to),
+            Family::V6 => !needs_interface_v6(to),
+        };
+        if is_plain
+            && exits.express
+            && let Some(fd) = self.express.socket_to(to, family, fd)
+        {
+            let (address, control) = (SockAddr::EMPTY, None);
+            self.push(Outgoing { fd, connected: true, offset, len: len as u32, address, control }, stats);
+            return true;
+        }
+        let Some(address) = SockAddr::of_locator(to, family) else {
+            return false;
+        };
+        let message = Outgoing { fd, connected: false, offset, len: len as u32, address, control: None };
         match family {
             Family::V4 if is_multicast_v4(to) => {
                 for i in 0..self.multicast_v4.len() {
-                    let (ifindex, source) = self.multicast_v4[i];
-                    let control = Control::pktinfo_v4(ifindex, source);
+                    let control = Some(self.multicast_v4[i].control);
                     self.push(Outgoing { control, ..message }, stats);
                 }
                 self.has_multicast(family)
             }
             Family::V6 if needs_interface_v6(to) => {
                 for i in 0..self.multicast_v6.len() {
-                    let (ifindex, source) = self.multicast_v6[i];
-                    let control = Control::pktinfo_v6(ifindex, source);
-                    let address = address.with_scope(ifindex);
+                    let Way { ifindex, control } = self.multicast_v6[i];
+                    let (control, address) = (Some(control), address.with_scope(ifindex));
                     self.push(Outgoing { control, address, ..message }, stats);
                 }
                 self.has_multicast(family)
             }
             _ => {
-                let express = exits.express.then(|| self.express.socket_to(&address, family, fd)).flatten();
-                let message = match express {
-                    Some(fd) => Outgoing { fd, connected: true, ..message },
-                    None => message,
-                };
                 self.push(message, stats);
                 true
             }
@@ -195,7 +216,7 @@ impl Sender {
 
     fn send_queue(&mut self, stats: &mut TransportStats) {
         if let [one] = &self.queue[..]
-            && one.control.len() == 0
+            && one.control.is_none()
         {
             // The path of a lone answer.
             let result = retry_refused(stats, || syscall::send_one(one, &self.buffer));
@@ -214,7 +235,7 @@ impl Sender {
         let mut rest = &self.queue[..];
         while let Some(first) = rest.first() {
             let run = rest.iter().take_while(|m| m.fd == first.fd).count();
-            let result = retry_refused(stats, || syscall::send_batch(&rest[..run], &self.buffer));
+            let result = retry_refused(stats, || syscall::send_batch(&rest[..run], &self.controls, &self.buffer));
             let done = match result {
                 Ok(sent) => {
                     count_sent(stats, &rest[..sent]);

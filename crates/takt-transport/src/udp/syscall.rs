@@ -105,6 +105,18 @@ pub(crate) fn int_option(fd: BorrowedFd<'_>, level: libc::c_int, name: libc::c_i
     Ok(value)
 }
 
+/// The socket's count of datagrams that did not fit into its receive buffer.
+pub(crate) fn drops(fd: BorrowedFd<'_>) -> io::Result<u32> {
+    /// `SK_MEMINFO_VARS` of the kernel's `linux/sock_diag.h`.
+    const COUNTERS: usize = libc::SK_MEMINFO_DROPS as usize + 1;
+    let mut counters = [0_u32; COUNTERS];
+    let mut len = size_of_val(&counters) as libc::socklen_t;
+    let at = counters.as_mut_ptr().cast();
+    // SAFETY: the kernel writes at most `len` bytes to `counters`, which is as long.
+    check(unsafe { libc::getsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_MEMINFO, at, &mut len) })?;
+    Ok(counters[libc::SK_MEMINFO_DROPS as usize])
+}
+
 /// One datagram to be sent: plain data, no pointers.
 #[derive(Clone, Copy)]
 pub(crate) struct Outgoing {
@@ -117,7 +129,8 @@ pub(crate) struct Outgoing {
     /// Its length in bytes.
     pub(crate) len: u32,
     pub(crate) address: SockAddr,
-    pub(crate) control: Control,
+    /// Which control message goes with it.
+    pub(crate) control: Option<u16>,
 }
 
 impl Outgoing {
@@ -150,7 +163,7 @@ pub(crate) fn send_one(message: &Outgoing, buffer: &[u8]) -> io::Result<()> {
 
 /// Sends datagrams of `buffer` through the socket of the first one, in order;
 /// at most [`BATCH`]. Returns how many were taken; an error is about the first.
-pub(crate) fn send_batch(messages: &[Outgoing], buffer: &[u8]) -> io::Result<usize> {
+pub(crate) fn send_batch(messages: &[Outgoing], controls: &[Control], buffer: &[u8]) -> io::Result<usize> {
     let count = messages.len().min(BATCH);
     let Some(first) = messages.first() else {
         return Ok(0);
@@ -162,17 +175,13 @@ pub(crate) fn send_batch(messages: &[Outgoing], buffer: &[u8]) -> io::Result<usi
         let vector =
             vectors[i].write(libc::iovec { iov_base: payload.as_ptr().cast_mut().cast(), iov_len: payload.len() });
         let (name, name_len) = message.name();
-        headers[i].write(header(
-            name.cast_mut(),
-            name_len,
-            vector,
-            message.control.as_ptr().cast_mut(),
-            message.control.len(),
-        ));
+        let control = message.control.and_then(|at| controls.get(usize::from(at)));
+        let (control, control_len) = control.map_or((ptr::null(), 0), |control| (control.as_ptr(), control.len()));
+        headers[i].write(header(name.cast_mut(), name_len, vector, control.cast_mut(), control_len));
     }
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
     // SAFETY: the first `count` headers were initialised above. Their pointers
-    // lead to `messages`, `buffer` and `vectors`, all alive; sending only reads.
+    // lead to `messages`, `controls`, `buffer` and `vectors`, all alive; sending only reads.
     let sent = unsafe { libc::sendmmsg(first.fd, headers.as_mut_ptr().cast(), count as libc::c_uint, flags) };
     Ok(check(sent)? as usize)
 }

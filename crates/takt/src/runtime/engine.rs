@@ -17,7 +17,7 @@ use super::driver::Driver;
 use super::event_count::EventCount;
 use super::guarded::{Guard, Guarded};
 use super::poll::{PollSet, Waker};
-use super::state::State;
+use super::state::{Call, State};
 use super::thread_cell::ThreadToken;
 use crate::{Error, Idle, Result, Runtime};
 
@@ -122,9 +122,11 @@ impl Engine {
         let mut state = self.enter()?;
         let more = state.turn(scan, now)?;
         let calls = state.has_calls();
-        drop(state);
         if calls {
-            self.dispatch()?;
+            state.dispatching = true;
+            let first = state.next_call();
+            drop(state);
+            self.dispatch(first)?;
         }
         Ok(more || calls)
     }
@@ -140,14 +142,15 @@ impl Engine {
         result
     }
 
-    /// Calls the listeners of everything that has changed.
-    fn dispatch(&self) -> Result<()> {
-        let _dispatching = Dispatching::begin(self)?;
-        loop {
-            let next = self.enter()?.next_call();
-            let Some(mut call) = next else { break };
+    /// Calls the listeners of everything that has changed, beginning with `next`. The state is marked as dispatching.
+    fn dispatch(&self, mut next: Option<Call>) -> Result<()> {
+        let _dispatching = Dispatching(self);
+        while let Some(mut call) = next {
             call.listener.call(call.statuses);
-            let left = self.enter()?.end_call(call);
+            let mut state = self.enter()?;
+            let left = state.end_call(call);
+            next = state.next_call();
+            drop(state);
             drop(left);
         }
         self.dispatch_participant_events()
@@ -207,15 +210,8 @@ impl Drop for Engine {
     }
 }
 
-/// Marks that a listener is being called; the mark goes even if the listener panics.
+/// Listeners are being called: takes the mark from the state when they have been, even if one panics.
 struct Dispatching<'a>(&'a Engine);
-
-impl<'a> Dispatching<'a> {
-    fn begin(engine: &'a Engine) -> Result<Self> {
-        engine.enter()?.dispatching = true;
-        Ok(Self(engine))
-    }
-}
 
 impl Drop for Dispatching<'_> {
     fn drop(&mut self) {

@@ -1,0 +1,82 @@
+//! Who said farewell a moment ago, so that an older announcement that arrives later does not call it back.
+//!
+//! Announcements and farewells come by several ways (multicast, and unicast to each address), which keep no order among
+//! one another. The specification is silent about it (RTPS 2.5 §8.5.3 leaves SPDP best effort); a ghost would stay for
+//! as long as its lease.
+
+use crate::time::Instant;
+use alloc::collections::VecDeque;
+use core::time::Duration;
+use takt_wire::{GuidPrefix, SequenceNumber};
+
+/// How many are remembered; the oldest gives way.
+const DEPARTED_MAX: usize = 64;
+/// For how long. Not for ever: whoever forges a farewell must not keep its victim away for longer than this.
+const MEMORY: Duration = Duration::from_secs(10);
+
+#[derive(Debug)]
+struct Farewell {
+    prefix: GuidPrefix,
+    sn: SequenceNumber,
+    at: Instant,
+}
+
+/// The farewells of the last seconds.
+#[derive(Debug)]
+pub(crate) struct Departed(VecDeque<Farewell>);
+
+impl Departed {
+    pub(crate) fn new() -> Self {
+        Self(VecDeque::with_capacity(DEPARTED_MAX))
+    }
+
+    /// A farewell came, with this sequence number.
+    pub(super) fn note(&mut self, now: Instant, prefix: GuidPrefix, sn: SequenceNumber) {
+        let known = self.0.iter().position(|farewell| farewell.prefix == prefix);
+        if let Some(at) = known {
+            self.0.remove(at);
+        } else if self.0.len() == DEPARTED_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(Farewell { prefix, sn, at: now });
+    }
+
+    /// Whether an announcement is older than its participant's farewell. At most [`DEPARTED_MAX`] steps.
+    pub(super) fn precedes_farewell(&self, now: Instant, prefix: GuidPrefix, sn: SequenceNumber) -> bool {
+        let recent = self.0.iter().rev().take_while(|farewell| now.since(farewell.at) < MEMORY);
+        recent.into_iter().any(|farewell| farewell.prefix == prefix && sn <= farewell.sn)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prefix(n: u8) -> GuidPrefix {
+        GuidPrefix([n; 12])
+    }
+
+    #[test]
+    fn an_announcement_from_before_the_farewell_is_stale_for_a_while() {
+        let mut departed = Departed::new();
+        let (sn, now) = (SequenceNumber(2), Instant(5));
+        departed.note(now, prefix(1), sn);
+        assert!(departed.precedes_farewell(now, prefix(1), SequenceNumber(1)));
+        assert!(departed.precedes_farewell(now, prefix(1), sn));
+        assert!(!departed.precedes_farewell(now, prefix(1), sn.next()), "it has come back");
+        assert!(!departed.precedes_farewell(now, prefix(2), sn), "somebody else");
+        assert!(!departed.precedes_farewell(now.after(MEMORY), prefix(1), sn), "forgotten");
+    }
+
+    #[test]
+    fn the_newest_farewells_are_remembered() {
+        let mut departed = Departed::new();
+        for n in 0..=DEPARTED_MAX as u8 {
+            departed.note(Instant(0), prefix(n), SequenceNumber(2));
+            departed.note(Instant(0), prefix(n), SequenceNumber(2));
+        }
+        assert_eq!(departed.0.len(), DEPARTED_MAX);
+        assert!(!departed.precedes_farewell(Instant(0), prefix(0), SequenceNumber(1)));
+        assert!(departed.precedes_farewell(Instant(0), prefix(1), SequenceNumber(1)));
+    }
+}
