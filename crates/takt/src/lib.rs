@@ -27,6 +27,8 @@
 //! thread. Under [`Runtime::Inline`] it has no thread and no lock: the thread that built it drives it. Both take the
 //! same code path; [`Idle`] chooses between sleeping and spinning.
 //!
+//! Samples are received by taking, by listeners, by [`WaitSet`]s, or in `async` code by [`SampleStream`]s.
+//!
 //! # Invariants
 //! - `write` and `take` do not allocate once endpoints are created and matched, and never hand over to another thread:
 //!   `write` sends in the caller's context.
@@ -49,6 +51,7 @@ mod reader;
 mod runtime;
 mod sample;
 pub mod status;
+mod stream;
 mod subscriber;
 mod topic;
 mod waitset;
@@ -65,6 +68,7 @@ pub use runtime::driver::DriverCounters;
 pub use runtime::{Idle, Runtime};
 pub use sample::Sample;
 pub use status::StatusMask;
+pub use stream::SampleStream;
 pub use subscriber::Subscriber;
 pub use topic::Topic;
 pub use waitset::WaitSet;

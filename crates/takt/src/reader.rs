@@ -3,9 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Poll, Waker};
 
 use takt_core::{
-    FlowTag, InstanceHandle, Instant, ReadCursor, ReaderHandle, ReaderSpec, SampleInfo, SampleStates, Selector,
+    FlowTag, InstanceHandle, Instant, ReadCursor, ReaderHandle, ReaderSpec, SampleInfo, SampleRef, SampleStates,
+    Selector,
 };
 use takt_transport::FlowSpec;
 use takt_wire::Guid;
@@ -19,7 +21,8 @@ use crate::runtime::clock;
 use crate::runtime::driver::Driver;
 use crate::runtime::engine::Engine;
 use crate::runtime::event_count::EventCount;
-use crate::runtime::state::{Callback, Target};
+use crate::runtime::state::{Callback, State, Target};
+use crate::runtime::tasks::TaskKey;
 use crate::sample::Sample;
 use crate::status::{
     IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus, MatchedStatus, SampleLostStatus,
@@ -123,17 +126,54 @@ impl<T: TypeSupport> DataReader<T> {
 
     /// Reads or takes: the application has seen that there are data, and what was taken makes room.
     fn pass<R>(&self, read: impl FnOnce(&mut Driver, Instant) -> Result<R>) -> Result<R> {
-        self.inner.engine.look(|driver| {
-            let now = driver.now();
-            self.inner.signal.clear(StatusMask::DATA_AVAILABLE);
-            let result = read(driver, now)?;
-            let sends_soon = driver.core.has_transmit();
-            driver.core.end_read(now, self.inner.handle)?;
-            if !sends_soon && driver.core.has_transmit() {
-                driver.transmit(clock::now());
+        self.inner.engine.read(|state| self.pass_in(state, read))
+    }
+
+    fn pass_in<R>(&self, state: &mut State, read: impl FnOnce(&mut Driver, Instant) -> Result<R>) -> Result<R> {
+        let driver = state.driver()?;
+        let now = driver.now();
+        self.inner.signal.clear(StatusMask::DATA_AVAILABLE);
+        let result = read(driver, now)?;
+        let sends_soon = driver.core.has_transmit();
+        driver.core.end_read(now, self.inner.handle)?;
+        if !sends_soon && driver.core.has_transmit() {
+            driver.transmit(clock::now());
+        }
+        Ok(result)
+    }
+
+    /// Takes the oldest sample, or has `waker` woken when there is one.
+    pub(crate) fn poll_sample(&self, task: &mut Option<TaskKey>, waker: &Waker) -> Poll<Result<Sample<T>>> {
+        let mut former = None;
+        let result = self.inner.engine.read(|state| {
+            let found = self.pass_in(state, |driver, now| self.take_one(driver, now))?;
+            if found.is_none() {
+                former = state.add_task(self.target(), task, waker)?;
             }
-            Ok(result)
-        })
+            Ok(found)
+        });
+        drop(former);
+        result.transpose().map_or(Poll::Pending, Poll::Ready)
+    }
+
+    fn take_one(&self, driver: &mut Driver, now: Instant) -> Result<Option<Sample<T>>> {
+        let mut cursor = ReadCursor::default();
+        while let Some(found) = driver.core.read_next(now, self.inner.handle, Selector::TAKE, &mut cursor)? {
+            let mut sample = Sample::new(found.info);
+            if self.decode_into(&found, &mut sample) {
+                return Ok(Some(sample));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A future or stream of this reader waits no more.
+    pub(crate) fn remove_task(&self, task: TaskKey) {
+        self.inner.engine.remove_task(self.target(), task);
+    }
+
+    fn target(&self) -> Target {
+        Target::Reader(self.inner.handle)
     }
 
     /// Decodes a payload into `sample`; false, and counted, if it is no `T`.
@@ -149,6 +189,19 @@ impl<T: TypeSupport> DataReader<T> {
             self.inner.deserialize_failures.fetch_add(1, Ordering::Relaxed);
         }
         result.is_ok()
+    }
+
+    /// As [`decode`](Self::decode), with the memory that `sample` has.
+    fn decode_into(&self, found: &SampleRef<'_>, sample: &mut Sample<T>) -> bool {
+        sample.info = found.info;
+        let mut value = sample.take_value();
+        let decoded = self.decode(&found.info, found.payload, &mut value);
+        if found.info.valid_data {
+            sample.data = Some(value);
+        } else if !found.payload.is_empty() {
+            sample.key = Some(value);
+        }
+        decoded
     }
 
     /// Takes up to `max` samples, in order of arrival.
@@ -195,16 +248,7 @@ impl<T: TypeSupport> DataReader<T> {
                     samples.push(Sample::new(found.info));
                 }
                 let sample = &mut samples[count];
-                sample.info = found.info;
-                let mut value = sample.take_value();
-                if self.decode(&found.info, found.payload, &mut value) {
-                    count += 1;
-                }
-                if found.info.valid_data {
-                    sample.data = Some(value);
-                } else if !found.payload.is_empty() {
-                    sample.key = Some(value);
-                }
+                count += usize::from(self.decode_into(&found, sample));
             }
             Ok(())
         });

@@ -1,9 +1,11 @@
 //! Writers (DDS 1.4 §2.2.2.4.2): serialise once, into the history, and send in the caller's context.
 
 use std::fmt;
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::{Poll, Waker};
 
-use takt_core::{ChangeKind, FlowTag, InstanceHandle, NewChange, WriteError, WriterHandle, WriterSpec};
+use takt_core::{ChangeKind, FlowTag, InstanceHandle, Instant, NewChange, WriteError, WriterHandle, WriterSpec};
 use takt_transport::FlowSpec;
 use takt_wire::{Guid, Timestamp};
 use takt_xtypes::{EncodeError, Representation};
@@ -17,6 +19,7 @@ use crate::runtime::driver::Driver;
 use crate::runtime::engine::Engine;
 use crate::runtime::event_count::EventCount;
 use crate::runtime::state::{Callback, Target};
+use crate::runtime::tasks::TaskKey;
 use crate::status::{IncompatibleQosStatus, InconsistentTopicStatus, MatchedStatus, Signal, StatusMask};
 use crate::{Duration, Error, Flow, Result, Topic, TypeSupport};
 
@@ -144,13 +147,38 @@ impl<T: TypeSupport> DataWriter<T> {
         self.publish(sample, &Publication { kind, ..Publication::default() })
     }
 
+    /// As [`write`](Self::write), but waits for room without blocking the thread, and for as long as it is polled:
+    /// `max_blocking_time` does not apply. Nothing is written if the future is dropped before it is ready.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write), without the timeout.
+    pub async fn write_async(&self, sample: &T) -> Result<()> {
+        let publication = Publication::default();
+        let mut attempt = self.attempt(sample, &publication)?;
+        let mut task = WaitingTask { writer: self, key: None };
+        poll_fn(|cx| task.poll(cx.waker(), &mut attempt)).await
+    }
+
     fn publish(&self, sample: &T, publication: &Publication<'_>) -> Result<()> {
         let inner = &*self.inner;
+        let patience = inner.qos.reliability.max_blocking_time;
+        let attempt = self.attempt(sample, publication)?;
+        inner.engine.block_on(&inner.progress, || clock::deadline(clock::now(), patience), attempt)
+    }
+
+    /// What writes, or finds that there is no room: then `None`, and it may be called again.
+    #[inline]
+    fn attempt<'a>(
+        &'a self,
+        sample: &'a T,
+        publication: &Publication<'a>,
+    ) -> Result<impl FnMut(&mut Driver, Instant) -> Result<Option<()>> + use<'a, T>> {
+        let handle = self.inner.handle;
         let alive = publication.kind == ChangeKind::Alive;
         if !alive && !T::HAS_KEY {
             return Err(Error::IllegalOperation { what: "the type has no key, so the topic has no instances" });
         }
-        let representation = inner.representation;
+        let representation = self.inner.representation;
         let key_hash = takt_xtypes::key_hash_with(sample, representation)?;
         let payload_len = if alive {
             takt_xtypes::serialized_len(sample, representation)
@@ -164,7 +192,7 @@ impl<T: TypeSupport> DataWriter<T> {
             destinations: publication.readers,
             payload_len,
         };
-        let serialize = |out: &mut [u8]| {
+        let serialize = move |out: &mut [u8]| {
             if alive {
                 takt_xtypes::serialize(sample, representation, out)
             } else {
@@ -173,24 +201,19 @@ impl<T: TypeSupport> DataWriter<T> {
                 Ok(out.len())
             }
         };
-        let patience = inner.qos.reliability.max_blocking_time;
-        inner.engine.block_on(
-            &inner.progress,
-            || clock::deadline(clock::now(), patience),
-            |driver, now| {
-                let mut failure: Option<EncodeError> = None;
-                let written = driver.core.write(now, inner.handle, &change, |out| {
-                    serialize(out).map_err(|error| failure = Some(error)).ok()
-                });
-                match (written, failure) {
-                    (Ok(_), _) => Ok(Some(())),
-                    (Err(WriteError::WouldBlock), _) => Ok(None),
-                    (Err(WriteError::Refused(error)), _) => Err(error.into()),
-                    (Err(WriteError::Serialize), Some(error)) => Err(error.into()),
-                    (Err(WriteError::Serialize), None) => unreachable!("the serialiser failed without a reason"),
-                }
-            },
-        )
+        Ok(move |driver: &mut Driver, now: Instant| {
+            let mut failure: Option<EncodeError> = None;
+            let written = driver
+                .core
+                .write(now, handle, &change, |out| serialize(out).map_err(|error| failure = Some(error)).ok());
+            match (written, failure) {
+                (Ok(_), _) => Ok(Some(())),
+                (Err(WriteError::WouldBlock), _) => Ok(None),
+                (Err(WriteError::Refused(error)), _) => Err(error.into()),
+                (Err(WriteError::Serialize), Some(error)) => Err(error.into()),
+                (Err(WriteError::Serialize), None) => unreachable!("the serialiser failed without a reason"),
+            }
+        })
     }
 
     /// Shows that a writer whose `LIVELINESS` is manual lives, without writing (DDS 1.4 §2.2.2.4.2.22). Takes effect for
@@ -375,7 +398,43 @@ impl<T: TypeSupport> fmt::Debug for DataWriter<T> {
     }
 }
 
+/// A `write_async` in progress.
+struct WaitingTask<'a, T: TypeSupport> {
+    writer: &'a DataWriter<T>,
+    key: Option<TaskKey>,
+}
+
+impl<T: TypeSupport> WaitingTask<'_, T> {
+    /// Attempts to write, or has `waker` woken when there is room.
+    fn poll(
+        &mut self,
+        waker: &Waker,
+        attempt: impl FnOnce(&mut Driver, Instant) -> Result<Option<()>>,
+    ) -> Poll<Result<()>> {
+        let inner = &*self.writer.inner;
+        let mut former = None;
+        let result = inner.engine.call_state(|state, now| {
+            let written = attempt(state.driver()?, now)?;
+            if written.is_none() {
+                former = state.add_task(Target::Writer(inner.handle), &mut self.key, waker)?;
+            }
+            Ok(written)
+        });
+        drop(former);
+        result.transpose().map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl<T: TypeSupport> Drop for WaitingTask<'_, T> {
+    fn drop(&mut self) {
+        if let Some(key) = self.key {
+            self.writer.inner.engine.remove_task(Target::Writer(self.writer.inner.handle), key);
+        }
+    }
+}
+
 /// What is published, besides the sample.
+#[derive(Clone, Copy)]
 struct Publication<'a> {
     kind: ChangeKind,
     /// `None` takes the wall clock.

@@ -175,6 +175,12 @@ impl Participant {
         }
     }
 
+    /// Whether [`Self::poll_event`] may have something to tell.
+    #[must_use]
+    pub fn has_events(&self) -> bool {
+        !self.ctx.events.is_empty()
+    }
+
     /// Says farewell: afterwards poll [`Self::poll_transmit`] until it is empty and drop the participant.
     pub fn shutdown(&mut self) {
         self.announcer.close(&mut self.ctx);

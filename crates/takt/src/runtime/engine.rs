@@ -8,6 +8,7 @@
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Waker as TaskWaker;
 
 use takt_core::Instant;
 use takt_transport::Scan;
@@ -17,7 +18,8 @@ use super::driver::Driver;
 use super::event_count::EventCount;
 use super::guarded::{Guard, Guarded};
 use super::poll::{PollSet, Waker};
-use super::state::{Call, State};
+use super::state::{Call, State, Target};
+use super::tasks::TaskKey;
 use super::thread_cell::ThreadToken;
 use crate::{Error, Idle, Result, Runtime};
 
@@ -74,14 +76,52 @@ impl Engine {
         state.driver()?.refresh_wall_clock(now);
         let result = call(&mut state, now);
         let wake = state.settle(now);
+        self.leave(state, wake)?;
+        result
+    }
+
+    /// Ends a visit: wakes whom it concerns, with the lock released.
+    fn leave<'a>(&'a self, mut state: Guard<'a, State>, wake: bool) -> Result<()> {
+        if !state.woken.is_empty() {
+            state = self.wake_tasks(state)?;
+        }
         drop(state);
         if wake {
             self.waker.wake();
         }
+        Ok(())
+    }
+
+    /// Leaves to wake the tasks that something has happened for, and comes back.
+    #[cold]
+    fn wake_tasks<'a>(&'a self, mut state: Guard<'a, State>) -> Result<Guard<'a, State>> {
+        while let Some(task) = state.woken.pop() {
+            drop(state);
+            task.wake();
+            state = self.enter()?;
+        }
+        Ok(state)
+    }
+
+    /// Reads or takes samples, and passes on what that causes. Sending is up to `read`.
+    pub(crate) fn read<R>(&self, read: impl FnOnce(&mut State) -> Result<R>) -> Result<R> {
+        let mut state = self.enter()?;
+        let result = read(&mut state);
+        let wake = state.settle_read();
+        self.leave(state, wake)?;
         result
     }
 
-    /// Calls the core without sending: for looking and for taking samples.
+    /// A future or stream was dropped.
+    pub(crate) fn remove_task(&self, target: Target, task: TaskKey) {
+        // From the wrong thread of an inline participant the task cannot be reached: it is woken once more for nothing.
+        let Ok(mut state) = self.enter() else { return };
+        let waker = state.remove_task(target, task);
+        drop(state);
+        drop(waker);
+    }
+
+    /// Calls the core without sending: for looking.
     pub(crate) fn look<R>(&self, look: impl FnOnce(&mut Driver) -> Result<R>) -> Result<R> {
         look(self.enter()?.driver()?)
     }
@@ -121,6 +161,9 @@ impl Engine {
     fn turn(&self, scan: Scan, now: Instant) -> Result<bool> {
         let mut state = self.enter()?;
         let more = state.turn(scan, now)?;
+        if !state.woken.is_empty() {
+            state = self.wake_tasks(state)?;
+        }
         let calls = state.has_calls();
         if calls {
             state.dispatching = true;
@@ -174,9 +217,10 @@ impl Engine {
         if state.is_closed() {
             return Err(Error::AlreadyDeleted);
         }
-        let closed = state.close(clock::now());
+        let mut closed = state.close(clock::now());
         drop(state);
         self.waker.wake();
+        closed.tasks.drain(..).for_each(TaskWaker::wake);
         drop(closed);
         Ok(())
     }

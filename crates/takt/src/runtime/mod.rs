@@ -10,6 +10,7 @@ pub(crate) mod guarded;
 pub(crate) mod pi_mutex;
 pub(crate) mod poll;
 pub(crate) mod state;
+pub(crate) mod tasks;
 pub(crate) mod thread_cell;
 
 /// Who drives a participant.

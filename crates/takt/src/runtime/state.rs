@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::task::Waker;
 
 use takt_core::{Event, Instant, ReaderHandle, WriterHandle};
 use takt_transport::Scan;
@@ -11,6 +12,7 @@ use super::clock;
 use super::driver::Driver;
 use super::event_count::EventCount;
 use super::poll::PollSet;
+use super::tasks::{TaskKey, Tasks};
 use crate::status::{Signal, StatusMask};
 use crate::{Error, Result, Runtime};
 
@@ -53,6 +55,8 @@ pub(crate) struct Endpoint {
     signal: Arc<Signal>,
     /// Notified when a writer may go on.
     progress: Arc<EventCount>,
+    /// Tasks that wait for samples, or for room to write.
+    tasks: Tasks,
     listener: Option<Box<dyn Callback>>,
     /// Counts what was set as listener, so that one which is being called is not put back over its successor.
     listener_version: u64,
@@ -94,6 +98,8 @@ pub(crate) struct State {
     readers: Endpoints,
     /// Endpoints whose listener is to be called.
     ready: VecDeque<Target>,
+    /// Tasks to be woken as soon as the lock is released.
+    pub(crate) woken: Vec<Waker>,
     pub(crate) participant_callback: Option<ParticipantCallback>,
     pub(crate) participant_events: VecDeque<ParticipantEvent>,
     has_participant_callback: bool,
@@ -116,6 +122,7 @@ impl State {
             writers: Endpoints::default(),
             readers: Endpoints::default(),
             ready: VecDeque::new(),
+            woken: Vec::new(),
             participant_callback: None,
             participant_events: VecDeque::new(),
             has_participant_callback: false,
@@ -205,6 +212,17 @@ impl State {
         earlier || (self.has_calls() && self.sleeps_until != Instant(0))
     }
 
+    /// Ends a call that read samples: what made room may have let others in. Says whether the receiving thread must wake.
+    pub(crate) fn settle_read(&mut self) -> bool {
+        let Some(driver) = &self.driver else { return false };
+        if !driver.core.has_events() {
+            return false;
+        }
+        self.active = true;
+        self.route_events();
+        self.has_calls() && self.sleeps_until != Instant(0)
+    }
+
     /// Adds what to sleep on and decides until when. `linger` bounds the sleep after activity, so that calls
     /// which follow each other do not each have to wake the thread for an earlier timer.
     pub(crate) fn prepare_sleep(
@@ -274,8 +292,16 @@ impl State {
     }
 
     fn raise(&mut self, target: Target, status: StatusMask) {
-        let Some(endpoint) = self.endpoint(target) else { return };
+        let Self { writers, readers, woken, .. } = self;
+        let endpoint = match target {
+            Target::Writer(writer) => writers.get_mut(writer.index(), target),
+            Target::Reader(reader) => readers.get_mut(reader.index(), target),
+        };
+        let Some(endpoint) = endpoint else { return };
         endpoint.signal.raise(status);
+        if status == StatusMask::DATA_AVAILABLE {
+            endpoint.tasks.drain_into(woken);
+        }
         if !endpoint.has_listener {
             return;
         }
@@ -286,9 +312,29 @@ impl State {
     }
 
     fn notify_progress(&mut self, writer: WriterHandle) {
-        if let Some(endpoint) = self.endpoint(Target::Writer(writer)) {
+        let Self { writers, woken, .. } = self;
+        if let Some(endpoint) = writers.get_mut(writer.index(), Target::Writer(writer)) {
             endpoint.progress.notify();
+            endpoint.tasks.drain_into(woken);
         }
+    }
+
+    /// Has a task woken when the endpoint has news for it. What it was to be woken by before is for the caller to drop
+    /// outside the lock.
+    pub(crate) fn add_task(
+        &mut self,
+        target: Target,
+        task: &mut Option<TaskKey>,
+        waker: &Waker,
+    ) -> Result<Option<Waker>> {
+        let endpoint = self.endpoint(target).ok_or(Error::AlreadyDeleted)?;
+        Ok(endpoint.tasks.insert(task, waker))
+    }
+
+    /// A task waits no more. Its waker is for the caller to drop outside the lock.
+    #[must_use]
+    pub(crate) fn remove_task(&mut self, target: Target, task: TaskKey) -> Option<Waker> {
+        self.endpoint(target)?.tasks.remove(task)
     }
 
     fn note_participant(&mut self, event: ParticipantEvent) {
@@ -335,6 +381,7 @@ impl State {
             target,
             signal,
             progress,
+            tasks: Tasks::default(),
             listener: None,
             listener_version: 0,
             has_listener: false,
@@ -353,12 +400,13 @@ impl State {
     #[must_use]
     pub(crate) fn remove_endpoint(&mut self, target: Target) -> Option<Box<dyn Callback>> {
         self.endpoint(target)?;
-        let removed = match target {
+        let mut removed = match target {
             Target::Writer(writer) => self.writers.0[writer.index()].take(),
             Target::Reader(reader) => self.readers.0[reader.index()].take(),
         }?;
         removed.progress.notify();
         removed.signal.waiters.wake();
+        removed.tasks.drain_into(&mut self.woken);
         removed.listener
     }
 
@@ -414,18 +462,22 @@ impl State {
             driver
         });
         let mut listeners = Vec::new();
-        for endpoint in self.writers.0.drain(..).chain(self.readers.0.drain(..)).flatten() {
+        let mut tasks = std::mem::take(&mut self.woken);
+        for mut endpoint in self.writers.0.drain(..).chain(self.readers.0.drain(..)).flatten() {
             endpoint.progress.notify();
             endpoint.signal.waiters.wake();
+            endpoint.tasks.drain_into(&mut tasks);
             listeners.extend(endpoint.listener);
         }
         self.ready.clear();
-        Closed { _driver: driver, _listeners: listeners, _participant: self.set_participant_callback(None) }
+        Closed { tasks, _driver: driver, _listeners: listeners, _participant: self.set_participant_callback(None) }
     }
 }
 
 /// What is left of a closed participant, to be dropped outside the lock.
 pub(crate) struct Closed {
+    /// To be woken.
+    pub(crate) tasks: Vec<Waker>,
     _driver: Option<Driver>,
     _listeners: Vec<Box<dyn Callback>>,
     _participant: Option<ParticipantCallback>,

@@ -1,5 +1,6 @@
 //! Behaviour of the public API between participants on loopback. Each test has a domain of its own.
 
+mod async_receive;
 mod blocking_write;
 mod directed_write;
 mod exchange;

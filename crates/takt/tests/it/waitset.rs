@@ -42,6 +42,31 @@ fn data_end_a_wait() {
 }
 
 #[test]
+fn a_sample_that_finds_room_while_another_is_taken_ends_a_wait() {
+    for (runtime, idle) in WAYS {
+        let limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };
+        let domain = domain();
+        let publisher = on_loopback(domain, Runtime::Shared).build().expect("participant");
+        let subscriber = on_loopback(domain, runtime).idle(idle).build().expect("participant");
+        let qos = DataReaderQos { resource_limits: limits, ..reliable_reader(History::KeepAll) };
+        let pair = Pair::<Shape>::between(publisher, subscriber, reliable_writer(History::KeepAll), qos);
+        let condition = pair.reader.status_condition();
+        condition.set_enabled_statuses(StatusMask::DATA_AVAILABLE);
+        let waitset = WaitSet::new().expect("descriptors");
+        waitset.attach(&condition).expect("attached");
+        for x in 0..2 {
+            pair.writer.write(&Shape::new("RED", x)).expect("room");
+        }
+        pair.wait_until("no room", || pair.reader.status_changes().intersects(StatusMask::SAMPLE_REJECTED));
+        assert_eq!(pair.reader.take(1).expect("open")[0].data, Some(Shape::new("RED", 0)), "{runtime:?} {idle:?}");
+        assert!(waitset.wait_any(LONG).expect("a wait"));
+        pair.wait_until("the other", || {
+            pair.reader.take(1).expect("open").first().is_some_and(|sample| sample.data == Some(Shape::new("RED", 1)))
+        });
+    }
+}
+
+#[test]
 fn a_read_condition_is_true_while_there_are_such_samples() {
     for (runtime, idle) in WAYS {
         let pair = pair(runtime, idle);

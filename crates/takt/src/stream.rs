@@ -1,0 +1,175 @@
+//! Asynchronous receiving: a reader's samples as a future ([`DataReader::recv`]) and as a stream
+//! ([`DataReader::stream`]). Not part of DDS 1.4; it stands beside listeners and wait sets.
+//!
+//! Whoever finds no sample leaves a waker, which is woken by what raises `DATA_AVAILABLE`, outside any lock. So any
+//! executor will do, and there is no runtime of Takt's own behind it. Under [`Runtime::Shared`](crate::Runtime::Shared)
+//! the thread `takt-rx` wakes. Under [`Runtime::Inline`](crate::Runtime::Inline) polling receives nothing by itself:
+//! the owner's thread polls, and drives with [`spin_once`](crate::DomainParticipant::spin_once), which wakes.
+//!
+//! Invariants:
+//! - No wake-up is lost: a waker is left under the same lock under which nothing was found.
+//! - A sample is taken only by the poll that returns it: to drop a future that waits loses nothing.
+//! - Several tasks may wait on one reader. All are woken; each sample goes to one of them.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_core::stream::{FusedStream, Stream};
+
+use crate::runtime::tasks::TaskKey;
+use crate::{DataReader, Error, Result, Sample, TypeSupport};
+
+/// A reader's samples, taken one by one as they come. Made by [`DataReader::stream`].
+///
+/// Ends with `None` when the reader or its participant is closed, and after an error.
+///
+/// # Examples
+/// ```
+/// use takt::{DdsType, DomainParticipant, qos::*};
+/// # use std::{future::Future, pin::pin, sync::Arc, task::{Context, Poll, Wake, Waker}, thread::Thread};
+/// # struct Unpark(Thread);
+/// # impl Wake for Unpark {
+/// #     fn wake(self: Arc<Self>) {
+/// #         self.0.unpark();
+/// #     }
+/// # }
+/// # /// The smallest executor; `futures::executor::block_on` does the same.
+/// # fn block_on<F: Future>(future: F) -> F::Output {
+/// #     let (mut future, waker) = (pin!(future), Waker::from(Arc::new(Unpark(std::thread::current()))));
+/// #     loop {
+/// #         match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+/// #             Poll::Ready(output) => return output,
+/// #             Poll::Pending => std::thread::park(),
+/// #         }
+/// #     }
+/// # }
+///
+/// #[derive(DdsType, Clone, Debug, Default)]
+/// struct Tick {
+///     number: u32,
+/// }
+///
+/// # fn main() -> takt::Result<()> {
+/// # let name = format!("Tick{}", std::process::id());
+/// let participant = DomainParticipant::builder(231).interfaces(["lo"]).build()?;
+/// let topic = participant.create_topic::<Tick>(&name, TopicQos::default())?;
+/// let qos = DataReaderQos { reliability: Reliability::RELIABLE, history: History::KeepAll, ..Default::default() };
+/// let reader = participant.create_subscriber(SubscriberQos::default())?.create_datareader(&topic, qos)?;
+/// let qos = DataWriterQos { history: History::KeepAll, ..Default::default() };
+/// let writer = participant.create_publisher(PublisherQos::default())?.create_datawriter(&topic, qos)?;
+///
+/// block_on(async {
+///     let mut ticks = reader.stream();
+///     for number in 0..3 {
+///         writer.write_async(&Tick { number }).await?;
+///     }
+///     for number in 0..3 {
+///         let tick = ticks.next().await.expect("the reader is open")?;
+///         assert_eq!(tick.data.map(|tick| tick.number), Some(number));
+///     }
+///     reader.close()?;
+///     assert!(ticks.next().await.is_none());
+///     Ok(())
+/// })
+/// # }
+/// ```
+///
+/// # Errors
+/// [`Error::IllegalOperation`] if another thread polls than the one that a participant under `Runtime::Inline` belongs to.
+#[must_use = "a stream does nothing unless it is polled"]
+pub struct SampleStream<T: TypeSupport> {
+    reader: DataReader<T>,
+    task: Option<TaskKey>,
+    ended: bool,
+}
+
+impl<T: TypeSupport> SampleStream<T> {
+    pub(crate) fn new(reader: DataReader<T>) -> Self {
+        Self { reader, task: None, ended: false }
+    }
+
+    /// The reader that the samples are taken from.
+    #[must_use]
+    pub fn reader(&self) -> &DataReader<T> {
+        &self.reader
+    }
+
+    /// The next sample; `None` when there will be no more. To drop the future loses no sample.
+    ///
+    /// # Errors
+    /// As the stream; it is over then.
+    pub async fn next(&mut self) -> Option<Result<Sample<T>>> {
+        poll_fn(|cx| self.poll(cx)).await
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Sample<T>>>> {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        let Poll::Ready(result) = self.reader.poll_sample(&mut self.task, cx.waker()) else { return Poll::Pending };
+        self.ended = result.is_err();
+        Poll::Ready(match result {
+            Err(Error::AlreadyDeleted) => None,
+            result => Some(result),
+        })
+    }
+}
+
+impl<T: TypeSupport> Stream for SampleStream<T> {
+    type Item = Result<Sample<T>>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.get_mut().poll(cx)
+    }
+}
+
+impl<T: TypeSupport> FusedStream for SampleStream<T> {
+    fn is_terminated(&self) -> bool {
+        self.ended
+    }
+}
+
+impl<T: TypeSupport> Drop for SampleStream<T> {
+    fn drop(&mut self) {
+        if let Some(task) = self.task {
+            self.reader.remove_task(task);
+        }
+    }
+}
+
+impl<T: TypeSupport> fmt::Debug for SampleStream<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SampleStream").field("reader", &self.reader).field("ended", &self.ended).finish_non_exhaustive()
+    }
+}
+
+impl<T: TypeSupport> DataReader<T> {
+    /// The samples of this reader as a stream, taken one by one, for `async` code under any executor.
+    ///
+    /// Several streams of one reader share its samples. Under [`Runtime::Inline`](crate::Runtime::Inline) somebody has
+    /// to drive the participant with [`spin_once`](crate::DomainParticipant::spin_once), in the thread that polls.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # async fn f<T: takt::TypeSupport>(reader: &takt::DataReader<T>) -> takt::Result<()> {
+    /// let mut samples = reader.stream();
+    /// while let Some(sample) = samples.next().await {
+    ///     println!("written at {}", sample?.info.source_timestamp);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn stream(&self) -> SampleStream<T> {
+        SampleStream::new(self.clone())
+    }
+
+    /// Waits for a sample and takes it. To drop the future loses no sample, so it may stand in a `select`.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] when the reader or its participant is closed; [`Error::IllegalOperation`] if another
+    /// thread polls than the one that a participant under [`Runtime::Inline`](crate::Runtime::Inline) belongs to.
+    pub async fn recv(&self) -> Result<Sample<T>> {
+        self.stream().next().await.unwrap_or(Err(Error::AlreadyDeleted))
+    }
+}

@@ -1,0 +1,279 @@
+//! Receiving and writing in `async` code, under an executor of a few lines: wake-ups, cancellation, the end.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Instant;
+
+use crate::support::*;
+use takt::qos::*;
+use takt::*;
+
+/// Unparks the thread that polls, and counts how often.
+struct Unpark {
+    thread: std::thread::Thread,
+    wakes: AtomicUsize,
+}
+
+impl Unpark {
+    fn here() -> Arc<Self> {
+        Arc::new(Self { thread: std::thread::current(), wakes: AtomicUsize::new(0) })
+    }
+
+    fn wakes(&self) -> usize {
+        self.wakes.load(Ordering::SeqCst)
+    }
+}
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.wakes.fetch_add(1, Ordering::SeqCst);
+        self.thread.unpark();
+    }
+}
+
+/// Polls when woken and only then: a wake-up that is lost is a test that fails.
+fn block_on<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    let waker = Waker::from(Unpark::here());
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return output;
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        assert!(!left.is_zero(), "nothing has woken this task");
+        std::thread::park_timeout(left);
+    }
+}
+
+fn poll_once<F: Future>(future: std::pin::Pin<&mut F>, waker: &Arc<Unpark>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(&Waker::from(Arc::clone(waker))))
+}
+
+fn shared_pair<T: TypeSupport>() -> Pair<T> {
+    Pair::new(Runtime::Shared, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll))
+}
+
+fn x_of(sample: Sample<Shape>) -> i32 {
+    sample.data.expect("data").x
+}
+
+#[test]
+fn every_sample_of_many_arrives_once_and_in_order() {
+    const COUNT: i32 = 20_000;
+    let pair = shared_pair::<Shape>();
+    let mut samples = pair.reader.stream();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for x in 0..COUNT {
+                pair.writer.write(&Shape::new("RED", x)).expect("room in time");
+                if x % 64 == 0 {
+                    // Lets the reader run dry, so that it has to be woken.
+                    pair.writer.wait_for_acknowledgments(takt::Duration::from_secs(30)).expect("acknowledged");
+                }
+            }
+        });
+        for x in 0..COUNT {
+            let sample = block_on(samples.next()).expect("not the end").expect("a sample");
+            assert_eq!(x_of(sample), x);
+        }
+    });
+}
+
+#[test]
+fn two_participants_that_answer_each_other_are_woken_each_time() {
+    let pair = shared_pair::<Shape>();
+    let answers = create_writer::<Shape>(&pair.subscriber, "Answers", reliable_writer(History::KeepAll));
+    let answered = create_reader::<Shape>(&pair.publisher, "Answers", reliable_reader(History::KeepAll));
+    pair.wait_until("match of answers", || {
+        !answers.matched_subscriptions().expect("open").is_empty()
+            && !answered.matched_publications().expect("open").is_empty()
+    });
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            block_on(async {
+                for _ in 0..2000 {
+                    let sample = pair.reader.recv().await.expect("open");
+                    answers.write_async(&sample.data.expect("data")).await.expect("room");
+                }
+            });
+        });
+        block_on(async {
+            for x in 0..2000 {
+                pair.writer.write_async(&Shape::new("RED", x)).await.expect("room");
+                assert_eq!(x_of(answered.recv().await.expect("open")), x);
+            }
+        });
+    });
+}
+
+#[test]
+fn a_wait_that_is_given_up_loses_no_sample_and_leaves_no_waker() {
+    let pair = shared_pair::<Shape>();
+    let waker = Unpark::here();
+    for x in 0..200 {
+        {
+            let mut given_up = pin!(pair.reader.recv());
+            assert!(poll_once(given_up.as_mut(), &waker).is_pending());
+        }
+        assert_eq!(Arc::strong_count(&waker), 1, "the reader has forgotten the waker");
+        let mut waits = pin!(pair.reader.recv());
+        assert!(poll_once(waits.as_mut(), &waker).is_pending());
+        pair.writer.write(&Shape::new("RED", x)).expect("room");
+        pair.wait_until("wake-up", || waker.wakes() as i32 > x);
+        if x % 2 == 0 {
+            // Given up after the wake-up, but before the sample was taken.
+            assert_eq!(x_of(block_on(pair.reader.recv()).expect("open")), x);
+        } else {
+            assert_eq!(x_of(block_on(waits).expect("open")), x);
+        }
+    }
+}
+
+#[test]
+fn a_waker_that_was_replaced_is_not_woken() {
+    let pair = shared_pair::<Shape>();
+    let (first, second) = (Unpark::here(), Unpark::here());
+    let mut waits = pin!(pair.reader.recv());
+    assert!(poll_once(waits.as_mut(), &first).is_pending());
+    assert!(poll_once(waits.as_mut(), &second).is_pending());
+    assert_eq!(Arc::strong_count(&first), 1);
+    pair.writer.write(&Shape::new("RED", 1)).expect("room");
+    pair.wait_until("wake-up", || second.wakes() > 0);
+    assert_eq!(first.wakes(), 0);
+}
+
+#[test]
+fn streams_of_one_reader_share_its_samples() {
+    const COUNT: usize = 3000;
+    let pair = shared_pair::<Shape>();
+    let all = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut stream = pair.reader.stream();
+                while let Some(sample) = block_on(stream.next()) {
+                    let mut all = all.lock().expect("no panic");
+                    all.push(x_of(sample.expect("a sample")));
+                    if all.len() == COUNT {
+                        pair.reader.close().expect("open");
+                    }
+                }
+            });
+        }
+        for x in 0..COUNT as i32 {
+            pair.writer.write(&Shape::new("RED", x)).expect("room");
+        }
+    });
+    let mut all = all.into_inner().expect("no panic");
+    all.sort_unstable();
+    assert_eq!(all, (0..COUNT as i32).collect::<Vec<_>>());
+}
+
+#[test]
+fn closing_from_another_thread_ends_what_waits() {
+    for round in 0..50 {
+        let domain = domain();
+        let participant = on_loopback(domain, Runtime::Shared).build().expect("participant");
+        let reader = create_reader::<Shape>(&participant, "Topic", DataReaderQos::default());
+        let mut stream = reader.stream();
+        std::thread::scope(|scope| {
+            scope.spawn(|| if round % 2 == 0 { reader.close() } else { participant.close() }.expect("open"));
+            assert!(block_on(stream.next()).is_none());
+        });
+        assert!(block_on(stream.next()).is_none(), "it stays over");
+        assert!(matches!(block_on(reader.recv()), Err(Error::AlreadyDeleted)));
+    }
+}
+
+/// Drops a reader when it is woken, as the end of a task may.
+struct Owner(Mutex<Option<DataReader<Shape>>>);
+
+impl Wake for Owner {
+    fn wake(self: Arc<Self>) {
+        drop(self.0.lock().expect("no panic").take());
+    }
+}
+
+#[test]
+fn what_is_woken_may_delete_entities() {
+    let pair = shared_pair::<Shape>();
+    let doomed = create_reader::<Shape>(&pair.subscriber, "Topic", reliable_reader(History::KeepAll));
+    let matches = || pair.writer.matched_subscriptions().expect("open").len();
+    pair.wait_until("second match", || matches() == 2);
+    let mut waits = pin!(pair.reader.recv());
+    let waker = Waker::from(Arc::new(Owner(Mutex::new(Some(doomed)))));
+    assert!(waits.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    pair.writer.write(&Shape::new("RED", 1)).expect("room");
+    pair.wait_until("the reader's end", || matches() == 1);
+    assert_eq!(x_of(block_on(waits).expect("open")), 1);
+}
+
+#[test]
+fn writing_waits_for_room() {
+    let limits = ResourceLimits { max_samples: Some(4), ..ResourceLimits::default() };
+    let writer = DataWriterQos { resource_limits: limits, ..reliable_writer(History::KeepAll) };
+    let reader = DataReaderQos { resource_limits: limits, ..reliable_reader(History::KeepAll) };
+    let pair = Pair::<Shape>::new(Runtime::Shared, writer, reader);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            block_on(async {
+                for x in 0..500 {
+                    pair.writer.write_async(&Shape::new("RED", x)).await.expect("open");
+                }
+            });
+        });
+        let waker = Unpark::here();
+        for x in 0..500 {
+            assert_eq!(x_of(block_on(pair.reader.recv()).expect("open")), x);
+        }
+        assert!(poll_once(pin!(pair.reader.recv()), &waker).is_pending(), "none twice");
+    });
+}
+
+#[test]
+fn writing_ends_when_the_writer_is_closed() {
+    let limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };
+    let writer = DataWriterQos { resource_limits: limits, ..reliable_writer(History::KeepAll) };
+    let reader = DataReaderQos { resource_limits: limits, ..reliable_reader(History::KeepAll) };
+    let pair = Pair::<Shape>::new(Runtime::Shared, writer, reader);
+    std::thread::scope(|scope| {
+        let closes = scope.spawn(|| {
+            block_on(async {
+                loop {
+                    match pair.writer.write_async(&Shape::new("RED", 1)).await {
+                        Ok(()) => {}
+                        result => break result,
+                    }
+                }
+            })
+        });
+        pair.wait_until("a sample", || pair.reader.status_changes().intersects(StatusMask::DATA_AVAILABLE));
+        pair.writer.close().expect("open");
+        let result = closes.join().expect("no panic");
+        assert!(matches!(result, Err(Error::AlreadyDeleted)), "{result:?}");
+    });
+}
+
+#[test]
+fn an_inline_participant_wakes_when_it_is_driven() {
+    let pair =
+        Pair::<Shape>::new(Runtime::Inline, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
+    let waker = Unpark::here();
+    for x in 0..50 {
+        let mut waits = pin!(pair.reader.recv());
+        assert!(poll_once(waits.as_mut(), &waker).is_pending());
+        pair.writer.write(&Shape::new("RED", x)).expect("room");
+        pair.wait_until("wake-up", || waker.wakes() as i32 > x);
+        let Poll::Ready(sample) = poll_once(waits, &waker) else { panic!("it was woken") };
+        assert_eq!(x_of(sample.expect("open")), x);
+    }
+    std::thread::scope(|scope| {
+        let elsewhere = scope.spawn(|| block_on(pair.reader.recv()));
+        let result = elsewhere.join().expect("no panic");
+        assert!(matches!(result, Err(Error::IllegalOperation { .. })), "{result:?}");
+    });
+}
