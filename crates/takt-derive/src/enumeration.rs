@@ -5,6 +5,7 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::{DataEnum, Error, Ident, LitInt, Result};
 
 use crate::attributes::{Container, Variant};
+use crate::description;
 
 pub(crate) fn expand(ident: &Ident, container: &Container, data: &DataEnum) -> Result<TokenStream> {
     if container.key {
@@ -28,9 +29,11 @@ pub(crate) fn expand(ident: &Ident, container: &Container, data: &DataEnum) -> R
             return Err(Error::new_spanned(variant, "only one enumerator is the default"));
         }
     }
+    let explicit = initial.cloned();
     let initial = initial.unwrap_or(&data.variants[0].ident);
     let names: Vec<_> = data.variants.iter().map(|variant| &variant.ident).collect();
     let values: Vec<_> = (0..names.len()).map(|index| format_ident!("VALUE_{index}")).collect();
+    let describe = description::enumeration(ident, container, bits, data, explicit.as_ref());
     let constants = names.iter().zip(&values).map(|(name, value)| {
         quote_spanned! {name.span()=>
             const #value: #holder = {
@@ -87,6 +90,8 @@ pub(crate) fn expand(ident: &Ident, container: &Container, data: &DataEnum) -> R
             fn extend(extent: __xtypes::Extent) -> __xtypes::Extent {
                 <#holder as __xtypes::CdrValue>::extend(extent)
             }
+
+            #describe
         }
     })
 }

@@ -35,6 +35,7 @@
 //! first label; a default case without a label with the smallest number that no other case has.
 
 mod attributes;
+mod description;
 mod enumeration;
 mod structure;
 mod union;

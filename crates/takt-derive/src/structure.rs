@@ -6,6 +6,7 @@ use syn::spanned::Spanned;
 use syn::{DataStruct, Error, Fields, GenericArgument, Ident, PathArguments, Result, Type};
 
 use crate::attributes::{Container, Extensibility, Field, IdSource, hash_id, plain_name};
+use crate::description;
 
 /// The id of a member: known, or counted from the end of the base's.
 #[derive(Clone, Copy)]
@@ -15,21 +16,21 @@ enum Id {
 }
 
 /// A field that is a member.
-struct Member {
-    ident: Ident,
+pub(crate) struct Member {
+    pub ident: Ident,
     /// Where errors about its type belong.
-    span: Span,
+    pub span: Span,
     /// The type, within `Option` if it is one.
-    ty: Type,
-    optional: bool,
+    pub ty: Type,
+    pub optional: bool,
     id: Id,
-    attributes: Field,
+    pub attributes: Field,
 }
 
 /// A struct taken apart.
-struct Parts {
-    base: Option<(Ident, Type)>,
-    members: Vec<Member>,
+pub(crate) struct Parts {
+    pub base: Option<(Ident, Type)>,
+    pub members: Vec<Member>,
 }
 
 pub(crate) fn expand(ident: &Ident, container: &Container, data: &DataStruct) -> Result<TokenStream> {
@@ -37,7 +38,7 @@ pub(crate) fn expand(ident: &Ident, container: &Container, data: &DataStruct) ->
         return Err(Error::new(ident.span(), "`discriminator`, `bit_bound` and `key` are not attributes of a struct"));
     }
     let parts = take_apart(container, &data.fields)?;
-    let value = cdr_value(ident, container.extensibility, &parts);
+    let value = cdr_value(ident, container, &parts);
     let structure = struct_type(ident, container.extensibility, &parts);
     let support = (!container.nested).then(|| type_support(ident, container));
     Ok(quote!(#value #structure #support))
@@ -139,8 +140,9 @@ impl Parts {
     }
 }
 
-fn cdr_value(ident: &Ident, extensibility: Extensibility, parts: &Parts) -> TokenStream {
-    let extensibility = extensibility.tokens();
+fn cdr_value(ident: &Ident, container: &Container, parts: &Parts) -> TokenStream {
+    let extensibility = container.extensibility.tokens();
+    let describe = description::structure(ident, container, parts);
     let base_len = parts.base.iter().map(|(_, ty)| quote!(+ <#ty as __xtypes::CdrValue>::MIN_ENCODED_LEN));
     let base_heap = parts.base.iter().map(|(_, ty)| quote!(+ <#ty as __xtypes::CdrValue>::INITIAL_HEAP_LEN));
     let member_heap = parts.members.iter().filter(|member| !member.optional).map(|member| {
@@ -203,6 +205,8 @@ fn cdr_value(ident: &Ident, extensibility: Extensibility, parts: &Parts) -> Toke
             fn extend(extent: __xtypes::Extent) -> __xtypes::Extent {
                 __xtypes::structure::extend::<Self>(extent)
             }
+
+            #describe
         }
     }
 }

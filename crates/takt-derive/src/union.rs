@@ -5,16 +5,17 @@ use quote::{ToTokens, quote};
 use syn::{DataEnum, Error, Expr, ExprLit, ExprUnary, Fields, Ident, Lit, LitInt, Result, Type, UnOp};
 
 use crate::attributes::{Container, Variant};
+use crate::description;
 
 /// A variant with its labels.
-struct Case {
-    ident: Ident,
+pub(crate) struct Case {
+    pub ident: Ident,
     /// The member's type; a case may have no member.
-    ty: Option<Type>,
-    id: u32,
+    pub ty: Option<Type>,
+    pub id: u32,
     /// The discriminator it is written with.
     written: Expr,
-    attributes: Variant,
+    pub attributes: Variant,
 }
 
 pub(crate) fn expand(ident: &Ident, container: &Container, data: &DataEnum) -> Result<TokenStream> {
@@ -106,6 +107,7 @@ fn number(label: &Expr) -> Option<i128> {
 fn cdr_value(ident: &Ident, container: &Container, discriminator: &TokenStream, cases: &[Case]) -> TokenStream {
     let extensibility = container.extensibility.tokens();
     let initial = construct(&cases[0]);
+    let describe = description::union(ident, container, discriminator, cases);
     // More than any one case has: enough for whichever is selected.
     let types = cases.iter().filter_map(|case| case.ty.as_ref());
     quote! {
@@ -141,6 +143,8 @@ fn cdr_value(ident: &Ident, container: &Container, discriminator: &TokenStream, 
             fn extend(extent: __xtypes::Extent) -> __xtypes::Extent {
                 __xtypes::union::extend::<Self>(extent)
             }
+
+            #describe
         }
     }
 }

@@ -110,6 +110,15 @@ macro_rules! bitmask {
             fn extend(extent: $crate::Extent) -> $crate::Extent {
                 <$holder as $crate::CdrValue>::extend(extent)
             }
+
+            fn describe(types: &mut $crate::describe::TypeCollector<'_>) -> $crate::describe::TypeIdentifiers {
+                const DESCRIPTION: $crate::describe::BitmaskDescription = $crate::describe::BitmaskDescription {
+                    name: stringify!($name),
+                    bit_bound: $holder::BITS as u16,
+                    flags: &[$((stringify!($flag), $position)),*],
+                };
+                types.named::<Self>(DESCRIPTION.name, |_| DESCRIPTION.build())
+            }
         }
     };
 }

@@ -2,6 +2,7 @@
 
 use core::ops::{Deref, DerefMut};
 
+use crate::describe::{TypeCollector, TypeIdentifiers};
 use crate::{CdrValue, DecodeError, DecodeErrorKind, Decoder, EncodeError, Encoder, Extent, Sink};
 
 /// What a bound applies to.
@@ -15,6 +16,9 @@ pub trait HasLength: CdrValue {
 
     /// Moves a worst-case position behind a value of at most this length.
     fn extend_bounded(extent: Extent, bound: usize) -> Extent;
+
+    /// [`CdrValue::describe`] with a bound; 0 is none.
+    fn describe_bounded(types: &mut TypeCollector<'_>, bound: usize) -> TypeIdentifiers;
 }
 
 /// Fails if a value about to be encoded is longer than its bound.
@@ -74,5 +78,9 @@ impl<T: HasLength, const N: usize> CdrValue for Bounded<T, N> {
 
     fn extend(extent: Extent) -> Extent {
         T::extend_bounded(extent, N)
+    }
+
+    fn describe(types: &mut TypeCollector<'_>) -> TypeIdentifiers {
+        T::describe_bounded(types, N)
     }
 }

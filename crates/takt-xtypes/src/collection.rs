@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use crate::describe::{TypeCollector, TypeIdentifiers, wire_bound};
 use crate::encoder::{Content, Value};
 use crate::{
     CdrValue, DecodeError, DecodeErrorKind, Decoder, EncodeError, Encoder, Extent, HasLength, Representation, Sink,
@@ -107,6 +108,10 @@ impl<T: CdrValue> CdrValue for Vec<T> {
     fn extend(extent: Extent) -> Extent {
         extent.unbounded()
     }
+
+    fn describe(types: &mut TypeCollector<'_>) -> TypeIdentifiers {
+        Self::describe_bounded(types, 0)
+    }
 }
 
 impl<T: CdrValue> HasLength for Vec<T> {
@@ -118,6 +123,10 @@ impl<T: CdrValue> HasLength for Vec<T> {
     fn extend_bounded(extent: Extent, bound: usize) -> Extent {
         let extent = if is_delimited(extent.representation(), T::IS_PRIMITIVE) { extent.add(4, 4) } else { extent };
         extent.add(4, 4).nested(|extent| extent.repeat(bound, T::extend))
+    }
+
+    fn describe_bounded(types: &mut TypeCollector<'_>, bound: usize) -> TypeIdentifiers {
+        T::describe(types).sequence(bound, T::IS_EXTERNAL)
     }
 }
 
@@ -164,6 +173,15 @@ impl<T: CdrValue, const N: usize> CdrValue for [T; N] {
         extent.repeat(N, T::extend_array)
     }
 
+    fn describe(types: &mut TypeCollector<'_>) -> TypeIdentifiers {
+        Self::describe_array(types, &mut Vec::new())
+    }
+
+    fn describe_array(types: &mut TypeCollector<'_>, dimensions: &mut Vec<u32>) -> TypeIdentifiers {
+        dimensions.push(wire_bound(N));
+        T::describe_array(types, dimensions)
+    }
+
     #[inline]
     fn encode_array<S: Sink>(values: &[Self], e: &mut Encoder<S>) -> Result<(), EncodeError> {
         T::encode_array(values.as_flattened(), e)
@@ -176,6 +194,7 @@ impl<T: CdrValue, const N: usize> CdrValue for [T; N] {
 }
 
 impl<T: CdrValue> CdrValue for Box<T> {
+    const IS_EXTERNAL: bool = true;
     const MIN_ENCODED_LEN: usize = T::MIN_ENCODED_LEN;
     const IS_PRIMITIVE: bool = T::IS_PRIMITIVE;
     const LENGTH_CODE: u8 = T::LENGTH_CODE;
@@ -204,5 +223,9 @@ impl<T: CdrValue> CdrValue for Box<T> {
     #[inline]
     fn extend(extent: Extent) -> Extent {
         extent.nested(T::extend)
+    }
+
+    fn describe(types: &mut TypeCollector<'_>) -> TypeIdentifiers {
+        T::describe(types)
     }
 }

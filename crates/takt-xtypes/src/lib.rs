@@ -24,7 +24,7 @@
 //!   nesting is limited to [`MAX_DEPTH`], and the memory of all elements is limited to a multiple of the payload.
 //! - No input makes it panic.
 //!
-//! It deliberately does not do: `long double` (Rust has no 128-bit float), type objects, dynamic data.
+//! It deliberately does not do: `long double` (Rust has no 128-bit float), assignability of types.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -35,6 +35,7 @@ mod bitmask;
 mod bounded;
 mod collection;
 mod decoder;
+pub mod describe;
 mod encoder;
 mod error;
 mod extent;
@@ -48,6 +49,7 @@ mod representation;
 mod sink;
 pub mod structure;
 mod text;
+pub mod type_object;
 pub mod union;
 mod value;
 

@@ -3,6 +3,7 @@
 use alloc::collections::BTreeMap;
 
 use crate::collection::{delimited_exactly, is_delimited};
+use crate::describe::{TypeCollector, TypeIdentifiers};
 use crate::encoder::Content;
 use crate::{CdrValue, DecodeError, Decoder, EncodeError, Encoder, Extent, HasLength, Sink};
 
@@ -82,6 +83,10 @@ impl<K: CdrValue + Ord, V: CdrValue> CdrValue for BTreeMap<K, V> {
     fn extend(extent: Extent) -> Extent {
         extent.unbounded()
     }
+
+    fn describe(types: &mut TypeCollector<'_>) -> TypeIdentifiers {
+        Self::describe_bounded(types, 0)
+    }
 }
 
 impl<K: CdrValue + Ord, V: CdrValue> HasLength for BTreeMap<K, V> {
@@ -93,5 +98,10 @@ impl<K: CdrValue + Ord, V: CdrValue> HasLength for BTreeMap<K, V> {
         let plain = K::IS_PRIMITIVE && V::IS_PRIMITIVE;
         let extent = if is_delimited(extent.representation(), plain) { extent.add(4, 4) } else { extent };
         extent.add(4, 4).nested(|extent| extent.repeat(bound, |extent| V::extend(K::extend(extent))))
+    }
+
+    fn describe_bounded(types: &mut TypeCollector<'_>, bound: usize) -> TypeIdentifiers {
+        let key = K::describe(types);
+        key.map_to(V::describe(types), bound)
     }
 }

@@ -2,6 +2,8 @@
 
 use alloc::vec::Vec;
 
+use crate::describe::{TypeCollector, TypeIdentifiers};
+use crate::type_object::identifier::Identifier;
 use crate::{CdrValue, DecodeError, Decoder, EncodeError, Encoder, Endianness, Extent, Sink};
 
 /// IDL `char`: one byte of an 8-bit character set.
@@ -14,7 +16,7 @@ pub struct Char16(pub u16);
 
 /// A primitive that is a number of bytes in one of two orders.
 macro_rules! primitive {
-    ($type:ty, $len:literal, $code:literal, $to_le:expr, $to_be:expr, $from_le:expr, $from_be:expr) => {
+    ($type:ty, $identifier:ident, $len:literal, $code:literal, $to_le:expr, $to_be:expr, $from_le:expr, $from_be:expr) => {
         impl CdrValue for $type {
             const MIN_ENCODED_LEN: usize = $len;
             const IS_PRIMITIVE: bool = true;
@@ -43,6 +45,10 @@ macro_rules! primitive {
             #[inline]
             fn extend(extent: Extent) -> Extent {
                 extent.add($len, $len)
+            }
+
+            fn describe(_: &mut TypeCollector<'_>) -> TypeIdentifiers {
+                TypeIdentifiers::same(Identifier::$identifier)
             }
 
             #[inline]
@@ -79,15 +85,28 @@ macro_rules! primitive {
 }
 
 macro_rules! number {
-    ($($type:ident $len:literal $code:literal),*) => {$(
-        primitive!($type, $len, $code, $type::to_le_bytes, $type::to_be_bytes, $type::from_le_bytes, $type::from_be_bytes);
+    ($($type:ident $identifier:ident $len:literal $code:literal),*) => {$(
+        primitive!(
+            $type,
+            $identifier,
+            $len,
+            $code,
+            $type::to_le_bytes,
+            $type::to_be_bytes,
+            $type::from_le_bytes,
+            $type::from_be_bytes
+        );
     )*};
 }
 
-number!(i8 1 0, i16 2 1, u16 2 1, i32 4 2, u32 4 2, f32 4 2, i64 8 3, u64 8 3, f64 8 3);
+number!(
+    i8 Int8 1 0, i16 Int16 2 1, u16 Uint16 2 1, i32 Int32 4 2, u32 Uint32 4 2, f32 Float32 4 2, i64 Int64 8 3,
+    u64 Uint64 8 3, f64 Float64 8 3
+);
 
-primitive!(Char8, 1, 0, char8_bytes, char8_bytes, char8, char8);
+primitive!(Char8, Char8, 1, 0, char8_bytes, char8_bytes, char8, char8);
 primitive!(
+    Char16,
     Char16,
     2,
     1,
@@ -96,7 +115,7 @@ primitive!(
     |b| Char16(u16::from_le_bytes(b)),
     |b| Char16(u16::from_be_bytes(b))
 );
-primitive!(bool, 1, 0, bool_bytes, bool_bytes, boolean, boolean);
+primitive!(bool, Boolean, 1, 0, bool_bytes, bool_bytes, boolean, boolean);
 
 fn char8_bytes(c: Char8) -> [u8; 1] {
     [c.0]
@@ -140,6 +159,11 @@ impl CdrValue for u8 {
     #[inline]
     fn extend(extent: Extent) -> Extent {
         extent.add(1, 1)
+    }
+
+    /// IDL `octet`. Its other name, `uint8`, is a type of its own in type objects, which no Rust type tells apart.
+    fn describe(_: &mut TypeCollector<'_>) -> TypeIdentifiers {
+        TypeIdentifiers::same(Identifier::Byte)
     }
 
     #[inline]

@@ -4,6 +4,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+use crate::describe::{TypeCollector, TypeIdentifiers, wire_bound};
+use crate::type_object::identifier::Identifier;
 use crate::{CdrValue, DecodeError, DecodeErrorKind, Decoder, EncodeError, Encoder, Extent, HasLength, Sink};
 
 /// IDL `wstring`: UTF-16 code units.
@@ -75,6 +77,10 @@ impl CdrValue for String {
     fn extend(extent: Extent) -> Extent {
         extent.unbounded()
     }
+
+    fn describe(types: &mut TypeCollector<'_>) -> TypeIdentifiers {
+        Self::describe_bounded(types, 0)
+    }
 }
 
 /// The bound of a string counts bytes without the NUL.
@@ -87,6 +93,10 @@ impl HasLength for String {
     #[inline]
     fn extend_bounded(extent: Extent, bound: usize) -> Extent {
         extent.add(4, 4).add(1, bound.saturating_add(1))
+    }
+
+    fn describe_bounded(_: &mut TypeCollector<'_>, bound: usize) -> TypeIdentifiers {
+        TypeIdentifiers::same(Identifier::string8(wire_bound(bound)))
     }
 }
 
@@ -122,6 +132,10 @@ impl CdrValue for WString {
     fn extend(extent: Extent) -> Extent {
         extent.unbounded()
     }
+
+    fn describe(types: &mut TypeCollector<'_>) -> TypeIdentifiers {
+        Self::describe_bounded(types, 0)
+    }
 }
 
 /// The bound of a wide string counts code units.
@@ -134,5 +148,9 @@ impl HasLength for WString {
     #[inline]
     fn extend_bounded(extent: Extent, bound: usize) -> Extent {
         extent.add(4, 4).add(1, bound.saturating_mul(2))
+    }
+
+    fn describe_bounded(_: &mut TypeCollector<'_>, bound: usize) -> TypeIdentifiers {
+        TypeIdentifiers::same(Identifier::string16(wire_bound(bound)))
     }
 }

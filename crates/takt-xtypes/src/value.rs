@@ -2,6 +2,8 @@
 
 use alloc::vec::Vec;
 
+use crate::describe::{TypeCollector, TypeIdentifiers};
+use crate::type_object::{TypeInformation, TypeRegistry};
 use crate::{DecodeError, Decoder, EncodeError, Encoder, Extensibility, Extent, Representation, Scope, Sink, payload};
 
 /// A value with an XCDR encoding. Derived; implemented here for everything that the types are made of.
@@ -24,6 +26,9 @@ pub trait CdrValue: Sized {
     /// An array of these has no DHEADER: primitives, and arrays of them (an array of arrays is one array with several
     /// dimensions).
     const ARRAY_IS_PLAIN: bool = Self::IS_PRIMITIVE;
+
+    /// `@external`: a [`Box`](alloc::boxed::Box).
+    const IS_EXTERNAL: bool = false;
 
     /// The length code of a member of this type (XTypes 1.3 §7.4.3.4.2): 0 to 3 for 1, 2, 4 and 8 bytes; 4 for a
     /// NEXTINT of its own; 5, 6 and 7 where the encoding starts with a count of 1-, 4- or 8-byte units.
@@ -48,6 +53,14 @@ pub trait CdrValue: Sized {
 
     /// Moves a worst-case position behind a value of this type.
     fn extend(extent: Extent) -> Extent;
+
+    /// Says what the type is in the words of XTypes 1.3 §7.3.4, and registers its type objects and those it needs.
+    fn describe(types: &mut TypeCollector<'_>) -> TypeIdentifiers;
+
+    /// [`describe`](Self::describe) of an array of these; `dimensions` are the outer ones, outermost first.
+    fn describe_array(types: &mut TypeCollector<'_>, dimensions: &mut Vec<u32>) -> TypeIdentifiers {
+        Self::describe(types).array(dimensions, Self::IS_EXTERNAL)
+    }
 
     /// Moves a worst-case position behind an element of an array.
     #[inline]
@@ -106,6 +119,17 @@ pub trait TypeSupport: CdrValue + Default + Send + 'static {
     const EXTENSIBILITY: Extensibility;
     /// Whether the topic has instances.
     const HAS_KEY: bool;
+
+    /// Registers the type objects of the type and of all it is made of, and says what to announce of it.
+    ///
+    /// Allocates; to be called when an endpoint is created.
+    fn type_information(types: &mut TypeRegistry) -> TypeInformation {
+        let identifiers = Self::describe(&mut TypeCollector::new(types));
+        TypeInformation {
+            minimal: types.with_dependencies(&identifiers.minimal),
+            complete: types.with_dependencies(&identifiers.complete),
+        }
+    }
 
     /// The greatest length of a payload in bytes, encapsulation header and padding included; `None` if there is none.
     fn max_serialized_len(representation: Representation) -> Option<usize> {

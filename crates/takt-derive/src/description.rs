@@ -1,0 +1,139 @@
+//! What a type says of itself to `takt_xtypes::describe`, which makes its type objects (XTypes 1.3 §7.3.4).
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote, quote_spanned};
+use syn::{DataEnum, Expr, Ident, Type};
+
+use crate::attributes::{Container, plain_name};
+use crate::structure::{Member, Parts};
+use crate::union::Case;
+
+/// `CdrValue::describe` of a struct.
+pub(crate) fn structure(ident: &Ident, container: &Container, parts: &Parts) -> TokenStream {
+    let Container { nested, autoid_hash, .. } = container;
+    let name = container.type_name(ident);
+    let extensibility = container.extensibility.tokens();
+    let base = match &parts.base {
+        Some((_, ty)) => quote!(::core::option::Option::Some(<#ty as __xtypes::CdrValue>::describe)),
+        None => quote!(::core::option::Option::None),
+    };
+    let members = parts.members.iter().enumerate().map(|(index, member)| {
+        let Member { ident, span, ty, optional, attributes, .. } = member;
+        let name = plain_name(ident);
+        let describe = describe_type(ty, attributes.bound.as_ref());
+        quote_spanned! {*span=>
+            __xtypes::describe::MemberDescription {
+                name: #name,
+                member: MEMBERS[#index],
+                optional: #optional,
+                external: <#ty as __xtypes::CdrValue>::IS_EXTERNAL,
+                describe: #describe,
+            }
+        }
+    });
+    let description = quote! {
+        __xtypes::describe::StructDescription {
+            name: #name,
+            extensibility: #extensibility,
+            nested: #nested,
+            autoid_hash: #autoid_hash,
+            base: #base,
+            members: &[#(#members),*],
+        }
+    };
+    describe(&quote!(StructDescription), &description, &quote!(DESCRIPTION.build(types)))
+}
+
+/// `CdrValue::describe` of a union.
+pub(crate) fn union(ident: &Ident, container: &Container, discriminator: &TokenStream, cases: &[Case]) -> TokenStream {
+    let Container { nested, key, .. } = container;
+    let name = container.type_name(ident);
+    let extensibility = container.extensibility.tokens();
+    let cases = cases.iter().filter_map(|case| {
+        let ty = case.ty.as_ref()?;
+        let (id, default) = (case.id, case.attributes.default);
+        let name = plain_name(&case.ident);
+        let labels = case.attributes.labels.iter().map(|value| label(discriminator, value));
+        let describe = describe_type(ty, case.attributes.bound.as_ref());
+        Some(quote! {
+            __xtypes::describe::CaseDescription {
+                name: #name,
+                id: #id,
+                labels: &[#(#labels),*],
+                default: #default,
+                external: <#ty as __xtypes::CdrValue>::IS_EXTERNAL,
+                describe: #describe,
+            }
+        })
+    });
+    let description = quote! {
+        __xtypes::describe::UnionDescription {
+            name: #name,
+            extensibility: #extensibility,
+            nested: #nested,
+            key: #key,
+            discriminator: <#discriminator as __xtypes::CdrValue>::describe,
+            cases: &[#(#cases),*],
+        }
+    };
+    describe(&quote!(UnionDescription), &description, &quote!(DESCRIPTION.build(types)))
+}
+
+/// `CdrValue::describe` of an enumeration.
+pub(crate) fn enumeration(
+    ident: &Ident,
+    container: &Container,
+    bits: u32,
+    data: &DataEnum,
+    default: Option<&Ident>,
+) -> TokenStream {
+    let name = container.type_name(ident);
+    let extensibility = container.extensibility.tokens();
+    let bits = u16::try_from(bits).unwrap_or(32);
+    let literals = data.variants.iter().map(|variant| {
+        let variant = &variant.ident;
+        let name = plain_name(variant);
+        let is_default = default == Some(variant);
+        quote!((#name, #ident::#variant as i32, #is_default))
+    });
+    let description = quote! {
+        __xtypes::describe::EnumDescription {
+            name: #name,
+            extensibility: #extensibility,
+            bit_bound: #bits,
+            literals: &[#(#literals),*],
+        }
+    };
+    describe(&quote!(EnumDescription), &description, &quote!(DESCRIPTION.build()))
+}
+
+/// A description is a constant, so that what is made of it twice is the same twice.
+fn describe(kind: &TokenStream, description: &TokenStream, build: &TokenStream) -> TokenStream {
+    quote! {
+        fn describe(types: &mut __xtypes::describe::TypeCollector<'_>) -> __xtypes::describe::TypeIdentifiers {
+            const DESCRIPTION: __xtypes::describe::#kind = #description;
+            types.named::<Self>(DESCRIPTION.name, |types| {
+                let _ = &types;
+                #build
+            })
+        }
+    }
+}
+
+fn describe_type(ty: &Type, bound: Option<&Expr>) -> TokenStream {
+    match bound {
+        Some(bound) => quote!(|types| <#ty as __xtypes::HasLength>::describe_bounded(types, #bound)),
+        None => quote!(<#ty as __xtypes::CdrValue>::describe),
+    }
+}
+
+/// A label as the 32-bit number that type objects have.
+fn label(discriminator: &TokenStream, value: &Expr) -> TokenStream {
+    let name = discriminator.to_token_stream().to_string();
+    let number =
+        if name.ends_with("Char8") || name.ends_with("Char16") { quote!(label.0 as i32) } else { quote!(label as i32) };
+    quote! {{
+        let label: #discriminator = #value;
+        #number
+    }}
+}

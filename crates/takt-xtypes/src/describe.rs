@@ -1,0 +1,450 @@
+//! Type objects of Rust types: what the derive states of each, and how identifiers come from it (XTypes 1.3 §7.3.4).
+//!
+//! A type describes itself to a [`TypeCollector`] by
+//! [`CdrValue::describe`](crate::CdrValue::describe), its members' types before its own, so
+//! that their hashes are known when its own is taken. Types that contain themselves are found on the way (Tarjan's
+//! strongly connected components) and described twice more: with a hash of zeros, and with the hash over all of them.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use md5::{Digest, Md5};
+
+use crate::Extensibility;
+use crate::structure::Member;
+use crate::type_object::complete::{
+    BitBoundHeader, Bitflag, Bitmask, CommonLiteral, Complete, Discriminator, Enum, Header, Literal, MemberDetail,
+    Struct, StructHeader, StructMember, TypeDetail, Union, UnionMember,
+};
+use crate::type_object::identifier::{ComponentId, EquivalenceHash, HashId, Identifier};
+use crate::type_object::kind::{MemberFlag, TypeFlag};
+use crate::type_object::minimal::{self, Minimal};
+use crate::type_object::{Object, TypeIdentifier, TypeObject, TypeRegistry, component_hash};
+
+/// Says what a type is.
+pub type Describe = fn(&mut TypeCollector<'_>) -> TypeIdentifiers;
+
+/// Makes both type objects of a type.
+pub type Build = fn(&mut TypeCollector<'_>) -> TypeObjects;
+
+/// Both identifiers of a type; equal for one that is no hash and contains none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TypeIdentifiers {
+    /// In minimal form.
+    pub minimal: TypeIdentifier,
+    /// In complete form.
+    pub complete: TypeIdentifier,
+}
+
+/// Both type objects of a type.
+#[derive(Clone, Debug)]
+pub struct TypeObjects {
+    minimal: Minimal,
+    complete: Complete,
+}
+
+/// A struct.
+#[derive(Clone, Copy, Debug)]
+pub struct StructDescription {
+    /// Its IDL name.
+    pub name: &'static str,
+    /// How it may evolve.
+    pub extensibility: Extensibility,
+    /// It is no type of topics.
+    pub nested: bool,
+    /// Its member ids are hashes of the names.
+    pub autoid_hash: bool,
+    /// The struct it inherits from.
+    pub base: Option<Describe>,
+    /// Its own members.
+    pub members: &'static [MemberDescription],
+}
+
+/// A member of a struct.
+#[derive(Clone, Copy, Debug)]
+pub struct MemberDescription {
+    /// Its IDL name.
+    pub name: &'static str,
+    /// Its id and what readers have to know.
+    pub member: Member,
+    /// `@optional`.
+    pub optional: bool,
+    /// `@external`.
+    pub external: bool,
+    /// Its type.
+    pub describe: Describe,
+}
+
+/// A union.
+#[derive(Clone, Copy, Debug)]
+pub struct UnionDescription {
+    /// Its IDL name.
+    pub name: &'static str,
+    /// How it may evolve.
+    pub extensibility: Extensibility,
+    /// It is no type of topics.
+    pub nested: bool,
+    /// Its discriminator is the key.
+    pub key: bool,
+    /// The type of the discriminator.
+    pub discriminator: Describe,
+    /// The cases that have a member.
+    pub cases: &'static [CaseDescription],
+}
+
+/// A case of a union.
+#[derive(Clone, Copy, Debug)]
+pub struct CaseDescription {
+    /// The IDL name of its member.
+    pub name: &'static str,
+    /// The member id.
+    pub id: u32,
+    /// The discriminators that select it.
+    pub labels: &'static [i32],
+    /// It is the default case.
+    pub default: bool,
+    /// `@external`.
+    pub external: bool,
+    /// The member's type.
+    pub describe: Describe,
+}
+
+/// An enumeration.
+#[derive(Clone, Copy, Debug)]
+pub struct EnumDescription {
+    /// Its IDL name.
+    pub name: &'static str,
+    /// How it may evolve.
+    pub extensibility: Extensibility,
+    /// How many bits hold it.
+    pub bit_bound: u16,
+    /// Names and values, and which is the default.
+    pub literals: &'static [(&'static str, i32, bool)],
+}
+
+/// A bitmask.
+#[derive(Clone, Copy, Debug)]
+pub struct BitmaskDescription {
+    /// Its IDL name.
+    pub name: &'static str,
+    /// How many bits hold it.
+    pub bit_bound: u16,
+    /// Names and positions.
+    pub flags: &'static [(&'static str, u16)],
+}
+
+impl TypeIdentifiers {
+    /// A type that its identifier says in full.
+    pub(crate) fn same(identifier: Identifier) -> Self {
+        Self { minimal: TypeIdentifier(identifier.clone()), complete: TypeIdentifier(identifier) }
+    }
+
+    /// A type made of this one.
+    pub(crate) fn map(self, make: impl Fn(Identifier) -> Identifier) -> Self {
+        Self { minimal: TypeIdentifier(make(self.minimal.0)), complete: TypeIdentifier(make(self.complete.0)) }
+    }
+
+    pub(crate) fn sequence(self, bound: usize, external: bool) -> Self {
+        let flags = element_flags(external);
+        self.map(|element| Identifier::sequence(element, flags, wire_bound(bound)))
+    }
+
+    pub(crate) fn array(self, bounds: &[u32], external: bool) -> Self {
+        let flags = element_flags(external);
+        self.map(|element| Identifier::array(element, flags, bounds))
+    }
+
+    pub(crate) fn map_to(self, element: Self, bound: usize) -> Self {
+        let (flags, bound) = (element_flags(false), wire_bound(bound));
+        let map = |key: TypeIdentifier, element: TypeIdentifier| {
+            TypeIdentifier(Identifier::map(key.0, element.0, flags, bound))
+        };
+        Self { minimal: map(self.minimal, element.minimal), complete: map(self.complete, element.complete) }
+    }
+}
+
+fn element_flags(external: bool) -> MemberFlag {
+    MemberFlag::TRY_CONSTRUCT1.with(MemberFlag::IS_EXTERNAL, external)
+}
+
+/// A bound that does not fit is none.
+pub(crate) fn wire_bound(bound: usize) -> u32 {
+    u32::try_from(bound).unwrap_or(0)
+}
+
+/// A type whose description has begun and whose identifiers are not yet known.
+struct Open {
+    key: &'static str,
+    name: &'static str,
+    build: Build,
+    /// The outermost open type that it leads back to.
+    lowest: usize,
+    /// It contains itself.
+    recursive: bool,
+}
+
+/// Collects the type objects of a type and of all it is made of.
+pub struct TypeCollector<'r> {
+    registry: &'r mut TypeRegistry,
+    known: BTreeMap<&'static str, TypeIdentifiers>,
+    open: Vec<Open>,
+    current: Option<usize>,
+}
+
+impl<'r> TypeCollector<'r> {
+    pub(crate) fn new(registry: &'r mut TypeRegistry) -> Self {
+        Self { registry, known: BTreeMap::new(), open: Vec::new(), current: None }
+    }
+
+    /// A type with a name and type objects. `name` is its IDL name, `T` tells it from others of that name.
+    pub fn named<T>(&mut self, name: &'static str, build: Build) -> TypeIdentifiers {
+        let key = core::any::type_name::<T>();
+        if let Some(identifiers) = self.known.get(key) {
+            return identifiers.clone();
+        }
+        if let Some(index) = self.open.iter().position(|open| open.key == key) {
+            self.open[index].recursive = true;
+            self.leads_back_to(index);
+            return TypeIdentifiers::default();
+        }
+        let index = self.open.len();
+        self.open.push(Open { key, name, build, lowest: index, recursive: false });
+        let parent = self.current.replace(index);
+        let objects = build(self);
+        self.current = parent;
+        let Open { lowest, recursive, .. } = self.open[index];
+        if lowest < index {
+            // Part of a component that an outer type will close.
+            self.leads_back_to(lowest);
+            return TypeIdentifiers::default();
+        }
+        let component = self.open.split_off(index);
+        if component.len() == 1 && !recursive {
+            let identifiers = self.keep(objects);
+            self.known.insert(key, identifiers);
+        } else {
+            self.close(component);
+        }
+        self.known.get(key).cloned().unwrap_or_default()
+    }
+
+    fn leads_back_to(&mut self, index: usize) {
+        if let Some(current) = self.current.and_then(|current| self.open.get_mut(current)) {
+            current.lowest = current.lowest.min(index);
+        }
+    }
+
+    fn keep(&mut self, objects: TypeObjects) -> TypeIdentifiers {
+        let minimal = TypeObject(Object::Minimal(objects.minimal));
+        let complete = TypeObject(Object::Complete(objects.complete));
+        let identifiers = TypeIdentifiers { minimal: minimal.identifier(), complete: complete.identifier() };
+        self.registry.keep_own(identifiers.minimal.clone(), minimal);
+        self.registry.keep_own(identifiers.complete.clone(), complete);
+        identifiers
+    }
+
+    /// Gives all types of a strongly connected component their identifiers (XTypes 1.3 §7.3.4.9).
+    fn close(&mut self, mut component: Vec<Open>) {
+        component.sort_by_key(|open| open.name);
+        self.name_component(&component, EquivalenceHash::default(), EquivalenceHash::default());
+        let (minimal, complete): (Vec<_>, Vec<_>) = self.build_component(&component).into_iter().unzip();
+        self.name_component(&component, component_hash(&minimal), component_hash(&complete));
+        let objects = self.build_component(&component);
+        for (open, (minimal, complete)) in component.iter().zip(objects) {
+            if let Some(identifiers) = self.known.get(open.key) {
+                self.registry.keep_own(identifiers.minimal.clone(), TypeObject(minimal));
+                self.registry.keep_own(identifiers.complete.clone(), TypeObject(complete));
+            }
+        }
+    }
+
+    fn build_component(&mut self, component: &[Open]) -> Vec<(Object, Object)> {
+        let mut objects = Vec::with_capacity(component.len());
+        for open in component {
+            let TypeObjects { minimal, complete } = (open.build)(self);
+            objects.push((Object::Minimal(minimal), Object::Complete(complete)));
+        }
+        objects
+    }
+
+    fn name_component(&mut self, component: &[Open], minimal: EquivalenceHash, complete: EquivalenceHash) {
+        let length = component.len() as i32;
+        for (index, open) in component.iter().enumerate() {
+            let name =
+                |hash| TypeIdentifier(Identifier::Component(ComponentId { hash, length, index: index as i32 + 1 }));
+            let identifiers =
+                TypeIdentifiers { minimal: name(HashId::Minimal(minimal)), complete: name(HashId::Complete(complete)) };
+            self.known.insert(open.key, identifiers);
+        }
+    }
+}
+
+/// The first four octets of the MD5 of a name.
+fn name_hash(name: &str) -> [u8; 4] {
+    let digest: [u8; 16] = Md5::digest(name.as_bytes()).into();
+    let [a, b, c, d, ..] = digest;
+    [a, b, c, d]
+}
+
+fn type_detail(name: &str) -> TypeDetail {
+    TypeDetail { type_name: String::from(name), ..TypeDetail::default() }
+}
+
+fn member_detail(name: &str) -> MemberDetail {
+    MemberDetail { name: String::from(name), ..MemberDetail::default() }
+}
+
+fn type_flags(extensibility: Extensibility) -> TypeFlag {
+    match extensibility {
+        Extensibility::Final => TypeFlag::IS_FINAL,
+        Extensibility::Appendable => TypeFlag::IS_APPENDABLE,
+        Extensibility::Mutable => TypeFlag::IS_MUTABLE,
+    }
+}
+
+impl StructDescription {
+    /// Both type objects.
+    #[must_use]
+    pub fn build(&self, types: &mut TypeCollector<'_>) -> TypeObjects {
+        let struct_flags = type_flags(self.extensibility)
+            .with(TypeFlag::IS_NESTED, self.nested)
+            .with(TypeFlag::IS_AUTOID_HASH, self.autoid_hash);
+        let base = self.base.map(|describe| describe(types)).unwrap_or_default();
+        let mut minimal = minimal::Struct {
+            // INTEROP(CycloneDDS 0.10.2): nested and autoid are in the minimal form too, though the mask of Annex B
+            // leaves only the extensibility.
+            struct_flags,
+            header: minimal::StructHeader { base_type: base.minimal.0 },
+            member_seq: Vec::with_capacity(self.members.len()),
+        };
+        let mut complete = Struct {
+            struct_flags,
+            header: StructHeader { base_type: base.complete.0, detail: type_detail(self.name) },
+            member_seq: Vec::with_capacity(self.members.len()),
+        };
+        for MemberDescription { name, member, optional, external, describe } in self.members {
+            let member_flags = MemberFlag::TRY_CONSTRUCT1
+                .with(MemberFlag::IS_EXTERNAL, *external)
+                .with(MemberFlag::IS_OPTIONAL, *optional)
+                .with(MemberFlag::IS_MUST_UNDERSTAND, member.must_understand)
+                .with(MemberFlag::IS_KEY, member.key);
+            let identifiers = describe(types);
+            minimal.member_seq.push(minimal::StructMember {
+                member_id: member.id,
+                member_flags,
+                member_type_id: identifiers.minimal.0,
+                name_hash: name_hash(name),
+            });
+            complete.member_seq.push(StructMember {
+                member_id: member.id,
+                member_flags,
+                member_type_id: identifiers.complete.0,
+                detail: member_detail(name),
+            });
+        }
+        TypeObjects { minimal: Minimal::Struct(minimal), complete: Complete::Struct(complete) }
+    }
+}
+
+impl UnionDescription {
+    /// Both type objects.
+    #[must_use]
+    pub fn build(&self, types: &mut TypeCollector<'_>) -> TypeObjects {
+        let union_flags = type_flags(self.extensibility).with(TypeFlag::IS_NESTED, self.nested);
+        let discriminator = (self.discriminator)(types);
+        let member_flags =
+            (MemberFlag::TRY_CONSTRUCT1 | MemberFlag::IS_MUST_UNDERSTAND).with(MemberFlag::IS_KEY, self.key);
+        let mut minimal = minimal::Union {
+            union_flags,
+            header: minimal::EmptyHeader {},
+            discriminator: minimal::Discriminator { member_flags, type_id: discriminator.minimal.0 },
+            member_seq: Vec::with_capacity(self.cases.len()),
+        };
+        let mut complete = Union {
+            union_flags,
+            header: Header { detail: type_detail(self.name) },
+            discriminator: Discriminator {
+                member_flags,
+                type_id: discriminator.complete.0,
+                ann_builtin: None,
+                ann_custom: None,
+            },
+            member_seq: Vec::with_capacity(self.cases.len()),
+        };
+        for CaseDescription { name, id, labels, default, external, describe } in self.cases {
+            let member_flags = MemberFlag::TRY_CONSTRUCT1
+                .with(MemberFlag::IS_EXTERNAL, *external)
+                .with(MemberFlag::IS_DEFAULT, *default);
+            let identifiers = describe(types);
+            minimal.member_seq.push(minimal::UnionMember {
+                member_id: *id,
+                member_flags,
+                type_id: identifiers.minimal.0,
+                label_seq: labels.to_vec(),
+                name_hash: name_hash(name),
+            });
+            complete.member_seq.push(UnionMember {
+                member_id: *id,
+                member_flags,
+                type_id: identifiers.complete.0,
+                label_seq: labels.to_vec(),
+                detail: member_detail(name),
+            });
+        }
+        TypeObjects { minimal: Minimal::Union(minimal), complete: Complete::Union(complete) }
+    }
+}
+
+impl EnumDescription {
+    /// Both type objects.
+    #[must_use]
+    pub fn build(&self) -> TypeObjects {
+        let enum_flags = type_flags(self.extensibility);
+        let literals = self.literals.iter().map(|&(name, value, default)| {
+            (name, CommonLiteral { value, flags: MemberFlag(0).with(MemberFlag::IS_DEFAULT, default) })
+        });
+        let minimal = minimal::Enum {
+            enum_flags,
+            header: minimal::BitBoundHeader { bit_bound: self.bit_bound },
+            literal_seq: literals
+                .clone()
+                .map(|(name, common)| minimal::Literal { common, name_hash: name_hash(name) })
+                .collect(),
+        };
+        let complete = Enum {
+            enum_flags,
+            header: BitBoundHeader { bit_bound: self.bit_bound, detail: type_detail(self.name) },
+            literal_seq: literals.map(|(name, common)| Literal { common, detail: member_detail(name) }).collect(),
+        };
+        TypeObjects { minimal: Minimal::Enum(minimal), complete: Complete::Enum(complete) }
+    }
+}
+
+impl BitmaskDescription {
+    /// Both type objects.
+    #[must_use]
+    pub fn build(&self) -> TypeObjects {
+        let bitmask_flags = TypeFlag::IS_APPENDABLE;
+        let flags = MemberFlag(0);
+        let minimal = minimal::Bitmask {
+            bitmask_flags,
+            header: minimal::BitBoundHeader { bit_bound: self.bit_bound },
+            flag_seq: self
+                .flags
+                .iter()
+                .map(|&(name, position)| minimal::Bitflag { position, flags, name_hash: name_hash(name) })
+                .collect(),
+        };
+        let complete = Bitmask {
+            bitmask_flags,
+            header: BitBoundHeader { bit_bound: self.bit_bound, detail: type_detail(self.name) },
+            flag_seq: self
+                .flags
+                .iter()
+                .map(|&(name, position)| Bitflag { position, flags, detail: member_detail(name) })
+                .collect(),
+        };
+        TypeObjects { minimal: Minimal::Bitmask(minimal), complete: Complete::Bitmask(complete) }
+    }
+}
