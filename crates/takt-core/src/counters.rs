@@ -60,6 +60,13 @@ pub struct Counters {
     pub refused_remote_entities: u64,
     /// Local endpoints that could not be announced because the builtin history is full.
     pub refused_local_announcements: u64,
+    /// Requests for types that were answered.
+    pub type_requests_served: u64,
+    /// Requests for types that were not: of participants that have not shown that they receive what we send, or for
+    /// want of room.
+    pub refused_type_requests: u64,
+    /// Answers about types that nobody here waits for.
+    pub unsolicited_type_replies: u64,
     /// Remote participants that appeared, those that came back included.
     pub participants_discovered: u64,
     /// Announcements that arrived after their participant's farewell, though sent before it.

@@ -1,5 +1,6 @@
 //! What the core tells its driver.
 
+use crate::discovery::TypeRequestId;
 use crate::slots::{ReaderHandle, WriterHandle};
 use takt_wire::Guid;
 
@@ -33,6 +34,8 @@ pub enum Event {
     WriterSpace(WriterHandle),
     /// Samples of the writer were acknowledged.
     Acknowledged(WriterHandle),
+    /// A request for types is answered; see [`crate::Participant::take_type_answer`].
+    TypeAnswer(TypeRequestId),
     /// A remote participant appeared.
     ParticipantDiscovered(Guid),
     /// A remote participant left or its lease ran out.

@@ -299,7 +299,7 @@ fn millions_of_hostile_datagrams_leave_memory_as_it_was() {
     println!("{:#?}", storm.node.counters());
     assert!(peak <= GROWTH_BYTES, "{peak} bytes");
     assert!(rest <= REST_BYTES, "{rest} bytes");
-    assert!(storm.taken > 100, "some of it were samples");
+    assert!(storm.taken > 50, "some of it were samples");
 }
 
 fn resident_peak() -> String {

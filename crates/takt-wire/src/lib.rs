@@ -35,6 +35,7 @@ pub mod ports;
 pub mod qos;
 pub mod sequence;
 pub mod time;
+pub mod type_lookup;
 pub mod version;
 
 pub use builder::{DataEmit, DataFragEmit, MessageBuilder};

@@ -69,6 +69,7 @@ impl<T: TypeSupport> DataReader<T> {
                 subscriber: subscriber.qos().clone(),
                 topic_data: topic.qos().topic_data.clone(),
                 key: T::HAS_KEY.then(|| Box::new(TypeKey::<T>::default()) as _),
+                type_information: None,
                 max_serialized_len: max_serialized_len::<T>(),
                 unicast,
             };

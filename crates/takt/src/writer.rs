@@ -70,6 +70,7 @@ impl<T: TypeSupport> DataWriter<T> {
                 qos: qos.clone(),
                 publisher: publisher.qos().clone(),
                 topic_data: topic.qos().topic_data.clone(),
+                type_information: None,
                 max_serialized_len: T::max_serialized_len(representation),
                 flow,
                 unicast,

@@ -1,5 +1,5 @@
 //! Discovery (RTPS 2.5 §8.5): who is there (`spdp`), what they have (`sedp`), what fits (`matching`), where we
-//! may send (`reachability`), and whose writers live (`liveliness`).
+//! may send (`reachability`), whose writers live (`liveliness`), and what types are made of (`type_lookup`).
 
 mod departed;
 mod footprint;
@@ -8,46 +8,38 @@ mod matching;
 mod reachability;
 mod sedp;
 mod spdp;
+mod type_lookup;
 
 pub(crate) use departed::Departed;
 pub(crate) use liveliness::Assertion;
 pub use matching::{Refusal, RefusalReason};
 pub(crate) use reachability::Reachability;
 pub(crate) use spdp::{Announcer, Remote};
+pub(crate) use type_lookup::{MAX_REPLY_BYTES, REPLY_DEPTH, TypeLookup};
+pub use type_lookup::{OfferedType, TypeAnswer, TypeRequestId};
 
 use crate::cache::{KeyExtractor, KeyHash};
 use crate::participant::Participant;
 use crate::time::Instant;
 use alloc::vec::Vec;
-use takt_wire::discovery::PublicationData;
+use takt_wire::discovery::{PublicationData, builtin_endpoints as set};
 use takt_wire::{EntityId, Guid};
 
 /// The builtin endpoints, created first: their indices are fixed.
 pub(crate) const SEDP_PUBLICATIONS: u32 = 0;
 pub(crate) const SEDP_SUBSCRIPTIONS: u32 = 1;
 pub(crate) const PARTICIPANT_MESSAGES: u32 = 2;
+pub(crate) const TYPE_REQUESTS: u32 = 3;
+pub(crate) const TYPE_REPLIES: u32 = 4;
 /// Writers and readers with an index below this are builtin.
-pub(crate) const BUILTIN_ENDPOINTS: u32 = 3;
+pub(crate) const BUILTIN_ENDPOINTS: u32 = 5;
 
 /// `BuiltinEndpointSet_t` (RTPS 2.5 §9.3.2): what this implementation has.
-mod endpoint_set {
-    pub(super) const PARTICIPANT_ANNOUNCER: u32 = 1;
-    pub(super) const PARTICIPANT_DETECTOR: u32 = 1 << 1;
-    pub(super) const PUBLICATIONS_ANNOUNCER: u32 = 1 << 2;
-    pub(super) const PUBLICATIONS_DETECTOR: u32 = 1 << 3;
-    pub(super) const SUBSCRIPTIONS_ANNOUNCER: u32 = 1 << 4;
-    pub(super) const SUBSCRIPTIONS_DETECTOR: u32 = 1 << 5;
-    pub(super) const PARTICIPANT_MESSAGE_WRITER: u32 = 1 << 10;
-    pub(super) const PARTICIPANT_MESSAGE_READER: u32 = 1 << 11;
-    pub(super) const OURS: u32 = PARTICIPANT_ANNOUNCER
-        | PARTICIPANT_DETECTOR
-        | PUBLICATIONS_ANNOUNCER
-        | PUBLICATIONS_DETECTOR
-        | SUBSCRIPTIONS_ANNOUNCER
-        | SUBSCRIPTIONS_DETECTOR
-        | PARTICIPANT_MESSAGE_WRITER
-        | PARTICIPANT_MESSAGE_READER;
-}
+const OWN_ENDPOINT_SET: u32 = set::STANDARD
+    | set::TYPE_LOOKUP_REQUEST_WRITER
+    | set::TYPE_LOOKUP_REQUEST_READER
+    | set::TYPE_LOOKUP_REPLY_WRITER
+    | set::TYPE_LOOKUP_REPLY_READER;
 
 /// The key of endpoint discovery data is the endpoint's GUID, for publications and subscriptions alike.
 pub(crate) struct EndpointKey;
@@ -73,6 +65,8 @@ impl Participant {
             self.take_publications(now);
             self.take_subscriptions(now);
             self.take_assertions(now);
+            self.take_type_requests(now);
+            self.take_type_replies();
             let mut was_full = false;
             for index in 0..BUILTIN_ENDPOINTS {
                 if let Some(reader) = self.readers.get_mut(index) {
@@ -88,14 +82,15 @@ impl Participant {
 
     /// Pairs up our builtin endpoints with those of a participant that has just been discovered.
     fn match_builtin_endpoints(&mut self, now: Instant, index: u32) {
-        use endpoint_set as set;
         let Some(remote) = self.remotes.get(index) else { return };
         let (prefix, available) = (remote.prefix, remote.data.available_builtin_endpoints);
         let guid = |entity_id: EntityId| Guid { prefix, entity_id };
         for (bit, writer, reader) in [
             (set::PUBLICATIONS_DETECTOR, SEDP_PUBLICATIONS, EntityId::SEDP_PUB_READER),
             (set::SUBSCRIPTIONS_DETECTOR, SEDP_SUBSCRIPTIONS, EntityId::SEDP_SUB_READER),
-            (set::PARTICIPANT_MESSAGE_READER, PARTICIPANT_MESSAGES, EntityId::P2P_MESSAGE_READER),
+            (set::PARTICIPANT_MESSAGE_DATA_READER, PARTICIPANT_MESSAGES, EntityId::P2P_MESSAGE_READER),
+            (set::TYPE_LOOKUP_REQUEST_READER, TYPE_REQUESTS, EntityId::TYPE_LOOKUP_REQUEST_READER),
+            (set::TYPE_LOOKUP_REPLY_READER, TYPE_REPLIES, EntityId::TYPE_LOOKUP_REPLY_READER),
         ] {
             if available & bit != 0 {
                 self.add_builtin_reader(now, writer, guid(reader), index);
@@ -104,7 +99,9 @@ impl Participant {
         for (bit, reader, writer) in [
             (set::PUBLICATIONS_ANNOUNCER, SEDP_PUBLICATIONS, EntityId::SEDP_PUB_WRITER),
             (set::SUBSCRIPTIONS_ANNOUNCER, SEDP_SUBSCRIPTIONS, EntityId::SEDP_SUB_WRITER),
-            (set::PARTICIPANT_MESSAGE_WRITER, PARTICIPANT_MESSAGES, EntityId::P2P_MESSAGE_WRITER),
+            (set::PARTICIPANT_MESSAGE_DATA_WRITER, PARTICIPANT_MESSAGES, EntityId::P2P_MESSAGE_WRITER),
+            (set::TYPE_LOOKUP_REQUEST_WRITER, TYPE_REQUESTS, EntityId::TYPE_LOOKUP_REQUEST_WRITER),
+            (set::TYPE_LOOKUP_REPLY_WRITER, TYPE_REPLIES, EntityId::TYPE_LOOKUP_REPLY_WRITER),
         ] {
             if available & bit != 0 {
                 self.add_builtin_writer(now, reader, guid(writer), index);

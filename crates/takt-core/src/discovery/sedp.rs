@@ -33,8 +33,9 @@ fn news<T>(sample: &SampleRef<'_>, parse: impl FnOnce(&[u8]) -> Option<(Guid, T)
 impl Participant {
     pub(super) fn add_builtin_reader(&mut self, now: Instant, writer: u32, guid: Guid, remote: u32) {
         let Some(path) = self.remotes.get(remote).map(|remote| remote.metatraffic) else { return };
-        let traits = ReaderTraits { reliable: true, wants_history: true, path };
         if let Some(writer) = self.writers.get_mut(writer) {
+            let wants_history = writer.data.qos.durability != Durability::Volatile;
+            let traits = ReaderTraits { reliable: true, wants_history, path };
             writer.add_proxy(now, &mut self.ctx, guid, &traits);
         }
     }
@@ -42,10 +43,10 @@ impl Participant {
     pub(super) fn add_builtin_writer(&mut self, now: Instant, reader: u32, guid: Guid, remote: u32) {
         let Some(remote) = self.remotes.get(remote) else { return };
         let vendor = remote.data.vendor_id;
-        let durability = Durability::TransientLocal;
-        let liveliness = Liveliness::default();
-        let traits = WriterTraits { reliable: true, durability, liveliness, path: remote.metatraffic, vendor };
+        let (path, liveliness) = (remote.metatraffic, Liveliness::default());
         if let Some(local) = self.readers.get_mut(reader) {
+            let durability = local.data.qos.durability;
+            let traits = WriterTraits { reliable: true, durability, liveliness, path, vendor };
             let proxy = local.add_proxy(now, &mut self.ctx, guid, &traits);
             self.sources.entry(guid).or_default().push((reader, proxy));
         }

@@ -4,7 +4,7 @@
 //! A new participant is greeted at once, directly and by an announcement to all.
 //! INTEROP(OpenDDS 3.13): it ignores announcements that are addressed to it alone.
 
-use super::endpoint_set;
+use super::OWN_ENDPOINT_SET;
 use super::footprint::Footprint;
 use crate::context::{Context, Job};
 use crate::counters::Counters;
@@ -157,7 +157,7 @@ impl Participant {
             default_unicast: config.locators.default_unicast.clone(),
             default_multicast: config.locators.default_multicast.clone(),
             lease_duration: config.lease_duration.into(),
-            available_builtin_endpoints: endpoint_set::OURS,
+            available_builtin_endpoints: OWN_ENDPOINT_SET,
             user_data: config.qos.user_data.clone(),
             entity_name: config.qos.entity_name.clone(),
             properties: config.qos.property.clone(),
@@ -341,6 +341,12 @@ impl Participant {
         }
     }
 
+    /// Whether it has shown that it receives what we send.
+    pub(super) fn is_validated(&self, prefix: GuidPrefix) -> bool {
+        let remote = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get(index));
+        remote.is_some_and(|remote| remote.validated)
+    }
+
     /// Whether one more participant may be remembered; the oldest that never proved itself gives way.
     fn has_room_for_participant(&mut self, now: Instant, footprint: usize) -> bool {
         let unvalidated = self.remotes.iter().filter(|(_, remote)| !remote.validated).count();
@@ -372,6 +378,7 @@ impl Participant {
     pub(crate) fn remove_participant(&mut self, now: Instant, prefix: GuidPrefix) {
         let Some(index) = self.remote_by_prefix.remove(&prefix) else { return };
         self.forget_endpoints_of(now, prefix);
+        self.abandon_type_requests(prefix);
         if let Some(remote) = self.remotes.remove(index) {
             self.discovery_bytes -= remote.footprint;
             self.ctx.timers.release(remote.lease);

@@ -44,6 +44,8 @@ pub struct WriterSpec {
     pub publisher: PublisherQos,
     /// The topic's `TOPIC_DATA`.
     pub topic_data: TopicData,
+    /// The type's `TypeInformation` as it is announced, if it is (XTypes 1.3 §7.6.3.2).
+    pub type_information: Option<Vec<u8>>,
     /// Longest serialised sample in bytes, if the type has a bound.
     pub max_serialized_len: Option<usize>,
     /// The socket that its datagrams leave by.
@@ -66,6 +68,8 @@ pub struct ReaderSpec {
     pub subscriber: SubscriberQos,
     /// The topic's `TOPIC_DATA`.
     pub topic_data: TopicData,
+    /// The type's `TypeInformation` as it is announced, if it is (XTypes 1.3 §7.6.3.2).
+    pub type_information: Option<Vec<u8>>,
     /// Longest serialised sample in bytes, if the type has a bound.
     pub max_serialized_len: Option<usize>,
     /// Locators of its own, where samples shall go; empty for the participant's.
@@ -181,6 +185,7 @@ impl Participant {
             partition: spec.publisher.partition,
             group_data: spec.publisher.group_data,
             topic_data: spec.topic_data,
+            type_information: spec.type_information,
             max_sample_serialized: spec.max_serialized_len.and_then(|len| u32::try_from(len).ok()),
             qos: spec.qos,
             ..PublicationData::default()
@@ -217,6 +222,7 @@ impl Participant {
             partition: spec.subscriber.partition,
             group_data: spec.subscriber.group_data,
             topic_data: spec.topic_data,
+            type_information: spec.type_information,
             qos: spec.qos,
             ..SubscriptionData::default()
         });

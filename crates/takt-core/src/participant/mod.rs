@@ -12,11 +12,12 @@ pub use input::Received;
 pub use output::Transmit;
 
 use crate::FlowTag;
-use crate::cache::{CacheLimits, ReaderCache};
+use crate::cache::{CacheLimits, PayloadPool, ReaderCache};
 use crate::config::{Config, Limits, Locators};
 use crate::context::{Context, Timing};
 use crate::discovery::{
-    Announcer, Assertion, BUILTIN_ENDPOINTS, Departed, Reachability, Refusal, Remote, SEDP_PUBLICATIONS,
+    Announcer, Assertion, BUILTIN_ENDPOINTS, Departed, EndpointKey, MAX_REPLY_BYTES, REPLY_DEPTH, Reachability,
+    Refusal, Remote, SEDP_PUBLICATIONS, TYPE_REPLIES, TypeLookup,
 };
 use crate::error::Error;
 use crate::event::Event;
@@ -63,6 +64,7 @@ pub struct Participant {
     pub(crate) discovery_bytes: usize,
     pub(crate) announcer: Announcer,
     pub(crate) assertion: Assertion,
+    pub(crate) type_lookup: TypeLookup,
     pub(crate) refusals: VecDeque<Refusal>,
     /// Destinations of the datagram being built.
     pub(crate) destinations: Vec<Locator>,
@@ -112,6 +114,7 @@ impl Participant {
             discovery_bytes: 0,
             announcer,
             assertion,
+            type_lookup: TypeLookup::default(),
             refusals: VecDeque::new(),
             destinations: Vec::with_capacity(16),
             next_entity_key: 1,
@@ -186,45 +189,81 @@ impl Participant {
         self.announcer.close(&mut self.ctx);
     }
 
-    /// The endpoints of SEDP (RTPS 2.5 §8.5.4.2) and of the liveliness protocol: reliable, transient-local, keep-last 1 per endpoint.
+    /// The endpoints of SEDP (RTPS 2.5 §8.5.4.2) and of the liveliness protocol: reliable, transient-local, keep-last 1 per
+    /// endpoint; and those of the TypeLookup service (XTypes 1.3 §7.6.3.3): reliable, volatile, without key.
     fn create_builtin_endpoints(&mut self) {
-        let reliability = Reliability { kind: ReliabilityKind::Reliable, max_blocking_time: takt_wire::Duration::ZERO };
         for (topic_name, writer_id, reader_id) in [
             ("DCPSPublication", EntityId::SEDP_PUB_WRITER, EntityId::SEDP_PUB_READER),
             ("DCPSSubscription", EntityId::SEDP_SUB_WRITER, EntityId::SEDP_SUB_READER),
             ("DCPSParticipantMessage", EntityId::P2P_MESSAGE_WRITER, EntityId::P2P_MESSAGE_READER),
         ] {
-            let guid = |entity_id| Guid { prefix: self.header.prefix, entity_id };
-            let mut publication = PublicationData { guid: guid(writer_id), ..PublicationData::default() };
-            publication.topic_name = topic_name.to_string();
-            publication.qos.reliability = reliability;
-            publication.qos.durability = Durability::TransientLocal;
-            let mut subscription = SubscriptionData { guid: guid(reader_id), ..SubscriptionData::default() };
-            subscription.topic_name = topic_name.to_string();
-            subscription.qos.reliability = reliability;
-            subscription.qos.durability = Durability::TransientLocal;
-            subscription.qos.history = History::KeepAll;
-            let limits = self.ctx.limits;
-            let memory_bytes = BUILTIN_MEMORY_BYTES.min(limits.endpoint_memory_bytes);
-            let history = WriterHistory::new(
-                history_limits(publication.qos.history, &publication.qos.resource_limits, &limits),
-                memory_bytes,
-            );
-            let cache = ReaderCache::new(
-                cache_limits(subscription.qos.history, &subscription.qos.resource_limits, &limits),
-                memory_bytes,
-            );
-            let handle = WriterHandle { index: self.writers.len() as u32, generation: 0 };
-            let writer = Writer::new(handle, Box::new(publication), true, FlowTag::default(), history, &mut self.ctx);
-            self.writer_ids.insert(writer_id, self.writers.insert(writer));
-            let handle = ReaderHandle { index: self.readers.len() as u32, generation: 0 };
-            let key = Box::new(crate::discovery::EndpointKey);
-            let reader = Reader::new(handle, Box::new(subscription), true, Some(key), cache, &mut self.ctx);
-            self.readers.insert(reader);
+            let qos = BuiltinQos {
+                durability: Durability::TransientLocal,
+                written: History::default(),
+                samples: None,
+                sample_len_max: None,
+            };
+            self.create_builtin_pair(topic_name, writer_id, reader_id, &qos);
+        }
+        for (topic_name, writer_id, reader_id) in [
+            ("TypeLookupRequest", EntityId::TYPE_LOOKUP_REQUEST_WRITER, EntityId::TYPE_LOOKUP_REQUEST_READER),
+            ("TypeLookupReply", EntityId::TYPE_LOOKUP_REPLY_WRITER, EntityId::TYPE_LOOKUP_REPLY_READER),
+        ] {
+            let qos = BuiltinQos {
+                durability: Durability::Volatile,
+                written: History::KeepLast(REPLY_DEPTH),
+                samples: Some(REPLY_DEPTH),
+                sample_len_max: Some(MAX_REPLY_BYTES),
+            };
+            self.create_builtin_pair(topic_name, writer_id, reader_id, &qos);
         }
         debug_assert_eq!(self.writers.len() as u32, BUILTIN_ENDPOINTS);
         debug_assert_eq!(self.writer_ids.get(&EntityId::SEDP_PUB_WRITER), Some(&SEDP_PUBLICATIONS));
+        debug_assert_eq!(self.writer_ids.get(&EntityId::TYPE_LOOKUP_REPLY_WRITER), Some(&TYPE_REPLIES));
     }
+
+    fn create_builtin_pair(&mut self, topic_name: &str, writer_id: EntityId, reader_id: EntityId, qos: &BuiltinQos) {
+        let reliability = Reliability { kind: ReliabilityKind::Reliable, max_blocking_time: takt_wire::Duration::ZERO };
+        let resources = ResourceLimits { max_samples: qos.samples, ..ResourceLimits::default() };
+        let guid = |entity_id| Guid { prefix: self.header.prefix, entity_id };
+        let mut publication = PublicationData { guid: guid(writer_id), ..PublicationData::default() };
+        publication.topic_name = topic_name.to_string();
+        publication.qos.reliability = reliability;
+        publication.qos.durability = qos.durability;
+        publication.qos.history = qos.written;
+        let mut subscription = SubscriptionData { guid: guid(reader_id), ..SubscriptionData::default() };
+        subscription.topic_name = topic_name.to_string();
+        subscription.qos.reliability = reliability;
+        subscription.qos.durability = qos.durability;
+        subscription.qos.history = History::KeepAll;
+        let limits = self.ctx.limits;
+        let memory_bytes = match (qos.samples, qos.sample_len_max) {
+            (Some(samples), Some(len)) => PayloadPool::capacity_for(samples as usize, len),
+            _ => BUILTIN_MEMORY_BYTES,
+        };
+        let memory_bytes = memory_bytes.min(limits.endpoint_memory_bytes);
+        let history = WriterHistory::new(history_limits(qos.written, &resources, &limits), memory_bytes);
+        let cache = ReaderCache::new(cache_limits(History::KeepAll, &resources, &limits), memory_bytes);
+        let keyed = writer_id.has_key();
+        let handle = WriterHandle { index: self.writers.len() as u32, generation: 0 };
+        let writer = Writer::new(handle, Box::new(publication), keyed, FlowTag::default(), history, &mut self.ctx);
+        self.writer_ids.insert(writer_id, self.writers.insert(writer));
+        let handle = ReaderHandle { index: self.readers.len() as u32, generation: 0 };
+        let key = keyed.then(|| Box::new(EndpointKey) as _);
+        let reader = Reader::new(handle, Box::new(subscription), keyed, key, cache, &mut self.ctx);
+        self.readers.insert(reader);
+    }
+}
+
+/// How the samples of a builtin topic are kept.
+struct BuiltinQos {
+    durability: Durability,
+    /// By the writer; readers keep all.
+    written: History,
+    /// At most; `None`: as many as the limits allow.
+    samples: Option<u32>,
+    /// Longest one in bytes.
+    sample_len_max: Option<usize>,
 }
 
 /// Events of builtin endpoints are nobody's business.
@@ -242,7 +281,7 @@ fn is_builtin(event: &Event) -> bool {
         | Event::WriterInconsistentTopic(writer)
         | Event::WriterSpace(writer)
         | Event::Acknowledged(writer) => writer.index < BUILTIN_ENDPOINTS,
-        Event::ParticipantDiscovered(_) | Event::ParticipantLost(_) => false,
+        Event::ParticipantDiscovered(_) | Event::ParticipantLost(_) | Event::TypeAnswer(_) => false,
     }
 }
 

@@ -15,3 +15,4 @@ mod puppet;
 mod reliability;
 mod replay;
 mod session;
+mod type_lookup;

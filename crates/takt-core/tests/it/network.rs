@@ -276,6 +276,7 @@ pub fn writer_spec(topic: &str, keyed: bool, qos: DataWriterQos) -> WriterSpec {
         qos,
         publisher: PublisherQos::default(),
         topic_data: TopicData::default(),
+        type_information: None,
         max_serialized_len: None,
         flow: FlowTag::default(),
         unicast: Vec::new(),
@@ -290,6 +291,7 @@ pub fn reader_spec(topic: &str, keyed: bool, qos: DataReaderQos) -> ReaderSpec {
         qos,
         subscriber: SubscriberQos::default(),
         topic_data: TopicData::default(),
+        type_information: None,
         max_serialized_len: None,
         unicast: Vec::new(),
     }

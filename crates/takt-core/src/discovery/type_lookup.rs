@@ -1,0 +1,353 @@
+//! The TypeLookup service, server and client (XTypes 1.3 §7.6.3.3): gives out the types of local endpoints, and asks other
+//! participants for theirs, over a pair of builtin topics.
+//!
+//! Types are bytes here. What a local endpoint's type is made of is told by [`Participant::offer_type`]; what a remote
+//! one's is, the application asks for with [`Participant::request_types`] and reads, after [`Event::TypeAnswer`], with
+//! [`Participant::take_type_answer`].
+//!
+//! # Bounds
+//! - A request is served only to a participant that has shown that it receives what we send, so that a forged one
+//!   cannot aim our answers at a third party. The answer goes to its asker alone.
+//! - An answer has at most [`MAX_REPLY_BYTES`]: what does not fit is left out, and may be asked for again. The last
+//!   [`REPLY_DEPTH`] answers are kept for repair.
+//! - At most [`MAX_PENDING_REQUESTS`] requests of our own wait for an answer, each of at most [`MAX_REPLY_BYTES`].
+//!
+//! Deliberately absent: time-outs (the asker gives up with [`Participant::cancel_type_request`]), and handing on types
+//! that were learned from others.
+
+use super::{TYPE_REPLIES, TYPE_REQUESTS};
+use crate::cache::{ChangeKind, ReadCursor, Selector};
+use crate::error::{Error, WriteError};
+use crate::event::Event;
+use crate::participant::Participant;
+use crate::time::Instant;
+use crate::writer::{Directed, Write};
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use takt_wire::discovery::builtin_endpoints;
+use takt_wire::type_lookup::{
+    Addressee, ContinuationPoint, EquivalenceId, Question, REMOTE_UNKNOWN_OPERATION, ReplyBody, RequestId,
+    TYPE_IDS_MAX, TypeReply, TypeRequest, TypesEmitter, dependencies_reply, failure_reply,
+};
+use takt_wire::{Endianness, EntityId, Guid, GuidPrefix, Timestamp};
+
+/// Longest answer in bytes, sent or taken.
+pub(crate) const MAX_REPLY_BYTES: usize = 256 << 10;
+/// Answers that are kept for repair; the oldest makes room.
+pub(crate) const REPLY_DEPTH: u32 = 16;
+/// Requests that may wait for an answer at a time.
+const MAX_PENDING_REQUESTS: usize = 64;
+/// Types that a participant can offer.
+const MAX_OFFERED_TYPES: usize = 65_536;
+/// Dependencies in one answer; the rest follows on a further request.
+const DEPENDENCIES_PER_REPLY: usize = 256;
+
+/// A type of a local endpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OfferedType {
+    /// Its identifier.
+    pub id: EquivalenceId,
+    /// Its `TypeObject` in XCDR2, little endian, from the delimiter on.
+    pub object: Box<[u8]>,
+    /// The types that it refers to directly.
+    pub dependencies: Box<[EquivalenceId]>,
+    /// If it is complete: the minimal identifier of the same type.
+    pub minimal: Option<EquivalenceId>,
+}
+
+/// A request of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TypeRequestId(i64);
+
+/// What a participant answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TypeAnswer {
+    /// To [`Participant::request_types`].
+    Types {
+        /// Each `TypeObject` in XCDR2, from the delimiter on.
+        types: Vec<(EquivalenceId, Box<[u8]>)>,
+        /// Complete and minimal identifiers of the same types.
+        complete_to_minimal: Vec<(EquivalenceId, EquivalenceId)>,
+        /// Whether the objects are in big endian.
+        big_endian: bool,
+    },
+    /// To [`Participant::request_type_dependencies`].
+    Dependencies {
+        /// Types, with the sizes of their objects in bytes.
+        type_ids: Vec<(EquivalenceId, u32)>,
+        /// Where to go on; empty at the end.
+        continuation_point: ContinuationPoint,
+    },
+    /// It refused, with a code of DDS-RPC or a return code of DDS.
+    Refused(i32),
+    /// It has gone.
+    Gone,
+}
+
+#[derive(Debug)]
+struct Pending {
+    whom: GuidPrefix,
+    answer: Option<TypeAnswer>,
+}
+
+/// What the service knows and waits for.
+#[derive(Debug, Default)]
+pub(crate) struct TypeLookup {
+    offered: BTreeMap<EquivalenceId, OfferedType>,
+    pending: BTreeMap<TypeRequestId, Pending>,
+    last_request: i64,
+}
+
+impl TypeLookup {
+    /// Everything that the types refer to, directly or not, and not they themselves.
+    fn dependencies_of(&self, type_ids: &[EquivalenceId]) -> BTreeSet<EquivalenceId> {
+        let mut found = BTreeSet::new();
+        let mut next: Vec<EquivalenceId> = type_ids.to_vec();
+        while let Some(id) = next.pop() {
+            let dependencies = self.offered.get(&id).map_or(&[][..], |offered| &offered.dependencies);
+            next.extend(dependencies.iter().filter(|id| !type_ids.contains(id) && found.insert(**id)));
+        }
+        found
+    }
+
+    /// The answer; `None` if the request is nobody's in particular and nothing is known.
+    fn answer(&self, request: &TypeRequest) -> Option<Vec<u8>> {
+        let named = matches!(request.addressee, Addressee::Participant(_));
+        match &request.question {
+            Question::Types(type_ids) => {
+                let mut reply = TypesEmitter::new(request.id, MAX_REPLY_BYTES);
+                for offered in type_ids.iter().filter_map(|id| self.offered.get(id)) {
+                    if !reply.push(offered.id, &offered.object, offered.minimal) {
+                        break;
+                    }
+                }
+                (named || reply.count() > 0).then(|| reply.finish())
+            }
+            Question::Dependencies(type_ids, point) => {
+                if !named && !type_ids.iter().any(|id| self.offered.contains_key(id)) {
+                    return None;
+                }
+                let octets = <[u8; 4]>::try_from(point.octets()).unwrap_or_default();
+                let start = usize::try_from(u32::from_le_bytes(octets)).unwrap_or(usize::MAX);
+                let all = self.dependencies_of(type_ids);
+                let size = |id: &EquivalenceId| self.offered.get(id).map_or(0, |offered| offered.object.len() as u32);
+                let part: Vec<_> =
+                    all.iter().skip(start).take(DEPENDENCIES_PER_REPLY).map(|id| (*id, size(id))).collect();
+                let end = start.saturating_add(part.len());
+                let point = if end < all.len() { ContinuationPoint::new(&(end as u32).to_le_bytes()) } else { None };
+                Some(dependencies_reply(request.id, &part, point.unwrap_or_default()))
+            }
+            Question::Unknown => named.then(|| failure_reply(request.id, REMOTE_UNKNOWN_OPERATION)),
+        }
+    }
+}
+
+impl Participant {
+    /// Makes a type known, so that others may ask for it. Once for each identifier: a second time changes nothing.
+    ///
+    /// # Errors
+    /// [`Error::OutOfResources`] if there are too many types, or if this one fits no answer.
+    pub fn offer_type(&mut self, offered: OfferedType) -> Result<(), Error> {
+        let types = &mut self.type_lookup.offered;
+        if types.contains_key(&offered.id) {
+            return Ok(());
+        }
+        if types.len() >= MAX_OFFERED_TYPES {
+            return Err(Error::OutOfResources { limit: "offered types", value: MAX_OFFERED_TYPES as u64 });
+        }
+        if offered.object.len() > MAX_REPLY_BYTES / 2 {
+            return Err(Error::OutOfResources { limit: "bytes of a type object", value: MAX_REPLY_BYTES as u64 / 2 });
+        }
+        types.insert(offered.id, offered);
+        Ok(())
+    }
+
+    /// Whether a participant is known and says that it gives out types.
+    #[must_use]
+    pub fn serves_types(&self, whom: GuidPrefix) -> bool {
+        const SERVER: u32 = builtin_endpoints::TYPE_LOOKUP_REQUEST_READER | builtin_endpoints::TYPE_LOOKUP_REPLY_WRITER;
+        let remote = self.remote_by_prefix.get(&whom).and_then(|&index| self.remotes.get(index));
+        remote.is_some_and(|remote| remote.data.available_builtin_endpoints & SERVER == SERVER)
+    }
+
+    /// Asks a participant for types. [`Event::TypeAnswer`] tells when the answer is there, which may lack some.
+    ///
+    /// # Errors
+    /// [`Error::BadParameter`] if the participant gives out no types or too many are asked for,
+    /// [`Error::OutOfResources`] if too many requests wait.
+    pub fn request_types(
+        &mut self,
+        now: Instant,
+        whom: GuidPrefix,
+        type_ids: &[EquivalenceId],
+    ) -> Result<TypeRequestId, Error> {
+        self.request(now, whom, type_ids, Question::Types)
+    }
+
+    /// Asks a participant what some types refer to, directly or not; to go on, with the point that the former answer
+    /// ended with. Otherwise as [`Self::request_types`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn request_type_dependencies(
+        &mut self,
+        now: Instant,
+        whom: GuidPrefix,
+        type_ids: &[EquivalenceId],
+        from: ContinuationPoint,
+    ) -> Result<TypeRequestId, Error> {
+        self.request(now, whom, type_ids, |ids| Question::Dependencies(ids, from))
+    }
+
+    fn request(
+        &mut self,
+        now: Instant,
+        whom: GuidPrefix,
+        type_ids: &[EquivalenceId],
+        question: impl FnOnce(Vec<EquivalenceId>) -> Question,
+    ) -> Result<TypeRequestId, Error> {
+        if !self.serves_types(whom) {
+            return Err(Error::BadParameter { what: "the participant gives out no types".to_string() });
+        }
+        if type_ids.len() > TYPE_IDS_MAX {
+            return Err(Error::OutOfResources { limit: "types of one request", value: TYPE_IDS_MAX as u64 });
+        }
+        if self.type_lookup.pending.len() >= MAX_PENDING_REQUESTS {
+            return Err(Error::OutOfResources { limit: "type requests", value: MAX_PENDING_REQUESTS as u64 });
+        }
+        self.type_lookup.last_request += 1;
+        let number = self.type_lookup.last_request;
+        let writer = Guid { prefix: self.header.prefix, entity_id: EntityId::TYPE_LOOKUP_REQUEST_WRITER };
+        let addressee = Addressee::Participant(Guid { prefix: whom, entity_id: EntityId::PARTICIPANT });
+        let id = RequestId { writer, number };
+        let payload = TypeRequest { id, addressee, question: question(type_ids.to_vec()) }.to_bytes();
+        let reader = Guid { prefix: whom, entity_id: EntityId::TYPE_LOOKUP_REQUEST_READER };
+        if !self.write_directed(now, TYPE_REQUESTS, reader, &payload) {
+            return Err(Error::OutOfResources { limit: "type requests", value: u64::from(REPLY_DEPTH) });
+        }
+        let id = TypeRequestId(number);
+        self.type_lookup.pending.insert(id, Pending { whom, answer: None });
+        Ok(id)
+    }
+
+    /// The answer to a request, once.
+    pub fn take_type_answer(&mut self, request: TypeRequestId) -> Option<TypeAnswer> {
+        self.type_lookup.pending.get(&request)?.answer.as_ref()?;
+        self.type_lookup.pending.remove(&request)?.answer
+    }
+
+    /// Forgets a request. To be called for each one whose answer is not waited for any more.
+    pub fn cancel_type_request(&mut self, request: TypeRequestId) {
+        self.type_lookup.pending.remove(&request);
+    }
+
+    /// Writes to one reader of a builtin topic. False if there is no room.
+    fn write_directed(&mut self, now: Instant, writer: u32, reader: Guid, payload: &[u8]) -> bool {
+        let write = Write {
+            kind: ChangeKind::Alive,
+            key_hash: [0; 16],
+            source_timestamp: Timestamp::INVALID,
+            payload_len: payload.len(),
+            directed: Directed::new(&[reader]),
+        };
+        let Some(writer) = self.writers.get_mut(writer) else { return false };
+        let result = writer.write(now, &mut self.ctx, &write, |slot| {
+            slot.copy_from_slice(payload);
+            Some(payload.len())
+        });
+        !matches!(result, Err(WriteError::WouldBlock | WriteError::Refused(_)))
+    }
+
+    /// Requests of others arrived.
+    pub(super) fn take_type_requests(&mut self, now: Instant) {
+        loop {
+            let Some(reader) = self.readers.get_mut(TYPE_REQUESTS) else { return };
+            let Some(sample) = reader.cache.next(Selector::TAKE, &mut ReadCursor::default()) else { return };
+            if !sample.info.valid_data {
+                continue;
+            }
+            let from = sample.info.publication.prefix;
+            match TypeRequest::parse(sample.payload) {
+                Ok(request) => self.serve_types(now, from, &request),
+                Err(_) => self.ctx.counters.malformed_discovery += 1,
+            }
+        }
+    }
+
+    fn serve_types(&mut self, now: Instant, from: GuidPrefix, request: &TypeRequest) {
+        let for_us = match request.addressee {
+            Addressee::Participant(guid) => guid.prefix == self.header.prefix,
+            Addressee::Anyone => true,
+            Addressee::Stranger => false,
+        };
+        if !for_us {
+            return;
+        }
+        if !self.is_validated(from) {
+            self.ctx.counters.refused_type_requests += 1;
+            return;
+        }
+        let Some(payload) = self.type_lookup.answer(request) else { return };
+        let reader = Guid { prefix: from, entity_id: EntityId::TYPE_LOOKUP_REPLY_READER };
+        let has_reader = self.writers.get(TYPE_REPLIES).is_some_and(|writer| writer.proxy_index(reader).is_some());
+        if has_reader && self.write_directed(now, TYPE_REPLIES, reader, &payload) {
+            self.ctx.counters.type_requests_served += 1;
+        } else {
+            self.ctx.counters.refused_type_requests += 1;
+        }
+    }
+
+    /// Answers to us, or to others, arrived.
+    pub(super) fn take_type_replies(&mut self) {
+        let own = self.header.prefix;
+        loop {
+            let Some(reader) = self.readers.get_mut(TYPE_REPLIES) else { return };
+            let Some(sample) = reader.cache.next(Selector::TAKE, &mut ReadCursor::default()) else { return };
+            if !sample.info.valid_data {
+                continue;
+            }
+            let from = sample.info.publication.prefix;
+            let Ok(reply) = TypeReply::parse(sample.payload) else {
+                self.ctx.counters.malformed_discovery += 1;
+                continue;
+            };
+            // INTEROP(CycloneDDS 11.0.1): tells everybody what somebody asked for.
+            if reply.request.writer.prefix != own {
+                continue;
+            }
+            let id = TypeRequestId(reply.request.number);
+            match self.type_lookup.pending.get_mut(&id).filter(|pending| pending.whom == from) {
+                Some(pending) if pending.answer.is_none() => {
+                    pending.answer = Some(answer_of(reply));
+                    self.ctx.notify(Event::TypeAnswer(id));
+                }
+                _ => self.ctx.counters.unsolicited_type_replies += 1,
+            }
+        }
+    }
+
+    /// A participant has gone: it will not answer.
+    pub(super) fn abandon_type_requests(&mut self, prefix: GuidPrefix) {
+        let waiting = |pending: &Pending| pending.whom == prefix && pending.answer.is_none();
+        for (id, pending) in self.type_lookup.pending.iter_mut().filter(|(_, pending)| waiting(pending)) {
+            pending.answer = Some(TypeAnswer::Gone);
+            self.ctx.notify(Event::TypeAnswer(*id));
+        }
+    }
+}
+
+fn answer_of(reply: TypeReply<'_>) -> TypeAnswer {
+    match reply.body {
+        ReplyBody::Types { types, complete_to_minimal } => TypeAnswer::Types {
+            types: types.into_iter().map(|(id, object)| (id, object.into())).collect(),
+            complete_to_minimal,
+            big_endian: reply.endianness == Endianness::Big,
+        },
+        ReplyBody::Dependencies { type_ids, continuation_point } => {
+            TypeAnswer::Dependencies { type_ids, continuation_point }
+        }
+        ReplyBody::Failure(code) => TypeAnswer::Refused(code),
+    }
+}

@@ -1,0 +1,221 @@
+//! Participants give out the types of their endpoints, to those who are there and in bounded answers.
+
+use crate::network::*;
+use crate::puppet::{Puppet, count, data, outgoing, run_alone};
+use takt_core::*;
+use takt_wire::discovery::ParticipantData;
+use takt_wire::message::{Payload, Submessage};
+use takt_wire::type_lookup::{Addressee, ContinuationPoint, EquivalenceId, Question, RequestId, TypeRequest};
+use takt_wire::{EntityId, GuidPrefix};
+
+fn id(number: u8) -> EquivalenceId {
+    EquivalenceId::new(EquivalenceId::COMPLETE, [number; 14])
+}
+
+fn object(number: u8, len: usize) -> Box<[u8]> {
+    let mut object = (len as u32).to_le_bytes().to_vec();
+    object.resize(4 + len, number);
+    object.into()
+}
+
+fn offered(number: u8, len: usize, dependencies: &[u8]) -> OfferedType {
+    let dependencies = dependencies.iter().map(|number| id(*number)).collect();
+    OfferedType { id: id(number), object: object(number, len), dependencies, minimal: None }
+}
+
+/// Two participants that know each other.
+fn pair(seed: u64) -> Network {
+    let mut network = Network::new(2, seed);
+    let met = |n: &mut Network| [0, 1].iter().all(|i| n.nodes[*i].serves_types(prefix(1 - i)));
+    assert!(network.run_until(5_000, met));
+    network.run(1_000);
+    network
+}
+
+fn answer(network: &mut Network, request: TypeRequestId) -> TypeAnswer {
+    let mut answer = None;
+    network.run_until(20_000, |n| {
+        answer = n.nodes[0].take_type_answer(request);
+        answer.is_some()
+    });
+    assert!(network.events(0).contains(&Event::TypeAnswer(request)));
+    answer.expect("the request is answered")
+}
+
+fn ask(network: &mut Network, types: &[u8]) -> TypeRequestId {
+    let types: Vec<_> = types.iter().map(|number| id(*number)).collect();
+    network.nodes[0].request_types(network.now, prefix(1), &types).expect("it may be asked")
+}
+
+#[test]
+fn who_asks_gets_the_types_that_are_there() {
+    let mut network = pair(1);
+    let minimal = EquivalenceId::new(EquivalenceId::MINIMAL, [9; 14]);
+    let first = OfferedType { minimal: Some(minimal), ..offered(1, 100, &[]) };
+    network.nodes[1].offer_type(first).expect("there is room");
+    network.nodes[1].offer_type(offered(2, 5_000, &[])).expect("there is room");
+    let request = ask(&mut network, &[1, 77, 2]);
+    let TypeAnswer::Types { types, complete_to_minimal, big_endian } = answer(&mut network, request) else {
+        panic!("types were asked for");
+    };
+    assert_eq!(types, [(id(1), object(1, 100)), (id(2), object(2, 5_000))]);
+    assert_eq!((complete_to_minimal, big_endian), (vec![(id(1), minimal)], false));
+    assert_eq!(network.nodes[0].take_type_answer(request), None, "once");
+    assert_eq!(network.nodes[1].counters().type_requests_served, 1);
+}
+
+#[test]
+fn requests_and_answers_survive_loss() {
+    let mut network = pair(2);
+    network.faults = Faults { loss: 30, duplication: 10, reordering: 20 };
+    network.nodes[1].offer_type(offered(1, 20_000, &[])).expect("there is room");
+    for _ in 0..20 {
+        let request = ask(&mut network, &[1]);
+        assert!(matches!(answer(&mut network, request), TypeAnswer::Types { types, .. } if types.len() == 1));
+    }
+}
+
+#[test]
+fn an_answer_is_bounded_and_what_it_lacks_can_be_asked_for_again() {
+    let mut network = pair(3);
+    for number in 0..10 {
+        network.nodes[1].offer_type(offered(number, 100_000, &[])).expect("there is room");
+    }
+    let mut missing: Vec<u8> = (0..10).collect();
+    while !missing.is_empty() {
+        let request = ask(&mut network, &missing);
+        let TypeAnswer::Types { types, .. } = answer(&mut network, request) else { panic!("types were asked for") };
+        assert_eq!(types.len(), missing.len().min(2), "two fit");
+        missing.drain(..types.len());
+    }
+    let too_large = network.nodes[1].offer_type(offered(99, 200_000, &[]));
+    assert!(matches!(too_large, Err(Error::OutOfResources { .. })), "{too_large:?}");
+}
+
+#[test]
+fn dependencies_are_told_in_portions_though_they_go_round_in_circles() {
+    let mut network = pair(4);
+    let id = |number: u16| {
+        let mut hash = [0; 14];
+        hash[..2].copy_from_slice(&number.to_be_bytes());
+        EquivalenceId::new(EquivalenceId::COMPLETE, hash)
+    };
+    for number in 0..600 {
+        let dependencies = [id((number + 1) % 600), id(0)].into();
+        let offered = OfferedType { id: id(number), object: object(0, 8), dependencies, minimal: None };
+        network.nodes[1].offer_type(offered).expect("there is room");
+    }
+    let mut all = Vec::new();
+    let mut point = ContinuationPoint::default();
+    loop {
+        let now = network.now;
+        let request = network.nodes[0].request_type_dependencies(now, prefix(1), &[id(0)], point);
+        let answer = answer(&mut network, request.expect("it may be asked"));
+        let TypeAnswer::Dependencies { type_ids, continuation_point } = answer else { panic!("{answer:?}") };
+        all.extend(type_ids);
+        point = continuation_point;
+        if point.octets().is_empty() {
+            break;
+        }
+    }
+    assert_eq!(all, (1..600).map(|number| (id(number), 12)).collect::<Vec<_>>());
+}
+
+#[test]
+fn nobody_waits_for_one_who_has_gone() {
+    let mut network = pair(5);
+    network.cut.push(1);
+    let request = ask(&mut network, &[1]);
+    network.run(60_000);
+    assert_eq!(network.nodes[0].take_type_answer(request), Some(TypeAnswer::Gone));
+    let refused = network.nodes[0].request_types(network.now, prefix(1), &[id(1)]);
+    assert!(matches!(refused, Err(Error::BadParameter { .. })), "{refused:?}");
+}
+
+#[test]
+fn requests_that_wait_are_few_and_can_be_given_up() {
+    let mut network = pair(6);
+    network.cut.push(1);
+    let requests: Vec<_> = (0..16).map(|_| ask(&mut network, &[1])).collect();
+    let ask = |network: &mut Network| network.nodes[0].request_types(network.now, prefix(1), &[id(1)]);
+    let more: Vec<_> = (0..100).filter_map(|_| ask(&mut network).ok()).collect();
+    assert_eq!(requests.len() + more.len(), 64);
+    requests.iter().for_each(|request| network.nodes[0].cancel_type_request(*request));
+    assert!(ask(&mut network).is_ok());
+}
+
+/// A participant under test, and a puppet that has announced all builtin endpoints to it.
+fn stage(validated: bool) -> (Participant, Puppet, Instant) {
+    let mut node = Participant::new(config(0, 1500), Instant(0)).expect("a good configuration");
+    node.offer_type(offered(1, 20_000, &[])).expect("there is room");
+    let (puppet, now) = (Puppet::new(1), Instant(1_000_000));
+    let payload = ParticipantData { available_builtin_endpoints: 0xfc3f, ..puppet.announcement() }.to_bytes();
+    let to = node.guid().prefix;
+    puppet.say(&mut node, now, |message| {
+        if validated {
+            message.info_destination(to).expect("it fits");
+        }
+        message.data(&data(EntityId::SPDP_WRITER, 1, Payload::Data(&payload))).expect("it fits");
+    });
+    outgoing(&mut node, now);
+    (node, puppet, now)
+}
+
+/// Has the puppet write a change of its builtin writer. Returns what the participant answers from the reply writer.
+fn say(stage: &mut (Participant, Puppet, Instant), sn: i64, payload: &[u8]) -> usize {
+    let (node, puppet, now) = stage;
+    let writer = EntityId::TYPE_LOOKUP_REQUEST_WRITER;
+    let heartbeat = puppet.heartbeat(writer, 1, sn);
+    puppet.say(node, *now, |message| {
+        message.heartbeat(&heartbeat).expect("it fits");
+        message.data(&data(writer, sn, Payload::Data(payload))).expect("it fits");
+    });
+    let sent = run_alone(node, now, 10);
+    count(
+        &sent,
+        |submessage| matches!(submessage, Submessage::DataFrag(data) if data.writer == EntityId::TYPE_LOOKUP_REPLY_WRITER),
+    )
+}
+
+fn request(puppet: &Puppet, addressee: Addressee) -> Vec<u8> {
+    let identity = RequestId { writer: puppet.guid(EntityId::TYPE_LOOKUP_REQUEST_WRITER), number: 1 };
+    TypeRequest { id: identity, addressee, question: Question::Types(vec![id(1)]) }.to_bytes()
+}
+
+#[test]
+fn who_has_not_shown_that_it_hears_us_gets_no_answer() {
+    for validated in [false, true] {
+        let mut stage = stage(validated);
+        let to = Addressee::Participant(stage.0.guid());
+        let payload = request(&stage.1, to);
+        assert_eq!(say(&mut stage, 1, &payload) > 0, validated);
+        let counters = stage.0.counters();
+        assert_eq!(
+            (counters.type_requests_served, counters.refused_type_requests),
+            (u64::from(validated), u64::from(!validated))
+        );
+    }
+}
+
+#[test]
+fn requests_to_others_are_not_ours_to_answer() {
+    let mut stage = stage(true);
+    let other = takt_wire::Guid { prefix: GuidPrefix([5; 12]), entity_id: EntityId::PARTICIPANT };
+    let payload = request(&stage.1, Addressee::Participant(other));
+    assert_eq!(say(&mut stage, 1, &payload), 0);
+    let payload = request(&stage.1, Addressee::Anyone);
+    assert!(say(&mut stage, 2, &payload) > 0, "a request to all is answered by who knows");
+}
+
+#[test]
+fn malformed_requests_are_counted_and_dropped() {
+    let mut stage = stage(true);
+    let payload = request(&stage.1, Addressee::Participant(stage.0.guid()));
+    // The encapsulation header is there, and up to three bytes at the end are padding.
+    let lens = 4..payload.len() - 3;
+    for (sn, len) in (1..).zip(lens.clone()) {
+        assert_eq!(say(&mut stage, sn, &payload[..len]), 0);
+    }
+    assert_eq!(stage.0.counters().malformed_discovery, lens.len() as u64);
+    assert!(say(&mut stage, lens.len() as i64 + 1, &payload) > 0, "the service goes on");
+}

@@ -1,0 +1,206 @@
+//! The messages of the TypeLookup service: requests for types by their identifiers, and the answers
+//! (XTypes 1.3 §7.6.3.3), as XCDR2 behind the headers of DDS-RPC.
+//!
+//! Types stay bytes here: a `TypeObject` is cut out by its delimiter and not looked into. Only the
+//! identifiers that are hashes are kept, since only those have an object. Reading takes either byte order and is bounded by the input, writing is little endian.
+//!
+//! Deliberately absent: messages in XCDR1.
+
+mod reply;
+mod request;
+#[cfg(test)]
+mod tests;
+mod xcdr;
+
+pub use reply::{ReplyBody, TypeReply, TypesEmitter, dependencies_reply, failure_reply};
+pub use request::{Addressee, Question, TypeRequest};
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::cursor::{Cursor, Endianness};
+use crate::error::Malformed;
+use crate::guid::Guid;
+
+/// Identifiers read from one message at most; further ones are left out.
+pub const TYPE_IDS_MAX: usize = 512;
+
+/// `REMOTE_EX_OK` of DDS-RPC.
+pub const REMOTE_OK: i32 = 0;
+/// `REMOTE_EX_UNKNOWN_OPERATION` of DDS-RPC.
+pub const REMOTE_UNKNOWN_OPERATION: i32 = 4;
+
+/// What tells the two operations apart on the wire.
+mod operation {
+    pub(super) const GET_TYPES: i32 = 0x0182_52d3;
+    pub(super) const GET_DEPENDENCIES: i32 = 0x05aa_fb31;
+}
+
+/// The ids of members that are hashes of their names.
+mod member {
+    pub(super) const TYPE_IDS: u32 = 0x0c53_6065;
+    pub(super) const CONTINUATION_POINT: u32 = 0x0508_e3d2;
+    pub(super) const TYPES: u32 = 0x0280_4ad1;
+    pub(super) const COMPLETE_TO_MINIMAL: u32 = 0x0b8e_6577;
+    pub(super) const DEPENDENT_TYPEIDS: u32 = 0x0ba4_dfc9;
+}
+
+/// The identifier of a type that has an object: what kind of equivalence, and a hash of the object
+/// (XTypes 1.3 §7.3.4). Types that contain each other share a hash, and each has a place.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EquivalenceId {
+    kind: u8,
+    hash: [u8; 14],
+    component: Option<Component>,
+}
+
+/// A place among the types that contain each other.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Component {
+    length: i32,
+    index: i32,
+}
+
+impl EquivalenceId {
+    /// `EK_MINIMAL`: the object has what assignability needs.
+    pub const MINIMAL: u8 = 0xf1;
+    /// `EK_COMPLETE`: the object also has names and annotations.
+    pub const COMPLETE: u8 = 0xf2;
+    /// `TI_STRONGLY_CONNECTED_COMPONENT`.
+    const STRONGLY_CONNECTED_COMPONENT: u8 = 0xb0;
+
+    /// The identifier of a type that does not contain itself.
+    #[must_use]
+    pub const fn new(kind: u8, hash: [u8; 14]) -> Self {
+        Self { kind, hash, component: None }
+    }
+
+    /// [`Self::MINIMAL`] or [`Self::COMPLETE`].
+    #[must_use]
+    pub const fn kind(self) -> u8 {
+        self.kind
+    }
+
+    /// Reads a `TypeIdentifier` in XCDR2, little endian; `None` if it is none, or one without an object.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Self::parse(&mut Cursor::new(bytes, Endianness::Little)).ok().flatten()
+    }
+
+    /// The `TypeIdentifier` in XCDR2, little endian.
+    #[must_use]
+    pub fn to_bytes(self) -> Vec<u8> {
+        let mut out = xcdr::Output::new();
+        self.emit(&mut out);
+        out.into_value()
+    }
+
+    /// Reads a `TypeIdentifier`; `None` if it is one without an object.
+    fn parse(cursor: &mut Cursor<'_>) -> Result<Option<Self>, Malformed> {
+        const LAST_PRIMITIVE: u8 = 0x11;
+        let at = cursor.malformed("type identifier of a kind that has no object");
+        match cursor.u8()? {
+            kind @ (Self::MINIMAL | Self::COMPLETE) => Ok(Some(Self::new(kind, cursor.array()?))),
+            Self::STRONGLY_CONNECTED_COMPONENT => {
+                let mut content = xcdr::delimited(cursor)?;
+                let (kind, hash) = (content.u8()?, content.array()?);
+                content.align(4)?;
+                let component = Some(Component { length: content.i32()?, index: content.i32()? });
+                let known = matches!(kind, Self::MINIMAL | Self::COMPLETE);
+                if known { Ok(Some(Self { kind, hash, component })) } else { Err(at) }
+            }
+            0..=LAST_PRIMITIVE => Ok(None),
+            _ => Err(at),
+        }
+    }
+
+    fn emit(self, out: &mut xcdr::Output) {
+        let hash_id = |out: &mut xcdr::Output| {
+            out.bytes(&[self.kind]);
+            out.bytes(&self.hash);
+        };
+        let Some(Component { length, index }) = self.component else { return hash_id(out) };
+        out.bytes(&[Self::STRONGLY_CONNECTED_COMPONENT]);
+        out.delimited(|out| {
+            hash_id(out);
+            out.u32(length.cast_unsigned());
+            out.u32(index.cast_unsigned());
+        });
+    }
+}
+
+impl fmt::Display for EquivalenceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:02x}", self.kind)?;
+        self.hash.iter().try_for_each(|octet| write!(f, "{octet:02x}"))?;
+        self.component.map_or(Ok(()), |Component { length, index }| write!(f, " {index}/{length}"))
+    }
+}
+
+impl fmt::Debug for EquivalenceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// `SampleIdentity` of DDS-RPC: which request of which writer.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct RequestId {
+    /// The writer of the request.
+    pub writer: Guid,
+    /// The writer's number for it.
+    pub number: i64,
+}
+
+impl RequestId {
+    fn parse(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
+        let writer = Guid::from_bytes(cursor.array()?);
+        let (high, low) = (cursor.i32()?, cursor.u32()?);
+        Ok(Self { writer, number: (i64::from(high) << 32) | i64::from(low) })
+    }
+
+    fn emit(self, out: &mut xcdr::Output) {
+        out.bytes(&self.writer.to_bytes());
+        out.u32((self.number >> 32) as u32);
+        out.u32(self.number as u32);
+    }
+}
+
+/// Where a list of dependencies goes on (`continuation_point`): at most 32 octets that mean something to the
+/// server alone.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct ContinuationPoint {
+    octets: [u8; 32],
+    len: usize,
+}
+
+impl ContinuationPoint {
+    /// From its octets; `None` if there are too many.
+    #[must_use]
+    pub fn new(octets: &[u8]) -> Option<Self> {
+        let mut point = Self { octets: [0; 32], len: octets.len() };
+        point.octets.get_mut(..octets.len())?.copy_from_slice(octets);
+        Some(point)
+    }
+
+    /// Its octets; none at the start and at the end.
+    #[must_use]
+    pub fn octets(&self) -> &[u8] {
+        &self.octets[..self.len]
+    }
+
+    fn parse(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
+        let at = cursor.malformed("continuation point is longer than 32 octets");
+        let len = cursor.count(1)?;
+        Self::new(cursor.bytes(len)?).ok_or(at)
+    }
+
+    fn emit(&self, out: &mut xcdr::Output) {
+        if self.len > 0 {
+            out.member(member::CONTINUATION_POINT, |out| {
+                out.u32(self.len as u32);
+                out.bytes(self.octets());
+            });
+        }
+    }
+}

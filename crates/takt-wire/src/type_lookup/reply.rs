@@ -1,0 +1,256 @@
+//! Replies: types as bytes, or identifiers with the sizes of their objects.
+
+use alloc::vec::Vec;
+
+use super::{ContinuationPoint, EquivalenceId, REMOTE_OK, RequestId, TYPE_IDS_MAX, member, operation, xcdr};
+use crate::cursor::{Cursor, Endianness};
+use crate::error::Malformed;
+
+/// A reply.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TypeReply<'a> {
+    /// The request that it answers.
+    pub request: RequestId,
+    /// The byte order of what is in it.
+    pub endianness: Endianness,
+    /// The answer.
+    pub body: ReplyBody<'a>,
+}
+
+/// What is answered.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ReplyBody<'a> {
+    /// Types, and which complete identifiers belong to which minimal ones.
+    Types {
+        /// Each `TypeObject` from its delimiter on.
+        types: Vec<(EquivalenceId, &'a [u8])>,
+        /// Complete and minimal identifiers of the same types.
+        complete_to_minimal: Vec<(EquivalenceId, EquivalenceId)>,
+    },
+    /// Types that others refer to.
+    Dependencies {
+        /// With the sizes in octets of their objects.
+        type_ids: Vec<(EquivalenceId, u32)>,
+        /// Where the list goes on.
+        continuation_point: ContinuationPoint,
+    },
+    /// The server refuses: a code of DDS-RPC or a return code of DDS.
+    Failure(i32),
+}
+
+impl<'a> TypeReply<'a> {
+    /// Reads a reply, encapsulation header included.
+    pub fn parse(payload: &'a [u8]) -> Result<Self, Malformed> {
+        let mut cursor = xcdr::decapsulate(payload)?;
+        let endianness = cursor.endianness();
+        let request = RequestId::parse(&mut cursor)?;
+        let exception = cursor.i32()?;
+        let body = if exception == REMOTE_OK { parse_body(&mut cursor)? } else { ReplyBody::Failure(exception) };
+        Ok(Self { request, endianness, body })
+    }
+}
+
+fn parse_body<'a>(cursor: &mut Cursor<'a>) -> Result<ReplyBody<'a>, Malformed> {
+    const RETCODE_OK: i32 = 0;
+    let mut returned = xcdr::delimited(cursor)?;
+    let at = returned.malformed("reply to an unknown operation");
+    let kind = returned.i32()?;
+    let mut result = xcdr::delimited(&mut returned)?;
+    let code = result.i32()?;
+    if code != RETCODE_OK {
+        return Ok(ReplyBody::Failure(code));
+    }
+    let mut members = xcdr::delimited(&mut result)?;
+    match kind {
+        operation::GET_TYPES => parse_types(&mut members),
+        operation::GET_DEPENDENCIES => parse_dependencies(&mut members),
+        _ => Err(at),
+    }
+}
+
+fn parse_types<'a>(members: &mut Cursor<'a>) -> Result<ReplyBody<'a>, Malformed> {
+    let mut types = Vec::new();
+    let mut complete_to_minimal = Vec::new();
+    while let Some((id, mut value)) = xcdr::next_member(members)? {
+        match id {
+            member::TYPES => {
+                // An identifier, a delimiter, and an object that is not empty.
+                let (count, mut elements) = xcdr::sequence(&mut value, 6)?;
+                for _ in 0..count.min(TYPE_IDS_MAX) {
+                    let id = EquivalenceId::parse(&mut elements)?;
+                    elements.align(4)?;
+                    let object = elements.rest();
+                    let len = xcdr::delimited(&mut elements)?.remaining();
+                    types.extend(id.map(|id| (id, &object[..4 + len])));
+                }
+            }
+            member::COMPLETE_TO_MINIMAL => {
+                let (count, mut elements) = xcdr::sequence(&mut value, 2)?;
+                for _ in 0..count.min(TYPE_IDS_MAX) {
+                    let pair = (EquivalenceId::parse(&mut elements)?, EquivalenceId::parse(&mut elements)?);
+                    if let (Some(complete), Some(minimal)) = pair {
+                        complete_to_minimal.push((complete, minimal));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(ReplyBody::Types { types, complete_to_minimal })
+}
+
+fn parse_dependencies<'a>(members: &mut Cursor<'a>) -> Result<ReplyBody<'a>, Malformed> {
+    let mut type_ids = Vec::new();
+    let mut continuation_point = ContinuationPoint::default();
+    while let Some((id, mut value)) = xcdr::next_member(members)? {
+        match id {
+            member::DEPENDENT_TYPEIDS => {
+                let (count, mut elements) = xcdr::sequence(&mut value, 4)?;
+                for _ in 0..count.min(TYPE_IDS_MAX) {
+                    let mut element = xcdr::delimited(&mut elements)?;
+                    if let Some(id) = EquivalenceId::parse(&mut element)? {
+                        element.align(4)?;
+                        type_ids.push((id, element.u32()?));
+                    }
+                }
+            }
+            member::CONTINUATION_POINT => continuation_point = ContinuationPoint::parse(&mut value)?,
+            _ => {}
+        }
+    }
+    Ok(ReplyBody::Dependencies { type_ids, continuation_point })
+}
+
+/// Writes the reply to `getTypes`, type by type, up to a length.
+pub struct TypesEmitter {
+    out: xcdr::Output,
+    len_max: usize,
+    count: u32,
+    /// The words that say how long what encloses the types is, from the outside, and how many they are.
+    places: [usize; 5],
+    number: usize,
+    pairs: Vec<(EquivalenceId, EquivalenceId)>,
+}
+
+/// Octets of a pair of identifiers at most, and of the member that holds the pairs.
+const PAIR_LEN: usize = 64;
+const PAIRS_HEADER_LEN: usize = 24;
+
+impl TypesEmitter {
+    /// The start of a reply of at most `len_max` octets, or what an empty one needs.
+    #[must_use]
+    pub fn new(request: RequestId, len_max: usize) -> Self {
+        let mut out = begin(request, REMOTE_OK);
+        let returned = out.reserve();
+        out.u32(operation::GET_TYPES as u32);
+        let result = out.reserve();
+        out.u32(0);
+        let members = out.reserve();
+        out.u32(4 << 28 | member::TYPES);
+        let member = out.reserve();
+        let sequence = out.reserve();
+        let number = out.reserve();
+        Self {
+            out,
+            len_max,
+            count: 0,
+            places: [returned, result, members, member, sequence],
+            number,
+            pairs: Vec::new(),
+        }
+    }
+
+    /// Adds a type: its `TypeObject` from the delimiter on, in little endian, and the minimal identifier if `id` is
+    /// complete and has one. False, and nothing added, if there is no room for it.
+    pub fn push(&mut self, id: EquivalenceId, object: &[u8], minimal: Option<EquivalenceId>) -> bool {
+        let before = self.out.len();
+        id.emit(&mut self.out);
+        self.out.align();
+        self.out.bytes(object);
+        let pairs = self.pairs.len() + usize::from(minimal.is_some());
+        if self.out.len() + PAIRS_HEADER_LEN + pairs * PAIR_LEN > self.len_max {
+            self.out.truncate(before);
+            return false;
+        }
+        self.count += 1;
+        self.pairs.extend(minimal.map(|minimal| (id, minimal)));
+        true
+    }
+
+    /// How many types were added.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// The payload.
+    #[must_use]
+    pub fn finish(mut self) -> Vec<u8> {
+        let [returned, result, members, member, sequence] = self.places;
+        let mut out = self.out;
+        out.set(self.number, self.count);
+        out.close(sequence);
+        out.close(member);
+        let pairs = core::mem::take(&mut self.pairs);
+        out.member(member::COMPLETE_TO_MINIMAL, |out| {
+            out.delimited(|out| {
+                out.u32(pairs.len() as u32);
+                for (complete, minimal) in &pairs {
+                    complete.emit(out);
+                    minimal.emit(out);
+                }
+            });
+        });
+        out.close(members);
+        out.close(result);
+        out.close(returned);
+        out.finish()
+    }
+}
+
+fn begin(request: RequestId, exception: i32) -> xcdr::Output {
+    let mut out = xcdr::Output::new();
+    request.emit(&mut out);
+    out.u32(exception.cast_unsigned());
+    out
+}
+
+/// The payload of the reply to `getTypeDependencies`.
+#[must_use]
+pub fn dependencies_reply(
+    request: RequestId,
+    type_ids: &[(EquivalenceId, u32)],
+    continuation_point: ContinuationPoint,
+) -> Vec<u8> {
+    let mut out = begin(request, REMOTE_OK);
+    out.delimited(|out| {
+        out.u32(operation::GET_DEPENDENCIES as u32);
+        out.delimited(|out| {
+            out.u32(0);
+            out.delimited(|out| {
+                out.member(member::DEPENDENT_TYPEIDS, |out| {
+                    out.delimited(|out| {
+                        out.u32(type_ids.len() as u32);
+                        for (id, size) in type_ids {
+                            out.delimited(|out| {
+                                id.emit(out);
+                                out.u32(*size);
+                            });
+                        }
+                    });
+                });
+                continuation_point.emit(out);
+            });
+        });
+    });
+    out.finish()
+}
+
+/// The payload of a reply that refuses the request, with a code of DDS-RPC. The union that would hold the result has no
+/// member selected.
+#[must_use]
+pub fn failure_reply(request: RequestId, exception: i32) -> Vec<u8> {
+    let mut out = begin(request, exception);
+    out.delimited(|out| out.u32(0));
+    out.finish()
+}

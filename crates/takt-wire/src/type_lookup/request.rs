@@ -1,0 +1,144 @@
+//! Requests: which types, or on which types some types depend.
+
+use alloc::format;
+use alloc::vec::Vec;
+
+use super::{ContinuationPoint, EquivalenceId, RequestId, TYPE_IDS_MAX, member, operation, xcdr};
+use crate::cursor::Cursor;
+use crate::error::Malformed;
+use crate::guid::Guid;
+
+/// What the name of every participant's service begins with; the participant's GUID in hexadecimal follows.
+const INSTANCE_NAME_PREFIX: &str = "dds.builtin.TOS.";
+
+/// Whom a request is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Addressee {
+    /// This participant.
+    Participant(Guid),
+    /// Whoever knows: the request names nobody.
+    Anyone,
+    /// Something that is no participant's service.
+    Stranger,
+}
+
+impl Addressee {
+    fn from_instance_name(name: &str) -> Self {
+        let Some(digits) = name.strip_prefix(INSTANCE_NAME_PREFIX) else {
+            return if name.is_empty() { Self::Anyone } else { Self::Stranger };
+        };
+        let is_hexadecimal = digits.len() == 32 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        match u128::from_str_radix(digits, 16) {
+            Ok(0) if is_hexadecimal => Self::Anyone,
+            Ok(octets) if is_hexadecimal => Self::Participant(Guid::from_bytes(octets.to_be_bytes())),
+            _ => Self::Stranger,
+        }
+    }
+}
+
+/// A request. The identifiers are those that have an object; at most [`TYPE_IDS_MAX`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TypeRequest {
+    /// What the reply refers to.
+    pub id: RequestId,
+    /// Whom it is for.
+    pub addressee: Addressee,
+    /// What is asked.
+    pub question: Question,
+}
+
+/// What is asked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Question {
+    /// `getTypes`: the objects of these types.
+    Types(Vec<EquivalenceId>),
+    /// `getTypeDependencies`: all types that these refer to, directly or not.
+    Dependencies(Vec<EquivalenceId>, ContinuationPoint),
+    /// Another operation.
+    Unknown,
+}
+
+impl TypeRequest {
+    /// Reads a request, encapsulation header included.
+    pub fn parse(payload: &[u8]) -> Result<Self, Malformed> {
+        let mut cursor = xcdr::decapsulate(payload)?;
+        let id = RequestId::parse(&mut cursor)?;
+        let addressee = Addressee::from_instance_name(cursor.string()?);
+        let mut call = xcdr::delimited(&mut cursor)?;
+        let question = match call.i32()? {
+            operation::GET_TYPES => Question::Types(Arguments::parse(&mut call)?.type_ids),
+            operation::GET_DEPENDENCIES => {
+                let arguments = Arguments::parse(&mut call)?;
+                Question::Dependencies(arguments.type_ids, arguments.continuation_point)
+            }
+            _ => Question::Unknown,
+        };
+        Ok(Self { id, addressee, question })
+    }
+
+    /// The payload.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = xcdr::Output::new();
+        self.id.emit(&mut out);
+        match self.addressee {
+            Addressee::Participant(guid) => {
+                let digits = u128::from_be_bytes(guid.to_bytes());
+                out.string(&format!("{INSTANCE_NAME_PREFIX}{digits:032x}"));
+            }
+            Addressee::Anyone | Addressee::Stranger => out.string(""),
+        }
+        out.delimited(|out| match &self.question {
+            Question::Types(type_ids) => {
+                out.u32(operation::GET_TYPES as u32);
+                out.delimited(|out| emit_type_ids(out, type_ids));
+            }
+            Question::Dependencies(type_ids, continuation_point) => {
+                out.u32(operation::GET_DEPENDENCIES as u32);
+                out.delimited(|out| {
+                    emit_type_ids(out, type_ids);
+                    continuation_point.emit(out);
+                });
+            }
+            Question::Unknown => out.u32(0),
+        });
+        out.finish()
+    }
+}
+
+fn emit_type_ids(out: &mut xcdr::Output, type_ids: &[EquivalenceId]) {
+    out.member(member::TYPE_IDS, |out| {
+        out.delimited(|out| {
+            out.u32(type_ids.len() as u32);
+            type_ids.iter().for_each(|id| id.emit(out));
+        });
+    });
+}
+
+#[derive(Default)]
+struct Arguments {
+    type_ids: Vec<EquivalenceId>,
+    continuation_point: ContinuationPoint,
+}
+
+impl Arguments {
+    fn parse(call: &mut Cursor<'_>) -> Result<Self, Malformed> {
+        let mut members = xcdr::delimited(call)?;
+        let mut arguments = Self::default();
+        while let Some((id, mut value)) = xcdr::next_member(&mut members)? {
+            match id {
+                member::TYPE_IDS => {
+                    let (count, mut elements) = xcdr::sequence(&mut value, 1)?;
+                    for _ in 0..count.min(TYPE_IDS_MAX) {
+                        arguments.type_ids.extend(EquivalenceId::parse(&mut elements)?);
+                    }
+                }
+                member::CONTINUATION_POINT => {
+                    arguments.continuation_point = ContinuationPoint::parse(&mut value)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(arguments)
+    }
+}
