@@ -29,6 +29,8 @@ macro_rules! bitmask {
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
         $vis struct $name(pub $holder);
 
+        // Whoever declares a bitmask for internal use need not use all of this.
+        #[allow(dead_code)]
         impl $name {
             $(
                 $(#[$flag_meta])*

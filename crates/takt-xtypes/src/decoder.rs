@@ -166,6 +166,11 @@ impl<'a> Decoder<'a> {
         }
     }
 
+    /// Replaces the memory that elements may take.
+    pub(crate) fn set_memory(&mut self, bytes: usize) {
+        self.memory = bytes;
+    }
+
     /// Runs `read` with the next `len` bytes as its input, then stands behind them whatever it left unread.
     #[inline]
     pub(crate) fn within<R>(

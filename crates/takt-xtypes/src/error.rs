@@ -25,6 +25,16 @@ pub enum EncodeError {
         /// The length found.
         len: usize,
     },
+    /// A value of a type known at run time is not what the type wants.
+    Mismatch {
+        /// What it wants.
+        expected: &'static str,
+    },
+    /// A member that is not optional has no value.
+    MissingMember {
+        /// Its member id.
+        id: u32,
+    },
     /// The value nests deeper than [`MAX_DEPTH`](crate::MAX_DEPTH), so no reader would accept it.
     TooDeep,
 }
@@ -36,6 +46,8 @@ impl fmt::Display for EncodeError {
                 write!(f, "buffer of {capacity} bytes is too small, at least {needed} are needed")
             }
             Self::BoundExceeded { bound, len } => write!(f, "length {len} exceeds the bound {bound}"),
+            Self::Mismatch { expected } => write!(f, "the value is not {expected}"),
+            Self::MissingMember { id } => write!(f, "member {id} has no value"),
             Self::TooLong { len } => write!(f, "length {len} does not fit 32 bits"),
             Self::TooDeep => write!(f, "value nests deeper than {} levels", crate::MAX_DEPTH),
         }

@@ -36,6 +36,7 @@ mod bounded;
 mod collection;
 mod decoder;
 pub mod describe;
+pub mod dynamic;
 mod encoder;
 mod error;
 mod extent;

@@ -62,19 +62,40 @@ fn encode<T: TypeSupport>(
     Ok(ENCAPSULATION_LEN + padded)
 }
 
-fn decode<T: TypeSupport>(value: &mut T, payload: &[u8], scope: Scope) -> Result<Decoded, DecodeError> {
+/// A payload without its encapsulation header and padding.
+pub(crate) struct Opened<'a> {
+    pub body: &'a [u8],
+    pub representation: Representation,
+    pub endianness: Endianness,
+}
+
+impl Opened<'_> {
+    pub(crate) fn decoded(&self, trailing_bytes: usize) -> Decoded {
+        Decoded { representation: self.representation, endianness: self.endianness, trailing_bytes }
+    }
+}
+
+/// Takes the encapsulation header and the padding that it declares from a payload.
+#[inline]
+pub(crate) fn open(payload: &[u8], extensibility: Extensibility) -> Result<Opened<'_>, DecodeError> {
     let at_start = |kind| DecodeError { offset: 0, kind };
     let Some((&[high, low, _, options], body)) = payload.split_first_chunk::<ENCAPSULATION_LEN>() else {
         return Err(at_start(DecodeErrorKind::EndOfInput));
     };
     let identifier = u16::from_be_bytes([high, low]);
-    let Some((representation, endianness)) = representation::from_identifier(identifier, T::EXTENSIBILITY) else {
+    let Some((representation, endianness)) = representation::from_identifier(identifier, extensibility) else {
         return Err(at_start(DecodeErrorKind::Encapsulation { identifier }));
     };
     let padding = usize::from(options & OPTIONS_PADDING_MASK);
-    let Some(body) = body.len().checked_sub(padding).and_then(|len| body.get(..len)) else {
-        return Err(at_start(DecodeErrorKind::EndOfInput));
-    };
+    match body.len().checked_sub(padding).and_then(|len| body.get(..len)) {
+        Some(body) => Ok(Opened { body, representation, endianness }),
+        None => Err(at_start(DecodeErrorKind::EndOfInput)),
+    }
+}
+
+fn decode<T: TypeSupport>(value: &mut T, payload: &[u8], scope: Scope) -> Result<Decoded, DecodeError> {
+    let opened = open(payload, T::EXTENSIBILITY)?;
+    let Opened { body, representation, endianness } = opened;
     let mut d = Decoder::new(body, representation, endianness, scope);
     if let Err(error) = value.decode(&mut d) {
         if scope != Scope::Key || T::EXTENSIBILITY != Extensibility::Appendable {
@@ -84,7 +105,7 @@ fn decode<T: TypeSupport>(value: &mut T, payload: &[u8], scope: Scope) -> Result
         d = Decoder::new(body, representation, endianness, Scope::KeyHash);
         value.decode(&mut d).map_err(|_| error)?;
     }
-    Ok(Decoded { representation, endianness, trailing_bytes: d.remaining() })
+    Ok(opened.decoded(d.remaining()))
 }
 
 /// Length of the payload that [`serialize`] writes, in bytes: header and padding included, a multiple of 4.

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The member id of the discriminator (XTypes 1.3 §7.2.2).
-const DISCRIMINATOR: Member = Member { id: 0, key: false, must_understand: true };
+pub(crate) const DISCRIMINATOR: Member = Member { id: 0, key: false, must_understand: true };
 
 /// A union as the derive describes it.
 pub trait UnionType: CdrValue {
@@ -154,7 +154,7 @@ fn decode_parameters<T: UnionType>(value: &mut T, d: &mut Decoder<'_>) -> Result
     Ok(())
 }
 
-fn within_member(
+pub(crate) fn within_member(
     d: &mut Decoder<'_>,
     len: usize,
     read: impl FnOnce(&mut Decoder<'_>) -> Result<(), DecodeError>,

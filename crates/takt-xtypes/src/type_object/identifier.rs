@@ -262,11 +262,6 @@ impl TypeIdentifier {
 }
 
 impl Identifier {
-    /// Its type object is needed to know the type.
-    pub(crate) fn is_hash(&self) -> bool {
-        matches!(self, Self::Minimal(_) | Self::Complete(_) | Self::Component(_))
-    }
-
     /// The hash identifiers on which this one rests: itself, or those of its elements.
     pub(crate) fn for_each_hash<'a>(&'a self, visit: &mut impl FnMut(&'a Self)) {
         match self {

@@ -1,0 +1,82 @@
+//! How long the key of a type can be: whether its hash is the key itself (XTypes 1.3 §7.6.8).
+
+use core::cell::Cell;
+
+use super::node::{Node, NodeId, Struct, Types};
+use crate::{Extent, KeyHash, Representation, Scope};
+
+/// The greatest length of the key in bytes as it is hashed; `None` if it may exceed a key hash.
+pub(super) fn key_len(types: &Types, root: NodeId, representation: Representation) -> Option<usize> {
+    let steps = Cell::new(STEPS_MAX);
+    extend(&Search { types, steps: &steps }, root, Extent::new(representation, Scope::KeyHash)).end()
+}
+
+/// How many members are looked at, again and again where a type is used several times. Keys of at most 16 bytes take
+/// a few; what takes more is taken for longer.
+const STEPS_MAX: usize = 100_000;
+
+/// The types, and how many steps are left.
+struct Search<'a> {
+    types: &'a Types,
+    steps: &'a Cell<usize>,
+}
+
+/// Moves a worst-case position behind a value. What exceeds a key hash counts as unbounded, which ends the search:
+/// a peer's type cannot make it long.
+fn extend(search: &Search<'_>, id: NodeId, extent: Extent) -> Extent {
+    let (types, steps) = (search.types, search.steps.get());
+    search.steps.set(steps.saturating_sub(1));
+    if steps == 0 || extent.end().is_none_or(|end| end > size_of::<KeyHash>()) {
+        return extent.unbounded();
+    }
+    let bounded = |extent: Extent, elements: &[NodeId], count: usize| {
+        let delimited = types.is_delimited(extent.representation(), elements);
+        let extent = if delimited { extent.add(4, 4) } else { extent };
+        extent.add(4, 4).nested(|extent| {
+            extent.repeat(count, |extent| elements.iter().fold(extent, |extent, &id| extend(search, id, extent)))
+        })
+    };
+    let extent = match types.resolved(id) {
+        Node::Primitive(primitive) => extent.add(primitive.len(), primitive.len()),
+        Node::Enum(enumeration) => extent.add(enumeration.holder_len(), enumeration.holder_len()),
+        Node::Bitmask(bitmask) => extent.add(bitmask.holder_len(), bitmask.holder_len()),
+        Node::String { bound: Some(bound) } => extent.add(4, 4).add(1, bound.saturating_add(1)),
+        Node::WString { bound: Some(bound) } => extent.add(4, 4).add(1, bound.saturating_mul(2)),
+        Node::Sequence { element, bound: Some(bound) } => bounded(extent, &[*element], *bound),
+        Node::Map { key, element, bound: Some(bound) } => bounded(extent, &[*key, *element], *bound),
+        Node::String { .. } | Node::WString { .. } | Node::Sequence { .. } | Node::Map { .. } => extent.unbounded(),
+        Node::Array { element, len, .. } => {
+            let delimited = types.is_delimited(extent.representation(), &[*element]);
+            let extent = if delimited { extent.add(4, 4) } else { extent };
+            extent.repeat(*len, |extent| extend(search, *element, extent))
+        }
+        Node::Struct(structure) => extend_members(search, structure, extent),
+        Node::Union(union) => {
+            let discriminator = extend(search, union.discriminator, extent);
+            if union.discriminator_is_key {
+                return discriminator;
+            }
+            // A union may contain itself; one level deeper each time.
+            discriminator.nested(|discriminator| {
+                union.cases.iter().fold(discriminator, |end, case| end.max(extend(search, case.node, discriminator)))
+            })
+        }
+        Node::Alias { target, .. } => extend(search, *target, extent),
+    };
+    if extent.end().is_some_and(|end| end > size_of::<KeyHash>()) { extent.unbounded() } else { extent }
+}
+
+fn extend_members(search: &Search<'_>, structure: &Struct, extent: Extent) -> Extent {
+    structure.by_id.iter().map(|&index| &structure.members[index]).fold(extent, |extent, member| {
+        if structure.has_key && !member.member.key {
+            return extent;
+        }
+        match (member.optional, extent.representation()) {
+            (false, _) => extend(search, member.node, extent),
+            (true, Representation::Xcdr1) => crate::parameter::extend_parameter(extent, member.member.id, |extent| {
+                extent.nested(|extent| extend(search, member.node, extent))
+            }),
+            (true, Representation::Xcdr2) => extent.add(1, 1).nested(|extent| extend(search, member.node, extent)),
+        }
+    })
+}

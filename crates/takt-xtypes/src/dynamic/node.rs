@@ -1,0 +1,365 @@
+//! The types that a dynamic type is made of, as an arena: types refer to each other by index, so that they may be
+//! recursive.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::DynamicData;
+use super::layout::Layout;
+use crate::structure::Member;
+use crate::{Extensibility, Representation, WString};
+
+/// Index of a type in [`Types`].
+pub(super) type NodeId = usize;
+
+/// A primitive type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Primitive {
+    Bool,
+    Byte,
+    U8,
+    I8,
+    I16,
+    U16,
+    I32,
+    U32,
+    I64,
+    U64,
+    F32,
+    F64,
+    Char8,
+    Char16,
+}
+
+/// A type.
+#[derive(Clone, Debug)]
+pub(super) enum Node {
+    Primitive(Primitive),
+    String { bound: Option<usize> },
+    WString { bound: Option<usize> },
+    Enum(Enum),
+    Bitmask(Bitmask),
+    Sequence { element: NodeId, bound: Option<usize> },
+    Array { element: NodeId, dimensions: Vec<u32>, len: usize },
+    Map { key: NodeId, element: NodeId, bound: Option<usize> },
+    Struct(Struct),
+    Union(Union),
+    Alias { name: Arc<str>, target: NodeId },
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Enum {
+    pub name: Arc<str>,
+    pub bit_bound: u16,
+    pub literals: Vec<(Arc<str>, i32)>,
+    /// Index of the default literal.
+    pub default: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Bitmask {
+    pub name: Arc<str>,
+    pub bit_bound: u16,
+    pub flags: Vec<(Arc<str>, u16)>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Struct {
+    pub name: Arc<str>,
+    pub extensibility: Extensibility,
+    pub nested: bool,
+    pub base: Option<NodeId>,
+    /// All members, the base's first.
+    pub members: Vec<StructMember>,
+    /// How many of them are the base's.
+    pub inherited: usize,
+    /// Indices of all members by ascending id.
+    pub by_id: Vec<usize>,
+    pub has_key: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct StructMember {
+    pub name: Arc<str>,
+    pub member: Member,
+    pub optional: bool,
+    pub external: bool,
+    pub node: NodeId,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Union {
+    pub name: Arc<str>,
+    pub extensibility: Extensibility,
+    pub nested: bool,
+    pub discriminator: NodeId,
+    pub discriminator_is_key: bool,
+    pub cases: Vec<Case>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Case {
+    pub name: Arc<str>,
+    pub id: u32,
+    pub labels: Vec<i32>,
+    pub default: bool,
+    pub external: bool,
+    pub node: NodeId,
+}
+
+/// All types of a dynamic type, and what follows from them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Types {
+    pub nodes: Vec<Node>,
+    pub layouts: Vec<Layout>,
+}
+
+impl Primitive {
+    /// Its length in bytes, which is also its alignment before the representation caps it.
+    pub(super) const fn len(self) -> usize {
+        match self {
+            Self::Bool | Self::Byte | Self::U8 | Self::I8 | Self::Char8 => 1,
+            Self::I16 | Self::U16 | Self::Char16 => 2,
+            Self::I32 | Self::U32 | Self::F32 => 4,
+            Self::I64 | Self::U64 | Self::F64 => 8,
+        }
+    }
+
+    fn initial(self) -> DynamicData {
+        match self {
+            Self::Bool => DynamicData::Bool(false),
+            Self::Byte | Self::U8 => DynamicData::U8(0),
+            Self::I8 => DynamicData::I8(0),
+            Self::I16 => DynamicData::I16(0),
+            Self::U16 => DynamicData::U16(0),
+            Self::I32 => DynamicData::I32(0),
+            Self::U32 => DynamicData::U32(0),
+            Self::I64 => DynamicData::I64(0),
+            Self::U64 => DynamicData::U64(0),
+            Self::F32 => DynamicData::F32(0.0),
+            Self::F64 => DynamicData::F64(0.0),
+            Self::Char8 => DynamicData::Char8(0),
+            Self::Char16 => DynamicData::Char16(0),
+        }
+    }
+
+    /// The length code of a member of `len` bytes.
+    const fn length_code(len: usize) -> u8 {
+        match len {
+            1 => 0,
+            2 => 1,
+            4 => 2,
+            _ => 3,
+        }
+    }
+}
+
+impl Enum {
+    /// Length in bytes of what holds a literal (XTypes 1.3 §7.3.1.2.1.5).
+    pub(super) fn holder_len(&self) -> usize {
+        match self.bit_bound {
+            0..=8 => 1,
+            9..=16 => 2,
+            _ => 4,
+        }
+    }
+
+    pub(super) fn literal(&self, value: i32) -> Option<DynamicData> {
+        let (name, value) = self.literals.iter().find(|(_, literal)| *literal == value)?;
+        Some(DynamicData::Enum { name: name.clone(), value: *value })
+    }
+}
+
+impl Bitmask {
+    /// Length in bytes of what holds the flags.
+    pub(super) fn holder_len(&self) -> usize {
+        match self.bit_bound {
+            0..=8 => 1,
+            9..=16 => 2,
+            17..=32 => 4,
+            _ => 8,
+        }
+    }
+
+    pub(super) fn value(&self, value: u64) -> DynamicData {
+        let set = self.flags.iter().filter(|(_, position)| value >> position & 1 != 0);
+        DynamicData::Bitmask { value, flags: set.map(|(name, _)| name.clone()).collect() }
+    }
+}
+
+impl Struct {
+    /// Index of the member with this id.
+    pub(super) fn index_of(&self, id: u32) -> Option<usize> {
+        let found = self.by_id.binary_search_by_key(&id, |&index| self.members[index].member.id);
+        found.ok().map(|position| self.by_id[position])
+    }
+}
+
+impl Union {
+    /// The case that a discriminator selects.
+    pub(super) fn select(&self, discriminator: i128) -> Option<&Case> {
+        let labelled = |case: &&Case| case.labels.iter().any(|&label| i128::from(label) == discriminator);
+        self.cases.iter().find(labelled).or_else(|| self.cases.iter().find(|case| case.default))
+    }
+
+    /// A discriminator that selects a case: its first label, or the smallest number that is nobody's.
+    pub(super) fn label_of(&self, case: &Case) -> i128 {
+        match case.labels.first() {
+            Some(&label) => i128::from(label),
+            None => {
+                let is_label = |number| self.cases.iter().any(|case| case.labels.contains(&number));
+                i128::from((0..).find(|&number| !is_label(number)).unwrap_or(0))
+            }
+        }
+    }
+}
+
+impl Types {
+    /// What a type is once its other names are taken away.
+    pub(super) fn resolved(&self, mut id: NodeId) -> &Node {
+        // Ends: whatever has an alias of itself is refused when the type is built.
+        while let Node::Alias { target, .. } = self.nodes[id] {
+            id = target;
+        }
+        &self.nodes[id]
+    }
+
+    /// The name of a type that has one.
+    pub(super) fn name(&self, id: NodeId) -> &str {
+        match &self.nodes[id] {
+            Node::Enum(Enum { name, .. })
+            | Node::Bitmask(Bitmask { name, .. })
+            | Node::Struct(Struct { name, .. })
+            | Node::Union(Union { name, .. })
+            | Node::Alias { name, .. } => name,
+            _ => "",
+        }
+    }
+
+    /// How a type may evolve; what is neither structure nor union does not.
+    pub(super) fn extensibility(&self, id: NodeId) -> Extensibility {
+        match self.resolved(id) {
+            Node::Struct(structure) => structure.extensibility,
+            Node::Union(union) => union.extensibility,
+            _ => Extensibility::Final,
+        }
+    }
+
+    /// The primitive type that a type is.
+    pub(super) fn primitive(&self, id: NodeId) -> Option<Primitive> {
+        match self.resolved(id) {
+            Node::Primitive(primitive) => Some(*primitive),
+            _ => None,
+        }
+    }
+
+    /// A collection of these is kept as bytes.
+    pub(super) fn is_octet(&self, id: NodeId) -> bool {
+        matches!(self.primitive(id), Some(Primitive::Byte | Primitive::U8))
+    }
+
+    /// A collection of these has a DHEADER.
+    pub(super) fn is_delimited(&self, representation: Representation, elements: &[NodeId]) -> bool {
+        representation == Representation::Xcdr2 && elements.iter().any(|&element| self.primitive(element).is_none())
+    }
+
+    /// The length code of a member of this type (XTypes 1.3 §7.4.3.4.2).
+    pub(super) fn length_code(&self, id: NodeId) -> u8 {
+        match self.resolved(id) {
+            Node::Primitive(primitive) => Primitive::length_code(primitive.len()),
+            Node::Enum(enumeration) => Primitive::length_code(enumeration.holder_len()),
+            Node::Bitmask(bitmask) => Primitive::length_code(bitmask.holder_len()),
+            Node::String { .. } | Node::WString { .. } => 5,
+            Node::Sequence { element, .. } => match self.primitive(*element).map(Primitive::len) {
+                None | Some(1) => 5, // the DHEADER, or the count of octets, is the length
+                Some(4) => 6,
+                Some(8) => 7,
+                Some(_) => 4,
+            },
+            Node::Array { element, .. } => self.delimited_code(&[*element]),
+            Node::Map { key, element, .. } => self.delimited_code(&[*key, *element]),
+            Node::Struct(_) | Node::Union(_) | Node::Alias { .. } => 4,
+        }
+    }
+
+    fn delimited_code(&self, elements: &[NodeId]) -> u8 {
+        if self.is_delimited(Representation::Xcdr2, elements) { 5 } else { 4 }
+    }
+
+    /// The default value of a type. Ends, and is bounded, because [`Layout`]s could be computed.
+    pub(super) fn initial(&self, id: NodeId) -> DynamicData {
+        match self.resolved(id) {
+            Node::Primitive(primitive) => primitive.initial(),
+            Node::String { .. } => DynamicData::String(String::new()),
+            Node::WString { .. } => DynamicData::WString(WString::default()),
+            Node::Enum(enumeration) => {
+                let (name, value) = &enumeration.literals[enumeration.default];
+                DynamicData::Enum { name: name.clone(), value: *value }
+            }
+            Node::Bitmask(bitmask) => bitmask.value(0),
+            Node::Sequence { element, .. } if self.is_octet(*element) => DynamicData::Bytes(Vec::new()),
+            Node::Sequence { .. } => DynamicData::Sequence(Vec::new()),
+            Node::Array { element, len, .. } if self.is_octet(*element) => DynamicData::Bytes(vec![0; *len]),
+            Node::Array { element, len, .. } => DynamicData::Sequence(vec![self.initial(*element); *len]),
+            Node::Map { .. } => DynamicData::Map(Vec::new()),
+            Node::Struct(structure) => {
+                let members = structure.members.iter();
+                DynamicData::Struct(members.map(|m| (m.name.clone(), self.initial_member(m))).collect())
+            }
+            Node::Union(union) => match union.cases.first() {
+                Some(case) => DynamicData::Union {
+                    discriminator: Box::new(self.discriminator(union, union.label_of(case))),
+                    member: Some((case.name.clone(), Box::new(self.initial(case.node)))),
+                },
+                None => DynamicData::Union { discriminator: Box::new(self.initial(union.discriminator)), member: None },
+            },
+            Node::Alias { target, .. } => self.initial(*target),
+        }
+    }
+
+    /// The default value of a member: absent if it may be.
+    pub(super) fn initial_member(&self, member: &StructMember) -> DynamicData {
+        if member.optional { DynamicData::Absent } else { self.initial(member.node) }
+    }
+
+    /// A discriminator with this number; the type's default if it can have no such.
+    pub(super) fn discriminator(&self, union: &Union, number: i128) -> DynamicData {
+        self.number(union.discriminator, number).unwrap_or_else(|| self.initial(union.discriminator))
+    }
+
+    /// The value of an integer type, a character, a boolean, an enumeration or a bitmask that is this number.
+    pub(super) fn number(&self, id: NodeId, number: i128) -> Option<DynamicData> {
+        Some(match self.resolved(id) {
+            Node::Primitive(primitive) => match primitive {
+                Primitive::Bool => DynamicData::Bool(match number {
+                    0 => false,
+                    1 => true,
+                    _ => return None,
+                }),
+                Primitive::Byte | Primitive::U8 => DynamicData::U8(number.try_into().ok()?),
+                Primitive::I8 => DynamicData::I8(number.try_into().ok()?),
+                Primitive::I16 => DynamicData::I16(number.try_into().ok()?),
+                Primitive::U16 => DynamicData::U16(number.try_into().ok()?),
+                Primitive::I32 => DynamicData::I32(number.try_into().ok()?),
+                Primitive::U32 => DynamicData::U32(number.try_into().ok()?),
+                Primitive::I64 => DynamicData::I64(number.try_into().ok()?),
+                Primitive::U64 => DynamicData::U64(number.try_into().ok()?),
+                Primitive::Char8 => DynamicData::Char8(number.try_into().ok()?),
+                Primitive::Char16 => DynamicData::Char16(number.try_into().ok()?),
+                Primitive::F32 | Primitive::F64 => return None,
+            },
+            Node::Enum(enumeration) => enumeration.literal(number.try_into().ok()?)?,
+            Node::Bitmask(bitmask) => {
+                let value: u64 = number.try_into().ok()?;
+                if bitmask.holder_len() < 8 && value >> (8 * bitmask.holder_len()) != 0 {
+                    return None;
+                }
+                bitmask.value(value)
+            }
+            _ => return None,
+        })
+    }
+}
