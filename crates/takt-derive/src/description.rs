@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{DataEnum, Expr, Ident, Type};
 
-use crate::attributes::{Container, plain_name};
+use crate::attributes::{Container, IdSource, plain_name};
 use crate::structure::{Member, Parts};
 use crate::union::Case;
 
@@ -21,10 +21,18 @@ pub(crate) fn structure(ident: &Ident, container: &Container, parts: &Parts) -> 
         let Member { ident, span, ty, optional, attributes, .. } = member;
         let name = plain_name(ident);
         let describe = describe_type(ty, attributes.bound.as_ref());
+        let hash_id = match &attributes.id {
+            IdSource::Hash(of) => {
+                let of = of.as_deref().unwrap_or_default();
+                quote!(::core::option::Option::Some(#of))
+            }
+            IdSource::Auto | IdSource::Given(_) => quote!(::core::option::Option::None),
+        };
         quote_spanned! {*span=>
             __xtypes::describe::MemberDescription {
                 name: #name,
                 member: MEMBERS[#index],
+                hash_id: #hash_id,
                 optional: #optional,
                 external: <#ty as __xtypes::CdrValue>::IS_EXTERNAL,
                 describe: #describe,

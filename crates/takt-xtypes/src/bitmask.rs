@@ -1,7 +1,8 @@
 //! Bitmasks (XTypes 1.3 §7.2.2), declared by a macro.
 
 /// Declares an IDL `bitmask`: a newtype of `u8`, `u16`, `u32` or `u64` (bit bounds up to 8, 16, 32 and 64; IDL's
-/// default is 32) with a constant per flag. Bits that have no flag are kept.
+/// default is 32) with a constant per flag. Bits that have no flag are kept. `struct Name: u8 as "module::Name"` gives
+/// it another IDL name.
 ///
 /// ```
 /// takt_xtypes::bitmask! {
@@ -21,7 +22,7 @@
 macro_rules! bitmask {
     (
         $(#[$meta:meta])*
-        $vis:vis struct $name:ident: $holder:ident {
+        $vis:vis struct $name:ident: $holder:ident $(as $idl_name:literal)? {
             $($(#[$flag_meta:meta])* const $flag:ident = $position:expr;)*
         }
     ) => {
@@ -115,7 +116,7 @@ macro_rules! bitmask {
 
             fn describe(types: &mut $crate::describe::TypeCollector<'_>) -> $crate::describe::TypeIdentifiers {
                 const DESCRIPTION: $crate::describe::BitmaskDescription = $crate::describe::BitmaskDescription {
-                    name: stringify!($name),
+                    name: [$($idl_name,)? stringify!($name)][0],
                     bit_bound: $holder::BITS as u16,
                     flags: &[$((stringify!($flag), $position)),*],
                 };

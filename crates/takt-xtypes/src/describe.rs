@@ -13,6 +13,7 @@ use md5::{Digest, Md5};
 
 use crate::Extensibility;
 use crate::structure::Member;
+use crate::type_object::annotation::BuiltinMember;
 use crate::type_object::complete::{
     BitBoundHeader, Bitflag, Bitmask, CommonLiteral, Complete, Discriminator, Enum, Header, Literal, MemberDetail,
     Struct, StructHeader, StructMember, TypeDetail, Union, UnionMember,
@@ -68,6 +69,8 @@ pub struct MemberDescription {
     pub name: &'static str,
     /// Its id and what readers have to know.
     pub member: Member,
+    /// `@hashid`, with the name that is hashed if it is not the member's own.
+    pub hash_id: Option<&'static str>,
     /// `@optional`.
     pub optional: bool,
     /// `@external`.
@@ -295,6 +298,10 @@ fn member_detail(name: &str) -> MemberDetail {
     MemberDetail { name: String::from(name), ..MemberDetail::default() }
 }
 
+fn hash_annotation(hash_id: &str) -> BuiltinMember {
+    BuiltinMember { unit: None, min: None, max: None, hash_id: Some(String::from(hash_id)) }
+}
+
 fn type_flags(extensibility: Extensibility) -> TypeFlag {
     match extensibility {
         Extensibility::Final => TypeFlag::IS_FINAL,
@@ -323,11 +330,12 @@ impl StructDescription {
             header: StructHeader { base_type: base.complete.0, detail: type_detail(self.name) },
             member_seq: Vec::with_capacity(self.members.len()),
         };
-        for MemberDescription { name, member, optional, external, describe } in self.members {
+        for MemberDescription { name, member, hash_id, optional, external, describe } in self.members {
             let member_flags = MemberFlag::TRY_CONSTRUCT1
                 .with(MemberFlag::IS_EXTERNAL, *external)
                 .with(MemberFlag::IS_OPTIONAL, *optional)
-                .with(MemberFlag::IS_MUST_UNDERSTAND, member.must_understand)
+                // XTypes 1.3 §7.2.2.4.4.4.8: key members have to be understood, whatever their headers say.
+                .with(MemberFlag::IS_MUST_UNDERSTAND, member.must_understand || member.key)
                 .with(MemberFlag::IS_KEY, member.key);
             let identifiers = describe(types);
             minimal.member_seq.push(minimal::StructMember {
@@ -340,7 +348,7 @@ impl StructDescription {
                 member_id: member.id,
                 member_flags,
                 member_type_id: identifiers.complete.0,
-                detail: member_detail(name),
+                detail: MemberDetail { ann_builtin: hash_id.map(hash_annotation), ..member_detail(name) },
             });
         }
         TypeObjects { minimal: Minimal::Struct(minimal), complete: Complete::Struct(complete) }
@@ -425,7 +433,8 @@ impl BitmaskDescription {
     /// Both type objects.
     #[must_use]
     pub fn build(&self) -> TypeObjects {
-        let bitmask_flags = TypeFlag::IS_APPENDABLE;
+        // INTEROP(CycloneDDS 0.10.2): final, though Annex B says that no flags apply.
+        let bitmask_flags = TypeFlag::IS_FINAL;
         let flags = MemberFlag(0);
         let minimal = minimal::Bitmask {
             bitmask_flags,

@@ -161,7 +161,8 @@ impl CdrValue for u8 {
         extent.add(1, 1)
     }
 
-    /// IDL `octet`. Its other name, `uint8`, is a type of its own in type objects, which no Rust type tells apart.
+    /// IDL `octet`; `uint8` is a type of its own in type objects, which no Rust type tells apart.
+    /// INTEROP(CycloneDDS 0.10.2): says TK_BYTE for both, and TK_CHAR8 for `int8`.
     fn describe(_: &mut TypeCollector<'_>) -> TypeIdentifiers {
         TypeIdentifiers::same(Identifier::Byte)
     }

@@ -192,7 +192,9 @@ impl Builder<'_> {
                 member: Member {
                     id: member.member_id,
                     key: flags.contains(MemberFlag::IS_KEY),
-                    must_understand: flags.contains(MemberFlag::IS_MUST_UNDERSTAND),
+                    // Implied by the key, and then not written; see `Member`.
+                    must_understand: flags.contains(MemberFlag::IS_MUST_UNDERSTAND)
+                        && !flags.contains(MemberFlag::IS_KEY),
                 },
                 optional: flags.contains(MemberFlag::IS_OPTIONAL),
                 external: flags.contains(MemberFlag::IS_EXTERNAL),

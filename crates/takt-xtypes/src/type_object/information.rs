@@ -111,6 +111,21 @@ impl TypeIdentifierTypeObjectPair {
     }
 }
 
+impl TypeIdentifierTypeObjectPair {
+    /// Reads a sequence of pairs, as an answer of the lookup service has it: XCDR2, little-endian.
+    ///
+    /// # Errors
+    /// If the bytes are no such sequence.
+    pub fn parse_sequence(bytes: &[u8]) -> Result<Vec<Self>, DecodeError> {
+        let pairs: Vec<Pair> = decode_plain(bytes)?;
+        let pairs = pairs.into_iter().map(|Pair { type_identifier, type_object }| Self {
+            type_identifier: TypeIdentifier(type_identifier),
+            type_object: TypeObject(type_object),
+        });
+        Ok(pairs.collect())
+    }
+}
+
 impl From<WithDependencies> for TypeIdentifierWithDependencies {
     fn from(wire: WithDependencies) -> Self {
         let dependencies = wire.dependent_typeids.into_iter();

@@ -14,7 +14,7 @@
 //!
 //! It deliberately does not do: assignability of types (XTypes 1.3 §7.2.4), the type object of XTypes 1.1.
 
-mod annotation;
+pub(crate) mod annotation;
 pub(crate) mod complete;
 mod error;
 pub(crate) mod identifier;

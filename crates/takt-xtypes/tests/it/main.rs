@@ -3,6 +3,8 @@
 mod allocation;
 mod compile_errors;
 mod corpus;
+mod dynamic;
+mod dynamic_hostile;
 mod encoding;
 mod evolution;
 mod key;
@@ -11,4 +13,5 @@ mod peer_vectors;
 mod random;
 mod round_trip;
 mod support;
+mod type_objects;
 mod zoo;

@@ -1,0 +1,1 @@
+//! Values of types known at run time against derived types: the same bytes, both ways.

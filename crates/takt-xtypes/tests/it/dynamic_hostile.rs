@@ -1,0 +1,1 @@
+//! Types and payloads that a peer made up to do harm.
