@@ -8,6 +8,8 @@ use std::fmt;
 use takt_transport::TransportError;
 use takt_xtypes::EncodeError;
 
+use crate::dynamic::TypeUnavailable;
+
 /// The result of every fallible call.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -59,6 +61,8 @@ pub enum Error {
         /// Which one.
         what: &'static str,
     },
+    /// A type cannot be learned.
+    TypeUnavailable(TypeUnavailable),
     /// A sample cannot be serialised, such as for a string beyond its bound.
     Encode(EncodeError),
     /// The machine failed.
@@ -80,6 +84,7 @@ impl fmt::Display for Error {
             Self::AlreadyDeleted => f.write_str("the entity was deleted"),
             Self::IllegalOperation { what } => write!(f, "illegal operation: {what}"),
             Self::Unsupported { what } => write!(f, "unsupported: {what}"),
+            Self::TypeUnavailable(reason) => write!(f, "the type is not available: {reason}"),
             Self::Encode(error) => write!(f, "the sample cannot be serialised: {error}"),
             Self::Transport(error) => write!(f, "transport: {error}"),
         }
@@ -89,6 +94,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
+            Self::TypeUnavailable(reason) => Some(reason),
             Self::Encode(error) => Some(error),
             Self::Transport(error) => Some(error),
             _ => None,

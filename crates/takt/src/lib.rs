@@ -41,6 +41,7 @@
 //! entities that are created disabled, and changing policies after creation.
 
 mod condition;
+pub mod dynamic;
 mod error;
 mod flow;
 mod key;

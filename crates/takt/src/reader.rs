@@ -14,6 +14,7 @@ use takt_wire::Guid;
 use takt_xtypes::Representation;
 
 use crate::condition::{ReadCondition, StatusCondition};
+use crate::dynamic;
 use crate::key::TypeKey;
 use crate::listener::{DataReaderListener, ReaderCallback};
 use crate::qos::DataReaderQos;
@@ -69,7 +70,7 @@ impl<T: TypeSupport> DataReader<T> {
                 subscriber: subscriber.qos().clone(),
                 topic_data: topic.qos().topic_data.clone(),
                 key: T::HAS_KEY.then(|| Box::new(TypeKey::<T>::default()) as _),
-                type_information: None,
+                type_information: dynamic::announce::<T>(&mut driver.core),
                 max_serialized_len: max_serialized_len::<T>(),
                 unicast,
             };

@@ -11,6 +11,7 @@ use takt_wire::{Guid, Timestamp};
 use takt_xtypes::{EncodeError, Representation};
 
 use crate::condition::StatusCondition;
+use crate::dynamic;
 use crate::listener::{DataWriterListener, WriterCallback};
 use crate::publisher::{Publisher, PublisherInner};
 use crate::qos::{DataRepresentation, DataWriterQos, LivelinessKind};
@@ -47,7 +48,7 @@ pub(crate) struct WriterInner<T: TypeSupport> {
 ///
 /// INTEROP(Fast DDS 2.9.1): takes a serialised key of up to 16 bytes, encapsulation header and all, for the key hash,
 /// even where the real one is in the inline QoS; longer ones it leaves alone.
-const KEY_PAYLOAD_LEN_MIN: usize = 20;
+pub(crate) const KEY_PAYLOAD_LEN_MIN: usize = 20;
 
 impl<T: TypeSupport> DataWriter<T> {
     pub(crate) fn create(publisher: &Publisher, topic: &Topic<T>, qos: DataWriterQos, flow: Flow) -> Result<Self> {
@@ -70,7 +71,7 @@ impl<T: TypeSupport> DataWriter<T> {
                 qos: qos.clone(),
                 publisher: publisher.qos().clone(),
                 topic_data: topic.qos().topic_data.clone(),
-                type_information: None,
+                type_information: dynamic::announce::<T>(&mut driver.core),
                 max_serialized_len: T::max_serialized_len(representation),
                 flow,
                 unicast,
@@ -451,7 +452,7 @@ impl Default for Publication<'_> {
 }
 
 /// The encoding of a writer with this policy: the first that it offers (XTypes 1.3 §7.6.3.1.1).
-fn representation(policy: &DataRepresentation) -> Result<Representation> {
+pub(crate) fn representation(policy: &DataRepresentation) -> Result<Representation> {
     match policy.offered() {
         DataRepresentation::XCDR1 => Ok(Representation::Xcdr1),
         DataRepresentation::XCDR2 => Ok(Representation::Xcdr2),

@@ -29,7 +29,7 @@ use alloc::vec::Vec;
 use takt_wire::discovery::builtin_endpoints;
 use takt_wire::type_lookup::{
     Addressee, ContinuationPoint, EquivalenceId, Question, REMOTE_UNKNOWN_OPERATION, ReplyBody, RequestId,
-    TYPE_IDS_MAX, TypeReply, TypeRequest, TypesEmitter, dependencies_reply, failure_reply,
+    TYPE_IDS_MAX, TypeReply, TypeRequest, TypesEmitter, UnionForm, dependencies_reply, failure_reply,
 };
 use takt_wire::{Endianness, EntityId, Guid, GuidPrefix, Timestamp};
 
@@ -97,7 +97,8 @@ struct Pending {
 pub(crate) struct TypeLookup {
     offered: BTreeMap<EquivalenceId, OfferedType>,
     pending: BTreeMap<TypeRequestId, Pending>,
-    last_request: i64,
+    /// Made so far.
+    requests: i64,
 }
 
 impl TypeLookup {
@@ -117,7 +118,7 @@ impl TypeLookup {
         let named = matches!(request.addressee, Addressee::Participant(_));
         match &request.question {
             Question::Types(type_ids) => {
-                let mut reply = TypesEmitter::new(request.id, MAX_REPLY_BYTES);
+                let mut reply = TypesEmitter::new(request.id, request.form, MAX_REPLY_BYTES);
                 for offered in type_ids.iter().filter_map(|id| self.offered.get(id)) {
                     if !reply.push(offered.id, &offered.object, offered.minimal) {
                         break;
@@ -137,7 +138,7 @@ impl TypeLookup {
                     all.iter().skip(start).take(DEPENDENCIES_PER_REPLY).map(|id| (*id, size(id))).collect();
                 let end = start.saturating_add(part.len());
                 let point = if end < all.len() { ContinuationPoint::new(&(end as u32).to_le_bytes()) } else { None };
-                Some(dependencies_reply(request.id, &part, point.unwrap_or_default()))
+                Some(dependencies_reply(request.id, request.form, &part, point.unwrap_or_default()))
             }
             Question::Unknown => named.then(|| failure_reply(request.id, REMOTE_UNKNOWN_OPERATION)),
         }
@@ -172,7 +173,8 @@ impl Participant {
         remote.is_some_and(|remote| remote.data.available_builtin_endpoints & SERVER == SERVER)
     }
 
-    /// Asks a participant for types. [`Event::TypeAnswer`] tells when the answer is there, which may lack some.
+    /// Asks a participant for types. [`Event::TypeAnswer`] tells when the answer is there, which may lack some. A server
+    /// that does not answer to one form of request may to the other.
     ///
     /// # Errors
     /// [`Error::BadParameter`] if the participant gives out no types or too many are asked for,
@@ -182,8 +184,9 @@ impl Participant {
         now: Instant,
         whom: GuidPrefix,
         type_ids: &[EquivalenceId],
+        form: UnionForm,
     ) -> Result<TypeRequestId, Error> {
-        self.request(now, whom, type_ids, Question::Types)
+        self.request(now, whom, type_ids, form, Question::Types)
     }
 
     /// Asks a participant what some types refer to, directly or not; to go on, with the point that the former answer
@@ -198,7 +201,7 @@ impl Participant {
         type_ids: &[EquivalenceId],
         from: ContinuationPoint,
     ) -> Result<TypeRequestId, Error> {
-        self.request(now, whom, type_ids, |ids| Question::Dependencies(ids, from))
+        self.request(now, whom, type_ids, UnionForm::default(), |ids| Question::Dependencies(ids, from))
     }
 
     fn request(
@@ -206,6 +209,7 @@ impl Participant {
         now: Instant,
         whom: GuidPrefix,
         type_ids: &[EquivalenceId],
+        form: UnionForm,
         question: impl FnOnce(Vec<EquivalenceId>) -> Question,
     ) -> Result<TypeRequestId, Error> {
         if !self.serves_types(whom) {
@@ -217,12 +221,11 @@ impl Participant {
         if self.type_lookup.pending.len() >= MAX_PENDING_REQUESTS {
             return Err(Error::OutOfResources { limit: "type requests", value: MAX_PENDING_REQUESTS as u64 });
         }
-        self.type_lookup.last_request += 1;
-        let number = self.type_lookup.last_request;
+        let number = self.next_request_number();
         let writer = Guid { prefix: self.header.prefix, entity_id: EntityId::TYPE_LOOKUP_REQUEST_WRITER };
         let addressee = Addressee::Participant(Guid { prefix: whom, entity_id: EntityId::PARTICIPANT });
         let id = RequestId { writer, number };
-        let payload = TypeRequest { id, addressee, question: question(type_ids.to_vec()) }.to_bytes();
+        let payload = TypeRequest { id, addressee, question: question(type_ids.to_vec()), form }.to_bytes();
         let reader = Guid { prefix: whom, entity_id: EntityId::TYPE_LOOKUP_REQUEST_READER };
         if !self.write_directed(now, TYPE_REQUESTS, reader, &payload) {
             return Err(Error::OutOfResources { limit: "type requests", value: u64::from(REPLY_DEPTH) });
@@ -230,6 +233,14 @@ impl Participant {
         let id = TypeRequestId(number);
         self.type_lookup.pending.insert(id, Pending { whom, answer: None });
         Ok(id)
+    }
+
+    /// Numbers begin somewhere else for each participant: some servers tell everybody whatever they answer, and nothing
+    /// but the number says whom.
+    fn next_request_number(&mut self) -> i64 {
+        let [.., a, b, c, d] = self.header.prefix.0;
+        self.type_lookup.requests += 1;
+        (i64::from(u32::from_be_bytes([a, b, c, d])) << 16) + self.type_lookup.requests
     }
 
     /// The answer to a request, once.
@@ -313,17 +324,15 @@ impl Participant {
                 self.ctx.counters.malformed_discovery += 1;
                 continue;
             };
-            // INTEROP(CycloneDDS 11.0.1): tells everybody what somebody asked for.
-            if reply.request.writer.prefix != own {
-                continue;
-            }
+            // INTEROP(CycloneDDS 0.10.2): names its own writer as the one of the request, so that only the number tells.
             let id = TypeRequestId(reply.request.number);
             match self.type_lookup.pending.get_mut(&id).filter(|pending| pending.whom == from) {
                 Some(pending) if pending.answer.is_none() => {
                     pending.answer = Some(answer_of(reply));
                     self.ctx.notify(Event::TypeAnswer(id));
                 }
-                _ => self.ctx.counters.unsolicited_type_replies += 1,
+                // INTEROP(CycloneDDS 0.10.2, 11.0.1): tells everybody what somebody asked for.
+                _ => self.ctx.counters.unsolicited_type_replies += u64::from(reply.request.writer.prefix == own),
             }
         }
     }

@@ -5,7 +5,9 @@ use crate::puppet::{Puppet, count, data, outgoing, run_alone};
 use takt_core::*;
 use takt_wire::discovery::ParticipantData;
 use takt_wire::message::{Payload, Submessage};
-use takt_wire::type_lookup::{Addressee, ContinuationPoint, EquivalenceId, Question, RequestId, TypeRequest};
+use takt_wire::type_lookup::{
+    Addressee, ContinuationPoint, EquivalenceId, Question, RequestId, TypeRequest, UnionForm,
+};
 use takt_wire::{EntityId, GuidPrefix};
 
 fn id(number: u8) -> EquivalenceId {
@@ -44,7 +46,7 @@ fn answer(network: &mut Network, request: TypeRequestId) -> TypeAnswer {
 
 fn ask(network: &mut Network, types: &[u8]) -> TypeRequestId {
     let types: Vec<_> = types.iter().map(|number| id(*number)).collect();
-    network.nodes[0].request_types(network.now, prefix(1), &types).expect("it may be asked")
+    network.nodes[0].request_types(network.now, prefix(1), &types, UnionForm::Appendable).expect("it may be asked")
 }
 
 #[test]
@@ -128,7 +130,7 @@ fn nobody_waits_for_one_who_has_gone() {
     let request = ask(&mut network, &[1]);
     network.run(60_000);
     assert_eq!(network.nodes[0].take_type_answer(request), Some(TypeAnswer::Gone));
-    let refused = network.nodes[0].request_types(network.now, prefix(1), &[id(1)]);
+    let refused = network.nodes[0].request_types(network.now, prefix(1), &[id(1)], UnionForm::Final);
     assert!(matches!(refused, Err(Error::BadParameter { .. })), "{refused:?}");
 }
 
@@ -137,7 +139,8 @@ fn requests_that_wait_are_few_and_can_be_given_up() {
     let mut network = pair(6);
     network.cut.push(1);
     let requests: Vec<_> = (0..16).map(|_| ask(&mut network, &[1])).collect();
-    let ask = |network: &mut Network| network.nodes[0].request_types(network.now, prefix(1), &[id(1)]);
+    let ask =
+        |network: &mut Network| network.nodes[0].request_types(network.now, prefix(1), &[id(1)], UnionForm::Final);
     let more: Vec<_> = (0..100).filter_map(|_| ask(&mut network).ok()).collect();
     assert_eq!(requests.len() + more.len(), 64);
     requests.iter().for_each(|request| network.nodes[0].cancel_type_request(*request));
@@ -179,7 +182,7 @@ fn say(stage: &mut (Participant, Puppet, Instant), sn: i64, payload: &[u8]) -> u
 
 fn request(puppet: &Puppet, addressee: Addressee) -> Vec<u8> {
     let identity = RequestId { writer: puppet.guid(EntityId::TYPE_LOOKUP_REQUEST_WRITER), number: 1 };
-    TypeRequest { id: identity, addressee, question: Question::Types(vec![id(1)]) }.to_bytes()
+    TypeRequest { id: identity, addressee, question: Question::Types(vec![id(1)]), form: UnionForm::Final }.to_bytes()
 }
 
 #[test]

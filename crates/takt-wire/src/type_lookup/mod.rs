@@ -36,6 +36,63 @@ mod operation {
     pub(super) const GET_DEPENDENCIES: i32 = 0x05aa_fb31;
 }
 
+/// How the unions of the messages are written.
+///
+/// INTEROP(CycloneDDS 0.10.2): its unions are final, though XTypes says nothing of it and appendable is the default. A
+/// final one begins with the operation, which is no length that a delimiter could have.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum UnionForm {
+    /// With a delimiter before them.
+    #[default]
+    Appendable,
+    /// Without.
+    Final,
+}
+
+impl UnionForm {
+    /// The one that this is not.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Appendable => Self::Final,
+            Self::Final => Self::Appendable,
+        }
+    }
+
+    /// The form of the union that comes next, which selects an operation.
+    fn detect(cursor: &Cursor<'_>) -> Result<Self, Malformed> {
+        let mut peek = *cursor;
+        peek.align(4)?;
+        let known = [operation::GET_TYPES, operation::GET_DEPENDENCIES].contains(&peek.i32()?);
+        Ok(if known { Self::Final } else { Self::Appendable })
+    }
+
+    /// The content of a union.
+    fn open<'a>(self, cursor: &mut Cursor<'a>) -> Result<Cursor<'a>, Malformed> {
+        match self {
+            Self::Appendable => xcdr::delimited(cursor),
+            Self::Final => {
+                cursor.align(4)?;
+                Ok(Cursor::with_base(cursor.rest(), cursor.endianness(), cursor.offset()))
+            }
+        }
+    }
+
+    /// Begins a union; what [`close`](Self::close) wants.
+    fn begin(self, out: &mut xcdr::Output) -> Option<usize> {
+        match self {
+            Self::Appendable => Some(out.reserve()),
+            Self::Final => None,
+        }
+    }
+
+    fn close(place: Option<usize>, out: &mut xcdr::Output) {
+        if let Some(place) = place {
+            out.close(place);
+        }
+    }
+}
+
 /// The ids of members that are hashes of their names.
 mod member {
     pub(super) const TYPE_IDS: u32 = 0x0c53_6065;

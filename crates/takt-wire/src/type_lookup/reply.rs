@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{ContinuationPoint, EquivalenceId, REMOTE_OK, RequestId, TYPE_IDS_MAX, member, operation, xcdr};
+use super::{ContinuationPoint, EquivalenceId, REMOTE_OK, RequestId, TYPE_IDS_MAX, UnionForm, member, operation, xcdr};
 use crate::cursor::{Cursor, Endianness};
 use crate::error::Malformed;
 
@@ -52,10 +52,11 @@ impl<'a> TypeReply<'a> {
 
 fn parse_body<'a>(cursor: &mut Cursor<'a>) -> Result<ReplyBody<'a>, Malformed> {
     const RETCODE_OK: i32 = 0;
-    let mut returned = xcdr::delimited(cursor)?;
+    let form = UnionForm::detect(cursor)?;
+    let mut returned = form.open(cursor)?;
     let at = returned.malformed("reply to an unknown operation");
     let kind = returned.i32()?;
-    let mut result = xcdr::delimited(&mut returned)?;
+    let mut result = form.open(&mut returned)?;
     let code = result.i32()?;
     if code != RETCODE_OK {
         return Ok(ReplyBody::Failure(code));
@@ -126,8 +127,11 @@ pub struct TypesEmitter {
     out: xcdr::Output,
     len_max: usize,
     count: u32,
-    /// The words that say how long what encloses the types is, from the outside, and how many they are.
-    places: [usize; 5],
+    /// The delimiters of the two unions, from the outside.
+    unions: [Option<usize>; 2],
+    /// The words that say how long what encloses the types is, from the outside.
+    places: [usize; 3],
+    /// The word that says how many they are.
     number: usize,
     pairs: Vec<(EquivalenceId, EquivalenceId)>,
 }
@@ -139,25 +143,19 @@ const PAIRS_HEADER_LEN: usize = 24;
 impl TypesEmitter {
     /// The start of a reply of at most `len_max` octets, or what an empty one needs.
     #[must_use]
-    pub fn new(request: RequestId, len_max: usize) -> Self {
+    pub fn new(request: RequestId, form: UnionForm, len_max: usize) -> Self {
         let mut out = begin(request, REMOTE_OK);
-        let returned = out.reserve();
+        let returned = form.begin(&mut out);
         out.u32(operation::GET_TYPES as u32);
-        let result = out.reserve();
+        let result = form.begin(&mut out);
         out.u32(0);
         let members = out.reserve();
         out.u32(4 << 28 | member::TYPES);
         let member = out.reserve();
         let sequence = out.reserve();
         let number = out.reserve();
-        Self {
-            out,
-            len_max,
-            count: 0,
-            places: [returned, result, members, member, sequence],
-            number,
-            pairs: Vec::new(),
-        }
+        let (unions, places) = ([returned, result], [members, member, sequence]);
+        Self { out, len_max, count: 0, unions, places, number, pairs: Vec::new() }
     }
 
     /// Adds a type: its `TypeObject` from the delimiter on, in little endian, and the minimal identifier if `id` is
@@ -186,7 +184,7 @@ impl TypesEmitter {
     /// The payload.
     #[must_use]
     pub fn finish(mut self) -> Vec<u8> {
-        let [returned, result, members, member, sequence] = self.places;
+        let [members, member, sequence] = self.places;
         let mut out = self.out;
         out.set(self.number, self.count);
         out.close(sequence);
@@ -202,8 +200,7 @@ impl TypesEmitter {
             });
         });
         out.close(members);
-        out.close(result);
-        out.close(returned);
+        self.unions.into_iter().rev().for_each(|place| UnionForm::close(place, &mut out));
         out.finish()
     }
 }
@@ -219,30 +216,31 @@ fn begin(request: RequestId, exception: i32) -> xcdr::Output {
 #[must_use]
 pub fn dependencies_reply(
     request: RequestId,
+    form: UnionForm,
     type_ids: &[(EquivalenceId, u32)],
     continuation_point: ContinuationPoint,
 ) -> Vec<u8> {
     let mut out = begin(request, REMOTE_OK);
+    let returned = form.begin(&mut out);
+    out.u32(operation::GET_DEPENDENCIES as u32);
+    let result = form.begin(&mut out);
+    out.u32(0);
     out.delimited(|out| {
-        out.u32(operation::GET_DEPENDENCIES as u32);
-        out.delimited(|out| {
-            out.u32(0);
+        out.member(member::DEPENDENT_TYPEIDS, |out| {
             out.delimited(|out| {
-                out.member(member::DEPENDENT_TYPEIDS, |out| {
+                out.u32(type_ids.len() as u32);
+                for (id, size) in type_ids {
                     out.delimited(|out| {
-                        out.u32(type_ids.len() as u32);
-                        for (id, size) in type_ids {
-                            out.delimited(|out| {
-                                id.emit(out);
-                                out.u32(*size);
-                            });
-                        }
+                        id.emit(out);
+                        out.u32(*size);
                     });
-                });
-                continuation_point.emit(out);
+                }
             });
         });
+        continuation_point.emit(out);
     });
+    UnionForm::close(result, &mut out);
+    UnionForm::close(returned, &mut out);
     out.finish()
 }
 

@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use super::{ContinuationPoint, EquivalenceId, RequestId, TYPE_IDS_MAX, member, operation, xcdr};
+use super::{ContinuationPoint, EquivalenceId, RequestId, TYPE_IDS_MAX, UnionForm, member, operation, xcdr};
 use crate::cursor::Cursor;
 use crate::error::Malformed;
 use crate::guid::Guid;
@@ -45,6 +45,8 @@ pub struct TypeRequest {
     pub addressee: Addressee,
     /// What is asked.
     pub question: Question,
+    /// How it is written; the reply should be written alike.
+    pub form: UnionForm,
 }
 
 /// What is asked.
@@ -64,7 +66,8 @@ impl TypeRequest {
         let mut cursor = xcdr::decapsulate(payload)?;
         let id = RequestId::parse(&mut cursor)?;
         let addressee = Addressee::from_instance_name(cursor.string()?);
-        let mut call = xcdr::delimited(&mut cursor)?;
+        let form = UnionForm::detect(&cursor)?;
+        let mut call = form.open(&mut cursor)?;
         let question = match call.i32()? {
             operation::GET_TYPES => Question::Types(Arguments::parse(&mut call)?.type_ids),
             operation::GET_DEPENDENCIES => {
@@ -73,7 +76,7 @@ impl TypeRequest {
             }
             _ => Question::Unknown,
         };
-        Ok(Self { id, addressee, question })
+        Ok(Self { id, addressee, question, form })
     }
 
     /// The payload.
@@ -88,7 +91,8 @@ impl TypeRequest {
             }
             Addressee::Anyone | Addressee::Stranger => out.string(""),
         }
-        out.delimited(|out| match &self.question {
+        let place = self.form.begin(&mut out);
+        match &self.question {
             Question::Types(type_ids) => {
                 out.u32(operation::GET_TYPES as u32);
                 out.delimited(|out| emit_type_ids(out, type_ids));
@@ -101,7 +105,8 @@ impl TypeRequest {
                 });
             }
             Question::Unknown => out.u32(0),
-        });
+        }
+        UnionForm::close(place, &mut out);
         out.finish()
     }
 }

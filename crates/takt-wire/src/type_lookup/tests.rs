@@ -36,19 +36,21 @@ fn requests() -> Vec<TypeRequest> {
     ];
     let addressees = [Addressee::Participant(guid()), Addressee::Anyone];
     let all = questions.into_iter().flat_map(|question| addressees.map(|addressee| (addressee, question.clone())));
-    all.map(|(addressee, question)| TypeRequest { id: request_id(), addressee, question }).collect()
+    let forms = [UnionForm::Appendable, UnionForm::Final];
+    let all = all.flat_map(|(addressee, question)| forms.map(|form| (addressee, question.clone(), form)));
+    all.map(|(addressee, question, form)| TypeRequest { id: request_id(), addressee, question, form }).collect()
 }
 
-fn replies() -> Vec<Vec<u8>> {
-    let mut types = TypesEmitter::new(request_id(), 4096);
+fn replies(form: UnionForm) -> Vec<Vec<u8>> {
+    let mut types = TypesEmitter::new(request_id(), form, 4096);
     assert!(types.push(id(EquivalenceId::COMPLETE, 1), &object(5), Some(id(EquivalenceId::MINIMAL, 1))));
     assert!(types.push(id(EquivalenceId::MINIMAL, 2), &object(8), None));
     let dependencies = [(id(EquivalenceId::COMPLETE, 6), 100), (id(EquivalenceId::COMPLETE, 7), 200)];
     let point = ContinuationPoint::new(&[9; 32]).expect("short enough");
     vec![
         types.finish(),
-        TypesEmitter::new(request_id(), 0).finish(),
-        dependencies_reply(request_id(), &dependencies, point),
+        TypesEmitter::new(request_id(), form, 0).finish(),
+        dependencies_reply(request_id(), form, &dependencies, point),
         failure_reply(request_id(), REMOTE_UNKNOWN_OPERATION),
     ]
 }
@@ -62,7 +64,13 @@ fn requests_come_back_as_they_went() {
 
 #[test]
 fn replies_come_back_as_they_went() {
-    let bodies: Vec<_> = replies()
+    for form in [UnionForm::Appendable, UnionForm::Final] {
+        check_replies(form);
+    }
+}
+
+fn check_replies(form: UnionForm) {
+    let bodies: Vec<_> = replies(form)
         .iter()
         .map(|payload| {
             let reply = TypeReply::parse(payload).expect("well-formed");
@@ -93,7 +101,7 @@ fn cut_at_every_length_a_message_is_malformed_and_never_a_panic() {
             assert!(TypeRequest::parse(&payload[..len]).is_err(), "{len}");
         }
     }
-    for payload in replies() {
+    for payload in [UnionForm::Appendable, UnionForm::Final].into_iter().flat_map(replies) {
         let failure = matches!(TypeReply::parse(&payload).map(|reply| reply.body), Ok(ReplyBody::Failure(_)));
         let needed = if failure { 32 } else { payload.len() - 3 };
         for len in 0..needed {
@@ -113,9 +121,10 @@ fn types_that_contain_each_other_have_a_place_besides_their_hash() {
     assert_eq!(EquivalenceId::from_bytes(&[4]), None, "a primitive type has no object");
     // Where the identifiers stand makes a difference for what is aligned in them.
     let question = Question::Types(vec![recursive, plain, recursive, recursive]);
-    let request = TypeRequest { id: request_id(), addressee: Addressee::Anyone, question };
+    let (addressee, form) = (Addressee::Anyone, UnionForm::Appendable);
+    let request = TypeRequest { id: request_id(), addressee, question, form };
     assert_eq!(TypeRequest::parse(&request.to_bytes()), Ok(request));
-    let mut types = TypesEmitter::new(request_id(), 4096);
+    let mut types = TypesEmitter::new(request_id(), form, 4096);
     assert!(types.push(recursive, &object(5), Some(recursive)) && types.push(plain, &object(1), None));
     let payload = types.finish();
     let ReplyBody::Types { types, complete_to_minimal } = TypeReply::parse(&payload).expect("well-formed").body else {
@@ -127,7 +136,8 @@ fn types_that_contain_each_other_have_a_place_besides_their_hash() {
 
 #[test]
 fn a_changed_octet_is_no_panic_and_no_more_than_was_sent() {
-    for payload in replies().into_iter().chain(requests().iter().map(TypeRequest::to_bytes)) {
+    let replies = [UnionForm::Appendable, UnionForm::Final].into_iter().flat_map(replies);
+    for payload in replies.chain(requests().iter().map(TypeRequest::to_bytes)) {
         for place in 0..payload.len() {
             for value in [0, 1, 0x7f, 0x80, 0xff] {
                 let mut changed = payload.clone();
@@ -145,7 +155,7 @@ fn a_changed_octet_is_no_panic_and_no_more_than_was_sent() {
 
 #[test]
 fn a_reply_is_no_longer_than_allowed() {
-    let mut types = TypesEmitter::new(request_id(), 300);
+    let mut types = TypesEmitter::new(request_id(), UnionForm::Final, 300);
     let fits = (0..100).take_while(|n| types.push(id(EquivalenceId::COMPLETE, *n), &object(20), None)).count();
     assert_eq!(types.count() as usize, fits);
     let payload = types.finish();

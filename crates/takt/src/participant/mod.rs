@@ -229,6 +229,10 @@ impl DomainParticipant {
         self.inner.engine.look(|driver| Ok(driver.transport_stats().collect()))
     }
 
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.inner.engine
+    }
+
     fn look<R>(&self, look: impl FnOnce(&takt_core::Participant) -> R) -> Result<R> {
         self.inner.engine.look(|driver| Ok(look(&driver.core)))
     }

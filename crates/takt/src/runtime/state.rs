@@ -100,6 +100,8 @@ pub(crate) struct State {
     ready: VecDeque<Target>,
     /// Tasks to be woken as soon as the lock is released.
     pub(crate) woken: Vec<Waker>,
+    /// Notified when a request for types is answered.
+    pub(crate) type_answers: Arc<EventCount>,
     pub(crate) participant_callback: Option<ParticipantCallback>,
     pub(crate) participant_events: VecDeque<ParticipantEvent>,
     has_participant_callback: bool,
@@ -123,6 +125,7 @@ impl State {
             readers: Endpoints::default(),
             ready: VecDeque::new(),
             woken: Vec::new(),
+            type_answers: Arc::new(EventCount::default()),
             participant_callback: None,
             participant_events: VecDeque::new(),
             has_participant_callback: false,
@@ -277,6 +280,7 @@ impl State {
                 Event::WriterSpace(writer) | Event::Acknowledged(writer) => self.notify_progress(writer),
                 Event::ParticipantDiscovered(guid) => self.note_participant(ParticipantEvent::Discovered(guid)),
                 Event::ParticipantLost(guid) => self.note_participant(ParticipantEvent::Lost(guid)),
+                Event::TypeAnswer(_) => self.type_answers.notify(),
                 _ => {}
             }
             any = true;

@@ -3,6 +3,7 @@
 mod async_receive;
 mod blocking_write;
 mod directed_write;
+mod dynamic;
 mod exchange;
 mod flow_identity;
 mod instances;

@@ -1,0 +1,28 @@
+//! Lets the core read keys of types that are known at run time.
+
+use takt_core::{KeyExtractor, KeyHash};
+use takt_xtypes::Representation;
+
+use super::DynamicTypeSupport;
+
+/// Reads keys by decoding; of an opaque type, finds the same one everywhere.
+pub(super) struct DynamicKey(pub(super) DynamicTypeSupport);
+
+impl KeyExtractor for DynamicKey {
+    fn key_hash(&mut self, payload: &[u8], key_only: bool) -> Option<KeyHash> {
+        let Some(type_) = self.0.dynamic_type() else { return Some(KeyHash::default()) };
+        let data = if key_only { type_.decode_key(payload) } else { type_.decode(payload) };
+        // As for derived types: one identity, whatever the encoding of the sample.
+        type_.key_hash(&data.ok()?, Representation::Xcdr2).ok()
+    }
+
+    fn serialize_key(&mut self, payload: &[u8], key_only: bool, key: &mut Vec<u8>) -> bool {
+        let Some(type_) = self.0.dynamic_type() else { return false };
+        let data = if key_only { type_.decode_key(payload) } else { type_.decode(payload) };
+        let bytes = data.ok().and_then(|data| type_.encode_key(&data, Representation::Xcdr1).ok());
+        bytes.is_some_and(|bytes| {
+            key.extend_from_slice(&bytes);
+            true
+        })
+    }
+}

@@ -1,0 +1,124 @@
+//! Topics whose types are known at run time only: learned from the network, or not known at all and handled as bytes
+//! (XTypes 1.3 §7.5.2).
+//!
+//! A [`DynamicTypeSupport`] stands for a type as [`TypeSupport`] does for a derived one: with it,
+//! [`Subscriber::create_dynamic_datareader`](crate::Subscriber::create_dynamic_datareader) and
+//! [`Publisher::create_dynamic_datawriter`](crate::Publisher::create_dynamic_datawriter) make endpoints that match
+//! those of the type's name. It comes from [`DomainParticipant::learn_type`](crate::DomainParticipant::learn_type), from a
+//! type of the program, or is opaque.
+//!
+//! For tools: these endpoints allocate for each sample, unlike [`DataReader`](crate::DataReader) and
+//! [`DataWriter`](crate::DataWriter).
+
+mod key;
+mod learning;
+mod policies;
+mod reader;
+mod writer;
+
+pub use learning::TypeUnavailable;
+pub use policies::{reader_policies_for, writer_policies_for};
+pub use reader::{DynamicDataReader, DynamicSample};
+pub use writer::DynamicDataWriter;
+
+pub(crate) use learning::announce;
+
+use std::fmt;
+use std::sync::Arc;
+
+use takt_core::Participant;
+use takt_xtypes::TypeSupport;
+use takt_xtypes::dynamic::DynamicType;
+use takt_xtypes::type_object::{TypeIdentifier, TypeInformation, TypeRegistry};
+
+use crate::{Error, Result};
+
+/// A type of topics, as an object. Handles are clones of one another.
+#[derive(Clone)]
+pub struct DynamicTypeSupport {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    type_name: String,
+    has_key: bool,
+    known: Option<Known>,
+}
+
+/// What is known of a type that is not opaque.
+struct Known {
+    type_: DynamicType,
+    information: TypeInformation,
+    types: TypeRegistry,
+}
+
+impl DynamicTypeSupport {
+    /// A type of the program.
+    ///
+    /// # Errors
+    /// [`Error::TypeUnavailable`] if it exceeds a limit of types that are known at run time.
+    pub fn of<T: TypeSupport>() -> Result<Self> {
+        let mut types = TypeRegistry::new();
+        let information = T::type_information(&mut types);
+        let root = information.complete.type_id.clone();
+        Self::learned(T::TYPE_NAME.to_owned(), T::HAS_KEY, &root, information, types)
+    }
+
+    /// A type of which nothing is known but its name and whether it has a key. Samples are bytes; where the key's hash
+    /// does not come with them, all are of one instance.
+    #[must_use]
+    pub fn opaque(type_name: &str, has_key: bool) -> Self {
+        Self { inner: Arc::new(Inner { type_name: type_name.to_owned(), has_key, known: None }) }
+    }
+
+    /// `type_name` and `has_key` are those of an endpoint, and count: there may be an alias, and others match by them.
+    fn learned(
+        type_name: String,
+        has_key: bool,
+        root: &TypeIdentifier,
+        information: TypeInformation,
+        types: TypeRegistry,
+    ) -> Result<Self> {
+        let unusable = |what: String| Error::from(TypeUnavailable::Unusable { type_name: type_name.clone(), what });
+        let type_ = DynamicType::new(root, &types).map_err(|error| unusable(error.to_string()))?;
+        if type_.has_key() != has_key {
+            return Err(unusable("whether it has a key is not what its endpoint says".to_owned()));
+        }
+        let known = Some(Known { type_, information, types });
+        Ok(Self { inner: Arc::new(Inner { type_name, has_key, known }) })
+    }
+
+    /// The name that endpoints are matched by.
+    #[must_use]
+    pub fn type_name(&self) -> &str {
+        &self.inner.type_name
+    }
+
+    /// Whether the topic has instances.
+    #[must_use]
+    pub fn has_key(&self) -> bool {
+        self.inner.has_key
+    }
+
+    /// The type; `None` if it is opaque.
+    #[must_use]
+    pub fn dynamic_type(&self) -> Option<&DynamicType> {
+        self.inner.known.as_ref().map(|known| &known.type_)
+    }
+
+    /// Makes the type known to the core. Returns what to announce of it.
+    fn announce(&self, core: &mut Participant) -> Option<Vec<u8>> {
+        let known = self.inner.known.as_ref()?;
+        learning::offer(core, &known.types, &known.information).then(|| known.information.to_bytes())
+    }
+}
+
+impl fmt::Debug for DynamicTypeSupport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DynamicTypeSupport")
+            .field("type_name", &self.inner.type_name)
+            .field("has_key", &self.inner.has_key)
+            .field("opaque", &self.inner.known.is_none())
+            .finish()
+    }
+}

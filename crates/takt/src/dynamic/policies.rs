@@ -1,0 +1,106 @@
+//! Policies that match those of an endpoint of others: at most what a writer offers, at least what a reader requests
+//! (DDS 1.4 §2.2.3).
+
+use crate::qos::{
+    DataReaderQos, DataRepresentation, DataWriterQos, Durability, History, PublisherQos, ReliabilityKind, SubscriberQos,
+};
+use crate::{PublicationData, SubscriptionData};
+
+/// Samples kept of each instance by a reader that adapts itself. It never holds up a reliable writer: the oldest sample
+/// gives way.
+const READER_DEPTH: u32 = 256;
+
+/// The policies of a reader that matches a writer and gets from it what there is to get.
+#[must_use]
+pub fn reader_policies_for(writer: &PublicationData) -> (DataReaderQos, SubscriberQos) {
+    let offered = &writer.qos;
+    let qos = DataReaderQos {
+        durability: offered.durability.min(Durability::TransientLocal),
+        deadline: offered.deadline,
+        latency_budget: offered.latency_budget,
+        liveliness: offered.liveliness,
+        reliability: offered.reliability,
+        destination_order: offered.destination_order,
+        history: History::KeepLast(READER_DEPTH),
+        ownership: offered.ownership,
+        data_representation: DataRepresentation::any_xcdr(),
+        ..DataReaderQos::default()
+    };
+    let subscriber = SubscriberQos { partition: writer.partition.clone(), ..SubscriberQos::default() };
+    (qos, subscriber)
+}
+
+/// The policies of a writer that matches a reader. If the reader takes neither XCDR1 nor XCDR2, it offers XCDR1.
+#[must_use]
+pub fn writer_policies_for(reader: &SubscriptionData) -> (DataWriterQos, PublisherQos) {
+    let requested = &reader.qos;
+    let supported = |id: &&i16| matches!(**id, DataRepresentation::XCDR1 | DataRepresentation::XCDR2);
+    let encoding = requested.data_representation.effective().iter().find(supported);
+    let mut reliability = requested.reliability;
+    reliability.kind = ReliabilityKind::Reliable;
+    let qos = DataWriterQos {
+        durability: requested.durability,
+        deadline: requested.deadline,
+        liveliness: requested.liveliness,
+        reliability,
+        destination_order: requested.destination_order,
+        ownership: requested.ownership,
+        data_representation: DataRepresentation(vec![*encoding.unwrap_or(&DataRepresentation::XCDR1)]),
+        ..DataWriterQos::default()
+    };
+    let publisher = PublisherQos {
+        presentation: reader.presentation,
+        partition: reader.partition.clone(),
+        ..PublisherQos::default()
+    };
+    (qos, publisher)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compat::{check, partitions_match};
+    use crate::qos::{
+        AccessScope, DestinationOrder, LatencyBudget, Liveliness, LivelinessKind, Ownership, Partition, Presentation,
+        Reliability,
+    };
+    use crate::{Duration, Guid};
+
+    #[test]
+    fn a_reader_matches_the_writer_that_it_adapts_to() {
+        for durability in [Durability::Volatile, Durability::TransientLocal, Durability::Persistent] {
+            for reliability in [Reliability::BEST_EFFORT, Reliability::RELIABLE] {
+                let mut writer = PublicationData { guid: Guid::UNKNOWN, ..PublicationData::default() };
+                writer.qos.durability = durability;
+                writer.qos.reliability = reliability;
+                writer.qos.latency_budget = LatencyBudget { duration: Duration::from_secs(1) };
+                writer.qos.ownership = Ownership::Exclusive;
+                writer.qos.data_representation = DataRepresentation::xcdr2();
+                writer.partition = Partition { names: vec!["a".to_owned(), "b*".to_owned()] };
+                let (qos, subscriber) = reader_policies_for(&writer);
+                let reader = SubscriptionData { qos, partition: subscriber.partition, ..SubscriptionData::default() };
+                assert_eq!(check(&writer, &reader), []);
+                assert!(partitions_match(&writer.partition, &reader.partition));
+                assert_eq!(reader.qos.reliability.kind, reliability.kind, "no less than there is");
+            }
+        }
+    }
+
+    #[test]
+    fn a_writer_matches_the_reader_that_it_adapts_to() {
+        let mut reader = SubscriptionData::default();
+        reader.qos.durability = Durability::TransientLocal;
+        reader.qos.reliability = Reliability::RELIABLE;
+        reader.qos.ownership = Ownership::Exclusive;
+        reader.qos.destination_order = DestinationOrder::BySourceTimestamp;
+        let lease_duration = Duration::from_secs(3);
+        reader.qos.liveliness = Liveliness { kind: LivelinessKind::ManualByTopic, lease_duration };
+        reader.qos.data_representation = DataRepresentation(vec![DataRepresentation::XML, DataRepresentation::XCDR2]);
+        reader.presentation =
+            Presentation { access_scope: AccessScope::Topic, coherent_access: true, ordered_access: true };
+        let (qos, publisher) = writer_policies_for(&reader);
+        let writer = PublicationData { qos, presentation: publisher.presentation, ..PublicationData::default() };
+        assert_eq!(check(&writer, &reader), []);
+        assert_eq!(writer.qos.data_representation, DataRepresentation::xcdr2());
+    }
+}

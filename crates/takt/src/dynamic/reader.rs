@@ -1,0 +1,200 @@
+//! Readers of types that are known at run time.
+
+use std::fmt;
+use std::sync::Arc;
+
+use takt_core::{ReadCursor, ReaderHandle, ReaderSpec, SampleInfo, Selector};
+use takt_wire::Guid;
+use takt_xtypes::DecodeError;
+use takt_xtypes::dynamic::DynamicData;
+
+use super::DynamicTypeSupport;
+use super::key::DynamicKey;
+use crate::condition::{ReadCondition, StatusCondition};
+use crate::qos::{DataReaderQos, TopicData};
+use crate::runtime::engine::Engine;
+use crate::runtime::event_count::EventCount;
+use crate::runtime::state::Target;
+use crate::status::{MatchedStatus, SampleLostStatus, Signal, StatusMask};
+use crate::subscriber::SubscriberInner;
+use crate::{Error, Result, Subscriber};
+
+/// Receives samples of a type that is known at run time. Deleted when dropped.
+pub struct DynamicDataReader {
+    handle: ReaderHandle,
+    guid: Guid,
+    signal: Arc<Signal>,
+    engine: Arc<Engine>,
+    topic_name: String,
+    type_: DynamicTypeSupport,
+    qos: DataReaderQos,
+    /// Keeps the subscriber, and by it the participant.
+    _subscriber: Arc<SubscriberInner>,
+}
+
+/// A sample of a type that is known at run time.
+#[derive(Clone, Debug)]
+pub struct DynamicSample {
+    /// About the sample.
+    pub info: SampleInfo,
+    /// As it came, encapsulation header included: the data, or the key alone if `info.valid_data` is false, empty if
+    /// that is not known.
+    pub payload: Vec<u8>,
+    /// The payload decoded; of a key, the key members alone. `None` if it is empty or the type is opaque.
+    pub value: Option<std::result::Result<DynamicData, DecodeError>>,
+}
+
+impl Subscriber {
+    /// Creates a reader of a type that is known at run time.
+    ///
+    /// # Errors
+    /// As [`create_datareader`](Self::create_datareader).
+    pub fn create_dynamic_datareader(
+        &self,
+        topic_name: &str,
+        type_: &DynamicTypeSupport,
+        qos: DataReaderQos,
+    ) -> Result<DynamicDataReader> {
+        let engine = Arc::clone(&self.inner.participant.engine);
+        let signal = Arc::new(Signal::new());
+        let (handle, guid) = engine.call_state(|state, now| {
+            let driver = state.driver()?;
+            let spec = ReaderSpec {
+                topic_name: topic_name.to_owned(),
+                type_name: type_.type_name().to_owned(),
+                qos: qos.clone(),
+                subscriber: self.qos().clone(),
+                topic_data: TopicData::default(),
+                key: type_.has_key().then(|| Box::new(DynamicKey(type_.clone())) as _),
+                type_information: type_.announce(&mut driver.core),
+                max_serialized_len: None,
+                unicast: Vec::new(),
+            };
+            let handle = driver.core.create_reader(now, spec)?;
+            let guid = driver.core.reader_guid(handle)?;
+            state.add_endpoint(Target::Reader(handle), Arc::clone(&signal), Arc::new(EventCount::default()));
+            Ok((handle, guid))
+        })?;
+        Ok(DynamicDataReader {
+            handle,
+            guid,
+            signal,
+            engine,
+            topic_name: topic_name.to_owned(),
+            type_: type_.clone(),
+            qos,
+            _subscriber: Arc::clone(&self.inner),
+        })
+    }
+}
+
+impl DynamicDataReader {
+    /// Takes up to `max` samples, in order of arrival.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after the participant was closed.
+    pub fn take(&self, max: usize) -> Result<Vec<DynamicSample>> {
+        self.engine.call(|driver, now| {
+            self.signal.clear(StatusMask::DATA_AVAILABLE);
+            let mut cursor = ReadCursor::default();
+            let mut samples = Vec::new();
+            while samples.len() < max {
+                let found = driver.core.read_next(now, self.handle, Selector::TAKE, &mut cursor)?;
+                let Some(found) = found else { break };
+                let value = self.decode(&found.info, found.payload);
+                samples.push(DynamicSample { info: found.info, payload: found.payload.to_vec(), value });
+            }
+            driver.core.end_read(now, self.handle)?;
+            Ok(samples)
+        })
+    }
+
+    fn decode(&self, info: &SampleInfo, payload: &[u8]) -> Option<std::result::Result<DynamicData, DecodeError>> {
+        let type_ = self.type_.dynamic_type().filter(|_| !payload.is_empty())?;
+        Some(if info.valid_data { type_.decode(payload) } else { type_.decode_key(payload) })
+    }
+
+    /// How many writers are matched, and what changed since this was last asked.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after the participant was closed.
+    pub fn subscription_matched_status(&self) -> Result<MatchedStatus> {
+        self.engine.look(|driver| {
+            self.signal.clear(StatusMask::SUBSCRIPTION_MATCHED);
+            Ok(driver.core.subscription_matched_status(self.handle)?)
+        })
+    }
+
+    /// How many samples were lost.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after the participant was closed.
+    pub fn sample_lost_status(&self) -> Result<SampleLostStatus> {
+        self.engine.look(|driver| {
+            self.signal.clear(StatusMask::SAMPLE_LOST);
+            Ok(driver.core.sample_lost_status(self.handle)?)
+        })
+    }
+
+    /// The condition that is true while a status has changed.
+    #[must_use]
+    pub fn status_condition(&self) -> StatusCondition {
+        StatusCondition { signal: Arc::clone(&self.signal), engine: Arc::clone(&self.engine) }
+    }
+
+    /// A condition that is true while the reader holds samples that the selector wants.
+    #[must_use]
+    pub fn read_condition(&self, selector: Selector) -> ReadCondition {
+        let (signal, engine) = (Arc::clone(&self.signal), Arc::clone(&self.engine));
+        ReadCondition { signal, engine, reader: self.handle, selector }
+    }
+
+    /// The reader's identity in the domain.
+    #[must_use]
+    pub fn guid(&self) -> Guid {
+        self.guid
+    }
+
+    /// The topic read from.
+    #[must_use]
+    pub fn topic_name(&self) -> &str {
+        &self.topic_name
+    }
+
+    /// The type.
+    #[must_use]
+    pub fn type_support(&self) -> &DynamicTypeSupport {
+        &self.type_
+    }
+
+    /// The reader's policies.
+    #[must_use]
+    pub fn qos(&self) -> &DataReaderQos {
+        &self.qos
+    }
+}
+
+impl Drop for DynamicDataReader {
+    fn drop(&mut self) {
+        let result = self.engine.call_state(|state, now| {
+            let driver = state.driver()?;
+            driver.core.delete_reader(now, self.handle)?;
+            Ok(state.remove_endpoint(Target::Reader(self.handle)))
+        });
+        match result {
+            // Another thread than the owner's of an inline participant cannot delete; the participant's end will.
+            Ok(_) | Err(Error::AlreadyDeleted | Error::IllegalOperation { .. }) => {}
+            Err(error) => debug_assert!(false, "deleting a reader failed: {error}"),
+        }
+    }
+}
+
+impl fmt::Debug for DynamicDataReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DynamicDataReader")
+            .field("guid", &self.guid)
+            .field("topic_name", &self.topic_name)
+            .field("type", &self.type_)
+            .finish_non_exhaustive()
+    }
+}
