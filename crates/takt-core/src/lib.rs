@@ -42,7 +42,7 @@ pub use cache::{
 };
 pub use config::{Config, Interface, Limits, Locators};
 pub use counters::Counters;
-pub use discovery::{OfferedType, Refusal, RefusalReason, TypeAnswer, TypeRequestId};
+pub use discovery::{BuiltinTopic, OfferedType, Refusal, RefusalReason, TypeAnswer, TypeRequestId};
 pub use error::{Error, WriteError};
 pub use event::Event;
 pub use participant::{MAX_TIMERS_PER_CALL, NewChange, Participant, ReaderSpec, Received, Transmit, WriterSpec};

@@ -40,6 +40,7 @@
 //! Names are the OMG's in Rust's spelling. Deliberately absent for now: content-filtered topics, coherent access,
 //! entities that are created disabled, and changing policies after creation.
 
+pub mod builtin;
 mod condition;
 pub mod dynamic;
 mod error;
@@ -48,6 +49,7 @@ mod key;
 mod listener;
 mod participant;
 mod publisher;
+mod readable;
 mod reader;
 mod runtime;
 mod sample;
@@ -64,6 +66,7 @@ pub use flow::Flow;
 pub use listener::{DataReaderListener, DataWriterListener, DomainParticipantListener};
 pub use participant::{DomainParticipant, DomainParticipantBuilder};
 pub use publisher::Publisher;
+pub use readable::Readable;
 pub use reader::DataReader;
 pub use runtime::driver::DriverCounters;
 pub use runtime::{Idle, Runtime};

@@ -17,11 +17,11 @@ use crate::status::{
     SampleRejectedStatus, StatusMask,
 };
 use crate::writer::{DataWriter, WriterInner};
-use crate::{Result, TypeSupport};
+use crate::{Readable, Result, TypeSupport};
 
 /// What a reader tells. Every method does nothing unless implemented.
 #[allow(unused_variables, reason = "names of parameters that implementations will use")]
-pub trait DataReaderListener<T: TypeSupport>: Send + 'static {
+pub trait DataReaderListener<T: Readable>: Send + 'static {
     /// Samples have arrived. Take until there are none: the next call comes with the next arrival.
     fn on_data_available(&mut self, reader: &DataReader<T>) {}
 
@@ -68,12 +68,12 @@ pub trait DomainParticipantListener: Send + 'static {
 }
 
 /// A reader's listener with its reader, for the runtime to call.
-pub(crate) struct ReaderCallback<T: TypeSupport> {
+pub(crate) struct ReaderCallback<T: Readable> {
     pub(crate) reader: Weak<ReaderInner<T>>,
     pub(crate) listener: Box<dyn DataReaderListener<T>>,
 }
 
-impl<T: TypeSupport> Callback for ReaderCallback<T> {
+impl<T: Readable> Callback for ReaderCallback<T> {
     fn call(&mut self, statuses: StatusMask) {
         let Some(reader) = self.reader.upgrade().map(DataReader::from_inner) else { return };
         let listener = &mut self.listener;

@@ -1,18 +1,19 @@
 //! Readers (DDS 1.4 §2.2.2.5.3): deserialise from the history into the caller's memory.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::task::{Poll, Waker};
 
 use takt_core::{
-    FlowTag, InstanceHandle, Instant, ReadCursor, ReaderHandle, ReaderSpec, SampleInfo, SampleRef, SampleStates,
-    Selector,
+    BuiltinTopic, FlowTag, InstanceHandle, Instant, ReadCursor, ReaderHandle, ReaderSpec, SampleInfo, SampleRef,
+    SampleStates, Selector,
 };
 use takt_transport::FlowSpec;
 use takt_wire::Guid;
 use takt_xtypes::Representation;
 
+use crate::builtin::PublicationBuiltinTopicData;
 use crate::condition::{ReadCondition, StatusCondition};
 use crate::dynamic;
 use crate::key::TypeKey;
@@ -30,15 +31,16 @@ use crate::status::{
     SampleRejectedStatus, Signal, StatusMask,
 };
 use crate::subscriber::{Subscriber, SubscriberInner};
-use crate::{Error, Flow, Result, Topic, TypeSupport};
+use crate::topic::TopicInner;
+use crate::{Error, Flow, Readable, Result, Topic, TypeSupport};
 
 /// Receives samples of `T`. Handles are clones of one another; the reader is deleted with the last one, or by
 /// [`close`](Self::close).
-pub struct DataReader<T: TypeSupport> {
+pub struct DataReader<T: Readable> {
     inner: Arc<ReaderInner<T>>,
 }
 
-pub(crate) struct ReaderInner<T: TypeSupport> {
+pub(crate) struct ReaderInner<T: Readable> {
     handle: ReaderHandle,
     guid: Guid,
     flow: FlowTag,
@@ -84,6 +86,43 @@ impl<T: TypeSupport> DataReader<T> {
         let deserialize_failures = AtomicU64::new(0);
         let inner = ReaderInner { handle, guid, flow, signal, deserialize_failures, engine, qos, topic, subscriber };
         Ok(Self::from_inner(Arc::new(inner)))
+    }
+}
+
+impl<T: Readable> DataReader<T> {
+    pub(crate) fn create_builtin(subscriber: &Subscriber, topic: TopicInner, kind: BuiltinTopic) -> Result<Self> {
+        let engine = Arc::clone(&subscriber.inner.participant.engine);
+        let signal = Arc::new(Signal::new());
+        let (handle, guid) = engine.call_state(|state, now| {
+            let core = &mut state.driver()?.core;
+            let handle = core.create_builtin_reader(now, kind);
+            let guid = core.reader_guid(handle)?;
+            state.add_endpoint(Target::Reader(handle), Arc::clone(&signal), Arc::new(EventCount::default()));
+            Ok((handle, guid))
+        })?;
+        Ok(Self::from_inner(Arc::new(ReaderInner {
+            handle,
+            guid,
+            flow: FlowTag::default(),
+            signal,
+            deserialize_failures: AtomicU64::new(0),
+            engine,
+            qos: BuiltinTopic::reader_qos(),
+            topic: Topic::new(topic),
+            subscriber: Arc::clone(&subscriber.inner),
+        })))
+    }
+
+    pub(crate) fn downgrade(&self) -> Weak<ReaderInner<T>> {
+        Arc::downgrade(&self.inner)
+    }
+
+    /// Whether it can be used; false once it was closed.
+    pub(crate) fn is_open(&self) -> Result<bool> {
+        match self.inner.engine.look(|driver| Ok(driver.core.reader_guid(self.inner.handle)?)) {
+            Err(Error::AlreadyDeleted) => Ok(false),
+            result => result.map(|_| true),
+        }
     }
 
     pub(crate) fn from_inner(inner: Arc<ReaderInner<T>>) -> Self {
@@ -180,17 +219,11 @@ impl<T: TypeSupport> DataReader<T> {
 
     /// Decodes a payload into `sample`; false, and counted, if it is no `T`.
     fn decode(&self, info: &SampleInfo, payload: &[u8], sample: &mut T) -> bool {
-        let result = if info.valid_data {
-            takt_xtypes::deserialize(sample, payload)
-        } else if payload.is_empty() {
-            Ok(())
-        } else {
-            takt_xtypes::deserialize_key(sample, payload)
-        };
-        if result.is_err() {
+        let is_decoded = sample.decode(info, payload);
+        if !is_decoded {
             self.inner.deserialize_failures.fetch_add(1, Ordering::Relaxed);
         }
-        result.is_ok()
+        is_decoded
     }
 
     /// As [`decode`](Self::decode), with the memory that `sample` has.
@@ -288,7 +321,7 @@ impl<T: TypeSupport> DataReader<T> {
     pub fn key_value(&self, sample: &mut T, instance: InstanceHandle) -> Result<bool> {
         self.inner.engine.look(|driver| {
             let key = driver.core.key_of(self.inner.handle, instance)?;
-            Ok(key.is_some_and(|key| takt_xtypes::deserialize_key(sample, key).is_ok()))
+            Ok(key.is_some_and(|key| sample.decode_key(instance, key)))
         })
     }
 
@@ -297,7 +330,7 @@ impl<T: TypeSupport> DataReader<T> {
     /// # Errors
     /// [`Error::Encode`] if the key exceeds a bound of its type.
     pub fn lookup_instance(&self, sample: &T) -> Result<InstanceHandle> {
-        Ok(InstanceHandle(takt_xtypes::key_hash(sample)?))
+        sample.instance_handle()
     }
 
     /// Payloads that were dropped since they are no `T`.
@@ -377,6 +410,19 @@ impl<T: TypeSupport> DataReader<T> {
         self.inner.engine.look(|driver| Ok(driver.core.matched_publications(self.inner.handle)?))
     }
 
+    /// What is known of a matched writer (`get_matched_publication_data`).
+    ///
+    /// # Errors
+    /// [`Error::BadParameter`] if it is not matched, [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn matched_publication_data(&self, writer: Guid) -> Result<PublicationBuiltinTopicData> {
+        self.inner.engine.look(|driver| {
+            let is_matched = driver.core.matched_publications(self.inner.handle)?.contains(&writer);
+            let data = is_matched.then(|| driver.core.publication_data(writer)).flatten();
+            let unknown = || Error::BadParameter { what: format!("writer {writer} is not matched") };
+            data.map(PublicationBuiltinTopicData::from).ok_or_else(unknown)
+        })
+    }
+
     /// The condition that is true while a status has changed.
     #[must_use]
     pub fn status_condition(&self) -> StatusCondition {
@@ -453,7 +499,7 @@ impl<T: TypeSupport> DataReader<T> {
     }
 }
 
-impl<T: TypeSupport> ReaderInner<T> {
+impl<T: Readable> ReaderInner<T> {
     fn delete(&self) -> Result<()> {
         let listener = self.engine.call_state(|state, now| {
             let driver = state.driver()?;
@@ -467,7 +513,7 @@ impl<T: TypeSupport> ReaderInner<T> {
     }
 }
 
-impl<T: TypeSupport> Drop for ReaderInner<T> {
+impl<T: Readable> Drop for ReaderInner<T> {
     fn drop(&mut self) {
         match self.delete() {
             // Another thread than the owner's of an inline participant cannot delete; the participant's end will.
@@ -477,13 +523,13 @@ impl<T: TypeSupport> Drop for ReaderInner<T> {
     }
 }
 
-impl<T: TypeSupport> Clone for DataReader<T> {
+impl<T: Readable> Clone for DataReader<T> {
     fn clone(&self) -> Self {
         Self { inner: Arc::clone(&self.inner) }
     }
 }
 
-impl<T: TypeSupport> fmt::Debug for DataReader<T> {
+impl<T: Readable> fmt::Debug for DataReader<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DataReader").field("guid", &self.guid()).field("topic", self.topic()).finish_non_exhaustive()
     }

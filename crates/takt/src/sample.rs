@@ -2,7 +2,7 @@
 
 use takt_core::SampleInfo;
 
-use crate::TypeSupport;
+use crate::Readable;
 
 /// A sample and what is known of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,7 +15,7 @@ pub struct Sample<T> {
     pub info: SampleInfo,
 }
 
-impl<T: TypeSupport> Sample<T> {
+impl<T: Readable> Sample<T> {
     pub(crate) fn new(info: SampleInfo) -> Self {
         Self { data: None, key: None, info }
     }

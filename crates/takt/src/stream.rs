@@ -19,7 +19,7 @@ use std::task::{Context, Poll};
 use futures_core::stream::{FusedStream, Stream};
 
 use crate::runtime::tasks::TaskKey;
-use crate::{DataReader, Error, Result, Sample, TypeSupport};
+use crate::{DataReader, Error, Readable, Result, Sample};
 
 /// A reader's samples, taken one by one as they come. Made by [`DataReader::stream`].
 ///
@@ -79,13 +79,13 @@ use crate::{DataReader, Error, Result, Sample, TypeSupport};
 /// # Errors
 /// [`Error::IllegalOperation`] if another thread polls than the one that a participant under `Runtime::Inline` belongs to.
 #[must_use = "a stream does nothing unless it is polled"]
-pub struct SampleStream<T: TypeSupport> {
+pub struct SampleStream<T: Readable> {
     reader: DataReader<T>,
     task: Option<TaskKey>,
     ended: bool,
 }
 
-impl<T: TypeSupport> SampleStream<T> {
+impl<T: Readable> SampleStream<T> {
     pub(crate) fn new(reader: DataReader<T>) -> Self {
         Self { reader, task: None, ended: false }
     }
@@ -117,7 +117,7 @@ impl<T: TypeSupport> SampleStream<T> {
     }
 }
 
-impl<T: TypeSupport> Stream for SampleStream<T> {
+impl<T: Readable> Stream for SampleStream<T> {
     type Item = Result<Sample<T>>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -125,13 +125,13 @@ impl<T: TypeSupport> Stream for SampleStream<T> {
     }
 }
 
-impl<T: TypeSupport> FusedStream for SampleStream<T> {
+impl<T: Readable> FusedStream for SampleStream<T> {
     fn is_terminated(&self) -> bool {
         self.ended
     }
 }
 
-impl<T: TypeSupport> Drop for SampleStream<T> {
+impl<T: Readable> Drop for SampleStream<T> {
     fn drop(&mut self) {
         if let Some(task) = self.task {
             self.reader.remove_task(task);
@@ -139,13 +139,13 @@ impl<T: TypeSupport> Drop for SampleStream<T> {
     }
 }
 
-impl<T: TypeSupport> fmt::Debug for SampleStream<T> {
+impl<T: Readable> fmt::Debug for SampleStream<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SampleStream").field("reader", &self.reader).field("ended", &self.ended).finish_non_exhaustive()
     }
 }
 
-impl<T: TypeSupport> DataReader<T> {
+impl<T: Readable> DataReader<T> {
     /// The samples of this reader as a stream, taken one by one, for `async` code under any executor.
     ///
     /// Several streams of one reader share its samples. Under [`Runtime::Inline`](crate::Runtime::Inline) somebody has

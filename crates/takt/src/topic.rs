@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::TypeSupport;
+use crate::Readable;
 use crate::participant::ParticipantInner;
 use crate::qos::{DataReaderQos, DataWriterQos, TopicQos};
 
@@ -21,9 +21,9 @@ pub(crate) struct TopicInner {
     pub(crate) qos: TopicQos,
 }
 
-impl<T: TypeSupport> Topic<T> {
-    pub(crate) fn new(participant: Arc<ParticipantInner>, name: &str, qos: TopicQos) -> Self {
-        let inner = TopicInner { participant, name: name.to_owned(), qos };
+impl<T: Readable> Topic<T> {
+    /// Of what the participant has registered.
+    pub(crate) fn new(inner: TopicInner) -> Self {
         Self { inner: Arc::new(inner), type_: PhantomData }
     }
 
@@ -92,7 +92,7 @@ impl<T> Clone for Topic<T> {
     }
 }
 
-impl<T: TypeSupport> fmt::Debug for Topic<T> {
+impl<T: Readable> fmt::Debug for Topic<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Topic")
             .field("name", &self.name())

@@ -10,6 +10,7 @@ use takt_transport::FlowSpec;
 use takt_wire::{Guid, Timestamp};
 use takt_xtypes::{EncodeError, Representation};
 
+use crate::builtin::SubscriptionBuiltinTopicData;
 use crate::condition::StatusCondition;
 use crate::dynamic;
 use crate::listener::{DataWriterListener, WriterCallback};
@@ -292,6 +293,19 @@ impl<T: TypeSupport> DataWriter<T> {
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn matched_subscriptions(&self) -> Result<Vec<Guid>> {
         self.inner.engine.look(|driver| Ok(driver.core.matched_subscriptions(self.inner.handle)?))
+    }
+
+    /// What is known of a matched reader (`get_matched_subscription_data`).
+    ///
+    /// # Errors
+    /// [`Error::BadParameter`] if it is not matched, [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn matched_subscription_data(&self, reader: Guid) -> Result<SubscriptionBuiltinTopicData> {
+        self.inner.engine.look(|driver| {
+            let is_matched = driver.core.matched_subscriptions(self.inner.handle)?.contains(&reader);
+            let data = is_matched.then(|| driver.core.subscription_data(reader)).flatten();
+            let unknown = || Error::BadParameter { what: format!("reader {reader} is not matched") };
+            data.map(SubscriptionBuiltinTopicData::from).ok_or_else(unknown)
+        })
     }
 
     /// The condition that is true while a status has changed.

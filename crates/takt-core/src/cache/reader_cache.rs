@@ -101,6 +101,8 @@ pub(crate) struct ReaderCache {
     /// Delivered samples with data; news of instances is bounded by their number.
     data_count: usize,
     arrivals: u64,
+    /// How often an entry or an instance was given up: only then can what found no room find some.
+    releases: u64,
     /// Taken by the last read, its payload still borrowed by the caller.
     taken: u32,
 }
@@ -120,6 +122,7 @@ impl ReaderCache {
             newest: NONE,
             data_count: 0,
             arrivals: 0,
+            releases: 0,
             taken: NONE,
         }
     }
@@ -127,6 +130,11 @@ impl ReaderCache {
     /// Whether a sample could be delivered now without evicting anything.
     pub(crate) fn has_room(&self) -> bool {
         self.data_count < self.limits.max_samples
+    }
+
+    /// Changes when room was made.
+    pub(crate) fn releases(&self) -> u64 {
+        self.releases
     }
 
     /// Keeps a change without showing it. `None` if the table is full.
@@ -162,6 +170,7 @@ impl ReaderCache {
         let payload = core::mem::replace(&mut entry.incoming.payload, PayloadRef::EMPTY);
         entry.next = self.free;
         self.free = stored.0;
+        self.releases += 1;
         self.pool.release(payload);
     }
 
@@ -257,6 +266,23 @@ impl ReaderCache {
         false
     }
 
+    /// Drops the oldest sample whose instance is not alive; false if there is none. Visits the samples in order of arrival.
+    pub(crate) fn evict_oldest_of_the_gone(&mut self) -> bool {
+        let mut at = self.oldest;
+        while at != NONE {
+            let entry = &self.entries[at as usize];
+            let instance = entry.instance;
+            if self.instances[instance as usize].state != InstanceState::Alive {
+                self.unlink(at);
+                self.discard(Stored(at));
+                self.forget_if_gone(instance);
+                return true;
+            }
+            at = entry.next;
+        }
+        false
+    }
+
     /// To be called when an instance has lost a sample or a writer.
     fn forget_if_gone(&mut self, index: u32) {
         let instance = &self.instances[index as usize];
@@ -272,6 +298,7 @@ impl ReaderCache {
         instance.writers = Vec::new();
         self.by_handle.remove(&instance.handle);
         self.free_instances.push(index);
+        self.releases += 1;
     }
 
     /// Evicts the oldest sample of a full `KEEP_LAST` instance, or the instance's older news, or says which

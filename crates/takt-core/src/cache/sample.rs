@@ -23,6 +23,13 @@ impl PartialOrd for InstanceHandle {
     }
 }
 
+/// The handle of a participant or endpoint as an instance of a builtin topic.
+impl From<Guid> for InstanceHandle {
+    fn from(guid: Guid) -> Self {
+        Self(guid.to_bytes())
+    }
+}
+
 impl InstanceHandle {
     /// `HANDLE_NIL`; also the only instance of a topic without keys.
     pub const NIL: Self = Self([0; 16]);

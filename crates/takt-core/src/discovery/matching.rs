@@ -169,7 +169,7 @@ impl Participant {
     fn match_writer(&mut self, now: Instant, index: u32, subscription: &SubscriptionData) {
         let Some(writer) = self.writers.get(index) else { return };
         let same_topic = writer.data.topic_name == subscription.topic_name;
-        if !same_topic || writer.proxy_index(subscription.guid).is_some() {
+        if !same_topic || subscription.guid.entity_id.is_builtin() || writer.proxy_index(subscription.guid).is_some() {
             return;
         }
         let reason = refusal_of(&writer.data, subscription, true);
@@ -211,7 +211,7 @@ impl Participant {
         let Some(reader) = self.readers.get(index) else { return };
         let listens = |listeners: &Vec<(u32, u32)>| listeners.iter().any(|(reader, _)| *reader == index);
         let same_topic = reader.data.topic_name == publication.topic_name;
-        if !same_topic || self.sources.get(&publication.guid).is_some_and(listens) {
+        if !same_topic || reader.entity_id.is_builtin() || self.sources.get(&publication.guid).is_some_and(listens) {
             return;
         }
         let reason = refusal_of(publication, &reader.data, false);

@@ -1,6 +1,8 @@
 //! Discovery (RTPS 2.5 §8.5): who is there (`spdp`), what they have (`sedp`), what fits (`matching`), where we
-//! may send (`reachability`), whose writers live (`liveliness`), and what types are made of (`type_lookup`).
+//! may send (`reachability`), whose writers live (`liveliness`), what types are made of (`type_lookup`), and the
+//! application's view of it all (`builtin_topics`).
 
+mod builtin_topics;
 mod departed;
 mod footprint;
 mod liveliness;
@@ -10,6 +12,8 @@ mod sedp;
 mod spdp;
 mod type_lookup;
 
+pub use builtin_topics::BuiltinTopic;
+pub(crate) use builtin_topics::{BuiltinTopics, Departure};
 pub(crate) use departed::Departed;
 pub(crate) use liveliness::Assertion;
 pub use matching::{Refusal, RefusalReason};

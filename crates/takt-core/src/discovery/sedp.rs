@@ -2,7 +2,7 @@
 //! topics, by the same state machines that carry user data.
 
 use super::footprint::Footprint;
-use super::{Remote, SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS};
+use super::{Departure, Remote, SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS};
 use crate::cache::{ChangeKind, KeyHash, ReadCursor, SampleRef, Selector};
 use crate::error::WriteError;
 use crate::participant::Participant;
@@ -58,7 +58,11 @@ impl Participant {
         }) {
             match news {
                 News::Announced(_, data) => self.handle_publication(now, data),
-                News::Gone(guid) => self.remove_publication(now, guid),
+                News::Gone(guid) => {
+                    if let Some(data) = self.remove_publication(now, guid) {
+                        self.hide_publication(now, &data, Departure::Farewell);
+                    }
+                }
                 News::Malformed => self.ctx.counters.malformed_discovery += 1,
             }
         }
@@ -70,7 +74,11 @@ impl Participant {
         }) {
             match news {
                 News::Announced(_, data) => self.handle_subscription(now, data),
-                News::Gone(guid) => self.remove_subscription(guid),
+                News::Gone(guid) => {
+                    if let Some(data) = self.remove_subscription(guid) {
+                        self.hide_subscription(now, &data, Departure::Farewell);
+                    }
+                }
                 News::Malformed => self.ctx.counters.malformed_discovery += 1,
             }
         }
@@ -99,14 +107,19 @@ impl Participant {
         if self.publications.get(&data.guid).is_some_and(|known| **known == *data) {
             return;
         }
-        if self.publications.contains_key(&data.guid) {
-            // Changed policies: match anew.
-            self.remove_publication(now, data.guid);
-        }
+        // Changed policies: match anew.
+        let former = self.remove_publication(now, data.guid);
         if !self.count_endpoint(data.guid.prefix, data.footprint()) {
+            if let Some(former) = former {
+                self.hide_publication(now, &former, Departure::Silence);
+            }
             return;
         }
         self.match_publication(now, &data);
+        self.show_publication(now, &data);
+        if let Some(former) = former {
+            self.hide_topic(now, &former.topic_name, &former.type_name, Departure::Farewell);
+        }
         self.publications.insert(data.guid, data);
     }
 
@@ -114,13 +127,18 @@ impl Participant {
         if self.subscriptions.get(&data.guid).is_some_and(|known| **known == *data) {
             return;
         }
-        if self.subscriptions.contains_key(&data.guid) {
-            self.remove_subscription(data.guid);
-        }
+        let former = self.remove_subscription(data.guid);
         if !self.count_endpoint(data.guid.prefix, data.footprint()) {
+            if let Some(former) = former {
+                self.hide_subscription(now, &former, Departure::Silence);
+            }
             return;
         }
         self.match_subscription(now, &data);
+        self.show_subscription(now, &data);
+        if let Some(former) = former {
+            self.hide_topic(now, &former.topic_name, &former.type_name, Departure::Farewell);
+        }
         self.subscriptions.insert(data.guid, data);
     }
 
@@ -156,29 +174,33 @@ impl Participant {
         }
     }
 
-    fn remove_publication(&mut self, now: Instant, guid: Guid) {
-        if let Some(data) = self.publications.remove(&guid) {
-            self.uncount_endpoint(guid.prefix, data.footprint());
-        }
+    fn remove_publication(&mut self, now: Instant, guid: Guid) -> Option<Box<PublicationData>> {
+        let data = self.publications.remove(&guid)?;
+        self.uncount_endpoint(guid.prefix, data.footprint());
         self.unmatch_writer(now, guid);
+        Some(data)
     }
 
-    fn remove_subscription(&mut self, guid: Guid) {
-        if let Some(data) = self.subscriptions.remove(&guid) {
-            self.uncount_endpoint(guid.prefix, data.footprint());
-        }
+    fn remove_subscription(&mut self, guid: Guid) -> Option<Box<SubscriptionData>> {
+        let data = self.subscriptions.remove(&guid)?;
+        self.uncount_endpoint(guid.prefix, data.footprint());
         self.unmatch_reader(guid);
+        Some(data)
     }
 
     /// Forgets everything that a participant announced, and its builtin endpoints.
-    pub(super) fn forget_endpoints_of(&mut self, now: Instant, prefix: GuidPrefix) {
+    pub(super) fn forget_endpoints_of(&mut self, now: Instant, prefix: GuidPrefix, departure: Departure) {
         let all = Guid::from_bytes([0; 16]).entity_id;
         let from = Guid { prefix, entity_id: all };
         while let Some((&guid, _)) = self.publications.range(from..).next().filter(|(guid, _)| guid.prefix == prefix) {
-            self.publications.remove(&guid);
+            if let Some(data) = self.publications.remove(&guid) {
+                self.hide_publication(now, &data, departure);
+            }
         }
         while let Some((&guid, _)) = self.subscriptions.range(from..).next().filter(|(guid, _)| guid.prefix == prefix) {
-            self.subscriptions.remove(&guid);
+            if let Some(data) = self.subscriptions.remove(&guid) {
+                self.hide_subscription(now, &data, departure);
+            }
         }
         while let Some((&guid, _)) = self.sources.range(from..).next().filter(|(guid, _)| guid.prefix == prefix) {
             self.unmatch_writer(now, guid);

@@ -4,8 +4,8 @@
 //! A new participant is greeted at once, directly and by an announcement to all.
 //! INTEROP(OpenDDS 3.13): it ignores announcements that are addressed to it alone.
 
-use super::OWN_ENDPOINT_SET;
 use super::footprint::Footprint;
+use super::{Departure, OWN_ENDPOINT_SET};
 use crate::context::{Context, Job};
 use crate::counters::Counters;
 use crate::event::Event;
@@ -206,7 +206,7 @@ impl Participant {
                 return;
             }
             self.departed.note(now, prefix, data.sn);
-            return self.remove_participant(now, prefix);
+            return self.remove_participant(now, prefix, Departure::Farewell);
         }
         match data.payload {
             Payload::Data(payload) => self.handle_announcement(now, from, prefix, data.sn, payload),
@@ -285,6 +285,7 @@ impl Participant {
         self.remote_by_prefix.insert(prefix, index);
         self.renew_lease(now, index);
         self.ctx.notify(Event::ParticipantDiscovered(guid));
+        self.show_participant(now, index);
         self.ctx.jobs.push_back(Job::Greet { participant: index });
         self.announcer.hurry(now, &mut self.ctx);
         self.match_builtin_endpoints(now, index);
@@ -305,7 +306,7 @@ impl Participant {
         if moved {
             // New addresses: start over with it.
             let prefix = remote.prefix;
-            self.remove_participant(now, prefix);
+            self.remove_participant(now, prefix, Departure::Silence);
             return self.handle_news(now, from, data, payload);
         }
         let before = remote.data.footprint() + remote.announcement.len();
@@ -315,6 +316,7 @@ impl Participant {
         remote.footprint = remote.footprint - before + after;
         self.discovery_bytes = self.discovery_bytes - before + after;
         self.renew_lease(now, index);
+        self.show_participant(now, index);
     }
 
     fn renew_lease(&mut self, now: Instant, index: u32) {
@@ -354,7 +356,7 @@ impl Participant {
             let candidates = self.remotes.iter().filter(|(_, remote)| !remote.validated);
             if let Some((_, oldest)) = candidates.min_by_key(|(_, remote)| remote.arrival) {
                 let prefix = oldest.prefix;
-                self.remove_participant(now, prefix);
+                self.remove_participant(now, prefix, Departure::Silence);
             }
         }
         self.remotes.len() < self.ctx.limits.max_participants
@@ -370,16 +372,17 @@ impl Participant {
             }
             let prefix = remote.prefix;
             self.ctx.counters.leases_expired += 1;
-            self.remove_participant(now, prefix);
+            self.remove_participant(now, prefix, Departure::Silence);
         }
     }
 
     /// A participant has gone, and with it its endpoints.
-    pub(crate) fn remove_participant(&mut self, now: Instant, prefix: GuidPrefix) {
+    fn remove_participant(&mut self, now: Instant, prefix: GuidPrefix, departure: Departure) {
         let Some(index) = self.remote_by_prefix.remove(&prefix) else { return };
-        self.forget_endpoints_of(now, prefix);
+        self.forget_endpoints_of(now, prefix, departure);
         self.abandon_type_requests(prefix);
         if let Some(remote) = self.remotes.remove(index) {
+            self.hide_participant(now, &remote, departure);
             self.discovery_bytes -= remote.footprint;
             self.ctx.timers.release(remote.lease);
             self.ctx.notify(Event::ParticipantLost(remote.data.guid));

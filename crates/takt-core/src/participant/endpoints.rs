@@ -263,6 +263,9 @@ impl Participant {
         if let Some(mut reader) = self.readers.remove(handle.index) {
             reader.close(&mut self.ctx);
         }
+        if self.forget_builtin_reader(handle.index) {
+            return Ok(());
+        }
         self.sources.retain(|_, listeners| {
             listeners.retain(|(reader, _)| *reader != handle.index);
             !listeners.is_empty()

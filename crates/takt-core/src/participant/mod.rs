@@ -16,8 +16,8 @@ use crate::cache::{CacheLimits, PayloadPool, ReaderCache};
 use crate::config::{Config, Limits, Locators};
 use crate::context::{Context, Timing};
 use crate::discovery::{
-    Announcer, Assertion, BUILTIN_ENDPOINTS, Departed, EndpointKey, MAX_REPLY_BYTES, REPLY_DEPTH, Reachability,
-    Refusal, Remote, SEDP_PUBLICATIONS, TYPE_REPLIES, TypeLookup,
+    Announcer, Assertion, BUILTIN_ENDPOINTS, BuiltinTopics, Departed, EndpointKey, MAX_REPLY_BYTES, REPLY_DEPTH,
+    Reachability, Refusal, Remote, SEDP_PUBLICATIONS, TYPE_REPLIES, TypeLookup,
 };
 use crate::error::Error;
 use crate::event::Event;
@@ -64,6 +64,7 @@ pub struct Participant {
     pub(crate) discovery_bytes: usize,
     pub(crate) announcer: Announcer,
     pub(crate) assertion: Assertion,
+    pub(crate) builtin_topics: BuiltinTopics,
     pub(crate) type_lookup: TypeLookup,
     pub(crate) refusals: VecDeque<Refusal>,
     /// Destinations of the datagram being built.
@@ -114,6 +115,7 @@ impl Participant {
             discovery_bytes: 0,
             announcer,
             assertion,
+            builtin_topics: BuiltinTopics::default(),
             type_lookup: TypeLookup::default(),
             refusals: VecDeque::new(),
             destinations: Vec::with_capacity(16),

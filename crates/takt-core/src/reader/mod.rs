@@ -8,6 +8,7 @@
 mod acknack;
 mod fragments;
 mod liveliness;
+mod local;
 mod writer_proxy;
 
 pub(crate) use writer_proxy::{REORDER_WINDOW, WriterProxy};
@@ -48,6 +49,8 @@ pub(crate) struct Reader {
     reassembly: Budget,
     /// Some proxy waits for room in the history.
     any_blocked: bool,
+    /// The cache's releases when that was last tried in vain.
+    blocked_at: u64,
     pub(crate) matched: MatchedStatus,
     pub(crate) incompatible: IncompatibleQosStatus,
     pub(crate) inconsistent_topic: InconsistentTopicStatus,
@@ -99,6 +102,7 @@ impl Reader {
             proxies: Slots::new(),
             reassembly: Budget::new(ctx.limits.reassembly_bytes),
             any_blocked: false,
+            blocked_at: 0,
             matched: MatchedStatus::default(),
             incompatible: IncompatibleQosStatus::default(),
             inconsistent_topic: InconsistentTopicStatus::default(),
@@ -329,10 +333,18 @@ impl Reader {
                 Arrival::Missing => break,
                 Arrival::Irrelevant => {}
                 Arrival::Waiting(stored) => {
-                    if let Err(reason) = self.cache.deliver(stored, ctx.wall_clock(now), self.key.as_mut()) {
-                        proxy.blocked = true;
-                        refused = Some(reason);
-                        break;
+                    match self.cache.deliver(stored, ctx.wall_clock(now), self.key.as_mut()) {
+                        Ok(()) => {}
+                        Err(SampleRejectedReason::InstancesLimit) if self.entity_id.is_builtin() => {
+                            // One entity too many must not keep us from hearing what goes.
+                            self.cache.discard(stored);
+                            ctx.counters.refused_remote_entities += 1;
+                        }
+                        Err(reason) => {
+                            proxy.blocked = true;
+                            refused = Some(reason);
+                            break;
+                        }
                     }
                 }
             }
@@ -346,6 +358,7 @@ impl Reader {
         }
         if let Some(reason) = refused {
             self.any_blocked = true;
+            self.blocked_at = self.cache.releases();
             self.count_rejection(ctx, reason);
         }
     }
@@ -370,6 +383,7 @@ impl Reader {
             }
             proxy.blocked = true;
             self.any_blocked = true;
+            self.blocked_at = self.cache.releases();
         }
         self.count_rejection(ctx, SampleRejectedReason::SamplesLimit);
     }
@@ -423,9 +437,9 @@ impl Reader {
     }
 
     /// The application took samples: deliver what waited for room.
-    /// Says whether anything was waiting.
+    /// Says whether anything was waiting. Without room made since the last attempt there is none.
     pub(crate) fn unblock(&mut self, now: Instant, ctx: &mut Context) -> bool {
-        if !self.any_blocked || !self.cache.has_room() {
+        if !self.any_blocked || !self.cache.has_room() || self.cache.releases() == self.blocked_at {
             return false;
         }
         self.any_blocked = false;

@@ -10,6 +10,7 @@ use takt_transport::{Transport, TransportError};
 
 use super::config::NetworkConfig;
 use super::{DomainParticipant, ParticipantInner, check_autoenable, guid_prefix};
+use crate::builtin::BuiltinReaders;
 use crate::qos::{DomainParticipantQos, EntityName};
 use crate::runtime::clock;
 use crate::runtime::driver::Driver;
@@ -190,6 +191,7 @@ impl DomainParticipantBuilder {
             qos: self.qos,
             warnings,
             topics: PiMutex::new(BTreeMap::new()),
+            builtin_readers: BuiltinReaders::new(),
             thread: PiMutex::new(thread),
         };
         Ok(DomainParticipant { inner: Arc::new(inner) })

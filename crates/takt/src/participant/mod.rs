@@ -16,6 +16,7 @@ use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};
 
 pub use builder::DomainParticipantBuilder;
 
+use crate::builtin::{BuiltinReaders, BuiltinSubscriber};
 use crate::listener::DomainParticipantListener;
 use crate::qos::{DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos};
 use crate::runtime::clock;
@@ -23,6 +24,7 @@ use crate::runtime::driver::DriverCounters;
 use crate::runtime::engine::Engine;
 use crate::runtime::pi_mutex::PiMutex;
 use crate::runtime::state::ParticipantEvent;
+use crate::topic::TopicInner;
 use crate::{Duration, Error, Publisher, Result, Runtime, Subscriber, Topic, TypeSupport};
 
 /// A participant in a domain: creates topics, publishers and subscribers. Handles are clones of one another; it leaves
@@ -40,6 +42,7 @@ pub(crate) struct ParticipantInner {
     warnings: Vec<Warning>,
     /// Per topic name its type and how many topics there are.
     topics: PiMutex<BTreeMap<String, (&'static str, usize)>>,
+    pub(crate) builtin_readers: BuiltinReaders,
     /// `takt-rx`, until it is joined.
     thread: PiMutex<Option<JoinHandle<()>>>,
 }
@@ -71,14 +74,14 @@ impl DomainParticipant {
     /// # Errors
     /// [`Error::PreconditionNotMet`] if there is a topic of this name with another type.
     pub fn create_topic<T: TypeSupport>(&self, name: &str, qos: TopicQos) -> Result<Topic<T>> {
-        let mut topics = self.inner.topics.lock().expect(UNDISTURBED);
-        let (type_name, count) = topics.entry(name.to_owned()).or_insert((T::TYPE_NAME, 0));
-        if *type_name != T::TYPE_NAME {
-            let what = format!("topic {name} exists with type {type_name}, not {}", T::TYPE_NAME);
-            return Err(Error::PreconditionNotMet { what });
-        }
-        *count += 1;
-        Ok(Topic::new(Arc::clone(&self.inner), name, qos))
+        Ok(Topic::new(self.inner.register_topic(name, T::TYPE_NAME, qos)?))
+    }
+
+    /// Has the readers of the [builtin topics](crate::builtin): what is known of other participants, their topics,
+    /// writers and readers.
+    #[must_use]
+    pub fn builtin_subscriber(&self) -> BuiltinSubscriber {
+        BuiltinSubscriber::new(Arc::clone(&self.inner))
     }
 
     /// Creates a publisher.
@@ -257,6 +260,23 @@ fn check_autoenable(autoenable: bool) -> Result<()> {
 }
 
 impl ParticipantInner {
+    /// One more topic handle of that name; all have one type.
+    pub(crate) fn register_topic(
+        self: &Arc<Self>,
+        name: &str,
+        type_name: &'static str,
+        qos: TopicQos,
+    ) -> Result<TopicInner> {
+        let mut topics = self.topics.lock().expect(UNDISTURBED);
+        let (known, count) = topics.entry(name.to_owned()).or_insert((type_name, 0));
+        if *known != type_name {
+            let what = format!("topic {name} exists with type {known}, not {type_name}");
+            return Err(Error::PreconditionNotMet { what });
+        }
+        *count += 1;
+        Ok(TopicInner { participant: Arc::clone(self), name: name.to_owned(), qos })
+    }
+
     /// A topic handle's last clone has gone.
     pub(crate) fn forget_topic(&self, name: &str) {
         let mut topics = self.topics.lock().expect(UNDISTURBED);

@@ -2,6 +2,7 @@
 
 mod async_receive;
 mod blocking_write;
+mod builtin_topics;
 mod directed_write;
 mod dynamic;
 mod exchange;

@@ -1,0 +1,333 @@
+//! The builtin topics (DDS 1.4 §2.2.5): what discovery knows of others, as samples in ordinary readers.
+//!
+//! A sample is the announcement as a parameter list, an instance is an entity, and its handle is the entity's GUID. What
+//! says farewell or is deleted is disposed; what falls silent has lost its writer. Entities of this participant are not
+//! shown: the specification assumes that the application knows them.
+//!
+//! Nobody announces topics over RTPS, so an instance of `DCPSTopic` is a name with a type that some remote endpoint
+//! uses; its sample is that endpoint's announcement, a writer's if there is one.
+//!
+//! DEVIATION(DDS 1.4 §2.2.5): hence the policies of a topic are those of one of its endpoints.
+//!
+//! Bounds: a reader has room for [`Limits::max_participants`](crate::Limits) participants (and those that have not
+//! proven themselves), or for [`Limits::default_max_instances`](crate::Limits) of the rest, and for
+//! [`Limits::endpoint_memory_bytes`](crate::Limits). Beyond, what is gone makes room.
+
+use super::Remote;
+use crate::cache::{CacheLimits, ChangeKind, KeyHash, ReaderCache};
+use crate::participant::Participant;
+use crate::reader::Reader;
+use crate::slots::ReaderHandle;
+use crate::time::Instant;
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use takt_wire::discovery::{PublicationData, SubscriptionData};
+use takt_wire::qos::{DataReaderQos, Durability, Reliability, ReliabilityKind};
+use takt_wire::{Duration, EntityId, Guid};
+
+/// Which of the builtin topics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BuiltinTopic {
+    /// Participants.
+    Participant,
+    /// Topics: names with their types.
+    Topic,
+    /// Writers.
+    Publication,
+    /// Readers.
+    Subscription,
+}
+
+/// The most that the specification lets a `write` of these topics block.
+const MAX_BLOCKING_TIME: Duration = Duration::from_millis(100);
+
+impl BuiltinTopic {
+    /// The topic's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Participant => "DCPSParticipant",
+            Self::Topic => "DCPSTopic",
+            Self::Publication => "DCPSPublication",
+            Self::Subscription => "DCPSSubscription",
+        }
+    }
+
+    /// The policies of its reader, as the table of DDS 1.4 §2.2.5 has them.
+    #[must_use]
+    pub fn reader_qos() -> DataReaderQos {
+        DataReaderQos {
+            durability: Durability::TransientLocal,
+            reliability: Reliability { kind: ReliabilityKind::Reliable, max_blocking_time: MAX_BLOCKING_TIME },
+            ..DataReaderQos::default()
+        }
+    }
+
+    fn reader_id(self) -> EntityId {
+        match self {
+            Self::Participant => EntityId::SPDP_READER,
+            Self::Topic => EntityId::SEDP_TOPIC_READER,
+            Self::Publication => EntityId::SEDP_PUB_READER,
+            Self::Subscription => EntityId::SEDP_SUB_READER,
+        }
+    }
+
+    fn writer_id(self) -> EntityId {
+        match self {
+            Self::Participant => EntityId::SPDP_WRITER,
+            Self::Topic => EntityId::SEDP_TOPIC_WRITER,
+            Self::Publication => EntityId::SEDP_PUB_WRITER,
+            Self::Subscription => EntityId::SEDP_SUB_WRITER,
+        }
+    }
+}
+
+/// How an entity went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Departure {
+    /// It was deleted and has said so.
+    Farewell,
+    /// It was not heard of for too long, or is not listened to any more.
+    Silence,
+}
+
+impl Departure {
+    fn change(self) -> ChangeKind {
+        match self {
+            Self::Farewell => ChangeKind::DisposedUnregistered,
+            Self::Silence => ChangeKind::Unregistered,
+        }
+    }
+}
+
+/// The readers of builtin topics, and what only they need to know.
+#[derive(Debug, Default)]
+pub(crate) struct BuiltinTopics {
+    readers: Vec<(BuiltinTopic, u32)>,
+    /// Remote endpoints of each topic, by name and type; kept while there is a reader of topics.
+    topics: BTreeMap<(String, String), Endpoints>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Endpoints {
+    count: usize,
+    /// The policies shown are a writer's.
+    from_writer: bool,
+}
+
+impl BuiltinTopics {
+    fn has_reader(&self, topic: BuiltinTopic) -> bool {
+        self.readers.iter().any(|(known, _)| *known == topic)
+    }
+}
+
+/// What a reader of a builtin topic gets.
+struct Change<'a> {
+    topic: BuiltinTopic,
+    kind: ChangeKind,
+    /// The announcing builtin endpoint.
+    writer: Guid,
+    key_hash: KeyHash,
+    payload: &'a [u8],
+}
+
+impl Change<'_> {
+    fn of(topic: BuiltinTopic, entity: Guid, kind: ChangeKind, payload: &[u8]) -> Change<'_> {
+        let writer = Guid { prefix: entity.prefix, entity_id: topic.writer_id() };
+        Change { topic, kind, writer, key_hash: entity.to_bytes(), payload }
+    }
+}
+
+/// The handle of a topic: FNV-1a of its name and type, so that it is the same everywhere.
+fn topic_key(topic_name: &str, type_name: &str) -> KeyHash {
+    const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+    let text = topic_name.bytes().chain([0]).chain(type_name.bytes());
+    text.fold(OFFSET, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME)).to_be_bytes()
+}
+
+impl Participant {
+    /// Creates a reader of a builtin topic, filled with what is known now. It is matched with nobody and not announced.
+    pub fn create_builtin_reader(&mut self, now: Instant, topic: BuiltinTopic) -> ReaderHandle {
+        let limits = &self.ctx.limits;
+        let max_samples = match topic {
+            BuiltinTopic::Participant => limits.max_participants + limits.max_unvalidated_participants,
+            _ => limits.default_max_instances,
+        };
+        let bounds = CacheLimits {
+            depth: Some(1),
+            max_samples,
+            // Each may have gone and have left its last news.
+            max_instances: 2 * max_samples,
+            max_samples_per_instance: usize::MAX,
+        };
+        let cache = ReaderCache::new(bounds, limits.endpoint_memory_bytes);
+        let data = Box::new(SubscriptionData {
+            guid: Guid { prefix: self.header.prefix, entity_id: topic.reader_id() },
+            participant: self.guid(),
+            topic_name: topic.name().to_string(),
+            qos: BuiltinTopic::reader_qos(),
+            ..SubscriptionData::default()
+        });
+        let index = self.readers.vacant();
+        let handle = ReaderHandle { index, generation: self.readers.generation(index) };
+        let reader = Reader::new(handle, data, true, Some(Box::new(super::EndpointKey)), cache, &mut self.ctx);
+        self.readers.insert(reader);
+        self.fill_builtin_reader(now, topic, index);
+        self.builtin_topics.readers.push((topic, index));
+        handle
+    }
+
+    /// A reader was deleted. Says whether it was one of a builtin topic.
+    pub(crate) fn forget_builtin_reader(&mut self, index: u32) -> bool {
+        let known = self.builtin_topics.readers.iter().position(|(_, reader)| *reader == index);
+        let Some(place) = known else { return false };
+        self.builtin_topics.readers.swap_remove(place);
+        if !self.builtin_topics.has_reader(BuiltinTopic::Topic) {
+            self.builtin_topics.topics.clear();
+        }
+        true
+    }
+
+    /// TRANSIENT_LOCAL: a new reader sees what is known.
+    fn fill_builtin_reader(&mut self, now: Instant, topic: BuiltinTopic, index: u32) {
+        let Self { readers, ctx, remotes, publications, subscriptions, builtin_topics, .. } = self;
+        let Some(reader) = readers.get_mut(index) else { return };
+        let mut insert = |entity: Guid, payload: Vec<u8>| {
+            let change = Change::of(topic, entity, ChangeKind::Alive, &payload);
+            reader.insert(now, ctx, change.writer, change.kind, change.key_hash, change.payload);
+        };
+        match topic {
+            BuiltinTopic::Participant => {
+                remotes.iter().for_each(|(_, remote)| insert(remote.data.guid, remote.data.to_bytes()));
+            }
+            BuiltinTopic::Publication => publications.values().for_each(|data| insert(data.guid, data.to_bytes())),
+            BuiltinTopic::Subscription => subscriptions.values().for_each(|data| insert(data.guid, data.to_bytes())),
+            BuiltinTopic::Topic => {
+                let is_counted = builtin_topics.has_reader(BuiltinTopic::Topic);
+                let mut seen = BTreeSet::new();
+                let prefix = self.header.prefix;
+                let written = publications.values().map(|data| (&data.topic_name, &data.type_name, data.guid));
+                let read = subscriptions.values().map(|data| (&data.topic_name, &data.type_name, data.guid));
+                for (topic_name, type_name, guid) in written.chain(read) {
+                    let from_writer = guid.entity_id.is_writer();
+                    if !is_counted {
+                        let endpoints =
+                            builtin_topics.topics.entry((topic_name.clone(), type_name.clone())).or_default();
+                        endpoints.count += 1;
+                        endpoints.from_writer |= from_writer;
+                    }
+                    if !seen.insert((topic_name, type_name)) {
+                        continue;
+                    }
+                    let payload = if from_writer {
+                        publications.get(&guid).map(|data| data.to_bytes())
+                    } else {
+                        subscriptions.get(&guid).map(|data| data.to_bytes())
+                    };
+                    let writer = Guid { prefix, entity_id: topic.writer_id() };
+                    let key_hash = topic_key(topic_name, type_name);
+                    reader.insert(now, ctx, writer, ChangeKind::Alive, key_hash, &payload.unwrap_or_default());
+                }
+            }
+        }
+    }
+
+    fn tell(&mut self, now: Instant, change: &Change<'_>) {
+        let Self { readers, ctx, builtin_topics, .. } = self;
+        for (_, index) in builtin_topics.readers.iter().filter(|(topic, _)| *topic == change.topic) {
+            if let Some(reader) = readers.get_mut(*index) {
+                reader.insert(now, ctx, change.writer, change.kind, change.key_hash, change.payload);
+            }
+        }
+    }
+
+    /// A participant was discovered, or announced something else than before.
+    pub(super) fn show_participant(&mut self, now: Instant, index: u32) {
+        if !self.builtin_topics.has_reader(BuiltinTopic::Participant) {
+            return;
+        }
+        let Some((guid, payload)) = self.remotes.get(index).map(|remote| (remote.data.guid, remote.data.to_bytes()))
+        else {
+            return;
+        };
+        self.tell(now, &Change::of(BuiltinTopic::Participant, guid, ChangeKind::Alive, &payload));
+    }
+
+    /// A participant is gone.
+    pub(super) fn hide_participant(&mut self, now: Instant, remote: &Remote, departure: Departure) {
+        self.tell(now, &Change::of(BuiltinTopic::Participant, remote.data.guid, departure.change(), &[]));
+    }
+
+    /// A remote writer was discovered, or has other policies than before.
+    pub(super) fn show_publication(&mut self, now: Instant, data: &PublicationData) {
+        let (publication, topic) = (BuiltinTopic::Publication, BuiltinTopic::Topic);
+        if !self.builtin_topics.has_reader(publication) && !self.builtin_topics.has_reader(topic) {
+            return;
+        }
+        let payload = data.to_bytes();
+        self.tell(now, &Change::of(publication, data.guid, ChangeKind::Alive, &payload));
+        self.show_topic(now, &data.topic_name, &data.type_name, true, &payload);
+    }
+
+    /// A remote reader was discovered, or has other policies than before.
+    pub(super) fn show_subscription(&mut self, now: Instant, data: &SubscriptionData) {
+        let (subscription, topic) = (BuiltinTopic::Subscription, BuiltinTopic::Topic);
+        if !self.builtin_topics.has_reader(subscription) && !self.builtin_topics.has_reader(topic) {
+            return;
+        }
+        let payload = data.to_bytes();
+        self.tell(now, &Change::of(subscription, data.guid, ChangeKind::Alive, &payload));
+        self.show_topic(now, &data.topic_name, &data.type_name, false, &payload);
+    }
+
+    /// A remote writer is gone.
+    pub(super) fn hide_publication(&mut self, now: Instant, data: &PublicationData, departure: Departure) {
+        self.tell(now, &Change::of(BuiltinTopic::Publication, data.guid, departure.change(), &[]));
+        self.hide_topic(now, &data.topic_name, &data.type_name, departure);
+    }
+
+    /// A remote reader is gone.
+    pub(super) fn hide_subscription(&mut self, now: Instant, data: &SubscriptionData, departure: Departure) {
+        self.tell(now, &Change::of(BuiltinTopic::Subscription, data.guid, departure.change(), &[]));
+        self.hide_topic(now, &data.topic_name, &data.type_name, departure);
+    }
+
+    /// One more endpoint has the topic; it is shown if it is the first one, or the first writer.
+    fn show_topic(&mut self, now: Instant, topic_name: &str, type_name: &str, is_writer: bool, payload: &[u8]) {
+        if !self.builtin_topics.has_reader(BuiltinTopic::Topic) {
+            return;
+        }
+        let endpoints = self.builtin_topics.topics.entry((topic_name.to_string(), type_name.to_string())).or_default();
+        endpoints.count += 1;
+        let is_news = endpoints.count == 1 || (is_writer && !endpoints.from_writer);
+        endpoints.from_writer |= is_writer;
+        if is_news {
+            self.tell_topic(now, topic_name, type_name, ChangeKind::Alive, payload);
+        }
+    }
+
+    /// One endpoint less has the topic.
+    pub(super) fn hide_topic(&mut self, now: Instant, topic_name: &str, type_name: &str, departure: Departure) {
+        if !self.builtin_topics.has_reader(BuiltinTopic::Topic) {
+            return;
+        }
+        let key = (topic_name.to_string(), type_name.to_string());
+        let Some(endpoints) = self.builtin_topics.topics.get_mut(&key) else { return };
+        endpoints.count -= 1;
+        if endpoints.count == 0 {
+            self.builtin_topics.topics.remove(&key);
+            self.tell_topic(now, topic_name, type_name, departure.change(), &[]);
+        }
+    }
+
+    fn tell_topic(&mut self, now: Instant, topic_name: &str, type_name: &str, kind: ChangeKind, payload: &[u8]) {
+        let topic = BuiltinTopic::Topic;
+        // Topics are found out here, not announced.
+        let writer = Guid { prefix: self.header.prefix, entity_id: topic.writer_id() };
+        let key_hash = topic_key(topic_name, type_name);
+        self.tell(now, &Change { topic, kind, writer, key_hash, payload });
+    }
+}

@@ -1,0 +1,55 @@
+//! Changes that do not come off the wire: discovery's, for readers of builtin topics (DDS 1.4 §2.2.5).
+
+use super::Reader;
+use crate::cache::{ChangeKind, Incoming, KeyHash};
+use crate::context::Context;
+use crate::event::Event;
+use crate::status::SampleRejectedReason;
+use crate::time::Instant;
+use takt_wire::{Guid, SequenceNumber};
+
+impl Reader {
+    /// Shows a change to the application. If there is no room, what is left of instances that are gone makes some and is
+    /// counted as lost; without any the change is rejected.
+    pub(crate) fn insert(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        writer: Guid,
+        kind: ChangeKind,
+        key_hash: KeyHash,
+        payload: &[u8],
+    ) {
+        loop {
+            let Err(reason) = self.try_insert(now, ctx, writer, kind, key_hash, payload) else {
+                return ctx.notify(Event::DataAvailable(self.handle));
+            };
+            if !self.cache.evict_oldest_of_the_gone() {
+                return self.count_rejection(ctx, reason);
+            }
+            self.lost.add(1);
+            ctx.notify(Event::SampleLost(self.handle));
+        }
+    }
+
+    fn try_insert(
+        &mut self,
+        now: Instant,
+        ctx: &Context,
+        writer: Guid,
+        kind: ChangeKind,
+        key_hash: KeyHash,
+        bytes: &[u8],
+    ) -> Result<(), SampleRejectedReason> {
+        let full = SampleRejectedReason::SamplesLimit;
+        let payload = self.cache.pool.allocate(bytes.len()).ok_or(full)?;
+        self.cache.pool.bytes_mut(payload).copy_from_slice(bytes);
+        let now = ctx.wall_clock(now);
+        let incoming = Incoming { writer, sn: SequenceNumber(0), kind, key_hash, source_timestamp: now, payload };
+        let Some(stored) = self.cache.store(incoming) else {
+            self.cache.pool.release(payload);
+            return Err(full);
+        };
+        self.cache.deliver(stored, now, self.key.as_mut()).inspect_err(|_| self.cache.discard(stored))
+    }
+}

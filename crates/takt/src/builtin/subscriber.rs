@@ -1,0 +1,107 @@
+//! The builtin subscriber and its readers.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use takt_core::BuiltinTopic;
+
+use super::{
+    ParticipantBuiltinTopicData, PublicationBuiltinTopicData, SubscriptionBuiltinTopicData, TopicBuiltinTopicData,
+};
+use crate::participant::ParticipantInner;
+use crate::qos::SubscriberQos;
+use crate::readable::{Readable, sealed::Decode};
+use crate::reader::ReaderInner;
+use crate::runtime::pi_mutex::PiMutex;
+use crate::{DataReader, Result, Subscriber};
+
+/// The data of one of the four builtin topics.
+pub trait BuiltinTopicData: Readable + sealed::Topic {}
+
+mod sealed {
+    pub trait Topic {
+        const TOPIC: takt_core::BuiltinTopic;
+    }
+}
+
+macro_rules! builtin_topics {
+    ($($type:ident => $topic:ident;)*) => {$(
+        impl sealed::Topic for $type {
+            const TOPIC: BuiltinTopic = BuiltinTopic::$topic;
+        }
+
+        impl BuiltinTopicData for $type {}
+    )*};
+}
+
+builtin_topics! {
+    ParticipantBuiltinTopicData => Participant;
+    TopicBuiltinTopicData => Topic;
+    PublicationBuiltinTopicData => Publication;
+    SubscriptionBuiltinTopicData => Subscription;
+}
+
+/// The readers that there are, their types forgotten.
+pub(crate) struct BuiltinReaders(PiMutex<[Option<Weak<dyn Any + Send + Sync>>; 4]>);
+
+impl BuiltinReaders {
+    pub(crate) fn new() -> Self {
+        Self(PiMutex::new([const { None }; 4]))
+    }
+}
+
+/// Has the readers of the builtin topics. Made by
+/// [`DomainParticipant::builtin_subscriber`](crate::DomainParticipant::builtin_subscriber).
+#[derive(Clone)]
+pub struct BuiltinSubscriber {
+    participant: Arc<ParticipantInner>,
+}
+
+impl BuiltinSubscriber {
+    pub(crate) fn new(participant: Arc<ParticipantInner>) -> Self {
+        Self { participant }
+    }
+
+    /// The reader of the builtin topic whose data are `T`. There is one, whoever asks, for as long as a handle of it
+    /// lives; a later one begins anew with what is known then. What one handle takes another does not see.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use takt::builtin::PublicationBuiltinTopicData;
+    ///
+    /// # fn f(participant: &takt::DomainParticipant) -> takt::Result<()> {
+    /// let publications = participant.builtin_subscriber().lookup_datareader::<PublicationBuiltinTopicData>()?;
+    /// for sample in publications.read(usize::MAX)? {
+    ///     if let Some(writer) = sample.data {
+    ///         println!("{} writes {}", writer.key.guid(), writer.topic_name);
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) if the participant was closed,
+    /// [`Error::PreconditionNotMet`](crate::Error::PreconditionNotMet) if the application has a topic of that name.
+    pub fn lookup_datareader<T: BuiltinTopicData>(&self) -> Result<DataReader<T>> {
+        let mut readers = self.participant.builtin_readers.0.lock().expect("only the participant's own code runs here");
+        let known = &mut readers[T::TOPIC as usize];
+        let living = known.as_ref().and_then(Weak::upgrade).and_then(|reader| reader.downcast::<ReaderInner<T>>().ok());
+        if let Some(reader) = living.map(DataReader::from_inner)
+            && reader.is_open()?
+        {
+            return Ok(reader);
+        }
+        let topic = self.participant.register_topic(T::TOPIC.name(), <T as Decode>::TYPE_NAME, Default::default())?;
+        let subscriber = Subscriber::new(Arc::clone(&self.participant), SubscriberQos::default());
+        let reader = DataReader::<T>::create_builtin(&subscriber, topic, T::TOPIC)?;
+        *known = Some(reader.downgrade());
+        Ok(reader)
+    }
+}
+
+impl fmt::Debug for BuiltinSubscriber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BuiltinSubscriber").finish_non_exhaustive()
+    }
+}
