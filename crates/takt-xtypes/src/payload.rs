@@ -196,12 +196,6 @@ pub fn deserialize_key_reporting<T: TypeSupport>(value: &mut T, payload: &[u8]) 
     if T::HAS_KEY {
         return decode(value, payload, Scope::Key);
     }
-    let error = |kind| DecodeError { offset: 0, kind };
-    let (&[high, low, ..], body) =
-        payload.split_first_chunk::<ENCAPSULATION_LEN>().ok_or(error(DecodeErrorKind::EndOfInput))?;
-    let identifier = u16::from_be_bytes([high, low]);
-    match representation::from_identifier(identifier, T::EXTENSIBILITY) {
-        Some((representation, endianness)) => Ok(Decoded { representation, endianness, trailing_bytes: body.len() }),
-        None => Err(error(DecodeErrorKind::Encapsulation { identifier })),
-    }
+    let opened = open(payload, T::EXTENSIBILITY)?;
+    Ok(opened.decoded(opened.body.len()))
 }

@@ -1,1 +1,255 @@
-//! Values of types known at run time against derived types: the same bytes, both ways.
+//! Values of types known at run time against derived types: the same bytes, both ways, whatever was received.
+
+use std::fmt::Debug;
+
+use takt_xtypes::dynamic::{DynamicData, DynamicType, JsonValue, MEMORY_FACTOR, MEMORY_FLOOR};
+use takt_xtypes::type_object::TypeRegistry;
+use takt_xtypes::{
+    DecodeErrorKind, EncodeError, Endianness, Representation, TypeSupport, deserialize, deserialize_key, key_hash_with,
+    serialize_key, serialized_key_len,
+};
+
+use crate::allocation::peak_bytes;
+use crate::random::{ForEachType, Random, Rng, for_each_type};
+use crate::support::{ENDIANNESSES, REPRESENTATIONS, decoded, hex, payload};
+use crate::zoo::*;
+
+const ROUNDS: usize = 50;
+
+fn dynamic<T: TypeSupport>() -> DynamicType {
+    let mut registry = TypeRegistry::new();
+    let information = T::type_information(&mut registry);
+    assert!(registry.missing(&information.complete.type_id).is_empty());
+    DynamicType::new(&information.complete.type_id, &registry).expect("a type that compiles can be built")
+}
+
+/// A map of JSON loses the difference between a number and a name, nothing else.
+fn through_json(ty: &DynamicType, data: &DynamicData) -> DynamicData {
+    ty.from_json(&ty.to_json(data)).expect("what was printed can be read")
+}
+
+struct RoundTrip(Rng);
+
+impl ForEachType for RoundTrip {
+    fn visit<T: TypeSupport + Random + PartialEq + Clone + Debug>(&mut self) {
+        let ty = dynamic::<T>();
+        assert_eq!(ty.name(), T::TYPE_NAME);
+        assert_eq!(ty.extensibility(), T::EXTENSIBILITY);
+        assert_eq!(ty.has_key(), T::HAS_KEY);
+        for round in 0..ROUNDS {
+            let value = if round == 0 { T::initial() } else { T::random(&mut self.0) };
+            for representation in REPRESENTATIONS {
+                let context = format!("{} {representation:?} {value:?}", T::TYPE_NAME);
+                for endianness in ENDIANNESSES {
+                    let bytes = payload(&value, representation, endianness);
+                    let (data, report) = ty.decode_reporting(&bytes).expect(&context);
+                    assert_eq!(report.trailing_bytes, 0, "{context}");
+                    assert_eq!(ty.encode_with(&data, representation, endianness), Ok(bytes), "{context}");
+                    assert_eq!(through_json(&ty, &data), data, "{context}");
+                    if round == 0 {
+                        assert_eq!(ty.default_data(), data, "{context}");
+                    }
+                    assert_eq!(
+                        ty.key_hash(&data, representation),
+                        key_hash_with(&value, representation),
+                        "{context} {endianness:?}"
+                    );
+                }
+                let mut key = vec![0; serialized_key_len(&value, representation)];
+                serialize_key(&value, representation, &mut key).expect("a key");
+                let data = ty.decode_key(&key).expect(&context);
+                assert_eq!(ty.encode_key(&data, representation), Ok(key), "{context}");
+                assert_eq!(ty.key_hash(&data, representation), key_hash_with(&value, representation), "{context}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_bytes_are_those_of_derived_types() {
+    for_each_type(&mut RoundTrip(Rng(21)));
+}
+
+/// What a derived type accepts, a dynamic one accepts as the same value.
+fn agree<T: TypeSupport + PartialEq + Debug>(ty: &DynamicType, bytes: &[u8]) {
+    let mut value = T::initial();
+    let accepted = deserialize(&mut value, bytes).is_ok();
+    let data = ty.decode(bytes);
+    if accepted {
+        let data = data.unwrap_or_else(|error| panic!("{} refuses {bytes:02x?}: {error}", T::TYPE_NAME));
+        let again = ty.encode(&data, Representation::Xcdr2).expect("what was decoded can be encoded");
+        // Values that are not equal to themselves, NaN, are compared as they print.
+        assert_eq!(format!("{:?}", decoded::<T>(&again)), format!("{value:?}"), "{bytes:02x?}");
+    }
+    let mut key = T::initial();
+    if deserialize_key(&mut key, bytes).is_ok() {
+        assert!(ty.decode_key(bytes).is_ok(), "{} key {bytes:02x?}", T::TYPE_NAME);
+    }
+}
+
+struct Hostile(Rng);
+
+impl ForEachType for Hostile {
+    fn visit<T: TypeSupport + Random + PartialEq + Clone + Debug>(&mut self) {
+        let ty = dynamic::<T>();
+        for _ in 0..10 {
+            let value = T::random(&mut self.0);
+            for representation in REPRESENTATIONS {
+                for endianness in ENDIANNESSES {
+                    let bytes = payload(&value, representation, endianness);
+                    for len in 0..bytes.len() {
+                        agree::<T>(&ty, &bytes[..len]);
+                    }
+                    for _ in 0..50 {
+                        let mut bytes = bytes.clone();
+                        for _ in 0..=self.0.below(3) {
+                            let at = 4 + self.0.below(bytes.len() - 4);
+                            bytes[at] = if self.0.below(2) == 0 { self.0.next() as u8 } else { 0xff };
+                        }
+                        agree::<T>(&ty, &bytes);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn cut_and_mutated_payloads_mean_what_they_mean_to_derived_types() {
+    for_each_type(&mut Hostile(Rng(22)));
+}
+
+struct Bounded(Rng);
+
+impl ForEachType for Bounded {
+    fn visit<T: TypeSupport + Random + PartialEq + Clone + Debug>(&mut self) {
+        let ty = dynamic::<T>();
+        for _ in 0..50 {
+            let header = payload(&T::initial(), Representation::Xcdr2, Endianness::Little);
+            let mut bytes = header[..4].to_vec();
+            // Small words look like counts that fit.
+            bytes.extend((0..64).flat_map(|_| (self.0.below(300) as u32).to_le_bytes()));
+            let peak = peak_bytes(|| {
+                let _ = ty.decode(&bytes);
+            });
+            assert!(peak <= 2 * MEMORY_FLOOR.max(MEMORY_FACTOR * bytes.len()), "{} {peak}", T::TYPE_NAME);
+        }
+    }
+}
+
+#[test]
+fn memory_is_bounded_by_the_payload() {
+    for_each_type(&mut Bounded(Rng(23)));
+}
+
+#[test]
+fn nesting_is_limited() {
+    let ty = dynamic::<Tree>();
+    // XCDR1, appendable: value, one child, and so on; the recursion is not stopped by the length.
+    let mut bytes = hex("0001 0000");
+    for _ in 0..10_000 {
+        bytes.extend(hex("07000000 01000000"));
+    }
+    assert_eq!(ty.decode(&bytes).expect_err("too deep").kind, DecodeErrorKind::TooDeep);
+    let mut data = ty.default_data();
+    for _ in 0..200 {
+        let mut parent = ty.default_data();
+        let DynamicData::Struct(members) = &mut parent else { panic!("a structure") };
+        members[1].1 = DynamicData::Sequence(vec![data]);
+        data = parent;
+    }
+    assert_eq!(ty.encode(&data, Representation::Xcdr2), Err(EncodeError::TooDeep));
+}
+
+#[test]
+fn the_key_of_an_appendable_type_may_have_no_dheader() {
+    let ty = dynamic::<ShapeType>();
+    // What CycloneDDS 0.10.2 sends: the length of the string where the DHEADER would be.
+    let data = ty.decode_key(&hex("0009 0003 05000000 424c5545 00000000")).expect("a key");
+    assert_eq!(data.member("color"), Some(&DynamicData::String("BLUE".to_owned())));
+}
+
+#[test]
+fn a_structure_is_encoded_by_name_and_wants_all_its_members() {
+    let ty = dynamic::<Point>();
+    let members = [("y".into(), DynamicData::F64(2.5)), ("x".into(), DynamicData::I32(1))];
+    let bytes = ty.encode(&DynamicData::Struct(members.to_vec()), Representation::Xcdr1).expect("a point");
+    assert_eq!(decoded::<Point>(&bytes), Point { x: 1, y: 2.5 });
+    let error = ty.encode(&DynamicData::Struct(members[..1].to_vec()), Representation::Xcdr1);
+    assert_eq!(error, Err(EncodeError::MissingMember { id: 0 }));
+    let error = ty.encode(&DynamicData::I32(1), Representation::Xcdr1);
+    assert_eq!(error, Err(EncodeError::Mismatch { expected: "a structure" }));
+}
+
+fn object<const N: usize>(members: [(&str, JsonValue); N]) -> JsonValue {
+    JsonValue::Object(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+}
+
+fn text(text: &str) -> JsonValue {
+    JsonValue::String(text.to_owned())
+}
+
+#[test]
+fn json_leaves_defaults_out_and_says_where_it_is_wrong() {
+    let ty = dynamic::<Unions>();
+    let radius = |value| object([("Radius", value)]);
+    let data = ty.from_json(&object([("b", radius(JsonValue::Integer(3)))])).expect("a value");
+    let expected = Unions { b: FinalUnion::Radius(3.0), ..Unions::default() };
+    let bytes = ty.encode(&data, Representation::Xcdr2).expect("a payload");
+    assert_eq!(decoded::<Unions>(&bytes), expected);
+
+    let error = |json| ty.from_json(&json).expect_err("no value of the type").to_string();
+    assert_eq!(error(object([("b", radius(text("far")))])), "b.Radius: expected a number, not a string");
+    assert_eq!(error(object([("lead", JsonValue::Integer(256))])), "lead: 256 is out of range");
+    assert_eq!(error(object([("last", JsonValue::Null)])), "Unions has no member \"last\"");
+    assert_eq!(
+        error(object([("f", object([("Width", JsonValue::Null)]))])),
+        "f: AppendableUnion has no member \"Width\""
+    );
+    assert_eq!(error(JsonValue::Null), "expected an object, not null");
+}
+
+#[test]
+fn json_names_literals_flags_and_elements() {
+    let ty = dynamic::<Enums>();
+    let value = Enums { color: Color::Blue, mask: Mask8::A | Mask8::C, colors: vec![Color::Green], ..Enums::default() };
+    let data = ty.decode(&payload(&value, Representation::Xcdr2, Endianness::Little)).expect("a value");
+    let JsonValue::Object(members) = ty.to_json(&data) else { panic!("an object") };
+    let member = |name: &str| members.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
+    assert_eq!(member("color"), Some(text("Blue")));
+    assert_eq!(member("mask"), Some(JsonValue::Array(vec![text("A"), text("C")])));
+    assert_eq!(member("colors"), Some(JsonValue::Array(vec![text("Green")])));
+
+    let colors = |value| object([("colors", JsonValue::Array(vec![text("Red"), value]))]);
+    let error = ty.from_json(&colors(text("Pink"))).expect_err("no such color");
+    assert_eq!(error.to_string(), "colors[1]: no such literal; there are Red, Green, Blue");
+    assert_eq!(error.path, "colors[1]");
+    let smalls = object([("smalls", JsonValue::Array(vec![]))]);
+    assert_eq!(ty.from_json(&smalls).expect_err("too few").to_string(), "smalls: expected 3 elements, not 0");
+}
+
+#[test]
+fn idl_defines_what_it_uses_first() {
+    let idl = dynamic::<Derived>().to_idl();
+    assert_eq!(
+        idl,
+        "@appendable struct Base {\n  @key long id;\n  string name;\n};\n\
+         module zoo {\n  @appendable struct Derived : Base {\n    double extra;\n  };\n};\n"
+    );
+    let idl = dynamic::<Exotic>().to_idl();
+    for line in [
+        "@bit_bound(8) enum Small {",
+        "map<unsigned long, double, 4> numbers;",
+        "sequence<string<8>> short;",
+        "double matrix[3][2];",
+        "@external Point boxed;",
+        "union MutableUnion switch (@key octet) {",
+        "    @id(9) string Text;",
+        "@bit_bound(64) bitmask Mask64 {",
+        "@position(31) HIGH",
+    ] {
+        assert!(idl.contains(line) || line.contains("Small"), "{line} is not in\n{idl}");
+    }
+    let tree = dynamic::<Tree>().to_idl();
+    assert!(tree.starts_with("struct Tree;\n@appendable struct Tree {\n"), "{tree}");
+}

@@ -4,7 +4,6 @@ mod allocation;
 mod compile_errors;
 mod corpus;
 mod dynamic;
-mod dynamic_hostile;
 mod encoding;
 mod evolution;
 mod key;

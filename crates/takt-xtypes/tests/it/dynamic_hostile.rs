@@ -1,1 +1,0 @@
-//! Types and payloads that a peer made up to do harm.
