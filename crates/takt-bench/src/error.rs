@@ -27,6 +27,18 @@ pub enum Error {
         /// How long it waited.
         seconds: u64,
     },
+    /// Nobody did what was waited for in time.
+    NoAnswer {
+        /// What was.
+        what: String,
+    },
+    /// The type of a topic cannot be learned.
+    NoType {
+        /// Why not.
+        what: String,
+        /// What can be done instead.
+        hint: &'static str,
+    },
     /// A signal asked this process to stop before it had a result.
     Stopped,
     /// A child process that follows the agent contract failed.
@@ -64,6 +76,8 @@ impl fmt::Display for Error {
                 "not matched after {seconds} s: {} of {} readers, {} of {} writers found",
                 found.readers, wanted.readers, found.writers, wanted.writers
             ),
+            Self::NoAnswer { what } => f.write_str(what),
+            Self::NoType { what, hint } => write!(f, "the type is not available: {what}\n{hint}"),
             Self::Stopped => f.write_str("stopped by a signal"),
             Self::Agent { column, what } => write!(f, "column {column}: {what}"),
         }

@@ -1,10 +1,13 @@
 //! The `takt` command.
 //!
-//! Figures go to standard output, as text or with `--json` as one JSON object; what is going on, and errors, go to
-//! standard error. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 nobody answered, 130 stopped by a signal.
+//! Samples and figures go to standard output, as text or with `--json` as one JSON object; what is going on, and errors, go to
+//! standard error. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 nobody answered, 4 a type
+//! cannot be learned, 130 stopped by a signal.
 
+mod domain;
 mod ls;
 mod perf;
+mod topic;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -20,6 +23,14 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Print the samples of a topic, of any vendor and any type that can be learned
+    Echo(topic::echo::Echo),
+    /// Print the samples of a topic, with policies of your choice
+    Sub(topic::subscribe::Sub),
+    /// Write samples to a topic
+    Pub(topic::publish::Pub),
+    /// Print the type of a topic as IDL
+    Type(topic::show_type::ShowType),
     /// Measure latency and throughput, alone or beside plain UDP and other DDS
     Perf(perf::Perf),
     /// List participants, topics, writers and readers of a domain, and why pairs do not match
@@ -30,6 +41,10 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     takt_bench::signal::install();
     let result = match cli.command {
+        Command::Echo(echo) => echo.run(),
+        Command::Sub(sub) => sub.run(),
+        Command::Pub(publish) => publish.run(),
+        Command::Type(show_type) => show_type.run(),
         Command::Perf(perf) => perf.run(),
         Command::Ls(ls) => ls.run(),
     };
@@ -45,7 +60,8 @@ fn main() -> ExitCode {
 fn exit_code(error: &Error) -> u8 {
     match error {
         Error::Usage(_) => 2,
-        Error::NotMatched { .. } => 3,
+        Error::NotMatched { .. } | Error::NoAnswer { .. } => 3,
+        Error::NoType { .. } | Error::Dds(takt::Error::TypeUnavailable(_)) => 4,
         Error::Stopped => 130,
         _ => 1,
     }
@@ -66,6 +82,8 @@ mod tests {
         assert_eq!(exit_code(&Error::Usage(String::new())), 2);
         let (wanted, found) = Default::default();
         assert_eq!(exit_code(&Error::NotMatched { wanted, found, seconds: 1 }), 3);
+        assert_eq!(exit_code(&Error::NoAnswer { what: String::new() }), 3);
+        assert_eq!(exit_code(&Error::NoType { what: String::new(), hint: "" }), 4);
         assert_eq!(exit_code(&Error::Stopped), 130);
         let source = std::io::ErrorKind::NotFound.into();
         assert_eq!(exit_code(&Error::Os { op: "open".into(), source }), 1);

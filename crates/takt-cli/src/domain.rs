@@ -1,0 +1,49 @@
+//! How a command joins a domain: options that all of them share.
+
+use clap::Args;
+use std::time::Duration;
+use takt::{DomainParticipant, Runtime};
+use takt_bench::Result;
+
+/// Longest sleep before a signal is noticed.
+pub const STEP: Duration = Duration::from_millis(100);
+
+/// Which domain, and by which way.
+#[derive(Args, Clone, Debug)]
+pub struct Domain {
+    /// DDS domain
+    #[arg(long, default_value = "0", value_parser = clap::value_parser!(u32).range(0..=232))]
+    pub domain: u32,
+    /// Network interface to use; may be repeated [default: all]
+    #[arg(long, value_name = "NAME")]
+    pub interface: Vec<String>,
+    /// Host to ask directly; may be repeated
+    #[arg(long, value_name = "ADDRESS")]
+    pub peer: Vec<String>,
+}
+
+impl Domain {
+    /// A participant without a thread, named after the command.
+    ///
+    /// # Errors
+    /// The domain cannot be joined.
+    pub fn join(&self, name: &str) -> Result<DomainParticipant> {
+        let mut builder = DomainParticipant::builder(self.domain).name(name).runtime(Runtime::Inline);
+        if !self.interface.is_empty() {
+            builder = builder.interfaces(&self.interface);
+        }
+        if !self.peer.is_empty() {
+            builder = builder.peers(&self.peer);
+        }
+        Ok(builder.build()?)
+    }
+}
+
+/// A positive number of seconds, or zero.
+///
+/// # Errors
+/// The text is none.
+pub fn seconds(text: &str) -> std::result::Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|e| format!("{e}"))?;
+    Duration::try_from_secs_f64(seconds).map_err(|e| e.to_string())
+}

@@ -1,0 +1,71 @@
+//! `takt echo`: prints the samples of a topic whose type it learns, with policies that match its writers.
+
+use super::learning::{find, learn};
+use super::policies::reader_for;
+use super::receive::{Limits, receive};
+use crate::domain::Domain;
+use clap::Args;
+use takt::dynamic::DynamicTypeSupport;
+use takt_bench::{Error, Result};
+
+const EXAMPLES: &str = "\
+Examples:
+  takt echo Square                      what anybody writes to Square, as it comes
+  takt echo Square --json --count 10    ten samples, one JSON object a line
+  takt echo Square --raw                the bytes, whatever the type
+  takt echo Square --interface lo --peer 127.0.0.1 --timeout 5
+
+The type is learned from the writers or readers of the topic, reliability, durability and partitions are taken from
+its writers. Peers that announce no type (Fast DDS 2 without type information, for one) can be read with --raw, or with
+takt sub --type if takt has the type.";
+
+/// `takt echo`
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Echo {
+    /// The topic
+    topic: String,
+    #[command(flatten)]
+    domain: Domain,
+    #[command(flatten)]
+    limits: Limits,
+    /// Print bytes in hexadecimal, without learning the type
+    #[arg(long)]
+    raw: bool,
+    /// One JSON object a line instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+impl Echo {
+    /// Prints until it is time to end.
+    ///
+    /// # Errors
+    /// Nobody has the topic in time, its type cannot be learned, or the domain cannot be joined.
+    pub fn run(&self) -> Result<()> {
+        let participant = self.domain.join("takt echo")?;
+        let topic = self.topic.as_str();
+        let endpoints = find(&participant, topic, self.limits.deadline())?;
+        let writer = endpoints.writers.first().map(|data| (data.type_name.as_str(), data.guid));
+        let reader = endpoints.readers.first().map(|data| (data.type_name.as_str(), data.guid));
+        let Some((type_name, guid)) = writer.or(reader) else {
+            return Err(Error::NoAnswer { what: format!("nobody writes or reads {topic}") });
+        };
+        let type_ = if self.raw {
+            DynamicTypeSupport::opaque(type_name, guid.entity_id.has_key())
+        } else {
+            learn(&participant, topic, self.limits.deadline()).map_err(with_hint)?
+        };
+        receive(&participant, topic, type_, reader_for(&endpoints), &self.limits, self.json)
+    }
+}
+
+fn with_hint(error: Error) -> Error {
+    match error {
+        Error::Dds(takt::Error::TypeUnavailable(reason)) => Error::NoType {
+            what: reason.to_string(),
+            hint: "--raw prints the bytes; takt sub --type NAME reads it as a type that takt has",
+        },
+        error => error,
+    }
+}

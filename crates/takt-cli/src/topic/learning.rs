@@ -1,0 +1,82 @@
+//! Finding a topic, and learning its type, so that a signal ends it soon.
+
+use crate::domain::STEP;
+use std::time::{Duration, Instant};
+use takt::dynamic::{DynamicTypeSupport, TypeUnavailable};
+use takt::{DomainParticipant, PublicationData, SubscriptionData};
+use takt_bench::signal::stopped;
+use takt_bench::{Error, Result};
+
+/// After the first endpoint was found, how long to look for others whose policies matter.
+const COMPANY: Duration = Duration::from_millis(300);
+/// One attempt at learning: long enough for a server to be asked in each way that is known.
+const ATTEMPT: Duration = Duration::from_millis(1_500);
+/// How long a server may take if the caller sets no limit.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Who writes and reads a topic.
+pub struct Endpoints {
+    pub writers: Vec<PublicationData>,
+    pub readers: Vec<SubscriptionData>,
+}
+
+impl Endpoints {
+    fn is_empty(&self) -> bool {
+        self.writers.is_empty() && self.readers.is_empty()
+    }
+}
+
+/// Those that are known now.
+pub fn endpoints(participant: &DomainParticipant, topic: &str) -> Result<Endpoints> {
+    let mut writers = participant.discovered_publications()?;
+    let mut readers = participant.discovered_subscriptions()?;
+    writers.retain(|data| data.topic_name == topic);
+    readers.retain(|data| data.topic_name == topic);
+    Ok(Endpoints { writers, readers })
+}
+
+/// Drives the participant until `done`, a signal or the deadline. Says whether it was done.
+pub fn spin_until(
+    participant: &DomainParticipant,
+    deadline: Option<Instant>,
+    mut done: impl FnMut() -> Result<bool>,
+) -> Result<bool> {
+    loop {
+        if done()? {
+            return Ok(true);
+        }
+        if stopped() {
+            return Err(Error::Stopped);
+        }
+        let left = deadline.map_or(STEP, |deadline| deadline.saturating_duration_since(Instant::now()));
+        if left.is_zero() {
+            return Ok(false);
+        }
+        participant.spin_once(left.min(STEP).into())?;
+    }
+}
+
+/// Waits until the topic has an endpoint, and a moment more. Empty if the time is up.
+pub fn find(participant: &DomainParticipant, topic: &str, deadline: Option<Instant>) -> Result<Endpoints> {
+    eprintln!("takt: looking for topic {topic}");
+    spin_until(participant, deadline, || Ok(!endpoints(participant, topic)?.is_empty()))?;
+    let found = endpoints(participant, topic)?;
+    if !found.is_empty() {
+        spin_until(participant, Some(Instant::now() + COMPANY), || Ok(false))?;
+    }
+    endpoints(participant, topic)
+}
+
+/// Learns the type of a topic that has endpoints.
+pub fn learn(participant: &DomainParticipant, topic: &str, deadline: Option<Instant>) -> Result<DynamicTypeSupport> {
+    let deadline = deadline.unwrap_or_else(|| Instant::now() + PATIENCE);
+    loop {
+        if stopped() {
+            return Err(Error::Stopped);
+        }
+        match participant.learn_type(topic, ATTEMPT.into()) {
+            Err(takt::Error::TypeUnavailable(TypeUnavailable::NoAnswer { .. })) if Instant::now() < deadline => {}
+            result => return Ok(result?),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! The types that the command has itself.
+
+use takt::DdsType;
+use takt::dynamic::DynamicTypeSupport;
+use takt_bench::{Error, Result};
+
+/// The shape of the demonstrations that most DDS come with; topics `Square`, `Circle` and `Triangle`.
+#[derive(DdsType, Clone, Debug, Default)]
+#[dds(name = "ShapeType")]
+struct ShapeType {
+    #[dds(key, bound = 128)]
+    color: String,
+    x: i32,
+    y: i32,
+    shapesize: i32,
+}
+
+/// A line of text.
+#[derive(DdsType, Clone, Debug, Default)]
+#[dds(name = "takt::Text")]
+struct Text {
+    text: String,
+}
+
+/// Their names.
+pub const NAMES: [&str; 2] = ["ShapeType", "takt::Text"];
+
+/// A type by its name.
+///
+/// # Errors
+/// There is none of that name.
+pub fn find(name: &str) -> Result<DynamicTypeSupport> {
+    match name {
+        "ShapeType" => Ok(DynamicTypeSupport::of::<ShapeType>()?),
+        "takt::Text" => Ok(DynamicTypeSupport::of::<Text>()?),
+        _ => Err(Error::Usage(format!("no type {name}; there are {}", NAMES.join(", ")))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_is_found_and_no_other() {
+        for name in NAMES {
+            assert_eq!(find(name).expect("it is there").type_name(), name);
+        }
+        let error = find("Sphere").expect_err("it is not there").to_string();
+        assert!(error.contains("Sphere") && error.contains("ShapeType"), "{error}");
+    }
+}

@@ -1,0 +1,169 @@
+//! Policies from options, and from the endpoints that are there.
+
+use super::learning::Endpoints;
+use clap::Args;
+use takt::dynamic::{reader_policies_for, writer_policies_for};
+use takt::qos::{
+    DataReaderQos, DataRepresentation, DataWriterQos, Durability, History, PublisherQos, Reliability, ReliabilityKind,
+    SubscriberQos,
+};
+
+/// Policies said on the command line.
+#[derive(Args, Clone, Debug, Default)]
+pub struct PolicyOptions {
+    /// RELIABILITY RELIABLE
+    #[arg(long, conflicts_with = "best_effort")]
+    reliable: bool,
+    /// RELIABILITY BEST_EFFORT
+    #[arg(long)]
+    best_effort: bool,
+    /// DURABILITY TRANSIENT_LOCAL
+    #[arg(long, conflicts_with = "volatile")]
+    transient_local: bool,
+    /// DURABILITY VOLATILE
+    #[arg(long)]
+    volatile: bool,
+    /// HISTORY KEEP_LAST of this depth
+    #[arg(long, value_name = "DEPTH", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    keep_last: Option<u32>,
+    /// HISTORY KEEP_ALL
+    #[arg(long, conflicts_with = "keep_last")]
+    keep_all: bool,
+    /// PARTITION; may be repeated
+    #[arg(long, value_name = "NAME")]
+    partition: Vec<String>,
+    /// Encoding
+    #[arg(long, value_name = "VERSION", value_parser = ["xcdr1", "xcdr2"])]
+    representation: Option<String>,
+}
+
+impl PolicyOptions {
+    fn reliability(&self) -> Option<Reliability> {
+        match (self.reliable, self.best_effort) {
+            (true, _) => Some(Reliability::RELIABLE),
+            (_, true) => Some(Reliability::BEST_EFFORT),
+            _ => None,
+        }
+    }
+
+    fn durability(&self) -> Option<Durability> {
+        match (self.transient_local, self.volatile) {
+            (true, _) => Some(Durability::TransientLocal),
+            (_, true) => Some(Durability::Volatile),
+            _ => None,
+        }
+    }
+
+    fn history(&self) -> Option<History> {
+        if self.keep_all { Some(History::KeepAll) } else { self.keep_last.map(History::KeepLast) }
+    }
+
+    fn representation(&self) -> Option<DataRepresentation> {
+        self.representation.as_deref().map(|version| match version {
+            "xcdr1" => DataRepresentation::xcdr1(),
+            _ => DataRepresentation::xcdr2(),
+        })
+    }
+
+    /// Puts what was said over a reader's policies.
+    pub fn apply_to_reader(&self, qos: &mut DataReaderQos, subscriber: &mut SubscriberQos) {
+        qos.reliability = self.reliability().unwrap_or(qos.reliability);
+        qos.durability = self.durability().unwrap_or(qos.durability);
+        qos.history = self.history().unwrap_or(qos.history);
+        qos.data_representation = self.representation().unwrap_or_else(|| qos.data_representation.clone());
+        if !self.partition.is_empty() {
+            subscriber.partition.names.clone_from(&self.partition);
+        }
+    }
+
+    /// Puts what was said over a writer's policies.
+    pub fn apply_to_writer(&self, qos: &mut DataWriterQos, publisher: &mut PublisherQos) {
+        qos.reliability = self.reliability().unwrap_or(qos.reliability);
+        qos.durability = self.durability().unwrap_or(qos.durability);
+        qos.history = self.history().unwrap_or(qos.history);
+        qos.data_representation = self.representation().unwrap_or_else(|| qos.data_representation.clone());
+        if !self.partition.is_empty() {
+            publisher.partition.names.clone_from(&self.partition);
+        }
+    }
+}
+
+/// A reader that matches all writers that are there: it asks for no more than the weakest offers.
+pub fn reader_for(endpoints: &Endpoints) -> (DataReaderQos, SubscriberQos) {
+    let Some((first, others)) = endpoints.writers.split_first() else {
+        let partition = endpoints.readers.first().map(|reader| reader.partition.clone()).unwrap_or_default();
+        return (DataReaderQos::default(), SubscriberQos { partition, ..SubscriberQos::default() });
+    };
+    let (mut qos, mut subscriber) = reader_policies_for(first);
+    for (other, its_subscriber) in others.iter().map(reader_policies_for) {
+        if other.reliability.kind == ReliabilityKind::BestEffort {
+            qos.reliability = other.reliability;
+        }
+        qos.durability = qos.durability.min(other.durability);
+        qos.deadline = qos.deadline.max(other.deadline);
+        qos.latency_budget = qos.latency_budget.max(other.latency_budget);
+        let names = &mut subscriber.partition.names;
+        // Without a name a writer is in the partition of the empty name.
+        if names.is_empty() != its_subscriber.partition.names.is_empty() {
+            names.push(String::new());
+        }
+        names.extend(its_subscriber.partition.names);
+        names.sort();
+        names.dedup();
+    }
+    (qos, subscriber)
+}
+
+/// A writer that matches the first reader that is there, else one that is in the partition of the first writer.
+pub fn writer_for(endpoints: &Endpoints) -> (DataWriterQos, PublisherQos) {
+    match (endpoints.readers.first(), endpoints.writers.first()) {
+        (Some(reader), _) => writer_policies_for(reader),
+        (None, Some(writer)) => {
+            let partition = writer.partition.clone();
+            (writer.qos.clone(), PublisherQos { partition, ..PublisherQos::default() })
+        }
+        (None, None) => Default::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use takt::compat::{check, partitions_match};
+    use takt::qos::Partition;
+    use takt::{PublicationData, SubscriptionData};
+
+    fn writer(reliability: Reliability, durability: Durability, partitions: &[&str]) -> PublicationData {
+        let mut data = PublicationData::default();
+        data.qos.reliability = reliability;
+        data.qos.durability = durability;
+        data.partition = Partition { names: partitions.iter().map(|name| (*name).to_owned()).collect() };
+        data
+    }
+
+    #[test]
+    fn a_reader_matches_all_writers() {
+        let writers = vec![
+            writer(Reliability::RELIABLE, Durability::TransientLocal, &["a"]),
+            writer(Reliability::BEST_EFFORT, Durability::TransientLocal, &[]),
+            writer(Reliability::RELIABLE, Durability::Volatile, &["b", "c"]),
+        ];
+        let (qos, subscriber) = reader_for(&Endpoints { writers: writers.clone(), readers: vec![] });
+        let reader = SubscriptionData { qos, partition: subscriber.partition, ..SubscriptionData::default() };
+        for writer in &writers {
+            assert_eq!(check(writer, &reader), []);
+            assert!(partitions_match(&writer.partition, &reader.partition), "{:?}", reader.partition);
+        }
+        assert_eq!(reader.qos.durability, Durability::Volatile);
+    }
+
+    #[test]
+    fn options_count_more_than_what_is_there() {
+        let options = PolicyOptions { best_effort: true, keep_all: true, ..PolicyOptions::default() };
+        let writers = vec![writer(Reliability::RELIABLE, Durability::TransientLocal, &["a"])];
+        let (mut qos, mut subscriber) = reader_for(&Endpoints { writers, readers: vec![] });
+        options.apply_to_reader(&mut qos, &mut subscriber);
+        assert_eq!((qos.reliability, qos.history), (Reliability::BEST_EFFORT, History::KeepAll));
+        assert_eq!((qos.durability, subscriber.partition.names), (Durability::TransientLocal, vec!["a".to_owned()]));
+    }
+}

@@ -1,0 +1,101 @@
+//! The loop of `takt echo` and `takt sub`.
+
+use super::learning::spin_until;
+use super::output::Printer;
+use clap::Args;
+use std::time::{Duration, Instant};
+use takt::dynamic::{DynamicDataReader, DynamicTypeSupport};
+use takt::qos::{DataReaderQos, SubscriberQos};
+use takt::{DomainParticipant, Refusal};
+use takt_bench::signal::stopped;
+use takt_bench::{Error, Result};
+
+use crate::domain::seconds;
+
+/// When to end.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct Limits {
+    /// End after this many samples
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// End when nothing happens for so long [default: never]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub timeout: Option<Duration>,
+}
+
+impl Limits {
+    /// When to give up, if nothing happens from now on.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.timeout.map(|timeout| Instant::now() + timeout)
+    }
+
+    /// For messages: the time limit in seconds.
+    pub fn seconds(&self) -> f64 {
+        self.timeout.map_or(0.0, |timeout| timeout.as_secs_f64())
+    }
+}
+
+/// Prints the samples of a topic until it is time to end.
+///
+/// # Errors
+/// [`Error::Stopped`] if that is a signal before the first sample; [`Error::NoAnswer`] if there was none in time, or fewer than wanted.
+pub fn receive(
+    participant: &DomainParticipant,
+    topic: &str,
+    type_: DynamicTypeSupport,
+    (qos, subscriber): (DataReaderQos, SubscriberQos),
+    limits: &Limits,
+    json: bool,
+) -> Result<()> {
+    let subscriber = participant.create_subscriber(subscriber)?;
+    let reader = subscriber.create_dynamic_datareader(topic, &type_, qos)?;
+    eprintln!("takt: reading {topic}, {}, {}", type_.type_name(), policies(&reader));
+    let printer = Printer { topic: topic.to_owned(), type_, json };
+    let mut printed = 0;
+    let mut reported = 0;
+    loop {
+        let mut samples = Vec::new();
+        let batch = limits.count.map_or(64, |count| usize::try_from(count - printed).unwrap_or(64).min(64));
+        let result = spin_until(participant, limits.deadline(), || {
+            report_refusals(&participant.refusals()?, &mut reported);
+            samples = reader.take(batch)?;
+            Ok(!samples.is_empty())
+        });
+        let complete = limits.count.is_none();
+        match result {
+            Ok(true) => {}
+            Ok(false) if printed > 0 && complete => return Ok(()),
+            Ok(false) => {
+                return Err(Error::NoAnswer {
+                    what: format!("{printed} samples of {topic} in time; nothing came for {} s", limits.seconds()),
+                });
+            }
+            Err(Error::Stopped) if printed > 0 && complete => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        for sample in &samples {
+            printed += 1;
+            if !printer.print(sample)? {
+                return Ok(());
+            }
+        }
+        if limits.count.is_some_and(|count| printed >= count) {
+            return Ok(());
+        }
+        if stopped() && complete {
+            return Ok(());
+        }
+    }
+}
+
+fn policies(reader: &DynamicDataReader) -> String {
+    format!("{}, {}", reader.qos().reliability.kind, reader.qos().durability)
+}
+
+/// Says, once each, why somebody is not matched.
+pub fn report_refusals(refusals: &[Refusal], reported: &mut usize) {
+    for refusal in refusals.iter().skip(*reported) {
+        eprintln!("takt: {refusal}");
+    }
+    *reported = refusals.len().max(*reported);
+}
