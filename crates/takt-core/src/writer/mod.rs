@@ -73,7 +73,7 @@ pub(crate) struct Writer {
     timer: TimerId,
     data_queued: bool,
     heartbeat_queued: bool,
-    /// A reliable reader has not answered anything yet.
+    /// A reliable reader may not have seen a heartbeat yet.
     strangers: bool,
     /// The change before which strangers were last told where the data begin.
     greeted: SequenceNumber,
@@ -287,7 +287,7 @@ impl Writer {
 
     /// Looks only while there were some.
     fn look_for_strangers(&mut self) {
-        self.strangers &= self.proxies.iter().any(|(_, proxy)| proxy.reliable && !proxy.has_answered());
+        self.strangers &= self.proxies.iter().any(|(_, proxy)| is_stranger(proxy));
     }
 
     pub(crate) fn proxy_index(&self, guid: Guid) -> Option<u32> {
@@ -392,6 +392,10 @@ impl Writer {
             ctx.notify(Event::WriterSpace(self.handle));
         }
     }
+}
+
+fn is_stranger(proxy: &ReaderProxy) -> bool {
+    proxy.reliable && !proxy.has_seen_heartbeat
 }
 
 /// What a writer must know of a reader to serve it.

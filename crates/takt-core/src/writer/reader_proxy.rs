@@ -35,6 +35,8 @@ pub(crate) struct ReaderProxy {
     pub(crate) heartbeat_due: bool,
     /// Whether a repair job is queued.
     pub(crate) queued: bool,
+    /// An acknowledgement showed that it has seen a heartbeat; a pre-emptive one does not.
+    pub(crate) has_seen_heartbeat: bool,
     last_acknack: Option<i32>,
     last_nack_frag: Option<i32>,
 }
@@ -62,6 +64,7 @@ impl ReaderProxy {
                 .then_some(SequenceNumber::FIRST),
             heartbeat_due: reliable,
             queued: false,
+            has_seen_heartbeat: false,
             last_acknack: None,
             last_nack_frag: None,
         }
@@ -77,17 +80,13 @@ impl ReaderProxy {
         self.acked.max(self.live_from.prev())
     }
 
-    /// Whether an acknowledgement has come, so that the reader must have seen a heartbeat, or will ask for one.
-    pub(crate) fn has_answered(&self) -> bool {
-        self.last_acknack.is_some()
-    }
-
     /// Takes an acknowledgement; false if it is stale. `unsent` is the first change not yet sent.
     pub(crate) fn acknowledge(&mut self, state: &SequenceNumberSet, count: i32, unsent: SequenceNumber) -> bool {
         if !is_newer(self.last_acknack, count) || state.base() > unsent {
             return false;
         }
         self.last_acknack = Some(count);
+        self.has_seen_heartbeat |= state.base() > SequenceNumber::FIRST || !state.is_empty();
         let acked = state.base().prev();
         if acked > self.acked {
             self.acked = acked;

@@ -1,6 +1,6 @@
 //! Datagrams of new samples and periodic heartbeats, built in the transport's frame.
 
-use super::{Change, Cursor, ReaderProxy, Writer};
+use super::{Change, Cursor, ReaderProxy, Writer, is_stranger};
 use crate::cache::ChangeKind;
 use crate::context::{Context, Job};
 use crate::reader::REORDER_WINDOW;
@@ -63,7 +63,10 @@ impl Writer {
         }
         destinations.extend_from_slice(&self.route.destinations);
         let mut message = Message::new(frame, self.route.max_message, header)?;
-        self.greet_strangers(&mut message, ctx);
+        if self.strangers && self.greeted != self.cursor.sn && self.cursor.sn <= self.history.last_sn() {
+            self.greeted = self.cursor.sn;
+            self.greet_strangers(&mut message, ctx);
+        }
         let mut stalled = false;
         let more = loop {
             let Some(change) = self.history.at_or_after(self.cursor.sn).copied() else {
@@ -101,21 +104,21 @@ impl Writer {
         len
     }
 
-    /// Tells readers that have never answered where the data begin, before the data.
+    /// Tells readers that may not have seen a heartbeat where their data begin, before the data or another heartbeat.
     ///
-    /// INTEROP(CycloneDDS 0.10.2, 11.0.1): a reader drops what comes before the first heartbeat that it sees, and a
-    /// volatile one takes everything that this heartbeat covers for history. It has often not discovered the writer yet
-    /// when the heartbeat of the match comes, though it has when the application, told of the match, writes.
+    /// A volatile reader of a writer with history takes everything that the first heartbeat covers for history, also what
+    /// was written since the match and then lost.
+    /// INTEROP(CycloneDDS 0.10.2, 11.0.1): a reader drops what comes before the first heartbeat that it sees. It has
+    /// often not discovered the writer yet when the heartbeat of the match comes, though it has when the application,
+    /// told of the match, writes.
     fn greet_strangers(&mut self, message: &mut Message<'_>, ctx: &mut Context) {
-        if !self.strangers || self.greeted == self.cursor.sn || self.cursor.sn > self.history.last_sn() {
-            return;
-        }
-        self.greeted = self.cursor.sn;
-        let last_sn = self.cursor.sn.prev();
+        let strangers = self.proxies.iter().filter(|(_, proxy)| is_stranger(proxy));
+        let Some(first_relevant) = strangers.map(|(_, proxy)| proxy.first_relevant).min() else { return };
+        let last_sn = first_relevant.prev();
         let heartbeat = Heartbeat {
             reader: EntityId::UNKNOWN,
             writer: self.entity_id,
-            first_sn: self.history.first_sn().min(last_sn.next()),
+            first_sn: self.history.first_sn().min(first_relevant),
             last_sn,
             count: self.heartbeat.next_greeting_count(),
             is_final: true,
@@ -234,6 +237,9 @@ impl Writer {
         destinations.sort_unstable();
         destinations.dedup();
         let mut message = Message::new(frame, self.route.max_message, header)?;
+        if self.strangers {
+            self.greet_strangers(&mut message, ctx);
+        }
         self.append_heartbeat(&mut message, ctx);
         self.asserting = false;
         (!destinations.is_empty() && !message.builder.is_empty()).then(|| message.builder.len())

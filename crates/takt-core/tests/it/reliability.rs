@@ -263,9 +263,9 @@ fn data_come_behind_a_heartbeat_until_the_reader_has_answered() {
         let Ok(Submessage::Heartbeat(heartbeat)) = first else { return None };
         Some((heartbeat.first_sn.0, heartbeat.last_sn.0, heartbeat.is_final))
     };
-    for (last, len) in [10, 5_000, 10].into_iter().enumerate() {
+    for len in [10, 5_000, 10] {
         let sent = write(&mut node, len);
-        assert_eq!(greeting(&sent[0].1), Some((1, last as i64, true)));
+        assert_eq!(greeting(&sent[0].1), Some((1, 0, true)));
         assert_eq!(sent.iter().filter(|(_, datagram)| greeting(datagram).is_some()).count(), 1);
     }
     let acknack = AckNack {

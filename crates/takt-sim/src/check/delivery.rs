@@ -1,0 +1,67 @@
+//! What a reader takes.
+
+use takt_wire::Guid;
+
+use super::{Checker, EndpointId, Rule};
+use crate::clock::Nanos;
+use crate::model;
+use crate::sample;
+
+impl Checker {
+    /// A reader took a sample with data.
+    pub fn took(&mut self, at: Nanos, reader: EndpointId, publication: Guid, payload: &[u8]) {
+        self.taken += 1;
+        if let Err((rule, text)) = self.judge(reader, publication, payload) {
+            self.report(at, rule, format!("reader {reader}: {text}"));
+        }
+    }
+
+    fn judge(&mut self, reader: EndpointId, publication: Guid, payload: &[u8]) -> Result<(), (Rule, String)> {
+        let invented = |text: String| (Rule::Invented, text);
+        let Some(identity) = sample::identify(payload, &mut self.scratch) else {
+            return Err(invented(format!("{} octets that nobody wrote", payload.len())));
+        };
+        let Some(&writer) = self.by_guid.get(&publication).filter(|writer| **writer == identity.writer) else {
+            return Err(invented(format!("{identity:?} comes from {publication:?}")));
+        };
+        let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);
+        let index = identity.number.wrapping_sub(1) as usize;
+        if from.written.get(index) != Some(&identity.instance) {
+            return Err(invented(format!("{identity:?} was never written")));
+        }
+        if from.topic != to.topic || !model::matches(&from.qos, &to.qos) {
+            return Err(invented(format!("{identity:?} is not for this reader")));
+        }
+        let pair = self.pairs.entry((writer, reader)).or_default();
+        let number = identity.number;
+        if !pair.arrived.insert(number) {
+            return Err((Rule::Twice, format!("{identity:?}")));
+        }
+        if number < pair.last {
+            return Err((Rule::Order, format!("{identity:?} behind number {}", pair.last)));
+        }
+        let next = pair.last.max(pair.floor.unwrap_or(u32::MAX)).saturating_add(1);
+        pair.last = number;
+        if model::is_complete(&from.qos, &to.qos) && number > next {
+            return Err((Rule::Gap, format!("{identity:?} where number {next} must come")));
+        }
+        Ok(())
+    }
+
+    /// Whether there are limits to what this reader may hold.
+    #[must_use]
+    pub fn has_limits(&self, reader: EndpointId) -> bool {
+        let qos = &self.endpoints[reader as usize].qos;
+        qos.max_samples.is_some() || qos.keep_last.is_some()
+    }
+
+    /// A reader holds so many samples, and so many of the fullest instance.
+    pub fn held(&mut self, at: Nanos, reader: EndpointId, samples: u32, of_one_instance: u32) {
+        let qos = self.endpoints[reader as usize].qos;
+        let over = |limit: Option<u32>, count: u32| limit.is_some_and(|limit| count > limit);
+        if over(qos.max_samples, samples) || over(qos.keep_last, of_one_instance) {
+            let text = format!("reader {reader} held {samples} samples, {of_one_instance} of one instance: {qos:?}");
+            self.report(at, Rule::Limits, text);
+        }
+    }
+}

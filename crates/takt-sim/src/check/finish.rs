@@ -1,0 +1,56 @@
+//! What must be true in the end, when all faults are healed, nobody writes any more and there was time enough.
+
+use super::{Checker, Endpoint, EndpointId, Rule};
+use crate::clock::Nanos;
+use crate::model;
+
+impl Checker {
+    /// The world has come to rest.
+    pub fn finish(&mut self, at: Nanos) {
+        for writer in 0..self.endpoints.len() as EndpointId {
+            for reader in 0..self.endpoints.len() as EndpointId {
+                let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);
+                if from.is_writer && !to.is_writer && from.alive && to.alive && from.topic == to.topic {
+                    self.finish_pair(at, writer, reader);
+                }
+            }
+        }
+    }
+
+    fn finish_pair(&mut self, at: Nanos, writer: EndpointId, reader: EndpointId) {
+        let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);
+        let pair = self.pairs.get(&(writer, reader)).filter(|pair| pair.is_matched());
+        if pair.is_some() != model::matches(&from.qos, &to.qos) {
+            let text = format!("writer {writer} and reader {reader} are {}matched", if pair.is_some() { "" } else { "not " });
+            return self.report(at, Rule::Matching, text);
+        }
+        let Some(pair) = pair else { return };
+        let Some(floor) = pair.floor else { return };
+        if !model::is_reliable(&from.qos, &to.qos) || self.shares_instances(writer, reader) {
+            return;
+        }
+        let depth = model::depth(&from.qos, &to.qos);
+        let lost = newest(from, depth).find(|number| *number > floor && !pair.arrived.contains(number));
+        if let Some(number) = lost {
+            let written = from.written.len();
+            let text = format!("reader {reader} never got number {number} of {written} of writer {writer}");
+            self.report(at, Rule::Missing, text);
+        }
+    }
+
+    /// Whether the reader's KEEP_LAST history is filled by other writers too, so that nobody knows what it drops.
+    fn shares_instances(&self, writer: EndpointId, reader: EndpointId) -> bool {
+        let others = || self.pairs.keys().filter(|(other, to)| *to == reader && *other != writer);
+        self.endpoints[reader as usize].qos.keep_last.is_some() && others().next().is_some()
+    }
+}
+
+/// The numbers of the newest samples of each instance, `depth` of each; all of them for `None`.
+fn newest(writer: &Endpoint, depth: Option<u32>) -> impl Iterator<Item = u32> + '_ {
+    let mut seen = [0_u32; 256];
+    writer.written.iter().enumerate().rev().filter_map(move |(index, instance)| {
+        let count = &mut seen[usize::from(*instance)];
+        *count += 1;
+        (*count <= depth.unwrap_or(u32::MAX)).then_some(index as u32 + 1)
+    })
+}

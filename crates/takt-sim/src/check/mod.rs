@@ -1,0 +1,127 @@
+//! The checkers: told of everything that applications do and see, they compare it with [`crate::model`].
+
+mod delivery;
+mod finish;
+mod pair;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use takt_wire::Guid;
+
+use crate::clock::Nanos;
+use crate::scenario::QosPlan;
+use pair::Pair;
+
+/// A promise that was broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rule {
+    /// A sample arrived that nobody wrote, or at a reader that should not get it.
+    Invented,
+    /// A sample arrived a second time.
+    Twice,
+    /// A sample arrived behind a newer one of its writer.
+    Order,
+    /// A sample that must arrive was passed over.
+    Gap,
+    /// A sample that must arrive had not arrived in the end.
+    Missing,
+    /// Endpoints that should match do not, or the other way round.
+    Matching,
+    /// A history held more than its limits allow.
+    Limits,
+    /// Datagrams were sent when there was nothing to say.
+    Silence,
+    /// A call of the core failed that must not.
+    Refused,
+    /// The core panicked.
+    Panic,
+}
+
+/// A broken promise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// When.
+    pub at: Nanos,
+    /// What.
+    pub rule: Rule,
+    /// Who and how.
+    pub text: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} at {:.6} s: {}", self.rule, self.at as f64 / 1e9, self.text)
+    }
+}
+
+/// An endpoint of the world, by its place in the order of creation. Writers and readers are counted together.
+pub type EndpointId = u32;
+
+/// What is known of an endpoint.
+#[derive(Debug)]
+struct Endpoint {
+    topic: usize,
+    qos: QosPlan,
+    is_writer: bool,
+    alive: bool,
+    /// Per sample written: its instance.
+    written: Vec<u8>,
+}
+
+/// All that has happened so far, as far as it matters for what may happen.
+#[derive(Debug, Default)]
+pub struct Checker {
+    endpoints: Vec<Endpoint>,
+    by_guid: BTreeMap<Guid, EndpointId>,
+    /// By writer and reader.
+    pairs: BTreeMap<(EndpointId, EndpointId), Pair>,
+    scratch: Vec<u8>,
+    violation: Option<Violation>,
+    /// Samples that applications took.
+    pub taken: u64,
+    /// Samples that applications wrote.
+    pub written: u64,
+}
+
+impl Checker {
+    /// An endpoint was created.
+    pub fn created(&mut self, guid: Guid, topic: usize, qos: QosPlan, is_writer: bool) -> EndpointId {
+        let id = self.endpoints.len() as EndpointId;
+        self.endpoints.push(Endpoint { topic, qos, is_writer, alive: true, written: Vec::new() });
+        self.by_guid.insert(guid, id);
+        id
+    }
+
+    /// An endpoint was deleted, or its process killed.
+    pub fn gone(&mut self, id: EndpointId) {
+        self.endpoints[id as usize].alive = false;
+        for (_, pair) in self.pairs.iter_mut().filter(|((writer, reader), _)| *writer == id || *reader == id) {
+            pair.unmatch(true);
+            pair.unmatch(false);
+        }
+    }
+
+    /// The number of the next sample of a writer.
+    #[must_use]
+    pub fn next_number(&self, writer: EndpointId) -> u32 {
+        self.endpoints[writer as usize].written.len() as u32 + 1
+    }
+
+    /// A writer wrote its next sample.
+    pub fn wrote(&mut self, writer: EndpointId, instance: u8) {
+        self.written += 1;
+        self.endpoints[writer as usize].written.push(instance);
+    }
+
+    /// What broke first.
+    #[must_use]
+    pub fn violation(&self) -> Option<&Violation> {
+        self.violation.as_ref()
+    }
+
+    /// A promise is broken; the first one counts.
+    pub fn report(&mut self, at: Nanos, rule: Rule, text: String) {
+        self.violation.get_or_insert(Violation { at, rule, text });
+    }
+}

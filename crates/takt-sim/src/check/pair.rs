@@ -1,0 +1,86 @@
+//! A writer and a reader: what each believes of the other, and what has arrived in their match.
+
+use std::collections::BTreeSet;
+
+use takt_wire::Guid;
+
+use super::{Checker, EndpointId, Rule};
+use crate::clock::Nanos;
+use crate::model;
+
+/// A writer and a reader that have known of one another at least once.
+#[derive(Debug, Default)]
+pub(super) struct Pair {
+    at_writer: bool,
+    at_reader: bool,
+    /// Samples up to this one need not arrive, since they are older than the match. `None` until both know of it.
+    pub(super) floor: Option<u32>,
+    /// The newest sample that has arrived in this match.
+    pub(super) last: u32,
+    /// All that have.
+    pub(super) arrived: BTreeSet<u32>,
+}
+
+impl Pair {
+    pub(super) fn is_matched(&self) -> bool {
+        self.at_writer && self.at_reader
+    }
+
+    /// One side takes the other for gone: whatever comes later belongs to another match.
+    pub(super) fn unmatch(&mut self, by_writer: bool) {
+        let side = if by_writer { &mut self.at_writer } else { &mut self.at_reader };
+        if std::mem::take(side) {
+            self.floor = None;
+            self.last = 0;
+            self.arrived.clear();
+        }
+    }
+}
+
+impl Checker {
+    /// An endpoint tells whom it is matched with now. `changes` is how many matches it has counted since the last time.
+    pub fn matched(&mut self, at: Nanos, id: EndpointId, peers: &[Guid], changes: u32) {
+        let is_writer = self.endpoints[id as usize].is_writer;
+        let mut now = BTreeSet::new();
+        for guid in peers {
+            match self.by_guid.get(guid) {
+                Some(&peer) => _ = now.insert(peer),
+                None => self.report(at, Rule::Matching, format!("endpoint {id} is matched with nobody's {guid:?}")),
+            }
+        }
+        let key = |peer: EndpointId| if is_writer { (id, peer) } else { (peer, id) };
+        let side = |pair: &Pair| if is_writer { pair.at_writer } else { pair.at_reader };
+        let mine = |(writer, reader): &(EndpointId, EndpointId)| if is_writer { *writer == id } else { *reader == id };
+        let fresh = now.iter().filter(|&&peer| !self.pairs.get(&key(peer)).is_some_and(side)).count();
+        // One that went and came back between two looks is a new match too, and it is not told which one.
+        let unseen = changes as usize > fresh;
+        for (_, pair) in self.pairs.iter_mut().filter(|(key, _)| mine(key)) {
+            let stays = |pair: &Pair| side(pair) && !unseen;
+            if !stays(pair) {
+                pair.unmatch(is_writer);
+            }
+        }
+        let gone = |key: &(EndpointId, EndpointId)| mine(key) && !now.contains(if is_writer { &key.1 } else { &key.0 });
+        for (_, pair) in self.pairs.iter_mut().filter(|(key, _)| gone(key)) {
+            pair.unmatch(is_writer);
+        }
+        for peer in now {
+            self.match_with(at, key(peer), is_writer);
+        }
+    }
+
+    fn match_with(&mut self, at: Nanos, key: (EndpointId, EndpointId), is_writer: bool) {
+        let (writer, reader) = (&self.endpoints[key.0 as usize], &self.endpoints[key.1 as usize]);
+        let fits = writer.is_writer && !reader.is_writer && writer.topic == reader.topic;
+        if !fits || !model::matches(&writer.qos, &reader.qos) {
+            self.report(at, Rule::Matching, format!("writer {} and reader {} must not match", key.0, key.1));
+            return;
+        }
+        let pair = self.pairs.entry(key).or_default();
+        let side = if is_writer { &mut pair.at_writer } else { &mut pair.at_reader };
+        *side = true;
+        if pair.is_matched() && pair.floor.is_none() {
+            pair.floor = Some(model::floor(&writer.qos, &reader.qos, writer.written.len() as u32));
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Takt in a simulated world where a seed decides everything: the network, the clocks, the crashes, the workload.
+//!
+//! The code under test is the code that ships: [`takt_core::Participant`], unchanged, one per simulated process.
+//! [`scenario`] decides what happens, [`world`] lets it happen, [`check`] compares what applications see with
+//! [`model`], and [`shrink`] makes a failing scenario small.
+//!
+//! # Invariants
+//! - No clock, no thread, no random source and no hash table with a seed of its own: two runs of one scenario are the
+//!   same to the byte, and [`world::Report::digest`] shows it.
+//! - Nobody inside the world reads true time; each host has a clock of its own.
+#![forbid(unsafe_code)]
+
+pub mod check;
+pub mod clock;
+pub mod model;
+pub mod network;
+pub mod process;
+pub mod rng;
+pub mod sample;
+pub mod scenario;
+pub mod shrink;
+pub mod swarm;
+pub mod timeline;
+pub mod world;

@@ -1,0 +1,205 @@
+//! `cargo xtask sim`: one seed, or many.
+//!
+//! Exit codes: 0 all promises were kept, 1 one was broken, 2 the command line or the machine is at fault.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use takt_sim::check::Violation;
+use takt_sim::clock::SECOND;
+use takt_sim::scenario::{Scenario, Size};
+use takt_sim::shrink::{Omission, shrink, without};
+use takt_sim::swarm::{self, Tally};
+use takt_sim::timeline::{Lines, Quiet};
+
+const USAGE: &str = "\
+Usage: cargo xtask sim --seed S [--without LIST] [--timeline FILE] [--large] [--show]
+       cargo xtask sim --swarm [--from S] [--seeds N] [--minutes M] [--large] [--keep-going]
+
+Runs Takt in a simulated world that a seed decides.
+
+  --seed S         run this one, twice, and compare the two runs
+  --without LIST   leave these parts out: p1 a process, e1.2 an endpoint, f1 a fault, t1 a process's
+                   crashes and stalls, j1 a host's clock jumps, a1000 what comes after 1000 ms
+  --timeline FILE  write a line for each thing that happens
+  --show           print the scenario
+  --swarm          run one seed after another until time, seeds or a broken promise end it
+  --from S         the first seed (default: 0)
+  --seeds N        at most so many
+  --minutes M      at most so long (default: 1)
+  --large          only worlds of 20 hosts and 50 topics or more
+  --keep-going     go on after a broken promise
+";
+
+/// Runs that shrinking may take.
+const SHRINKING_RUNS: u32 = 400;
+
+#[derive(Default)]
+struct Options {
+    seed: Option<u64>,
+    without: Vec<Omission>,
+    timeline: Option<String>,
+    swarm: bool,
+    from: u64,
+    seeds: Option<u64>,
+    minutes: Option<f64>,
+    large: bool,
+    show: bool,
+    keep_going: bool,
+}
+
+fn main() -> ExitCode {
+    let options = match parse(std::env::args().skip(1)) {
+        Ok(Some(options)) => options,
+        Ok(None) => {
+            print!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            eprintln!("sim: {error}\n\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    let outcome = match options.seed {
+        Some(seed) => replay(seed, &options),
+        None => Ok(swarm(&options)),
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("sim: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>, String> {
+    let mut options = Options::default();
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().ok_or(format!("{argument} needs a value"));
+        fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
+            text.parse().map_err(|_| format!("'{text}' is no number"))
+        }
+        match argument.as_str() {
+            "--seed" => options.seed = Some(number(&value()?)?),
+            "--without" => options.without = value()?.split(',').map(str::parse).collect::<Result<_, _>>()?,
+            "--timeline" => options.timeline = Some(value()?),
+            "--swarm" => options.swarm = true,
+            "--from" => options.from = number(&value()?)?,
+            "--seeds" => options.seeds = Some(number(&value()?)?),
+            "--minutes" => options.minutes = Some(number(&value()?)?),
+            "--large" => options.large = true,
+            "--show" => options.show = true,
+            "--keep-going" => options.keep_going = true,
+            "--help" | "-h" => return Ok(None),
+            _ => return Err(format!("'{argument}' is unknown")),
+        }
+    }
+    if options.swarm == options.seed.is_some() {
+        return Err("either --seed or --swarm is needed".to_owned());
+    }
+    Ok(Some(options))
+}
+
+fn scenario(seed: u64, options: &Options) -> Scenario {
+    let whole = if options.large { Scenario::within(seed, &Size::LARGE) } else { Scenario::of_seed(seed) };
+    without(&whole, &options.without)
+}
+
+fn replay(seed: u64, options: &Options) -> Result<bool, String> {
+    let scenario = scenario(seed, options);
+    if options.show {
+        println!("{scenario:#?}");
+    }
+    let first = match &options.timeline {
+        None => swarm::run(&scenario, &mut Quiet),
+        Some(path) => {
+            let file = File::create(path).map_err(|error| format!("cannot write {path}: {error}"))?;
+            let mut lines = Lines::new(BufWriter::new(file));
+            let report = swarm::run(&scenario, &mut lines);
+            if lines.failed() {
+                return Err(format!("cannot write all of {path}"));
+            }
+            report
+        }
+    };
+    let second = swarm::run(&scenario, &mut Quiet);
+    println!(
+        "seed {seed}: {} processes on {} hosts, {:.3} s, {} written, {} taken, {:?}, digest {:016x}",
+        scenario.processes.len(),
+        scenario.hosts.len(),
+        first.simulated as f64 / SECOND as f64,
+        first.written,
+        first.taken,
+        first.network,
+        first.digest
+    );
+    if first != second {
+        println!("two runs differ: digest {:016x} and {:016x}", first.digest, second.digest);
+        return Ok(false);
+    }
+    if let Some(violation) = &first.violation {
+        println!("{violation}");
+    }
+    Ok(first.violation.is_none())
+}
+
+fn swarm(options: &Options) -> bool {
+    // A broken promise is told in one line; the panic behind it need not tell it again.
+    std::panic::set_hook(Box::new(|_| {}));
+    let start = Instant::now();
+    let minutes = options.minutes.unwrap_or(if options.seeds.is_some() { f64::INFINITY } else { 1.0 });
+    let mut tally = Tally::default();
+    let mut broken = 0_u64;
+    let last = options.seeds.map_or(u64::MAX, |seeds| options.from.saturating_add(seeds));
+    for seed in options.from..last {
+        if start.elapsed().as_secs_f64() > minutes * 60.0 {
+            break;
+        }
+        let scenario = scenario(seed, options);
+        let report = swarm::run(&scenario, &mut Quiet);
+        tally.add(&report);
+        if let Some(violation) = report.violation {
+            broken += 1;
+            tell(seed, &scenario, &violation, options);
+            if !options.keep_going {
+                break;
+            }
+        }
+    }
+    summarise(&tally, broken, start.elapsed());
+    broken == 0
+}
+
+fn tell(seed: u64, scenario: &Scenario, violation: &Violation, options: &Options) {
+    println!("seed {seed}: {violation}");
+    if options.keep_going {
+        return;
+    }
+    let omissions = shrink(scenario, violation.rule, SHRINKING_RUNS);
+    let report = swarm::run(&without(scenario, &omissions), &mut Quiet);
+    if let Some(violation) = report.violation {
+        println!("smaller: {violation}");
+    }
+    let list: Vec<_> = omissions.iter().map(ToString::to_string).collect();
+    let large = if options.large { " --large" } else { "" };
+    println!("replay:  cargo xtask sim --seed {seed}{large} --without {} --timeline sim.txt", list.join(","));
+}
+
+fn summarise(tally: &Tally, broken: u64, elapsed: Duration) {
+    let seconds = elapsed.as_secs_f64();
+    println!(
+        "{} seeds, {broken} broken: {:.0} s simulated, {:.0} participant-seconds, {} samples written, {} taken, \
+         {} frames, in {seconds:.1} s ({:.0} participant-seconds per second)",
+        tally.runs,
+        tally.simulated as f64 / SECOND as f64,
+        tally.participant_time as f64 / SECOND as f64,
+        tally.written,
+        tally.taken,
+        tally.frames,
+        tally.participant_time as f64 / SECOND as f64 / seconds,
+    );
+}

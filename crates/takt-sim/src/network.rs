@@ -1,0 +1,313 @@
+//! The network: hosts on switches that stand in a row, full-duplex links, a queue at each port.
+//!
+//! A frame is stored and forwarded at each hop. Its way is decided hop by hop; multicast is flooded along the row,
+//! which has no loops. Ports throw the dice of the faults, each its own, so that leaving out one fault leaves the others
+//! as they were.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use takt_wire::Locator;
+
+use crate::clock::{Nanos, SECOND};
+use crate::rng::Rng;
+use crate::scenario::{Direction, Discipline, FaultKind, Scenario, Trouble};
+
+/// Octets of Ethernet, IP and UDP around a datagram, the gap between frames included.
+const OVERHEAD_BYTES: usize = 66;
+
+/// A datagram on its way.
+#[derive(Clone, Debug)]
+pub struct Frame {
+    /// The sender's address.
+    pub source: Locator,
+    /// The host that it left.
+    pub from: usize,
+    /// Where it goes.
+    pub to: Locator,
+    /// The host that it goes to; `None` for a group.
+    pub host: Option<usize>,
+    /// Its class, 0 to 7; 7 is the most urgent.
+    pub priority: u8,
+    /// The datagram.
+    pub bytes: Rc<[u8]>,
+    /// Damaged on the way.
+    pub corrupt: bool,
+}
+
+impl Frame {
+    fn size(&self) -> usize {
+        self.bytes.len() + OVERHEAD_BYTES
+    }
+}
+
+/// A host or a switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Node {
+    /// Host by index.
+    Host(usize),
+    /// Switch by index.
+    Switch(usize),
+}
+
+/// What the network does next, for the world to schedule.
+#[derive(Debug)]
+pub enum Step {
+    /// The last bit of a frame arrives at the far end of a port's link.
+    Arrive {
+        /// The port that it left.
+        port: usize,
+        /// The frame.
+        frame: Frame,
+    },
+    /// A port has sent a frame and takes the next one.
+    Idle {
+        /// The port.
+        port: usize,
+    },
+}
+
+/// Counters of all ports together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NetworkCounters {
+    /// Frames that entered at a host.
+    pub sent: u64,
+    /// Frames that arrived at a host, damaged ones included.
+    pub arrived: u64,
+    /// Frames that a queue had no room for.
+    pub queue_drops: u64,
+    /// Frames that a fault lost.
+    pub fault_drops: u64,
+    /// Frames that a fault doubled.
+    pub duplicates: u64,
+}
+
+/// One direction of a link.
+#[derive(Debug)]
+struct Port {
+    from: Node,
+    to: Node,
+    queues: [VecDeque<Frame>; 8],
+    queued_bytes: usize,
+    busy: bool,
+    dice: Rng,
+    /// Indices of the faults that are on here now.
+    troubles: Vec<(usize, Trouble)>,
+    in_burst: bool,
+}
+
+/// The whole network.
+#[derive(Debug)]
+pub struct Network {
+    ports: Vec<Port>,
+    /// Per host: its port up, the port down to it.
+    of_host: Vec<(usize, usize)>,
+    /// Per switch: its port to the previous and to the next one.
+    neighbours: Vec<(Option<usize>, Option<usize>)>,
+    switch_of: Vec<usize>,
+    bits_per_second: u64,
+    propagation: Nanos,
+    queue_bytes: usize,
+    discipline: Discipline,
+    /// What happened so far.
+    pub counters: NetworkCounters,
+}
+
+impl Network {
+    /// The network of a scenario.
+    #[must_use]
+    pub fn new(scenario: &Scenario) -> Self {
+        let plan = &scenario.network;
+        let mut network = Self {
+            ports: Vec::new(),
+            of_host: Vec::new(),
+            neighbours: vec![(None, None); plan.switches],
+            switch_of: scenario.hosts.iter().map(|host| host.switch).collect(),
+            bits_per_second: plan.bits_per_second,
+            propagation: plan.propagation,
+            queue_bytes: plan.queue_bytes,
+            discipline: plan.discipline,
+            counters: NetworkCounters::default(),
+        };
+        for (host, plan) in scenario.hosts.iter().enumerate() {
+            let up = network.add_port(scenario.seed, Node::Host(host), Node::Switch(plan.switch));
+            let down = network.add_port(scenario.seed, Node::Switch(plan.switch), Node::Host(host));
+            network.of_host.push((up, down));
+        }
+        for switch in 1..plan.switches {
+            let forth = network.add_port(scenario.seed, Node::Switch(switch - 1), Node::Switch(switch));
+            let back = network.add_port(scenario.seed, Node::Switch(switch), Node::Switch(switch - 1));
+            network.neighbours[switch - 1].1 = Some(forth);
+            network.neighbours[switch].0 = Some(back);
+        }
+        network
+    }
+
+    fn add_port(&mut self, seed: u64, from: Node, to: Node) -> usize {
+        let index = self.ports.len();
+        self.ports.push(Port {
+            from,
+            to,
+            queues: Default::default(),
+            queued_bytes: 0,
+            busy: false,
+            dice: Rng::new(seed ^ (index as u64 + 1) << 40),
+            troubles: Vec::new(),
+            in_burst: false,
+        });
+        index
+    }
+
+    /// Names of a port's two ends.
+    #[must_use]
+    pub fn ends(&self, port: usize) -> (Node, Node) {
+        (self.ports[port].from, self.ports[port].to)
+    }
+
+    /// A fault of a link begins or ends.
+    pub fn set_fault(&mut self, fault: usize, kind: &FaultKind, on: bool, steps: &mut Vec<(Nanos, Step)>) {
+        let FaultKind::Link { host, direction, trouble } = kind else { return };
+        let (up, down) = self.of_host[*host];
+        let port = if *direction == Direction::Up { up } else { down };
+        let troubles = &mut self.ports[port].troubles;
+        troubles.retain(|(index, _)| *index != fault);
+        if on {
+            troubles.push((fault, *trouble));
+        } else {
+            self.ports[port].in_burst = false;
+            self.start(port, steps);
+        }
+    }
+
+    /// A host sends. Steps come with the time until they are due.
+    pub fn send(&mut self, host: usize, frame: Frame, steps: &mut Vec<(Nanos, Step)>) {
+        self.counters.sent += 1;
+        self.enqueue(self.of_host[host].0, frame, steps);
+    }
+
+    /// A frame arrived at the far end of a port's link. Returns it if that is a host.
+    pub fn arrive(&mut self, port: usize, frame: Frame, steps: &mut Vec<(Nanos, Step)>) -> Option<(usize, Frame)> {
+        let switch = match self.ports[port].to {
+            Node::Host(host) => {
+                self.counters.arrived += 1;
+                return Some((host, frame));
+            }
+            Node::Switch(switch) => switch,
+        };
+        if let Some(host) = frame.host {
+            let next = self.towards(switch, host);
+            self.enqueue(next, frame, steps);
+            return None;
+        }
+        let came_from = self.ports[port].from;
+        let (previous, next) = self.neighbours[switch];
+        for out in [previous, next].into_iter().flatten() {
+            if self.ports[out].to != came_from {
+                self.enqueue(out, frame.clone(), steps);
+            }
+        }
+        for host in 0..self.of_host.len() {
+            if self.switch_of[host] == switch && Node::Host(host) != came_from {
+                self.enqueue(self.of_host[host].1, frame.clone(), steps);
+            }
+        }
+        None
+    }
+
+    /// The port of `switch` that leads to `host`.
+    fn towards(&self, switch: usize, host: usize) -> usize {
+        let (previous, next) = self.neighbours[switch];
+        let port = match self.switch_of[host].cmp(&switch) {
+            std::cmp::Ordering::Less => previous,
+            std::cmp::Ordering::Greater => next,
+            std::cmp::Ordering::Equal => Some(self.of_host[host].1),
+        };
+        port.expect("switches stand in a row without gaps")
+    }
+
+    /// A port has sent a frame.
+    pub fn idle(&mut self, port: usize, steps: &mut Vec<(Nanos, Step)>) {
+        self.ports[port].busy = false;
+        self.start(port, steps);
+    }
+
+    fn enqueue(&mut self, at: usize, mut frame: Frame, steps: &mut Vec<(Nanos, Step)>) {
+        let port = &mut self.ports[at];
+        let mut copies = 1;
+        for index in 0..port.troubles.len() {
+            match port.suffers(index) {
+                Suffering::None => {}
+                Suffering::Lost => {
+                    self.counters.fault_drops += 1;
+                    return;
+                }
+                Suffering::Twice => {
+                    self.counters.duplicates += 1;
+                    copies += 1;
+                }
+                Suffering::Damaged => frame.corrupt = true,
+            }
+        }
+        for _ in 0..copies {
+            if port.queued_bytes + frame.size() > self.queue_bytes {
+                self.counters.queue_drops += 1;
+                continue;
+            }
+            let class = if self.discipline == Discipline::Fifo { 0 } else { usize::from(frame.priority & 7) };
+            port.queued_bytes += frame.size();
+            port.queues[class].push_back(frame.clone());
+        }
+        self.start(at, steps);
+    }
+
+    /// Sends the next frame if the port is idle.
+    fn start(&mut self, at: usize, steps: &mut Vec<(Nanos, Step)>) {
+        let port = &mut self.ports[at];
+        if port.busy || port.troubles.iter().any(|(_, trouble)| matches!(trouble, Trouble::Clog)) {
+            return;
+        }
+        let Some(frame) = port.queues.iter_mut().rev().find_map(VecDeque::pop_front) else { return };
+        port.busy = true;
+        port.queued_bytes -= frame.size();
+        let sending = (frame.size() as u64 * 8 * SECOND).div_ceil(self.bits_per_second);
+        let delay = port.delay();
+        steps.push((sending, Step::Idle { port: at }));
+        steps.push((sending + self.propagation + delay, Step::Arrive { port: at, frame }));
+    }
+}
+
+/// What a fault does to one frame.
+enum Suffering {
+    None,
+    Lost,
+    Twice,
+    Damaged,
+}
+
+impl Port {
+    fn suffers(&mut self, index: usize) -> Suffering {
+        let hit = |hit: bool, suffering: Suffering| if hit { suffering } else { Suffering::None };
+        match self.troubles[index].1 {
+            Trouble::Loss(share) => hit(self.dice.chance(share), Suffering::Lost),
+            Trouble::Burst(begins, ends) => {
+                let turns = self.dice.chance(if self.in_burst { ends } else { begins });
+                self.in_burst ^= turns;
+                hit(self.in_burst, Suffering::Lost)
+            }
+            Trouble::Duplication(share) => hit(self.dice.chance(share), Suffering::Twice),
+            Trouble::Corruption(share) => hit(self.dice.chance(share), Suffering::Damaged),
+            Trouble::Reordering(..) | Trouble::Delay(_) | Trouble::Clog => Suffering::None,
+        }
+    }
+
+    /// How much later than it should a frame arrives.
+    fn delay(&mut self) -> Nanos {
+        let Self { troubles, dice, .. } = self;
+        let delay = |(_, trouble): &(usize, Trouble)| match *trouble {
+            Trouble::Delay(delay) => delay,
+            Trouble::Reordering(share, most) if dice.chance(share) => dice.below(most),
+            _ => 0,
+        };
+        troubles.iter().map(delay).sum()
+    }
+}

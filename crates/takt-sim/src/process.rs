@@ -1,0 +1,410 @@
+//! A process: one participant of the shipped core, and an application that writes and takes.
+
+use std::collections::VecDeque;
+use std::net::Ipv4Addr;
+
+use takt_core::{
+    Config, Event, Interface, NewChange, Participant, ReadCursor, ReaderHandle, ReaderSpec, Selector, WriteError,
+    WriterHandle, WriterSpec,
+};
+use takt_wire::qos::{
+    DataReaderQos, DataWriterQos, Durability, History, Partition, PublisherQos, Reliability, ReliabilityKind,
+    ResourceLimits, SubscriberQos, TopicData, TransportPriority,
+};
+use takt_wire::{GuidPrefix, Locator};
+
+use crate::check::{Checker, EndpointId, Rule};
+use crate::clock::{HostClock, Nanos, SECOND};
+use crate::network::Frame;
+use crate::rng::Rng;
+use crate::sample::{self, Identity, InstanceKey, SAMPLE_LEN_MIN};
+use crate::scenario::{EndpointPlan, QosPlan, Role, Scenario, TopicPlan};
+
+/// Where announcements to all go.
+pub const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
+
+/// Where each process listens, counted from here by its index.
+const PORT_BASE: u16 = 7411;
+
+/// How long others believe in a process without hearing of it.
+pub const LEASE: Nanos = 3 * SECOND;
+
+/// Between two announcements.
+pub const ANNOUNCEMENT_PERIOD: Nanos = SECOND / 2;
+
+/// What a socket holds for a process that gets no processor time.
+const SOCKET_BYTES: usize = 212_992;
+
+/// The address of a process.
+#[must_use]
+pub fn address(host: usize, process: usize) -> Locator {
+    let [high, low] = (host as u16 + 1).to_be_bytes();
+    Locator::udp_v4(Ipv4Addr::new(10, 0, high, low), PORT_BASE + process as u16)
+}
+
+/// A writer or reader that exists now.
+#[derive(Clone, Copy, Debug)]
+pub enum Endpoint {
+    /// A writer.
+    Writer {
+        /// In the core.
+        handle: WriterHandle,
+        /// For the checkers.
+        id: EndpointId,
+        /// The history is full; it waits for room.
+        blocked: bool,
+    },
+    /// A reader.
+    Reader {
+        /// In the core.
+        handle: ReaderHandle,
+        /// For the checkers.
+        id: EndpointId,
+    },
+}
+
+/// A process.
+pub struct Process {
+    /// Its place in the scenario.
+    pub index: usize,
+    /// Where it runs.
+    pub host: usize,
+    /// How often it has been started.
+    pub incarnation: u32,
+    /// The shipped protocol engine; `None` while it does not run.
+    pub core: Option<Participant>,
+    /// When the world will call it for its timers; `Nanos::MAX` for never.
+    pub timer: Nanos,
+    /// It gets no processor time until then.
+    pub stalled_until: Nanos,
+    /// Datagrams that wait in its socket meanwhile.
+    pub inbox: VecDeque<Frame>,
+    inbox_bytes: usize,
+    /// By their place in the scenario.
+    pub endpoints: Vec<Option<Endpoint>>,
+    /// Datagrams built.
+    pub sent: u64,
+    dice: Rng,
+}
+
+impl Process {
+    /// One that does not run yet.
+    #[must_use]
+    pub fn new(index: usize, host: usize, endpoints: usize, dice: Rng) -> Self {
+        Self {
+            index,
+            host,
+            incarnation: 0,
+            core: None,
+            timer: Nanos::MAX,
+            stalled_until: 0,
+            inbox: VecDeque::new(),
+            inbox_bytes: 0,
+            endpoints: vec![None; endpoints],
+            sent: 0,
+            dice,
+        }
+    }
+
+    /// Starts it, with nothing left of an earlier life.
+    pub fn start(&mut self, now: Nanos, clock: &HostClock, scenario: &Scenario) {
+        self.incarnation += 1;
+        let [a, b] = (self.index as u16).to_be_bytes();
+        let [c, d] = (self.incarnation as u16).to_be_bytes();
+        let mut config = Config::new(0, GuidPrefix([1, 0x7a, 0x5e, 0xed, 0, 0, 0, 0, a, b, c, d]));
+        let address = address(self.host, self.index);
+        let ip = address.ip().expect("the address is IPv4");
+        let mtu = scenario.network.mtu;
+        config.interfaces = vec![Interface { name: "sim0".into(), addresses: vec![(ip, 16)], mtu, loopback: false }];
+        config.locators.metatraffic_unicast = vec![address];
+        config.locators.default_unicast = vec![address];
+        config.initial_peers = peers(scenario, self.index);
+        config.lease_duration = std::time::Duration::from_nanos(LEASE);
+        config.announcement_period = std::time::Duration::from_nanos(ANNOUNCEMENT_PERIOD);
+        // Memory of simulated processes is real.
+        config.limits.endpoint_memory_bytes = 24 << 20;
+        let mut core = Participant::new(config, clock.local(now)).expect("the configuration is good");
+        core.set_wall_clock(clock.local(now), clock.wall(now));
+        self.core = Some(core);
+    }
+
+    /// Kills it.
+    pub fn kill(&mut self, checker: &mut Checker) {
+        self.core = None;
+        self.timer = Nanos::MAX;
+        self.stalled_until = 0;
+        self.inbox.clear();
+        self.inbox_bytes = 0;
+        for endpoint in self.endpoints.iter_mut().filter_map(Option::take) {
+            let (Endpoint::Writer { id, .. } | Endpoint::Reader { id, .. }) = endpoint;
+            checker.gone(id);
+        }
+    }
+
+    /// A datagram waits in the socket; false if there is no room for it.
+    pub fn queue(&mut self, frame: Frame) -> bool {
+        let fits = self.inbox_bytes + frame.bytes.len() <= SOCKET_BYTES;
+        if fits {
+            self.inbox_bytes += frame.bytes.len();
+            self.inbox.push_back(frame);
+        }
+        fits
+    }
+
+    /// The next datagram from the socket.
+    pub fn unqueue(&mut self) -> Option<Frame> {
+        let frame = self.inbox.pop_front()?;
+        self.inbox_bytes -= frame.bytes.len();
+        Some(frame)
+    }
+
+    /// Creates an endpoint of the scenario.
+    pub fn create(&mut self, at: usize, plan: &EndpointPlan, topic: &TopicPlan, clock: Moment<'_>, checker: &mut Checker) {
+        let Some(core) = &mut self.core else { return };
+        let is_writer = matches!(plan.role, Role::Writer { .. });
+        let now = clock.local();
+        let created = if is_writer {
+            core.create_writer(now, writer_spec(plan, topic)).and_then(|handle| {
+                let id = checker.created(core.writer_guid(handle)?, plan.topic, plan.qos, true);
+                Ok(Endpoint::Writer { handle, id, blocked: false })
+            })
+        } else {
+            core.create_reader(now, reader_spec(plan, topic)).and_then(|handle| {
+                let id = checker.created(core.reader_guid(handle)?, plan.topic, plan.qos, false);
+                Ok(Endpoint::Reader { handle, id })
+            })
+        };
+        match created {
+            Ok(endpoint) => self.endpoints[at] = Some(endpoint),
+            Err(error) => checker.report(clock.now, Rule::Refused, format!("{plan:?} cannot be created: {error}")),
+        }
+    }
+
+    /// Deletes an endpoint.
+    pub fn delete(&mut self, at: usize, clock: Moment<'_>, checker: &mut Checker) {
+        let (Some(core), Some(endpoint)) = (&mut self.core, self.endpoints[at].take()) else { return };
+        let (id, result) = match endpoint {
+            Endpoint::Writer { handle, id, .. } => (id, core.delete_writer(clock.local(), handle)),
+            Endpoint::Reader { handle, id } => (id, core.delete_reader(clock.local(), handle)),
+        };
+        checker.gone(id);
+        if let Err(error) = result {
+            checker.report(clock.now, Rule::Refused, format!("endpoint {id} cannot be deleted: {error}"));
+        }
+    }
+
+    /// Writes the next sample of a writer. A full history blocks it until there is room.
+    pub fn write(&mut self, at: usize, topic: &TopicPlan, clock: Moment<'_>, checker: &mut Checker) {
+        let Some(core) = &mut self.core else { return };
+        let Some(Endpoint::Writer { handle, id, blocked }) = &mut self.endpoints[at] else { return };
+        if *blocked {
+            return;
+        }
+        let keys = u64::from(topic.instances.max(1));
+        let instance = if topic.instances == 0 { 0 } else { 1 + self.dice.below(keys) as u8 };
+        let identity = Identity { writer: *id, number: checker.next_number(*id), instance };
+        let len = self.dice.between(topic.sizes.0 as u64, topic.sizes.1 as u64) as usize;
+        // On the wire a payload ends at a multiple of four octets, so here it does too.
+        let payload_len = len.max(SAMPLE_LEN_MIN).next_multiple_of(4);
+        let change = NewChange {
+            kind: takt_core::ChangeKind::Alive,
+            key_hash: sample::key_hash(instance),
+            source_timestamp: None,
+            destinations: &[],
+            payload_len,
+        };
+        let result = core.write(clock.local(), *handle, &change, |slot| {
+            sample::fill(identity, slot);
+            Some(payload_len)
+        });
+        match result {
+            Ok(_) => checker.wrote(*id, instance),
+            Err(WriteError::WouldBlock) => *blocked = true,
+            Err(error) => checker.report(clock.now, Rule::Refused, format!("writer {id} cannot write: {error:?}")),
+        }
+    }
+
+    /// Takes everything that a reader has.
+    pub fn take(&mut self, at: usize, clock: Moment<'_>, checker: &mut Checker) {
+        let Some(core) = &mut self.core else { return };
+        let Some(Endpoint::Reader { handle, id }) = self.endpoints[at] else { return };
+        if checker.has_limits(id) {
+            let mut held = Held::default();
+            let all = each(core, clock, handle, Selector::READ, |found| held.count(found.payload));
+            if all.is_ok() {
+                checker.held(clock.now, id, held.samples, held.of_one_instance());
+            }
+        }
+        let taken = each(core, clock, handle, Selector::TAKE, |found| {
+            checker.took(clock.now, id, found.info.publication, found.payload);
+        });
+        if let Err(error) = taken {
+            checker.report(clock.now, Rule::Refused, format!("reader {id} cannot take: {error}"));
+        }
+        if let Err(error) = core.end_read(clock.local(), handle) {
+            checker.report(clock.now, Rule::Refused, format!("reader {id} cannot end a take: {error}"));
+        }
+    }
+
+    /// Handles the core's events. Endpoints that can go on are put into `ready`.
+    pub fn handle_events(&mut self, now: Nanos, checker: &mut Checker, ready: &mut Vec<usize>) {
+        let Some(core) = &mut self.core else { return };
+        while let Some(event) = core.poll_event() {
+            match event {
+                Event::DataAvailable(reader) => ready.extend(position(&self.endpoints, |endpoint| {
+                    matches!(endpoint, Endpoint::Reader { handle, .. } if *handle == reader)
+                })),
+                Event::WriterSpace(writer) => {
+                    let at = position(&self.endpoints, |endpoint| {
+                        matches!(endpoint, Endpoint::Writer { handle, .. } if *handle == writer)
+                    });
+                    if let Some(at) = at
+                        && let Some(Endpoint::Writer { blocked, .. }) = &mut self.endpoints[at]
+                        && std::mem::take(blocked)
+                    {
+                        ready.push(at);
+                    }
+                }
+                Event::PublicationMatched(writer) => {
+                    let id = self.endpoints.iter().flatten().find_map(|endpoint| match endpoint {
+                        Endpoint::Writer { handle, id, .. } if *handle == writer => Some(*id),
+                        _ => None,
+                    });
+                    if let (Some(id), Ok(peers)) = (id, core.matched_subscriptions(writer)) {
+                        let changes = core.publication_matched_status(writer).map_or(0, |s| s.total_count_change);
+                        checker.matched(now, id, &peers, changes);
+                    }
+                }
+                Event::SubscriptionMatched(reader) => {
+                    let id = self.endpoints.iter().flatten().find_map(|endpoint| match endpoint {
+                        Endpoint::Reader { handle, id } if *handle == reader => Some(*id),
+                        _ => None,
+                    });
+                    if let (Some(id), Ok(peers)) = (id, core.matched_publications(reader)) {
+                        let changes = core.subscription_matched_status(reader).map_or(0, |s| s.total_count_change);
+                        checker.matched(now, id, &peers, changes);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// What a reader holds at one moment.
+struct Held {
+    samples: u32,
+    of_instance: [u32; 256],
+}
+
+impl Default for Held {
+    fn default() -> Self {
+        Self { samples: 0, of_instance: [0; 256] }
+    }
+}
+
+impl Held {
+    fn count(&mut self, payload: &[u8]) {
+        self.samples += 1;
+        self.of_instance[usize::from(payload.get(4).copied().unwrap_or(0))] += 1;
+    }
+
+    fn of_one_instance(&self) -> u32 {
+        self.of_instance.into_iter().max().unwrap_or(0)
+    }
+}
+
+/// Reads or takes all samples with data.
+fn each(
+    core: &mut Participant,
+    clock: Moment<'_>,
+    reader: ReaderHandle,
+    selector: Selector,
+    mut call: impl FnMut(&takt_core::SampleRef<'_>),
+) -> Result<(), takt_core::Error> {
+    let mut cursor = ReadCursor::default();
+    while let Some(found) = core.read_next(clock.local(), reader, selector, &mut cursor)? {
+        if found.info.valid_data {
+            call(&found);
+        }
+    }
+    Ok(())
+}
+
+fn position(endpoints: &[Option<Endpoint>], is: impl Fn(&Endpoint) -> bool) -> Option<usize> {
+    endpoints.iter().position(|endpoint| endpoint.as_ref().is_some_and(&is))
+}
+
+/// A moment at a host.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment<'a> {
+    /// True time.
+    pub now: Nanos,
+    /// The host's clock.
+    pub clock: &'a HostClock,
+}
+
+impl Moment<'_> {
+    fn local(&self) -> takt_core::Instant {
+        self.clock.local(self.now)
+    }
+}
+
+/// Whom a process announces itself to: the group, and whoever multicast does not reach. One that it does not reach itself
+/// knows everybody.
+fn peers(scenario: &Scenario, of: usize) -> Vec<Locator> {
+    let hears = |process: usize| scenario.hosts[scenario.processes[process].host].hears_multicast;
+    let others = (0..scenario.processes.len()).filter(|&other| other != of && !(hears(of) && hears(other)));
+    let mut peers = vec![Locator::udp_v4(GROUP, 7400)];
+    peers.extend(others.map(|other| address(scenario.processes[other].host, other)));
+    peers
+}
+
+fn history(plan: &QosPlan) -> (Reliability, Durability, History, ResourceLimits, Partition) {
+    let kind = if plan.reliable { ReliabilityKind::Reliable } else { ReliabilityKind::BestEffort };
+    let names = if plan.partition == 0 { vec![] } else { vec![format!("part{}", plan.partition)] };
+    (
+        Reliability { kind, max_blocking_time: takt_wire::Duration::ZERO },
+        if plan.transient_local { Durability::TransientLocal } else { Durability::Volatile },
+        plan.keep_last.map_or(History::KeepAll, History::KeepLast),
+        ResourceLimits { max_samples: plan.max_samples, ..ResourceLimits::default() },
+        Partition { names },
+    )
+}
+
+fn writer_spec(plan: &EndpointPlan, topic: &TopicPlan) -> WriterSpec {
+    let (reliability, durability, history, resource_limits, partition) = history(&plan.qos);
+    let transport_priority = TransportPriority(i32::from(plan.qos.priority));
+    WriterSpec {
+        topic_name: format!("topic{}", plan.topic),
+        type_name: "Sample".into(),
+        keyed: topic.instances > 0,
+        qos: DataWriterQos {
+            reliability,
+            durability,
+            history,
+            resource_limits,
+            transport_priority,
+            ..DataWriterQos::default()
+        },
+        publisher: PublisherQos { partition, ..PublisherQos::default() },
+        topic_data: TopicData::default(),
+        max_serialized_len: None,
+        flow: takt_core::FlowTag(u16::from(plan.qos.priority)),
+        unicast: Vec::new(),
+    }
+}
+
+fn reader_spec(plan: &EndpointPlan, topic: &TopicPlan) -> ReaderSpec {
+    let (reliability, durability, history, resource_limits, partition) = history(&plan.qos);
+    ReaderSpec {
+        topic_name: format!("topic{}", plan.topic),
+        type_name: "Sample".into(),
+        key: (topic.instances > 0).then(|| Box::new(InstanceKey) as Box<dyn takt_core::KeyExtractor>),
+        qos: DataReaderQos { reliability, durability, history, resource_limits, ..DataReaderQos::default() },
+        subscriber: SubscriberQos { partition, ..SubscriberQos::default() },
+        topic_data: TopicData::default(),
+        max_serialized_len: None,
+        unicast: Vec::new(),
+    }
+}

@@ -1,0 +1,183 @@
+//! Making a failing scenario small: parts are left out as long as the same promise is broken.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::check::Rule;
+use crate::clock::{MILLISECOND, Nanos};
+use crate::scenario::Scenario;
+use crate::swarm;
+use crate::timeline::Quiet;
+
+/// Something to leave out of a scenario. Indices are those of the whole one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Omission {
+    /// A process never starts.
+    Process(usize),
+    /// An endpoint of a process is never created.
+    Endpoint(usize, usize),
+    /// A fault never happens.
+    Fault(usize),
+    /// A process is neither killed nor stalled.
+    Troubles(usize),
+    /// A host's wall clock is never set.
+    Jumps(usize),
+    /// The world ends its active time earlier.
+    After(Nanos),
+}
+
+impl fmt::Display for Omission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Process(process) => write!(f, "p{process}"),
+            Self::Endpoint(process, at) => write!(f, "e{process}.{at}"),
+            Self::Fault(fault) => write!(f, "f{fault}"),
+            Self::Troubles(process) => write!(f, "t{process}"),
+            Self::Jumps(host) => write!(f, "j{host}"),
+            Self::After(nanos) => write!(f, "a{}", nanos / MILLISECOND),
+        }
+    }
+}
+
+impl FromStr for Omission {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("'{text}' is none of p1, e1.2, f1, t1, j1, a1000");
+        let (kind, rest) = text.split_at_checked(1).ok_or_else(wrong)?;
+        let number = |text: &str| text.parse::<usize>().map_err(|_| wrong());
+        Ok(match kind {
+            "p" => Self::Process(number(rest)?),
+            "f" => Self::Fault(number(rest)?),
+            "t" => Self::Troubles(number(rest)?),
+            "j" => Self::Jumps(number(rest)?),
+            "a" => Self::After(number(rest)? as Nanos * MILLISECOND),
+            "e" => {
+                let (process, at) = rest.split_once('.').ok_or_else(wrong)?;
+                Self::Endpoint(number(process)?, number(at)?)
+            }
+            _ => return Err(wrong()),
+        })
+    }
+}
+
+/// The scenario without these parts. What stays keeps its index and its dice.
+#[must_use]
+pub fn without(scenario: &Scenario, omissions: &[Omission]) -> Scenario {
+    let mut smaller = scenario.clone();
+    for omission in omissions {
+        match *omission {
+            Omission::Process(process) => {
+                if let Some(plan) = smaller.processes.get_mut(process) {
+                    plan.start = Nanos::MAX;
+                    plan.crashes.clear();
+                }
+            }
+            Omission::Endpoint(process, at) => {
+                let plan = smaller.processes.get_mut(process).and_then(|plan| plan.endpoints.get_mut(at));
+                if let Some(plan) = plan {
+                    plan.create = Nanos::MAX / 2;
+                    plan.delete = None;
+                }
+            }
+            Omission::Fault(fault) => {
+                if let Some(plan) = smaller.faults.get_mut(fault) {
+                    plan.from = Nanos::MAX;
+                }
+            }
+            Omission::Troubles(process) => {
+                if let Some(plan) = smaller.processes.get_mut(process) {
+                    plan.crashes.clear();
+                    plan.stalls.clear();
+                }
+            }
+            Omission::Jumps(host) => {
+                if let Some(plan) = smaller.hosts.get_mut(host) {
+                    plan.wall_jumps.clear();
+                }
+            }
+            Omission::After(active) => smaller.active = smaller.active.min(active),
+        }
+    }
+    smaller
+}
+
+/// What can be left out of a scenario that breaks `rule`, found by trying, in at most `runs` runs.
+#[must_use]
+pub fn shrink(scenario: &Scenario, rule: Rule, runs: u32) -> Vec<Omission> {
+    let mut omitted = Vec::new();
+    let mut runs = runs;
+    let mut still_fails = |omissions: &[Omission]| {
+        runs = runs.saturating_sub(1);
+        let report = swarm::run(&without(scenario, omissions), &mut Quiet);
+        runs > 0 && report.violation.is_some_and(|violation| violation.rule == rule)
+    };
+    for candidate in candidates(scenario) {
+        if is_part_of(candidate, &omitted) {
+            continue;
+        }
+        let mut attempt = omitted.clone();
+        attempt.push(candidate);
+        if still_fails(&attempt) {
+            omitted = attempt;
+        }
+    }
+    let mut active = scenario.active;
+    while active > MILLISECOND {
+        let mut attempt = omitted.clone();
+        attempt.push(Omission::After(active / 2));
+        if !still_fails(&attempt) {
+            break;
+        }
+        active /= 2;
+        omitted.retain(|omission| !matches!(omission, Omission::After(_)));
+        omitted.push(Omission::After(active));
+    }
+    omitted
+}
+
+/// Whether it is gone already with what is left out.
+fn is_part_of(candidate: Omission, omitted: &[Omission]) -> bool {
+    match candidate {
+        Omission::Endpoint(process, _) | Omission::Troubles(process) => omitted.contains(&Omission::Process(process)),
+        _ => false,
+    }
+}
+
+/// Everything that may be left out, the largest parts first.
+fn candidates(scenario: &Scenario) -> Vec<Omission> {
+    let processes = || scenario.processes.iter().enumerate();
+    let mut all: Vec<_> = processes().map(|(process, _)| Omission::Process(process)).collect();
+    all.extend((0..scenario.faults.len()).map(Omission::Fault));
+    let troubled = processes().filter(|(_, plan)| !plan.crashes.is_empty() || !plan.stalls.is_empty());
+    all.extend(troubled.map(|(process, _)| Omission::Troubles(process)));
+    let jumping = scenario.hosts.iter().enumerate().filter(|(_, plan)| !plan.wall_jumps.is_empty());
+    all.extend(jumping.map(|(host, _)| Omission::Jumps(host)));
+    all.extend(processes().flat_map(|(process, plan)| {
+        (0..plan.endpoints.len()).map(move |at| Omission::Endpoint(process, at))
+    }));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn omissions_survive_their_text() {
+        let all = [
+            Omission::Process(3),
+            Omission::Endpoint(1, 22),
+            Omission::Fault(0),
+            Omission::Troubles(7),
+            Omission::Jumps(2),
+            Omission::After(250 * MILLISECOND),
+        ];
+        for omission in all {
+            assert_eq!(omission.to_string().parse(), Ok(omission));
+        }
+        for wrong in ["", "x1", "e1", "p", "pé", "f-1"] {
+            assert!(wrong.parse::<Omission>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! What a run tells while it runs.
+
+use std::io::Write;
+
+use crate::clock::Nanos;
+use crate::network::Frame;
+use crate::scenario::Fault;
+
+/// Told of everything that happens.
+pub trait Timeline {
+    /// Something happens to a process.
+    fn note(&mut self, _now: Nanos, _process: usize, _text: &str) {}
+    /// A process sends a datagram to one destination.
+    fn sent(&mut self, _now: Nanos, _process: usize, _frame: &Frame) {}
+    /// A process receives a datagram.
+    fn received(&mut self, _now: Nanos, _process: usize, _frame: &Frame) {}
+    /// A fault begins or ends.
+    fn fault(&mut self, _now: Nanos, _fault: &Fault, _on: bool) {}
+}
+
+/// Listens to nothing.
+#[derive(Debug)]
+pub struct Quiet;
+
+impl Timeline for Quiet {}
+
+/// Writes one line for each thing that happens.
+#[derive(Debug)]
+pub struct Lines<W: Write> {
+    out: W,
+    failed: bool,
+}
+
+impl<W: Write> Lines<W> {
+    /// Writes to `out`.
+    pub fn new(out: W) -> Self {
+        Self { out, failed: false }
+    }
+
+    /// Whether something could not be written.
+    #[must_use]
+    pub fn failed(&self) -> bool {
+        self.failed
+    }
+
+    fn line(&mut self, now: Nanos, text: std::fmt::Arguments<'_>) {
+        self.failed |= writeln!(self.out, "{:12.6} ms  {text}", now as f64 / 1e6).is_err();
+    }
+}
+
+impl<W: Write> Timeline for Lines<W> {
+    fn note(&mut self, now: Nanos, process: usize, text: &str) {
+        self.line(now, format_args!("process {process} {text}"));
+    }
+
+    fn sent(&mut self, now: Nanos, process: usize, frame: &Frame) {
+        self.line(now, format_args!("process {process} -> {} {}", frame.to, describe(&frame.bytes)));
+    }
+
+    fn received(&mut self, now: Nanos, process: usize, frame: &Frame) {
+        self.line(now, format_args!("process {process} <- {} {}", frame.source, describe(&frame.bytes)));
+    }
+
+    fn fault(&mut self, now: Nanos, fault: &Fault, on: bool) {
+        self.line(now, format_args!("fault {}: {:?}", if on { "begins" } else { "ends" }, fault.kind));
+    }
+}
+
+/// The submessages of a datagram in a few words.
+fn describe(bytes: &[u8]) -> String {
+    use takt_wire::message::{MessageView, Submessage};
+    let Ok(message) = MessageView::parse(bytes) else { return "no RTPS message".into() };
+    let mut text = String::new();
+    for submessage in message.submessages() {
+        let word = match submessage {
+            Ok(Submessage::Data(data)) => format!("DATA({:?} #{})", data.writer, data.sn.0),
+            Ok(Submessage::DataFrag(data)) => {
+                format!("DATA_FRAG({:?} #{}.{})", data.writer, data.sn.0, data.fragment_starting_num)
+            }
+            Ok(Submessage::Heartbeat(heartbeat)) => {
+                format!("HEARTBEAT({:?} {}..{})", heartbeat.writer, heartbeat.first_sn.0, heartbeat.last_sn.0)
+            }
+            Ok(Submessage::AckNack(acknack)) => {
+                let missing: Vec<_> = acknack.reader_sn_state.iter().map(|sn| sn.0).collect();
+                format!("ACKNACK({:?} {} {missing:?})", acknack.writer, acknack.reader_sn_state.base().0)
+            }
+            Ok(Submessage::Gap(gap)) => format!("GAP({:?} {}..)", gap.writer, gap.gap_start.0),
+            Ok(Submessage::NackFrag(nack)) => format!("NACK_FRAG({:?} #{})", nack.writer, nack.sn.0),
+            Ok(Submessage::InfoTimestamp(_) | Submessage::InfoDestination(_)) => continue,
+            Ok(other) => format!("{other:?}"),
+            Err(malformed) => format!("{malformed}"),
+        };
+        text.push_str(&word);
+        text.push(' ');
+    }
+    text
+}

@@ -1,0 +1,536 @@
+//! The world: hosts, processes and the network of a scenario, moved on event by event in true time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::rc::Rc;
+
+use takt_core::Received;
+
+use crate::check::{Checker, Rule, Violation};
+use crate::clock::{HostClock, Nanos, SECOND};
+use crate::network::{Frame, Network, NetworkCounters, Step};
+use crate::process::{LEASE, Moment, Process, address};
+use crate::rng::Rng;
+use crate::scenario::{FaultKind, Role, Scenario};
+use crate::timeline::Timeline;
+
+/// From one process of a host to another.
+const LOOPBACK_DELAY: Nanos = 10_000;
+
+/// After the last fault: time for leases to end, announcements to pass and repairs to arrive.
+const REST: Nanos = 3 * LEASE;
+
+/// At the very end nobody has anything to say but announcements.
+const SILENCE: Nanos = SECOND;
+
+/// Datagrams that a participant may build in that time.
+const SILENT_DATAGRAMS_MAX: u64 = 8;
+
+/// Longest datagram.
+const FRAME_LEN: usize = 65_507;
+
+#[derive(Debug)]
+enum Event {
+    Start(usize),
+    Kill(usize),
+    Stall(usize, Nanos),
+    Create(usize, u32, usize),
+    Delete(usize, u32, usize),
+    Write(usize, u32, usize, u32),
+    Take(usize, u32, usize),
+    Timer(usize),
+    Resume(usize),
+    Network(Step),
+    Loopback(usize, Frame),
+    Fault(usize, bool),
+    WallJump(usize, i64),
+    Rest,
+    Silence,
+}
+
+struct Entry {
+    at: Nanos,
+    order: u64,
+    event: Event,
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        (self.at, self.order) == (other.at, other.order)
+    }
+}
+
+impl Eq for Entry {}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at, self.order).cmp(&(other.at, other.order))
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// The first broken promise.
+    pub violation: Option<Violation>,
+    /// A digest of everything that was delivered and when: equal for two runs of one scenario.
+    pub digest: u64,
+    /// Simulated time.
+    pub simulated: Nanos,
+    /// Simulated time of all participants together.
+    pub participant_time: Nanos,
+    /// Samples written.
+    pub written: u64,
+    /// Samples taken.
+    pub taken: u64,
+    /// What the network did.
+    pub network: NetworkCounters,
+}
+
+/// A world that has not ended.
+pub struct World<'a> {
+    scenario: &'a Scenario,
+    now: Nanos,
+    events: BinaryHeap<Reverse<Entry>>,
+    order: u64,
+    clocks: Vec<HostClock>,
+    network: Network,
+    processes: Vec<Process>,
+    checker: Checker,
+    timeline: &'a mut dyn Timeline,
+    active_partitions: Vec<usize>,
+    frame: Vec<u8>,
+    steps: Vec<(Nanos, Step)>,
+    ready: Vec<usize>,
+    resting: bool,
+    sent_before_silence: Vec<u64>,
+    digest: u64,
+    participant_time: Nanos,
+}
+
+/// Runs a scenario to its end, or to the first broken promise.
+pub fn run(scenario: &Scenario, timeline: &mut dyn Timeline) -> Report {
+    let mut world = World::new(scenario, timeline);
+    let end = scenario.active + REST + SILENCE;
+    while world.checker.violation().is_none() {
+        let Some(Reverse(entry)) = world.events.pop() else { break };
+        if entry.at > end {
+            break;
+        }
+        world.now = entry.at;
+        world.handle(entry.event);
+    }
+    world.now = world.now.min(end);
+    if world.checker.violation().is_none() {
+        world.finish();
+    }
+    Report {
+        violation: world.checker.violation().cloned(),
+        digest: world.digest,
+        simulated: world.now,
+        participant_time: world.participant_time,
+        written: world.checker.written,
+        taken: world.checker.taken,
+        network: world.network.counters,
+    }
+}
+
+impl<'a> World<'a> {
+    fn new(scenario: &'a Scenario, timeline: &'a mut dyn Timeline) -> Self {
+        let clocks = scenario.hosts.iter().enumerate().map(|(host, plan)| HostClock::new(host, plan.drift_ppb));
+        let process = |(index, plan): (usize, &crate::scenario::ProcessPlan)| {
+            let dice = Rng::new(scenario.seed ^ (index as u64 + 1) << 48);
+            Process::new(index, plan.host, plan.endpoints.len(), dice)
+        };
+        let mut world = Self {
+            scenario,
+            now: 0,
+            events: BinaryHeap::new(),
+            order: 0,
+            clocks: clocks.collect(),
+            network: Network::new(scenario),
+            processes: scenario.processes.iter().enumerate().map(process).collect(),
+            checker: Checker::default(),
+            timeline,
+            active_partitions: Vec::new(),
+            frame: vec![0; FRAME_LEN],
+            steps: Vec::new(),
+            ready: Vec::new(),
+            resting: false,
+            sent_before_silence: Vec::new(),
+            digest: 0xcbf2_9ce4_8422_2325,
+            participant_time: 0,
+        };
+        world.plan();
+        world
+    }
+
+    fn plan(&mut self) {
+        let scenario = self.scenario;
+        for (index, plan) in scenario.processes.iter().enumerate() {
+            self.at(plan.start, Event::Start(index));
+            for (kill, pause) in plan.crashes.iter().filter(|(kill, _)| *kill < scenario.active) {
+                self.at(*kill, Event::Kill(index));
+                self.at((kill + pause).min(scenario.active), Event::Start(index));
+            }
+            for (from, time) in plan.stalls.iter().filter(|(from, _)| *from < scenario.active) {
+                self.at(*from, Event::Stall(index, (from + time).min(scenario.active)));
+            }
+        }
+        for (index, fault) in scenario.faults.iter().enumerate() {
+            self.at(fault.from, Event::Fault(index, true));
+            self.at(fault.until.min(scenario.active), Event::Fault(index, false));
+        }
+        for (host, plan) in scenario.hosts.iter().enumerate() {
+            plan.wall_jumps.iter().for_each(|(at, by)| self.at(*at, Event::WallJump(host, *by)));
+        }
+        self.at(scenario.active, Event::Rest);
+        self.at(scenario.active + REST, Event::Silence);
+    }
+
+    fn at(&mut self, at: Nanos, event: Event) {
+        self.order += 1;
+        self.events.push(Reverse(Entry { at, order: self.order, event }));
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Start(process) => self.start(process),
+            Event::Kill(process) => {
+                self.timeline.note(self.now, process, "killed");
+                self.processes[process].kill(&mut self.checker);
+            }
+            Event::Stall(process, until) => {
+                self.timeline.note(self.now, process, "stalled");
+                self.processes[process].stalled_until = until;
+                self.at(until, Event::Resume(process));
+            }
+            Event::Create(process, life, at) => self.act(process, life, event, |world| world.create(process, at)),
+            Event::Delete(process, life, at) => self.act(process, life, event, |world| world.delete(process, at)),
+            Event::Write(process, life, at, left) => {
+                self.act(process, life, event, |world| world.write(process, at, left));
+            }
+            Event::Take(process, life, at) => self.act(process, life, event, |world| world.take(process, at)),
+            Event::Timer(process) => self.timer(process),
+            Event::Resume(process) => self.resume(process),
+            Event::Network(step) => self.step(step),
+            Event::Loopback(process, frame) => self.deliver(process, frame),
+            Event::Fault(index, on) => self.fault(index, on),
+            Event::WallJump(host, by) => self.wall_jump(host, by),
+            Event::Rest => self.resting = true,
+            Event::Silence => self.sent_before_silence = self.processes.iter().map(|process| process.sent).collect(),
+        }
+    }
+
+    /// Lets an application act, later if its process is stalled, not at all if that life of it is over.
+    fn act(&mut self, process: usize, life: u32, event: Event, action: impl FnOnce(&mut Self)) {
+        let of = &self.processes[process];
+        if of.core.is_none() || of.incarnation != life {
+            return;
+        }
+        if of.stalled_until > self.now {
+            return self.at(of.stalled_until, event);
+        }
+        action(self);
+        self.settle(process);
+    }
+
+    fn start(&mut self, index: usize) {
+        let process = &mut self.processes[index];
+        if process.core.is_some() {
+            return;
+        }
+        self.timeline.note(self.now, index, "starts");
+        process.start(self.now, &self.clocks[process.host], self.scenario);
+        let life = process.incarnation;
+        for (at, plan) in self.scenario.processes[index].endpoints.iter().enumerate() {
+            self.at(self.now + plan.create, Event::Create(index, life, at));
+            if let Some(delete) = plan.delete {
+                self.at(self.now + delete, Event::Delete(index, life, at));
+            }
+        }
+        self.settle(index);
+    }
+
+    fn create(&mut self, process: usize, at: usize) {
+        let plan = &self.scenario.processes[process].endpoints[at];
+        let topic = &self.scenario.topics[plan.topic];
+        let clock = &self.clocks[self.processes[process].host];
+        let moment = Moment { now: self.now, clock };
+        self.processes[process].create(at, plan, topic, moment, &mut self.checker);
+        self.timeline.note(self.now, process, &format!("creates endpoint {at}: {plan:?}"));
+        let life = self.processes[process].incarnation;
+        match plan.role {
+            Role::Writer { period, samples } => self.at(self.now + period, Event::Write(process, life, at, samples)),
+            Role::Reader { period: 0 } => {}
+            Role::Reader { period } => self.at(self.now + period, Event::Take(process, life, at)),
+        }
+    }
+
+    fn delete(&mut self, process: usize, at: usize) {
+        self.timeline.note(self.now, process, &format!("deletes endpoint {at}"));
+        let moment = Moment { now: self.now, clock: &self.clocks[self.processes[process].host] };
+        self.processes[process].delete(at, moment, &mut self.checker);
+    }
+
+    fn write(&mut self, process: usize, at: usize, left: u32) {
+        if self.resting {
+            return;
+        }
+        let plan = &self.scenario.processes[process].endpoints[at];
+        let Role::Writer { period, .. } = plan.role else { return };
+        let moment = Moment { now: self.now, clock: &self.clocks[self.processes[process].host] };
+        self.processes[process].write(at, &self.scenario.topics[plan.topic], moment, &mut self.checker);
+        if left > 1 {
+            let life = self.processes[process].incarnation;
+            self.at(self.now + period, Event::Write(process, life, at, left - 1));
+        }
+    }
+
+    fn take(&mut self, process: usize, at: usize) {
+        let Role::Reader { period } = self.scenario.processes[process].endpoints[at].role else { return };
+        let moment = Moment { now: self.now, clock: &self.clocks[self.processes[process].host] };
+        self.processes[process].take(at, moment, &mut self.checker);
+        if period > 0 {
+            let life = self.processes[process].incarnation;
+            self.at(self.now + period, Event::Take(process, life, at));
+        }
+    }
+
+    fn timer(&mut self, index: usize) {
+        let process = &mut self.processes[index];
+        if process.timer > self.now || process.core.is_none() {
+            return;
+        }
+        process.timer = Nanos::MAX;
+        if process.stalled_until > self.now {
+            return;
+        }
+        let local = self.clocks[process.host].local(self.now);
+        if let Some(core) = &mut process.core {
+            core.handle_timeout(local);
+        }
+        self.settle(index);
+    }
+
+    fn resume(&mut self, index: usize) {
+        if self.processes[index].core.is_none() {
+            return;
+        }
+        self.timeline.note(self.now, index, "resumes");
+        while let Some(frame) = self.processes[index].unqueue() {
+            self.receive(index, &frame);
+        }
+        self.settle(index);
+    }
+
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Idle { port } => self.network.idle(port, &mut self.steps),
+            Step::Arrive { port, frame } => {
+                if let Some((host, frame)) = self.network.arrive(port, frame, &mut self.steps) {
+                    self.arrive(host, frame);
+                }
+            }
+        }
+        self.schedule_steps();
+    }
+
+    fn schedule_steps(&mut self) {
+        let mut steps = std::mem::take(&mut self.steps);
+        for (delay, step) in steps.drain(..) {
+            self.at(self.now + delay, Event::Network(step));
+        }
+        self.steps = steps;
+    }
+
+    /// A frame has come to a host.
+    fn arrive(&mut self, host: usize, frame: Frame) {
+        if frame.corrupt || self.is_parted(frame.from, host) {
+            return;
+        }
+        if frame.host.is_none() && !self.scenario.hosts[host].hears_multicast {
+            return;
+        }
+        for process in 0..self.processes.len() {
+            let of = &self.processes[process];
+            if of.host == host && (frame.host.is_none() || frame.to == address(host, process)) {
+                self.deliver(process, frame.clone());
+            }
+        }
+    }
+
+    fn deliver(&mut self, index: usize, frame: Frame) {
+        let process = &mut self.processes[index];
+        if process.core.is_none() {
+            return;
+        }
+        if process.stalled_until > self.now {
+            // What finds no room is lost as it is anywhere else.
+            let _fits = process.queue(frame);
+            return;
+        }
+        self.receive(index, &frame);
+        self.settle(index);
+    }
+
+    fn receive(&mut self, index: usize, frame: &Frame) {
+        self.mix(index, &frame.bytes);
+        self.timeline.received(self.now, index, frame);
+        let process = &mut self.processes[index];
+        let local = self.clocks[process.host].local(self.now);
+        let from = Received { source: frame.source, multicast: frame.to.is_multicast() };
+        if let Some(core) = &mut process.core {
+            core.handle_datagram(local, from, &frame.bytes);
+        }
+    }
+
+    /// Handles events, sends what is to be sent, and sets the timer anew.
+    fn settle(&mut self, index: usize) {
+        loop {
+            let mut ready = std::mem::take(&mut self.ready);
+            self.processes[index].handle_events(self.now, &mut self.checker, &mut ready);
+            let idle = ready.is_empty();
+            for at in ready.drain(..) {
+                self.go_on(index, at);
+            }
+            self.ready = ready;
+            self.transmit(index);
+            if idle {
+                break;
+            }
+        }
+        let process = &mut self.processes[index];
+        let due = process.core.as_ref().and_then(takt_core::Participant::poll_timeout);
+        let Some(due) = due else { return };
+        let at = self.clocks[process.host].when(due, self.now);
+        if at < process.timer {
+            process.timer = at;
+            self.at(at, Event::Timer(index));
+        }
+    }
+
+    fn go_on(&mut self, process: usize, at: usize) {
+        let plan = &self.scenario.processes[process].endpoints[at];
+        let moment = Moment { now: self.now, clock: &self.clocks[self.processes[process].host] };
+        match plan.role {
+            Role::Writer { .. } if self.resting => {}
+            Role::Writer { .. } => {
+                self.processes[process].write(at, &self.scenario.topics[plan.topic], moment, &mut self.checker);
+            }
+            Role::Reader { period: 0 } => self.processes[process].take(at, moment, &mut self.checker),
+            Role::Reader { .. } => {}
+        }
+    }
+
+    fn transmit(&mut self, index: usize) {
+        let process = &mut self.processes[index];
+        let (host, source) = (process.host, address(process.host, index));
+        let local = self.clocks[host].local(self.now);
+        let Some(mut core) = process.core.take() else { return };
+        while let Some(transmit) = core.poll_transmit(local, &mut self.frame) {
+            self.processes[index].sent += 1;
+            let bytes: Rc<[u8]> = self.frame[..transmit.len].into();
+            let priority = transmit.flow.0 as u8;
+            for &to in transmit.destinations {
+                let frame = Frame { source, from: host, to, host: None, priority, bytes: Rc::clone(&bytes), corrupt: false };
+                self.send(index, frame);
+            }
+        }
+        self.processes[index].core = Some(core);
+        self.schedule_steps();
+    }
+
+    fn send(&mut self, sender: usize, frame: Frame) {
+        self.timeline.sent(self.now, sender, &frame);
+        let host = frame.from;
+        if frame.to.is_multicast() {
+            for other in 0..self.processes.len() {
+                if other != sender && self.processes[other].host == host {
+                    self.at(self.now + LOOPBACK_DELAY, Event::Loopback(other, frame.clone()));
+                }
+            }
+            return self.network.send(host, frame, &mut self.steps);
+        }
+        let to = (0..self.processes.len()).find(|&process| address(self.processes[process].host, process) == frame.to);
+        let Some(to) = to else { return };
+        let target = self.processes[to].host;
+        if target == host {
+            return self.at(self.now + LOOPBACK_DELAY, Event::Loopback(to, frame));
+        }
+        self.network.send(host, Frame { host: Some(target), ..frame }, &mut self.steps);
+    }
+
+    fn fault(&mut self, index: usize, on: bool) {
+        let fault = &self.scenario.faults[index];
+        self.timeline.fault(self.now, fault, on);
+        match fault.kind {
+            FaultKind::Partition { flapping, .. } => {
+                let was_on = self.active_partitions.contains(&index);
+                self.active_partitions.retain(|active| *active != index);
+                let next = self.now + flapping;
+                if on && !was_on {
+                    self.active_partitions.push(index);
+                }
+                if flapping > 0 && next < fault.until.min(self.scenario.active) && (on || was_on || self.now > fault.from) {
+                    self.at(next, Event::Fault(index, !on));
+                }
+            }
+            FaultKind::Link { .. } => self.network.set_fault(index, &fault.kind, on, &mut self.steps),
+        }
+        self.schedule_steps();
+    }
+
+    fn is_parted(&self, from: usize, to: usize) -> bool {
+        self.active_partitions.iter().any(|&index| match self.scenario.faults[index].kind {
+            FaultKind::Partition { group, one_way, .. } => {
+                let inside = |host: usize| group >> (host % 64) & 1 == 1;
+                inside(from) != inside(to) && (!one_way || inside(from))
+            }
+            FaultKind::Link { .. } => false,
+        })
+    }
+
+    fn wall_jump(&mut self, host: usize, by: i64) {
+        self.clocks[host].set_wall(by);
+        let (local, wall) = (self.clocks[host].local(self.now), self.clocks[host].wall(self.now));
+        for process in self.processes.iter_mut().filter(|process| process.host == host) {
+            if let Some(core) = &mut process.core {
+                core.set_wall_clock(local, wall);
+            }
+        }
+    }
+
+    fn finish(&mut self) {
+        for process in 0..self.processes.len() {
+            for at in 0..self.processes[process].endpoints.len() {
+                let moment = Moment { now: self.now, clock: &self.clocks[self.processes[process].host] };
+                self.processes[process].take(at, moment, &mut self.checker);
+            }
+        }
+        for (index, before) in self.sent_before_silence.iter().enumerate() {
+            let sent = self.processes[index].sent - before;
+            if sent > SILENT_DATAGRAMS_MAX {
+                let text = format!("process {index} sent {sent} datagrams in the last second");
+                self.checker.report(self.now, Rule::Silence, text);
+            }
+        }
+        self.checker.finish(self.now);
+        let lived = |plan: &crate::scenario::ProcessPlan| self.now.saturating_sub(plan.start);
+        self.participant_time = self.scenario.processes.iter().map(lived).sum();
+    }
+
+    /// FNV-1a over who received what and when.
+    fn mix(&mut self, process: usize, bytes: &[u8]) {
+        let head = (self.now ^ (process as u64) << 56).to_le_bytes();
+        for byte in head.iter().chain(bytes.iter().take(64)) {
+            self.digest = (self.digest ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}
