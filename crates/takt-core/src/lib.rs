@@ -28,6 +28,10 @@ mod counters;
 mod discovery;
 mod error;
 mod event;
+#[cfg(feature = "mutations")]
+pub mod mutation;
+#[cfg(not(feature = "mutations"))]
+mod mutation;
 mod participant;
 mod reader;
 mod slots;

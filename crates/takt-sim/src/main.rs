@@ -16,6 +16,7 @@ use takt_sim::timeline::{Lines, Quiet};
 
 const USAGE: &str = "\
 Usage: cargo xtask sim --seed S [--without LIST] [--timeline FILE] [--large] [--show]
+       cargo xtask sim --teeth [--seeds N]
        cargo xtask sim --swarm [--from S] [--seeds N] [--minutes M] [--large] [--keep-going]
 
 Runs Takt in a simulated world that a seed decides.
@@ -25,6 +26,8 @@ Runs Takt in a simulated world that a seed decides.
                    crashes and stalls, j1 a host's clock jumps, a1000 what comes after 1000 ms
   --timeline FILE  write a line for each thing that happens
   --show           print the scenario
+  --teeth          put one deliberate bug after another into the protocol and count the seeds until a
+                   checker finds it (needs the feature `mutations`)
   --swarm          run one seed after another until time, seeds or a broken promise end it
   --from S         the first seed (default: 0)
   --seeds N        at most so many
@@ -42,6 +45,7 @@ struct Options {
     without: Vec<Omission>,
     timeline: Option<String>,
     swarm: bool,
+    teeth: bool,
     from: u64,
     seeds: Option<u64>,
     minutes: Option<f64>,
@@ -64,6 +68,7 @@ fn main() -> ExitCode {
     };
     let outcome = match options.seed {
         Some(seed) => replay(seed, &options),
+        None if options.teeth => teeth(&options),
         None => Ok(swarm(&options)),
     };
     match outcome {
@@ -88,6 +93,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
             "--without" => options.without = value()?.split(',').map(str::parse).collect::<Result<_, _>>()?,
             "--timeline" => options.timeline = Some(value()?),
             "--swarm" => options.swarm = true,
+            "--teeth" => options.teeth = true,
             "--from" => options.from = number(&value()?)?,
             "--seeds" => options.seeds = Some(number(&value()?)?),
             "--minutes" => options.minutes = Some(number(&value()?)?),
@@ -98,8 +104,8 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
             _ => return Err(format!("'{argument}' is unknown")),
         }
     }
-    if options.swarm == options.seed.is_some() {
-        return Err("either --seed or --swarm is needed".to_owned());
+    if [options.swarm, options.teeth, options.seed.is_some()].into_iter().filter(|chosen| *chosen).count() != 1 {
+        return Err("one of --seed, --swarm and --teeth is needed".to_owned());
     }
     Ok(Some(options))
 }
@@ -172,6 +178,37 @@ fn swarm(options: &Options) -> bool {
     }
     summarise(&tally, broken, start.elapsed());
     broken == 0
+}
+
+/// Seeds within which a deliberate bug must be found.
+#[cfg(feature = "mutations")]
+const TEETH_SEEDS: u64 = 500;
+
+#[cfg(feature = "mutations")]
+fn teeth(options: &Options) -> Result<bool, String> {
+    std::panic::set_hook(Box::new(|_| {}));
+    let seeds = options.seeds.unwrap_or(TEETH_SEEDS);
+    let mut missed = 0;
+    for &mutation in takt_core::mutation::ALL {
+        takt_core::mutation::switch(Some(mutation));
+        let caught = (options.from..options.from + seeds).find_map(|seed| {
+            let report = swarm::run(&scenario(seed, options), &mut Quiet);
+            report.violation.map(|violation| (seed, violation))
+        });
+        missed += u32::from(caught.is_none());
+        match caught {
+            Some((seed, violation)) => println!("{mutation:?}: seed {seed}: {violation}"),
+            None => println!("{mutation:?}: NOT FOUND within {seeds} seeds"),
+        }
+    }
+    takt_core::mutation::switch(None);
+    println!("{} of {} deliberate bugs found", takt_core::mutation::ALL.len() as u32 - missed, takt_core::mutation::ALL.len());
+    Ok(missed == 0)
+}
+
+#[cfg(not(feature = "mutations"))]
+fn teeth(_: &Options) -> Result<bool, String> {
+    Err("--teeth needs the feature `mutations`".to_owned())
 }
 
 fn tell(seed: u64, scenario: &Scenario, violation: &Violation, options: &Options) {

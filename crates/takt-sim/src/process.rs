@@ -236,13 +236,39 @@ impl Process {
             }
         }
         let taken = each(core, clock, handle, Selector::TAKE, |found| {
-            checker.took(clock.now, id, found.info.publication, found.payload);
+            checker.took(clock.now, id, found);
         });
         if let Err(error) = taken {
             checker.report(clock.now, Rule::Refused, format!("reader {id} cannot take: {error}"));
         }
         if let Err(error) = core.end_read(clock.local(), handle) {
             checker.report(clock.now, Rule::Refused, format!("reader {id} cannot end a take: {error}"));
+        }
+    }
+
+    /// The world has come to rest: whom does it believe in, and does a writer wait in vain?
+    pub fn finish(&mut self, now: Moment<'_>, checker: &mut Checker) {
+        let Some(core) = &mut self.core else { return };
+        for endpoint in self.endpoints.iter().flatten() {
+            let (id, peers) = match *endpoint {
+                Endpoint::Writer { handle, id, .. } => (id, core.matched_subscriptions(handle)),
+                Endpoint::Reader { handle, id } => (id, core.matched_publications(handle)),
+            };
+            checker.finish_peers(now.now, id, &peers.unwrap_or_default());
+            if let Endpoint::Writer { handle, id, blocked: true } = *endpoint {
+                let change = NewChange {
+                    kind: takt_core::ChangeKind::Alive,
+                    key_hash: sample::key_hash(0),
+                    source_timestamp: None,
+                    destinations: &[],
+                    payload_len: SAMPLE_LEN_MIN,
+                };
+                let would_block = core.write(now.local(), handle, &change, |slot| Some(slot.len())).is_err();
+                if !(would_block && checker.keeps_history(id)) {
+                    let text = format!("writer {id} {}", if would_block { "is full" } else { "has room" });
+                    checker.report(now.now, Rule::Blocked, text);
+                }
+            }
         }
     }
 
@@ -391,6 +417,7 @@ fn writer_spec(plan: &EndpointPlan, topic: &TopicPlan) -> WriterSpec {
         topic_data: TopicData::default(),
         max_serialized_len: None,
         flow: takt_core::FlowTag(u16::from(plan.qos.priority)),
+        type_information: None,
         unicast: Vec::new(),
     }
 }
@@ -405,6 +432,7 @@ fn reader_spec(plan: &EndpointPlan, topic: &TopicPlan) -> ReaderSpec {
         subscriber: SubscriberQos { partition, ..SubscriberQos::default() },
         topic_data: TopicData::default(),
         max_serialized_len: None,
+        type_information: None,
         unicast: Vec::new(),
     }
 }

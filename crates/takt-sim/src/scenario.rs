@@ -122,10 +122,12 @@ pub struct QosPlan {
 /// What an endpoint does.
 #[derive(Clone, Copy, Debug)]
 pub enum Role {
-    /// Writes a sample per period.
+    /// Writes some samples per period.
     Writer {
-        /// Between two samples.
+        /// Between two bursts.
         period: Nanos,
+        /// Samples of a burst.
+        burst: u32,
         /// After so many it only waits.
         samples: u32,
     },
@@ -229,6 +231,13 @@ impl Scenario {
         Self::within(seed, &size)
     }
 
+    /// Whether nothing goes wrong but that processes are killed.
+    #[must_use]
+    pub fn is_calm(&self) -> bool {
+        self.faults.iter().all(|fault| fault.from >= self.active)
+            && self.processes.iter().all(|process| process.stalls.is_empty())
+    }
+
     /// The scenario of a seed within bounds.
     #[must_use]
     pub fn within(seed: u64, size: &Size) -> Self {
@@ -307,7 +316,9 @@ fn endpoint(rng: &mut Rng, topics: &[TopicPlan], active: Nanos) -> EndpointPlan 
         let period = *rng.pick(&[1, 3, 10, 30, 100]) * MILLISECOND;
         let bytes = topics[topic].sizes.1 as u64 * (active / period.max(least)).max(1);
         let samples = if bytes > 20_000_000 { 20_000_000 / topics[topic].sizes.1 as u64 } else { 5_000 };
-        Role::Writer { period: period.max(least), samples: samples.min(rng.between(1, 5_000)) as u32 }
+        let burst = if rng.chance(300_000) { rng.between(2, 30) } else { 1 };
+        let samples = samples.min(rng.between(1, 5_000)) as u32;
+        Role::Writer { period: period.max(least) * burst, burst: burst as u32, samples }
     } else {
         Role::Reader { period: *rng.pick(&[0, 0, 0, 7, 50, 400]) * MILLISECOND }
     };

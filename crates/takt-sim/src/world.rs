@@ -109,6 +109,8 @@ pub struct World<'a> {
     steps: Vec<(Nanos, Step)>,
     ready: Vec<usize>,
     resting: bool,
+    /// No fault and no stall is planned.
+    is_calm: bool,
     sent_before_silence: Vec<u64>,
     digest: u64,
     participant_time: Nanos,
@@ -163,6 +165,7 @@ impl<'a> World<'a> {
             steps: Vec::new(),
             ready: Vec::new(),
             resting: false,
+            is_calm: scenario.is_calm(),
             sent_before_silence: Vec::new(),
             digest: 0xcbf2_9ce4_8422_2325,
             participant_time: 0,
@@ -267,7 +270,9 @@ impl<'a> World<'a> {
         self.timeline.note(self.now, process, &format!("creates endpoint {at}: {plan:?}"));
         let life = self.processes[process].incarnation;
         match plan.role {
-            Role::Writer { period, samples } => self.at(self.now + period, Event::Write(process, life, at, samples)),
+            Role::Writer { period, samples, .. } => {
+                self.at(self.now + period, Event::Write(process, life, at, samples));
+            }
             Role::Reader { period: 0 } => {}
             Role::Reader { period } => self.at(self.now + period, Event::Take(process, life, at)),
         }
@@ -284,12 +289,15 @@ impl<'a> World<'a> {
             return;
         }
         let plan = &self.scenario.processes[process].endpoints[at];
-        let Role::Writer { period, .. } = plan.role else { return };
+        let Role::Writer { period, burst, .. } = plan.role else { return };
         let moment = Moment { now: self.now, clock: &self.clocks[self.processes[process].host] };
-        self.processes[process].write(at, &self.scenario.topics[plan.topic], moment, &mut self.checker);
-        if left > 1 {
+        let burst = burst.min(left);
+        for _ in 0..burst {
+            self.processes[process].write(at, &self.scenario.topics[plan.topic], moment, &mut self.checker);
+        }
+        if left > burst {
             let life = self.processes[process].incarnation;
-            self.at(self.now + period, Event::Write(process, life, at, left - 1));
+            self.at(self.now + period, Event::Write(process, life, at, left - burst));
         }
     }
 
@@ -393,6 +401,7 @@ impl<'a> World<'a> {
 
     /// Handles events, sends what is to be sent, and sets the timer anew.
     fn settle(&mut self, index: usize) {
+        self.checker.calm = self.is_calm && self.network.counters.queue_drops == 0;
         loop {
             let mut ready = std::mem::take(&mut self.ready);
             self.processes[index].handle_events(self.now, &mut self.checker, &mut ready);
@@ -522,6 +531,10 @@ impl<'a> World<'a> {
             }
         }
         self.checker.finish(self.now);
+        for process in &mut self.processes {
+            let moment = Moment { now: self.now, clock: &self.clocks[process.host] };
+            process.finish(moment, &mut self.checker);
+        }
         let lived = |plan: &crate::scenario::ProcessPlan| self.now.saturating_sub(plan.start);
         self.participant_time = self.scenario.processes.iter().map(lived).sum();
     }

@@ -13,6 +13,7 @@ use super::sample::{
     ChangeKind, InstanceHandle, InstanceState, KeyExtractor, KeyHash, ReadCursor, SampleInfo, SampleRef, SampleState,
     Selector, ViewState,
 };
+use crate::mutation::{Mutation, is_on};
 use crate::status::SampleRejectedReason;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -306,7 +307,9 @@ impl ReaderCache {
     fn make_room(&mut self, instance: u32, kind: ChangeKind) -> Result<(), SampleRejectedReason> {
         let state = &self.instances[instance as usize];
         let evicted = match (kind, self.limits.depth) {
-            (ChangeKind::Alive, Some(depth)) if state.data_count >= depth => {
+            (ChangeKind::Alive, Some(depth))
+                if state.data_count >= depth + usize::from(is_on(Mutation::KeepOneMore)) =>
+            {
                 if state.oldest == state.news {
                     self.entries[state.oldest as usize].next_in_instance
                 } else {
@@ -323,7 +326,8 @@ impl ReaderCache {
             self.unlink(evicted);
             self.discard(Stored(evicted));
         }
-        if kind == ChangeKind::Alive && self.data_count >= self.limits.max_samples {
+        let limit = self.limits.max_samples + if is_on(Mutation::IgnoreMaxSamples) { PENDING_ROOM / 2 } else { 0 };
+        if kind == ChangeKind::Alive && self.data_count >= limit {
             return Err(SampleRejectedReason::SamplesLimit);
         }
         Ok(())

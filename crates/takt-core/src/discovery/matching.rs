@@ -1,6 +1,7 @@
 //! Which local endpoints fit which others (DDS 1.4 §2.2.3), and why the rest does not.
 
 use crate::event::Event;
+use crate::mutation::{Mutation, is_on};
 use crate::participant::Participant;
 use crate::reader::WriterTraits;
 use crate::time::Instant;
@@ -81,12 +82,12 @@ fn refusal_of(
         return Some(RefusalReason::Type { local, remote });
     }
     let (writer, reader): (&Partition, &Partition) = (&publication.partition, &subscription.partition);
-    if !partitions_match(writer, reader) {
+    if !partitions_match(writer, reader) && !is_on(Mutation::IgnorePartition) {
         let (local, remote) = if local_is_writer { (writer, reader) } else { (reader, writer) };
         return Some(RefusalReason::Partition { local: local.names.clone(), remote: remote.names.clone() });
     }
     let incompatibilities = compat::check(publication, subscription);
-    (!incompatibilities.is_empty()).then_some(RefusalReason::Qos(incompatibilities))
+    (!incompatibilities.is_empty() && !is_on(Mutation::IgnoreQos)).then_some(RefusalReason::Qos(incompatibilities))
 }
 
 impl Participant {
@@ -124,6 +125,9 @@ impl Participant {
 
     /// A reader appeared: try all local writers.
     pub(super) fn match_subscription(&mut self, now: Instant, subscription: &SubscriptionData) {
+        if is_on(Mutation::ForgetNewReader) && now.0 % 4 == 0 {
+            return;
+        }
         let mut from = super::BUILTIN_ENDPOINTS;
         while let Some(index) = self.writers.next_index(from) {
             from = index + 1;
@@ -168,7 +172,7 @@ impl Participant {
     /// Adds the reader to the writer if they fit.
     fn match_writer(&mut self, now: Instant, index: u32, subscription: &SubscriptionData) {
         let Some(writer) = self.writers.get(index) else { return };
-        let same_topic = writer.data.topic_name == subscription.topic_name;
+        let same_topic = writer.data.topic_name == subscription.topic_name || is_on(Mutation::IgnoreTopic);
         if !same_topic || subscription.guid.entity_id.is_builtin() || writer.proxy_index(subscription.guid).is_some() {
             return;
         }
@@ -210,7 +214,7 @@ impl Participant {
     fn match_reader(&mut self, now: Instant, index: u32, publication: &PublicationData) {
         let Some(reader) = self.readers.get(index) else { return };
         let listens = |listeners: &Vec<(u32, u32)>| listeners.iter().any(|(reader, _)| *reader == index);
-        let same_topic = reader.data.topic_name == publication.topic_name;
+        let same_topic = reader.data.topic_name == publication.topic_name || is_on(Mutation::IgnoreTopic);
         if !same_topic || reader.entity_id.is_builtin() || self.sources.get(&publication.guid).is_some_and(listens) {
             return;
         }

@@ -5,6 +5,7 @@ use super::footprint::Footprint;
 use super::{Departure, Remote, SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS};
 use crate::cache::{ChangeKind, KeyHash, ReadCursor, SampleRef, Selector};
 use crate::error::WriteError;
+use crate::mutation::{Mutation, is_on};
 use crate::participant::Participant;
 use crate::reader::WriterTraits;
 use crate::time::Instant;
@@ -74,6 +75,7 @@ impl Participant {
         }) {
             match news {
                 News::Announced(_, data) => self.handle_subscription(now, data),
+                News::Gone(_) if is_on(Mutation::IgnoreDeletion) => {}
                 News::Gone(guid) => {
                     if let Some(data) = self.remove_subscription(guid) {
                         self.hide_subscription(now, &data, Departure::Farewell);

@@ -9,6 +9,7 @@ use super::{Departure, OWN_ENDPOINT_SET};
 use crate::context::{Context, Job};
 use crate::counters::Counters;
 use crate::event::Event;
+use crate::mutation::{Mutation, is_on};
 use crate::participant::{Participant, Received};
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
@@ -321,6 +322,9 @@ impl Participant {
 
     fn renew_lease(&mut self, now: Instant, index: u32) {
         let Some(remote) = self.remotes.get_mut(index) else { return };
+        if is_on(Mutation::LeaseNotRenewed) && remote.heard < now {
+            return;
+        }
         remote.heard = now;
         self.ctx.timers.arm(remote.lease, now.after(remote.lease_duration()));
     }
@@ -330,7 +334,7 @@ impl Participant {
         if let Some(&index) = self.remote_by_prefix.get(&prefix)
             && let Some(remote) = self.remotes.get_mut(index)
         {
-            remote.heard = now;
+            remote.heard = if is_on(Mutation::LeaseNotRenewed) { remote.heard } else { now };
         }
     }
 
@@ -367,7 +371,8 @@ impl Participant {
     pub(crate) fn handle_lease_end(&mut self, now: Instant, index: u32) {
         if let Some(remote) = self.remotes.get(index) {
             let end = remote.heard.after(remote.lease_duration());
-            if end > now {
+            if end > now || is_on(Mutation::EndlessLease) {
+                let end = end.max(now.after(LEAST_LEASE));
                 return self.ctx.timers.arm(remote.lease, end);
             }
             let prefix = remote.prefix;

@@ -2,6 +2,7 @@
 
 use super::Participant;
 use crate::context::Context;
+use crate::mutation::{Mutation, is_on};
 use crate::reader::{Reader, Stamp};
 use crate::slots::Slots;
 use crate::time::Instant;
@@ -142,7 +143,9 @@ impl Participant {
         let readers: &mut Slots<Reader> = readers;
         for &(index, proxy) in listeners {
             if let Some(reader) = readers.get_mut(index)
-                && (addressee == EntityId::UNKNOWN || addressee == reader.entity_id)
+                && (addressee == EntityId::UNKNOWN
+                    || addressee == reader.entity_id
+                    || is_on(Mutation::TakeOthersRepairs))
             {
                 call(reader, ctx, proxy);
             }

@@ -16,6 +16,7 @@ pub(crate) use writer_proxy::{REORDER_WINDOW, WriterProxy};
 use crate::cache::{ChangeKind, Incoming, KeyExtractor, PayloadRef, ReaderCache, Stored};
 use crate::context::Context;
 use crate::event::Event;
+use crate::mutation::{Mutation, is_on};
 use crate::slots::{ReaderHandle, Slots};
 use crate::status::{
     IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus, MatchedStatus, SampleLostStatus,
@@ -226,7 +227,8 @@ impl Reader {
             proxy.dropped_early = Some(proxy.dropped_early.map_or(sn, |early| early.min(sn)));
             return false;
         };
-        if sn < expected {
+        let overtaken = !proxy.reliable && is_on(Mutation::TakeOvertaken) && sn.next() < expected;
+        if sn < expected && !overtaken && !(!proxy.reliable && is_on(Mutation::TakeDuplicates)) {
             ctx.counters.duplicate_samples += 1;
             return false;
         }
@@ -267,6 +269,7 @@ impl Reader {
             (true, None, Some(key)) => key.key_hash(self.cache.pool.bytes(piece), key_only),
             (true, None, None) => None,
         };
+        let key_hash = key_hash.map(|hash| if is_on(Mutation::WrongInstance) && self.keyed { [7; 16] } else { hash });
         ctx.counters.undecodable_keys += u64::from(for_us && key_hash.is_none());
         let source_timestamp = stamp.source_timestamp;
         let stored = match key_hash.filter(|_| for_us) {
@@ -330,6 +333,8 @@ impl Reader {
         let mut refused = None;
         while !proxy.blocked {
             match proxy.arrival(expected) {
+                Arrival::Missing
+                    if is_on(Mutation::DeliverBehindGap) && expected.0 < start.0 + 8 && proxy.waiting > 0 => {}
                 Arrival::Missing => break,
                 Arrival::Irrelevant => {}
                 Arrival::Waiting(stored) => {
@@ -340,6 +345,7 @@ impl Reader {
                             self.cache.discard(stored);
                             ctx.counters.refused_remote_entities += 1;
                         }
+                        Err(_) if is_on(Mutation::DropInsteadOfBlock) => self.cache.discard(stored),
                         Err(reason) => {
                             proxy.blocked = true;
                             refused = Some(reason);

@@ -4,6 +4,7 @@
 use super::fragments::Fragments;
 use super::liveliness::WriterLease;
 use crate::cache::Stored;
+use crate::mutation::{Mutation, is_on};
 use crate::time::Instant;
 use crate::timer::TimerId;
 use crate::writer::Path;
@@ -111,7 +112,8 @@ impl WriterProxy {
 
     /// Whether the sample can be kept: at or above the expected one, and within the window.
     pub(crate) fn in_window(&self, sn: SequenceNumber) -> bool {
-        self.expected.is_some_and(|expected| sn >= expected && sn.0 - expected.0 < REORDER_WINDOW && sn <= LAST_SAMPLE)
+        let window = REORDER_WINDOW + i64::from(is_on(Mutation::WindowTooLong));
+        self.expected.is_some_and(|expected| sn >= expected && sn.0 - expected.0 < window && sn <= LAST_SAMPLE)
     }
 
     /// The writer has samples up to this one.
@@ -177,6 +179,8 @@ impl WriterProxy {
             let base = if self.greets_from_zero { SequenceNumber::ZERO } else { SequenceNumber::FIRST };
             return SequenceNumberSet::new(base);
         };
+        let early = is_on(Mutation::AcknowledgeTooEarly) && self.misses_something();
+        let expected = if early { expected.next() } else { expected };
         let mut set = SequenceNumberSet::new(expected);
         if self.blocked {
             // There would be no room for what we ask for.
@@ -185,7 +189,8 @@ impl WriterProxy {
         let last = self.announced.0.min(expected.0.saturating_add(255));
         for number in expected.0..=last {
             let sn = SequenceNumber(number);
-            if self.arrival(sn) == Arrival::Missing && !self.fragments.contains(sn) {
+            let passed_over = is_on(Mutation::AskForTheSecond) && number == expected.0;
+            if self.arrival(sn) == Arrival::Missing && !self.fragments.contains(sn) && !passed_over {
                 set.insert(sn);
             }
         }

@@ -5,6 +5,7 @@
 //! and removing one is O(1) on average.
 
 use crate::cache::{ChangeKind, InstanceHandle, KeyHash, PayloadPool, PayloadRef};
+use crate::mutation::{Mutation, is_on};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use takt_wire::{Guid, SequenceNumber, Timestamp};
@@ -121,6 +122,13 @@ impl WriterHistory {
         self.order.iter().find(|(_, slot)| *slot != NONE).map_or(SequenceNumber(self.last_sn.0 + 1), |(sn, _)| *sn)
     }
 
+    /// What [`Mutation::EvictUnacknowledged`] does.
+    pub(crate) fn drop_oldest_if_full(&mut self) {
+        if self.live >= self.limits.max_samples {
+            self.remove(self.first_sn());
+        }
+    }
+
     /// Whether half of the samples that it may hold are there.
     pub(crate) fn is_half_full(&self) -> bool {
         self.live * 2 >= self.limits.max_samples
@@ -149,7 +157,7 @@ impl WriterHistory {
         }
         let count = known.map_or(0, |instance| self.instances[instance as usize].count);
         match self.limits.depth {
-            Some(depth) if count >= depth => {
+            Some(depth) if count >= depth - usize::from(depth > 1 && is_on(Mutation::KeepOneLess)) => {
                 if let Some(instance) = known {
                     self.evict_oldest(instance, evicted);
                 }
@@ -172,7 +180,9 @@ impl WriterHistory {
 
     /// Appends a change whose payload came from [`Self::make_room`].
     pub(crate) fn append(&mut self, mut change: Change) -> SequenceNumber {
-        self.last_sn = SequenceNumber(self.last_sn.0 + 1);
+        if !(is_on(Mutation::ReuseSequenceNumber) && self.last_sn.0 % 64 == 63) {
+            self.last_sn = SequenceNumber(self.last_sn.0 + 1);
+        }
         let instance = self.instance(InstanceHandle(change.key_hash));
         change.sn = self.last_sn;
         change.instance = instance;

@@ -24,6 +24,7 @@ use crate::cache::{ChangeKind, KeyHash};
 use crate::context::{Context, Job};
 use crate::error::{Error, WriteError};
 use crate::event::Event;
+use crate::mutation::{Mutation, is_on};
 use crate::slots::{Slots, WriterHandle};
 use crate::status::{IncompatibleQosStatus, InconsistentTopicStatus, MatchedStatus};
 use crate::time::Instant;
@@ -179,6 +180,9 @@ impl Writer {
     fn make_room(&mut self, write: &Write) -> Result<crate::cache::PayloadRef, WriteError> {
         let (settled, cursor) = (self.settled, self.cursor.sn);
         let mut evicted_bytes = 0;
+        if is_on(Mutation::EvictUnacknowledged) {
+            self.history.drop_oldest_if_full();
+        }
         let room = self.history.make_room(write.key_hash, write.payload_len, &mut |change| {
             if change.sn > settled && change.sn < cursor {
                 evicted_bytes += change.payload.len();
@@ -307,7 +311,7 @@ impl Writer {
             ctx.counters.stale_acknowledgements += 1;
             return;
         }
-        proxy.heartbeat_due |= !acknack.is_final;
+        proxy.heartbeat_due |= !acknack.is_final || is_on(Mutation::ChatterBox);
         if proxy.acked > acked {
             self.heartbeat.progress();
             self.settle(ctx);
@@ -342,7 +346,7 @@ impl Writer {
             self.heartbeat.progress();
             return;
         }
-        if !self.heartbeat_queued {
+        if !self.heartbeat_queued && !is_on(Mutation::NoPeriodicHeartbeat) {
             self.heartbeat_queued = true;
             ctx.jobs.push_back(Job::Heartbeat { writer: self.index() });
         }
@@ -373,6 +377,8 @@ impl Writer {
     fn settle(&mut self, ctx: &mut Context) {
         let slowest =
             self.proxies.iter().filter(|(_, proxy)| proxy.reliable).map(|(_, proxy)| proxy.acked_live()).min();
+        let fastest = || self.proxies.iter().map(|(_, proxy)| proxy.acked_live()).max();
+        let slowest = if is_on(Mutation::FreedByTheFastest) { fastest() } else { slowest };
         let low = slowest.unwrap_or(SequenceNumber::MAX).min(self.cursor.sn.prev());
         if low <= self.settled {
             return;
@@ -388,7 +394,7 @@ impl Writer {
             next = change.sn.next();
         }
         self.settled = low;
-        if core::mem::take(&mut self.space_wanted) {
+        if core::mem::take(&mut self.space_wanted) && !is_on(Mutation::NeverTellOfSpace) {
             ctx.notify(Event::WriterSpace(self.handle));
         }
     }

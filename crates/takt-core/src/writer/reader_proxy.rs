@@ -2,10 +2,35 @@
 
 use super::history::Change;
 use crate::bits::Window;
+use crate::mutation::{Mutation, is_on};
 use takt_wire::{FragmentNumberSet, Guid, Locator, SequenceNumber, SequenceNumberSet};
 
 /// Samples whose missing fragments are remembered at once.
 const FRAGMENT_REQUESTS: usize = 8;
+
+/// What is sent again for one request before the reader is asked what it misses now.
+const FIRST_BURST: usize = 64 << 10;
+const LEAST_BURST: usize = 8 << 10;
+const LARGEST_BURST: usize = 1 << 20;
+
+/// How many bytes of repairs leave for one request, so that they do not drive one another out of a slow link's queue:
+/// half as many after a burst that did not help, twice as many after one that did.
+#[derive(Debug)]
+struct Burst {
+    bytes: usize,
+    left: usize,
+}
+
+impl Burst {
+    /// A request came; `helped` if it asks for less than the one before.
+    fn begin(&mut self, helped: bool) {
+        if self.left == 0 {
+            let bytes = if helped { self.bytes * 2 } else { self.bytes / 2 };
+            self.bytes = bytes.clamp(LEAST_BURST, LARGEST_BURST);
+        }
+        self.left = self.bytes;
+    }
+}
 
 /// How to reach an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +58,7 @@ pub(crate) struct ReaderProxy {
     /// History still to be sent unasked to a best-effort reader.
     pub(crate) push_next: Option<SequenceNumber>,
     pub(crate) heartbeat_due: bool,
+    burst: Burst,
     /// Whether a repair job is queued.
     pub(crate) queued: bool,
     /// An acknowledgement showed that it has seen a heartbeat; a pre-emptive one does not.
@@ -48,6 +74,7 @@ pub(crate) fn is_newer(last: Option<i32>, count: i32) -> bool {
 
 impl ReaderProxy {
     pub(crate) fn new(guid: Guid, reliable: bool, path: Path, last_sn: SequenceNumber, wants_history: bool) -> Self {
+        let wants_history = wants_history && !is_on(Mutation::NoHistoryForLateJoiners);
         let live_from = last_sn.next();
         let first_relevant = if wants_history { SequenceNumber::FIRST } else { live_from };
         Self {
@@ -63,6 +90,7 @@ impl ReaderProxy {
             push_next: (wants_history && !reliable && last_sn >= SequenceNumber::FIRST)
                 .then_some(SequenceNumber::FIRST),
             heartbeat_due: reliable,
+            burst: Burst { bytes: FIRST_BURST, left: FIRST_BURST },
             queued: false,
             has_seen_heartbeat: false,
             last_acknack: None,
@@ -87,7 +115,10 @@ impl ReaderProxy {
         }
         self.last_acknack = Some(count);
         self.has_seen_heartbeat |= state.base() > SequenceNumber::FIRST || !state.is_empty();
-        let acked = state.base().prev();
+        let acked = if is_on(Mutation::AcknowledgedOneTooMany) { state.base() } else { state.base().prev() };
+        if acked > self.acked || !state.is_empty() {
+            self.burst.begin(acked > self.acked);
+        }
         if acked > self.acked {
             self.acked = acked;
             for request in &mut self.fragment_requests {
@@ -97,6 +128,9 @@ impl ReaderProxy {
         let lowest = self.requested.lowest();
         self.requested = Window::from_set(state);
         self.requested.clear_from(unsent);
+        if is_on(Mutation::ForgetResend) {
+            self.requested = Window::EMPTY;
+        }
         if self.requested.lowest() != lowest {
             self.repair_fragment = 1;
         }
@@ -111,6 +145,9 @@ impl ReaderProxy {
         self.last_nack_frag = Some(count);
         let same = self.fragment_requests.iter().position(|request| request.is_some_and(|(known, _)| known == sn));
         let free = || self.fragment_requests.iter().position(Option::is_none);
+        let begins = |request: &(SequenceNumber, FragmentNumberSet)| (request.0, request.1.base());
+        let before = self.fragment_requests.iter().flatten().map(begins).min();
+        self.burst.begin(before.is_none_or(|before| (sn, fragments.base()) > before));
         // Without a place the request is forgotten; the reader repeats it.
         if let Some(place) = same.or_else(free) {
             self.fragment_requests[place] = Some((sn, *fragments));
@@ -129,6 +166,18 @@ impl ReaderProxy {
             if request.is_some_and(|(known, _)| known == sn) {
                 *request = (!fragments.is_empty()).then_some((sn, fragments));
             }
+        }
+    }
+
+    /// Repairs of so many bytes left. What is too much for one burst is forgotten: the reader will be asked again.
+    pub(crate) fn repairs_left(&mut self, bytes: usize) {
+        self.burst.left = self.burst.left.saturating_sub(bytes);
+        let waiting = !self.requested.is_empty() || self.fragment_requests.iter().any(Option::is_some);
+        if self.burst.left == 0 && waiting {
+            self.requested = Window::EMPTY;
+            self.fragment_requests = [None; FRAGMENT_REQUESTS];
+            self.repair_fragment = 1;
+            self.heartbeat_due = self.reliable;
         }
     }
 

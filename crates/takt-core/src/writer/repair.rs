@@ -4,6 +4,7 @@
 use super::transmit::{Message, Part, fragment_count};
 use super::{Change, ReaderProxy, Writer, route};
 use crate::context::Context;
+use crate::mutation::{Mutation, is_on};
 use alloc::vec::Vec;
 use takt_wire::message::{Gap, Header};
 use takt_wire::{EntityId, FragmentNumberSet, Full, Locator, SequenceNumber, SequenceNumberSet};
@@ -44,6 +45,9 @@ impl Writer {
             }
         }
         let len = message.builder.len();
+        if let Some(proxy) = self.proxies.get_mut(index) {
+            proxy.repairs_left(len);
+        }
         self.queue_repair(index, ctx);
         (len > empty).then_some(len)
     }
@@ -100,6 +104,11 @@ impl Writer {
         ctx: &mut Context,
     ) -> Result<(), Full> {
         let Some(proxy) = self.proxies.get_mut(index) else { return Err(Full) };
+        let end = if is_on(Mutation::GapTooLong) { end.next().min(self.cursor.sn) } else { end };
+        if is_on(Mutation::SkipGap) {
+            proxy.requested.clear_below(end);
+            return Ok(());
+        }
         message.builder.gap(&Gap {
             reader: proxy.guid.entity_id,
             writer: self.entity_id,
@@ -172,7 +181,7 @@ impl Writer {
         let count = fragment_count(change.payload.len(), size);
         let wanted = fragments.iter().find(|number| *number >= 1 && *number <= count);
         let mut rest = FragmentNumberSet::new(fragments.base());
-        if let Some(number) = wanted {
+        if let Some(number) = wanted.filter(|_| !is_on(Mutation::ForgetFragmentResend)) {
             if message.builder.len() > empty {
                 return Err(Full);
             }

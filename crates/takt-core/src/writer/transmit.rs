@@ -3,6 +3,7 @@
 use super::{Change, Cursor, ReaderProxy, Writer, is_stranger};
 use crate::cache::ChangeKind;
 use crate::context::{Context, Job};
+use crate::mutation::{Mutation, is_on};
 use crate::reader::REORDER_WINDOW;
 use alloc::vec::Vec;
 use takt_wire::builder::{DataEmit, DataFragEmit, MessageBuilder};
@@ -45,6 +46,9 @@ pub(super) enum Part {
 
 /// How many fragments of `size` bytes a payload has.
 pub(super) fn fragment_count(payload_len: usize, size: u16) -> u32 {
+    if is_on(Mutation::FragmentsRoundedDown) {
+        return (payload_len / usize::from(size)) as u32;
+    }
     payload_len.div_ceil(usize::from(size)) as u32
 }
 
@@ -89,6 +93,7 @@ impl Writer {
             match self.emit_next(&mut message, &change, ctx) {
                 Ok(true) => {}
                 Ok(false) => break true,
+                Err(Full) if is_on(Mutation::SwallowWhenFull) => self.advance(&change),
                 Err(Full) => break !message.builder.is_empty(),
             }
         };
@@ -263,6 +268,9 @@ impl Writer {
         is_final: bool,
     ) -> Heartbeat {
         let last_sn = self.cursor.sn.prev();
+        let last_sn = if is_on(Mutation::HeartbeatEndsEarly) { last_sn.prev() } else { last_sn };
+        let first_relevant =
+            if is_on(Mutation::HeartbeatBeginsLate) { self.history.first_sn().next() } else { first_relevant };
         Heartbeat {
             reader,
             writer: self.entity_id,

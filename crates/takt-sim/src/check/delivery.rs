@@ -1,6 +1,6 @@
 //! What a reader takes.
 
-use takt_wire::Guid;
+use takt_core::SampleRef;
 
 use super::{Checker, EndpointId, Rule};
 use crate::clock::Nanos;
@@ -9,14 +9,15 @@ use crate::sample;
 
 impl Checker {
     /// A reader took a sample with data.
-    pub fn took(&mut self, at: Nanos, reader: EndpointId, publication: Guid, payload: &[u8]) {
+    pub fn took(&mut self, at: Nanos, reader: EndpointId, found: &SampleRef<'_>) {
         self.taken += 1;
-        if let Err((rule, text)) = self.judge(reader, publication, payload) {
+        if let Err((rule, text)) = self.judge(reader, found) {
             self.report(at, rule, format!("reader {reader}: {text}"));
         }
     }
 
-    fn judge(&mut self, reader: EndpointId, publication: Guid, payload: &[u8]) -> Result<(), (Rule, String)> {
+    fn judge(&mut self, reader: EndpointId, found: &SampleRef<'_>) -> Result<(), (Rule, String)> {
+        let (payload, publication) = (found.payload, found.info.publication);
         let invented = |text: String| (Rule::Invented, text);
         let Some(identity) = sample::identify(payload, &mut self.scratch) else {
             return Err(invented(format!("{} octets that nobody wrote", payload.len())));
@@ -28,6 +29,9 @@ impl Checker {
         let index = identity.number.wrapping_sub(1) as usize;
         if from.written.get(index) != Some(&identity.instance) {
             return Err(invented(format!("{identity:?} was never written")));
+        }
+        if found.info.instance_handle.0 != sample::key_hash(identity.instance) {
+            return Err(invented(format!("{identity:?} as one of {:?}", found.info.instance_handle)));
         }
         if from.topic != to.topic || !model::matches(&from.qos, &to.qos) {
             return Err(invented(format!("{identity:?} is not for this reader")));
@@ -46,6 +50,12 @@ impl Checker {
             return Err((Rule::Gap, format!("{identity:?} where number {next} must come")));
         }
         Ok(())
+    }
+
+    /// Whether a writer's history may stay full though everybody has got everything.
+    #[must_use]
+    pub fn keeps_history(&self, writer: EndpointId) -> bool {
+        self.endpoints[writer as usize].qos.transient_local
     }
 
     /// Whether there are limits to what this reader may hold.

@@ -1,5 +1,7 @@
 //! What must be true in the end, when all faults are healed, nobody writes any more and there was time enough.
 
+use takt_wire::Guid;
+
 use super::{Checker, Endpoint, EndpointId, Rule};
 use crate::clock::Nanos;
 use crate::model;
@@ -13,6 +15,16 @@ impl Checker {
                 if from.is_writer && !to.is_writer && from.alive && to.alive && from.topic == to.topic {
                     self.finish_pair(at, writer, reader);
                 }
+            }
+        }
+    }
+
+    /// In the end nobody believes in those who have gone.
+    pub fn finish_peers(&mut self, at: Nanos, id: EndpointId, peers: &[Guid]) {
+        for guid in peers {
+            let alive = self.by_guid.get(guid).is_some_and(|peer| self.endpoints[*peer as usize].alive);
+            if !alive {
+                self.report(at, Rule::Matching, format!("endpoint {id} believes in {guid:?}, which has gone"));
             }
         }
     }

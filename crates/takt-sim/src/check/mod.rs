@@ -28,6 +28,10 @@ pub enum Rule {
     Missing,
     /// Endpoints that should match do not, or the other way round.
     Matching,
+    /// A match ended though nothing had gone wrong.
+    Lost,
+    /// A writer waits for room that there is.
+    Blocked,
     /// A history held more than its limits allow.
     Limits,
     /// Datagrams were sent when there was nothing to say.
@@ -78,6 +82,8 @@ pub struct Checker {
     pairs: BTreeMap<(EndpointId, EndpointId), Pair>,
     scratch: Vec<u8>,
     violation: Option<Violation>,
+    /// Nothing has gone wrong in this world so far.
+    pub calm: bool,
     /// Samples that applications took.
     pub taken: u64,
     /// Samples that applications wrote.

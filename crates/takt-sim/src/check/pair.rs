@@ -61,8 +61,14 @@ impl Checker {
             }
         }
         let gone = |key: &(EndpointId, EndpointId)| mine(key) && !now.contains(if is_writer { &key.1 } else { &key.0 });
-        for (_, pair) in self.pairs.iter_mut().filter(|(key, _)| gone(key)) {
+        let mut lost = None;
+        for (key, pair) in self.pairs.iter_mut().filter(|(key, _)| gone(key)) {
+            let peer = if is_writer { key.1 } else { key.0 };
+            lost = lost.or((side(pair) && self.endpoints[peer as usize].alive).then_some(peer));
             pair.unmatch(is_writer);
+        }
+        if let Some(peer) = lost.filter(|_| self.calm) {
+            self.report(at, Rule::Lost, format!("endpoint {id} takes {peer} for gone"));
         }
         for peer in now {
             self.match_with(at, key(peer), is_writer);
