@@ -5,6 +5,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-long lint bench fuzz deny
 FUZZ_SECONDS ?= 60
+SWARM_MINUTES ?= 60
 
 # Where rustup puts cargo, for a shell that was opened before it was installed.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -32,6 +33,10 @@ test: setup ## everything that must pass: format, clippy, house rules, all tests
 test-long: setup ## the tests at full length (more seeds, more samples, more datagrams)
 	$(call say,tests of all crates at full length)
 	@TAKT_TEST_LONG=1 cargo test --locked --workspace --features takt/long-tests --no-fail-fast --release
+	$(call say,simulated worlds for $(SWARM_MINUTES) minutes)
+	@cargo xtask sim --swarm --minutes $(SWARM_MINUTES)
+	$(call say,deliberate bugs)
+	@cargo xtask sim --teeth
 
 lint: ## format, clippy, house rules
 	$(call say,format)

@@ -1,4 +1,4 @@
-//! Command line of the project's checks: `cargo xtask tidy`, `cargo xtask conformance [--check]`.
+//! Command line of the project's checks: `cargo xtask tidy`, `cargo xtask conformance [--check]`, `cargo xtask sim`.
 //!
 //! Exit codes: 0 all is well, 1 a check failed, 2 the command line or the machine is at fault.
 
@@ -14,6 +14,7 @@ Commands:
   tidy                 check the house rules (see CONTRIBUTING.md)
   conformance          write docs/conformance.md from the citations and tags in the sources
   conformance --check  fail if docs/conformance.md is not what the sources say
+  sim ...              Takt in a simulated world; `sim --help` says more (docs/simulation.md)
 ";
 
 fn main() -> ExitCode {
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
         ["tidy"] => run_tidy(),
         ["conformance"] => run_conformance(false),
         ["conformance", "--check"] => run_conformance(true),
+        ["sim", options @ ..] => return run_simulation(options),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;
@@ -37,6 +39,23 @@ fn main() -> ExitCode {
         Ok(false) => ExitCode::from(1),
         Err(error) => {
             eprintln!("xtask: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Runs the simulator, built fast and with every assertion on.
+fn run_simulation(options: &[&str]) -> ExitCode {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let mut command = std::process::Command::new(cargo);
+    command.args(["run", "--quiet", "--locked", "--profile", "sim", "-p", "takt-sim"]);
+    if options.contains(&"--teeth") {
+        command.args(["--features", "mutations"]);
+    }
+    match command.arg("--").args(options).status() {
+        Ok(status) => status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::from(2), ExitCode::from),
+        Err(error) => {
+            eprintln!("xtask: cannot run cargo: {error}");
             ExitCode::from(2)
         }
     }

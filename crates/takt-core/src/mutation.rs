@@ -47,8 +47,6 @@ mutations! {
     FragmentsRoundedDown,
     /// Every 64th sample takes the number of the one before.
     ReuseSequenceNumber,
-    /// A full datagram swallows the sample that did not fit.
-    SwallowWhenFull,
     /// Heartbeats that come by timer are not sent.
     NoPeriodicHeartbeat,
     /// Heartbeats leave out the last sample.

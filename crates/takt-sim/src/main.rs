@@ -202,7 +202,11 @@ fn teeth(options: &Options) -> Result<bool, String> {
         }
     }
     takt_core::mutation::switch(None);
-    println!("{} of {} deliberate bugs found", takt_core::mutation::ALL.len() as u32 - missed, takt_core::mutation::ALL.len());
+    println!(
+        "{} of {} deliberate bugs found",
+        takt_core::mutation::ALL.len() as u32 - missed,
+        takt_core::mutation::ALL.len()
+    );
     Ok(missed == 0)
 }
 

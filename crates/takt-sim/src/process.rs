@@ -159,7 +159,14 @@ impl Process {
     }
 
     /// Creates an endpoint of the scenario.
-    pub fn create(&mut self, at: usize, plan: &EndpointPlan, topic: &TopicPlan, clock: Moment<'_>, checker: &mut Checker) {
+    pub fn create(
+        &mut self,
+        at: usize,
+        plan: &EndpointPlan,
+        topic: &TopicPlan,
+        clock: Moment<'_>,
+        checker: &mut Checker,
+    ) {
         let Some(core) = &mut self.core else { return };
         let is_writer = matches!(plan.role, Role::Writer { .. });
         let now = clock.local();
@@ -277,13 +284,15 @@ impl Process {
         let Some(core) = &mut self.core else { return };
         while let Some(event) = core.poll_event() {
             match event {
-                Event::DataAvailable(reader) => ready.extend(position(&self.endpoints, |endpoint| {
-                    matches!(endpoint, Endpoint::Reader { handle, .. } if *handle == reader)
-                })),
+                Event::DataAvailable(reader) => ready.extend(position(
+                    &self.endpoints,
+                    |endpoint| matches!(endpoint, Endpoint::Reader { handle, .. } if *handle == reader),
+                )),
                 Event::WriterSpace(writer) => {
-                    let at = position(&self.endpoints, |endpoint| {
-                        matches!(endpoint, Endpoint::Writer { handle, .. } if *handle == writer)
-                    });
+                    let at = position(
+                        &self.endpoints,
+                        |endpoint| matches!(endpoint, Endpoint::Writer { handle, .. } if *handle == writer),
+                    );
                     if let Some(at) = at
                         && let Some(Endpoint::Writer { blocked, .. }) = &mut self.endpoints[at]
                         && std::mem::take(blocked)

@@ -246,8 +246,7 @@ impl Scenario {
         let least = if large { (20, 50) } else { (1, 1) };
         let active = rng.between(size.active / 4, size.active);
         let network = network(&mut rng, large);
-        let hosts: Vec<_> =
-            (0..rng.between(least.0, size.hosts)).map(|_| host(&mut rng, &network, active)).collect();
+        let hosts: Vec<_> = (0..rng.between(least.0, size.hosts)).map(|_| host(&mut rng, &network, active)).collect();
         let topics: Vec<_> = (0..rng.between(least.1, size.topics)).map(|_| topic(&mut rng, large)).collect();
         let least = if large { hosts.len() as u64 } else { 2 };
         let processes: Vec<_> = (0..rng.between(least, size.processes.max(least)))
@@ -298,8 +297,7 @@ fn process(
     let start = if rng.chance(700_000) { rng.below(MILLISECOND) } else { rng.below(active) };
     let moment = |rng: &mut Rng| rng.between(start, start + active);
     let crashes = if rng.chance(150_000) { vec![(moment(rng), rng.between(MILLISECOND, 2 * SECOND))] } else { vec![] };
-    let stalls =
-        if rng.chance(100_000) { vec![(moment(rng), rng.between(MILLISECOND, SECOND / 2))] } else { vec![] };
+    let stalls = if rng.chance(100_000) { vec![(moment(rng), rng.between(MILLISECOND, SECOND / 2))] } else { vec![] };
     let endpoints = (0..rng.between(1, size.endpoints)).map(|_| endpoint(rng, topics, active)).collect();
     // Every host has a process before any has two.
     let host = if index < hosts.len() { index } else { rng.below(hosts.len() as u64) as usize };

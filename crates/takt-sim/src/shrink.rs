@@ -153,9 +153,10 @@ fn candidates(scenario: &Scenario) -> Vec<Omission> {
     all.extend(troubled.map(|(process, _)| Omission::Troubles(process)));
     let jumping = scenario.hosts.iter().enumerate().filter(|(_, plan)| !plan.wall_jumps.is_empty());
     all.extend(jumping.map(|(host, _)| Omission::Jumps(host)));
-    all.extend(processes().flat_map(|(process, plan)| {
-        (0..plan.endpoints.len()).map(move |at| Omission::Endpoint(process, at))
-    }));
+    all.extend(
+        processes()
+            .flat_map(|(process, plan)| (0..plan.endpoints.len()).map(move |at| Omission::Endpoint(process, at))),
+    );
     all
 }
 

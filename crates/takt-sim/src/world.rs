@@ -448,7 +448,8 @@ impl<'a> World<'a> {
             let bytes: Rc<[u8]> = self.frame[..transmit.len].into();
             let priority = transmit.flow.0 as u8;
             for &to in transmit.destinations {
-                let frame = Frame { source, from: host, to, host: None, priority, bytes: Rc::clone(&bytes), corrupt: false };
+                let frame =
+                    Frame { source, from: host, to, host: None, priority, bytes: Rc::clone(&bytes), corrupt: false };
                 self.send(index, frame);
             }
         }
@@ -487,7 +488,10 @@ impl<'a> World<'a> {
                 if on && !was_on {
                     self.active_partitions.push(index);
                 }
-                if flapping > 0 && next < fault.until.min(self.scenario.active) && (on || was_on || self.now > fault.from) {
+                if flapping > 0
+                    && next < fault.until.min(self.scenario.active)
+                    && (on || was_on || self.now > fault.from)
+                {
                     self.at(next, Event::Fault(index, !on));
                 }
             }

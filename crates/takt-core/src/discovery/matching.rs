@@ -125,7 +125,7 @@ impl Participant {
 
     /// A reader appeared: try all local writers.
     pub(super) fn match_subscription(&mut self, now: Instant, subscription: &SubscriptionData) {
-        if is_on(Mutation::ForgetNewReader) && now.0 % 4 == 0 {
+        if is_on(Mutation::ForgetNewReader) && now.0.is_multiple_of(4) {
             return;
         }
         let mut from = super::BUILTIN_ENDPOINTS;

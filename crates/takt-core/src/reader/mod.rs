@@ -227,8 +227,9 @@ impl Reader {
             proxy.dropped_early = Some(proxy.dropped_early.map_or(sn, |early| early.min(sn)));
             return false;
         };
-        let overtaken = !proxy.reliable && is_on(Mutation::TakeOvertaken) && sn.next() < expected;
-        if sn < expected && !overtaken && !(!proxy.reliable && is_on(Mutation::TakeDuplicates)) {
+        let overtaken = is_on(Mutation::TakeOvertaken) && sn.next() < expected;
+        let taken_again = !proxy.reliable && (overtaken || is_on(Mutation::TakeDuplicates));
+        if sn < expected && !taken_again {
             ctx.counters.duplicate_samples += 1;
             return false;
         }

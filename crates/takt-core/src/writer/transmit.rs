@@ -93,7 +93,6 @@ impl Writer {
             match self.emit_next(&mut message, &change, ctx) {
                 Ok(true) => {}
                 Ok(false) => break true,
-                Err(Full) if is_on(Mutation::SwallowWhenFull) => self.advance(&change),
                 Err(Full) => break !message.builder.is_empty(),
             }
         };

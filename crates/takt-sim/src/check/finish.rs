@@ -33,7 +33,8 @@ impl Checker {
         let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);
         let pair = self.pairs.get(&(writer, reader)).filter(|pair| pair.is_matched());
         if pair.is_some() != model::matches(&from.qos, &to.qos) {
-            let text = format!("writer {writer} and reader {reader} are {}matched", if pair.is_some() { "" } else { "not " });
+            let text =
+                format!("writer {writer} and reader {reader} are {}matched", if pair.is_some() { "" } else { "not " });
             return self.report(at, Rule::Matching, text);
         }
         let Some(pair) = pair else { return };

@@ -1,0 +1,47 @@
+//! The simulated world on a few seeds, and what it has found.
+
+use takt_sim::clock::SECOND;
+use takt_sim::scenario::{Scenario, Size};
+use takt_sim::swarm;
+use takt_sim::timeline::Quiet;
+use takt_sim::world::Report;
+
+/// Seeds of every day; `make test-long` takes many more by `cargo xtask sim --swarm`.
+const SMOKE_SEEDS: u64 = 40;
+
+fn run(scenario: &Scenario) -> Report {
+    swarm::run(scenario, &mut Quiet)
+}
+
+#[test]
+fn promises_are_kept_on_the_smoke_seeds() {
+    let mut taken = 0;
+    for seed in 0..SMOKE_SEEDS {
+        let report = run(&Scenario::within(seed, &Size::SMALL));
+        assert_eq!(report.violation, None, "cargo xtask sim --seed {seed}");
+        taken += report.taken;
+    }
+    assert!(taken > 10_000, "only {taken} samples arrived");
+}
+
+/// 20 hosts and 50 topics at least.
+#[test]
+fn promises_are_kept_in_a_large_world() {
+    let scenario = Scenario::within(13, &Size::LARGE);
+    assert!(scenario.hosts.len() >= 20 && scenario.topics.len() >= 50);
+    let report = run(&scenario);
+    assert_eq!(report.violation, None, "cargo xtask sim --large --seed 13");
+    assert!(report.taken > 1_000);
+}
+
+#[test]
+fn two_runs_of_a_seed_are_the_same_to_the_byte() {
+    for seed in [0, 3, 7] {
+        let scenario = Scenario::within(seed, &Size::SMALL);
+        let (first, second) = (run(&scenario), run(&scenario));
+        assert_eq!(first, second, "seed {seed}");
+        assert!(first.simulated > SECOND);
+    }
+    let digests: Vec<_> = [1, 2].map(|seed| run(&Scenario::within(seed, &Size::SMALL)).digest).into();
+    assert_ne!(digests[0], digests[1], "the digest tells worlds apart");
+}
