@@ -148,6 +148,8 @@ impl<'a> Decoder<'a> {
     #[inline]
     pub(crate) fn read_count(&mut self, min_element_len: usize) -> Result<usize, DecodeError> {
         let count = self.read_u32()?;
+        // Of elements in a key there may be less than in a sample: their key members alone.
+        let min_element_len = if self.scope == Scope::Sample { min_element_len } else { 1 };
         match usize::try_from(count) {
             Ok(len) if len <= self.remaining() / min_element_len => Ok(len),
             _ => Err(self.error(DecodeErrorKind::Count { count })),

@@ -5,6 +5,7 @@
 //! that their hashes are known when its own is taken. Types that contain themselves are found on the way (Tarjan's
 //! strongly connected components) and described twice more: with a hash of zeros, and with the hash over all of them.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -298,8 +299,8 @@ fn member_detail(name: &str) -> MemberDetail {
     MemberDetail { name: String::from(name), ..MemberDetail::default() }
 }
 
-fn hash_annotation(hash_id: &str) -> BuiltinMember {
-    BuiltinMember { unit: None, min: None, max: None, hash_id: Some(String::from(hash_id)) }
+fn hash_annotation(hash_id: &str) -> Box<BuiltinMember> {
+    Box::new(BuiltinMember { unit: None, min: None, max: None, hash_id: Some(String::from(hash_id)) })
 }
 
 fn type_flags(extensibility: Extensibility) -> TypeFlag {

@@ -23,6 +23,8 @@ mod idl;
 mod json;
 mod layout;
 mod node;
+#[cfg(test)]
+mod tests;
 
 use alloc::string::String;
 use alloc::vec;

@@ -3,6 +3,7 @@
 //! Structures that the IDL there declares final and nests (CommonStructMember, CompleteMemberDetail, ...) are written
 //! out in place: a final structure adds nothing of its own to the bytes.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -42,7 +43,7 @@ pub(crate) enum Complete {
 #[derive(Clone, Debug, Default, PartialEq, DdsType)]
 #[dds(crate = "crate", nested, extensibility = "final")]
 pub(crate) struct TypeDetail {
-    pub ann_builtin: Option<BuiltinType>,
+    pub ann_builtin: Option<Box<BuiltinType>>,
     pub ann_custom: Option<Vec<Annotation>>,
     #[dds(bound = 256)]
     pub type_name: String,
@@ -54,7 +55,7 @@ pub(crate) struct TypeDetail {
 pub(crate) struct MemberDetail {
     #[dds(bound = 256)]
     pub name: String,
-    pub ann_builtin: Option<BuiltinMember>,
+    pub ann_builtin: Option<Box<BuiltinMember>>,
     pub ann_custom: Option<Vec<Annotation>>,
 }
 
@@ -98,7 +99,7 @@ pub(crate) struct Struct {
 pub(crate) struct Discriminator {
     pub member_flags: MemberFlag,
     pub type_id: Identifier,
-    pub ann_builtin: Option<BuiltinType>,
+    pub ann_builtin: Option<Box<BuiltinType>>,
     pub ann_custom: Option<Vec<Annotation>>,
 }
 
@@ -129,7 +130,7 @@ pub(crate) struct Union {
 pub(crate) struct AliasBody {
     pub related_flags: MemberFlag,
     pub related_type: Identifier,
-    pub ann_builtin: Option<BuiltinMember>,
+    pub ann_builtin: Option<Box<BuiltinMember>>,
     pub ann_custom: Option<Vec<Annotation>>,
 }
 
@@ -148,7 +149,7 @@ pub(crate) struct Alias {
 pub(crate) struct Element {
     pub element_flags: MemberFlag,
     pub type_id: Identifier,
-    pub ann_builtin: Option<BuiltinMember>,
+    pub ann_builtin: Option<Box<BuiltinMember>>,
     pub ann_custom: Option<Vec<Annotation>>,
 }
 

@@ -190,6 +190,36 @@ fn greatest_lengths_of_samples() {
     assert_eq!(both(Fixed::max_serialized_len), (Some(4 + xcdr1), Some(4 + xcdr2)));
 }
 
+/// Its key is shorter than its elements could be in a sample.
+#[derive(Clone, Debug, Default, PartialEq, DdsType)]
+#[dds(crate = "takt_xtypes", extensibility = "final")]
+struct KeyedElements {
+    #[dds(key)]
+    inner: Vec<ShortKey>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, DdsType)]
+#[dds(crate = "takt_xtypes", nested, extensibility = "final")]
+struct ShortKey {
+    #[dds(key)]
+    id: u8,
+    rest: [u64; 8],
+}
+
+#[test]
+fn elements_of_a_key_have_their_key_members_alone() {
+    let element = |id| ShortKey { id, rest: [9; 8] };
+    let value = KeyedElements { inner: vec![element(1), element(2)] };
+    for representation in [Representation::Xcdr1, Representation::Xcdr2] {
+        let mut key = vec![0; serialized_key_len(&value, representation)];
+        serialize_key(&value, representation, &mut key).expect("a key");
+        let mut read = KeyedElements::default();
+        deserialize_key(&mut read, &key).expect("the key that was written");
+        assert_eq!(read.inner.iter().map(|element| element.id).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(key_hash(&read), key_hash(&value));
+    }
+}
+
 /// Everything that has a bound.
 #[derive(Clone, Debug, Default, PartialEq, DdsType)]
 #[dds(crate = "takt_xtypes", extensibility = "mutable")]
