@@ -143,6 +143,15 @@ impl Condition {
         }
     }
 
+    /// Its entity is no more, so it will not become true.
+    pub(crate) fn is_deleted(&self) -> bool {
+        match self {
+            Self::Status(condition) => condition.signal.is_deleted(),
+            Self::Read(condition) => condition.signal.is_deleted(),
+            Self::Guard(_) => false,
+        }
+    }
+
     pub(crate) fn is_true(&self) -> Result<bool> {
         match self {
             Self::Status(condition) => Ok(condition.trigger_value()),

@@ -1,7 +1,8 @@
 //! Listeners: the application's code that status changes call (DDS 1.4 §2.2.4.2).
 //!
 //! Under `Runtime::Shared` listeners run on the receiving thread, under `Runtime::Inline` in whatever call drives the
-//! participant. Either way one at a time, and without any lock held: a listener may call anything on any entity. While
+//! participant. Either way one at a time, and without any lock held: a listener may call anything on any entity, save
+//! that under `Runtime::Shared` it cannot wait for its own participant's conditions, samples or tasks. While
 //! it runs nothing is received, so it should be brief.
 //!
 //! A listener that is set after something has changed is told of it at once.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::{BitAnd, BitOr, BitOrAssign};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use crate::runtime::pi_mutex::PiMutex;
 use crate::runtime::poll::Waker;
@@ -93,19 +93,35 @@ impl fmt::Debug for StatusMask {
 pub(crate) struct Signal {
     changes: AtomicU32,
     enabled: AtomicU32,
+    deleted: AtomicBool,
     pub(crate) waiters: Waiters,
 }
 
 impl Signal {
     /// Nothing has changed; a status condition starts with every status enabled (DDS 1.4 §2.2.2.1.9).
     pub(crate) fn new() -> Self {
-        Self { changes: AtomicU32::new(0), enabled: AtomicU32::new(StatusMask::ALL.0), waiters: Waiters::new() }
+        Self {
+            changes: AtomicU32::new(0),
+            enabled: AtomicU32::new(StatusMask::ALL.0),
+            deleted: AtomicBool::new(false),
+            waiters: Waiters::new(),
+        }
     }
 
     /// A status has changed. Wakes the wait sets; without any it is one atomic operation.
     pub(crate) fn raise(&self, status: StatusMask) {
         self.changes.fetch_or(status.0, Ordering::SeqCst);
         self.waiters.wake();
+    }
+
+    /// The entity is no more. Wakes the wait sets, which would wait in vain.
+    pub(crate) fn delete(&self) {
+        self.deleted.store(true, Ordering::SeqCst);
+        self.waiters.wake();
+    }
+
+    pub(crate) fn is_deleted(&self) -> bool {
+        self.deleted.load(Ordering::SeqCst)
     }
 
     /// The application has seen these.

@@ -54,7 +54,10 @@ impl Attached {
                 return Ok(true);
             }
         }
-        Ok(false)
+        match self.conditions.iter().any(Condition::is_deleted) {
+            true => Err(Error::AlreadyDeleted),
+            false => Ok(false),
+        }
     }
 }
 
@@ -133,7 +136,9 @@ impl WaitSet {
     ///
     /// # Errors
     /// [`Error::Timeout`] if none was in time; [`Error::PreconditionNotMet`] if another thread waits already;
-    /// [`Error::IllegalOperation`] if a condition's participant belongs to another thread.
+    /// [`Error::AlreadyDeleted`] if none is true and the entity of one was closed: detach it to go on with the others;
+    /// [`Error::IllegalOperation`] if a condition's participant belongs to another thread, and in a listener or another
+    /// call of the receiving thread that would have to make the condition true.
     pub fn wait(&self, timeout: Duration) -> Result<Vec<Condition>> {
         if !self.wait_any(timeout)? {
             return Err(Error::Timeout);
@@ -178,9 +183,24 @@ impl WaitSet {
         }
     }
 
+    /// The receiving thread must not wait for itself.
+    fn check_thread(&self) -> Result<()> {
+        let attached = self.attached.lock().expect(UNDISTURBED);
+        let mut engines = attached.conditions.iter().filter_map(Condition::engine);
+        if engines.any(|engine| engine.runtime == Runtime::Shared && engine.is_pump_thread()) {
+            let what = "a listener under Runtime::Shared cannot wait for its own participant, whose thread it holds";
+            return Err(Error::IllegalOperation { what });
+        }
+        Ok(())
+    }
+
     /// Waits for the participants' own threads to say something. False if the time is over.
     fn sleep(&self, set: &mut PollSet, spins: bool, now: Instant, deadline: Option<Instant>) -> Result<bool> {
         let is_over = |now: Instant| deadline.is_some_and(|deadline| now >= deadline);
+        if is_over(now) {
+            return Ok(false);
+        }
+        self.check_thread()?;
         if spins {
             for count in 0_u32.. {
                 if self.waker.is_signalled() {
@@ -192,9 +212,6 @@ impl WaitSet {
                 std::hint::spin_loop();
             }
             return Ok(true);
-        }
-        if is_over(now) {
-            return Ok(false);
         }
         set.clear();
         self.waker.sleep(set, now, deadline)?;

@@ -64,6 +64,8 @@ struct Instance {
     key: Box<[u8]>,
     state: InstanceState,
     view: ViewState,
+    /// The pass that saw it first since it was born: to that it stays new (DDS 1.4 §2.2.2.5.1.4).
+    new_in_pass: u64,
     disposed_generation: u32,
     no_writers_generation: u32,
     writers: Vec<Guid>,
@@ -104,6 +106,8 @@ pub(crate) struct ReaderCache {
     arrivals: u64,
     /// How often an entry or an instance was given up: only then can what found no room find some.
     releases: u64,
+    /// Passes of reads and takes.
+    passes: u64,
     /// Taken by the last read, its payload still borrowed by the caller.
     taken: u32,
 }
@@ -124,6 +128,7 @@ impl ReaderCache {
             data_count: 0,
             arrivals: 0,
             releases: 0,
+            passes: 0,
             taken: NONE,
         }
     }
@@ -229,6 +234,7 @@ impl ReaderCache {
             key: bytes.into_boxed_slice(),
             state: InstanceState::Alive,
             view: ViewState::New,
+            new_in_pass: 0,
             disposed_generation: 0,
             no_writers_generation: 0,
             writers: Vec::new(),
@@ -489,12 +495,19 @@ impl ReaderCache {
     /// Visits the samples in order of arrival; samples passed over cost a step each.
     pub(crate) fn next(&mut self, selector: Selector, cursor: &mut ReadCursor) -> Option<SampleRef<'_>> {
         self.release_taken();
-        let (at, info) = self.find(&selector, self.first_after(*cursor))?;
+        if cursor.pass == 0 {
+            self.passes += 1;
+            cursor.pass = self.passes;
+        }
+        let (at, info) = self.find(&selector, self.first_after(*cursor), cursor.pass)?;
         let entry = &mut self.entries[at as usize];
-        *cursor = ReadCursor { after: entry.arrival, entry: at };
+        *cursor = ReadCursor { after: entry.arrival, entry: at, ..*cursor };
         entry.read = true;
         let (payload, instance) = (entry.incoming.payload, entry.instance);
-        self.instances[instance as usize].view = ViewState::NotNew;
+        let state = &mut self.instances[instance as usize];
+        if core::mem::replace(&mut state.view, ViewState::NotNew) == ViewState::New {
+            state.new_in_pass = cursor.pass;
+        }
         if selector.take {
             self.unlink(at);
             self.taken = at;
@@ -508,13 +521,13 @@ impl ReaderCache {
 
     /// Whether there is a sample that the selector wants; changes nothing.
     pub(crate) fn has(&self, selector: &Selector) -> bool {
-        self.find(selector, self.oldest).is_some()
+        self.find(selector, self.oldest, 0).is_some()
     }
 
-    /// The first sample from `at` on that the selector wants.
-    fn find(&self, selector: &Selector, mut at: u32) -> Option<(u32, SampleInfo)> {
+    /// The first sample from `at` on that the selector wants, as a pass sees it; zero is none that has begun.
+    fn find(&self, selector: &Selector, mut at: u32, pass: u64) -> Option<(u32, SampleInfo)> {
         while at != NONE {
-            let info = self.info(at);
+            let info = self.info(at, pass);
             if selector.wants(&info) {
                 return Some((at, info));
             }
@@ -544,12 +557,12 @@ impl ReaderCache {
         at
     }
 
-    fn info(&self, index: u32) -> SampleInfo {
+    fn info(&self, index: u32, pass: u64) -> SampleInfo {
         let entry = &self.entries[index as usize];
         let instance = &self.instances[entry.instance as usize];
         SampleInfo {
             sample_state: if entry.read { SampleState::Read } else { SampleState::NotRead },
-            view_state: instance.view,
+            view_state: if pass != 0 && instance.new_in_pass == pass { ViewState::New } else { instance.view },
             instance_state: instance.state,
             instance_handle: instance.handle,
             publication: entry.incoming.writer,

@@ -82,7 +82,8 @@ pub enum InstanceState {
 pub struct SampleInfo {
     /// Whether it was read before.
     pub sample_state: SampleState,
-    /// Whether its instance was seen before.
+    /// Whether its instance was seen before the pass (or call) that returned the sample: the same for all samples of one
+    /// instance that it returned.
     pub view_state: ViewState,
     /// The state of its instance now.
     pub instance_state: InstanceState,
@@ -217,6 +218,8 @@ pub struct ReadCursor {
     pub(crate) after: u64,
     /// The entry returned last, if it is still there.
     pub(crate) entry: u32,
+    /// Which pass this is; zero before it begins.
+    pub(crate) pass: u64,
 }
 
 /// Reads the key of a serialised sample; the type's own code, so that the core need not know types.

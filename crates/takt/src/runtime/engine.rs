@@ -60,7 +60,8 @@ impl Engine {
         self.state.enter()
     }
 
-    fn is_pump_thread(&self) -> bool {
+    /// Whether the calling thread is the one that drives.
+    pub(crate) fn is_pump_thread(&self) -> bool {
         self.pump_thread.load(Ordering::Relaxed) == ThreadToken::current().to_bits()
     }
 

@@ -409,7 +409,7 @@ impl State {
             Target::Reader(reader) => self.readers.0[reader.index()].take(),
         }?;
         removed.progress.notify();
-        removed.signal.waiters.wake();
+        removed.signal.delete();
         removed.tasks.drain_into(&mut self.woken);
         removed.listener
     }
@@ -469,7 +469,7 @@ impl State {
         let mut tasks = std::mem::take(&mut self.woken);
         for mut endpoint in self.writers.0.drain(..).chain(self.readers.0.drain(..)).flatten() {
             endpoint.progress.notify();
-            endpoint.signal.waiters.wake();
+            endpoint.signal.delete();
             endpoint.tasks.drain_into(&mut tasks);
             listeners.extend(endpoint.listener);
         }

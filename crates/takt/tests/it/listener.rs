@@ -131,6 +131,31 @@ fn a_writer_is_told_of_readers_that_match_and_of_those_that_ask_too_much() {
     }
 }
 
+/// Waits for what it would have to receive itself.
+struct Impatient(Arc<Mutex<Option<Result<bool>>>>);
+
+impl DataReaderListener<Shape> for Impatient {
+    fn on_data_available(&mut self, reader: &DataReader<Shape>) {
+        reader.take(usize::MAX).expect("open");
+        let waitset = WaitSet::new().expect("descriptors");
+        waitset.attach(reader.read_condition(Selector::READ)).expect("attached");
+        assert!(!waitset.wait_any(takt::Duration::ZERO).expect("looking is allowed"));
+        *self.0.lock().expect("no panic") = Some(waitset.wait_any(takt::Duration::INFINITE));
+    }
+}
+
+#[test]
+fn a_listener_cannot_wait_for_its_own_thread() {
+    let qos = (reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
+    let pair = Pair::<Shape>::new(Runtime::Shared, qos.0, qos.1);
+    let result = Arc::new(Mutex::new(None));
+    pair.reader.set_listener(Box::new(Impatient(Arc::clone(&result)))).expect("open");
+    pair.writer.write(&Shape::new("RED", 1)).expect("room");
+    pair.wait_until("refusal", || result.lock().expect("no panic").is_some());
+    let result = result.lock().expect("no panic").take();
+    assert!(matches!(result, Some(Err(Error::IllegalOperation { .. }))), "{result:?}");
+}
+
 /// Deletes what it listens to.
 struct Suicidal {
     reader: Option<DataReader<Shape>>,

@@ -126,3 +126,29 @@ fn time_stamps_are_the_writers_or_the_callers() {
         assert_eq!(samples[1].info.source_timestamp, chosen);
     }
 }
+
+#[test]
+fn all_samples_of_one_call_show_their_instance_as_it_was_before() {
+    for runtime in RUNTIMES {
+        let pair = Pair::<Shape>::new(runtime, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
+        let arrived = || pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok();
+        let views = |samples: &[Sample<Shape>]| samples.iter().map(|sample| sample.info.view_state).collect::<Vec<_>>();
+        for x in 0..3 {
+            pair.writer.write(&Shape::new("RED", x)).expect("room");
+        }
+        pair.wait_until("arrival", arrived);
+        let new = Selector { view_states: ViewStates::NEW, ..Selector::READ };
+        assert_eq!(views(&pair.reader.select(new, 8).expect("open")), [ViewState::New; 3], "{runtime:?}");
+        assert_eq!(views(&pair.reader.read(8).expect("open")), [ViewState::NotNew; 3]);
+        pair.writer.dispose(&Shape::new("RED", 0)).expect("room");
+        for x in 3..5 {
+            pair.writer.write(&Shape::new("RED", x)).expect("room");
+        }
+        pair.wait_until("arrival", arrived);
+        let samples = pair.reader.take(8).expect("open");
+        assert_eq!(views(&samples), [ViewState::New; 6], "born again");
+        let generations: Vec<_> = samples.iter().map(|sample| sample.info.disposed_generation_count).collect();
+        assert_eq!(generations, [0, 0, 0, 0, 1, 1]);
+        assert!(samples.iter().all(|sample| sample.info.instance_state == InstanceState::Alive), "as it is now");
+    }
+}

@@ -143,6 +143,41 @@ fn a_detached_condition_ends_no_wait() {
 }
 
 #[test]
+fn deleting_what_it_waits_for_ends_a_wait() {
+    for round in 0..30 {
+        let pair = pair(Runtime::Shared, if round % 4 < 2 { Idle::Block } else { Idle::Spin });
+        let waitset = WaitSet::new().expect("descriptors");
+        let (read, status) = (pair.reader.read_condition(Selector::READ), pair.reader.status_condition());
+        status.set_enabled_statuses(StatusMask::DATA_AVAILABLE);
+        waitset.attach(&read).expect("attached");
+        waitset.attach(&status).expect("attached");
+        std::thread::scope(|scope| {
+            scope.spawn(|| if round % 2 == 0 { pair.reader.close() } else { pair.subscriber.close() }.expect("open"));
+            let result = waitset.wait_any(takt::Duration::INFINITE);
+            assert!(matches!(result, Err(Error::AlreadyDeleted)), "{result:?}");
+        });
+        let guard = GuardCondition::new();
+        guard.set_trigger_value(true);
+        waitset.attach(&guard).expect("attached");
+        assert!(waitset.wait_any(LONG).expect("a condition is true all the same"));
+        guard.set_trigger_value(false);
+        waitset.detach(&read).expect("attached");
+        waitset.detach(&status).expect("attached");
+        assert!(!waitset.wait_any(SHORT).expect("it goes on without what was deleted"));
+    }
+}
+
+#[test]
+fn deleting_an_inline_reader_ends_waits_for_it() {
+    let pair = pair(Runtime::Inline, Idle::Block);
+    let waitset = WaitSet::new().expect("descriptors");
+    waitset.attach(pair.reader.read_condition(Selector::READ)).expect("attached");
+    pair.reader.close().expect("open");
+    let result = waitset.wait_any(LONG);
+    assert!(matches!(result, Err(Error::AlreadyDeleted)), "{result:?}");
+}
+
+#[test]
 fn one_thread_waits_at_a_time() {
     let waitset = WaitSet::new().expect("descriptors");
     let guard = GuardCondition::new();
