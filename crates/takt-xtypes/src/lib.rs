@@ -16,6 +16,10 @@
 //! | struct, unit-only enum, enum with data, [`bitmask!`] | `struct`, `enum`, `union`, `bitmask` |
 //! | [`Bounded<T, N>`], `#[dds(bound = N)]` | `string<N>`, `sequence<T, N>`, `map<K, V, N>` |
 //!
+//! Types are also data: [`type_object`] has the identifiers and definitions that participants exchange,
+//! [`TypeSupport::type_information`] those of a derived type, and [`dynamic`] reads and writes values of types that are
+//! known at run time only.
+//!
 //! Invariants:
 //! - Encoding writes into the caller's slice and never allocates.
 //! - Decoding happens in place and reuses the capacity that `String` and `Vec` already have, so a steady state does
