@@ -1,19 +1,32 @@
-//! The committed corpus of the fuzz target `xcdr`, replayed.
+//! The committed corpora of the fuzz targets `xcdr` and `types`, replayed.
 
 use std::fs;
 use std::path::PathBuf;
 
+#[path = "../../../../fuzz/src/types.rs"]
+mod types;
 #[path = "../../../../fuzz/src/xcdr.rs"]
 mod xcdr;
 
-#[test]
-fn what_was_read_can_be_written_and_read_again() {
-    let directory: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "..", "fuzz", "corpus", "xcdr"].iter().collect();
+fn replay(target: &str, run: fn(&[u8])) -> usize {
+    let directory: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "..", "fuzz", "corpus", target].iter().collect();
     let mut count = 0;
     for entry in fs::read_dir(directory).expect("the corpus is committed") {
         let path = entry.expect("the corpus can be read").path();
-        xcdr::run(&fs::read(path).expect("the corpus can be read"));
+        run(&fs::read(path).expect("the corpus can be read"));
         count += 1;
     }
+    count
+}
+
+#[test]
+fn what_was_read_can_be_written_and_read_again() {
+    let count = replay("xcdr", xcdr::run);
     assert!(count >= 60, "{count} inputs");
+}
+
+#[test]
+fn types_of_peers_and_their_values_can_be_written_and_read_again() {
+    let count = replay("types", types::run);
+    assert!(count >= 25, "{count} inputs");
 }
