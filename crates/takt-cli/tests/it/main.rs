@@ -10,3 +10,4 @@ mod listing;
 mod process;
 mod round_trips;
 mod streams;
+mod topics;

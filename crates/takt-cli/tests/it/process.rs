@@ -1,7 +1,7 @@
 //! A `takt` process under test.
 
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
@@ -19,9 +19,20 @@ pub struct Takt {
 impl Takt {
     /// Starts `takt` with the words of `line` as arguments.
     pub fn start(line: &str) -> Self {
+        Self::start_with(line, Stdio::null())
+    }
+
+    /// The same, with something on its standard input.
+    pub fn start_with_input(line: &str, input: &str) -> Self {
+        let mut takt = Self::start_with(line, Stdio::piped());
+        takt.process.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        takt
+    }
+
+    fn start_with(line: &str, stdin: Stdio) -> Self {
         let mut process = Command::new(env!("CARGO_BIN_EXE_takt"))
             .args(line.split_whitespace())
-            .stdin(Stdio::null())
+            .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()

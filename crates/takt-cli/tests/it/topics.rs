@@ -1,0 +1,119 @@
+//! `takt echo`, `sub`, `pub` and `type` with one another.
+
+use crate::process::Takt;
+use serde_json::{Value, json};
+
+const VALUE: &str = r#"{"color":"RED","x":3,"y":-4,"shapesize":5}"#;
+
+fn start(command: &str, domain: u32) -> Takt {
+    Takt::start(&format!("{command} --interface lo --peer 127.0.0.1 --domain {domain}"))
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect()
+}
+
+#[test]
+fn what_is_published_is_echoed_though_the_type_has_to_be_learned() {
+    let publisher = start(&format!("pub Square {VALUE} --type ShapeType --no-wait --count 0 --rate 20"), 200);
+    let (text, status) = start("echo Square --json --count 3", 200).finish();
+    assert!(status.success(), "{text}");
+    let lines = lines(&text);
+    assert_eq!(lines.len(), 3);
+    for line in &lines {
+        assert_eq!(
+            (&line["type"], &line["state"], &line["valid"]),
+            (&json!("ShapeType"), &json!("alive"), &json!(true))
+        );
+        assert_eq!(line["data"], serde_json::from_str::<Value>(VALUE).unwrap());
+        assert!(line["source_timestamp_ns"].as_i64() > Some(0), "{line}");
+    }
+    let (text, status) = start("echo Square --count 1", 200).finish();
+    assert!(status.success() && text.ends_with(VALUE), "members are in the order of the type: {text}");
+    let (text, status) = start("type Square", 200).finish();
+    assert!(status.success() && text.contains("@key string<128> color;"), "{text}");
+    let raw = start("echo Square --raw --json --count 1", 200).json();
+    let payload = raw["payload"].as_str().unwrap();
+    assert!(payload.starts_with("00010000") && payload.contains("52454400"), "{payload}");
+    publisher.terminate();
+    let (text, code) = publisher.complaint();
+    assert_eq!(code, Some(0), "a stream without end is ended by a signal: {text}");
+}
+
+#[test]
+fn a_publisher_learns_the_type_and_the_policies_from_a_reader() {
+    let reader =
+        start("sub Square --type ShapeType --reliable --transient-local --partition here --json --count 4", 201);
+    let report = start(&format!("pub Square {VALUE} --json --count 2 --rate 100"), 201).json();
+    assert_eq!(
+        report,
+        json!({ "topic": "Square", "type": "ShapeType", "written": 2, "readers": 1, "acknowledged": true })
+    );
+    let (_, code) = start(r#"pub Square {"color":"RED"} --dispose"#, 201).complaint();
+    assert_eq!(code, Some(0));
+    let (text, status) = reader.finish();
+    assert!(status.success(), "{text}");
+    let lines = lines(&text);
+    assert_eq!(lines[0]["data"]["shapesize"], json!(5));
+    // Two values, the end of the first publisher, and what the second one says.
+    assert_eq!(lines[2]["state"], json!("no_writers"));
+    assert_eq!((&lines[3]["state"], &lines[3]["key"]["color"]), (&json!("disposed"), &json!("RED")));
+}
+
+#[test]
+fn values_come_from_standard_input_too() {
+    let reader = start("sub Lines --type takt::Text --reliable --keep-all --json --count 3", 202);
+    let input = "{\"text\":\"one\"}\n\n{\"text\":\"two\"}\n{}\n";
+    let line = "pub Lines --interface lo --peer 127.0.0.1 --domain 202 --json";
+    let report = Takt::start_with_input(line, input).json();
+    assert_eq!(report["written"], json!(3));
+    let (text, _) = reader.finish();
+    let texts: Vec<Value> = lines(&text).into_iter().map(|line| line["data"]["text"].clone()).collect();
+    assert_eq!(texts, [json!("one"), json!("two"), json!("")]);
+}
+
+#[test]
+fn what_is_wrong_is_told_with_an_exit_code_of_its_kind() {
+    for (line, expected, hint) in [
+        ("echo Nothing --timeout 0.2", 3, "nobody writes or reads Nothing"),
+        ("type Nothing --timeout 0.2", 3, "nobody writes or reads Nothing"),
+        ("pub Nothing {} --type ShapeType --timeout 0.2", 3, "nobody reads Nothing"),
+        ("sub Nothing --type ShapeType --timeout 0.2", 3, "0 samples of Nothing"),
+        ("sub Square --type Sphere", 2, "no type Sphere; there are ShapeType"),
+        (r#"pub Square {"colour":"RED"} --type ShapeType"#, 2, "no member \"colour\""),
+        (r#"pub Square {"x":1e99} --type ShapeType"#, 2, "the value is no ShapeType: x"),
+        ("pub Square {x} --type ShapeType", 2, "the value is no JSON"),
+        ("pub Square {} --rate 0", 2, "more than 0"),
+        ("sub Square --reliable --best-effort", 2, "cannot be used with"),
+    ] {
+        let (text, code) = start(line, 203).complaint();
+        assert_eq!(code, Some(expected), "{line}: {text}");
+        assert!(text.contains(hint), "{line}: {text}");
+    }
+}
+
+#[test]
+fn a_reader_that_does_not_match_is_named_with_the_reason() {
+    let reader = start("sub Square --type ShapeType --reliable", 204);
+    reader.await_complaint("takt: reading");
+    let (text, code) = start(&format!("pub Square {VALUE} --best-effort --timeout 3"), 204).complaint();
+    assert_eq!(code, Some(3), "{text}");
+    assert!(text.contains("RELIABILITY") && text.contains("1 readers of Square, and none matches"), "{text}");
+}
+
+#[test]
+fn a_signal_ends_what_waits() {
+    let waiting = start("echo Square", 205);
+    waiting.await_complaint("takt: looking for topic");
+    waiting.terminate();
+    let (text, code) = waiting.complaint();
+    assert_eq!(code, Some(130), "{text}");
+}
+
+#[test]
+fn help_has_examples_for_every_command() {
+    for command in ["echo", "sub", "pub", "type"] {
+        let (text, status) = Takt::start(&format!("{command} --help")).finish();
+        assert!(status.success() && text.contains(&format!("takt {command} ")), "{text}");
+    }
+}
