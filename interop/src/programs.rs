@@ -55,6 +55,18 @@ impl fmt::Display for Program {
     }
 }
 
+/// The `takt` command, which tests of the whole workspace build.
+pub fn takt() -> Result<PathBuf> {
+    beside_this_program("takt").map_err(|_| Error::Unavailable("takt is not built: cargo build -p takt-cli".to_owned()))
+}
+
+/// The command line tool that comes with CycloneDDS 11.
+pub fn cyclonedds_tool() -> Result<PathBuf> {
+    Program::Cyclone11.executable()?;
+    let tool = cache_directory()?.join("venv").join("bin").join("cyclonedds");
+    if tool.is_file() { Ok(tool) } else { Err(Error::Unavailable(format!("{} is not there", tool.display()))) }
+}
+
 /// Cargo puts programs beside one another, and tests one directory deeper.
 fn beside_this_program(name: &str) -> Result<PathBuf> {
     let this = std::env::current_exe().map_err(Error::io("where is this program?"))?;

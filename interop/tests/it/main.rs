@@ -10,3 +10,4 @@ mod loss;
 mod peers;
 mod refusals;
 mod scene;
+mod tools;

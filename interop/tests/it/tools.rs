@@ -1,0 +1,128 @@
+//! The `takt` command and other vendors: types that it learns from them, and that they learn from it.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Output, Stdio};
+
+use serde_json::Value;
+use takt_interop::network::{Host, Network};
+use takt_interop::peer::{Batch, Endpoint, Kind, Peer, Representation};
+use takt_interop::programs::{Program, cyclonedds_tool, takt};
+
+use crate::scene::{hosts, possible, start};
+
+/// Runs `takt` to its end on a host.
+fn run(host: &Host, words: &[&str]) -> Option<Output> {
+    let mut command = host.command(&possible(takt())?);
+    let output = command.args(words).args(["--interface", host.interface()]).output();
+    Some(output.expect("the program starts"))
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A host with a peer on it, and one for `takt`.
+fn scene(peer: Program) -> Option<(Network, Peer)> {
+    let network = hosts()?;
+    let peer = start(peer, &network.right, Default::default())?;
+    Some((network, peer))
+}
+
+/// INTEROP(CycloneDDS 0.10.2): refuses XCDR1 for appendable types.
+fn endpoint(id: &str, topic: &str) -> Endpoint {
+    let transient_local = true;
+    let representation = Representation::Xcdr2;
+    Endpoint { appendable: true, representation, transient_local, ..Endpoint::new(id, topic, Kind::NameKey) }
+}
+
+#[test]
+fn echo_prints_what_a_cyclonedds_writer_writes() {
+    for program in [Program::Cyclone10, Program::Cyclone11] {
+        let Some((network, mut peer)) = scene(program) else { return };
+        peer.writer(&endpoint("w", "T")).expect("created");
+        peer.write("w", &Batch { first: 40, key: 1, keys: 2, ..Batch::new(4, 3) }).expect("told");
+        let words = ["echo", "T", "--json", "--count", "4", "--timeout", "30"];
+        let Some(output) = run(&network.left, &words) else { return };
+        let (out, complaints) = (text(&output.stdout), text(&output.stderr));
+        assert!(output.status.success(), "{program}: {complaints}");
+        let lines: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        assert_eq!(lines.len(), 4, "{program}: {out}");
+        for (line, seq) in lines.iter().zip(40..) {
+            let data = &line["data"];
+            assert_eq!(line["type"], "interop::NameKeyAppendable", "{program}: {line}");
+            assert_eq!((&data["seq"], &data["id"]), (&Value::from(seq), &Value::from(1 + (seq - 40) % 2)), "{line}");
+            assert!(data["name"].as_str().is_some_and(|name| name.starts_with("instance-")), "{line}");
+            assert_eq!(data["payload"].as_array().map(Vec::len), Some(3), "{program}: {line}");
+        }
+        let Some(output) = run(&network.left, &["type", "T"]) else { return };
+        let idl = text(&output.stdout);
+        assert!(idl.contains("@appendable struct NameKeyAppendable") && idl.contains("@key string name;"), "{idl}");
+    }
+}
+
+#[test]
+fn pub_reaches_a_cyclonedds_reader() {
+    for program in [Program::Cyclone10, Program::Cyclone11] {
+        let Some((network, mut peer)) = scene(program) else { return };
+        peer.reader(&endpoint("r", "T")).expect("created");
+        let value = r#"{"name":"instance-007","id":7,"seq":9,"stamp_ns":-1,"payload":[1,2,3]}"#;
+        let words = ["pub", "T", value, "--json", "--timeout", "30"];
+        let Some(output) = run(&network.left, &words) else { return };
+        assert!(output.status.success(), "{program}: {}", text(&output.stderr));
+        let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!((&report["written"], &report["acknowledged"]), (&1.into(), &true.into()), "{report}");
+        let sample = peer.sample("r").expect("it arrives");
+        assert!(sample.valid, "{program}: {sample:?}");
+        assert_eq!((sample.key, sample.seq, sample.len), (Some(7), 9, 3), "{program}: {sample:?}");
+    }
+}
+
+/// INTEROP(Fast DDS 2.9.1): announces no type information where the application does not ask for it, so that its types
+/// cannot be learned. Version 3 was not tried.
+#[test]
+fn that_fast_dds_says_nothing_of_its_type_is_told() {
+    let Some((network, mut peer)) = scene(Program::FastDds) else { return };
+    let writer = Endpoint { representation: Representation::Xcdr1, ..endpoint("w", "T") };
+    peer.writer(&writer).expect("created");
+    peer.write("w", &Batch { key: 1, ..Batch::new(1, 3) }).expect("told");
+    let Some(output) = run(&network.left, &["echo", "T", "--timeout", "30"]) else { return };
+    let complaints = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{complaints}");
+    assert!(complaints.contains("no more than the name, interop::NameKeyAppendable"), "{complaints}");
+    assert!(complaints.contains("--raw"), "{complaints}");
+    let words = ["echo", "T", "--raw", "--json", "--count", "1", "--timeout", "30"];
+    let Some(output) = run(&network.left, &words) else { return };
+    let sample: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let name = "instance-01".bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
+    assert!(sample["payload"].as_str().is_some_and(|payload| payload.contains(&name)), "{sample}");
+}
+
+/// A process that is killed when the test is done with it.
+struct Background(Child);
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        for result in [self.0.kill(), self.0.wait().map(drop)] {
+            // It may have ended by itself.
+            drop(result);
+        }
+    }
+}
+
+/// The command that comes with CycloneDDS 11 learns our type from us, and reads with it.
+#[test]
+fn the_tool_of_cyclonedds_learns_a_type_from_takt() {
+    let Some(network) = hosts() else { return };
+    let (Some(takt), Some(tool)) = (possible(takt()), possible(cyclonedds_tool())) else { return };
+    let mut publisher = network.left.command(&takt);
+    publisher.args(["pub", "Square", r#"{"color":"RED","x":21}"#, "--type", "ShapeType", "--no-wait", "--count", "0"]);
+    publisher.args(["--rate", "10", "--interface", network.left.interface()]).stderr(Stdio::null());
+    let _publisher = Background(publisher.spawn().expect("the program starts"));
+    let mut subscriber = network.right.command(&tool);
+    subscriber.args(["subscribe", "Square"]).env("PYTHONUNBUFFERED", "1").stdout(Stdio::piped()).stdin(Stdio::null());
+    let mut subscriber = Background(subscriber.spawn().expect("the program starts"));
+    let output = BufReader::new(subscriber.0.stdout.take().expect("stdout was piped above"));
+    let sample = output.lines().map_while(Result::ok).find(|line| line.contains("ShapeType("));
+    let sample = sample.expect("the tool prints a sample before it ends");
+    assert!(sample.contains("color='RED'") && sample.contains("x=21"), "{sample}");
+}
