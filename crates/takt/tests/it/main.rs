@@ -16,6 +16,7 @@ mod liveliness;
 mod lossy_network;
 mod many_participants;
 mod matching;
+mod races;
 mod reading;
 mod representation;
 mod suffering;

@@ -1,5 +1,8 @@
 //! What the tests share: types, participants on loopback, and waiting for conditions.
 
+use std::cell::RefCell;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -38,12 +41,25 @@ impl Blob {
     }
 }
 
-/// A domain that no other test of this process uses and hardly any of another process: tests that run at once would
-/// otherwise meet on loopback.
+/// A domain that no other test uses, of this process or another: those that run at once would meet on loopback. It is
+/// the test's own until its thread ends.
 pub fn domain() -> u32 {
+    thread_local! {
+        /// A name that is taken reserves a domain in this network namespace, for no longer than the process lives.
+        static RESERVED: RefCell<Vec<UnixListener>> = const { RefCell::new(Vec::new()) };
+    }
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    // Domains up to 232 have well-known ports (RTPS 2.5 §9.6.2).
-    (std::process::id().wrapping_mul(29) + NEXT.fetch_add(1, Ordering::Relaxed)) % 230 + 1
+    let deadline = Instant::now() + PATIENCE;
+    while Instant::now() < deadline {
+        // Domains up to 232 have well-known ports (RTPS 2.5 §9.6.2).
+        let domain = (std::process::id().wrapping_mul(29) + NEXT.fetch_add(1, Ordering::Relaxed)) % 230 + 1;
+        let name = SocketAddr::from_abstract_name(format!("takt-test-domain-{domain}")).expect("a short name");
+        if let Ok(reservation) = UnixListener::bind_addr(&name) {
+            RESERVED.with_borrow_mut(|reserved| reserved.push(reservation));
+            return domain;
+        }
+    }
+    panic!("other tests have all domains");
 }
 
 /// A participant on loopback.

@@ -183,11 +183,19 @@ fn one_thread_waits_at_a_time() {
     let guard = GuardCondition::new();
     waitset.attach(&guard).expect("attached");
     std::thread::scope(|scope| {
-        let waiter = scope.spawn(|| waitset.wait_any(LONG));
+        let waiter = scope.spawn(|| {
+            loop {
+                // The other one may wait just now, though not for long.
+                match waitset.wait_any(LONG) {
+                    Err(Error::PreconditionNotMet { .. }) => std::thread::yield_now(),
+                    result => break result,
+                }
+            }
+        });
         let refused = loop {
             // Until the other thread waits, this wait runs out of time.
             match waitset.wait(takt::Duration::ZERO) {
-                Err(Error::Timeout) if !waiter.is_finished() => std::thread::yield_now(),
+                Err(Error::Timeout) => std::thread::yield_now(),
                 result => break result,
             }
         };
