@@ -21,7 +21,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::node::{Node, NodeId, Primitive, Struct, Types, Union};
+use super::node::{Bitmask, Enum, Node, NodeId, Primitive, Struct, Types, Union};
 use super::{DynamicData, MAX_NESTING};
 use crate::WString;
 
@@ -181,6 +181,43 @@ fn float(json: &JsonValue) -> Result<f64, String> {
     }
 }
 
+fn literal(enumeration: &Enum, json: &JsonValue) -> Result<DynamicData, String> {
+    let literals = &enumeration.literals;
+    let found = match json {
+        JsonValue::String(text) => literals.iter().find(|(name, _)| **name == **text),
+        JsonValue::Integer(number) => literals.iter().find(|(_, value)| i128::from(*value) == *number),
+        _ => return expected("a literal's name", json),
+    };
+    match found {
+        Some((name, value)) => Ok(DynamicData::Enum { name: name.clone(), value: *value }),
+        None => {
+            let names: Vec<&str> = literals.iter().map(|(name, _)| &**name).collect();
+            Err(format!("no such literal; there are {}", names.join(", ")))
+        }
+    }
+}
+
+fn bitmask(bitmask: &Bitmask, json: &JsonValue) -> Result<DynamicData, String> {
+    let flags = match json {
+        JsonValue::Integer(number) => {
+            return bitmask.number(*number).ok_or_else(|| format!("{number} exceeds {} bits", bitmask.bit_bound));
+        }
+        JsonValue::Array(flags) => flags,
+        _ => return expected("a list of flags", json),
+    };
+    let mut value = 0_u64;
+    for flag in flags {
+        let JsonValue::String(text) = flag else {
+            return expected("a flag's name", flag);
+        };
+        match bitmask.flags.iter().find(|(name, _)| **name == **text) {
+            Some((_, position)) => value |= 1 << position,
+            None => return Err(format!("no flag is named {text:?}")),
+        }
+    }
+    Ok(bitmask.value(value))
+}
+
 impl Reader<'_> {
     fn path(&self) -> String {
         let mut text = String::new();
@@ -233,39 +270,8 @@ impl Reader<'_> {
                 }
                 _ => expected("a string", json),
             },
-            Node::Enum(enumeration) => {
-                let literal = match json {
-                    JsonValue::String(text) => enumeration.literals.iter().find(|(name, _)| **name == **text),
-                    JsonValue::Integer(value) => enumeration.literals.iter().find(|(_, v)| i128::from(*v) == *value),
-                    _ => return expected("a literal's name", json),
-                };
-                match literal {
-                    Some((name, value)) => Ok(DynamicData::Enum { name: name.clone(), value: *value }),
-                    None => {
-                        let names: Vec<&str> = enumeration.literals.iter().map(|(name, _)| &**name).collect();
-                        Err(format!("no such literal; there are {}", names.join(", ")))
-                    }
-                }
-            }
-            Node::Bitmask(bitmask) => {
-                let flag = |json: &JsonValue| match json {
-                    JsonValue::String(text) => match bitmask.flags.iter().find(|(name, _)| **name == **text) {
-                        Some((_, position)) => Ok(1_u64 << position),
-                        None => Err(format!("no flag is named {text}")),
-                    },
-                    _ => expected("a flag's name", json),
-                };
-                match json {
-                    JsonValue::Integer(value) => {
-                        types.number(id, *value).ok_or_else(|| format!("{value} exceeds {} bits", bitmask.bit_bound))
-                    }
-                    JsonValue::Array(flags) => {
-                        let value = flags.iter().try_fold(0, |value, json| Ok::<_, String>(value | flag(json)?))?;
-                        Ok(bitmask.value(value))
-                    }
-                    _ => expected("a list of flags", json),
-                }
-            }
+            Node::Enum(enumeration) => literal(enumeration, json),
+            Node::Bitmask(mask) => bitmask(mask, json),
             Node::Sequence { element, bound } => self.elements(*element, *bound, json),
             Node::Array { element, len, .. } => match json {
                 JsonValue::Array(values) if values.len() != *len => {

@@ -190,6 +190,15 @@ impl Bitmask {
     }
 }
 
+impl Bitmask {
+    /// The value that is this number; bits beyond the bound are kept if what holds the flags has room for them.
+    pub(super) fn number(&self, number: i128) -> Option<DynamicData> {
+        let value: u64 = number.try_into().ok()?;
+        let fits = self.holder_len() == 8 || value >> (8 * self.holder_len()) == 0;
+        fits.then(|| self.value(value))
+    }
+}
+
 impl Struct {
     /// Index of the member with this id.
     pub(super) fn index_of(&self, id: u32) -> Option<usize> {
@@ -352,13 +361,7 @@ impl Types {
                 Primitive::F32 | Primitive::F64 => return None,
             },
             Node::Enum(enumeration) => enumeration.literal(number.try_into().ok()?)?,
-            Node::Bitmask(bitmask) => {
-                let value: u64 = number.try_into().ok()?;
-                if bitmask.holder_len() < 8 && value >> (8 * bitmask.holder_len()) != 0 {
-                    return None;
-                }
-                bitmask.value(value)
-            }
+            Node::Bitmask(bitmask) => bitmask.number(number)?,
             _ => return None,
         })
     }
