@@ -93,8 +93,6 @@ mutations! {
     ChatterBox,
     /// A new reader of a known participant is not matched.
     ForgetNewReader,
-    /// The window of a reader is one sample too long.
-    WindowTooLong,
     /// The instance of a sample is that of the sample before.
     WrongInstance,
 }

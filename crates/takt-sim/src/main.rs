@@ -17,6 +17,7 @@ use takt_sim::timeline::{Lines, Quiet};
 const USAGE: &str = "\
 Usage: cargo xtask sim --seed S [--without LIST] [--timeline FILE] [--large] [--show]
        cargo xtask sim --teeth [--seeds N]
+       cargo xtask sim --speed N
        cargo xtask sim --swarm [--from S] [--seeds N] [--minutes M] [--large] [--keep-going]
 
 Runs Takt in a simulated world that a seed decides.
@@ -28,6 +29,7 @@ Runs Takt in a simulated world that a seed decides.
   --show           print the scenario
   --teeth          put one deliberate bug after another into the protocol and count the seeds until a
                    checker finds it (needs the feature `mutations`)
+  --speed N        simulated time per time, for N participants that write 100 samples a second each
   --swarm          run one seed after another until time, seeds or a broken promise end it
   --from S         the first seed (default: 0)
   --seeds N        at most so many
@@ -46,6 +48,7 @@ struct Options {
     timeline: Option<String>,
     swarm: bool,
     teeth: bool,
+    speed: Option<usize>,
     from: u64,
     seeds: Option<u64>,
     minutes: Option<f64>,
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
     };
     let outcome = match options.seed {
         Some(seed) => replay(seed, &options),
+        None if options.speed.is_some() => Ok(speed(options.speed.unwrap_or(1))),
         None if options.teeth => teeth(&options),
         None => Ok(swarm(&options)),
     };
@@ -94,6 +98,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
             "--timeline" => options.timeline = Some(value()?),
             "--swarm" => options.swarm = true,
             "--teeth" => options.teeth = true,
+            "--speed" => options.speed = Some(number(&value()?)?),
             "--from" => options.from = number(&value()?)?,
             "--seeds" => options.seeds = Some(number(&value()?)?),
             "--minutes" => options.minutes = Some(number(&value()?)?),
@@ -104,8 +109,13 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
             _ => return Err(format!("'{argument}' is unknown")),
         }
     }
-    if [options.swarm, options.teeth, options.seed.is_some()].into_iter().filter(|chosen| *chosen).count() != 1 {
-        return Err("one of --seed, --swarm and --teeth is needed".to_owned());
+    if [options.swarm, options.teeth, options.seed.is_some(), options.speed.is_some()]
+        .into_iter()
+        .filter(|chosen| *chosen)
+        .count()
+        != 1
+    {
+        return Err("one of --seed, --swarm, --teeth and --speed is needed".to_owned());
     }
     Ok(Some(options))
 }
@@ -151,6 +161,21 @@ fn replay(seed: u64, options: &Options) -> Result<bool, String> {
         println!("{violation}");
     }
     Ok(first.violation.is_none())
+}
+
+/// Simulated active time of `--speed`.
+const SPEED_ACTIVE: u64 = 50 * SECOND;
+
+fn speed(participants: usize) -> bool {
+    let start = Instant::now();
+    let report = swarm::run(&Scenario::steady(participants, SPEED_ACTIVE), &mut Quiet);
+    let mut tally = Tally::default();
+    tally.add(&report);
+    if let Some(violation) = &report.violation {
+        println!("{violation}");
+    }
+    summarise(&tally, u64::from(report.violation.is_some()), start.elapsed());
+    report.violation.is_none()
 }
 
 fn swarm(options: &Options) -> bool {

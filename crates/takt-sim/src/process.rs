@@ -42,6 +42,12 @@ pub fn address(host: usize, process: usize) -> Locator {
     Locator::udp_v4(Ipv4Addr::new(10, 0, high, low), PORT_BASE + process as u16)
 }
 
+/// The process that listens at an address, if it is one of a process.
+#[must_use]
+pub fn at_address(address: &Locator) -> Option<usize> {
+    address.port.checked_sub(u32::from(PORT_BASE)).map(|index| index as usize)
+}
+
 /// A writer or reader that exists now.
 #[derive(Clone, Copy, Debug)]
 pub enum Endpoint {

@@ -231,6 +231,45 @@ impl Scenario {
         Self::within(seed, &size)
     }
 
+    /// A calm world to measure the simulator by: `participants` hosts with a process each that writes 100 samples of 64
+    /// octets a second and reads those of its neighbour, reliably, for `active`.
+    #[must_use]
+    pub fn steady(participants: usize, active: Nanos) -> Self {
+        let qos = QosPlan {
+            reliable: true,
+            transient_local: false,
+            keep_last: None,
+            max_samples: None,
+            priority: 0,
+            partition: 0,
+        };
+        let endpoint = |topic, role| EndpointPlan { topic, qos, create: 0, delete: None, role };
+        let writer = Role::Writer { period: 10 * MILLISECOND, burst: 1, samples: u32::MAX };
+        let process = |host| ProcessPlan {
+            host,
+            start: host as Nanos * MILLISECOND,
+            crashes: vec![],
+            stalls: vec![],
+            endpoints: vec![endpoint(host, writer), endpoint((host + 1) % participants, Role::Reader { period: 0 })],
+        };
+        Self {
+            seed: 0,
+            active,
+            hosts: vec![HostPlan { drift_ppb: 0, wall_jumps: vec![], hears_multicast: true, switch: 0 }; participants],
+            network: NetworkPlan {
+                switches: 1,
+                bits_per_second: 1_000_000_000,
+                propagation: 1_000,
+                queue_bytes: 1_000_000,
+                discipline: Discipline::Fifo,
+                mtu: 1_500,
+            },
+            topics: vec![TopicPlan { instances: 0, sizes: (64, 64) }; participants],
+            processes: (0..participants).map(process).collect(),
+            faults: vec![],
+        }
+    }
+
     /// Whether nothing goes wrong but that processes are killed.
     #[must_use]
     pub fn is_calm(&self) -> bool {

@@ -9,7 +9,7 @@ use takt_core::Received;
 use crate::check::{Checker, Rule, Violation};
 use crate::clock::{HostClock, Nanos, SECOND};
 use crate::network::{Frame, Network, NetworkCounters, Step};
-use crate::process::{LEASE, Moment, Process, address};
+use crate::process::{LEASE, Moment, Process, address, at_address};
 use crate::rng::Rng;
 use crate::scenario::{FaultKind, Role, Scenario};
 use crate::timeline::Timeline;
@@ -102,6 +102,8 @@ pub struct World<'a> {
     clocks: Vec<HostClock>,
     network: Network,
     processes: Vec<Process>,
+    /// Per host its processes.
+    of_host: Vec<Vec<usize>>,
     checker: Checker,
     timeline: &'a mut dyn Timeline,
     active_partitions: Vec<usize>,
@@ -158,6 +160,7 @@ impl<'a> World<'a> {
             clocks: clocks.collect(),
             network: Network::new(scenario),
             processes: scenario.processes.iter().enumerate().map(process).collect(),
+            of_host: vec![Vec::new(); scenario.hosts.len()],
             checker: Checker::default(),
             timeline,
             active_partitions: Vec::new(),
@@ -177,6 +180,7 @@ impl<'a> World<'a> {
     fn plan(&mut self) {
         let scenario = self.scenario;
         for (index, plan) in scenario.processes.iter().enumerate() {
+            self.of_host[plan.host].push(index);
             self.at(plan.start, Event::Start(index));
             for (kill, pause) in plan.crashes.iter().filter(|(kill, _)| *kill < scenario.active) {
                 self.at(*kill, Event::Kill(index));
@@ -366,11 +370,13 @@ impl<'a> World<'a> {
         if frame.host.is_none() && !self.scenario.hosts[host].hears_multicast {
             return;
         }
-        for process in 0..self.processes.len() {
-            let of = &self.processes[process];
-            if of.host == host && (frame.host.is_none() || frame.to == address(host, process)) {
-                self.deliver(process, frame.clone());
-            }
+        if frame.host.is_some() {
+            return if let Some(process) = at_address(&frame.to) {
+                self.deliver(process, frame)
+            };
+        }
+        for at in 0..self.of_host[host].len() {
+            self.deliver(self.of_host[host][at], frame.clone());
         }
     }
 
@@ -461,15 +467,15 @@ impl<'a> World<'a> {
         self.timeline.sent(self.now, sender, &frame);
         let host = frame.from;
         if frame.to.is_multicast() {
-            for other in 0..self.processes.len() {
-                if other != sender && self.processes[other].host == host {
+            for at in 0..self.of_host[host].len() {
+                let other = self.of_host[host][at];
+                if other != sender {
                     self.at(self.now + LOOPBACK_DELAY, Event::Loopback(other, frame.clone()));
                 }
             }
             return self.network.send(host, frame, &mut self.steps);
         }
-        let to = (0..self.processes.len()).find(|&process| address(self.processes[process].host, process) == frame.to);
-        let Some(to) = to else { return };
+        let Some(to) = at_address(&frame.to).filter(|to| *to < self.processes.len()) else { return };
         let target = self.processes[to].host;
         if target == host {
             return self.at(self.now + LOOPBACK_DELAY, Event::Loopback(to, frame));

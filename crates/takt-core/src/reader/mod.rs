@@ -446,11 +446,8 @@ impl Reader {
     /// The application took samples: deliver what waited for room.
     /// Says whether anything was waiting. Without room made since the last attempt there is none.
     pub(crate) fn unblock(&mut self, now: Instant, ctx: &mut Context) -> bool {
-        if is_on(Mutation::NeverUnblock)
-            || !self.any_blocked
-            || !self.cache.has_room()
-            || self.cache.releases() == self.blocked_at
-        {
+        let waits = !self.cache.has_room() || self.cache.releases() == self.blocked_at;
+        if !self.any_blocked || waits || is_on(Mutation::NeverUnblock) {
             return false;
         }
         self.any_blocked = false;

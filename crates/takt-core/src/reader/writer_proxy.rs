@@ -112,8 +112,7 @@ impl WriterProxy {
 
     /// Whether the sample can be kept: at or above the expected one, and within the window.
     pub(crate) fn in_window(&self, sn: SequenceNumber) -> bool {
-        let window = REORDER_WINDOW + i64::from(is_on(Mutation::WindowTooLong));
-        self.expected.is_some_and(|expected| sn >= expected && sn.0 - expected.0 < window && sn <= LAST_SAMPLE)
+        self.expected.is_some_and(|expected| sn >= expected && sn.0 - expected.0 < REORDER_WINDOW && sn <= LAST_SAMPLE)
     }
 
     /// The writer has samples up to this one.
