@@ -13,6 +13,9 @@ use crate::rust_text::RustText;
 /// Directories that hold no source of the project.
 const SKIPPED_DIRECTORIES: &[&str] = &["target", ".git", ".venv", "venv", "node_modules", "corpus"];
 
+/// In a linked work tree it is a file that names the place of the repository.
+const GIT_LINK: &str = ".git";
+
 /// One text file.
 pub struct SourceFile {
     /// Path relative to the root, with `/`.
@@ -88,7 +91,7 @@ impl SourceTree {
             if kind.is_dir() && !SKIPPED_DIRECTORIES.contains(&name.as_str()) {
                 self.visit(&entry.path(), &format!("{path}/"))?;
                 self.paths.insert(path);
-            } else if kind.is_file() {
+            } else if kind.is_file() && path != GIT_LINK {
                 let bytes = fs::read(entry.path())
                     .map_err(|error| format!("cannot read {}: {error}", entry.path().display()))?;
                 if let Ok(text) = String::from_utf8(bytes) {
@@ -150,6 +153,15 @@ mod tests {
         let tree = fixture.tree();
         let paths: Vec<&str> = tree.files.iter().map(|file| file.path.as_str()).collect();
         assert_eq!(paths, [".ci/run", "crates/a/src/lib.rs", "crates/b/src/lib.rs"]);
+    }
+
+    #[test]
+    fn skips_the_link_of_a_linked_work_tree() {
+        let fixture = Fixture::new(&[("README.md", "door"), (".git", "gitdir: /somewhere/else\n")]);
+        let tree = fixture.tree();
+        let paths: Vec<&str> = tree.files.iter().map(|file| file.path.as_str()).collect();
+        assert_eq!(paths, ["README.md"]);
+        assert!(!tree.has_path(".git"));
     }
 
     #[test]
