@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -76,22 +76,27 @@ impl Capture {
     pub fn judge(mut self) -> Result<Verdict> {
         output_of(Command::new("kill").args(["-INT", &self.dumpcap.id().to_string()]))?;
         self.dumpcap.wait().map_err(Error::io("wait for dumpcap"))?;
-        let mut tshark = Command::new("tshark");
-        tshark.arg("-r").arg(&self.file).args(["-n", "-Y", "ip", "-T", "fields", "-E", "separator=|"]);
-        for field in [
-            "frame.number",
-            "ip.src",
-            "ip.flags.mf",
-            "ip.frag_offset",
-            "frame.protocols",
-            "_ws.expert.severity",
-            "_ws.malformed",
-            "_ws.expert.message",
-        ] {
-            tshark.args(["-e", field]);
-        }
-        Ok(verdict(&output_of(&mut tshark)?))
+        judge(&self.file)
     }
+}
+
+/// Has tshark look at every frame of a capture file.
+pub fn judge(file: &Path) -> Result<Verdict> {
+    let mut tshark = Command::new("tshark");
+    tshark.arg("-r").arg(file).args(["-n", "-Y", "ip", "-T", "fields", "-E", "separator=|"]);
+    for field in [
+        "frame.number",
+        "ip.src",
+        "ip.flags.mf",
+        "ip.frag_offset",
+        "frame.protocols",
+        "_ws.expert.severity",
+        "_ws.malformed",
+        "_ws.expert.message",
+    ] {
+        tshark.args(["-e", field]);
+    }
+    Ok(verdict(&output_of(&mut tshark)?))
 }
 
 impl Drop for Capture {

@@ -10,6 +10,7 @@
 //! - Nobody inside the world reads true time; each host has a clock of its own.
 #![forbid(unsafe_code)]
 
+pub mod capture;
 pub mod check;
 pub mod clock;
 pub mod model;

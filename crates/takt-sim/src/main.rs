@@ -7,15 +7,18 @@ use std::io::BufWriter;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use takt_sim::capture::{Capture, Link};
 use takt_sim::check::Violation;
 use takt_sim::clock::SECOND;
 use takt_sim::scenario::{Scenario, Size};
 use takt_sim::shrink::{Omission, shrink, without};
 use takt_sim::swarm::{self, Tally};
-use takt_sim::timeline::{Lines, Quiet};
+use takt_sim::timeline::{Both, Lines, Quiet, Timeline};
+use takt_sim::world::Report;
 
 const USAGE: &str = "\
 Usage: cargo xtask sim --seed S [--without LIST] [--timeline FILE] [--large] [--show]
+                       [--pcap FILE [--link LINK]]
        cargo xtask sim --teeth [--seeds N]
        cargo xtask sim --speed N
        cargo xtask sim --swarm [--from S] [--seeds N] [--minutes M] [--large] [--keep-going]
@@ -26,6 +29,8 @@ Runs Takt in a simulated world that a seed decides.
   --without LIST   leave these parts out: p1 a process, e1.2 an endpoint, f1 a fault, t1 a process's
                    crashes and stalls, j1 a host's clock jumps, a1000 what comes after 1000 ms
   --timeline FILE  write a line for each thing that happens
+  --pcap FILE      capture the frames as they leave their ports, at simulated time
+  --link LINK      only those of one link and direction: host:3:up, host:3:down, switch:0:1 (default: all)
   --show           print the scenario
   --teeth          put one deliberate bug after another into the protocol and count the seeds until a
                    checker finds it (needs the feature `mutations`)
@@ -46,6 +51,8 @@ struct Options {
     seed: Option<u64>,
     without: Vec<Omission>,
     timeline: Option<String>,
+    pcap: Option<String>,
+    link: Option<Link>,
     swarm: bool,
     teeth: bool,
     speed: Option<usize>,
@@ -96,6 +103,8 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
             "--seed" => options.seed = Some(number(&value()?)?),
             "--without" => options.without = value()?.split(',').map(str::parse).collect::<Result<_, _>>()?,
             "--timeline" => options.timeline = Some(value()?),
+            "--pcap" => options.pcap = Some(value()?),
+            "--link" => options.link = Some(value()?.parse()?),
             "--swarm" => options.swarm = true,
             "--teeth" => options.teeth = true,
             "--speed" => options.speed = Some(number(&value()?)?),
@@ -130,18 +139,7 @@ fn replay(seed: u64, options: &Options) -> Result<bool, String> {
     if options.show {
         println!("{scenario:#?}");
     }
-    let first = match &options.timeline {
-        None => swarm::run(&scenario, &mut Quiet),
-        Some(path) => {
-            let file = File::create(path).map_err(|error| format!("cannot write {path}: {error}"))?;
-            let mut lines = Lines::new(BufWriter::new(file));
-            let report = swarm::run(&scenario, &mut lines);
-            if lines.failed() {
-                return Err(format!("cannot write all of {path}"));
-            }
-            report
-        }
-    };
+    let first = record(&scenario, options)?;
     let second = swarm::run(&scenario, &mut Quiet);
     println!(
         "seed {seed}: {} processes on {} hosts, {:.3} s, {} written, {} taken, {:?}, digest {:016x}",
@@ -161,6 +159,36 @@ fn replay(seed: u64, options: &Options) -> Result<bool, String> {
         println!("{violation}");
     }
     Ok(first.violation.is_none())
+}
+
+/// Runs it, with a timeline and a capture if they are asked for.
+fn record(scenario: &Scenario, options: &Options) -> Result<Report, String> {
+    let mut lines = match &options.timeline {
+        None => None,
+        Some(path) => {
+            let file = File::create(path).map_err(|error| format!("cannot write {path}: {error}"))?;
+            Some(Lines::new(BufWriter::new(file)))
+        }
+    };
+    let mut capture = match &options.pcap {
+        None => None,
+        Some(path) => {
+            let link = options.link.unwrap_or(Link::All);
+            Some(Capture::create(path.as_ref(), link).map_err(|error| error.to_string())?)
+        }
+    };
+    let (mut deaf, mut mute) = (Quiet, Quiet);
+    let told: &mut dyn Timeline = lines.as_mut().map_or(&mut deaf, |lines| lines);
+    let captured: &mut dyn Timeline = capture.as_mut().map_or(&mut mute, |capture| capture);
+    let report = swarm::run(scenario, &mut Both(told, captured));
+    if lines.is_some_and(|lines| lines.failed()) {
+        return Err("cannot write all of the timeline".to_owned());
+    }
+    if let Some(mut capture) = capture {
+        let frames = capture.finish().map_err(|error| format!("cannot write all of the capture: {error}"))?;
+        println!("{frames} frames captured");
+    }
+    Ok(report)
 }
 
 /// Simulated active time of `--speed`.

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use crate::clock::Nanos;
-use crate::network::Frame;
+use crate::network::{Frame, Node};
 use crate::scenario::Fault;
 
 /// Told of everything that happens.
@@ -12,6 +12,8 @@ pub trait Timeline {
     fn note(&mut self, _now: Nanos, _process: usize, _text: &str) {}
     /// A process sends a datagram to one destination.
     fn sent(&mut self, _now: Nanos, _process: usize, _frame: &Frame) {}
+    /// A frame leaves the port that leads from one node to another.
+    fn left(&mut self, _now: Nanos, _from: Node, _to: Node, _frame: &Frame) {}
     /// A process receives a datagram.
     fn received(&mut self, _now: Nanos, _process: usize, _frame: &Frame) {}
     /// A fault begins or ends.
@@ -23,6 +25,36 @@ pub trait Timeline {
 pub struct Quiet;
 
 impl Timeline for Quiet {}
+
+/// Both listen.
+pub struct Both<'a>(pub &'a mut dyn Timeline, pub &'a mut dyn Timeline);
+
+impl Timeline for Both<'_> {
+    fn note(&mut self, now: Nanos, process: usize, text: &str) {
+        self.0.note(now, process, text);
+        self.1.note(now, process, text);
+    }
+
+    fn sent(&mut self, now: Nanos, process: usize, frame: &Frame) {
+        self.0.sent(now, process, frame);
+        self.1.sent(now, process, frame);
+    }
+
+    fn left(&mut self, now: Nanos, from: Node, to: Node, frame: &Frame) {
+        self.0.left(now, from, to, frame);
+        self.1.left(now, from, to, frame);
+    }
+
+    fn received(&mut self, now: Nanos, process: usize, frame: &Frame) {
+        self.0.received(now, process, frame);
+        self.1.received(now, process, frame);
+    }
+
+    fn fault(&mut self, now: Nanos, fault: &Fault, on: bool) {
+        self.0.fault(now, fault, on);
+        self.1.fault(now, fault, on);
+    }
+}
 
 /// Writes one line for each thing that happens.
 #[derive(Debug)]

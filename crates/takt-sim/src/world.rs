@@ -357,6 +357,10 @@ impl<'a> World<'a> {
     fn schedule_steps(&mut self) {
         let mut steps = std::mem::take(&mut self.steps);
         for (delay, step) in steps.drain(..) {
+            if let Step::Arrive { port, frame } = &step {
+                let (from, to) = self.network.ends(*port);
+                self.timeline.left(self.now, from, to, frame);
+            }
             self.at(self.now + delay, Event::Network(step));
         }
         self.steps = steps;

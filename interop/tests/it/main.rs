@@ -10,4 +10,5 @@ mod loss;
 mod peers;
 mod refusals;
 mod scene;
+mod simulation;
 mod tools;

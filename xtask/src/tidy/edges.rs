@@ -42,8 +42,13 @@ const CRATES: &[Crate] = &[
     },
     Crate { name: "takt-bench", internal: &["takt"], internal_in_tests: &[], external: None },
     Crate { name: "takt-cli", internal: &["takt", "takt-bench"], internal_in_tests: &[], external: None },
-    Crate { name: "takt-sim", internal: &["takt-wire", "takt-core"], internal_in_tests: &[], external: Some(&[]) },
-    Crate { name: "takt-interop", internal: &["takt"], internal_in_tests: &[], external: None },
+    Crate {
+        name: "takt-sim",
+        internal: &["takt-wire", "takt-core", "takt-transport"],
+        internal_in_tests: &[],
+        external: Some(&[]),
+    },
+    Crate { name: "takt-interop", internal: &["takt"], internal_in_tests: &["takt-sim"], external: None },
     Crate { name: "xtask", internal: &[], internal_in_tests: &[], external: Some(&["serde_json"]) },
 ];
 
