@@ -95,6 +95,20 @@ mutations! {
     ForgetNewReader,
     /// The instance of a sample is that of the sample before.
     WrongInstance,
+    /// A disposal is taken for no news.
+    IgnoreDisposal,
+    /// An instance that its last writer unregisters stays as it is.
+    IgnoreUnregistration,
+    /// An instance stays as it is when its writers have gone.
+    ForgetGoneWriters,
+    /// A farewell is not heard.
+    IgnoreFarewell,
+    /// Nobody says that AUTOMATIC writers live.
+    NoAssertions,
+    /// A writer lives for ever, however short its lease.
+    EndlessWriterLease,
+    /// Every heartbeat shows that a manual writer lives.
+    HeartbeatsAssert,
 }
 
 #[cfg(feature = "mutations")]

@@ -11,7 +11,21 @@
 //! - RELIABLE and KEEP_ALL on both sides: everything that was written since arrives;
 //! - RELIABLE otherwise: of each instance the newest samples arrive, as many as both histories hold;
 //! - TRANSIENT_LOCAL on both sides: the same holds for what was written before, as far as the writer's history holds it;
+//!   it need not hold instances that were disposed and unregistered;
 //! - BEST_EFFORT: nothing more.
+//!
+//! # Liveliness
+//! A writer with a lease is alive for a reader as long as it shows itself within each lease. An AUTOMATIC one does so while
+//! its participant lives. A manual one does by what it writes, so it is not alive in the end, when nobody writes any more
+//! (DDS 1.4 §2.2.3.11). Where nothing goes wrong no writer is taken for dead before its lease is over.
+//!
+//! # Instances
+//! The last change of its only writer decides the state of an instance: a sample makes it ALIVE, a disposal
+//! NOT_ALIVE_DISPOSED, which lasts until the next sample; it is NOT_ALIVE_NO_WRITERS if it was ALIVE and its writer
+//! unregistered it, is gone, or is not alive (DDS 1.4 §2.2.2.5.1.3).
+
+use takt_core::{ChangeKind, InstanceState};
+use takt_wire::qos::LivelinessKind;
 
 use crate::scenario::QosPlan;
 
@@ -23,7 +37,36 @@ const DEFAULT_MAX_SAMPLES: u32 = 4096;
 pub fn matches(writer: &QosPlan, reader: &QosPlan) -> bool {
     let reliable = writer.reliable || !reader.reliable;
     let durable = writer.transient_local || !reader.transient_local;
-    reliable && durable && writer.partition == reader.partition
+    let lively = match (&writer.liveliness, &reader.liveliness) {
+        (_, None) => true,
+        (None, Some(_)) => false,
+        (Some(offered), Some(requested)) => offered.kind >= requested.kind && offered.lease <= requested.lease,
+    };
+    reliable && durable && lively && writer.partition == reader.partition
+}
+
+/// Whether a writer is alive when it has written nothing for longer than any lease.
+#[must_use]
+pub fn is_alive_at_rest(writer: &QosPlan) -> bool {
+    writer.liveliness.is_none_or(|liveliness| liveliness.kind == LivelinessKind::Automatic)
+}
+
+/// Whether an instance may be in `state`, which only one writer ever wrote by these changes. `is_alive`: that writer is
+/// alive. `is_complete`: every change of it arrives, else the last one.
+#[must_use]
+pub fn may_be(state: InstanceState, changes: &[ChangeKind], is_alive: bool, is_complete: bool) -> bool {
+    let Some(last) = changes.last() else { return false };
+    match last {
+        ChangeKind::Alive if is_alive => state == InstanceState::Alive,
+        ChangeKind::Alive => state == InstanceState::NotAliveNoWriters,
+        ChangeKind::Disposed | ChangeKind::DisposedUnregistered => state == InstanceState::NotAliveDisposed,
+        ChangeKind::Unregistered if !is_complete => state != InstanceState::Alive,
+        ChangeKind::Unregistered => {
+            let before = changes.iter().rev().find(|kind| **kind != ChangeKind::Unregistered);
+            let disposed = before.is_some_and(|kind| *kind != ChangeKind::Alive);
+            state == if disposed { InstanceState::NotAliveDisposed } else { InstanceState::NotAliveNoWriters }
+        }
+    }
 }
 
 /// Whether samples are repeated until they arrive.

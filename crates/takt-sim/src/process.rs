@@ -4,16 +4,16 @@ use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 
 use takt_core::{
-    Config, Event, Interface, NewChange, Participant, ReadCursor, ReaderHandle, ReaderSpec, Selector, WriteError,
-    WriterHandle, WriterSpec,
+    ChangeKind, Config, Event, Interface, NewChange, Participant, ReadCursor, ReaderHandle, ReaderSpec, Selector,
+    WriteError, WriterHandle, WriterSpec,
 };
 use takt_wire::qos::{
-    DataReaderQos, DataWriterQos, Durability, History, Partition, PublisherQos, Reliability, ReliabilityKind,
-    ResourceLimits, SubscriberQos, TopicData, TransportPriority,
+    DataReaderQos, DataWriterQos, Durability, History, Liveliness, Partition, PublisherQos, Reliability,
+    ReliabilityKind, ResourceLimits, SubscriberQos, TopicData, TransportPriority,
 };
-use takt_wire::{GuidPrefix, Locator};
+use takt_wire::{Guid, GuidPrefix, Locator};
 
-use crate::check::{Checker, EndpointId, Rule};
+use crate::check::{Change, Checker, EndpointId, Rule};
 use crate::clock::{HostClock, Nanos, SECOND};
 use crate::network::Frame;
 use crate::rng::Rng;
@@ -67,6 +67,24 @@ pub enum Endpoint {
         /// For the checkers.
         id: EndpointId,
     },
+}
+
+impl Endpoint {
+    /// For the checkers.
+    #[must_use]
+    pub fn id(&self) -> EndpointId {
+        match *self {
+            Self::Writer { id, .. } | Self::Reader { id, .. } => id,
+        }
+    }
+
+    fn writer_id(&self, writer: WriterHandle) -> Option<EndpointId> {
+        matches!(self, Self::Writer { handle, .. } if *handle == writer).then(|| self.id())
+    }
+
+    fn reader_id(&self, reader: ReaderHandle) -> Option<EndpointId> {
+        matches!(self, Self::Reader { handle, .. } if *handle == reader).then(|| self.id())
+    }
 }
 
 /// A process.
@@ -134,16 +152,15 @@ impl Process {
         self.core = Some(core);
     }
 
-    /// Kills it.
-    pub fn kill(&mut self, checker: &mut Checker) {
+    /// It is gone.
+    pub fn end(&mut self, checker: &mut Checker) {
         self.core = None;
         self.timer = Nanos::MAX;
         self.stalled_until = 0;
         self.inbox.clear();
         self.inbox_bytes = 0;
         for endpoint in self.endpoints.iter_mut().filter_map(Option::take) {
-            let (Endpoint::Writer { id, .. } | Endpoint::Reader { id, .. }) = endpoint;
-            checker.gone(id);
+            checker.gone(endpoint.id());
         }
     }
 
@@ -193,21 +210,25 @@ impl Process {
         }
     }
 
-    /// Deletes an endpoint.
-    pub fn delete(&mut self, at: usize, clock: Moment<'_>, checker: &mut Checker) {
-        let (Some(core), Some(endpoint)) = (&mut self.core, self.endpoints[at].take()) else { return };
-        let (id, result) = match endpoint {
-            Endpoint::Writer { handle, id, .. } => (id, core.delete_writer(clock.local(), handle)),
-            Endpoint::Reader { handle, id } => (id, core.delete_reader(clock.local(), handle)),
+    /// Deletes an endpoint; says which.
+    pub fn delete(&mut self, at: usize, clock: Moment<'_>, checker: &mut Checker) -> Option<Guid> {
+        let (core, endpoint) = (self.core.as_mut()?, self.endpoints[at].take()?);
+        let (guid, result) = match endpoint {
+            Endpoint::Writer { handle, .. } => (core.writer_guid(handle), core.delete_writer(clock.local(), handle)),
+            Endpoint::Reader { handle, .. } => (core.reader_guid(handle), core.delete_reader(clock.local(), handle)),
         };
+        let id = endpoint.id();
         checker.gone(id);
         if let Err(error) = result {
             checker.report(clock.now, Rule::Refused, format!("endpoint {id} cannot be deleted: {error}"));
         }
+        guid.ok()
     }
 
-    /// Writes the next sample of a writer. A full history blocks it until there is room.
-    pub fn write(&mut self, at: usize, topic: &TopicPlan, clock: Moment<'_>, checker: &mut Checker) {
+    /// Makes the next change of a writer: a sample, or by the chance `endings` of a million the end of an instance.
+    /// A full history blocks it until there is room.
+    pub fn write(&mut self, at: usize, plan: (&TopicPlan, u32), clock: Moment<'_>, checker: &mut Checker) {
+        let (topic, endings) = plan;
         let Some(core) = &mut self.core else { return };
         let Some(Endpoint::Writer { handle, id, blocked }) = &mut self.endpoints[at] else { return };
         if *blocked {
@@ -216,22 +237,35 @@ impl Process {
         let keys = u64::from(topic.instances.max(1));
         let instance = if topic.instances == 0 { 0 } else { 1 + self.dice.below(keys) as u8 };
         let identity = Identity { writer: *id, number: checker.next_number(*id), instance };
-        let len = self.dice.between(topic.sizes.0 as u64, topic.sizes.1 as u64) as usize;
-        // On the wire a payload ends at a multiple of four octets, so here it does too.
-        let payload_len = len.max(SAMPLE_LEN_MIN).next_multiple_of(4);
+        let kind = if endings > 0 && self.dice.chance(endings) {
+            *self.dice.pick(&[ChangeKind::Disposed, ChangeKind::Unregistered, ChangeKind::DisposedUnregistered])
+        } else {
+            ChangeKind::Alive
+        };
+        let payload_len = match kind {
+            // On the wire a payload ends at a multiple of four octets, so here it does too.
+            ChangeKind::Alive => {
+                let len = self.dice.between(topic.sizes.0 as u64, topic.sizes.1 as u64) as usize;
+                len.max(SAMPLE_LEN_MIN).next_multiple_of(4)
+            }
+            _ => sample::KEY_LEN,
+        };
         let change = NewChange {
-            kind: takt_core::ChangeKind::Alive,
+            kind,
             key_hash: sample::key_hash(instance),
             source_timestamp: None,
             destinations: &[],
             payload_len,
         };
         let result = core.write(clock.local(), *handle, &change, |slot| {
-            sample::fill(identity, slot);
+            match kind {
+                ChangeKind::Alive => sample::fill(identity, slot),
+                _ => sample::fill_key(instance, slot),
+            }
             Some(payload_len)
         });
         match result {
-            Ok(_) => checker.wrote(*id, instance),
+            Ok(_) => checker.wrote(clock.now, *id, Change { instance, kind }),
             Err(WriteError::WouldBlock) => *blocked = true,
             Err(error) => checker.report(clock.now, Rule::Refused, format!("writer {id} cannot write: {error:?}")),
         }
@@ -243,7 +277,7 @@ impl Process {
         let Some(Endpoint::Reader { handle, id }) = self.endpoints[at] else { return };
         if checker.has_limits(id) {
             let mut held = Held::default();
-            let all = each(core, clock, handle, Selector::READ, |found| held.count(found.payload));
+            let all = each(core, clock, handle, Selector::READ, |found| held.count(found));
             if all.is_ok() {
                 checker.held(clock.now, id, held.samples, held.of_one_instance());
             }
@@ -259,6 +293,29 @@ impl Process {
         }
     }
 
+    /// The GUIDs of its endpoints.
+    #[must_use]
+    pub fn guids(&mut self) -> Vec<Guid> {
+        let Some(core) = &mut self.core else { return Vec::new() };
+        let guid = |endpoint: &Endpoint| match *endpoint {
+            Endpoint::Writer { handle, .. } => core.writer_guid(handle).ok(),
+            Endpoint::Reader { handle, .. } => core.reader_guid(handle).ok(),
+        };
+        self.endpoints.iter().flatten().filter_map(guid).collect()
+    }
+
+    /// These endpoints of others have gone; does it know?
+    pub fn must_have_forgotten(&mut self, now: Nanos, gone: &[Guid], checker: &mut Checker) {
+        let Some(core) = &mut self.core else { return };
+        for endpoint in self.endpoints.iter().flatten() {
+            let peers = match *endpoint {
+                Endpoint::Writer { handle, .. } => core.matched_subscriptions(handle),
+                Endpoint::Reader { handle, .. } => core.matched_publications(handle),
+            };
+            checker.must_have_forgotten(now, endpoint.id(), &peers.unwrap_or_default(), gone);
+        }
+    }
+
     /// The world has come to rest: whom does it believe in, and does a writer wait in vain?
     pub fn finish(&mut self, now: Moment<'_>, checker: &mut Checker) {
         let Some(core) = &mut self.core else { return };
@@ -268,9 +325,14 @@ impl Process {
                 Endpoint::Reader { handle, id } => (id, core.matched_publications(handle)),
             };
             checker.finish_peers(now.now, id, &peers.unwrap_or_default());
+            if let Endpoint::Reader { handle, .. } = *endpoint
+                && let Ok(status) = core.liveliness_changed_status(handle)
+            {
+                checker.finish_liveliness(now.now, id, status.alive_count, status.not_alive_count);
+            }
             if let Endpoint::Writer { handle, id, blocked: true } = *endpoint {
                 let change = NewChange {
-                    kind: takt_core::ChangeKind::Alive,
+                    kind: ChangeKind::Alive,
                     key_hash: sample::key_hash(0),
                     source_timestamp: None,
                     destinations: &[],
@@ -307,23 +369,23 @@ impl Process {
                     }
                 }
                 Event::PublicationMatched(writer) => {
-                    let id = self.endpoints.iter().flatten().find_map(|endpoint| match endpoint {
-                        Endpoint::Writer { handle, id, .. } if *handle == writer => Some(*id),
-                        _ => None,
-                    });
+                    let id = self.endpoints.iter().flatten().find_map(|endpoint| endpoint.writer_id(writer));
                     if let (Some(id), Ok(peers)) = (id, core.matched_subscriptions(writer)) {
                         let changes = core.publication_matched_status(writer).map_or(0, |s| s.total_count_change);
                         checker.matched(now, id, &peers, changes);
                     }
                 }
                 Event::SubscriptionMatched(reader) => {
-                    let id = self.endpoints.iter().flatten().find_map(|endpoint| match endpoint {
-                        Endpoint::Reader { handle, id } if *handle == reader => Some(*id),
-                        _ => None,
-                    });
+                    let id = self.endpoints.iter().flatten().find_map(|endpoint| endpoint.reader_id(reader));
                     if let (Some(id), Ok(peers)) = (id, core.matched_publications(reader)) {
                         let changes = core.subscription_matched_status(reader).map_or(0, |s| s.total_count_change);
                         checker.matched(now, id, &peers, changes);
+                    }
+                }
+                Event::LivelinessChanged(reader) => {
+                    let id = self.endpoints.iter().flatten().find_map(|endpoint| endpoint.reader_id(reader));
+                    if let (Some(id), Ok(status)) = (id, core.liveliness_changed_status(reader)) {
+                        checker.liveliness_changed(now, id, &status);
                     }
                 }
                 _ => {}
@@ -345,9 +407,12 @@ impl Default for Held {
 }
 
 impl Held {
-    fn count(&mut self, payload: &[u8]) {
-        self.samples += 1;
-        self.of_instance[usize::from(payload.get(4).copied().unwrap_or(0))] += 1;
+    fn count(&mut self, found: &takt_core::SampleRef<'_>) {
+        // News of instances does not count.
+        if found.info.valid_data {
+            self.samples += 1;
+            self.of_instance[usize::from(found.payload.get(4).copied().unwrap_or(0))] += 1;
+        }
     }
 
     fn of_one_instance(&self) -> u32 {
@@ -355,7 +420,7 @@ impl Held {
     }
 }
 
-/// Reads or takes all samples with data.
+/// Reads or takes everything.
 fn each(
     core: &mut Participant,
     clock: Moment<'_>,
@@ -365,9 +430,7 @@ fn each(
 ) -> Result<(), takt_core::Error> {
     let mut cursor = ReadCursor::default();
     while let Some(found) = core.read_next(clock.local(), reader, selector, &mut cursor)? {
-        if found.info.valid_data {
-            call(&found);
-        }
+        call(&found);
     }
     Ok(())
 }
@@ -401,6 +464,13 @@ fn peers(scenario: &Scenario, of: usize) -> Vec<Locator> {
     peers
 }
 
+fn liveliness(plan: &QosPlan) -> Liveliness {
+    plan.liveliness.map_or_else(Liveliness::default, |plan| Liveliness {
+        kind: plan.kind,
+        lease_duration: takt_wire::Duration::from_nanos(plan.lease),
+    })
+}
+
 fn history(plan: &QosPlan) -> (Reliability, Durability, History, ResourceLimits, Partition) {
     let kind = if plan.reliable { ReliabilityKind::Reliable } else { ReliabilityKind::BestEffort };
     let names = if plan.partition == 0 { vec![] } else { vec![format!("part{}", plan.partition)] };
@@ -426,6 +496,7 @@ fn writer_spec(plan: &EndpointPlan, topic: &TopicPlan) -> WriterSpec {
             history,
             resource_limits,
             transport_priority,
+            liveliness: liveliness(&plan.qos),
             ..DataWriterQos::default()
         },
         publisher: PublisherQos { partition, ..PublisherQos::default() },
@@ -443,7 +514,14 @@ fn reader_spec(plan: &EndpointPlan, topic: &TopicPlan) -> ReaderSpec {
         topic_name: format!("topic{}", plan.topic),
         type_name: "Sample".into(),
         key: (topic.instances > 0).then(|| Box::new(InstanceKey) as Box<dyn takt_core::KeyExtractor>),
-        qos: DataReaderQos { reliability, durability, history, resource_limits, ..DataReaderQos::default() },
+        qos: DataReaderQos {
+            reliability,
+            durability,
+            history,
+            resource_limits,
+            liveliness: liveliness(&plan.qos),
+            ..DataReaderQos::default()
+        },
         subscriber: SubscriberQos { partition, ..SubscriberQos::default() },
         topic_data: TopicData::default(),
         max_serialized_len: None,

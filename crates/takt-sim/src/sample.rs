@@ -52,6 +52,20 @@ pub fn key_hash(instance: u8) -> KeyHash {
     hash
 }
 
+/// The instance of a key hash; `None` if it is none of a sample.
+#[must_use]
+pub fn instance_of(hash: &KeyHash) -> Option<u8> {
+    (hash[1..] == [0; 15] && hash[0] != 0).then_some(hash[0])
+}
+
+/// The length of a serialised key.
+pub const KEY_LEN: usize = 8;
+
+/// Fills `out`, of [`KEY_LEN`] octets, with the serialised key of an instance.
+pub fn fill_key(instance: u8, out: &mut [u8]) {
+    out.copy_from_slice(&[0, 1, 0, 0, instance, 0, 0, 0]);
+}
+
 /// Reads the instance from a sample.
 #[derive(Debug)]
 pub struct InstanceKey;

@@ -70,7 +70,7 @@ pub fn without(scenario: &Scenario, omissions: &[Omission]) -> Scenario {
             Omission::Process(process) => {
                 if let Some(plan) = smaller.processes.get_mut(process) {
                     plan.start = Nanos::MAX;
-                    plan.crashes.clear();
+                    plan.ends.clear();
                 }
             }
             Omission::Endpoint(process, at) => {
@@ -87,7 +87,7 @@ pub fn without(scenario: &Scenario, omissions: &[Omission]) -> Scenario {
             }
             Omission::Troubles(process) => {
                 if let Some(plan) = smaller.processes.get_mut(process) {
-                    plan.crashes.clear();
+                    plan.ends.clear();
                     plan.stalls.clear();
                 }
             }
@@ -149,7 +149,7 @@ fn candidates(scenario: &Scenario) -> Vec<Omission> {
     let processes = || scenario.processes.iter().enumerate();
     let mut all: Vec<_> = processes().map(|(process, _)| Omission::Process(process)).collect();
     all.extend((0..scenario.faults.len()).map(Omission::Fault));
-    let troubled = processes().filter(|(_, plan)| !plan.crashes.is_empty() || !plan.stalls.is_empty());
+    let troubled = processes().filter(|(_, plan)| !plan.ends.is_empty() || !plan.stalls.is_empty());
     all.extend(troubled.map(|(process, _)| Omission::Troubles(process)));
     let jumping = scenario.hosts.iter().enumerate().filter(|(_, plan)| !plan.wall_jumps.is_empty());
     all.extend(jumping.map(|(host, _)| Omission::Jumps(host)));

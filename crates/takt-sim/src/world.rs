@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 use std::rc::Rc;
 
 use takt_core::Received;
+use takt_wire::Guid;
 
 use crate::check::{Checker, Rule, Violation};
 use crate::clock::{HostClock, Nanos, SECOND};
@@ -20,6 +21,9 @@ const LOOPBACK_DELAY: Nanos = 10_000;
 /// After the last fault: time for leases to end, announcements to pass and repairs to arrive.
 const REST: Nanos = 3 * LEASE;
 
+/// From a farewell, or the deletion of an endpoint, until everybody knows of it, if nothing goes wrong.
+const FAREWELL_TIME: Nanos = SECOND;
+
 /// At the very end nobody has anything to say but announcements.
 const SILENCE: Nanos = SECOND;
 
@@ -32,7 +36,9 @@ const FRAME_LEN: usize = 65_507;
 #[derive(Debug)]
 enum Event {
     Start(usize),
-    Kill(usize),
+    End(usize, bool),
+    /// There was time to hear that these have gone.
+    Forgotten(Vec<Guid>),
     Stall(usize, Nanos),
     Create(usize, u32, usize),
     Delete(usize, u32, usize),
@@ -173,6 +179,7 @@ impl<'a> World<'a> {
             digest: 0xcbf2_9ce4_8422_2325,
             participant_time: 0,
         };
+        world.checker.light = scenario.is_light();
         world.plan();
         world
     }
@@ -182,9 +189,9 @@ impl<'a> World<'a> {
         for (index, plan) in scenario.processes.iter().enumerate() {
             self.of_host[plan.host].push(index);
             self.at(plan.start, Event::Start(index));
-            for (kill, pause) in plan.crashes.iter().filter(|(kill, _)| *kill < scenario.active) {
-                self.at(*kill, Event::Kill(index));
-                self.at((kill + pause).min(scenario.active), Event::Start(index));
+            for end in plan.ends.iter().filter(|end| end.at < scenario.active) {
+                self.at(end.at, Event::End(index, end.farewell));
+                self.at((end.at + end.pause).min(scenario.active), Event::Start(index));
             }
             for (from, time) in plan.stalls.iter().filter(|(from, _)| *from < scenario.active) {
                 self.at(*from, Event::Stall(index, (from + time).min(scenario.active)));
@@ -209,9 +216,11 @@ impl<'a> World<'a> {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Start(process) => self.start(process),
-            Event::Kill(process) => {
-                self.timeline.note(self.now, process, "killed");
-                self.processes[process].kill(&mut self.checker);
+            Event::End(process, farewell) => self.end(process, farewell),
+            Event::Forgotten(guids) => {
+                for process in &mut self.processes {
+                    process.must_have_forgotten(self.now, &guids, &mut self.checker);
+                }
             }
             Event::Stall(process, until) => {
                 self.timeline.note(self.now, process, "stalled");
@@ -265,6 +274,19 @@ impl<'a> World<'a> {
         self.settle(index);
     }
 
+    /// A process ends, with a farewell if it can say one.
+    fn end(&mut self, index: usize, farewell: bool) {
+        self.timeline.note(self.now, index, if farewell { "says farewell" } else { "is killed" });
+        let process = &mut self.processes[index];
+        let gone = process.guids();
+        if let Some(core) = process.core.as_mut().filter(|_| farewell && process.stalled_until <= self.now) {
+            core.shutdown();
+            self.settle(index);
+            self.at(self.now + FAREWELL_TIME, Event::Forgotten(gone));
+        }
+        self.processes[index].end(&mut self.checker);
+    }
+
     fn create(&mut self, process: usize, at: usize) {
         let plan = &self.scenario.processes[process].endpoints[at];
         let topic = &self.scenario.topics[plan.topic];
@@ -285,7 +307,8 @@ impl<'a> World<'a> {
     fn delete(&mut self, process: usize, at: usize) {
         self.timeline.note(self.now, process, &format!("deletes endpoint {at}"));
         let moment = Moment { now: self.now, clock: &self.clocks[self.processes[process].host] };
-        self.processes[process].delete(at, moment, &mut self.checker);
+        let gone = self.processes[process].delete(at, moment, &mut self.checker);
+        self.at(self.now + FAREWELL_TIME, Event::Forgotten(gone.into_iter().collect()));
     }
 
     fn write(&mut self, process: usize, at: usize, left: u32) {
@@ -293,11 +316,12 @@ impl<'a> World<'a> {
             return;
         }
         let plan = &self.scenario.processes[process].endpoints[at];
-        let Role::Writer { period, burst, .. } = plan.role else { return };
+        let Role::Writer { period, burst, endings, .. } = plan.role else { return };
         let moment = Moment { now: self.now, clock: &self.clocks[self.processes[process].host] };
         let burst = burst.min(left);
         for _ in 0..burst {
-            self.processes[process].write(at, &self.scenario.topics[plan.topic], moment, &mut self.checker);
+            let topic = &self.scenario.topics[plan.topic];
+            self.processes[process].write(at, (topic, endings), moment, &mut self.checker);
         }
         if left > burst {
             let life = self.processes[process].incarnation;
@@ -440,8 +464,9 @@ impl<'a> World<'a> {
         let moment = Moment { now: self.now, clock: &self.clocks[self.processes[process].host] };
         match plan.role {
             Role::Writer { .. } if self.resting => {}
-            Role::Writer { .. } => {
-                self.processes[process].write(at, &self.scenario.topics[plan.topic], moment, &mut self.checker);
+            Role::Writer { endings, .. } => {
+                let topic = &self.scenario.topics[plan.topic];
+                self.processes[process].write(at, (topic, endings), moment, &mut self.checker);
             }
             Role::Reader { period: 0 } => self.processes[process].take(at, moment, &mut self.checker),
             Role::Reader { .. } => {}
@@ -539,7 +564,7 @@ impl<'a> World<'a> {
         }
         for (index, before) in self.sent_before_silence.iter().enumerate() {
             let sent = self.processes[index].sent - before;
-            if sent > SILENT_DATAGRAMS_MAX {
+            if sent > SILENT_DATAGRAMS_MAX + self.scenario.assertions(index, SILENCE) {
                 let text = format!("process {index} sent {sent} datagrams in the last second");
                 self.checker.report(self.now, Rule::Silence, text);
             }

@@ -362,6 +362,8 @@ impl ReaderCache {
                 instance.state = InstanceState::Alive;
                 true
             }
+            ChangeKind::Disposed if is_on(Mutation::IgnoreDisposal) => false,
+            ChangeKind::Unregistered if is_on(Mutation::IgnoreUnregistration) => false,
             ChangeKind::Disposed => {
                 if registered.is_none() {
                     instance.writers.push(incoming.writer);
@@ -463,6 +465,9 @@ impl ReaderCache {
     /// A writer has gone: instances that only it wrote have no writers any more. Says whether there is news.
     pub(crate) fn remove_writer(&mut self, writer: Guid, now: Timestamp) -> bool {
         let mut news = false;
+        if is_on(Mutation::ForgetGoneWriters) {
+            return news;
+        }
         for index in 0..self.instances.len() {
             let instance = &mut self.instances[index];
             let Some(at) = instance.writers.iter().position(|known| *known == writer) else { continue };

@@ -10,6 +10,7 @@
 use super::PARTICIPANT_MESSAGES;
 use crate::cache::{ChangeKind, ReadCursor, Selector};
 use crate::context::Context;
+use crate::mutation::{Mutation, is_on};
 use crate::participant::Participant;
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
@@ -55,7 +56,9 @@ impl Participant {
 
     /// The assertion timer fired.
     pub(crate) fn assert_automatic_writers(&mut self, now: Instant) {
-        self.write_assertion(now, ParticipantMessageData::KIND_AUTOMATIC);
+        if !is_on(Mutation::NoAssertions) {
+            self.write_assertion(now, LivelinessKind::Automatic);
+        }
         if let Some(period) = self.assertion.period {
             self.ctx.timers.arm(self.assertion.timer, now.after(period));
         }
@@ -63,16 +66,22 @@ impl Participant {
 
     /// Asserts all writers whose liveliness is `MANUAL_BY_PARTICIPANT` (DDS 1.4 §2.2.2.2.1.18).
     pub fn assert_liveliness(&mut self, now: Instant) {
-        self.write_assertion(now, ParticipantMessageData::KIND_MANUAL_BY_PARTICIPANT);
+        self.write_assertion(now, LivelinessKind::ManualByParticipant);
     }
 
-    fn write_assertion(&mut self, now: Instant, kind: [u8; 4]) {
+    /// Tells others that the writers of a kind live, and the own readers, which do not hear it.
+    fn write_assertion(&mut self, now: Instant, kind: LivelinessKind) {
         let prefix = self.header.prefix;
-        let payload = ParticipantMessageData { prefix, kind, data: &[] }.to_bytes();
+        let wire_kind = match kind {
+            LivelinessKind::ManualByParticipant => ParticipantMessageData::KIND_MANUAL_BY_PARTICIPANT,
+            _ => ParticipantMessageData::KIND_AUTOMATIC,
+        };
+        let payload = ParticipantMessageData { prefix, kind: wire_kind, data: &[] }.to_bytes();
         let mut key_hash = [0; 16];
         key_hash[..12].copy_from_slice(&prefix.0);
-        key_hash[12..].copy_from_slice(&kind);
+        key_hash[12..].copy_from_slice(&wire_kind);
         self.write_builtin(now, PARTICIPANT_MESSAGES, ChangeKind::Alive, key_hash, &payload);
+        self.assert_writers_of(now, prefix, kind);
     }
 
     /// Assertions of other participants arrived.

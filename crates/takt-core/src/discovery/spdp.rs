@@ -206,6 +206,9 @@ impl Participant {
                 self.ctx.counters.malformed_discovery += 1;
                 return;
             }
+            if is_on(Mutation::IgnoreFarewell) {
+                return;
+            }
             self.departed.note(now, prefix, data.sn);
             return self.remove_participant(now, prefix, Departure::Farewell);
         }

@@ -3,6 +3,7 @@
 use super::Reader;
 use crate::context::Context;
 use crate::event::Event;
+use crate::mutation::{Mutation, is_on};
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
 use core::time::Duration;
@@ -55,7 +56,7 @@ impl Reader {
     /// The writer sent a heartbeat; `asserted` if that says that the application is alive.
     pub(super) fn saw_heartbeat(&mut self, now: Instant, ctx: &mut Context, index: u32, asserted: bool) {
         let automatic = self.proxies.get(index).is_some_and(|proxy| proxy.lease.kind == LivelinessKind::Automatic);
-        if automatic || asserted {
+        if automatic || asserted || is_on(Mutation::HeartbeatsAssert) {
             self.saw_writer(now, ctx, index);
         }
     }
@@ -74,6 +75,9 @@ impl Reader {
         let due = proxy.lease.last_sign.after(duration);
         if due > now {
             return ctx.timers.arm(timer, due);
+        }
+        if is_on(Mutation::EndlessWriterLease) {
+            return;
         }
         proxy.lease.alive = false;
         let guid = proxy.guid;

@@ -44,6 +44,19 @@ fn an_automatic_writer_lives_without_writing_until_its_participant_falls_silent(
     }
 }
 
+/// Found by the simulation: assertions go to other participants, so the own readers took the writer for dead.
+#[test]
+fn an_automatic_writer_lives_for_readers_of_its_own_participant_too() {
+    let mut network = Network::new(1, 114);
+    let liveliness = Liveliness { kind: LivelinessKind::Automatic, lease_duration: Duration::from_millis(500) };
+    let writer = network.writer(0, writer_spec("T", true, DataWriterQos { liveliness, ..keep_all_writer() }));
+    let reader = network.reader(0, reader_spec("T", true, DataReaderQos { liveliness, ..keep_all_reader() }));
+    network.await_match((0, writer), (0, reader));
+    network.run(10_000);
+    let status = network.nodes[0].liveliness_changed_status(reader).expect("the reader lives");
+    assert_eq!((status.alive_count, status.not_alive_count), (1, 0));
+}
+
 #[test]
 fn manual_writers_live_as_long_as_the_application_says_so() {
     for kind in [LivelinessKind::ManualByParticipant, LivelinessKind::ManualByTopic] {

@@ -1,17 +1,19 @@
 //! What a reader takes.
 
-use takt_core::SampleRef;
+use takt_core::{ChangeKind, SampleRef};
 
-use super::{Checker, EndpointId, Rule};
+use super::{Change, Checker, EndpointId, Rule};
 use crate::clock::Nanos;
 use crate::model;
 use crate::sample;
 
 impl Checker {
-    /// A reader took a sample with data.
+    /// A reader took something.
     pub fn took(&mut self, at: Nanos, reader: EndpointId, found: &SampleRef<'_>) {
         self.taken += 1;
-        if let Err((rule, text)) = self.judge(reader, found) {
+        self.saw_state(reader, found);
+        let verdict = if found.info.valid_data { self.judge(reader, found) } else { self.judge_news(reader, found) };
+        if let Err((rule, text)) = verdict {
             self.report(at, rule, format!("reader {reader}: {text}"));
         }
     }
@@ -27,7 +29,8 @@ impl Checker {
         };
         let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);
         let index = identity.number.wrapping_sub(1) as usize;
-        if from.written.get(index) != Some(&identity.instance) {
+        let written = Change { instance: identity.instance, kind: ChangeKind::Alive };
+        if from.written.get(index) != Some(&written) || found.info.sequence_number.0 != i64::from(identity.number) {
             return Err(invented(format!("{identity:?} was never written")));
         }
         if found.info.instance_handle.0 != sample::key_hash(identity.instance) {
@@ -44,10 +47,10 @@ impl Checker {
         if number < pair.last {
             return Err((Rule::Order, format!("{identity:?} behind number {}", pair.last)));
         }
-        let next = pair.last.max(pair.floor.unwrap_or(u32::MAX)).saturating_add(1);
-        pair.last = number;
-        if model::is_complete(&from.qos, &to.qos) && number > next {
-            return Err((Rule::Gap, format!("{identity:?} where number {next} must come")));
+        let last = std::mem::replace(&mut pair.last, number);
+        let skipped = (last + 1..number).find(|number| pair.is_promised(from, *number));
+        if let Some(skipped) = skipped.filter(|_| model::is_complete(&from.qos, &to.qos)) {
+            return Err((Rule::Gap, format!("{identity:?} where number {skipped} must come")));
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! What must be true in the end, when all faults are healed, nobody writes any more and there was time enough.
 
+use takt_core::ChangeKind;
 use takt_wire::Guid;
 
 use super::{Checker, Endpoint, EndpointId, Rule};
@@ -9,6 +10,7 @@ use crate::model;
 impl Checker {
     /// The world has come to rest.
     pub fn finish(&mut self, at: Nanos) {
+        self.finish_instances(at);
         for writer in 0..self.endpoints.len() as EndpointId {
             for reader in 0..self.endpoints.len() as EndpointId {
                 let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);
@@ -38,12 +40,11 @@ impl Checker {
             return self.report(at, Rule::Matching, text);
         }
         let Some(pair) = pair else { return };
-        let Some(floor) = pair.floor else { return };
         if !model::is_reliable(&from.qos, &to.qos) || self.shares_instances(writer, reader) {
             return;
         }
         let depth = model::depth(&from.qos, &to.qos);
-        let lost = newest(from, depth).find(|number| *number > floor && !pair.arrived.contains(number));
+        let lost = newest(from, depth).find(|number| pair.is_promised(from, *number) && !pair.arrived.contains(number));
         if let Some(number) = lost {
             let written = from.written.len();
             let text = format!("reader {reader} never got number {number} of {written} of writer {writer}");
@@ -58,12 +59,13 @@ impl Checker {
     }
 }
 
-/// The numbers of the newest samples of each instance, `depth` of each; all of them for `None`.
+/// The numbers of the samples among the newest changes of each instance, `depth` of each; all of them for `None`.
 fn newest(writer: &Endpoint, depth: Option<u32>) -> impl Iterator<Item = u32> + '_ {
     let mut seen = [0_u32; 256];
-    writer.written.iter().enumerate().rev().filter_map(move |(index, instance)| {
-        let count = &mut seen[usize::from(*instance)];
+    writer.written.iter().enumerate().rev().filter_map(move |(index, change)| {
+        let count = &mut seen[usize::from(change.instance)];
         *count += 1;
-        (*count <= depth.unwrap_or(u32::MAX)).then_some(index as u32 + 1)
+        let arrives = change.kind == ChangeKind::Alive && *count <= depth.unwrap_or(u32::MAX);
+        arrives.then_some(index as u32 + 1)
     })
 }

@@ -2,11 +2,13 @@
 
 mod delivery;
 mod finish;
+mod life;
 mod pair;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use takt_core::{ChangeKind, InstanceState};
 use takt_wire::Guid;
 
 use crate::clock::Nanos;
@@ -30,6 +32,12 @@ pub enum Rule {
     Matching,
     /// A match ended though nothing had gone wrong.
     Lost,
+    /// Somebody believes in what said farewell, or was deleted, though nothing had gone wrong.
+    Farewell,
+    /// A writer is taken for alive that is not, or the other way round.
+    Liveliness,
+    /// An instance is in a state that its writers did not bring it to.
+    Instance,
     /// A writer waits for room that there is.
     Blocked,
     /// A history held more than its limits allow.
@@ -69,8 +77,19 @@ struct Endpoint {
     qos: QosPlan,
     is_writer: bool,
     alive: bool,
-    /// Per sample written: its instance.
-    written: Vec<u8>,
+    /// What was written, in order of its number, from 1.
+    written: Vec<Change>,
+    /// When it was written last.
+    asserted: Nanos,
+}
+
+/// A change that an application made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Of which instance; 0 without keys.
+    pub instance: u8,
+    /// A sample, or the end of the instance.
+    pub kind: ChangeKind,
 }
 
 /// All that has happened so far, as far as it matters for what may happen.
@@ -80,10 +99,16 @@ pub struct Checker {
     by_guid: BTreeMap<Guid, EndpointId>,
     /// By writer and reader.
     pairs: BTreeMap<(EndpointId, EndpointId), Pair>,
+    /// By reader and instance: the state that was seen last.
+    states: BTreeMap<(EndpointId, u8), InstanceState>,
+    /// Readers that have ever taken a writer for not alive.
+    lapsed: BTreeSet<EndpointId>,
     scratch: Vec<u8>,
     violation: Option<Violation>,
     /// Nothing has gone wrong in this world so far.
     pub calm: bool,
+    /// Little is sent, so that nothing waits long for a link.
+    pub light: bool,
     /// Samples that applications took.
     pub taken: u64,
     /// Samples that applications wrote.
@@ -94,7 +119,7 @@ impl Checker {
     /// An endpoint was created.
     pub fn created(&mut self, guid: Guid, topic: usize, qos: QosPlan, is_writer: bool) -> EndpointId {
         let id = self.endpoints.len() as EndpointId;
-        self.endpoints.push(Endpoint { topic, qos, is_writer, alive: true, written: Vec::new() });
+        self.endpoints.push(Endpoint { topic, qos, is_writer, alive: true, written: Vec::new(), asserted: 0 });
         self.by_guid.insert(guid, id);
         id
     }
@@ -114,10 +139,12 @@ impl Checker {
         self.endpoints[writer as usize].written.len() as u32 + 1
     }
 
-    /// A writer wrote its next sample.
-    pub fn wrote(&mut self, writer: EndpointId, instance: u8) {
+    /// A writer made its next change.
+    pub fn wrote(&mut self, at: Nanos, writer: EndpointId, change: Change) {
         self.written += 1;
-        self.endpoints[writer as usize].written.push(instance);
+        let endpoint = &mut self.endpoints[writer as usize];
+        endpoint.written.push(change);
+        endpoint.asserted = at;
     }
 
     /// What broke first.

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use takt_core::ChangeKind;
 use takt_wire::Guid;
 
-use super::{Checker, EndpointId, Rule};
+use super::{Checker, Endpoint, EndpointId, Rule};
 use crate::clock::Nanos;
 use crate::model;
 
@@ -15,6 +16,8 @@ pub(super) struct Pair {
     at_reader: bool,
     /// Samples up to this one need not arrive, since they are older than the match. `None` until both know of it.
     pub(super) floor: Option<u32>,
+    /// How much had been written when both knew of it.
+    pub(super) joined: u32,
     /// The newest sample that has arrived in this match.
     pub(super) last: u32,
     /// All that have.
@@ -24,6 +27,17 @@ pub(super) struct Pair {
 impl Pair {
     pub(super) fn is_matched(&self) -> bool {
         self.at_writer && self.at_reader
+    }
+
+    /// Whether this sample of the match's writer arrives if it is complete: not one older than the match, nor one of history
+    /// whose instance had ended for good by then.
+    pub(super) fn is_promised(&self, writer: &Endpoint, number: u32) -> bool {
+        let change = |number: u32| writer.written[number as usize - 1];
+        let ends = |later: u32| {
+            change(later).kind == ChangeKind::DisposedUnregistered && change(later).instance == change(number).instance
+        };
+        let is_data = change(number).kind == ChangeKind::Alive;
+        is_data && self.floor.is_some_and(|floor| number > floor) && !(number + 1..=self.joined).any(ends)
     }
 
     /// One side takes the other for gone: whatever comes later belongs to another match.
@@ -86,7 +100,8 @@ impl Checker {
         let side = if is_writer { &mut pair.at_writer } else { &mut pair.at_reader };
         *side = true;
         if pair.is_matched() && pair.floor.is_none() {
-            pair.floor = Some(model::floor(&writer.qos, &reader.qos, writer.written.len() as u32));
+            pair.joined = writer.written.len() as u32;
+            pair.floor = Some(model::floor(&writer.qos, &reader.qos, pair.joined));
         }
     }
 }

@@ -1,0 +1,134 @@
+//! Instances and writers that live and end.
+
+use takt_core::{ChangeKind, InstanceState, LivelinessChangedStatus, SampleRef};
+use takt_wire::Guid;
+use takt_wire::qos::LivelinessKind;
+
+use super::{Checker, EndpointId, Rule};
+use crate::clock::{MILLISECOND, Nanos};
+use crate::model;
+use crate::sample;
+
+/// How much less than its lease a writer may have been silent: clocks drift, and a sample that is under way does not count.
+const LEASE_SLACK: Nanos = 50 * MILLISECOND;
+
+impl Checker {
+    pub(super) fn saw_state(&mut self, reader: EndpointId, found: &SampleRef<'_>) {
+        if let Some(instance) = sample::instance_of(&found.info.instance_handle.0) {
+            self.states.insert((reader, instance), found.info.instance_state);
+        }
+    }
+
+    /// News of an instance, without data.
+    pub(super) fn judge_news(&mut self, reader: EndpointId, found: &SampleRef<'_>) -> Result<(), (Rule, String)> {
+        let info = &found.info;
+        let Ok(number) = u32::try_from(info.sequence_number.0) else {
+            return Err((Rule::Invented, format!("{info:?}")));
+        };
+        let Some(&writer) = self.by_guid.get(&info.publication) else {
+            return Err((Rule::Invented, format!("{info:?}")));
+        };
+        if number == 0 {
+            // The writer has gone, or is not alive.
+            return Ok(());
+        }
+        let change = self.endpoints[writer as usize].written.get(number as usize - 1);
+        let is_true = change.is_some_and(|change| {
+            change.kind != ChangeKind::Alive && sample::key_hash(change.instance) == info.instance_handle.0
+        });
+        if !is_true {
+            return Err((Rule::Invented, format!("{info:?} tells of {change:?}")));
+        }
+        let pair = self.pairs.entry((writer, reader)).or_default();
+        if !pair.arrived.insert(number) {
+            return Err((Rule::Twice, format!("{info:?}")));
+        }
+        if number < pair.last {
+            return Err((Rule::Order, format!("{info:?} behind number {}", pair.last)));
+        }
+        pair.last = number;
+        Ok(())
+    }
+
+    /// A reader tells how many writers are alive for it.
+    pub fn liveliness_changed(&mut self, at: Nanos, reader: EndpointId, status: &LivelinessChangedStatus) {
+        if status.not_alive_count == 0 && status.not_alive_count_change == 0 {
+            return;
+        }
+        self.lapsed.insert(reader);
+        let last = status.last_publication.and_then(|guid| self.by_guid.get(&guid));
+        let died = status.not_alive_count_change > 0 && status.alive_count_change < 0;
+        let Some(&writer) = last.filter(|_| died && self.calm && self.light) else { return };
+        let endpoint = &self.endpoints[writer as usize];
+        let silent = at.saturating_sub(endpoint.asserted);
+        let too_early = match endpoint.qos.liveliness {
+            None => true,
+            Some(liveliness) if liveliness.kind == LivelinessKind::Automatic => endpoint.alive,
+            Some(liveliness) => silent + LEASE_SLACK < liveliness.lease,
+        };
+        if too_early {
+            let text = format!("reader {reader} takes writer {writer} for dead, {:?}", endpoint.qos.liveliness);
+            self.report(at, Rule::Liveliness, text);
+        }
+    }
+
+    /// How many writers are alive for a reader in the end, and how many are not.
+    pub fn finish_liveliness(&mut self, at: Nanos, reader: EndpointId, alive: u32, not_alive: u32) {
+        let of_reader = self.pairs.iter().filter(|((_, to), pair)| *to == reader && pair.is_matched());
+        let (living, dead): (Vec<_>, Vec<_>) =
+            of_reader.partition(|((writer, _), _)| model::is_alive_at_rest(&self.endpoints[*writer as usize].qos));
+        let expected = (living.len() as u32, dead.len() as u32);
+        if (alive, not_alive) != expected {
+            let text =
+                format!("reader {reader}: {:?} are alive and not, it should be {expected:?}", (alive, not_alive));
+            self.report(at, Rule::Liveliness, text);
+        }
+    }
+
+    /// The states of instances in the end.
+    pub(super) fn finish_instances(&mut self, at: Nanos) {
+        let mut wrong = None;
+        for (&(reader, instance), &state) in &self.states {
+            if self.endpoints[reader as usize].alive && !self.may_be(reader, instance, state) {
+                wrong.get_or_insert((reader, instance, state));
+            }
+        }
+        if let Some((reader, instance, state)) = wrong {
+            self.report(at, Rule::Instance, format!("reader {reader}: instance {instance} is {state:?}"));
+        }
+    }
+
+    fn may_be(&self, reader: EndpointId, instance: u8, state: InstanceState) -> bool {
+        let mut writers = self.pairs.iter().filter(|((_, to), _)| *to == reader);
+        let (Some(((writer, _), pair)), None) = (writers.next(), writers.next()) else {
+            // Several writers: nobody knows whose change came last, but somebody has to live.
+            let mut pairs = self.pairs.iter().filter(|((_, to), _)| *to == reader);
+            return state != InstanceState::Alive || pairs.any(|(_, pair)| pair.is_matched());
+        };
+        if !pair.is_matched() {
+            return state != InstanceState::Alive;
+        }
+        let (from, to) = (&self.endpoints[*writer as usize], &self.endpoints[reader as usize]);
+        let of_instance = || from.written.iter().enumerate().filter(|(_, change)| change.instance == instance);
+        let last = of_instance().next_back().map_or(0, |(index, _)| index as u32 + 1);
+        let arrives = model::is_reliable(&from.qos, &to.qos) && pair.floor.is_some_and(|floor| last > floor);
+        let is_alive = model::is_alive_at_rest(&from.qos);
+        if !arrives || (is_alive && self.lapsed.contains(&reader)) {
+            return true;
+        }
+        // The history tells nothing of what had ended before.
+        let is_history = last <= pair.joined;
+        if is_history && from.written[last as usize - 1].kind == ChangeKind::DisposedUnregistered {
+            return true;
+        }
+        let changes: Vec<_> = of_instance().map(|(_, change)| change.kind).collect();
+        model::may_be(state, &changes, is_alive, model::is_complete(&from.qos, &to.qos) && !is_history)
+    }
+
+    /// Nothing has gone wrong, and there was time to hear that these endpoints have gone; `peers` is whom `id` believes in.
+    pub fn must_have_forgotten(&mut self, at: Nanos, id: EndpointId, peers: &[Guid], gone: &[Guid]) {
+        if let Some(guid) = peers.iter().find(|guid| gone.contains(guid)).filter(|_| self.calm) {
+            self.report(at, Rule::Farewell, format!("endpoint {id} believes in {guid:?}"));
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! What happens in a world, decided by a seed before it begins: hosts, network, processes, endpoints, faults.
+//!
+//! A scenario is plain data, so that a failing one can be made smaller by leaving parts of it out ([`crate::shrink`]).
+
+mod seed;
+
+pub use seed::Size;
+
+use takt_wire::qos::LivelinessKind;
+
+use crate::clock::{MILLISECOND, Nanos, SECOND};
+
+/// Everything that a seed decides, but for the dice that the links throw.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// Where it comes from; also seeds the dice of the links.
+    pub seed: u64,
+    /// Applications write, and faults happen, until then.
+    pub active: Nanos,
+    /// The hosts.
+    pub hosts: Vec<HostPlan>,
+    /// Between hosts and switches.
+    pub network: NetworkPlan,
+    /// The topics, which endpoints name by index.
+    pub topics: Vec<TopicPlan>,
+    /// The processes.
+    pub processes: Vec<ProcessPlan>,
+    /// What goes wrong.
+    pub faults: Vec<Fault>,
+}
+
+/// A host.
+#[derive(Clone, Debug)]
+pub struct HostPlan {
+    /// How wrong its monotonic clock runs.
+    pub drift_ppb: i64,
+    /// When its wall clock is set, and by how many nanoseconds.
+    pub wall_jumps: Vec<(Nanos, i64)>,
+    /// Multicast reaches it. Without it needs to be a peer that others know.
+    pub hears_multicast: bool,
+    /// Which switch it hangs on.
+    pub switch: usize,
+}
+
+/// How frames wait at a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Discipline {
+    /// In order of arrival.
+    Fifo,
+    /// The most urgent first; a frame that is being sent is not interrupted.
+    StrictPriority,
+}
+
+/// The links, all alike, and the switches in a row.
+#[derive(Clone, Debug)]
+pub struct NetworkPlan {
+    /// How many switches stand in a row.
+    pub switches: usize,
+    /// Bits per second of each link.
+    pub bits_per_second: u64,
+    /// Time from one end of a link to the other.
+    pub propagation: Nanos,
+    /// What a port holds before it drops.
+    pub queue_bytes: usize,
+    /// How frames wait.
+    pub discipline: Discipline,
+    /// Largest IP packet.
+    pub mtu: usize,
+}
+
+/// A topic.
+#[derive(Clone, Debug)]
+pub struct TopicPlan {
+    /// How many instances are written; 0 for a topic without keys.
+    pub instances: u8,
+    /// Smallest and largest sample, payload header included.
+    pub sizes: (usize, usize),
+}
+
+/// A process with one participant.
+#[derive(Clone, Debug)]
+pub struct ProcessPlan {
+    /// Where it runs.
+    pub host: usize,
+    /// When it starts.
+    pub start: Nanos,
+    /// When it ends before its time.
+    pub ends: Vec<EndPlan>,
+    /// When and how long it gets no processor time.
+    pub stalls: Vec<(Nanos, Nanos)>,
+    /// Its writers and readers.
+    pub endpoints: Vec<EndpointPlan>,
+}
+
+/// How a process ends. It is started again with nothing left of its state.
+#[derive(Clone, Copy, Debug)]
+pub struct EndPlan {
+    /// When.
+    pub at: Nanos,
+    /// How long until it is started again.
+    pub pause: Nanos,
+    /// It says farewell, else it is killed.
+    pub farewell: bool,
+}
+
+/// A writer or reader.
+#[derive(Clone, Debug)]
+pub struct EndpointPlan {
+    /// Index of its topic.
+    pub topic: usize,
+    /// Its policies.
+    pub qos: QosPlan,
+    /// When it is created after its process's start.
+    pub create: Nanos,
+    /// When it is deleted after its process's start.
+    pub delete: Option<Nanos>,
+    /// What it does.
+    pub role: Role,
+}
+
+/// The policies that vary. The default is BEST_EFFORT, VOLATILE, KEEP_ALL.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QosPlan {
+    /// RELIABLE, else BEST_EFFORT.
+    pub reliable: bool,
+    /// TRANSIENT_LOCAL, else VOLATILE.
+    pub transient_local: bool,
+    /// KEEP_LAST of this depth, else KEEP_ALL.
+    pub keep_last: Option<u32>,
+    /// RESOURCE_LIMITS.max_samples.
+    pub max_samples: Option<u32>,
+    /// TRANSPORT_PRIORITY; 0 to 7 are the classes of the network.
+    pub priority: u8,
+    /// Index of its partition, which is the default one for 0.
+    pub partition: u8,
+    /// LIVELINESS; `None` is AUTOMATIC with an infinite lease.
+    pub liveliness: Option<LivelinessPlan>,
+}
+
+/// LIVELINESS with a lease that ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LivelinessPlan {
+    /// Who has to show that the writer lives.
+    pub kind: LivelinessKind,
+    /// How often at least.
+    pub lease: Nanos,
+}
+
+/// What an endpoint does.
+#[derive(Clone, Copy, Debug)]
+pub enum Role {
+    /// Writes some samples per period.
+    Writer {
+        /// Between two bursts.
+        period: Nanos,
+        /// Samples of a burst.
+        burst: u32,
+        /// After so many it only waits.
+        samples: u32,
+        /// Chance, in parts of a million, that it disposes or unregisters an instance instead of writing a sample.
+        endings: u32,
+    },
+    /// Takes everything: at once when told of data, or once per period.
+    Reader {
+        /// Between two takes; 0 for at once.
+        period: Nanos,
+    },
+}
+
+/// Something that goes wrong for a while.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    /// When it begins.
+    pub from: Nanos,
+    /// When it is over.
+    pub until: Nanos,
+    /// What it is.
+    pub kind: FaultKind,
+}
+
+/// Which direction of a host's link is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the host to its switch.
+    Up,
+    /// From the switch to the host.
+    Down,
+}
+
+/// What can go wrong.
+#[derive(Clone, Debug)]
+pub enum FaultKind {
+    /// Frames on one host's link suffer.
+    Link {
+        /// Whose link.
+        host: usize,
+        /// Which way.
+        direction: Direction,
+        /// How.
+        trouble: Trouble,
+    },
+    /// Frames from one group of hosts (a bit set) do not reach the other.
+    Partition {
+        /// The group, as a bit set.
+        group: u64,
+        /// Only frames that leave the group are lost.
+        one_way: bool,
+        /// It comes and goes with this period; 0 if it stays.
+        flapping: Nanos,
+    },
+}
+
+/// How frames suffer. Probabilities are parts of a million.
+#[derive(Clone, Copy, Debug)]
+pub enum Trouble {
+    /// Lost at random.
+    Loss(u32),
+    /// Lost in bursts: the chance that one begins, and that it ends, with each frame.
+    Burst(u32, u32),
+    /// Arrive twice.
+    Duplication(u32),
+    /// Overtaken: delayed by up to this time.
+    Reordering(u32, Nanos),
+    /// Damaged, which the receiving host's checksum finds.
+    Corruption(u32),
+    /// All delayed.
+    Delay(Nanos),
+    /// None gets through, and all wait as far as the queue holds them.
+    Clog,
+}
+
+impl Scenario {
+    /// A calm world to measure the simulator by: `participants` hosts with a process each that writes 100 samples of 64
+    /// octets a second and reads those of its neighbour, reliably, for `active`.
+    #[must_use]
+    pub fn steady(participants: usize, active: Nanos) -> Self {
+        let qos = QosPlan { reliable: true, ..QosPlan::default() };
+        let endpoint = |topic, role| EndpointPlan { topic, qos, create: 0, delete: None, role };
+        let writer = Role::Writer { period: 10 * MILLISECOND, burst: 1, samples: u32::MAX, endings: 0 };
+        let process = |host| ProcessPlan {
+            host,
+            start: host as Nanos * MILLISECOND,
+            ends: vec![],
+            stalls: vec![],
+            endpoints: vec![endpoint(host, writer), endpoint((host + 1) % participants, Role::Reader { period: 0 })],
+        };
+        Self {
+            seed: 0,
+            active,
+            hosts: vec![HostPlan { drift_ppb: 0, wall_jumps: vec![], hears_multicast: true, switch: 0 }; participants],
+            network: NetworkPlan {
+                switches: 1,
+                bits_per_second: 1_000_000_000,
+                propagation: 1_000,
+                queue_bytes: 1_000_000,
+                discipline: Discipline::Fifo,
+                mtu: 1_500,
+            },
+            topics: vec![TopicPlan { instances: 0, sizes: (64, 64) }; participants],
+            processes: (0..participants).map(process).collect(),
+            faults: vec![],
+        }
+    }
+
+    /// Whether nothing goes wrong but that processes are killed.
+    #[must_use]
+    pub fn is_calm(&self) -> bool {
+        self.faults.iter().all(|fault| fault.from >= self.active)
+            && self.processes.iter().all(|process| process.stalls.is_empty())
+    }
+
+    /// Whether so little is sent that nothing waits long for a link: no link is asked for a tenth of what it carries.
+    #[must_use]
+    pub fn is_light(&self) -> bool {
+        let endpoints = || self.processes.iter().flat_map(|process| &process.endpoints);
+        let load = |plan: &EndpointPlan| match plan.role {
+            Role::Writer { period, burst, .. } => {
+                let readers = endpoints().filter(|other| other.topic == plan.topic).count() as u64;
+                self.topics[plan.topic].sizes.1 as u64 * 8 * u64::from(burst) * readers * SECOND / period
+            }
+            Role::Reader { .. } => 0,
+        };
+        endpoints().map(load).sum::<u64>() < self.network.bits_per_second / 10
+    }
+
+    /// Most datagrams that a process sends in some time only to show that writers live: its own assertions to each other
+    /// process, and its acknowledgements of theirs.
+    #[must_use]
+    pub fn assertions(&self, process: usize, time: Nanos) -> u64 {
+        let leases = |plan: &ProcessPlan| {
+            let of_writers = plan.endpoints.iter().filter(|endpoint| matches!(endpoint.role, Role::Writer { .. }));
+            let automatic = |endpoint: &EndpointPlan| {
+                endpoint.qos.liveliness.filter(|liveliness| liveliness.kind == LivelinessKind::Automatic)
+            };
+            of_writers.filter_map(automatic).map(|liveliness| liveliness.lease).min()
+        };
+        // Three in a lease.
+        let count = |plan: &ProcessPlan| leases(plan).map_or(0, |lease| 3 * time / lease + 1);
+        let others = self.processes.len() as u64 - 1;
+        let all: u64 = self.processes.iter().map(count).sum();
+        all + count(&self.processes[process]) * others
+    }
+}

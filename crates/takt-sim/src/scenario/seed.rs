@@ -1,0 +1,195 @@
+//! Which scenario a seed means.
+
+use takt_wire::qos::LivelinessKind;
+
+use super::{
+    Direction, Discipline, EndPlan, EndpointPlan, Fault, FaultKind, HostPlan, LivelinessPlan, NetworkPlan, ProcessPlan,
+    QosPlan, Role, Scenario, TopicPlan, Trouble,
+};
+use crate::clock::{MILLISECOND, Nanos, SECOND};
+use crate::rng::Rng;
+
+/// Bounds within which a seed may choose.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    /// Most hosts.
+    pub hosts: u64,
+    /// Most processes.
+    pub processes: u64,
+    /// Most topics.
+    pub topics: u64,
+    /// Most endpoints of a process.
+    pub endpoints: u64,
+    /// Longest active time.
+    pub active: Nanos,
+}
+
+impl Size {
+    /// Some tens of milliseconds of computing.
+    pub const SMALL: Self = Self { hosts: 4, processes: 5, topics: 4, endpoints: 4, active: 4 * SECOND };
+    /// At least 20 hosts and 50 topics are among these.
+    pub const LARGE: Self = Self { hosts: 32, processes: 40, topics: 80, endpoints: 8, active: 6 * SECOND };
+}
+
+impl Scenario {
+    /// The scenario of a seed: a large one now and then, mostly a small one, which finds most and costs least.
+    #[must_use]
+    pub fn of_seed(seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        let size = if rng.chance(30_000) { Size::LARGE } else { Size::SMALL };
+        Self::within(seed, &size)
+    }
+
+    /// The scenario of a seed within bounds.
+    #[must_use]
+    pub fn within(seed: u64, size: &Size) -> Self {
+        let mut rng = Rng::new(seed ^ 0x7461_6b74);
+        let mut later = Rng::new(seed ^ 0x6c69_6665);
+        let large = size.hosts > 20;
+        let least = if large { (20, 50) } else { (1, 1) };
+        let active = rng.between(size.active / 4, size.active);
+        let network = network(&mut rng, large);
+        let hosts: Vec<_> = (0..rng.between(least.0, size.hosts)).map(|_| host(&mut rng, &network, active)).collect();
+        let topics: Vec<_> = (0..rng.between(least.1, size.topics)).map(|_| topic(&mut rng, large)).collect();
+        let least = if large { hosts.len() as u64 } else { 2 };
+        let processes: Vec<_> = (0..rng.between(least, size.processes.max(least)))
+            .map(|index| process(&mut rng, index as usize, &hosts, &topics, size, active))
+            .collect();
+        let faults = (0..rng.below(5)).map(|_| fault(&mut rng, hosts.len(), active)).collect();
+        let mut scenario = Self { seed, active, hosts, network, topics, processes, faults };
+        add_lives(&mut later, &mut scenario);
+        scenario
+    }
+}
+
+fn network(rng: &mut Rng, large: bool) -> NetworkPlan {
+    NetworkPlan {
+        switches: rng.between(1, if large { 4 } else { 2 }) as usize,
+        bits_per_second: *rng.pick(&[100_000_000, 1_000_000_000, 10_000_000_000]),
+        propagation: rng.between(500, 50_000),
+        queue_bytes: *rng.pick(&[64_000, 256_000, 1_000_000]),
+        discipline: *rng.pick(&[Discipline::Fifo, Discipline::StrictPriority]),
+        mtu: *rng.pick(&[1_500, 1_500, 9_000, 1_280]),
+    }
+}
+
+fn host(rng: &mut Rng, network: &NetworkPlan, active: Nanos) -> HostPlan {
+    let jumps = if rng.chance(200_000) { rng.between(1, 3) } else { 0 };
+    let jump = |rng: &mut Rng| (rng.below(active), rng.between(0, 7_200 * SECOND) as i64 - 3_600 * SECOND as i64);
+    HostPlan {
+        drift_ppb: rng.between(0, 400_000) as i64 - 200_000,
+        wall_jumps: (0..jumps).map(|_| jump(rng)).collect(),
+        hears_multicast: !rng.chance(100_000),
+        switch: rng.below(network.switches as u64) as usize,
+    }
+}
+
+fn topic(rng: &mut Rng, large: bool) -> TopicPlan {
+    let longest = *rng.pick(&[24, 24, 200, 1_400, 20_000, if large { 20_000 } else { 200_000 }]);
+    let shortest = if rng.chance(500_000) { 24 } else { longest };
+    let instances = if rng.chance(500_000) { rng.between(1, 6) as u8 } else { 0 };
+    TopicPlan { instances, sizes: (shortest, longest) }
+}
+
+fn process(
+    rng: &mut Rng,
+    index: usize,
+    hosts: &[HostPlan],
+    topics: &[TopicPlan],
+    size: &Size,
+    active: Nanos,
+) -> ProcessPlan {
+    let start = if rng.chance(700_000) { rng.below(MILLISECOND) } else { rng.below(active) };
+    let moment = |rng: &mut Rng| rng.between(start, start + active);
+    let end = |at, pause| EndPlan { at, pause, farewell: false };
+    let ends = if rng.chance(150_000) { vec![end(moment(rng), rng.between(MILLISECOND, 2 * SECOND))] } else { vec![] };
+    let stalls = if rng.chance(100_000) { vec![(moment(rng), rng.between(MILLISECOND, SECOND / 2))] } else { vec![] };
+    let endpoints = (0..rng.between(1, size.endpoints)).map(|_| endpoint(rng, topics, active)).collect();
+    // Every host has a process before any has two.
+    let host = if index < hosts.len() { index } else { rng.below(hosts.len() as u64) as usize };
+    ProcessPlan { host, start, ends, stalls, endpoints }
+}
+
+fn endpoint(rng: &mut Rng, topics: &[TopicPlan], active: Nanos) -> EndpointPlan {
+    let topic = rng.below(topics.len() as u64) as usize;
+    let create = if rng.chance(700_000) { 0 } else { rng.below(active) };
+    let delete = rng.chance(100_000).then(|| create + rng.below(active));
+    let role = if rng.chance(450_000) {
+        // No more than some 20 MB/s of one writer.
+        let least = (topics[topic].sizes.1 as u64 * 50).max(MILLISECOND / 2);
+        let period = *rng.pick(&[1, 3, 10, 30, 100]) * MILLISECOND;
+        let bytes = topics[topic].sizes.1 as u64 * (active / period.max(least)).max(1);
+        let samples = if bytes > 20_000_000 { 20_000_000 / topics[topic].sizes.1 as u64 } else { 5_000 };
+        let burst = if rng.chance(300_000) { rng.between(2, 30) } else { 1 };
+        let samples = samples.min(rng.between(1, 5_000)) as u32;
+        Role::Writer { period: period.max(least) * burst, burst: burst as u32, samples, endings: 0 }
+    } else {
+        Role::Reader { period: *rng.pick(&[0, 0, 0, 7, 50, 400]) * MILLISECOND }
+    };
+    EndpointPlan { topic, qos: qos(rng), create, delete, role }
+}
+
+fn qos(rng: &mut Rng) -> QosPlan {
+    let keep_last = rng.chance(500_000).then(|| rng.between(1, 20) as u32);
+    let limit = |rng: &mut Rng| (keep_last.is_none() && rng.chance(300_000)).then(|| rng.between(8, 300) as u32);
+    QosPlan {
+        reliable: rng.chance(750_000),
+        transient_local: rng.chance(400_000),
+        keep_last,
+        max_samples: limit(rng),
+        priority: rng.below(8) as u8,
+        partition: if rng.chance(900_000) { 0 } else { rng.between(1, 2) as u8 },
+        liveliness: None,
+    }
+}
+
+fn fault(rng: &mut Rng, hosts: usize, active: Nanos) -> Fault {
+    let from = rng.below(active);
+    let until = (from + rng.between(MILLISECOND, active)).min(active);
+    let kind = if rng.chance(750_000) {
+        let share = |rng: &mut Rng| *rng.pick(&[10_000, 100_000, 300_000]);
+        let trouble = match rng.below(7) {
+            0 => Trouble::Loss(share(rng)),
+            1 => Trouble::Burst(5_000, 100_000),
+            2 => Trouble::Duplication(share(rng)),
+            3 => Trouble::Reordering(share(rng), rng.between(1_000, 20 * MILLISECOND)),
+            4 => Trouble::Corruption(share(rng)),
+            5 => Trouble::Delay(rng.between(MILLISECOND, 100 * MILLISECOND)),
+            _ => Trouble::Clog,
+        };
+        let direction = *rng.pick(&[Direction::Up, Direction::Down]);
+        FaultKind::Link { host: rng.below(hosts as u64) as usize, direction, trouble }
+    } else {
+        let flapping = if rng.chance(300_000) { rng.between(50, 2_000) * MILLISECOND } else { 0 };
+        FaultKind::Partition { group: rng.next(), one_way: rng.chance(300_000), flapping }
+    };
+    Fault { from, until, kind }
+}
+
+/// Farewells, disposals and leases. They have dice of their own, so that the rest of a world stays what it is.
+fn add_lives(rng: &mut Rng, scenario: &mut Scenario) {
+    for process in &mut scenario.processes {
+        for end in &mut process.ends {
+            end.farewell = rng.chance(500_000);
+        }
+        for endpoint in &mut process.endpoints {
+            let keyed = scenario.topics[endpoint.topic].instances > 0;
+            // A reader that asks for a lease matches few writers.
+            let asks = if matches!(endpoint.role, Role::Writer { .. }) { 250_000 } else { 60_000 };
+            if rng.chance(asks) {
+                endpoint.qos.liveliness = Some(liveliness(rng));
+            }
+            if let Role::Writer { endings, .. } = &mut endpoint.role
+                && keyed
+                && rng.chance(500_000)
+            {
+                *endings = *rng.pick(&[1_000, 50_000, 300_000]);
+            }
+        }
+    }
+}
+
+fn liveliness(rng: &mut Rng) -> LivelinessPlan {
+    let kinds = [LivelinessKind::Automatic, LivelinessKind::ManualByParticipant, LivelinessKind::ManualByTopic];
+    LivelinessPlan { kind: *rng.pick(&kinds), lease: *rng.pick(&[300, 600, 2_000]) * MILLISECOND }
+}

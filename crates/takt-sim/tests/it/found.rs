@@ -1,0 +1,98 @@
+//! What the simulation has found in the core, each as a small world of its own, so that it stays what it is when seeds come
+//! to mean other worlds. Each breaks a promise in the core as it was.
+
+use takt_sim::clock::{MILLISECOND, SECOND};
+use takt_sim::scenario::{
+    Direction, Discipline, EndpointPlan, Fault, FaultKind, HostPlan, LivelinessPlan, NetworkPlan, ProcessPlan, QosPlan,
+    Role, Scenario, TopicPlan, Trouble,
+};
+use takt_wire::qos::LivelinessKind;
+
+use crate::run;
+
+const RELIABLE: QosPlan = QosPlan {
+    reliable: true,
+    transient_local: false,
+    keep_last: None,
+    max_samples: None,
+    priority: 0,
+    partition: 0,
+    liveliness: None,
+};
+
+fn writer(qos: QosPlan, period: u64, samples: u32) -> EndpointPlan {
+    let role = Role::Writer { period, burst: 1, samples, endings: 0 };
+    EndpointPlan { topic: 0, qos, create: 0, delete: None, role }
+}
+
+fn reader(qos: QosPlan) -> EndpointPlan {
+    EndpointPlan { topic: 0, qos, create: 0, delete: None, role: Role::Reader { period: 0 } }
+}
+
+/// A process on a host each, one topic of samples of `sample` octets.
+fn scenario(sample: usize, processes: Vec<Vec<EndpointPlan>>) -> Scenario {
+    let host = HostPlan { drift_ppb: 0, wall_jumps: vec![], hears_multicast: true, switch: 0 };
+    let process = |(host, endpoints)| ProcessPlan { host, start: 0, ends: vec![], stalls: vec![], endpoints };
+    Scenario {
+        seed: 0,
+        active: 3 * SECOND,
+        hosts: vec![host; processes.len()],
+        network: NetworkPlan {
+            switches: 1,
+            bits_per_second: 100_000_000,
+            propagation: 1_000,
+            queue_bytes: 64_000,
+            discipline: Discipline::Fifo,
+            mtu: 1_500,
+        },
+        topics: vec![TopicPlan { instances: 0, sizes: (sample, sample) }],
+        processes: processes.into_iter().enumerate().map(process).collect(),
+        faults: vec![],
+    }
+}
+
+/// A volatile reader whose writer keeps history lost the first heartbeat in a partition. What was written meanwhile it took
+/// for history, which it had not asked for, and never got it.
+#[test]
+fn a_volatile_reader_that_missed_the_first_heartbeat_gets_what_was_written_since() {
+    let history = QosPlan { transient_local: true, ..RELIABLE };
+    let endpoints = vec![vec![writer(history, MILLISECOND, 1_000)], vec![reader(RELIABLE)]];
+    let mut scenario = scenario(100, endpoints);
+    for at in 0..40 {
+        let from = at * MILLISECOND / 2;
+        let until = from + 300 * MILLISECOND;
+        let trouble = Trouble::Clog;
+        let kind = FaultKind::Link { host: 1, direction: Direction::Down, trouble };
+        scenario.faults = vec![
+            Fault { from, until, kind },
+            Fault { from, until, kind: FaultKind::Partition { group: 1, one_way: true, flapping: 0 } },
+        ];
+        let report = run(&scenario);
+        assert_eq!(report.violation, None, "{at}");
+        assert!(report.taken > 500, "{at}: {}", report.taken);
+    }
+}
+
+/// Three readers ask one writer for large samples that do not fit the queue of a slow link. Repairs drove each other out of
+/// it: hundreds of datagrams for each that arrived.
+#[test]
+fn repairs_do_not_drive_each_other_out_of_a_queue() {
+    let readers = || vec![reader(RELIABLE)];
+    let endpoints = vec![vec![writer(RELIABLE, 20 * MILLISECOND, 60)], readers(), readers(), readers()];
+    let scenario = scenario(200_000, endpoints);
+    let report = run(&scenario);
+    assert_eq!(report.violation, None);
+    assert_eq!(report.taken, 180);
+    let needed = 180 * 200_000 / 1_400;
+    assert!(report.network.sent < 3 * needed, "{:?} for {needed}", report.network);
+}
+
+/// Nobody told a participant's own readers that its writers live.
+#[test]
+fn an_automatic_writer_lives_for_readers_of_its_own_process() {
+    let liveliness = LivelinessPlan { kind: LivelinessKind::Automatic, lease: 300 * MILLISECOND };
+    let qos = QosPlan { liveliness: Some(liveliness), ..RELIABLE };
+    let report = run(&scenario(100, vec![vec![writer(qos, 10 * MILLISECOND, 10), reader(RELIABLE)]]));
+    assert_eq!(report.violation, None);
+    assert_eq!(report.taken, 10);
+}
