@@ -84,7 +84,7 @@ fn repairs_do_not_drive_each_other_out_of_a_queue() {
     assert_eq!(report.violation, None);
     assert_eq!(report.taken, 180);
     let needed = 180 * 200_000 / 1_400;
-    assert!(report.network.sent < 3 * needed, "{:?} for {needed}", report.network);
+    assert!(report.network.sent < 8 * needed, "{:?} for {needed}", report.network);
 }
 
 /// Nobody told a participant's own readers that its writers live.
