@@ -36,9 +36,9 @@ pub struct Locators {
 /// Bounds on what the participant keeps for others and for its endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Remote participants that have proven that they receive what we send.
+    /// Remote participants, those on probation included.
     pub max_participants: usize,
-    /// Remote participants that have not proven it yet; the oldest makes room for a new one.
+    /// Remote participants that have not proven yet that they receive what we send; the oldest makes room for a new one.
     pub max_unvalidated_participants: usize,
     /// Endpoints kept of one remote participant.
     pub max_endpoints_per_participant: usize,
@@ -85,6 +85,8 @@ pub struct Config {
     pub domain_id: u32,
     /// Unique in the domain; the caller provides the randomness.
     pub guid_prefix: GuidPrefix,
+    /// Random and told to nobody: others prove their address by what it makes of it.
+    pub secret: [u64; 2],
     /// The participant's policies.
     pub qos: DomainParticipantQos,
     /// How long others believe in us without hearing from us.
@@ -110,12 +112,13 @@ pub struct Config {
 }
 
 impl Config {
-    /// The usual periods: lease 20 s, announcement 3 s, heartbeat 100 ms.
+    /// The usual periods: lease 20 s, announcement 3 s, heartbeat 100 ms. The caller sets the secret.
     #[must_use]
     pub fn new(domain_id: u32, guid_prefix: GuidPrefix) -> Self {
         Self {
             domain_id,
             guid_prefix,
+            secret: [0; 2],
             qos: DomainParticipantQos::default(),
             lease_duration: Duration::from_secs(20),
             announcement_period: Duration::from_secs(3),

@@ -23,7 +23,7 @@ pub(crate) enum Job {
     AckNack { reader: u32, proxy: u32 },
     /// The participant's announcement, to the next destinations of its list.
     Announce,
-    /// The participant's announcement to one new participant.
+    /// The participant's announcement to a new participant, and what it takes to believe it.
     Greet { participant: u32 },
 }
 

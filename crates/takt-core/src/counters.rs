@@ -62,11 +62,17 @@ pub struct Counters {
     pub refused_local_announcements: u64,
     /// Requests for types that were answered.
     pub type_requests_served: u64,
-    /// Requests for types that were not: of participants that have not shown that they receive what we send, or for
-    /// want of room.
+    /// Requests for types that were not, for want of room or of a reader for the answer.
     pub refused_type_requests: u64,
     /// Answers about types that nobody here waits for.
     pub unsolicited_type_replies: u64,
+    /// Remote participants that have proven that they receive what we send.
+    pub participants_validated: u64,
+    /// Answers to challenges that were wrong.
+    pub wrong_answers: u64,
+    /// Datagrams that were not sent to a participant because it had not proven that it receives them, and had not sent
+    /// enough itself.
+    pub withheld_datagrams: u64,
     /// Remote participants that appeared, those that came back included.
     pub participants_discovered: u64,
     /// Announcements that arrived after their participant's farewell, though sent before it.

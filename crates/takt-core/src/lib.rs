@@ -46,7 +46,7 @@ pub use cache::{
 };
 pub use config::{Config, Interface, Limits, Locators};
 pub use counters::Counters;
-pub use discovery::{BuiltinTopic, OfferedType, Refusal, RefusalReason, TypeAnswer, TypeRequestId};
+pub use discovery::{AMPLIFICATION_MAX, BuiltinTopic, OfferedType, Refusal, RefusalReason, TypeAnswer, TypeRequestId};
 pub use error::{Error, WriteError};
 pub use event::Event;
 pub use participant::{MAX_TIMERS_PER_CALL, NewChange, Participant, ReaderSpec, Received, Transmit, WriterSpec};

@@ -11,6 +11,8 @@ pub(crate) enum TimerKind {
     Announce,
     /// The lease of a remote participant ends.
     Lease { participant: u32 },
+    /// A participant that has not proven its address is to be challenged again.
+    Challenge { participant: u32 },
     /// A writer has unacknowledged samples.
     Heartbeat { writer: u32 },
     /// The writers with automatic liveliness are to be asserted.

@@ -133,7 +133,10 @@ impl Storm {
                 self.match_peer();
             }
             // Now and then as many participants as there may be, and more.
-            let bytes = if number % 400_000 < 2_000 { self.stranger(true) } else { self.make() };
+            if number % 400_000 < 2_000 {
+                self.admit_stranger();
+            }
+            let bytes = self.make();
             let source = if self.dice.percent(50) { self.peer.address } else { address(2 + self.roll(100)) };
             let received = Received { source, multicast: self.dice.percent(50) };
             let start = Clock::now();
@@ -153,7 +156,9 @@ impl Storm {
     /// The peer begins anew, since forged farewells and numbers end what can be done with it.
     fn match_peer(&mut self) {
         self.peer.leave(&mut self.node, self.now);
+        let sn = self.peer.spdp_sn.get();
         self.peer = Puppet::new(1);
+        self.peer.spdp_sn.set(sn);
         session::peer_joins(&mut self.peer, &mut self.node, self.now);
         for writer in session::PEER_WRITERS {
             let heartbeat = self.peer.heartbeat(writer, 1, 0);
@@ -172,10 +177,7 @@ impl Storm {
                 }
                 bytes
             }
-            1 => {
-                let names_us = self.dice.percent(2);
-                return self.stranger(names_us);
-            }
+            1 => return self.stranger(),
             2 => {
                 let which = self.roll(self.own.len());
                 self.own[which].clone()
@@ -199,19 +201,29 @@ impl Storm {
         bytes
     }
 
-    /// A participant that nobody has heard of, with writers of a topic that is read here.
-    /// If it names us, it seems to have heard us.
-    fn stranger(&mut self, names_us: bool) -> Vec<u8> {
+    fn somebody(&mut self) -> Puppet {
         let mut stranger = Puppet::new(3);
         (0..12).for_each(|i| stranger.prefix.0[i] = self.dice.roll(256) as u8);
-        let to = self.node.guid().prefix;
+        stranger
+    }
+
+    /// A participant that nobody has heard of proves its address; it has writers of a topic that is read here.
+    fn admit_stranger(&mut self) {
+        let mut stranger = self.somebody();
+        stranger.join(&mut self.node, self.now);
+        for key in 1..=5 {
+            let publication = stranger.publication(key, true);
+            stranger.publish(&mut self.node, self.now, &publication);
+        }
+    }
+
+    /// One that proves nothing.
+    fn stranger(&mut self) -> Vec<u8> {
+        let mut stranger = self.somebody();
         let participant = stranger.announcement().to_bytes();
         let endpoints: Vec<_> = (1..=5).map(|key| stranger.publication(key, true).to_bytes()).collect();
         let heartbeat = stranger.heartbeat(EntityId::SEDP_PUB_WRITER, 1, 5);
         stranger.datagram(|message| {
-            if names_us {
-                message.info_destination(to).expect("it fits");
-            }
             message.data(&data(EntityId::SPDP_WRITER, 1, Payload::Data(&participant))).expect("it fits");
             message.heartbeat(&heartbeat).expect("it fits");
             for (sn, endpoint) in (1..).zip(&endpoints) {

@@ -136,6 +136,7 @@ impl Process {
         let [a, b] = (self.index as u16).to_be_bytes();
         let [c, d] = (self.incarnation as u16).to_be_bytes();
         let mut config = Config::new(0, GuidPrefix([1, 0x7a, 0x5e, 0xed, 0, 0, 0, 0, a, b, c, d]));
+        config.secret = [scenario.seed, u64::from(self.incarnation)];
         let address = address(self.host, self.index);
         let ip = address.ip().expect("the address is IPv4");
         let mtu = scenario.network.mtu;

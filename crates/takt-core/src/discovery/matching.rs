@@ -91,17 +91,23 @@ fn refusal_of(
 }
 
 impl Participant {
-    /// Another endpoint's way: its own locators, else its participant's.
+    /// Another endpoint's way: its own locators, else its participant's, at the address that the participant has proven.
     fn path_to(&mut self, prefix: GuidPrefix, unicast: &[Locator]) -> Option<Path> {
         let mut refused = 0;
-        let (source, default) = if prefix == self.header.prefix {
-            (self.locators.default_unicast.first().copied().unwrap_or(Locator::INVALID), &self.locators.default_unicast)
+        let path = if prefix == self.header.prefix {
+            let default = &self.locators.default_unicast;
+            let source = default.first().copied().unwrap_or(Locator::INVALID);
+            self.reachability.choose(if unicast.is_empty() { default } else { unicast }, source, &mut refused)
         } else {
             let remote = self.remotes.get(*self.remote_by_prefix.get(&prefix)?)?;
-            (remote.source, &remote.data.default_unicast)
+            let announced = if unicast.is_empty() { &remote.data.default_unicast } else { unicast };
+            let proven = |locator: &&Locator| self.reachability.is_proven_by(&remote.metatraffic.locator, locator);
+            let near: Vec<_> = announced.iter().filter(proven).copied().collect();
+            if near.is_empty() {
+                refused += announced.len() as u64;
+            }
+            self.reachability.choose(&near, remote.source, &mut refused)
         };
-        let announced = if unicast.is_empty() { default } else { unicast };
-        let path = self.reachability.choose(announced, source, &mut refused);
         self.ctx.counters.refused_locators += refused;
         path
     }

@@ -1,5 +1,5 @@
 //! Discovery (RTPS 2.5 §8.5): who is there (`spdp`), what they have (`sedp`), what fits (`matching`), where we
-//! may send (`reachability`), whose writers live (`liveliness`), what types are made of (`type_lookup`), and the
+//! may send (`reachability`), who receives it (`validation`), whose writers live (`liveliness`), what types are made of (`type_lookup`), and the
 //! application's view of it all (`builtin_topics`).
 
 mod builtin_topics;
@@ -11,6 +11,7 @@ mod reachability;
 mod sedp;
 mod spdp;
 mod type_lookup;
+mod validation;
 
 pub use builtin_topics::BuiltinTopic;
 pub(crate) use builtin_topics::{BuiltinTopics, Departure};
@@ -21,6 +22,8 @@ pub(crate) use reachability::Reachability;
 pub(crate) use spdp::{Announcer, Remote};
 pub(crate) use type_lookup::{MAX_REPLY_BYTES, REPLY_DEPTH, TypeLookup};
 pub use type_lookup::{OfferedType, TypeAnswer, TypeRequestId};
+pub use validation::AMPLIFICATION_MAX;
+pub(crate) use validation::{BEFORE_FIRST_ENDPOINT, Validation};
 
 use crate::cache::{KeyExtractor, KeyHash};
 use crate::participant::Participant;
@@ -84,7 +87,7 @@ impl Participant {
         }
     }
 
-    /// Pairs up our builtin endpoints with those of a participant that has just been discovered.
+    /// Pairs up our builtin endpoints with those of a participant that has just proven its address.
     fn match_builtin_endpoints(&mut self, now: Instant, index: u32) {
         let Some(remote) = self.remotes.get(index) else { return };
         let (prefix, available) = (remote.prefix, remote.data.available_builtin_endpoints);

@@ -2,7 +2,8 @@
 //!
 //! An announced locator is believed only if it is plausible: an address of this host, of a network that we
 //! are attached to, the address that the announcement came from, or one that the user configured. All else
-//! is refused and counted, so that a forged announcement cannot aim us at a third party.
+//! is refused and counted, so that a forged announcement cannot aim us at a third party. What a participant's endpoints
+//! announce must moreover be where the participant has proven to be (`super::validation`).
 
 use crate::config::Interface;
 use crate::writer::Path;
@@ -87,6 +88,13 @@ impl Reachability {
         };
         let headers = if ip.is_ipv4() { 28 } else { 48 };
         Some((way, Path { locator, max_message: (mtu.max(LEAST_MTU) - headers).min(MAX_MESSAGE) }))
+    }
+
+    /// Whether whoever receives at `proven` may direct data to `other`: it is the same host, or one that the user named.
+    pub(crate) fn is_proven_by(&self, proven: &Locator, other: &Locator) -> bool {
+        let (Some(proven), Some(other)) = (proven.ip(), other.ip()) else { return false };
+        let is_here = |ip: IpAddr| ip.is_loopback() || self.is_own(ip);
+        proven == other || (is_here(proven) && is_here(other)) || self.peers.contains(&other)
     }
 
     fn is_own(&self, ip: IpAddr) -> bool {

@@ -1,10 +1,12 @@
 //! The participant discovery protocol (RTPS 2.5 §8.5.3): announcing ourselves, and believing in others for
 //! as long as their lease runs.
 //!
-//! A new participant is greeted at once, directly and by an announcement to all.
+//! A new participant is greeted at once, directly and by an announcement to all; its endpoints are matched once it has
+//! proven its address (`validation`).
 //! INTEROP(OpenDDS 3.13): it ignores announcements that are addressed to it alone.
 
 use super::footprint::Footprint;
+use super::validation::{Letter, Probation};
 use super::{Departure, OWN_ENDPOINT_SET};
 use crate::context::{Context, Job};
 use crate::counters::Counters;
@@ -51,16 +53,15 @@ pub(crate) struct Remote {
     heard: Instant,
     /// Its place in the order of discovery.
     arrival: u64,
-    /// It has shown that it receives what we send.
-    validated: bool,
+    /// It has not shown yet that it receives what we send.
+    pub(super) probation: Option<Probation>,
+    pub(super) letter: Letter,
     /// Its announcements reach us only because it sends them to us alone, so we must do the same.
     unicast_only: bool,
     /// Publications and subscriptions that we keep of it.
     pub(crate) endpoints: usize,
     /// The memory that all this takes, in bytes.
     pub(crate) footprint: usize,
-    /// Whether a greeting is queued.
-    greeting_queued: bool,
 }
 
 impl Remote {
@@ -122,7 +123,7 @@ impl Announcer {
     }
 
     /// Builds the announcement, or the farewell.
-    fn build(&self, header: &Header, frame: &mut [u8]) -> Result<usize, Full> {
+    pub(super) fn build(&self, header: &Header, frame: &mut [u8]) -> Result<usize, Full> {
         let guid = Guid { prefix: header.prefix, entity_id: EntityId::PARTICIPANT };
         let mut builder = MessageBuilder::new(frame, header)?;
         let mut inline = InlineQosBuilder::<32>::new();
@@ -170,25 +171,27 @@ impl Participant {
         self.announcer.queued = false;
         self.announcer.last = Some(now);
         self.destinations.extend_from_slice(&self.initial_peers);
+        let len = self.announcer.build(&self.header, frame).ok()?;
         let closing = self.announcer.closing;
-        let addressed = self.remotes.iter().filter(|(_, remote)| remote.unicast_only || closing);
-        self.destinations.extend(addressed.map(|(_, remote)| remote.metatraffic.locator));
+        for (_, remote) in self.remotes.iter_mut().filter(|(_, remote)| remote.unicast_only || closing) {
+            if remote.probation.as_mut().is_none_or(|probation| probation.spend_on_announcement(len, &mut self.ctx)) {
+                self.destinations.push(remote.metatraffic.locator);
+            }
+        }
         self.destinations.sort_unstable();
         self.destinations.dedup();
-        self.announcer.build(&self.header, frame).ok()
+        Some(len)
     }
 
-    pub(crate) fn transmit_greeting(&mut self, index: u32, frame: &mut [u8]) -> Option<usize> {
-        let remote = self.remotes.get_mut(index)?;
-        if !core::mem::take(&mut remote.greeting_queued) {
-            return None;
-        }
-        self.destinations.push(remote.metatraffic.locator);
-        self.announcer.build(&self.header, frame).ok()
-    }
-
-    /// An announcement or farewell arrived.
-    pub(crate) fn handle_spdp(&mut self, now: Instant, from: &Received, prefix: GuidPrefix, data: &Data<'_>) {
+    /// An announcement or farewell arrived. `octets` of the datagram are on nobody's account yet.
+    pub(crate) fn handle_spdp(
+        &mut self,
+        now: Instant,
+        from: &Received,
+        prefix: GuidPrefix,
+        data: &Data<'_>,
+        octets: &mut usize,
+    ) {
         if prefix == self.header.prefix {
             return;
         }
@@ -213,7 +216,14 @@ impl Participant {
             return self.remove_participant(now, prefix, Departure::Farewell);
         }
         match data.payload {
-            Payload::Data(payload) => self.handle_announcement(now, from, prefix, data.sn, payload),
+            Payload::Data(payload) => {
+                self.handle_announcement(now, from, prefix, data.sn, payload);
+                if let Some(&index) = self.remote_by_prefix.get(&prefix)
+                    && self.receive_octets(index, *octets)
+                {
+                    *octets = 0;
+                }
+            }
             _ => self.ctx.counters.malformed_discovery += 1,
         }
     }
@@ -231,7 +241,8 @@ impl Participant {
             && *remote.announcement == *payload
         {
             remote.unicast_only &= !from.multicast;
-            return self.renew_lease(now, index);
+            self.renew_lease(now, index);
+            return self.challenge_again(now, index);
         }
         if self.departed.precedes_farewell(now, prefix, sn) {
             self.ctx.counters.stale_announcements += 1;
@@ -268,6 +279,7 @@ impl Participant {
         let prefix = data.guid.prefix;
         let guid = data.guid;
         let lease = self.ctx.timers.register(TimerKind::Lease { participant: u32::MAX });
+        let probation = Probation::new(&mut self.ctx);
         self.ctx.counters.participants_discovered += 1;
         let index = self.remotes.insert(Remote {
             prefix,
@@ -278,21 +290,26 @@ impl Participant {
             lease,
             heard: now,
             arrival: self.ctx.counters.participants_discovered,
-            validated: false,
+            probation: Some(probation),
+            letter: Letter::default(),
             unicast_only: !from.multicast,
             endpoints: 0,
             footprint,
-            greeting_queued: true,
         });
         self.discovery_bytes += footprint;
         self.ctx.timers.set_kind(lease, TimerKind::Lease { participant: index });
+        if let Some(probation) = self.remotes.get(index).and_then(|remote| remote.probation.as_ref()) {
+            probation.set_index(index, &mut self.ctx);
+        }
         self.remote_by_prefix.insert(prefix, index);
         self.renew_lease(now, index);
         self.ctx.notify(Event::ParticipantDiscovered(guid));
         self.show_participant(now, index);
-        self.ctx.jobs.push_back(Job::Greet { participant: index });
+        self.queue_letter(index);
         self.announcer.hurry(now, &mut self.ctx);
-        self.match_builtin_endpoints(now, index);
+        if self.validation.knows(prefix, &metatraffic.locator) {
+            self.end_probation(now, index);
+        }
     }
 
     fn refresh_participant(
@@ -332,35 +349,21 @@ impl Participant {
         self.ctx.timers.arm(remote.lease, now.after(remote.lease_duration()));
     }
 
-    /// Anything that a participant sends shows that it lives: announcements may be lost where data abound.
-    pub(crate) fn heard_from(&mut self, now: Instant, prefix: GuidPrefix) {
-        if let Some(&index) = self.remote_by_prefix.get(&prefix)
-            && let Some(remote) = self.remotes.get_mut(index)
-        {
+    /// Anything that a participant sends shows that it lives: announcements may be lost where data abound. Says how
+    /// many of the octets are on nobody's account.
+    pub(crate) fn heard_from(&mut self, now: Instant, prefix: GuidPrefix, octets: usize) -> usize {
+        let Some(&index) = self.remote_by_prefix.get(&prefix) else { return octets };
+        if let Some(remote) = self.remotes.get_mut(index) {
             remote.heard = if is_on(Mutation::LeaseNotRenewed) { remote.heard } else { now };
         }
-    }
-
-    /// It receives what we send.
-    pub(crate) fn mark_validated(&mut self, prefix: GuidPrefix) {
-        if let Some(&index) = self.remote_by_prefix.get(&prefix)
-            && let Some(remote) = self.remotes.get_mut(index)
-        {
-            remote.validated = true;
-        }
-    }
-
-    /// Whether it has shown that it receives what we send.
-    pub(super) fn is_validated(&self, prefix: GuidPrefix) -> bool {
-        let remote = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get(index));
-        remote.is_some_and(|remote| remote.validated)
+        if self.receive_octets(index, octets) { 0 } else { octets }
     }
 
     /// Whether one more participant may be remembered; the oldest that never proved itself gives way.
     fn has_room_for_participant(&mut self, now: Instant, footprint: usize) -> bool {
-        let unvalidated = self.remotes.iter().filter(|(_, remote)| !remote.validated).count();
+        let unvalidated = self.remotes.iter().filter(|(_, remote)| remote.probation.is_some()).count();
         if unvalidated >= self.ctx.limits.max_unvalidated_participants {
-            let candidates = self.remotes.iter().filter(|(_, remote)| !remote.validated);
+            let candidates = self.remotes.iter().filter(|(_, remote)| remote.probation.is_some());
             if let Some((_, oldest)) = candidates.min_by_key(|(_, remote)| remote.arrival) {
                 let prefix = oldest.prefix;
                 self.remove_participant(now, prefix, Departure::Silence);
@@ -389,7 +392,14 @@ impl Participant {
         let Some(index) = self.remote_by_prefix.remove(&prefix) else { return };
         self.forget_endpoints_of(now, prefix, departure);
         self.abandon_type_requests(prefix);
-        if let Some(remote) = self.remotes.remove(index) {
+        if let Some(mut remote) = self.remotes.remove(index) {
+            match remote.probation.take() {
+                Some(probation) => probation.close(&mut self.ctx),
+                None if departure == Departure::Silence => {
+                    self.validation.remember(prefix, &remote.metatraffic.locator);
+                }
+                None => {}
+            }
             self.hide_participant(now, &remote, departure);
             self.discovery_bytes -= remote.footprint;
             self.ctx.timers.release(remote.lease);

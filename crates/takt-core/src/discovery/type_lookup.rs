@@ -6,8 +6,8 @@
 //! [`Participant::take_type_answer`].
 //!
 //! # Bounds
-//! - A request is served only to a participant that has shown that it receives what we send, so that a forged one
-//!   cannot aim our answers at a third party. The answer goes to its asker alone.
+//! - Only a participant that has proven its address is heard at all (`validation`), so that a forged request cannot aim
+//!   our answers at a third party. The answer goes to its asker alone.
 //! - An answer has at most [`MAX_REPLY_BYTES`]: what does not fit is left out, and may be asked for again. The last
 //!   [`REPLY_DEPTH`] answers are kept for repair.
 //! - At most [`MAX_PENDING_REQUESTS`] requests of our own wait for an answer, each of at most [`MAX_REPLY_BYTES`].
@@ -294,10 +294,6 @@ impl Participant {
             Addressee::Stranger => false,
         };
         if !for_us {
-            return;
-        }
-        if !self.is_validated(from) {
-            self.ctx.counters.refused_type_requests += 1;
             return;
         }
         let Some(payload) = self.type_lookup.answer(request) else { return };

@@ -25,6 +25,8 @@ struct Interpreter {
     for_us: bool,
     /// It names us, so the source has heard of us.
     names_us: bool,
+    /// Octets of the datagram that are on nobody's account yet.
+    octets: usize,
     timestamp: Timestamp,
 }
 
@@ -38,8 +40,9 @@ impl Participant {
             return;
         };
         let source = message.header().prefix;
-        self.heard_from(now, source);
-        let mut interpreter = Interpreter { source, for_us: true, names_us: false, timestamp: Timestamp::INVALID };
+        let octets = self.heard_from(now, source, datagram.len());
+        let mut interpreter =
+            Interpreter { source, for_us: true, names_us: false, octets, timestamp: Timestamp::INVALID };
         for submessage in message.submessages() {
             match submessage {
                 Ok(submessage) => self.handle_submessage(now, &from, &mut interpreter, &submessage),
@@ -65,17 +68,14 @@ impl Participant {
                 interpreter.names_us = *prefix == self.header.prefix;
                 interpreter.for_us = interpreter.names_us || *prefix == GuidPrefix::default();
                 if interpreter.names_us {
-                    self.mark_validated(interpreter.source);
+                    self.handle_naming(now, interpreter.source);
                 }
             }
             Submessage::Unknown { .. } => self.ctx.counters.unknown_submessages += 1,
             Submessage::InfoReply(_) | Submessage::Pad | Submessage::HeaderExtension(_) => {}
             _ if !interpreter.for_us => {}
             Submessage::Data(data) if data.writer == EntityId::SPDP_WRITER => {
-                self.handle_spdp(now, from, interpreter.source, data);
-                if interpreter.names_us {
-                    self.mark_validated(interpreter.source);
-                }
+                self.handle_spdp(now, from, interpreter.source, data, &mut interpreter.octets);
             }
             Submessage::Data(data) => self.handle_data(now, interpreter, data),
             Submessage::DataFrag(data) => {
@@ -97,6 +97,9 @@ impl Participant {
             }
             Submessage::AckNack(acknack) => {
                 self.ctx.counters.acknacks_received += 1;
+                if acknack.writer.is_builtin() {
+                    self.handle_proof(now, interpreter.source, acknack);
+                }
                 let reader = Guid { prefix: interpreter.source, entity_id: acknack.reader };
                 if let Some(writer) = self.writer_ids.get(&acknack.writer).and_then(|&i| self.writers.get_mut(i)) {
                     writer.handle_acknack(now, &mut self.ctx, reader, acknack);
@@ -123,6 +126,9 @@ impl Participant {
 
     fn handle_heartbeat(&mut self, now: Instant, interpreter: &Interpreter, heartbeat: &Heartbeat) {
         self.ctx.counters.heartbeats_received += 1;
+        if interpreter.names_us && heartbeat.writer.is_builtin() {
+            self.handle_challenge(interpreter.source, heartbeat);
+        }
         let writer = Guid { prefix: interpreter.source, entity_id: heartbeat.writer };
         self.for_readers(writer, heartbeat.reader, |reader, ctx, proxy| {
             reader.handle_heartbeat(now, ctx, proxy, heartbeat);

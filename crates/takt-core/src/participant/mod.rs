@@ -16,8 +16,9 @@ use crate::cache::{CacheLimits, PayloadPool, ReaderCache};
 use crate::config::{Config, Limits, Locators};
 use crate::context::{Context, Timing};
 use crate::discovery::{
-    Announcer, Assertion, BUILTIN_ENDPOINTS, BuiltinTopics, Departed, EndpointKey, MAX_REPLY_BYTES, REPLY_DEPTH,
-    Reachability, Refusal, Remote, SEDP_PUBLICATIONS, TYPE_REPLIES, TypeLookup,
+    Announcer, Assertion, BEFORE_FIRST_ENDPOINT, BUILTIN_ENDPOINTS, BuiltinTopics, Departed, EndpointKey,
+    MAX_REPLY_BYTES, REPLY_DEPTH, Reachability, Refusal, Remote, SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS, TYPE_REPLIES,
+    TypeLookup, Validation,
 };
 use crate::error::Error;
 use crate::event::Event;
@@ -58,6 +59,7 @@ pub struct Participant {
     pub(crate) remotes: Slots<Remote>,
     pub(crate) remote_by_prefix: BTreeMap<GuidPrefix, u32>,
     pub(crate) departed: Departed,
+    pub(crate) validation: Validation,
     pub(crate) publications: BTreeMap<Guid, Box<PublicationData>>,
     pub(crate) subscriptions: BTreeMap<Guid, Box<SubscriptionData>>,
     /// Memory that the announcements of others take.
@@ -110,6 +112,7 @@ impl Participant {
             remotes: Slots::new(),
             remote_by_prefix: BTreeMap::new(),
             departed: Departed::new(),
+            validation: Validation::new(config.secret),
             publications: BTreeMap::new(),
             subscriptions: BTreeMap::new(),
             discovery_bytes: 0,
@@ -150,6 +153,7 @@ impl Participant {
             match kind {
                 TimerKind::Announce => self.announcer.handle_timeout(now, &mut self.ctx),
                 TimerKind::Lease { participant } => self.handle_lease_end(now, participant),
+                TimerKind::Challenge { participant } => self.handle_challenge_timeout(participant),
                 TimerKind::Heartbeat { writer } => {
                     if let Some(writer) = self.writers.get_mut(writer) {
                         writer.handle_timeout(now, &mut self.ctx);
@@ -218,6 +222,11 @@ impl Participant {
                 sample_len_max: Some(MAX_REPLY_BYTES),
             };
             self.create_builtin_pair(topic_name, writer_id, reader_id, &qos);
+        }
+        for index in [SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS] {
+            if let Some(writer) = self.writers.get_mut(index) {
+                writer.begin_after(BEFORE_FIRST_ENDPOINT);
+            }
         }
         debug_assert_eq!(self.writers.len() as u32, BUILTIN_ENDPOINTS);
         debug_assert_eq!(self.writer_ids.get(&EntityId::SEDP_PUB_WRITER), Some(&SEDP_PUBLICATIONS));

@@ -44,7 +44,7 @@ impl Participant {
         let Self { writers, readers, ctx, header, destinations, .. } = self;
         match job {
             Job::Announce => self.transmit_announcement(now, frame),
-            Job::Greet { participant } => self.transmit_greeting(participant, frame),
+            Job::Greet { participant } => self.transmit_letter(now, participant, frame),
             Job::Data { writer } => {
                 let writer = writers.get_mut(writer)?;
                 *flow = writer.flow;

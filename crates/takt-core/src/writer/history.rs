@@ -134,6 +134,11 @@ impl WriterHistory {
         self.live * 2 >= self.limits.max_samples
     }
 
+    /// Numbers begin above this one.
+    pub(crate) fn begin_after(&mut self, sn: SequenceNumber) {
+        self.last_sn = sn;
+    }
+
     /// Gives out a sequence number without keeping anything: nobody listens.
     pub(crate) fn skip(&mut self) -> SequenceNumber {
         self.last_sn = SequenceNumber(self.last_sn.0 + 1);

@@ -125,6 +125,13 @@ impl Writer {
         }
     }
 
+    /// Numbers begin above this one. To be called before anything is written or matched.
+    pub(crate) fn begin_after(&mut self, sn: SequenceNumber) {
+        self.history.begin_after(sn);
+        self.cursor = Cursor { sn: sn.next(), fragment: 1 };
+        self.settled = sn;
+    }
+
     /// Gives back what the writer holds of the context.
     pub(crate) fn close(&mut self, ctx: &mut Context) {
         for _ in 0..self.proxies.len() {

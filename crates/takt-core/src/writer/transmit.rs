@@ -281,6 +281,19 @@ impl Writer {
         }
     }
 
+    /// A heartbeat to one reader that offers nothing below a number, which the reader then acknowledges up to.
+    pub(crate) fn challenge(&mut self, reader: EntityId, number: SequenceNumber) -> Heartbeat {
+        Heartbeat {
+            reader,
+            writer: self.entity_id,
+            first_sn: number,
+            last_sn: number.prev(),
+            count: self.heartbeat.next_greeting_count(),
+            is_final: false,
+            liveliness: false,
+        }
+    }
+
     /// Writes one submessage of a change, with its time stamp and inline QoS.
     pub(super) fn emit(
         &self,

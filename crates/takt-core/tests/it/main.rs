@@ -12,6 +12,7 @@ mod limits;
 mod liveliness;
 mod network;
 mod puppet;
+mod reflection;
 mod reliability;
 mod replay;
 mod session;

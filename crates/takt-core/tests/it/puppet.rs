@@ -5,12 +5,14 @@ use std::cell::Cell;
 use takt_core::*;
 use takt_wire::builder::{DataEmit, DataFragEmit, MessageBuilder};
 use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};
-use takt_wire::message::{Header, Heartbeat, MessageView, Payload, Submessage};
-use takt_wire::{EntityId, Guid, GuidPrefix, Locator, ProtocolVersion, SequenceNumber, VendorId};
+use takt_wire::message::{AckNack, Header, Heartbeat, MessageView, Payload, Submessage};
+use takt_wire::{EntityId, Guid, GuidPrefix, Locator, ProtocolVersion, SequenceNumber, SequenceNumberSet, VendorId};
 
 pub struct Puppet {
     pub prefix: GuidPrefix,
     pub address: Locator,
+    /// Where it wants its data.
+    pub default_address: Locator,
     pub lease: takt_wire::Duration,
     /// The sequence number of its announcement.
     pub spdp_sn: Cell<i64>,
@@ -26,6 +28,7 @@ impl Puppet {
         Self {
             prefix: prefix(number),
             address: address(number),
+            default_address: address(number),
             lease,
             written: [0; 2],
             count: 0,
@@ -60,7 +63,7 @@ impl Puppet {
         ParticipantData {
             guid: self.guid(EntityId::PARTICIPANT),
             metatraffic_unicast: vec![self.address],
-            default_unicast: vec![self.address],
+            default_unicast: vec![self.default_address],
             available_builtin_endpoints: 0xc3f,
             lease_duration: self.lease,
             ..ParticipantData::default()
@@ -75,13 +78,27 @@ impl Puppet {
         });
     }
 
-    /// Announces itself by SPDP, and shows that it has heard the other side.
+    /// Announces itself by SPDP, and proves its address. What the other side sends meanwhile is lost.
     pub fn join(&mut self, node: &mut Participant, now: Instant) {
-        let payload = self.announcement().to_bytes();
+        self.announce_itself(node, now);
+        let mut frame = vec![0; 65_507];
+        while let Some(transmit) = node.poll_transmit(now, &mut frame) {
+            let is_for_it = transmit.destinations.contains(&self.address);
+            let challenge = challenge_in(&frame[..transmit.len]);
+            if is_for_it && !challenge.is_empty() {
+                return self.answer_challenge(node, now, &challenge);
+            }
+        }
+    }
+
+    /// Shows that it has received a challenge.
+    pub fn answer_challenge(&self, node: &mut Participant, now: Instant, challenge: &[Heartbeat]) {
         let to = node.guid().prefix;
         self.say(node, now, |message| {
             message.info_destination(to).expect("it fits");
-            message.data(&data(EntityId::SPDP_WRITER, self.spdp_sn.get(), Payload::Data(&payload))).expect("it fits");
+            for heartbeat in challenge {
+                message.acknack(&answer(heartbeat)).expect("it fits");
+            }
         });
     }
 
@@ -155,6 +172,27 @@ impl Puppet {
         };
         data.qos.reliability = if reliable { crate::network::reliable() } else { crate::network::best_effort() };
         data
+    }
+}
+
+/// The heartbeats that offer nothing, which a participant on probation is to acknowledge.
+pub fn challenge_in(datagram: &[u8]) -> Vec<Heartbeat> {
+    let message = MessageView::parse(datagram).expect("what we send is well formed");
+    let heartbeats = message.submessages().map(|submessage| match submessage.expect("what we send is well formed") {
+        Submessage::Heartbeat(heartbeat) => Some(heartbeat),
+        _ => None,
+    });
+    heartbeats.flatten().filter(|heartbeat| heartbeat.last_sn < heartbeat.first_sn).collect()
+}
+
+/// What a reader acknowledges that has everything that such a heartbeat offers.
+pub fn answer(challenge: &Heartbeat) -> AckNack {
+    AckNack {
+        reader: challenge.reader,
+        writer: challenge.writer,
+        reader_sn_state: SequenceNumberSet::new(challenge.first_sn),
+        count: 0,
+        is_final: true,
     }
 }
 

@@ -164,6 +164,7 @@ impl DomainParticipantBuilder {
             transports = wrap_first(transports, wrap);
         }
         let mut config = Config::new(self.domain_id, guid_prefix::generate()?);
+        config.secret = guid_prefix::secret()?;
         config.qos = self.qos.clone();
         config.limits = self.limits;
         config.lease_duration = self.lease_duration.unwrap_or(config.lease_duration);

@@ -1,4 +1,4 @@
-//! A participant's GUID prefix: unique without asking anybody.
+//! A participant's GUID prefix: unique without asking anybody. And its secret.
 //!
 //! | octets | content |
 //! |---|---|
@@ -22,7 +22,7 @@ pub(super) fn generate() -> Result<GuidPrefix> {
     prefix[..2].copy_from_slice(&VendorId::TAKT.0);
     prefix[2..6].copy_from_slice(&host_id()?);
     prefix[6..8].copy_from_slice(&(std::process::id() as u16).to_be_bytes());
-    prefix[8..].copy_from_slice(&random()?);
+    prefix[8..].copy_from_slice(&random::<4>()?);
     Ok(GuidPrefix(prefix))
 }
 
@@ -38,14 +38,19 @@ fn fnv1a(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 
-fn random() -> Result<[u8; 4]> {
-    let mut bytes = [0_u8; 4];
+/// What nobody else knows.
+pub(super) fn secret() -> Result<[u64; 2]> {
+    Ok([u64::from_ne_bytes(random()?), u64::from_ne_bytes(random()?)])
+}
+
+fn random<const N: usize>() -> Result<[u8; N]> {
+    let mut bytes = [0_u8; N];
     // SAFETY: the pointer and length describe a live array of ours.
     let count = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
     if usize::try_from(count) == Ok(bytes.len()) {
         return Ok(bytes);
     }
-    Err(TransportError::new("getrandom", "GUID prefix", io::Error::last_os_error()).into())
+    Err(TransportError::new("getrandom", "GUID prefix and secret", io::Error::last_os_error()).into())
 }
 
 #[cfg(test)]

@@ -1,0 +1,412 @@
+//! Whether a participant receives what we send to the address that it announces, and how little it gets before we know.
+//!
+//! An announcement is a datagram that anybody may forge, from any source and with any locators. So a participant is on
+//! probation at first: it gets our announcement, and a challenge, and of both no more than [`AMPLIFICATION_MAX`] octets
+//! for each octet that came from it. None of its endpoints is matched.
+//!
+//! The challenge is a heartbeat (RTPS 2.5 §8.3.8.6) of each of the two SEDP writers, to this participant alone, that
+//! offers nothing and begins with a sequence number that only its addressee can know. A reliable reader acknowledges up to
+//! there (RTPS 2.5 §8.4.12.2), whatever vendor's it is. Both answers together are the proof, 30 bits of it, and discovery
+//! goes on as the specification says. Whoever answers wrongly [`WRONG_ANSWERS_MAX`] times is not believed any more. What
+//! the SEDP writers really write has higher numbers than any challenge.
+//!
+//! # What is left
+//! - Whoever can read what we send to an address can prove it. Only DDS Security closes that.
+//! - A participant that was lost without a farewell is believed at the address that it had proven, for its readers are
+//!   beyond any challenge. [`KNOWN_MAX`] of them are remembered. For the same reason a participant that moves to another
+//!   address is believed there only if it is of this vendor, or once it has forgotten us.
+//! - Who speaks in the name of a proven participant can ask for what is then sent to that participant.
+
+use super::{SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS};
+use crate::context::{Context, Job};
+use crate::participant::Participant;
+use crate::time::Instant;
+use crate::timer::{TimerId, TimerKind};
+use alloc::collections::VecDeque;
+use core::net::IpAddr;
+use core::time::Duration;
+use takt_wire::builder::MessageBuilder;
+use takt_wire::message::{AckNack, Heartbeat};
+use takt_wire::{EntityId, Full, GuidPrefix, Locator, SequenceNumber, SequenceNumberSet};
+
+/// Octets that are sent, at most, for each one received from a participant that has not proven its address. Both count
+/// RTPS messages; of what is sent, the headers of UDP and IPv4 too.
+pub const AMPLIFICATION_MAX: usize = 3;
+
+/// The header of RTPS, `INFO_DST` and two `HEARTBEAT`s.
+const CHALLENGE_LEN: usize = 20 + 16 + 2 * 32;
+/// UDP and IPv4.
+const HEADERS_LEN: usize = 28;
+
+/// Challenges are numbers from here up to twice this, exclusively.
+/// INTEROP(Fast DDS 2.9.1): hangs for minutes if a heartbeat skips 2^30 numbers, so they cannot be large.
+const FIRST_CHALLENGE: i64 = 1 << 15;
+
+/// What a SEDP writer writes has numbers above this one.
+pub(crate) const BEFORE_FIRST_ENDPOINT: SequenceNumber = SequenceNumber(2 * FIRST_CHALLENGE);
+
+/// Between the first challenges; doubles. A participant that has just been greeted needs a moment to understand one.
+const CHALLENGE_PERIOD: Duration = Duration::from_millis(20);
+/// Challenges that are sent unasked; further ones when it speaks.
+const UNASKED_CHALLENGES: u32 = 4;
+/// Challenges that it causes by speaking are at least this far apart.
+const LEAST_CHALLENGE_PERIOD: Duration = Duration::from_millis(5);
+/// Wrong answers after which a participant is not believed any more, so that guessing is of no use.
+const WRONG_ANSWERS_MAX: u32 = 3;
+
+/// Lost participants that are remembered with their address; the oldest gives way.
+const KNOWN_MAX: usize = 256;
+
+/// The SEDP writers, and the readers that answer them.
+const CHALLENGERS: [(u32, EntityId, EntityId); 2] = [
+    (SEDP_PUBLICATIONS, EntityId::SEDP_PUB_WRITER, EntityId::SEDP_PUB_READER),
+    (SEDP_SUBSCRIPTIONS, EntityId::SEDP_SUB_WRITER, EntityId::SEDP_SUB_READER),
+];
+
+/// Whether a number may be a challenge.
+fn is_challenge(number: SequenceNumber) -> bool {
+    (FIRST_CHALLENGE..2 * FIRST_CHALLENGE).contains(&number.0)
+}
+
+/// What is to be sent to a participant beside the protocol of its endpoints.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Letter {
+    queued: bool,
+    /// The numbers of its own challenges.
+    answers: [Option<SequenceNumber>; 2],
+}
+
+/// A participant that has not proven its address.
+#[derive(Debug)]
+pub(crate) struct Probation {
+    /// Octets that may be sent to it.
+    credit: usize,
+    timer: TimerId,
+    challenges: u32,
+    last_challenge: Option<Instant>,
+    greeting_due: bool,
+    challenge_due: bool,
+    /// Which of the two challenges it has answered.
+    answered: [bool; 2],
+    wrong_answers: u32,
+}
+
+impl Probation {
+    pub(super) fn new(ctx: &mut Context) -> Self {
+        Self {
+            credit: 0,
+            timer: ctx.timers.register(TimerKind::Challenge { participant: u32::MAX }),
+            challenges: 0,
+            last_challenge: None,
+            greeting_due: true,
+            challenge_due: true,
+            answered: [false; 2],
+            wrong_answers: 0,
+        }
+    }
+
+    pub(super) fn close(self, ctx: &mut Context) {
+        ctx.timers.release(self.timer);
+    }
+
+    pub(super) fn set_index(&self, participant: u32, ctx: &mut Context) {
+        ctx.timers.set_kind(self.timer, TimerKind::Challenge { participant });
+    }
+
+    /// So many octets came from it.
+    fn receive(&mut self, octets: usize) {
+        self.credit = self.credit.saturating_add(octets.saturating_mul(AMPLIFICATION_MAX));
+    }
+
+    /// Whether our announcement of so many octets may be sent to it, which then counts as sent. A challenge must find
+    /// room afterwards.
+    pub(super) fn spend_on_announcement(&mut self, octets: usize, ctx: &mut Context) -> bool {
+        if self.credit < octets + CHALLENGE_LEN + 2 * HEADERS_LEN {
+            ctx.counters.withheld_datagrams += 1;
+            return false;
+        }
+        self.spend(octets, ctx)
+    }
+
+    /// Whether a message of so many octets may be sent to it, which then counts as sent.
+    fn spend(&mut self, octets: usize, ctx: &mut Context) -> bool {
+        let left = self.credit.checked_sub(octets + HEADERS_LEN);
+        self.credit = left.unwrap_or(self.credit);
+        ctx.counters.withheld_datagrams += u64::from(left.is_none());
+        left.is_some()
+    }
+
+    /// It was challenged; the first times it will be again.
+    fn challenged(&mut self, now: Instant, ctx: &mut Context) {
+        self.last_challenge = Some(now);
+        self.challenges = self.challenges.saturating_add(1);
+        if self.challenges < UNASKED_CHALLENGES {
+            let delay = CHALLENGE_PERIOD * 2_u32.pow(self.challenges - 1);
+            ctx.timers.arm(self.timer, now.after(delay));
+        }
+    }
+}
+
+/// The key of the challenges, and who has proven itself before.
+#[derive(Debug)]
+pub(crate) struct Validation {
+    secret: [u64; 2],
+    known: VecDeque<(GuidPrefix, IpAddr)>,
+}
+
+impl Validation {
+    pub(crate) fn new(secret: [u64; 2]) -> Self {
+        Self { secret, known: VecDeque::new() }
+    }
+
+    /// What a participant at an address is to acknowledge to each of the two SEDP writers.
+    fn challenge(&self, prefix: GuidPrefix, at: &Locator) -> [SequenceNumber; 2] {
+        let mut words = [0; 5];
+        let bytes = prefix.0.iter().chain(&at.address);
+        let bytes = bytes.chain(&[0; 4]).copied().chain(at.kind.to_le_bytes()).chain(at.port.to_le_bytes());
+        for (place, byte) in bytes.enumerate() {
+            words[place / 8] |= u64::from(byte) << (8 * (place % 8));
+        }
+        let hash = sip_hash(self.secret, &words);
+        [hash, hash >> 32].map(|half| SequenceNumber(FIRST_CHALLENGE + (half % FIRST_CHALLENGE as u64) as i64))
+    }
+
+    /// A proven participant was lost.
+    pub(super) fn remember(&mut self, prefix: GuidPrefix, at: &Locator) {
+        let Some(ip) = at.ip() else { return };
+        self.known.retain(|(known, _)| *known != prefix);
+        if self.known.len() == KNOWN_MAX {
+            self.known.pop_front();
+        }
+        self.known.push_back((prefix, ip));
+    }
+
+    /// Whether it has proven this address before.
+    pub(super) fn knows(&self, prefix: GuidPrefix, at: &Locator) -> bool {
+        at.ip().is_some_and(|ip| self.known.contains(&(prefix, ip)))
+    }
+}
+
+impl Participant {
+    /// So many octets came from a participant. Says whether they were put to its account.
+    pub(super) fn receive_octets(&mut self, index: u32, octets: usize) -> bool {
+        let probation = self.remotes.get_mut(index).and_then(|remote| remote.probation.as_mut());
+        probation.map(|probation| probation.receive(octets)).is_some()
+    }
+
+    /// A participant on probation has spoken to us, or announced itself again: it may know us by now.
+    pub(super) fn challenge_again(&mut self, now: Instant, index: u32) {
+        let Some(probation) = self.remotes.get_mut(index).and_then(|remote| remote.probation.as_mut()) else { return };
+        let earliest = probation.last_challenge.map_or(now, |last| last.after(LEAST_CHALLENGE_PERIOD));
+        if earliest > now {
+            return self.ctx.timers.arm_by(probation.timer, earliest);
+        }
+        probation.challenge_due = true;
+        self.queue_letter(index);
+    }
+
+    /// It has named us, so it knows us.
+    pub(crate) fn handle_naming(&mut self, now: Instant, prefix: GuidPrefix) {
+        if let Some(&index) = self.remote_by_prefix.get(&prefix) {
+            self.challenge_again(now, index);
+        }
+    }
+
+    /// The challenge timer fired.
+    pub(crate) fn handle_challenge_timeout(&mut self, index: u32) {
+        if let Some(probation) = self.remotes.get_mut(index).and_then(|remote| remote.probation.as_mut()) {
+            probation.challenge_due = true;
+            self.queue_letter(index);
+        }
+    }
+
+    pub(super) fn queue_letter(&mut self, index: u32) {
+        if let Some(remote) = self.remotes.get_mut(index)
+            && !core::mem::replace(&mut remote.letter.queued, true)
+        {
+            self.ctx.jobs.push_back(Job::Greet { participant: index });
+        }
+    }
+
+    /// A heartbeat to us alone that offers nothing may be a challenge, to be answered whatever else we know of its
+    /// writer.
+    pub(crate) fn handle_challenge(&mut self, prefix: GuidPrefix, heartbeat: &Heartbeat) {
+        let Some(place) = CHALLENGERS.iter().position(|(_, writer, _)| heartbeat.writer == *writer) else { return };
+        let may_be = heartbeat.last_sn < heartbeat.first_sn && is_challenge(heartbeat.first_sn);
+        let Some(&index) = self.remote_by_prefix.get(&prefix).filter(|_| may_be) else { return };
+        if let Some(remote) = self.remotes.get_mut(index) {
+            remote.letter.answers[place] = Some(heartbeat.first_sn);
+            self.queue_letter(index);
+        }
+    }
+
+    /// An acknowledgement: whoever has answered both challenges is believed.
+    pub(crate) fn handle_proof(&mut self, now: Instant, prefix: GuidPrefix, acknack: &AckNack) {
+        let named = (acknack.writer, acknack.reader);
+        let Some(place) = CHALLENGERS.iter().position(|(_, writer, reader)| (*writer, *reader) == named) else {
+            return;
+        };
+        let number = acknack.reader_sn_state.base();
+        let Some(&index) = self.remote_by_prefix.get(&prefix).filter(|_| is_challenge(number)) else { return };
+        let Some(remote) = self.remotes.get_mut(index) else { return };
+        let Some(probation) = &mut remote.probation else { return };
+        if number != self.validation.challenge(prefix, &remote.metatraffic.locator)[place] {
+            probation.wrong_answers = probation.wrong_answers.saturating_add(1);
+            self.ctx.counters.wrong_answers += 1;
+            return;
+        }
+        probation.answered[place] = true;
+        if probation.answered == [true; 2] && probation.wrong_answers < WRONG_ANSWERS_MAX {
+            self.end_probation(now, index);
+        }
+    }
+
+    /// The participant is believed: discovery goes on.
+    pub(super) fn end_probation(&mut self, now: Instant, index: u32) {
+        if let Some(probation) = self.remotes.get_mut(index).and_then(|remote| remote.probation.take()) {
+            probation.close(&mut self.ctx);
+            self.ctx.counters.participants_validated += 1;
+        }
+        self.match_builtin_endpoints(now, index);
+    }
+
+    /// The next datagram to a participant that is not of its endpoints' protocol: our announcement, or a challenge and
+    /// the answers to its own. Queues itself again if there is more.
+    pub(crate) fn transmit_letter(&mut self, now: Instant, index: u32, frame: &mut [u8]) -> Option<usize> {
+        let remote = self.remotes.get_mut(index)?;
+        if !core::mem::take(&mut remote.letter.queued) {
+            return None;
+        }
+        if let Some(probation) = &mut remote.probation
+            && core::mem::take(&mut probation.greeting_due)
+        {
+            let len = self.announcer.build(&self.header, frame).ok()?;
+            let may_go = probation.spend_on_announcement(len, &mut self.ctx);
+            self.destinations.extend(may_go.then_some(remote.metatraffic.locator));
+            self.queue_letter(index);
+            return Some(len);
+        }
+        self.transmit_challenge(now, index, frame)
+    }
+
+    fn transmit_challenge(&mut self, now: Instant, index: u32, frame: &mut [u8]) -> Option<usize> {
+        let remote = self.remotes.get_mut(index)?;
+        let (prefix, path) = (remote.prefix, remote.metatraffic);
+        let answers = core::mem::take(&mut remote.letter.answers);
+        let len = frame.len().min(path.max_message);
+        let mut builder = MessageBuilder::new(&mut frame[..len], &self.header).ok()?;
+        builder.info_destination(prefix).ok()?;
+        let empty = builder.len();
+        for ((_, writer, reader), number) in CHALLENGERS.into_iter().zip(answers) {
+            acknowledge(&mut builder, writer, reader, number).ok()?;
+        }
+        let due = remote.probation.as_mut().is_some_and(|probation| core::mem::take(&mut probation.challenge_due));
+        if due {
+            let numbers = self.validation.challenge(prefix, &path.locator);
+            for ((writer, _, reader), number) in CHALLENGERS.into_iter().zip(numbers) {
+                let heartbeat = self.writers.get_mut(writer)?.challenge(reader, number);
+                builder.heartbeat(&heartbeat).ok()?;
+            }
+        }
+        let len = builder.len();
+        if len == empty {
+            return None;
+        }
+        if let Some(probation) = &mut remote.probation {
+            if !probation.spend(len, &mut self.ctx) {
+                return None;
+            }
+            if due {
+                probation.challenged(now, &mut self.ctx);
+            }
+        }
+        self.destinations.push(path.locator);
+        Some(len)
+    }
+}
+
+/// The answer to a challenge: nothing below its number is missing.
+fn acknowledge(
+    builder: &mut MessageBuilder<'_>,
+    writer: EntityId,
+    reader: EntityId,
+    number: Option<SequenceNumber>,
+) -> Result<(), Full> {
+    // The reader itself counts from 1.
+    let (count, is_final) = (0, true);
+    number.map_or(Ok(()), |number| {
+        let reader_sn_state = SequenceNumberSet::new(number);
+        builder.acknack(&AckNack { reader, writer, reader_sn_state, count, is_final })
+    })
+}
+
+/// SipHash-2-4 (Aumasson and Bernstein, 2012) of a message of whole words.
+fn sip_hash(key: [u64; 2], words: &[u64]) -> u64 {
+    let mut v = [
+        key[0] ^ 0x736f_6d65_7073_6575,
+        key[1] ^ 0x646f_7261_6e64_6f6d,
+        key[0] ^ 0x6c79_6765_6e65_7261,
+        key[1] ^ 0x7465_6462_7974_6573,
+    ];
+    let round = |v: &mut [u64; 4]| {
+        v[0] = v[0].wrapping_add(v[1]);
+        v[2] = v[2].wrapping_add(v[3]);
+        v[1] = v[1].rotate_left(13) ^ v[0];
+        v[3] = v[3].rotate_left(16) ^ v[2];
+        v[0] = v[0].rotate_left(32);
+        v[2] = v[2].wrapping_add(v[1]);
+        v[0] = v[0].wrapping_add(v[3]);
+        v[1] = v[1].rotate_left(17) ^ v[2];
+        v[3] = v[3].rotate_left(21) ^ v[0];
+        v[2] = v[2].rotate_left(32);
+    };
+    let len = (words.len() as u64 * 8) << 56;
+    for word in words.iter().chain(&[len]) {
+        v[3] ^= word;
+        (0..2).for_each(|_| round(&mut v));
+        v[0] ^= word;
+    }
+    v[2] ^= 0xff;
+    (0..4).for_each(|_| round(&mut v));
+    v[0] ^ v[1] ^ v[2] ^ v[3]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::net::Ipv4Addr;
+
+    #[test]
+    fn the_hash_is_siphash() {
+        // The reference implementation's vector for the octets 0 to 7 under the key of the octets 0 to 15.
+        let key = [0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908];
+        assert_eq!(sip_hash(key, &[0x0706_0504_0302_0100]), 0x93f5_f579_9a93_2462);
+    }
+
+    #[test]
+    fn a_challenge_is_for_one_participant_at_one_address() {
+        let locator = |host: u8, port| Locator::udp_v4(Ipv4Addr::new(10, 0, 0, host), port);
+        let of = |secret, prefix: u8, at| Validation::new([secret, 0]).challenge(GuidPrefix([prefix; 12]), &at);
+        let challenge = of(1, 1, locator(1, 7410));
+        assert_eq!(challenge, of(1, 1, locator(1, 7410)));
+        for other in [of(2, 1, locator(1, 7410)), of(1, 2, locator(1, 7410)), of(1, 1, locator(2, 7410))] {
+            assert_ne!(other, challenge);
+        }
+        assert_ne!(of(1, 1, locator(1, 7411)), challenge);
+        assert!(challenge.iter().all(|number| is_challenge(*number) && *number < BEFORE_FIRST_ENDPOINT));
+        assert_ne!(challenge[0], challenge[1]);
+    }
+
+    #[test]
+    fn the_lost_are_remembered_with_their_address_and_the_oldest_gives_way() {
+        let mut validation = Validation::new([0; 2]);
+        let prefix = |n: usize| GuidPrefix([n as u8, (n >> 8) as u8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        let at = |host| Locator::udp_v4(Ipv4Addr::new(10, 0, 0, host), 7410);
+        (0..=KNOWN_MAX).for_each(|n| validation.remember(prefix(n), &at(1)));
+        assert_eq!(validation.known.len(), KNOWN_MAX);
+        assert!(!validation.knows(prefix(0), &at(1)) && validation.knows(prefix(1), &at(1)));
+        assert!(!validation.knows(prefix(1), &at(2)));
+        validation.remember(prefix(1), &at(2));
+        assert!(validation.knows(prefix(1), &at(2)) && !validation.knows(prefix(1), &at(1)));
+    }
+}

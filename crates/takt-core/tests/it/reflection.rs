@@ -1,0 +1,500 @@
+//! Nobody can aim us at a victim: what goes to an address that has not shown that it receives us is at most
+//! [`AMPLIFICATION_MAX`] times what was received in its name, headers of UDP and IPv4 left out of what came and put into
+//! what goes. Each way to try it is a test here.
+
+use crate::network::*;
+use crate::puppet::*;
+use std::net::Ipv4Addr;
+use takt_core::*;
+use takt_wire::discovery::SubscriptionData;
+use takt_wire::message::{AckNack, Heartbeat, NackFrag, Payload};
+use takt_wire::qos::*;
+use takt_wire::type_lookup::{Addressee, EquivalenceId, Question, RequestId, TypeRequest, UnionForm};
+use takt_wire::{EntityId, FragmentNumberSet, GuidPrefix, Locator, SequenceNumber, SequenceNumberSet};
+
+const HEADERS_LEN: usize = 28;
+/// Long enough for every timer to have fired, and for some announcements.
+const LONG_MS: u64 = 15_000;
+
+fn victim() -> Locator {
+    Locator::udp_v4(Ipv4Addr::new(10, 0, 0, 77), 7411)
+}
+
+/// A participant that has much to send: a megabyte of history of the topic `T`, a reader, and a type.
+struct Stage {
+    node: Participant,
+    now: Instant,
+    writer: WriterHandle,
+    received: usize,
+    /// Octets that left for the victim, with headers.
+    to_victim: usize,
+    /// Datagrams to everybody, with the time.
+    to_all: Vec<Instant>,
+    frame: Vec<u8>,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let now = Instant(1_000_000_000);
+        let mut config = config(0, 1500);
+        config.secret = [3, 4];
+        let mut node = Participant::new(config, now).expect("the configuration is good");
+        let qos = DataWriterQos { durability: Durability::TransientLocal, ..keep_all_writer() };
+        let writer = node.create_writer(now, writer_spec("T", false, qos)).expect("the writer is good");
+        node.create_reader(now, reader_spec("T", false, keep_all_reader())).expect("the reader is good");
+        let object = vec![7; 100_000].into();
+        node.offer_type(OfferedType { id: type_id(), object, dependencies: Box::new([]), minimal: None })
+            .expect("there is room");
+        let frame = vec![0; 65_507];
+        let mut stage = Self { node, now, writer, received: 0, to_victim: 0, to_all: Vec::new(), frame };
+        (0..20).for_each(|number| stage.write(number));
+        stage
+    }
+
+    fn write(&mut self, number: u32) {
+        let bytes = payload(number, 50_000);
+        let change = NewChange {
+            kind: ChangeKind::Alive,
+            key_hash: [0; 16],
+            source_timestamp: None,
+            destinations: &[],
+            payload_len: bytes.len(),
+        };
+        let fill = |slot: &mut [u8]| {
+            slot.copy_from_slice(&bytes);
+            Some(bytes.len())
+        };
+        self.node.write(self.now, self.writer, &change, fill).expect("there is room");
+    }
+
+    /// A datagram comes, from wherever it says.
+    fn hear(&mut self, source: Locator, datagram: &[u8]) {
+        self.received += datagram.len();
+        self.node.handle_datagram(self.now, Received { source, multicast: false }, datagram);
+        self.send();
+    }
+
+    fn send(&mut self) {
+        while let Some(transmit) = self.node.poll_transmit(self.now, &mut self.frame) {
+            for to in transmit.destinations {
+                self.to_victim += if to.ip() == victim().ip() { transmit.len + HEADERS_LEN } else { 0 };
+                self.to_all.extend(to.is_multicast().then_some(self.now));
+            }
+        }
+    }
+
+    fn run(&mut self, ms: u64) {
+        let end = Instant(self.now.0 + ms * 1_000_000);
+        while let Some(due) = self.node.poll_timeout().filter(|due| *due <= end) {
+            self.now = due.max(self.now);
+            self.node.handle_timeout(self.now);
+            self.send();
+        }
+        self.now = end;
+    }
+
+    /// Lets time pass, and looks at what the victim got. That it got something shows that the attack was one.
+    fn assert_bounded(&mut self, least: usize) {
+        self.run(LONG_MS);
+        let (sent, received) = (self.to_victim, self.received);
+        assert!(sent <= AMPLIFICATION_MAX * received, "{sent} octets for {received}");
+        assert!(sent >= least, "{sent} octets for {received}");
+    }
+
+    /// A participant that proves its own address, and may then say what it likes.
+    fn admit(&mut self, puppet: &mut Puppet) {
+        puppet.join(&mut self.node, self.now);
+        assert_eq!(self.node.counters().participants_validated, 1);
+        self.send();
+        self.to_victim = 0;
+        self.received = 0;
+    }
+}
+
+fn type_id() -> EquivalenceId {
+    EquivalenceId::new(EquivalenceId::COMPLETE, [1; 14])
+}
+
+/// A participant that says that it is where the victim is.
+fn impostor(number: usize) -> Puppet {
+    let mut puppet = Puppet::new(3);
+    puppet.prefix.0[4..8].copy_from_slice(&(number as u32).to_be_bytes());
+    puppet.address = victim();
+    puppet
+}
+
+fn spdp(puppet: &Puppet) -> Vec<u8> {
+    let payload = puppet.announcement().to_bytes();
+    puppet.datagram(|message| {
+        message.data(&data(EntityId::SPDP_WRITER, 1, Payload::Data(&payload))).expect("it fits");
+    })
+}
+
+/// Asks for everything from the first number on.
+fn greedy(reader: EntityId, writer: EntityId, first: i64, count: i32) -> AckNack {
+    let mut reader_sn_state = SequenceNumberSet::new(SequenceNumber(first));
+    (first..first + 256).for_each(|sn| {
+        reader_sn_state.insert(SequenceNumber(sn));
+    });
+    AckNack { reader, writer, reader_sn_state, count, is_final: false }
+}
+
+#[test]
+fn announcement_with_the_locators_of_a_victim() {
+    let mut stage = Stage::new();
+    stage.hear(address(5), &spdp(&impostor(1)));
+    stage.assert_bounded(200);
+}
+
+#[test]
+fn announcement_with_the_source_and_the_locators_of_a_victim() {
+    let mut stage = Stage::new();
+    let datagram = spdp(&impostor(1));
+    for _ in 0..20 {
+        stage.hear(victim(), &datagram);
+        stage.run(50);
+    }
+    stage.assert_bounded(3_000);
+}
+
+#[test]
+fn announcement_of_the_least_length() {
+    let mut stage = Stage::new();
+    let puppet = impostor(1);
+    let mut announcement = puppet.announcement();
+    announcement.default_unicast.clear();
+    let payload = announcement.to_bytes();
+    stage.hear(
+        victim(),
+        &puppet.datagram(|message| {
+            message.data(&data(EntityId::SPDP_WRITER, 1, Payload::Data(&payload))).expect("it fits");
+        }),
+    );
+    stage.assert_bounded(1);
+}
+
+#[test]
+fn announcements_of_thousands_who_all_name_one_victim() {
+    let mut stage = Stage::new();
+    for number in 0..2_000 {
+        stage.hear(address(5), &spdp(&impostor(number)));
+        if number % 100 == 0 {
+            stage.run(1);
+        }
+    }
+    stage.assert_bounded(100_000);
+}
+
+#[test]
+fn announcements_of_many_in_one_datagram() {
+    let mut stage = Stage::new();
+    let mut datagram = spdp(&impostor(0))[..20].to_vec();
+    for number in 0..100 {
+        let puppet = impostor(number);
+        // INFO_SRC before each.
+        datagram.extend_from_slice(&[0x0c, 0x01, 20, 0, 0, 0, 0, 0, 2, 5, 1, 0x7a]);
+        datagram.extend_from_slice(&puppet.prefix.0);
+        datagram.extend_from_slice(&spdp(&puppet)[20..]);
+    }
+    stage.hear(victim(), &datagram);
+    assert_eq!(stage.node.counters().participants_discovered, 100);
+    stage.assert_bounded(200);
+}
+
+#[test]
+fn announcement_and_endpoints_and_requests_at_once() {
+    let mut stage = Stage::new();
+    let puppet = impostor(1);
+    let to = stage.node.guid().prefix;
+    stage.hear(victim(), &spdp(&puppet));
+    let subscription = puppet.subscription(1, true).to_bytes();
+    for count in 1..50 {
+        let sedp = Heartbeat {
+            reader: EntityId::UNKNOWN,
+            writer: EntityId::SEDP_SUB_WRITER,
+            first_sn: SequenceNumber(1),
+            last_sn: SequenceNumber(1),
+            count,
+            is_final: false,
+            liveliness: false,
+        };
+        let datagram = puppet.datagram(|message| {
+            message.info_destination(to).expect("it fits");
+            message.heartbeat(&sedp).expect("it fits");
+            message.data(&data(EntityId::SEDP_SUB_WRITER, 1, Payload::Data(&subscription))).expect("it fits");
+            for (reader, writer) in [
+                (EntityId::SEDP_PUB_READER, EntityId::SEDP_PUB_WRITER),
+                (EntityId::SEDP_SUB_READER, EntityId::SEDP_SUB_WRITER),
+                (EntityId::user_reader(1, false), EntityId::user_writer(1, false)),
+            ] {
+                message.acknack(&greedy(reader, writer, 1, count)).expect("it fits");
+            }
+        });
+        stage.hear(victim(), &datagram);
+        stage.run(10);
+    }
+    assert_eq!(stage.node.matched_subscriptions(stage.writer).expect("the writer lives").len(), 1, "our own reader");
+    stage.assert_bounded(1_000);
+}
+
+#[test]
+fn heartbeats_in_the_name_of_a_victim() {
+    let mut stage = Stage::new();
+    let mut puppet = impostor(1);
+    stage.hear(victim(), &spdp(&puppet));
+    let to = stage.node.guid().prefix;
+    for number in 1..200 {
+        let mut heartbeat = puppet.heartbeat(EntityId::SEDP_PUB_WRITER, 1, 1_000 * number);
+        heartbeat.reader = EntityId::SEDP_PUB_READER;
+        let datagram = puppet.datagram(|message| {
+            message.info_destination(to).expect("it fits");
+            message.heartbeat(&heartbeat).expect("it fits");
+        });
+        stage.hear(victim(), &datagram);
+        stage.run(1);
+    }
+    stage.assert_bounded(1_000);
+}
+
+#[test]
+fn challenges_in_the_name_of_a_victim() {
+    let mut stage = Stage::new();
+    let mut puppet = impostor(1);
+    stage.hear(victim(), &spdp(&puppet));
+    let to = stage.node.guid().prefix;
+    for number in 1..200 {
+        let heartbeats = [EntityId::SEDP_PUB_WRITER, EntityId::SEDP_SUB_WRITER]
+            .map(|writer| puppet.heartbeat(writer, 40_000 + number, 39_999 + number));
+        let datagram = puppet.datagram(|message| {
+            message.info_destination(to).expect("it fits");
+            heartbeats.iter().for_each(|heartbeat| message.heartbeat(heartbeat).expect("it fits"));
+        });
+        stage.hear(victim(), &datagram);
+        stage.run(10);
+    }
+    stage.assert_bounded(10_000);
+}
+
+#[test]
+fn guessed_answers_to_the_challenge() {
+    let mut stage = Stage::new();
+    let puppet = impostor(1);
+    stage.hear(victim(), &spdp(&puppet));
+    for number in 0..(1 << 15) / 256 {
+        let datagram = puppet.datagram(|message| {
+            for guess in 0..256 {
+                for (reader, writer) in [
+                    (EntityId::SEDP_PUB_READER, EntityId::SEDP_PUB_WRITER),
+                    (EntityId::SEDP_SUB_READER, EntityId::SEDP_SUB_WRITER),
+                ] {
+                    let reader_sn_state = SequenceNumberSet::new(SequenceNumber((1 << 15) + number * 256 + guess));
+                    let acknack = AckNack { reader, writer, reader_sn_state, count: 1, is_final: true };
+                    message.acknack(&acknack).expect("it fits");
+                }
+            }
+        });
+        stage.hear(victim(), &datagram);
+    }
+    let counters = stage.node.counters();
+    assert_eq!((counters.participants_validated, counters.wrong_answers), (0, 2 * (1 << 15) - 2));
+    stage.assert_bounded(1);
+}
+
+#[test]
+fn requests_for_types_in_the_name_of_a_victim() {
+    let mut stage = Stage::new();
+    let mut puppet = impostor(1);
+    let announcement =
+        takt_wire::discovery::ParticipantData { available_builtin_endpoints: 0xfc3f, ..puppet.announcement() };
+    let payload = announcement.to_bytes();
+    let datagram = puppet.datagram(|message| {
+        message.data(&data(EntityId::SPDP_WRITER, 1, Payload::Data(&payload))).expect("it fits");
+    });
+    stage.hear(victim(), &datagram);
+    let writer = EntityId::TYPE_LOOKUP_REQUEST_WRITER;
+    let request = TypeRequest {
+        id: RequestId { writer: puppet.guid(writer), number: 1 },
+        addressee: Addressee::Participant(stage.node.guid()),
+        question: Question::Types(vec![type_id()]),
+        form: UnionForm::Final,
+    };
+    let request = request.to_bytes();
+    for sn in 1..20 {
+        let heartbeat = puppet.heartbeat(writer, 1, sn);
+        let datagram = puppet.datagram(|message| {
+            message.heartbeat(&heartbeat).expect("it fits");
+            message.data(&data(writer, sn, Payload::Data(&request))).expect("it fits");
+        });
+        stage.hear(victim(), &datagram);
+    }
+    assert_eq!(stage.node.counters().type_requests_served, 0);
+    stage.assert_bounded(200);
+}
+
+#[test]
+fn farewell_to_those_who_never_answered() {
+    let mut stage = Stage::new();
+    for number in 0..50 {
+        stage.hear(victim(), &spdp(&impostor(number)));
+    }
+    stage.node.shutdown();
+    stage.send();
+    stage.assert_bounded(1_000);
+}
+
+/// A participant that has proven its own address directs its data to somebody else: its default locators, or those of an
+/// endpoint.
+#[test]
+fn data_for_an_endpoint_at_the_address_of_a_victim() {
+    for by_default in [true, false] {
+        let mut stage = Stage::new();
+        let mut puppet = Puppet::new(5);
+        if by_default {
+            puppet.default_address = victim();
+        }
+        stage.admit(&mut puppet);
+        let unicast = if by_default { vec![] } else { vec![victim()] };
+        let subscription = SubscriptionData { unicast: unicast.clone(), ..puppet.subscription(1, true) };
+        puppet.subscribe(&mut stage.node, stage.now, &subscription);
+        let subscription = SubscriptionData { unicast: unicast.clone(), ..puppet.subscription(2, false) };
+        puppet.subscribe(&mut stage.node, stage.now, &subscription);
+        let mut publication = puppet.publication(1, true);
+        publication.unicast = unicast;
+        puppet.publish(&mut stage.node, stage.now, &publication);
+        (0..20).for_each(|number| stage.write(number));
+        stage.send();
+        stage.run(LONG_MS);
+        assert_eq!(stage.to_victim, 0);
+        let refusals: Vec<_> = stage.node.refusals().map(|refusal| &refusal.reason).collect();
+        assert_eq!(refusals, [&RefusalReason::Unreachable; 3]);
+        assert!(stage.node.counters().refused_locators >= 3);
+    }
+}
+
+/// The user has named the other address, so it may be used.
+#[test]
+fn data_for_an_endpoint_at_the_address_of_a_configured_peer() {
+    let mut config = config(0, 1500);
+    config.initial_peers.push(victim());
+    let now = Instant(1_000_000_000);
+    let mut node = Participant::new(config, now).expect("the configuration is good");
+    let writer = node.create_writer(now, writer_spec("T", false, keep_all_writer())).expect("the writer is good");
+    let mut puppet = Puppet::new(5);
+    puppet.default_address = victim();
+    puppet.join(&mut node, now);
+    puppet.subscribe(&mut node, now, &puppet.subscription(1, true));
+    assert_eq!(node.matched_subscriptions(writer).expect("the writer lives").len(), 1);
+}
+
+#[test]
+fn participant_that_moves_to_the_address_of_a_victim() {
+    let mut stage = Stage::new();
+    let mut puppet = Puppet::new(5);
+    stage.admit(&mut puppet);
+    puppet.subscribe(&mut stage.node, stage.now, &puppet.subscription(1, true));
+    stage.send();
+    assert_eq!(stage.node.matched_subscriptions(stage.writer).expect("the writer lives").len(), 2);
+    stage.received = 0;
+    puppet.address = victim();
+    stage.hear(victim(), &spdp(&puppet));
+    assert_eq!(stage.node.matched_subscriptions(stage.writer).expect("the writer lives").len(), 1);
+    // It knows everything but what was sent to the victim.
+    let to = stage.node.guid().prefix;
+    for count in 1..20 {
+        let datagram = puppet.datagram(|message| {
+            message.info_destination(to).expect("it fits");
+            let writer = EntityId::SEDP_PUB_WRITER;
+            message.acknack(&greedy(EntityId::SEDP_PUB_READER, writer, (1 << 16) + 1, count)).expect("it fits");
+        });
+        stage.hear(victim(), &datagram);
+        stage.run(10);
+    }
+    stage.assert_bounded(300);
+}
+
+/// Requests in the name of a reader are answered to where that reader is, whatever the datagram says of its source, and
+/// whatever INFO_REPLY asks for.
+#[test]
+fn requests_for_repairs_with_a_forged_source_or_reply_locators() {
+    let mut stage = Stage::new();
+    let mut puppet = Puppet::new(5);
+    stage.admit(&mut puppet);
+    let mut subscription = puppet.subscription(1, true);
+    subscription.qos.durability = Durability::TransientLocal;
+    puppet.subscribe(&mut stage.node, stage.now, &subscription);
+    stage.send();
+    let (reader, writer) = (EntityId::user_reader(1, false), EntityId::user_writer(1, false));
+    let before = stage.node.counters().repairs_sent;
+    let mut fragments = FragmentNumberSet::new(1);
+    (1..30).for_each(|number| {
+        fragments.insert(number);
+    });
+    for count in 1..10 {
+        let mut datagram = puppet.datagram(|message| {
+            message.acknack(&greedy(reader, writer, 1, count)).expect("it fits");
+            message.nack_frag(&NackFrag { reader, writer, sn: SequenceNumber(1), fragments, count }).expect("it fits");
+        });
+        // INFO_REPLY with one locator, before all else.
+        let mut info_reply = vec![0x0f, 0x01, 28, 0, 1, 0, 0, 0];
+        info_reply.extend_from_slice(&victim().kind.to_le_bytes());
+        info_reply.extend_from_slice(&victim().port.to_le_bytes());
+        info_reply.extend_from_slice(&victim().address);
+        datagram.splice(20..20, info_reply);
+        stage.hear(victim(), &datagram);
+        stage.run(10);
+    }
+    assert!(stage.node.counters().repairs_sent > before + 20, "the reader gets its repairs");
+    assert_eq!(stage.to_victim, 0);
+    assert_eq!(stage.node.counters().malformed_submessages, 0);
+}
+
+#[test]
+fn newcomers_do_not_make_us_announce_ourselves_more_often() {
+    let mut stage = Stage::new();
+    stage.run(60_000);
+    stage.to_all.clear();
+    let start = stage.now;
+    for number in 0..5_000 {
+        stage.hear(address(5), &spdp(&impostor(number)));
+        stage.run(1);
+    }
+    let elapsed_ms = (stage.now.0 - start.0) / 1_000_000;
+    assert!(stage.to_all.len() as u64 <= elapsed_ms / 100 + 1, "{} in {elapsed_ms} ms", stage.to_all.len());
+    assert!(stage.to_all.windows(2).all(|pair| pair[1].0 - pair[0].0 >= 100_000_000));
+    stage.assert_bounded(1);
+}
+
+/// All of it, in an order that dice decide, by some impostors at once.
+#[test]
+fn anything_that_an_impostor_may_say() {
+    for seed in 1..30 {
+        let mut dice = Dice(seed);
+        let mut stage = Stage::new();
+        let mut impostors: Vec<_> = (0..4).map(impostor).collect();
+        for step in 0..300 {
+            let to = stage.node.guid().prefix;
+            let which = dice.roll(4) as usize;
+            let puppet = &mut impostors[which];
+            let heartbeat = puppet.heartbeat(EntityId::SEDP_PUB_WRITER, 1 + dice.roll(70_000) as i64, 40_000);
+            let (names_us, what) = (dice.percent(50), dice.roll(4));
+            let announcement = puppet.announcement().to_bytes();
+            let first = if dice.percent(50) { 1 } else { (1 << 16) + 1 };
+            let datagram = puppet.datagram(|message| {
+                message.info_destination(if names_us { to } else { GuidPrefix::default() }).expect("it fits");
+                if what == 0 {
+                    let data = data(EntityId::SPDP_WRITER, 1, Payload::Data(&announcement));
+                    message.data(&data).expect("it fits");
+                } else if what == 1 {
+                    message.heartbeat(&heartbeat).expect("it fits");
+                } else if what == 2 {
+                    let acknack = greedy(EntityId::SEDP_PUB_READER, EntityId::SEDP_PUB_WRITER, first, step);
+                    message.acknack(&acknack).expect("it fits");
+                }
+            });
+            stage.hear(if dice.percent(50) { victim() } else { address(5) }, &datagram);
+            stage.run(dice.roll(40));
+        }
+        assert_eq!(stage.node.counters().participants_validated, 0);
+        stage.assert_bounded(1_000);
+    }
+}
