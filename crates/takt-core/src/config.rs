@@ -40,6 +40,8 @@ pub struct Limits {
     pub max_participants: usize,
     /// Remote participants that have not proven yet that they receive what we send; the oldest makes room for a new one.
     pub max_unvalidated_participants: usize,
+    /// Remote participants that have proven it of one address, this host's apart; further ones wait.
+    pub max_participants_per_address: usize,
     /// Endpoints kept of one remote participant.
     pub max_endpoints_per_participant: usize,
     /// Memory in bytes for what one remote participant announces: itself and its endpoints.
@@ -65,6 +67,7 @@ impl Default for Limits {
         Self {
             max_participants: 1024,
             max_unvalidated_participants: 128,
+            max_participants_per_address: 256,
             max_endpoints_per_participant: 512,
             max_discovery_bytes_per_participant: 4 << 20,
             max_discovery_bytes: 256 << 20,

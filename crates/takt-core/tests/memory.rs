@@ -1,9 +1,11 @@
 //! Hostile datagrams by the million: no panic, memory below a bound, and back to where it was once the leases of all
 //! that was made up have run out.
 //!
-//! A test binary of its own, because the allocator counts for the whole process. It plays 200,000 datagrams, or ten
+//! A test binary of its own, because the allocator counts for the whole process ([`counting`]). It plays 200,000 datagrams, or ten
 //! million with `TAKT_TEST_LONG=1`, and prints what it measured.
 #![allow(missing_docs)]
+
+mod counting;
 
 #[allow(dead_code)]
 #[path = "it/catalogue.rs"]
@@ -18,56 +20,15 @@ mod puppet;
 #[path = "it/session.rs"]
 mod session;
 
+use counting::{LIVE, PEAK};
 use network::*;
 use puppet::*;
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant as Clock};
 use takt_core::*;
 use takt_wire::EntityId;
 use takt_wire::message::Payload;
 use takt_wire::qos::*;
-
-static LIVE: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-struct Counting;
-
-fn grow(bytes: usize) {
-    let live = LIVE.fetch_add(bytes, Ordering::Relaxed) + bytes;
-    PEAK.fetch_max(live, Ordering::Relaxed);
-}
-
-// SAFETY: every call is passed on to the system's allocator unchanged; counting touches no memory of its blocks.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        grow(layout.size());
-        // SAFETY: the caller's promises are those that `System` asks for.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        grow(layout.size());
-        // SAFETY: as above.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as above.
-        unsafe { System.dealloc(block, layout) }
-    }
-
-    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
-        grow(size);
-        // SAFETY: as above.
-        unsafe { System.realloc(block, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// What the participant may take beyond what it takes in peace: a thousand strangers who have shown that they hear us,
 /// each with five matched writers, take two thirds of it.
@@ -202,7 +163,7 @@ impl Storm {
     }
 
     fn somebody(&mut self) -> Puppet {
-        let mut stranger = Puppet::new(3);
+        let mut stranger = Puppet::new(3 + self.roll(100));
         (0..12).for_each(|i| stranger.prefix.0[i] = self.dice.roll(256) as u8);
         stranger
     }

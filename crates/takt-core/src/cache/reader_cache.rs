@@ -273,6 +273,15 @@ impl ReaderCache {
         false
     }
 
+    /// Forgets an instance that has no samples, whatever its state: news of it will make it anew.
+    pub(crate) fn abandon(&mut self, instance: InstanceHandle) {
+        if let Some(&index) = self.by_handle.get(&instance)
+            && self.instances[index as usize].count == 0
+        {
+            self.forget(index);
+        }
+    }
+
     /// Drops the oldest sample whose instance is not alive; false if there is none. Visits the samples in order of arrival.
     pub(crate) fn evict_oldest_of_the_gone(&mut self) -> bool {
         let mut at = self.oldest;

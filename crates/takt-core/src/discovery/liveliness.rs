@@ -89,20 +89,24 @@ impl Participant {
         loop {
             let Some(reader) = self.readers.get_mut(PARTICIPANT_MESSAGES) else { return };
             let Some(sample) = reader.cache.next(Selector::TAKE, &mut ReadCursor::default()) else { return };
-            if !sample.info.valid_data {
-                continue;
-            }
-            let from = sample.info.publication.prefix;
-            match ParticipantMessageData::parse(sample.payload) {
-                Ok(message) if message.prefix == from => {
-                    let kind = match message.kind {
-                        ParticipantMessageData::KIND_AUTOMATIC => LivelinessKind::Automatic,
-                        ParticipantMessageData::KIND_MANUAL_BY_PARTICIPANT => LivelinessKind::ManualByParticipant,
-                        _ => continue,
-                    };
-                    self.assert_writers_of(now, from, kind);
+            let (from, instance) = (sample.info.publication.prefix, sample.info.instance_handle);
+            let message = sample.info.valid_data.then(|| ParticipantMessageData::parse(sample.payload));
+            let kind = match message {
+                Some(Ok(message)) if message.prefix == from => match message.kind {
+                    ParticipantMessageData::KIND_AUTOMATIC => Some(LivelinessKind::Automatic),
+                    ParticipantMessageData::KIND_MANUAL_BY_PARTICIPANT => Some(LivelinessKind::ManualByParticipant),
+                    _ => None,
+                },
+                Some(_) => {
+                    self.ctx.counters.malformed_discovery += 1;
+                    None
                 }
-                _ => self.ctx.counters.malformed_discovery += 1,
+                None => None,
+            };
+            // Whoever makes up kinds of assertions must not use up the instances that others need.
+            reader.cache.abandon(instance);
+            if let Some(kind) = kind {
+                self.assert_writers_of(now, from, kind);
             }
         }
     }

@@ -92,9 +92,14 @@ impl Reachability {
 
     /// Whether whoever receives at `proven` may direct data to `other`: it is the same host, or one that the user named.
     pub(crate) fn is_proven_by(&self, proven: &Locator, other: &Locator) -> bool {
-        let (Some(proven), Some(other)) = (proven.ip(), other.ip()) else { return false };
-        let is_here = |ip: IpAddr| ip.is_loopback() || self.is_own(ip);
-        proven == other || (is_here(proven) && is_here(other)) || self.peers.contains(&other)
+        let both_here = self.is_here(proven) && self.is_here(other);
+        proven.ip().is_some() && (proven.ip() == other.ip() || both_here)
+            || other.ip().is_some_and(|ip| self.peers.contains(&ip))
+    }
+
+    /// Whether it is on this host.
+    pub(crate) fn is_here(&self, locator: &Locator) -> bool {
+        locator.ip().is_some_and(|ip| ip.is_loopback() || self.is_own(ip))
     }
 
     fn is_own(&self, ip: IpAddr) -> bool {

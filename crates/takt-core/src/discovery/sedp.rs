@@ -94,9 +94,12 @@ impl Participant {
         is_right_kind: impl Fn(EntityId) -> bool,
         read: impl FnOnce(&SampleRef<'_>) -> News<T>,
     ) -> Option<News<T>> {
-        let sample = self.readers.get_mut(reader)?.cache.next(Selector::TAKE, &mut ReadCursor::default())?;
-        let from = sample.info.publication.prefix;
+        let cache = &mut self.readers.get_mut(reader)?.cache;
+        let sample = cache.next(Selector::TAKE, &mut ReadCursor::default())?;
+        let (from, instance) = (sample.info.publication.prefix, sample.info.instance_handle);
         let news = read(&sample);
+        // Whoever makes up endpoints must not use up the instances that others need.
+        cache.abandon(instance);
         let is_credible =
             |guid: Guid| guid.prefix == from && !guid.entity_id.is_builtin() && is_right_kind(guid.entity_id);
         Some(match news {

@@ -332,6 +332,14 @@ impl Participant {
         }
         let before = remote.data.footprint() + remote.announcement.len();
         let after = data.footprint() + payload.len();
+        let limits = &self.ctx.limits;
+        if remote.footprint - before + after > limits.max_discovery_bytes_per_participant
+            || self.discovery_bytes - before + after > limits.max_discovery_bytes
+        {
+            // It stays what it was.
+            self.ctx.counters.refused_remote_entities += 1;
+            return self.renew_lease(now, index);
+        }
         *remote.data = data;
         remote.announcement = payload.into();
         remote.footprint = remote.footprint - before + after;

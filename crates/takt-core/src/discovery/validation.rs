@@ -256,9 +256,24 @@ impl Participant {
             return;
         }
         probation.answered[place] = true;
-        if probation.answered == [true; 2] && probation.wrong_answers < WRONG_ANSWERS_MAX {
-            self.end_probation(now, index);
+        if probation.answered != [true; 2] || probation.wrong_answers >= WRONG_ANSWERS_MAX {
+            return;
         }
+        let at = remote.metatraffic.locator;
+        if self.has_room_at(&at) {
+            self.end_probation(now, index);
+        } else {
+            self.ctx.counters.refused_remote_entities += 1;
+        }
+    }
+
+    /// Whether one more participant at an address may be believed, so that one host cannot take all places.
+    fn has_room_at(&self, at: &Locator) -> bool {
+        let there = self
+            .remotes
+            .iter()
+            .filter(|(_, remote)| remote.probation.is_none() && remote.metatraffic.locator.ip() == at.ip());
+        self.reachability.is_here(at) || there.count() < self.ctx.limits.max_participants_per_address
     }
 
     /// The participant is believed: discovery goes on.

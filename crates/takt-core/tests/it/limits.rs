@@ -88,6 +88,45 @@ fn participants_that_never_answer_push_the_oldest_of_them_out() {
 }
 
 #[test]
+fn one_address_does_not_take_the_places_of_all_others() {
+    let mut network = Network::new(1, 83);
+    let now = network.now;
+    let node = &mut network.nodes[0];
+    let limit = Limits::default().max_participants_per_address;
+    for number in 0..limit + 10 {
+        let mut puppet = Puppet::new(7);
+        puppet.prefix.0[4..6].copy_from_slice(&(number as u16 + 1).to_be_bytes());
+        puppet.join(node, now);
+    }
+    assert_eq!(node.counters().participants_validated, limit as u64);
+    assert_eq!(node.counters().refused_remote_entities, 10);
+    Puppet::new(8).join(node, now);
+    assert_eq!(node.counters().participants_validated, limit as u64 + 1);
+}
+
+#[test]
+fn an_announcement_that_grows_beyond_the_limit_changes_nothing() {
+    let mut config = config(0, 1500);
+    config.limits.max_discovery_bytes_per_participant = 50_000;
+    let mut network = Network::new(0, 84);
+    network.join_with(config);
+    let now = network.now;
+    let node = &mut network.nodes[0];
+    let mut puppet = Puppet::new(7);
+    puppet.join(node, now);
+    for (len, known) in [(10_000, 10_000), (40_000, 10_000), (100, 100)] {
+        let announcement =
+            takt_wire::discovery::ParticipantData { user_data: UserData(vec![1; len]), ..puppet.announcement() };
+        let payload = announcement.to_bytes();
+        puppet.say(node, now, |message| {
+            let data = data(takt_wire::EntityId::SPDP_WRITER, 1, takt_wire::Payload::Data(&payload));
+            message.data(&data).expect("it fits");
+        });
+        assert_eq!(node.discovered_participants()[0].user_data.0.len(), known);
+    }
+}
+
+#[test]
 fn a_lease_without_an_end_ends_after_a_day_of_silence() {
     let mut network = Network::new(1, 94);
     let mut now = network.now;

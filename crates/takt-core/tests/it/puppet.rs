@@ -182,7 +182,10 @@ pub fn challenge_in(datagram: &[u8]) -> Vec<Heartbeat> {
         Submessage::Heartbeat(heartbeat) => Some(heartbeat),
         _ => None,
     });
-    heartbeats.flatten().filter(|heartbeat| heartbeat.last_sn < heartbeat.first_sn).collect()
+    let is_challenge = |heartbeat: &Heartbeat| {
+        heartbeat.last_sn < heartbeat.first_sn && (1 << 15..1 << 16).contains(&heartbeat.first_sn.0)
+    };
+    heartbeats.flatten().filter(is_challenge).collect()
 }
 
 /// What a reader acknowledges that has everything that such a heartbeat offers.

@@ -1,0 +1,259 @@
+//! What one hostile participant can make us hold: less than a stated bound, and everybody else is served beside it.
+//!
+//! It has proven its address, and announces, begins and asks for as much as it can. A test binary of its own, because the
+//! allocator counts for the whole process.
+#![allow(missing_docs)]
+
+mod counting;
+
+#[allow(dead_code)]
+#[path = "it/network.rs"]
+mod network;
+#[allow(dead_code)]
+#[path = "it/puppet.rs"]
+mod puppet;
+
+use counting::{LIVE, PEAK};
+use network::*;
+use puppet::*;
+use std::sync::atomic::Ordering;
+use takt_core::*;
+use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};
+use takt_wire::message::{AckNack, Payload};
+use takt_wire::qos::*;
+use takt_wire::type_lookup::{Addressee, EquivalenceId, Question, RequestId, TypeRequest, UnionForm};
+use takt_wire::{EntityId, SequenceNumber, SequenceNumberSet};
+
+/// Readers, and writers, of the topic `T` of the participant under test.
+const LOCAL: usize = 4;
+/// For each pair of an endpoint of the peer and one of ours that fit.
+const PAIR_BYTES: usize = 4 << 10;
+/// What else it can cause: samples of discovery that wait for one that is missing, refused matches, tables.
+const REST_BYTES: usize = 4 << 20;
+
+struct Stage {
+    node: Participant,
+    now: Instant,
+    readers: Vec<ReaderHandle>,
+    writers: Vec<WriterHandle>,
+    frame: Vec<u8>,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let now = Instant(1_000_000_000);
+        let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
+        let readers = (0..LOCAL)
+            .map(|_| node.create_reader(now, reader_spec("T", false, keep_all_reader())).expect("the reader is good"));
+        let readers = readers.collect();
+        let writers = (0..LOCAL)
+            .map(|_| node.create_writer(now, writer_spec("T", false, keep_all_writer())).expect("the writer is good"));
+        let writers = writers.collect();
+        Self { node, now, readers, writers, frame: vec![0; 65_507] }
+    }
+
+    /// Sends what there is to send, for some time.
+    fn run(&mut self, ms: u64) {
+        let end = Instant(self.now.0 + ms * 1_000_000);
+        loop {
+            while self.node.poll_transmit(self.now, &mut self.frame).is_some() {}
+            while self.node.poll_event().is_some() {}
+            let Some(due) = self.node.poll_timeout().filter(|due| *due <= end) else { break };
+            self.now = due.max(self.now);
+            self.node.handle_timeout(self.now);
+        }
+        self.now = end;
+    }
+
+    fn say(&mut self, puppet: &Puppet, writer: EntityId, sn: i64, payload: Payload<'_>) {
+        puppet.say(&mut self.node, self.now, |message| {
+            message.data(&data(writer, sn, payload)).expect("it fits");
+        });
+    }
+}
+
+fn long_partition() -> Partition {
+    Partition { names: (0..64).map(|number| format!("{number:0>250}")).collect() }
+}
+
+fn fat_publication(puppet: &Puppet, key: u32) -> PublicationData {
+    let mut data = puppet.publication(key, true);
+    data.topic_name = format!("{key:0>255}");
+    data.type_name = "t".repeat(255);
+    data.partition = long_partition();
+    data.qos.user_data.0 = vec![1; 20_000];
+    data.topic_data.0 = vec![2; 10_000];
+    data.group_data.0 = vec![3; 10_000];
+    data
+}
+
+fn fat_subscription(puppet: &Puppet, key: u32) -> SubscriptionData {
+    let mut data = puppet.subscription(key, true);
+    data.topic_name = format!("{key:0>255}");
+    data.type_name = "t".repeat(255);
+    data.partition = long_partition();
+    data.qos.user_data.0 = vec![1; 40_000];
+    data
+}
+
+/// Announces ever more of itself.
+fn announce_much(stage: &mut Stage, puppet: &mut Puppet) {
+    for len in [10_000, 30_000, 60_000] {
+        let announcement = ParticipantData { user_data: UserData(vec![4; len]), ..puppet.announcement() };
+        stage.say(puppet, EntityId::SPDP_WRITER, 1, Payload::Data(&announcement.to_bytes()));
+    }
+    for key in 1..=600 {
+        puppet.publish(&mut stage.node, stage.now, &fat_publication(puppet, key));
+        puppet.subscribe(&mut stage.node, stage.now, &fat_subscription(puppet, key));
+    }
+    // Again with other words, and as many small ones as there can be keys; most are too many.
+    for key in 1..=600 {
+        puppet.publish(&mut stage.node, stage.now, &fat_publication(puppet, 601 - key));
+    }
+}
+
+fn announce_many(stage: &mut Stage, puppet: &mut Puppet) {
+    for key in 1..=70_000 {
+        let mut publication = puppet.publication(key, true);
+        publication.topic_name = "other".into();
+        puppet.publish(&mut stage.node, stage.now, &publication);
+        let mut subscription = puppet.subscription(key, true);
+        subscription.topic_name = "other".into();
+        puppet.subscribe(&mut stage.node, stage.now, &subscription);
+        if key % 1_000 == 0 {
+            stage.run(1);
+        }
+    }
+}
+
+/// All endpoints fit all of ours, and each writer begins samples that it never ends, and others that come too early.
+fn match_much(stage: &mut Stage, puppet: &mut Puppet) {
+    for key in 1..=300 {
+        puppet.publish(&mut stage.node, stage.now, &puppet.publication(key, true));
+        puppet.subscribe(&mut stage.node, stage.now, &puppet.subscription(key, true));
+        // Two of a kind that do not fit: refused matches.
+        let mut publication = fat_publication(puppet, 10_000 + key);
+        publication.topic_name = "T".into();
+        puppet.publish(&mut stage.node, stage.now, &publication);
+    }
+    let (part, whole) = (payload(1, 1_000), payload(2, 100));
+    for key in 1..=300 {
+        let writer = EntityId::user_writer(key, false);
+        let heartbeat = puppet.heartbeat(writer, 1, 500);
+        puppet.say(&mut stage.node, stage.now, |message| {
+            message.heartbeat(&heartbeat).expect("it fits");
+            (2..40).for_each(|sn| message.data_frag(&fragment(writer, sn, 1, 1 << 20, &part)).expect("it fits"));
+            (40..400).for_each(|sn| {
+                let _ = message.data(&data(writer, sn, Payload::Data(&whole)));
+            });
+        });
+    }
+    stage.run(20);
+}
+
+/// Samples of discovery that come too early, and requests of all kinds.
+fn ask_much(stage: &mut Stage, puppet: &mut Puppet) {
+    let fat = fat_publication(puppet, 1).to_bytes();
+    for writer in [EntityId::SEDP_PUB_WRITER, EntityId::SEDP_SUB_WRITER, EntityId::P2P_MESSAGE_WRITER] {
+        (200_000..200_600).for_each(|sn| stage.say(puppet, writer, sn, Payload::Data(&fat)));
+        let heartbeat = puppet.heartbeat(writer, 200_000, 200_500);
+        puppet.say(&mut stage.node, stage.now, |message| message.heartbeat(&heartbeat).expect("it fits"));
+        (200_001..200_600).for_each(|sn| stage.say(puppet, writer, sn, Payload::Data(&fat)));
+    }
+    let writer = EntityId::TYPE_LOOKUP_REQUEST_WRITER;
+    let request = TypeRequest {
+        id: RequestId { writer: puppet.guid(writer), number: 1 },
+        addressee: Addressee::Participant(stage.node.guid()),
+        question: Question::Types((0..100).map(|n| EquivalenceId::new(EquivalenceId::COMPLETE, [n; 14])).collect()),
+        form: UnionForm::Final,
+    };
+    let request = request.to_bytes();
+    for sn in 1..1_000 {
+        let heartbeat = puppet.heartbeat(writer, 1, sn);
+        puppet.say(&mut stage.node, stage.now, |message| message.heartbeat(&heartbeat).expect("it fits"));
+        stage.say(puppet, writer, sn, Payload::Data(&request));
+    }
+    for count in 1..1_000 {
+        let mut reader_sn_state = SequenceNumberSet::new(SequenceNumber(1));
+        (1..256).for_each(|sn| {
+            reader_sn_state.insert(SequenceNumber(sn));
+        });
+        puppet.say(&mut stage.node, stage.now, |message| {
+            for key in 1..100 {
+                let (reader, writer) = (EntityId::user_reader(key, false), EntityId::user_writer(5, false));
+                message.acknack(&AckNack { reader, writer, reader_sn_state, count, is_final: false }).expect("it fits");
+            }
+        });
+        stage.run(0);
+    }
+}
+
+/// A participant that behaves finds its way, and its sample arrives.
+fn assert_served(stage: &mut Stage, number: usize) {
+    let mut honest = Puppet::new(number);
+    honest.join(&mut stage.node, stage.now);
+    honest.publish(&mut stage.node, stage.now, &honest.publication(1, true));
+    honest.subscribe(&mut stage.node, stage.now, &honest.subscription(1, true));
+    let guid = honest.publication(1, true).guid;
+    for reader in &stage.readers {
+        assert!(stage.node.matched_publications(*reader).expect("the reader lives").contains(&guid), "{number}");
+    }
+    let guid = honest.subscription(1, true).guid;
+    for writer in &stage.writers {
+        assert!(stage.node.matched_subscriptions(*writer).expect("the writer lives").contains(&guid), "{number}");
+    }
+    let writer = EntityId::user_writer(1, false);
+    let heartbeat = honest.heartbeat(writer, 1, 1);
+    let bytes = payload(number as u32, 30_000);
+    honest.say(&mut stage.node, stage.now, |message| {
+        message.heartbeat(&heartbeat).expect("it fits");
+        for (place, part) in (1..).zip(bytes.chunks(1_000)) {
+            message.data_frag(&fragment(writer, 1, place, 30_000, part)).expect("it fits");
+        }
+    });
+    for reader in &stage.readers {
+        let mut arrived = false;
+        let mut cursor = ReadCursor::default();
+        while let Some(sample) =
+            stage.node.read_next(stage.now, *reader, Selector::TAKE, &mut cursor).expect("the reader lives")
+        {
+            arrived |= sample.payload == bytes;
+        }
+        assert!(arrived, "{number}");
+    }
+    honest.leave(&mut stage.node, stage.now);
+}
+
+#[test]
+fn one_hostile_participant_takes_no_more_than_its_share_and_others_are_served() {
+    let mut stage = Stage::new();
+    assert_served(&mut stage, 20);
+    stage.run(1_000);
+    let limits = Limits::default();
+    let pairs = limits.max_endpoints_per_participant * LOCAL;
+    let bound = limits.max_discovery_bytes_per_participant + pairs * PAIR_BYTES + REST_BYTES;
+    let before = LIVE.load(Ordering::Relaxed);
+    let steps: [(&str, fn(&mut Stage, &mut Puppet)); 4] =
+        [("much", announce_much), ("many", announce_many), ("matches", match_much), ("requests", ask_much)];
+    let mut hostile = Puppet::new(9);
+    for (number, (name, step)) in (21..).zip(steps) {
+        hostile.leave(&mut stage.node, stage.now);
+        let sn = hostile.spdp_sn.get();
+        hostile = Puppet::new(9);
+        hostile.spdp_sn.set(sn);
+        hostile.join(&mut stage.node, stage.now);
+        assert_eq!(stage.node.discovered_participants().len(), 1, "{name}");
+        PEAK.store(LIVE.load(Ordering::Relaxed), Ordering::Relaxed);
+        step(&mut stage, &mut hostile);
+        let peak = PEAK.load(Ordering::Relaxed).saturating_sub(before);
+        println!("{name}: at most {peak} of {bound} octets");
+        assert!(peak <= bound, "{name}: {peak} octets, {bound} allowed");
+        assert_served(&mut stage, number);
+    }
+    hostile.leave(&mut stage.node, stage.now);
+    stage.run(60_000);
+    let rest = LIVE.load(Ordering::Relaxed).saturating_sub(before);
+    println!("{rest} octets stay");
+    assert!(rest <= 1 << 20, "{rest} octets");
+    assert!(stage.node.counters().refused_remote_entities > 1_000);
+}
