@@ -31,6 +31,9 @@ const PAIR_BYTES: usize = 4 << 10;
 /// What else it can cause: samples of discovery that wait for one that is missing, refused matches, tables.
 const REST_BYTES: usize = 4 << 20;
 
+/// What the hostile participant does.
+type Step = fn(&mut Stage, &mut Puppet);
+
 struct Stage {
     node: Participant,
     now: Instant,
@@ -233,7 +236,7 @@ fn one_hostile_participant_takes_no_more_than_its_share_and_others_are_served() 
     let pairs = limits.max_endpoints_per_participant * LOCAL;
     let bound = limits.max_discovery_bytes_per_participant + pairs * PAIR_BYTES + REST_BYTES;
     let before = LIVE.load(Ordering::Relaxed);
-    let steps: [(&str, fn(&mut Stage, &mut Puppet)); 4] =
+    let steps: [(&str, Step); 4] =
         [("much", announce_much), ("many", announce_many), ("matches", match_much), ("requests", ask_much)];
     let mut hostile = Puppet::new(9);
     for (number, (name, step)) in (21..).zip(steps) {
