@@ -21,6 +21,7 @@ Usage: cargo xtask sim --seed S [--without LIST] [--timeline FILE] [--large] [--
                        [--pcap FILE [--link LINK]]
        cargo xtask sim --teeth [--seeds N]
        cargo xtask sim --speed N
+       cargo xtask sim --matrix
        cargo xtask sim --swarm [--from S] [--seeds N] [--minutes M] [--large] [--keep-going]
 
 Runs Takt in a simulated world that a seed decides.
@@ -35,6 +36,7 @@ Runs Takt in a simulated world that a seed decides.
   --teeth          put one deliberate bug after another into the protocol and count the seeds until a
                    checker finds it (needs the feature `mutations`)
   --speed N        simulated time per time, for N participants that write 100 samples a second each
+  --matrix         write docs/fault-matrix.md: throughput and recovery under all combinations of faults
   --swarm          run one seed after another until time, seeds or a broken promise end it
   --from S         the first seed (default: 0)
   --seeds N        at most so many
@@ -55,6 +57,7 @@ struct Options {
     link: Option<Link>,
     swarm: bool,
     teeth: bool,
+    matrix: bool,
     speed: Option<usize>,
     from: u64,
     seeds: Option<u64>,
@@ -79,6 +82,7 @@ fn main() -> ExitCode {
     let outcome = match options.seed {
         Some(seed) => replay(seed, &options),
         None if options.speed.is_some() => Ok(speed(options.speed.unwrap_or(1))),
+        None if options.matrix => matrix(),
         None if options.teeth => teeth(&options),
         None => Ok(swarm(&options)),
     };
@@ -107,6 +111,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
             "--link" => options.link = Some(value()?.parse()?),
             "--swarm" => options.swarm = true,
             "--teeth" => options.teeth = true,
+            "--matrix" => options.matrix = true,
             "--speed" => options.speed = Some(number(&value()?)?),
             "--from" => options.from = number(&value()?)?,
             "--seeds" => options.seeds = Some(number(&value()?)?),
@@ -118,13 +123,13 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
             _ => return Err(format!("'{argument}' is unknown")),
         }
     }
-    if [options.swarm, options.teeth, options.seed.is_some(), options.speed.is_some()]
+    if [options.swarm, options.teeth, options.matrix, options.seed.is_some(), options.speed.is_some()]
         .into_iter()
         .filter(|chosen| *chosen)
         .count()
         != 1
     {
-        return Err("one of --seed, --swarm, --teeth and --speed is needed".to_owned());
+        return Err("one of --seed, --swarm, --teeth, --matrix and --speed is needed".to_owned());
     }
     Ok(Some(options))
 }
@@ -204,6 +209,21 @@ fn speed(participants: usize) -> bool {
     }
     summarise(&tally, u64::from(report.violation.is_some()), start.elapsed());
     report.violation.is_none()
+}
+
+fn matrix() -> Result<bool, String> {
+    match takt_sim::matrix::page() {
+        Ok(page) => {
+            let path = takt_sim::matrix::DOCUMENT;
+            std::fs::write(path, page).map_err(|error| format!("cannot write {path}: {error}"))?;
+            println!("wrote {path}");
+            Ok(true)
+        }
+        Err(broken) => {
+            broken.iter().for_each(|text| println!("{text}"));
+            Ok(false)
+        }
+    }
 }
 
 fn swarm(options: &Options) -> bool {

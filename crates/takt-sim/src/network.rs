@@ -90,6 +90,8 @@ struct Port {
     queues: [VecDeque<Frame>; 8],
     queued_bytes: usize,
     busy: bool,
+    /// Time spent on frames since somebody asked.
+    sending: Nanos,
     dice: Rng,
     /// Indices of the faults that are on here now.
     troubles: Vec<(usize, Trouble)>,
@@ -151,11 +153,17 @@ impl Network {
             queues: Default::default(),
             queued_bytes: 0,
             busy: false,
+            sending: 0,
             dice: Rng::new(seed ^ (index as u64 + 1) << 40),
             troubles: Vec::new(),
             in_burst: false,
         });
         index
+    }
+
+    /// How long the busiest port has been sending since the last call.
+    pub fn busiest(&mut self) -> Nanos {
+        self.ports.iter_mut().map(|port| std::mem::take(&mut port.sending)).max().unwrap_or(0)
     }
 
     /// Names of a port's two ends.
@@ -270,6 +278,7 @@ impl Network {
         port.busy = true;
         port.queued_bytes -= frame.size();
         let sending = (frame.size() as u64 * 8 * SECOND).div_ceil(self.bits_per_second);
+        port.sending += sending;
         let delay = port.delay();
         steps.push((sending, Step::Idle { port: at }));
         steps.push((sending + self.propagation + delay, Step::Arrive { port: at, frame }));

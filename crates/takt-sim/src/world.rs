@@ -7,10 +7,11 @@ use std::rc::Rc;
 use takt_core::Received;
 use takt_wire::Guid;
 
+use crate::check::progress::HEARTBEAT_PERIOD;
 use crate::check::{Checker, Rule, Violation};
 use crate::clock::{HostClock, Nanos, SECOND};
 use crate::network::{Frame, Network, NetworkCounters, Step};
-use crate::process::{LEASE, Moment, Process, address, at_address};
+use crate::process::{Endpoint, LEASE, Moment, Process, address, at_address};
 use crate::rng::Rng;
 use crate::scenario::{FaultKind, Role, Scenario};
 use crate::timeline::Timeline;
@@ -52,6 +53,7 @@ enum Event {
     WallJump(usize, i64),
     Rest,
     Silence,
+    Look,
 }
 
 struct Entry {
@@ -95,6 +97,11 @@ pub struct Report {
     pub written: u64,
     /// Samples taken.
     pub taken: u64,
+    /// Samples taken while applications wrote.
+    pub taken_while_active: u64,
+    /// From the last heal of a partition until all readers had what they were owed; `None` if there was none, or if somebody
+    /// waits still.
+    pub recovery: Option<Nanos>,
     /// What the network did.
     pub network: NetworkCounters,
 }
@@ -117,9 +124,14 @@ pub struct World<'a> {
     steps: Vec<(Nanos, Step)>,
     ready: Vec<usize>,
     resting: bool,
+    taken_while_active: u64,
     /// No fault and no stall is planned.
     is_calm: bool,
     sent_before_silence: Vec<u64>,
+    /// Frames that queues had dropped at the last look.
+    drops_seen: u64,
+    /// When a look last found a link congested.
+    congested: Nanos,
     digest: u64,
     participant_time: Nanos,
 }
@@ -147,6 +159,8 @@ pub fn run(scenario: &Scenario, timeline: &mut dyn Timeline) -> Report {
         participant_time: world.participant_time,
         written: world.checker.written,
         taken: world.checker.taken,
+        taken_while_active: world.taken_while_active,
+        recovery: world.checker.recovery(),
         network: world.network.counters,
     }
 }
@@ -174,8 +188,11 @@ impl<'a> World<'a> {
             steps: Vec::new(),
             ready: Vec::new(),
             resting: false,
+            taken_while_active: 0,
             is_calm: scenario.is_calm(),
             sent_before_silence: Vec::new(),
+            drops_seen: 0,
+            congested: 0,
             digest: 0xcbf2_9ce4_8422_2325,
             participant_time: 0,
         };
@@ -204,6 +221,7 @@ impl<'a> World<'a> {
         for (host, plan) in scenario.hosts.iter().enumerate() {
             plan.wall_jumps.iter().for_each(|(at, by)| self.at(*at, Event::WallJump(host, *by)));
         }
+        self.at(HEARTBEAT_PERIOD, Event::Look);
         self.at(scenario.active, Event::Rest);
         self.at(scenario.active + REST, Event::Silence);
     }
@@ -239,7 +257,8 @@ impl<'a> World<'a> {
             Event::Loopback(process, frame) => self.deliver(process, frame),
             Event::Fault(index, on) => self.fault(index, on),
             Event::WallJump(host, by) => self.wall_jump(host, by),
-            Event::Rest => self.resting = true,
+            Event::Look => self.look(),
+            Event::Rest => self.rest(),
             Event::Silence => self.sent_before_silence = self.processes.iter().map(|process| process.sent).collect(),
         }
     }
@@ -300,7 +319,12 @@ impl<'a> World<'a> {
                 self.at(self.now + period, Event::Write(process, life, at, samples));
             }
             Role::Reader { period: 0 } => {}
-            Role::Reader { period } => self.at(self.now + period, Event::Take(process, life, at)),
+            Role::Reader { period } => {
+                if let Some(Endpoint::Reader { id, .. }) = self.processes[process].endpoints[at] {
+                    self.checker.takes_every(id, period);
+                }
+                self.at(self.now + period, Event::Take(process, life, at));
+            }
         }
     }
 
@@ -519,6 +543,9 @@ impl<'a> World<'a> {
             FaultKind::Partition { flapping, .. } => {
                 let was_on = self.active_partitions.contains(&index);
                 self.active_partitions.retain(|active| *active != index);
+                if was_on && self.active_partitions.is_empty() {
+                    self.checker.healed(self.now);
+                }
                 let next = self.now + flapping;
                 if on && !was_on {
                     self.active_partitions.push(index);
@@ -533,6 +560,23 @@ impl<'a> World<'a> {
             FaultKind::Link { .. } => self.network.set_fault(index, &fault.kind, on, &mut self.steps),
         }
         self.schedule_steps();
+    }
+
+    fn rest(&mut self) {
+        self.resting = true;
+        self.taken_while_active = self.checker.taken;
+    }
+
+    /// Do things go on? A link that drops frames, or that sends for more than half of the time, is congested.
+    fn look(&mut self) {
+        let drops = std::mem::replace(&mut self.drops_seen, self.network.counters.queue_drops);
+        let is_busy = self.network.busiest() > HEARTBEAT_PERIOD / 2;
+        if is_busy || drops != self.drops_seen {
+            self.congested = self.now;
+        }
+        let quiet_since = self.scenario.quiet_since(self.now, LEASE).map(|since| since.max(self.congested));
+        self.checker.look(self.now, quiet_since);
+        self.at(self.now + HEARTBEAT_PERIOD, Event::Look);
     }
 
     fn is_parted(&self, from: usize, to: usize) -> bool {

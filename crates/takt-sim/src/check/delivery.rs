@@ -5,20 +5,24 @@ use takt_core::{ChangeKind, SampleRef};
 use super::{Change, Checker, EndpointId, Rule};
 use crate::clock::Nanos;
 use crate::model;
-use crate::sample;
+use crate::sample::{self, Identity};
 
 impl Checker {
     /// A reader took something.
     pub fn took(&mut self, at: Nanos, reader: EndpointId, found: &SampleRef<'_>) {
         self.taken += 1;
         self.saw_state(reader, found);
-        let verdict = if found.info.valid_data { self.judge(reader, found) } else { self.judge_news(reader, found) };
+        let verdict = if found.info.valid_data {
+            self.judge(reader, found).map(|identity| self.recover(at, identity.writer, reader, identity.number))
+        } else {
+            self.judge_news(reader, found)
+        };
         if let Err((rule, text)) = verdict {
             self.report(at, rule, format!("reader {reader}: {text}"));
         }
     }
 
-    fn judge(&mut self, reader: EndpointId, found: &SampleRef<'_>) -> Result<(), (Rule, String)> {
+    fn judge(&mut self, reader: EndpointId, found: &SampleRef<'_>) -> Result<Identity, (Rule, String)> {
         let (payload, publication) = (found.payload, found.info.publication);
         let invented = |text: String| (Rule::Invented, text);
         let Some(identity) = sample::identify(payload, &mut self.scratch) else {
@@ -52,7 +56,7 @@ impl Checker {
         if let Some(skipped) = skipped.filter(|_| model::is_complete(&from.qos, &to.qos)) {
             return Err((Rule::Gap, format!("{identity:?} where number {skipped} must come")));
         }
-        Ok(())
+        Ok(identity)
     }
 
     /// Whether a writer's history may stay full though everybody has got everything.

@@ -60,7 +60,7 @@ impl Checker {
 }
 
 /// The numbers of the samples among the newest changes of each instance, `depth` of each; all of them for `None`.
-fn newest(writer: &Endpoint, depth: Option<u32>) -> impl Iterator<Item = u32> + '_ {
+pub(super) fn newest(writer: &Endpoint, depth: Option<u32>) -> impl Iterator<Item = u32> + '_ {
     let mut seen = [0_u32; 256];
     writer.written.iter().enumerate().rev().filter_map(move |(index, change)| {
         let count = &mut seen[usize::from(change.instance)];

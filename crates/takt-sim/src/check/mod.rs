@@ -4,6 +4,8 @@ mod delivery;
 mod finish;
 mod life;
 mod pair;
+pub mod progress;
+mod recovery;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,6 +16,8 @@ use takt_wire::Guid;
 use crate::clock::Nanos;
 use crate::scenario::QosPlan;
 use pair::Pair;
+use progress::Progress;
+use recovery::Recovery;
 
 /// A promise that was broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,6 +34,8 @@ pub enum Rule {
     Missing,
     /// Endpoints that should match do not, or the other way round.
     Matching,
+    /// What was owed did not arrive, or those who fit did not match, though nothing was wrong any more.
+    Progress,
     /// A match ended though nothing had gone wrong.
     Lost,
     /// Somebody believes in what said farewell, or was deleted, though nothing had gone wrong.
@@ -103,6 +109,8 @@ pub struct Checker {
     states: BTreeMap<(EndpointId, u8), InstanceState>,
     /// Readers that have ever taken a writer for not alive.
     lapsed: BTreeSet<EndpointId>,
+    progress: Progress,
+    recovery: Recovery,
     scratch: Vec<u8>,
     violation: Option<Violation>,
     /// Nothing has gone wrong in this world so far.

@@ -269,6 +269,19 @@ impl Scenario {
             && self.processes.iter().all(|process| process.stalls.is_empty())
     }
 
+    /// Since when no fault is on, no process is stalled and nobody believes in one that was killed; `None` if not now.
+    #[must_use]
+    pub fn quiet_since(&self, now: Nanos, lease: Nanos) -> Option<Nanos> {
+        let faults = self.faults.iter().map(|fault| (fault.from, fault.until.min(self.active)));
+        let stalls = self.processes.iter().flat_map(|process| &process.stalls);
+        let stalls = stalls.map(|(from, time)| (*from, (from + time).min(self.active)));
+        let ends = self.processes.iter().flat_map(|process| &process.ends).filter(|end| end.at < self.active);
+        let ends = ends.map(|end| (end.at, end.at + lease));
+        let begun = faults.chain(stalls).chain(ends).filter(|(from, until)| *from <= now && from < until);
+        let last = begun.map(|(_, until)| until).max().unwrap_or(0);
+        (last <= now).then_some(last)
+    }
+
     /// Whether so little is sent that nothing waits long for a link: no link is asked for a tenth of what it carries.
     #[must_use]
     pub fn is_light(&self) -> bool {

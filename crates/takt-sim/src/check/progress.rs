@@ -1,0 +1,214 @@
+//! Delivery and discovery go on while nothing is wrong: after every fault, within a stated time.
+//!
+//! [`Checker::look`] is called once per heartbeat period. From one look to the next it knows which reliable match owes its
+//! reader a sample, and which endpoints that fit are not matched. That must not last:
+//!
+//! - **Delivery**: an owed sample arrives within [`DELIVERY_PERIODS`] heartbeat periods. A writer with unacknowledged samples
+//!   sends a heartbeat every period at least. The reader's answer may be held back for 32 ms, the repair leaves at once:
+//!   that is the second period. The third is for queues on the way, and for a look that came just before.
+//! - **Discovery**: endpoints that fit are matched within [`DISCOVERY_PERIODS`] heartbeat periods. After a fault that lasted
+//!   longer than the lease, the other side is heard of with its next announcement, which is five periods away at most. It is
+//!   answered at once; what a queue loses of that comes with the announcement after. Five periods are for the exchange of
+//!   what is known of endpoints, by the reliable protocol.
+//!
+//! Nothing is said as long as something is wrong: a fault is on, a process gets no processor time, a link is congested, or others may still believe in a process that was killed and wait for its acknowledgements. Readers
+//! that take once per period, and the others of their topic, whose writers wait for them, have that period more.
+
+use std::collections::BTreeMap;
+
+use super::finish::newest;
+use super::{Checker, EndpointId, Rule};
+use crate::clock::{MILLISECOND, Nanos};
+use crate::model;
+
+/// The core's, which simulated processes keep.
+pub const HEARTBEAT_PERIOD: Nanos = 100 * MILLISECOND;
+
+/// Heartbeat periods within which an owed sample arrives.
+pub const DELIVERY_PERIODS: u64 = 3;
+
+/// Heartbeat periods within which endpoints that fit are matched.
+pub const DISCOVERY_PERIODS: u64 = 15;
+
+/// A writer and a reader that fit, as they were seen last.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    /// Nothing has changed since, though something should.
+    since: Nanos,
+    matched: bool,
+    /// The newest sample that has arrived.
+    last: u32,
+}
+
+/// How long things have stood still.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    seen: BTreeMap<(EndpointId, EndpointId), Seen>,
+    /// Endpoints by topic, those that have gone included until the next look.
+    of_topic: Vec<(Vec<EndpointId>, Vec<EndpointId>)>,
+    /// Endpoints below this one are in `of_topic`.
+    known: usize,
+    /// How often readers take, by endpoint.
+    take_period: Vec<Nanos>,
+}
+
+impl Checker {
+    /// A reader takes once per period, 0 for at once.
+    pub fn takes_every(&mut self, reader: EndpointId, period: Nanos) {
+        let periods = &mut self.progress.take_period;
+        periods.resize(periods.len().max(reader as usize + 1), 0);
+        periods[reader as usize] = period;
+    }
+
+    /// Looks whether things go on. Nothing has been wrong since `quiet_since`; `None` if something is.
+    pub fn look(&mut self, at: Nanos, quiet_since: Option<Nanos>) {
+        self.index_topics();
+        let mut seen = std::mem::take(&mut self.progress.seen);
+        let mut late = None;
+        for (writers, readers) in &self.progress.of_topic {
+            let pause = readers.iter().map(|reader| self.take_period(*reader)).max().unwrap_or(0);
+            for pair in writers.iter().flat_map(|writer| readers.iter().map(move |reader| (*writer, *reader))) {
+                if !self.fits(pair) {
+                    continue;
+                }
+                let before = seen.entry(pair).or_insert(Seen { since: at, ..Seen::default() });
+                let (now, must_change) = self.see(at, pair);
+                let quiet = quiet_since.is_some_and(|since| since <= before.since);
+                if !quiet || !must_change || (before.matched, before.last) != (now.matched, now.last) {
+                    *before = now;
+                } else if at - before.since > patience(now.matched, pause) {
+                    late.get_or_insert((pair, *before));
+                }
+            }
+        }
+        let alive = |(writer, reader): &(EndpointId, EndpointId)| self.is_alive(*writer) && self.is_alive(*reader);
+        seen.retain(|pair, _| alive(pair));
+        self.progress.seen = seen;
+        if let Some(((writer, reader), seen)) = late {
+            let what = if seen.matched { "gets nothing more" } else { "is not matched" };
+            let since = seen.since as f64 / 1e9;
+            self.report(at, Rule::Progress, format!("reader {reader} {what} of writer {writer} since {since:.3} s"));
+        }
+    }
+
+    fn index_topics(&mut self) {
+        let mut of_topic = std::mem::take(&mut self.progress.of_topic);
+        for (writers, readers) in &mut of_topic {
+            writers.retain(|writer| self.is_alive(*writer));
+            readers.retain(|reader| self.is_alive(*reader));
+        }
+        for (id, endpoint) in self.endpoints.iter().enumerate().skip(self.progress.known) {
+            of_topic.resize_with(of_topic.len().max(endpoint.topic + 1), Default::default);
+            let (writers, readers) = &mut of_topic[endpoint.topic];
+            if endpoint.is_writer { writers } else { readers }.push(id as EndpointId);
+        }
+        self.progress.known = self.endpoints.len();
+        self.progress.of_topic = of_topic;
+    }
+
+    fn is_alive(&self, id: EndpointId) -> bool {
+        self.endpoints[id as usize].alive
+    }
+
+    fn fits(&self, (writer, reader): (EndpointId, EndpointId)) -> bool {
+        let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);
+        from.alive && to.alive && model::matches(&from.qos, &to.qos)
+    }
+
+    /// What there is to see of a pair, and whether that must not stay so.
+    fn see(&self, at: Nanos, key: (EndpointId, EndpointId)) -> (Seen, bool) {
+        let pair = self.pairs.get(&key).filter(|pair| pair.is_matched());
+        let Some(pair) = pair else {
+            return (Seen { since: at, matched: false, last: 0 }, true);
+        };
+        let to = &self.endpoints[key.1 as usize];
+        // A KEEP_LAST history that is not taken at once may lose the samples of one writer to those of another.
+        let shown = to.qos.keep_last.is_none() || self.take_period(key.1) == 0;
+        let must_change = shown && self.newest_owed(key).is_some();
+        (Seen { since: at, matched: true, last: pair.last }, must_change)
+    }
+
+    /// The newest sample that the reader has not got and that arrives for certain.
+    pub(super) fn newest_owed(&self, key: (EndpointId, EndpointId)) -> Option<u32> {
+        let pair = self.pairs.get(&key).filter(|pair| pair.is_matched())?;
+        let (from, to) = (&self.endpoints[key.0 as usize], &self.endpoints[key.1 as usize]);
+        if !model::is_reliable(&from.qos, &to.qos) {
+            return None;
+        }
+        let missing = newest(from, model::depth(&from.qos, &to.qos)).take_while(|number| *number > pair.last);
+        missing.into_iter().find(|number| pair.is_promised(from, *number))
+    }
+
+    fn take_period(&self, reader: EndpointId) -> Nanos {
+        self.progress.take_period.get(reader as usize).copied().unwrap_or(0)
+    }
+}
+
+/// How long nothing may change; `pause` is the longest period of a reader of the topic.
+fn patience(matched: bool, pause: Nanos) -> Nanos {
+    if matched { DELIVERY_PERIODS * HEARTBEAT_PERIOD + pause } else { DISCOVERY_PERIODS * HEARTBEAT_PERIOD }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::Change;
+    use crate::scenario::QosPlan;
+    use takt_core::{ChangeKind, Config};
+    use takt_wire::{EntityId, Guid, GuidPrefix};
+
+    const SAMPLE: Change = Change { instance: 0, kind: ChangeKind::Alive };
+
+    /// A writer and a reader, matched if so wanted.
+    fn checker(matched: bool) -> Checker {
+        let mut checker = Checker::default();
+        let reliable = QosPlan { reliable: true, ..QosPlan::default() };
+        let guid = |id: u8| Guid { prefix: GuidPrefix([id; 12]), entity_id: EntityId::UNKNOWN };
+        let writer = checker.created(guid(1), 0, reliable, true);
+        let reader = checker.created(guid(2), 0, reliable, false);
+        if matched {
+            checker.matched(0, writer, &[guid(2)], 1);
+            checker.matched(0, reader, &[guid(1)], 1);
+        }
+        checker
+    }
+
+    /// Looks once per heartbeat period until a promise is broken; which look that is.
+    fn looks(checker: &mut Checker, quiet_since: impl Fn(Nanos) -> Option<Nanos>) -> Option<u64> {
+        (1..40).find(|look| {
+            checker.look(look * HEARTBEAT_PERIOD, quiet_since(look * HEARTBEAT_PERIOD));
+            checker.violation().is_some()
+        })
+    }
+
+    #[test]
+    fn the_period_is_the_cores() {
+        let period = Config::new(0, GuidPrefix([0; 12])).heartbeat_period;
+        assert_eq!(period.as_nanos(), u128::from(HEARTBEAT_PERIOD));
+    }
+
+    #[test]
+    fn what_is_owed_arrives_in_time() {
+        let mut nothing_owed = checker(true);
+        assert_eq!(looks(&mut nothing_owed, |_| Some(0)), None);
+        let mut owed = checker(true);
+        owed.wrote(0, 0, SAMPLE);
+        assert_eq!(looks(&mut owed, |_| Some(0)), Some(2 + DELIVERY_PERIODS));
+    }
+
+    #[test]
+    fn nothing_is_said_while_something_is_wrong() {
+        let mut wrong = checker(true);
+        wrong.wrote(0, 0, SAMPLE);
+        assert_eq!(looks(&mut wrong, |_| None), None);
+        let mut healed = checker(true);
+        healed.wrote(0, 0, SAMPLE);
+        let heals = 10 * HEARTBEAT_PERIOD;
+        assert_eq!(looks(&mut healed, |at| (at >= heals).then_some(heals)), Some(11 + DELIVERY_PERIODS));
+    }
+
+    #[test]
+    fn those_who_fit_find_each_other_in_time() {
+        assert_eq!(looks(&mut checker(false), |_| Some(0)), Some(2 + DISCOVERY_PERIODS));
+    }
+}
