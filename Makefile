@@ -56,7 +56,7 @@ bench: ## latency beside plain UDP (and the agents in $TAKT_AGENTS), and what th
 	@cargo bench --quiet -p takt-core --bench data_path
 
 fuzz: ## every fuzz target for FUZZ_SECONDS (60) (needs cargo-fuzz and a nightly compiler)
-	@for target in message parameters xcdr types core; do \
+	@for target in message parameters xcdr types discovery core; do \
 		printf '\n==> fuzzing %s for %s s\n' $$target $(FUZZ_SECONDS); \
 		mkdir -p fuzz/scratch/$$target; \
 		(cd fuzz && cargo +nightly fuzz run $$target scratch/$$target corpus/$$target -- \

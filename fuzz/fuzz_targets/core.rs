@@ -1,13 +1,29 @@
 //! The whole core, as a sequence of hostile datagrams interleaved with time, the application and its own output.
 #![no_main]
 
+use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
+
+#[path = "../src/memory.rs"]
+mod memory;
 #[allow(dead_code)]
 #[path = "../../crates/takt-core/tests/it/network.rs"]
 mod network;
+#[path = "../../crates/takt-core/tests/it/outbound.rs"]
+mod outbound;
 #[allow(dead_code)]
 #[path = "../../crates/takt-core/tests/it/puppet.rs"]
 mod puppet;
+#[allow(dead_code)]
 #[path = "../../crates/takt-core/tests/it/session.rs"]
 mod session;
+#[allow(dead_code)]
+#[path = "../src/structure.rs"]
+mod structure;
 
-libfuzzer_sys::fuzz_target!(|script: &[u8]| session::play(script));
+fuzz_target!(
+    init: { std::sync::LazyLock::force(&session::EXCHANGE); },
+    |script: &[u8]| memory::within(session::MEMORY_BYTES, || session::play(script))
+);
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    structure::mutate(data, size, max_size, seed, structure::script, fuzzer_mutate)
+});

@@ -14,6 +14,9 @@ mod catalogue;
 #[path = "it/network.rs"]
 mod network;
 #[allow(dead_code)]
+#[path = "it/outbound.rs"]
+mod outbound;
+#[allow(dead_code)]
 #[path = "it/puppet.rs"]
 mod puppet;
 #[allow(dead_code)]

@@ -1,6 +1,7 @@
 //! Behaviour of the protocol engine: participants joined by a network that lives in memory, on a virtual clock.
 #![allow(missing_docs)]
 
+mod announcements;
 mod catalogue;
 mod discovery;
 mod durability;
@@ -11,9 +12,11 @@ mod instances;
 mod limits;
 mod liveliness;
 mod network;
+mod outbound;
 mod puppet;
 mod reflection;
 mod reliability;
 mod replay;
+#[allow(dead_code)]
 mod session;
 mod type_lookup;

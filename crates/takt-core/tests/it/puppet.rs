@@ -16,10 +16,21 @@ pub struct Puppet {
     pub lease: takt_wire::Duration,
     /// The sequence number of its announcement.
     pub spdp_sn: Cell<i64>,
-    /// Changes written so far by the two SEDP writers.
-    written: [i64; 2],
+    /// Whether it has the endpoints of the TypeLookup service.
+    pub serves_types: bool,
+    /// Changes written so far by the builtin writers, in the order of [`BUILTIN_WRITERS`].
+    written: [i64; 5],
     count: i32,
 }
+
+/// The reliable ones that [`Puppet::announce`] speaks as.
+pub const BUILTIN_WRITERS: [EntityId; 5] = [
+    EntityId::SEDP_PUB_WRITER,
+    EntityId::SEDP_SUB_WRITER,
+    EntityId::P2P_MESSAGE_WRITER,
+    EntityId::TYPE_LOOKUP_REQUEST_WRITER,
+    EntityId::TYPE_LOOKUP_REPLY_WRITER,
+];
 
 impl Puppet {
     /// A participant that is none of the network's nodes, but in the same subnet.
@@ -30,7 +41,8 @@ impl Puppet {
             address: address(number),
             default_address: address(number),
             lease,
-            written: [0; 2],
+            serves_types: false,
+            written: [0; 5],
             count: 0,
             spdp_sn: Cell::new(1),
         }
@@ -64,7 +76,7 @@ impl Puppet {
             guid: self.guid(EntityId::PARTICIPANT),
             metatraffic_unicast: vec![self.address],
             default_unicast: vec![self.default_address],
-            available_builtin_endpoints: 0xc3f,
+            available_builtin_endpoints: if self.serves_types { 0xfc3f } else { 0xc3f },
             lease_duration: self.lease,
             ..ParticipantData::default()
         }
@@ -124,16 +136,24 @@ impl Puppet {
         self.announce(node, now, EntityId::SEDP_SUB_WRITER, Payload::Data(&data.to_bytes()));
     }
 
-    /// The next change of a SEDP writer, with a heartbeat before it.
+    /// The next change of a builtin writer, with a heartbeat before it.
     pub fn announce(&mut self, node: &mut Participant, now: Instant, writer: EntityId, payload: Payload<'_>) {
-        let written = &mut self.written[usize::from(writer == EntityId::SEDP_SUB_WRITER)];
-        *written += 1;
-        let sn = *written;
+        let sn = self.next_number(writer);
         let heartbeat = self.heartbeat(writer, 1, sn);
         self.say(node, now, |message| {
             message.heartbeat(&heartbeat).expect("it fits");
             message.data(&data(writer, sn, payload)).expect("it fits");
         });
+    }
+
+    /// The number of the next change of a builtin writer.
+    pub fn next_number(&mut self, writer: EntityId) -> i64 {
+        let Some(place) = BUILTIN_WRITERS.iter().position(|known| *known == writer) else {
+            self.spdp_sn.set(self.spdp_sn.get() + 1);
+            return self.spdp_sn.get();
+        };
+        self.written[place] += 1;
+        self.written[place]
     }
 
     /// A heartbeat with a count of its own.

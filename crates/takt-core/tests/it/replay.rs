@@ -6,7 +6,7 @@
 use crate::catalogue::{Case, PEER, READER, Trace, WRITER, cases, trace_of};
 use crate::network::*;
 use crate::puppet::*;
-use crate::session;
+use crate::{announcements, session};
 use std::fs;
 use std::path::PathBuf;
 use takt_core::*;
@@ -146,6 +146,13 @@ fn committed_scripts_do_no_harm() {
 }
 
 #[test]
+fn committed_announcements_do_no_harm() {
+    let scripts = files("discovery");
+    assert!(scripts.len() >= announcements::examples().len());
+    scripts.iter().for_each(|(_, script)| announcements::play(script));
+}
+
+#[test]
 fn random_scripts_do_no_harm() {
     let mut dice = Dice(120);
     for _ in 0..300 {
@@ -163,10 +170,42 @@ fn committed_discovery_data_are_read_as_they_are_written() {
     files("message").iter().for_each(|(_, bytes)| message::run(bytes));
 }
 
+/// What the fuzz targets make of good inputs is mostly good in form, and always harmless.
+#[test]
+fn mutations_keep_the_form_and_do_no_harm() {
+    let mut dice = structure::Dice(122);
+    let (mut datagrams, mut usable) = (0, 0);
+    let mut stage = Stage::new();
+    for datagram in session::EXCHANGE.iter().flat_map(|datagram| std::iter::repeat_n(datagram, 20)) {
+        let mut bytes = datagram.clone();
+        assert!(structure::datagram(&mut bytes, &mut dice));
+        let message = MessageView::parse(&bytes).expect("the header is as it was");
+        datagrams += 1;
+        usable += usize::from(message.submessages().all(|submessage| submessage.is_ok()));
+        message::run(&bytes);
+        stage.hear(&bytes);
+    }
+    assert!(usable * 2 > datagrams, "{usable} of {datagrams}");
+    stage.honest_goes_on(1, "mutated datagrams");
+    let mut changed = 0;
+    for (_, mut script) in files("discovery") {
+        changed += usize::from(structure::script(&mut script, &mut dice));
+        announcements::play(&script);
+    }
+    assert!(changed >= 10, "{changed}");
+    for (_, mut payload) in files("parameters") {
+        structure::list(&mut payload, &mut dice);
+        parameters::run(&payload);
+    }
+}
+
 #[path = "../../../../fuzz/src/message.rs"]
 mod message;
 #[path = "../../../../fuzz/src/parameters.rs"]
 mod parameters;
+#[allow(dead_code)]
+#[path = "../../../../fuzz/src/structure.rs"]
+mod structure;
 
 /// Which kinds of submessages a datagram has, as a name.
 fn kinds(datagram: &[u8]) -> String {
@@ -194,7 +233,7 @@ fn kinds(datagram: &[u8]) -> String {
 }
 
 fn write_corpora() {
-    for target in ["message", "parameters", "core"] {
+    for target in ["message", "parameters", "discovery", "core"] {
         fs::create_dir_all(corpus(target)).expect("the corpus can be written");
     }
     let write = |target: &str, name: &str, bytes: &[u8]| {
@@ -211,6 +250,7 @@ fn write_corpora() {
     }
     let datagrams = session::EXCHANGE.iter().cloned().chain(cases().into_iter().map(|case| case.datagram));
     let mut number = 0;
+    let mut records = Vec::new();
     for datagram in datagrams {
         let Ok(message) = MessageView::parse(&datagram) else { continue };
         for submessage in message.submessages() {
@@ -222,9 +262,14 @@ fn write_corpora() {
                 if number <= 60 {
                     write("parameters", &format!("payload-{number:02}"), bytes);
                 }
+                records.extend(announcements::record_by(data.writer, bytes));
             }
         }
     }
+    for (number, records) in records.chunks(16).enumerate() {
+        write("discovery", &format!("catalogue-{number:02}"), &records.concat());
+    }
+    announcements::examples().iter().for_each(|(name, script)| write("discovery", name, script));
     write_scripts(&write);
 }
 
@@ -245,7 +290,7 @@ fn write_scripts(write: &impl Fn(&str, &str, &[u8])) {
     let echo: Vec<u8> = (0..=255).flat_map(|which| [2, which, 0x20, 0, 0, 5, 0, 0, 0x0d, 5, 50, 0, 7]).collect();
     write("core", "echo", &echo);
     let mut dice = Dice(121);
-    for kind in 1..8 {
+    for kind in [1, 2, 3, 4, 5, 6, 7, 15] {
         let script: Vec<u8> = (0..300)
             .flat_map(|_| [kind].into_iter().chain((0..6).map(|_| dice.roll(256) as u8)).collect::<Vec<_>>())
             .collect();

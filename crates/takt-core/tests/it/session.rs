@@ -5,33 +5,40 @@
 //! participant must neither panic nor go on for ever, and must say nothing itself that is malformed.
 
 use crate::network::*;
+use crate::outbound::drain;
 use crate::puppet::*;
 use std::sync::LazyLock;
 use takt_core::*;
 use takt_wire::message::*;
 use takt_wire::qos::*;
+use takt_wire::type_lookup::{
+    Addressee, ContinuationPoint, EquivalenceId, Question, RequestId, TypeRequest, TypesEmitter, UnionForm,
+    dependencies_reply,
+};
 use takt_wire::{EntityId, FragmentNumberSet, GuidPrefix, MessageBuilder, SequenceNumber, SequenceNumberSet};
 
 /// Steps of a script that are played; the rest is ignored.
 const MAX_STEPS: usize = 400;
+/// Memory in bytes of a session at most, all endpoints and the harness included.
+pub const MEMORY_BYTES: usize = 24 << 20;
 /// Datagrams of the participant that are kept, to be turned against it.
 const MAX_OWN: usize = 64;
 
 /// Reads a script; at its end everything is zero.
-struct Script<'a>(&'a [u8]);
+pub struct Script<'a>(pub &'a [u8]);
 
 impl<'a> Script<'a> {
-    fn u8(&mut self) -> u8 {
+    pub fn u8(&mut self) -> u8 {
         let (first, rest) = self.0.split_first().map_or((0, self.0), |(first, rest)| (*first, rest));
         self.0 = rest;
         first
     }
 
-    fn u16(&mut self) -> u16 {
+    pub fn u16(&mut self) -> u16 {
         u16::from_le_bytes([self.u8(), self.u8()])
     }
 
-    fn bytes(&mut self, len: usize) -> &'a [u8] {
+    pub fn bytes(&mut self, len: usize) -> &'a [u8] {
         let (bytes, rest) = self.0.split_at(len.min(self.0.len()));
         self.0 = rest;
         bytes
@@ -52,12 +59,15 @@ impl<'a> Script<'a> {
     }
 }
 
-struct Session {
-    node: Participant,
-    now: Instant,
-    readers: Vec<ReaderHandle>,
-    writers: Vec<WriterHandle>,
-    peer: Puppet,
+/// The participant under attack, its endpoints, and the peer that it is matched with.
+pub struct Session {
+    pub node: Participant,
+    pub now: Instant,
+    pub readers: Vec<ReaderHandle>,
+    pub writers: Vec<WriterHandle>,
+    pub peer: Puppet,
+    /// Requests for types that wait for an answer.
+    pub asked: Vec<TypeRequestId>,
     own: Vec<Vec<u8>>,
     frame: Vec<u8>,
 }
@@ -97,15 +107,24 @@ pub fn play(script: &[u8]) {
 }
 
 impl Session {
-    fn begin() -> Self {
+    /// Small enough that a script can reach them.
+    pub fn limits() -> Limits {
+        Limits {
+            endpoint_memory_bytes: 1 << 18,
+            reassembly_bytes: 1 << 16,
+            default_max_samples: 64,
+            default_max_instances: 32,
+            max_unvalidated_participants: 8,
+            max_participants: 16,
+            max_endpoints_per_participant: 32,
+            ..Limits::default()
+        }
+    }
+
+    pub fn begin() -> Self {
         let now = Instant(1_000_000_000);
         let mut config = config(0, 1500);
-        config.limits.endpoint_memory_bytes = 1 << 20;
-        config.limits.reassembly_bytes = 1 << 18;
-        config.limits.default_max_samples = 64;
-        config.limits.default_max_instances = 32;
-        config.limits.max_unvalidated_participants = 8;
-        config.limits.max_participants = 16;
+        config.limits = Self::limits();
         let mut node = Participant::new(config, now).expect("the configuration is good");
         let reader = |node: &mut Participant, topic, keyed, reliable, history| {
             let reliability = if reliable { crate::network::reliable() } else { best_effort() };
@@ -125,15 +144,26 @@ impl Session {
             reader(&mut node, "T", false, false, History::KeepLast(2)),
         ];
         let writers = vec![unkeyed, writer(&mut node, "K", true, Durability::TransientLocal, History::KeepLast(1))];
+        for number in 0..3 {
+            let object = [&[60, 0, 0, 0][..], &[number; 60]].concat().into();
+            let dependencies = [type_id(number + 1), type_id(0)].into();
+            let offered = OfferedType { id: type_id(number), object, dependencies, minimal: None };
+            node.offer_type(offered).expect("there is room");
+        }
         let mut peer = Puppet::new(1);
+        peer.serves_types = true;
         peer_joins(&mut peer, &mut node, now);
-        let mut session = Self { node, now, readers, writers, peer, own: Vec::new(), frame: vec![0; 65_507] };
+        let (asked, own, frame) = (Vec::new(), Vec::new(), vec![0; 65_507]);
+        let mut session = Self { node, now, readers, writers, peer, asked, own, frame };
         session.drain();
+        let matched = session.node.matched_subscriptions(session.writers[0]).expect("the writer lives");
+        assert!(matched.iter().any(|guid| guid.prefix == session.peer.prefix), "the peer is matched");
         session
     }
 
     fn step(&mut self, script: &mut Script<'_>) {
-        match script.u8() % 8 {
+        let step = script.u8();
+        match step % 8 {
             0 => {
                 let len = usize::from(script.u16());
                 let bytes = script.bytes(len).to_vec();
@@ -168,8 +198,55 @@ impl Session {
             }
             5 => self.application(script),
             6 => self.peer_discovery(script),
+            _ if step & 8 != 0 => self.type_lookup(script),
             _ => self.drain(),
         }
+    }
+
+    /// Types are asked for, by the application or by the peer, or the peer answers.
+    pub fn type_lookup(&mut self, script: &mut Script<'_>) {
+        let (what, count) = (script.u8(), usize::from(script.u8() % 8));
+        let types: Vec<_> = (0..count).map(|_| type_id(script.u8() % 8)).collect();
+        let form = if what & 8 == 0 { UnionForm::Appendable } else { UnionForm::Final };
+        let point = ContinuationPoint::new(&[what >> 4, 0, 0, 0]).expect("it is short");
+        let number = i64::from(script.u8());
+        match what % 8 {
+            0 => self.asked.extend(self.node.request_types(self.now, self.peer.prefix, &types, form).ok()),
+            1 => self.asked.extend(self.node.request_type_dependencies(self.now, self.peer.prefix, &types, point).ok()),
+            2 if !self.asked.is_empty() => {
+                let request = self.asked.swap_remove(number as usize % self.asked.len());
+                std::hint::black_box(self.node.take_type_answer(request));
+                self.node.cancel_type_request(request);
+            }
+            2..=5 => {
+                let writer = self.peer.guid(EntityId::TYPE_LOOKUP_REQUEST_WRITER);
+                let addressee = Addressee::Participant(self.node.guid());
+                let question =
+                    if what & 1 == 0 { Question::Types(types) } else { Question::Dependencies(types, point) };
+                let request = TypeRequest { id: RequestId { writer, number }, addressee, question, form };
+                self.peer_says(EntityId::TYPE_LOOKUP_REQUEST_WRITER, Payload::Data(&request.to_bytes()));
+            }
+            _ => {
+                // Requests are numbered from what the prefix ends with.
+                let request = RequestId { writer: self.node.guid(), number: (0x0101 << 16) + number };
+                let mut reply = TypesEmitter::new(request, form, 4_000);
+                types.iter().for_each(|id| {
+                    reply.push(*id, &[[4, 0, 0, 0], [what; 4]].concat(), Some(*id));
+                });
+                let payload = match what & 1 {
+                    0 => reply.finish(),
+                    _ => dependencies_reply(request, form, &types.iter().map(|id| (*id, 8)).collect::<Vec<_>>(), point),
+                };
+                self.peer_says(EntityId::TYPE_LOOKUP_REPLY_WRITER, Payload::Data(&payload));
+            }
+        }
+        while self.node.poll_event().is_some() {}
+    }
+
+    /// The next sample of one of the peer's builtin writers.
+    pub fn peer_says(&mut self, writer: EntityId, payload: Payload<'_>) {
+        self.peer.announce(&mut self.node, self.now, writer, payload);
+        while self.node.poll_event().is_some() {}
     }
 
     fn hear(&mut self, script: &mut Script<'_>, datagram: &[u8]) {
@@ -179,27 +256,21 @@ impl Session {
         while self.node.poll_event().is_some() {}
     }
 
-    /// Sends what there is to send; it must be well formed and come to an end.
-    fn drain(&mut self) {
-        let mut datagrams = 0;
-        while let Some(transmit) = self.node.poll_transmit(self.now, &mut self.frame) {
-            datagrams += 1;
-            assert!(datagrams < 20_000, "poll_transmit comes to an end");
-            assert!(!transmit.destinations.is_empty());
-            let datagram = &self.frame[..transmit.len];
-            let message = MessageView::parse(datagram).expect("what we send is a message");
-            for submessage in message.submessages() {
-                submessage.expect("what we send is well formed");
-            }
-            if self.own.len() < MAX_OWN {
-                self.own.push(datagram.to_vec());
+    /// Sends what there is to send, and keeps it to be turned against the participant.
+    pub fn drain(&mut self) {
+        let mut number = 0;
+        let own = &mut self.own;
+        drain(&mut self.node, self.now, &mut self.frame, |datagram| {
+            number += 1;
+            if own.len() < MAX_OWN {
+                own.push(datagram.to_vec());
             } else {
-                self.own[datagrams % MAX_OWN] = datagram.to_vec();
+                own[number % MAX_OWN] = datagram.to_vec();
             }
-        }
+        });
     }
 
-    fn wait(&mut self, nanos: u64) {
+    pub fn wait(&mut self, nanos: u64) {
         let end = Instant(self.now.0.saturating_add(nanos));
         for _ in 0..64 {
             let Some(due) = self.node.poll_timeout().filter(|due| *due <= end) else { break };
@@ -212,7 +283,7 @@ impl Session {
         while self.node.poll_event().is_some() {}
     }
 
-    fn application(&mut self, script: &mut Script<'_>) {
+    pub fn application(&mut self, script: &mut Script<'_>) {
         let reader = self.readers[usize::from(script.u8()) % self.readers.len()];
         let writer = self.writers[usize::from(script.u8()) % self.writers.len()];
         let what = script.u8();
@@ -268,7 +339,7 @@ impl Session {
     }
 
     /// The peer, or a stranger, joins, leaves, or announces an endpoint.
-    fn peer_discovery(&mut self, script: &mut Script<'_>) {
+    pub fn peer_discovery(&mut self, script: &mut Script<'_>) {
         let (what, number) = (script.u8(), script.u8());
         let mut stranger = Puppet::new(2 + usize::from(number % 20));
         let puppet = if what & 1 == 0 { &mut self.peer } else { &mut stranger };
@@ -291,7 +362,7 @@ impl Session {
         while self.node.poll_event().is_some() {}
     }
 
-    fn end(mut self) {
+    pub fn end(mut self) {
         self.now = Instant(self.now.0.saturating_add(2 * 86_400_000_000_000));
         for _ in 0..10_000 {
             self.node.handle_timeout(self.now);
@@ -308,6 +379,11 @@ impl Session {
             assert!(matched.iter().all(|guid| guid.prefix == prefix(0)), "only our own readers are left");
         }
     }
+}
+
+/// A type's identifier that has nothing to do with a type.
+pub fn type_id(number: u8) -> EquivalenceId {
+    EquivalenceId::new(EquivalenceId::COMPLETE, [number; 14])
 }
 
 /// Damages a datagram as noise and malice do.
@@ -358,11 +434,15 @@ fn entity(choice: u8, writer: bool) -> EntityId {
         (3, true) => EntityId::SEDP_PUB_WRITER,
         (4, true) => EntityId::SEDP_SUB_WRITER,
         (5, true) => EntityId::P2P_MESSAGE_WRITER,
+        (7, true) if choice & 8 == 0 => EntityId::TYPE_LOOKUP_REQUEST_WRITER,
+        (7, true) if choice & 16 == 0 => EntityId::TYPE_LOOKUP_REPLY_WRITER,
         (2 | 6, true) => EntityId::user_writer(u32::from(choice >> 4), choice & 8 == 0),
         (0 | 1, false) => PEER_READERS[usize::from(choice >> 3 & 1)],
         (3, false) => EntityId::SEDP_PUB_READER,
         (4, false) => EntityId::SEDP_SUB_READER,
         (5, false) => EntityId::P2P_MESSAGE_READER,
+        (7, false) if choice & 8 == 0 => EntityId::TYPE_LOOKUP_REQUEST_READER,
+        (7, false) if choice & 16 == 0 => EntityId::TYPE_LOOKUP_REPLY_READER,
         (2 | 6, false) => EntityId::user_reader(u32::from(choice >> 4), choice & 8 == 0),
         _ => EntityId::UNKNOWN,
     }

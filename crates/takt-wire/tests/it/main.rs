@@ -2,6 +2,7 @@
 
 mod captures;
 mod corpus;
+mod fuzz_dictionary;
 mod hostile_input;
 mod parser_rules;
 mod prefixes;

@@ -96,9 +96,9 @@ impl Computer<'_> {
             }
             Node::Union(union) => {
                 let discriminator = self.layout(union.discriminator)?;
-                let case = match union.cases.first() {
-                    Some(case) => self.layout(case.node)?,
-                    None => Layout::default(),
+                let case = match types.initial_case(union) {
+                    (_, Some(case)) => self.layout(case.node)?,
+                    (_, None) => Layout::default(),
                 };
                 Layout {
                     min_len: min_encoded_len(union.extensibility, discriminator.min_len),

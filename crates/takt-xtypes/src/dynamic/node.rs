@@ -318,15 +318,22 @@ impl Types {
                 let members = structure.members.iter();
                 DynamicData::Struct(members.map(|m| (m.name.clone(), self.initial_member(m))).collect())
             }
-            Node::Union(union) => match union.cases.first() {
-                Some(case) => DynamicData::Union {
-                    discriminator: Box::new(self.discriminator(union, union.label_of(case))),
-                    member: Some((case.name.clone(), Box::new(self.initial(case.node)))),
-                },
-                None => DynamicData::Union { discriminator: Box::new(self.initial(union.discriminator)), member: None },
-            },
+            Node::Union(union) => {
+                let (discriminator, case) = self.initial_case(union);
+                let member = case.map(|case| (case.name.clone(), Box::new(self.initial(case.node))));
+                DynamicData::Union { discriminator: Box::new(discriminator), member }
+            }
             Node::Alias { target, .. } => self.initial(*target),
         }
+    }
+
+    /// The default discriminator of a union and what it selects: the first case that a discriminator can select, for a
+    /// label may be a number that the type of the discriminator does not have.
+    pub(super) fn initial_case<'a>(&self, union: &'a Union) -> (DynamicData, Option<&'a Case>) {
+        let possible = union.cases.iter().find_map(|case| self.number(union.discriminator, union.label_of(case)));
+        let discriminator = possible.unwrap_or_else(|| self.initial(union.discriminator));
+        let case = discriminator.as_integer().and_then(|number| union.select(number));
+        (discriminator, case)
     }
 
     /// The default value of a member: absent if it may be.

@@ -196,6 +196,33 @@ fn huge_defaults_and_deep_types_are_refused() {
 }
 
 #[test]
+fn the_default_of_a_union_is_one_that_its_discriminator_selects() {
+    let mut registry = TypeRegistry::new();
+    let color = insert(&mut registry, enumeration(32, vec![literal("RED", 0), literal("GREEN", 1)]));
+    let union = |cases| {
+        let Complete::Union(mut union) = union_of(cases) else { panic!("a union") };
+        union.discriminator.type_id = color.clone();
+        Complete::Union(union)
+    };
+    let cases = [
+        // No literal has the label of the first case.
+        (vec![case(1, vec![2], false, Identifier::Int32), case(2, vec![1], false, Identifier::Int16)], Some("c2")),
+        (vec![case(1, vec![2], false, Identifier::Int32)], None),
+        (vec![case(1, vec![2], true, Identifier::Int32)], Some("c1")),
+    ];
+    for (cases, expected) in cases {
+        let root = insert(&mut registry, union(cases));
+        let ty = build(&registry, root).expect("a type");
+        let initial = ty.default_data();
+        let DynamicData::Union { member, .. } = &initial else { panic!("a union") };
+        assert_eq!(member.as_ref().map(|(name, _)| &**name), expected);
+        assert_eq!(ty.from_json(&ty.to_json(&initial)).as_ref(), Ok(&initial));
+        let bytes = ty.encode(&initial, Representation::Xcdr2).expect("a value of the type");
+        assert_eq!(ty.decode(&bytes), Ok(initial));
+    }
+}
+
+#[test]
 fn keys_of_types_made_to_take_long_are_measured_quickly() {
     // Optional members of optional members: in XCDR1 each starts at zero again.
     let mut registry = TypeRegistry::new();

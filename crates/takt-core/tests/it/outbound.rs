@@ -1,0 +1,54 @@
+//! What a participant may say at one moment, whatever it has heard: well-formed messages, and nothing over and over.
+//!
+//! While no time passes and nobody calls, a participant sends each thing once to each of those who ask for it. So its
+//! output is bounded by what it keeps, and no datagram makes it talk for ever.
+
+use std::collections::BTreeMap;
+use takt_core::{Instant, Participant};
+use takt_wire::message::*;
+use takt_wire::{EntityId, GuidPrefix, Locator};
+
+/// Datagrams at one moment: more than all histories of a session have samples and fragments, for all who may ask.
+const MAX_DATAGRAMS: usize = 20_000;
+
+/// What is said to whom; the last two are the sequence number and the fragment.
+type Statement = (GuidPrefix, Vec<Locator>, EntityId, EntityId, u8, i64, u32);
+
+/// Sends all that there is to send, and hands each datagram to `keep`.
+pub fn drain(node: &mut Participant, now: Instant, frame: &mut [u8], mut keep: impl FnMut(&[u8])) {
+    let mut said = BTreeMap::new();
+    let mut datagrams = 0;
+    while let Some(transmit) = node.poll_transmit(now, frame) {
+        datagrams += 1;
+        assert!(datagrams < MAX_DATAGRAMS, "poll_transmit comes to an end");
+        assert!(!transmit.destinations.is_empty());
+        let (len, destinations) = (transmit.len, transmit.destinations.to_vec());
+        note(&frame[..len], &destinations, &mut said);
+        keep(&frame[..len]);
+    }
+}
+
+fn note(datagram: &[u8], destinations: &[Locator], said: &mut BTreeMap<Statement, u32>) {
+    let message = MessageView::parse(datagram).expect("what we send is a message");
+    let mut to = GuidPrefix::default();
+    for submessage in message.submessages() {
+        let (reader, writer, kind, sn, number) = match submessage.expect("what we send is well formed") {
+            Submessage::InfoDestination(prefix) => {
+                to = prefix;
+                continue;
+            }
+            Submessage::AckNack(nack) => (nack.reader, nack.writer, 0, 0, 0),
+            Submessage::NackFrag(nack) => (nack.reader, nack.writer, 1, nack.sn.0, nack.fragments.base()),
+            Submessage::Data(data) => (data.reader, data.writer, 2, data.sn.0, 0),
+            Submessage::DataFrag(data) => (data.reader, data.writer, 3, data.sn.0, data.fragment_starting_num),
+            Submessage::Gap(gap) => (gap.reader, gap.writer, 4, gap.gap_start.0, 0),
+            _ => continue,
+        };
+        let statement = (to, destinations.to_vec(), reader, writer, kind, sn, number);
+        let times = said.entry(statement).or_insert(0);
+        *times += 1;
+        // The first time of its own accord, a second time for somebody who has lost it.
+        let most = if kind < 2 { 1 } else { 2 };
+        assert!(*times <= most, "{to:?} hears {kind}, {sn}/{number} from {writer:?} to {reader:?} {times} times");
+    }
+}

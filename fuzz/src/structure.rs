@@ -1,0 +1,326 @@
+//! Mutations that know the structure of RTPS: what they change stays a datagram, a parameter list or a script, so that
+//! it reaches the code behind the framing.
+//!
+//! A datagram is taken apart into submessages (RTPS 2.5 §9.4), one thing is changed, and it is put together again with
+//! lengths that fit, unless a wrong length is the change. Every mutation is a function of the bytes and the dice alone.
+
+/// Dice with a seed (splitmix64).
+pub struct Dice(pub u64);
+
+impl Dice {
+    /// A number below `sides`; 0 if there are none.
+    pub fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) as usize % sides.max(1)
+    }
+}
+
+/// Octets of an RTPS header.
+const HEADER_LEN: usize = 20;
+
+/// The kinds that have fields worth changing, and one that is unknown.
+const KINDS: [u8; 15] = [0x01, 0x06, 0x07, 0x08, 0x09, 0x0c, 0x0d, 0x0e, 0x0f, 0x12, 0x13, 0x15, 0x16, 0x00, 0x80];
+
+/// A submessage, taken out of its datagram.
+#[derive(Clone)]
+struct Part {
+    id: u8,
+    flags: u8,
+    body: Vec<u8>,
+    /// Instead of the length of the body.
+    len: Option<u16>,
+}
+
+impl Part {
+    fn little(&self) -> bool {
+        self.flags & 1 == 1
+    }
+
+    /// Where the fields of the submessage are: offset in the body and width. What identifies an endpoint is left out.
+    fn fields(&self) -> &'static [(usize, usize)] {
+        match self.id {
+            0x06 => &[(8, 8), (16, 4), (20, 4)],
+            0x07 => &[(8, 8), (16, 8), (24, 4)],
+            0x08 => &[(8, 8), (16, 8), (24, 4), (28, 4)],
+            0x09 => &[(0, 4), (4, 4)],
+            0x0f => &[(0, 4), (8, 4)],
+            0x12 => &[(8, 8), (16, 4), (20, 4), (24, 4)],
+            0x13 => &[(8, 8), (16, 4), (20, 4)],
+            0x15 => &[(2, 2), (12, 8)],
+            0x16 => &[(2, 2), (12, 8), (20, 4), (24, 2), (26, 2), (28, 4)],
+            _ => &[(0, 4)],
+        }
+    }
+}
+
+/// Changes one thing in a datagram. False if it has no structure to change.
+pub fn datagram(bytes: &mut Vec<u8>, dice: &mut Dice) -> bool {
+    if bytes.len() < HEADER_LEN + 4 || !bytes.starts_with(b"RTPS") {
+        return false;
+    }
+    let (mut parts, rest) = take_apart(&bytes[HEADER_LEN..]);
+    if parts.is_empty() {
+        return false;
+    }
+    let (which, other) = (dice.roll(parts.len()), dice.roll(parts.len()));
+    match dice.roll(14) {
+        0 => drop(parts.remove(which)),
+        1 => parts.insert(other, parts[which].clone()),
+        2 => parts.swap(which, other),
+        3 => parts[which].id = KINDS[dice.roll(KINDS.len())],
+        4 => parts[which].flags ^= 1 << dice.roll(8),
+        5 => other_byte_order(&mut parts[which], dice),
+        6 => {
+            let lengths = [0, 4, parts[which].body.len() + 4, parts[which].body.len().saturating_sub(4), 0xffff];
+            parts[which].len = Some(lengths[dice.roll(lengths.len())] as u16);
+        }
+        7 => {
+            let len = dice.roll(parts[which].body.len() + 1) & !3;
+            parts[which].body.truncate(len);
+        }
+        8 => endpoint(&mut parts, which, dice),
+        9 | 10 => payload(&mut parts[which], dice),
+        _ => field(&mut parts, which, dice),
+    }
+    let rest = rest.to_vec();
+    bytes.truncate(HEADER_LEN);
+    parts.iter().for_each(|part| put_together(part, bytes));
+    bytes.extend_from_slice(&rest);
+    true
+}
+
+/// The submessages, and what is left behind the last one.
+fn take_apart(mut rest: &[u8]) -> (Vec<Part>, &[u8]) {
+    let mut parts = Vec::new();
+    while let Some((&[id, flags, a, b], behind)) = rest.split_first_chunk::<4>() {
+        let len = if flags & 1 == 1 { u16::from_le_bytes([a, b]) } else { u16::from_be_bytes([a, b]) };
+        let len = if len == 0 && !matches!(id, 0x01 | 0x09) { behind.len() } else { usize::from(len) };
+        let Some((body, behind)) = behind.split_at_checked(len) else { break };
+        parts.push(Part { id, flags, body: body.to_vec(), len: None });
+        rest = behind;
+    }
+    (parts, rest)
+}
+
+fn put_together(part: &Part, bytes: &mut Vec<u8>) {
+    let len = part.len.unwrap_or(part.body.len() as u16);
+    let len = if part.little() { len.to_le_bytes() } else { len.to_be_bytes() };
+    bytes.extend_from_slice(&[part.id, part.flags, len[0], len[1]]);
+    bytes.extend_from_slice(&part.body);
+}
+
+/// All fields, or the flag alone, in the other byte order.
+fn other_byte_order(part: &mut Part, dice: &mut Dice) {
+    part.flags ^= 1;
+    if dice.roll(4) == 0 {
+        return;
+    }
+    for &(at, width) in part.fields() {
+        // A sequence number is two words.
+        for word in (at..at + width).step_by(4) {
+            if let Some(field) = part.body.get_mut(word..word + width.min(4)) {
+                field.reverse();
+            }
+        }
+    }
+}
+
+/// One field becomes a number near the old one, near that of another submessage, or one where arithmetic ends.
+fn field(parts: &mut [Part], which: usize, dice: &mut Dice) {
+    let other = &parts[dice.roll(parts.len())];
+    let (at, width) = other.fields()[dice.roll(other.fields().len())];
+    let elsewhere = read(&other.body, at, width, other.little());
+    let part = &mut parts[which];
+    let (at, width) = part.fields()[dice.roll(part.fields().len())];
+    let near = [read(&part.body, at, width, part.little()), elsewhere][usize::from(dice.roll(3) == 0)];
+    let value = number(near.unwrap_or(0), dice);
+    write(&mut part.body, at, width, value, part.flags & 1 == 1);
+}
+
+/// Numbers near the old one, or where arithmetic and bitmaps end.
+fn number(near: u64, dice: &mut Dice) -> u64 {
+    const EDGES: [u64; 16] = [
+        0,
+        1,
+        8,
+        255,
+        256,
+        257,
+        0x7fff,
+        0xffff,
+        0x7fff_ffff,
+        0x8000_0000,
+        0xffff_ffff,
+        0x1_0000_0000,
+        0x7fff_ffff_ffff_ff00,
+        0x7fff_ffff_ffff_ffff,
+        0x8000_0000_0000_0000,
+        u64::MAX,
+    ];
+    match dice.roll(3) {
+        0 => near.wrapping_add(dice.roll(4) as u64 + 1),
+        1 => near.wrapping_sub(dice.roll(4) as u64 + 1),
+        _ => EDGES[dice.roll(EDGES.len())],
+    }
+}
+
+fn read(body: &[u8], at: usize, width: usize, little: bool) -> Option<u64> {
+    // The high word of a sequence number comes first in either byte order.
+    if width == 8 {
+        return Some(read(body, at, 4, little)? << 32 | read(body, at + 4, 4, little)?);
+    }
+    let field = body.get(at..at + width)?;
+    let fold = |number: u64, octet: &u8| number << 8 | u64::from(*octet);
+    Some(if little { field.iter().rev().fold(0, fold) } else { field.iter().fold(0, fold) })
+}
+
+fn write(body: &mut [u8], at: usize, width: usize, value: u64, little: bool) {
+    if width == 8 {
+        write(body, at, 4, value >> 32, little);
+        write(body, at + 4, 4, value, little);
+    } else if let Some(field) = body.get_mut(at..at + width) {
+        let octets = value.to_be_bytes();
+        field.copy_from_slice(&octets[8 - width..]);
+        if little {
+            field.reverse();
+        }
+    }
+}
+
+/// The submessage speaks for, or to, the endpoints of another one, or nobody.
+fn endpoint(parts: &mut [Part], which: usize, dice: &mut Dice) {
+    let place = |part: &Part| if matches!(part.id, 0x15 | 0x16) { 4 } else { 0 };
+    let other = &parts[dice.roll(parts.len())];
+    let from = place(other) + 4 * dice.roll(2);
+    let id = other.body.get(from..from + 4).map_or([0; 4], |id| [id[0], id[1], id[2], id[3]]);
+    let part = &mut parts[which];
+    let to = place(part) + 4 * dice.roll(2);
+    if let Some(field) = part.body.get_mut(to..to + 4) {
+        field.copy_from_slice(&id);
+    }
+}
+
+/// What a DATA carries: its inline QoS or its payload, as a list of parameters if it is one.
+fn payload(part: &mut Part, dice: &mut Dice) {
+    if part.id != 0x15 || part.body.len() < 20 {
+        return;
+    }
+    let mut tail = part.body.split_off(20);
+    let is_list = part.flags & 2 == 0 && matches!(tail.get(..2), Some([0, 2 | 3]));
+    if is_list {
+        list(&mut tail, dice);
+    } else if part.flags & 2 != 0 {
+        parameters(&mut tail, 0, part.flags & 1 == 1, dice);
+    } else if !tail.is_empty() {
+        let at = dice.roll(tail.len() / 4) * 4;
+        let value = number(read(&tail, at, 4, true).unwrap_or(0), dice);
+        write(&mut tail, at, 4, value, true);
+    }
+    part.body.extend_from_slice(&tail);
+}
+
+/// Changes one parameter of a payload of discovery. False if it has none.
+pub fn list(payload: &mut Vec<u8>, dice: &mut Dice) -> bool {
+    match payload.get(..4) {
+        Some([0, order @ (2 | 3), ..]) => {
+            let little = order & 1 == 1;
+            if dice.roll(20) == 0 {
+                payload[1] ^= 1;
+                return true;
+            }
+            parameters(payload, 4, little, dice)
+        }
+        _ => false,
+    }
+}
+
+/// Changes one parameter of the list at an offset. What follows the sentinel stays.
+fn parameters(bytes: &mut Vec<u8>, start: usize, little: bool, dice: &mut Dice) -> bool {
+    let mut at = start;
+    let mut list = Vec::new();
+    while let (Some(id), Some(len)) = (read(bytes, at, 2, little), read(bytes, at + 2, 2, little)) {
+        let Some(value) = bytes.get(at + 4..at + 4 + len as usize) else { break };
+        if id == 1 {
+            break;
+        }
+        list.push((id, None, value.to_vec()));
+        at += 4 + len as usize;
+    }
+    if list.is_empty() {
+        return false;
+    }
+    let (which, other) = (dice.roll(list.len()), dice.roll(list.len()));
+    match dice.roll(9) {
+        0 => drop(list.remove(which)),
+        1 => list.insert(other, list[which].clone()),
+        2 => list.swap(which, other),
+        3 => list[which].0 = list[other].0,
+        4 => list[which].0 ^= [1, 0x10, 0x4000, 0x8000][dice.roll(4)],
+        5 => list[which].1 = Some(number(list[which].2.len() as u64, dice)),
+        6 => list[which].2.resize(dice.roll(80) & !3, 0),
+        _ => {
+            let value = &mut list[which].2;
+            let place = dice.roll(value.len() / 4) * 4;
+            let new = number(read(value, place, 4, little).unwrap_or(0), dice);
+            write(value, place, 4, new, little);
+        }
+    }
+    let rest = bytes.split_off(at);
+    bytes.truncate(start);
+    for (id, len, value) in list {
+        let mut head = [0; 4];
+        write(&mut head, 0, 2, id, little);
+        write(&mut head, 2, 2, len.unwrap_or(value.len() as u64), little);
+        bytes.extend_from_slice(&head);
+        bytes.extend_from_slice(&value);
+    }
+    bytes.extend_from_slice(&rest);
+    true
+}
+
+/// Changes one of the datagrams, or of the payloads of discovery, in a script: each has its length in two octets, little
+/// endian, in front. False if there is none.
+pub fn script(bytes: &mut Vec<u8>, dice: &mut Dice) -> bool {
+    let is_start = |at: &usize| {
+        let rest = &bytes[*at + 2..];
+        let len = usize::from(u16::from_le_bytes([bytes[*at], bytes[*at + 1]]));
+        let known = rest.starts_with(b"RTPS") || rest.starts_with(&[0, 2, 0, 0]) || rest.starts_with(&[0, 3, 0, 0]);
+        known && len >= 8 && len <= rest.len()
+    };
+    let starts: Vec<usize> = (0..bytes.len().saturating_sub(2)).filter(is_start).collect();
+    let Some(&at) = starts.get(dice.roll(starts.len())) else { return false };
+    let len = usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
+    let mut inner = bytes[at + 2..at + 2 + len].to_vec();
+    let changed = if inner.starts_with(b"RTPS") { datagram(&mut inner, dice) } else { list(&mut inner, dice) };
+    let Ok(new_len) = u16::try_from(inner.len()) else { return false };
+    bytes.splice(at..at + 2 + len, new_len.to_le_bytes().into_iter().chain(inner));
+    changed
+}
+
+/// The form in which libFuzzer asks: a mutation of `data[..size]` in place, at most `max_size` octets; the new size.
+/// Every fourth one, and what has no structure, goes to `plain`.
+pub fn mutate(
+    data: &mut [u8],
+    size: usize,
+    max_size: usize,
+    seed: u32,
+    structured: fn(&mut Vec<u8>, &mut Dice) -> bool,
+    plain: impl FnOnce(&mut [u8], usize, usize) -> usize,
+) -> usize {
+    let mut dice = Dice(u64::from(seed));
+    let mut bytes = data[..size].to_vec();
+    let mut changed = false;
+    if dice.roll(4) != 0 {
+        for _ in 0..=dice.roll(3) {
+            changed |= structured(&mut bytes, &mut dice);
+        }
+    }
+    if !changed || bytes.is_empty() || bytes == data[..size] {
+        return plain(data, size, max_size);
+    }
+    let len = bytes.len().min(max_size);
+    data[..len].copy_from_slice(&bytes[..len]);
+    len
+}
