@@ -5,6 +5,7 @@ use crate::counters::Counters;
 use crate::event::Event;
 use crate::time::Instant;
 use crate::timer::TimerQueue;
+use crate::work::Work;
 use alloc::collections::VecDeque;
 use core::time::Duration;
 use takt_wire::Timestamp;
@@ -33,6 +34,7 @@ pub(crate) struct Context {
     pub(crate) jobs: VecDeque<Job>,
     pub(crate) events: VecDeque<Event>,
     pub(crate) counters: Counters,
+    pub(crate) work: Work,
     pub(crate) limits: Limits,
     pub(crate) timing: Timing,
     /// Wall clock less monotonic clock in nanoseconds, modulo 2^64.
@@ -60,6 +62,7 @@ impl Context {
             jobs: VecDeque::with_capacity(64),
             events: VecDeque::with_capacity(64),
             counters: Counters::default(),
+            work: Work::default(),
             limits,
             timing,
             wall_offset_ns: 0,
@@ -83,12 +86,18 @@ impl Context {
         self.events.reserve((self.owners * EVENTS_PER_OWNER).saturating_sub(self.events.len()));
     }
 
+    /// Endpoints and matches that exist.
+    pub(crate) fn owners(&self) -> usize {
+        self.owners
+    }
+
     pub(crate) fn remove_owner(&mut self) {
         self.owners -= 1;
     }
 
     /// Queues an event once. The last word on a participant stays the last.
     pub(crate) fn notify(&mut self, event: Event) {
+        self.work.steps(self.events.len());
         let place = self.events.iter().position(|queued| *queued == event);
         match (place, event) {
             (Some(place), Event::ParticipantDiscovered(_) | Event::ParticipantLost(_)) => {

@@ -38,6 +38,7 @@ mod slots;
 mod status;
 mod time;
 mod timer;
+mod work;
 mod writer;
 
 pub use cache::{
@@ -56,6 +57,7 @@ pub use status::{
     SampleRejectedReason, SampleRejectedStatus,
 };
 pub use time::Instant;
+pub use work::Work;
 
 /// Tells the driver which socket a datagram should leave by; `0` is the participant's own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -23,4 +23,5 @@ pub mod scenario;
 pub mod shrink;
 pub mod swarm;
 pub mod timeline;
+pub mod work;
 pub mod world;

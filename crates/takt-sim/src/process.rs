@@ -19,6 +19,7 @@ use crate::network::Frame;
 use crate::rng::Rng;
 use crate::sample::{self, Identity, InstanceKey, SAMPLE_LEN_MIN};
 use crate::scenario::{EndpointPlan, QosPlan, Role, Scenario, TopicPlan};
+use crate::work::Meter;
 
 /// Where announcements to all go.
 pub const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
@@ -108,6 +109,8 @@ pub struct Process {
     pub endpoints: Vec<Option<Endpoint>>,
     /// Datagrams built.
     pub sent: u64,
+    /// What its core does.
+    pub meter: Meter,
     dice: Rng,
 }
 
@@ -126,6 +129,7 @@ impl Process {
             inbox_bytes: 0,
             endpoints: vec![None; endpoints],
             sent: 0,
+            meter: Meter::default(),
             dice,
         }
     }

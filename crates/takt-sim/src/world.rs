@@ -474,8 +474,9 @@ impl<'a> World<'a> {
             }
         }
         let process = &mut self.processes[index];
-        let due = process.core.as_ref().and_then(takt_core::Participant::poll_timeout);
-        let Some(due) = due else { return };
+        let Some(core) = &mut process.core else { return };
+        process.meter.check(core, self.now, index, &mut self.checker);
+        let Some(due) = core.poll_timeout() else { return };
         let at = self.clocks[process.host].when(due, self.now);
         if at < process.timer {
             process.timer = at;

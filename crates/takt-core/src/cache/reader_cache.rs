@@ -133,6 +133,11 @@ impl ReaderCache {
         }
     }
 
+    /// Samples and instances, those included that are gone and whose places are free.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len() + self.instances.len()
+    }
+
     /// Whether a sample could be delivered now without evicting anything.
     pub(crate) fn has_room(&self) -> bool {
         self.data_count < self.limits.max_samples
@@ -471,16 +476,17 @@ impl ReaderCache {
         self.entries[index as usize].arrival = 0;
     }
 
-    /// A writer has gone: instances that only it wrote have no writers any more. Says whether there is news.
-    pub(crate) fn remove_writer(&mut self, writer: Guid, now: Timestamp) -> bool {
+    /// Writers have gone: instances that only they wrote have no writers any more. Says whether there is news. Looks at
+    /// each instance once.
+    pub(crate) fn remove_writers(&mut self, is_gone: impl Fn(&Guid) -> bool, now: Timestamp) -> bool {
         let mut news = false;
         if is_on(Mutation::ForgetGoneWriters) {
             return news;
         }
         for index in 0..self.instances.len() {
             let instance = &mut self.instances[index];
-            let Some(at) = instance.writers.iter().position(|known| *known == writer) else { continue };
-            instance.writers.swap_remove(at);
+            let Some(writer) = instance.writers.iter().copied().find(&is_gone) else { continue };
+            instance.writers.retain(|known| !is_gone(known));
             if !instance.lose_writers() {
                 self.forget_if_gone(index as u32);
                 continue;

@@ -89,6 +89,7 @@ impl Participant {
         loop {
             let Some(reader) = self.readers.get_mut(PARTICIPANT_MESSAGES) else { return };
             let Some(sample) = reader.cache.next(Selector::TAKE, &mut ReadCursor::default()) else { return };
+            self.ctx.work.unit();
             let (from, instance) = (sample.info.publication.prefix, sample.info.instance_handle);
             let message = sample.info.valid_data.then(|| ParticipantMessageData::parse(sample.payload));
             let kind = match message {
@@ -114,6 +115,7 @@ impl Participant {
     fn assert_writers_of(&mut self, now: Instant, prefix: GuidPrefix, kind: LivelinessKind) {
         let first = Guid { prefix, entity_id: EntityId::UNKNOWN };
         for (_, listeners) in self.sources.range(first..).take_while(|(writer, _)| writer.prefix == prefix) {
+            self.ctx.work.steps(listeners.len());
             for (reader, proxy) in listeners {
                 if let Some(reader) = self.readers.get_mut(*reader) {
                     reader.handle_assertion(now, &mut self.ctx, *proxy, kind);

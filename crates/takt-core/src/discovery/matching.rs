@@ -177,6 +177,7 @@ impl Participant {
 
     /// Adds the reader to the writer if they fit.
     fn match_writer(&mut self, now: Instant, index: u32, subscription: &SubscriptionData) {
+        self.ctx.work.steps(1);
         let Some(writer) = self.writers.get(index) else { return };
         let same_topic = writer.data.topic_name == subscription.topic_name || is_on(Mutation::IgnoreTopic);
         if !same_topic || subscription.guid.entity_id.is_builtin() || writer.proxy_index(subscription.guid).is_some() {
@@ -218,6 +219,7 @@ impl Participant {
 
     /// Adds the writer to the reader if they fit.
     fn match_reader(&mut self, now: Instant, index: u32, publication: &PublicationData) {
+        self.ctx.work.steps(1);
         let Some(reader) = self.readers.get(index) else { return };
         let listens = |listeners: &Vec<(u32, u32)>| listeners.iter().any(|(reader, _)| *reader == index);
         let same_topic = reader.data.topic_name == publication.topic_name || is_on(Mutation::IgnoreTopic);
@@ -281,6 +283,7 @@ impl Participant {
     /// A reader, remote or local, has gone.
     pub(crate) fn unmatch_reader(&mut self, guid: Guid) {
         for (_, writer) in self.writers.iter_mut() {
+            self.ctx.work.steps(1);
             writer.remove_proxy(&mut self.ctx, guid);
         }
     }

@@ -11,6 +11,7 @@ use crate::reader::WriterTraits;
 use crate::time::Instant;
 use crate::writer::{Directed, ReaderTraits, Write};
 use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 use takt_wire::discovery::{PublicationData, SubscriptionData};
 use takt_wire::qos::{Durability, Liveliness};
 use takt_wire::{EntityId, Guid, GuidPrefix, Timestamp};
@@ -96,6 +97,7 @@ impl Participant {
     ) -> Option<News<T>> {
         let cache = &mut self.readers.get_mut(reader)?.cache;
         let sample = cache.next(Selector::TAKE, &mut ReadCursor::default())?;
+        self.ctx.work.unit();
         let (from, instance) = (sample.info.publication.prefix, sample.info.instance_handle);
         let news = read(&sample);
         // Whoever makes up endpoints must not use up the instances that others need.
@@ -207,8 +209,19 @@ impl Participant {
                 self.hide_subscription(now, &data, departure);
             }
         }
+        let mut concerned = BTreeSet::new();
         while let Some((&guid, _)) = self.sources.range(from..).next().filter(|(guid, _)| guid.prefix == prefix) {
-            self.unmatch_writer(now, guid);
+            for (reader, proxy) in self.sources.remove(&guid).unwrap_or_default() {
+                if let Some(of) = self.readers.get_mut(reader) {
+                    of.detach(&mut self.ctx, proxy);
+                    concerned.insert(reader);
+                }
+            }
+        }
+        for reader in concerned {
+            if let Some(reader) = self.readers.get_mut(reader) {
+                reader.forget_writers(now, &mut self.ctx, |writer| writer.prefix == prefix);
+            }
         }
         for (_, writer) in self.writers.iter_mut() {
             writer.remove_proxies_of(&mut self.ctx, prefix);

@@ -173,6 +173,7 @@ impl Participant {
         self.destinations.extend_from_slice(&self.initial_peers);
         let len = self.announcer.build(&self.header, frame).ok()?;
         let closing = self.announcer.closing;
+        self.ctx.work.steps(self.remotes.len());
         for (_, remote) in self.remotes.iter_mut().filter(|(_, remote)| remote.unicast_only || closing) {
             if remote.probation.as_mut().is_none_or(|probation| probation.spend_on_announcement(len, &mut self.ctx)) {
                 self.destinations.push(remote.metatraffic.locator);
@@ -369,6 +370,7 @@ impl Participant {
 
     /// Whether one more participant may be remembered; the oldest that never proved itself gives way.
     fn has_room_for_participant(&mut self, now: Instant, footprint: usize) -> bool {
+        self.ctx.work.steps(2 * self.remotes.len());
         let unvalidated = self.remotes.iter().filter(|(_, remote)| remote.probation.is_some()).count();
         if unvalidated >= self.ctx.limits.max_unvalidated_participants {
             let candidates = self.remotes.iter().filter(|(_, remote)| remote.probation.is_some());

@@ -276,6 +276,7 @@ impl Participant {
         loop {
             let Some(reader) = self.readers.get_mut(TYPE_REQUESTS) else { return };
             let Some(sample) = reader.cache.next(Selector::TAKE, &mut ReadCursor::default()) else { return };
+            self.ctx.work.unit();
             if !sample.info.valid_data {
                 continue;
             }
@@ -312,6 +313,7 @@ impl Participant {
         loop {
             let Some(reader) = self.readers.get_mut(TYPE_REPLIES) else { return };
             let Some(sample) = reader.cache.next(Selector::TAKE, &mut ReadCursor::default()) else { return };
+            self.ctx.work.unit();
             if !sample.info.valid_data {
                 continue;
             }

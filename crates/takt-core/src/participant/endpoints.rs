@@ -308,6 +308,7 @@ impl Participant {
             directed: Directed::new(change.destinations),
         };
         let Self { writers, ctx, .. } = self;
+        ctx.work.unit();
         live_writer(writers, handle)?.write(now, ctx, &write, fill)
     }
 
@@ -333,6 +334,7 @@ impl Participant {
         cursor: &mut ReadCursor,
     ) -> Result<Option<SampleRef<'_>>, Error> {
         let Self { readers, ctx, .. } = self;
+        ctx.work.unit();
         let reader = live_reader(readers, handle)?;
         reader.cache.release_taken();
         reader.unblock(now, ctx);
@@ -353,6 +355,7 @@ impl Participant {
     /// [`Error::AlreadyDeleted`].
     pub fn end_read(&mut self, now: Instant, handle: ReaderHandle) -> Result<(), Error> {
         let Self { readers, ctx, .. } = self;
+        ctx.work.unit();
         let reader = live_reader(readers, handle)?;
         reader.cache.release_taken();
         reader.unblock(now, ctx);

@@ -58,6 +58,7 @@ impl Participant {
         interpreter: &mut Interpreter,
         submessage: &Submessage<'_>,
     ) {
+        self.ctx.work.unit();
         match submessage {
             Submessage::InfoTimestamp(timestamp) => interpreter.timestamp = timestamp.unwrap_or(Timestamp::INVALID),
             Submessage::InfoSource(info) => {
@@ -146,6 +147,7 @@ impl Participant {
     ) -> bool {
         let Self { sources, readers, ctx, .. } = self;
         let Some(listeners) = sources.get(&writer) else { return false };
+        ctx.work.steps(listeners.len());
         let readers: &mut Slots<Reader> = readers;
         for &(index, proxy) in listeners {
             if let Some(reader) = readers.get_mut(index)

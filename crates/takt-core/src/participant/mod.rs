@@ -22,10 +22,11 @@ use crate::discovery::{
 };
 use crate::error::Error;
 use crate::event::Event;
-use crate::reader::Reader;
+use crate::reader::{REORDER_WINDOW, Reader};
 use crate::slots::{ReaderHandle, Slots, WriterHandle};
 use crate::time::Instant;
 use crate::timer::TimerKind;
+use crate::work::Work;
 use crate::writer::{HistoryLimits, Writer, WriterHistory};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -38,6 +39,9 @@ use takt_wire::{EntityId, Guid, GuidPrefix, Locator, ProtocolVersion, Timestamp,
 
 /// Timers that one call of [`Participant::handle_timeout`] serves at most.
 pub const MAX_TIMERS_PER_CALL: usize = 16;
+
+/// How often one unit of work looks at one entry of a table.
+const STEPS_PER_ENTRY: usize = 8;
 
 /// Payload memory of a builtin endpoint, unless endpoints may have less.
 const BUILTIN_MEMORY_BYTES: usize = 16 << 20;
@@ -150,6 +154,7 @@ impl Participant {
     pub fn handle_timeout(&mut self, now: Instant) {
         for _ in 0..MAX_TIMERS_PER_CALL {
             let Some(kind) = self.ctx.timers.pop_due(now) else { return };
+            self.ctx.work.unit();
             match kind {
                 TimerKind::Announce => self.announcer.handle_timeout(now, &mut self.ctx),
                 TimerKind::Lease { participant } => self.handle_lease_end(now, participant),
@@ -172,6 +177,23 @@ impl Participant {
                 }
             }
         }
+    }
+
+    /// What all calls have done so far.
+    pub fn take_work(&mut self) -> Work {
+        self.ctx.work.take()
+    }
+
+    /// The most steps that a unit of work takes at present: a few for each endpoint, match, remote participant, remote
+    /// endpoint and queued event, for each sample of a window of each reader, and for each instance and sample of each
+    /// reader and writer.
+    #[must_use]
+    pub fn steps_per_unit_max(&self) -> u64 {
+        let tables = self.ctx.owners() + self.remotes.len() + self.publications.len() + self.subscriptions.len();
+        let readers = self.readers.iter().map(|(_, reader)| 2 * REORDER_WINDOW as usize + reader.cache.len());
+        let writers = self.writers.iter().map(|(_, writer)| writer.history.len());
+        let samples: usize = readers.chain(writers).sum();
+        (STEPS_PER_ENTRY * (1 + tables + self.ctx.events.len()) + samples) as u64
     }
 
     /// The next event for the application.

@@ -23,13 +23,14 @@ const LEAST_FRAME_LEN: usize = 548;
 impl Participant {
     /// Builds the next datagram in `frame`, which must hold a packet of the largest MTU in use, or what the
     /// transport takes if that is more; `None` if there is nothing more to send, or if the frame is shorter than any
-    /// path allows. One call, one datagram.
+    /// path allows. One call, one datagram; jobs that turn out to be stale are passed over, each of them once.
     pub fn poll_transmit(&mut self, now: Instant, frame: &mut [u8]) -> Option<Transmit<'_>> {
         if frame.len() < LEAST_FRAME_LEN {
             return None;
         }
         loop {
             let job = self.ctx.jobs.pop_front()?;
+            self.ctx.work.unit();
             self.destinations.clear();
             let mut flow = FlowTag::default();
             let len = self.build(now, job, frame, &mut flow);

@@ -83,7 +83,8 @@ impl Reader {
         let guid = proxy.guid;
         self.liveliness.died(guid);
         ctx.notify(Event::LivelinessChanged(self.handle));
-        if self.cache.remove_writer(guid, ctx.wall_clock(now)) {
+        ctx.work.steps(self.cache.len());
+        if self.cache.remove_writers(|writer| *writer == guid, ctx.wall_clock(now)) {
             ctx.notify(Event::DataAvailable(self.handle));
         }
     }

@@ -151,6 +151,13 @@ impl Reader {
 
     /// A matched writer has gone.
     pub(crate) fn remove_proxy(&mut self, now: Instant, ctx: &mut Context, index: u32) {
+        let Some(guid) = self.proxies.get(index).map(|proxy| proxy.guid) else { return };
+        self.detach(ctx, index);
+        self.forget_writers(now, ctx, |writer| *writer == guid);
+    }
+
+    /// A matched writer has gone, whose instances do not know it yet: [`Self::forget_writers`] must follow.
+    pub(crate) fn detach(&mut self, ctx: &mut Context, index: u32) {
         let Some(mut proxy) = self.proxies.remove(index) else { return };
         ctx.timers.release(proxy.timer);
         proxy.lease.close(ctx);
@@ -163,7 +170,12 @@ impl Reader {
         self.liveliness.unmatched(proxy.guid, proxy.lease.alive);
         ctx.notify(Event::LivelinessChanged(self.handle));
         ctx.notify(Event::SubscriptionMatched(self.handle));
-        if self.cache.remove_writer(proxy.guid, ctx.wall_clock(now)) {
+    }
+
+    /// Instances that only these writers wrote have no writers any more.
+    pub(crate) fn forget_writers(&mut self, now: Instant, ctx: &mut Context, is_gone: impl Fn(&Guid) -> bool) {
+        ctx.work.steps(self.cache.len());
+        if self.cache.remove_writers(is_gone, ctx.wall_clock(now)) {
             ctx.notify(Event::DataAvailable(self.handle));
         }
     }
@@ -359,6 +371,7 @@ impl Reader {
             expected = expected.next();
         }
         proxy.expected = Some(expected);
+        ctx.work.steps((expected.0 - start.0) as usize);
         if expected > start {
             proxy.fragments.drop_below(expected, &mut self.cache.pool, &mut self.reassembly);
             ctx.notify(Event::DataAvailable(self.handle));
@@ -454,6 +467,7 @@ impl Reader {
         let mut from = 0;
         while let Some(index) = self.proxies.next_index(from) {
             from = index + 1;
+            ctx.work.steps(1);
             if let Some(proxy) = self.proxies.get_mut(index)
                 && core::mem::take(&mut proxy.blocked)
             {
@@ -487,6 +501,7 @@ impl Reader {
         let Some(expected) = proxy.expected else { return 0 };
         let mut skipped = 0;
         let window_end = SequenceNumber(expected.0.saturating_add(REORDER_WINDOW));
+        ctx.work.steps((end.0.min(window_end.0) - start.0.max(expected.0)).max(0) as usize);
         for number in start.max(expected).0..end.min(window_end).0 {
             if proxy.arrival(SequenceNumber(number)) == Arrival::Missing {
                 proxy.set_arrival(SequenceNumber(number), Arrival::Irrelevant);

@@ -122,6 +122,11 @@ impl WriterHistory {
         self.order.iter().find(|(_, slot)| *slot != NONE).map_or(SequenceNumber(self.last_sn.0 + 1), |(sn, _)| *sn)
     }
 
+    /// Samples, those included that are gone and have left a gap.
+    pub(crate) fn len(&self) -> usize {
+        self.order.len()
+    }
+
     /// What [`Mutation::EvictUnacknowledged`] does.
     pub(crate) fn drop_oldest_if_full(&mut self) {
         if self.live >= self.limits.max_samples {

@@ -228,6 +228,7 @@ impl Writer {
     }
 
     fn arm_heartbeat(&mut self, now: Instant, ctx: &mut Context) {
+        ctx.work.steps(self.proxies.len());
         let last = self.history.last_sn();
         let lagging = self.proxies.iter().filter(|(_, proxy)| proxy.reliable && proxy.acked < last).count() as u32;
         let due = self.heartbeat.next_due(now, ctx.timing.heartbeat_first, ctx.timing.heartbeat_period, lagging);
@@ -277,6 +278,7 @@ impl Writer {
     }
 
     fn detach(&mut self, ctx: &mut Context, guid: Guid) -> bool {
+        ctx.work.steps(1);
         let Some(index) = self.proxy_by_guid.remove(&guid) else { return false };
         self.proxies.remove(index);
         ctx.remove_owner();
@@ -287,6 +289,7 @@ impl Writer {
 
     /// Goes on without those who have left.
     fn close_ranks(&mut self, ctx: &mut Context) {
+        ctx.work.steps(2 * self.proxies.len());
         self.route = Route::to(&self.proxies);
         self.look_for_strangers();
         if self.proxies.len() == 0 {
@@ -325,6 +328,7 @@ impl Writer {
             ctx.notify(Event::Acknowledged(self.handle));
             self.queue_data(ctx);
         }
+        ctx.work.steps(2 * self.proxies.len());
         self.look_for_strangers();
         self.queue_repair(index, ctx);
         if !ctx.timers.is_armed(self.timer) && self.has_unacknowledged() {
@@ -382,6 +386,7 @@ impl Writer {
 
     /// Frees what is sent and acknowledged, and opens the send window accordingly.
     fn settle(&mut self, ctx: &mut Context) {
+        ctx.work.steps(self.proxies.len());
         let slowest =
             self.proxies.iter().filter(|(_, proxy)| proxy.reliable).map(|(_, proxy)| proxy.acked_live()).min();
         let fastest = || self.proxies.iter().map(|(_, proxy)| proxy.acked_live()).max();
@@ -392,6 +397,7 @@ impl Writer {
         }
         let mut next = self.settled.next();
         while let Some(change) = self.history.at_or_after(next).filter(|change| change.sn <= low).copied() {
+            ctx.work.steps(1);
             self.in_flight_bytes = self.in_flight_bytes.saturating_sub(change.payload.len());
             if !self.keeps_history {
                 self.history.remove(change.sn);

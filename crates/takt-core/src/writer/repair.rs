@@ -32,6 +32,7 @@ impl Writer {
         message.builder.info_destination(reader.prefix).ok()?;
         let empty = message.builder.len();
         while let Some(step) = self.next_repair(index) {
+            ctx.work.steps(1);
             let done = match step {
                 Repair::Gap { start, end } => self.emit_gap(&mut message, index, start, end, ctx),
                 Repair::Change(change) => self.emit_change(&mut message, index, &change, empty, ctx),

@@ -15,6 +15,9 @@ use takt_wire::{EntityId, Full, Guid, Locator, SequenceNumber, Timestamp};
 /// Room for key hash, status info, directed write and sentinel.
 const INLINE_QOS_LEN: usize = 64;
 
+/// Directed changes that one call looks at: each is looked at for every reader.
+const DIRECTED_PER_CALL: u32 = 4;
+
 /// A message being built, and the time stamp that its next submessage would inherit.
 pub(super) struct Message<'a> {
     pub(super) builder: MessageBuilder<'a>,
@@ -71,8 +74,9 @@ impl Writer {
             self.greeted = self.cursor.sn;
             self.greet_strangers(&mut message, ctx);
         }
-        let mut stalled = false;
+        let (mut stalled, mut directed) = (false, 0);
         let more = loop {
+            ctx.work.steps(1);
             let Some(change) = self.history.at_or_after(self.cursor.sn).copied() else {
                 self.cursor = Cursor { sn: self.history.last_sn().next(), fragment: 1 };
                 break false;
@@ -83,6 +87,10 @@ impl Writer {
             if !change.directed.readers().is_empty() {
                 self.queue_directed(&change, ctx);
                 self.advance(&change);
+                directed += 1;
+                if directed == DIRECTED_PER_CALL {
+                    break true;
+                }
                 continue;
             }
             if self.is_stalled(&change, ctx.limits.send_window_bytes) {
@@ -210,6 +218,7 @@ impl Writer {
 
     /// A directed change goes to each reader on its own, and the others learn that it is not for them.
     fn queue_directed(&mut self, change: &Change, ctx: &mut Context) {
+        ctx.work.steps(self.proxies.len());
         let mut index = 0;
         while let Some(at) = self.proxies.next_index(index) {
             if let Some(proxy) = self.proxies.get_mut(at)
@@ -234,6 +243,7 @@ impl Writer {
         if !core::mem::take(&mut self.heartbeat_queued) {
             return None;
         }
+        ctx.work.steps(2 * self.proxies.len());
         let (last, asserting) = (self.history.last_sn(), self.asserting);
         let concerned = |proxy: &ReaderProxy| asserting || (proxy.reliable && proxy.acked < last);
         let proxies = self.proxies.iter().filter(|(_, proxy)| concerned(proxy));

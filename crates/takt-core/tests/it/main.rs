@@ -20,3 +20,4 @@ mod replay;
 #[allow(dead_code)]
 mod session;
 mod type_lookup;
+mod work;

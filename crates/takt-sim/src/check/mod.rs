@@ -52,6 +52,8 @@ pub enum Rule {
     Silence,
     /// A call of the core failed that must not.
     Refused,
+    /// A call of the core looked at more than its bound.
+    Work,
     /// The core panicked.
     Panic,
 }

@@ -1,0 +1,148 @@
+//! What one call may do: units, and steps for each of them, as `docs/limits.md` states.
+
+use crate::network::*;
+use crate::puppet::*;
+use takt_core::*;
+use takt_wire::EntityId;
+use takt_wire::message::Payload;
+
+fn listener() -> (Participant, ReaderHandle, Instant) {
+    let now = Instant(1_000_000_000);
+    let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
+    let reader = node.create_reader(now, reader_spec("T", true, keep_all_reader())).expect("the reader is good");
+    outgoing(&mut node, now);
+    (node, reader, now)
+}
+
+/// What a call did, and the most that it may have done for one unit.
+fn measure(node: &mut Participant, call: impl FnOnce(&mut Participant)) -> (Work, u64) {
+    let before = node.take_work();
+    let bound = node.steps_per_unit_max();
+    call(node);
+    let bound = bound.max(node.steps_per_unit_max());
+    let mut work = node.take_work();
+    work.units -= before.units;
+    work.steps -= before.steps;
+    (work, bound)
+}
+
+#[test]
+fn departure_looks_at_each_instance_once_however_many_writers_go() {
+    let (mut node, reader, now) = listener();
+    let mut puppet = Puppet::new(9);
+    puppet.join(&mut node, now);
+    for key in 1..=100 {
+        puppet.publish(&mut node, now, &puppet.publication(key, true));
+        let writer = EntityId::user_writer(key, false);
+        let heartbeat = puppet.heartbeat(writer, 1, 10);
+        puppet.say(&mut node, now, |message| {
+            message.heartbeat(&heartbeat).expect("it fits");
+            for sn in 1..=10 {
+                let instance = (key as i64 * 10 + sn) % 256;
+                let bytes = payload(instance as u32, 20);
+                message.data(&data(writer, sn, Payload::Data(&bytes))).expect("it fits");
+            }
+        });
+    }
+    let mut cursor = ReadCursor::default();
+    let mut taken = 0;
+    while node.read_next(now, reader, Selector::TAKE, &mut cursor).expect("the reader lives").is_some() {
+        taken += 1;
+    }
+    assert_eq!(taken, 1_000);
+    while node.poll_event().is_some() {}
+    outgoing(&mut node, now);
+    let (work, bound) = measure(&mut node, |node| puppet.leave(node, now));
+    assert_eq!(node.matched_publications(reader).expect("the reader lives"), []);
+    assert!(work.steps_of_one_max <= bound, "{work:?}, {bound} steps are allowed");
+    assert!(work.steps_of_one_max < 100 * 256, "{work:?} is less than writers times instances");
+    assert!(work.steps >= 256, "{work:?}: it did look");
+}
+
+#[test]
+fn datagram_full_of_the_smallest_submessages_is_as_many_units() {
+    let (mut node, _, now) = listener();
+    let mut puppet = Puppet::new(9);
+    puppet.join(&mut node, now);
+    let mut datagram = puppet.datagram(|_| {});
+    datagram.extend([0x01, 0x01, 0, 0].repeat(16_000));
+    let (work, _) = measure(&mut node, |node| puppet.say_bytes(node, now, &datagram));
+    assert_eq!((work.units, work.steps), (16_000, 16_000));
+}
+
+#[test]
+fn acknowledgements_of_many_readers_in_one_datagram() {
+    let now = Instant(1_000_000_000);
+    let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
+    let writer = node.create_writer(now, writer_spec("T", false, keep_all_writer())).expect("the writer is good");
+    let mut puppet = Puppet::new(9);
+    puppet.join(&mut node, now);
+    (1..=200).for_each(|key| puppet.subscribe(&mut node, now, &puppet.subscription(key, true)));
+    assert_eq!(node.matched_subscriptions(writer).expect("the writer lives").len(), 200);
+    outgoing(&mut node, now);
+    while node.poll_event().is_some() {}
+    let datagram = puppet.datagram(|message| {
+        for key in 1..=200 {
+            let acknack = takt_wire::message::AckNack {
+                reader: EntityId::user_reader(key, false),
+                writer: EntityId::user_writer(1, false),
+                reader_sn_state: takt_wire::SequenceNumberSet::new(takt_wire::SequenceNumber(1)),
+                count: 1,
+                is_final: false,
+            };
+            message.acknack(&acknack).expect("it fits");
+        }
+    });
+    let (work, bound) = measure(&mut node, |node| puppet.say_bytes(node, now, &datagram));
+    assert_eq!(work.units, 200);
+    assert!(work.steps_of_one_max <= bound && work.steps_of_one_max <= 5 * 200, "{work:?}, {bound}");
+}
+
+#[test]
+fn burst_of_directed_samples_is_not_worked_off_in_one_call() {
+    let now = Instant(1_000_000_000);
+    let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
+    let writer = node.create_writer(now, writer_spec("T", false, keep_all_writer())).expect("the writer is good");
+    let mut puppet = Puppet::new(9);
+    puppet.join(&mut node, now);
+    (1..=100).for_each(|key| puppet.subscribe(&mut node, now, &puppet.subscription(key, true)));
+    outgoing(&mut node, now);
+    while node.poll_event().is_some() {}
+    for number in 0..1_000 {
+        let bytes = payload(number, 20);
+        let change = NewChange {
+            kind: ChangeKind::Alive,
+            key_hash: [0; 16],
+            source_timestamp: None,
+            destinations: &[puppet.guid(EntityId::user_reader(1 + number % 100, false))],
+            payload_len: bytes.len(),
+        };
+        let written = node.write(now, writer, &change, |slot| {
+            slot.copy_from_slice(&bytes);
+            Some(bytes.len())
+        });
+        written.expect("there is room");
+    }
+    let mut frame = vec![0; 65_507];
+    let (work, bound) = measure(&mut node, |node| assert!(node.poll_transmit(now, &mut frame).is_some()));
+    assert!(work.steps_of_one_max <= bound && work.steps_of_one_max < 10 * 100, "{work:?}, {bound}");
+    let sent = outgoing(&mut node, now);
+    let data =
+        |submessage: &takt_wire::message::Submessage<'_>| matches!(submessage, takt_wire::message::Submessage::Data(_));
+    assert!(count(&sent, data) >= 500, "those within the window go out, the others when they are asked for");
+}
+
+#[test]
+fn timers_of_one_call() {
+    let (mut node, _, now) = listener();
+    for number in 0..100 {
+        let mut puppet = Puppet::new(9);
+        puppet.prefix.0[4] = number;
+        puppet.announce_itself(&mut node, now);
+    }
+    outgoing(&mut node, now);
+    let later = Instant(now.0 + 3_600_000_000_000);
+    let (work, _) = measure(&mut node, |node| node.handle_timeout(later));
+    assert_eq!(work.units, MAX_TIMERS_PER_CALL as u64);
+    assert!(node.poll_timeout().is_some_and(|due| due <= later), "the rest is for the next calls");
+}
