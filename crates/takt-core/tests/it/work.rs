@@ -129,7 +129,7 @@ fn burst_of_directed_samples_is_not_worked_off_in_one_call() {
     let sent = outgoing(&mut node, now);
     let data =
         |submessage: &takt_wire::message::Submessage<'_>| matches!(submessage, takt_wire::message::Submessage::Data(_));
-    assert!(count(&sent, data) >= 500, "those within the window go out, the others when they are asked for");
+    assert!(count(&sent, data) >= 400, "a burst goes out, the others when they are asked for");
 }
 
 #[test]
