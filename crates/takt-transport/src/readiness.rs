@@ -14,13 +14,18 @@ use crate::udp::syscall;
 /// Waits until one of `descriptors` is readable, the time is over, or a signal
 /// arrives; whether one is readable. At most 64 descriptors. Does not allocate.
 pub fn wait(descriptors: &[RawFd], timeout: Option<Duration>) -> io::Result<bool> {
+    wait_each(descriptors, timeout).map(|ready| ready != 0)
+}
+
+/// As [`wait`]; says which are readable: a bit for each, the first one's is the lowest.
+pub fn wait_each(descriptors: &[RawFd], timeout: Option<Duration>) -> io::Result<u64> {
     if descriptors.len() > syscall::BATCH {
         let why = "at most 64 descriptors can be waited for";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     match syscall::poll_readable(descriptors, timeout) {
-        Ok(ready) => Ok(ready > 0),
-        Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(false),
+        Ok(ready) => Ok(ready),
+        Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(0),
         Err(e) => Err(e),
     }
 }
@@ -62,6 +67,17 @@ impl AsRawFd for Waker {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wait_says_which_are_readable() {
+        let [first, second, third] = std::array::from_fn(|_| Waker::new().expect("an eventfd"));
+        let fds = [first.as_raw_fd(), second.as_raw_fd(), third.as_raw_fd()];
+        first.wake().expect("woken");
+        third.wake().expect("woken");
+        assert_eq!(wait_each(&fds, None).expect("poll works"), 0b101);
+        assert!(first.reset().expect("reset") && third.reset().expect("reset"));
+        assert_eq!(wait_each(&fds, Some(Duration::ZERO)).expect("poll works"), 0);
+    }
 
     #[test]
     fn a_wait_ends_by_time() {

@@ -79,7 +79,7 @@ impl<T: TypeSupport> DataReader<T> {
             let created = driver.core.create_reader(now, spec);
             let handle = created.inspect_err(|_| driver.close_flow(flow))?;
             let guid = driver.core.reader_guid(handle)?;
-            state.add_endpoint(Target::Reader(handle), Arc::clone(&signal), Arc::new(EventCount::default()));
+            state.add_endpoint(Target::Reader(handle), Arc::clone(&signal), Arc::new(EventCount::new()));
             Ok((handle, guid, flow))
         })?;
         let (topic, subscriber) = (topic.clone(), Arc::clone(&subscriber.inner));
@@ -97,7 +97,7 @@ impl<T: Readable> DataReader<T> {
             let core = &mut state.driver()?.core;
             let handle = core.create_builtin_reader(now, kind);
             let guid = core.reader_guid(handle)?;
-            state.add_endpoint(Target::Reader(handle), Arc::clone(&signal), Arc::new(EventCount::default()));
+            state.add_endpoint(Target::Reader(handle), Arc::clone(&signal), Arc::new(EventCount::new()));
             Ok((handle, guid))
         })?;
         Ok(Self::from_inner(Arc::new(ReaderInner {

@@ -60,7 +60,7 @@ impl<T: TypeSupport> DataWriter<T> {
         let representation = representation(&qos.data_representation)?;
         let engine = Arc::clone(&participant.engine);
         let signal = Arc::new(Signal::new());
-        let progress = Arc::new(EventCount::default());
+        let progress = Arc::new(EventCount::new());
         let spec = FlowSpec { own_port: flow.own_port, transport_priority: qos.transport_priority.0 };
         let (handle, guid, flow) = engine.call_state(|state, now| {
             let driver = state.driver()?;

@@ -37,18 +37,20 @@ fn note(datagram: &[u8], destinations: &[Locator], said: &mut BTreeMap<Statement
                 to = prefix;
                 continue;
             }
+            // Those that answer a challenge are not counted, and have nothing to do with the others.
+            Submessage::AckNack(nack) if nack.count == 0 => (nack.reader, nack.writer, 1, 0, 0),
             Submessage::AckNack(nack) => (nack.reader, nack.writer, 0, 0, 0),
-            Submessage::NackFrag(nack) => (nack.reader, nack.writer, 1, nack.sn.0, nack.fragments.base()),
-            Submessage::Data(data) => (data.reader, data.writer, 2, data.sn.0, 0),
-            Submessage::DataFrag(data) => (data.reader, data.writer, 3, data.sn.0, data.fragment_starting_num),
-            Submessage::Gap(gap) => (gap.reader, gap.writer, 4, gap.gap_start.0, 0),
+            Submessage::NackFrag(nack) => (nack.reader, nack.writer, 2, nack.sn.0, nack.fragments.base()),
+            Submessage::Data(data) => (data.reader, data.writer, 3, data.sn.0, 0),
+            Submessage::DataFrag(data) => (data.reader, data.writer, 4, data.sn.0, data.fragment_starting_num),
+            Submessage::Gap(gap) => (gap.reader, gap.writer, 5, gap.gap_start.0, 0),
             _ => continue,
         };
         let statement = (to, destinations.to_vec(), reader, writer, kind, sn, number);
         let times = said.entry(statement).or_insert(0);
         *times += 1;
         // The first time of its own accord, a second time for somebody who has lost it.
-        let most = if kind < 2 { 1 } else { 2 };
+        let most = if kind < 3 { 1 } else { 2 };
         assert!(*times <= most, "{to:?} hears {kind}, {sn}/{number} from {writer:?} to {reader:?} {times} times");
     }
 }

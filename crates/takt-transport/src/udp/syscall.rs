@@ -337,8 +337,9 @@ pub(crate) fn epoll_ready(epoll: BorrowedFd<'_>, mut visit: impl FnMut(u64)) -> 
     Ok(count)
 }
 
-/// Waits until one of the first [`BATCH`] of `fds` is readable.
-pub(crate) fn poll_readable(fds: &[RawFd], timeout: Option<Duration>) -> io::Result<usize> {
+/// Waits until one of the first [`BATCH`] of `fds` is readable; which ones, a bit for each.
+pub(crate) fn poll_readable(fds: &[RawFd], timeout: Option<Duration>) -> io::Result<u64> {
+    const { assert!(BATCH <= 64, "a bit for each descriptor") };
     let mut polls = [libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 }; BATCH];
     let count = fds.len().min(BATCH);
     for (poll, fd) in polls.iter_mut().zip(fds) {
@@ -352,7 +353,9 @@ pub(crate) fn poll_readable(fds: &[RawFd], timeout: Option<Duration>) -> io::Res
     // SAFETY: `polls` has `count` elements; `time` is null or points to a live
     // timespec; no signal mask is given. A closed descriptor is reported, not UB.
     let ready = unsafe { libc::ppoll(polls.as_mut_ptr(), count as libc::nfds_t, time, ptr::null()) };
-    Ok(check(ready)? as usize)
+    check(ready)?;
+    let is_ready = |poll: &libc::pollfd| u64::from(poll.revents != 0);
+    Ok(polls[..count].iter().rev().fold(0, |bits, poll| bits << 1 | is_ready(poll)))
 }
 
 /// A new non-blocking eventfd.

@@ -58,7 +58,7 @@ pub struct ParticipantData {
     pub vendor_id: VendorId,
     /// Its domain; if it does not say, the domain whose ports it was heard on.
     pub domain_id: Option<u32>,
-    /// Its domain tag; none is the same as the empty one.
+    /// Its domain tag; the empty one is read as none, which means the same.
     pub domain_tag: Option<String>,
     /// Where its builtin endpoints listen.
     pub metatraffic_unicast: Vec<Locator>,
@@ -139,7 +139,7 @@ impl ParticipantData {
             }
             PID_VENDORID => self.vendor_id = VendorId(value.array()?),
             PID_DOMAIN_ID => self.domain_id = Some(value.u32()?),
-            DOMAIN_TAG => self.domain_tag = Some(parse_name(&mut value)?),
+            DOMAIN_TAG => self.domain_tag = Some(parse_name(&mut value)?).filter(|tag| !tag.is_empty()),
             PID_METATRAFFIC_UNICAST_LOCATOR => {
                 keep_locator(&mut self.metatraffic_unicast, Locator::parse(&mut value)?);
             }

@@ -242,6 +242,16 @@ fn unknown_parameters_are_skipped_unless_they_must_be_understood() {
 }
 
 #[test]
+fn an_empty_domain_tag_is_none() {
+    let mut list = begin_list(Endianness::Little);
+    list.put(PID_PARTICIPANT_GUID, |value| value.bytes(&participant().guid.to_bytes()));
+    list.put(PID_DOMAIN_TAG, |value| value.string(""));
+    let read = ParticipantData::parse(&list.finish()).expect("it names a participant");
+    assert_eq!(read.domain_tag, None);
+    assert_eq!(ParticipantData::parse(&read.to_bytes()), Ok(read));
+}
+
+#[test]
 fn locators_that_lead_nowhere_are_not_kept() {
     for octets in [
         Locator { port: 0, ..udp(1) },

@@ -201,7 +201,7 @@ impl DomainParticipant {
     /// Lets discovery go on for a moment.
     fn linger(&self, now: Instant) -> Result<()> {
         let until = Some(now.after(LOOK_PERIOD));
-        match self.engine().block_on(&EventCount::default(), || until, |_, _| Ok(None::<()>)) {
+        match self.engine().block_on(&EventCount::new(), || until, |_, _| Ok(None::<()>)) {
             Ok(()) | Err(Error::Timeout) => Ok(()),
             Err(error) => Err(error),
         }

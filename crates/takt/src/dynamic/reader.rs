@@ -72,7 +72,7 @@ impl Subscriber {
             };
             let handle = driver.core.create_reader(now, spec)?;
             let guid = driver.core.reader_guid(handle)?;
-            state.add_endpoint(Target::Reader(handle), Arc::clone(&signal), Arc::new(EventCount::default()));
+            state.add_endpoint(Target::Reader(handle), Arc::clone(&signal), Arc::new(EventCount::new()));
             Ok((handle, guid))
         })?;
         Ok(DynamicDataReader {

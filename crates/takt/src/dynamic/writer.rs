@@ -52,7 +52,7 @@ impl Publisher {
         let representation = representation(&qos.data_representation)?;
         let engine = Arc::clone(&self.inner.participant.engine);
         let signal = Arc::new(Signal::new());
-        let progress = Arc::new(EventCount::default());
+        let progress = Arc::new(EventCount::new());
         let (handle, guid) = engine.call_state(|state, now| {
             let driver = state.driver()?;
             let spec = WriterSpec {

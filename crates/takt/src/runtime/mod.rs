@@ -7,11 +7,15 @@ pub(crate) mod driver;
 pub(crate) mod engine;
 pub(crate) mod event_count;
 pub(crate) mod guarded;
+pub(crate) mod os;
 pub(crate) mod pi_mutex;
 pub(crate) mod poll;
 pub(crate) mod state;
 pub(crate) mod tasks;
 pub(crate) mod thread_cell;
+
+#[cfg(test)]
+mod model;
 
 /// Who drives a participant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

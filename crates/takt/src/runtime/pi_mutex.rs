@@ -9,42 +9,29 @@
 //! Locking it twice from one thread is an error and no deadlock. There is no poisoning: each call leaves what it protects
 //! consistent, or the call is a bug that has already ended its thread. The child of a `fork` must not use its parent's.
 
-use std::cell::{Cell, UnsafeCell};
+use std::cell::UnsafeCell;
 use std::fmt;
-use std::io;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
+
+use super::os::{Linux, Os, Word};
 
 /// The calling thread already holds the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reentered;
 
-/// The kernel's id of the calling thread: what a priority-inheriting futex is owned by. Never zero.
-fn thread_id() -> u32 {
-    thread_local! {
-        static ID: Cell<u32> = const { Cell::new(0) };
-    }
-    ID.with(|id| {
-        if id.get() == 0 {
-            // SAFETY: takes no arguments and cannot fail.
-            id.set(unsafe { libc::gettid() }.cast_unsigned());
-        }
-        id.get()
-    })
-}
-
 /// The bare lock: zero while free, else the owner's thread id, with `FUTEX_WAITERS` set by the kernel.
-struct RawPiMutex(AtomicU32);
+struct RawPiMutex<O: Os>(O::Word);
 
-impl RawPiMutex {
-    const fn new() -> Self {
-        Self(AtomicU32::new(0))
+impl<O: Os> RawPiMutex<O> {
+    fn new() -> Self {
+        Self(O::Word::new(0))
     }
 
     #[inline]
     fn lock(&self) -> Result<(), Reentered> {
-        match self.0.compare_exchange(0, thread_id(), Ordering::Acquire, Ordering::Relaxed) {
+        match self.0.compare_exchange(0, O::thread_id(), Ordering::Acquire, Ordering::Relaxed) {
             Ok(_) => Ok(()),
             Err(word) => self.lock_contended(word),
         }
@@ -52,54 +39,56 @@ impl RawPiMutex {
 
     #[cold]
     fn lock_contended(&self, word: u32) -> Result<(), Reentered> {
-        if word & libc::FUTEX_TID_MASK == thread_id() {
+        if word & !O::Word::WAITERS == O::thread_id() {
             return Err(Reentered);
         }
-        while let Err(error) = self.futex(libc::FUTEX_LOCK_PI) {
+        while let Err(error) = self.0.lock_pi() {
             match error.raw_os_error() {
                 // The owner is about to exit, or a signal came.
                 Some(libc::EAGAIN | libc::EINTR) => {}
                 _ => unreachable!("the owner lives and the futex word is ours: {error}"),
             }
         }
+        // The kernel's changes to the word are full barriers; this says so to the language, with the owner before.
+        self.0.load(Ordering::Acquire);
         Ok(())
     }
 
     /// Must be called by the thread that locked it, exactly once per `lock`.
     #[inline]
     fn unlock(&self) {
-        if self.0.compare_exchange(thread_id(), 0, Ordering::Release, Ordering::Relaxed).is_err() {
+        if self.0.compare_exchange(O::thread_id(), 0, Ordering::Release, Ordering::Relaxed).is_err() {
             self.unlock_contended();
         }
     }
 
     #[cold]
     fn unlock_contended(&self) {
-        let result = self.futex(libc::FUTEX_UNLOCK_PI);
+        // The other half of what `lock_contended` says to the language; the word stays as it is.
+        self.0.fetch_add(0, Ordering::Release);
+        let result = self.0.unlock_pi();
         debug_assert!(result.is_ok(), "the guard lives on the thread that locked: {result:?}");
-    }
-
-    /// Neither operation has a value or a timeout. The kernel's changes to the word are full barriers.
-    fn futex(&self, operation: libc::c_int) -> io::Result<()> {
-        let no_timeout = std::ptr::null::<libc::timespec>();
-        let operation = operation | libc::FUTEX_PRIVATE_FLAG;
-        // SAFETY: the futex word is a live, aligned `u32`.
-        let result = unsafe { libc::syscall(libc::SYS_futex, self.0.as_ptr(), operation, 0, no_timeout) };
-        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 }
 
 /// A value behind a priority-inheriting lock.
-pub(crate) struct PiMutex<T> {
-    raw: RawPiMutex,
+pub(crate) struct PiMutex<T, O: Os = Linux> {
+    raw: RawPiMutex<O>,
     value: UnsafeCell<T>,
 }
 
 // SAFETY: the lock lets one thread at a time at the value, which moves between threads that way.
-unsafe impl<T: Send> Sync for PiMutex<T> {}
+unsafe impl<T: Send, O: Os> Sync for PiMutex<T, O> {}
 
 impl<T> PiMutex<T> {
-    pub(crate) const fn new(value: T) -> Self {
+    pub(crate) fn new(value: T) -> Self {
+        Self::on(value)
+    }
+}
+
+impl<T, O: Os> PiMutex<T, O> {
+    /// One of an operating system of the caller's choice.
+    pub(crate) fn on(value: T) -> Self {
         Self { raw: RawPiMutex::new(), value: UnsafeCell::new(value) }
     }
 
@@ -108,26 +97,26 @@ impl<T> PiMutex<T> {
     }
 
     /// Waits for the lock. Uncontended it is one atomic exchange.
-    pub(crate) fn lock(&self) -> Result<PiMutexGuard<'_, T>, Reentered> {
+    pub(crate) fn lock(&self) -> Result<PiMutexGuard<'_, T, O>, Reentered> {
         self.raw.lock()?;
         Ok(PiMutexGuard { mutex: self, not_send: PhantomData })
     }
 }
 
-impl<T> fmt::Debug for PiMutex<T> {
+impl<T, O: Os> fmt::Debug for PiMutex<T, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PiMutex").finish_non_exhaustive()
     }
 }
 
 /// Access to the value for as long as it lives.
-pub(crate) struct PiMutexGuard<'a, T> {
-    mutex: &'a PiMutex<T>,
+pub(crate) struct PiMutexGuard<'a, T, O: Os = Linux> {
+    mutex: &'a PiMutex<T, O>,
     /// Only the thread that locked may unlock.
     not_send: PhantomData<*const ()>,
 }
 
-impl<T> Deref for PiMutexGuard<'_, T> {
+impl<T, O: Os> Deref for PiMutexGuard<'_, T, O> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -136,14 +125,14 @@ impl<T> Deref for PiMutexGuard<'_, T> {
     }
 }
 
-impl<T> DerefMut for PiMutexGuard<'_, T> {
+impl<T, O: Os> DerefMut for PiMutexGuard<'_, T, O> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: this thread holds the lock while the guard lives, and the guard is borrowed exclusively.
         unsafe { &mut *self.mutex.value.get() }
     }
 }
 
-impl<T> Drop for PiMutexGuard<'_, T> {
+impl<T, O: Os> Drop for PiMutexGuard<'_, T, O> {
     fn drop(&mut self) {
         self.mutex.raw.unlock();
     }

@@ -1,12 +1,13 @@
 //! Sleeping until a descriptor is readable, and waking such a sleep from elsewhere.
 
-use std::os::fd::{AsRawFd, RawFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::fmt;
+use std::os::fd::RawFd;
 use std::time::Duration;
 
 use takt_core::Instant;
-use takt_transport::{TransportError, readiness};
+use takt_transport::TransportError;
 
+use super::os::{Event, Flag, Linux, Os};
 use crate::Result;
 
 /// A sleep shorter than this found something that was there before.
@@ -43,63 +44,61 @@ impl PollSet {
 
 /// Lets one thread sleep on descriptors until another one wakes it. Waking costs a system call only while
 /// somebody sleeps.
-#[derive(Debug)]
-pub(crate) struct Waker {
-    event: readiness::Waker,
-    signalled: AtomicBool,
-    sleeping: AtomicBool,
-    /// The event was made readable and not read since.
-    written: AtomicBool,
+pub(crate) struct Waker<O: Os = Linux> {
+    event: O::Event,
+    signalled: O::Flag,
+    sleeping: O::Flag,
 }
 
 impl Waker {
     pub(crate) fn new() -> Result<Self> {
-        let event = readiness::Waker::new().map_err(|source| TransportError::new("eventfd", "wake-up", source))?;
-        Ok(Self {
-            event,
-            signalled: AtomicBool::new(false),
-            sleeping: AtomicBool::new(false),
-            written: AtomicBool::new(false),
-        })
+        Self::on()
+    }
+}
+
+impl<O: Os> Waker<O> {
+    /// One of an operating system of the caller's choice.
+    pub(crate) fn on() -> Result<Self> {
+        let event = O::Event::new().map_err(|source| TransportError::new("eventfd", "wake-up", source))?;
+        Ok(Self { event, signalled: O::Flag::default(), sleeping: O::Flag::default() })
     }
 
     /// Makes the sleeper look again, now or before it next sleeps.
     pub(crate) fn wake(&self) {
-        self.signalled.store(true, Ordering::SeqCst);
-        if self.sleeping.load(Ordering::SeqCst) {
-            let woken = self.event.wake();
+        self.signalled.store(true);
+        if self.sleeping.load() {
+            let woken = self.event.set();
             debug_assert!(woken.is_ok(), "an open eventfd takes a write of 8 bytes");
-            // After the write: a sleeper that misses it only wakes once more for nothing.
-            self.written.store(true, Ordering::SeqCst);
         }
     }
 
     pub(crate) fn is_signalled(&self) -> bool {
-        self.signalled.load(Ordering::SeqCst)
+        self.signalled.load()
     }
 
     /// Forgets the signal; call it before looking at what is waited for.
     pub(crate) fn reset(&self) {
-        self.signalled.store(false, Ordering::SeqCst);
+        self.signalled.store(false);
     }
 
     /// Sleeps until a descriptor of the set is readable, this waker is woken, or `deadline` has come (`None`: it
     /// never comes). Returns at once if already signalled, and may return early. One sleeper at a time.
     pub(crate) fn sleep(&self, set: &mut PollSet, now: Instant, deadline: Option<Instant>) -> Result<()> {
         let timeout = deadline.map(|deadline| Duration::from_nanos(deadline.0.saturating_sub(now.0)));
-        self.sleeping.store(true, Ordering::SeqCst);
-        let result = if self.is_signalled() {
-            Ok(false)
-        } else {
-            set.add(self.event.as_raw_fd());
-            readiness::wait(&set.descriptors, timeout)
-        };
-        self.sleeping.store(false, Ordering::SeqCst);
-        if self.written.swap(false, Ordering::SeqCst) {
+        self.sleeping.store(true);
+        let result = if self.is_signalled() { Ok(false) } else { self.event.wait(&mut set.descriptors, timeout) };
+        self.sleeping.store(false);
+        // Only a sleep that saw the event resets it. A late one makes the next sleep end at once, for nothing.
+        if result.map_err(|source| TransportError::new("poll", "descriptors", source))? {
             self.event.reset().map_err(|source| TransportError::new("read", "wake-up", source))?;
         }
-        result.map_err(|source| TransportError::new("poll", "descriptors", source))?;
         Ok(())
+    }
+}
+
+impl<O: Os> fmt::Debug for Waker<O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Waker").finish_non_exhaustive()
     }
 }
 
@@ -134,7 +133,7 @@ mod tests {
     #[test]
     fn a_wake_that_came_late_does_not_end_later_sleeps() {
         let waker = Waker::new().expect("eventfd");
-        waker.sleeping.store(true, Ordering::SeqCst);
+        Flag::store(&waker.sleeping, true);
         waker.wake();
         waker.reset();
         waker.sleep(&mut PollSet::default(), Instant(0), None).expect("poll");

@@ -125,7 +125,7 @@ impl State {
             readers: Endpoints::default(),
             ready: VecDeque::new(),
             woken: Vec::new(),
-            type_answers: Arc::new(EventCount::default()),
+            type_answers: Arc::new(EventCount::new()),
             participant_callback: None,
             participant_events: VecDeque::new(),
             has_participant_callback: false,
