@@ -44,7 +44,7 @@ pub(crate) struct Context {
 }
 
 const JOBS_PER_OWNER: usize = 2;
-const EVENTS_PER_OWNER: usize = 6;
+const EVENTS_PER_OWNER: usize = 8;
 
 /// The protocol's periods.
 #[derive(Clone, Copy, Debug)]

@@ -28,6 +28,8 @@ pub struct Counters {
     pub duplicate_fragments: u64,
     /// Samples turned away because the reader's history or memory was full.
     pub rejected_samples: u64,
+    /// Samples of writers that a stronger one outranks (OWNERSHIP EXCLUSIVE).
+    pub outranked_samples: u64,
     /// Samples whose key could not be read from the payload.
     pub undecodable_keys: u64,
     /// `HEARTBEAT`s received.

@@ -20,6 +20,12 @@ pub enum Event {
     OfferedIncompatibleQos(WriterHandle),
     /// A writer offers less than the reader asks for.
     RequestedIncompatibleQos(ReaderHandle),
+    /// An instance of the writer was not written within DEADLINE.
+    OfferedDeadlineMissed(WriterHandle),
+    /// An instance of the reader got no sample within DEADLINE.
+    RequestedDeadlineMissed(ReaderHandle),
+    /// The application did not assert the writer within its LIVELINESS lease.
+    LivelinessLost(WriterHandle),
     /// Samples will never arrive.
     SampleLost(ReaderHandle),
     /// A matched writer came to life or stopped showing itself.

@@ -25,6 +25,7 @@ mod cache;
 mod config;
 mod context;
 mod counters;
+mod deadline;
 mod discovery;
 mod error;
 mod event;
@@ -53,8 +54,8 @@ pub use event::Event;
 pub use participant::{MAX_TIMERS_PER_CALL, NewChange, Participant, ReaderSpec, Received, Transmit, WriterSpec};
 pub use slots::{ReaderHandle, WriterHandle};
 pub use status::{
-    IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus, MatchedStatus, SampleLostStatus,
-    SampleRejectedReason, SampleRejectedStatus,
+    DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus,
+    LivelinessLostStatus, MatchedStatus, SampleLostStatus, SampleRejectedReason, SampleRejectedStatus,
 };
 pub use time::Instant;
 pub use work::Work;

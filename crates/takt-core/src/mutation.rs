@@ -105,10 +105,14 @@ mutations! {
     IgnoreFarewell,
     /// Nobody says that AUTOMATIC writers live.
     NoAssertions,
+    /// OWNERSHIP is not looked at.
+    IgnoreOwnership,
+    /// A missed deadline is not told.
+    IgnoreDeadline,
+    /// A sample does not begin a new deadline.
+    DeadlineNotRenewed,
     /// A writer lives for ever, however short its lease.
     EndlessWriterLease,
-    /// Every heartbeat shows that a manual writer lives.
-    HeartbeatsAssert,
 }
 
 #[cfg(feature = "mutations")]

@@ -1,5 +1,6 @@
 //! Communication statuses (DDS 1.4 §2.2.4.1). Reading one resets its change counts.
 
+use crate::cache::InstanceHandle;
 use takt_wire::Guid;
 use takt_wire::compat::PolicyId;
 
@@ -68,6 +69,53 @@ pub struct InconsistentTopicStatus {
     pub total_count: u32,
     /// The same since the status was last read.
     pub total_count_change: u32,
+}
+
+/// `OFFERED_DEADLINE_MISSED` or `REQUESTED_DEADLINE_MISSED`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeadlineMissedStatus {
+    /// Periods ever in which an instance was not updated, over all instances.
+    pub total_count: u64,
+    /// The same since the status was last read.
+    pub total_count_change: u64,
+    /// The instance of the last one.
+    pub last_instance: Option<InstanceHandle>,
+}
+
+impl DeadlineMissedStatus {
+    pub(crate) fn missed(&mut self, instance: InstanceHandle, periods: u64) {
+        self.total_count = self.total_count.saturating_add(periods);
+        self.total_count_change = self.total_count_change.saturating_add(periods);
+        self.last_instance = Some(instance);
+    }
+
+    pub(crate) fn read(&mut self) -> Self {
+        let value = *self;
+        self.total_count_change = 0;
+        value
+    }
+}
+
+/// `LIVELINESS_LOST`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LivelinessLostStatus {
+    /// How often the writer's lease ended without an assertion.
+    pub total_count: u32,
+    /// The same since the status was last read.
+    pub total_count_change: u32,
+}
+
+impl LivelinessLostStatus {
+    pub(crate) fn lost(&mut self) {
+        self.total_count = self.total_count.saturating_add(1);
+        self.total_count_change = self.total_count_change.saturating_add(1);
+    }
+
+    pub(crate) fn read(&mut self) -> Self {
+        let value = *self;
+        self.total_count_change = 0;
+        value
+    }
 }
 
 /// Which limit turned a sample away (DDS 1.4 §2.2.4.1).

@@ -17,8 +17,16 @@ pub(crate) enum TimerKind {
     Heartbeat { writer: u32 },
     /// The writers with automatic liveliness are to be asserted.
     AssertLiveliness,
+    /// Writes have asserted the writers with manual liveliness.
+    AssertManually,
     /// The lease of a reader's matched writer may end.
     WriterLease { reader: u32, proxy: u32 },
+    /// An instance of a writer may have missed its deadline.
+    WriterDeadline { writer: u32 },
+    /// An instance of a reader may have missed its deadline.
+    ReaderDeadline { reader: u32 },
+    /// The lease of a writer with manual liveliness may end.
+    OwnLease { writer: u32 },
     /// A reader misses samples of a writer, or has not heard of it.
     AckNack { reader: u32, proxy: u32 },
 }

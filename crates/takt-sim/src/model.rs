@@ -19,12 +19,22 @@
 //! its participant lives. A manual one does by what it writes, so it is not alive in the end, when nobody writes any more
 //! (DDS 1.4 §2.2.3.11). Where nothing goes wrong no writer is taken for dead before its lease is over.
 //!
+//! # Deadline
+//! While an instance is alive, a writer that does not write it for a period, and a reader that gets no sample of it for one,
+//! are told, once for each such period; and not otherwise (DDS 1.4 §2.2.3.7).
+//!
+//! # Ownership
+//! With EXCLUSIVE a reader takes an instance from its owner only: from the strongest of the writers that have written it, of
+//! equal ones the one with the lowest GUID. A writer that has gone, is not alive, has unregistered the instance or has missed
+//! its deadline owns nothing until it writes again (DDS 1.4 §2.2.3.9.2).
+//!
 //! # Instances
 //! The last change of its only writer decides the state of an instance: a sample makes it ALIVE, a disposal
 //! NOT_ALIVE_DISPOSED, which lasts until the next sample; it is NOT_ALIVE_NO_WRITERS if it was ALIVE and its writer
 //! unregistered it, is gone, or is not alive (DDS 1.4 §2.2.2.5.1.3).
 
 use takt_core::{ChangeKind, InstanceState};
+use takt_wire::Guid;
 use takt_wire::qos::LivelinessKind;
 
 use crate::scenario::QosPlan;
@@ -42,7 +52,16 @@ pub fn matches(writer: &QosPlan, reader: &QosPlan) -> bool {
         (None, Some(_)) => false,
         (Some(offered), Some(requested)) => offered.kind >= requested.kind && offered.lease <= requested.lease,
     };
-    reliable && durable && lively && writer.partition == reader.partition
+    let timely = reader.deadline.is_none_or(|period| writer.deadline.is_some_and(|offered| offered <= period));
+    let owned = writer.strength.is_some() == reader.strength.is_some();
+    reliable && durable && lively && timely && owned && writer.partition == reader.partition
+}
+
+/// Whether the first of two writers, each with its GUID, owns an instance that both write.
+#[must_use]
+pub fn outranks(first: (&QosPlan, Guid), second: (&QosPlan, Guid)) -> bool {
+    let (strong, weak) = (first.0.strength, second.0.strength);
+    strong > weak || (strong == weak && first.1 < second.1)
 }
 
 /// Whether a writer is alive when it has written nothing for longer than any lease.

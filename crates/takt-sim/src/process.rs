@@ -8,8 +8,8 @@ use takt_core::{
     WriteError, WriterHandle, WriterSpec,
 };
 use takt_wire::qos::{
-    DataReaderQos, DataWriterQos, Durability, History, Liveliness, Partition, PublisherQos, Reliability,
-    ReliabilityKind, ResourceLimits, SubscriberQos, TopicData, TransportPriority,
+    DataReaderQos, DataWriterQos, Deadline, Durability, History, Liveliness, Ownership, OwnershipStrength, Partition,
+    PublisherQos, Reliability, ReliabilityKind, ResourceLimits, SubscriberQos, TopicData, TransportPriority,
 };
 use takt_wire::{Guid, GuidPrefix, Locator};
 
@@ -322,7 +322,8 @@ impl Process {
     }
 
     /// The world has come to rest: whom does it believe in, and does a writer wait in vain?
-    pub fn finish(&mut self, now: Moment<'_>, checker: &mut Checker) {
+    /// `rest` is how long nobody has written.
+    pub fn finish(&mut self, now: Moment<'_>, rest: Nanos, checker: &mut Checker) {
         let Some(core) = &mut self.core else { return };
         for endpoint in self.endpoints.iter().flatten() {
             let (id, peers) = match *endpoint {
@@ -330,10 +331,21 @@ impl Process {
                 Endpoint::Reader { handle, id } => (id, core.matched_publications(handle)),
             };
             checker.finish_peers(now.now, id, &peers.unwrap_or_default());
-            if let Endpoint::Reader { handle, .. } = *endpoint
-                && let Ok(status) = core.liveliness_changed_status(handle)
-            {
-                checker.finish_liveliness(now.now, id, status.alive_count, status.not_alive_count);
+            match *endpoint {
+                Endpoint::Reader { handle, .. } => {
+                    if let Ok(status) = core.liveliness_changed_status(handle) {
+                        checker.finish_liveliness(now.now, id, status.alive_count, status.not_alive_count);
+                    }
+                    if let Ok(status) = core.requested_deadline_missed_status(handle) {
+                        checker.finish_requested(now.now, id, status.total_count, rest);
+                    }
+                }
+                Endpoint::Writer { handle, .. } => {
+                    let statuses = (core.offered_deadline_missed_status(handle), core.liveliness_lost_status(handle));
+                    if let (Ok(missed), Ok(lost)) = statuses {
+                        checker.finish_offered(now.now, id, rest, missed.total_count, &lost);
+                    }
+                }
             }
             if let Endpoint::Writer { handle, id, blocked: true } = *endpoint {
                 let change = NewChange {
@@ -385,6 +397,23 @@ impl Process {
                     if let (Some(id), Ok(peers)) = (id, core.matched_publications(reader)) {
                         let changes = core.subscription_matched_status(reader).map_or(0, |s| s.total_count_change);
                         checker.matched(now, id, &peers, changes);
+                    }
+                }
+                Event::RequestedDeadlineMissed(reader) => {
+                    let id = self.endpoints.iter().flatten().find_map(|endpoint| endpoint.reader_id(reader));
+                    if let (Some(id), Ok(status)) = (id, core.requested_deadline_missed_status(reader)) {
+                        checker.requested_deadline_missed(now, id, &status);
+                    }
+                }
+                Event::OfferedDeadlineMissed(writer) => {
+                    let id = self.endpoints.iter().flatten().find_map(|endpoint| endpoint.writer_id(writer));
+                    if let (Some(id), Ok(status)) = (id, core.offered_deadline_missed_status(writer)) {
+                        checker.offered_deadline_missed(now, id, &status);
+                    }
+                }
+                Event::LivelinessLost(writer) => {
+                    if let Some(id) = self.endpoints.iter().flatten().find_map(|endpoint| endpoint.writer_id(writer)) {
+                        checker.liveliness_lost(now, id);
                     }
                 }
                 Event::LivelinessChanged(reader) => {
@@ -476,6 +505,14 @@ fn liveliness(plan: &QosPlan) -> Liveliness {
     })
 }
 
+fn deadline(plan: &QosPlan) -> Deadline {
+    plan.deadline.map_or_else(Deadline::default, |period| Deadline { period: takt_wire::Duration::from_nanos(period) })
+}
+
+fn ownership(plan: &QosPlan) -> Ownership {
+    if plan.strength.is_some() { Ownership::Exclusive } else { Ownership::Shared }
+}
+
 fn history(plan: &QosPlan) -> (Reliability, Durability, History, ResourceLimits, Partition) {
     let kind = if plan.reliable { ReliabilityKind::Reliable } else { ReliabilityKind::BestEffort };
     let names = if plan.partition == 0 { vec![] } else { vec![format!("part{}", plan.partition)] };
@@ -502,6 +539,9 @@ fn writer_spec(plan: &EndpointPlan, topic: &TopicPlan) -> WriterSpec {
             resource_limits,
             transport_priority,
             liveliness: liveliness(&plan.qos),
+            deadline: deadline(&plan.qos),
+            ownership: ownership(&plan.qos),
+            ownership_strength: OwnershipStrength(plan.qos.strength.unwrap_or(0)),
             ..DataWriterQos::default()
         },
         publisher: PublisherQos { partition, ..PublisherQos::default() },
@@ -525,6 +565,8 @@ fn reader_spec(plan: &EndpointPlan, topic: &TopicPlan) -> ReaderSpec {
             history,
             resource_limits,
             liveliness: liveliness(&plan.qos),
+            deadline: deadline(&plan.qos),
+            ownership: ownership(&plan.qos),
             ..DataReaderQos::default()
         },
         subscriber: SubscriberQos { partition, ..SubscriberQos::default() },

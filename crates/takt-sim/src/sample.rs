@@ -52,10 +52,10 @@ pub fn key_hash(instance: u8) -> KeyHash {
     hash
 }
 
-/// The instance of a key hash; `None` if it is none of a sample.
+/// The instance of a key hash, 0 without keys; `None` if it is none of a sample.
 #[must_use]
 pub fn instance_of(hash: &KeyHash) -> Option<u8> {
-    (hash[1..] == [0; 15] && hash[0] != 0).then_some(hash[0])
+    (hash[1..] == [0; 15]).then_some(hash[0])
 }
 
 /// The length of a serialised key.

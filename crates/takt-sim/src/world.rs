@@ -617,7 +617,7 @@ impl<'a> World<'a> {
         self.checker.finish(self.now);
         for process in &mut self.processes {
             let moment = Moment { now: self.now, clock: &self.clocks[process.host] };
-            process.finish(moment, &mut self.checker);
+            process.finish(moment, self.now - self.scenario.active, &mut self.checker);
         }
         let lived = |plan: &crate::scenario::ProcessPlan| self.now.saturating_sub(plan.start);
         self.participant_time = self.scenario.processes.iter().map(lived).sum();

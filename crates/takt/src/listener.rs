@@ -14,8 +14,8 @@ use takt_wire::Guid;
 use crate::reader::{DataReader, ReaderInner};
 use crate::runtime::state::Callback;
 use crate::status::{
-    IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus, MatchedStatus, SampleLostStatus,
-    SampleRejectedStatus, StatusMask,
+    DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus,
+    LivelinessLostStatus, MatchedStatus, SampleLostStatus, SampleRejectedStatus, StatusMask,
 };
 use crate::writer::{DataWriter, WriterInner};
 use crate::{Readable, Result, TypeSupport};
@@ -31,6 +31,9 @@ pub trait DataReaderListener<T: Readable>: Send + 'static {
 
     /// A writer offers less than this reader asks for.
     fn on_requested_incompatible_qos(&mut self, reader: &DataReader<T>, status: IncompatibleQosStatus) {}
+
+    /// Instances got no sample within DEADLINE.
+    fn on_requested_deadline_missed(&mut self, reader: &DataReader<T>, status: DeadlineMissedStatus) {}
 
     /// A matched writer has come to life, or was not heard of for as long as its lease.
     fn on_liveliness_changed(&mut self, reader: &DataReader<T>, status: LivelinessChangedStatus) {}
@@ -53,6 +56,12 @@ pub trait DataWriterListener<T: TypeSupport>: Send + 'static {
 
     /// A reader asks for more than this writer offers.
     fn on_offered_incompatible_qos(&mut self, writer: &DataWriter<T>, status: IncompatibleQosStatus) {}
+
+    /// Instances were not written within DEADLINE.
+    fn on_offered_deadline_missed(&mut self, writer: &DataWriter<T>, status: DeadlineMissedStatus) {}
+
+    /// The writer, whose LIVELINESS is manual, was not asserted within its lease.
+    fn on_liveliness_lost(&mut self, writer: &DataWriter<T>, status: LivelinessLostStatus) {}
 
     /// A reader of the topic has another type.
     fn on_inconsistent_topic(&mut self, writer: &DataWriter<T>, status: InconsistentTopicStatus) {}
@@ -92,6 +101,11 @@ impl<T: Readable> Callback for ReaderCallback<T> {
         if statuses.intersects(StatusMask::LIVELINESS_CHANGED) {
             tell(reader.liveliness_changed_status(), |status| listener.on_liveliness_changed(&reader, status));
         }
+        if statuses.intersects(StatusMask::REQUESTED_DEADLINE_MISSED) {
+            tell(reader.requested_deadline_missed_status(), |status| {
+                listener.on_requested_deadline_missed(&reader, status);
+            });
+        }
         if statuses.intersects(StatusMask::SAMPLE_LOST) {
             tell(reader.sample_lost_status(), |status| listener.on_sample_lost(&reader, status));
         }
@@ -121,6 +135,14 @@ impl<T: TypeSupport> Callback for WriterCallback<T> {
             tell(writer.offered_incompatible_qos_status(), |status| {
                 listener.on_offered_incompatible_qos(&writer, status);
             });
+        }
+        if statuses.intersects(StatusMask::OFFERED_DEADLINE_MISSED) {
+            tell(writer.offered_deadline_missed_status(), |status| {
+                listener.on_offered_deadline_missed(&writer, status);
+            });
+        }
+        if statuses.intersects(StatusMask::LIVELINESS_LOST) {
+            tell(writer.liveliness_lost_status(), |status| listener.on_liveliness_lost(&writer, status));
         }
         if statuses.intersects(StatusMask::PUBLICATION_MATCHED) {
             tell(writer.publication_matched_status(), |status| listener.on_publication_matched(&writer, status));

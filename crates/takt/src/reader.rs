@@ -27,8 +27,8 @@ use crate::runtime::state::{Callback, State, Target};
 use crate::runtime::tasks::TaskKey;
 use crate::sample::Sample;
 use crate::status::{
-    IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus, MatchedStatus, SampleLostStatus,
-    SampleRejectedStatus, Signal, StatusMask,
+    DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus, MatchedStatus,
+    SampleLostStatus, SampleRejectedStatus, Signal, StatusMask,
 };
 use crate::subscriber::{Subscriber, SubscriberInner};
 use crate::topic::TopicInner;
@@ -363,6 +363,16 @@ impl<T: Readable> DataReader<T> {
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn liveliness_changed_status(&self) -> Result<LivelinessChangedStatus> {
         self.status(StatusMask::LIVELINESS_CHANGED, |driver, reader| driver.core.liveliness_changed_status(reader))
+    }
+
+    /// In how many periods of DEADLINE an instance got no sample, and which one did not last (DDS 1.4 §2.2.3.7).
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn requested_deadline_missed_status(&self) -> Result<DeadlineMissedStatus> {
+        self.status(StatusMask::REQUESTED_DEADLINE_MISSED, |driver, reader| {
+            driver.core.requested_deadline_missed_status(reader)
+        })
     }
 
     /// How many samples were lost.

@@ -9,8 +9,8 @@ use crate::runtime::pi_mutex::PiMutex;
 use crate::runtime::poll::Waker;
 
 pub use takt_core::{
-    IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus, MatchedStatus, SampleLostStatus,
-    SampleRejectedReason, SampleRejectedStatus,
+    DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus,
+    LivelinessLostStatus, MatchedStatus, SampleLostStatus, SampleRejectedReason, SampleRejectedStatus,
 };
 
 /// A set of statuses, with the bits of the specification's `StatusKind`.
@@ -24,6 +24,10 @@ impl StatusMask {
     pub const ALL: Self = Self(u32::MAX);
     /// `INCONSISTENT_TOPIC_STATUS`.
     pub const INCONSISTENT_TOPIC: Self = Self(1 << 0);
+    /// `OFFERED_DEADLINE_MISSED_STATUS`.
+    pub const OFFERED_DEADLINE_MISSED: Self = Self(1 << 1);
+    /// `REQUESTED_DEADLINE_MISSED_STATUS`.
+    pub const REQUESTED_DEADLINE_MISSED: Self = Self(1 << 2);
     /// `OFFERED_INCOMPATIBLE_QOS_STATUS`.
     pub const OFFERED_INCOMPATIBLE_QOS: Self = Self(1 << 5);
     /// `REQUESTED_INCOMPATIBLE_QOS_STATUS`.
@@ -34,6 +38,8 @@ impl StatusMask {
     pub const SAMPLE_REJECTED: Self = Self(1 << 8);
     /// `DATA_AVAILABLE_STATUS`.
     pub const DATA_AVAILABLE: Self = Self(1 << 10);
+    /// `LIVELINESS_LOST_STATUS`.
+    pub const LIVELINESS_LOST: Self = Self(1 << 11);
     /// `LIVELINESS_CHANGED_STATUS`.
     pub const LIVELINESS_CHANGED: Self = Self(1 << 12);
     /// `PUBLICATION_MATCHED_STATUS`.

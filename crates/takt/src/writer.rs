@@ -22,7 +22,10 @@ use crate::runtime::engine::Engine;
 use crate::runtime::event_count::EventCount;
 use crate::runtime::state::{Callback, Target};
 use crate::runtime::tasks::TaskKey;
-use crate::status::{IncompatibleQosStatus, InconsistentTopicStatus, MatchedStatus, Signal, StatusMask};
+use crate::status::{
+    DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessLostStatus, MatchedStatus, Signal,
+    StatusMask,
+};
 use crate::{Duration, Error, Flow, Result, Topic, TypeSupport};
 
 /// Publishes samples of `T`. Handles are clones of one another; the writer is deleted with the last one, or by
@@ -227,7 +230,7 @@ impl<T: TypeSupport> DataWriter<T> {
     pub fn assert_liveliness(&self) -> Result<()> {
         let inner = &*self.inner;
         inner.engine.call(|driver, now| {
-            driver.core.assert_writer_liveliness(inner.handle)?;
+            driver.core.assert_writer_liveliness(now, inner.handle)?;
             if inner.qos.liveliness.kind == LivelinessKind::ManualByParticipant {
                 driver.core.assert_liveliness(now);
             }
@@ -264,6 +267,24 @@ impl<T: TypeSupport> DataWriter<T> {
         self.status(StatusMask::OFFERED_INCOMPATIBLE_QOS, |driver, writer| {
             driver.core.offered_incompatible_qos_status(writer)
         })
+    }
+
+    /// In how many periods of DEADLINE an instance was not written, and which one was not last (DDS 1.4 §2.2.3.7).
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn offered_deadline_missed_status(&self) -> Result<DeadlineMissedStatus> {
+        self.status(StatusMask::OFFERED_DEADLINE_MISSED, |driver, writer| {
+            driver.core.offered_deadline_missed_status(writer)
+        })
+    }
+
+    /// How often the writer was not asserted within its lease (DDS 1.4 §2.2.3.11).
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn liveliness_lost_status(&self) -> Result<LivelinessLostStatus> {
+        self.status(StatusMask::LIVELINESS_LOST, |driver, writer| driver.core.liveliness_lost_status(writer))
     }
 
     /// How many readers of the topic have another type.

@@ -35,6 +35,19 @@ pub(crate) struct Incoming {
     pub(crate) key_hash: KeyHash,
     pub(crate) source_timestamp: Timestamp,
     pub(crate) payload: PayloadRef,
+    /// The writer's OWNERSHIP_STRENGTH.
+    pub(crate) strength: i32,
+}
+
+/// What became of a change that a history took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Delivered {
+    /// It is data of this instance.
+    Data(InstanceHandle),
+    /// It is news of an instance, or none that matters.
+    News,
+    /// A stronger writer owns the instance.
+    Outranked,
 }
 
 /// An entry of the table, delivered or pending.
@@ -69,6 +82,8 @@ struct Instance {
     disposed_generation: u32,
     no_writers_generation: u32,
     writers: Vec<Guid>,
+    /// With OWNERSHIP EXCLUSIVE the writer whose changes count, and its strength.
+    owner: Option<(Guid, i32)>,
     oldest: u32,
     newest: u32,
     /// Samples in the list; `data_count` of them carry data.
@@ -91,6 +106,8 @@ pub(crate) struct CacheLimits {
 #[derive(Debug)]
 pub(crate) struct ReaderCache {
     limits: CacheLimits,
+    /// OWNERSHIP EXCLUSIVE.
+    pub(crate) exclusive: bool,
     pub(crate) pool: PayloadPool,
     entries: Vec<Entry>,
     free: u32,
@@ -116,6 +133,7 @@ impl ReaderCache {
     pub(crate) fn new(limits: CacheLimits, memory_bytes: usize) -> Self {
         Self {
             limits,
+            exclusive: false,
             pool: PayloadPool::new(memory_bytes),
             entries: Vec::with_capacity(limits.max_samples + PENDING_ROOM),
             free: NONE,
@@ -141,6 +159,11 @@ impl ReaderCache {
     /// Whether a sample could be delivered now without evicting anything.
     pub(crate) fn has_room(&self) -> bool {
         self.data_count < self.limits.max_samples
+    }
+
+    /// Most instances that it holds.
+    pub(crate) fn max_instances(&self) -> usize {
+        self.limits.max_instances
     }
 
     /// Changes when room was made.
@@ -192,7 +215,7 @@ impl ReaderCache {
         stored: Stored,
         now: Timestamp,
         key: Option<&mut Box<dyn KeyExtractor>>,
-    ) -> Result<(), SampleRejectedReason> {
+    ) -> Result<Delivered, SampleRejectedReason> {
         let incoming = self.entries[stored.0 as usize].incoming;
         let handle = InstanceHandle(incoming.key_hash);
         let instance = match self.by_handle.get(&handle) {
@@ -200,10 +223,15 @@ impl ReaderCache {
             None if incoming.kind != ChangeKind::Alive && incoming.payload == PayloadRef::EMPTY => {
                 // News of an instance that nobody here has ever seen.
                 self.discard(stored);
-                return Ok(());
+                return Ok(Delivered::News);
             }
             None => self.create_instance(handle, &incoming, key)?,
         };
+        if self.exclusive && !self.instances[instance as usize].is_owned_by(&incoming) {
+            self.discard(stored);
+            self.forget_if_gone(instance);
+            return Ok(Delivered::Outranked);
+        }
         if let Err(reason) = self.make_room(instance, incoming.kind) {
             self.forget_if_gone(instance);
             return Err(reason);
@@ -212,10 +240,10 @@ impl ReaderCache {
         if !showed {
             self.discard(stored);
             self.forget_if_gone(instance);
-            return Ok(());
+            return Ok(Delivered::News);
         }
         self.append(stored.0, instance, now);
-        Ok(())
+        Ok(if incoming.kind == ChangeKind::Alive { Delivered::Data(handle) } else { Delivered::News })
     }
 
     fn create_instance(
@@ -243,6 +271,7 @@ impl ReaderCache {
             disposed_generation: 0,
             no_writers_generation: 0,
             writers: Vec::new(),
+            owner: None,
             oldest: NONE,
             newest: NONE,
             count: 0,
@@ -485,6 +514,7 @@ impl ReaderCache {
         }
         for index in 0..self.instances.len() {
             let instance = &mut self.instances[index];
+            instance.disown(&is_gone);
             let Some(writer) = instance.writers.iter().copied().find(&is_gone) else { continue };
             instance.writers.retain(|known| !is_gone(known));
             if !instance.lose_writers() {
@@ -498,6 +528,7 @@ impl ReaderCache {
                 key_hash: instance.handle.0,
                 source_timestamp: Timestamp::INVALID,
                 payload: PayloadRef::EMPTY,
+                strength: 0,
             };
             news = true;
             if let Some(stored) = self.store(incoming) {
@@ -595,6 +626,19 @@ impl ReaderCache {
         }
     }
 
+    /// Whether there is such an instance, and it is alive.
+    pub(crate) fn is_alive(&self, handle: InstanceHandle) -> bool {
+        let instance = self.by_handle.get(&handle).map(|index| &self.instances[*index as usize]);
+        instance.is_some_and(|instance| instance.state == InstanceState::Alive)
+    }
+
+    /// The owner of an instance missed its deadline: whoever writes next owns it (DDS 1.4 §2.2.3.9.2).
+    pub(crate) fn release_ownership(&mut self, handle: InstanceHandle) {
+        if let Some(&index) = self.by_handle.get(&handle) {
+            self.instances[index as usize].owner = None;
+        }
+    }
+
     /// The serialised key of an instance, empty if unknown.
     pub(crate) fn key_of(&self, handle: InstanceHandle) -> Option<&[u8]> {
         let index = *self.by_handle.get(&handle)?;
@@ -603,6 +647,34 @@ impl ReaderCache {
 }
 
 impl Instance {
+    /// OWNERSHIP EXCLUSIVE (DDS 1.4 §2.2.3.9.2): whether the change is the owner's, or of a writer that becomes the owner: one
+    /// that is stronger, or as strong with the lower GUID, which all readers agree on. Others are remembered as writers.
+    fn is_owned_by(&mut self, incoming: &Incoming) -> bool {
+        let unregisters = matches!(incoming.kind, ChangeKind::Unregistered | ChangeKind::DisposedUnregistered);
+        let outranks = |(owner, strength): (Guid, i32)| {
+            owner == incoming.writer
+                || incoming.strength > strength
+                || (incoming.strength == strength && incoming.writer < owner)
+        };
+        if is_on(Mutation::IgnoreOwnership) || self.owner.is_none_or(outranks) {
+            self.owner = (!unregisters).then_some((incoming.writer, incoming.strength));
+            return true;
+        }
+        let registered = self.writers.iter().position(|writer| *writer == incoming.writer);
+        match registered {
+            Some(at) if unregisters => _ = self.writers.swap_remove(at),
+            None if !unregisters => self.writers.push(incoming.writer),
+            _ => {}
+        }
+        false
+    }
+
+    fn disown(&mut self, is_gone: impl Fn(&Guid) -> bool) {
+        if self.owner.is_some_and(|(owner, _)| is_gone(&owner)) {
+            self.owner = None;
+        }
+    }
+
     /// To be called when a writer left; true if that was the last one of a living instance.
     fn lose_writers(&mut self) -> bool {
         if self.writers.is_empty() && self.state == InstanceState::Alive {

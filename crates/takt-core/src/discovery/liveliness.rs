@@ -5,7 +5,8 @@
 //! heartbeat (`MANUAL_BY_TOPIC`: only one that says so), or by an assertion of its kind. Readers follow the
 //! leases of their writers in [`crate::reader`].
 //!
-//! Absent: `LIVELINESS_LOST`, the writer's own view of a missed manual assertion.
+//! A participant with several `MANUAL_BY_PARTICIPANT` writers asserts all of them soon after one was written
+//! (DDS 1.4 §2.2.3.11).
 
 use super::PARTICIPANT_MESSAGES;
 use crate::cache::{ChangeKind, ReadCursor, Selector};
@@ -24,26 +25,43 @@ const ASSERTIONS_PER_LEASE: u32 = 3;
 /// Assertions are no closer than this, however short the lease.
 const LEAST_PERIOD: Duration = Duration::from_millis(5);
 
-/// When the participant asserts its `AUTOMATIC` writers.
+/// When the participant asserts its writers.
 #[derive(Debug)]
 pub(crate) struct Assertion {
     timer: TimerId,
+    /// Of the `AUTOMATIC` ones.
     period: Option<Duration>,
+    manual_timer: TimerId,
+    /// The shortest time between two assertions that writes of `MANUAL_BY_PARTICIPANT` writers cause, if there are several.
+    manual_period: Option<Duration>,
+    manual_sent: Option<Instant>,
 }
 
 impl Assertion {
     pub(crate) fn new(ctx: &mut Context) -> Self {
-        Self { timer: ctx.timers.register(TimerKind::AssertLiveliness), period: None }
+        Self {
+            timer: ctx.timers.register(TimerKind::AssertLiveliness),
+            period: None,
+            manual_timer: ctx.timers.register(TimerKind::AssertManually),
+            manual_period: None,
+            manual_sent: None,
+        }
     }
 }
 
 impl Participant {
     /// A writer came or went: the shortest lease may have changed.
     pub(crate) fn schedule_assertions(&mut self, now: Instant) {
-        let automatic = self.writers.iter().map(|(_, writer)| writer.data.qos.liveliness);
-        let leases = automatic.filter(|liveliness| liveliness.kind == LivelinessKind::Automatic);
-        let shortest = leases.filter_map(|liveliness| liveliness.lease_duration.as_nanos()).min();
-        let period = shortest.map(|nanos| (Duration::from_nanos(nanos) / ASSERTIONS_PER_LEASE).max(LEAST_PERIOD));
+        let leases = |kind: LivelinessKind| {
+            let of_writers = self.writers.iter().map(|(_, writer)| writer.data.qos.liveliness);
+            let of_kind = of_writers.filter(move |liveliness| liveliness.kind == kind);
+            of_kind.filter_map(|liveliness| liveliness.lease_duration.as_nanos())
+        };
+        let period_of = |shortest: u64| (Duration::from_nanos(shortest) / ASSERTIONS_PER_LEASE).max(LEAST_PERIOD);
+        let several = leases(LivelinessKind::ManualByParticipant).count() > 1;
+        let manual = leases(LivelinessKind::ManualByParticipant).min().filter(|_| several);
+        self.assertion.manual_period = manual.map(period_of);
+        let period = leases(LivelinessKind::Automatic).min().map(period_of);
         if period == self.assertion.period {
             return;
         }
@@ -66,7 +84,26 @@ impl Participant {
 
     /// Asserts all writers whose liveliness is `MANUAL_BY_PARTICIPANT` (DDS 1.4 §2.2.2.2.1.18).
     pub fn assert_liveliness(&mut self, now: Instant) {
+        self.assertion.manual_sent = Some(now);
+        self.ctx.timers.cancel(self.assertion.manual_timer);
+        self.ctx.work.steps(self.writers.len());
+        for (_, writer) in self.writers.iter_mut() {
+            writer.participant_asserted(now, &mut self.ctx);
+        }
         self.write_assertion(now, LivelinessKind::ManualByParticipant);
+    }
+
+    /// A writer was written whose liveliness may be `MANUAL_BY_PARTICIPANT`: the others live too.
+    pub(crate) fn manually_asserted(&mut self, now: Instant, writer: u32) {
+        let Some(period) = self.assertion.manual_period else { return };
+        let kind = self.writers.get(writer).map(|writer| writer.data.qos.liveliness.kind);
+        if kind != Some(LivelinessKind::ManualByParticipant) {
+            return;
+        }
+        match self.assertion.manual_sent.map(|sent| sent.after(period)).filter(|due| *due > now) {
+            Some(due) => self.ctx.timers.arm_by(self.assertion.manual_timer, due),
+            None => self.assert_liveliness(now),
+        }
     }
 
     /// Tells others that the writers of a kind live, and the own readers, which do not hear it.

@@ -237,6 +237,7 @@ impl Participant {
                     reliable: publication.qos.reliability.kind == ReliabilityKind::Reliable,
                     durability: publication.qos.durability,
                     liveliness: publication.qos.liveliness,
+                    strength: publication.qos.ownership_strength.0,
                     path,
                     vendor,
                 };

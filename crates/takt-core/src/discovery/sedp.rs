@@ -48,7 +48,7 @@ impl Participant {
         let (path, liveliness) = (remote.metatraffic, Liveliness::default());
         if let Some(local) = self.readers.get_mut(reader) {
             let durability = local.data.qos.durability;
-            let traits = WriterTraits { reliable: true, durability, liveliness, path, vendor };
+            let traits = WriterTraits { reliable: true, durability, liveliness, strength: 0, path, vendor };
             let proxy = local.add_proxy(now, &mut self.ctx, guid, &traits);
             self.sources.entry(guid).or_default().push((reader, proxy));
         }
@@ -116,7 +116,7 @@ impl Participant {
         }
         // Changed policies: match anew.
         let former = self.remove_publication(now, data.guid);
-        if !self.count_endpoint(data.guid.prefix, data.footprint()) {
+        if !self.count_endpoint(data.guid.prefix, data.footprint(), self.publications.len()) {
             if let Some(former) = former {
                 self.hide_publication(now, &former, Departure::Silence);
             }
@@ -135,7 +135,7 @@ impl Participant {
             return;
         }
         let former = self.remove_subscription(data.guid);
-        if !self.count_endpoint(data.guid.prefix, data.footprint()) {
+        if !self.count_endpoint(data.guid.prefix, data.footprint(), self.subscriptions.len()) {
             if let Some(former) = former {
                 self.hide_subscription(now, &former, Departure::Silence);
             }
@@ -149,12 +149,13 @@ impl Participant {
         self.subscriptions.insert(data.guid, data);
     }
 
-    /// Whether one more endpoint of the participant may be remembered, which takes so many bytes.
-    fn count_endpoint(&mut self, prefix: GuidPrefix, footprint: usize) -> bool {
+    /// Whether one more endpoint of the participant may be remembered, which takes so many bytes, where `known` of its kind are.
+    fn count_endpoint(&mut self, prefix: GuidPrefix, footprint: usize, known: usize) -> bool {
         let limits = &self.ctx.limits;
         let remote = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get_mut(index));
         let fits = |remote: &&mut Remote| {
-            remote.endpoints < limits.max_endpoints_per_participant
+            known < limits.default_max_instances
+                && remote.endpoints < limits.max_endpoints_per_participant
                 && remote.footprint + footprint <= limits.max_discovery_bytes_per_participant
                 && self.discovery_bytes + footprint <= limits.max_discovery_bytes
         };

@@ -9,10 +9,6 @@ use crate::discovery::{SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS};
 use crate::error::{Error, WriteError};
 use crate::reader::{REORDER_WINDOW, Reader};
 use crate::slots::{ReaderHandle, Slots, WriterHandle};
-use crate::status::{
-    IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus, MatchedStatus, SampleLostStatus,
-    SampleRejectedStatus,
-};
 use crate::time::Instant;
 use crate::writer::{Directed, MAX_DIRECTED, Write, Writer, WriterHistory};
 use alloc::boxed::Box;
@@ -20,7 +16,9 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 use takt_wire::discovery::{PublicationData, SubscriptionData};
-use takt_wire::qos::{DataReaderQos, DataWriterQos, History, PublisherQos, ResourceLimits, SubscriberQos, TopicData};
+use takt_wire::qos::{
+    DataReaderQos, DataWriterQos, History, Ownership, PublisherQos, ResourceLimits, SubscriberQos, TopicData,
+};
 use takt_wire::{EntityId, Guid, Locator, SequenceNumber, Timestamp};
 
 /// Longest topic or type name in bytes.
@@ -194,7 +192,7 @@ impl Participant {
         let history = WriterHistory::new(limits, self.memory_bytes(limits.max_samples, spec.max_serialized_len));
         let next = self.writers.vacant();
         let handle = WriterHandle { index: next, generation: self.writers.generation(next) };
-        let writer = Writer::new(handle, data.clone(), spec.keyed, spec.flow, history, &mut self.ctx);
+        let writer = Writer::new(handle, data.clone(), spec.keyed, spec.flow, history, now, &mut self.ctx);
         self.writers.insert(writer);
         self.writer_ids.insert(entity_id, handle.index);
         self.announce_publication(now, &data);
@@ -228,7 +226,8 @@ impl Participant {
         });
         let limits = cache_limits(data.qos.history, &data.qos.resource_limits, &self.ctx.limits);
         let samples = limits.max_samples + REORDER_WINDOW as usize;
-        let cache = ReaderCache::new(limits, self.memory_bytes(samples, spec.max_serialized_len));
+        let mut cache = ReaderCache::new(limits, self.memory_bytes(samples, spec.max_serialized_len));
+        cache.exclusive = data.qos.ownership == Ownership::Exclusive;
         let next = self.readers.vacant();
         let handle = ReaderHandle { index: next, generation: self.readers.generation(next) };
         let reader = Reader::new(handle, data.clone(), keyed, spec.key, cache, &mut self.ctx);
@@ -275,11 +274,11 @@ impl Participant {
         Ok(())
     }
 
-    fn writer(&mut self, handle: WriterHandle) -> Result<&mut Writer, Error> {
+    pub(super) fn writer(&mut self, handle: WriterHandle) -> Result<&mut Writer, Error> {
         live_writer(&mut self.writers, handle)
     }
 
-    fn reader(&mut self, handle: ReaderHandle) -> Result<&mut Reader, Error> {
+    pub(super) fn reader(&mut self, handle: ReaderHandle) -> Result<&mut Reader, Error> {
         live_reader(&mut self.readers, handle)
     }
 
@@ -309,7 +308,9 @@ impl Participant {
         };
         let Self { writers, ctx, .. } = self;
         ctx.work.unit();
-        live_writer(writers, handle)?.write(now, ctx, &write, fill)
+        let sn = live_writer(writers, handle)?.write(now, ctx, &write, fill)?;
+        self.manually_asserted(now, handle.index);
+        Ok(sn)
     }
 
     /// Whether all matched reliable readers have acknowledged everything up to `upto`, or all that was written.
@@ -426,85 +427,13 @@ impl Participant {
         self.subscriptions.values().map(|data| &**data)
     }
 
-    /// Reads and resets `PUBLICATION_MATCHED`.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`].
-    pub fn publication_matched_status(&mut self, handle: WriterHandle) -> Result<MatchedStatus, Error> {
-        Ok(self.writer(handle)?.matched.read())
-    }
-
-    /// Reads and resets `SUBSCRIPTION_MATCHED`.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`].
-    pub fn subscription_matched_status(&mut self, handle: ReaderHandle) -> Result<MatchedStatus, Error> {
-        Ok(self.reader(handle)?.matched.read())
-    }
-
-    /// Reads and resets `OFFERED_INCOMPATIBLE_QOS`.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`].
-    pub fn offered_incompatible_qos_status(&mut self, handle: WriterHandle) -> Result<IncompatibleQosStatus, Error> {
-        Ok(self.writer(handle)?.incompatible.read())
-    }
-
-    /// Reads and resets `REQUESTED_INCOMPATIBLE_QOS`.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`].
-    pub fn requested_incompatible_qos_status(&mut self, handle: ReaderHandle) -> Result<IncompatibleQosStatus, Error> {
-        Ok(self.reader(handle)?.incompatible.read())
-    }
-
-    /// Reads and resets `INCONSISTENT_TOPIC` as a writer sees it.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`].
-    pub fn writer_inconsistent_topic_status(&mut self, handle: WriterHandle) -> Result<InconsistentTopicStatus, Error> {
-        Ok(self.writer(handle)?.inconsistent_topic.read())
-    }
-
-    /// Reads and resets `INCONSISTENT_TOPIC` as a reader sees it.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`].
-    pub fn reader_inconsistent_topic_status(&mut self, handle: ReaderHandle) -> Result<InconsistentTopicStatus, Error> {
-        Ok(self.reader(handle)?.inconsistent_topic.read())
-    }
-
-    /// Reads and resets `SAMPLE_LOST`.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`].
-    pub fn sample_lost_status(&mut self, handle: ReaderHandle) -> Result<SampleLostStatus, Error> {
-        Ok(self.reader(handle)?.lost.read())
-    }
-
-    /// Reads and resets `LIVELINESS_CHANGED`.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`].
-    pub fn liveliness_changed_status(&mut self, handle: ReaderHandle) -> Result<LivelinessChangedStatus, Error> {
-        Ok(self.reader(handle)?.liveliness.read())
-    }
-
     /// Asserts a writer whose liveliness is `MANUAL_BY_TOPIC` (DDS 1.4 §2.2.2.4.2.22), by a heartbeat that says so.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
-    pub fn assert_writer_liveliness(&mut self, handle: WriterHandle) -> Result<(), Error> {
+    pub fn assert_writer_liveliness(&mut self, now: Instant, handle: WriterHandle) -> Result<(), Error> {
         let Self { writers, ctx, .. } = self;
-        live_writer(writers, handle)?.assert_liveliness(ctx);
+        live_writer(writers, handle)?.assert_liveliness(now, ctx);
         Ok(())
-    }
-
-    /// Reads and resets `SAMPLE_REJECTED`.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`].
-    pub fn sample_rejected_status(&mut self, handle: ReaderHandle) -> Result<SampleRejectedStatus, Error> {
-        Ok(self.reader(handle)?.rejected.read())
     }
 }

@@ -6,6 +6,7 @@
 mod endpoints;
 mod input;
 mod output;
+mod statuses;
 
 pub use endpoints::{NewChange, ReaderSpec, WriterSpec};
 pub use input::Received;
@@ -15,6 +16,7 @@ use crate::FlowTag;
 use crate::cache::{CacheLimits, PayloadPool, ReaderCache};
 use crate::config::{Config, Limits, Locators};
 use crate::context::{Context, Timing};
+use crate::deadline::INSTANCES_PER_CALL;
 use crate::discovery::{
     Announcer, Assertion, BEFORE_FIRST_ENDPOINT, BUILTIN_ENDPOINTS, BuiltinTopics, Departed, EndpointKey,
     MAX_REPLY_BYTES, REPLY_DEPTH, Reachability, Refusal, Remote, SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS, TYPE_REPLIES,
@@ -165,9 +167,25 @@ impl Participant {
                     }
                 }
                 TimerKind::AssertLiveliness => self.assert_automatic_writers(now),
+                TimerKind::AssertManually => self.assert_liveliness(now),
                 TimerKind::WriterLease { reader, proxy } => {
                     if let Some(reader) = self.readers.get_mut(reader) {
                         reader.handle_lease_end(now, &mut self.ctx, proxy);
+                    }
+                }
+                TimerKind::WriterDeadline { writer } => {
+                    if let Some(writer) = self.writers.get_mut(writer) {
+                        writer.handle_deadline(now, &mut self.ctx);
+                    }
+                }
+                TimerKind::ReaderDeadline { reader } => {
+                    if let Some(reader) = self.readers.get_mut(reader) {
+                        reader.handle_deadline(now, &mut self.ctx);
+                    }
+                }
+                TimerKind::OwnLease { writer } => {
+                    if let Some(writer) = self.writers.get_mut(writer) {
+                        writer.handle_lease_end(now, &mut self.ctx);
                     }
                 }
                 TimerKind::AckNack { reader, proxy } => {
@@ -186,14 +204,14 @@ impl Participant {
 
     /// The most steps that a unit of work takes at present: a few for each endpoint, match, remote participant, remote
     /// endpoint and queued event, for each sample of a window of each reader, and for each instance and sample of each
-    /// reader and writer.
+    /// reader and writer; and for 64 instances that miss a deadline.
     #[must_use]
     pub fn steps_per_unit_max(&self) -> u64 {
         let tables = self.ctx.owners() + self.remotes.len() + self.publications.len() + self.subscriptions.len();
         let readers = self.readers.iter().map(|(_, reader)| 2 * REORDER_WINDOW as usize + reader.cache.len());
         let writers = self.writers.iter().map(|(_, writer)| writer.history.len());
         let samples: usize = readers.chain(writers).sum();
-        (STEPS_PER_ENTRY * (1 + tables + self.ctx.events.len()) + samples) as u64
+        (STEPS_PER_ENTRY * (1 + tables + self.ctx.events.len()) + samples + INSTANCES_PER_CALL) as u64
     }
 
     /// The next event for the application.
@@ -279,7 +297,8 @@ impl Participant {
         let cache = ReaderCache::new(cache_limits(History::KeepAll, &resources, &limits), memory_bytes);
         let keyed = writer_id.has_key();
         let handle = WriterHandle { index: self.writers.len() as u32, generation: 0 };
-        let writer = Writer::new(handle, Box::new(publication), keyed, FlowTag::default(), history, &mut self.ctx);
+        let writer =
+            Writer::new(handle, Box::new(publication), keyed, FlowTag::default(), history, Instant(0), &mut self.ctx);
         self.writer_ids.insert(writer_id, self.writers.insert(writer));
         let handle = ReaderHandle { index: self.readers.len() as u32, generation: 0 };
         let key = keyed.then(|| Box::new(EndpointKey) as _);
@@ -305,12 +324,15 @@ fn is_builtin(event: &Event) -> bool {
         Event::DataAvailable(reader)
         | Event::SubscriptionMatched(reader)
         | Event::RequestedIncompatibleQos(reader)
+        | Event::RequestedDeadlineMissed(reader)
         | Event::SampleLost(reader)
         | Event::SampleRejected(reader)
         | Event::LivelinessChanged(reader)
         | Event::ReaderInconsistentTopic(reader) => reader.index < BUILTIN_ENDPOINTS,
         Event::PublicationMatched(writer)
         | Event::OfferedIncompatibleQos(writer)
+        | Event::OfferedDeadlineMissed(writer)
+        | Event::LivelinessLost(writer)
         | Event::WriterInconsistentTopic(writer)
         | Event::WriterSpace(writer)
         | Event::Acknowledged(writer) => writer.index < BUILTIN_ENDPOINTS,

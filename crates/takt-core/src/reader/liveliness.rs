@@ -56,7 +56,7 @@ impl Reader {
     /// The writer sent a heartbeat; `asserted` if that says that the application is alive.
     pub(super) fn saw_heartbeat(&mut self, now: Instant, ctx: &mut Context, index: u32, asserted: bool) {
         let automatic = self.proxies.get(index).is_some_and(|proxy| proxy.lease.kind == LivelinessKind::Automatic);
-        if automatic || asserted || is_on(Mutation::HeartbeatsAssert) {
+        if automatic || asserted {
             self.saw_writer(now, ctx, index);
         }
     }

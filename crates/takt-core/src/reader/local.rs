@@ -45,11 +45,12 @@ impl Reader {
         let payload = self.cache.pool.allocate(bytes.len()).ok_or(full)?;
         self.cache.pool.bytes_mut(payload).copy_from_slice(bytes);
         let now = ctx.wall_clock(now);
-        let incoming = Incoming { writer, sn: SequenceNumber(0), kind, key_hash, source_timestamp: now, payload };
+        let incoming =
+            Incoming { writer, sn: SequenceNumber(0), kind, key_hash, source_timestamp: now, payload, strength: 0 };
         let Some(stored) = self.cache.store(incoming) else {
             self.cache.pool.release(payload);
             return Err(full);
         };
-        self.cache.deliver(stored, now, self.key.as_mut()).inspect_err(|_| self.cache.discard(stored))
+        self.cache.deliver(stored, now, self.key.as_mut()).map(drop).inspect_err(|_| self.cache.discard(stored))
     }
 }

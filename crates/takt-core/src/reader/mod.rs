@@ -6,6 +6,7 @@
 //! Invariant: what a proxy holds as `Waiting` lies in `expected .. expected + REORDER_WINDOW`.
 
 mod acknack;
+mod deadline;
 mod fragments;
 mod liveliness;
 mod local;
@@ -15,12 +16,13 @@ pub(crate) use writer_proxy::{REORDER_WINDOW, WriterProxy};
 
 use crate::cache::{ChangeKind, Incoming, KeyExtractor, PayloadRef, ReaderCache, Stored};
 use crate::context::Context;
+use crate::deadline::DeadlineMonitor;
 use crate::event::Event;
 use crate::mutation::{Mutation, is_on};
 use crate::slots::{ReaderHandle, Slots};
 use crate::status::{
-    IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus, MatchedStatus, SampleLostStatus,
-    SampleRejectedReason, SampleRejectedStatus,
+    DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus, MatchedStatus,
+    SampleLostStatus, SampleRejectedReason, SampleRejectedStatus,
 };
 use crate::time::Instant;
 use crate::timer::TimerKind;
@@ -52,6 +54,8 @@ pub(crate) struct Reader {
     any_blocked: bool,
     /// The cache's releases when that was last tried in vain.
     blocked_at: u64,
+    deadline: Option<DeadlineMonitor>,
+    pub(crate) deadline_missed: DeadlineMissedStatus,
     pub(crate) matched: MatchedStatus,
     pub(crate) incompatible: IncompatibleQosStatus,
     pub(crate) inconsistent_topic: InconsistentTopicStatus,
@@ -72,6 +76,7 @@ pub(crate) struct WriterTraits {
     pub(crate) reliable: bool,
     pub(crate) durability: Durability,
     pub(crate) liveliness: Liveliness,
+    pub(crate) strength: i32,
     pub(crate) path: Path,
     pub(crate) vendor: VendorId,
 }
@@ -93,6 +98,7 @@ impl Reader {
         ctx: &mut Context,
     ) -> Self {
         ctx.add_owner();
+        let deadline = deadline::monitor(handle, &data, &cache, ctx);
         Self {
             handle,
             entity_id: data.guid.entity_id,
@@ -104,6 +110,8 @@ impl Reader {
             reassembly: Budget::new(ctx.limits.reassembly_bytes),
             any_blocked: false,
             blocked_at: 0,
+            deadline,
+            deadline_missed: DeadlineMissedStatus::default(),
             matched: MatchedStatus::default(),
             incompatible: IncompatibleQosStatus::default(),
             inconsistent_topic: InconsistentTopicStatus::default(),
@@ -120,6 +128,9 @@ impl Reader {
             proxy.lease.close(ctx);
             ctx.remove_owner();
         }
+        if let Some(deadline) = &self.deadline {
+            deadline.close(ctx);
+        }
         ctx.remove_owner();
     }
 
@@ -134,6 +145,7 @@ impl Reader {
         let mut proxy = WriterProxy::new(guid, reliable, writer.path, timer, lease);
         proxy.skips_history =
             self.data.qos.durability == Durability::Volatile && writer.durability != Durability::Volatile;
+        proxy.strength = writer.strength;
         proxy.directed_heartbeats = writer.vendor == VendorId::TAKT;
         proxy.greets_from_zero = writer.vendor == VendorId::EPROSIMA;
         let index = self.proxies.insert(proxy);
@@ -287,7 +299,8 @@ impl Reader {
         let source_timestamp = stamp.source_timestamp;
         let stored = match key_hash.filter(|_| for_us) {
             Some(key_hash) => {
-                let incoming = Incoming { writer: proxy.guid, sn, kind, key_hash, source_timestamp, payload: piece };
+                let (writer, strength) = (proxy.guid, proxy.strength);
+                let incoming = Incoming { writer, sn, kind, key_hash, source_timestamp, payload: piece, strength };
                 let stored = self.store(index, stamp.now, incoming);
                 if stored.is_none() {
                     self.cache.pool.release(piece);
@@ -330,7 +343,10 @@ impl Reader {
         proxy.fragments.drop_below(sn, &mut self.cache.pool, &mut self.reassembly);
         let Some(stored) = stored else { return };
         match self.cache.deliver(stored, ctx.wall_clock(now), self.key.as_mut()) {
-            Ok(()) => ctx.notify(Event::DataAvailable(self.handle)),
+            Ok(delivered) => {
+                deadline::delivered(&mut self.deadline, now, ctx, delivered);
+                ctx.notify(Event::DataAvailable(self.handle));
+            }
             Err(reason) => {
                 self.cache.discard(stored);
                 self.count_rejection(ctx, reason);
@@ -352,7 +368,7 @@ impl Reader {
                 Arrival::Irrelevant => {}
                 Arrival::Waiting(stored) => {
                     match self.cache.deliver(stored, ctx.wall_clock(now), self.key.as_mut()) {
-                        Ok(()) => {}
+                        Ok(delivered) => deadline::delivered(&mut self.deadline, now, ctx, delivered),
                         Err(SampleRejectedReason::InstancesLimit) if self.entity_id.is_builtin() => {
                             // One entity too many must not keep us from hearing what goes.
                             self.cache.discard(stored);

@@ -47,6 +47,8 @@ pub(crate) struct WriterProxy {
     pub(crate) path: Path,
     /// A volatile reader of a writer with history: history is not for it.
     pub(crate) skips_history: bool,
+    /// OWNERSHIP_STRENGTH.
+    pub(crate) strength: i32,
     /// The writer is of this vendor, so its directed heartbeats say what is for us.
     pub(crate) directed_heartbeats: bool,
     /// INTEROP(Fast DDS 2.9.1): answers a pre-emptive ACKNACK with a heartbeat only if its base is 0; any other base
@@ -85,6 +87,7 @@ impl WriterProxy {
             reliable,
             path,
             skips_history: false,
+            strength: 0,
             directed_heartbeats: false,
             greets_from_zero: false,
             expected: if reliable { None } else { Some(SequenceNumber::FIRST) },

@@ -9,6 +9,7 @@
 //!   a `VOLATILE` writer keeps nothing up to it, another one no instance that it has disposed and unregistered;
 //! - `in_flight_bytes` is the sum of the payloads in (`settled`, `cursor`).
 
+mod commitments;
 mod heartbeat;
 mod history;
 mod reader_proxy;
@@ -22,15 +23,19 @@ pub(crate) use reader_proxy::{Path, ReaderProxy, is_newer};
 use crate::FlowTag;
 use crate::cache::{ChangeKind, KeyHash};
 use crate::context::{Context, Job};
+use crate::deadline::DeadlineMonitor;
 use crate::error::{Error, WriteError};
 use crate::event::Event;
 use crate::mutation::{Mutation, is_on};
 use crate::slots::{Slots, WriterHandle};
-use crate::status::{IncompatibleQosStatus, InconsistentTopicStatus, MatchedStatus};
+use crate::status::{
+    DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessLostStatus, MatchedStatus,
+};
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use commitments::OwnLease;
 use heartbeat::HeartbeatState;
 use route::Route;
 use takt_wire::discovery::PublicationData;
@@ -82,6 +87,10 @@ pub(crate) struct Writer {
     asserting: bool,
     /// A `write` found no room.
     space_wanted: bool,
+    deadline: Option<DeadlineMonitor>,
+    lease: Option<OwnLease>,
+    pub(crate) deadline_missed: DeadlineMissedStatus,
+    pub(crate) liveliness_lost: LivelinessLostStatus,
     pub(crate) matched: MatchedStatus,
     pub(crate) incompatible: IncompatibleQosStatus,
     pub(crate) inconsistent_topic: InconsistentTopicStatus,
@@ -94,9 +103,12 @@ impl Writer {
         keyed: bool,
         flow: FlowTag,
         history: WriterHistory,
+        now: Instant,
         ctx: &mut Context,
     ) -> Self {
         ctx.add_owner();
+        let deadline = commitments::monitor(handle, &data, ctx);
+        let lease = OwnLease::new(now, handle, &data.qos.liveliness, ctx);
         Self {
             handle,
             entity_id: data.guid.entity_id,
@@ -119,6 +131,10 @@ impl Writer {
             greeted: SequenceNumber::ZERO,
             asserting: false,
             space_wanted: false,
+            deadline,
+            lease,
+            deadline_missed: DeadlineMissedStatus::default(),
+            liveliness_lost: LivelinessLostStatus::default(),
             matched: MatchedStatus::default(),
             incompatible: IncompatibleQosStatus::default(),
             inconsistent_topic: InconsistentTopicStatus::default(),
@@ -138,6 +154,7 @@ impl Writer {
             ctx.remove_owner();
         }
         ctx.remove_owner();
+        self.close_commitments(ctx);
         ctx.timers.release(self.timer);
     }
 
@@ -157,6 +174,7 @@ impl Writer {
             let sn = self.history.skip();
             self.cursor = Cursor { sn: sn.next(), fragment: 1 };
             self.settled = sn;
+            self.keep_commitments(now, ctx, write);
             return Ok(sn);
         }
         let payload = self.make_room(write)?;
@@ -178,6 +196,7 @@ impl Writer {
             self.history.remove_instance(write.key_hash, sn);
         }
         self.queue_data(ctx);
+        self.keep_commitments(now, ctx, write);
         if self.route.reliable && !ctx.timers.is_armed(self.timer) {
             self.arm_heartbeat(now, ctx);
         }
@@ -366,7 +385,8 @@ impl Writer {
     }
 
     /// The application says that it is alive.
-    pub(crate) fn assert_liveliness(&mut self, ctx: &mut Context) {
+    pub(crate) fn assert_liveliness(&mut self, now: Instant, ctx: &mut Context) {
+        self.renew_lease(now, ctx);
         self.asserting = true;
         if !self.heartbeat_queued {
             self.heartbeat_queued = true;

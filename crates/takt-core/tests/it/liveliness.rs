@@ -65,7 +65,7 @@ fn manual_writers_live_as_long_as_the_application_says_so() {
         for _ in 0..10 {
             match kind {
                 LivelinessKind::ManualByTopic => {
-                    network.nodes[0].assert_writer_liveliness(writer).expect("the writer lives");
+                    network.nodes[0].assert_writer_liveliness(network.now, writer).expect("the writer lives");
                 }
                 _ => {
                     let now = network.now;
@@ -84,6 +84,43 @@ fn manual_writers_live_as_long_as_the_application_says_so() {
         network.run(100);
         assert_eq!(counts(&mut network, reader), (0, 0));
     }
+}
+
+/// DDS 1.4 §2.2.3.11: as long as one of them is written, all manual writers of the participant live.
+#[test]
+fn one_writer_by_participant_asserts_the_others() {
+    let mut network = Network::new(2, 115);
+    let (written, first) = matched(&mut network, LivelinessKind::ManualByParticipant, 300);
+    let (silent, second) = matched(&mut network, LivelinessKind::ManualByParticipant, 300);
+    for _ in 0..40 {
+        network.write(0, written, &payload(1, 20)).expect("there is room");
+        network.run(70);
+        network.take_all(1, first);
+        assert_eq!(counts(&mut network, second), (2, 0), "both write to both readers");
+    }
+    assert_eq!(network.nodes[0].liveliness_lost_status(silent).map(|status| status.total_count), Ok(0));
+    network.run(500);
+    assert_eq!(counts(&mut network, second), (0, 2));
+    for writer in [silent, written] {
+        let status = network.nodes[0].liveliness_lost_status(writer).expect("the writer lives");
+        assert_eq!((status.total_count, status.total_count_change), (1, 1), "once, not once in each lease");
+    }
+}
+
+#[test]
+fn a_lost_writer_is_told_once_and_again_after_it_came_back() {
+    let mut network = Network::new(1, 116);
+    let liveliness = Liveliness { kind: LivelinessKind::ManualByTopic, lease_duration: Duration::from_millis(100) };
+    let writer = network.writer(0, writer_spec("T", true, DataWriterQos { liveliness, ..keep_all_writer() }));
+    network.run(1_000);
+    assert!(network.events(0).contains(&Event::LivelinessLost(writer)));
+    network.run(1_000);
+    assert!(!network.events(0).contains(&Event::LivelinessLost(writer)));
+    network.nodes[0].assert_writer_liveliness(network.now, writer).expect("the writer lives");
+    network.run(99);
+    assert_eq!(network.nodes[0].liveliness_lost_status(writer).map(|status| status.total_count), Ok(1));
+    network.run(2);
+    assert_eq!(network.nodes[0].liveliness_lost_status(writer).map(|status| status.total_count), Ok(2));
 }
 
 #[test]

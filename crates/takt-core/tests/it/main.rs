@@ -3,6 +3,7 @@
 
 mod announcements;
 mod catalogue;
+mod deadline;
 mod discovery;
 mod durability;
 mod forged;
@@ -13,6 +14,7 @@ mod limits;
 mod liveliness;
 mod network;
 mod outbound;
+mod ownership;
 mod puppet;
 mod reflection;
 mod reliability;

@@ -53,9 +53,11 @@ impl Checker {
         }
         let last = std::mem::replace(&mut pair.last, number);
         let skipped = (last + 1..number).find(|number| pair.is_promised(from, *number));
-        if let Some(skipped) = skipped.filter(|_| model::is_complete(&from.qos, &to.qos)) {
+        let complete = model::is_complete(&from.qos, &to.qos) && self.owns_for_certain(writer, reader);
+        if let Some(skipped) = skipped.filter(|_| complete) {
             return Err((Rule::Gap, format!("{identity:?} where number {skipped} must come")));
         }
+        self.judge_owner(writer, reader, &identity)?;
         Ok(identity)
     }
 

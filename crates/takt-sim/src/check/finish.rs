@@ -40,7 +40,8 @@ impl Checker {
             return self.report(at, Rule::Matching, text);
         }
         let Some(pair) = pair else { return };
-        if !model::is_reliable(&from.qos, &to.qos) || self.shares_instances(writer, reader) {
+        let owns = self.owns_for_certain(writer, reader);
+        if !owns || !model::is_reliable(&from.qos, &to.qos) || self.shares_instances(writer, reader) {
             return;
         }
         let depth = model::depth(&from.qos, &to.qos);

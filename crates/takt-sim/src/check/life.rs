@@ -60,7 +60,7 @@ impl Checker {
         let died = status.not_alive_count_change > 0 && status.alive_count_change < 0;
         let Some(&writer) = last.filter(|_| died && self.calm && self.light) else { return };
         let endpoint = &self.endpoints[writer as usize];
-        let silent = at.saturating_sub(endpoint.asserted);
+        let silent = at - endpoint.written_at.last().copied().unwrap_or(0);
         let too_early = match endpoint.qos.liveliness {
             None => true,
             Some(liveliness) if liveliness.kind == LivelinessKind::Automatic => endpoint.alive,

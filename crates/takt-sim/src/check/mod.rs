@@ -1,5 +1,6 @@
 //! The checkers: told of everything that applications do and see, they compare it with [`crate::model`].
 
+mod contract;
 mod delivery;
 mod finish;
 mod life;
@@ -42,6 +43,10 @@ pub enum Rule {
     Farewell,
     /// A writer is taken for alive that is not, or the other way round.
     Liveliness,
+    /// A deadline was missed and not told, or told and not missed.
+    Deadline,
+    /// A sample was taken of a writer that does not own the instance.
+    Ownership,
     /// An instance is in a state that its writers did not bring it to.
     Instance,
     /// A writer waits for room that there is.
@@ -81,14 +86,15 @@ pub type EndpointId = u32;
 /// What is known of an endpoint.
 #[derive(Debug)]
 struct Endpoint {
+    guid: Guid,
     topic: usize,
     qos: QosPlan,
     is_writer: bool,
     alive: bool,
     /// What was written, in order of its number, from 1.
     written: Vec<Change>,
-    /// When it was written last.
-    asserted: Nanos,
+    /// When each of these was.
+    written_at: Vec<Nanos>,
 }
 
 /// A change that an application made.
@@ -111,6 +117,10 @@ pub struct Checker {
     states: BTreeMap<(EndpointId, u8), InstanceState>,
     /// Readers that have ever taken a writer for not alive.
     lapsed: BTreeSet<EndpointId>,
+    /// Readers that have ever missed a deadline.
+    late: BTreeSet<EndpointId>,
+    /// With OWNERSHIP EXCLUSIVE, by reader and instance: the writer whose sample came last, and its number.
+    owners: BTreeMap<(EndpointId, u8), (EndpointId, u32)>,
     progress: Progress,
     recovery: Recovery,
     scratch: Vec<u8>,
@@ -129,7 +139,15 @@ impl Checker {
     /// An endpoint was created.
     pub fn created(&mut self, guid: Guid, topic: usize, qos: QosPlan, is_writer: bool) -> EndpointId {
         let id = self.endpoints.len() as EndpointId;
-        self.endpoints.push(Endpoint { topic, qos, is_writer, alive: true, written: Vec::new(), asserted: 0 });
+        self.endpoints.push(Endpoint {
+            guid,
+            topic,
+            qos,
+            is_writer,
+            alive: true,
+            written: Vec::new(),
+            written_at: Vec::new(),
+        });
         self.by_guid.insert(guid, id);
         id
     }
@@ -154,7 +172,7 @@ impl Checker {
         self.written += 1;
         let endpoint = &mut self.endpoints[writer as usize];
         endpoint.written.push(change);
-        endpoint.asserted = at;
+        endpoint.written_at.push(at);
     }
 
     /// What broke first.

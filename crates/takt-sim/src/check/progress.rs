@@ -132,14 +132,14 @@ impl Checker {
     pub(super) fn newest_owed(&self, key: (EndpointId, EndpointId)) -> Option<u32> {
         let pair = self.pairs.get(&key).filter(|pair| pair.is_matched())?;
         let (from, to) = (&self.endpoints[key.0 as usize], &self.endpoints[key.1 as usize]);
-        if !model::is_reliable(&from.qos, &to.qos) {
+        if !model::is_reliable(&from.qos, &to.qos) || !self.owns_for_certain(key.0, key.1) {
             return None;
         }
         let missing = newest(from, model::depth(&from.qos, &to.qos)).take_while(|number| *number > pair.last);
         missing.into_iter().find(|number| pair.is_promised(from, *number))
     }
 
-    fn take_period(&self, reader: EndpointId) -> Nanos {
+    pub(super) fn take_period(&self, reader: EndpointId) -> Nanos {
         self.progress.take_period.get(reader as usize).copied().unwrap_or(0)
     }
 }

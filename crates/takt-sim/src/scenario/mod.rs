@@ -135,6 +135,10 @@ pub struct QosPlan {
     pub partition: u8,
     /// LIVELINESS; `None` is AUTOMATIC with an infinite lease.
     pub liveliness: Option<LivelinessPlan>,
+    /// DEADLINE; `None` is infinite.
+    pub deadline: Option<Nanos>,
+    /// OWNERSHIP EXCLUSIVE with this OWNERSHIP_STRENGTH, which a reader has none of; `None` is SHARED.
+    pub strength: Option<i32>,
 }
 
 /// LIVELINESS with a lease that ends.

@@ -45,6 +45,7 @@ impl Scenario {
     pub fn within(seed: u64, size: &Size) -> Self {
         let mut rng = Rng::new(seed ^ 0x7461_6b74);
         let mut later = Rng::new(seed ^ 0x6c69_6665);
+        let mut last = Rng::new(seed ^ 0x7061_6365);
         let large = size.hosts > 20;
         let least = if large { (20, 50) } else { (1, 1) };
         let active = rng.between(size.active / 4, size.active);
@@ -58,6 +59,7 @@ impl Scenario {
         let faults = (0..rng.below(5)).map(|_| fault(&mut rng, hosts.len(), active)).collect();
         let mut scenario = Self { seed, active, hosts, network, topics, processes, faults };
         add_lives(&mut later, &mut scenario);
+        add_contracts(&mut last, &mut scenario);
         scenario
     }
 }
@@ -139,7 +141,7 @@ fn qos(rng: &mut Rng) -> QosPlan {
         max_samples: limit(rng),
         priority: rng.below(8) as u8,
         partition: if rng.chance(900_000) { 0 } else { rng.between(1, 2) as u8 },
-        liveliness: None,
+        ..QosPlan::default()
     }
 }
 
@@ -192,4 +194,21 @@ fn add_lives(rng: &mut Rng, scenario: &mut Scenario) {
 fn liveliness(rng: &mut Rng) -> LivelinessPlan {
     let kinds = [LivelinessKind::Automatic, LivelinessKind::ManualByParticipant, LivelinessKind::ManualByTopic];
     LivelinessPlan { kind: *rng.pick(&kinds), lease: *rng.pick(&[300, 600, 2_000]) * MILLISECOND }
+}
+
+/// Deadlines and owners, with dice of their own too.
+fn add_contracts(rng: &mut Rng, scenario: &mut Scenario) {
+    for topic in 0..scenario.topics.len() {
+        let (is_exclusive, has_deadlines) = (rng.chance(200_000), rng.chance(250_000));
+        let endpoints = scenario.processes.iter_mut().flat_map(|process| &mut process.endpoints);
+        for endpoint in endpoints.filter(|endpoint| endpoint.topic == topic) {
+            let is_writer = matches!(endpoint.role, Role::Writer { .. });
+            let strength = if is_writer { rng.below(3) as i32 } else { 0 };
+            endpoint.qos.strength = is_exclusive.then_some(strength);
+            // A reader that asks for a period matches few writers.
+            let asks = if is_writer { 700_000 } else { 400_000 };
+            let period = *rng.pick(&[100, 300, 1_000]) * MILLISECOND;
+            endpoint.qos.deadline = (has_deadlines && rng.chance(asks)).then_some(period);
+        }
+    }
 }

@@ -18,6 +18,8 @@ const RELIABLE: QosPlan = QosPlan {
     priority: 0,
     partition: 0,
     liveliness: None,
+    deadline: None,
+    strength: None,
 };
 
 fn writer(qos: QosPlan, period: u64, samples: u32) -> EndpointPlan {

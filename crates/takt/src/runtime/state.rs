@@ -267,6 +267,13 @@ impl State {
                 Event::ReaderInconsistentTopic(reader) => {
                     self.raise(Target::Reader(reader), StatusMask::INCONSISTENT_TOPIC);
                 }
+                Event::RequestedDeadlineMissed(reader) => {
+                    self.raise(Target::Reader(reader), StatusMask::REQUESTED_DEADLINE_MISSED);
+                }
+                Event::OfferedDeadlineMissed(writer) => {
+                    self.raise(Target::Writer(writer), StatusMask::OFFERED_DEADLINE_MISSED);
+                }
+                Event::LivelinessLost(writer) => self.raise(Target::Writer(writer), StatusMask::LIVELINESS_LOST),
                 Event::PublicationMatched(writer) => {
                     self.raise(Target::Writer(writer), StatusMask::PUBLICATION_MATCHED);
                     self.notify_progress(writer);

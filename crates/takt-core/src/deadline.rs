@@ -1,0 +1,256 @@
+//! Instances that have to be updated within a period (DEADLINE, DDS 1.4 §2.2.3.7), at a writer or a reader.
+//!
+//! Since all have the same period, a list in order of the last update is in order of what is due: an update moves one entry
+//! to the end, and the timer looks at the front. The timer is moved only when it fires.
+
+use crate::cache::InstanceHandle;
+use crate::context::Context;
+use crate::mutation::{Mutation, is_on};
+use crate::time::Instant;
+use crate::timer::{TimerId, TimerKind};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::time::Duration;
+use takt_wire::qos::Deadline;
+
+const NONE: u32 = u32::MAX;
+
+/// Instances that one call looks at; the next call goes on.
+pub(crate) const INSTANCES_PER_CALL: usize = 64;
+
+#[derive(Debug)]
+struct Entry {
+    handle: InstanceHandle,
+    /// The last update, or when a miss was told last.
+    since: Instant,
+    previous: u32,
+    next: u32,
+}
+
+/// What a monitor found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Missed {
+    pub(crate) instance: InstanceHandle,
+    /// Whole periods without an update.
+    pub(crate) periods: u64,
+}
+
+/// Watches the instances of an endpoint.
+#[derive(Debug)]
+pub(crate) struct DeadlineMonitor {
+    period: Duration,
+    timer: TimerId,
+    /// Most instances watched; beyond it the one that was updated longest ago is watched no more.
+    max_instances: usize,
+    entries: Vec<Entry>,
+    free: Vec<u32>,
+    by_handle: BTreeMap<InstanceHandle, u32>,
+    oldest: u32,
+    newest: u32,
+}
+
+impl DeadlineMonitor {
+    /// `None` if the period is infinite.
+    pub(crate) fn new(deadline: Deadline, max_instances: usize, kind: TimerKind, ctx: &mut Context) -> Option<Self> {
+        let period = Duration::from_nanos(deadline.period.as_nanos()?);
+        Some(Self {
+            period,
+            timer: ctx.timers.register(kind),
+            max_instances: max_instances.max(1),
+            entries: Vec::new(),
+            free: Vec::new(),
+            by_handle: BTreeMap::new(),
+            oldest: NONE,
+            newest: NONE,
+        })
+    }
+
+    pub(crate) fn close(&self, ctx: &mut Context) {
+        ctx.timers.release(self.timer);
+    }
+
+    /// The instance was updated.
+    pub(crate) fn updated(&mut self, now: Instant, ctx: &mut Context, handle: InstanceHandle) {
+        let index = match self.by_handle.get(&handle) {
+            Some(_) if is_on(Mutation::DeadlineNotRenewed) => return,
+            Some(&index) => {
+                self.unlink(index);
+                index
+            }
+            None => self.insert(handle),
+        };
+        self.entries[index as usize].since = now;
+        self.append(index);
+        if !ctx.timers.is_armed(self.timer) {
+            ctx.timers.arm(self.timer, now.after(self.period));
+        }
+    }
+
+    /// The instance need not be updated any more.
+    pub(crate) fn ended(&mut self, handle: InstanceHandle) {
+        if let Some(index) = self.by_handle.remove(&handle) {
+            self.unlink(index);
+            self.free.push(index);
+        }
+    }
+
+    /// The timer fired: tells which instances were not updated for a period. `missed` says whether the instance is to be
+    /// watched on.
+    pub(crate) fn handle_timeout(&mut self, now: Instant, ctx: &mut Context, mut missed: impl FnMut(Missed) -> bool) {
+        for _ in 0..INSTANCES_PER_CALL {
+            let Some(late) = self.next_late(now) else { break };
+            ctx.work.steps(1);
+            if !missed(late) {
+                self.ended(late.instance);
+            }
+        }
+        if let Some(entry) = self.entries.get(self.oldest as usize) {
+            ctx.timers.arm(self.timer, entry.since.after(self.period));
+        }
+    }
+
+    fn next_late(&mut self, now: Instant) -> Option<Missed> {
+        let index = self.oldest;
+        let entry = self.entries.get_mut(index as usize)?;
+        let silent = now.0.saturating_sub(entry.since.0);
+        let period = u64::try_from(self.period.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let periods = silent / period;
+        if periods == 0 {
+            return None;
+        }
+        entry.since = now;
+        let instance = entry.handle;
+        self.unlink(index);
+        self.append(index);
+        Some(Missed { instance, periods })
+    }
+
+    fn insert(&mut self, handle: InstanceHandle) -> u32 {
+        if self.by_handle.len() >= self.max_instances
+            && let Some(oldest) = self.entries.get(self.oldest as usize)
+        {
+            self.ended(oldest.handle);
+        }
+        let entry = Entry { handle, since: Instant(0), previous: NONE, next: NONE };
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.entries[index as usize] = entry;
+                index
+            }
+            None => {
+                self.entries.push(entry);
+                (self.entries.len() - 1) as u32
+            }
+        };
+        self.by_handle.insert(handle, index);
+        index
+    }
+
+    fn append(&mut self, index: u32) {
+        let previous = core::mem::replace(&mut self.newest, index);
+        match self.entries.get_mut(previous as usize) {
+            Some(entry) => entry.next = index,
+            None => self.oldest = index,
+        }
+        let entry = &mut self.entries[index as usize];
+        (entry.previous, entry.next) = (previous, NONE);
+    }
+
+    fn unlink(&mut self, index: u32) {
+        let Entry { previous, next, .. } = self.entries[index as usize];
+        match self.entries.get_mut(previous as usize) {
+            Some(entry) => entry.next = next,
+            None => self.oldest = next,
+        }
+        match self.entries.get_mut(next as usize) {
+            Some(entry) => entry.previous = previous,
+            None => self.newest = previous,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Limits;
+    use crate::context::Timing;
+    use takt_wire::Duration as WireDuration;
+
+    const MS: u64 = 1_000_000;
+
+    fn setup(max_instances: usize) -> (DeadlineMonitor, Context) {
+        let zero = Duration::ZERO;
+        let timing = Timing { heartbeat_first: zero, heartbeat_period: zero, nack_delay: zero, nack_suppression: zero };
+        let mut ctx = Context::new(Limits::default(), timing);
+        let deadline = Deadline { period: WireDuration::from_millis(10) };
+        let kind = TimerKind::ReaderDeadline { reader: 0 };
+        let monitor = DeadlineMonitor::new(deadline, max_instances, kind, &mut ctx).expect("the period is finite");
+        (monitor, ctx)
+    }
+
+    fn handle(key: u8) -> InstanceHandle {
+        InstanceHandle([key; 16])
+    }
+
+    /// Runs all timers until a moment; gives instance, periods and time of each miss.
+    fn run(monitor: &mut DeadlineMonitor, ctx: &mut Context, until: u64) -> Vec<(u8, u64, u64)> {
+        let mut all = Vec::new();
+        while let Some(due) = ctx.timers.next_due().filter(|due| due.0 <= until * MS) {
+            assert!(ctx.timers.pop_due(due).is_some());
+            monitor.handle_timeout(due, ctx, |missed| {
+                let key = missed.instance.0[0];
+                if key != 9 {
+                    all.push((key, missed.periods, due.0 / MS));
+                }
+                key != 9
+            });
+        }
+        all
+    }
+
+    #[test]
+    fn each_instance_misses_its_own_deadline_in_time() {
+        let (mut monitor, mut ctx) = setup(100);
+        for (at, key) in [(0, 1), (3, 2), (6, 1), (7, 9)] {
+            monitor.updated(Instant(at * MS), &mut ctx, handle(key));
+        }
+        let missed = run(&mut monitor, &mut ctx, 27);
+        assert_eq!(missed, [(2, 1, 13), (1, 1, 16), (2, 1, 23), (1, 1, 26)], "9 is to be watched no more");
+        monitor.ended(handle(2));
+        assert_eq!(run(&mut monitor, &mut ctx, 40), [(1, 1, 36)]);
+        monitor.ended(handle(1));
+        assert_eq!(run(&mut monitor, &mut ctx, 1_000), []);
+        assert_eq!(ctx.timers.next_due(), None, "nothing is left to wait for");
+    }
+
+    #[test]
+    fn periods_that_passed_in_one_are_counted() {
+        let (mut monitor, mut ctx) = setup(100);
+        monitor.updated(Instant(0), &mut ctx, handle(1));
+        let mut periods = 0;
+        monitor.handle_timeout(Instant(55 * MS), &mut ctx, |missed| {
+            periods += missed.periods;
+            true
+        });
+        assert_eq!(periods, 5);
+        assert_eq!(ctx.timers.next_due(), Some(Instant(65 * MS)), "a period after it was told");
+    }
+
+    #[test]
+    fn many_are_watched_and_one_too_many_displaces_the_oldest() {
+        let (mut monitor, mut ctx) = setup(3);
+        for key in 1..=4 {
+            monitor.updated(Instant(u64::from(key) * MS), &mut ctx, handle(key));
+        }
+        let keys: Vec<_> = run(&mut monitor, &mut ctx, 15).iter().map(|missed| missed.0).collect();
+        assert_eq!(keys, [2, 3, 4]);
+
+        let (mut monitor, mut ctx) = setup(1_000);
+        for number in 0..1_000_u64 {
+            let mut key = [0; 16];
+            key[..8].copy_from_slice(&number.to_be_bytes());
+            monitor.updated(Instant(number), &mut ctx, InstanceHandle(key));
+        }
+        assert_eq!(run(&mut monitor, &mut ctx, 39).len(), 3_000);
+    }
+}

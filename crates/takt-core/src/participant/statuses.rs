@@ -1,0 +1,107 @@
+//! The communication statuses of endpoints (DDS 1.4 §2.2.4.1).
+
+use super::Participant;
+use crate::error::Error;
+use crate::slots::{ReaderHandle, WriterHandle};
+use crate::status::{
+    DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus,
+    LivelinessLostStatus, MatchedStatus, SampleLostStatus, SampleRejectedStatus,
+};
+
+impl Participant {
+    /// Reads and resets `PUBLICATION_MATCHED`.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn publication_matched_status(&mut self, handle: WriterHandle) -> Result<MatchedStatus, Error> {
+        Ok(self.writer(handle)?.matched.read())
+    }
+
+    /// Reads and resets `SUBSCRIPTION_MATCHED`.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn subscription_matched_status(&mut self, handle: ReaderHandle) -> Result<MatchedStatus, Error> {
+        Ok(self.reader(handle)?.matched.read())
+    }
+
+    /// Reads and resets `OFFERED_INCOMPATIBLE_QOS`.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn offered_incompatible_qos_status(&mut self, handle: WriterHandle) -> Result<IncompatibleQosStatus, Error> {
+        Ok(self.writer(handle)?.incompatible.read())
+    }
+
+    /// Reads and resets `REQUESTED_INCOMPATIBLE_QOS`.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn requested_incompatible_qos_status(&mut self, handle: ReaderHandle) -> Result<IncompatibleQosStatus, Error> {
+        Ok(self.reader(handle)?.incompatible.read())
+    }
+
+    /// Reads and resets `INCONSISTENT_TOPIC` as a writer sees it.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn writer_inconsistent_topic_status(&mut self, handle: WriterHandle) -> Result<InconsistentTopicStatus, Error> {
+        Ok(self.writer(handle)?.inconsistent_topic.read())
+    }
+
+    /// Reads and resets `INCONSISTENT_TOPIC` as a reader sees it.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn reader_inconsistent_topic_status(&mut self, handle: ReaderHandle) -> Result<InconsistentTopicStatus, Error> {
+        Ok(self.reader(handle)?.inconsistent_topic.read())
+    }
+
+    /// Reads and resets `SAMPLE_LOST`.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn sample_lost_status(&mut self, handle: ReaderHandle) -> Result<SampleLostStatus, Error> {
+        Ok(self.reader(handle)?.lost.read())
+    }
+
+    /// Reads and resets `LIVELINESS_CHANGED`.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn liveliness_changed_status(&mut self, handle: ReaderHandle) -> Result<LivelinessChangedStatus, Error> {
+        Ok(self.reader(handle)?.liveliness.read())
+    }
+
+    /// Reads and resets `OFFERED_DEADLINE_MISSED`.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn offered_deadline_missed_status(&mut self, handle: WriterHandle) -> Result<DeadlineMissedStatus, Error> {
+        Ok(self.writer(handle)?.deadline_missed.read())
+    }
+
+    /// Reads and resets `REQUESTED_DEADLINE_MISSED`.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn requested_deadline_missed_status(&mut self, handle: ReaderHandle) -> Result<DeadlineMissedStatus, Error> {
+        Ok(self.reader(handle)?.deadline_missed.read())
+    }
+
+    /// Reads and resets `LIVELINESS_LOST`.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn liveliness_lost_status(&mut self, handle: WriterHandle) -> Result<LivelinessLostStatus, Error> {
+        Ok(self.writer(handle)?.liveliness_lost.read())
+    }
+
+    /// Reads and resets `SAMPLE_REJECTED`.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn sample_rejected_status(&mut self, handle: ReaderHandle) -> Result<SampleRejectedStatus, Error> {
+        Ok(self.reader(handle)?.rejected.read())
+    }
+}

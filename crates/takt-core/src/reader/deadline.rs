@@ -1,0 +1,56 @@
+//! Instances of a reader that get no sample for too long (DEADLINE, DDS 1.4 §2.2.3.7).
+//!
+//! A period begins with a sample that the reader keeps. An instance that is not alive misses nothing.
+
+use super::Reader;
+use crate::cache::{Delivered, ReaderCache};
+use crate::context::Context;
+use crate::deadline::DeadlineMonitor;
+use crate::event::Event;
+use crate::mutation::{Mutation, is_on};
+use crate::slots::ReaderHandle;
+use crate::time::Instant;
+use crate::timer::TimerKind;
+use takt_wire::discovery::SubscriptionData;
+
+/// The monitor of a reader with a finite period.
+pub(super) fn monitor(
+    handle: ReaderHandle,
+    data: &SubscriptionData,
+    cache: &ReaderCache,
+    ctx: &mut Context,
+) -> Option<DeadlineMonitor> {
+    let kind = TimerKind::ReaderDeadline { reader: handle.index };
+    DeadlineMonitor::new(data.qos.deadline, cache.max_instances(), kind, ctx)
+}
+
+/// Keeps account of what the history took.
+pub(super) fn delivered(monitor: &mut Option<DeadlineMonitor>, now: Instant, ctx: &mut Context, delivered: Delivered) {
+    match (delivered, monitor) {
+        (Delivered::Data(handle), Some(monitor)) => monitor.updated(now, ctx, handle),
+        (Delivered::Outranked, _) => ctx.counters.outranked_samples += 1,
+        _ => {}
+    }
+}
+
+impl Reader {
+    /// The deadline timer fired.
+    pub(crate) fn handle_deadline(&mut self, now: Instant, ctx: &mut Context) {
+        let Some(monitor) = &mut self.deadline else { return };
+        if is_on(Mutation::IgnoreDeadline) {
+            return;
+        }
+        let Self { cache, deadline_missed, handle, .. } = self;
+        monitor.handle_timeout(now, ctx, |missed| {
+            let is_alive = cache.is_alive(missed.instance);
+            if is_alive {
+                cache.release_ownership(missed.instance);
+                deadline_missed.missed(missed.instance, missed.periods);
+            }
+            is_alive
+        });
+        if deadline_missed.total_count_change > 0 {
+            ctx.notify(Event::RequestedDeadlineMissed(*handle));
+        }
+    }
+}

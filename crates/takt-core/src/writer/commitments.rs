@@ -1,0 +1,109 @@
+//! What a writer has promised about its own pace: DEADLINE (DDS 1.4 §2.2.3.7) and manual LIVELINESS (DDS 1.4 §2.2.3.11).
+
+use super::{Write, Writer};
+use crate::cache::{ChangeKind, InstanceHandle};
+use crate::context::Context;
+use crate::deadline::DeadlineMonitor;
+use crate::event::Event;
+use crate::mutation::{Mutation, is_on};
+use crate::slots::WriterHandle;
+use crate::time::Instant;
+use crate::timer::{TimerId, TimerKind};
+use core::time::Duration;
+use takt_wire::discovery::PublicationData;
+use takt_wire::qos::{Liveliness, LivelinessKind};
+
+/// The monitor of a writer with a finite period.
+pub(super) fn monitor(handle: WriterHandle, data: &PublicationData, ctx: &mut Context) -> Option<DeadlineMonitor> {
+    let limit = data.qos.resource_limits.max_instances.map(|limit| limit as usize);
+    let max_instances = limit.unwrap_or(ctx.limits.default_max_instances);
+    DeadlineMonitor::new(data.qos.deadline, max_instances, TimerKind::WriterDeadline { writer: handle.index }, ctx)
+}
+
+/// The lease of a writer whose application has to say that it lives.
+#[derive(Debug)]
+pub(super) struct OwnLease {
+    kind: LivelinessKind,
+    duration: Duration,
+    asserted: Instant,
+    timer: TimerId,
+    is_lost: bool,
+}
+
+impl OwnLease {
+    /// `None` if the middleware shows that the writer lives, or the lease is infinite.
+    pub(super) fn new(now: Instant, handle: WriterHandle, qos: &Liveliness, ctx: &mut Context) -> Option<Self> {
+        let duration = Duration::from_nanos(qos.lease_duration.as_nanos()?);
+        if qos.kind == LivelinessKind::Automatic {
+            return None;
+        }
+        let timer = ctx.timers.register(TimerKind::OwnLease { writer: handle.index });
+        ctx.timers.arm(timer, now.after(duration));
+        Some(Self { kind: qos.kind, duration, asserted: now, timer, is_lost: false })
+    }
+}
+
+impl Writer {
+    pub(super) fn close_commitments(&self, ctx: &mut Context) {
+        if let Some(deadline) = &self.deadline {
+            deadline.close(ctx);
+        }
+        if let Some(lease) = &self.lease {
+            ctx.timers.release(lease.timer);
+        }
+    }
+
+    /// A change was written: it asserts the writer, and begins a new period of its instance or ends its last one.
+    pub(super) fn keep_commitments(&mut self, now: Instant, ctx: &mut Context, write: &Write) {
+        self.renew_lease(now, ctx);
+        let Some(deadline) = &mut self.deadline else { return };
+        match write.kind {
+            ChangeKind::Alive => deadline.updated(now, ctx, InstanceHandle(write.key_hash)),
+            _ => deadline.ended(InstanceHandle(write.key_hash)),
+        }
+    }
+
+    /// The writer was asserted.
+    pub(super) fn renew_lease(&mut self, now: Instant, ctx: &mut Context) {
+        let Some(lease) = &mut self.lease else { return };
+        lease.asserted = now;
+        if core::mem::take(&mut lease.is_lost) {
+            ctx.timers.arm(lease.timer, now.after(lease.duration));
+        }
+    }
+
+    /// Its participant was asserted.
+    pub(crate) fn participant_asserted(&mut self, now: Instant, ctx: &mut Context) {
+        if self.lease.as_ref().is_some_and(|lease| lease.kind == LivelinessKind::ManualByParticipant) {
+            self.renew_lease(now, ctx);
+        }
+    }
+
+    /// The lease timer fired.
+    pub(crate) fn handle_lease_end(&mut self, now: Instant, ctx: &mut Context) {
+        let Some(lease) = &mut self.lease else { return };
+        let due = lease.asserted.after(lease.duration);
+        if due > now {
+            return ctx.timers.arm(lease.timer, due);
+        }
+        lease.is_lost = true;
+        self.liveliness_lost.lost();
+        ctx.notify(Event::LivelinessLost(self.handle));
+    }
+
+    /// The deadline timer fired.
+    pub(crate) fn handle_deadline(&mut self, now: Instant, ctx: &mut Context) {
+        let Some(monitor) = &mut self.deadline else { return };
+        if is_on(Mutation::IgnoreDeadline) {
+            return;
+        }
+        let status = &mut self.deadline_missed;
+        monitor.handle_timeout(now, ctx, |missed| {
+            status.missed(missed.instance, missed.periods);
+            true
+        });
+        if status.total_count_change > 0 {
+            ctx.notify(Event::OfferedDeadlineMissed(self.handle));
+        }
+    }
+}

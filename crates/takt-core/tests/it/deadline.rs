@@ -1,0 +1,92 @@
+//! DEADLINE (DDS 1.4 §2.2.3.7): who does not write, or gets nothing, within the period is told.
+
+use crate::network::*;
+use takt_core::*;
+use takt_wire::Duration;
+use takt_wire::qos::*;
+
+fn deadline(ms: u64) -> Deadline {
+    Deadline { period: Duration::from_millis(ms) }
+}
+
+fn pair(network: &mut Network, writer_ms: u64, reader_ms: u64) -> (WriterHandle, ReaderHandle) {
+    let writer_qos = DataWriterQos { deadline: deadline(writer_ms), ..keep_all_writer() };
+    let reader_qos = DataReaderQos { deadline: deadline(reader_ms), ..keep_all_reader() };
+    let writer = network.writer(0, writer_spec("T", true, writer_qos));
+    let reader = network.reader(1, reader_spec("T", true, reader_qos));
+    network.await_match((0, writer), (1, reader));
+    (writer, reader)
+}
+
+fn missed(network: &mut Network, writer: WriterHandle, reader: ReaderHandle) -> (u64, u64) {
+    let offered = network.nodes[0].offered_deadline_missed_status(writer).expect("the writer lives");
+    let requested = network.nodes[1].requested_deadline_missed_status(reader).expect("the reader lives");
+    (offered.total_count, requested.total_count)
+}
+
+#[test]
+fn nothing_is_missed_before_the_first_sample_or_while_each_instance_is_written_in_time() {
+    let mut network = Network::new(2, 200);
+    let (writer, reader) = pair(&mut network, 100, 100);
+    network.run(1_000);
+    for round in 0..50 {
+        for key in [1, 2] {
+            network
+                .write_key(0, writer, ChangeKind::Alive, hash(key), &payload(u32::from(key), 20))
+                .expect("there is room");
+        }
+        network.run(if round % 2 == 0 { 95 } else { 20 });
+        network.take_all(1, reader);
+    }
+    assert_eq!(missed(&mut network, writer, reader), (0, 0));
+}
+
+#[test]
+fn each_period_without_a_sample_is_told_with_its_instance() {
+    let mut network = Network::new(2, 201);
+    let (writer, reader) = pair(&mut network, 100, 200);
+    for key in [1, 2] {
+        network
+            .write_key(0, writer, ChangeKind::Alive, hash(key), &payload(u32::from(key), 20))
+            .expect("there is room");
+    }
+    network.run(50);
+    network.write_key(0, writer, ChangeKind::Alive, hash(2), &payload(2, 20)).expect("there is room");
+    network.run(60);
+    let offered = network.nodes[0].offered_deadline_missed_status(writer).expect("the writer lives");
+    assert_eq!((offered.total_count, offered.last_instance), (1, Some(InstanceHandle(hash(1)))));
+    assert!(network.events(0).contains(&Event::OfferedDeadlineMissed(writer)));
+    assert!(!network.events(1).contains(&Event::RequestedDeadlineMissed(reader)), "its period is twice as long");
+    network.run(930);
+    // Instance 1 was silent for 1,040 ms, instance 2 for 990 ms.
+    assert_eq!(missed(&mut network, writer, reader), (19, 9));
+    assert!(network.events(1).contains(&Event::RequestedDeadlineMissed(reader)));
+}
+
+#[test]
+fn what_is_not_alive_misses_nothing() {
+    let mut network = Network::new(2, 202);
+    let (writer, reader) = pair(&mut network, 100, 100);
+    for kind in [ChangeKind::Disposed, ChangeKind::Unregistered, ChangeKind::DisposedUnregistered] {
+        network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(1, 20)).expect("there is room");
+        network.write_key(0, writer, kind, hash(1), &[]).expect("there is room");
+        network.run(1_000);
+        assert_eq!(missed(&mut network, writer, reader), (0, 0), "{kind:?}");
+    }
+    network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(1, 20)).expect("there is room");
+    network.nodes[0].delete_writer(network.now, writer).expect("the writer lives");
+    network.run(1_000);
+    let requested = network.nodes[1].requested_deadline_missed_status(reader).expect("the reader lives");
+    assert_eq!(requested.total_count, 0, "its writer has gone");
+}
+
+#[test]
+fn a_writer_without_readers_has_promised_too() {
+    let mut network = Network::new(1, 203);
+    let qos = DataWriterQos { deadline: deadline(10), ..keep_all_writer() };
+    let writer = network.writer(0, writer_spec("T", false, qos));
+    network.write(0, writer, &payload(1, 20)).expect("there is room");
+    network.run(105);
+    let status = network.nodes[0].offered_deadline_missed_status(writer).expect("the writer lives");
+    assert_eq!(status.total_count, 10);
+}

@@ -1,0 +1,111 @@
+//! OWNERSHIP EXCLUSIVE (DDS 1.4 §2.2.3.9.2): of each instance only the strongest living writer is heard.
+
+use crate::network::*;
+use takt_core::*;
+use takt_wire::Duration;
+use takt_wire::qos::*;
+
+/// Writers at node 0 (strength 1) and node 1 (strength 2), a reader at node 2.
+struct Contest {
+    network: Network,
+    weak: WriterHandle,
+    strong: WriterHandle,
+    reader: ReaderHandle,
+}
+
+impl Contest {
+    fn new(seed: u64, strengths: [i32; 2], reader_deadline_ms: Option<u64>) -> Self {
+        let mut network = Network::new(3, seed);
+        let period = reader_deadline_ms.map_or(Duration::INFINITE, Duration::from_millis);
+        let qos = |strength| DataWriterQos {
+            ownership: Ownership::Exclusive,
+            ownership_strength: OwnershipStrength(strength),
+            deadline: Deadline { period },
+            liveliness: Liveliness {
+                kind: LivelinessKind::ManualByTopic,
+                lease_duration: Duration::from_millis(1_000),
+            },
+            ..keep_all_writer()
+        };
+        let weak = network.writer(0, writer_spec("T", true, qos(strengths[0])));
+        let strong = network.writer(1, writer_spec("T", true, qos(strengths[1])));
+        let ownership = Ownership::Exclusive;
+        let reader_qos = DataReaderQos { ownership, deadline: Deadline { period }, ..keep_all_reader() };
+        let reader = network.reader(2, reader_spec("T", true, reader_qos));
+        network.await_match((0, weak), (2, reader));
+        network.await_match((1, strong), (2, reader));
+        Self { network, weak, strong, reader }
+    }
+
+    /// One of the nodes 0 and 1 writes; how many samples the reader gets by it.
+    fn write(&mut self, node: usize, key: u8, kind: ChangeKind) -> usize {
+        let writer = if node == 0 { self.weak } else { self.strong };
+        let bytes = if kind == ChangeKind::Alive { payload(u32::from(key), 20) } else { vec![] };
+        self.network.write_key(node, writer, kind, hash(key), &bytes).expect("there is room");
+        self.network.run(20);
+        self.network.take_all(2, self.reader).len()
+    }
+}
+
+const ALIVE: ChangeKind = ChangeKind::Alive;
+
+#[test]
+fn the_stronger_writer_takes_an_instance_over_and_keeps_it() {
+    let mut contest = Contest::new(210, [1, 2], None);
+    assert_eq!(contest.write(0, 1, ALIVE), 1, "nobody else has written it");
+    assert_eq!(contest.write(1, 1, ALIVE), 1);
+    assert_eq!(contest.write(0, 1, ALIVE), 0);
+    assert_eq!(contest.write(0, 1, ChangeKind::Disposed), 0, "nor may it dispose it");
+    assert_eq!(contest.write(0, 2, ALIVE), 1, "another instance is another matter");
+    assert_eq!(contest.write(1, 1, ALIVE), 1);
+    assert_eq!(contest.network.nodes[2].counters().outranked_samples, 2);
+}
+
+#[test]
+fn of_two_equals_the_lower_guid_owns() {
+    let mut contest = Contest::new(211, [7, 7], None);
+    assert_eq!(contest.write(1, 1, ALIVE), 1);
+    assert_eq!(contest.write(0, 1, ALIVE), 1, "node 0 has the lower GUID");
+    assert_eq!(contest.write(1, 1, ALIVE), 0);
+}
+
+#[test]
+fn an_owner_that_unregisters_is_deleted_or_not_alive_gives_way() {
+    let mut contest = Contest::new(212, [1, 2], None);
+    contest.write(1, 1, ALIVE);
+    contest.write(1, 1, ChangeKind::Unregistered);
+    assert_eq!(contest.write(0, 1, ALIVE), 1);
+    assert_eq!(contest.write(1, 1, ALIVE), 1);
+
+    contest.network.run(1_100);
+    contest.network.take_all(2, contest.reader);
+    assert_eq!(contest.write(0, 1, ALIVE), 1, "the lease of the owner is over");
+    assert_eq!(contest.write(1, 1, ALIVE), 1, "it came back");
+
+    contest.network.nodes[1].delete_writer(contest.network.now, contest.strong).expect("the writer lives");
+    contest.network.run(100);
+    contest.network.take_all(2, contest.reader);
+    assert_eq!(contest.write(0, 1, ALIVE), 1);
+}
+
+#[test]
+fn an_owner_that_misses_its_deadline_gives_way_until_it_writes_again() {
+    let mut contest = Contest::new(213, [1, 2], Some(300));
+    contest.write(1, 1, ALIVE);
+    contest.network.run(200);
+    assert_eq!(contest.write(0, 1, ALIVE), 0, "there is time yet");
+    contest.network.run(100);
+    assert_eq!(contest.write(0, 1, ALIVE), 1);
+    assert_eq!(contest.write(1, 1, ALIVE), 1);
+    assert_eq!(contest.write(0, 1, ALIVE), 0);
+}
+
+#[test]
+fn an_instance_has_writers_as_long_as_an_outranked_one_is_left() {
+    let mut contest = Contest::new(214, [1, 2], None);
+    contest.write(0, 1, ALIVE);
+    contest.write(1, 1, ALIVE);
+    assert_eq!(contest.write(0, 1, ALIVE), 0);
+    assert_eq!(contest.write(1, 1, ChangeKind::Unregistered), 0, "no news: there is another writer");
+    assert_eq!(contest.write(0, 1, ChangeKind::Unregistered), 1, "now there is none");
+}

@@ -1,0 +1,145 @@
+//! What writers have promised about their pace, and who owns an instance.
+
+use takt_core::{ChangeKind, DeadlineMissedStatus, InstanceState, LivelinessLostStatus};
+
+use super::{Checker, Endpoint, EndpointId, Rule};
+use crate::clock::{MILLISECOND, Nanos, SECOND};
+use crate::model;
+use crate::sample::{self, Identity};
+
+/// A sample is no longer under way than this where little is sent and nothing goes wrong.
+const TRANSIT_MAX: Nanos = 50 * MILLISECOND;
+
+/// After all have stopped writing: time for the last samples to arrive.
+const LAST_ARRIVALS: Nanos = 3 * SECOND;
+
+/// A host's clock may be wrong by one part in so many.
+const DRIFT_PARTS: Nanos = 1_000;
+
+impl Checker {
+    /// Whether nobody ever outranked this writer for this reader, so that every sample of it counts.
+    pub(super) fn owns_for_certain(&self, writer: EndpointId, reader: EndpointId) -> bool {
+        let from = &self.endpoints[writer as usize];
+        let rivals = || self.pairs.keys().filter(|(other, to)| *to == reader && *other != writer);
+        from.qos.strength.is_none() || rivals().all(|(other, _)| outranks(from, &self.endpoints[*other as usize]))
+    }
+
+    /// A sample was taken: was it the owner's?
+    pub(super) fn judge_owner(
+        &mut self,
+        writer: EndpointId,
+        reader: EndpointId,
+        found: &Identity,
+    ) -> Result<(), (Rule, String)> {
+        let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);
+        if to.qos.strength.is_none() {
+            return Ok(());
+        }
+        let before = self.owners.insert((reader, found.instance), (writer, found.number));
+        let Some((owner, number)) = before.filter(|(owner, _)| *owner != writer) else { return Ok(()) };
+        let certain = self.take_period(reader) == 0 && !self.lapsed.contains(&reader) && !self.late.contains(&reader);
+        let pair = self.pairs.get(&(owner, reader)).filter(|pair| pair.is_matched() && pair.arrived.contains(&number));
+        let of_owner = &self.endpoints[owner as usize];
+        let gave_up = of_owner.written[number as usize..].iter().any(|change| {
+            let unregisters = matches!(change.kind, ChangeKind::Unregistered | ChangeKind::DisposedUnregistered);
+            change.instance == found.instance && unregisters
+        });
+        if certain && pair.is_some() && !gave_up && !outranks(from, of_owner) {
+            return Err((Rule::Ownership, format!("{found:?}, but writer {owner} owns the instance")));
+        }
+        Ok(())
+    }
+
+    /// A reader is told that an instance got no sample in time.
+    pub fn requested_deadline_missed(&mut self, at: Nanos, reader: EndpointId, status: &DeadlineMissedStatus) {
+        self.late.insert(reader);
+        let to = &self.endpoints[reader as usize];
+        let instance = status.last_instance.and_then(|handle| sample::instance_of(&handle.0));
+        let (Some(instance), Some(period)) = (instance, to.qos.deadline) else {
+            return self.report(at, Rule::Deadline, format!("reader {reader} was promised nothing: {status:?}"));
+        };
+        let certain = self.calm && self.light && to.qos.max_samples.is_none() && to.qos.strength.is_none();
+        let window = (at.saturating_sub(period - period / DRIFT_PARTS), at.saturating_sub(TRANSIT_MAX));
+        let arrived = |(key, pair): (&(EndpointId, EndpointId), &super::pair::Pair)| {
+            let from = &self.endpoints[key.0 as usize];
+            let floor = pair.floor.unwrap_or(u32::MAX) as usize;
+            key.1 == reader && pair.is_matched() && wrote_within(from, instance, window, floor)
+        };
+        if certain && self.pairs.iter().any(arrived) {
+            self.report(at, Rule::Deadline, format!("reader {reader} got instance {instance} in time"));
+        }
+    }
+
+    /// A writer is told that an instance was not written in time.
+    pub fn offered_deadline_missed(&mut self, at: Nanos, writer: EndpointId, status: &DeadlineMissedStatus) {
+        let from = &self.endpoints[writer as usize];
+        let instance = status.last_instance.and_then(|handle| sample::instance_of(&handle.0));
+        let (Some(instance), Some(period)) = (instance, from.qos.deadline) else {
+            return self.report(at, Rule::Deadline, format!("writer {writer} promised nothing: {status:?}"));
+        };
+        let window = (at.saturating_sub(period - period / DRIFT_PARTS), at);
+        if wrote_within(from, instance, window, 0) {
+            self.report(at, Rule::Deadline, format!("writer {writer} wrote instance {instance} in time"));
+        }
+    }
+
+    /// How often a reader was told in the end, `rest` after the last sample was written.
+    pub fn finish_requested(&mut self, at: Nanos, reader: EndpointId, told: u64, rest: Nanos) {
+        let Some(period) = self.endpoints[reader as usize].qos.deadline else { return };
+        let of_reader = self.states.range((reader, 0)..=(reader, u8::MAX));
+        let alive = of_reader.filter(|(_, state)| **state == InstanceState::Alive).count() as u64;
+        let least = alive * (rest.saturating_sub(LAST_ARRIVALS) / period);
+        if told < least {
+            let text = format!("reader {reader} was told of {told} missed deadlines, there were {least}");
+            self.report(at, Rule::Deadline, text);
+        }
+    }
+
+    /// How often a writer was told in the end, `rest` after it wrote last.
+    pub fn finish_offered(
+        &mut self,
+        at: Nanos,
+        writer: EndpointId,
+        rest: Nanos,
+        told: u64,
+        lost: &LivelinessLostStatus,
+    ) {
+        let from = &self.endpoints[writer as usize];
+        let mut last = [None; 256];
+        for change in &from.written {
+            last[usize::from(change.instance)] = Some(change.kind);
+        }
+        let alive = last.iter().filter(|kind| **kind == Some(ChangeKind::Alive)).count() as u64;
+        let least = from.qos.deadline.map_or(0, |period| alive * (rest / period).saturating_sub(1));
+        if told < least {
+            let text = format!("writer {writer} was told of {told} missed deadlines, there were {least}");
+            return self.report(at, Rule::Deadline, text);
+        }
+        if (lost.total_count > 0) == model::is_alive_at_rest(&from.qos) {
+            let text = format!("writer {writer} lost its liveliness {} times: {:?}", lost.total_count, from.qos);
+            self.report(at, Rule::Liveliness, text);
+        }
+    }
+
+    /// A writer is told that it was not asserted in time.
+    pub fn liveliness_lost(&mut self, at: Nanos, writer: EndpointId) {
+        let from = &self.endpoints[writer as usize];
+        let lease = from.qos.liveliness.map_or(Nanos::MAX, |liveliness| liveliness.lease);
+        let silent = at - from.written_at.last().copied().unwrap_or(0);
+        if silent < lease - lease / DRIFT_PARTS {
+            self.report(at, Rule::Liveliness, format!("writer {writer} was silent for {silent} ns only"));
+        }
+    }
+}
+
+fn outranks(first: &Endpoint, second: &Endpoint) -> bool {
+    model::outranks((&first.qos, first.guid), (&second.qos, second.guid))
+}
+
+/// Whether a sample of the instance behind the first `floor` changes was written in a span of time.
+fn wrote_within(writer: &Endpoint, instance: u8, (from, until): (Nanos, Nanos), floor: usize) -> bool {
+    let recent = writer.written_at.partition_point(|at| *at <= from).max(floor);
+    let changes = writer.written_at.iter().zip(&writer.written).skip(recent);
+    let mut within = changes.take_while(|(at, _)| **at <= until);
+    within.any(|(_, change)| change.instance == instance && change.kind == ChangeKind::Alive)
+}
