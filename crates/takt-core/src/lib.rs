@@ -58,7 +58,7 @@ pub use status::{
     LivelinessLostStatus, MatchedStatus, SampleLostStatus, SampleRejectedReason, SampleRejectedStatus,
 };
 pub use time::Instant;
-pub use work::Work;
+pub use work::{Kept, Work};
 
 /// Tells the driver which socket a datagram should leave by; `0` is the participant's own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

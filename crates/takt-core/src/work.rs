@@ -1,9 +1,50 @@
-//! How much a call does, in units that a bound can be stated for.
+//! How much a call does, in units that a bound can be stated for, and how much the participant keeps for others.
 //!
 //! A call handles *units*: submessages, timers, jobs (one of which is a datagram, or turns out to be stale), samples of
 //! builtin topics, and calls of the application. For each it looks at table entries, samples and instances: *steps*. No
 //! unit takes more steps than [`crate::Participant::steps_per_unit_max`], which is a sum over what the participant has,
 //! never a product: `docs/limits.md` says what a call may handle. The simulation checks both after every call.
+
+use crate::participant::Participant;
+
+/// What the participant keeps for others at present.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// Remote participants.
+    pub participants: usize,
+    /// Of these, those that have not proven their address.
+    pub on_probation: usize,
+    /// Remote writers and readers.
+    pub endpoints: usize,
+    /// The most of one participant.
+    pub endpoints_of_one_max: usize,
+    /// Memory in octets of what they announce.
+    pub octets: usize,
+    /// The most of one participant.
+    pub octets_of_one_max: usize,
+    /// Datagrams that somebody wants to send, and events that nobody has polled.
+    pub queued: usize,
+    /// Refused matches.
+    pub refusals: usize,
+}
+
+impl Participant {
+    /// What it keeps for others at present; looks at each remote participant.
+    #[must_use]
+    pub fn kept(&self) -> Kept {
+        let remotes = || self.remotes.iter().map(|(_, remote)| remote);
+        Kept {
+            participants: self.remotes.len(),
+            on_probation: remotes().filter(|remote| remote.is_on_probation()).count(),
+            endpoints: self.publications.len() + self.subscriptions.len(),
+            endpoints_of_one_max: remotes().map(|remote| remote.endpoints).max().unwrap_or(0),
+            octets: self.discovery_bytes,
+            octets_of_one_max: remotes().map(|remote| remote.footprint).max().unwrap_or(0),
+            queued: self.ctx.jobs.len() + self.ctx.events.len(),
+            refusals: self.refusals.len(),
+        }
+    }
+}
 
 /// What all calls have done so far. Both wrap at 2^64.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -13,6 +13,7 @@
 pub mod capture;
 pub mod check;
 pub mod clock;
+pub mod hostile;
 pub mod matrix;
 pub mod model;
 pub mod network;

@@ -17,18 +17,20 @@ use takt_sim::timeline::{Both, Lines, Quiet, Timeline};
 use takt_sim::world::Report;
 
 const USAGE: &str = "\
-Usage: cargo xtask sim --seed S [--without LIST] [--timeline FILE] [--large] [--show]
+Usage: cargo xtask sim --seed S [--without LIST] [--timeline FILE] [--large] [--hostile] [--show]
                        [--pcap FILE [--link LINK]]
        cargo xtask sim --teeth [--seeds N]
        cargo xtask sim --speed N
        cargo xtask sim --matrix
-       cargo xtask sim --swarm [--from S] [--seeds N] [--minutes M] [--large] [--keep-going]
+       cargo xtask sim --swarm [--from S] [--seeds N] [--minutes M] [--large] [--hostile]
+                       [--keep-going]
 
 Runs Takt in a simulated world that a seed decides.
 
   --seed S         run this one, twice, and compare the two runs
   --without LIST   leave these parts out: p1 a process, e1.2 an endpoint, f1 a fault, t1 a process's
-                   crashes and stalls, j1 a host's clock jumps, a1000 what comes after 1000 ms
+                   crashes and stalls, j1 a host's clock jumps, h the hostile host, a1000 what comes after
+                   1000 ms
   --timeline FILE  write a line for each thing that happens
   --pcap FILE      capture the frames as they leave their ports, at simulated time
   --link LINK      only those of one link and direction: host:3:up, host:3:down, switch:0:1 (default: all)
@@ -42,6 +44,7 @@ Runs Takt in a simulated world that a seed decides.
   --seeds N        at most so many
   --minutes M      at most so long (default: 1)
   --large          only worlds of 20 hosts and 50 topics or more
+  --hostile        a hostile host in every world; otherwise in one small world of ten
   --keep-going     go on after a broken promise
 ";
 
@@ -63,6 +66,7 @@ struct Options {
     seeds: Option<u64>,
     minutes: Option<f64>,
     large: bool,
+    hostile: bool,
     show: bool,
     keep_going: bool,
 }
@@ -117,6 +121,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
             "--seeds" => options.seeds = Some(number(&value()?)?),
             "--minutes" => options.minutes = Some(number(&value()?)?),
             "--large" => options.large = true,
+            "--hostile" => options.hostile = true,
             "--show" => options.show = true,
             "--keep-going" => options.keep_going = true,
             "--help" | "-h" => return Ok(None),
@@ -136,6 +141,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
 
 fn scenario(seed: u64, options: &Options) -> Scenario {
     let whole = if options.large { Scenario::within(seed, &Size::LARGE) } else { Scenario::of_seed(seed) };
+    let whole = if options.hostile { whole.with_hostile() } else { whole };
     without(&whole, &options.without)
 }
 
@@ -300,7 +306,8 @@ fn tell(seed: u64, scenario: &Scenario, violation: &Violation, options: &Options
     }
     let list: Vec<_> = omissions.iter().map(ToString::to_string).collect();
     let large = if options.large { " --large" } else { "" };
-    println!("replay:  cargo xtask sim --seed {seed}{large} --without {} --timeline sim.txt", list.join(","));
+    let hostile = if options.hostile { " --hostile" } else { "" };
+    println!("replay:  cargo xtask sim --seed {seed}{large}{hostile} --without {} --timeline sim.txt", list.join(","));
 }
 
 fn summarise(tally: &Tally, broken: u64, elapsed: Duration) {

@@ -139,6 +139,7 @@ impl Row {
             topics: vec![TopicPlan { instances: 0, sizes: (self.size, self.size) }],
             processes: vec![process(0, writer), process(1, Role::Reader { period: 0 })],
             faults: self.faults(loss_percent, active),
+            hostile: None,
         }
     }
 

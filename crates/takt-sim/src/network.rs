@@ -33,6 +33,8 @@ pub struct Frame {
     pub bytes: Rc<[u8]>,
     /// Damaged on the way.
     pub corrupt: bool,
+    /// Sent by the hostile host, wherever it says that it comes from.
+    pub hostile: bool,
 }
 
 impl Frame {

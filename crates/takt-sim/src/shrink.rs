@@ -22,6 +22,8 @@ pub enum Omission {
     Troubles(usize),
     /// A host's wall clock is never set.
     Jumps(usize),
+    /// The hostile host is not there.
+    Hostile,
     /// The world ends its active time earlier.
     After(Nanos),
 }
@@ -34,6 +36,7 @@ impl fmt::Display for Omission {
             Self::Fault(fault) => write!(f, "f{fault}"),
             Self::Troubles(process) => write!(f, "t{process}"),
             Self::Jumps(host) => write!(f, "j{host}"),
+            Self::Hostile => write!(f, "h"),
             Self::After(nanos) => write!(f, "a{}", nanos / MILLISECOND),
         }
     }
@@ -43,7 +46,7 @@ impl FromStr for Omission {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("'{text}' is none of p1, e1.2, f1, t1, j1, a1000");
+        let wrong = || format!("'{text}' is none of p1, e1.2, f1, t1, j1, h, a1000");
         let (kind, rest) = text.split_at_checked(1).ok_or_else(wrong)?;
         let number = |text: &str| text.parse::<usize>().map_err(|_| wrong());
         Ok(match kind {
@@ -51,6 +54,7 @@ impl FromStr for Omission {
             "f" => Self::Fault(number(rest)?),
             "t" => Self::Troubles(number(rest)?),
             "j" => Self::Jumps(number(rest)?),
+            "h" if rest.is_empty() => Self::Hostile,
             "a" => Self::After(number(rest)? as Nanos * MILLISECOND),
             "e" => {
                 let (process, at) = rest.split_once('.').ok_or_else(wrong)?;
@@ -80,6 +84,7 @@ pub fn without(scenario: &Scenario, omissions: &[Omission]) -> Scenario {
                     plan.delete = None;
                 }
             }
+            Omission::Hostile => smaller.hostile = None,
             Omission::Fault(fault) => {
                 if let Some(plan) = smaller.faults.get_mut(fault) {
                     plan.from = Nanos::MAX;
@@ -148,6 +153,7 @@ fn is_part_of(candidate: Omission, omitted: &[Omission]) -> bool {
 fn candidates(scenario: &Scenario) -> Vec<Omission> {
     let processes = || scenario.processes.iter().enumerate();
     let mut all: Vec<_> = processes().map(|(process, _)| Omission::Process(process)).collect();
+    all.extend(scenario.hostile.map(|_| Omission::Hostile));
     all.extend((0..scenario.faults.len()).map(Omission::Fault));
     let troubled = processes().filter(|(_, plan)| !plan.ends.is_empty() || !plan.stalls.is_empty());
     all.extend(troubled.map(|(process, _)| Omission::Troubles(process)));
@@ -170,6 +176,7 @@ mod tests {
             Omission::Process(3),
             Omission::Endpoint(1, 22),
             Omission::Fault(0),
+            Omission::Hostile,
             Omission::Troubles(7),
             Omission::Jumps(2),
             Omission::After(250 * MILLISECOND),

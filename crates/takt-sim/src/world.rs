@@ -10,6 +10,7 @@ use takt_wire::Guid;
 use crate::check::progress::HEARTBEAT_PERIOD;
 use crate::check::{Checker, Rule, Violation};
 use crate::clock::{HostClock, Nanos, SECOND};
+use crate::hostile::{self, Hostile};
 use crate::network::{Frame, Network, NetworkCounters, Step};
 use crate::process::{Endpoint, LEASE, Moment, Process, address, at_address};
 use crate::rng::Rng;
@@ -49,6 +50,8 @@ enum Event {
     Resume(usize),
     Network(Step),
     Loopback(usize, Frame),
+    /// The hostile host acts.
+    Harm,
     Fault(usize, bool),
     WallJump(usize, i64),
     Rest,
@@ -104,6 +107,8 @@ pub struct Report {
     pub recovery: Option<Nanos>,
     /// What the network did.
     pub network: NetworkCounters,
+    /// Octets that the hostile host got through to others, and that these sent to its victim.
+    pub harm: (u64, u64),
 }
 
 /// A world that has not ended.
@@ -115,6 +120,7 @@ pub struct World<'a> {
     clocks: Vec<HostClock>,
     network: Network,
     processes: Vec<Process>,
+    hostile: Option<Hostile>,
     /// Per host its processes.
     of_host: Vec<Vec<usize>>,
     checker: Checker,
@@ -162,6 +168,7 @@ pub fn run(scenario: &Scenario, timeline: &mut dyn Timeline) -> Report {
         taken_while_active: world.taken_while_active,
         recovery: world.checker.recovery(),
         network: world.network.counters,
+        harm: world.harm_done(),
     }
 }
 
@@ -180,6 +187,7 @@ impl<'a> World<'a> {
             clocks: clocks.collect(),
             network: Network::new(scenario),
             processes: scenario.processes.iter().enumerate().map(process).collect(),
+            hostile: scenario.hostile.map(|plan| Hostile::new(plan, scenario.processes.len(), scenario.seed)),
             of_host: vec![Vec::new(); scenario.hosts.len()],
             checker: Checker::default(),
             timeline,
@@ -222,6 +230,10 @@ impl<'a> World<'a> {
             plan.wall_jumps.iter().for_each(|(at, by)| self.at(*at, Event::WallJump(host, *by)));
         }
         self.at(HEARTBEAT_PERIOD, Event::Look);
+        if let Some(plan) = scenario.hostile {
+            self.at(plan.start, Event::Harm);
+            self.checker.only_safety = plan.impostor;
+        }
         self.at(scenario.active, Event::Rest);
         self.at(scenario.active + REST, Event::Silence);
     }
@@ -255,6 +267,7 @@ impl<'a> World<'a> {
             Event::Resume(process) => self.resume(process),
             Event::Network(step) => self.step(step),
             Event::Loopback(process, frame) => self.deliver(process, frame),
+            Event::Harm => self.harm(),
             Event::Fault(index, on) => self.fault(index, on),
             Event::WallJump(host, by) => self.wall_jump(host, by),
             Event::Look => self.look(),
@@ -430,9 +443,15 @@ impl<'a> World<'a> {
         for at in 0..self.of_host[host].len() {
             self.deliver(self.of_host[host][at], frame.clone());
         }
+        if self.scenario.hostile.is_some_and(|plan| plan.host == host) {
+            self.deliver(self.processes.len(), frame);
+        }
     }
 
     fn deliver(&mut self, index: usize, frame: Frame) {
+        if index >= self.processes.len() {
+            return self.overhear(&frame);
+        }
         let process = &mut self.processes[index];
         if process.core.is_none() {
             return;
@@ -451,6 +470,9 @@ impl<'a> World<'a> {
         self.timeline.received(self.now, index, frame);
         let process = &mut self.processes[index];
         let local = self.clocks[process.host].local(self.now);
+        if frame.hostile {
+            process.meter.heard(frame.bytes.len());
+        }
         let from = Received { source: frame.source, multicast: frame.to.is_multicast() };
         if let Some(core) = &mut process.core {
             core.handle_datagram(local, from, &frame.bytes);
@@ -508,8 +530,12 @@ impl<'a> World<'a> {
             let bytes: Rc<[u8]> = self.frame[..transmit.len].into();
             let priority = transmit.flow.0 as u8;
             for &to in transmit.destinations {
+                if to == hostile::victim() {
+                    self.processes[index].meter.aims(bytes.len(), self.now, index, &mut self.checker);
+                }
+                let bytes = Rc::clone(&bytes);
                 let frame =
-                    Frame { source, from: host, to, host: None, priority, bytes: Rc::clone(&bytes), corrupt: false };
+                    Frame { source, from: host, to, host: None, priority, bytes, corrupt: false, hostile: false };
                 self.send(index, frame);
             }
         }
@@ -527,14 +553,53 @@ impl<'a> World<'a> {
                     self.at(self.now + LOOPBACK_DELAY, Event::Loopback(other, frame.clone()));
                 }
             }
+            if !frame.hostile && self.scenario.hostile.is_some_and(|plan| plan.host == host) {
+                self.at(self.now + LOOPBACK_DELAY, Event::Loopback(self.processes.len(), frame.clone()));
+            }
             return self.network.send(host, frame, &mut self.steps);
         }
-        let Some(to) = at_address(&frame.to).filter(|to| *to < self.processes.len()) else { return };
-        let target = self.processes[to].host;
+        let hostile = self.scenario.hostile.map(|plan| plan.host);
+        let host_of = |to: usize| self.processes.get(to).map(|process| process.host).or(hostile);
+        let Some(to) = at_address(&frame.to).filter(|to| *to <= self.processes.len()) else { return };
+        let Some(target) = host_of(to) else { return };
         if target == host {
             return self.at(self.now + LOOPBACK_DELAY, Event::Loopback(to, frame));
         }
         self.network.send(host, Frame { host: Some(target), ..frame }, &mut self.steps);
+    }
+
+    /// The hostile host hears something, which it may answer.
+    fn overhear(&mut self, frame: &Frame) {
+        if let Some(hostile) = self.hostile.as_mut().filter(|_| !frame.hostile) {
+            hostile.hear(frame);
+            self.shoot();
+        }
+    }
+
+    /// The hostile host sends a burst. It ends when applications do.
+    fn harm(&mut self) {
+        let Some(hostile) = self.hostile.as_mut().filter(|_| !self.resting) else { return };
+        hostile.act();
+        let next = self.now + hostile.plan.period;
+        self.shoot();
+        self.at(next, Event::Harm);
+    }
+
+    /// Octets that came from the hostile host, and that left for its victim.
+    fn harm_done(&self) -> (u64, u64) {
+        let harm = self.processes.iter().map(|process| process.meter.harm());
+        harm.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
+    }
+
+    fn shoot(&mut self) {
+        let Some(hostile) = self.hostile.as_mut().filter(|_| !self.resting) else { return };
+        let from = hostile.plan.host;
+        let shots = hostile.take_shots();
+        for (source, to, bytes) in shots {
+            let frame = Frame { source, from, to, host: None, priority: 0, bytes, corrupt: false, hostile: true };
+            self.send(self.processes.len(), frame);
+        }
+        self.schedule_steps();
     }
 
     fn fault(&mut self, index: usize, on: bool) {

@@ -155,7 +155,7 @@ impl Participant {
         let remote = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get_mut(index));
         let fits = |remote: &&mut Remote| {
             known < limits.default_max_instances
-                && remote.endpoints < limits.max_endpoints_per_participant
+                && (remote.endpoints < limits.max_endpoints_per_participant || is_on(Mutation::NoEndpointLimit))
                 && remote.footprint + footprint <= limits.max_discovery_bytes_per_participant
                 && self.discovery_bytes + footprint <= limits.max_discovery_bytes
         };

@@ -65,6 +65,11 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
+    /// It has not shown yet that it receives what we send.
+    pub(crate) fn is_on_probation(&self) -> bool {
+        self.probation.is_some()
+    }
+
     /// How long to believe in it without hearing of it.
     fn lease_duration(&self) -> Duration {
         let lease = self.data.lease_duration.as_nanos().map_or(LONGEST_LEASE, Duration::from_nanos);

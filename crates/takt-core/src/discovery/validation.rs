@@ -19,6 +19,7 @@
 
 use super::{SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS};
 use crate::context::{Context, Job};
+use crate::mutation::{Mutation, is_on};
 use crate::participant::Participant;
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
@@ -49,8 +50,10 @@ pub(crate) const BEFORE_FIRST_ENDPOINT: SequenceNumber = SequenceNumber(2 * FIRS
 const CHALLENGE_PERIOD: Duration = Duration::from_millis(20);
 /// Challenges that are sent unasked; further ones when it speaks.
 const UNASKED_CHALLENGES: u32 = 4;
-/// Challenges that it causes by speaking are at least this far apart.
+/// Challenges that it causes by speaking are at least this far apart; twice as far after each, up to
+/// [`CHALLENGE_DOUBLINGS`] times, for what speaks in its name may not be it.
 const LEAST_CHALLENGE_PERIOD: Duration = Duration::from_millis(5);
+const CHALLENGE_DOUBLINGS: u32 = 8;
 /// Wrong answers after which a participant is not believed any more, so that guessing is of no use.
 const WRONG_ANSWERS_MAX: u32 = 3;
 
@@ -121,7 +124,7 @@ impl Probation {
     /// Whether our announcement of so many octets may be sent to it, which then counts as sent. A challenge must find
     /// room afterwards.
     pub(super) fn spend_on_announcement(&mut self, octets: usize, ctx: &mut Context) -> bool {
-        if self.credit < octets + CHALLENGE_LEN + 2 * HEADERS_LEN {
+        if self.credit < octets + CHALLENGE_LEN + 2 * HEADERS_LEN && !is_on(Mutation::SpendFreely) {
             ctx.counters.withheld_datagrams += 1;
             return false;
         }
@@ -130,7 +133,8 @@ impl Probation {
 
     /// Whether a message of so many octets may be sent to it, which then counts as sent.
     fn spend(&mut self, octets: usize, ctx: &mut Context) -> bool {
-        let left = self.credit.checked_sub(octets + HEADERS_LEN);
+        let cost = if is_on(Mutation::SpendFreely) { 0 } else { octets + HEADERS_LEN };
+        let left = self.credit.checked_sub(cost);
         self.credit = left.unwrap_or(self.credit);
         ctx.counters.withheld_datagrams += u64::from(left.is_none());
         left.is_some()
@@ -197,7 +201,8 @@ impl Participant {
     /// A participant on probation has spoken to us, or announced itself again: it may know us by now.
     pub(super) fn challenge_again(&mut self, now: Instant, index: u32) {
         let Some(probation) = self.remotes.get_mut(index).and_then(|remote| remote.probation.as_mut()) else { return };
-        let earliest = probation.last_challenge.map_or(now, |last| last.after(LEAST_CHALLENGE_PERIOD));
+        let period = LEAST_CHALLENGE_PERIOD * 2_u32.pow(probation.challenges.min(CHALLENGE_DOUBLINGS));
+        let earliest = probation.last_challenge.map_or(now, |last| last.after(period));
         if earliest > now {
             return self.ctx.timers.arm_by(probation.timer, earliest);
         }

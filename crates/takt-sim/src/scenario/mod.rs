@@ -9,6 +9,7 @@ pub use seed::Size;
 use takt_wire::qos::LivelinessKind;
 
 use crate::clock::{MILLISECOND, Nanos, SECOND};
+use crate::hostile::HostilePlan;
 
 /// Everything that a seed decides, but for the dice that the links throw.
 #[derive(Clone, Debug)]
@@ -27,6 +28,8 @@ pub struct Scenario {
     pub processes: Vec<ProcessPlan>,
     /// What goes wrong.
     pub faults: Vec<Fault>,
+    /// A host that means harm.
+    pub hostile: Option<HostilePlan>,
 }
 
 /// A host.
@@ -263,6 +266,7 @@ impl Scenario {
             topics: vec![TopicPlan { instances: 0, sizes: (64, 64) }; participants],
             processes: (0..participants).map(process).collect(),
             faults: vec![],
+            hostile: None,
         }
     }
 

@@ -7,6 +7,7 @@ use super::{
     QosPlan, Role, Scenario, TopicPlan, Trouble,
 };
 use crate::clock::{MILLISECOND, Nanos, SECOND};
+use crate::hostile::HostilePlan;
 use crate::rng::Rng;
 
 /// Bounds within which a seed may choose.
@@ -37,7 +38,16 @@ impl Scenario {
     pub fn of_seed(seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let size = if rng.chance(30_000) { Size::LARGE } else { Size::SMALL };
-        Self::within(seed, &size)
+        let scenario = Self::within(seed, &size);
+        // Dice of its own: worlds without a hostile host are as they were.
+        if Rng::new(seed ^ 0x7761_7221).chance(100_000) { scenario.with_hostile() } else { scenario }
+    }
+
+    /// The same world with a hostile host in it, as its seed decides.
+    #[must_use]
+    pub fn with_hostile(mut self) -> Self {
+        self.hostile = Some(HostilePlan::of_seed(self.seed, self.hosts.len(), self.active));
+        self
     }
 
     /// The scenario of a seed within bounds.
@@ -57,7 +67,7 @@ impl Scenario {
             .map(|index| process(&mut rng, index as usize, &hosts, &topics, size, active))
             .collect();
         let faults = (0..rng.below(5)).map(|_| fault(&mut rng, hosts.len(), active)).collect();
-        let mut scenario = Self { seed, active, hosts, network, topics, processes, faults };
+        let mut scenario = Self { seed, active, hosts, network, topics, processes, faults, hostile: None };
         add_lives(&mut later, &mut scenario);
         add_contracts(&mut last, &mut scenario);
         scenario

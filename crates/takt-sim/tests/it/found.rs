@@ -50,6 +50,7 @@ fn scenario(sample: usize, processes: Vec<Vec<EndpointPlan>>) -> Scenario {
         topics: vec![TopicPlan { instances: 0, sizes: (sample, sample) }],
         processes: processes.into_iter().enumerate().map(process).collect(),
         faults: vec![],
+        hostile: None,
     }
 }
 

@@ -3,6 +3,7 @@
 mod capture;
 mod fault_matrix;
 mod found;
+mod hostile;
 
 use takt_sim::clock::SECOND;
 use takt_sim::scenario::{Scenario, Size};

@@ -1,0 +1,507 @@
+//! A host that means harm: it hears what a host hears, and sends whatever it likes from whatever address.
+//!
+//! It forges announcements that name a victim, floods, proves its own address and then abuses discovery, and replays,
+//! cuts, mixes and damages what it has heard. As a *stranger* it speaks under names of its own only; then all promises
+//! hold for everybody else. As an *impostor* it also speaks in the names of others. Without DDS Security nobody can
+//! tell, so only the promises that concern safety are looked at then ([`crate::check::Rule::is_safety`]).
+//!
+//! It does not match endpoints of the applications: a reliable reader that never acknowledges may hold up its writer, and
+//! what a matched writer sends is data.
+
+use std::collections::VecDeque;
+use std::net::Ipv4Addr;
+use std::rc::Rc;
+
+use takt_wire::builder::{DataEmit, DataFragEmit, MessageBuilder};
+use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};
+use takt_wire::message::{AckNack, Gap, Header, Heartbeat, MessageView, NackFrag, Payload, Submessage};
+use takt_wire::qos::{History, Partition, Reliability, ReliabilityKind, UserData};
+use takt_wire::{
+    Duration, EntityId, FragmentNumberSet, Full, Guid, GuidPrefix, Locator, ProtocolVersion, SequenceNumber,
+    SequenceNumberSet, VendorId,
+};
+
+use crate::clock::{MILLISECOND, Nanos};
+use crate::network::Frame;
+use crate::process::{GROUP, address};
+use crate::rng::Rng;
+
+/// Datagrams that it remembers.
+const HEARD_MAX: usize = 64;
+/// Names that it uses again and again. The first one hoards endpoints and is well-behaved otherwise.
+const NAMES: usize = 6;
+/// Endpoints that the hoarder announces at once.
+const HOARD: i64 = 20;
+/// Names of its own begin with this; nobody else's do.
+const OWN: [u8; 4] = [9, 9, 0xba, 0xd0];
+/// What it asks for and offers when it wants to be absurd.
+const ABSURD: [i64; 8] = [1, 2, 255, 32_768, 65_536, 65_537, 1 << 40, i64::MAX - 1];
+
+/// Where and when it is at work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostilePlan {
+    /// Its host.
+    pub host: usize,
+    /// When it begins.
+    pub start: Nanos,
+    /// Between two bursts.
+    pub period: Nanos,
+    /// Datagrams of a burst.
+    pub burst: u64,
+    /// It speaks in the names of others.
+    pub impostor: bool,
+}
+
+impl HostilePlan {
+    /// As a seed decides.
+    #[must_use]
+    pub fn of_seed(seed: u64, hosts: usize, active: Nanos) -> Self {
+        let mut rng = Rng::new(seed ^ 0x6861_726d);
+        Self {
+            host: rng.below(hosts as u64) as usize,
+            start: rng.below(active / 2),
+            period: rng.between(1, 40) * MILLISECOND,
+            burst: rng.between(1, 20),
+            impostor: rng.chance(400_000),
+        }
+    }
+}
+
+/// The address that forged announcements name. Nobody is there.
+#[must_use]
+pub fn victim() -> Locator {
+    Locator::udp_v4(Ipv4Addr::new(10, 0, 255, 9), 60_001)
+}
+
+/// Whether a name is one that only the hostile host uses.
+#[must_use]
+pub fn is_own(prefix: GuidPrefix) -> bool {
+    prefix.0.starts_with(&OWN)
+}
+
+/// A datagram that it sends: from where it says, to where, and what.
+pub type Shot = (Locator, Locator, Rc<[u8]>);
+
+/// The hostile host at work.
+pub struct Hostile {
+    /// What it is to do.
+    pub plan: HostilePlan,
+    own_address: Locator,
+    dice: Rng,
+    heard: VecDeque<Rc<[u8]>>,
+    /// Whom it has heard, and from where.
+    others: Vec<(GuidPrefix, Locator)>,
+    names: Vec<GuidPrefix>,
+    count: i32,
+    fresh: u32,
+    /// Endpoints that the hoarder has announced.
+    hoarded: i64,
+    shots: Vec<Shot>,
+}
+
+impl Hostile {
+    /// `index` is its place behind all processes, which gives it an address.
+    #[must_use]
+    pub fn new(plan: HostilePlan, index: usize, seed: u64) -> Self {
+        let name = |number| own_name(0, number as u32);
+        Self {
+            plan,
+            own_address: address(plan.host, index),
+            dice: Rng::new(seed ^ 0x6576_696c),
+            heard: VecDeque::new(),
+            others: Vec::new(),
+            names: (0..NAMES).map(name).collect(),
+            count: 0,
+            fresh: 0,
+            hoarded: 0,
+            shots: Vec::new(),
+        }
+    }
+
+    /// A datagram came to its host. What it sends at once is in [`Self::take_shots`].
+    pub fn hear(&mut self, frame: &Frame) {
+        if self.heard.len() == HEARD_MAX {
+            self.heard.pop_front();
+        }
+        self.heard.push_back(Rc::clone(&frame.bytes));
+        let Ok(message) = MessageView::parse(&frame.bytes) else { return };
+        let from = message.header().prefix;
+        if !is_own(from) && !self.others.iter().any(|(known, _)| *known == from) {
+            self.others.push((from, frame.source));
+        }
+        let mut to = GuidPrefix::default();
+        for submessage in message.submessages() {
+            match submessage {
+                Ok(Submessage::InfoDestination(prefix)) => to = prefix,
+                Ok(Submessage::Heartbeat(heartbeat)) if heartbeat.last_sn < heartbeat.first_sn => {
+                    self.answer(to, from, frame.source, &heartbeat);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Most of its names prove the address that is really its own.
+    fn answer(&mut self, name: GuidPrefix, from: GuidPrefix, at: Locator, challenge: &Heartbeat) {
+        if !self.names.contains(&name) || self.dice.chance(200_000) {
+            return;
+        }
+        let answer = AckNack {
+            reader: challenge.reader,
+            writer: challenge.writer,
+            reader_sn_state: SequenceNumberSet::new(challenge.first_sn),
+            count: 0,
+            is_final: true,
+        };
+        let bytes = build(name, |message| {
+            message.info_destination(from)?;
+            message.acknack(&answer)
+        });
+        self.shots.push((self.own_address, at, bytes));
+    }
+
+    /// What it sends now.
+    pub fn take_shots(&mut self) -> Vec<Shot> {
+        std::mem::take(&mut self.shots)
+    }
+
+    /// One burst.
+    pub fn act(&mut self) {
+        for _ in 0..self.plan.burst {
+            let name = self.name();
+            let bytes = match self.dice.below(11) {
+                0 => self.flood(),
+                10 => self.hoard(),
+                1 | 2 => self.announce(name),
+                3 => self.endpoint(name),
+                4 => self.heartbeats(name),
+                5 => self.acknowledgements(name),
+                6 => self.fragments(name),
+                7 => self.farewell(name),
+                8 => self.again(name),
+                _ => self.damaged(name),
+            };
+            let others = self.others.len() as u64;
+            let to = match self.dice.below(3) {
+                0 => Locator::udp_v4(GROUP, 7400),
+                _ if others > 0 => self.others[self.dice.below(others) as usize].1,
+                _ => Locator::udp_v4(GROUP, 7400),
+            };
+            let source = self.somewhere();
+            self.shots.push((source, to, bytes));
+        }
+    }
+
+    /// Under which name it speaks.
+    fn name(&mut self) -> GuidPrefix {
+        let others = self.others.len() as u64;
+        if self.plan.impostor && others > 0 && self.dice.chance(300_000) {
+            return self.others[self.dice.below(others) as usize].0;
+        }
+        self.names[self.dice.between(1, NAMES as u64 - 1) as usize]
+    }
+
+    /// An address that a datagram may claim.
+    fn somewhere(&mut self) -> Locator {
+        let others = self.others.len() as u64;
+        match self.dice.below(4) {
+            0 => victim(),
+            1 if others > 0 => self.others[self.dice.below(others) as usize].1,
+            _ => self.own_address,
+        }
+    }
+
+    fn number(&mut self) -> SequenceNumber {
+        SequenceNumber(*self.dice.pick(&ABSURD))
+    }
+
+    fn count(&mut self) -> i32 {
+        self.count += 1;
+        self.count
+    }
+
+    /// A participant that nobody has heard of and nobody will hear of again. It wants to be believed for ever.
+    fn flood(&mut self) -> Rc<[u8]> {
+        self.fresh += 1;
+        let name = own_name(1, self.fresh);
+        let at = self.somewhere();
+        let data = ParticipantData {
+            lease_duration: if self.dice.chance(500_000) { Duration::INFINITE } else { seconds(1) },
+            user_data: UserData(vec![7; self.dice.below(800) as usize]),
+            ..announcement(name, at, self.somewhere())
+        };
+        spdp(name, 1, &data)
+    }
+
+    /// One of its names, mostly where it really is. It is gone soon after it falls silent.
+    fn announce(&mut self, name: GuidPrefix) -> Rc<[u8]> {
+        let sn = self.count();
+        let (at, default) =
+            if self.dice.chance(800_000) { (self.own_address, victim()) } else { (self.somewhere(), self.somewhere()) };
+        let data = ParticipantData {
+            lease_duration: seconds(2),
+            user_data: UserData(vec![8; self.dice.below(3) as usize * 300]),
+            ..announcement(name, at, default)
+        };
+        spdp(name, sn, &data)
+    }
+
+    /// As many endpoints as there can be, of topics of their own; now and then the participant that has them.
+    fn hoard(&mut self) -> Rc<[u8]> {
+        let name = self.names[0];
+        if self.dice.chance(200_000) {
+            let sn = self.count();
+            let announcement = announcement(name, self.own_address, self.own_address);
+            return spdp(name, sn, &ParticipantData { lease_duration: seconds(2), ..announcement });
+        }
+        let writer = EntityId::SEDP_PUB_WRITER;
+        let first = self.hoarded + 1;
+        self.hoarded += HOARD;
+        let heartbeat = self.heartbeat(writer, SequenceNumber(first), SequenceNumber(self.hoarded));
+        build(name, |message| {
+            message.heartbeat(&heartbeat)?;
+            for number in first..first + HOARD {
+                let entity_id = EntityId::user_writer(number as u32 & 0xff_ffff, false);
+                let mut hoarded = PublicationData { guid: Guid { prefix: name, entity_id }, ..Default::default() };
+                (hoarded.topic_name, hoarded.type_name) = (format!("hoarded{number}"), "Sample".into());
+                message.data(&data(writer, SequenceNumber(number), Payload::Data(&hoarded.to_bytes())))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// An endpoint of a topic that others use, which fits none of theirs, with data that are too long, or at the victim's.
+    fn endpoint(&mut self, name: GuidPrefix) -> Rc<[u8]> {
+        let to = self.addressee();
+        let key = 1 + self.dice.below(2_000) as u32;
+        let topic_name = format!("topic{}", self.dice.below(4));
+        let names = vec![format!("nobody's {}", "x".repeat(self.dice.below(200) as usize))];
+        let (reliability, unicast) = (reliable(), vec![self.somewhere()]);
+        let sn = SequenceNumber(1 + self.dice.below(40) as i64);
+        let is_writer = self.dice.chance(500_000);
+        let guid = |entity_id| Guid { prefix: name, entity_id };
+        let (writer, payload) = if is_writer {
+            let mut data = PublicationData { guid: guid(EntityId::user_writer(key, false)), ..Default::default() };
+            (data.topic_name, data.type_name) = (topic_name, "Sample".into());
+            (data.unicast, data.partition) = (unicast, Partition { names });
+            (data.qos.reliability, data.qos.history) = (reliability, History::KeepLast(u32::MAX));
+            (EntityId::SEDP_PUB_WRITER, data.to_bytes())
+        } else {
+            let mut data = SubscriptionData { guid: guid(EntityId::user_reader(key, false)), ..Default::default() };
+            (data.topic_name, data.type_name) = (topic_name, "Sample".into());
+            (data.unicast, data.partition) = (unicast, Partition { names });
+            data.qos.reliability = reliability;
+            (EntityId::SEDP_SUB_WRITER, data.to_bytes())
+        };
+        let heartbeat = self.heartbeat(writer, SequenceNumber(1), sn);
+        build(name, |message| {
+            message.info_destination(to)?;
+            message.heartbeat(&heartbeat)?;
+            message.data(&data(writer, sn, Payload::Data(&payload)))
+        })
+    }
+
+    fn heartbeat(&mut self, writer: EntityId, first_sn: SequenceNumber, last_sn: SequenceNumber) -> Heartbeat {
+        let (count, is_final) = (self.count(), self.dice.chance(500_000));
+        Heartbeat { reader: EntityId::UNKNOWN, writer, first_sn, last_sn, count, is_final, liveliness: false }
+    }
+
+    /// It has everything up to the end of all numbers, or nothing of what it had; and gaps over the rest.
+    fn heartbeats(&mut self, name: GuidPrefix) -> Rc<[u8]> {
+        let to = self.addressee();
+        let (a, b) = (self.number(), self.number());
+        let writer = self.builtin_writer();
+        let heartbeats: Vec<_> = (0..self.dice.between(1, 20))
+            .map(|_| self.heartbeat(writer, a.min(b), if a == b { a.prev() } else { a.max(b) }))
+            .collect();
+        let gap = Gap { reader: EntityId::UNKNOWN, writer, gap_start: a, gap_list: SequenceNumberSet::new(b) };
+        build(name, |message| {
+            message.info_destination(to)?;
+            heartbeats.iter().try_for_each(|heartbeat| message.heartbeat(heartbeat))?;
+            message.gap(&gap)
+        })
+    }
+
+    /// It misses everything, also what was never written, of every writer that there may be.
+    fn acknowledgements(&mut self, name: GuidPrefix) -> Rc<[u8]> {
+        let to = self.addressee();
+        let mut reader_sn_state = SequenceNumberSet::new(self.number());
+        (0..256).for_each(|ahead| {
+            reader_sn_state.insert(SequenceNumber(reader_sn_state.base().0.saturating_add(ahead)));
+        });
+        let mut fragments = FragmentNumberSet::new(1);
+        (1..=256).for_each(|number| {
+            fragments.insert(number);
+        });
+        let (count, sn) = (self.count(), self.number());
+        let user = 1 + self.dice.below(8) as u32;
+        let pairs = [
+            (EntityId::SEDP_PUB_READER, EntityId::SEDP_PUB_WRITER),
+            (EntityId::SEDP_SUB_READER, EntityId::SEDP_SUB_WRITER),
+            (EntityId::user_reader(user, false), EntityId::user_writer(user, false)),
+            (EntityId::user_reader(user, true), EntityId::user_writer(user, true)),
+        ];
+        build(name, |message| {
+            message.info_destination(to)?;
+            for (reader, writer) in pairs {
+                message.acknack(&AckNack { reader, writer, reader_sn_state, count, is_final: false })?;
+                message.nack_frag(&NackFrag { reader, writer, sn, fragments, count })?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Pieces of samples that are as large as can be, and never end.
+    fn fragments(&mut self, name: GuidPrefix) -> Rc<[u8]> {
+        let to = self.addressee();
+        let writer = self.builtin_writer();
+        let sn = SequenceNumber(1 + self.dice.below(600) as i64);
+        let fragment_starting_num = 1 + self.dice.below(3) as u32;
+        let sample_size = *self.dice.pick(&[2_000, 200_000, 20_000_000, u32::MAX]);
+        let payload = vec![5; 500];
+        build(name, |message| {
+            message.info_destination(to)?;
+            message.data_frag(&DataFragEmit {
+                reader: EntityId::UNKNOWN,
+                writer,
+                sn,
+                fragment_starting_num,
+                fragments_in_submessage: 1,
+                fragment_size: payload.len() as u16,
+                sample_size,
+                inline_qos: None,
+                key: false,
+                payload: &payload,
+            })
+        })
+    }
+
+    fn farewell(&mut self, name: GuidPrefix) -> Rc<[u8]> {
+        let key = ParticipantData::key_payload(Guid { prefix: name, entity_id: EntityId::PARTICIPANT });
+        let sn = SequenceNumber(i64::from(self.count()));
+        let mut inline = takt_wire::inline_qos::InlineQosBuilder::<32>::new();
+        // A dispose and an unregister, or something that is neither.
+        let status = *self.dice.pick(&[1, 2, 3, 0xffff_fff0]);
+        let inline_qos = inline.status_info(status).and_then(|()| inline.finish()).map(<[u8]>::to_vec);
+        build(name, |message| {
+            let data = data(EntityId::SPDP_WRITER, sn, Payload::Key(&key));
+            message.data(&DataEmit { inline_qos: inline_qos.as_deref().ok(), ..data })
+        })
+    }
+
+    /// Something that it has heard. A stranger puts its own name wherever another's was.
+    fn again(&mut self, name: GuidPrefix) -> Rc<[u8]> {
+        let Some(bytes) = self.recollection() else { return self.announce(name) };
+        if self.plan.impostor && self.dice.chance(500_000) {
+            return bytes;
+        }
+        self.in_own_name(name, bytes.to_vec())
+    }
+
+    /// Something that it has heard, cut, mixed with something else, lengthened, or with some octets changed.
+    fn damaged(&mut self, name: GuidPrefix) -> Rc<[u8]> {
+        let (Some(bytes), Some(other)) = (self.recollection(), self.recollection()) else {
+            return self.announce(name);
+        };
+        let mut bytes = bytes.to_vec();
+        let place = |dice: &mut Rng, len: usize| dice.below(len.max(1) as u64) as usize;
+        match self.dice.below(4) {
+            0 => bytes.truncate(place(&mut self.dice, bytes.len())),
+            1 => bytes.extend_from_slice(other.get(20..).unwrap_or_default()),
+            2 => {
+                let at = place(&mut self.dice, bytes.len());
+                bytes.splice(at..at, other.iter().copied().take(40));
+            }
+            _ => {
+                for _ in 0..self.dice.between(1, 6) {
+                    let at = place(&mut self.dice, bytes.len());
+                    let value = *self.dice.pick(&[0, 1, 0x7f, 0x80, 0xff, 4, 28]);
+                    if let Some(octet) = bytes.get_mut(at) {
+                        *octet = value;
+                    }
+                }
+            }
+        }
+        bytes.truncate(60_000);
+        self.in_own_name(name, bytes)
+    }
+
+    fn recollection(&mut self) -> Option<Rc<[u8]>> {
+        let at = self.dice.below((self.heard.len() as u64).max(1)) as usize;
+        self.heard.get(at).cloned()
+    }
+
+    /// Puts `name` in the header and, unless it is an impostor's, wherever one of the others is named as the source.
+    fn in_own_name(&mut self, name: GuidPrefix, mut bytes: Vec<u8>) -> Rc<[u8]> {
+        if bytes.len() >= 20 {
+            let from = GuidPrefix(bytes[8..20].try_into().unwrap_or_default());
+            bytes[8..20].copy_from_slice(&name.0);
+            for at in 20..bytes.len().saturating_sub(11) {
+                if bytes[at..at + 12] == from.0 {
+                    bytes[at..at + 12].copy_from_slice(&name.0);
+                }
+            }
+        }
+        bytes.into()
+    }
+
+    fn addressee(&mut self) -> GuidPrefix {
+        let others = self.others.len() as u64;
+        if others == 0 { GuidPrefix::default() } else { self.others[self.dice.below(others) as usize].0 }
+    }
+
+    fn builtin_writer(&mut self) -> EntityId {
+        *self.dice.pick(&[
+            EntityId::SEDP_PUB_WRITER,
+            EntityId::SEDP_SUB_WRITER,
+            EntityId::P2P_MESSAGE_WRITER,
+            EntityId::TYPE_LOOKUP_REQUEST_WRITER,
+            EntityId::TYPE_LOOKUP_REPLY_WRITER,
+        ])
+    }
+}
+
+fn own_name(kind: u8, number: u32) -> GuidPrefix {
+    let mut prefix = [0; 12];
+    prefix[..4].copy_from_slice(&OWN);
+    prefix[4] = kind;
+    prefix[8..].copy_from_slice(&number.to_be_bytes());
+    GuidPrefix(prefix)
+}
+
+fn seconds(seconds: u64) -> Duration {
+    std::time::Duration::from_secs(seconds).into()
+}
+
+fn reliable() -> Reliability {
+    Reliability { kind: ReliabilityKind::Reliable, max_blocking_time: Duration::ZERO }
+}
+
+fn announcement(name: GuidPrefix, at: Locator, default: Locator) -> ParticipantData {
+    ParticipantData {
+        guid: Guid { prefix: name, entity_id: EntityId::PARTICIPANT },
+        metatraffic_unicast: vec![at],
+        default_unicast: vec![default],
+        available_builtin_endpoints: 0xfc3f,
+        ..ParticipantData::default()
+    }
+}
+
+fn spdp(name: GuidPrefix, sn: i32, announcement: &ParticipantData) -> Rc<[u8]> {
+    let (payload, sn) = (announcement.to_bytes(), SequenceNumber(i64::from(sn)));
+    build(name, |message| message.data(&data(EntityId::SPDP_WRITER, sn, Payload::Data(&payload))))
+}
+
+fn data(writer: EntityId, sn: SequenceNumber, payload: Payload<'_>) -> DataEmit<'_> {
+    DataEmit { reader: EntityId::UNKNOWN, writer, sn, inline_qos: None, payload }
+}
+
+/// A message under a name; as much of it as fits.
+fn build(name: GuidPrefix, fill: impl FnOnce(&mut MessageBuilder<'_>) -> Result<(), Full>) -> Rc<[u8]> {
+    let mut frame = [0; 8_192];
+    let header = Header { version: ProtocolVersion::V2_5, vendor: VendorId::TAKT, prefix: name };
+    let Ok(mut message) = MessageBuilder::new(&mut frame, &header) else { return Rc::default() };
+    // What does not fit is left out.
+    let _complete = fill(&mut message);
+    message.bytes().into()
+}

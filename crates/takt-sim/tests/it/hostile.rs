@@ -1,0 +1,32 @@
+//! Worlds with a host that means harm.
+
+use takt_core::AMPLIFICATION_MAX;
+use takt_sim::scenario::{Scenario, Size};
+
+use crate::run;
+
+const SEEDS: u64 = 16;
+
+#[test]
+fn promises_are_kept_beside_a_hostile_host() {
+    let (mut taken, mut heard, mut aimed, mut impostors) = (0, 0, 0, 0);
+    for seed in 0..SEEDS {
+        let scenario = Scenario::within(seed, &Size::SMALL).with_hostile();
+        impostors += u64::from(scenario.hostile.is_some_and(|plan| plan.impostor));
+        let report = run(&scenario);
+        assert_eq!(report.violation, None, "cargo xtask sim --hostile --seed {seed}");
+        taken += report.taken;
+        heard += report.harm.0;
+        aimed += report.harm.1;
+    }
+    assert!(impostors > 0 && impostors < SEEDS, "{impostors} of {SEEDS} speak in the names of others");
+    assert!(taken > 1_000, "only {taken} samples arrived");
+    assert!(heard > 1_000_000, "the hostile host was heard for {heard} octets only");
+    assert!(aimed > 10_000 && aimed < AMPLIFICATION_MAX as u64 * heard, "{aimed} octets went to the victim");
+}
+
+#[test]
+fn two_runs_with_a_hostile_host_are_the_same_to_the_byte() {
+    let scenario = Scenario::within(3, &Size::SMALL).with_hostile();
+    assert_eq!(run(&scenario), run(&scenario));
+}
