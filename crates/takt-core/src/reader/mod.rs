@@ -180,12 +180,12 @@ impl Reader {
         proxy.fragments.drop_below(SequenceNumber::MAX, &mut self.cache.pool, &mut self.reassembly);
         self.matched.removed(proxy.guid);
         self.liveliness.unmatched(proxy.guid, proxy.lease.alive);
-        ctx.notify(Event::LivelinessChanged(self.handle));
-        ctx.notify(Event::SubscriptionMatched(self.handle));
     }
 
-    /// Instances that only these writers wrote have no writers any more.
+    /// Tells of the writers that have gone. Instances that only they wrote have no writers any more.
     pub(crate) fn forget_writers(&mut self, now: Instant, ctx: &mut Context, is_gone: impl Fn(&Guid) -> bool) {
+        ctx.notify(Event::LivelinessChanged(self.handle));
+        ctx.notify(Event::SubscriptionMatched(self.handle));
         ctx.work.steps(self.cache.len());
         if self.cache.remove_writers(is_gone, ctx.wall_clock(now)) {
             ctx.notify(Event::DataAvailable(self.handle));

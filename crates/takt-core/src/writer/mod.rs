@@ -302,12 +302,12 @@ impl Writer {
         self.proxies.remove(index);
         ctx.remove_owner();
         self.matched.removed(guid);
-        ctx.notify(Event::PublicationMatched(self.handle));
         true
     }
 
-    /// Goes on without those who have left.
+    /// Tells of those who have left, and goes on without them.
     fn close_ranks(&mut self, ctx: &mut Context) {
+        ctx.notify(Event::PublicationMatched(self.handle));
         ctx.work.steps(2 * self.proxies.len());
         self.route = Route::to(&self.proxies);
         self.look_for_strangers();
