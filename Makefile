@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long lint bench fuzz deny
+.PHONY: help setup demo test test-long lint bench fuzz fuzz-coverage sanitize deny
 FUZZ_SECONDS ?= 60
 SWARM_MINUTES ?= 60
 
@@ -37,6 +37,7 @@ test-long: setup ## the tests at full length (more seeds, more samples, more dat
 	@cargo xtask sim --swarm --minutes $(SWARM_MINUTES)
 	$(call say,deliberate bugs)
 	@cargo xtask sim --teeth
+	@$(MAKE) --no-print-directory sanitize
 
 lint: ## format, clippy, house rules
 	$(call say,format)
@@ -62,6 +63,16 @@ fuzz: ## every fuzz target for FUZZ_SECONDS (60) (needs cargo-fuzz and a nightly
 		(cd fuzz && cargo +nightly fuzz run $$target scratch/$$target corpus/$$target -- \
 			-dict=rtps.dict -max_len=4096 -max_total_time=$(FUZZ_SECONDS)); \
 	done
+
+fuzz-coverage: ## what of parsers and core the committed corpora reach, by file (needs a nightly compiler)
+	@scripts/setup.sh nightly
+	$(call say,coverage of the corpora)
+	@scripts/fuzz-coverage.sh
+
+sanitize: ## the crates with unsafe under AddressSanitizer and Miri (needs a nightly compiler)
+	@scripts/setup.sh nightly
+	$(call say,sanitizers)
+	@scripts/sanitize.sh
 
 deny: ## licences, sources and advisories of the dependencies (needs cargo-deny and a network)
 	@cargo deny check

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Installs what a fresh Debian machine lacks to build Takt and to test it against other vendors.
 #
-#   scripts/setup.sh [build|peers|all]      (default: all)
+#   scripts/setup.sh [build|peers|nightly|all]      (default: all, without nightly)
 #
 # build  a C compiler and Rust (by rustup, only if there is no cargo)
 # peers  CycloneDDS 0.10 and Fast DDS 2.9 (apt), CycloneDDS 11 (pip, in a virtual environment below
 #        ~/.cache/takt), the programs of interop/peers, tshark, the tools for network namespaces
+# nightly  the nightly compiler of `make fuzz`, `fuzz-coverage` and `sanitize`, with Miri, llvm-tools and
+#        the sources of the standard library (by rustup)
 #
 # Safe to run again: what is there is left alone, and nothing is downloaded then. Exit code 1 if
 # Takt itself cannot be built, or if an installation was possible and failed; a machine where we may
@@ -113,8 +115,21 @@ setup_peers() {
     say "peers: $(printf '%s; ' "${state[@]}" | sed 's/; $//')"
 }
 
+setup_nightly() {
+    command -v rustup >/dev/null || die "no rustup: install a nightly compiler with miri, rust-src and llvm-tools by hand"
+    local component installed missing=()
+    installed=$(rustup component list --toolchain nightly --installed 2>/dev/null || true)
+    for component in miri rust-src llvm-tools; do
+        grep -q "^$component" <<<"$installed" || missing+=(--component "$component")
+    done
+    [ ${#missing[@]} -eq 0 ] && return 0
+    say "installing the nightly compiler and:${missing[*]/--component/}"
+    rustup toolchain install nightly --profile minimal "${missing[@]}"
+}
+
 case "${1:-all}" in
     build) setup_build ;;
+    nightly) setup_nightly ;;
     peers) setup_peers ;;
     all) setup_build; setup_peers ;;
     *) sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" | sed '/^set /d'; exit 2 ;;

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Runs the crates that have `unsafe` under AddressSanitizer, and what Miri can interpret under Miri.
+#
+#   scripts/sanitize.sh
+#
+# Needs a nightly compiler with miri and rust-src: `scripts/setup.sh nightly` installs them. Each part is named by what
+# it checks; the first that fails ends the run.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+host=$(rustc +nightly -vV | sed -n 's/^host: //p')
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/sanitize
+say() { printf 'sanitize: %s\n' "$*"; }
+
+say "AddressSanitizer: system calls of takt-transport"
+RUSTFLAGS=-Zsanitizer=address cargo +nightly test --locked --quiet --target "$host" -p takt-transport --lib --tests
+
+# The model has stacks of its own, which a sanitizer does not follow.
+say "AddressSanitizer: lock, event count, thread cell, clock and waker of takt, and races between its threads"
+RUSTFLAGS=-Zsanitizer=address cargo +nightly test --locked --quiet --target "$host" -p takt --lib --test it -- \
+    --skip runtime::model runtime:: status:: races:: blocking_write::
+
+say "Miri: takt-wire, and the cells of takt"
+export MIRIFLAGS=-Zmiri-disable-isolation
+cargo +nightly miri test --locked --quiet -p takt-wire --lib -- cursor sequence parameter guid locator time
+cargo +nightly miri test --locked --quiet -p takt --lib -- runtime::thread_cell runtime::tasks
