@@ -113,8 +113,6 @@ mutations! {
     DeadlineNotRenewed,
     /// A writer lives for ever, however short its lease.
     EndlessWriterLease,
-    /// What goes to a participant that has not proven its address is not charged to its account.
-    SpendFreely,
     /// A participant may have as many endpoints as it likes.
     NoEndpointLimit,
 }

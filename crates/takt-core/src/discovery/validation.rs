@@ -19,7 +19,6 @@
 
 use super::{SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS};
 use crate::context::{Context, Job};
-use crate::mutation::{Mutation, is_on};
 use crate::participant::Participant;
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
@@ -124,7 +123,7 @@ impl Probation {
     /// Whether our announcement of so many octets may be sent to it, which then counts as sent. A challenge must find
     /// room afterwards.
     pub(super) fn spend_on_announcement(&mut self, octets: usize, ctx: &mut Context) -> bool {
-        if self.credit < octets + CHALLENGE_LEN + 2 * HEADERS_LEN && !is_on(Mutation::SpendFreely) {
+        if self.credit < octets + CHALLENGE_LEN + 2 * HEADERS_LEN {
             ctx.counters.withheld_datagrams += 1;
             return false;
         }
@@ -133,8 +132,7 @@ impl Probation {
 
     /// Whether a message of so many octets may be sent to it, which then counts as sent.
     fn spend(&mut self, octets: usize, ctx: &mut Context) -> bool {
-        let cost = if is_on(Mutation::SpendFreely) { 0 } else { octets + HEADERS_LEN };
-        let left = self.credit.checked_sub(cost);
+        let left = self.credit.checked_sub(octets + HEADERS_LEN);
         self.credit = left.unwrap_or(self.credit);
         ctx.counters.withheld_datagrams += u64::from(left.is_none());
         left.is_some()
