@@ -10,6 +10,7 @@ mod key;
 mod malformed;
 mod peer_vectors;
 mod random;
+mod reports;
 mod round_trip;
 mod support;
 mod type_objects;
