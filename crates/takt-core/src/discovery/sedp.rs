@@ -3,7 +3,7 @@
 
 use super::footprint::Footprint;
 use super::{Departure, Remote, SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS};
-use crate::cache::{ChangeKind, KeyHash, ReadCursor, SampleRef, Selector};
+use crate::cache::{ChangeKind, InstanceHandle, KeyHash, ReadCursor, SampleRef, Selector};
 use crate::error::WriteError;
 use crate::mutation::{Mutation, is_on};
 use crate::participant::Participant;
@@ -55,7 +55,7 @@ impl Participant {
     }
 
     pub(super) fn take_publications(&mut self, now: Instant) {
-        while let Some(news) = self.take_builtin(SEDP_PUBLICATIONS, EntityId::is_writer, |sample| {
+        while let Some((news, instance)) = self.take_builtin(SEDP_PUBLICATIONS, EntityId::is_writer, |sample| {
             news(sample, |bytes| PublicationData::parse(bytes).ok().map(|data| (data.guid, data)))
         }) {
             match news {
@@ -67,11 +67,14 @@ impl Participant {
                 }
                 News::Malformed => self.ctx.counters.malformed_discovery += 1,
             }
+            if !self.publications.contains_key(&Guid::from_bytes(instance.0)) {
+                self.abandon(SEDP_PUBLICATIONS, instance);
+            }
         }
     }
 
     pub(super) fn take_subscriptions(&mut self, now: Instant) {
-        while let Some(news) = self.take_builtin(SEDP_SUBSCRIPTIONS, EntityId::is_reader, |sample| {
+        while let Some((news, instance)) = self.take_builtin(SEDP_SUBSCRIPTIONS, EntityId::is_reader, |sample| {
             news(sample, |bytes| SubscriptionData::parse(bytes).ok().map(|data| (data.guid, data)))
         }) {
             match news {
@@ -84,6 +87,16 @@ impl Participant {
                 }
                 News::Malformed => self.ctx.counters.malformed_discovery += 1,
             }
+            if !self.subscriptions.contains_key(&Guid::from_bytes(instance.0)) {
+                self.abandon(SEDP_SUBSCRIPTIONS, instance);
+            }
+        }
+    }
+
+    /// Whoever makes up endpoints must not use up the instances that others need.
+    fn abandon(&mut self, reader: u32, instance: InstanceHandle) {
+        if let Some(reader) = self.readers.get_mut(reader) {
+            reader.cache.abandon(instance);
         }
     }
 
@@ -94,20 +107,19 @@ impl Participant {
         reader: u32,
         is_right_kind: impl Fn(EntityId) -> bool,
         read: impl FnOnce(&SampleRef<'_>) -> News<T>,
-    ) -> Option<News<T>> {
+    ) -> Option<(News<T>, InstanceHandle)> {
         let cache = &mut self.readers.get_mut(reader)?.cache;
         let sample = cache.next(Selector::TAKE, &mut ReadCursor::default())?;
         self.ctx.work.unit();
         let (from, instance) = (sample.info.publication.prefix, sample.info.instance_handle);
         let news = read(&sample);
-        // Whoever makes up endpoints must not use up the instances that others need.
-        cache.abandon(instance);
         let is_credible =
             |guid: Guid| guid.prefix == from && !guid.entity_id.is_builtin() && is_right_kind(guid.entity_id);
-        Some(match news {
+        let news = match news {
             News::Announced(guid, _) | News::Gone(guid) if !is_credible(guid) => News::Malformed,
             news => news,
-        })
+        };
+        Some((news, instance))
     }
 
     fn handle_publication(&mut self, now: Instant, data: Box<PublicationData>) {

@@ -161,3 +161,27 @@ fn a_participant_whose_announcements_are_lost_lives_as_long_as_it_is_heard() {
     run_alone(&mut node, &mut now, 2_000);
     assert_eq!(node.discovered_participants().len(), 0);
 }
+
+/// INTEROP(Fast DDS 2.9.1): the end of an endpoint is told by its key hash alone, without a payload.
+#[test]
+fn endpoint_goes_by_its_key_hash_alone() {
+    let mut network = Network::new(1, 85);
+    let reader = network.reader(0, reader_spec("T", false, keep_all_reader()));
+    let now = network.now;
+    let node = &mut network.nodes[0];
+    let mut puppet = Puppet::new(9);
+    puppet.join(node, now);
+    puppet.publish(node, now, &puppet.publication(1, true));
+    assert_eq!(node.matched_publications(reader).expect("the reader lives").len(), 1);
+    let mut inline = takt_wire::inline_qos::InlineQosBuilder::<64>::new();
+    inline.key_hash(puppet.publication(1, true).guid.to_bytes()).expect("it fits");
+    inline.status_info(3).expect("it fits");
+    let inline_qos = inline.finish().expect("it fits").to_vec();
+    let heartbeat = puppet.heartbeat(takt_wire::EntityId::SEDP_PUB_WRITER, 1, 2);
+    puppet.say(node, now, |message| {
+        message.heartbeat(&heartbeat).expect("it fits");
+        let gone = data(takt_wire::EntityId::SEDP_PUB_WRITER, 2, takt_wire::Payload::None);
+        message.data(&takt_wire::DataEmit { inline_qos: Some(&inline_qos), ..gone }).expect("it fits");
+    });
+    assert_eq!(node.matched_publications(reader).expect("the reader lives"), []);
+}
