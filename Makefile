@@ -69,7 +69,7 @@ fuzz-coverage: ## what of parsers and core the committed corpora reach, by file 
 	$(call say,coverage of the corpora)
 	@scripts/fuzz-coverage.sh
 
-sanitize: ## the crates with unsafe under AddressSanitizer and Miri (needs a nightly compiler)
+sanitize: ## the crates with unsafe under AddressSanitizer, ThreadSanitizer and Miri (needs a nightly compiler)
 	@scripts/setup.sh nightly
 	$(call say,sanitizers)
 	@scripts/sanitize.sh

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs the crates that have `unsafe` under AddressSanitizer, and what Miri can interpret under Miri.
+# Runs the crates that have `unsafe` under AddressSanitizer, their threads under ThreadSanitizer, and what Miri can
+# interpret under Miri.
 #
 #   scripts/sanitize.sh
 #
@@ -19,6 +20,10 @@ RUSTFLAGS=-Zsanitizer=address cargo +nightly test --locked --quiet --target "$ho
 say "AddressSanitizer: lock, event count, thread cell, clock and waker of takt, and races between its threads"
 RUSTFLAGS=-Zsanitizer=address cargo +nightly test --locked --quiet --target "$host" -p takt --lib --test it -- \
     --skip runtime::model runtime:: status:: races:: blocking_write::
+
+say "ThreadSanitizer: the same without its sockets, on a standard library built for it"
+RUSTFLAGS=-Zsanitizer=thread cargo +nightly test -Zbuild-std --locked --quiet --target "$host" -p takt --lib -- \
+    --skip runtime::model runtime:: status::
 
 say "Miri: takt-wire, and the cells of takt"
 export MIRIFLAGS=-Zmiri-disable-isolation
