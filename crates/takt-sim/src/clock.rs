@@ -39,16 +39,24 @@ impl HostClock {
     /// What the monotonic clock shows.
     #[must_use]
     pub fn local(&self, now: Nanos) -> Instant {
-        let ahead = i128::from(now) * i128::from(self.drift_ppb) / 1_000_000_000;
-        Instant(self.origin + (i128::from(now) + ahead) as u64)
+        // In 64 bits for some hours of any drift below a thousandth.
+        let ahead = match (now as i64).checked_mul(self.drift_ppb) {
+            Some(product) => product / 1_000_000_000,
+            None => (i128::from(now) * i128::from(self.drift_ppb) / 1_000_000_000) as i64,
+        };
+        Instant(self.origin + now.saturating_add_signed(ahead))
     }
 
     /// The first moment at which the monotonic clock shows `local` or more; now if it does already.
     #[must_use]
     pub fn when(&self, local: Instant, now: Nanos) -> Nanos {
         let since = local.0.saturating_sub(self.origin);
-        let guess = i128::from(since) * 1_000_000_000 / i128::from(1_000_000_000 + self.drift_ppb);
-        let mut moment = (guess as u64).saturating_sub(1).max(now);
+        let scale = 1_000_000_000 + self.drift_ppb;
+        let ahead = match (since as i64).checked_mul(self.drift_ppb) {
+            Some(product) => product / scale,
+            None => (i128::from(since) * i128::from(self.drift_ppb) / i128::from(scale)) as i64,
+        };
+        let mut moment = since.saturating_add_signed(-ahead).saturating_sub(2).max(now);
         while self.local(moment) < local {
             moment += 1;
         }

@@ -22,6 +22,7 @@ pub mod rng;
 pub mod sample;
 pub mod scenario;
 pub mod shrink;
+pub mod speed;
 pub mod swarm;
 pub mod timeline;
 pub mod work;

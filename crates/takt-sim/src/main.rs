@@ -12,6 +12,7 @@ use takt_sim::check::Violation;
 use takt_sim::clock::SECOND;
 use takt_sim::scenario::{Scenario, Size};
 use takt_sim::shrink::{Omission, shrink, without};
+use takt_sim::speed::{Measurement, measure};
 use takt_sim::swarm::{self, Tally};
 use takt_sim::timeline::{Both, Lines, Quiet, Timeline};
 use takt_sim::world::Report;
@@ -37,7 +38,7 @@ Runs Takt in a simulated world that a seed decides.
   --show           print the scenario
   --teeth          put one deliberate bug after another into the protocol and count the seeds until a
                    checker finds it (needs the feature `mutations`)
-  --speed N        simulated time per time, for N participants that write 100 samples a second each
+  --speed N        simulated time per processor time, for N participants that write 100 samples a second each
   --matrix         write docs/fault-matrix.md: throughput and recovery under all combinations of faults
   --swarm          run one seed after another until time, seeds or a broken promise end it
   --from S         the first seed (default: 0)
@@ -202,19 +203,31 @@ fn record(scenario: &Scenario, options: &Options) -> Result<Report, String> {
     Ok(report)
 }
 
-/// Simulated active time of `--speed`.
-const SPEED_ACTIVE: u64 = 50 * SECOND;
+/// How often `--speed` measures.
+const SPEED_RUNS: usize = 5;
 
+/// Prints the median of some measurements, and the least and the greatest.
 fn speed(participants: usize) -> bool {
-    let start = Instant::now();
-    let report = swarm::run(&Scenario::steady(participants, SPEED_ACTIVE), &mut Quiet);
-    let mut tally = Tally::default();
-    tally.add(&report);
-    if let Some(violation) = &report.violation {
-        println!("{violation}");
-    }
-    summarise(&tally, u64::from(report.violation.is_some()), start.elapsed());
-    report.violation.is_none()
+    let measured: Result<Vec<_>, _> = (0..SPEED_RUNS).map(|_| measure(participants)).collect();
+    let measured = match measured {
+        Ok(measured) => measured,
+        Err(violation) => {
+            println!("{violation}");
+            return false;
+        }
+    };
+    let spread = |what: &str, value: fn(&Measurement) -> f64, digits: usize| {
+        let mut values: Vec<_> = measured.iter().map(value).collect();
+        values.sort_by(f64::total_cmp);
+        let (least, median, most) = (values[0], values[values.len() / 2], values[values.len() - 1]);
+        println!("  {what}: {median:.digits$} ({least:.digits$} to {most:.digits$})");
+    };
+    println!("{participants} participants, {SPEED_RUNS} runs, by processor time of one core:");
+    spread("participant-seconds per second, the whole run", |m| m.whole, 0);
+    spread("participant-seconds per second while writing", |m| m.steady, 0);
+    spread("share of announcements in that, %", |m| m.announcements * 100.0, 0);
+    spread("seconds until all know all", |m| m.discovery, 2);
+    true
 }
 
 fn matrix() -> Result<bool, String> {

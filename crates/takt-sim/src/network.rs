@@ -5,6 +5,7 @@
 //! as they were.
 
 use std::collections::VecDeque;
+use std::ops::Deref;
 use std::rc::Rc;
 
 use takt_wire::Locator;
@@ -16,9 +17,17 @@ use crate::scenario::{Direction, Discipline, FaultKind, Scenario, Trouble};
 /// Octets of Ethernet, IP and UDP around a datagram, the gap between frames included.
 const OVERHEAD_BYTES: usize = 66;
 
-/// A datagram on its way.
+/// A datagram on its way: small, since it is moved and copied at every hop.
 #[derive(Clone, Debug)]
 pub struct Frame {
+    head: Rc<Head>,
+    /// Damaged on the way.
+    pub corrupt: bool,
+}
+
+/// What stays the same on the way.
+#[derive(Clone, Debug)]
+pub struct Head {
     /// The sender's address.
     pub source: Locator,
     /// The host that it left.
@@ -31,13 +40,25 @@ pub struct Frame {
     pub priority: u8,
     /// The datagram.
     pub bytes: Rc<[u8]>,
-    /// Damaged on the way.
-    pub corrupt: bool,
     /// Sent by the hostile host, wherever it says that it comes from.
     pub hostile: bool,
 }
 
+impl Deref for Frame {
+    type Target = Head;
+
+    fn deref(&self) -> &Head {
+        &self.head
+    }
+}
+
 impl Frame {
+    /// One that has not left yet.
+    #[must_use]
+    pub fn new(head: Head) -> Self {
+        Self { head: Rc::new(head), corrupt: false }
+    }
+
     fn size(&self) -> usize {
         self.bytes.len() + OVERHEAD_BYTES
     }
@@ -62,7 +83,7 @@ pub enum Step {
         /// The frame.
         frame: Frame,
     },
-    /// A port has sent a frame and takes the next one.
+    /// A port has sent a frame while others waited, and takes the next one.
     Idle {
         /// The port.
         port: usize,
@@ -90,8 +111,13 @@ struct Port {
     from: Node,
     to: Node,
     queues: [VecDeque<Frame>; 8],
+    /// A bit for each queue that is not empty.
+    waiting: u8,
     queued_bytes: usize,
-    busy: bool,
+    /// When the frame has left that is being sent.
+    free_at: Nanos,
+    /// A step is planned for that moment.
+    waking: bool,
     /// Time spent on frames since somebody asked.
     sending: Nanos,
     dice: Rng,
@@ -153,8 +179,10 @@ impl Network {
             from,
             to,
             queues: Default::default(),
+            waiting: 0,
             queued_bytes: 0,
-            busy: false,
+            free_at: 0,
+            waking: false,
             sending: 0,
             dice: Rng::new(seed ^ (index as u64 + 1) << 40),
             troubles: Vec::new(),
@@ -175,7 +203,7 @@ impl Network {
     }
 
     /// A fault of a link begins or ends.
-    pub fn set_fault(&mut self, fault: usize, kind: &FaultKind, on: bool, steps: &mut Vec<(Nanos, Step)>) {
+    pub fn set_fault(&mut self, now: Nanos, fault: usize, kind: &FaultKind, on: bool, steps: &mut Vec<(Nanos, Step)>) {
         let FaultKind::Link { host, direction, trouble } = kind else { return };
         let (up, down) = self.of_host[*host];
         let port = if *direction == Direction::Up { up } else { down };
@@ -185,18 +213,24 @@ impl Network {
             troubles.push((fault, *trouble));
         } else {
             self.ports[port].in_burst = false;
-            self.start(port, steps);
+            self.start(now, port, steps);
         }
     }
 
     /// A host sends. Steps come with the time until they are due.
-    pub fn send(&mut self, host: usize, frame: Frame, steps: &mut Vec<(Nanos, Step)>) {
+    pub fn send(&mut self, now: Nanos, host: usize, frame: Frame, steps: &mut Vec<(Nanos, Step)>) {
         self.counters.sent += 1;
-        self.enqueue(self.of_host[host].0, frame, steps);
+        self.enqueue(now, self.of_host[host].0, frame, steps);
     }
 
     /// A frame arrived at the far end of a port's link. Returns it if that is a host.
-    pub fn arrive(&mut self, port: usize, frame: Frame, steps: &mut Vec<(Nanos, Step)>) -> Option<(usize, Frame)> {
+    pub fn arrive(
+        &mut self,
+        now: Nanos,
+        port: usize,
+        frame: Frame,
+        steps: &mut Vec<(Nanos, Step)>,
+    ) -> Option<(usize, Frame)> {
         let switch = match self.ports[port].to {
             Node::Host(host) => {
                 self.counters.arrived += 1;
@@ -206,19 +240,19 @@ impl Network {
         };
         if let Some(host) = frame.host {
             let next = self.towards(switch, host);
-            self.enqueue(next, frame, steps);
+            self.enqueue(now, next, frame, steps);
             return None;
         }
         let came_from = self.ports[port].from;
         let (previous, next) = self.neighbours[switch];
         for out in [previous, next].into_iter().flatten() {
             if self.ports[out].to != came_from {
-                self.enqueue(out, frame.clone(), steps);
+                self.enqueue(now, out, frame.clone(), steps);
             }
         }
         for host in 0..self.of_host.len() {
             if self.switch_of[host] == switch && Node::Host(host) != came_from {
-                self.enqueue(self.of_host[host].1, frame.clone(), steps);
+                self.enqueue(now, self.of_host[host].1, frame.clone(), steps);
             }
         }
         None
@@ -236,12 +270,12 @@ impl Network {
     }
 
     /// A port has sent a frame.
-    pub fn idle(&mut self, port: usize, steps: &mut Vec<(Nanos, Step)>) {
-        self.ports[port].busy = false;
-        self.start(port, steps);
+    pub fn idle(&mut self, now: Nanos, port: usize, steps: &mut Vec<(Nanos, Step)>) {
+        self.ports[port].waking = false;
+        self.start(now, port, steps);
     }
 
-    fn enqueue(&mut self, at: usize, mut frame: Frame, steps: &mut Vec<(Nanos, Step)>) {
+    fn enqueue(&mut self, now: Nanos, at: usize, mut frame: Frame, steps: &mut Vec<(Nanos, Step)>) {
         let port = &mut self.ports[at];
         let mut copies = 1;
         for index in 0..port.troubles.len() {
@@ -266,24 +300,29 @@ impl Network {
             let class = if self.discipline == Discipline::Fifo { 0 } else { usize::from(frame.priority & 7) };
             port.queued_bytes += frame.size();
             port.queues[class].push_back(frame.clone());
+            port.waiting |= 1 << class;
         }
-        self.start(at, steps);
+        self.start(now, at, steps);
     }
 
     /// Sends the next frame if the port is idle.
-    fn start(&mut self, at: usize, steps: &mut Vec<(Nanos, Step)>) {
+    fn start(&mut self, now: Nanos, at: usize, steps: &mut Vec<(Nanos, Step)>) {
         let port = &mut self.ports[at];
-        if port.busy || port.troubles.iter().any(|(_, trouble)| matches!(trouble, Trouble::Clog)) {
+        if port.waiting == 0 || port.troubles.iter().any(|(_, trouble)| matches!(trouble, Trouble::Clog)) {
             return;
         }
-        let Some(frame) = port.queues.iter_mut().rev().find_map(VecDeque::pop_front) else { return };
-        port.busy = true;
-        port.queued_bytes -= frame.size();
-        let sending = (frame.size() as u64 * 8 * SECOND).div_ceil(self.bits_per_second);
-        port.sending += sending;
-        let delay = port.delay();
-        steps.push((sending, Step::Idle { port: at }));
-        steps.push((sending + self.propagation + delay, Step::Arrive { port: at, frame }));
+        if port.free_at <= now {
+            let Some(frame) = port.next() else { return };
+            let sending = (frame.size() as u64 * 8 * SECOND).div_ceil(self.bits_per_second);
+            port.free_at = now + sending;
+            port.sending += sending;
+            let delay = port.delay();
+            steps.push((sending + self.propagation + delay, Step::Arrive { port: at, frame }));
+        }
+        if port.waiting != 0 && !port.waking {
+            port.waking = true;
+            steps.push((port.free_at - now, Step::Idle { port: at }));
+        }
     }
 }
 
@@ -296,6 +335,18 @@ enum Suffering {
 }
 
 impl Port {
+    /// The next frame to send, the most urgent first.
+    fn next(&mut self) -> Option<Frame> {
+        let class = self.waiting.checked_ilog2()? as usize;
+        let queue = &mut self.queues[class];
+        let frame = queue.pop_front();
+        if queue.is_empty() {
+            self.waiting &= !(1 << class);
+        }
+        self.queued_bytes -= frame.as_ref().map_or(0, Frame::size);
+        frame
+    }
+
     fn suffers(&mut self, index: usize) -> Suffering {
         let hit = |hit: bool, suffering: Suffering| if hit { suffering } else { Suffering::None };
         match self.troubles[index].1 {

@@ -97,7 +97,7 @@ pub struct Process {
     /// How often it has been started.
     pub incarnation: u32,
     /// The shipped protocol engine; `None` while it does not run.
-    pub core: Option<Participant>,
+    pub core: Option<Box<Participant>>,
     /// When the world will call it for its timers; `Nanos::MAX` for never.
     pub timer: Nanos,
     /// It gets no processor time until then.
@@ -154,7 +154,7 @@ impl Process {
         config.limits.endpoint_memory_bytes = 24 << 20;
         let mut core = Participant::new(config, clock.local(now)).expect("the configuration is good");
         core.set_wall_clock(clock.local(now), clock.wall(now));
-        self.core = Some(core);
+        self.core = Some(Box::new(core));
     }
 
     /// It is gone.

@@ -11,7 +11,7 @@ use crate::check::progress::HEARTBEAT_PERIOD;
 use crate::check::{Checker, Rule, Violation};
 use crate::clock::{HostClock, Nanos, SECOND};
 use crate::hostile::{self, Hostile};
-use crate::network::{Frame, Network, NetworkCounters, Step};
+use crate::network::{Frame, Head, Network, NetworkCounters, Step};
 use crate::process::{Endpoint, LEASE, Moment, Process, address, at_address};
 use crate::rng::Rng;
 use crate::scenario::{FaultKind, Role, Scenario};
@@ -31,6 +31,9 @@ const SILENCE: Nanos = SECOND;
 
 /// Datagrams that a participant may build in that time.
 const SILENT_DATAGRAMS_MAX: u64 = 8;
+
+/// What counts of a datagram for the digest of a run.
+const DIGEST_BYTES: usize = 64;
 
 /// Longest datagram.
 const FRAME_LEN: usize = 65_507;
@@ -405,9 +408,9 @@ impl<'a> World<'a> {
 
     fn step(&mut self, step: Step) {
         match step {
-            Step::Idle { port } => self.network.idle(port, &mut self.steps),
+            Step::Idle { port } => self.network.idle(self.now, port, &mut self.steps),
             Step::Arrive { port, frame } => {
-                if let Some((host, frame)) = self.network.arrive(port, frame, &mut self.steps) {
+                if let Some((host, frame)) = self.network.arrive(self.now, port, frame, &mut self.steps) {
                     self.arrive(host, frame);
                 }
             }
@@ -522,6 +525,9 @@ impl<'a> World<'a> {
 
     fn transmit(&mut self, index: usize) {
         let process = &mut self.processes[index];
+        if !process.core.as_ref().is_some_and(|core| core.has_transmit()) {
+            return;
+        }
         let (host, source) = (process.host, address(process.host, index));
         let local = self.clocks[host].local(self.now);
         let Some(mut core) = process.core.take() else { return };
@@ -534,19 +540,23 @@ impl<'a> World<'a> {
                     self.processes[index].meter.aims(bytes.len(), self.now, index, &mut self.checker);
                 }
                 let bytes = Rc::clone(&bytes);
-                let frame =
-                    Frame { source, from: host, to, host: None, priority, bytes, corrupt: false, hostile: false };
-                self.send(index, frame);
+                self.send(index, Head { source, from: host, to, host: None, priority, bytes, hostile: false });
             }
         }
         self.processes[index].core = Some(core);
         self.schedule_steps();
     }
 
-    fn send(&mut self, sender: usize, frame: Frame) {
+    fn send(&mut self, sender: usize, head: Head) {
+        let host = head.from;
+        let is_multicast = head.to.is_multicast();
+        let hostile = self.scenario.hostile.map(|plan| plan.host);
+        let host_of = |to: usize| self.processes.get(to).map(|process| process.host).or(hostile);
+        let to = at_address(&head.to).filter(|to| !is_multicast && *to <= self.processes.len());
+        let target = to.and_then(host_of);
+        let frame = Frame::new(Head { host: target, ..head });
         self.timeline.sent(self.now, sender, &frame);
-        let host = frame.from;
-        if frame.to.is_multicast() {
+        if is_multicast {
             for at in 0..self.of_host[host].len() {
                 let other = self.of_host[host][at];
                 if other != sender {
@@ -556,16 +566,13 @@ impl<'a> World<'a> {
             if !frame.hostile && self.scenario.hostile.is_some_and(|plan| plan.host == host) {
                 self.at(self.now + LOOPBACK_DELAY, Event::Loopback(self.processes.len(), frame.clone()));
             }
-            return self.network.send(host, frame, &mut self.steps);
+            return self.network.send(self.now, host, frame, &mut self.steps);
         }
-        let hostile = self.scenario.hostile.map(|plan| plan.host);
-        let host_of = |to: usize| self.processes.get(to).map(|process| process.host).or(hostile);
-        let Some(to) = at_address(&frame.to).filter(|to| *to <= self.processes.len()) else { return };
-        let Some(target) = host_of(to) else { return };
-        if target == host {
+        let Some(to) = to.filter(|_| target.is_some()) else { return };
+        if target == Some(host) {
             return self.at(self.now + LOOPBACK_DELAY, Event::Loopback(to, frame));
         }
-        self.network.send(host, Frame { host: Some(target), ..frame }, &mut self.steps);
+        self.network.send(self.now, host, frame, &mut self.steps);
     }
 
     /// The hostile host hears something, which it may answer.
@@ -596,8 +603,8 @@ impl<'a> World<'a> {
         let from = hostile.plan.host;
         let shots = hostile.take_shots();
         for (source, to, bytes) in shots {
-            let frame = Frame { source, from, to, host: None, priority: 0, bytes, corrupt: false, hostile: true };
-            self.send(self.processes.len(), frame);
+            let head = Head { source, from, to, host: None, priority: 0, bytes, hostile: true };
+            self.send(self.processes.len(), head);
         }
         self.schedule_steps();
     }
@@ -623,7 +630,7 @@ impl<'a> World<'a> {
                     self.at(next, Event::Fault(index, !on));
                 }
             }
-            FaultKind::Link { .. } => self.network.set_fault(index, &fault.kind, on, &mut self.steps),
+            FaultKind::Link { .. } => self.network.set_fault(self.now, index, &fault.kind, on, &mut self.steps),
         }
         self.schedule_steps();
     }
@@ -688,11 +695,17 @@ impl<'a> World<'a> {
         self.participant_time = self.scenario.processes.iter().map(lived).sum();
     }
 
-    /// FNV-1a over who received what and when.
+    /// Who received what and when, in words of eight octets.
     fn mix(&mut self, process: usize, bytes: &[u8]) {
-        let head = (self.now ^ (process as u64) << 56).to_le_bytes();
-        for byte in head.iter().chain(bytes.iter().take(64)) {
-            self.digest = (self.digest ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        let mut digest = self.digest;
+        let mut add = |word: u64| digest = (digest ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        add(self.now ^ (process as u64) << 48);
+        add(bytes.len() as u64);
+        for word in bytes[..bytes.len().min(DIGEST_BYTES)].chunks(8) {
+            let mut octets = [0; 8];
+            octets[..word.len()].copy_from_slice(word);
+            add(u64::from_le_bytes(octets));
         }
+        self.digest = digest;
     }
 }

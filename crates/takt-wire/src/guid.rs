@@ -5,8 +5,21 @@
 use core::fmt;
 
 /// The part of a GUID that all entities of one participant share.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct GuidPrefix(pub [u8; 12]);
+
+impl Ord for GuidPrefix {
+    /// By octets, compared as one number: every datagram looks its sender up.
+    fn cmp(&self, other: &Self) -> core::cmp::Ordering {
+        Guid::new(*self, EntityId::UNKNOWN).cmp(&Guid::new(*other, EntityId::UNKNOWN))
+    }
+}
+
+impl PartialOrd for GuidPrefix {
+    fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
 
 impl GuidPrefix {
     /// All zero: no participant.

@@ -223,6 +223,9 @@ impl Participant {
         }
         match data.payload {
             Payload::Data(payload) => {
+                if self.hear_again(now, from, prefix, payload, octets) {
+                    return;
+                }
                 self.handle_announcement(now, from, prefix, data.sn, payload);
                 if let Some(&index) = self.remote_by_prefix.get(&prefix)
                     && self.receive_octets(index, *octets)
@@ -234,6 +237,31 @@ impl Participant {
         }
     }
 
+    /// Whether a participant that is known says what it said last: the usual case, which costs one look. Its lease has been
+    /// renewed already, since it was heard.
+    fn hear_again(
+        &mut self,
+        now: Instant,
+        from: &Received,
+        prefix: GuidPrefix,
+        payload: &[u8],
+        octets: &mut usize,
+    ) -> bool {
+        let Some(&index) = self.remote_by_prefix.get(&prefix) else { return false };
+        let Some(remote) = self.remotes.get_mut(index).filter(|remote| *remote.announcement == *payload) else {
+            return false;
+        };
+        remote.unicast_only &= !from.multicast;
+        remote.heard = if is_on(Mutation::LeaseNotRenewed) { remote.heard } else { now };
+        if remote.probation.is_some() {
+            if self.receive_octets(index, *octets) {
+                *octets = 0;
+            }
+            self.challenge_again(now, index);
+        }
+        true
+    }
+
     fn handle_announcement(
         &mut self,
         now: Instant,
@@ -242,14 +270,6 @@ impl Participant {
         sn: SequenceNumber,
         payload: &[u8],
     ) {
-        if let Some(&index) = self.remote_by_prefix.get(&prefix)
-            && let Some(remote) = self.remotes.get_mut(index)
-            && *remote.announcement == *payload
-        {
-            remote.unicast_only &= !from.multicast;
-            self.renew_lease(now, index);
-            return self.challenge_again(now, index);
-        }
         if self.departed.precedes_farewell(now, prefix, sn) {
             self.ctx.counters.stale_announcements += 1;
             return;

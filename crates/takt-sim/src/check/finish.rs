@@ -45,7 +45,8 @@ impl Checker {
             return;
         }
         let depth = model::depth(&from.qos, &to.qos);
-        let lost = newest(from, depth).find(|number| pair.is_promised(from, *number) && !pair.arrived.contains(number));
+        let lost =
+            newest(from, depth).find(|number| pair.is_promised(from, *number) && !pair.arrived.contains(*number));
         if let Some(number) = lost {
             let written = from.written.len();
             let text = format!("reader {reader} never got number {number} of {written} of writer {writer}");

@@ -21,7 +21,32 @@ pub(super) struct Pair {
     /// The newest sample that has arrived in this match.
     pub(super) last: u32,
     /// All that have.
-    pub(super) arrived: BTreeSet<u32>,
+    pub(super) arrived: Numbers,
+}
+
+/// A set of numbers, a bit for each: there are as many as samples.
+#[derive(Debug, Default)]
+pub(super) struct Numbers(Vec<u64>);
+
+impl Numbers {
+    /// False if it is there already.
+    pub(super) fn insert(&mut self, number: u32) -> bool {
+        let (word, bit) = (number as usize / 64, 1 << (number % 64));
+        if self.0.len() <= word {
+            self.0.resize(word + 1, 0);
+        }
+        let is_new = self.0[word] & bit == 0;
+        self.0[word] |= bit;
+        is_new
+    }
+
+    pub(super) fn contains(&self, number: u32) -> bool {
+        self.0.get(number as usize / 64).is_some_and(|word| word & 1 << (number % 64) != 0)
+    }
+
+    fn clear(&mut self) {
+        self.0.clear();
+    }
 }
 
 impl Pair {
