@@ -86,5 +86,6 @@ impl Watch {
 /// Nanoseconds that this process's first thread has had a processor.
 fn ran() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
-    text.split_whitespace().next()?.parse().map_or(None, Some)
+    let Ok(nanos) = text.split_whitespace().next()?.parse() else { return None };
+    Some(nanos)
 }
