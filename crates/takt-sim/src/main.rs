@@ -21,7 +21,7 @@ const USAGE: &str = "\
 Usage: cargo xtask sim --seed S [--without LIST] [--timeline FILE] [--large] [--hostile] [--show]
                        [--pcap FILE [--link LINK]]
        cargo xtask sim --teeth [--seeds N]
-       cargo xtask sim --speed N
+       cargo xtask sim --speed N [--runs R]
        cargo xtask sim --matrix
        cargo xtask sim --swarm [--from S] [--seeds N] [--minutes M] [--large] [--hostile]
                        [--keep-going]
@@ -40,6 +40,7 @@ Runs Takt in a simulated world that a seed decides.
                    checker finds it (needs the feature `mutations`)
   --speed N        simulated time per processor time, for N participants that write 100 samples a second each
   --matrix         write docs/fault-matrix.md: throughput and recovery under all combinations of faults
+  --runs R         measure so often (default: 5)
   --swarm          run one seed after another until time, seeds or a broken promise end it
   --from S         the first seed (default: 0)
   --seeds N        at most so many
@@ -63,6 +64,7 @@ struct Options {
     teeth: bool,
     matrix: bool,
     speed: Option<usize>,
+    runs: Option<usize>,
     from: u64,
     seeds: Option<u64>,
     minutes: Option<f64>,
@@ -86,7 +88,7 @@ fn main() -> ExitCode {
     };
     let outcome = match options.seed {
         Some(seed) => replay(seed, &options),
-        None if options.speed.is_some() => Ok(speed(options.speed.unwrap_or(1))),
+        None if options.speed.is_some() => Ok(speed(options.speed.unwrap_or(1), options.runs.unwrap_or(5).max(1))),
         None if options.matrix => matrix(),
         None if options.teeth => teeth(&options),
         None => Ok(swarm(&options)),
@@ -118,6 +120,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
             "--teeth" => options.teeth = true,
             "--matrix" => options.matrix = true,
             "--speed" => options.speed = Some(number(&value()?)?),
+            "--runs" => options.runs = Some(number(&value()?)?),
             "--from" => options.from = number(&value()?)?,
             "--seeds" => options.seeds = Some(number(&value()?)?),
             "--minutes" => options.minutes = Some(number(&value()?)?),
@@ -203,12 +206,9 @@ fn record(scenario: &Scenario, options: &Options) -> Result<Report, String> {
     Ok(report)
 }
 
-/// How often `--speed` measures.
-const SPEED_RUNS: usize = 5;
-
 /// Prints the median of some measurements, and the least and the greatest.
-fn speed(participants: usize) -> bool {
-    let measured: Result<Vec<_>, _> = (0..SPEED_RUNS).map(|_| measure(participants)).collect();
+fn speed(participants: usize, runs: usize) -> bool {
+    let measured: Result<Vec<_>, _> = (0..runs).map(|_| measure(participants)).collect();
     let measured = match measured {
         Ok(measured) => measured,
         Err(violation) => {
@@ -222,7 +222,7 @@ fn speed(participants: usize) -> bool {
         let (least, median, most) = (values[0], values[values.len() / 2], values[values.len() - 1]);
         println!("  {what}: {median:.digits$} ({least:.digits$} to {most:.digits$})");
     };
-    println!("{participants} participants, {SPEED_RUNS} runs, by processor time of one core:");
+    println!("{participants} participants, {runs} runs, by processor time of one core:");
     spread("participant-seconds per second, the whole run", |m| m.whole, 0);
     spread("participant-seconds per second while writing", |m| m.steady, 0);
     spread("share of announcements in that, %", |m| m.announcements * 100.0, 0);
