@@ -38,7 +38,7 @@ impl Checker {
         let before = self.owners.insert((reader, found.instance), (writer, found.number));
         let Some((owner, number)) = before.filter(|(owner, _)| *owner != writer) else { return Ok(()) };
         let certain = self.take_period(reader) == 0 && !self.lapsed.contains(&reader) && !self.late.contains(&reader);
-        let pair = self.pairs.get(&(owner, reader)).filter(|pair| pair.is_matched() && pair.arrived.contains(&number));
+        let pair = self.pairs.get(&(owner, reader)).filter(|pair| pair.is_matched() && pair.arrived.contains(number));
         let of_owner = &self.endpoints[owner as usize];
         let gave_up = of_owner.written[number as usize..].iter().any(|change| {
             let unregisters = matches!(change.kind, ChangeKind::Unregistered | ChangeKind::DisposedUnregistered);
