@@ -232,18 +232,22 @@ impl ReaderCache {
             self.forget_if_gone(instance);
             return Ok(Delivered::Outranked);
         }
-        if let Err(reason) = self.make_room(instance, incoming.kind) {
-            self.forget_if_gone(instance);
-            return Err(reason);
-        }
-        let showed = self.update_instance(instance, &incoming);
-        if !showed {
+        let is_data = incoming.kind == ChangeKind::Alive;
+        // What is no news must not displace the news that there is, so this comes before room is made.
+        if !is_data && !self.update_instance(instance, &incoming) {
             self.discard(stored);
             self.forget_if_gone(instance);
             return Ok(Delivered::News);
         }
+        if let Err(reason) = self.make_room(instance, incoming.kind) {
+            self.forget_if_gone(instance);
+            return Err(reason);
+        }
+        if is_data {
+            self.update_instance(instance, &incoming);
+        }
         self.append(stored.0, instance, now);
-        Ok(if incoming.kind == ChangeKind::Alive { Delivered::Data(handle) } else { Delivered::News })
+        Ok(if is_data { Delivered::Data(handle) } else { Delivered::News })
     }
 
     fn create_instance(

@@ -125,3 +125,18 @@ fn disposing_ten_thousand_times_leaves_one_notice() {
     let all = t.network.take_all(1, t.reader);
     assert_eq!(all.iter().map(|(info, _)| info.valid_data).collect::<Vec<_>>(), [true, false]);
 }
+
+/// Found by the simulation: the second ending, which is no news, displaced the first, which nobody had taken yet.
+#[test]
+fn news_of_an_instance_stays_until_it_is_taken() {
+    for kind in [ChangeKind::Disposed, ChangeKind::Unregistered, ChangeKind::DisposedUnregistered] {
+        let mut t = keyed(87, History::KeepLast(3));
+        t.send(ChangeKind::Alive, 5);
+        assert!(t.take().is_some_and(|(info, _)| info.valid_data));
+        t.send(kind, 5);
+        t.send(kind, 5);
+        let (info, _) = t.take().expect("the first ending");
+        assert!(!info.valid_data && info.instance_state != InstanceState::Alive, "{kind:?}");
+        assert!(t.take().is_none());
+    }
+}
