@@ -40,11 +40,13 @@ impl Checker {
         let certain = self.take_period(reader) == 0 && !self.lapsed.contains(&reader) && !self.late.contains(&reader);
         let pair = self.pairs.get(&(owner, reader)).filter(|pair| pair.is_matched() && pair.arrived.contains(number));
         let of_owner = &self.endpoints[owner as usize];
-        let gave_up = of_owner.written[number as usize..].iter().any(|change| {
-            let unregisters = matches!(change.kind, ChangeKind::Unregistered | ChangeKind::DisposedUnregistered);
-            change.instance == found.instance && unregisters
-        });
-        if certain && pair.is_some() && !gave_up && !outranks(from, of_owner) {
+        // An ending may take an instance over, or give it up, without a trace.
+        let ends = |writer: EndpointId| {
+            let mut written = self.endpoints[writer as usize].written.iter();
+            written.any(|change| change.instance == found.instance && change.kind != ChangeKind::Alive)
+        };
+        let may_have_ended = self.pairs.keys().any(|(other, to)| *to == reader && ends(*other));
+        if certain && pair.is_some() && !may_have_ended && !outranks(from, of_owner) {
             return Err((Rule::Ownership, format!("{found:?}, but writer {owner} owns the instance")));
         }
         Ok(())
