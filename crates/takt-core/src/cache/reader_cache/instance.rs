@@ -1,0 +1,135 @@
+//! One instance of a reader's history: its state, its writers and its owner (DDS 1.4 §2.2.2.5.1.3, §2.2.3.9.2).
+
+use super::{Incoming, NONE};
+use crate::cache::sample::{ChangeKind, InstanceHandle, InstanceState, ViewState};
+use crate::mutation::{Mutation, is_on};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use takt_wire::Guid;
+
+#[derive(Debug)]
+pub(super) struct Instance {
+    pub(super) handle: InstanceHandle,
+    /// The serialised key, if the type has one and it could be read.
+    pub(super) key: Box<[u8]>,
+    pub(super) state: InstanceState,
+    pub(super) view: ViewState,
+    /// The pass that saw it first since it was born: to that it stays new (DDS 1.4 §2.2.2.5.1.4).
+    pub(super) new_in_pass: u64,
+    pub(super) disposed_generation: u32,
+    pub(super) no_writers_generation: u32,
+    pub(super) writers: Vec<Guid>,
+    /// With OWNERSHIP EXCLUSIVE the writer whose changes count, and its strength.
+    pub(super) owner: Option<(Guid, i32)>,
+    pub(super) oldest: u32,
+    pub(super) newest: u32,
+    /// Samples in the list; `data_count` of them carry data.
+    pub(super) count: usize,
+    pub(super) data_count: usize,
+    /// The entry without data, if there is one: an instance keeps only its latest news.
+    pub(super) news: u32,
+}
+
+impl Instance {
+    /// An instance that nobody has written or seen yet.
+    pub(super) fn new(handle: InstanceHandle, key: Box<[u8]>) -> Self {
+        Self {
+            handle,
+            key,
+            state: InstanceState::Alive,
+            view: ViewState::New,
+            new_in_pass: 0,
+            disposed_generation: 0,
+            no_writers_generation: 0,
+            writers: Vec::new(),
+            owner: None,
+            oldest: NONE,
+            newest: NONE,
+            count: 0,
+            data_count: 0,
+            news: NONE,
+        }
+    }
+
+    /// Moves the instance's state machine; false if the change is news that changes nothing.
+    pub(super) fn update(&mut self, incoming: &Incoming) -> bool {
+        let registered = self.writers.iter().position(|writer| *writer == incoming.writer);
+        match incoming.kind {
+            ChangeKind::Alive => {
+                if registered.is_none() {
+                    self.writers.push(incoming.writer);
+                }
+                match self.state {
+                    InstanceState::Alive => {}
+                    InstanceState::NotAliveDisposed => {
+                        self.disposed_generation += 1;
+                        self.view = ViewState::New;
+                    }
+                    InstanceState::NotAliveNoWriters => {
+                        self.no_writers_generation += 1;
+                        self.view = ViewState::New;
+                    }
+                }
+                self.state = InstanceState::Alive;
+                true
+            }
+            ChangeKind::Disposed if is_on(Mutation::IgnoreDisposal) => false,
+            ChangeKind::Unregistered if is_on(Mutation::IgnoreUnregistration) => false,
+            ChangeKind::Disposed => {
+                if registered.is_none() {
+                    self.writers.push(incoming.writer);
+                }
+                core::mem::replace(&mut self.state, InstanceState::NotAliveDisposed) != InstanceState::NotAliveDisposed
+            }
+            ChangeKind::Unregistered => {
+                if let Some(at) = registered {
+                    self.writers.swap_remove(at);
+                }
+                self.lose_writers()
+            }
+            ChangeKind::DisposedUnregistered => {
+                if let Some(at) = registered {
+                    self.writers.swap_remove(at);
+                }
+                core::mem::replace(&mut self.state, InstanceState::NotAliveDisposed) != InstanceState::NotAliveDisposed
+            }
+        }
+    }
+
+    /// OWNERSHIP EXCLUSIVE (DDS 1.4 §2.2.3.9.2): whether the change is the owner's, or of a writer that becomes the owner: one
+    /// that is stronger, or as strong with the lower GUID, which all readers agree on. Others are remembered as writers.
+    pub(super) fn is_owned_by(&mut self, incoming: &Incoming) -> bool {
+        let unregisters = matches!(incoming.kind, ChangeKind::Unregistered | ChangeKind::DisposedUnregistered);
+        let outranks = |(owner, strength): (Guid, i32)| {
+            owner == incoming.writer
+                || incoming.strength > strength
+                || (incoming.strength == strength && incoming.writer < owner)
+        };
+        if is_on(Mutation::IgnoreOwnership) || self.owner.is_none_or(outranks) {
+            self.owner = (!unregisters).then_some((incoming.writer, incoming.strength));
+            return true;
+        }
+        let registered = self.writers.iter().position(|writer| *writer == incoming.writer);
+        match registered {
+            Some(at) if unregisters => _ = self.writers.swap_remove(at),
+            None if !unregisters => self.writers.push(incoming.writer),
+            _ => {}
+        }
+        false
+    }
+
+    pub(super) fn disown(&mut self, is_gone: impl Fn(&Guid) -> bool) {
+        if self.owner.is_some_and(|(owner, _)| is_gone(&owner)) {
+            self.owner = None;
+        }
+    }
+
+    /// To be called when a writer left; true if that was the last one of a living instance.
+    pub(super) fn lose_writers(&mut self) -> bool {
+        if self.writers.is_empty() && self.state == InstanceState::Alive {
+            self.state = InstanceState::NotAliveNoWriters;
+            return true;
+        }
+        false
+    }
+}

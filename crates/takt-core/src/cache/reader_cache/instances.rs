@@ -1,0 +1,162 @@
+//! The instances of a reader's history: made with their first change, forgotten when nothing is left of them.
+
+use super::instance::Instance;
+use super::{Incoming, NONE, ReaderCache, Stored};
+use crate::cache::pool::PayloadRef;
+use crate::cache::sample::{ChangeKind, InstanceHandle, InstanceState, KeyExtractor};
+use crate::mutation::{Mutation, is_on};
+use crate::status::SampleRejectedReason;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use takt_wire::{Guid, SequenceNumber, Timestamp};
+
+/// Instances looked at for one that can be forgotten, when there are as many as there may be.
+const SWEEP_STEPS: usize = 64;
+
+impl ReaderCache {
+    pub(super) fn create_instance(
+        &mut self,
+        handle: InstanceHandle,
+        incoming: &Incoming,
+        key: Option<&mut Box<dyn KeyExtractor>>,
+    ) -> Result<u32, SampleRejectedReason> {
+        if self.by_handle.len() >= self.limits.max_instances && !self.forget_a_disposed_instance() {
+            return Err(SampleRejectedReason::InstancesLimit);
+        }
+        let mut bytes = Vec::new();
+        if let Some(key) = key {
+            let key_only = incoming.kind != ChangeKind::Alive;
+            if !key.serialize_key(self.pool.bytes(incoming.payload), key_only, &mut bytes) {
+                bytes.clear();
+            }
+        }
+        let instance = Instance::new(handle, bytes.into_boxed_slice());
+        let index = match self.free_instances.pop() {
+            Some(index) => {
+                self.instances[index as usize] = instance;
+                index
+            }
+            None => {
+                self.instances.push(instance);
+                (self.instances.len() - 1) as u32
+            }
+        };
+        self.by_handle.insert(handle, index);
+        Ok(index)
+    }
+
+    /// Makes room for a new instance at the cost of one that has no samples and is not alive, though its writers
+    /// may come back to it.
+    fn forget_a_disposed_instance(&mut self) -> bool {
+        for _ in 0..SWEEP_STEPS.min(self.instances.len()) {
+            self.sweep = (self.sweep + 1) % self.instances.len();
+            let instance = &self.instances[self.sweep];
+            let known = self.by_handle.get(&instance.handle) == Some(&(self.sweep as u32));
+            if known && instance.count == 0 && instance.state != InstanceState::Alive {
+                self.forget(self.sweep as u32);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Forgets an instance that has no samples, whatever its state: news of it will make it anew.
+    pub(crate) fn abandon(&mut self, instance: InstanceHandle) {
+        if let Some(&index) = self.by_handle.get(&instance)
+            && self.instances[index as usize].count == 0
+        {
+            self.forget(index);
+        }
+    }
+
+    /// Drops the oldest sample whose instance is not alive; false if there is none. Visits the samples in order of arrival.
+    pub(crate) fn evict_oldest_of_the_gone(&mut self) -> bool {
+        let mut at = self.oldest;
+        while at != NONE {
+            let entry = &self.entries[at as usize];
+            let instance = entry.instance;
+            if self.instances[instance as usize].state != InstanceState::Alive {
+                self.unlink(at);
+                self.discard(Stored(at));
+                self.forget_if_gone(instance);
+                return true;
+            }
+            at = entry.next;
+        }
+        false
+    }
+
+    /// To be called when an instance has lost a sample or a writer.
+    pub(super) fn forget_if_gone(&mut self, index: u32) {
+        let instance = &self.instances[index as usize];
+        let is_gone = instance.count == 0 && instance.writers.is_empty();
+        if is_gone && self.by_handle.get(&instance.handle) == Some(&index) {
+            self.forget(index);
+        }
+    }
+
+    fn forget(&mut self, index: u32) {
+        let instance = &mut self.instances[index as usize];
+        instance.key = Box::default();
+        instance.writers = Vec::new();
+        self.by_handle.remove(&instance.handle);
+        self.free_instances.push(index);
+        self.releases += 1;
+    }
+
+    /// Writers have gone: instances that only they wrote have no writers any more. Says whether there is news. Looks at
+    /// each instance once.
+    pub(crate) fn remove_writers(&mut self, is_gone: impl Fn(&Guid) -> bool, now: Timestamp) -> bool {
+        let mut news = false;
+        if is_on(Mutation::ForgetGoneWriters) {
+            return news;
+        }
+        for index in 0..self.instances.len() {
+            let instance = &mut self.instances[index];
+            instance.disown(&is_gone);
+            let Some(writer) = instance.writers.iter().copied().find(&is_gone) else { continue };
+            instance.writers.retain(|known| !is_gone(known));
+            if !instance.lose_writers() {
+                self.forget_if_gone(index as u32);
+                continue;
+            }
+            let incoming = Incoming {
+                writer,
+                sn: SequenceNumber(0),
+                kind: ChangeKind::Unregistered,
+                key_hash: instance.handle.0,
+                source_timestamp: Timestamp::INVALID,
+                payload: PayloadRef::EMPTY,
+                strength: 0,
+            };
+            news = true;
+            if let Some(stored) = self.store(incoming) {
+                match self.make_room(index as u32, incoming.kind) {
+                    Ok(()) => self.append(stored.0, index as u32, now),
+                    Err(_) => self.discard(stored),
+                }
+            }
+            self.forget_if_gone(index as u32);
+        }
+        news
+    }
+
+    /// Whether there is such an instance, and it is alive.
+    pub(crate) fn is_alive(&self, handle: InstanceHandle) -> bool {
+        let instance = self.by_handle.get(&handle).map(|index| &self.instances[*index as usize]);
+        instance.is_some_and(|instance| instance.state == InstanceState::Alive)
+    }
+
+    /// The owner of an instance missed its deadline: whoever writes next owns it (DDS 1.4 §2.2.3.9.2).
+    pub(crate) fn release_ownership(&mut self, handle: InstanceHandle) {
+        if let Some(&index) = self.by_handle.get(&handle) {
+            self.instances[index as usize].owner = None;
+        }
+    }
+
+    /// The serialised key of an instance, empty if unknown.
+    pub(crate) fn key_of(&self, handle: InstanceHandle) -> Option<&[u8]> {
+        let index = *self.by_handle.get(&handle)?;
+        Some(&self.instances[index as usize].key)
+    }
+}

@@ -1,0 +1,98 @@
+//! The lists that a delivered sample is in: all of the reader in order of arrival, and those of its instance.
+
+use super::{Incoming, NONE, ReaderCache};
+use crate::cache::sample::ChangeKind;
+use takt_wire::Timestamp;
+
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) incoming: Incoming,
+    pub(super) reception_timestamp: Timestamp,
+    /// Order of arrival, from 1; zero while pending or free.
+    pub(super) arrival: u64,
+    pub(super) instance: u32,
+    pub(super) read: bool,
+    pub(super) disposed_generation: u32,
+    pub(super) no_writers_generation: u32,
+    /// Neighbours in order of arrival; `next` also links free entries.
+    pub(super) previous: u32,
+    pub(super) next: u32,
+    pub(super) next_in_instance: u32,
+}
+
+impl ReaderCache {
+    pub(super) fn append(&mut self, index: u32, instance: u32, now: Timestamp) {
+        self.arrivals += 1;
+        let state = &mut self.instances[instance as usize];
+        let entry = &mut self.entries[index as usize];
+        entry.reception_timestamp = now;
+        entry.arrival = self.arrivals;
+        entry.instance = instance;
+        entry.read = false;
+        entry.disposed_generation = state.disposed_generation;
+        entry.no_writers_generation = state.no_writers_generation;
+        entry.previous = self.newest;
+        entry.next = NONE;
+        entry.next_in_instance = NONE;
+        let newest_of_instance = core::mem::replace(&mut state.newest, index);
+        state.count += 1;
+        if entry.incoming.kind == ChangeKind::Alive {
+            self.data_count += 1;
+            state.data_count += 1;
+        } else {
+            state.news = index;
+        }
+        if state.oldest == NONE {
+            state.oldest = index;
+        }
+        if newest_of_instance != NONE {
+            self.entries[newest_of_instance as usize].next_in_instance = index;
+        }
+        let newest = core::mem::replace(&mut self.newest, index);
+        if newest == NONE {
+            self.oldest = index;
+        } else {
+            self.entries[newest as usize].next = index;
+        }
+    }
+
+    /// Takes a delivered entry out of both lists.
+    pub(super) fn unlink(&mut self, index: u32) {
+        let (previous, next, next_in_instance, instance) = {
+            let entry = &self.entries[index as usize];
+            (entry.previous, entry.next, entry.next_in_instance, entry.instance)
+        };
+        match previous {
+            NONE => self.oldest = next,
+            _ => self.entries[previous as usize].next = next,
+        }
+        match next {
+            NONE => self.newest = previous,
+            _ => self.entries[next as usize].previous = previous,
+        }
+        let mut before = NONE;
+        let mut at = self.instances[instance as usize].oldest;
+        while at != index {
+            before = at;
+            at = self.entries[at as usize].next_in_instance;
+        }
+        let state = &mut self.instances[instance as usize];
+        state.count -= 1;
+        if state.news == index {
+            state.news = NONE;
+        } else {
+            self.data_count -= 1;
+            state.data_count -= 1;
+        }
+        if before == NONE {
+            state.oldest = next_in_instance;
+        }
+        if state.newest == index {
+            state.newest = before;
+        }
+        if before != NONE {
+            self.entries[before as usize].next_in_instance = next_in_instance;
+        }
+        self.entries[index as usize].arrival = 0;
+    }
+}

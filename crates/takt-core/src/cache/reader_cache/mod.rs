@@ -1,0 +1,251 @@
+//! A reader's history: samples in order of arrival, grouped by instance (DDS 1.4 §2.2.2.5.1, RTPS 2.5 §8.2.2).
+//!
+//! All samples live in one table whose size is fixed when the reader is created. Samples that arrived out
+//! of order occupy entries too (`Pending`), so that delivering them moves nothing. The table has room for
+//! `max_samples` plus [`PENDING_ROOM`].
+//!
+//! Invariants: a delivered entry is in the arrival list and in its instance's list; counts equal the
+//! lists' lengths; `RESOURCE_LIMITS` are never exceeded; an instance without samples and without writers is
+//! forgotten, once the application has done with the last sample (DDS 1.4 §2.2.2.5.1.3 allows it).
+
+//!
+//! `mod.rs` takes changes in, `instances` knows the instances and `instance` the state of each, `lists` keeps the
+//! samples in order, `reading` shows them to the application.
+
+mod instance;
+mod instances;
+mod lists;
+mod reading;
+
+use super::pool::{PayloadPool, PayloadRef};
+use super::sample::{ChangeKind, InstanceHandle, KeyExtractor, KeyHash};
+use crate::mutation::{Mutation, is_on};
+use crate::status::SampleRejectedReason;
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use instance::Instance;
+use lists::Entry;
+use takt_wire::{Guid, SequenceNumber, Timestamp};
+
+/// No entry, or no instance.
+const NONE: u32 = u32::MAX;
+/// Entries beyond `max_samples` for samples that wait for earlier ones.
+const PENDING_ROOM: usize = 1024;
+
+/// A change as it comes off the wire, its payload already in the pool.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Incoming {
+    pub(crate) writer: Guid,
+    pub(crate) sn: SequenceNumber,
+    pub(crate) kind: ChangeKind,
+    pub(crate) key_hash: KeyHash,
+    pub(crate) source_timestamp: Timestamp,
+    pub(crate) payload: PayloadRef,
+    /// The writer's OWNERSHIP_STRENGTH.
+    pub(crate) strength: i32,
+}
+
+/// What became of a change that a history took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Delivered {
+    /// It is data of this instance.
+    Data(InstanceHandle),
+    /// It is news of an instance, or none that matters.
+    News,
+    /// A stronger writer owns the instance.
+    Outranked,
+}
+
+/// An entry of the table, delivered or pending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stored(pub(crate) u32);
+
+/// The cache's bounds: `HISTORY` and `RESOURCE_LIMITS` with the defaults filled in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CacheLimits {
+    /// `KEEP_LAST` depth; `None` is `KEEP_ALL`.
+    pub(crate) depth: Option<usize>,
+    pub(crate) max_samples: usize,
+    pub(crate) max_instances: usize,
+    pub(crate) max_samples_per_instance: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct ReaderCache {
+    limits: CacheLimits,
+    /// OWNERSHIP EXCLUSIVE.
+    pub(crate) exclusive: bool,
+    pub(crate) pool: PayloadPool,
+    entries: Vec<Entry>,
+    free: u32,
+    instances: Vec<Instance>,
+    free_instances: Vec<u32>,
+    by_handle: BTreeMap<InstanceHandle, u32>,
+    /// Where the next search for an instance that can be forgotten begins.
+    sweep: usize,
+    oldest: u32,
+    newest: u32,
+    /// Delivered samples with data; news of instances is bounded by their number.
+    data_count: usize,
+    arrivals: u64,
+    /// How often an entry or an instance was given up: only then can what found no room find some.
+    releases: u64,
+    /// Passes of reads and takes.
+    passes: u64,
+    /// Taken by the last read, its payload still borrowed by the caller.
+    taken: u32,
+}
+
+impl ReaderCache {
+    pub(crate) fn new(limits: CacheLimits, memory_bytes: usize) -> Self {
+        Self {
+            limits,
+            exclusive: false,
+            pool: PayloadPool::new(memory_bytes),
+            entries: Vec::with_capacity(limits.max_samples + PENDING_ROOM),
+            free: NONE,
+            instances: Vec::new(),
+            free_instances: Vec::new(),
+            by_handle: BTreeMap::new(),
+            sweep: 0,
+            oldest: NONE,
+            newest: NONE,
+            data_count: 0,
+            arrivals: 0,
+            releases: 0,
+            passes: 0,
+            taken: NONE,
+        }
+    }
+
+    /// Samples and instances, those included that are gone and whose places are free.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len() + self.instances.len()
+    }
+
+    /// Whether a sample could be delivered now without evicting anything.
+    pub(crate) fn has_room(&self) -> bool {
+        self.data_count < self.limits.max_samples
+    }
+
+    /// Most instances that it holds.
+    pub(crate) fn max_instances(&self) -> usize {
+        self.limits.max_instances
+    }
+
+    /// Changes when room was made.
+    pub(crate) fn releases(&self) -> u64 {
+        self.releases
+    }
+
+    /// Keeps a change without showing it. `None` if the table is full.
+    pub(crate) fn store(&mut self, incoming: Incoming) -> Option<Stored> {
+        let entry = Entry {
+            incoming,
+            reception_timestamp: Timestamp::INVALID,
+            arrival: 0,
+            instance: NONE,
+            read: false,
+            disposed_generation: 0,
+            no_writers_generation: 0,
+            previous: NONE,
+            next: NONE,
+            next_in_instance: NONE,
+        };
+        if self.free != NONE {
+            let index = self.free;
+            self.free = self.entries[index as usize].next;
+            self.entries[index as usize] = entry;
+            return Some(Stored(index));
+        }
+        if self.entries.len() == self.entries.capacity() {
+            return None;
+        }
+        self.entries.push(entry);
+        Some(Stored((self.entries.len() - 1) as u32))
+    }
+
+    /// Forgets a pending change.
+    pub(crate) fn discard(&mut self, stored: Stored) {
+        let entry = &mut self.entries[stored.0 as usize];
+        let payload = core::mem::replace(&mut entry.incoming.payload, PayloadRef::EMPTY);
+        entry.next = self.free;
+        self.free = stored.0;
+        self.releases += 1;
+        self.pool.release(payload);
+    }
+
+    /// Shows a pending change to the application, applying `HISTORY` and `RESOURCE_LIMITS`. On `Err` the
+    /// change is still pending.
+    pub(crate) fn deliver(
+        &mut self,
+        stored: Stored,
+        now: Timestamp,
+        key: Option<&mut Box<dyn KeyExtractor>>,
+    ) -> Result<Delivered, SampleRejectedReason> {
+        let incoming = self.entries[stored.0 as usize].incoming;
+        let handle = InstanceHandle(incoming.key_hash);
+        let instance = match self.by_handle.get(&handle) {
+            Some(&instance) => instance,
+            None if incoming.kind != ChangeKind::Alive && incoming.payload == PayloadRef::EMPTY => {
+                // News of an instance that nobody here has ever seen.
+                self.discard(stored);
+                return Ok(Delivered::News);
+            }
+            None => self.create_instance(handle, &incoming, key)?,
+        };
+        if self.exclusive && !self.instances[instance as usize].is_owned_by(&incoming) {
+            self.discard(stored);
+            self.forget_if_gone(instance);
+            return Ok(Delivered::Outranked);
+        }
+        let is_data = incoming.kind == ChangeKind::Alive;
+        // What is no news must not displace the news that there is, so this comes before room is made.
+        if !is_data && !self.instances[instance as usize].update(&incoming) {
+            self.discard(stored);
+            self.forget_if_gone(instance);
+            return Ok(Delivered::News);
+        }
+        if let Err(reason) = self.make_room(instance, incoming.kind) {
+            self.forget_if_gone(instance);
+            return Err(reason);
+        }
+        if is_data {
+            self.instances[instance as usize].update(&incoming);
+        }
+        self.append(stored.0, instance, now);
+        Ok(if is_data { Delivered::Data(handle) } else { Delivered::News })
+    }
+
+    /// Evicts the oldest sample of a full `KEEP_LAST` instance, or the instance's older news, or says which
+    /// limit is reached. News does not push data out.
+    fn make_room(&mut self, instance: u32, kind: ChangeKind) -> Result<(), SampleRejectedReason> {
+        let state = &self.instances[instance as usize];
+        let evicted = match (kind, self.limits.depth) {
+            (ChangeKind::Alive, Some(depth))
+                if state.data_count >= depth + usize::from(is_on(Mutation::KeepOneMore)) =>
+            {
+                if state.oldest == state.news {
+                    self.entries[state.oldest as usize].next_in_instance
+                } else {
+                    state.oldest
+                }
+            }
+            (ChangeKind::Alive, None) if state.count >= self.limits.max_samples_per_instance => {
+                return Err(SampleRejectedReason::SamplesPerInstanceLimit);
+            }
+            (ChangeKind::Alive, _) => NONE,
+            _ => state.news,
+        };
+        if evicted != NONE {
+            self.unlink(evicted);
+            self.discard(Stored(evicted));
+        }
+        let limit = self.limits.max_samples + if is_on(Mutation::IgnoreMaxSamples) { PENDING_ROOM / 2 } else { 0 };
+        if kind == ChangeKind::Alive && self.data_count >= limit {
+            return Err(SampleRejectedReason::SamplesLimit);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,110 @@
+//! Samples that are next go to the history.
+
+use super::writer_proxy::Arrival;
+use super::{Reader, deadline};
+use crate::cache::Stored;
+use crate::context::Context;
+use crate::event::Event;
+use crate::mutation::{Mutation, is_on};
+use crate::status::SampleRejectedReason;
+use crate::time::Instant;
+use takt_wire::SequenceNumber;
+
+impl Reader {
+    pub(super) fn deliver_best_effort(
+        &mut self,
+        ctx: &mut Context,
+        index: u32,
+        now: Instant,
+        sn: SequenceNumber,
+        stored: Option<Stored>,
+    ) {
+        let Some(proxy) = self.proxies.get_mut(index) else { return };
+        let skipped = sn.0 - proxy.expected.map_or(sn.0, |expected| expected.0);
+        if proxy.announced >= SequenceNumber::FIRST && skipped > 0 {
+            self.lost.add(skipped as u64);
+            ctx.notify(Event::SampleLost(self.handle));
+        }
+        proxy.announced = sn;
+        proxy.expected = Some(sn.next());
+        proxy.fragments.drop_below(sn, &mut self.cache.pool, &mut self.reassembly);
+        let Some(stored) = stored else { return };
+        match self.cache.deliver(stored, ctx.wall_clock(now), self.key.as_mut()) {
+            Ok(delivered) => {
+                deadline::delivered(&mut self.deadline, now, ctx, delivered);
+                ctx.notify(Event::DataAvailable(self.handle));
+            }
+            Err(reason) => {
+                self.cache.discard(stored);
+                self.count_rejection(ctx, reason);
+            }
+        }
+    }
+
+    /// Hands on everything that has arrived up to the first missing sample. At most `REORDER_WINDOW` samples.
+    pub(super) fn deliver(&mut self, ctx: &mut Context, index: u32, now: Instant) {
+        let Some(proxy) = self.proxies.get_mut(index) else { return };
+        let Some(mut expected) = proxy.expected else { return };
+        let start = expected;
+        let mut refused = None;
+        while !proxy.blocked {
+            match proxy.arrival(expected) {
+                Arrival::Missing
+                    if is_on(Mutation::DeliverBehindGap) && expected.0 < start.0 + 8 && proxy.waiting > 0 => {}
+                Arrival::Missing => break,
+                Arrival::Irrelevant => {}
+                Arrival::Waiting(stored) => {
+                    match self.cache.deliver(stored, ctx.wall_clock(now), self.key.as_mut()) {
+                        Ok(delivered) => deadline::delivered(&mut self.deadline, now, ctx, delivered),
+                        Err(SampleRejectedReason::InstancesLimit) if self.entity_id.is_builtin() => {
+                            // One entity too many must not keep us from hearing what goes.
+                            self.cache.discard(stored);
+                            ctx.counters.refused_remote_entities += 1;
+                        }
+                        Err(_) if is_on(Mutation::DropInsteadOfBlock) => self.cache.discard(stored),
+                        Err(reason) => {
+                            proxy.blocked = true;
+                            refused = Some(reason);
+                            break;
+                        }
+                    }
+                }
+            }
+            proxy.set_arrival(expected, Arrival::Missing);
+            expected = expected.next();
+        }
+        proxy.expected = Some(expected);
+        ctx.work.steps((expected.0 - start.0) as usize);
+        if expected > start {
+            proxy.fragments.drop_below(expected, &mut self.cache.pool, &mut self.reassembly);
+            ctx.notify(Event::DataAvailable(self.handle));
+        }
+        if let Some(reason) = refused {
+            self.any_blocked = true;
+            self.blocked_at = self.cache.releases();
+            self.count_rejection(ctx, reason);
+        }
+    }
+
+    /// The application took samples: deliver what waited for room.
+    /// Says whether anything was waiting. Without room made since the last attempt there is none.
+    pub(crate) fn unblock(&mut self, now: Instant, ctx: &mut Context) -> bool {
+        let waits = !self.cache.has_room() || self.cache.releases() == self.blocked_at;
+        if !self.any_blocked || waits || is_on(Mutation::NeverUnblock) {
+            return false;
+        }
+        self.any_blocked = false;
+        let mut from = 0;
+        while let Some(index) = self.proxies.next_index(from) {
+            from = index + 1;
+            ctx.work.steps(1);
+            if let Some(proxy) = self.proxies.get_mut(index)
+                && core::mem::take(&mut proxy.blocked)
+            {
+                self.deliver(ctx, index, now);
+                self.queue_acknack(ctx, index);
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,99 @@
+//! Which samples a writer has, and which will not come (RTPS 2.5 §8.3.8.4, §8.3.8.6).
+
+use super::writer_proxy::Arrival;
+use super::{REORDER_WINDOW, Reader};
+use crate::context::Context;
+use crate::event::Event;
+use crate::time::Instant;
+use crate::writer::is_newer;
+use takt_wire::SequenceNumber;
+use takt_wire::message::{Gap, Heartbeat};
+
+impl Reader {
+    /// Something later has arrived while something earlier is missing: ask, unless it is only reordered.
+    pub(super) fn notice_gap(&mut self, ctx: &mut Context, index: u32, now: Instant) {
+        let Some(proxy) = self.proxies.get_mut(index) else { return };
+        if proxy.misses_something() {
+            ctx.timers.arm_by(proxy.timer, now.after(ctx.timing.nack_delay));
+        }
+    }
+
+    /// RTPS 2.5 §8.3.8.4: samples that will not come, or are not for this reader.
+    pub(crate) fn handle_gap(&mut self, now: Instant, ctx: &mut Context, index: u32, gap: &Gap) {
+        let Some(proxy) = self.proxies.get_mut(index) else { return };
+        if !proxy.reliable || proxy.expected.is_none() {
+            return;
+        }
+        let base = gap.gap_list.base();
+        for sn in gap.gap_list.iter() {
+            if proxy.in_window(sn) && proxy.arrival(sn) == Arrival::Missing {
+                proxy.set_arrival(sn, Arrival::Irrelevant);
+            }
+        }
+        proxy.announce(base.prev());
+        self.skip(ctx, index, now, gap.gap_start, base);
+        self.notice_gap(ctx, index, now);
+    }
+
+    /// Gives up the missing samples of `[start, end)`; returns how many there were.
+    fn skip(&mut self, ctx: &mut Context, index: u32, now: Instant, start: SequenceNumber, end: SequenceNumber) -> u64 {
+        let Some(proxy) = self.proxies.get_mut(index) else { return 0 };
+        let Some(expected) = proxy.expected else { return 0 };
+        let mut skipped = 0;
+        let window_end = SequenceNumber(expected.0.saturating_add(REORDER_WINDOW));
+        ctx.work.steps((end.0.min(window_end.0) - start.0.max(expected.0)).max(0) as usize);
+        for number in start.max(expected).0..end.min(window_end).0 {
+            if proxy.arrival(SequenceNumber(number)) == Arrival::Missing {
+                proxy.set_arrival(SequenceNumber(number), Arrival::Irrelevant);
+                skipped += 1;
+            }
+        }
+        self.deliver(ctx, index, now);
+        // Beyond the window nothing is kept, so the rest of the range is one step.
+        if let Some(proxy) = self.proxies.get_mut(index)
+            && let Some(now_expected) = proxy.expected
+            && start <= now_expected
+            && now_expected < end
+            && !proxy.blocked
+        {
+            skipped += (end.0 - now_expected.0) as u64;
+            proxy.expected = Some(end);
+            proxy.fragments.drop_below(end, &mut self.cache.pool, &mut self.reassembly);
+        }
+        skipped
+    }
+
+    /// RTPS 2.5 §8.3.8.6: what the writer has. `directed` if it names this reader.
+    pub(crate) fn handle_heartbeat(&mut self, now: Instant, ctx: &mut Context, index: u32, heartbeat: &Heartbeat) {
+        self.saw_heartbeat(now, ctx, index, heartbeat.liveliness);
+        let Some(proxy) = self.proxies.get_mut(index) else { return };
+        if !proxy.reliable || !is_newer(proxy.last_heartbeat, heartbeat.count) {
+            return;
+        }
+        proxy.last_heartbeat = Some(heartbeat.count);
+        let directed = heartbeat.reader == self.entity_id;
+        let mut lost = 0;
+        match proxy.expected {
+            None => {
+                let skips_history = proxy.skips_history && !(directed && proxy.directed_heartbeats);
+                let live = heartbeat.last_sn.next();
+                let start =
+                    if skips_history { live.min(proxy.dropped_early.unwrap_or(live)) } else { heartbeat.first_sn };
+                proxy.expected = Some(start.max(heartbeat.first_sn));
+                ctx.timers.cancel(proxy.timer);
+                proxy.announce(heartbeat.last_sn);
+            }
+            Some(expected) => {
+                proxy.announce_by_heartbeat(heartbeat.last_sn);
+                if heartbeat.first_sn > expected {
+                    lost = self.skip(ctx, index, now, expected, heartbeat.first_sn);
+                }
+            }
+        }
+        if lost > 0 {
+            self.lost.add(lost);
+            ctx.notify(Event::SampleLost(self.handle));
+        }
+        self.answer_heartbeat(now, ctx, index, heartbeat);
+    }
+}

@@ -1,0 +1,70 @@
+//! Writers that match a reader come and go (RTPS 2.5 §8.4.10).
+
+use super::liveliness::WriterLease;
+use super::{Reader, WriterProxy, WriterTraits};
+use crate::context::Context;
+use crate::event::Event;
+use crate::time::Instant;
+use crate::timer::TimerKind;
+use takt_wire::qos::{Durability, ReliabilityKind};
+use takt_wire::{Guid, SequenceNumber, VendorId};
+
+impl Reader {
+    /// A matching writer appeared. Returns the proxy's index.
+    pub(crate) fn add_proxy(&mut self, now: Instant, ctx: &mut Context, guid: Guid, writer: &WriterTraits) -> u32 {
+        ctx.add_owner();
+        let (reader, proxy_index) = (self.handle.index, self.proxies.vacant());
+        let timer = ctx.timers.register(TimerKind::AckNack { reader, proxy: proxy_index });
+        let lease_timer = TimerKind::WriterLease { reader, proxy: proxy_index };
+        let lease = WriterLease::new(now, &writer.liveliness, lease_timer, ctx);
+        let reliable = writer.reliable && self.data.qos.reliability.kind == ReliabilityKind::Reliable;
+        let mut proxy = WriterProxy::new(guid, reliable, writer.path, timer, lease);
+        proxy.skips_history =
+            self.data.qos.durability == Durability::Volatile && writer.durability != Durability::Volatile;
+        proxy.strength = writer.strength;
+        proxy.directed_heartbeats = writer.vendor == VendorId::TAKT;
+        proxy.greets_from_zero = writer.vendor == VendorId::EPROSIMA;
+        let index = self.proxies.insert(proxy);
+        debug_assert_eq!(index, proxy_index);
+        self.matched.added(guid);
+        self.liveliness.matched(guid);
+        ctx.notify(Event::LivelinessChanged(self.handle));
+        ctx.notify(Event::SubscriptionMatched(self.handle));
+        if reliable {
+            // Asks for the first heartbeat (pre-emptive ACKNACK, RTPS 2.5 §8.4.12.2).
+            self.handle_timeout(now, ctx, index);
+        }
+        index
+    }
+
+    /// A matched writer has gone.
+    pub(crate) fn remove_proxy(&mut self, now: Instant, ctx: &mut Context, index: u32) {
+        let Some(guid) = self.proxies.get(index).map(|proxy| proxy.guid) else { return };
+        self.detach(ctx, index);
+        self.forget_writers(now, ctx, |writer| *writer == guid);
+    }
+
+    /// A matched writer has gone, whose instances do not know it yet: [`Self::forget_writers`] must follow.
+    pub(crate) fn detach(&mut self, ctx: &mut Context, index: u32) {
+        let Some(mut proxy) = self.proxies.remove(index) else { return };
+        ctx.timers.release(proxy.timer);
+        proxy.lease.close(ctx);
+        ctx.remove_owner();
+        for stored in proxy.drain() {
+            self.cache.discard(stored);
+        }
+        proxy.fragments.drop_below(SequenceNumber::MAX, &mut self.cache.pool, &mut self.reassembly);
+        self.matched.removed(proxy.guid);
+        self.liveliness.unmatched(proxy.guid, proxy.lease.alive);
+    }
+
+    /// Tells of the writers that have gone. Instances that only they wrote have no writers any more.
+    pub(crate) fn forget_writers(&mut self, now: Instant, ctx: &mut Context, is_gone: impl Fn(&Guid) -> bool) {
+        ctx.notify(Event::LivelinessChanged(self.handle));
+        ctx.notify(Event::SubscriptionMatched(self.handle));
+        ctx.work.steps(self.cache.len());
+        if self.cache.remove_writers(is_gone, ctx.wall_clock(now)) {
+            ctx.notify(Event::DataAvailable(self.handle));
+        }
+    }
+}

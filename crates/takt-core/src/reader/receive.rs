@@ -1,0 +1,169 @@
+//! What a reader hears: whole samples and fragments (RTPS 2.5 §8.3.8.2, §8.3.8.3).
+
+use super::fragments::Refused;
+use super::writer_proxy::{Arrival, LAST_SAMPLE};
+use super::{Reader, Stamp};
+use crate::cache::{ChangeKind, Incoming, PayloadRef};
+use crate::context::Context;
+use crate::mutation::{Mutation, is_on};
+use takt_wire::SequenceNumber;
+use takt_wire::inline_qos::{InlineQos, STATUS_INFO_DISPOSED, STATUS_INFO_UNREGISTERED};
+use takt_wire::message::{Data, DataFrag, Payload};
+use takt_wire::parameter::ParameterList;
+
+impl Reader {
+    /// RTPS 2.5 §8.3.8.2: a whole sample.
+    pub(crate) fn handle_data(&mut self, ctx: &mut Context, index: u32, stamp: Stamp, data: &Data<'_>) {
+        self.saw_writer(stamp.now, ctx, index);
+        if !self.accepts(ctx, index, data.sn, true) {
+            return;
+        }
+        let Some(inline) = parse_inline_qos(data.inline_qos, ctx) else { return };
+        let (payload, key_only) = match data.payload {
+            Payload::None => (&[][..], true),
+            Payload::Data(bytes) => (bytes, false),
+            Payload::Key(bytes) => (bytes, true),
+        };
+        let Some(piece) = self.allocate(index, stamp.now, data.sn, payload.len()) else {
+            return self.refuse(ctx, index, stamp.now, data.sn);
+        };
+        self.cache.pool.bytes_mut(piece).copy_from_slice(payload);
+        self.accept(ctx, index, stamp, data.sn, &inline, piece, key_only);
+    }
+
+    /// RTPS 2.5 §8.3.8.3: a part of a large sample.
+    pub(crate) fn handle_data_frag(&mut self, ctx: &mut Context, index: u32, stamp: Stamp, data: &DataFrag<'_>) {
+        self.saw_writer(stamp.now, ctx, index);
+        if !self.accepts(ctx, index, data.sn, false) {
+            return;
+        }
+        let Some(inline) = parse_inline_qos(data.inline_qos, ctx) else { return };
+        let result = loop {
+            let Some(proxy) = self.proxies.get_mut(index) else { return };
+            match proxy.fragments.insert(stamp, data, &mut self.cache.pool, &mut self.reassembly) {
+                Err(Refused::NoRoom) if self.make_room_for(index, data.sn, stamp.now) => {}
+                result => break result,
+            }
+        };
+        match result {
+            Ok(None) => {
+                if let Some(proxy) = self.proxies.get_mut(index) {
+                    proxy.progressed();
+                }
+            }
+            Ok(Some((piece, source_timestamp))) => {
+                if let Some(proxy) = self.proxies.get_mut(index) {
+                    proxy.arrived(data.sn);
+                }
+                let stamp = Stamp { source_timestamp, ..stamp };
+                self.accept(ctx, index, stamp, data.sn, &inline, piece, data.key);
+            }
+            Err(Refused::Duplicate) => ctx.counters.duplicate_fragments += 1,
+            Err(Refused::Rejected | Refused::NoRoom) => ctx.counters.rejected_fragments += 1,
+        }
+    }
+
+    /// Whether a sample number is of use now; keeps the accounts of those that are not.
+    fn accepts(&mut self, ctx: &mut Context, index: u32, sn: SequenceNumber, whole: bool) -> bool {
+        let Some(proxy) = self.proxies.get_mut(index) else { return false };
+        let Some(expected) = proxy.expected else {
+            // The first heartbeat will tell which samples are for us; this one will be asked for then.
+            proxy.dropped_early = Some(proxy.dropped_early.map_or(sn, |early| early.min(sn)));
+            return false;
+        };
+        let overtaken = is_on(Mutation::TakeOvertaken) && sn.next() < expected;
+        let taken_again = !proxy.reliable && (overtaken || is_on(Mutation::TakeDuplicates));
+        if sn < expected && !taken_again {
+            ctx.counters.duplicate_samples += 1;
+            return false;
+        }
+        if !proxy.reliable {
+            ctx.counters.out_of_window += u64::from(sn > LAST_SAMPLE);
+            return sn <= LAST_SAMPLE;
+        }
+        if !proxy.in_window(sn) {
+            ctx.counters.out_of_window += 1;
+            return false;
+        }
+        proxy.arrived(if whole { sn } else { sn.prev() });
+        if proxy.arrival(sn) != Arrival::Missing {
+            ctx.counters.duplicate_samples += 1;
+            return false;
+        }
+        true
+    }
+
+    /// A sample has arrived whole and its payload is in the pool.
+    #[expect(clippy::too_many_arguments, reason = "one call site per way of arrival")]
+    fn accept(
+        &mut self,
+        ctx: &mut Context,
+        index: u32,
+        stamp: Stamp,
+        sn: SequenceNumber,
+        inline: &InlineQos<'_>,
+        piece: PayloadRef,
+        key_only: bool,
+    ) {
+        let Some(proxy) = self.proxies.get_mut(index) else { return self.cache.pool.release(piece) };
+        let for_us = inline.directed_write.includes(self.data.guid) && !inline.must_understand_unknown;
+        let kind = change_kind(inline.status_info.unwrap_or(0), key_only);
+        let key_hash = match (self.keyed, inline.key_hash, &mut self.key) {
+            (false, _, _) => Some([0; 16]),
+            (true, Some(hash), _) => Some(hash),
+            (true, None, Some(key)) => key.key_hash(self.cache.pool.bytes(piece), key_only),
+            (true, None, None) => None,
+        };
+        let key_hash = key_hash.map(|hash| if is_on(Mutation::WrongInstance) && self.keyed { [7; 16] } else { hash });
+        ctx.counters.undecodable_keys += u64::from(for_us && key_hash.is_none());
+        let source_timestamp = stamp.source_timestamp;
+        let stored = match key_hash.filter(|_| for_us) {
+            Some(key_hash) => {
+                let (writer, strength) = (proxy.guid, proxy.strength);
+                let incoming = Incoming { writer, sn, kind, key_hash, source_timestamp, payload: piece, strength };
+                let stored = self.store(index, stamp.now, incoming);
+                if stored.is_none() {
+                    self.cache.pool.release(piece);
+                    return self.refuse(ctx, index, stamp.now, sn);
+                }
+                stored
+            }
+            None => {
+                self.cache.pool.release(piece);
+                None
+            }
+        };
+        let Some(proxy) = self.proxies.get_mut(index) else { return };
+        if proxy.reliable {
+            proxy.progressed();
+            proxy.set_arrival(sn, stored.map_or(Arrival::Irrelevant, Arrival::Waiting));
+            self.deliver(ctx, index, stamp.now);
+            self.notice_gap(ctx, index, stamp.now);
+        } else {
+            self.deliver_best_effort(ctx, index, stamp.now, sn, stored);
+        }
+    }
+}
+
+/// What the inline QoS says; `None` if it is malformed.
+fn parse_inline_qos<'a>(list: Option<ParameterList<'a>>, ctx: &mut Context) -> Option<InlineQos<'a>> {
+    match list.map(InlineQos::parse).transpose() {
+        Ok(inline) => Some(inline.unwrap_or_default()),
+        Err(_) => {
+            ctx.counters.malformed_submessages += 1;
+            None
+        }
+    }
+}
+
+/// RTPS 2.5 §9.6.4.9: the status bits say what a change without data does.
+fn change_kind(status: u32, key_only: bool) -> ChangeKind {
+    match (status & STATUS_INFO_DISPOSED != 0, status & STATUS_INFO_UNREGISTERED != 0) {
+        (true, true) => ChangeKind::DisposedUnregistered,
+        (true, false) => ChangeKind::Disposed,
+        (false, true) => ChangeKind::Unregistered,
+        // A key without a status tells nothing about the instance but that it exists no longer for this writer.
+        (false, false) if key_only => ChangeKind::Unregistered,
+        (false, false) => ChangeKind::Alive,
+    }
+}
