@@ -10,5 +10,6 @@ mod loss;
 mod peers;
 mod refusals;
 mod scene;
+mod shape_main;
 mod simulation;
 mod tools;

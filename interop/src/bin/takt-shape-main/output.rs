@@ -1,0 +1,191 @@
+//! Standard output behind a queue, so that nothing of DDS ever waits for whoever reads it.
+//!
+//! The harness gives the application a terminal and stops reading it once it has a verdict. Then the terminal fills, and
+//! a thread that writes to it stands still. Here that is a thread of its own: the main loop waits for room in the queue,
+//! but not once it was told to stop; listeners never wait.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// Lines that the main loop may be ahead of the reader.
+const LINES_MAX: usize = 1024;
+/// Lines kept at all. What listeners say beyond that is dropped.
+const LINES_OF_LISTENERS_MAX: usize = 2 * LINES_MAX;
+/// How often a wait looks whether to stop.
+const GLANCE: Duration = Duration::from_millis(50);
+const UNDISTURBED: &str = "nothing panics under this lock";
+
+/// Lines on their way to standard output. Handles are clones of one another.
+#[derive(Clone)]
+pub struct Output {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    lines: VecDeque<String>,
+    /// A line has left the queue and is not yet written.
+    is_writing: bool,
+}
+
+impl Output {
+    /// Starts the thread that writes to `sink`.
+    pub fn start(sink: impl Write + Send + 'static) -> io::Result<Self> {
+        let shared = Arc::new(Shared { queue: Mutex::default(), changed: Condvar::new() });
+        let output = Self { shared };
+        let writer = output.clone();
+        std::thread::Builder::new().name("output".to_owned()).spawn(move || writer.run(sink))?;
+        Ok(output)
+    }
+
+    /// Prints a line of the main loop: waits for room, or drops the line once `is_stopped`.
+    pub fn print(&self, line: String, is_stopped: impl Fn() -> bool) {
+        let mut queue = self.lock();
+        while queue.lines.len() >= LINES_MAX {
+            if is_stopped() {
+                return;
+            }
+            queue = self.wait(queue, GLANCE);
+        }
+        queue.lines.push_back(line);
+        self.shared.changed.notify_all();
+    }
+
+    /// Prints a line of a listener: never waits.
+    pub fn report(&self, line: String) {
+        let mut queue = self.lock();
+        if queue.lines.len() < LINES_OF_LISTENERS_MAX {
+            queue.lines.push_back(line);
+            self.shared.changed.notify_all();
+        }
+    }
+
+    /// Waits until everything is written; false if `patience` was not enough.
+    pub fn drain(&self, patience: Duration) -> bool {
+        let deadline = Instant::now() + patience;
+        let mut queue = self.lock();
+        while !queue.lines.is_empty() || queue.is_writing {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            queue = self.wait(queue, left);
+        }
+        true
+    }
+
+    fn run(&self, mut sink: impl Write) {
+        loop {
+            let line = self.next();
+            let written = writeln!(sink, "{line}").and_then(|()| sink.flush());
+            self.lock().is_writing = false;
+            self.shared.changed.notify_all();
+            if written.is_err() {
+                // Nobody reads any more; what is still said goes nowhere.
+                sink_away(self);
+            }
+        }
+    }
+
+    fn next(&self) -> String {
+        let mut queue = self.lock();
+        loop {
+            if let Some(line) = queue.lines.pop_front() {
+                queue.is_writing = true;
+                self.shared.changed.notify_all();
+                return line;
+            }
+            queue = self.shared.changed.wait(queue).expect(UNDISTURBED);
+        }
+    }
+
+    fn wait<'a>(&self, queue: MutexGuard<'a, Queue>, time: Duration) -> MutexGuard<'a, Queue> {
+        self.shared.changed.wait_timeout(queue, time).expect(UNDISTURBED).0
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.shared.queue.lock().expect(UNDISTURBED)
+    }
+}
+
+fn sink_away(output: &Output) -> ! {
+    loop {
+        drop(output.next());
+        output.lock().is_writing = false;
+        output.shared.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    /// Passes on what is written, each write when it is allowed.
+    struct Gate {
+        allowed: Receiver<()>,
+        written: Sender<Vec<u8>>,
+    }
+
+    impl Write for Gate {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.allowed.recv().map_err(io::Error::other)?;
+            self.written.send(bytes.to_vec()).map_err(io::Error::other)?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn lines_leave_in_order() {
+        let (sender, written) = channel();
+        let (allow, allowed) = channel();
+        let output = Output::start(Gate { allowed, written: sender }).expect("a thread");
+        output.print("one".to_owned(), || false);
+        output.report("two".to_owned());
+        for _ in 0..8 {
+            allow.send(()).expect("the writer runs");
+        }
+        assert!(output.drain(PATIENCE));
+        let text: Vec<u8> = written.try_iter().flatten().collect();
+        assert_eq!(String::from_utf8_lossy(&text), "one\ntwo\n");
+    }
+
+    #[test]
+    fn a_reader_that_stands_still_holds_up_neither_listeners_nor_the_end() {
+        let (sender, _written) = channel();
+        let (_allow, allowed) = channel();
+        let output = Output::start(Gate { allowed, written: sender }).expect("a thread");
+        for _ in 0..LINES_OF_LISTENERS_MAX + 100 {
+            output.report("status".to_owned());
+        }
+        assert_eq!(output.lock().lines.len().min(LINES_OF_LISTENERS_MAX - 1), LINES_OF_LISTENERS_MAX - 1);
+        output.print("sample".to_owned(), || true);
+        assert!(!output.drain(Duration::from_millis(1)));
+    }
+
+    #[test]
+    fn what_is_said_after_the_reader_has_gone_goes_nowhere() {
+        let (sender, written) = channel();
+        let (allow, allowed) = channel();
+        drop((written, allow));
+        let output = Output::start(Gate { allowed, written: sender }).expect("a thread");
+        for _ in 0..3 * LINES_MAX {
+            output.print("sample".to_owned(), || false);
+        }
+        assert!(output.drain(PATIENCE));
+    }
+}

@@ -1,0 +1,273 @@
+//! What publisher and subscriber have in common: the participant, the policies, the listeners, the wish to stop.
+
+use std::time::{Duration, Instant};
+
+use takt::qos::{
+    AccessScope, DataReaderQos, DataRepresentation, DataWriterQos, Deadline, Durability as DurabilityPolicy,
+    History as HistoryPolicy, Ownership, OwnershipStrength, Partition, Presentation, PublisherQos, Reliability,
+    SubscriberQos, TopicQos,
+};
+use takt::status::{
+    DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus,
+    LivelinessLostStatus, MatchedStatus,
+};
+use takt::{DataReader, DataReaderListener, DataWriter, DataWriterListener, DomainParticipant, Topic};
+use takt_bench::signal;
+
+use crate::lines::Subject;
+use crate::options::{Durability, FinalState, History, Options, Role, Scope};
+use crate::output::Output;
+use crate::shape::{ShapeType, numbered};
+
+/// Longest sleep between two looks whether to stop.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// Why the application ends early: its exit code and what to say.
+#[derive(Debug)]
+pub struct Failure {
+    pub exit_code: u8,
+    pub what: String,
+}
+
+impl Failure {
+    /// Entities could not be made.
+    pub fn initialise(what: &str) -> impl Fn(takt::Error) -> Self {
+        move |error| Self { exit_code: 2, what: format!("failed to {what}: {error}") }
+    }
+
+    /// Something went wrong later on.
+    pub fn run(what: &str) -> impl Fn(takt::Error) -> Self {
+        move |error| Self { exit_code: 3, what: format!("failed to {what}: {error}") }
+    }
+}
+
+/// A participant with its topics.
+pub struct Session {
+    pub options: Options,
+    pub output: Output,
+    pub participant: DomainParticipant,
+    pub topics: Vec<Topic<ShapeType>>,
+}
+
+impl Session {
+    /// Joins the domain and creates the topics.
+    pub fn open(options: Options, output: Output) -> Result<Self, Failure> {
+        if let Some(feature) = unsupported(&options) {
+            return Err(Failure { exit_code: 2, what: format!("{feature} is not supported") });
+        }
+        let mut builder = DomainParticipant::builder(options.domain_id).name("takt-shape-main");
+        if !options.announcement_period.is_zero() {
+            builder = builder.announcement_period(options.announcement_period);
+        }
+        let participant = builder.build().map_err(Failure::initialise("create participant"))?;
+        if options.verbose {
+            for warning in participant.warnings() {
+                output.report(format!("warning: {}", warning.what.replace(['[', ']'], "")));
+            }
+        }
+        let mut session = Self { options, output, participant, topics: Vec::new() };
+        for index in 0..session.options.topics {
+            let name = numbered(&session.options.topic, index);
+            session.say(format!("Create topic: {name}"));
+            let topic = session.participant.create_topic::<ShapeType>(&name, TopicQos::default());
+            session.topics.push(topic.map_err(Failure::initialise("create topic"))?);
+        }
+        Ok(session)
+    }
+
+    /// Prints a line of the main loop.
+    pub fn say(&self, line: String) {
+        self.output.print(line, signal::stopped);
+    }
+
+    /// What tells the statuses of writers and readers.
+    pub fn reporter(&self) -> Box<Reporter> {
+        Box::new(Reporter { output: self.output.clone() })
+    }
+
+    /// Whether the main loop has done its part after so many iterations.
+    pub fn is_done(&self, iteration: u64) -> bool {
+        signal::stopped() || self.options.iterations.is_some_and(|last| iteration >= last)
+    }
+}
+
+/// A part of the suite that Takt does not do, if the options ask for it.
+fn unsupported(options: &Options) -> Option<&'static str> {
+    let publishes = options.role == Role::Publisher;
+    let wanted = [
+        (options.coherent, "coherent access"),
+        (options.ordered, "ordered access"),
+        (!publishes && (options.filter.is_some() || options.color.is_some()), "a content-filtered topic"),
+        (!publishes && !options.time_filter.is_zero(), "TIME_BASED_FILTER"),
+        (publishes && !options.lifespan.is_zero(), "LIFESPAN"),
+    ];
+    wanted.iter().find(|(is_wanted, _)| *is_wanted).map(|(_, feature)| *feature)
+}
+
+/// Sleeps, but not longer than until a signal asks to stop.
+pub fn pause(period: Duration) {
+    let end = Instant::now() + period;
+    while !signal::stopped() {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        std::thread::sleep(left.min(GLANCE));
+    }
+}
+
+/// The publisher's policies.
+pub fn publisher_qos(options: &Options) -> PublisherQos {
+    let (presentation, partition) = (presentation(options), partition(options));
+    PublisherQos { presentation, partition, ..PublisherQos::default() }
+}
+
+/// The subscriber's policies.
+pub fn subscriber_qos(options: &Options) -> SubscriberQos {
+    let (presentation, partition) = (presentation(options), partition(options));
+    SubscriberQos { presentation, partition, ..SubscriberQos::default() }
+}
+
+/// PRESENTATION stays at its default unless one of its two promises is asked for.
+fn presentation(options: &Options) -> Presentation {
+    if !options.coherent && !options.ordered {
+        return Presentation::default();
+    }
+    let access_scope = match options.scope {
+        Scope::Instance => AccessScope::Instance,
+        Scope::Topic => AccessScope::Topic,
+        Scope::Group => AccessScope::Group,
+    };
+    Presentation { access_scope, coherent_access: options.coherent, ordered_access: options.ordered }
+}
+
+fn partition(options: &Options) -> Partition {
+    Partition { names: options.partition.iter().cloned().collect() }
+}
+
+/// The writers' policies. Unregistering disposes only where disposing is asked for: a writer that ends without a word
+/// leaves its instances without writers.
+pub fn writer_qos(options: &Options) -> DataWriterQos {
+    let mut qos = DataWriterQos {
+        durability: durability(options),
+        deadline: deadline(options),
+        reliability: reliability(options),
+        history: history(options),
+        ownership: ownership(options),
+        ownership_strength: OwnershipStrength(options.ownership_strength.unwrap_or(0)),
+        data_representation: representation(options),
+        ..DataWriterQos::default()
+    };
+    qos.writer_data_lifecycle.autodispose_unregistered_instances = options.final_state == Some(FinalState::Dispose);
+    qos
+}
+
+/// The readers' policies.
+pub fn reader_qos(options: &Options) -> DataReaderQos {
+    DataReaderQos {
+        durability: durability(options),
+        deadline: deadline(options),
+        reliability: reliability(options),
+        history: history(options),
+        ownership: ownership(options),
+        data_representation: representation(options),
+        ..DataReaderQos::default()
+    }
+}
+
+fn durability(options: &Options) -> DurabilityPolicy {
+    match options.durability {
+        Durability::Volatile => DurabilityPolicy::Volatile,
+        Durability::TransientLocal => DurabilityPolicy::TransientLocal,
+        Durability::Transient => DurabilityPolicy::Transient,
+        Durability::Persistent => DurabilityPolicy::Persistent,
+    }
+}
+
+fn deadline(options: &Options) -> Deadline {
+    let period = Some(options.deadline).filter(|period| !period.is_zero());
+    period.map_or_else(Deadline::default, |period| Deadline { period: period.into() })
+}
+
+fn reliability(options: &Options) -> Reliability {
+    if options.reliable { Reliability::RELIABLE } else { Reliability::BEST_EFFORT }
+}
+
+fn history(options: &Options) -> HistoryPolicy {
+    match options.history {
+        None => HistoryPolicy::default(),
+        Some(History::KeepAll) => HistoryPolicy::KeepAll,
+        Some(History::KeepLast(depth)) => HistoryPolicy::KeepLast(depth),
+    }
+}
+
+fn ownership(options: &Options) -> Ownership {
+    options.ownership_strength.map_or(Ownership::Shared, |_| Ownership::Exclusive)
+}
+
+fn representation(options: &Options) -> DataRepresentation {
+    if options.xcdr_version == 2 { DataRepresentation::xcdr2() } else { DataRepresentation::xcdr1() }
+}
+
+/// Prints every status change. It runs on the receiving thread, so it only queues lines.
+pub struct Reporter {
+    output: Output,
+}
+
+impl Reporter {
+    fn writer(&self, writer: &DataWriter<ShapeType>, line: impl FnOnce(Subject<'_>) -> String) {
+        self.topic(writer.topic(), line);
+    }
+
+    fn reader(&self, reader: &DataReader<ShapeType>, line: impl FnOnce(Subject<'_>) -> String) {
+        self.topic(reader.topic(), line);
+    }
+
+    fn topic(&self, topic: &Topic<ShapeType>, line: impl FnOnce(Subject<'_>) -> String) {
+        self.output.report(line(Subject { topic: topic.name(), type_name: topic.type_name() }));
+    }
+}
+
+impl DataWriterListener<ShapeType> for Reporter {
+    fn on_publication_matched(&mut self, writer: &DataWriter<ShapeType>, status: MatchedStatus) {
+        self.writer(writer, |subject| subject.publication_matched(&status));
+    }
+
+    fn on_offered_incompatible_qos(&mut self, writer: &DataWriter<ShapeType>, status: IncompatibleQosStatus) {
+        self.writer(writer, |subject| subject.offered_incompatible_qos(&status));
+    }
+
+    fn on_offered_deadline_missed(&mut self, writer: &DataWriter<ShapeType>, status: DeadlineMissedStatus) {
+        self.writer(writer, |subject| subject.offered_deadline_missed(&status));
+    }
+
+    fn on_liveliness_lost(&mut self, writer: &DataWriter<ShapeType>, status: LivelinessLostStatus) {
+        self.writer(writer, |subject| subject.liveliness_lost(&status));
+    }
+
+    fn on_inconsistent_topic(&mut self, writer: &DataWriter<ShapeType>, _: InconsistentTopicStatus) {
+        self.writer(writer, |subject| subject.inconsistent_topic());
+    }
+}
+
+impl DataReaderListener<ShapeType> for Reporter {
+    fn on_subscription_matched(&mut self, reader: &DataReader<ShapeType>, status: MatchedStatus) {
+        self.reader(reader, |subject| subject.subscription_matched(&status));
+    }
+
+    fn on_requested_incompatible_qos(&mut self, reader: &DataReader<ShapeType>, status: IncompatibleQosStatus) {
+        self.reader(reader, |subject| subject.requested_incompatible_qos(&status));
+    }
+
+    fn on_requested_deadline_missed(&mut self, reader: &DataReader<ShapeType>, status: DeadlineMissedStatus) {
+        self.reader(reader, |subject| subject.requested_deadline_missed(&status));
+    }
+
+    fn on_liveliness_changed(&mut self, reader: &DataReader<ShapeType>, status: LivelinessChangedStatus) {
+        self.reader(reader, |subject| subject.liveliness_changed(&status));
+    }
+
+    fn on_inconsistent_topic(&mut self, reader: &DataReader<ShapeType>, _: InconsistentTopicStatus) {
+        self.reader(reader, |subject| subject.inconsistent_topic());
+    }
+}
