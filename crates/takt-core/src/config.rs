@@ -92,6 +92,8 @@ pub struct Config {
     pub secret: [u64; 2],
     /// The participant's policies.
     pub qos: DomainParticipantQos,
+    /// Whether it takes part from the start; otherwise from [`crate::Participant::enable`] on.
+    pub is_enabled: bool,
     /// How long others believe in us without hearing from us.
     pub lease_duration: Duration,
     /// Between two announcements; well below the lease.
@@ -123,6 +125,7 @@ impl Config {
             guid_prefix,
             secret: [0; 2],
             qos: DomainParticipantQos::default(),
+            is_enabled: true,
             lease_duration: Duration::from_secs(20),
             announcement_period: Duration::from_secs(3),
             heartbeat_period: Duration::from_millis(100),

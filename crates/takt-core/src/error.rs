@@ -14,6 +14,10 @@ pub enum Error {
         /// Which parameter, and what is wrong with it.
         what: String,
     },
+    /// The entity is not enabled yet (DDS 1.4 §2.2.2.1.1.7).
+    NotEnabled,
+    /// The policy of this OMG name cannot change once the entity is enabled.
+    ImmutablePolicy(&'static str),
     /// Two policies of one entity contradict each other (DDS 1.4 §2.2.3).
     InconsistentPolicy {
         /// The contradiction in words.
@@ -33,6 +37,8 @@ impl fmt::Display for Error {
         match self {
             Self::AlreadyDeleted => f.write_str("the entity was deleted"),
             Self::BadParameter { what } => write!(f, "bad parameter: {what}"),
+            Self::NotEnabled => f.write_str("the entity is not enabled"),
+            Self::ImmutablePolicy(policy) => write!(f, "{policy} cannot change once the entity is enabled"),
             Self::InconsistentPolicy { what } => write!(f, "inconsistent policies: {what}"),
             Self::OutOfResources { limit, value } => write!(f, "out of resources: {limit} is {value}"),
         }

@@ -53,7 +53,8 @@ impl Participant {
     /// A writer came or went: the shortest lease may have changed.
     pub(crate) fn schedule_assertions(&mut self, now: Instant) {
         let leases = |kind: LivelinessKind| {
-            let of_writers = self.writers.iter().map(|(_, writer)| writer.data.qos.liveliness);
+            let enabled = self.writers.iter().filter(|(_, writer)| writer.is_enabled);
+            let of_writers = enabled.map(|(_, writer)| writer.data.qos.liveliness);
             let of_kind = of_writers.filter(move |liveliness| liveliness.kind == kind);
             of_kind.filter_map(|liveliness| liveliness.lease_duration.as_nanos())
         };

@@ -120,7 +120,7 @@ impl Participant {
         remote.map_or(VendorId::UNKNOWN, |remote| remote.data.vendor_id)
     }
 
-    /// A writer appeared: try all local readers.
+    /// A writer appeared or changed: try all local readers.
     pub(super) fn match_publication(&mut self, now: Instant, publication: &PublicationData) {
         let mut from = super::BUILTIN_ENDPOINTS;
         while let Some(index) = self.readers.next_index(from) {
@@ -129,7 +129,7 @@ impl Participant {
         }
     }
 
-    /// A reader appeared: try all local writers.
+    /// A reader appeared or changed: try all local writers.
     pub(super) fn match_subscription(&mut self, now: Instant, subscription: &SubscriptionData) {
         if is_on(Mutation::ForgetNewReader) && now.0.is_multiple_of(4) {
             return;
@@ -141,8 +141,8 @@ impl Participant {
         }
     }
 
-    /// A local writer appeared: try all readers, ours included.
-    pub(crate) fn match_new_writer(&mut self, now: Instant, index: u32) {
+    /// A local writer appeared or changed: try all readers, ours included.
+    pub(crate) fn match_local_writer(&mut self, now: Instant, index: u32) {
         let remote = core::mem::take(&mut self.subscriptions);
         for subscription in remote.values() {
             self.match_writer(now, index, subscription);
@@ -152,14 +152,15 @@ impl Participant {
         let Some(publication) = self.writers.get(index).map(|writer| writer.data.clone()) else { return };
         while let Some(reader) = self.readers.next_index(from) {
             from = reader + 1;
-            let Some(subscription) = self.readers.get(reader).map(|reader| reader.data.clone()) else { continue };
+            let Some(subscription) = self.readers.get(reader).filter(|reader| reader.is_enabled) else { continue };
+            let subscription = subscription.data.clone();
             self.match_writer(now, index, &subscription);
             self.match_reader(now, reader, &publication);
         }
     }
 
-    /// A local reader appeared: try all writers, ours included.
-    pub(crate) fn match_new_reader(&mut self, now: Instant, index: u32) {
+    /// A local reader appeared or changed: try all writers, ours included.
+    pub(crate) fn match_local_reader(&mut self, now: Instant, index: u32) {
         let remote = core::mem::take(&mut self.publications);
         for publication in remote.values() {
             self.match_reader(now, index, publication);
@@ -169,25 +170,29 @@ impl Participant {
         let Some(subscription) = self.readers.get(index).map(|reader| reader.data.clone()) else { return };
         while let Some(writer) = self.writers.next_index(from) {
             from = writer + 1;
-            let Some(publication) = self.writers.get(writer).map(|writer| writer.data.clone()) else { continue };
+            let Some(publication) = self.writers.get(writer).filter(|writer| writer.is_enabled) else { continue };
+            let publication = publication.data.clone();
             self.match_reader(now, index, &publication);
             self.match_writer(now, writer, &subscription);
         }
     }
 
-    /// Adds the reader to the writer if they fit.
+    /// Adds the reader to the writer if they fit; if they are matched, goes on with the reader as it is now, or parts
+    /// with it.
     fn match_writer(&mut self, now: Instant, index: u32, subscription: &SubscriptionData) {
         self.ctx.work.steps(1);
-        let Some(writer) = self.writers.get(index) else { return };
+        let Some(writer) = self.writers.get(index).filter(|writer| writer.is_enabled) else { return };
         let same_topic = writer.data.topic_name == subscription.topic_name || is_on(Mutation::IgnoreTopic);
-        if !same_topic || subscription.guid.entity_id.is_builtin() || writer.proxy_index(subscription.guid).is_some() {
+        if !same_topic || subscription.guid.entity_id.is_builtin() {
             return;
         }
+        let is_matched = writer.proxy_index(subscription.guid).is_some();
         let reason = refusal_of(&writer.data, subscription, true);
         let local = writer.data.guid;
         let path = self.path_to(subscription.guid.prefix, &subscription.unicast);
         let Some(writer) = self.writers.get_mut(index) else { return };
         match (reason, path) {
+            (None, Some(path)) if is_matched => writer.redirect(&mut self.ctx, subscription.guid, path),
             (None, Some(path)) => {
                 let traits = ReaderTraits {
                     reliable: subscription.qos.reliability.kind == ReliabilityKind::Reliable,
@@ -197,6 +202,9 @@ impl Participant {
                 writer.add_proxy(now, &mut self.ctx, subscription.guid, &traits);
             }
             (reason, _) => {
+                if is_matched {
+                    writer.remove_proxy(&mut self.ctx, subscription.guid);
+                }
                 let reason = reason.unwrap_or(RefusalReason::Unreachable);
                 match &reason {
                     RefusalReason::Qos(list) => {
@@ -217,15 +225,16 @@ impl Participant {
         }
     }
 
-    /// Adds the writer to the reader if they fit.
+    /// Adds the writer to the reader if they fit; if they are matched, goes on with the writer as it is now, or parts
+    /// with it.
     fn match_reader(&mut self, now: Instant, index: u32, publication: &PublicationData) {
         self.ctx.work.steps(1);
-        let Some(reader) = self.readers.get(index) else { return };
-        let listens = |listeners: &Vec<(u32, u32)>| listeners.iter().any(|(reader, _)| *reader == index);
+        let Some(reader) = self.readers.get(index).filter(|reader| reader.is_enabled) else { return };
         let same_topic = reader.data.topic_name == publication.topic_name || is_on(Mutation::IgnoreTopic);
-        if !same_topic || reader.entity_id.is_builtin() || self.sources.get(&publication.guid).is_some_and(listens) {
+        if !same_topic || reader.entity_id.is_builtin() {
             return;
         }
+        let matched = self.matched_proxy(publication.guid, index);
         let reason = refusal_of(publication, &reader.data, false);
         let local = reader.data.guid;
         let path = self.path_to(publication.guid.prefix, &publication.unicast);
@@ -241,6 +250,9 @@ impl Participant {
                     path,
                     vendor,
                 };
+                if let Some(proxy) = matched {
+                    return reader.refresh_proxy(&mut self.ctx, proxy, &traits);
+                }
                 let proxy = reader.add_proxy(now, &mut self.ctx, publication.guid, &traits);
                 self.sources.entry(publication.guid).or_default().push((index, proxy));
             }
@@ -260,8 +272,30 @@ impl Participant {
                     }
                     RefusalReason::Partition { .. } | RefusalReason::Unreachable => {}
                 }
+                if let Some(proxy) = matched {
+                    self.part_reader(now, publication.guid, index, proxy);
+                }
                 self.remember_refusal(local, publication.guid, &publication.topic_name, reason);
             }
+        }
+    }
+
+    /// The reader's proxy of a writer, if they are matched.
+    fn matched_proxy(&self, writer: Guid, reader: u32) -> Option<u32> {
+        let listeners = self.sources.get(&writer)?;
+        listeners.iter().find(|(index, _)| *index == reader).map(|(_, proxy)| *proxy)
+    }
+
+    /// Ends the match of one reader with a writer.
+    fn part_reader(&mut self, now: Instant, writer: Guid, index: u32, proxy: u32) {
+        if let Some(listeners) = self.sources.get_mut(&writer) {
+            listeners.retain(|(reader, _)| *reader != index);
+            if listeners.is_empty() {
+                self.sources.remove(&writer);
+            }
+        }
+        if let Some(reader) = self.readers.get_mut(index) {
+            reader.remove_proxy(now, &mut self.ctx, proxy);
         }
     }
 

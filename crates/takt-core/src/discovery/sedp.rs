@@ -32,6 +32,25 @@ fn news<T>(sample: &SampleRef<'_>, parse: impl FnOnce(&[u8]) -> Option<(Guid, T)
     News::Gone(PublicationData::parse_key(sample.payload).unwrap_or(by_hash))
 }
 
+/// Whether a writer may have become another without a new life: what the two differ in may change while a writer is
+/// enabled (DDS 1.4 §2.2.3). Otherwise it is matched anew.
+fn is_same_writer(a: &PublicationData, b: &PublicationData) -> bool {
+    a.topic_name == b.topic_name
+        && a.type_name == b.type_name
+        && a.qos.reliability.kind == b.qos.reliability.kind
+        && a.qos.durability == b.qos.durability
+        && a.qos.liveliness == b.qos.liveliness
+        && a.qos.ownership == b.qos.ownership
+}
+
+/// As [`is_same_writer`], for a reader.
+fn is_same_reader(a: &SubscriptionData, b: &SubscriptionData) -> bool {
+    a.topic_name == b.topic_name
+        && a.type_name == b.type_name
+        && a.qos.reliability.kind == b.qos.reliability.kind
+        && a.qos.durability == b.qos.durability
+}
+
 impl Participant {
     pub(super) fn add_builtin_reader(&mut self, now: Instant, writer: u32, guid: Guid, remote: u32) {
         let Some(path) = self.remotes.get(remote).map(|remote| remote.metatraffic) else { return };
@@ -123,12 +142,18 @@ impl Participant {
     }
 
     fn handle_publication(&mut self, now: Instant, data: Box<PublicationData>) {
-        if self.publications.get(&data.guid).is_some_and(|known| **known == *data) {
+        if self.publications.get(&data.guid).is_some_and(|known| **known == *data) || self.ignored.has_writer(&data) {
             return;
         }
-        // Changed policies: match anew.
-        let former = self.remove_publication(now, data.guid);
-        if !self.count_endpoint(data.guid.prefix, data.footprint(), self.publications.len()) {
+        let former = self.publications.remove(&data.guid);
+        if let Some(former) = &former {
+            self.uncount_endpoint(data.guid.prefix, former.footprint());
+        }
+        let has_room = self.count_endpoint(data.guid.prefix, data.footprint(), self.publications.len());
+        if !has_room || former.as_ref().is_some_and(|former| !is_same_writer(former, &data)) {
+            self.unmatch_writer(now, data.guid);
+        }
+        if !has_room {
             if let Some(former) = former {
                 self.hide_publication(now, &former, Departure::Silence);
             }
@@ -143,11 +168,18 @@ impl Participant {
     }
 
     fn handle_subscription(&mut self, now: Instant, data: Box<SubscriptionData>) {
-        if self.subscriptions.get(&data.guid).is_some_and(|known| **known == *data) {
+        if self.subscriptions.get(&data.guid).is_some_and(|known| **known == *data) || self.ignored.has_reader(&data) {
             return;
         }
-        let former = self.remove_subscription(data.guid);
-        if !self.count_endpoint(data.guid.prefix, data.footprint(), self.subscriptions.len()) {
+        let former = self.subscriptions.remove(&data.guid);
+        if let Some(former) = &former {
+            self.uncount_endpoint(data.guid.prefix, former.footprint());
+        }
+        let has_room = self.count_endpoint(data.guid.prefix, data.footprint(), self.subscriptions.len());
+        if !has_room || former.as_ref().is_some_and(|former| !is_same_reader(former, &data)) {
+            self.unmatch_reader(data.guid);
+        }
+        if !has_room {
             if let Some(former) = former {
                 self.hide_subscription(now, &former, Departure::Silence);
             }
@@ -194,14 +226,14 @@ impl Participant {
         }
     }
 
-    fn remove_publication(&mut self, now: Instant, guid: Guid) -> Option<Box<PublicationData>> {
+    pub(crate) fn remove_publication(&mut self, now: Instant, guid: Guid) -> Option<Box<PublicationData>> {
         let data = self.publications.remove(&guid)?;
         self.uncount_endpoint(guid.prefix, data.footprint());
         self.unmatch_writer(now, guid);
         Some(data)
     }
 
-    fn remove_subscription(&mut self, guid: Guid) -> Option<Box<SubscriptionData>> {
+    pub(crate) fn remove_subscription(&mut self, guid: Guid) -> Option<Box<SubscriptionData>> {
         let data = self.subscriptions.remove(&guid)?;
         self.uncount_endpoint(guid.prefix, data.footprint());
         self.unmatch_reader(guid);

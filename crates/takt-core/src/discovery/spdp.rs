@@ -80,7 +80,10 @@ impl Remote {
 /// Our own announcement.
 #[derive(Debug)]
 pub(crate) struct Announcer {
+    data: Box<ParticipantData>,
     payload: Vec<u8>,
+    /// Of the announcement; one more for each change of what it says.
+    sn: SequenceNumber,
     period: Duration,
     timer: TimerId,
     sent: u32,
@@ -90,10 +93,25 @@ pub(crate) struct Announcer {
 }
 
 impl Announcer {
-    pub(crate) fn new(data: &ParticipantData, period: Duration, now: Instant, ctx: &mut Context) -> Self {
+    pub(crate) fn new(data: ParticipantData, period: Duration, ctx: &mut Context) -> Self {
         let timer = ctx.timers.register(TimerKind::Announce);
-        ctx.timers.arm(timer, now);
-        Self { payload: data.to_bytes(), period, timer, sent: 0, last: None, queued: false, closing: false }
+        let (payload, sn) = (data.to_bytes(), SequenceNumber::FIRST);
+        Self { data: Box::new(data), payload, sn, period, timer, sent: 0, last: None, queued: false, closing: false }
+    }
+
+    /// Begins to announce.
+    pub(crate) fn start(&mut self, now: Instant, ctx: &mut Context) {
+        ctx.timers.arm(self.timer, now);
+    }
+
+    /// Changes what is told of the participant, and tells it, unless nothing was told yet.
+    pub(crate) fn edit(&mut self, ctx: &mut Context, edit: impl FnOnce(&mut ParticipantData)) {
+        edit(&mut self.data);
+        self.payload = self.data.to_bytes();
+        if self.last.is_some() {
+            self.sn = self.sn.next();
+            self.queue(ctx);
+        }
     }
 
     fn queue(&mut self, ctx: &mut Context) {
@@ -136,9 +154,9 @@ impl Announcer {
         let (sn, inline_qos, payload) = if self.closing {
             inline.status_info(STATUS_INFO_DISPOSED | STATUS_INFO_UNREGISTERED)?;
             farewell = ParticipantData::key_payload(guid);
-            (SequenceNumber::FIRST.next(), Some(inline.finish()?), Payload::Key(&farewell))
+            (self.sn.next(), Some(inline.finish()?), Payload::Key(&farewell))
         } else {
-            (SequenceNumber::FIRST, None, Payload::Data(&self.payload))
+            (self.sn, None, Payload::Data(&self.payload))
         };
         builder.data(&DataEmit {
             reader: EntityId::SPDP_READER,
@@ -198,7 +216,7 @@ impl Participant {
         data: &Data<'_>,
         octets: &mut usize,
     ) {
-        if prefix == self.header.prefix {
+        if prefix == self.header.prefix || self.ignored.has_participant(prefix) {
             return;
         }
         let inline = data.inline_qos.map(InlineQos::parse).transpose();
@@ -423,7 +441,7 @@ impl Participant {
     }
 
     /// A participant has gone, and with it its endpoints.
-    fn remove_participant(&mut self, now: Instant, prefix: GuidPrefix, departure: Departure) {
+    pub(crate) fn remove_participant(&mut self, now: Instant, prefix: GuidPrefix, departure: Departure) {
         let Some(index) = self.remote_by_prefix.remove(&prefix) else { return };
         self.forget_endpoints_of(now, prefix, departure);
         self.abandon_type_requests(prefix);

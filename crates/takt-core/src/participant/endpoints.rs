@@ -106,7 +106,7 @@ fn check_names(topic_name: &str, type_name: &str) -> Result<(), Error> {
 }
 
 /// DDS 1.4 §2.2.3.19: depth and limits must agree.
-fn check_history(history: History, resources: &ResourceLimits) -> Result<(), Error> {
+pub(super) fn check_history(history: History, resources: &ResourceLimits) -> Result<(), Error> {
     for (limit, value) in [("max_samples", resources.max_samples), ("max_instances", resources.max_instances)] {
         if value.is_some_and(|value| value > MAX_HISTORY_ENTRIES) {
             return Err(Error::OutOfResources { limit, value: u64::from(MAX_HISTORY_ENTRIES) });
@@ -170,6 +170,16 @@ impl Participant {
     /// # Errors
     /// [`Error::BadParameter`] for a bad name, [`Error::InconsistentPolicy`] for contradicting policies.
     pub fn create_writer(&mut self, now: Instant, spec: WriterSpec) -> Result<WriterHandle, Error> {
+        let handle = self.prepare_writer(now, spec)?;
+        self.enable_writer(now, handle)?;
+        Ok(handle)
+    }
+
+    /// Creates a writer that is not enabled: nobody is told of it, and it cannot write (DDS 1.4 §2.2.2.1.1.7).
+    ///
+    /// # Errors
+    /// As [`Self::create_writer`].
+    pub fn prepare_writer(&mut self, now: Instant, spec: WriterSpec) -> Result<WriterHandle, Error> {
         check_names(&spec.topic_name, &spec.type_name)?;
         check_history(spec.qos.history, &spec.qos.resource_limits)?;
         let entity_id = EntityId::user_writer(self.next_entity_key()?, spec.keyed);
@@ -192,12 +202,9 @@ impl Participant {
         let history = WriterHistory::new(limits, self.memory_bytes(limits.max_samples, spec.max_serialized_len));
         let next = self.writers.vacant();
         let handle = WriterHandle { index: next, generation: self.writers.generation(next) };
-        let writer = Writer::new(handle, data.clone(), spec.keyed, spec.flow, history, now, &mut self.ctx);
+        let writer = Writer::new(handle, data, spec.keyed, spec.flow, history, now, &mut self.ctx);
         self.writers.insert(writer);
         self.writer_ids.insert(entity_id, handle.index);
-        self.announce_publication(now, &data);
-        self.match_new_writer(now, handle.index);
-        self.schedule_assertions(now);
         Ok(handle)
     }
 
@@ -206,6 +213,16 @@ impl Participant {
     /// # Errors
     /// [`Error::BadParameter`] for a bad name, [`Error::InconsistentPolicy`] for contradicting policies.
     pub fn create_reader(&mut self, now: Instant, spec: ReaderSpec) -> Result<ReaderHandle, Error> {
+        let handle = self.prepare_reader(spec)?;
+        self.enable_reader(now, handle)?;
+        Ok(handle)
+    }
+
+    /// Creates a reader that is not enabled: nobody is told of it, and nothing reaches it (DDS 1.4 §2.2.2.1.1.7).
+    ///
+    /// # Errors
+    /// As [`Self::create_reader`].
+    pub fn prepare_reader(&mut self, spec: ReaderSpec) -> Result<ReaderHandle, Error> {
         check_names(&spec.topic_name, &spec.type_name)?;
         check_history(spec.qos.history, &spec.qos.resource_limits)?;
         let keyed = spec.key.is_some();
@@ -230,10 +247,9 @@ impl Participant {
         cache.exclusive = data.qos.ownership == Ownership::Exclusive;
         let next = self.readers.vacant();
         let handle = ReaderHandle { index: next, generation: self.readers.generation(next) };
-        let reader = Reader::new(handle, data.clone(), keyed, spec.key, cache, &mut self.ctx);
+        let mut reader = Reader::new(handle, data, keyed, spec.key, cache, &mut self.ctx);
+        reader.max_serialized_len = spec.max_serialized_len;
         self.readers.insert(reader);
-        self.announce_subscription(now, &data);
-        self.match_new_reader(now, handle.index);
         Ok(handle)
     }
 
@@ -242,11 +258,15 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn delete_writer(&mut self, now: Instant, handle: WriterHandle) -> Result<(), Error> {
-        let guid = self.writer(handle)?.data.guid;
+        let writer = self.writer(handle)?;
+        let (guid, is_enabled) = (writer.data.guid, writer.is_enabled);
         if let Some(mut writer) = self.writers.remove(handle.index) {
             writer.close(&mut self.ctx);
         }
         self.writer_ids.remove(&guid.entity_id);
+        if !is_enabled {
+            return Ok(());
+        }
         self.unmatch_writer(now, guid);
         self.retract_endpoint(now, SEDP_PUBLICATIONS, guid);
         self.schedule_assertions(now);
@@ -258,11 +278,12 @@ impl Participant {
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn delete_reader(&mut self, now: Instant, handle: ReaderHandle) -> Result<(), Error> {
-        let guid = self.reader(handle)?.data.guid;
+        let reader = self.reader(handle)?;
+        let (guid, is_enabled) = (reader.data.guid, reader.is_enabled);
         if let Some(mut reader) = self.readers.remove(handle.index) {
             reader.close(&mut self.ctx);
         }
-        if self.forget_builtin_reader(handle.index) {
+        if self.forget_builtin_reader(handle.index) || !is_enabled {
             return Ok(());
         }
         self.sources.retain(|_, listeners| {

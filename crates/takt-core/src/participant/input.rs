@@ -35,6 +35,9 @@ impl Participant {
     /// one reorder window for each sample in it. Bad bytes are counted and dropped.
     pub fn handle_datagram(&mut self, now: Instant, from: Received, datagram: &[u8]) {
         self.ctx.counters.datagrams_received += 1;
+        if !self.is_enabled {
+            return;
+        }
         let Ok(message) = MessageView::parse(datagram) else {
             self.ctx.counters.malformed_messages += 1;
             return;

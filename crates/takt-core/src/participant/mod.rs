@@ -4,11 +4,14 @@
 //! Discovery continues this type in [`crate::discovery`].
 
 mod endpoints;
+mod ignored;
 mod input;
 mod output;
+mod policies;
 mod statuses;
 
 pub use endpoints::{NewChange, ReaderSpec, WriterSpec};
+use ignored::Ignored;
 pub use input::Received;
 pub use output::Transmit;
 
@@ -52,6 +55,7 @@ const BUILTIN_MEMORY_BYTES: usize = 16 << 20;
 #[derive(Debug)]
 pub struct Participant {
     pub(crate) domain_id: u32,
+    pub(crate) is_enabled: bool,
     pub(crate) header: Header,
     pub(crate) locators: Locators,
     pub(crate) initial_peers: Vec<Locator>,
@@ -65,6 +69,7 @@ pub struct Participant {
     pub(crate) remotes: Slots<Remote>,
     pub(crate) remote_by_prefix: BTreeMap<GuidPrefix, u32>,
     pub(crate) departed: Departed,
+    pub(crate) ignored: Ignored,
     pub(crate) validation: Validation,
     pub(crate) publications: BTreeMap<Guid, Box<PublicationData>>,
     pub(crate) subscriptions: BTreeMap<Guid, Box<SubscriptionData>>,
@@ -103,9 +108,13 @@ impl Participant {
         let mut ctx = Context::new(config.limits, timing);
         let data = Self::describe(&config);
         let assertion = Assertion::new(&mut ctx);
-        let announcer = Announcer::new(&data, config.announcement_period, now, &mut ctx);
+        let mut announcer = Announcer::new(data, config.announcement_period, &mut ctx);
+        if config.is_enabled {
+            announcer.start(now, &mut ctx);
+        }
         let mut participant = Self {
             domain_id: config.domain_id,
+            is_enabled: config.is_enabled,
             header: Header { version: ProtocolVersion::V2_5, vendor: VendorId::TAKT, prefix: config.guid_prefix },
             reachability: Reachability::new(config.interfaces, &config.initial_peers),
             locators: config.locators,
@@ -118,6 +127,7 @@ impl Participant {
             remotes: Slots::new(),
             remote_by_prefix: BTreeMap::new(),
             departed: Departed::new(),
+            ignored: Ignored::default(),
             validation: Validation::new(config.secret),
             publications: BTreeMap::new(),
             subscriptions: BTreeMap::new(),
@@ -232,7 +242,9 @@ impl Participant {
 
     /// Says farewell: afterwards poll [`Self::poll_transmit`] until it is empty and drop the participant.
     pub fn shutdown(&mut self) {
-        self.announcer.close(&mut self.ctx);
+        if self.is_enabled {
+            self.announcer.close(&mut self.ctx);
+        }
     }
 
     /// The endpoints of SEDP (RTPS 2.5 §8.5.4.2) and of the liveliness protocol: reliable, transient-local, keep-last 1 per

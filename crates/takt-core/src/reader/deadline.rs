@@ -12,6 +12,7 @@ use crate::slots::ReaderHandle;
 use crate::time::Instant;
 use crate::timer::TimerKind;
 use takt_wire::discovery::SubscriptionData;
+use takt_wire::qos::DataReaderQos;
 
 /// The monitor of a reader with a finite period.
 pub(super) fn monitor(
@@ -34,6 +35,18 @@ pub(super) fn delivered(monitor: &mut Option<DeadlineMonitor>, now: Instant, ctx
 }
 
 impl Reader {
+    /// Takes over policies that may change while it is enabled.
+    pub(crate) fn adopt(&mut self, ctx: &mut Context, qos: &DataReaderQos) {
+        let deadline_changed = self.data.qos.deadline != qos.deadline;
+        self.data.qos = qos.clone();
+        if deadline_changed {
+            if let Some(former) = &self.deadline {
+                former.close(ctx);
+            }
+            self.deadline = monitor(self.handle, &self.data, &self.cache, ctx);
+        }
+    }
+
     /// The deadline timer fired.
     pub(crate) fn handle_deadline(&mut self, now: Instant, ctx: &mut Context) {
         let Some(monitor) = &mut self.deadline else { return };

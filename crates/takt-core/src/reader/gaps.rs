@@ -80,6 +80,7 @@ impl Reader {
                 let start =
                     if skips_history { live.min(proxy.dropped_early.unwrap_or(live)) } else { heartbeat.first_sn };
                 proxy.expected = Some(start.max(heartbeat.first_sn));
+                proxy.history_end = heartbeat.last_sn;
                 ctx.timers.cancel(proxy.timer);
                 proxy.announce(heartbeat.last_sn);
             }

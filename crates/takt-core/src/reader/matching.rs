@@ -37,6 +37,22 @@ impl Reader {
         index
     }
 
+    /// A matched writer is not what it was: what may change of it has changed.
+    pub(crate) fn refresh_proxy(&mut self, ctx: &mut Context, index: u32, writer: &WriterTraits) {
+        let Some(proxy) = self.proxies.get_mut(index) else { return };
+        proxy.path = writer.path;
+        if proxy.strength != writer.strength {
+            proxy.strength = writer.strength;
+            ctx.work.steps(self.cache.len());
+            self.cache.set_strength(proxy.guid, writer.strength);
+        }
+    }
+
+    /// Whether all that its writers had when they were matched has arrived.
+    pub(crate) fn has_history(&self) -> bool {
+        self.proxies.iter().all(|(_, proxy)| proxy.has_history())
+    }
+
     /// A matched writer has gone.
     pub(crate) fn remove_proxy(&mut self, now: Instant, ctx: &mut Context, index: u32) {
         let Some(guid) = self.proxies.get(index).map(|proxy| proxy.guid) else { return };

@@ -41,6 +41,9 @@ pub(crate) struct Reader {
     pub(crate) entity_id: EntityId,
     /// As announced; builtin readers have a description too.
     pub(crate) data: Box<SubscriptionData>,
+    pub(crate) is_enabled: bool,
+    /// Longest serialised sample in bytes, if the type has a bound.
+    pub(crate) max_serialized_len: Option<usize>,
     keyed: bool,
     key: Option<Box<dyn KeyExtractor>>,
     pub(crate) cache: ReaderCache,
@@ -100,6 +103,8 @@ impl Reader {
             handle,
             entity_id: data.guid.entity_id,
             data,
+            is_enabled: false,
+            max_serialized_len: None,
             keyed,
             key,
             cache,
@@ -116,6 +121,11 @@ impl Reader {
             lost: SampleLostStatus::default(),
             rejected: SampleRejectedStatus::default(),
         }
+    }
+
+    /// What reads the keys of its samples, for a reader in its place.
+    pub(crate) fn take_key(&mut self) -> Option<Box<dyn KeyExtractor>> {
+        self.key.take()
     }
 
     /// Gives back what the reader holds of the context.

@@ -56,6 +56,8 @@ pub(crate) struct WriterProxy {
     pub(crate) greets_from_zero: bool,
     /// The next sample to deliver; unknown until the first heartbeat of a reliable writer.
     pub(crate) expected: Option<SequenceNumber>,
+    /// The last sample that the writer had when it was first heard of.
+    pub(crate) history_end: SequenceNumber,
     /// Lowest sample dropped while `expected` was unknown.
     pub(crate) dropped_early: Option<SequenceNumber>,
     /// Highest sample that the writer is known to have.
@@ -91,6 +93,7 @@ impl WriterProxy {
             directed_heartbeats: false,
             greets_from_zero: false,
             expected: if reliable { None } else { Some(SequenceNumber::FIRST) },
+            history_end: SequenceNumber::ZERO,
             dropped_early: None,
             announced: SequenceNumber::ZERO,
             highest: SequenceNumber::ZERO,
@@ -107,6 +110,11 @@ impl WriterProxy {
             queued: false,
             blocked: false,
         }
+    }
+
+    /// Whether what the writer had when it was first heard of has been delivered. A best-effort writer promises none.
+    pub(crate) fn has_history(&self) -> bool {
+        !self.reliable || self.expected.is_some_and(|expected| expected > self.history_end)
     }
 
     fn place(&self, sn: SequenceNumber) -> usize {

@@ -11,7 +11,7 @@ use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
 use core::time::Duration;
 use takt_wire::discovery::PublicationData;
-use takt_wire::qos::{Liveliness, LivelinessKind};
+use takt_wire::qos::{DataWriterQos, Liveliness, LivelinessKind};
 
 /// The monitor of a writer with a finite period.
 pub(super) fn monitor(handle: WriterHandle, data: &PublicationData, ctx: &mut Context) -> Option<DeadlineMonitor> {
@@ -44,6 +44,18 @@ impl OwnLease {
 }
 
 impl Writer {
+    /// Takes over policies that may change while it is enabled.
+    pub(crate) fn adopt(&mut self, ctx: &mut Context, qos: &DataWriterQos) {
+        let deadline_changed = self.data.qos.deadline != qos.deadline;
+        self.data.qos = qos.clone();
+        if deadline_changed {
+            if let Some(former) = &self.deadline {
+                former.close(ctx);
+            }
+            self.deadline = monitor(self.handle, &self.data, ctx);
+        }
+    }
+
     pub(super) fn close_commitments(&self, ctx: &mut Context) {
         if let Some(deadline) = &self.deadline {
             deadline.close(ctx);

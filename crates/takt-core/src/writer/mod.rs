@@ -67,6 +67,9 @@ pub(crate) struct Writer {
     pub(crate) data: Box<PublicationData>,
     pub(crate) flow: FlowTag,
     pub(crate) keyed: bool,
+    pub(crate) is_enabled: bool,
+    /// Its publisher keeps publications back (DDS 1.4 §2.2.2.4.1.8).
+    is_suspended: bool,
     keeps_history: bool,
     pub(crate) history: WriterHistory,
     pub(crate) proxies: Slots<ReaderProxy>,
@@ -116,6 +119,8 @@ impl Writer {
             data,
             flow,
             keyed,
+            is_enabled: false,
+            is_suspended: false,
             history,
             proxies: Slots::new(),
             proxy_by_guid: BTreeMap::new(),
@@ -170,6 +175,9 @@ impl Writer {
         write: &Write,
         fill: impl FnOnce(&mut [u8]) -> Option<usize>,
     ) -> Result<SequenceNumber, WriteError> {
+        if !self.is_enabled {
+            return Err(Error::NotEnabled.into());
+        }
         if self.proxies.len() == 0 && !self.keeps_history {
             let sn = self.history.skip();
             self.cursor = Cursor { sn: sn.next(), fragment: 1 };
@@ -231,10 +239,16 @@ impl Writer {
     }
 
     fn queue_data(&mut self, ctx: &mut Context) {
-        if !self.data_queued && self.proxies.len() > 0 {
+        if !self.data_queued && self.proxies.len() > 0 && !self.is_suspended {
             self.data_queued = true;
             ctx.jobs.push_back(Job::Data { writer: self.index() });
         }
+    }
+
+    /// Keeps what is written from now on back, or lets it go.
+    pub(crate) fn suspend(&mut self, is_suspended: bool, ctx: &mut Context) {
+        self.is_suspended = is_suspended;
+        self.queue_data(ctx);
     }
 
     pub(crate) fn queue_repair(&mut self, index: u32, ctx: &mut Context) {
@@ -274,6 +288,15 @@ impl Writer {
         if self.route.reliable && !ctx.timers.is_armed(self.timer) {
             self.arm_heartbeat(now, ctx);
         }
+    }
+
+    /// A matched reader listens elsewhere, if the path has changed.
+    pub(crate) fn redirect(&mut self, ctx: &mut Context, guid: Guid, path: Path) {
+        let proxy = self.proxy_index(guid).and_then(|index| self.proxies.get_mut(index));
+        let Some(proxy) = proxy.filter(|proxy| proxy.path != path) else { return };
+        proxy.path = path;
+        ctx.work.steps(2 * self.proxies.len());
+        self.route = Route::to(&self.proxies);
     }
 
     /// A matched reader has gone.

@@ -147,6 +147,12 @@ impl ReaderCache {
         instance.is_some_and(|instance| instance.state == InstanceState::Alive)
     }
 
+    /// OWNERSHIP_STRENGTH of a writer has changed: so has that of the instances it owns.
+    pub(crate) fn set_strength(&mut self, writer: Guid, strength: i32) {
+        let owners = self.instances.iter_mut().filter_map(|instance| instance.owner.as_mut());
+        owners.filter(|(owner, _)| *owner == writer).for_each(|owner| owner.1 = strength);
+    }
+
     /// The owner of an instance missed its deadline: whoever writes next owns it (DDS 1.4 §2.2.3.9.2).
     pub(crate) fn release_ownership(&mut self, handle: InstanceHandle) {
         if let Some(&index) = self.by_handle.get(&handle) {

@@ -1,0 +1,106 @@
+//! What the application does not want to hear of (DDS 1.4 §2.2.2.2.1.14 to §2.2.2.2.1.17): as if it did not exist, for
+//! as long as the participant lives.
+
+use super::Participant;
+use crate::discovery::Departure;
+use crate::error::Error;
+use crate::time::Instant;
+use alloc::collections::BTreeSet;
+use alloc::string::String;
+use alloc::vec::Vec;
+use takt_wire::discovery::{PublicationData, SubscriptionData};
+use takt_wire::{Guid, GuidPrefix};
+
+/// Participants, topics and endpoints that can be ignored, together.
+const IGNORED_MAX: usize = 65_536;
+
+#[derive(Debug, Default)]
+pub(crate) struct Ignored {
+    participants: BTreeSet<GuidPrefix>,
+    topics: BTreeSet<String>,
+    endpoints: BTreeSet<Guid>,
+}
+
+impl Ignored {
+    pub(crate) fn has_participant(&self, prefix: GuidPrefix) -> bool {
+        self.participants.contains(&prefix)
+    }
+
+    pub(crate) fn has_writer(&self, data: &PublicationData) -> bool {
+        self.endpoints.contains(&data.guid) || self.topics.contains(&data.topic_name)
+    }
+
+    pub(crate) fn has_reader(&self, data: &SubscriptionData) -> bool {
+        self.endpoints.contains(&data.guid) || self.topics.contains(&data.topic_name)
+    }
+
+    fn check_room(&self) -> Result<(), Error> {
+        if self.participants.len() + self.topics.len() + self.endpoints.len() < IGNORED_MAX {
+            return Ok(());
+        }
+        Err(Error::OutOfResources { limit: "ignored entities", value: IGNORED_MAX as u64 })
+    }
+}
+
+impl Participant {
+    /// Ignores a participant and all that it has, now and if it comes back with the same GUID.
+    ///
+    /// # Errors
+    /// [`Error::OutOfResources`] when 65,536 entities are ignored.
+    pub fn ignore_participant(&mut self, now: Instant, participant: GuidPrefix) -> Result<(), Error> {
+        self.ignored.check_room()?;
+        self.ignored.participants.insert(participant);
+        self.remove_participant(now, participant, Departure::Farewell);
+        Ok(())
+    }
+
+    /// Ignores all writers and readers that others have of a topic.
+    ///
+    /// # Errors
+    /// As [`Self::ignore_participant`].
+    pub fn ignore_topic(&mut self, now: Instant, topic_name: &str) -> Result<(), Error> {
+        self.ignored.check_room()?;
+        self.ignored.topics.insert(topic_name.into());
+        let writers = self.publications.values().filter(|data| data.topic_name == topic_name);
+        let readers = self.subscriptions.values().filter(|data| data.topic_name == topic_name);
+        let (writers, readers): (Vec<_>, Vec<_>) =
+            (writers.map(|data| data.guid).collect(), readers.map(|data| data.guid).collect());
+        writers.into_iter().for_each(|guid| self.drop_publication(now, guid));
+        readers.into_iter().for_each(|guid| self.drop_subscription(now, guid));
+        Ok(())
+    }
+
+    /// Ignores a writer of another participant.
+    ///
+    /// # Errors
+    /// As [`Self::ignore_participant`].
+    pub fn ignore_publication(&mut self, now: Instant, writer: Guid) -> Result<(), Error> {
+        self.ignored.check_room()?;
+        self.ignored.endpoints.insert(writer);
+        self.drop_publication(now, writer);
+        Ok(())
+    }
+
+    /// Ignores a reader of another participant.
+    ///
+    /// # Errors
+    /// As [`Self::ignore_participant`].
+    pub fn ignore_subscription(&mut self, now: Instant, reader: Guid) -> Result<(), Error> {
+        self.ignored.check_room()?;
+        self.ignored.endpoints.insert(reader);
+        self.drop_subscription(now, reader);
+        Ok(())
+    }
+
+    fn drop_publication(&mut self, now: Instant, guid: Guid) {
+        if let Some(data) = self.remove_publication(now, guid) {
+            self.hide_publication(now, &data, Departure::Farewell);
+        }
+    }
+
+    fn drop_subscription(&mut self, now: Instant, guid: Guid) {
+        if let Some(data) = self.remove_subscription(guid) {
+            self.hide_subscription(now, &data, Departure::Farewell);
+        }
+    }
+}

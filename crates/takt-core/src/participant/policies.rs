@@ -1,0 +1,296 @@
+//! Enabling entities, and changing policies (DDS 1.4 §2.2.2.1.1, the column "changeable" of §2.2.3).
+//!
+//! Before it is enabled an entity may become anything. Afterwards a changed policy is announced, matches that it makes
+//! impossible end, and those that it makes possible begin; all others go on as they were.
+
+use super::endpoints::check_history;
+use super::{Participant, cache_limits, history_limits};
+use crate::cache::ReaderCache;
+use crate::error::Error;
+use crate::reader::{REORDER_WINDOW, Reader};
+use crate::slots::{ReaderHandle, WriterHandle};
+use crate::time::Instant;
+use crate::writer::{Writer, WriterHistory};
+use alloc::boxed::Box;
+use takt_wire::compat::PolicyId;
+use takt_wire::discovery::{PublicationData, SubscriptionData};
+use takt_wire::qos::{
+    DataReaderQos, DataWriterQos, DomainParticipantQos, Ownership, PublisherQos, SubscriberQos, TopicData,
+};
+
+/// The first policy that differs, of those that may not.
+fn first_changed(policies: &[(bool, PolicyId)]) -> Result<(), Error> {
+    match policies.iter().find(|(is_same, _)| !is_same) {
+        Some((_, policy)) => Err(Error::ImmutablePolicy(policy.name())),
+        None => Ok(()),
+    }
+}
+
+fn check_writer(from: &DataWriterQos, to: &DataWriterQos) -> Result<(), Error> {
+    first_changed(&[
+        (from.durability == to.durability, PolicyId::Durability),
+        (from.durability_service == to.durability_service, PolicyId::DurabilityService),
+        (from.liveliness == to.liveliness, PolicyId::Liveliness),
+        (from.reliability == to.reliability, PolicyId::Reliability),
+        (from.destination_order == to.destination_order, PolicyId::DestinationOrder),
+        (from.history == to.history, PolicyId::History),
+        (from.resource_limits == to.resource_limits, PolicyId::ResourceLimits),
+        (from.ownership == to.ownership, PolicyId::Ownership),
+        (from.data_representation == to.data_representation, PolicyId::DataRepresentation),
+    ])
+}
+
+fn check_reader(from: &DataReaderQos, to: &DataReaderQos) -> Result<(), Error> {
+    first_changed(&[
+        (from.durability == to.durability, PolicyId::Durability),
+        (from.liveliness == to.liveliness, PolicyId::Liveliness),
+        (from.reliability == to.reliability, PolicyId::Reliability),
+        (from.destination_order == to.destination_order, PolicyId::DestinationOrder),
+        (from.history == to.history, PolicyId::History),
+        (from.resource_limits == to.resource_limits, PolicyId::ResourceLimits),
+        (from.ownership == to.ownership, PolicyId::Ownership),
+        (from.data_representation == to.data_representation, PolicyId::DataRepresentation),
+        (from.type_consistency == to.type_consistency, PolicyId::TypeConsistencyEnforcement),
+    ])
+}
+
+/// Whether a changed writer has to be held against all readers again.
+fn writer_needs_matching(from: &PublicationData, to: &PublicationData) -> bool {
+    from.partition != to.partition
+        || from.qos.deadline != to.qos.deadline
+        || from.qos.latency_budget != to.qos.latency_budget
+        || from.qos.ownership_strength != to.qos.ownership_strength
+}
+
+fn reader_needs_matching(from: &SubscriptionData, to: &SubscriptionData) -> bool {
+    from.partition != to.partition
+        || from.qos.deadline != to.qos.deadline
+        || from.qos.latency_budget != to.qos.latency_budget
+}
+
+impl Participant {
+    /// Enables a participant that was created otherwise: it announces itself and listens. Its endpoints wait to be enabled.
+    pub fn enable(&mut self, now: Instant) {
+        if !core::mem::replace(&mut self.is_enabled, true) {
+            self.announcer.start(now, &mut self.ctx);
+        }
+    }
+
+    /// Enables a writer: it is announced and matched. Does nothing if it is enabled.
+    ///
+    /// # Errors
+    /// [`Error::NotEnabled`] if the participant is not.
+    pub fn enable_writer(&mut self, now: Instant, handle: WriterHandle) -> Result<(), Error> {
+        if !self.is_enabled {
+            return Err(Error::NotEnabled);
+        }
+        let writer = self.writer(handle)?;
+        if !core::mem::replace(&mut writer.is_enabled, true) {
+            let data = writer.data.clone();
+            self.announce_publication(now, &data);
+            self.match_local_writer(now, handle.index);
+            self.schedule_assertions(now);
+        }
+        Ok(())
+    }
+
+    /// Enables a reader: it is announced and matched. Does nothing if it is enabled.
+    ///
+    /// # Errors
+    /// [`Error::NotEnabled`] if the participant is not.
+    pub fn enable_reader(&mut self, now: Instant, handle: ReaderHandle) -> Result<(), Error> {
+        if !self.is_enabled {
+            return Err(Error::NotEnabled);
+        }
+        let reader = self.reader(handle)?;
+        if !core::mem::replace(&mut reader.is_enabled, true) {
+            let data = reader.data.clone();
+            self.announce_subscription(now, &data);
+            self.match_local_reader(now, handle.index);
+        }
+        Ok(())
+    }
+
+    /// Changes the participant's policies. USER_DATA is announced; its name and properties stay as they were announced first.
+    pub fn set_qos(&mut self, qos: &DomainParticipantQos) {
+        self.announcer.edit(&mut self.ctx, |data| data.user_data = qos.user_data.clone());
+    }
+
+    /// Changes a writer's policies.
+    ///
+    /// # Errors
+    /// [`Error::ImmutablePolicy`] if it is enabled and one may not change, [`Error::InconsistentPolicy`] if they contradict
+    /// each other; then it stays as it was.
+    pub fn set_writer_qos(&mut self, now: Instant, handle: WriterHandle, qos: DataWriterQos) -> Result<(), Error> {
+        check_history(qos.history, &qos.resource_limits)?;
+        let writer = self.writer(handle)?;
+        if !writer.is_enabled {
+            return self.remake_writer(now, handle, qos);
+        }
+        check_writer(&writer.data.qos, &qos)?;
+        let mut data = writer.data.clone();
+        data.qos = qos;
+        self.change_writer(now, handle, data)
+    }
+
+    /// Changes a reader's policies.
+    ///
+    /// # Errors
+    /// As [`Self::set_writer_qos`].
+    pub fn set_reader_qos(&mut self, now: Instant, handle: ReaderHandle, qos: DataReaderQos) -> Result<(), Error> {
+        check_history(qos.history, &qos.resource_limits)?;
+        let reader = self.reader(handle)?;
+        if !reader.is_enabled {
+            return self.remake_reader(handle, qos);
+        }
+        check_reader(&reader.data.qos, &qos)?;
+        let mut data = reader.data.clone();
+        data.qos = qos;
+        self.change_reader(now, handle, data)
+    }
+
+    /// Gives a writer its publisher's policies, which have changed.
+    ///
+    /// # Errors
+    /// [`Error::ImmutablePolicy`] if it is enabled and PRESENTATION differs.
+    pub fn set_publisher_qos(&mut self, now: Instant, handle: WriterHandle, qos: &PublisherQos) -> Result<(), Error> {
+        let writer = self.writer(handle)?;
+        let is_same = !writer.is_enabled || writer.data.presentation == qos.presentation;
+        first_changed(&[(is_same, PolicyId::Presentation)])?;
+        let mut data = writer.data.clone();
+        data.presentation = qos.presentation;
+        data.partition = qos.partition.clone();
+        data.group_data = qos.group_data.clone();
+        self.change_writer(now, handle, data)
+    }
+
+    /// Gives a reader its subscriber's policies, which have changed.
+    ///
+    /// # Errors
+    /// As [`Self::set_publisher_qos`].
+    pub fn set_subscriber_qos(&mut self, now: Instant, handle: ReaderHandle, qos: &SubscriberQos) -> Result<(), Error> {
+        let reader = self.reader(handle)?;
+        let is_same = !reader.is_enabled || reader.data.presentation == qos.presentation;
+        first_changed(&[(is_same, PolicyId::Presentation)])?;
+        let mut data = reader.data.clone();
+        data.presentation = qos.presentation;
+        data.partition = qos.partition.clone();
+        data.group_data = qos.group_data.clone();
+        self.change_reader(now, handle, data)
+    }
+
+    /// Gives a writer its topic's TOPIC_DATA, which have changed.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn set_writer_topic_data(&mut self, now: Instant, handle: WriterHandle, value: &TopicData) -> Result<(), Error> {
+        let mut data = self.writer(handle)?.data.clone();
+        data.topic_data = value.clone();
+        self.change_writer(now, handle, data)
+    }
+
+    /// Gives a reader its topic's TOPIC_DATA, which have changed.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn set_reader_topic_data(&mut self, now: Instant, handle: ReaderHandle, value: &TopicData) -> Result<(), Error> {
+        let mut data = self.reader(handle)?.data.clone();
+        data.topic_data = value.clone();
+        self.change_reader(now, handle, data)
+    }
+
+    /// Keeps what a writer writes from now on back until it is let go: a hint that much is to come (DDS 1.4 §2.2.2.4.1.8).
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn suspend_writer(&mut self, handle: WriterHandle, is_suspended: bool) -> Result<(), Error> {
+        self.writer(handle)?;
+        if let Some(writer) = self.writers.get_mut(handle.index) {
+            writer.suspend(is_suspended, &mut self.ctx);
+        }
+        Ok(())
+    }
+
+    /// Whether a reader has all that its writers had when they were matched (DDS 1.4 §2.2.2.5.3.33).
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn has_history(&mut self, handle: ReaderHandle) -> Result<bool, Error> {
+        Ok(self.reader(handle)?.has_history())
+    }
+
+    fn change_writer(
+        &mut self,
+        now: Instant,
+        handle: WriterHandle,
+        data: Box<PublicationData>,
+    ) -> Result<(), Error> {
+        let Self { writers, ctx, .. } = self;
+        let Some(writer) = writers.get_mut(handle.index) else { return Err(Error::AlreadyDeleted) };
+        let needs_matching = writer_needs_matching(&writer.data, &data);
+        writer.adopt(ctx, &data.qos);
+        writer.data = data.clone();
+        if writer.is_enabled {
+            self.announce_publication(now, &data);
+            if needs_matching {
+                self.match_local_writer(now, handle.index);
+            }
+        }
+        Ok(())
+    }
+
+    fn change_reader(
+        &mut self,
+        now: Instant,
+        handle: ReaderHandle,
+        data: Box<SubscriptionData>,
+    ) -> Result<(), Error> {
+        let Self { readers, ctx, .. } = self;
+        let Some(reader) = readers.get_mut(handle.index) else { return Err(Error::AlreadyDeleted) };
+        let needs_matching = reader_needs_matching(&reader.data, &data);
+        reader.adopt(ctx, &data.qos);
+        reader.data = data.clone();
+        if reader.is_enabled {
+            self.announce_subscription(now, &data);
+            if needs_matching {
+                self.match_local_reader(now, handle.index);
+            }
+        }
+        Ok(())
+    }
+
+    /// A writer that nobody knows yet becomes another one.
+    fn remake_writer(&mut self, now: Instant, handle: WriterHandle, qos: DataWriterQos) -> Result<(), Error> {
+        let limits = history_limits(qos.history, &qos.resource_limits, &self.ctx.limits);
+        let writer = self.writer(handle)?;
+        let max_len = writer.data.max_sample_serialized.map(|len| len as usize);
+        let (mut data, keyed, flow) = (writer.data.clone(), writer.keyed, writer.flow);
+        data.qos = qos;
+        let history = WriterHistory::new(limits, self.memory_bytes(limits.max_samples, max_len));
+        let Self { writers, ctx, .. } = self;
+        if let Some(writer) = writers.get_mut(handle.index) {
+            writer.close(ctx);
+            *writer = Writer::new(handle, data, keyed, flow, history, now, ctx);
+        }
+        Ok(())
+    }
+
+    /// A reader that nobody knows yet becomes another one.
+    fn remake_reader(&mut self, handle: ReaderHandle, qos: DataReaderQos) -> Result<(), Error> {
+        let limits = cache_limits(qos.history, &qos.resource_limits, &self.ctx.limits);
+        let reader = self.reader(handle)?;
+        let (mut data, key, max_len) = (reader.data.clone(), reader.take_key(), reader.max_serialized_len);
+        data.qos = qos;
+        let memory_bytes = self.memory_bytes(limits.max_samples + REORDER_WINDOW as usize, max_len);
+        let mut cache = ReaderCache::new(limits, memory_bytes);
+        cache.exclusive = data.qos.ownership == Ownership::Exclusive;
+        let Self { readers, ctx, .. } = self;
+        if let Some(reader) = readers.get_mut(handle.index) {
+            reader.close(ctx);
+            let keyed = key.is_some();
+            *reader = Reader::new(handle, data, keyed, key, cache, ctx);
+            reader.max_serialized_len = max_len;
+        }
+        Ok(())
+    }
+}
