@@ -120,6 +120,8 @@ impl From<takt_core::Error> for Error {
             takt_core::Error::AlreadyDeleted => Self::AlreadyDeleted,
             takt_core::Error::BadParameter { what } => Self::BadParameter { what },
             takt_core::Error::InconsistentPolicy { what } => Self::InconsistentPolicy { what },
+            takt_core::Error::NotEnabled => Self::NotEnabled,
+            takt_core::Error::ImmutablePolicy(policy) => Self::ImmutablePolicy { policy },
             takt_core::Error::OutOfResources { limit, value } => Self::OutOfResources { limit, value },
             other => Self::PreconditionNotMet { what: other.to_string() },
         }

@@ -173,7 +173,8 @@ impl Participant {
         });
         let index = self.readers.vacant();
         let handle = ReaderHandle { index, generation: self.readers.generation(index) };
-        let reader = Reader::new(handle, data, true, Some(Box::new(super::EndpointKey)), cache, &mut self.ctx);
+        let mut reader = Reader::new(handle, data, true, Some(Box::new(super::EndpointKey)), cache, &mut self.ctx);
+        reader.is_enabled = true;
         self.readers.insert(reader);
         self.fill_builtin_reader(now, topic, index);
         self.builtin_topics.readers.push((topic, index));

@@ -129,6 +129,14 @@ impl Participant {
         }
     }
 
+    /// A writer has changed in what matches do not depend on.
+    pub(crate) fn refresh_publication(&mut self, now: Instant, publication: &PublicationData) {
+        let listeners = self.sources.get(&publication.guid).cloned().unwrap_or_default();
+        for (reader, _) in listeners {
+            self.match_reader(now, reader, publication);
+        }
+    }
+
     /// A reader appeared or changed: try all local writers.
     pub(super) fn match_subscription(&mut self, now: Instant, subscription: &SubscriptionData) {
         if is_on(Mutation::ForgetNewReader) && now.0.is_multiple_of(4) {

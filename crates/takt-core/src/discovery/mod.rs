@@ -5,6 +5,7 @@
 mod builtin_topics;
 mod departed;
 mod footprint;
+mod ignored;
 mod liveliness;
 mod matching;
 mod reachability;
@@ -16,6 +17,7 @@ mod validation;
 pub use builtin_topics::BuiltinTopic;
 pub(crate) use builtin_topics::{BuiltinTopics, Departure};
 pub(crate) use departed::Departed;
+pub(crate) use ignored::Ignored;
 pub(crate) use liveliness::Assertion;
 pub use matching::{Refusal, RefusalReason};
 pub(crate) use reachability::Reachability;

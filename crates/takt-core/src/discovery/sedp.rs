@@ -32,23 +32,40 @@ fn news<T>(sample: &SampleRef<'_>, parse: impl FnOnce(&[u8]) -> Option<(Guid, T)
     News::Gone(PublicationData::parse_key(sample.payload).unwrap_or(by_hash))
 }
 
-/// Whether a writer may have become another without a new life: what the two differ in may change while a writer is
-/// enabled (DDS 1.4 §2.2.3). Otherwise it is matched anew.
-fn is_same_writer(a: &PublicationData, b: &PublicationData) -> bool {
-    a.topic_name == b.topic_name
-        && a.type_name == b.type_name
-        && a.qos.reliability.kind == b.qos.reliability.kind
-        && a.qos.durability == b.qos.durability
-        && a.qos.liveliness == b.qos.liveliness
-        && a.qos.ownership == b.qos.ownership
+/// What it takes to go from one announcement of an endpoint to the next.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// It is somebody else, or differs in what may not change while it is enabled (DDS 1.4 §2.2.3).
+    Anew,
+    /// Who matched it may do so no more, and the other way round.
+    Judge,
+    /// Its matches stand.
+    Refresh,
 }
 
-/// As [`is_same_writer`], for a reader.
-fn is_same_reader(a: &SubscriptionData, b: &SubscriptionData) -> bool {
-    a.topic_name == b.topic_name
-        && a.type_name == b.type_name
-        && a.qos.reliability.kind == b.qos.reliability.kind
-        && a.qos.durability == b.qos.durability
+/// From and to: first what may not change, then what else decides who matches.
+fn step<F: PartialEq, J: PartialEq>(from: (F, J), to: (F, J)) -> Step {
+    match (from.0 == to.0, from.1 == to.1) {
+        (false, _) => Step::Anew,
+        (true, false) => Step::Judge,
+        (true, true) => Step::Refresh,
+    }
+}
+
+fn writer_terms(data: &PublicationData) -> (impl PartialEq + '_, impl PartialEq + '_) {
+    let qos = &data.qos;
+    let names = (&data.topic_name, &data.type_name, &data.presentation);
+    let kinds = (qos.reliability.kind, qos.durability, qos.liveliness, qos.ownership, qos.destination_order);
+    let terms = (&data.partition, &data.unicast, qos.deadline, qos.latency_budget);
+    ((names, kinds, &qos.data_representation), terms)
+}
+
+fn reader_terms(data: &SubscriptionData) -> (impl PartialEq + '_, impl PartialEq + '_) {
+    let qos = &data.qos;
+    let names = (&data.topic_name, &data.type_name, &data.presentation);
+    let kinds = (qos.reliability.kind, qos.durability, qos.liveliness, qos.ownership, qos.destination_order);
+    let terms = (&data.partition, &data.unicast, qos.deadline, qos.latency_budget);
+    ((names, kinds, &qos.data_representation), terms)
 }
 
 impl Participant {
@@ -150,7 +167,8 @@ impl Participant {
             self.uncount_endpoint(data.guid.prefix, former.footprint());
         }
         let has_room = self.count_endpoint(data.guid.prefix, data.footprint(), self.publications.len());
-        if !has_room || former.as_ref().is_some_and(|former| !is_same_writer(former, &data)) {
+        let step = former.as_ref().map_or(Step::Anew, |former| step(writer_terms(former), writer_terms(&data)));
+        if !has_room || step == Step::Anew {
             self.unmatch_writer(now, data.guid);
         }
         if !has_room {
@@ -159,7 +177,10 @@ impl Participant {
             }
             return;
         }
-        self.match_publication(now, &data);
+        match step {
+            Step::Anew | Step::Judge => self.match_publication(now, &data),
+            Step::Refresh => self.refresh_publication(now, &data),
+        }
         self.show_publication(now, &data);
         if let Some(former) = former {
             self.hide_topic(now, &former.topic_name, &former.type_name, Departure::Farewell);
@@ -176,7 +197,8 @@ impl Participant {
             self.uncount_endpoint(data.guid.prefix, former.footprint());
         }
         let has_room = self.count_endpoint(data.guid.prefix, data.footprint(), self.subscriptions.len());
-        if !has_room || former.as_ref().is_some_and(|former| !is_same_reader(former, &data)) {
+        let step = former.as_ref().map_or(Step::Anew, |former| step(reader_terms(former), reader_terms(&data)));
+        if !has_room || step == Step::Anew {
             self.unmatch_reader(data.guid);
         }
         if !has_room {
@@ -185,7 +207,9 @@ impl Participant {
             }
             return;
         }
-        self.match_subscription(now, &data);
+        if step != Step::Refresh {
+            self.match_subscription(now, &data);
+        }
         self.show_subscription(now, &data);
         if let Some(former) = former {
             self.hide_topic(now, &former.topic_name, &former.type_name, Departure::Farewell);
@@ -226,14 +250,14 @@ impl Participant {
         }
     }
 
-    pub(crate) fn remove_publication(&mut self, now: Instant, guid: Guid) -> Option<Box<PublicationData>> {
+    pub(super) fn remove_publication(&mut self, now: Instant, guid: Guid) -> Option<Box<PublicationData>> {
         let data = self.publications.remove(&guid)?;
         self.uncount_endpoint(guid.prefix, data.footprint());
         self.unmatch_writer(now, guid);
         Some(data)
     }
 
-    pub(crate) fn remove_subscription(&mut self, guid: Guid) -> Option<Box<SubscriptionData>> {
+    pub(super) fn remove_subscription(&mut self, guid: Guid) -> Option<Box<SubscriptionData>> {
         let data = self.subscriptions.remove(&guid)?;
         self.uncount_endpoint(guid.prefix, data.footprint());
         self.unmatch_reader(guid);

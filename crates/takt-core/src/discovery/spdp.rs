@@ -441,7 +441,7 @@ impl Participant {
     }
 
     /// A participant has gone, and with it its endpoints.
-    pub(crate) fn remove_participant(&mut self, now: Instant, prefix: GuidPrefix, departure: Departure) {
+    pub(super) fn remove_participant(&mut self, now: Instant, prefix: GuidPrefix, departure: Departure) {
         let Some(index) = self.remote_by_prefix.remove(&prefix) else { return };
         self.forget_endpoints_of(now, prefix, departure);
         self.abandon_type_requests(prefix);

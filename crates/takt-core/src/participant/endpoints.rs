@@ -151,7 +151,7 @@ fn live_reader(readers: &mut Slots<Reader>, handle: ReaderHandle) -> Result<&mut
 
 impl Participant {
     /// Payload memory for an endpoint of at most `samples` samples.
-    fn memory_bytes(&self, samples: usize, max_serialized_len: Option<usize>) -> usize {
+    pub(super) fn memory_bytes(&self, samples: usize, max_serialized_len: Option<usize>) -> usize {
         let limit = self.ctx.limits.endpoint_memory_bytes;
         max_serialized_len.map_or(limit, |len| PayloadPool::capacity_for(samples, len).min(limit))
     }

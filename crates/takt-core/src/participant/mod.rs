@@ -4,14 +4,12 @@
 //! Discovery continues this type in [`crate::discovery`].
 
 mod endpoints;
-mod ignored;
 mod input;
 mod output;
 mod policies;
 mod statuses;
 
 pub use endpoints::{NewChange, ReaderSpec, WriterSpec};
-use ignored::Ignored;
 pub use input::Received;
 pub use output::Transmit;
 
@@ -21,7 +19,7 @@ use crate::config::{Config, Limits, Locators};
 use crate::context::{Context, Timing};
 use crate::deadline::INSTANCES_PER_CALL;
 use crate::discovery::{
-    Announcer, Assertion, BEFORE_FIRST_ENDPOINT, BUILTIN_ENDPOINTS, BuiltinTopics, Departed, EndpointKey,
+    Announcer, Assertion, BEFORE_FIRST_ENDPOINT, BUILTIN_ENDPOINTS, BuiltinTopics, Departed, EndpointKey, Ignored,
     MAX_REPLY_BYTES, REPLY_DEPTH, Reachability, Refusal, Remote, SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS, TYPE_REPLIES,
     TypeLookup, Validation,
 };
@@ -309,12 +307,14 @@ impl Participant {
         let cache = ReaderCache::new(cache_limits(History::KeepAll, &resources, &limits), memory_bytes);
         let keyed = writer_id.has_key();
         let handle = WriterHandle { index: self.writers.len() as u32, generation: 0 };
-        let writer =
+        let mut writer =
             Writer::new(handle, Box::new(publication), keyed, FlowTag::default(), history, Instant(0), &mut self.ctx);
+        writer.is_enabled = true;
         self.writer_ids.insert(writer_id, self.writers.insert(writer));
         let handle = ReaderHandle { index: self.readers.len() as u32, generation: 0 };
         let key = keyed.then(|| Box::new(EndpointKey) as _);
-        let reader = Reader::new(handle, Box::new(subscription), keyed, key, cache, &mut self.ctx);
+        let mut reader = Reader::new(handle, Box::new(subscription), keyed, key, cache, &mut self.ctx);
+        reader.is_enabled = true;
         self.readers.insert(reader);
     }
 }

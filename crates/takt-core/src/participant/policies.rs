@@ -54,18 +54,13 @@ fn check_reader(from: &DataReaderQos, to: &DataReaderQos) -> Result<(), Error> {
     ])
 }
 
-/// Whether a changed writer has to be held against all readers again.
-fn writer_needs_matching(from: &PublicationData, to: &PublicationData) -> bool {
-    from.partition != to.partition
-        || from.qos.deadline != to.qos.deadline
-        || from.qos.latency_budget != to.qos.latency_budget
-        || from.qos.ownership_strength != to.qos.ownership_strength
+/// What decides who matches, of what may change.
+fn writer_terms(data: &PublicationData) -> impl PartialEq + '_ {
+    (&data.partition, data.qos.deadline, data.qos.latency_budget)
 }
 
-fn reader_needs_matching(from: &SubscriptionData, to: &SubscriptionData) -> bool {
-    from.partition != to.partition
-        || from.qos.deadline != to.qos.deadline
-        || from.qos.latency_budget != to.qos.latency_budget
+fn reader_terms(data: &SubscriptionData) -> impl PartialEq + '_ {
+    (&data.partition, data.qos.deadline, data.qos.latency_budget)
 }
 
 impl Participant {
@@ -84,13 +79,16 @@ impl Participant {
         if !self.is_enabled {
             return Err(Error::NotEnabled);
         }
-        let writer = self.writer(handle)?;
-        if !core::mem::replace(&mut writer.is_enabled, true) {
-            let data = writer.data.clone();
-            self.announce_publication(now, &data);
-            self.match_local_writer(now, handle.index);
-            self.schedule_assertions(now);
+        if self.writer(handle)?.is_enabled {
+            return Ok(());
         }
+        let Self { writers, ctx, .. } = self;
+        let Some(writer) = writers.get_mut(handle.index) else { return Err(Error::AlreadyDeleted) };
+        writer.enable(now, ctx);
+        let data = writer.data.clone();
+        self.announce_publication(now, &data);
+        self.match_local_writer(now, handle.index);
+        self.schedule_assertions(now);
         Ok(())
     }
 
@@ -183,7 +181,12 @@ impl Participant {
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
-    pub fn set_writer_topic_data(&mut self, now: Instant, handle: WriterHandle, value: &TopicData) -> Result<(), Error> {
+    pub fn set_writer_topic_data(
+        &mut self,
+        now: Instant,
+        handle: WriterHandle,
+        value: &TopicData,
+    ) -> Result<(), Error> {
         let mut data = self.writer(handle)?.data.clone();
         data.topic_data = value.clone();
         self.change_writer(now, handle, data)
@@ -193,13 +196,18 @@ impl Participant {
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
-    pub fn set_reader_topic_data(&mut self, now: Instant, handle: ReaderHandle, value: &TopicData) -> Result<(), Error> {
+    pub fn set_reader_topic_data(
+        &mut self,
+        now: Instant,
+        handle: ReaderHandle,
+        value: &TopicData,
+    ) -> Result<(), Error> {
         let mut data = self.reader(handle)?.data.clone();
         data.topic_data = value.clone();
         self.change_reader(now, handle, data)
     }
 
-    /// Keeps what a writer writes from now on back until it is let go: a hint that much is to come (DDS 1.4 §2.2.2.4.1.8).
+    /// Keeps what a writer writes from now on back until it is let go: a hint that much is to come (DDS 1.4 §2.2.2.4.1).
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -211,7 +219,7 @@ impl Participant {
         Ok(())
     }
 
-    /// Whether a reader has all that its writers had when they were matched (DDS 1.4 §2.2.2.5.3.33).
+    /// Whether a reader has all that its writers had when they were matched (DDS 1.4 §2.2.2.5.3).
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -219,40 +227,32 @@ impl Participant {
         Ok(self.reader(handle)?.has_history())
     }
 
-    fn change_writer(
-        &mut self,
-        now: Instant,
-        handle: WriterHandle,
-        data: Box<PublicationData>,
-    ) -> Result<(), Error> {
+    fn change_writer(&mut self, now: Instant, handle: WriterHandle, data: Box<PublicationData>) -> Result<(), Error> {
         let Self { writers, ctx, .. } = self;
         let Some(writer) = writers.get_mut(handle.index) else { return Err(Error::AlreadyDeleted) };
-        let needs_matching = writer_needs_matching(&writer.data, &data);
+        let is_judged_alike = writer_terms(&writer.data) == writer_terms(&data);
         writer.adopt(ctx, &data.qos);
         writer.data = data.clone();
         if writer.is_enabled {
             self.announce_publication(now, &data);
-            if needs_matching {
+            if is_judged_alike {
+                self.refresh_publication(now, &data);
+            } else {
                 self.match_local_writer(now, handle.index);
             }
         }
         Ok(())
     }
 
-    fn change_reader(
-        &mut self,
-        now: Instant,
-        handle: ReaderHandle,
-        data: Box<SubscriptionData>,
-    ) -> Result<(), Error> {
+    fn change_reader(&mut self, now: Instant, handle: ReaderHandle, data: Box<SubscriptionData>) -> Result<(), Error> {
         let Self { readers, ctx, .. } = self;
         let Some(reader) = readers.get_mut(handle.index) else { return Err(Error::AlreadyDeleted) };
-        let needs_matching = reader_needs_matching(&reader.data, &data);
+        let is_judged_alike = reader_terms(&reader.data) == reader_terms(&data);
         reader.adopt(ctx, &data.qos);
         reader.data = data.clone();
         if reader.is_enabled {
             self.announce_subscription(now, &data);
-            if needs_matching {
+            if !is_judged_alike {
                 self.match_local_reader(now, handle.index);
             }
         }

@@ -44,6 +44,12 @@ impl OwnLease {
 }
 
 impl Writer {
+    /// Begins to be a writer: its lease begins too.
+    pub(crate) fn enable(&mut self, now: Instant, ctx: &mut Context) {
+        self.is_enabled = true;
+        self.renew_lease(now, ctx);
+    }
+
     /// Takes over policies that may change while it is enabled.
     pub(crate) fn adopt(&mut self, ctx: &mut Context, qos: &DataWriterQos) {
         let deadline_changed = self.data.qos.deadline != qos.deadline;
@@ -97,6 +103,9 @@ impl Writer {
         let due = lease.asserted.after(lease.duration);
         if due > now {
             return ctx.timers.arm(lease.timer, due);
+        }
+        if !self.is_enabled {
+            return ctx.timers.arm(lease.timer, now.after(lease.duration));
         }
         lease.is_lost = true;
         self.liveliness_lost.lost();

@@ -68,7 +68,7 @@ pub(crate) struct Writer {
     pub(crate) flow: FlowTag,
     pub(crate) keyed: bool,
     pub(crate) is_enabled: bool,
-    /// Its publisher keeps publications back (DDS 1.4 §2.2.2.4.1.8).
+    /// Its publisher keeps publications back (DDS 1.4 §2.2.2.4.1).
     is_suspended: bool,
     keeps_history: bool,
     pub(crate) history: WriterHistory,

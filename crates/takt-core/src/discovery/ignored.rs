@@ -1,9 +1,9 @@
-//! What the application does not want to hear of (DDS 1.4 §2.2.2.2.1.14 to §2.2.2.2.1.17): as if it did not exist, for
+//! What the application does not want to hear of (DDS 1.4 §2.2.2.2.1): as if it did not exist, for
 //! as long as the participant lives.
 
-use super::Participant;
-use crate::discovery::Departure;
+use super::Departure;
 use crate::error::Error;
+use crate::participant::Participant;
 use crate::time::Instant;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
@@ -22,15 +22,15 @@ pub(crate) struct Ignored {
 }
 
 impl Ignored {
-    pub(crate) fn has_participant(&self, prefix: GuidPrefix) -> bool {
+    pub(super) fn has_participant(&self, prefix: GuidPrefix) -> bool {
         self.participants.contains(&prefix)
     }
 
-    pub(crate) fn has_writer(&self, data: &PublicationData) -> bool {
+    pub(super) fn has_writer(&self, data: &PublicationData) -> bool {
         self.endpoints.contains(&data.guid) || self.topics.contains(&data.topic_name)
     }
 
-    pub(crate) fn has_reader(&self, data: &SubscriptionData) -> bool {
+    pub(super) fn has_reader(&self, data: &SubscriptionData) -> bool {
         self.endpoints.contains(&data.guid) || self.topics.contains(&data.topic_name)
     }
 

@@ -1,0 +1,189 @@
+//! Policies that change while their entity is enabled, and those that may not (DDS 1.4 §2.2.3).
+
+use crate::network::*;
+use takt_core::*;
+use takt_wire::Duration;
+use takt_wire::qos::*;
+
+/// A writer at node 0 and a reader at node 1, matched.
+fn pair(seed: u64) -> (Network, WriterHandle, ReaderHandle) {
+    let mut network = Network::new(2, seed);
+    let writer = network.writer(0, writer_spec("T", true, keep_all_writer()));
+    let reader = network.reader(1, reader_spec("T", true, keep_all_reader()));
+    network.await_match((0, writer), (1, reader));
+    (network, writer, reader)
+}
+
+fn deadline(ms: u64) -> Deadline {
+    Deadline { period: Duration::from_millis(ms) }
+}
+
+fn partition(name: &str) -> Partition {
+    Partition { names: vec![name.into()] }
+}
+
+fn is_matched(network: &mut Network, reader: ReaderHandle) -> bool {
+    !network.nodes[1].matched_publications(reader).expect("the reader lives").is_empty()
+}
+
+#[test]
+fn user_data_that_change_reach_others_and_leave_the_match_alone() {
+    let (mut network, writer, reader) = pair(300);
+    network.nodes[0].writer_guid(writer).expect("it lives");
+    let qos = DataWriterQos { user_data: UserData(vec![1, 2, 3]), ..keep_all_writer() };
+    network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(1, 20)).expect("there is room");
+    network.nodes[1].subscription_matched_status(reader).expect("it lives");
+    let now = network.now;
+    network.nodes[0].set_writer_qos(now, writer, qos).expect("USER_DATA may change");
+    network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(2, 20)).expect("there is room");
+    let seen = network.run_until(1_000, |network| {
+        network.nodes[1].discovered_publications().any(|data| data.qos.user_data.0 == [1, 2, 3])
+    });
+    assert!(seen);
+    network.run(100);
+    let status = network.nodes[1].subscription_matched_status(reader).expect("it lives");
+    assert_eq!((status.total_count_change, status.current_count), (0, 1));
+    assert_eq!(network.take_all(1, reader).len(), 2, "each sample once");
+}
+
+#[test]
+fn a_partition_that_changes_ends_a_match_and_begins_it_again() {
+    let (mut network, writer, reader) = pair(301);
+    let now = network.now;
+    let apart = PublisherQos { partition: partition("elsewhere"), ..PublisherQos::default() };
+    network.nodes[0].set_publisher_qos(now, writer, &apart).expect("PARTITION may change");
+    assert!(network.run_until(1_000, |network| !is_matched(network, reader)));
+    assert_eq!(network.nodes[0].matched_subscriptions(writer).expect("it lives"), []);
+    let now = network.now;
+    let follows = SubscriberQos { partition: partition("else*"), ..SubscriberQos::default() };
+    network.nodes[1].set_subscriber_qos(now, reader, &follows).expect("PARTITION may change");
+    network.await_match((0, writer), (1, reader));
+    network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(7, 20)).expect("there is room");
+    network.run(100);
+    assert_eq!(network.take_all(1, reader).len(), 1);
+}
+
+#[test]
+fn a_deadline_that_grows_beyond_what_is_requested_parts_the_two() {
+    let mut network = Network::new(2, 302);
+    let offered = DataWriterQos { deadline: deadline(50), ..keep_all_writer() };
+    let requested = DataReaderQos { deadline: deadline(100), ..keep_all_reader() };
+    let writer = network.writer(0, writer_spec("T", true, offered.clone()));
+    let reader = network.reader(1, reader_spec("T", true, requested));
+    network.await_match((0, writer), (1, reader));
+    let now = network.now;
+    let longer = DataWriterQos { deadline: deadline(200), ..offered };
+    network.nodes[0].set_writer_qos(now, writer, longer).expect("DEADLINE may change");
+    assert!(network.run_until(1_000, |network| !is_matched(network, reader)));
+    let status = network.nodes[1].requested_incompatible_qos_status(reader).expect("it lives");
+    assert_eq!(status.last_policy.map(|policy| policy.name()), Some("DEADLINE"));
+    let status = network.nodes[0].offered_incompatible_qos_status(writer).expect("it lives");
+    assert_eq!(status.total_count, 1);
+}
+
+#[test]
+fn a_new_deadline_is_kept_from_then_on() {
+    let (mut network, writer, reader) = pair(303);
+    network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(1, 20)).expect("there is room");
+    network.run(100);
+    let now = network.now;
+    let qos = DataReaderQos { deadline: deadline(1_000), ..keep_all_reader() };
+    network.nodes[1].set_reader_qos(now, reader, qos).expect("DEADLINE may change");
+    assert!(network.run_until(1_000, |network| !is_matched(network, reader)), "the writer offers none");
+    let now = network.now;
+    let qos = DataWriterQos { deadline: deadline(40), ..keep_all_writer() };
+    network.nodes[0].set_writer_qos(now, writer, qos).expect("DEADLINE may change");
+    network.await_match((0, writer), (1, reader));
+    network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(2, 20)).expect("there is room");
+    network.run(100);
+    let status = network.nodes[0].offered_deadline_missed_status(writer).expect("it lives");
+    assert_eq!(status.total_count, 2, "two periods of 40 ms have passed");
+}
+
+#[test]
+fn strength_that_changes_hands_instances_over() {
+    let mut network = Network::new(3, 304);
+    let qos = |strength| DataWriterQos {
+        ownership: Ownership::Exclusive,
+        ownership_strength: OwnershipStrength(strength),
+        ..keep_all_writer()
+    };
+    let first = network.writer(0, writer_spec("T", true, qos(5)));
+    let second = network.writer(1, writer_spec("T", true, qos(3)));
+    let reader = DataReaderQos { ownership: Ownership::Exclusive, ..keep_all_reader() };
+    let reader = network.reader(2, reader_spec("T", true, reader));
+    network.await_match((0, first), (2, reader));
+    network.await_match((1, second), (2, reader));
+    let write = |network: &mut Network, node, writer| {
+        network.write_key(node, writer, ChangeKind::Alive, hash(1), &payload(1, 20)).expect("there is room");
+        network.run(50);
+        network.take_all(2, reader).len()
+    };
+    assert_eq!(write(&mut network, 0, first), 1);
+    assert_eq!(write(&mut network, 1, second), 0);
+    let now = network.now;
+    network.nodes[0].set_writer_qos(now, first, qos(1)).expect("OWNERSHIP_STRENGTH may change");
+    network.run(50);
+    assert_eq!(write(&mut network, 1, second), 1, "the owner is the weaker one now");
+    assert_eq!(write(&mut network, 0, first), 0);
+}
+
+#[test]
+fn what_may_not_change_is_refused_and_named() {
+    let (mut network, writer, reader) = pair(305);
+    let now = network.now;
+    let refusal = |result: Result<(), Error>| match result {
+        Err(Error::ImmutablePolicy(name)) => name,
+        other => panic!("{other:?}"),
+    };
+    let node = &mut network.nodes[0];
+    let base = keep_all_writer;
+    for (qos, name) in [
+        (DataWriterQos { durability: Durability::TransientLocal, ..base() }, "DURABILITY"),
+        (DataWriterQos { history: History::KeepLast(3), ..base() }, "HISTORY"),
+        (DataWriterQos { reliability: best_effort(), ..base() }, "RELIABILITY"),
+        (DataWriterQos { ownership: Ownership::Exclusive, ..base() }, "OWNERSHIP"),
+        (DataWriterQos { destination_order: DestinationOrder::BySourceTimestamp, ..base() }, "DESTINATIONORDER"),
+        (DataWriterQos { data_representation: DataRepresentation::xcdr2(), ..base() }, "DATAREPRESENTATION"),
+    ] {
+        assert_eq!(refusal(node.set_writer_qos(now, writer, qos)), name);
+    }
+    let ordered = Presentation { ordered_access: true, ..Presentation::default() };
+    let publisher = PublisherQos { presentation: ordered, ..PublisherQos::default() };
+    assert_eq!(refusal(node.set_publisher_qos(now, writer, &publisher)), "PRESENTATION");
+    let node = &mut network.nodes[1];
+    let limits = ResourceLimits { max_samples: Some(7), ..ResourceLimits::default() };
+    for (qos, name) in [
+        (DataReaderQos { resource_limits: limits, ..keep_all_reader() }, "RESOURCELIMITS"),
+        (DataReaderQos { reliability: best_effort(), ..keep_all_reader() }, "RELIABILITY"),
+    ] {
+        assert_eq!(refusal(node.set_reader_qos(now, reader, qos)), name);
+    }
+    let contradiction = DataReaderQos { history: History::KeepLast(0), ..keep_all_reader() };
+    assert!(matches!(node.set_reader_qos(now, reader, contradiction), Err(Error::InconsistentPolicy { .. })));
+}
+
+#[test]
+fn suspended_publications_leave_together() {
+    let (mut network, writer, reader) = pair(306);
+    network.nodes[0].suspend_writer(writer, true).expect("it lives");
+    for number in 0..5 {
+        network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(number, 20)).expect("there is room");
+    }
+    network.run(500);
+    assert_eq!(network.take_all(1, reader).len(), 0);
+    network.nodes[0].suspend_writer(writer, false).expect("it lives");
+    network.run(50);
+    assert_eq!(network.take_all(1, reader).len(), 5);
+}
+
+#[test]
+fn a_participants_user_data_are_told_anew() {
+    let (mut network, _, _) = pair(307);
+    let qos = DomainParticipantQos { user_data: UserData(vec![9]), ..DomainParticipantQos::default() };
+    network.nodes[0].set_qos(&qos);
+    let seen = network.run_until(1_000, |network| {
+        network.nodes[1].discovered_participants().iter().any(|data| data.user_data.0 == [9])
+    });
+    assert!(seen);
+}
