@@ -1,4 +1,4 @@
-//! Enabling entities, and changing policies (DDS 1.4 §2.2.2.1.1, the column "changeable" of §2.2.3).
+//! Enabling entities, and changing policies (DDS 1.4 §2.2.2.1.1, and the column "changeable" in DDS 1.4 §2.2.3).
 //!
 //! Before it is enabled an entity may become anything. Afterwards a changed policy is announced, matches that it makes
 //! impossible end, and those that it makes possible begin; all others go on as they were.

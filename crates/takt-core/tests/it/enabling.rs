@@ -1,4 +1,4 @@
-//! Entities that are created disabled (DDS 1.4 §2.2.2.1.1.7), and those that are ignored (§2.2.2.2.1).
+//! Entities that are created disabled (DDS 1.4 §2.2.2.1.1.7), and those that are ignored (DDS 1.4 §2.2.2.2.1).
 
 use crate::network::*;
 use takt_core::*;
