@@ -31,7 +31,8 @@
 //! # Instances
 //! The last change of its only writer decides the state of an instance: a sample makes it ALIVE, a disposal
 //! NOT_ALIVE_DISPOSED, which lasts until the next sample; it is NOT_ALIVE_NO_WRITERS if it was ALIVE and its writer
-//! unregistered it, is gone, or is not alive (DDS 1.4 §2.2.2.5.1.3).
+//! unregistered it, is gone, or is not alive (DDS 1.4 §2.2.2.5.1.3). Nobody is told that an instance has no writers who does
+//! not know it, or for whom it had ended for good.
 
 use takt_core::{ChangeKind, InstanceState};
 use takt_wire::Guid;

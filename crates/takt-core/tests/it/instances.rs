@@ -140,3 +140,20 @@ fn news_of_an_instance_stays_until_it_is_taken() {
         assert!(t.take().is_none());
     }
 }
+
+/// Found by the simulation: the first ending had been taken, after which nothing of the instance was left; the second one
+/// made it anew, without writers, though it had been disposed of.
+#[test]
+fn an_instance_that_has_ended_for_good_does_not_end_again() {
+    let mut t = keyed(88, History::KeepAll);
+    t.send(ChangeKind::Alive, 5);
+    assert!(t.take().is_some_and(|(info, _)| info.valid_data));
+    t.send(ChangeKind::DisposedUnregistered, 5);
+    assert!(t.take().is_some_and(|(info, _)| info.instance_state == InstanceState::NotAliveDisposed));
+    assert!(t.take().is_none(), "done with the last sample");
+    t.send(ChangeKind::Unregistered, 5);
+    assert!(t.take().is_none());
+    t.send(ChangeKind::Alive, 5);
+    let (info, _) = t.take().expect("data of a new life");
+    assert_eq!((info.view_state, info.instance_state), (ViewState::New, InstanceState::Alive));
+}

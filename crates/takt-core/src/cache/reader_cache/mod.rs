@@ -188,8 +188,11 @@ impl ReaderCache {
         let handle = InstanceHandle(incoming.key_hash);
         let instance = match self.by_handle.get(&handle) {
             Some(&instance) => instance,
-            None if incoming.kind != ChangeKind::Alive && incoming.payload == PayloadRef::EMPTY => {
-                // News of an instance that nobody here has ever seen.
+            // An instance that nobody here knows, or that had ended for good and is forgotten: that it has no writers is no
+            // news of it, and that it is disposed of is none without its key.
+            None if incoming.kind == ChangeKind::Unregistered
+                || (incoming.kind != ChangeKind::Alive && incoming.payload == PayloadRef::EMPTY) =>
+            {
                 self.discard(stored);
                 return Ok(Delivered::News);
             }
