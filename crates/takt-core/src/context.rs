@@ -3,6 +3,7 @@
 use crate::config::Limits;
 use crate::counters::Counters;
 use crate::event::Event;
+use crate::lifespan::Expiry;
 use crate::time::Instant;
 use crate::timer::TimerQueue;
 use crate::work::Work;
@@ -43,6 +44,9 @@ pub(crate) struct Context {
     owners: usize,
 }
 
+/// Less than this is a clock that is kept, not one that is set.
+const WALL_STEP_NS: u64 = 1_000_000;
+
 const JOBS_PER_OWNER: usize = 2;
 const EVENTS_PER_OWNER: usize = 8;
 
@@ -70,12 +74,20 @@ impl Context {
         }
     }
 
-    pub(crate) fn set_wall_clock(&mut self, now: Instant, wall: Timestamp) {
-        self.wall_offset_ns = (wall.to_nanos() as u64).wrapping_sub(now.0);
+    /// Says whether the wall clock was set: whether it goes otherwise than it was told last, by [`WALL_STEP_NS`] or more.
+    pub(crate) fn set_wall_clock(&mut self, now: Instant, wall: Timestamp) -> bool {
+        let offset = (wall.to_nanos() as u64).wrapping_sub(now.0);
+        let before = core::mem::replace(&mut self.wall_offset_ns, offset);
+        (offset.wrapping_sub(before) as i64).unsigned_abs() >= WALL_STEP_NS
     }
 
     pub(crate) fn wall_clock(&self, now: Instant) -> Timestamp {
         Timestamp::from_nanos(now.0.wrapping_add(self.wall_offset_ns) as i64)
+    }
+
+    /// The moment of an expiry, as the wall clock goes now.
+    pub(crate) fn moment_of(&self, expiry: Expiry, now: Instant) -> Instant {
+        now.after(Duration::from_nanos(expiry.nanos_from(self.wall_clock(now))))
     }
 
     /// Makes room for the jobs and events that one more owner can have pending at once, so that queueing

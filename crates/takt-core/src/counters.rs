@@ -30,6 +30,8 @@ pub struct Counters {
     pub rejected_samples: u64,
     /// Samples of writers that a stronger one outranks (OWNERSHIP EXCLUSIVE).
     pub outranked_samples: u64,
+    /// Samples that arrived when their lifespan was over.
+    pub expired_samples: u64,
     /// Samples whose key could not be read from the payload.
     pub undecodable_keys: u64,
     /// `HEARTBEAT`s received.

@@ -29,12 +29,14 @@ mod deadline;
 mod discovery;
 mod error;
 mod event;
+mod lifespan;
 #[cfg(feature = "mutations")]
 pub mod mutation;
 #[cfg(not(feature = "mutations"))]
 mod mutation;
 mod participant;
 mod reader;
+mod schedule;
 mod slots;
 mod status;
 mod time;

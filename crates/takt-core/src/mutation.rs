@@ -113,6 +113,12 @@ mutations! {
     DeadlineNotRenewed,
     /// A writer lives for ever, however short its lease.
     EndlessWriterLease,
+    /// LIFESPAN is not looked at.
+    IgnoreLifespan,
+    /// A reader's samples live from their arrival, a writer's from now.
+    LifespanSinceArrival,
+    /// Samples of the writer that have expired leave without making room.
+    ExpiryMakesNoRoom,
     /// A participant may have as many endpoints as it likes.
     NoEndpointLimit,
 }

@@ -1,6 +1,6 @@
-//! The participant's timers: an indexed binary heap, so that arming, moving and cancelling a timer is
-//! O(log n) and allocates only when a timer is registered.
+//! The participant's timers. Arming, moving and cancelling one is O(log n) and allocates only when a timer is registered.
 
+use crate::schedule::Schedule;
 use crate::time::Instant;
 use alloc::vec::Vec;
 
@@ -27,6 +27,10 @@ pub(crate) enum TimerKind {
     ReaderDeadline { reader: u32 },
     /// The lease of a writer with manual liveliness may end.
     OwnLease { writer: u32 },
+    /// Samples of a reader may expire.
+    ReaderExpiry { reader: u32 },
+    /// Samples of a writer may expire.
+    WriterExpiry { writer: u32 },
     /// A reader misses samples of a writer, or has not heard of it.
     AckNack { reader: u32, proxy: u32 },
 }
@@ -34,48 +38,37 @@ pub(crate) enum TimerKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TimerId(u32);
 
-const IDLE: u32 = u32::MAX;
-
-#[derive(Debug)]
-struct Timer {
-    kind: TimerKind,
-    /// Place in the heap, or `IDLE`.
-    place: u32,
-}
-
 #[derive(Debug)]
 pub(crate) struct TimerQueue {
-    timers: Vec<Timer>,
+    kinds: Vec<TimerKind>,
     free: Vec<u32>,
-    /// (due, order of arming, timer): the order makes equal moments deterministic.
-    heap: Vec<(Instant, u64, u32)>,
+    /// By when it is due and the order of arming, which makes equal moments deterministic.
+    schedule: Schedule<(Instant, u64)>,
     armed: u64,
 }
 
 impl TimerQueue {
     pub(crate) const fn new() -> Self {
-        Self { timers: Vec::new(), free: Vec::new(), heap: Vec::new(), armed: 0 }
+        Self { kinds: Vec::new(), free: Vec::new(), schedule: Schedule::new(), armed: 0 }
     }
 
     pub(crate) fn register(&mut self, kind: TimerKind) -> TimerId {
-        let timer = Timer { kind, place: IDLE };
         let id = match self.free.pop() {
             Some(id) => {
-                self.timers[id as usize] = timer;
+                self.kinds[id as usize] = kind;
                 id
             }
             None => {
-                self.timers.push(timer);
-                (self.timers.len() - 1) as u32
+                self.kinds.push(kind);
+                (self.kinds.len() - 1) as u32
             }
         };
-        let missing = self.timers.len() - self.heap.len();
-        self.heap.reserve(missing);
+        self.schedule.reserve(self.kinds.len());
         TimerId(id)
     }
 
     pub(crate) fn set_kind(&mut self, id: TimerId, kind: TimerKind) {
-        self.timers[id.0 as usize].kind = kind;
+        self.kinds[id.0 as usize] = kind;
     }
 
     pub(crate) fn release(&mut self, id: TimerId) {
@@ -84,89 +77,37 @@ impl TimerQueue {
     }
 
     pub(crate) fn is_armed(&self, id: TimerId) -> bool {
-        self.timers[id.0 as usize].place != IDLE
+        self.schedule.get(id.0).is_some()
     }
 
     pub(crate) fn arm(&mut self, id: TimerId, due: Instant) {
-        self.cancel(id);
         self.armed += 1;
-        let place = self.heap.len();
-        self.heap.push((due, self.armed, id.0));
-        self.timers[id.0 as usize].place = place as u32;
-        self.sift_up(place);
+        self.schedule.set(id.0, (due, self.armed));
     }
 
     /// Arms the timer unless it is already due earlier.
     pub(crate) fn arm_by(&mut self, id: TimerId, due: Instant) {
-        let place = self.timers[id.0 as usize].place;
-        if place == IDLE || self.heap[place as usize].0 > due {
+        if self.schedule.get(id.0).is_none_or(|(armed, _)| armed > due) {
             self.arm(id, due);
         }
     }
 
     pub(crate) fn cancel(&mut self, id: TimerId) {
-        let place = core::mem::replace(&mut self.timers[id.0 as usize].place, IDLE);
-        if place == IDLE {
-            return;
-        }
-        let place = place as usize;
-        self.heap.swap_remove(place);
-        if place < self.heap.len() {
-            self.timers[self.heap[place].2 as usize].place = place as u32;
-            self.sift_down(place);
-            self.sift_up(place);
-        }
+        self.schedule.remove(id.0);
     }
 
     pub(crate) fn next_due(&self) -> Option<Instant> {
-        self.heap.first().map(|entry| entry.0)
+        self.schedule.first().map(|((due, _), _)| due)
     }
 
     /// Takes the earliest timer that is due.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<TimerKind> {
-        let &(due, _, id) = self.heap.first()?;
+        let ((due, _), id) = self.schedule.first()?;
         if due > now {
             return None;
         }
-        self.cancel(TimerId(id));
-        Some(self.timers[id as usize].kind)
-    }
-
-    fn key(&self, place: usize) -> (Instant, u64) {
-        (self.heap[place].0, self.heap[place].1)
-    }
-
-    fn swap(&mut self, a: usize, b: usize) {
-        self.heap.swap(a, b);
-        self.timers[self.heap[a].2 as usize].place = a as u32;
-        self.timers[self.heap[b].2 as usize].place = b as u32;
-    }
-
-    fn sift_up(&mut self, mut place: usize) {
-        while place > 0 {
-            let parent = (place - 1) / 2;
-            if self.key(parent) <= self.key(place) {
-                break;
-            }
-            self.swap(parent, place);
-            place = parent;
-        }
-    }
-
-    fn sift_down(&mut self, mut place: usize) {
-        loop {
-            let mut least = place;
-            for child in [2 * place + 1, 2 * place + 2] {
-                if child < self.heap.len() && self.key(child) < self.key(least) {
-                    least = child;
-                }
-            }
-            if least == place {
-                break;
-            }
-            self.swap(place, least);
-            place = least;
-        }
+        self.schedule.remove(id);
+        Some(self.kinds[id as usize])
     }
 }
 

@@ -23,6 +23,11 @@
 //! While an instance is alive, a writer that does not write it for a period, and a reader that gets no sample of it for one,
 //! are told, once for each such period; and not otherwise (DDS 1.4 §2.2.3.7).
 //!
+//! # Lifespan
+//! No reader gets a sample whose lifespan is over by its own wall clock, counted from the source time stamp; nothing that was
+//! written before a match is promised then. Every other sample arrives where nothing goes wrong and clocks agree, if its
+//! lifespan is longer than it takes to repair a loss (DDS 1.4 §2.2.3.16).
+//!
 //! # Ownership
 //! With EXCLUSIVE a reader takes an instance from its owner only: from the strongest of the writers that have written it, of
 //! equal ones the one with the lowest GUID. A writer that has gone, is not alive, has unregistered the instance or has missed
@@ -110,7 +115,7 @@ pub fn depth(writer: &QosPlan, reader: &QosPlan) -> Option<u32> {
 /// Samples up to this number need not arrive, if the writer had written `written` of them when the match was made.
 #[must_use]
 pub fn floor(writer: &QosPlan, reader: &QosPlan, written: u32) -> u32 {
-    if writer.transient_local && reader.transient_local {
+    if writer.transient_local && reader.transient_local && writer.lifespan.is_none() {
         written.saturating_sub(writer.max_samples.unwrap_or(DEFAULT_MAX_SAMPLES))
     } else {
         written

@@ -8,10 +8,10 @@ use takt_core::{
     WriteError, WriterHandle, WriterSpec,
 };
 use takt_wire::qos::{
-    DataReaderQos, DataWriterQos, Deadline, Durability, History, Liveliness, Ownership, OwnershipStrength, Partition,
-    PublisherQos, Reliability, ReliabilityKind, ResourceLimits, SubscriberQos, TopicData, TransportPriority,
+    DataReaderQos, DataWriterQos, Deadline, Durability, History, Lifespan, Liveliness, Ownership, OwnershipStrength,
+    Partition, PublisherQos, Reliability, ReliabilityKind, ResourceLimits, SubscriberQos, TopicData, TransportPriority,
 };
-use takt_wire::{Guid, GuidPrefix, Locator};
+use takt_wire::{Guid, GuidPrefix, Locator, Timestamp};
 
 use crate::check::{Change, Checker, EndpointId, Rule};
 use crate::clock::{HostClock, Nanos, SECOND};
@@ -288,7 +288,7 @@ impl Process {
             }
         }
         let taken = each(core, clock, handle, Selector::TAKE, |found| {
-            checker.took(clock.now, id, found);
+            checker.took(clock.now, clock.wall(), id, found);
         });
         if let Err(error) = taken {
             checker.report(clock.now, Rule::Refused, format!("reader {id} cannot take: {error}"));
@@ -486,6 +486,10 @@ impl Moment<'_> {
     fn local(&self) -> takt_core::Instant {
         self.clock.local(self.now)
     }
+
+    fn wall(&self) -> Timestamp {
+        self.clock.wall(self.now)
+    }
 }
 
 /// Whom a process announces itself to: the group, and whoever multicast does not reach. One that it does not reach itself
@@ -507,6 +511,11 @@ fn liveliness(plan: &QosPlan) -> Liveliness {
 
 fn deadline(plan: &QosPlan) -> Deadline {
     plan.deadline.map_or_else(Deadline::default, |period| Deadline { period: takt_wire::Duration::from_nanos(period) })
+}
+
+fn lifespan(plan: &QosPlan) -> Lifespan {
+    plan.lifespan
+        .map_or_else(Lifespan::default, |lifespan| Lifespan { duration: takt_wire::Duration::from_nanos(lifespan) })
 }
 
 fn ownership(plan: &QosPlan) -> Ownership {
@@ -540,6 +549,7 @@ fn writer_spec(plan: &EndpointPlan, topic: &TopicPlan) -> WriterSpec {
             transport_priority,
             liveliness: liveliness(&plan.qos),
             deadline: deadline(&plan.qos),
+            lifespan: lifespan(&plan.qos),
             ownership: ownership(&plan.qos),
             ownership_strength: OwnershipStrength(plan.qos.strength.unwrap_or(0)),
             ..DataWriterQos::default()

@@ -208,6 +208,7 @@ impl<'a> World<'a> {
             participant_time: 0,
         };
         world.checker.light = scenario.is_light();
+        world.checker.steady = scenario.has_steady_clocks();
         world.plan();
         world
     }
@@ -665,9 +666,13 @@ impl<'a> World<'a> {
     fn wall_jump(&mut self, host: usize, by: i64) {
         self.clocks[host].set_wall(by);
         let (local, wall) = (self.clocks[host].local(self.now), self.clocks[host].wall(self.now));
-        for process in self.processes.iter_mut().filter(|process| process.host == host) {
-            if let Some(core) = &mut process.core {
-                core.set_wall_clock(local, wall);
+        for at in 0..self.of_host[host].len() {
+            let index = self.of_host[host][at];
+            let process = &mut self.processes[index];
+            let Some(core) = &mut process.core else { continue };
+            core.set_wall_clock(local, wall);
+            if process.stalled_until <= self.now {
+                self.settle(index);
             }
         }
     }

@@ -255,6 +255,7 @@ impl Participant {
                     durability: publication.qos.durability,
                     liveliness: publication.qos.liveliness,
                     strength: publication.qos.ownership_strength.0,
+                    lifespan: publication.qos.lifespan.duration,
                     path,
                     vendor,
                 };

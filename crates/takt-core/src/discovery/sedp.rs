@@ -14,7 +14,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use takt_wire::discovery::{PublicationData, SubscriptionData};
 use takt_wire::qos::{Durability, Liveliness};
-use takt_wire::{EntityId, Guid, GuidPrefix, Timestamp};
+use takt_wire::{Duration, EntityId, Guid, GuidPrefix, Timestamp};
 
 /// News of one remote endpoint.
 enum News<T> {
@@ -84,7 +84,8 @@ impl Participant {
         let (path, liveliness) = (remote.metatraffic, Liveliness::default());
         if let Some(local) = self.readers.get_mut(reader) {
             let durability = local.data.qos.durability;
-            let traits = WriterTraits { reliable: true, durability, liveliness, strength: 0, path, vendor };
+            let lifespan = Duration::INFINITE;
+            let traits = WriterTraits { reliable: true, durability, liveliness, strength: 0, lifespan, path, vendor };
             let proxy = local.add_proxy(now, &mut self.ctx, guid, &traits);
             self.sources.entry(guid).or_default().push((reader, proxy));
         }

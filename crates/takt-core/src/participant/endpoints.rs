@@ -359,6 +359,7 @@ impl Participant {
         ctx.work.unit();
         let reader = live_reader(readers, handle)?;
         reader.cache.release_taken();
+        reader.expire(now, ctx);
         reader.unblock(now, ctx);
         Ok(reader.cache.next(selector, cursor))
     }

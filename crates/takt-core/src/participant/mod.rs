@@ -142,9 +142,18 @@ impl Participant {
         Ok(participant)
     }
 
-    /// Tells the wall clock, from which source and reception time stamps are made. Jumps affect nothing else.
+    /// Tells the wall clock, from which source and reception time stamps are made, and by which samples expire. Jumps
+    /// affect nothing else. Looks at each endpoint if it was set by more than a millisecond.
     pub fn set_wall_clock(&mut self, now: Instant, wall: Timestamp) {
-        self.ctx.set_wall_clock(now, wall);
+        if !self.ctx.set_wall_clock(now, wall) {
+            return;
+        }
+        for (_, writer) in self.writers.iter_mut() {
+            writer.rearm_expiry(now, &mut self.ctx);
+        }
+        for (_, reader) in self.readers.iter_mut() {
+            reader.rearm_expiry(now, &mut self.ctx);
+        }
     }
 
     /// The participant's identity in the domain.
@@ -189,6 +198,16 @@ impl Participant {
                 TimerKind::ReaderDeadline { reader } => {
                     if let Some(reader) = self.readers.get_mut(reader) {
                         reader.handle_deadline(now, &mut self.ctx);
+                    }
+                }
+                TimerKind::WriterExpiry { writer } => {
+                    if let Some(writer) = self.writers.get_mut(writer) {
+                        writer.handle_expiry(now, &mut self.ctx);
+                    }
+                }
+                TimerKind::ReaderExpiry { reader } => {
+                    if let Some(reader) = self.readers.get_mut(reader) {
+                        reader.handle_expiry(now, &mut self.ctx);
                     }
                 }
                 TimerKind::OwnLease { writer } => {

@@ -30,6 +30,7 @@ pub(super) fn delivered(monitor: &mut Option<DeadlineMonitor>, now: Instant, ctx
     match (delivered, monitor) {
         (Delivered::Data(handle), Some(monitor)) => monitor.updated(now, ctx, handle),
         (Delivered::Outranked, _) => ctx.counters.outranked_samples += 1,
+        (Delivered::Expired, _) => ctx.counters.expired_samples += 1,
         _ => {}
     }
 }

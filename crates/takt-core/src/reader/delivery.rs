@@ -33,6 +33,7 @@ impl Reader {
             Ok(delivered) => {
                 deadline::delivered(&mut self.deadline, now, ctx, delivered);
                 ctx.notify(Event::DataAvailable(self.handle));
+                self.arm_expiry(now, ctx);
             }
             Err(reason) => {
                 self.cache.discard(stored);
@@ -78,6 +79,7 @@ impl Reader {
         if expected > start {
             proxy.fragments.drop_below(expected, &mut self.cache.pool, &mut self.reassembly);
             ctx.notify(Event::DataAvailable(self.handle));
+            self.arm_expiry(now, ctx);
         }
         if let Some(reason) = refused {
             self.any_blocked = true;

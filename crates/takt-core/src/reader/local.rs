@@ -4,6 +4,7 @@ use super::Reader;
 use crate::cache::{ChangeKind, Incoming, KeyHash};
 use crate::context::Context;
 use crate::event::Event;
+use crate::lifespan::Expiry;
 use crate::status::SampleRejectedReason;
 use crate::time::Instant;
 use takt_wire::{Guid, SequenceNumber};
@@ -45,8 +46,16 @@ impl Reader {
         let payload = self.cache.pool.allocate(bytes.len()).ok_or(full)?;
         self.cache.pool.bytes_mut(payload).copy_from_slice(bytes);
         let now = ctx.wall_clock(now);
-        let incoming =
-            Incoming { writer, sn: SequenceNumber(0), kind, key_hash, source_timestamp: now, payload, strength: 0 };
+        let incoming = Incoming {
+            writer,
+            sn: SequenceNumber(0),
+            kind,
+            key_hash,
+            source_timestamp: now,
+            payload,
+            strength: 0,
+            expiry: Expiry::NEVER,
+        };
         let Some(stored) = self.cache.store(incoming) else {
             self.cache.pool.release(payload);
             return Err(full);

@@ -22,6 +22,10 @@ impl Reader {
         proxy.skips_history =
             self.data.qos.durability == Durability::Volatile && writer.durability != Durability::Volatile;
         proxy.strength = writer.strength;
+        proxy.lifespan = writer.lifespan;
+        if !writer.lifespan.is_infinite() {
+            self.cache.expect_expiries();
+        }
         proxy.directed_heartbeats = writer.vendor == VendorId::TAKT;
         proxy.greets_from_zero = writer.vendor == VendorId::EPROSIMA;
         let index = self.proxies.insert(proxy);

@@ -8,6 +8,7 @@
 mod acknack;
 mod deadline;
 mod delivery;
+mod expiry;
 mod fragments;
 mod gaps;
 mod liveliness;
@@ -22,19 +23,21 @@ pub(crate) use writer_proxy::{REORDER_WINDOW, WriterProxy};
 use crate::cache::{KeyExtractor, ReaderCache};
 use crate::context::Context;
 use crate::deadline::DeadlineMonitor;
+use crate::lifespan::Expiry;
 use crate::slots::{ReaderHandle, Slots};
 use crate::status::{
     DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus, MatchedStatus,
     SampleLostStatus, SampleRejectedStatus,
 };
 use crate::time::Instant;
+use crate::timer::{TimerId, TimerKind};
 use crate::writer::Path;
 use alloc::boxed::Box;
 use core::fmt;
 use fragments::Budget;
 use takt_wire::discovery::SubscriptionData;
 use takt_wire::qos::{Durability, Liveliness};
-use takt_wire::{EntityId, Timestamp, VendorId};
+use takt_wire::{Duration, EntityId, Timestamp, VendorId};
 
 pub(crate) struct Reader {
     pub(crate) handle: ReaderHandle,
@@ -54,6 +57,9 @@ pub(crate) struct Reader {
     any_blocked: bool,
     /// The cache's releases when that was last tried in vain.
     blocked_at: u64,
+    expiry_timer: TimerId,
+    /// What the timer is armed for.
+    armed_expiry: Expiry,
     deadline: Option<DeadlineMonitor>,
     pub(crate) deadline_missed: DeadlineMissedStatus,
     pub(crate) matched: MatchedStatus,
@@ -77,6 +83,7 @@ pub(crate) struct WriterTraits {
     pub(crate) durability: Durability,
     pub(crate) liveliness: Liveliness,
     pub(crate) strength: i32,
+    pub(crate) lifespan: Duration,
     pub(crate) path: Path,
     pub(crate) vendor: VendorId,
 }
@@ -112,6 +119,8 @@ impl Reader {
             reassembly: Budget::new(ctx.limits.reassembly_bytes),
             any_blocked: false,
             blocked_at: 0,
+            expiry_timer: ctx.timers.register(TimerKind::ReaderExpiry { reader: handle.index }),
+            armed_expiry: Expiry::NEVER,
             deadline,
             deadline_missed: DeadlineMissedStatus::default(),
             matched: MatchedStatus::default(),
@@ -138,6 +147,7 @@ impl Reader {
         if let Some(deadline) = &self.deadline {
             deadline.close(ctx);
         }
+        ctx.timers.release(self.expiry_timer);
         ctx.remove_owner();
     }
 }

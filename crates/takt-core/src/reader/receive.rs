@@ -5,6 +5,7 @@ use super::writer_proxy::{Arrival, LAST_SAMPLE};
 use super::{Reader, Stamp};
 use crate::cache::{ChangeKind, Incoming, PayloadRef};
 use crate::context::Context;
+use crate::lifespan::Expiry;
 use crate::mutation::{Mutation, is_on};
 use takt_wire::SequenceNumber;
 use takt_wire::inline_qos::{InlineQos, STATUS_INFO_DISPOSED, STATUS_INFO_UNREGISTERED};
@@ -120,7 +121,10 @@ impl Reader {
         let stored = match key_hash.filter(|_| for_us) {
             Some(key_hash) => {
                 let (writer, strength) = (proxy.guid, proxy.strength);
-                let incoming = Incoming { writer, sn, kind, key_hash, source_timestamp, payload: piece, strength };
+                let lifespan = inline.lifespan.unwrap_or(proxy.lifespan);
+                let expiry = Expiry::of(kind, lifespan, source_timestamp, ctx.wall_clock(stamp.now));
+                let incoming =
+                    Incoming { writer, sn, kind, key_hash, source_timestamp, payload: piece, strength, expiry };
                 let stored = self.store(index, stamp.now, incoming);
                 if stored.is_none() {
                     self.cache.pool.release(piece);

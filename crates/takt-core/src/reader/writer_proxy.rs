@@ -10,7 +10,7 @@ use crate::timer::TimerId;
 use crate::writer::Path;
 use alloc::boxed::Box;
 use alloc::vec;
-use takt_wire::{Guid, SequenceNumber, SequenceNumberSet};
+use takt_wire::{Duration, Guid, SequenceNumber, SequenceNumberSet};
 
 /// Samples above the next expected one that are kept while that one is missing.
 pub(crate) const REORDER_WINDOW: i64 = 512;
@@ -49,6 +49,8 @@ pub(crate) struct WriterProxy {
     pub(crate) skips_history: bool,
     /// OWNERSHIP_STRENGTH.
     pub(crate) strength: i32,
+    /// LIFESPAN, unless a sample says otherwise.
+    pub(crate) lifespan: Duration,
     /// The writer is of this vendor, so its directed heartbeats say what is for us.
     pub(crate) directed_heartbeats: bool,
     /// INTEROP(Fast DDS 2.9.1): answers a pre-emptive ACKNACK with a heartbeat only if its base is 0; any other base
@@ -90,6 +92,7 @@ impl WriterProxy {
             path,
             skips_history: false,
             strength: 0,
+            lifespan: Duration::INFINITE,
             directed_heartbeats: false,
             greets_from_zero: false,
             expected: if reliable { None } else { Some(SequenceNumber::FIRST) },

@@ -5,7 +5,9 @@
 //! and removing one is O(1) on average.
 
 use crate::cache::{ChangeKind, InstanceHandle, KeyHash, PayloadPool, PayloadRef};
+use crate::lifespan::Expiry;
 use crate::mutation::{Mutation, is_on};
+use crate::schedule::Schedule;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use takt_wire::{Guid, SequenceNumber, Timestamp};
@@ -49,7 +51,9 @@ pub(crate) struct Change {
     pub(crate) directed: Directed,
     /// Fragment size for the readers that were matched when it was written; see [`super::route`].
     pub(crate) fragment_size: u16,
+    pub(crate) expiry: Expiry,
     instance: u32,
+    previous_in_instance: u32,
     next_in_instance: u32,
 }
 
@@ -92,6 +96,8 @@ pub(crate) struct WriterHistory {
     instances: Vec<Instance>,
     free_instances: Vec<u32>,
     by_handle: BTreeMap<InstanceHandle, u32>,
+    /// Changes that expire, by slot.
+    expiries: Schedule<Expiry>,
     memory_bytes: usize,
 }
 
@@ -108,6 +114,7 @@ impl WriterHistory {
             instances: Vec::new(),
             free_instances: Vec::new(),
             by_handle: BTreeMap::new(),
+            expiries: Schedule::new(),
             memory_bytes,
         }
     }
@@ -196,6 +203,7 @@ impl WriterHistory {
         let instance = self.instance(InstanceHandle(change.key_hash));
         change.sn = self.last_sn;
         change.instance = instance;
+        change.previous_in_instance = NONE;
         change.next_in_instance = NONE;
         let slot = match self.free.pop() {
             Some(slot) => {
@@ -207,6 +215,9 @@ impl WriterHistory {
                 (self.changes.len() - 1) as u32
             }
         };
+        if change.expiry != Expiry::NEVER {
+            self.expiries.set(slot, change.expiry);
+        }
         if self.order.len() >= 2 * self.limits.max_samples {
             self.order.retain(|(_, slot)| *slot != NONE);
         }
@@ -220,6 +231,7 @@ impl WriterHistory {
         let newest = core::mem::replace(&mut state.newest, slot);
         if newest != NONE {
             self.changes[newest as usize].next_in_instance = slot;
+            self.changes[slot as usize].previous_in_instance = newest;
         }
         change.sn
     }
@@ -302,31 +314,40 @@ impl WriterHistory {
         self.pool.release(change.payload);
         self.free.push(slot);
         self.live -= 1;
-        self.unlink_from_instance(slot, &change);
+        if change.expiry != Expiry::NEVER {
+            self.expiries.remove(slot);
+        }
+        self.unlink_from_instance(&change);
     }
 
-    fn unlink_from_instance(&mut self, slot: u32, change: &Change) {
+    fn unlink_from_instance(&mut self, change: &Change) {
         let state = &mut self.instances[change.instance as usize];
         state.count -= 1;
-        let mut before = NONE;
-        let mut at = state.oldest;
-        while at != slot {
-            before = at;
-            at = self.changes[at as usize].next_in_instance;
+        let (before, after) = (change.previous_in_instance, change.next_in_instance);
+        match before {
+            NONE => state.oldest = after,
+            _ => self.changes[before as usize].next_in_instance = after,
         }
-        if before == NONE {
-            state.oldest = change.next_in_instance;
-        } else {
-            self.changes[before as usize].next_in_instance = change.next_in_instance;
-        }
-        if state.newest == slot {
-            state.newest = before;
+        match after {
+            NONE => state.newest = before,
+            _ => self.changes[after as usize].previous_in_instance = before,
         }
         let unregisters = matches!(change.kind, ChangeKind::Unregistered | ChangeKind::DisposedUnregistered);
         if state.count == 0 && unregisters {
             self.by_handle.remove(&InstanceHandle(change.key_hash));
             self.free_instances.push(change.instance);
         }
+    }
+
+    /// Changes will expire: makes room to keep account of it.
+    pub(crate) fn expect_expiries(&mut self) {
+        self.expiries.reserve(self.limits.max_samples);
+    }
+
+    /// The change that expires next, and when.
+    pub(crate) fn next_expiry(&self) -> Option<(Expiry, &Change)> {
+        let (expiry, slot) = self.expiries.first()?;
+        Some((expiry, self.changes.get(slot as usize)?))
     }
 
     /// A change with everything but its sequence number.
@@ -337,6 +358,7 @@ impl WriterHistory {
         payload: PayloadRef,
         directed: Directed,
         fragment_size: u16,
+        expiry: Expiry,
     ) -> Change {
         Change {
             sn: SequenceNumber(0),
@@ -346,7 +368,9 @@ impl WriterHistory {
             payload,
             directed,
             fragment_size,
+            expiry,
             instance: NONE,
+            previous_in_instance: NONE,
             next_in_instance: NONE,
         }
     }
@@ -363,8 +387,15 @@ mod tests {
 
     fn put(history: &mut WriterHistory, key: u8) -> Result<SequenceNumber, Full> {
         let payload = history.make_room([key; 16], 10, &mut |_| {})?;
-        let change =
-            WriterHistory::change(ChangeKind::Alive, [key; 16], Timestamp::ZERO, payload, Directed::default(), 0);
+        let change = WriterHistory::change(
+            ChangeKind::Alive,
+            [key; 16],
+            Timestamp::ZERO,
+            payload,
+            Directed::default(),
+            0,
+            Expiry::NEVER,
+        );
         Ok(history.append(change))
     }
 

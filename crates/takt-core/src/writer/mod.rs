@@ -10,6 +10,7 @@
 //! - `in_flight_bytes` is the sum of the payloads in (`settled`, `cursor`).
 
 mod commitments;
+mod expiry;
 mod heartbeat;
 mod history;
 mod reader_proxy;
@@ -26,6 +27,7 @@ use crate::context::{Context, Job};
 use crate::deadline::DeadlineMonitor;
 use crate::error::{Error, WriteError};
 use crate::event::Event;
+use crate::lifespan::Expiry;
 use crate::mutation::{Mutation, is_on};
 use crate::slots::{Slots, WriterHandle};
 use crate::status::{
@@ -90,6 +92,9 @@ pub(crate) struct Writer {
     asserting: bool,
     /// A `write` found no room.
     space_wanted: bool,
+    expiry_timer: TimerId,
+    /// What the timer is armed for.
+    armed_expiry: Expiry,
     deadline: Option<DeadlineMonitor>,
     lease: Option<OwnLease>,
     pub(crate) deadline_missed: DeadlineMissedStatus,
@@ -110,6 +115,10 @@ impl Writer {
         ctx: &mut Context,
     ) -> Self {
         ctx.add_owner();
+        let mut history = history;
+        if !data.qos.lifespan.duration.is_infinite() {
+            history.expect_expiries();
+        }
         let deadline = commitments::monitor(handle, &data, ctx);
         let lease = OwnLease::new(now, handle, &data.qos.liveliness, ctx);
         Self {
@@ -136,6 +145,8 @@ impl Writer {
             greeted: SequenceNumber::ZERO,
             asserting: false,
             space_wanted: false,
+            expiry_timer: ctx.timers.register(TimerKind::WriterExpiry { writer: handle.index }),
+            armed_expiry: Expiry::NEVER,
             deadline,
             lease,
             deadline_missed: DeadlineMissedStatus::default(),
@@ -161,6 +172,7 @@ impl Writer {
         ctx.remove_owner();
         self.close_commitments(ctx);
         ctx.timers.release(self.timer);
+        ctx.timers.release(self.expiry_timer);
     }
 
     fn index(&self) -> u32 {
@@ -198,8 +210,10 @@ impl Writer {
             payload,
             write.directed,
             self.route.fragment_size,
+            self.expiry_of(now, ctx, write),
         );
         let sn = self.history.append(change);
+        self.arm_expiry(now, ctx);
         if self.proxies.len() == 0 && write.kind == ChangeKind::DisposedUnregistered {
             self.history.remove_instance(write.key_hash, sn);
         }

@@ -53,8 +53,8 @@ pub(crate) struct ReaderProxy {
     pub(crate) acked: SequenceNumber,
     pub(crate) requested: Window,
     fragment_requests: [Option<(SequenceNumber, FragmentNumberSet)>; FRAGMENT_REQUESTS],
-    /// Next fragment of the lowest requested change, if that is fragmented.
-    pub(crate) repair_fragment: u32,
+    /// The change that is being repaired, if it is fragmented, and its next fragment.
+    repairing: (SequenceNumber, u32),
     /// History still to be sent unasked to a best-effort reader.
     pub(crate) push_next: Option<SequenceNumber>,
     pub(crate) heartbeat_due: bool,
@@ -86,7 +86,7 @@ impl ReaderProxy {
             acked: first_relevant.prev(),
             requested: Window::EMPTY,
             fragment_requests: [None; FRAGMENT_REQUESTS],
-            repair_fragment: 1,
+            repairing: (SequenceNumber::ZERO, 1),
             push_next: (wants_history && !reliable && last_sn >= SequenceNumber::FIRST)
                 .then_some(SequenceNumber::FIRST),
             heartbeat_due: reliable,
@@ -132,7 +132,7 @@ impl ReaderProxy {
             self.requested = Window::EMPTY;
         }
         if self.requested.lowest() != lowest {
-            self.repair_fragment = 1;
+            self.begin_repair(SequenceNumber::ZERO, 1);
         }
         true
     }
@@ -176,9 +176,19 @@ impl ReaderProxy {
         if self.burst.left == 0 && waiting {
             self.requested = Window::EMPTY;
             self.fragment_requests = [None; FRAGMENT_REQUESTS];
-            self.repair_fragment = 1;
+            self.begin_repair(SequenceNumber::ZERO, 1);
             self.heartbeat_due = self.reliable;
         }
+    }
+
+    /// The fragment of a change that is next to be sent again. Another change begins with its first.
+    pub(crate) fn repair_fragment(&self, sn: SequenceNumber) -> u32 {
+        if self.repairing.0 == sn { self.repairing.1 } else { 1 }
+    }
+
+    /// The repair of a change goes on with this fragment.
+    pub(crate) fn begin_repair(&mut self, sn: SequenceNumber, fragment: u32) {
+        self.repairing = (sn, fragment);
     }
 
     pub(crate) fn has_work(&self) -> bool {

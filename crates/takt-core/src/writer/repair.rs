@@ -142,14 +142,14 @@ impl Writer {
         if message.builder.len() > empty {
             return Err(Full);
         }
-        let number = proxy.repair_fragment;
+        let number = proxy.repair_fragment(change.sn);
         self.emit(message, change, reader, directed_to, Part::Fragment { number, size })?;
         ctx.counters.data_frags_sent += 1;
         ctx.counters.repairs_sent += 1;
         if number >= fragment_count(change.payload.len(), size) {
             self.repaired(index, change.sn);
         } else if let Some(proxy) = self.proxies.get_mut(index) {
-            proxy.repair_fragment += 1;
+            proxy.begin_repair(change.sn, number + 1);
         }
         // One fragment fills a packet.
         Err(Full)
@@ -158,7 +158,7 @@ impl Writer {
     /// A requested, or pushed, change has been sent whole.
     fn repaired(&mut self, index: u32, sn: SequenceNumber) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
-        proxy.repair_fragment = 1;
+        proxy.begin_repair(SequenceNumber::ZERO, 1);
         if proxy.requested.lowest() == Some(sn) {
             proxy.requested.clear_below(sn.next());
             proxy.heartbeat_due |= proxy.reliable && proxy.requested.is_empty();

@@ -11,6 +11,7 @@ mod forged;
 mod fragments;
 mod hostile;
 mod instances;
+mod lifespan;
 mod limits;
 mod liveliness;
 mod network;

@@ -103,9 +103,14 @@ impl Network {
 
     pub fn join_with(&mut self, config: Config) -> usize {
         let mut participant = Participant::new(config, self.now).expect("the configuration is good");
-        participant.set_wall_clock(self.now, Timestamp::from_nanos(1_700_000_000_000_000_000));
+        participant.set_wall_clock(self.now, self.wall());
         self.nodes.push(participant);
         self.nodes.len() - 1
+    }
+
+    /// What all wall clocks show now, unless one was set otherwise.
+    pub fn wall(&self) -> Timestamp {
+        Timestamp::from_nanos(1_700_000_000_000_000_000 + self.now.0 as i64)
     }
 
     /// Sends what the nodes want to send, delivers what is under way, and advances the clock to the next
@@ -219,8 +224,20 @@ impl Network {
         key_hash: KeyHash,
         payload: &[u8],
     ) -> Result<(), WriteError> {
-        let change =
-            NewChange { kind, key_hash, source_timestamp: None, destinations: &[], payload_len: payload.len() };
+        self.write_stamped(node, writer, kind, key_hash, None, payload)
+    }
+
+    /// As written at some time.
+    pub fn write_stamped(
+        &mut self,
+        node: usize,
+        writer: WriterHandle,
+        kind: ChangeKind,
+        key_hash: KeyHash,
+        source_timestamp: Option<Timestamp>,
+        payload: &[u8],
+    ) -> Result<(), WriteError> {
+        let change = NewChange { kind, key_hash, source_timestamp, destinations: &[], payload_len: payload.len() };
         let result = self.nodes[node].write(self.now, writer, &change, |slot| {
             slot.copy_from_slice(payload);
             Some(payload.len())

@@ -24,6 +24,11 @@ impl Checker {
         from.qos.strength.is_none() || rivals().all(|(other, _)| outranks(from, &self.endpoints[*other as usize]))
     }
 
+    /// Whether no policy keeps a sample of this writer from the reader, apart from its history.
+    pub(super) fn is_heard_out(&self, writer: EndpointId, reader: EndpointId) -> bool {
+        self.owns_for_certain(writer, reader) && self.lives_long_enough(writer, reader)
+    }
+
     /// A sample was taken: was it the owner's?
     pub(super) fn judge_owner(
         &mut self,

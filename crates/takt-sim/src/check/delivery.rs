@@ -1,6 +1,7 @@
 //! What a reader takes.
 
 use takt_core::{ChangeKind, SampleRef};
+use takt_wire::Timestamp;
 
 use super::{Change, Checker, EndpointId, Rule};
 use crate::clock::Nanos;
@@ -9,11 +10,11 @@ use crate::sample::{self, Identity};
 
 impl Checker {
     /// A reader took something.
-    pub fn took(&mut self, at: Nanos, reader: EndpointId, found: &SampleRef<'_>) {
+    pub fn took(&mut self, at: Nanos, wall: Timestamp, reader: EndpointId, found: &SampleRef<'_>) {
         self.taken += 1;
         self.saw_state(reader, found);
         let verdict = if found.info.valid_data {
-            self.judge(reader, found).map(|identity| self.recover(at, identity.writer, reader, identity.number))
+            self.judge(wall, reader, found).map(|identity| self.recover(at, identity.writer, reader, identity.number))
         } else {
             self.judge_news(reader, found)
         };
@@ -22,7 +23,12 @@ impl Checker {
         }
     }
 
-    fn judge(&mut self, reader: EndpointId, found: &SampleRef<'_>) -> Result<Identity, (Rule, String)> {
+    fn judge(
+        &mut self,
+        wall: Timestamp,
+        reader: EndpointId,
+        found: &SampleRef<'_>,
+    ) -> Result<Identity, (Rule, String)> {
         let (payload, publication) = (found.payload, found.info.publication);
         let invented = |text: String| (Rule::Invented, text);
         let Some(identity) = sample::identify(payload, &mut self.scratch) else {
@@ -53,10 +59,11 @@ impl Checker {
         }
         let last = std::mem::replace(&mut pair.last, number);
         let skipped = (last + 1..number).find(|number| pair.is_promised(from, *number));
-        let complete = model::is_complete(&from.qos, &to.qos) && self.owns_for_certain(writer, reader);
+        let complete = model::is_complete(&from.qos, &to.qos) && self.is_heard_out(writer, reader);
         if let Some(skipped) = skipped.filter(|_| complete) {
             return Err((Rule::Gap, format!("{identity:?} where number {skipped} must come")));
         }
+        self.judge_lifespan(wall, writer, &found.info)?;
         self.judge_owner(writer, reader, &identity)?;
         Ok(identity)
     }

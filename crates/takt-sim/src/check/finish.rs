@@ -40,8 +40,8 @@ impl Checker {
             return self.report(at, Rule::Matching, text);
         }
         let Some(pair) = pair else { return };
-        let owns = self.owns_for_certain(writer, reader);
-        if !owns || !model::is_reliable(&from.qos, &to.qos) || self.shares_instances(writer, reader) {
+        let heard = self.is_heard_out(writer, reader);
+        if !heard || !model::is_reliable(&from.qos, &to.qos) || self.shares_instances(writer, reader) {
             return;
         }
         let depth = model::depth(&from.qos, &to.qos);

@@ -113,7 +113,7 @@ impl Checker {
         let last = of_instance().next_back().map_or(0, |(index, _)| index as u32 + 1);
         let arrives = model::is_reliable(&from.qos, &to.qos) && pair.floor.is_some_and(|floor| last > floor);
         let is_alive = model::is_alive_at_rest(&from.qos);
-        if !arrives || (is_alive && self.lapsed.contains(&reader)) {
+        if !arrives || !self.lives_long_enough(*writer, reader) || (is_alive && self.lapsed.contains(&reader)) {
             return true;
         }
         // The history tells nothing of what had ended before.

@@ -5,6 +5,7 @@ mod delivery;
 mod finish;
 mod life;
 mod pair;
+mod policies;
 pub mod progress;
 mod recovery;
 
@@ -47,6 +48,8 @@ pub enum Rule {
     Deadline,
     /// A sample was taken of a writer that does not own the instance.
     Ownership,
+    /// A sample was taken whose lifespan was over.
+    Lifespan,
     /// An instance is in a state that its writers did not bring it to.
     Instance,
     /// A writer waits for room that there is.
@@ -141,6 +144,8 @@ pub struct Checker {
     pub only_safety: bool,
     /// Nothing has gone wrong in this world so far.
     pub calm: bool,
+    /// Nobody sets a wall clock in this world.
+    pub steady: bool,
     /// Little is sent, so that nothing waits long for a link.
     pub light: bool,
     /// Samples that applications took.

@@ -142,6 +142,8 @@ pub struct QosPlan {
     pub deadline: Option<Nanos>,
     /// OWNERSHIP EXCLUSIVE with this OWNERSHIP_STRENGTH, which a reader has none of; `None` is SHARED.
     pub strength: Option<i32>,
+    /// LIFESPAN, which a reader has none of; `None` is infinite.
+    pub lifespan: Option<Nanos>,
 }
 
 /// LIVELINESS with a lease that ends.
@@ -275,6 +277,12 @@ impl Scenario {
     pub fn is_calm(&self) -> bool {
         self.faults.iter().all(|fault| fault.from >= self.active)
             && self.processes.iter().all(|process| process.stalls.is_empty())
+    }
+
+    /// Whether nobody sets a wall clock.
+    #[must_use]
+    pub fn has_steady_clocks(&self) -> bool {
+        self.hosts.iter().all(|host| host.wall_jumps.is_empty())
     }
 
     /// Since when no fault is on, no process is stalled and nobody believes in one that was killed; `None` if not now.

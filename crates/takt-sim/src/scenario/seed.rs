@@ -70,6 +70,7 @@ impl Scenario {
         let mut scenario = Self { seed, active, hosts, network, topics, processes, faults, hostile: None };
         add_lives(&mut later, &mut scenario);
         add_contracts(&mut last, &mut scenario);
+        add_lifespans(&mut Rng::new(seed ^ 0x7370_616e), &mut scenario);
         scenario
     }
 }
@@ -210,8 +211,7 @@ fn liveliness(rng: &mut Rng) -> LivelinessPlan {
 fn add_contracts(rng: &mut Rng, scenario: &mut Scenario) {
     for topic in 0..scenario.topics.len() {
         let (is_exclusive, has_deadlines) = (rng.chance(200_000), rng.chance(250_000));
-        let endpoints = scenario.processes.iter_mut().flat_map(|process| &mut process.endpoints);
-        for endpoint in endpoints.filter(|endpoint| endpoint.topic == topic) {
+        for endpoint in endpoints_of(scenario, topic) {
             let is_writer = matches!(endpoint.role, Role::Writer { .. });
             let strength = if is_writer { rng.below(3) as i32 } else { 0 };
             endpoint.qos.strength = is_exclusive.then_some(strength);
@@ -221,4 +221,21 @@ fn add_contracts(rng: &mut Rng, scenario: &mut Scenario) {
             endpoint.qos.deadline = (has_deadlines && rng.chance(asks)).then_some(period);
         }
     }
+}
+
+/// Samples that expire, with dice of their own too.
+fn add_lifespans(rng: &mut Rng, scenario: &mut Scenario) {
+    for topic in 0..scenario.topics.len() {
+        let has_lifespans = rng.chance(200_000);
+        for endpoint in endpoints_of(scenario, topic) {
+            let lifespan = *rng.pick(&[200, 600, 2_000]) * MILLISECOND;
+            let is_writer = matches!(endpoint.role, Role::Writer { .. });
+            endpoint.qos.lifespan = (has_lifespans && is_writer && rng.chance(700_000)).then_some(lifespan);
+        }
+    }
+}
+
+fn endpoints_of(scenario: &mut Scenario, topic: usize) -> impl Iterator<Item = &mut EndpointPlan> {
+    let endpoints = scenario.processes.iter_mut().flat_map(|process| &mut process.endpoints);
+    endpoints.filter(move |endpoint| endpoint.topic == topic)
 }

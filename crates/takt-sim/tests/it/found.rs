@@ -20,6 +20,7 @@ const RELIABLE: QosPlan = QosPlan {
     liveliness: None,
     deadline: None,
     strength: None,
+    lifespan: None,
 };
 
 fn writer(qos: QosPlan, period: u64, samples: u32) -> EndpointPlan {

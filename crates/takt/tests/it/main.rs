@@ -17,6 +17,7 @@ mod liveliness;
 mod lossy_network;
 mod many_participants;
 mod matching;
+mod policies;
 mod races;
 mod reading;
 mod representation;

@@ -4,6 +4,7 @@ use super::instance::Instance;
 use super::{Incoming, NONE, ReaderCache, Stored};
 use crate::cache::pool::PayloadRef;
 use crate::cache::sample::{ChangeKind, InstanceHandle, InstanceState, KeyExtractor};
+use crate::lifespan::Expiry;
 use crate::mutation::{Mutation, is_on};
 use crate::status::SampleRejectedReason;
 use alloc::boxed::Box;
@@ -128,6 +129,7 @@ impl ReaderCache {
                 source_timestamp: Timestamp::INVALID,
                 payload: PayloadRef::EMPTY,
                 strength: 0,
+                expiry: Expiry::NEVER,
             };
             news = true;
             if let Some(stored) = self.store(incoming) {

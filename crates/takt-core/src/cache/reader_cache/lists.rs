@@ -2,6 +2,7 @@
 
 use super::{Incoming, NONE, ReaderCache};
 use crate::cache::sample::ChangeKind;
+use crate::lifespan::Expiry;
 use takt_wire::Timestamp;
 
 #[derive(Debug)]
@@ -17,6 +18,7 @@ pub(super) struct Entry {
     /// Neighbours in order of arrival; `next` also links free entries.
     pub(super) previous: u32,
     pub(super) next: u32,
+    pub(super) previous_in_instance: u32,
     pub(super) next_in_instance: u32,
 }
 
@@ -33,8 +35,12 @@ impl ReaderCache {
         entry.no_writers_generation = state.no_writers_generation;
         entry.previous = self.newest;
         entry.next = NONE;
-        entry.next_in_instance = NONE;
         let newest_of_instance = core::mem::replace(&mut state.newest, index);
+        entry.previous_in_instance = newest_of_instance;
+        entry.next_in_instance = NONE;
+        if entry.incoming.expiry != Expiry::NEVER {
+            self.expiries.set(index, entry.incoming.expiry);
+        }
         state.count += 1;
         if entry.incoming.kind == ChangeKind::Alive {
             self.data_count += 1;
@@ -58,10 +64,13 @@ impl ReaderCache {
 
     /// Takes a delivered entry out of both lists.
     pub(super) fn unlink(&mut self, index: u32) {
-        let (previous, next, next_in_instance, instance) = {
-            let entry = &self.entries[index as usize];
-            (entry.previous, entry.next, entry.next_in_instance, entry.instance)
-        };
+        let entry = &mut self.entries[index as usize];
+        entry.arrival = 0;
+        let (previous, next, instance) = (entry.previous, entry.next, entry.instance);
+        let (before, after) = (entry.previous_in_instance, entry.next_in_instance);
+        if entry.incoming.expiry != Expiry::NEVER {
+            self.expiries.remove(index);
+        }
         match previous {
             NONE => self.oldest = next,
             _ => self.entries[previous as usize].next = next,
@@ -69,12 +78,6 @@ impl ReaderCache {
         match next {
             NONE => self.newest = previous,
             _ => self.entries[next as usize].previous = previous,
-        }
-        let mut before = NONE;
-        let mut at = self.instances[instance as usize].oldest;
-        while at != index {
-            before = at;
-            at = self.entries[at as usize].next_in_instance;
         }
         let state = &mut self.instances[instance as usize];
         state.count -= 1;
@@ -84,15 +87,13 @@ impl ReaderCache {
             self.data_count -= 1;
             state.data_count -= 1;
         }
-        if before == NONE {
-            state.oldest = next_in_instance;
+        match before {
+            NONE => state.oldest = after,
+            _ => self.entries[before as usize].next_in_instance = after,
         }
-        if state.newest == index {
-            state.newest = before;
+        match after {
+            NONE => state.newest = before,
+            _ => self.entries[after as usize].previous_in_instance = before,
         }
-        if before != NONE {
-            self.entries[before as usize].next_in_instance = next_in_instance;
-        }
-        self.entries[index as usize].arrival = 0;
     }
 }

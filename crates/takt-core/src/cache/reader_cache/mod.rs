@@ -10,8 +10,9 @@
 
 //!
 //! `mod.rs` takes changes in, `instances` knows the instances and `instance` the state of each, `lists` keeps the
-//! samples in order, `reading` shows them to the application.
+//! samples in order, `expiry` removes what is of no use any more, `reading` shows the rest to the application.
 
+mod expiry;
 mod instance;
 mod instances;
 mod lists;
@@ -19,7 +20,9 @@ mod reading;
 
 use super::pool::{PayloadPool, PayloadRef};
 use super::sample::{ChangeKind, InstanceHandle, KeyExtractor, KeyHash};
+use crate::lifespan::Expiry;
 use crate::mutation::{Mutation, is_on};
+use crate::schedule::Schedule;
 use crate::status::SampleRejectedReason;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -44,6 +47,7 @@ pub(crate) struct Incoming {
     pub(crate) payload: PayloadRef,
     /// The writer's OWNERSHIP_STRENGTH.
     pub(crate) strength: i32,
+    pub(crate) expiry: Expiry,
 }
 
 /// What became of a change that a history took.
@@ -55,6 +59,8 @@ pub(crate) enum Delivered {
     News,
     /// A stronger writer owns the instance.
     Outranked,
+    /// It arrived too late to be of use.
+    Expired,
 }
 
 /// An entry of the table, delivered or pending.
@@ -82,6 +88,8 @@ pub(crate) struct ReaderCache {
     instances: Vec<Instance>,
     free_instances: Vec<u32>,
     by_handle: BTreeMap<InstanceHandle, u32>,
+    /// Delivered entries that expire.
+    expiries: Schedule<Expiry>,
     /// Where the next search for an instance that can be forgotten begins.
     sweep: usize,
     oldest: u32,
@@ -108,6 +116,7 @@ impl ReaderCache {
             instances: Vec::new(),
             free_instances: Vec::new(),
             by_handle: BTreeMap::new(),
+            expiries: Schedule::new(),
             sweep: 0,
             oldest: NONE,
             newest: NONE,
@@ -151,6 +160,7 @@ impl ReaderCache {
             no_writers_generation: 0,
             previous: NONE,
             next: NONE,
+            previous_in_instance: NONE,
             next_in_instance: NONE,
         };
         if self.free != NONE {
@@ -186,6 +196,10 @@ impl ReaderCache {
     ) -> Result<Delivered, SampleRejectedReason> {
         let incoming = self.entries[stored.0 as usize].incoming;
         let handle = InstanceHandle(incoming.key_hash);
+        if incoming.expiry.is_past(now) {
+            self.discard_expired(stored, &incoming);
+            return Ok(Delivered::Expired);
+        }
         let instance = match self.by_handle.get(&handle) {
             Some(&instance) => instance,
             // An instance that nobody here knows, or that had ended for good and is forgotten: that it has no writers is no

@@ -1,0 +1,44 @@
+//! Samples that are of no use any more leave the history untaken (LIFESPAN, DDS 1.4 §2.2.3.16).
+
+use super::{Incoming, ReaderCache, Stored};
+use crate::cache::sample::InstanceHandle;
+use crate::lifespan::Expiry;
+use takt_wire::Timestamp;
+
+impl ReaderCache {
+    /// A writer's samples expire: makes room to keep account of it.
+    pub(crate) fn expect_expiries(&mut self) {
+        self.expiries.reserve(self.entries.capacity());
+    }
+
+    /// When the next sample expires.
+    pub(crate) fn next_expiry(&self) -> Option<Expiry> {
+        self.expiries.first().map(|(expiry, _)| expiry)
+    }
+
+    /// Removes samples that have expired, at most `max`; returns how many.
+    pub(crate) fn expire(&mut self, now: Timestamp, max: usize) -> usize {
+        let mut removed = 0;
+        while removed < max
+            && let Some((_, index)) = self.expiries.first().filter(|(expiry, _)| expiry.is_past(now))
+        {
+            let instance = self.entries[index as usize].instance;
+            self.unlink(index);
+            self.discard(Stored(index));
+            self.forget_if_gone(instance);
+            removed += 1;
+        }
+        removed
+    }
+
+    /// Forgets a pending sample that has expired on its way. An instance that is known has been written all the same.
+    pub(super) fn discard_expired(&mut self, stored: Stored, incoming: &Incoming) {
+        if let Some(&instance) = self.by_handle.get(&InstanceHandle(incoming.key_hash)) {
+            let state = &mut self.instances[instance as usize];
+            if !self.exclusive || state.is_owned_by(incoming) {
+                state.update(incoming);
+            }
+        }
+        self.discard(stored);
+    }
+}

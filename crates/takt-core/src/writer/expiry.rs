@@ -1,0 +1,53 @@
+//! Samples of a writer that expire leave its history: who joins late or asks again gets a GAP (LIFESPAN, DDS 1.4 §2.2.3.16).
+
+use super::{Write, Writer};
+use crate::context::Context;
+use crate::event::Event;
+use crate::lifespan::{EXPIRED_PER_CALL, Expiry};
+use crate::mutation::{Mutation, is_on};
+use crate::time::Instant;
+
+impl Writer {
+    /// When a change expires that is written now.
+    pub(super) fn expiry_of(&self, now: Instant, ctx: &Context, write: &Write) -> Expiry {
+        Expiry::of(write.kind, self.data.qos.lifespan.duration, write.source_timestamp, ctx.wall_clock(now))
+    }
+
+    /// The timer fired: removes up to [`EXPIRED_PER_CALL`] samples, which makes room for others.
+    pub(crate) fn handle_expiry(&mut self, now: Instant, ctx: &mut Context) {
+        let wall = ctx.wall_clock(now);
+        let mut removed = 0;
+        while removed < EXPIRED_PER_CALL
+            && let Some((_, change)) = self.history.next_expiry().filter(|(expiry, _)| expiry.is_past(wall))
+        {
+            let sn = change.sn;
+            if sn > self.settled && sn < self.cursor.sn {
+                self.in_flight_bytes -= change.payload.len();
+            }
+            self.history.remove(sn);
+            removed += 1;
+        }
+        ctx.work.steps(removed);
+        if removed > 0 && core::mem::take(&mut self.space_wanted) && !is_on(Mutation::ExpiryMakesNoRoom) {
+            ctx.notify(Event::WriterSpace(self.handle));
+        }
+        self.rearm_expiry(now, ctx);
+    }
+
+    /// To be called when a sample was written. The timer is moved only if it expires before all others.
+    pub(super) fn arm_expiry(&mut self, now: Instant, ctx: &mut Context) {
+        if self.history.next_expiry().is_some_and(|(next, _)| next < self.armed_expiry) {
+            self.rearm_expiry(now, ctx);
+        }
+    }
+
+    /// The wall clock was set, or the timer fired.
+    pub(crate) fn rearm_expiry(&mut self, now: Instant, ctx: &mut Context) {
+        let next = self.history.next_expiry().map(|(expiry, _)| expiry);
+        self.armed_expiry = next.unwrap_or(Expiry::NEVER);
+        match next {
+            Some(expiry) => ctx.timers.arm(self.expiry_timer, ctx.moment_of(expiry, now)),
+            None => ctx.timers.cancel(self.expiry_timer),
+        }
+    }
+}
