@@ -45,6 +45,7 @@ impl Reader {
     pub(crate) fn refresh_proxy(&mut self, ctx: &mut Context, index: u32, writer: &WriterTraits) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         proxy.path = writer.path;
+        proxy.lifespan = writer.lifespan;
         if proxy.strength != writer.strength {
             proxy.strength = writer.strength;
             ctx.work.steps(self.cache.len());
