@@ -8,6 +8,7 @@ const MEMORY_FLOOR: usize = 64 * 1024;
 const MEMORY_FACTOR: usize = 64;
 
 /// Reads primitives, aligned, in one representation and byte order; never beyond its limit.
+#[derive(Clone)]
 pub struct Decoder<'a> {
     bytes: &'a [u8],
     limit: usize,
@@ -212,6 +213,27 @@ impl<'a> Decoder<'a> {
         let result = self.within(len, read)?;
         self.origin = outer;
         Ok(result)
+    }
+
+    /// Goes into the next `len` bytes, for good.
+    pub(crate) fn enter(&mut self, len: usize) -> Result<(), DecodeError> {
+        if len > self.remaining() {
+            return Err(self.error(DecodeErrorKind::EndOfInput));
+        }
+        self.limit = self.position + len;
+        Ok(())
+    }
+
+    /// [`enter`](Self::enter) within the length that a DHEADER gives.
+    pub(crate) fn enter_delimited(&mut self) -> Result<(), DecodeError> {
+        let len = self.read_u32()? as usize;
+        self.enter(len)
+    }
+
+    /// [`enter`](Self::enter) with alignment counted from here (XCDR1 parameters).
+    pub(crate) fn enter_parameter(&mut self, len: usize) -> Result<(), DecodeError> {
+        self.origin = self.position;
+        self.enter(len)
     }
 
     /// Runs `read` one level deeper.

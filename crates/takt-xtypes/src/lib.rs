@@ -18,7 +18,7 @@
 //!
 //! Types are also data: [`type_object`] has the identifiers and definitions that participants exchange,
 //! [`TypeSupport::type_information`] those of a derived type, and [`dynamic`] reads and writes values of types that are
-//! known at run time only.
+//! known at run time only. [`sql`] is the language of content filters, evaluated on payloads.
 //!
 //! Invariants:
 //! - Encoding writes into the caller's slice and never allocates.
@@ -52,6 +52,7 @@ mod payload;
 mod primitive;
 mod representation;
 mod sink;
+pub mod sql;
 pub mod structure;
 mod text;
 pub mod type_object;

@@ -65,7 +65,7 @@ fn literal(enumeration: &Enum, d: &mut Decoder<'_>) -> Result<DynamicData, Decod
     enumeration.literal(value).ok_or_else(|| d.error(unknown))
 }
 
-fn flags(holder_len: usize, d: &mut Decoder<'_>) -> Result<u64, DecodeError> {
+pub(super) fn flags(holder_len: usize, d: &mut Decoder<'_>) -> Result<u64, DecodeError> {
     Ok(match holder_len {
         1 => u64::from(read::<u8>(d)?),
         2 => u64::from(read::<u16>(d)?),

@@ -3,7 +3,8 @@
 //!
 //! A [`DynamicType`] is built from a [`TypeIdentifier`](crate::type_object::TypeIdentifier) and the complete type
 //! objects it depends on. It decodes payloads to [`DynamicData`] and encodes them again, in both representations, with
-//! the encoder, the decoder and the member headers that derived types use. [`JsonValue`] is the same data as text has
+//! the encoder, the decoder and the member headers that derived types use. A [`Field`] is read from a payload without
+//! decoding the rest. [`JsonValue`] is the same data as text has
 //! it; [`DynamicType::to_idl`] is the type as text.
 //!
 //! Invariants:
@@ -19,10 +20,12 @@ mod data;
 mod decode;
 mod encode;
 mod extent;
+mod field;
 mod idl;
 mod json;
 mod layout;
 mod node;
+mod scalar;
 #[cfg(test)]
 mod tests;
 
@@ -33,7 +36,9 @@ use alloc::vec::Vec;
 use md5::{Digest, Md5};
 
 pub use data::DynamicData;
+pub use field::{Field, FieldError, FieldKind, FieldPart};
 pub use json::{JsonValue, ValueError};
+pub use scalar::{Chars, Scalar, Text};
 
 use crate::encoder::Content;
 use crate::sink::{CountSink, Md5Sink, SliceSink};

@@ -44,7 +44,7 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 /// How often this thread allocates in `run`.
-fn allocations(run: impl FnOnce()) -> usize {
+pub fn allocations(run: impl FnOnce()) -> usize {
     let before = CALLS.get();
     run();
     CALLS.get() - before

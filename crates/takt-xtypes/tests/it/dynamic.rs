@@ -16,7 +16,7 @@ use crate::zoo::*;
 
 const ROUNDS: usize = 50;
 
-fn dynamic<T: TypeSupport>() -> DynamicType {
+pub fn dynamic<T: TypeSupport>() -> DynamicType {
     let mut registry = TypeRegistry::new();
     let information = T::type_information(&mut registry);
     assert!(registry.missing(&information.complete.type_id).is_empty());

@@ -12,6 +12,7 @@ mod peer_vectors;
 mod random;
 mod reports;
 mod round_trip;
+mod sql;
 mod support;
 mod type_objects;
 mod zoo;

@@ -1,0 +1,445 @@
+//! Conditions bound to a type: checked once, evaluated on payloads without allocating.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+
+use super::lexer::{Operator, Token, number};
+use super::parser::{Condition, Placed, Predicate, QueryExpression, Step, Term};
+use super::pattern::{like, matches};
+use super::{FieldPart, PARAMETER_LEN_MAX, PARAMETERS_MAX, SqlError, error};
+use crate::DecodeError;
+use crate::dynamic::{DynamicData, DynamicType, Field, FieldKind, Scalar, Text};
+
+/// A condition bound to a type and to parameters: the expression of a ContentFilteredTopic.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    ty: Arc<DynamicType>,
+    condition: Condition,
+    predicates: Vec<Bound>,
+}
+
+/// A filter and an order: the expression of a QueryCondition.
+#[derive(Clone, Debug)]
+pub struct Query {
+    filter: Filter,
+    order_by: Vec<Field>,
+}
+
+/// A constant.
+#[derive(Clone, Debug)]
+enum Literal {
+    Bool(bool),
+    Integer(i128),
+    Float(f64),
+    Char(char),
+    Text(String),
+    Enum(i32),
+}
+
+#[derive(Clone, Debug)]
+enum Operand {
+    Field(Field),
+    Literal(Literal),
+}
+
+#[derive(Clone, Debug)]
+enum Bound {
+    Compare { left: Operand, operator: Operator, right: Operand },
+    Between { field: Operand, negated: bool, low: Operand, high: Operand },
+}
+
+impl Filter {
+    /// Binds an expression to a type. The empty one lets everything pass.
+    ///
+    /// # Errors
+    /// If the text is no condition, a field is unknown, what is compared cannot be, a parameter has no value or none of the
+    /// right type, or a limit is exceeded.
+    pub fn new<S: AsRef<str>>(ty: Arc<DynamicType>, expression: &str, parameters: &[S]) -> Result<Self, SqlError> {
+        Self::bind(ty, Condition::parse(expression)?, parameters)
+    }
+
+    /// Binds a condition to a type.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn bind<S: AsRef<str>>(ty: Arc<DynamicType>, condition: Condition, parameters: &[S]) -> Result<Self, SqlError> {
+        let predicates = bind(&ty, &condition, parameters)?;
+        Ok(Self { ty, condition, predicates })
+    }
+
+    /// Gives the parameters other values. After an error they are as before.
+    ///
+    /// # Errors
+    /// If one that the condition has has no value, or none of the right type.
+    pub fn set_parameters<S: AsRef<str>>(&mut self, parameters: &[S]) -> Result<(), SqlError> {
+        self.predicates = bind(&self.ty, &self.condition, parameters)?;
+        Ok(())
+    }
+
+    /// Whether a sample passes, by its payload. Does not allocate.
+    ///
+    /// # Errors
+    /// If the bytes are no value of the type, as far as they were looked at.
+    pub fn matches(&self, payload: &[u8]) -> Result<bool, DecodeError> {
+        self.run(|field| field.read(&self.ty, payload))
+    }
+
+    /// The same by its data.
+    #[must_use]
+    pub fn matches_data(&self, data: &DynamicData) -> bool {
+        self.run(|field| Ok::<_, DecodeError>(field.get(&self.ty, data))).unwrap_or(false)
+    }
+
+    /// Whether everything passes, whatever it is.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.condition.program.is_empty()
+    }
+
+    fn run<'a, E>(&'a self, read: impl Fn(&'a Field) -> Result<Option<Scalar<'a>>, E>) -> Result<bool, E> {
+        let (mut value, mut at) = (true, 0);
+        while let Some(step) = self.condition.program.get(at) {
+            at += 1;
+            match step {
+                Step::Test(predicate) => value = self.predicates[*predicate].test(&read)?,
+                Step::Not => value = !value,
+                // Jumps lead forwards only, so this ends.
+                Step::JumpIf(when, target) if *when == value => at = *target,
+                Step::JumpIf(..) => {}
+            }
+        }
+        Ok(value)
+    }
+}
+
+impl Query {
+    /// Binds an expression to a type.
+    ///
+    /// # Errors
+    /// As [`Filter::new`].
+    pub fn new<S: AsRef<str>>(ty: Arc<DynamicType>, expression: &str, parameters: &[S]) -> Result<Self, SqlError> {
+        let expression = QueryExpression::parse(expression)?;
+        let field = |(position, path): &(usize, Vec<FieldPart>)| ty.field(path).map_err(|e| error(*position, e.what));
+        let order_by = expression.order_by.iter().map(field).collect::<Result<_, _>>()?;
+        Ok(Self { filter: Filter::bind(ty, expression.condition, parameters)?, order_by })
+    }
+
+    /// Which samples.
+    #[must_use]
+    pub fn filter(&self) -> &Filter {
+        &self.filter
+    }
+
+    /// As [`Filter::set_parameters`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn set_parameters<S: AsRef<str>>(&mut self, parameters: &[S]) -> Result<(), SqlError> {
+        self.filter.set_parameters(parameters)
+    }
+
+    /// Whether there is an `ORDER BY`.
+    #[must_use]
+    pub fn is_ordered(&self) -> bool {
+        !self.order_by.is_empty()
+    }
+
+    /// The order of two samples, by their payloads. What is not there, or cannot be read, comes first. Does not allocate.
+    #[must_use]
+    pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        let ty = &self.filter.ty;
+        let fields = self.order_by.iter();
+        let orders = fields.map(|field| match (field.read(ty, a), field.read(ty, b)) {
+            (Ok(Some(Scalar::Float(a))), Ok(Some(Scalar::Float(b)))) => a.total_cmp(&b),
+            (Ok(Some(a)), Ok(Some(b))) => a.compare(b).unwrap_or(Ordering::Equal),
+            (a, b) => matches!(a, Ok(Some(_))).cmp(&matches!(b, Ok(Some(_)))),
+        });
+        orders.fold(Ordering::Equal, Ordering::then)
+    }
+}
+
+impl Literal {
+    fn scalar(&self) -> Scalar<'_> {
+        match self {
+            Self::Bool(value) => Scalar::Bool(*value),
+            Self::Integer(value) => Scalar::Integer(*value),
+            Self::Float(value) => Scalar::Float(*value),
+            Self::Char(value) => Scalar::Char(*value),
+            Self::Text(text) => Scalar::Text(Text::Utf8(text)),
+            Self::Enum(value) => Scalar::Enum(*value),
+        }
+    }
+}
+
+impl Operand {
+    fn value<'a, E>(
+        &'a self,
+        read: &impl Fn(&'a Field) -> Result<Option<Scalar<'a>>, E>,
+    ) -> Result<Option<Scalar<'a>>, E> {
+        match self {
+            Self::Field(field) => read(field),
+            Self::Literal(literal) => Ok(Some(literal.scalar())),
+        }
+    }
+}
+
+impl Bound {
+    fn test<'a, E>(&'a self, read: &impl Fn(&'a Field) -> Result<Option<Scalar<'a>>, E>) -> Result<bool, E> {
+        match self {
+            Self::Compare { left, operator, right } => {
+                let (Some(left), Some(right)) = (left.value(read)?, right.value(read)?) else { return Ok(false) };
+                Ok(holds(left, *operator, right))
+            }
+            Self::Between { field, negated, low, high } => {
+                let Some(value) = field.value(read)? else { return Ok(false) };
+                let (Some(low), Some(high)) = (low.value(read)?, high.value(read)?) else { return Ok(false) };
+                let inside = holds(value, Operator::GreaterOrEqual, low) && holds(value, Operator::LessOrEqual, high);
+                Ok(inside != *negated)
+            }
+        }
+    }
+}
+
+fn holds(left: Scalar<'_>, operator: Operator, right: Scalar<'_>) -> bool {
+    if let Operator::Like | Operator::Match = operator {
+        let (Some(text), Some(pattern)) = (left.text(), right.text()) else { return false };
+        return if operator == Operator::Like { like(text, pattern) } else { matches(text, pattern) };
+    }
+    let order = left.compare(right);
+    match operator {
+        Operator::Equal => order == Some(Ordering::Equal),
+        Operator::NotEqual => order != Some(Ordering::Equal),
+        Operator::Less => order == Some(Ordering::Less),
+        Operator::LessOrEqual => matches!(order, Some(Ordering::Less | Ordering::Equal)),
+        Operator::Greater => order == Some(Ordering::Greater),
+        Operator::GreaterOrEqual => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
+        Operator::Like | Operator::Match => false,
+    }
+}
+
+fn bind<S: AsRef<str>>(ty: &DynamicType, condition: &Condition, parameters: &[S]) -> Result<Vec<Bound>, SqlError> {
+    if parameters.len() > PARAMETERS_MAX {
+        return Err(error(0, format!("more than {PARAMETERS_MAX} parameters")));
+    }
+    if let Some(long) = parameters.iter().position(|text| text.as_ref().len() > PARAMETER_LEN_MAX) {
+        return Err(error(0, format!("%{long} has more than {PARAMETER_LEN_MAX} octets")));
+    }
+    let binder = Binder { ty, parameters };
+    condition.predicates.iter().map(|predicate| binder.predicate(predicate)).collect()
+}
+
+struct Binder<'a, S> {
+    ty: &'a DynamicType,
+    parameters: &'a [S],
+}
+
+impl<S: AsRef<str>> Binder<'_, S> {
+    fn predicate(&self, predicate: &Predicate) -> Result<Bound, SqlError> {
+        match predicate {
+            Predicate::Compare { left, operator, right } => {
+                let (left_operand, right_operand) = self.pair(left, right)?;
+                if let Operator::Like | Operator::Match = operator {
+                    for (placed, operand) in [(left, &left_operand), (right, &right_operand)] {
+                        if !matches!(kind(operand), FieldKind::Text | FieldKind::Char) {
+                            return Err(error(placed.position, "only text has patterns"));
+                        }
+                    }
+                }
+                Ok(Bound::Compare { left: left_operand, operator: *operator, right: right_operand })
+            }
+            Predicate::Between { field, negated, low, high } => {
+                let (operand, low) = self.pair(field, low)?;
+                let (_, high) = self.pair(field, high)?;
+                Ok(Bound::Between { field: operand, negated: *negated, low, high })
+            }
+        }
+    }
+
+    /// Both sides of a comparison: a constant takes the type of the field on the other side.
+    fn pair(&self, left: &Placed, right: &Placed) -> Result<(Operand, Operand), SqlError> {
+        match (self.field(left), self.field(right)) {
+            (Some(Ok(a)), Some(Ok(b))) => {
+                if !are_comparable(self.ty, &a, &b) {
+                    return Err(error(right.position, format!("{} compared with {}", name(b.kind()), name(a.kind()))));
+                }
+                Ok((Operand::Field(a), Operand::Field(b)))
+            }
+            // A name that is no field may be an enumerator.
+            (Some(Ok(field)), _) => {
+                let literal = self.literal(right, &field)?;
+                Ok((Operand::Field(field), Operand::Literal(literal)))
+            }
+            (_, Some(Ok(field))) => {
+                let literal = self.literal(left, &field)?;
+                Ok((Operand::Literal(literal), Operand::Field(field)))
+            }
+            (Some(Err(wrong)), _) | (_, Some(Err(wrong))) => Err(wrong),
+            (None, None) => {
+                let (a, b) = (Operand::Literal(self.constant(left)?), Operand::Literal(self.constant(right)?));
+                if !kinds_agree(kind(&a), kind(&b)) {
+                    return Err(error(right.position, format!("{} compared with {}", name(kind(&b)), name(kind(&a)))));
+                }
+                Ok((a, b))
+            }
+        }
+    }
+
+    /// The field that a term names; `None` if it is a constant.
+    fn field(&self, placed: &Placed) -> Option<Result<Field, SqlError>> {
+        match &placed.term {
+            Term::Name(path) => Some(self.ty.field(path).map_err(|wrong| error(placed.position, wrong.what))),
+            _ => None,
+        }
+    }
+
+    fn parameter(&self, placed: &Placed, number: usize) -> Result<&str, SqlError> {
+        match self.parameters.get(number) {
+            Some(text) => Ok(text.as_ref()),
+            None => Err(error(placed.position, format!("parameter %{number} has no value"))),
+        }
+    }
+
+    /// A constant of the type that a field has.
+    fn literal(&self, placed: &Placed, field: &Field) -> Result<Literal, SqlError> {
+        let found = match &placed.term {
+            Term::Name(path) => match path.as_slice() {
+                [FieldPart::Name(word)] => field.literal(self.ty, word).map(Literal::Enum),
+                _ => None,
+            },
+            Term::Parameter(number) => {
+                let text = self.parameter(placed, *number)?;
+                let what = || format!("parameter %{number} = {text} is not {}", name(field.kind()));
+                return self.written(field, text).ok_or_else(|| error(placed.position, what()));
+            }
+            Term::Bool(value) => (field.kind() == FieldKind::Bool).then_some(Literal::Bool(*value)),
+            Term::Integer(value) => match field.kind() {
+                FieldKind::Integer | FieldKind::Float | FieldKind::Enum => Some(Literal::Integer(*value)),
+                _ => None,
+            },
+            Term::Float(value) => {
+                matches!(field.kind(), FieldKind::Integer | FieldKind::Float).then_some(Literal::Float(*value))
+            }
+            Term::Text(text) => self.quoted(field, text),
+        };
+        match (&placed.term, found) {
+            (_, Some(literal)) => Ok(literal),
+            (Term::Name(path), None) => match self.ty.field(path) {
+                Err(wrong) => Err(error(placed.position, wrong.what)),
+                Ok(_) => Err(error(placed.position, format!("expected {}", name(field.kind())))),
+            },
+            (_, None) => Err(error(placed.position, format!("expected {}", name(field.kind())))),
+        }
+    }
+
+    /// What a string in quotes means for a field.
+    fn quoted(&self, field: &Field, text: &str) -> Option<Literal> {
+        match field.kind() {
+            FieldKind::Text => Some(Literal::Text(text.to_string())),
+            FieldKind::Enum => field.literal(self.ty, text).map(Literal::Enum),
+            FieldKind::Char => {
+                let mut chars = text.chars();
+                match (chars.next(), chars.next()) {
+                    (Some(char), None) => Some(Literal::Char(char)),
+                    _ => None,
+                }
+            }
+            FieldKind::Bool | FieldKind::Integer | FieldKind::Float => None,
+        }
+    }
+
+    /// What the value of a parameter means for a field. INTEROP(Fast DDS 2.9): text has quotes there; other vendors leave
+    /// them out, so either is understood.
+    fn written(&self, field: &Field, text: &str) -> Option<Literal> {
+        let plain = unquoted(text);
+        match field.kind() {
+            FieldKind::Text | FieldKind::Char => self.quoted(field, plain.unwrap_or(text)),
+            FieldKind::Bool if text.trim().eq_ignore_ascii_case("TRUE") => Some(Literal::Bool(true)),
+            FieldKind::Bool if text.trim().eq_ignore_ascii_case("FALSE") => Some(Literal::Bool(false)),
+            FieldKind::Bool => None,
+            FieldKind::Enum => match number(text.trim()) {
+                Some(Token::Integer(value)) => Some(Literal::Integer(value)),
+                _ => self.quoted(field, plain.unwrap_or(text).trim()),
+            },
+            FieldKind::Integer | FieldKind::Float => match number(text.trim())? {
+                Token::Integer(value) => Some(Literal::Integer(value)),
+                Token::Float(value) => Some(Literal::Float(value)),
+                _ => None,
+            },
+        }
+    }
+
+    /// A constant by its own looks.
+    fn constant(&self, placed: &Placed) -> Result<Literal, SqlError> {
+        Ok(match &placed.term {
+            Term::Integer(value) => Literal::Integer(*value),
+            Term::Float(value) => Literal::Float(*value),
+            Term::Text(text) => Literal::Text(text.clone()),
+            Term::Bool(value) => Literal::Bool(*value),
+            Term::Name(_) => return Err(error(placed.position, "expected a literal")),
+            Term::Parameter(parameter) => {
+                let text = self.parameter(placed, *parameter)?;
+                match number(text.trim()) {
+                    Some(Token::Integer(value)) => Literal::Integer(value),
+                    Some(Token::Float(value)) => Literal::Float(value),
+                    _ if text.trim().eq_ignore_ascii_case("TRUE") => Literal::Bool(true),
+                    _ if text.trim().eq_ignore_ascii_case("FALSE") => Literal::Bool(false),
+                    _ => Literal::Text(unquoted(text).unwrap_or(text).to_string()),
+                }
+            }
+        })
+    }
+}
+
+/// What is between quotes, if that is where it is.
+fn unquoted(text: &str) -> Option<&str> {
+    let inside = text.trim().strip_suffix('\'')?;
+    inside.strip_prefix(['\'', '`'])
+}
+
+fn kind(operand: &Operand) -> FieldKind {
+    match operand {
+        Operand::Field(field) => field.kind(),
+        Operand::Literal(literal) => match literal {
+            Literal::Bool(_) => FieldKind::Bool,
+            Literal::Integer(_) => FieldKind::Integer,
+            Literal::Float(_) => FieldKind::Float,
+            Literal::Char(_) => FieldKind::Char,
+            Literal::Text(_) => FieldKind::Text,
+            Literal::Enum(_) => FieldKind::Enum,
+        },
+    }
+}
+
+/// DDS 1.4 annex B, "Type compatibility in predicate".
+fn kinds_agree(a: FieldKind, b: FieldKind) -> bool {
+    use FieldKind::{Bool, Char, Enum, Float, Integer, Text};
+    matches!(
+        (a, b),
+        (Bool, Bool)
+            | (Integer | Float, Integer | Float)
+            | (Char | Text, Char | Text)
+            | (Enum, Integer)
+            | (Integer, Enum)
+    )
+}
+
+fn are_comparable(ty: &DynamicType, a: &Field, b: &Field) -> bool {
+    match (a.kind(), b.kind()) {
+        (FieldKind::Enum, FieldKind::Enum) => a.has_literals_of(ty, b),
+        (a, b) => kinds_agree(a, b),
+    }
+}
+
+fn name(kind: FieldKind) -> &'static str {
+    match kind {
+        FieldKind::Bool => "a boolean",
+        FieldKind::Integer => "an integer",
+        FieldKind::Float => "a number",
+        FieldKind::Char => "a character",
+        FieldKind::Text => "a string",
+        FieldKind::Enum => "an enumerator of its type",
+    }
+}

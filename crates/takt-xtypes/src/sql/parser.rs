@@ -1,0 +1,400 @@
+//! Tokens to conditions, queries and topic expressions (DDS 1.4 annex B, "SQL grammar in BNF").
+//!
+//! A condition becomes a list of predicates and a program with one truth value: each predicate sets it, jumps leave out what
+//! cannot change it any more. So depth costs nothing later, and while parsing only parentheses recurse, to a limit.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use super::lexer::{Operator, Token, tokens};
+use super::{FieldPart, LIST_MAX, NESTING_MAX, PREDICATES_MAX, SqlError, error};
+
+/// What is compared.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Term {
+    /// A field, or an enumerator without quotes.
+    Name(Vec<FieldPart>),
+    Integer(i128),
+    Float(f64),
+    Text(String),
+    Bool(bool),
+    Parameter(usize),
+}
+
+/// A term and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Placed {
+    pub(super) position: usize,
+    pub(super) term: Term,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Predicate {
+    Compare { left: Placed, operator: Operator, right: Placed },
+    Between { field: Placed, negated: bool, low: Placed, high: Placed },
+}
+
+/// A step of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The truth value is that of this predicate.
+    Test(usize),
+    Not,
+    /// Goes on at another step if the truth value is this one.
+    JumpIf(bool, usize),
+}
+
+/// A condition, not bound to a type yet.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Condition {
+    pub(super) predicates: Vec<Predicate>,
+    pub(super) program: Vec<Step>,
+}
+
+/// What a QueryCondition says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueryExpression {
+    /// Which samples; all if there is no condition.
+    pub condition: Condition,
+    /// The fields to order by, the most important one first, each with its position.
+    pub order_by: Vec<(usize, Vec<FieldPart>)>,
+}
+
+/// A field of a MultiTopic's result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selected {
+    /// The field of a constituent topic.
+    pub field: Vec<FieldPart>,
+    /// The field of the result; the same name if there is no `AS`.
+    pub name: String,
+    /// Where it stands.
+    pub position: usize,
+}
+
+/// What a MultiTopic says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TopicExpression {
+    /// What the result is made of; empty for all (`*`).
+    pub selected: Vec<Selected>,
+    /// The topics that are joined, in order.
+    pub topics: Vec<String>,
+    /// Which results; all if there is no `WHERE`.
+    pub condition: Condition,
+}
+
+impl Condition {
+    /// Reads a condition. The empty text is one that everything meets.
+    ///
+    /// # Errors
+    /// If the text is none, or exceeds a limit.
+    pub fn parse(text: &str) -> Result<Self, SqlError> {
+        let mut parser = Parser::new(text)?;
+        let condition = if parser.is_at_end() { Self::default() } else { parser.condition()? };
+        parser.end()?;
+        Ok(condition)
+    }
+
+    /// The greatest parameter, `%n`, that it has.
+    #[must_use]
+    pub fn parameter_max(&self) -> Option<usize> {
+        let number = |placed: &Placed| match placed.term {
+            Term::Parameter(number) => Some(number),
+            _ => None,
+        };
+        let of = |predicate: &Predicate| match predicate {
+            Predicate::Compare { left, right, .. } => number(left).max(number(right)),
+            Predicate::Between { low, high, .. } => number(low).max(number(high)),
+        };
+        self.predicates.iter().filter_map(of).max()
+    }
+}
+
+impl QueryExpression {
+    /// Reads a query.
+    ///
+    /// # Errors
+    /// If the text is none, or exceeds a limit.
+    pub fn parse(text: &str) -> Result<Self, SqlError> {
+        let mut parser = Parser::new(text)?;
+        let condition =
+            if parser.is_at_end() || parser.is_at_order() { Condition::default() } else { parser.condition()? };
+        let mut order_by = Vec::new();
+        if parser.is_at_order() {
+            parser.at += 2;
+            loop {
+                let position = parser.position();
+                match parser.next() {
+                    Some(Token::Name(field)) => order_by.push((position, field)),
+                    _ => return Err(error(position, "expected a field to order by")),
+                }
+                if !parser.goes_on(order_by.len())? {
+                    break;
+                }
+            }
+        }
+        parser.end()?;
+        Ok(Self { condition, order_by })
+    }
+}
+
+impl TopicExpression {
+    /// Reads the expression of a MultiTopic.
+    ///
+    /// # Errors
+    /// If the text is none, or exceeds a limit.
+    pub fn parse(text: &str) -> Result<Self, SqlError> {
+        let mut parser = Parser::new(text)?;
+        parser.expect_word("SELECT")?;
+        let selected = if parser.takes(&Token::Star) { Vec::new() } else { parser.aggregation()? };
+        parser.expect_word("FROM")?;
+        let topics = parser.selection()?;
+        let condition = if parser.takes_word("WHERE") { parser.condition()? } else { Condition::default() };
+        parser.takes(&Token::Semicolon);
+        parser.end()?;
+        Ok(Self { selected, topics, condition })
+    }
+}
+
+struct Parser {
+    tokens: Vec<(usize, Token)>,
+    at: usize,
+    /// Where the text ends.
+    len: usize,
+    depth: usize,
+    condition: Condition,
+}
+
+impl Parser {
+    fn new(text: &str) -> Result<Self, SqlError> {
+        Ok(Self { tokens: tokens(text)?, at: 0, len: text.len(), depth: 0, condition: Condition::default() })
+    }
+
+    fn peek(&self) -> Option<&Token> {
+        self.tokens.get(self.at).map(|(_, token)| token)
+    }
+
+    fn next(&mut self) -> Option<Token> {
+        let token = self.peek().cloned();
+        self.at += usize::from(token.is_some());
+        token
+    }
+
+    fn position(&self) -> usize {
+        self.tokens.get(self.at).map_or(self.len, |(position, _)| *position)
+    }
+
+    fn is_at_end(&self) -> bool {
+        self.at == self.tokens.len()
+    }
+
+    fn end(&self) -> Result<(), SqlError> {
+        if self.is_at_end() { Ok(()) } else { Err(error(self.position(), "expected the end")) }
+    }
+
+    fn is_word(&self, ahead: usize, word: &str) -> bool {
+        let token = self.tokens.get(self.at + ahead).map(|(_, token)| token);
+        token.and_then(Token::word).is_some_and(|name| name.eq_ignore_ascii_case(word))
+    }
+
+    fn takes_word(&mut self, word: &str) -> bool {
+        let is = self.is_word(0, word);
+        self.at += usize::from(is);
+        is
+    }
+
+    fn expect_word(&mut self, word: &str) -> Result<(), SqlError> {
+        if self.takes_word(word) { Ok(()) } else { Err(error(self.position(), format!("expected {word}"))) }
+    }
+
+    fn takes(&mut self, token: &Token) -> bool {
+        let is = self.peek() == Some(token);
+        self.at += usize::from(is);
+        is
+    }
+
+    fn is_at_order(&self) -> bool {
+        self.is_word(0, "ORDER") && self.is_word(1, "BY")
+    }
+
+    /// Whether a comma follows, and so another of a list that has `count`.
+    fn goes_on(&mut self, count: usize) -> Result<bool, SqlError> {
+        if !self.takes(&Token::Comma) {
+            return Ok(false);
+        }
+        if count >= LIST_MAX { Err(error(self.position(), format!("more than {LIST_MAX} fields"))) } else { Ok(true) }
+    }
+
+    fn condition(&mut self) -> Result<Condition, SqlError> {
+        self.alternatives()?;
+        Ok(core::mem::take(&mut self.condition))
+    }
+
+    /// `a OR b OR ...`
+    fn alternatives(&mut self) -> Result<(), SqlError> {
+        self.chain("OR", true, Self::conjunction)
+    }
+
+    /// `a AND b AND ...`
+    fn conjunction(&mut self) -> Result<(), SqlError> {
+        self.chain("AND", false, Self::negation)
+    }
+
+    /// Terms with a word between them, the rest of which is left out once the truth value is `decided`.
+    fn chain(
+        &mut self,
+        word: &str,
+        decided: bool,
+        term: impl Fn(&mut Self) -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
+        term(self)?;
+        let mut jumps = Vec::new();
+        while self.takes_word(word) {
+            jumps.push(self.condition.program.len());
+            self.condition.program.push(Step::JumpIf(decided, 0));
+            term(self)?;
+        }
+        let end = self.condition.program.len();
+        for jump in jumps {
+            self.condition.program[jump] = Step::JumpIf(decided, end);
+        }
+        Ok(())
+    }
+
+    fn negation(&mut self) -> Result<(), SqlError> {
+        let mut negated = false;
+        while self.takes_word("NOT") {
+            negated = !negated;
+        }
+        if self.takes(&Token::Open) {
+            if self.depth == NESTING_MAX {
+                return Err(error(self.position(), format!("more than {NESTING_MAX} levels of parentheses")));
+            }
+            self.depth += 1;
+            self.alternatives()?;
+            self.depth -= 1;
+            if !self.takes(&Token::Close) {
+                return Err(error(self.position(), "expected ')'"));
+            }
+        } else {
+            let position = self.position();
+            let predicate = self.predicate()?;
+            if self.condition.predicates.len() == PREDICATES_MAX {
+                return Err(error(position, format!("more than {PREDICATES_MAX} predicates")));
+            }
+            self.condition.program.push(Step::Test(self.condition.predicates.len()));
+            self.condition.predicates.push(predicate);
+        }
+        if negated {
+            self.condition.program.push(Step::Not);
+        }
+        Ok(())
+    }
+
+    fn predicate(&mut self) -> Result<Predicate, SqlError> {
+        let left = self.term()?;
+        let negated = self.is_word(0, "NOT") && self.is_word(1, "BETWEEN");
+        self.at += usize::from(negated);
+        if self.takes_word("BETWEEN") {
+            if !matches!(left.term, Term::Name(_)) {
+                return Err(error(left.position, "expected a field before BETWEEN"));
+            }
+            let low = self.term()?;
+            self.expect_word("AND")?;
+            let high = self.term()?;
+            return Ok(Predicate::Between { field: left, negated, low, high });
+        }
+        let position = self.position();
+        let operator = match self.next() {
+            Some(Token::Operator(operator)) => operator,
+            Some(token) if token.word().is_some_and(|word| word.eq_ignore_ascii_case("LIKE")) => Operator::Like,
+            Some(token) if token.word().is_some_and(|word| word.eq_ignore_ascii_case("MATCH")) => Operator::Match,
+            _ => return Err(error(position, "expected a comparison: = > >= < <= <> LIKE MATCH BETWEEN")),
+        };
+        Ok(Predicate::Compare { left, operator, right: self.term()? })
+    }
+
+    fn term(&mut self) -> Result<Placed, SqlError> {
+        /// Words that cannot be fields, since they would be read as something else.
+        const RESERVED: [&str; 6] = ["AND", "OR", "NOT", "BETWEEN", "LIKE", "MATCH"];
+        let position = self.position();
+        let is = |token: &Token, word: &str| token.word().is_some_and(|name| name.eq_ignore_ascii_case(word));
+        let term = match self.next() {
+            Some(Token::Integer(value)) => Term::Integer(value),
+            Some(Token::Float(value)) => Term::Float(value),
+            Some(Token::Text(text)) => Term::Text(text),
+            Some(Token::Parameter(number)) => Term::Parameter(number),
+            Some(token) if is(&token, "TRUE") => Term::Bool(true),
+            Some(token) if is(&token, "FALSE") => Term::Bool(false),
+            Some(Token::Name(parts)) if !RESERVED.iter().any(|word| is(&Token::Name(parts.clone()), word)) => {
+                Term::Name(parts)
+            }
+            _ => return Err(error(position, "expected a field, a literal or a parameter")),
+        };
+        Ok(Placed { position, term })
+    }
+
+    /// `a.b, c AS d, e f`
+    fn aggregation(&mut self) -> Result<Vec<Selected>, SqlError> {
+        let mut selected = Vec::new();
+        loop {
+            let position = self.position();
+            let Some(Token::Name(field)) = self.next() else { return Err(error(position, "expected a field")) };
+            let has_as = self.takes_word("AS");
+            let name = if has_as || (!self.is_word(0, "FROM") && self.peek().is_some_and(|t| t.word().is_some())) {
+                self.identifier("a name for the field")?
+            } else {
+                match field.last() {
+                    Some(FieldPart::Name(name)) => name.clone(),
+                    _ => return Err(error(position, "an element needs a name: use AS")),
+                }
+            };
+            selected.push(Selected { field, name, position });
+            if !self.goes_on(selected.len())? {
+                return Ok(selected);
+            }
+        }
+    }
+
+    fn identifier(&mut self, what: &str) -> Result<String, SqlError> {
+        let position = self.position();
+        match self.next().as_ref().and_then(Token::word) {
+            Some(word) => Ok(word.to_string()),
+            None => Err(error(position, format!("expected {what}"))),
+        }
+    }
+
+    /// `a NATURAL JOIN b NATURAL JOIN c`; joining is associative, so parentheses only have to match.
+    fn selection(&mut self) -> Result<Vec<String>, SqlError> {
+        let (mut topics, mut open) = (Vec::new(), 0_usize);
+        loop {
+            while !topics.is_empty() && self.takes(&Token::Open) {
+                open += 1;
+            }
+            if topics.len() == LIST_MAX {
+                return Err(error(self.position(), format!("more than {LIST_MAX} topics")));
+            }
+            topics.push(self.identifier("the name of a topic")?);
+            while open > 0 && self.takes(&Token::Close) {
+                open -= 1;
+            }
+            if !self.takes_join()? {
+                break;
+            }
+        }
+        if open > 0 { Err(error(self.position(), "expected ')'")) } else { Ok(topics) }
+    }
+
+    /// `INNER JOIN`, `INNER NATURAL JOIN`, `NATURAL JOIN` or `NATURAL INNER JOIN`, which mean the same.
+    fn takes_join(&mut self) -> Result<bool, SqlError> {
+        let first = self.takes_word("NATURAL");
+        let second = self.takes_word("INNER");
+        if !first && !second {
+            return Ok(false);
+        }
+        if !first {
+            self.takes_word("NATURAL");
+        }
+        self.expect_word("JOIN").map(|()| true)
+    }
+}

@@ -1,0 +1,134 @@
+//! Patterns: `LIKE` (DDS 1.4 annex B) and `MATCH`.
+//!
+//! Both go back to the last wildcard only, so they take at most the product of both lengths in steps, and no memory.
+
+use crate::dynamic::{Chars, Text};
+
+/// What one place of a pattern stands for.
+enum Place<'a> {
+    /// Any characters, also none.
+    Many,
+    /// A character of these.
+    One(Wanted<'a>),
+}
+
+enum Wanted<'a> {
+    Any,
+    This(char),
+    Of(Chars<'a>),
+}
+
+impl Wanted<'_> {
+    fn includes(&self, char: char) -> bool {
+        match self {
+            Self::Any => true,
+            Self::This(this) => *this == char,
+            Self::Of(set) => set_includes(set.clone(), char),
+        }
+    }
+}
+
+/// `%` stands for any characters, `_` for one.
+pub(super) fn like(text: Text<'_>, pattern: Text<'_>) -> bool {
+    fits(text.chars(), pattern.chars(), |pattern| {
+        Some(match pattern.next()? {
+            '%' => Place::Many,
+            '_' => Place::One(Wanted::Any),
+            char => Place::One(Wanted::This(char)),
+        })
+    })
+}
+
+/// Patterns of a shell, with commas between alternatives.
+pub(super) fn matches(text: Text<'_>, patterns: Text<'_>) -> bool {
+    let mut rest = patterns.chars();
+    loop {
+        if fits(text.chars(), rest.clone(), next_of_glob) {
+            return true;
+        }
+        while next_of_glob(&mut rest).is_some() {}
+        // What follows a comma is another one, unless that is nothing.
+        if rest.clone().next().is_none() {
+            return false;
+        }
+    }
+}
+
+fn next_of_glob<'a>(pattern: &mut Chars<'a>) -> Option<Place<'a>> {
+    Some(match pattern.next()? {
+        ',' => return None,
+        '*' => Place::Many,
+        '?' => Place::One(Wanted::Any),
+        '[' => {
+            let set = pattern.clone();
+            let mut is_first = true;
+            loop {
+                match pattern.next() {
+                    // Without its end it is a bracket like any other character.
+                    None => {
+                        *pattern = set;
+                        break Place::One(Wanted::This('['));
+                    }
+                    Some(']') if !is_first => break Place::One(Wanted::Of(set)),
+                    Some('!' | '^') if is_first => {}
+                    Some(_) => is_first = false,
+                }
+            }
+        }
+        '\\' => Place::One(Wanted::This(pattern.next().unwrap_or('\\'))),
+        char => Place::One(Wanted::This(char)),
+    })
+}
+
+/// Whether a character is in `a-z]` or not in `!a-z]`.
+fn set_includes(mut set: Chars<'_>, char: char) -> bool {
+    let mut ahead = set.clone();
+    let negated = matches!(ahead.next(), Some('!' | '^'));
+    if negated {
+        set = ahead;
+    }
+    let (mut found, mut is_first) = (false, true);
+    while let Some(low) = set.next().filter(|c| *c != ']' || is_first) {
+        is_first = false;
+        let mut ahead = set.clone();
+        let high = match (ahead.next(), ahead.next()) {
+            (Some('-'), Some(high)) if high != ']' => {
+                set = ahead;
+                high
+            }
+            _ => low,
+        };
+        found |= (low..=high).contains(&char);
+    }
+    found != negated
+}
+
+/// Whether the whole text fits a pattern, whose places `next` takes.
+fn fits<'p>(mut text: Chars<'_>, mut pattern: Chars<'p>, next: impl Fn(&mut Chars<'p>) -> Option<Place<'p>>) -> bool {
+    // Where to go on if a guess about the last wildcard was wrong.
+    let mut resume: Option<(Chars<'_>, Chars<'p>)> = None;
+    loop {
+        let mut ahead = pattern.clone();
+        let place = next(&mut ahead);
+        if let Some(Place::Many) = place {
+            resume = Some((text.clone(), ahead.clone()));
+            pattern = ahead;
+            continue;
+        }
+        let mut rest = text.clone();
+        let agrees = match (place, rest.next()) {
+            (None, None) => return true,
+            (Some(Place::One(wanted)), Some(char)) => wanted.includes(char),
+            // What is left of the pattern wants a character, and there is none for any guess.
+            (Some(_), None) => return false,
+            (None | Some(Place::Many), Some(_)) => false,
+        };
+        if agrees {
+            (text, pattern) = (rest, ahead);
+            continue;
+        }
+        let Some((from, behind)) = &mut resume else { return false };
+        from.next();
+        (text, pattern) = (from.clone(), behind.clone());
+    }
+}
