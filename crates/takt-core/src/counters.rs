@@ -32,6 +32,8 @@ pub struct Counters {
     pub outranked_samples: u64,
     /// Samples that arrived when their lifespan was over.
     pub expired_samples: u64,
+    /// Samples that a content filter kept out of a history.
+    pub filtered_samples: u64,
     /// Samples whose key could not be read from the payload.
     pub undecodable_keys: u64,
     /// `HEARTBEAT`s received.

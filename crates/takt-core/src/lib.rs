@@ -23,6 +23,7 @@ extern crate alloc;
 mod bits;
 mod cache;
 mod config;
+mod content_filter;
 mod context;
 mod counters;
 mod deadline;
@@ -49,6 +50,7 @@ pub use cache::{
     SampleRef, SampleState, SampleStates, Selector, ViewState, ViewStates,
 };
 pub use config::{Config, Interface, Limits, Locators};
+pub use content_filter::{ContentFilter, ReaderFilter};
 pub use counters::Counters;
 pub use discovery::{AMPLIFICATION_MAX, BuiltinTopic, OfferedType, Refusal, RefusalReason, TypeAnswer, TypeRequestId};
 pub use error::{Error, WriteError};

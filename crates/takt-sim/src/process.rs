@@ -584,5 +584,6 @@ fn reader_spec(plan: &EndpointPlan, topic: &TopicPlan) -> ReaderSpec {
         max_serialized_len: None,
         type_information: None,
         unicast: Vec::new(),
+        content_filter: None,
     }
 }

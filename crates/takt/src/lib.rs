@@ -37,11 +37,12 @@
 //!
 //! Entities are deleted when their last handle is dropped, or by `close`, which reports failure.
 //!
-//! Names are the OMG's in Rust's spelling. Deliberately absent for now: content-filtered topics, coherent access,
+//! Names are the OMG's in Rust's spelling. Deliberately absent for now: coherent access,
 //! entities that are created disabled, and changing policies after creation.
 
 pub mod builtin;
 mod condition;
+mod content_filter;
 pub mod dynamic;
 mod error;
 mod flow;
@@ -61,6 +62,7 @@ mod waitset;
 mod writer;
 
 pub use condition::{Condition, GuardCondition, ReadCondition, StatusCondition};
+pub use content_filter::{ContentFilteredTopic, TopicDescription};
 pub use error::{Error, Result};
 pub use flow::Flow;
 pub use listener::{DataReaderListener, DataWriterListener, DomainParticipantListener};

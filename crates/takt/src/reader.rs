@@ -32,7 +32,7 @@ use crate::status::{
 };
 use crate::subscriber::{Subscriber, SubscriberInner};
 use crate::topic::TopicInner;
-use crate::{Error, Flow, Readable, Result, Topic, TypeSupport};
+use crate::{Error, Flow, Readable, Result, Topic, TopicDescription, TypeSupport};
 
 /// Receives samples of `T`. Handles are clones of one another; the reader is deleted with the last one, or by
 /// [`close`](Self::close).
@@ -54,7 +54,13 @@ pub(crate) struct ReaderInner<T: Readable> {
 }
 
 impl<T: TypeSupport> DataReader<T> {
-    pub(crate) fn create(subscriber: &Subscriber, topic: &Topic<T>, qos: DataReaderQos, flow: Flow) -> Result<Self> {
+    pub(crate) fn create(
+        subscriber: &Subscriber,
+        description: &impl TopicDescription<Data = T>,
+        qos: DataReaderQos,
+        flow: Flow,
+    ) -> Result<Self> {
+        let topic = description.topic();
         let participant = &subscriber.inner.participant;
         if !Arc::ptr_eq(participant, &topic.inner.participant) {
             return Err(Error::BadParameter { what: "the topic belongs to another participant".into() });
@@ -62,26 +68,33 @@ impl<T: TypeSupport> DataReader<T> {
         let engine = Arc::clone(&participant.engine);
         let signal = Arc::new(Signal::new());
         let spec = FlowSpec { own_port: flow.own_port, transport_priority: 0 };
-        let (handle, guid, flow) = engine.call_state(|state, now| {
-            let driver = state.driver()?;
-            let (flow, unicast) = driver.open_flow(&spec)?;
-            let spec = ReaderSpec {
-                topic_name: topic.name().to_owned(),
-                type_name: T::TYPE_NAME.to_owned(),
-                qos: qos.clone(),
-                subscriber: subscriber.qos().clone(),
-                topic_data: topic.qos().topic_data.clone(),
-                key: T::HAS_KEY.then(|| Box::new(TypeKey::<T>::default()) as _),
-                type_information: dynamic::announce::<T>(&mut driver.core),
-                max_serialized_len: max_serialized_len::<T>(),
-                unicast,
-            };
-            let created = driver.core.create_reader(now, spec);
-            let handle = created.inspect_err(|_| driver.close_flow(flow))?;
-            let guid = driver.core.reader_guid(handle)?;
-            state.add_endpoint(Target::Reader(handle), Arc::clone(&signal), Arc::new(EventCount::new()));
-            Ok((handle, guid, flow))
-        })?;
+        let create = |content_filter| {
+            engine.call_state(|state, now| {
+                let driver = state.driver()?;
+                let (flow, unicast) = driver.open_flow(&spec)?;
+                let spec = ReaderSpec {
+                    topic_name: topic.name().to_owned(),
+                    type_name: T::TYPE_NAME.to_owned(),
+                    qos: qos.clone(),
+                    subscriber: subscriber.qos().clone(),
+                    topic_data: topic.qos().topic_data.clone(),
+                    key: T::HAS_KEY.then(|| Box::new(TypeKey::<T>::default()) as _),
+                    type_information: dynamic::announce::<T>(&mut driver.core),
+                    max_serialized_len: max_serialized_len::<T>(),
+                    unicast,
+                    content_filter,
+                };
+                let created = driver.core.create_reader(now, spec);
+                let handle = created.inspect_err(|_| driver.close_flow(flow))?;
+                let guid = driver.core.reader_guid(handle)?;
+                state.add_endpoint(Target::Reader(handle), Arc::clone(&signal), Arc::new(EventCount::new()));
+                Ok((handle, (guid, flow)))
+            })
+        };
+        let (handle, (guid, flow)) = match description.filtered() {
+            Some(filtered) => filtered.attach(|filter| create(Some(filter)))?,
+            None => create(None)?,
+        };
         let (topic, subscriber) = (topic.clone(), Arc::clone(&subscriber.inner));
         let deserialize_failures = AtomicU64::new(0);
         let inner = ReaderInner { handle, guid, flow, signal, deserialize_failures, engine, qos, topic, subscriber };

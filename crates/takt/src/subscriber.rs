@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::participant::ParticipantInner;
 use crate::qos::{DataReaderQos, SubscriberQos};
-use crate::{DataReader, Flow, Result, Topic, TypeSupport};
+use crate::{DataReader, Flow, Result, TopicDescription};
 
 /// Creates readers, which share its presentation and partitions. Handles are clones of one another; it goes with the
 /// last handle and reader.
@@ -30,13 +30,13 @@ impl Subscriber {
         &self.inner.qos
     }
 
-    /// Creates a reader, enabled and announced to the domain. Its memory is reserved here, after its
+    /// Creates a reader of a [`Topic`](crate::Topic) or [`ContentFilteredTopic`](crate::ContentFilteredTopic), enabled and announced to the domain. Its memory is reserved here, after its
     /// `RESOURCE_LIMITS` and history.
     ///
     /// # Errors
     /// [`Error::InconsistentPolicy`](crate::Error::InconsistentPolicy) if policies contradict each other,
     /// [`Error::BadParameter`](crate::Error::BadParameter) if the topic is another participant's.
-    pub fn create_datareader<T: TypeSupport>(&self, topic: &Topic<T>, qos: DataReaderQos) -> Result<DataReader<T>> {
+    pub fn create_datareader<D: TopicDescription>(&self, topic: &D, qos: DataReaderQos) -> Result<DataReader<D::Data>> {
         self.create_datareader_with_flow(topic, qos, Flow::default())
     }
 
@@ -44,12 +44,12 @@ impl Subscriber {
     ///
     /// # Errors
     /// As there, and [`Error::Transport`](crate::Error::Transport) if the flow cannot be opened.
-    pub fn create_datareader_with_flow<T: TypeSupport>(
+    pub fn create_datareader_with_flow<D: TopicDescription>(
         &self,
-        topic: &Topic<T>,
+        topic: &D,
         qos: DataReaderQos,
         flow: Flow,
-    ) -> Result<DataReader<T>> {
+    ) -> Result<DataReader<D::Data>> {
         DataReader::create(self, topic, qos, flow)
     }
 }

@@ -5,6 +5,7 @@ use crate::FlowTag;
 use crate::cache::{
     ChangeKind, InstanceHandle, KeyExtractor, KeyHash, PayloadPool, ReadCursor, ReaderCache, SampleRef, Selector,
 };
+use crate::content_filter::ReaderFilter;
 use crate::discovery::{SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS};
 use crate::error::{Error, WriteError};
 use crate::reader::{REORDER_WINDOW, Reader};
@@ -72,6 +73,8 @@ pub struct ReaderSpec {
     pub max_serialized_len: Option<usize>,
     /// Locators of its own, where samples shall go; empty for the participant's.
     pub unicast: Vec<Locator>,
+    /// Which samples it wants; all if there is none.
+    pub content_filter: Option<ReaderFilter>,
 }
 
 impl fmt::Debug for ReaderSpec {
@@ -227,6 +230,7 @@ impl Participant {
         check_history(spec.qos.history, &spec.qos.resource_limits)?;
         let keyed = spec.key.is_some();
         let entity_id = EntityId::user_reader(self.next_entity_key()?, keyed);
+        let (content_filter, filter) = spec.content_filter.map(|filter| (filter.property, filter.filter)).unzip();
         let data = Box::new(SubscriptionData {
             guid: Guid { prefix: self.header.prefix, entity_id },
             participant: self.guid(),
@@ -238,6 +242,7 @@ impl Participant {
             group_data: spec.subscriber.group_data,
             topic_data: spec.topic_data,
             type_information: spec.type_information,
+            content_filter,
             qos: spec.qos,
             ..SubscriptionData::default()
         });
@@ -249,6 +254,7 @@ impl Participant {
         let handle = ReaderHandle { index: next, generation: self.readers.generation(next) };
         let mut reader = Reader::new(handle, data, keyed, spec.key, cache, &mut self.ctx);
         reader.max_serialized_len = spec.max_serialized_len;
+        reader.filter = filter;
         self.readers.insert(reader);
         Ok(handle)
     }
@@ -299,7 +305,7 @@ impl Participant {
         live_writer(&mut self.writers, handle)
     }
 
-    pub(super) fn reader(&mut self, handle: ReaderHandle) -> Result<&mut Reader, Error> {
+    pub(crate) fn reader(&mut self, handle: ReaderHandle) -> Result<&mut Reader, Error> {
         live_reader(&mut self.readers, handle)
     }
 

@@ -244,7 +244,12 @@ impl Participant {
         Ok(())
     }
 
-    fn change_reader(&mut self, now: Instant, handle: ReaderHandle, data: Box<SubscriptionData>) -> Result<(), Error> {
+    pub(crate) fn change_reader(
+        &mut self,
+        now: Instant,
+        handle: ReaderHandle,
+        data: Box<SubscriptionData>,
+    ) -> Result<(), Error> {
         let Self { readers, ctx, .. } = self;
         let Some(reader) = readers.get_mut(handle.index) else { return Err(Error::AlreadyDeleted) };
         let is_judged_alike = reader_terms(&reader.data) == reader_terms(&data);
@@ -280,6 +285,7 @@ impl Participant {
         let limits = cache_limits(qos.history, &qos.resource_limits, &self.ctx.limits);
         let reader = self.reader(handle)?;
         let (mut data, key, max_len) = (reader.data.clone(), reader.take_key(), reader.max_serialized_len);
+        let filter = reader.filter.take();
         data.qos = qos;
         let memory_bytes = self.memory_bytes(limits.max_samples + REORDER_WINDOW as usize, max_len);
         let mut cache = ReaderCache::new(limits, memory_bytes);
@@ -290,6 +296,7 @@ impl Participant {
             let keyed = key.is_some();
             *reader = Reader::new(handle, data, keyed, key, cache, ctx);
             reader.max_serialized_len = max_len;
+            reader.filter = filter;
         }
         Ok(())
     }

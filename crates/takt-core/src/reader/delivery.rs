@@ -21,7 +21,8 @@ impl Reader {
     ) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         let skipped = sn.0 - proxy.expected.map_or(sn.0, |expected| expected.0);
-        if proxy.announced >= SequenceNumber::FIRST && skipped > 0 {
+        // With a filter, what is skipped may be what the writer kept back.
+        if proxy.announced >= SequenceNumber::FIRST && skipped > 0 && self.filter.is_none() {
             self.lost.add(skipped as u64);
             ctx.notify(Event::SampleLost(self.handle));
         }

@@ -21,6 +21,7 @@ mod writer_proxy;
 pub(crate) use writer_proxy::{REORDER_WINDOW, WriterProxy};
 
 use crate::cache::{KeyExtractor, ReaderCache};
+use crate::content_filter::ContentFilter;
 use crate::context::Context;
 use crate::deadline::DeadlineMonitor;
 use crate::lifespan::Expiry;
@@ -49,6 +50,8 @@ pub(crate) struct Reader {
     pub(crate) max_serialized_len: Option<usize>,
     keyed: bool,
     key: Option<Box<dyn KeyExtractor>>,
+    /// Which samples get in; all if there is none.
+    pub(crate) filter: Option<Box<dyn ContentFilter>>,
     pub(crate) cache: ReaderCache,
     pub(crate) proxies: Slots<WriterProxy>,
     /// What incomplete samples may claim.
@@ -114,6 +117,7 @@ impl Reader {
             max_serialized_len: None,
             keyed,
             key,
+            filter: None,
             cache,
             proxies: Slots::new(),
             reassembly: Budget::new(ctx.limits.reassembly_bytes),

@@ -109,7 +109,14 @@ impl Reader {
         let Some(proxy) = self.proxies.get_mut(index) else { return self.cache.pool.release(piece) };
         let for_us = inline.directed_write.includes(self.data.guid) && !inline.must_understand_unknown;
         let kind = change_kind(inline.status_info.unwrap_or(0), key_only);
+        let passes = match &mut self.filter {
+            Some(filter) if for_us && kind == ChangeKind::Alive => filter.passes(self.cache.pool.bytes(piece)),
+            _ => true,
+        };
+        ctx.counters.filtered_samples += u64::from(!passes);
+        let for_us = for_us && passes;
         let key_hash = match (self.keyed, inline.key_hash, &mut self.key) {
+            _ if !for_us => None,
             (false, _, _) => Some([0; 16]),
             (true, Some(hash), _) => Some(hash),
             (true, None, Some(key)) => key.key_hash(self.cache.pool.bytes(piece), key_only),
@@ -118,7 +125,7 @@ impl Reader {
         let key_hash = key_hash.map(|hash| if is_on(Mutation::WrongInstance) && self.keyed { [7; 16] } else { hash });
         ctx.counters.undecodable_keys += u64::from(for_us && key_hash.is_none());
         let source_timestamp = stamp.source_timestamp;
-        let stored = match key_hash.filter(|_| for_us) {
+        let stored = match key_hash {
             Some(key_hash) => {
                 let (writer, strength) = (proxy.guid, proxy.strength);
                 let lifespan = inline.lifespan.unwrap_or(proxy.lifespan);

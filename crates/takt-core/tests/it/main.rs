@@ -3,6 +3,7 @@
 
 mod announcements;
 mod catalogue;
+mod content_filter;
 mod deadline;
 mod discovery;
 mod durability;

@@ -311,6 +311,7 @@ pub fn reader_spec(topic: &str, keyed: bool, qos: DataReaderQos) -> ReaderSpec {
         type_information: None,
         max_serialized_len: None,
         unicast: Vec::new(),
+        content_filter: None,
     }
 }
 

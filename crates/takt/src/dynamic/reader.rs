@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use takt_core::{ReadCursor, ReaderHandle, ReaderSpec, SampleInfo, Selector};
+use takt_core::{ReadCursor, ReaderFilter, ReaderHandle, ReaderSpec, SampleInfo, Selector};
 use takt_wire::Guid;
 use takt_xtypes::DecodeError;
 use takt_xtypes::dynamic::DynamicData;
@@ -11,6 +11,7 @@ use takt_xtypes::dynamic::DynamicData;
 use super::DynamicTypeSupport;
 use super::key::DynamicKey;
 use crate::condition::{ReadCondition, StatusCondition};
+use crate::content_filter;
 use crate::qos::{DataReaderQos, TopicData};
 use crate::runtime::engine::Engine;
 use crate::runtime::event_count::EventCount;
@@ -55,6 +56,37 @@ impl Subscriber {
         type_: &DynamicTypeSupport,
         qos: DataReaderQos,
     ) -> Result<DynamicDataReader> {
+        self.create_dynamic(topic_name, type_, qos, None)
+    }
+
+    /// Creates a reader of a type that is known at run time, of those samples that pass a filter
+    /// ([`ContentFilteredTopic`](crate::ContentFilteredTopic)).
+    ///
+    /// # Errors
+    /// As [`create_datareader`](Self::create_datareader), and [`Error::BadParameter`] if the type is opaque, or the
+    /// expression does not fit it or the parameters.
+    pub fn create_filtered_dynamic_datareader(
+        &self,
+        topic_name: &str,
+        type_: &DynamicTypeSupport,
+        qos: DataReaderQos,
+        expression: &str,
+        parameters: &[&str],
+    ) -> Result<DynamicDataReader> {
+        let name = format!("{topic_name} filtered");
+        let filter = content_filter::bind(content_filter::type_of(type_)?, &name, topic_name, expression, parameters)?;
+        let parameters = content_filter::owned(parameters);
+        let filter = content_filter::reader_filter(filter, &name, topic_name, expression, &parameters);
+        self.create_dynamic(topic_name, type_, qos, Some(filter))
+    }
+
+    fn create_dynamic(
+        &self,
+        topic_name: &str,
+        type_: &DynamicTypeSupport,
+        qos: DataReaderQos,
+        content_filter: Option<ReaderFilter>,
+    ) -> Result<DynamicDataReader> {
         let engine = Arc::clone(&self.inner.participant.engine);
         let signal = Arc::new(Signal::new());
         let (handle, guid) = engine.call_state(|state, now| {
@@ -69,6 +101,7 @@ impl Subscriber {
                 type_information: type_.announce(&mut driver.core),
                 max_serialized_len: None,
                 unicast: Vec::new(),
+                content_filter,
             };
             let handle = driver.core.create_reader(now, spec)?;
             let guid = driver.core.reader_guid(handle)?;
@@ -107,6 +140,23 @@ impl DynamicDataReader {
             driver.core.end_read(now, self.handle)?;
             Ok(samples)
         })
+    }
+
+    /// Gives the parameters of the reader's filter other values, for the samples that arrive from now on.
+    ///
+    /// # Errors
+    /// [`Error::PreconditionNotMet`] if it has no filter, [`Error::BadParameter`] if the values do not fit; then all is
+    /// as before.
+    pub fn set_expression_parameters(&self, parameters: &[&str]) -> Result<()> {
+        let data = self.engine.look(|driver| Ok(driver.core.subscription_data(self.guid)))?;
+        let none = || Error::PreconditionNotMet { what: "the reader has no content filter".to_owned() };
+        let property = data.and_then(|data| data.content_filter).ok_or_else(none)?;
+        let (name, expression) = (&property.content_filtered_topic_name, &property.filter_expression);
+        let type_ = content_filter::type_of(&self.type_)?;
+        let filter = content_filter::bind(type_, name, &self.topic_name, expression, parameters)?;
+        let parameters = content_filter::owned(parameters);
+        let filter = content_filter::reader_filter(filter, name, &self.topic_name, expression, &parameters);
+        self.engine.call(|driver, now| Ok(driver.core.set_content_filter(now, self.handle, Some(filter))?))
     }
 
     fn decode(&self, info: &SampleInfo, payload: &[u8]) -> Option<std::result::Result<DynamicData, DecodeError>> {

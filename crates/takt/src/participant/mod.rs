@@ -25,7 +25,7 @@ use crate::runtime::engine::Engine;
 use crate::runtime::pi_mutex::PiMutex;
 use crate::runtime::state::ParticipantEvent;
 use crate::topic::TopicInner;
-use crate::{Duration, Error, Publisher, Result, Runtime, Subscriber, Topic, TypeSupport};
+use crate::{ContentFilteredTopic, Duration, Error, Publisher, Result, Runtime, Subscriber, Topic, TypeSupport};
 
 /// A participant in a domain: creates topics, publishers and subscribers. Handles are clones of one another; it leaves
 /// the domain with the last handle and entity, or by [`close`](Self::close).
@@ -75,6 +75,24 @@ impl DomainParticipant {
     /// [`Error::PreconditionNotMet`] if there is a topic of this name with another type.
     pub fn create_topic<T: TypeSupport>(&self, name: &str, qos: TopicQos) -> Result<Topic<T>> {
         Ok(Topic::new(self.inner.register_topic(name, T::TYPE_NAME, qos)?))
+    }
+
+    /// Creates a topic of the samples of another one that pass a filter, written in the SQL of DDS 1.4 annex B, in which
+    /// `%0` to `%99` stand for parameters.
+    ///
+    /// # Errors
+    /// [`Error::BadParameter`] if the expression is none, or does not fit the type or the parameters.
+    pub fn create_contentfilteredtopic<T: TypeSupport>(
+        &self,
+        name: &str,
+        related_topic: &Topic<T>,
+        expression: &str,
+        parameters: &[&str],
+    ) -> Result<ContentFilteredTopic<T>> {
+        if !Arc::ptr_eq(&self.inner, &related_topic.inner.participant) {
+            return Err(Error::BadParameter { what: "the topic belongs to another participant".into() });
+        }
+        ContentFilteredTopic::new(name, related_topic, expression, parameters)
     }
 
     /// Has the readers of the [builtin topics](crate::builtin): what is known of other participants, their topics,

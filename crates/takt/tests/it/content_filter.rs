@@ -1,0 +1,182 @@
+//! Content-filtered topics: what passes arrives, what does not leaves no trace.
+
+use crate::support::*;
+use takt::dynamic::DynamicTypeSupport;
+use takt::qos::*;
+use takt::*;
+
+/// A writer, and a reader of what passes the filter, each with its own participant.
+struct Filtered {
+    pair: Pair<Shape>,
+    topic: ContentFilteredTopic<Shape>,
+}
+
+fn filtered(runtime: Runtime, reader: DataReaderQos, expression: &str, parameters: &[&str]) -> Filtered {
+    let domain = domain();
+    let publisher = on_loopback(domain, runtime).build().expect("participant");
+    let subscriber = on_loopback(domain, runtime).build().expect("participant");
+    let writer = create_writer(&publisher, "Topic", reliable_writer(History::KeepAll));
+    let topic = subscriber.create_topic::<Shape>("Topic", TopicQos::default()).expect("topic");
+    let topic = subscriber.create_contentfilteredtopic("Filtered", &topic, expression, parameters).expect("filter");
+    let reader = subscriber
+        .create_subscriber(SubscriberQos::default())
+        .and_then(|subscriber| subscriber.create_datareader(&topic, reader))
+        .expect("reader");
+    let pair = Pair { publisher, subscriber, writer, reader };
+    pair.wait_until("match", || {
+        !pair.writer.matched_subscriptions().expect("open").is_empty()
+            && !pair.reader.matched_publications().expect("open").is_empty()
+    });
+    Filtered { pair, topic }
+}
+
+impl Filtered {
+    fn write(&self, color: &str, numbers: impl IntoIterator<Item = i32>) {
+        for x in numbers {
+            self.pair.writer.write(&Shape::new(color, x)).expect("room");
+        }
+    }
+
+    /// Waits until the reader has, or has passed over, everything that was written.
+    fn settle(&self) {
+        let mut is_acknowledged = || self.pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok();
+        self.pair.wait_until("acknowledgement", &mut is_acknowledged);
+    }
+
+    fn taken(&self) -> Vec<(String, i32)> {
+        let samples = self.pair.reader.take(1000).expect("open");
+        samples.into_iter().filter_map(|sample| sample.data).map(|shape| (shape.color, shape.x)).collect()
+    }
+}
+
+#[test]
+fn what_passes_arrives_and_nothing_else_and_parameters_may_change() {
+    for runtime in RUNTIMES {
+        let expression = "x >= %0 AND (color = 'RED' OR color LIKE %1)";
+        let filtered = filtered(runtime, reliable_reader(History::KeepAll), expression, &["5", "'%UE'"]);
+        for color in ["RED", "GREEN", "BLUE"] {
+            filtered.write(color, 3..8);
+        }
+        filtered.settle();
+        let red_and_blue = ["RED", "BLUE"].iter().flat_map(|color| (5..8).map(|x| (color.to_string(), x)));
+        assert_eq!(filtered.taken(), red_and_blue.collect::<Vec<_>>(), "{runtime:?}");
+
+        filtered.topic.set_expression_parameters(&["7", "GREEN"]).expect("they fit");
+        assert_eq!(filtered.topic.expression_parameters(), ["7", "GREEN"]);
+        for color in ["RED", "GREEN", "BLUE"] {
+            filtered.write(color, 6..9);
+        }
+        filtered.settle();
+        let red_and_green = ["RED", "GREEN"].iter().flat_map(|color| (7..9).map(|x| (color.to_string(), x)));
+        assert_eq!(filtered.taken(), red_and_green.collect::<Vec<_>>(), "{runtime:?}");
+    }
+}
+
+#[test]
+fn what_does_not_pass_displaces_nothing_and_takes_no_room() {
+    let keep_last = filtered(Runtime::Inline, reliable_reader(History::KeepLast(1)), "x > 0", &[]);
+    keep_last.write("RED", [7, 0, -1]);
+    keep_last.settle();
+    assert_eq!(keep_last.taken(), [("RED".to_owned(), 7)]);
+
+    let mut qos = reliable_reader(History::KeepAll);
+    qos.resource_limits.max_samples = Some(2);
+    let keep_all = filtered(Runtime::Inline, qos, "x > 0", &[]);
+    keep_all.write("RED", [1, 2]);
+    keep_all.write("GREEN", [0; 50]);
+    keep_all.settle();
+    assert_eq!(keep_all.pair.reader.sample_rejected_status().expect("open").total_count, 0);
+    assert_eq!(keep_all.taken().len(), 2);
+}
+
+#[test]
+fn what_happens_to_an_instance_is_not_filtered() {
+    let filtered = filtered(Runtime::Inline, reliable_reader(History::KeepAll), "x > 0", &[]);
+    filtered.write("RED", [1, 0]);
+    filtered.pair.writer.dispose(&Shape::new("RED", 0)).expect("room");
+    filtered.settle();
+    let samples = filtered.pair.reader.take(10).expect("open");
+    assert_eq!(samples.len(), 2);
+    assert_eq!(samples[1].info.instance_state, InstanceState::NotAliveDisposed);
+    assert!(!samples[1].info.valid_data);
+    // A filtered-out sample does not bring the instance back to life either.
+    filtered.write("RED", [0]);
+    filtered.settle();
+    assert!(filtered.pair.reader.take(10).expect("open").is_empty());
+    filtered.write("RED", [1]);
+    filtered.settle();
+    assert_eq!(filtered.pair.reader.take(10).expect("open")[0].info.instance_state, InstanceState::Alive);
+}
+
+#[test]
+fn the_filter_is_announced_and_announced_again_when_parameters_change() {
+    let filtered = filtered(Runtime::Inline, reliable_reader(History::KeepAll), "x > %0", &["5"]);
+    let announced = || {
+        let readers = filtered.pair.publisher.discovered_subscriptions().expect("open");
+        readers.into_iter().find(|reader| reader.guid == filtered.pair.reader.guid()).and_then(|r| r.content_filter)
+    };
+    let filter = announced().expect("announced");
+    assert_eq!(filter.content_filtered_topic_name, "Filtered");
+    assert_eq!(filter.related_topic_name, "Topic");
+    assert_eq!(filter.filter_class_name, "DDSSQL");
+    assert_eq!(filter.filter_expression, "x > %0");
+    assert_eq!(filter.expression_parameters, ["5"]);
+    filtered.topic.set_expression_parameters(&["'6'"]).expect_err("no number");
+    filtered.topic.set_expression_parameters(&["6"]).expect("a number");
+    let is_new = || announced().is_some_and(|filter| filter.expression_parameters == ["6"]);
+    filtered.pair.wait_until("announcement", is_new);
+    assert_eq!(filtered.pair.writer.publication_matched_status().expect("open").total_count, 1, "the match goes on");
+}
+
+#[test]
+fn expressions_that_do_not_fit_are_refused() {
+    let participant = on_loopback(domain(), Runtime::Inline).build().expect("participant");
+    let topic = participant.create_topic::<Shape>("Topic", TopicQos::default()).expect("topic");
+    let create = |name: &str, expression: &str, parameters: &[&str]| {
+        participant.create_contentfilteredtopic(name, &topic, expression, parameters).map(drop)
+    };
+    for (name, expression, parameters) in [
+        ("Filtered", "speed > 5", &[][..]),
+        ("Filtered", "x > 'five'", &[]),
+        ("Filtered", "x >", &[]),
+        ("Filtered", "x > %1", &["5"]),
+        ("Filtered", "x > %0", &["five"]),
+        ("", "x > 5", &[]),
+        ("Topic", "x > 5", &[]),
+    ] {
+        let error = create(name, expression, parameters).expect_err(expression);
+        assert!(matches!(error, Error::BadParameter { .. }), "{error}");
+    }
+    let long = "R".repeat(8000);
+    let long = [&*long; 5];
+    assert!(matches!(create("Filtered", "color = %0", &long), Err(Error::OutOfResources { .. })));
+    assert!(create("Filtered", "", &[]).is_ok(), "the empty expression filters nothing");
+}
+
+#[test]
+fn readers_of_types_known_at_run_time_filter_too() {
+    let domain = domain();
+    let publisher = on_loopback(domain, Runtime::Inline).build().expect("participant");
+    let participant = on_loopback(domain, Runtime::Inline).build().expect("participant");
+    let writer = create_writer(&publisher, "Topic", reliable_writer(History::KeepAll));
+    let subscriber = participant.create_subscriber(SubscriberQos::default()).expect("subscriber");
+    let type_ = DynamicTypeSupport::of::<Shape>().expect("a type");
+    let create = |type_, expression: &str| {
+        let qos = reliable_reader(History::KeepAll);
+        subscriber.create_filtered_dynamic_datareader("Topic", type_, qos, expression, &["2"])
+    };
+    let reader = create(&type_, "x > %0").expect("reader");
+    assert!(create(&DynamicTypeSupport::opaque("Shape", true), "x > %0").is_err());
+    let all = [&publisher, &participant];
+    wait_until(&all, "match", || writer.matched_subscriptions().expect("open").len() == 1);
+    let receive = |numbers: &[i32], count| {
+        numbers.iter().for_each(|&x| writer.write(&Shape::new("RED", x)).expect("room"));
+        wait_until(&all, "acknowledgement", || writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok());
+        assert_eq!(reader.take(10).expect("open").len(), count);
+    };
+    receive(&[1, 2, 3, 4], 2);
+    reader.set_expression_parameters(&["0"]).expect("a number");
+    receive(&[0, 1], 1);
+    let unfiltered = subscriber.create_dynamic_datareader("Topic", &type_, DataReaderQos::default()).expect("reader");
+    assert!(unfiltered.set_expression_parameters(&["1"]).is_err());
+}
