@@ -78,7 +78,7 @@ fn a_deadline_counts_what_passes_only() {
     let deadline = Deadline { period: Duration::from_millis(100) };
     let qos = (DataWriterQos { deadline, ..keep_all_writer() }, DataReaderQos { deadline, ..keep_all_reader() });
     let (writer, reader) = pair(&mut network, true, qos, 2);
-    let mut write = |network: &mut Network, key: u8, number: u32| {
+    let write = |network: &mut Network, key: u8, number: u32| {
         network.write_key(0, writer, ChangeKind::Alive, hash(key), &payload(number, 20)).expect("there is room");
         network.run(60);
     };

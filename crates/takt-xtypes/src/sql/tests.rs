@@ -83,14 +83,15 @@ fn run(condition: &Condition, values: &[bool]) -> bool {
 
 #[test]
 fn not_binds_tighter_than_and_and_that_tighter_than_or() {
-    let cases: [(&str, fn(bool, bool, bool) -> bool); 7] = [
+    type Meaning = fn(bool, bool, bool) -> bool;
+    let cases: [(&str, Meaning); 7] = [
         ("x=1 OR x=2 AND x=3", |a, b, c| a || b && c),
         ("x=1 AND x=2 OR x=3", |a, b, c| a && b || c),
         ("(x=1 OR x=2) AND x=3", |a, b, c| (a || b) && c),
         ("NOT x=1 AND x=2 OR x=3", |a, b, c| !a && b || c),
         ("not (x=1 and not (x=2 or x=3))", |a, b, c| !(a && !(b || c))),
         ("NOT NOT x=1 AND (NOT (x=2)) AND NOT NOT NOT x=3", |a, b, c| a && !b && !c),
-        ("x=1 AND (x=2 OR x=3) OR NOT (x=1)", |a, b, c| a && (b || c) || !a),
+        ("x=1 AND (x=2 OR x=3) OR NOT (x=1)", |a, b, c| b || c || !a),
     ];
     for (text, meaning) in cases {
         let condition = Condition::parse(text).expect(text);
