@@ -23,6 +23,11 @@ pub enum Error {
         /// The contradiction in words.
         what: String,
     },
+    /// The call is right, but not now.
+    PreconditionNotMet {
+        /// What is in the way.
+        what: String,
+    },
     /// A limit is reached.
     OutOfResources {
         /// The limit's name as in the configuration.
@@ -40,6 +45,7 @@ impl fmt::Display for Error {
             Self::NotEnabled => f.write_str("the entity is not enabled"),
             Self::ImmutablePolicy(policy) => write!(f, "{policy} cannot change once the entity is enabled"),
             Self::InconsistentPolicy { what } => write!(f, "inconsistent policies: {what}"),
+            Self::PreconditionNotMet { what } => write!(f, "precondition not met: {what}"),
             Self::OutOfResources { limit, value } => write!(f, "out of resources: {limit} is {value}"),
         }
     }

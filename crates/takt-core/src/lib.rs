@@ -14,7 +14,7 @@
 //!   an endpoint is created or matched. Discovery may allocate, within [`Limits`].
 //! - **Bad bytes are no error.** They are counted in [`Counters`] and dropped.
 //!
-//! Deliberately absent: content filters, coherent sets, durability beyond `TRANSIENT_LOCAL`, security.
+//! Deliberately absent: content filters, durability beyond `TRANSIENT_LOCAL`, security.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -36,6 +36,7 @@ pub mod mutation;
 #[cfg(not(feature = "mutations"))]
 mod mutation;
 mod participant;
+mod presentation;
 mod reader;
 mod schedule;
 mod slots;
@@ -46,8 +47,8 @@ mod work;
 mod writer;
 
 pub use cache::{
-    ChangeKind, InstanceHandle, InstanceState, InstanceStates, KeyExtractor, KeyHash, ReadCursor, SampleInfo,
-    SampleRef, SampleState, SampleStates, Selector, ViewState, ViewStates,
+    ChangeKind, InstanceHandle, InstanceState, InstanceStates, Instances, KeyExtractor, KeyHash, ReadCursor,
+    SampleInfo, SampleRef, SampleState, SampleStates, Selector, ViewState, ViewStates,
 };
 pub use config::{Config, Interface, Limits, Locators};
 pub use content_filter::{ContentFilter, ReaderFilter};
@@ -56,7 +57,7 @@ pub use discovery::{AMPLIFICATION_MAX, BuiltinTopic, OfferedType, Refusal, Refus
 pub use error::{Error, WriteError};
 pub use event::Event;
 pub use participant::{MAX_TIMERS_PER_CALL, NewChange, Participant, ReaderSpec, Received, Transmit, WriterSpec};
-pub use slots::{ReaderHandle, WriterHandle};
+pub use slots::{PublisherHandle, ReaderHandle, SubscriberHandle, WriterHandle};
 pub use status::{
     DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus,
     LivelinessLostStatus, MatchedStatus, SampleLostStatus, SampleRejectedReason, SampleRejectedStatus,

@@ -32,6 +32,20 @@ impl ReaderHandle {
     }
 }
 
+/// Names a publisher. Stays invalid for ever once it is deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PublisherHandle {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
+/// Names a subscriber. Stays invalid for ever once it is deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SubscriberHandle {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
 #[derive(Debug)]
 struct Entry<T> {
     generation: u32,

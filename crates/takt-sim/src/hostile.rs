@@ -303,7 +303,16 @@ impl Hostile {
 
     fn heartbeat(&mut self, writer: EntityId, first_sn: SequenceNumber, last_sn: SequenceNumber) -> Heartbeat {
         let (count, is_final) = (self.count(), self.dice.chance(500_000));
-        Heartbeat { reader: EntityId::UNKNOWN, writer, first_sn, last_sn, count, is_final, liveliness: false }
+        Heartbeat {
+            reader: EntityId::UNKNOWN,
+            writer,
+            first_sn,
+            last_sn,
+            count,
+            is_final,
+            liveliness: false,
+            group: None,
+        }
     }
 
     /// It has everything up to the end of all numbers, or nothing of what it had; and gaps over the rest.

@@ -555,6 +555,7 @@ fn writer_spec(plan: &EndpointPlan, topic: &TopicPlan) -> WriterSpec {
             ..DataWriterQos::default()
         },
         publisher: PublisherQos { partition, ..PublisherQos::default() },
+        group: None,
         topic_data: TopicData::default(),
         max_serialized_len: None,
         flow: takt_core::FlowTag(u16::from(plan.qos.priority)),
@@ -580,6 +581,7 @@ fn reader_spec(plan: &EndpointPlan, topic: &TopicPlan) -> ReaderSpec {
             ..DataReaderQos::default()
         },
         subscriber: SubscriberQos { partition, ..SubscriberQos::default() },
+        group: None,
         topic_data: TopicData::default(),
         max_serialized_len: None,
         type_information: None,

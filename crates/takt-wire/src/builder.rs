@@ -6,7 +6,9 @@
 use crate::cursor::{Emitter, Endianness, padding};
 use crate::error::Full;
 use crate::guid::{EntityId, GuidPrefix};
-use crate::message::{AckNack, Data, DataFrag, Gap, Header, Heartbeat, HeartbeatFrag, MAGIC, NackFrag, Payload, id};
+use crate::message::{
+    AckNack, Data, DataFrag, Gap, GroupInfo, Header, Heartbeat, HeartbeatFrag, MAGIC, NackFrag, Payload, id,
+};
 use crate::message::{DATA_FRAG_TO_INLINE_QOS, DATA_TO_INLINE_QOS, FLAG_TIMESTAMP_INVALIDATE};
 use crate::sequence::{FragmentNumberSet, SequenceNumber, SequenceNumberSet};
 use crate::time::Timestamp;
@@ -17,7 +19,7 @@ pub use crate::message::{HEADER_LEN, SUBMESSAGE_HEADER_LEN};
 pub const INFO_TIMESTAMP_LEN: usize = SUBMESSAGE_HEADER_LEN + 8;
 /// Octets of INFO_DST.
 pub const INFO_DESTINATION_LEN: usize = SUBMESSAGE_HEADER_LEN + 12;
-/// Octets of HEARTBEAT.
+/// Octets of HEARTBEAT without what it may say of a group.
 pub const HEARTBEAT_LEN: usize = SUBMESSAGE_HEADER_LEN + 28;
 /// Octets of HEARTBEAT_FRAG.
 pub const HEARTBEAT_FRAG_LEN: usize = SUBMESSAGE_HEADER_LEN + 24;
@@ -171,14 +173,23 @@ impl<'a> MessageBuilder<'a> {
 
     /// HEARTBEAT.
     pub fn heartbeat(&mut self, heartbeat: &Heartbeat) -> Result<(), Full> {
-        let flags =
-            flag(heartbeat.is_final, Heartbeat::FLAG_FINAL) | flag(heartbeat.liveliness, Heartbeat::FLAG_LIVELINESS);
-        let mut body = self.submessage(id::HEARTBEAT, flags, HEARTBEAT_LEN - SUBMESSAGE_HEADER_LEN)?;
+        let flags = flag(heartbeat.is_final, Heartbeat::FLAG_FINAL)
+            | flag(heartbeat.liveliness, Heartbeat::FLAG_LIVELINESS)
+            | flag(heartbeat.group.is_some(), Heartbeat::FLAG_GROUP_INFO);
+        let group_len = if heartbeat.group.is_some() { GroupInfo::LEN } else { 0 };
+        let mut body = self.submessage(id::HEARTBEAT, flags, HEARTBEAT_LEN - SUBMESSAGE_HEADER_LEN + group_len)?;
         body.bytes(&heartbeat.reader.0);
         body.bytes(&heartbeat.writer.0);
         heartbeat.first_sn.emit(&mut body);
         heartbeat.last_sn.emit(&mut body);
         body.i32(heartbeat.count);
+        if let Some(group) = &heartbeat.group {
+            for gsn in [group.current_gsn, group.first_gsn, group.last_gsn] {
+                gsn.emit(&mut body);
+            }
+            body.bytes(&group.writer_set);
+            body.bytes(&group.secure_writer_set);
+        }
         Ok(())
     }
 

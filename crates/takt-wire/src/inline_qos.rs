@@ -215,6 +215,11 @@ impl<const N: usize> InlineQosBuilder<N> {
         self.put(PID_GROUP_SEQ_NUM, [&number, &[]])
     }
 
+    /// Which writers the publisher has: the digest of their entity ids.
+    pub fn writer_group_info(&mut self, writer_set: [u8; 4]) -> Result<(), Full> {
+        self.put(PID_WRITER_GROUP_INFO, [&writer_set, &[]])
+    }
+
     /// Ends the list with its sentinel and returns it.
     pub fn finish(&mut self) -> Result<&[u8], Full> {
         let header = self.header(PID_SENTINEL, 0);

@@ -57,6 +57,12 @@ pub struct ReadCondition {
 }
 
 impl ReadCondition {
+    /// The samples that it is about.
+    #[must_use]
+    pub fn selector(&self) -> Selector {
+        self.selector
+    }
+
     /// Whether it is true now; false once the reader is deleted.
     ///
     /// # Errors

@@ -81,8 +81,8 @@ pub use waitset::WaitSet;
 pub use writer::DataWriter;
 
 pub use takt_core::{
-    Counters, InstanceHandle, InstanceState, InstanceStates, Limits, Refusal, RefusalReason, SampleInfo, SampleState,
-    SampleStates, Selector, ViewState, ViewStates,
+    Counters, InstanceHandle, InstanceState, InstanceStates, Instances, Limits, Refusal, RefusalReason, SampleInfo,
+    SampleState, SampleStates, Selector, ViewState, ViewStates,
 };
 pub use takt_derive::DdsType;
 pub use takt_transport as transport;

@@ -3,9 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
+use takt_core::PublisherHandle;
+
 use crate::participant::ParticipantInner;
 use crate::qos::{DataWriterQos, PublisherQos};
-use crate::{DataWriter, Flow, Result, Topic, TypeSupport};
+use crate::{DataWriter, Error, Flow, Result, Topic, TypeSupport};
 
 /// Creates writers, which share its presentation and partitions. Handles are clones of one another; it goes with the
 /// last handle and writer.
@@ -17,11 +19,49 @@ pub struct Publisher {
 pub(crate) struct PublisherInner {
     pub(crate) participant: Arc<ParticipantInner>,
     pub(crate) qos: PublisherQos,
+    pub(crate) group: PublisherHandle,
+}
+
+impl Drop for PublisherInner {
+    fn drop(&mut self) {
+        match self.participant.engine.call(|driver, _| Ok(driver.core.delete_publisher(self.group)?)) {
+            // Another thread than the owner's of an inline participant cannot delete; the participant's end will.
+            Ok(()) | Err(Error::AlreadyDeleted | Error::IllegalOperation { .. }) => {}
+            Err(error) => debug_assert!(false, "deleting a publisher failed: {error}"),
+        }
+    }
 }
 
 impl Publisher {
-    pub(crate) fn new(participant: Arc<ParticipantInner>, qos: PublisherQos) -> Self {
-        Self { inner: Arc::new(PublisherInner { participant, qos }) }
+    pub(crate) fn new(participant: Arc<ParticipantInner>, qos: PublisherQos) -> Result<Self> {
+        let group = participant.engine.call(|driver, _| Ok(driver.core.create_publisher(qos.presentation)?))?;
+        Ok(Self { inner: Arc::new(PublisherInner { participant, qos, group }) })
+    }
+
+    /// What the publisher's writers write from now on belongs together: readers whose subscriber asks for coherent access see
+    /// all of it at once or nothing (PRESENTATION, DDS 1.4 §2.2.3.6). With scope INSTANCE or TOPIC what each writer writes is a
+    /// set of its own, with scope GROUP what all of them write is one. Calls may be nested; the set ends with as many calls of
+    /// [`end_coherent_changes`](Self::end_coherent_changes). Without `coherent_access` in the publisher's PRESENTATION it makes
+    /// no difference.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after the participant was closed.
+    pub fn begin_coherent_changes(&self) -> Result<()> {
+        let Self { inner } = self;
+        inner.participant.engine.call(|driver, _| Ok(driver.core.begin_coherent_changes(inner.group)?))
+    }
+
+    /// Ends the coherent set, which readers may see now.
+    ///
+    /// # Errors
+    /// [`Error::PreconditionNotMet`] if none has begun, [`Error::AlreadyDeleted`] after the participant was closed.
+    pub fn end_coherent_changes(&self) -> Result<()> {
+        let Self { inner } = self;
+        inner.participant.engine.call(|driver, now| {
+            driver.core.end_coherent_changes(now, inner.group)?;
+            driver.transmit(now);
+            Ok(())
+        })
     }
 
     /// The publisher's policies.

@@ -74,6 +74,7 @@ impl<T: TypeSupport> DataWriter<T> {
                 keyed: T::HAS_KEY,
                 qos: qos.clone(),
                 publisher: publisher.qos().clone(),
+                group: Some(publisher.inner.group),
                 topic_data: topic.qos().topic_data.clone(),
                 type_information: dynamic::announce::<T>(&mut driver.core),
                 max_serialized_len: T::max_serialized_len(representation),

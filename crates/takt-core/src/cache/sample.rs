@@ -101,8 +101,29 @@ pub struct SampleInfo {
     pub disposed_generation_count: u32,
     /// How often it had come back from having no writer.
     pub no_writers_generation_count: u32,
+    /// How many samples of the instance follow in the same collection; 0 where a sample is read alone.
+    pub sample_rank: u32,
+    /// How often the instance came back between this sample and the last of it in the same collection; 0 where a sample is
+    /// read alone.
+    pub generation_rank: u32,
+    /// How often it came back between this sample and the last of it that the reader had when this one was read.
+    pub absolute_generation_rank: u32,
     /// False if there are no data but only news of the instance.
     pub valid_data: bool,
+}
+
+impl SampleInfo {
+    /// The writer, as an instance of the builtin topic DCPSPublication (`publication_handle`).
+    #[must_use]
+    pub fn publication_handle(&self) -> InstanceHandle {
+        self.publication.into()
+    }
+
+    /// How often the instance had come back when the sample arrived (DDS 1.4 §2.2.2.5.1.5).
+    #[must_use]
+    pub fn generation(&self) -> u32 {
+        self.disposed_generation_count.wrapping_add(self.no_writers_generation_count)
+    }
 }
 
 /// A sample in the reader's history, borrowed.
@@ -113,6 +134,8 @@ pub struct SampleRef<'a> {
     /// The serialised data if `info.valid_data`, else the serialised key if it is known, else empty.
     /// Begins with the 4 bytes of the encapsulation header.
     pub payload: &'a [u8],
+    /// Which one of the samples that this pass returned before, counted from 0, was the last one of the same instance.
+    pub previous: Option<u32>,
 }
 
 /// A set of states, as the masks of DDS 1.4 §2.2.2.5.1.
@@ -187,8 +210,21 @@ pub struct Selector {
     pub view_states: ViewStates,
     /// Only samples of instances in one of these states.
     pub instance_states: InstanceStates,
-    /// Only this instance.
-    pub instance: Option<InstanceHandle>,
+    /// Only samples of these instances.
+    pub instance: Instances,
+}
+
+/// The instances that a read or take is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Instances {
+    /// All of them.
+    #[default]
+    Any,
+    /// This one.
+    Only(InstanceHandle),
+    /// The first one behind a handle, or of all, that has samples in the states asked for. Handles are in a total order, so the
+    /// one named need not be known (any more).
+    After(Option<InstanceHandle>),
 }
 
 impl Selector {
@@ -198,16 +234,38 @@ impl Selector {
         sample_states: SampleStates::ANY,
         view_states: ViewStates::ANY,
         instance_states: InstanceStates::ANY,
-        instance: None,
+        instance: Instances::Any,
     };
     /// All samples, removing them.
     pub const TAKE: Self = Self { take: true, ..Self::READ };
+
+    /// Only samples in these states.
+    #[must_use]
+    pub const fn in_states(self, samples: SampleStates, views: ViewStates, instances: InstanceStates) -> Self {
+        Self { sample_states: samples, view_states: views, instance_states: instances, ..self }
+    }
+
+    /// Only samples of one instance.
+    #[must_use]
+    pub const fn of(self, instance: InstanceHandle) -> Self {
+        Self { instance: Instances::Only(instance), ..self }
+    }
+
+    /// Only samples of the instance that comes next; see [`Instances::After`].
+    #[must_use]
+    pub const fn after(self, previous: Option<InstanceHandle>) -> Self {
+        Self { instance: Instances::After(previous), ..self }
+    }
 
     pub(super) fn wants(&self, info: &SampleInfo) -> bool {
         self.sample_states.contains(info.sample_state)
             && self.view_states.contains(info.view_state)
             && self.instance_states.contains(info.instance_state)
-            && self.instance.is_none_or(|only| only == info.instance_handle)
+            && match self.instance {
+                Instances::Any | Instances::After(None) => true,
+                Instances::Only(only) => info.instance_handle == only,
+                Instances::After(Some(previous)) => info.instance_handle > previous,
+            }
     }
 }
 
@@ -220,6 +278,17 @@ pub struct ReadCursor {
     pub(crate) entry: u32,
     /// Which pass this is; zero before it begins.
     pub(crate) pass: u64,
+    /// The instance that it has come to, where it goes by instances.
+    pub(crate) instance: Option<InstanceHandle>,
+    /// How many samples it has returned.
+    pub(crate) returned: u32,
+}
+
+impl ReadCursor {
+    /// The sample returned last does not count: the caller has no use for it.
+    pub fn reject_last(&mut self) {
+        self.returned = self.returned.saturating_sub(1);
+    }
 }
 
 /// Reads the key of a serialised sample; the type's own code, so that the core need not know types.

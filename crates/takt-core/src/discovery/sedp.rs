@@ -7,6 +7,7 @@ use crate::cache::{ChangeKind, InstanceHandle, KeyHash, ReadCursor, SampleRef, S
 use crate::error::WriteError;
 use crate::mutation::{Mutation, is_on};
 use crate::participant::Participant;
+use crate::presentation::Place;
 use crate::reader::WriterTraits;
 use crate::time::Instant;
 use crate::writer::{Directed, ReaderTraits, Write};
@@ -328,6 +329,8 @@ impl Participant {
             source_timestamp: Timestamp::INVALID,
             payload_len: payload.len(),
             directed: Directed::default(),
+            place: Place::default(),
+            in_set: false,
         };
         let Some(writer) = self.writers.get_mut(writer) else { return };
         let result = writer.write(now, &mut self.ctx, &write, |slot| {

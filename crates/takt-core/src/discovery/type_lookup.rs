@@ -20,6 +20,7 @@ use crate::cache::{ChangeKind, ReadCursor, Selector};
 use crate::error::{Error, WriteError};
 use crate::event::Event;
 use crate::participant::Participant;
+use crate::presentation::Place;
 use crate::time::Instant;
 use crate::writer::{Directed, Write};
 use alloc::boxed::Box;
@@ -262,6 +263,8 @@ impl Participant {
             source_timestamp: Timestamp::INVALID,
             payload_len: payload.len(),
             directed: Directed::new(&[reader]),
+            place: Place::default(),
+            in_set: false,
         };
         let Some(writer) = self.writers.get_mut(writer) else { return false };
         let result = writer.write(now, &mut self.ctx, &write, |slot| {

@@ -8,8 +8,9 @@ use crate::cache::{
 use crate::content_filter::ReaderFilter;
 use crate::discovery::{SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS};
 use crate::error::{Error, WriteError};
+use crate::presentation::Place;
 use crate::reader::{REORDER_WINDOW, Reader};
-use crate::slots::{ReaderHandle, Slots, WriterHandle};
+use crate::slots::{PublisherHandle, ReaderHandle, Slots, SubscriberHandle, WriterHandle};
 use crate::time::Instant;
 use crate::writer::{Directed, MAX_DIRECTED, Write, Writer, WriterHistory};
 use alloc::boxed::Box;
@@ -41,6 +42,8 @@ pub struct WriterSpec {
     pub qos: DataWriterQos,
     /// Those of its publisher.
     pub publisher: PublisherQos,
+    /// The publisher, if it was created.
+    pub group: Option<PublisherHandle>,
     /// The topic's `TOPIC_DATA`.
     pub topic_data: TopicData,
     /// The type's `TypeInformation` as it is announced, if it is (XTypes 1.3 §7.6.3.2).
@@ -65,6 +68,8 @@ pub struct ReaderSpec {
     pub qos: DataReaderQos,
     /// Those of its subscriber.
     pub subscriber: SubscriberQos,
+    /// The subscriber, if it was created.
+    pub group: Option<SubscriberHandle>,
     /// The topic's `TOPIC_DATA`.
     pub topic_data: TopicData,
     /// The type's `TypeInformation` as it is announced, if it is (XTypes 1.3 §7.6.3.2).
@@ -159,7 +164,7 @@ impl Participant {
         max_serialized_len.map_or(limit, |len| PayloadPool::capacity_for(samples, len).min(limit))
     }
 
-    fn next_entity_key(&mut self) -> Result<u32, Error> {
+    pub(super) fn next_entity_key(&mut self) -> Result<u32, Error> {
         let key = self.next_entity_key;
         if key > 0x00ff_ffff {
             return Err(Error::OutOfResources { limit: "entity keys", value: u64::from(key) });
@@ -185,6 +190,9 @@ impl Participant {
     pub fn prepare_writer(&mut self, now: Instant, spec: WriterSpec) -> Result<WriterHandle, Error> {
         check_names(&spec.topic_name, &spec.type_name)?;
         check_history(spec.qos.history, &spec.qos.resource_limits)?;
+        if let Some(group) = spec.group {
+            self.publisher(group)?;
+        }
         let entity_id = EntityId::user_writer(self.next_entity_key()?, spec.keyed);
         let data = Box::new(PublicationData {
             guid: Guid { prefix: self.header.prefix, entity_id },
@@ -205,7 +213,8 @@ impl Participant {
         let history = WriterHistory::new(limits, self.memory_bytes(limits.max_samples, spec.max_serialized_len));
         let next = self.writers.vacant();
         let handle = WriterHandle { index: next, generation: self.writers.generation(next) };
-        let writer = Writer::new(handle, data, spec.keyed, spec.flow, history, now, &mut self.ctx);
+        let mut writer = Writer::new(handle, data, spec.keyed, spec.flow, history, now, &mut self.ctx);
+        writer.group = spec.group.map(|group| group.index);
         self.writers.insert(writer);
         self.writer_ids.insert(entity_id, handle.index);
         Ok(handle)
@@ -228,6 +237,9 @@ impl Participant {
     pub fn prepare_reader(&mut self, spec: ReaderSpec) -> Result<ReaderHandle, Error> {
         check_names(&spec.topic_name, &spec.type_name)?;
         check_history(spec.qos.history, &spec.qos.resource_limits)?;
+        if let Some(group) = spec.group {
+            self.subscriber(group)?;
+        }
         let keyed = spec.key.is_some();
         let entity_id = EntityId::user_reader(self.next_entity_key()?, keyed);
         let (content_filter, filter) = spec.content_filter.map(|filter| (filter.property, filter.filter)).unzip();
@@ -253,6 +265,7 @@ impl Participant {
         let next = self.readers.vacant();
         let handle = ReaderHandle { index: next, generation: self.readers.generation(next) };
         let mut reader = Reader::new(handle, data, keyed, spec.key, cache, &mut self.ctx);
+        reader.group = spec.group.map(|group| group.index);
         reader.max_serialized_len = spec.max_serialized_len;
         reader.filter = filter;
         self.readers.insert(reader);
@@ -268,6 +281,9 @@ impl Participant {
         let (guid, is_enabled) = (writer.data.guid, writer.is_enabled);
         if let Some(mut writer) = self.writers.remove(handle.index) {
             writer.close(&mut self.ctx);
+            if let Some(publisher) = writer.group.and_then(|index| self.publishers.get_mut(index)) {
+                publisher.part_with(handle.index);
+            }
         }
         self.writer_ids.remove(&guid.entity_id);
         if !is_enabled {
@@ -288,6 +304,9 @@ impl Participant {
         let (guid, is_enabled) = (reader.data.guid, reader.is_enabled);
         if let Some(mut reader) = self.readers.remove(handle.index) {
             reader.close(&mut self.ctx);
+            if let Some(subscriber) = reader.group.and_then(|index| self.subscribers.get_mut(index)) {
+                subscriber.readers.retain(|index| *index != handle.index);
+            }
         }
         if self.forget_builtin_reader(handle.index) || !is_enabled {
             return Ok(());
@@ -332,10 +351,22 @@ impl Participant {
             source_timestamp: change.source_timestamp.unwrap_or_else(|| self.ctx.wall_clock(now)),
             payload_len: change.payload_len,
             directed: Directed::new(change.destinations),
+            place: Place::default(),
+            in_set: false,
         };
-        let Self { writers, ctx, .. } = self;
+        let Self { writers, publishers, ctx, .. } = self;
         ctx.work.unit();
-        let sn = live_writer(writers, handle)?.write(now, ctx, &write, fill)?;
+        let writer = live_writer(writers, handle)?;
+        let sn = match writer.publisher().and_then(|index| publishers.get_mut(index)) {
+            None => writer.write(now, ctx, &write, fill)?,
+            Some(publisher) => {
+                let write = publisher.admit(write)?;
+                let sn = writer.write(now, ctx, &write, fill)?;
+                publisher.made(&write.place);
+                publisher.tell_others(handle.index, writers, ctx);
+                sn
+            }
+        };
         self.manually_asserted(now, handle.index);
         Ok(sn)
     }
@@ -361,6 +392,9 @@ impl Participant {
         selector: Selector,
         cursor: &mut ReadCursor,
     ) -> Result<Option<SampleRef<'_>>, Error> {
+        if let Some(subscriber) = self.reader(handle)?.group {
+            self.check_access(subscriber)?;
+        }
         let Self { readers, ctx, .. } = self;
         ctx.work.unit();
         let reader = live_reader(readers, handle)?;

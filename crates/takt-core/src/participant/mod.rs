@@ -7,7 +7,9 @@ mod endpoints;
 mod input;
 mod output;
 mod policies;
+mod publishers;
 mod statuses;
+mod subscribers;
 
 pub use endpoints::{NewChange, ReaderSpec, WriterSpec};
 pub use input::Received;
@@ -61,6 +63,8 @@ pub struct Participant {
     pub(crate) ctx: Context,
     pub(crate) writers: Slots<Writer>,
     pub(crate) readers: Slots<Reader>,
+    pub(crate) publishers: Slots<publishers::Publisher>,
+    pub(crate) subscribers: Slots<subscribers::Subscriber>,
     pub(crate) writer_ids: BTreeMap<EntityId, u32>,
     /// The readers, by index and proxy, that listen to a writer.
     pub(crate) sources: BTreeMap<Guid, Vec<(u32, u32)>>,
@@ -120,6 +124,8 @@ impl Participant {
             ctx,
             writers: Slots::new(),
             readers: Slots::new(),
+            publishers: Slots::new(),
+            subscribers: Slots::new(),
             writer_ids: BTreeMap::new(),
             sources: BTreeMap::new(),
             remotes: Slots::new(),

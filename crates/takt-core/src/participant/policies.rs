@@ -85,7 +85,8 @@ impl Participant {
         let Self { writers, ctx, .. } = self;
         let Some(writer) = writers.get_mut(handle.index) else { return Err(Error::AlreadyDeleted) };
         writer.enable(now, ctx);
-        let data = writer.data.clone();
+        self.join_publisher(handle.index);
+        let data = self.writer(handle)?.data.clone();
         self.announce_publication(now, &data);
         self.match_local_writer(now, handle.index);
         self.schedule_assertions(now);
@@ -102,7 +103,8 @@ impl Participant {
         }
         let reader = self.reader(handle)?;
         if !core::mem::replace(&mut reader.is_enabled, true) {
-            let data = reader.data.clone();
+            self.join_subscriber(handle.index);
+            let data = self.reader(handle)?.data.clone();
             self.announce_subscription(now, &data);
             self.match_local_reader(now, handle.index);
         }
@@ -269,13 +271,14 @@ impl Participant {
         let limits = history_limits(qos.history, &qos.resource_limits, &self.ctx.limits);
         let writer = self.writer(handle)?;
         let max_len = writer.data.max_sample_serialized.map(|len| len as usize);
-        let (mut data, keyed, flow) = (writer.data.clone(), writer.keyed, writer.flow);
+        let (mut data, keyed, flow, group) = (writer.data.clone(), writer.keyed, writer.flow, writer.group);
         data.qos = qos;
         let history = WriterHistory::new(limits, self.memory_bytes(limits.max_samples, max_len));
         let Self { writers, ctx, .. } = self;
         if let Some(writer) = writers.get_mut(handle.index) {
             writer.close(ctx);
             *writer = Writer::new(handle, data, keyed, flow, history, now, ctx);
+            writer.group = group;
         }
         Ok(())
     }
@@ -286,6 +289,7 @@ impl Participant {
         let reader = self.reader(handle)?;
         let (mut data, key, max_len) = (reader.data.clone(), reader.take_key(), reader.max_serialized_len);
         let filter = reader.filter.take();
+        let group = reader.group;
         data.qos = qos;
         let memory_bytes = self.memory_bytes(limits.max_samples + REORDER_WINDOW as usize, max_len);
         let mut cache = ReaderCache::new(limits, memory_bytes);
@@ -297,6 +301,7 @@ impl Participant {
             *reader = Reader::new(handle, data, keyed, key, cache, ctx);
             reader.max_serialized_len = max_len;
             reader.filter = filter;
+            reader.group = group;
         }
         Ok(())
     }

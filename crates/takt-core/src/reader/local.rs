@@ -5,6 +5,7 @@ use crate::cache::{ChangeKind, Incoming, KeyHash};
 use crate::context::Context;
 use crate::event::Event;
 use crate::lifespan::Expiry;
+use crate::presentation::Place;
 use crate::status::SampleRejectedReason;
 use crate::time::Instant;
 use takt_wire::{Guid, SequenceNumber};
@@ -55,6 +56,7 @@ impl Reader {
             payload,
             strength: 0,
             expiry: Expiry::NEVER,
+            place: Place::default(),
         };
         let Some(stored) = self.cache.store(incoming) else {
             self.cache.pool.release(payload);

@@ -48,6 +48,8 @@ pub(crate) struct Reader {
     pub(crate) is_enabled: bool,
     /// Longest serialised sample in bytes, if the type has a bound.
     pub(crate) max_serialized_len: Option<usize>,
+    /// The subscriber that it is one of, if that was created.
+    pub(crate) group: Option<u32>,
     keyed: bool,
     key: Option<Box<dyn KeyExtractor>>,
     /// Which samples get in; all if there is none.
@@ -115,6 +117,7 @@ impl Reader {
             data,
             is_enabled: false,
             max_serialized_len: None,
+            group: None,
             keyed,
             key,
             filter: None,

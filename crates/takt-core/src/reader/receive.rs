@@ -7,6 +7,7 @@ use crate::cache::{ChangeKind, Incoming, PayloadRef};
 use crate::context::Context;
 use crate::lifespan::Expiry;
 use crate::mutation::{Mutation, is_on};
+use crate::presentation::Place;
 use takt_wire::SequenceNumber;
 use takt_wire::inline_qos::{InlineQos, STATUS_INFO_DISPOSED, STATUS_INFO_UNREGISTERED};
 use takt_wire::message::{Data, DataFrag, Payload};
@@ -115,6 +116,8 @@ impl Reader {
         };
         ctx.counters.filtered_samples += u64::from(!passes);
         let for_us = for_us && passes;
+        let is_empty = piece == PayloadRef::EMPTY && inline.status_info.is_none() && inline.key_hash.is_none();
+        let place = Place::of(inline, is_empty && key_only);
         let key_hash = match (self.keyed, inline.key_hash, &mut self.key) {
             _ if !for_us => None,
             (false, _, _) => Some([0; 16]),
@@ -122,16 +125,19 @@ impl Reader {
             (true, None, Some(key)) => key.key_hash(self.cache.pool.bytes(piece), key_only),
             (true, None, None) => None,
         };
+        let key_hash = if place.ends { Some([0; 16]) } else { key_hash };
         let key_hash = key_hash.map(|hash| if is_on(Mutation::WrongInstance) && self.keyed { [7; 16] } else { hash });
         ctx.counters.undecodable_keys += u64::from(for_us && key_hash.is_none());
         let source_timestamp = stamp.source_timestamp;
-        let stored = match key_hash {
+        // Who does not look at sets need not know that one ends.
+        let for_us = for_us && !place.ends;
+        let stored = match key_hash.filter(|_| for_us) {
             Some(key_hash) => {
                 let (writer, strength) = (proxy.guid, proxy.strength);
                 let lifespan = inline.lifespan.unwrap_or(proxy.lifespan);
                 let expiry = Expiry::of(kind, lifespan, source_timestamp, ctx.wall_clock(stamp.now));
                 let incoming =
-                    Incoming { writer, sn, kind, key_hash, source_timestamp, payload: piece, strength, expiry };
+                    Incoming { writer, sn, kind, key_hash, source_timestamp, payload: piece, strength, expiry, place };
                 let stored = self.store(index, stamp.now, incoming);
                 if stored.is_none() {
                     self.cache.pool.release(piece);

@@ -7,6 +7,7 @@
 use crate::cache::{ChangeKind, InstanceHandle, KeyHash, PayloadPool, PayloadRef};
 use crate::lifespan::Expiry;
 use crate::mutation::{Mutation, is_on};
+use crate::presentation::Place;
 use crate::schedule::Schedule;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -49,6 +50,8 @@ pub(crate) struct Change {
     pub(crate) source_timestamp: Timestamp,
     pub(crate) payload: PayloadRef,
     pub(crate) directed: Directed,
+    /// Among those of its writer and its publisher.
+    pub(crate) place: Place,
     /// Fragment size for the readers that were matched when it was written; see [`super::route`].
     pub(crate) fragment_size: u16,
     pub(crate) expiry: Expiry,
@@ -92,6 +95,12 @@ pub(crate) struct WriterHistory {
     free: Vec<u32>,
     order: VecDeque<(SequenceNumber, u32)>,
     live: usize,
+    /// Ends of coherent sets, which are no samples and do not count towards `RESOURCE_LIMITS` (RTPS 2.5 §8.7.6).
+    ends: usize,
+    /// Most entries of `order`, tombstones included.
+    order_len_max: usize,
+    /// Every reader that keeps pace has acknowledged up to here.
+    pub(crate) settled: SequenceNumber,
     last_sn: SequenceNumber,
     instances: Vec<Instance>,
     free_instances: Vec<u32>,
@@ -110,6 +119,9 @@ impl WriterHistory {
             free: Vec::with_capacity(limits.max_samples),
             order: VecDeque::with_capacity(2 * limits.max_samples + 1),
             live: 0,
+            ends: 0,
+            order_len_max: 2 * limits.max_samples,
+            settled: SequenceNumber(0),
             last_sn: SequenceNumber(0),
             instances: Vec::new(),
             free_instances: Vec::new(),
@@ -117,6 +129,15 @@ impl WriterHistory {
             expiries: Schedule::new(),
             memory_bytes,
         }
+    }
+
+    /// Makes room for the ends of coherent sets: one for each sample, and one more.
+    pub(crate) fn reserve_ends(&mut self) {
+        let entries = 2 * self.limits.max_samples + 1;
+        self.order_len_max = 2 * entries;
+        self.changes.reserve_exact(entries);
+        self.free.reserve_exact(entries);
+        self.order.reserve_exact(self.order_len_max + 1);
     }
 
     /// The last sequence number given out; 0 before the first change.
@@ -205,23 +226,11 @@ impl WriterHistory {
         change.instance = instance;
         change.previous_in_instance = NONE;
         change.next_in_instance = NONE;
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.changes[slot as usize] = change;
-                slot
-            }
-            None => {
-                self.changes.push(change);
-                (self.changes.len() - 1) as u32
-            }
-        };
+        let slot = self.put(change);
         if change.expiry != Expiry::NEVER {
             self.expiries.set(slot, change.expiry);
         }
-        if self.order.len() >= 2 * self.limits.max_samples {
-            self.order.retain(|(_, slot)| *slot != NONE);
-        }
-        self.order.push_back((change.sn, slot));
+        self.enlist(change.sn, slot);
         self.live += 1;
         let state = &mut self.instances[instance as usize];
         state.count += 1;
@@ -234,6 +243,50 @@ impl WriterHistory {
             self.changes[slot as usize].previous_in_instance = newest;
         }
         change.sn
+    }
+
+    fn put(&mut self, change: Change) -> u32 {
+        match self.free.pop() {
+            Some(slot) => {
+                self.changes[slot as usize] = change;
+                slot
+            }
+            None => {
+                self.changes.push(change);
+                (self.changes.len() - 1) as u32
+            }
+        }
+    }
+
+    fn enlist(&mut self, sn: SequenceNumber, slot: u32) {
+        if self.order.len() >= self.order_len_max {
+            self.order.retain(|(_, slot)| *slot != NONE);
+        }
+        self.order.push_back((sn, slot));
+    }
+
+    /// Appends the end of a coherent set. Of ends without a sample between them at most one is kept where there is no room for
+    /// more.
+    pub(crate) fn append_end(&mut self, place: Place, source_timestamp: Timestamp) -> SequenceNumber {
+        if self.ends > self.limits.max_samples {
+            self.remove(self.last_sn);
+        }
+        self.last_sn = self.last_sn.next();
+        let (kind, payload, directed) = (ChangeKind::Alive, PayloadRef::EMPTY, Directed::default());
+        let mut change = Self::change(kind, [0; 16], source_timestamp, payload, directed, u16::MAX, Expiry::NEVER);
+        change.sn = self.last_sn;
+        change.place = place;
+        let slot = self.put(change);
+        self.enlist(change.sn, slot);
+        self.ends += 1;
+        change.sn
+    }
+
+    /// Whether this is the end of a coherent set of which no sample is left.
+    pub(crate) fn is_set_gone(&self, sn: SequenceNumber) -> bool {
+        let Some(change) = self.get(sn).filter(|change| change.place.ends) else { return false };
+        let set = change.place.set;
+        !set.is_valid() || self.at_or_after(set).is_none_or(|first| first.sn == sn)
     }
 
     fn instance(&mut self, handle: InstanceHandle) -> u32 {
@@ -313,11 +366,22 @@ impl WriterHistory {
         let change = self.changes[slot as usize];
         self.pool.release(change.payload);
         self.free.push(slot);
+        if change.place.ends {
+            self.ends -= 1;
+            return;
+        }
         self.live -= 1;
         if change.expiry != Expiry::NEVER {
             self.expiries.remove(slot);
         }
         self.unlink_from_instance(&change);
+        if change.place.set.is_valid()
+            && let Some(end) = self.at_or_after(change.place.set).map(|first| first.sn)
+            && end <= self.settled
+            && self.is_set_gone(end)
+        {
+            self.remove(end);
+        }
     }
 
     fn unlink_from_instance(&mut self, change: &Change) {
@@ -367,6 +431,7 @@ impl WriterHistory {
             source_timestamp,
             payload,
             directed,
+            place: Place::default(),
             fragment_size,
             expiry,
             instance: NONE,

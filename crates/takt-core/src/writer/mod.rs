@@ -13,6 +13,7 @@ mod commitments;
 mod expiry;
 mod heartbeat;
 mod history;
+mod membership;
 mod reader_proxy;
 mod repair;
 mod route;
@@ -29,6 +30,7 @@ use crate::error::{Error, WriteError};
 use crate::event::Event;
 use crate::lifespan::Expiry;
 use crate::mutation::{Mutation, is_on};
+use crate::presentation::Place;
 use crate::slots::{Slots, WriterHandle};
 use crate::status::{
     DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessLostStatus, MatchedStatus,
@@ -39,6 +41,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use commitments::OwnLease;
 use heartbeat::HeartbeatState;
+use membership::Membership;
 use route::Route;
 use takt_wire::discovery::PublicationData;
 use takt_wire::message::{AckNack, NackFrag};
@@ -52,6 +55,10 @@ pub(crate) struct Write {
     pub(crate) source_timestamp: Timestamp,
     pub(crate) payload_len: usize,
     pub(crate) directed: Directed,
+    /// What the publisher knows of its place.
+    pub(crate) place: Place,
+    /// The publisher's coherent changes have begun.
+    pub(crate) in_set: bool,
 }
 
 /// The first change, or fragment of it, that was never sent.
@@ -68,6 +75,8 @@ pub(crate) struct Writer {
     /// As announced; builtin writers have a description too.
     pub(crate) data: Box<PublicationData>,
     pub(crate) flow: FlowTag,
+    /// The publisher that it is one of, if that was created.
+    pub(crate) group: Option<u32>,
     pub(crate) keyed: bool,
     pub(crate) is_enabled: bool,
     /// Its publisher keeps publications back (DDS 1.4 §2.2.2.4.1).
@@ -97,6 +106,9 @@ pub(crate) struct Writer {
     armed_expiry: Expiry,
     deadline: Option<DeadlineMonitor>,
     lease: Option<OwnLease>,
+    membership: Option<Membership>,
+    /// Of the last change.
+    source_timestamp: Timestamp,
     pub(crate) deadline_missed: DeadlineMissedStatus,
     pub(crate) liveliness_lost: LivelinessLostStatus,
     pub(crate) matched: MatchedStatus,
@@ -127,13 +139,14 @@ impl Writer {
             keeps_history: data.qos.durability != takt_wire::qos::Durability::Volatile,
             data,
             flow,
+            group: None,
             keyed,
             is_enabled: false,
             is_suspended: false,
             history,
             proxies: Slots::new(),
             proxy_by_guid: BTreeMap::new(),
-            route: Route::new(),
+            route: Route::new(0),
             cursor: Cursor { sn: SequenceNumber::FIRST, fragment: 1 },
             settled: SequenceNumber::ZERO,
             in_flight_bytes: 0,
@@ -149,6 +162,8 @@ impl Writer {
             armed_expiry: Expiry::NEVER,
             deadline,
             lease,
+            membership: None,
+            source_timestamp: Timestamp::INVALID,
             deadline_missed: DeadlineMissedStatus::default(),
             liveliness_lost: LivelinessLostStatus::default(),
             matched: MatchedStatus::default(),
@@ -190,10 +205,10 @@ impl Writer {
         if !self.is_enabled {
             return Err(Error::NotEnabled.into());
         }
+        let place = self.place_of(write);
         if self.proxies.len() == 0 && !self.keeps_history {
-            let sn = self.history.skip();
-            self.cursor = Cursor { sn: sn.next(), fragment: 1 };
-            self.settled = sn;
+            let sn = self.skip_number();
+            self.placed(&place);
             self.keep_commitments(now, ctx, write);
             return Ok(sn);
         }
@@ -203,7 +218,7 @@ impl Writer {
             return Err(WriteError::Serialize);
         };
         let payload = self.history.pool.truncate(payload, len);
-        let change = WriterHistory::change(
+        let mut change = WriterHistory::change(
             write.kind,
             write.key_hash,
             write.source_timestamp,
@@ -212,8 +227,11 @@ impl Writer {
             self.route.fragment_size,
             self.expiry_of(now, ctx, write),
         );
+        change.place = place;
         let sn = self.history.append(change);
         self.arm_expiry(now, ctx);
+        self.placed(&place);
+        self.source_timestamp = write.source_timestamp;
         if self.proxies.len() == 0 && write.kind == ChangeKind::DisposedUnregistered {
             self.history.remove_instance(write.key_hash, sn);
         }
@@ -310,7 +328,7 @@ impl Writer {
         let Some(proxy) = proxy.filter(|proxy| proxy.path != path) else { return };
         proxy.path = path;
         ctx.work.steps(2 * self.proxies.len());
-        self.route = Route::to(&self.proxies);
+        self.route = Route::to(&self.proxies, self.route.more);
     }
 
     /// A matched reader has gone.
@@ -346,7 +364,7 @@ impl Writer {
     fn close_ranks(&mut self, ctx: &mut Context) {
         ctx.notify(Event::PublicationMatched(self.handle));
         ctx.work.steps(2 * self.proxies.len());
-        self.route = Route::to(&self.proxies);
+        self.route = Route::to(&self.proxies, self.route.more);
         self.look_for_strangers();
         if self.proxies.len() == 0 {
             self.cursor = Cursor { sn: self.history.last_sn().next(), fragment: 1 };
@@ -425,10 +443,7 @@ impl Writer {
     pub(crate) fn assert_liveliness(&mut self, now: Instant, ctx: &mut Context) {
         self.renew_lease(now, ctx);
         self.asserting = true;
-        if !self.heartbeat_queued {
-            self.heartbeat_queued = true;
-            ctx.jobs.push_back(Job::Heartbeat { writer: self.index() });
-        }
+        self.queue_heartbeat(ctx);
     }
 
     fn has_unacknowledged(&self) -> bool {
@@ -456,7 +471,7 @@ impl Writer {
         while let Some(change) = self.history.at_or_after(next).filter(|change| change.sn <= low).copied() {
             ctx.work.steps(1);
             self.in_flight_bytes = self.in_flight_bytes.saturating_sub(change.payload.len());
-            if !self.keeps_history {
+            if !self.keeps_history || (change.place.ends && self.history.is_set_gone(change.sn)) {
                 self.history.remove(change.sn);
             } else if change.kind == ChangeKind::DisposedUnregistered {
                 self.history.remove_instance(change.key_hash, change.sn);
@@ -464,6 +479,7 @@ impl Writer {
             next = change.sn.next();
         }
         self.settled = low;
+        self.history.settled = low;
         if core::mem::take(&mut self.space_wanted) && !is_on(Mutation::NeverTellOfSpace) {
             ctx.notify(Event::WriterSpace(self.handle));
         }

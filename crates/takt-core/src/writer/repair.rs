@@ -131,7 +131,7 @@ impl Writer {
     ) -> Result<(), Full> {
         let Some(proxy) = self.proxies.get(index) else { return Err(Full) };
         let (reader, directed_to) = addressee(proxy, change);
-        let size = fragment_size_for(proxy, change);
+        let size = fragment_size_for(proxy, change, self.route.more);
         if change.payload.len() <= usize::from(size) {
             self.emit(message, change, reader, directed_to, Part::Whole)?;
             ctx.counters.data_sent += 1;
@@ -178,7 +178,7 @@ impl Writer {
     ) -> Result<(), Full> {
         let Some(proxy) = self.proxies.get(index) else { return Err(Full) };
         let (reader, directed_to) = addressee(proxy, change);
-        let size = fragment_size_for(proxy, change);
+        let size = fragment_size_for(proxy, change, self.route.more);
         let count = fragment_count(change.payload.len(), size);
         let wanted = fragments.iter().find(|number| *number >= 1 && *number <= count);
         let mut rest = FragmentNumberSet::new(fragments.base());
@@ -232,7 +232,7 @@ fn addressee(proxy: &ReaderProxy, change: &Change) -> (EntityId, Option<takt_wir
 }
 
 /// The fragment size in which this reader knows the change.
-fn fragment_size_for(proxy: &ReaderProxy, change: &Change) -> u16 {
-    let own = route::fragment_size(&proxy.path);
+fn fragment_size_for(proxy: &ReaderProxy, change: &Change, more: usize) -> u16 {
+    let own = route::fragment_size(&proxy.path, more);
     if change.sn < proxy.live_from { own } else { own.min(change.fragment_size) }
 }

@@ -15,9 +15,13 @@ use takt_wire::Locator;
 /// 36, inline QoS 52 (key hash 20, status info 8, directed write 20, sentinel 4).
 const HEADROOM: usize = 136;
 
-/// The fragment size of a path: a multiple of 8, so that the fragments of a reader stay aligned.
-pub(crate) fn fragment_size(path: &Path) -> u16 {
-    let size = path.max_message.saturating_sub(HEADROOM).clamp(64, usize::from(u16::MAX));
+/// What inline QoS says besides of the place of a change in sets and groups.
+pub(super) const HEADROOM_FOR_PLACE: usize = 48;
+
+/// The fragment size of a path: a multiple of 8, so that the fragments of a reader stay aligned. `more`: what inline QoS takes
+/// beside the usual.
+pub(crate) fn fragment_size(path: &Path, more: usize) -> u16 {
+    let size = path.max_message.saturating_sub(HEADROOM + more).clamp(64, usize::from(u16::MAX));
     (size & !7) as u16
 }
 
@@ -30,22 +34,25 @@ pub(crate) struct Route {
     pub(crate) max_message: usize,
     /// Whether any reader is reliable.
     pub(crate) reliable: bool,
+    /// What inline QoS takes beside the usual.
+    pub(super) more: usize,
 }
 
 impl Route {
     /// The way to nobody.
-    pub(crate) const fn new() -> Self {
+    pub(crate) const fn new(more: usize) -> Self {
         Self {
             destinations: Vec::new(),
             known: BTreeSet::new(),
             fragment_size: u16::MAX,
             max_message: usize::MAX,
             reliable: false,
+            more,
         }
     }
 
-    pub(crate) fn to(proxies: &Slots<ReaderProxy>) -> Self {
-        let mut route = Self::new();
+    pub(crate) fn to(proxies: &Slots<ReaderProxy>, more: usize) -> Self {
+        let mut route = Self::new(more);
         proxies.iter().for_each(|(_, proxy)| route.add(proxy));
         route
     }
@@ -56,7 +63,7 @@ impl Route {
             self.destinations.push(proxy.path.locator);
         }
         self.max_message = self.max_message.min(proxy.path.max_message);
-        self.fragment_size = self.fragment_size.min(fragment_size(&proxy.path));
+        self.fragment_size = self.fragment_size.min(fragment_size(&proxy.path, self.more));
         self.reliable |= proxy.reliable;
     }
 }
@@ -68,7 +75,7 @@ mod tests {
     #[test]
     fn a_full_fragment_fits_into_one_ethernet_packet() {
         let path = Path { locator: Locator::INVALID, max_message: 1500 - 28 };
-        let size = usize::from(fragment_size(&path));
+        let size = usize::from(fragment_size(&path, 0));
         assert_eq!(size % 8, 0);
         assert!(size + HEADROOM <= 1472 && size > 1300);
     }

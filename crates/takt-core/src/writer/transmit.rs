@@ -2,8 +2,9 @@
 
 use super::{Change, Cursor, ReaderProxy, Writer, is_stranger};
 use crate::cache::ChangeKind;
-use crate::context::{Context, Job};
+use crate::context::Context;
 use crate::mutation::{Mutation, is_on};
+use crate::presentation::Place;
 use crate::reader::REORDER_WINDOW;
 use alloc::vec::Vec;
 use takt_wire::builder::{DataEmit, DataFragEmit, MessageBuilder};
@@ -12,8 +13,8 @@ use takt_wire::message::{Header, Heartbeat, Payload};
 use takt_wire::qos::History;
 use takt_wire::{EntityId, Full, Guid, Locator, SequenceNumber, Timestamp};
 
-/// Room for key hash, status info, directed write and sentinel.
-const INLINE_QOS_LEN: usize = 64;
+/// Room for key hash, status info, directed write, coherent sets, group sequence number and sentinel.
+const INLINE_QOS_LEN: usize = 104;
 
 /// Directed changes that one call looks at: each is looked at for every reader.
 const DIRECTED_PER_CALL: u32 = 4;
@@ -106,7 +107,7 @@ impl Writer {
         };
         if self.route.reliable && self.heartbeat.wanted(stalled || self.is_nearly_full(), ctx.limits.send_window_bytes)
         {
-            self.append_heartbeat(&mut message, ctx);
+            self.append_heartbeat(&mut message, false, ctx);
         }
         let len = (!message.builder.is_empty()).then(|| message.builder.len());
         if more {
@@ -135,6 +136,7 @@ impl Writer {
             count: self.heartbeat.next_greeting_count(),
             is_final: true,
             liveliness: false,
+            group: None,
         };
         if message.builder.heartbeat(&heartbeat).is_ok() {
             ctx.counters.heartbeats_sent += 1;
@@ -244,8 +246,8 @@ impl Writer {
             return None;
         }
         ctx.work.steps(2 * self.proxies.len());
-        let (last, asserting) = (self.history.last_sn(), self.asserting);
-        let concerned = |proxy: &ReaderProxy| asserting || (proxy.reliable && proxy.acked < last);
+        let (last, asserting, news) = (self.history.last_sn(), self.asserting, self.take_group_news());
+        let concerned = |proxy: &ReaderProxy| asserting || (proxy.reliable && (news || proxy.acked < last));
         let proxies = self.proxies.iter().filter(|(_, proxy)| concerned(proxy));
         destinations.extend(proxies.map(|(_, proxy)| proxy.path.locator));
         destinations.sort_unstable();
@@ -254,18 +256,18 @@ impl Writer {
         if self.strangers {
             self.greet_strangers(&mut message, ctx);
         }
-        self.append_heartbeat(&mut message, ctx);
+        let is_final = news && !asserting && !self.has_unacknowledged();
+        self.append_heartbeat(&mut message, is_final, ctx);
         self.asserting = false;
         (!destinations.is_empty() && !message.builder.is_empty()).then(|| message.builder.len())
     }
 
-    fn append_heartbeat(&mut self, message: &mut Message<'_>, ctx: &mut Context) {
-        let heartbeat = self.heartbeat_submessage(EntityId::UNKNOWN, SequenceNumber::FIRST, false);
+    fn append_heartbeat(&mut self, message: &mut Message<'_>, is_final: bool, ctx: &mut Context) {
+        let heartbeat = self.heartbeat_submessage(EntityId::UNKNOWN, SequenceNumber::FIRST, is_final);
         if message.builder.heartbeat(&heartbeat).is_ok() {
             ctx.counters.heartbeats_sent += 1;
-        } else if !self.heartbeat_queued {
-            self.heartbeat_queued = true;
-            ctx.jobs.push_back(Job::Heartbeat { writer: self.handle.index });
+        } else {
+            self.queue_heartbeat(ctx);
         }
     }
 
@@ -280,11 +282,13 @@ impl Writer {
         let last_sn = if is_on(Mutation::HeartbeatEndsEarly) { last_sn.prev() } else { last_sn };
         let first_relevant =
             if is_on(Mutation::HeartbeatBeginsLate) { self.history.first_sn().next() } else { first_relevant };
+        let first_sn = self.history.first_sn().max(first_relevant).min(last_sn.next());
         Heartbeat {
             reader,
             writer: self.entity_id,
-            first_sn: self.history.first_sn().max(first_relevant).min(last_sn.next()),
+            first_sn,
             last_sn,
+            group: self.group_info(first_sn, last_sn),
             count: self.heartbeat.next_count(),
             is_final,
             liveliness: self.asserting,
@@ -301,6 +305,7 @@ impl Writer {
             count: self.heartbeat.next_greeting_count(),
             is_final: false,
             liveliness: false,
+            group: None,
         }
     }
 
@@ -348,7 +353,7 @@ impl Writer {
         }
     }
 
-    /// Key hash, status and addressee of a change; nothing for plain data of a topic without keys.
+    /// Key hash, status, addressee and place of a change; nothing for plain data of a topic without keys.
     fn inline_qos<'q>(
         &self,
         change: &Change,
@@ -361,10 +366,11 @@ impl Writer {
             ChangeKind::Unregistered => STATUS_INFO_UNREGISTERED,
             ChangeKind::DisposedUnregistered => STATUS_INFO_DISPOSED | STATUS_INFO_UNREGISTERED,
         };
-        if !self.keyed && status == 0 && directed_to.is_none() {
+        let place = &change.place;
+        if !self.keyed && status == 0 && directed_to.is_none() && *place == Place::default() {
             return Ok(None);
         }
-        if self.keyed {
+        if self.keyed && !place.ends {
             inline.key_hash(change.key_hash)?;
         }
         if status != 0 {
@@ -373,6 +379,26 @@ impl Writer {
         if let Some(guid) = directed_to {
             inline.directed_write(guid)?;
         }
+        if *place != Place::default() {
+            put_place(place, inline)?;
+        }
         Ok(Some(inline.finish()?))
     }
+}
+
+/// RTPS 2.5 §9.6.4: what inline QoS says of sets and groups. The end of a set names no set of its writer any more.
+fn put_place(place: &Place, inline: &mut InlineQosBuilder<INLINE_QOS_LEN>) -> Result<(), Full> {
+    if place.ends && !place.gsn.is_valid() {
+        return inline.coherent_set(SequenceNumber::UNKNOWN);
+    }
+    if place.is_member() {
+        inline.coherent_set(place.set)?;
+    }
+    if place.group_set.is_valid() {
+        inline.group_coherent_set(place.group_set)?;
+    }
+    if place.gsn.is_valid() {
+        inline.group_seq_num(place.gsn)?;
+    }
+    Ok(())
 }

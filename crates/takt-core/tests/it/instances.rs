@@ -109,7 +109,7 @@ fn reading_leaves_samples_and_marks_them() {
     assert_eq!(pass(Selector::READ), [(SampleState::NotRead, ViewState::New); 3]);
     assert_eq!(pass(Selector::READ), [(SampleState::Read, ViewState::NotNew); 3]);
     assert!(pass(Selector { sample_states: SampleStates::NOT_READ, ..Selector::TAKE }).is_empty());
-    let only = Selector { instance: Some(InstanceHandle(hash(2))), ..Selector::TAKE };
+    let only = Selector { instance: Instances::Only(InstanceHandle(hash(2))), ..Selector::TAKE };
     assert_eq!(pass(only).len(), 1);
     assert_eq!(pass(Selector::TAKE).len(), 2);
     assert!(pass(Selector::READ).is_empty());

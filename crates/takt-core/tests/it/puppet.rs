@@ -167,6 +167,7 @@ impl Puppet {
             count: self.count,
             is_final: false,
             liveliness: false,
+            group: None,
         }
     }
 

@@ -217,6 +217,7 @@ fn announcement_and_endpoints_and_requests_at_once() {
             count,
             is_final: false,
             liveliness: false,
+            group: None,
         };
         let datagram = puppet.datagram(|message| {
             message.info_destination(to).expect("it fits");

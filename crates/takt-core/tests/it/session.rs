@@ -465,6 +465,7 @@ fn forge(script: &mut Script<'_>, message: &mut MessageBuilder<'_>, victim: Guid
                 count,
                 is_final: flag,
                 liveliness: !flag,
+                group: None,
             })
         }
         1 => {

@@ -29,6 +29,7 @@ fn heartbeat() -> Heartbeat {
         count: -5,
         is_final: true,
         liveliness: false,
+        group: None,
     }
 }
 
@@ -226,4 +227,29 @@ fn a_heartbeat_byte_by_byte() {
         &[0xfb, 0xff, 0xff, 0xff],
     ];
     assert_eq!(builder.bytes(), expected.concat());
+}
+
+#[test]
+fn what_a_heartbeat_says_of_a_group_survives_the_wire() {
+    for endianness in ORDERS {
+        let group = GroupInfo {
+            current_gsn: SequenceNumber(1 << 40),
+            first_gsn: SequenceNumber(7),
+            last_gsn: SequenceNumber(9),
+            writer_set: [1, 2, 3, 4],
+            secure_writer_set: [0; 4],
+        };
+        let heartbeat = Heartbeat { group: Some(group), ..heartbeat() };
+        let mut frame = [0; 200];
+        let mut builder = MessageBuilder::new(&mut frame, &HEADER).expect("fits").with_endianness(endianness);
+        builder.heartbeat(&heartbeat).expect("fits");
+        let len = builder.len();
+        let message = MessageView::parse(&frame[..len]).expect("is good");
+        let submessages: Vec<_> = message.submessages().collect();
+        assert!(matches!(submessages[..], [Ok(Submessage::Heartbeat(found))] if found == heartbeat));
+        for cut in HEADER_LEN + SUBMESSAGE_HEADER_LEN..len {
+            let message = MessageView::parse(&frame[..cut]).expect("the header is whole");
+            assert!(message.submessages().all(|submessage| submessage.is_err()), "{cut}");
+        }
+    }
 }

@@ -24,12 +24,45 @@ pub struct Heartbeat {
     pub is_final: bool,
     /// The writer's liveliness is asserted by hand.
     pub liveliness: bool,
+    /// Where the writer stands among those of its publisher, if that has PRESENTATION scope GROUP.
+    pub group: Option<GroupInfo>,
+}
+
+/// What a HEARTBEAT says of the writer's group (RTPS 2.5 §8.3.8.6, §8.7.5). All writers of a publisher count their changes
+/// together: these are *group sequence numbers*.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GroupInfo {
+    /// The last number that any writer of the group has given out. This writer has none up to here beyond `last_gsn`.
+    pub current_gsn: SequenceNumber,
+    /// That of the change `first_sn`.
+    pub first_gsn: SequenceNumber,
+    /// That of the change `last_sn`.
+    pub last_gsn: SequenceNumber,
+    /// A digest of the entity ids of the writers in the group; zero if it is empty.
+    pub writer_set: [u8; 4],
+    /// The same for DDS Security.
+    pub secure_writer_set: [u8; 4],
+}
+
+impl GroupInfo {
+    /// Octets on the wire.
+    pub(crate) const LEN: usize = 3 * 8 + 2 * 4;
+
+    fn parse(body: &mut Cursor<'_>) -> Result<Self, Malformed> {
+        Ok(Self {
+            current_gsn: SequenceNumber::parse(body)?,
+            first_gsn: SequenceNumber::parse(body)?,
+            last_gsn: SequenceNumber::parse(body)?,
+            writer_set: body.array()?,
+            secure_writer_set: body.array()?,
+        })
+    }
 }
 
 impl Heartbeat {
     pub(crate) const FLAG_FINAL: u8 = 0x02;
     pub(crate) const FLAG_LIVELINESS: u8 = 0x04;
-    const FLAG_GROUP_INFO: u8 = 0x08;
+    pub(crate) const FLAG_GROUP_INFO: u8 = 0x08;
 
     pub(super) fn parse(envelope: Envelope<'_>) -> Result<Self, Malformed> {
         let mut body = envelope.body;
@@ -41,20 +74,18 @@ impl Heartbeat {
         if last_sn < first_sn.prev() {
             return Err(at.malformed("HEARTBEAT ends before it begins"));
         }
-        let heartbeat = Self {
+        let count = body.i32()?;
+        let group = if envelope.flag(Self::FLAG_GROUP_INFO) { Some(GroupInfo::parse(&mut body)?) } else { None };
+        Ok(Self {
             reader,
             writer,
             first_sn,
             last_sn,
-            count: body.i32()?,
+            count,
             is_final: envelope.flag(Self::FLAG_FINAL),
             liveliness: envelope.flag(Self::FLAG_LIVELINESS),
-        };
-        if envelope.flag(Self::FLAG_GROUP_INFO) {
-            // Three group sequence numbers and two digests, which nothing here needs.
-            body.skip(3 * 8 + 2 * 4)?;
-        }
-        Ok(heartbeat)
+            group,
+        })
     }
 }
 

@@ -12,7 +12,7 @@ mod control;
 mod data;
 mod info;
 
-pub use control::{AckNack, Gap, Heartbeat, HeartbeatFrag, NackFrag};
+pub use control::{AckNack, Gap, GroupInfo, Heartbeat, HeartbeatFrag, NackFrag};
 pub use data::{Data, DataFrag, Payload};
 pub use info::{Checksum, HeaderExtension, InfoReply, InfoSource, Locators};
 

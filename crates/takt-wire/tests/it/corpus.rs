@@ -70,6 +70,7 @@ pub fn submessages(endianness: Endianness) -> Vec<Vec<u8>> {
         count: 1,
         is_final: false,
         liveliness: false,
+        group: None,
     };
     let data_frag = DataFragEmit {
         reader,

@@ -93,7 +93,7 @@ impl BuiltinSubscriber {
             return Ok(reader);
         }
         let topic = self.participant.register_topic(T::TOPIC.name(), <T as Decode>::TYPE_NAME, Default::default())?;
-        let subscriber = Subscriber::new(Arc::clone(&self.participant), SubscriberQos::default());
+        let subscriber = Subscriber::new(Arc::clone(&self.participant), SubscriberQos::default())?;
         let reader = DataReader::<T>::create_builtin(&subscriber, topic, T::TOPIC)?;
         *known = Some(reader.downgrade());
         Ok(reader)

@@ -13,6 +13,7 @@ use super::key::DynamicKey;
 use crate::condition::{ReadCondition, StatusCondition};
 use crate::content_filter;
 use crate::qos::{DataReaderQos, TopicData};
+use crate::reader::ranks::{self, Informed};
 use crate::runtime::engine::Engine;
 use crate::runtime::event_count::EventCount;
 use crate::runtime::state::Target;
@@ -43,6 +44,16 @@ pub struct DynamicSample {
     pub payload: Vec<u8>,
     /// The payload decoded; of a key, the key members alone. `None` if it is empty or the type is opaque.
     pub value: Option<std::result::Result<DynamicData, DecodeError>>,
+}
+
+impl Informed for DynamicSample {
+    fn info(&self) -> &SampleInfo {
+        &self.info
+    }
+
+    fn info_mut(&mut self) -> &mut SampleInfo {
+        &mut self.info
+    }
 }
 
 impl Subscriber {
@@ -96,6 +107,7 @@ impl Subscriber {
                 type_name: type_.type_name().to_owned(),
                 qos: qos.clone(),
                 subscriber: self.qos().clone(),
+                group: Some(self.inner.group),
                 topic_data: TopicData::default(),
                 key: type_.has_key().then(|| Box::new(DynamicKey(type_.clone())) as _),
                 type_information: type_.announce(&mut driver.core),
@@ -122,24 +134,46 @@ impl Subscriber {
 }
 
 impl DynamicDataReader {
-    /// Takes up to `max` samples, in order of arrival.
+    /// Takes up to `max` samples, in the order of [`DataReader::take`](crate::DataReader::take).
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after the participant was closed.
     pub fn take(&self, max: usize) -> Result<Vec<DynamicSample>> {
-        self.engine.call(|driver, now| {
+        self.select(Selector::TAKE, max)
+    }
+
+    /// Reads up to `max` samples and leaves them.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after the participant was closed.
+    pub fn read(&self, max: usize) -> Result<Vec<DynamicSample>> {
+        self.select(Selector::READ, max)
+    }
+
+    /// Reads or takes up to `max` of the samples that the selector wants.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after the participant was closed, [`Error::PreconditionNotMet`] with PRESENTATION scope GROUP
+    /// outside of [`begin_access`](Subscriber::begin_access).
+    pub fn select(&self, selector: Selector, max: usize) -> Result<Vec<DynamicSample>> {
+        let mut samples = self.engine.call(|driver, now| {
             self.signal.clear(StatusMask::DATA_AVAILABLE);
+            let max = max.min(driver.core.samples_per_read_max(self.handle)?);
             let mut cursor = ReadCursor::default();
             let mut samples = Vec::new();
             while samples.len() < max {
-                let found = driver.core.read_next(now, self.handle, Selector::TAKE, &mut cursor)?;
+                let found = driver.core.read_next(now, self.handle, selector, &mut cursor)?;
                 let Some(found) = found else { break };
-                let value = self.decode(&found.info, found.payload);
+                let (value, previous) = (self.decode(&found.info, found.payload), found.previous);
                 samples.push(DynamicSample { info: found.info, payload: found.payload.to_vec(), value });
+                let last = samples.len() - 1;
+                ranks::link(&mut samples, last, previous);
             }
             driver.core.end_read(now, self.handle)?;
             Ok(samples)
-        })
+        })?;
+        ranks::settle(&mut samples);
+        Ok(samples)
     }
 
     /// Gives the parameters of the reader's filter other values, for the samples that arrive from now on.

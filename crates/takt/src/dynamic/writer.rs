@@ -61,6 +61,7 @@ impl Publisher {
                 keyed: type_.has_key(),
                 qos: qos.clone(),
                 publisher: self.qos().clone(),
+                group: Some(self.inner.group),
                 topic_data: TopicData::default(),
                 type_information: type_.announce(&mut driver.core),
                 max_serialized_len: None,

@@ -108,7 +108,7 @@ impl DomainParticipant {
     /// [`Error::Unsupported`] if its entities are not to be enabled at once.
     pub fn create_publisher(&self, qos: PublisherQos) -> Result<Publisher> {
         check_autoenable(qos.entity_factory.autoenable_created_entities)?;
-        Ok(Publisher::new(Arc::clone(&self.inner), qos))
+        Publisher::new(Arc::clone(&self.inner), qos)
     }
 
     /// Creates a subscriber.
@@ -117,7 +117,7 @@ impl DomainParticipant {
     /// [`Error::Unsupported`] if its entities are not to be enabled at once.
     pub fn create_subscriber(&self, qos: SubscriberQos) -> Result<Subscriber> {
         check_autoenable(qos.entity_factory.autoenable_created_entities)?;
-        Ok(Subscriber::new(Arc::clone(&self.inner), qos))
+        Subscriber::new(Arc::clone(&self.inner), qos)
     }
 
     /// Under [`Runtime::Inline`]: receives, runs timers, sends and calls listeners. Waits up to `timeout` for something

@@ -21,6 +21,7 @@ mod matching;
 mod policies;
 mod races;
 mod reading;
+mod reading_instances;
 mod representation;
 mod suffering;
 mod support;

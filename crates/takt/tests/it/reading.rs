@@ -44,7 +44,7 @@ fn selectors_choose_by_state_and_instance() {
         });
         assert_eq!(xs(&news), [3], "{runtime:?}");
         let blue = news[0].info.instance_handle;
-        let of_blue = Selector { instance: Some(blue), ..Selector::TAKE };
+        let of_blue = Selector::TAKE.of(blue);
         assert_eq!(xs(&pair.reader.select(of_blue, 3).expect("open")), [0, 1, 2]);
         let alive = Selector { instance_states: InstanceStates::ALIVE, ..Selector::READ };
         assert_eq!(pair.reader.select(alive, usize::MAX).expect("open").len(), 4);

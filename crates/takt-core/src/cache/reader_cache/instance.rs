@@ -16,6 +16,8 @@ pub(super) struct Instance {
     pub(super) view: ViewState,
     /// The pass that saw it first since it was born: to that it stays new (DDS 1.4 §2.2.2.5.1.4).
     pub(super) new_in_pass: u64,
+    /// The last pass that returned a sample of it, and how many it had returned before.
+    pub(super) returned_in: (u64, u32),
     pub(super) disposed_generation: u32,
     pub(super) no_writers_generation: u32,
     pub(super) writers: Vec<Guid>,
@@ -39,6 +41,7 @@ impl Instance {
             state: InstanceState::Alive,
             view: ViewState::New,
             new_in_pass: 0,
+            returned_in: (0, 0),
             disposed_generation: 0,
             no_writers_generation: 0,
             writers: Vec::new(),

@@ -6,6 +6,7 @@ use crate::cache::pool::PayloadRef;
 use crate::cache::sample::{ChangeKind, InstanceHandle, InstanceState, KeyExtractor};
 use crate::lifespan::Expiry;
 use crate::mutation::{Mutation, is_on};
+use crate::presentation::Place;
 use crate::status::SampleRejectedReason;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -130,6 +131,7 @@ impl ReaderCache {
                 payload: PayloadRef::EMPTY,
                 strength: 0,
                 expiry: Expiry::NEVER,
+                place: Place::default(),
             };
             news = true;
             if let Some(stored) = self.store(incoming) {

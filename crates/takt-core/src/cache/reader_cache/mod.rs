@@ -22,6 +22,7 @@ use super::pool::{PayloadPool, PayloadRef};
 use super::sample::{ChangeKind, InstanceHandle, KeyExtractor, KeyHash};
 use crate::lifespan::Expiry;
 use crate::mutation::{Mutation, is_on};
+use crate::presentation::Place;
 use crate::schedule::Schedule;
 use crate::status::SampleRejectedReason;
 use alloc::boxed::Box;
@@ -48,6 +49,8 @@ pub(crate) struct Incoming {
     /// The writer's OWNERSHIP_STRENGTH.
     pub(crate) strength: i32,
     pub(crate) expiry: Expiry,
+    /// Among those of its writer and its publisher.
+    pub(crate) place: Place,
 }
 
 /// What became of a change that a history took.
@@ -82,6 +85,8 @@ pub(crate) struct ReaderCache {
     limits: CacheLimits,
     /// OWNERSHIP EXCLUSIVE.
     pub(crate) exclusive: bool,
+    /// A pass goes from instance to instance, not in order of arrival.
+    pub(crate) by_instance: bool,
     pub(crate) pool: PayloadPool,
     entries: Vec<Entry>,
     free: u32,
@@ -110,6 +115,7 @@ impl ReaderCache {
         Self {
             limits,
             exclusive: false,
+            by_instance: false,
             pool: PayloadPool::new(memory_bytes),
             entries: Vec::with_capacity(limits.max_samples + PENDING_ROOM),
             free: NONE,

@@ -1,27 +1,42 @@
-//! Reads and takes: passes over the samples in order of arrival (DDS 1.4 §2.2.2.5.1).
+//! Reads and takes: passes over the samples in order of arrival, or from instance to instance (DDS 1.4 §2.2.2.5.1,
+//! §2.2.2.5.3).
 
 use super::{NONE, ReaderCache, Stored};
 use crate::cache::pool::PayloadRef;
-use crate::cache::sample::{ChangeKind, ReadCursor, SampleInfo, SampleRef, SampleState, Selector, ViewState};
+use crate::cache::sample::{
+    ChangeKind, Instances, ReadCursor, SampleInfo, SampleRef, SampleState, Selector, ViewState,
+};
+use core::ops::Bound;
 
 impl ReaderCache {
     /// The next sample that the selector wants, after the cursor. The payload is borrowed until the next call.
-    /// Visits the samples in order of arrival; samples passed over cost a step each.
+    /// Visits the samples in the order of the pass; samples passed over cost a step each.
     pub(crate) fn next(&mut self, selector: Selector, cursor: &mut ReadCursor) -> Option<SampleRef<'_>> {
         self.release_taken();
         if cursor.pass == 0 {
             self.passes += 1;
             cursor.pass = self.passes;
         }
-        let (at, info) = self.find(&selector, self.first_after(*cursor), cursor.pass)?;
+        let in_arrival_order = selector.instance == Instances::Any && !self.by_instance;
+        let (at, mut info) = if in_arrival_order {
+            self.find(&selector, self.first_after(*cursor), cursor.pass, |entry| entry.next)?
+        } else {
+            self.find_by_instance(&selector, cursor)?
+        };
+        let (payload, instance) = (self.entries[at as usize].incoming.payload, self.entries[at as usize].instance);
+        let newest = &self.entries[self.instances[instance as usize].newest as usize];
+        let generation = newest.disposed_generation.wrapping_add(newest.no_writers_generation);
+        info.absolute_generation_rank = generation.saturating_sub(info.generation());
         let entry = &mut self.entries[at as usize];
-        *cursor = ReadCursor { after: entry.arrival, entry: at, ..*cursor };
         entry.read = true;
-        let (payload, instance) = (entry.incoming.payload, entry.instance);
+        (cursor.after, cursor.entry) = (entry.arrival, at);
         let state = &mut self.instances[instance as usize];
         if core::mem::replace(&mut state.view, ViewState::NotNew) == ViewState::New {
             state.new_in_pass = cursor.pass;
         }
+        let (pass, place) = core::mem::replace(&mut state.returned_in, (cursor.pass, cursor.returned));
+        let previous = (pass == cursor.pass && place < cursor.returned).then_some(place);
+        cursor.returned += 1;
         if selector.take {
             self.unlink(at);
             self.taken = at;
@@ -30,24 +45,82 @@ impl ReaderCache {
             PayloadRef::EMPTY => &self.instances[instance as usize].key,
             _ => self.pool.bytes(payload),
         };
-        Some(SampleRef { info, payload: bytes })
+        Some(SampleRef { info, payload: bytes, previous })
     }
 
     /// Whether there is a sample that the selector wants; changes nothing.
     pub(crate) fn has(&self, selector: &Selector) -> bool {
-        self.find(selector, self.oldest, 0).is_some()
+        self.find(selector, self.oldest, 0, |entry| entry.next).is_some()
+    }
+
+    /// Calls with the place in order of arrival of each sample that the selector wants.
+    pub(crate) fn for_each(&self, selector: &Selector, mut call: impl FnMut(u64)) {
+        let mut at = self.oldest;
+        while let Some((found, _)) = self.find(selector, at, 0, |entry| entry.next) {
+            call(self.entries[found as usize].arrival);
+            at = self.entries[found as usize].next;
+        }
     }
 
     /// The first sample from `at` on that the selector wants, as a pass sees it; zero is none that has begun.
-    fn find(&self, selector: &Selector, mut at: u32, pass: u64) -> Option<(u32, SampleInfo)> {
+    fn find(
+        &self,
+        selector: &Selector,
+        mut at: u32,
+        pass: u64,
+        next: impl Fn(&super::lists::Entry) -> u32,
+    ) -> Option<(u32, SampleInfo)> {
         while at != NONE {
             let info = self.info(at, pass);
             if selector.wants(&info) {
                 return Some((at, info));
             }
-            at = self.entries[at as usize].next;
+            at = next(&self.entries[at as usize]);
         }
         None
+    }
+
+    /// The next sample of the instance that the pass has come to, or the first one of the next instance that has any, in order
+    /// of their handles. A pass that asks for one instance, or for the next one, stays with it.
+    fn find_by_instance(&self, selector: &Selector, cursor: &mut ReadCursor) -> Option<(u32, SampleInfo)> {
+        let of_instance = |instance: u32, after: u64| {
+            let first = self.first_of_instance(instance, cursor.entry, after);
+            self.find(selector, first, cursor.pass, |entry| entry.next_in_instance)
+        };
+        if let Some(current) = cursor.instance {
+            let index = self.by_handle.get(&current);
+            let found = index.and_then(|&index| of_instance(index, cursor.after));
+            if found.is_some() || selector.instance != Instances::Any {
+                return found;
+            }
+        }
+        let start = match (cursor.instance, selector.instance) {
+            (Some(current), _) => Bound::Excluded(current),
+            (None, Instances::Only(only)) => Bound::Included(only),
+            (None, Instances::After(Some(previous))) => Bound::Excluded(previous),
+            (None, Instances::Any | Instances::After(None)) => Bound::Unbounded,
+        };
+        let end = match selector.instance {
+            Instances::Only(only) => Bound::Included(only),
+            Instances::Any | Instances::After(_) => Bound::Unbounded,
+        };
+        let mut instances = self.by_handle.range((start, end));
+        let (handle, found) = instances.find_map(|(handle, index)| Some((*handle, of_instance(*index, 0)?)))?;
+        (cursor.instance, cursor.after) = (Some(handle), 0);
+        Some(found)
+    }
+
+    /// The first sample of an instance that arrived after a sample, which is `entry` if that is still there.
+    fn first_of_instance(&self, instance: u32, entry: u32, after: u64) -> u32 {
+        match self.entries.get(entry as usize) {
+            Some(entry) if after != 0 && entry.arrival == after => return entry.next_in_instance,
+            _ => {}
+        }
+        let mut at = self.instances[instance as usize].oldest;
+        while at != NONE && self.entries[at as usize].arrival <= after {
+            at = self.entries[at as usize].next_in_instance;
+        }
+        at
     }
 
     /// Frees the sample that the last `next` took.
@@ -85,6 +158,9 @@ impl ReaderCache {
             reception_timestamp: entry.reception_timestamp,
             disposed_generation_count: entry.disposed_generation,
             no_writers_generation_count: entry.no_writers_generation,
+            sample_rank: 0,
+            generation_rank: 0,
+            absolute_generation_rank: 0,
             valid_data: entry.incoming.kind == ChangeKind::Alive,
         }
     }

@@ -1,0 +1,186 @@
+//! Publishers: coherent changes of several writers (DDS 1.4 §2.2.2.4.1.10), and the count of their changes
+//! (RTPS 2.5 §8.7.5).
+
+use super::Participant;
+use crate::context::Context;
+use crate::error::Error;
+use crate::presentation::{Place, is_of_group};
+use crate::slots::{PublisherHandle, Slots};
+use crate::time::Instant;
+use crate::writer::{Write, Writer};
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use takt_wire::qos::Presentation;
+use takt_wire::{EntityId, SequenceNumber};
+
+/// A publisher whose writers have something in common beside policies.
+#[derive(Debug)]
+pub(crate) struct Publisher {
+    handle: PublisherHandle,
+    entity_id: EntityId,
+    presentation: Presentation,
+    /// How many `begin_coherent_changes` wait for their end.
+    depth: u32,
+    /// The last group sequence number given out, if it gives out any.
+    gsn: SequenceNumber,
+    /// That of the first change of the open set; zero if there is none yet.
+    group_set: SequenceNumber,
+    pub(super) writers: Vec<u32>,
+}
+
+impl Publisher {
+    /// Whether what is written now belongs to a set.
+    fn is_open(&self) -> bool {
+        self.depth > 0 && self.presentation.coherent_access
+    }
+
+    /// The place of the next change as far as the publisher knows it.
+    fn next_place(&self) -> Place {
+        if !is_of_group(&self.presentation) {
+            return Place::default();
+        }
+        let gsn = self.gsn.next();
+        let first = if self.group_set.is_valid() { self.group_set } else { gsn };
+        let group_set = if self.is_open() { first } else { SequenceNumber::ZERO };
+        Place { gsn, group_set, ..Place::default() }
+    }
+
+    /// Gives a change its place.
+    ///
+    /// # Errors
+    /// [`Error::PreconditionNotMet`] for a directed change in a coherent set, which would be incomplete for all others.
+    pub(super) fn admit(&self, write: Write) -> Result<Write, Error> {
+        if self.is_open() && !write.directed.readers().is_empty() {
+            return Err(Error::PreconditionNotMet { what: "a coherent set has no directed changes".to_string() });
+        }
+        Ok(Write { place: self.next_place(), in_set: self.is_open(), ..write })
+    }
+
+    pub(super) fn part_with(&mut self, writer: u32) {
+        self.writers.retain(|index| *index != writer);
+    }
+
+    /// The change for which [`Self::admit`] was asked was made.
+    pub(super) fn made(&mut self, place: &Place) {
+        self.gsn = self.gsn.max(place.gsn);
+        self.group_set = self.group_set.max(place.group_set);
+    }
+
+    /// Tells its writers, but for the one that made the change, how far the publisher has counted. Looks at each of them.
+    pub(super) fn tell_others(&self, but: u32, writers: &mut Slots<Writer>, ctx: &mut Context) {
+        if !is_of_group(&self.presentation) {
+            return;
+        }
+        ctx.work.steps(self.writers.len());
+        for &index in &self.writers {
+            if let Some(writer) = writers.get_mut(index) {
+                writer.hear_of_group(self.gsn, index != but && self.presentation.ordered_access, ctx);
+            }
+        }
+    }
+}
+
+impl Participant {
+    /// Creates a publisher, which writers can be created in. It keeps PRESENTATION's account of them.
+    ///
+    /// # Errors
+    /// [`Error::OutOfResources`] if the participant has had too many entities.
+    pub fn create_publisher(&mut self, presentation: Presentation) -> Result<PublisherHandle, Error> {
+        let entity_id = EntityId::user_publisher(self.next_entity_key()?);
+        let index = self.publishers.vacant();
+        let handle = PublisherHandle { index, generation: self.publishers.generation(index) };
+        self.publishers.insert(Publisher {
+            handle,
+            entity_id,
+            presentation,
+            depth: 0,
+            gsn: SequenceNumber::ZERO,
+            group_set: SequenceNumber::ZERO,
+            writers: Vec::new(),
+        });
+        Ok(handle)
+    }
+
+    /// Deletes a publisher, of which no writers should be left: what they write belongs to nothing then.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn delete_publisher(&mut self, handle: PublisherHandle) -> Result<(), Error> {
+        let members = core::mem::take(&mut self.publisher(handle)?.writers);
+        for index in members {
+            if let Some(writer) = self.writers.get_mut(index) {
+                writer.leave();
+            }
+        }
+        self.publishers.remove(handle.index);
+        Ok(())
+    }
+
+    /// A writer is enabled: its publisher counts its changes. Announcements name a publisher that counts those of all.
+    pub(super) fn join_publisher(&mut self, index: u32) {
+        let Some(writer) = self.writers.get_mut(index) else { return };
+        if !writer.join() {
+            return;
+        }
+        if let Some(publisher) = writer.group.and_then(|group| self.publishers.get_mut(group)) {
+            publisher.presentation = writer.data.presentation;
+            publisher.writers.push(index);
+            if is_of_group(&publisher.presentation) {
+                writer.data.group_entity_id = publisher.entity_id;
+            }
+        }
+    }
+
+    pub(super) fn publisher(&mut self, handle: PublisherHandle) -> Result<&mut Publisher, Error> {
+        match self.publishers.get_mut(handle.index) {
+            Some(publisher) if publisher.handle == handle => Ok(publisher),
+            _ => Err(Error::AlreadyDeleted),
+        }
+    }
+
+    /// What the publisher's writers write from now on is one coherent set, if its PRESENTATION has `coherent_access`. Calls
+    /// may be nested: the set ends with as many calls of [`Self::end_coherent_changes`].
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn begin_coherent_changes(&mut self, handle: PublisherHandle) -> Result<(), Error> {
+        self.publisher(handle)?.depth += 1;
+        Ok(())
+    }
+
+    /// Ends the coherent set: readers that ask for coherent access may see it now. Looks at each writer of the publisher.
+    ///
+    /// # Errors
+    /// [`Error::PreconditionNotMet`] without a [`Self::begin_coherent_changes`], [`Error::AlreadyDeleted`].
+    pub fn end_coherent_changes(&mut self, now: Instant, handle: PublisherHandle) -> Result<(), Error> {
+        self.ctx.work.unit();
+        let publisher = self.publisher(handle)?;
+        if publisher.depth == 0 {
+            return Err(Error::PreconditionNotMet { what: "no coherent changes have begun".to_string() });
+        }
+        publisher.depth -= 1;
+        if publisher.depth > 0 || !publisher.presentation.coherent_access {
+            return Ok(());
+        }
+        let group_set = core::mem::take(&mut publisher.group_set);
+        if is_of_group(&publisher.presentation) && !group_set.is_valid() {
+            // Nothing was written.
+            return Ok(());
+        }
+        if group_set.is_valid() {
+            publisher.gsn = publisher.gsn.next();
+        }
+        let end = Place { group_set, gsn: publisher.gsn, ends: true, ..Place::default() };
+        let members = core::mem::take(&mut publisher.writers);
+        self.ctx.work.steps(members.len());
+        for &index in &members {
+            if let Some(writer) = self.writers.get_mut(index) {
+                writer.end_set(now, &mut self.ctx, end);
+            }
+        }
+        if let Ok(publisher) = self.publisher(handle) {
+            publisher.writers = members;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,164 @@
+//! Subscribers: access to several readers at once (DDS 1.4 §2.2.2.5.2.8, §2.2.3.6).
+//!
+//! While access is open nothing becomes visible that coherent sets or the order of a group are about, so what the readers of
+//! the subscriber show fits together.
+
+use super::Participant;
+use crate::error::Error;
+use crate::presentation::is_of_group;
+use crate::slots::{ReaderHandle, SubscriberHandle};
+use crate::time::Instant;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use takt_wire::EntityId;
+use takt_wire::qos::{AccessScope, Presentation};
+
+/// A subscriber whose readers have something in common beside policies.
+#[derive(Debug)]
+pub(crate) struct Subscriber {
+    handle: SubscriberHandle,
+    entity_id: EntityId,
+    pub(super) presentation: Presentation,
+    /// How many `begin_access` wait for their end.
+    depth: u32,
+    pub(super) readers: Vec<u32>,
+}
+
+impl Subscriber {
+    /// Its readers may be read only while access is open.
+    ///
+    /// DEVIATION(DDS 1.4 §2.2.2.5.2.8): with scope GROUP alone, neither coherent nor ordered, access need not be open, as there
+    /// is nothing that it would keep together.
+    pub(super) fn wants_access(&self) -> bool {
+        is_of_group(&self.presentation) && (self.presentation.coherent_access || self.presentation.ordered_access)
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.depth > 0
+    }
+}
+
+impl Participant {
+    /// Creates a subscriber, which readers can be created in.
+    ///
+    /// # Errors
+    /// [`Error::OutOfResources`] if the participant has had too many entities.
+    pub fn create_subscriber(&mut self, presentation: Presentation) -> Result<SubscriberHandle, Error> {
+        let entity_id = EntityId::user_subscriber(self.next_entity_key()?);
+        let index = self.subscribers.vacant();
+        let handle = SubscriberHandle { index, generation: self.subscribers.generation(index) };
+        self.subscribers.insert(Subscriber { handle, entity_id, presentation, depth: 0, readers: Vec::new() });
+        Ok(handle)
+    }
+
+    /// Deletes a subscriber, of which no readers should be left.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn delete_subscriber(&mut self, handle: SubscriberHandle) -> Result<(), Error> {
+        let members = core::mem::take(&mut self.subscriber(handle)?.readers);
+        for index in members {
+            if let Some(reader) = self.readers.get_mut(index) {
+                reader.group = None;
+            }
+        }
+        self.subscribers.remove(handle.index);
+        Ok(())
+    }
+
+    /// A reader is enabled as one of its subscriber's.
+    pub(super) fn join_subscriber(&mut self, index: u32) {
+        let Some(reader) = self.readers.get_mut(index) else { return };
+        let presentation = reader.data.presentation;
+        reader.cache.by_instance = presentation.ordered_access && presentation.access_scope == AccessScope::Instance;
+        if let Some(subscriber) = reader.group.and_then(|group| self.subscribers.get_mut(group)) {
+            subscriber.presentation = presentation;
+            subscriber.readers.push(index);
+            if is_of_group(&presentation) {
+                reader.data.group_entity_id = subscriber.entity_id;
+            }
+        }
+    }
+
+    pub(super) fn subscriber(&mut self, handle: SubscriberHandle) -> Result<&mut Subscriber, Error> {
+        match self.subscribers.get_mut(handle.index) {
+            Some(subscriber) if subscriber.handle == handle => Ok(subscriber),
+            _ => Err(Error::AlreadyDeleted),
+        }
+    }
+
+    /// The application is about to read from the subscriber's readers. Calls may be nested.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn begin_access(&mut self, handle: SubscriberHandle) -> Result<(), Error> {
+        let subscriber = self.subscriber(handle)?;
+        subscriber.depth += 1;
+        Ok(())
+    }
+
+    /// The application has done with the subscriber's readers for now.
+    ///
+    /// # Errors
+    /// [`Error::PreconditionNotMet`] without a [`Self::begin_access`], [`Error::AlreadyDeleted`].
+    pub fn end_access(&mut self, _now: Instant, handle: SubscriberHandle) -> Result<(), Error> {
+        self.ctx.work.unit();
+        let subscriber = self.subscriber(handle)?;
+        if subscriber.depth == 0 {
+            return Err(Error::PreconditionNotMet { what: "no access has begun".to_string() });
+        }
+        subscriber.depth -= 1;
+        Ok(())
+    }
+
+    /// Whether a reader may be read now.
+    pub(super) fn check_access(&self, subscriber: u32) -> Result<(), Error> {
+        match self.subscribers.get(subscriber) {
+            Some(subscriber) if subscriber.wants_access() && !subscriber.is_open() => {
+                let what = "with PRESENTATION scope GROUP, readers are read between begin_access and end_access";
+                Err(Error::PreconditionNotMet { what: what.to_string() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// How many samples a read or take of the reader may return: all, or one where the next one may be another reader's
+    /// (PRESENTATION with scope GROUP and ordered access, DDS 1.4 §2.2.2.5.3.8).
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn samples_per_read_max(&mut self, handle: ReaderHandle) -> Result<usize, Error> {
+        let presentation = self.reader(handle)?.data.presentation;
+        Ok(if is_of_group(&presentation) && presentation.ordered_access { 1 } else { usize::MAX })
+    }
+
+    /// The readers of a subscriber that have samples which the selector wants. With PRESENTATION scope GROUP and ordered access
+    /// there is one entry for each such sample, in the order in which the samples are to be read: take one from each.
+    ///
+    /// # Errors
+    /// [`Error::PreconditionNotMet`] with scope GROUP outside [`Self::begin_access`], [`Error::AlreadyDeleted`].
+    pub fn readers_with(
+        &mut self,
+        handle: SubscriberHandle,
+        selector: &crate::Selector,
+    ) -> Result<Vec<ReaderHandle>, Error> {
+        self.ctx.work.unit();
+        self.subscriber(handle)?;
+        self.check_access(handle.index)?;
+        let Some(subscriber) = self.subscribers.get(handle.index) else { return Err(Error::AlreadyDeleted) };
+        let is_ordered = is_of_group(&subscriber.presentation) && subscriber.presentation.ordered_access;
+        let mut readers = Vec::new();
+        let mut samples = Vec::new();
+        for reader in subscriber.readers.iter().filter_map(|&index| self.readers.get(index)) {
+            if is_ordered {
+                self.ctx.work.steps(reader.cache.len());
+                reader.cache.for_each(selector, |arrival| samples.push((arrival, reader.handle)));
+            } else if reader.cache.has(selector) {
+                readers.push(reader.handle);
+            }
+        }
+        samples.sort_unstable_by_key(|(arrival, _)| *arrival);
+        readers.extend(samples.into_iter().map(|(_, reader)| reader));
+        Ok(readers)
+    }
+}

@@ -1,0 +1,53 @@
+//! Where a change stands among those of its writer and of its publisher (RTPS 2.5 §8.7.5, §8.7.6; DDS 1.4 §2.2.3.6).
+//!
+//! A *coherent set* is what one writer changes between `begin_coherent_changes` and `end_coherent_changes`, a *group set*
+//! what all writers of a publisher change meanwhile. A set is named by the number of its first change. Changes of a
+//! publisher whose PRESENTATION has the scope GROUP also have a *group sequence number*, which counts those of all its
+//! writers. Zero stands for none of these.
+
+use takt_wire::SequenceNumber;
+use takt_wire::inline_qos::InlineQos;
+use takt_wire::qos::{AccessScope, Presentation};
+
+/// The place of a change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The number of the first change of its coherent set.
+    pub(crate) set: SequenceNumber,
+    /// The group sequence number of the first change of its group set.
+    pub(crate) group_set: SequenceNumber,
+    /// Its group sequence number.
+    pub(crate) gsn: SequenceNumber,
+    /// It changes nothing, but ends the set.
+    pub(crate) ends: bool,
+}
+
+impl Place {
+    /// What inline QoS says of the place. `is_empty`: the change has neither payload, key nor status.
+    ///
+    /// A set ends with the first change that is not of it. One without any content is there for that alone.
+    pub(crate) fn of(inline: &InlineQos<'_>, is_empty: bool) -> Self {
+        let number = |number: Option<SequenceNumber>| number.filter(|number| number.is_valid()).unwrap_or_default();
+        Self {
+            set: if is_empty { SequenceNumber::ZERO } else { number(inline.coherent_set) },
+            group_set: number(inline.group_coherent_set),
+            gsn: number(inline.group_seq_num),
+            ends: is_empty,
+        }
+    }
+
+    /// Whether it is a member of a coherent set.
+    pub(crate) fn is_member(&self) -> bool {
+        self.set.is_valid() && !self.ends
+    }
+}
+
+/// Whether changes of a publisher have group sequence numbers, and readers of a subscriber look at them.
+pub(crate) fn is_of_group(presentation: &Presentation) -> bool {
+    presentation.access_scope == AccessScope::Group
+}
+
+/// Whether a publisher of such a PRESENTATION has anything to say about the place of its changes.
+pub(crate) fn matters(presentation: &Presentation) -> bool {
+    presentation.coherent_access || is_of_group(presentation)
+}
