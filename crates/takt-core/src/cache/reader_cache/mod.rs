@@ -50,6 +50,7 @@ pub(crate) struct Incoming {
     pub(crate) strength: i32,
     pub(crate) expiry: Expiry,
     /// Among those of its writer and its publisher.
+    #[expect(dead_code, reason = "for readers that show coherent sets as a whole")]
     pub(crate) place: Place,
 }
 
