@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long lint bench fuzz fuzz-coverage sanitize deny
+.PHONY: help setup demo test test-long lint bench fuzz fuzz-coverage sanitize deny omg-suite
 FUZZ_SECONDS ?= 60
 SWARM_MINUTES ?= 60
 
@@ -55,6 +55,10 @@ bench: ## latency beside plain UDP (and the agents in $TAKT_AGENTS), and what th
 	@cargo run --quiet --release -p takt-cli -- perf compare
 	$(call say,nanoseconds per sample of each step in the core)
 	@cargo bench --quiet -p takt-core --bench data_path
+
+omg-suite: ## the OMG's interoperability suite, Takt against itself (needs root, python3 and a network; docs/interop.md)
+	@scripts/setup.sh build
+	@scripts/omg-suite.sh
 
 fuzz: ## every fuzz target for FUZZ_SECONDS (60) (needs cargo-fuzz and a nightly compiler)
 	@for target in message parameters xcdr types discovery core; do \

@@ -4,6 +4,7 @@
 //! standard error. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 nobody answered, 4 a type
 //! cannot be learned, 130 stopped by a signal.
 
+mod config;
 mod domain;
 mod ls;
 mod perf;
@@ -35,6 +36,8 @@ enum Command {
     Perf(perf::Perf),
     /// List participants, topics, writers and readers of a domain, and why pairs do not match
     Ls(ls::Ls),
+    /// Check, show and explain configurations: QoS profiles and settings
+    Config(config::Config),
 }
 
 fn main() -> ExitCode {
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
         Command::Type(show_type) => show_type.run(),
         Command::Perf(perf) => perf.run(),
         Command::Ls(ls) => ls.run(),
+        Command::Config(config) => config.run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -32,6 +32,7 @@ const SPECIFICATIONS: &[Specification] = &[
         name: "XTypes 1.3",
         title: "OMG Extensible and Dynamic Topic Types for DDS 1.3, formal/2020-02-04",
     },
+    Specification { name: "DDS-XML 1.0", title: "OMG DDS Consolidated XML Syntax 1.0, formal/2018-10-01" },
     Specification { name: "DDS-SEC 1.1", title: "OMG DDS Security 1.1, formal/2018-04-01" },
     Specification { name: "IDL 4.2", title: "OMG Interface Definition Language 4.2, formal/2018-01-05" },
     Specification { name: "OF 1.3", title: "ONF OpenFlow Switch Specification 1.3" },

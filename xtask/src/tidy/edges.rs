@@ -40,8 +40,14 @@ const CRATES: &[Crate] = &[
         internal_in_tests: &[],
         external: None,
     },
+    Crate { name: "takt-config", internal: &["takt"], internal_in_tests: &[], external: Some(&["roxmltree", "toml"]) },
     Crate { name: "takt-bench", internal: &["takt"], internal_in_tests: &[], external: None },
-    Crate { name: "takt-cli", internal: &["takt", "takt-bench"], internal_in_tests: &[], external: None },
+    Crate {
+        name: "takt-cli",
+        internal: &["takt", "takt-config", "takt-bench"],
+        internal_in_tests: &[],
+        external: None,
+    },
     Crate {
         name: "takt-sim",
         internal: &["takt-wire", "takt-core", "takt-transport"],

@@ -6,6 +6,7 @@
 mod agent_contract;
 mod command_line;
 mod compare;
+mod config;
 mod listing;
 mod process;
 mod round_trips;

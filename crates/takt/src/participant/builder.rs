@@ -19,6 +19,7 @@ use crate::runtime::pi_mutex::PiMutex;
 use crate::{Idle, Result, Runtime};
 
 type Wrapper = Box<dyn FnOnce(Box<dyn Transport>) -> Box<dyn Transport>>;
+type UdpChange = Box<dyn FnOnce(&mut UdpConfig)>;
 
 /// What a participant shall be. Made by [`DomainParticipant::builder`].
 ///
@@ -36,6 +37,7 @@ pub struct DomainParticipantBuilder {
     qos: DomainParticipantQos,
     network: NetworkConfig,
     participant_index: ParticipantIndex,
+    udp_changes: Vec<UdpChange>,
     lease_duration: Option<Duration>,
     announcement_period: Option<Duration>,
     limits: Limits,
@@ -52,6 +54,7 @@ impl DomainParticipantBuilder {
             qos: DomainParticipantQos::default(),
             network: NetworkConfig::default(),
             participant_index: ParticipantIndex::default(),
+            udp_changes: Vec::new(),
             lease_duration: None,
             announcement_period: None,
             limits: Limits::default(),
@@ -105,6 +108,12 @@ impl DomainParticipantBuilder {
         self
     }
 
+    /// Changes what the UDP transport is opened with, after all other calls had their say: ports, groups, buffers.
+    pub fn configure_udp(mut self, change: impl FnOnce(&mut UdpConfig) + 'static) -> Self {
+        self.udp_changes.push(Box::new(change));
+        self
+    }
+
     /// How long others believe in this participant without hearing of it.
     pub fn lease_duration(mut self, lease: Duration) -> Self {
         self.lease_duration = Some(lease);
@@ -155,7 +164,10 @@ impl DomainParticipantBuilder {
     pub fn build(self) -> Result<DomainParticipant> {
         check_autoenable(self.qos.entity_factory.autoenable_created_entities)?;
         let network = self.network.or_environment(|name| std::env::var(name).ok())?;
-        let udp = UdpConfig { participant_index: self.participant_index, ..network.udp(self.domain_id) };
+        let mut udp = UdpConfig { participant_index: self.participant_index, ..network.udp(self.domain_id) };
+        for change in self.udp_changes {
+            change(&mut udp);
+        }
         let mut transports = self.transports;
         if transports.is_empty() {
             transports.push(Box::new(UdpTransport::open(&udp)?));

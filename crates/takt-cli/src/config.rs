@@ -1,0 +1,234 @@
+//! `takt config`: checks configuration files, shows what they and the environment come to, and explains single keys.
+
+use std::io;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use takt_bench::{Error, Result};
+use takt_config::policy::{EntityQos, Field, find};
+use takt_config::{ConfigError, Entity, Format, Settings, show};
+
+const EXAMPLES: &str = "\
+Examples:
+  takt config check robots.xml takt.toml
+  takt config show takt.toml                                     settings, with the environment on top
+  takt config show robots.xml --profile Robots::Telemetry --entity datawriter --topic Pose
+  takt config show robots.xml --profile Robots::Telemetry --as toml
+  takt config explain history.depth
+  takt config explain network.peers takt.toml";
+
+/// `takt config`
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Config {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Clone, Debug)]
+enum Command {
+    /// Read files, one after the other, and say what is in them or what is wrong
+    Check {
+        /// Files in XML or TOML; profiles may inherit from those of earlier files
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+    },
+    /// Print settings, or the policies of a profile, each with where it comes from
+    Show(Show),
+    /// Say what a setting or a field of a policy means, and what it is
+    Explain {
+        /// Such as network.peers, TAKT_PEERS, reliability.kind or reliability
+        key: String,
+        #[command(flatten)]
+        sources: Sources,
+    },
+}
+
+#[derive(Args, Clone, Debug)]
+struct Show {
+    #[command(flatten)]
+    sources: Sources,
+    /// Policies of this profile, library::profile, instead of settings
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// Only of this entity
+    #[arg(long, value_enum, requires = "profile")]
+    entity: Option<EntityName>,
+    /// Of endpoints of this topic
+    #[arg(long, value_name = "NAME", requires = "profile", default_value = "")]
+    topic: String,
+    /// How to write them
+    #[arg(long = "as", value_enum, requires = "profile", default_value = "toml")]
+    form: Form,
+}
+
+/// What is read.
+#[derive(Args, Clone, Debug)]
+struct Sources {
+    /// Files in XML or TOML; without any, those of `TAKT_CONFIG`
+    files: Vec<PathBuf>,
+    /// Leave the environment aside
+    #[arg(long)]
+    no_environment: bool,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug)]
+enum Form {
+    Toml,
+    Xml,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug)]
+#[value(rename_all = "snake_case")]
+enum EntityName {
+    DomainParticipant,
+    Publisher,
+    Subscriber,
+    Topic,
+    Datawriter,
+    Datareader,
+}
+
+impl EntityName {
+    fn entity(self) -> Entity {
+        match self {
+            Self::DomainParticipant => Entity::Participant,
+            Self::Publisher => Entity::Publisher,
+            Self::Subscriber => Entity::Subscriber,
+            Self::Topic => Entity::Topic,
+            Self::Datawriter => Entity::DataWriter,
+            Self::Datareader => Entity::DataReader,
+        }
+    }
+}
+
+impl Config {
+    /// Reads and prints.
+    ///
+    /// # Errors
+    /// What is wrong with a file, a variable or a name.
+    pub fn run(&self) -> Result<()> {
+        match &self.command {
+            Command::Check { files } => check(files),
+            Command::Show(show) => show.run(),
+            Command::Explain { key, sources } => explain(key, sources),
+        }
+    }
+}
+
+fn check(files: &[PathBuf]) -> Result<()> {
+    let mut settings = Settings::new();
+    for file in files {
+        settings.add_file(file).map_err(refused)?;
+    }
+    drop(settings.participant().map_err(refused)?);
+    let count = settings.explain().filter(|setting| setting.value.is_some()).count();
+    println!("settings: {count}");
+    println!("profiles: {}", settings.profiles().profiles().count());
+    for profile in settings.profiles().profiles() {
+        let is_default = settings.profiles().default_profile() == Some(profile);
+        println!("  {profile}{}", if is_default { " (default)" } else { "" });
+    }
+    Ok(())
+}
+
+impl Sources {
+    fn read(&self) -> Result<Settings> {
+        if self.files.is_empty() && !self.no_environment {
+            return Settings::from_environment().map_err(refused);
+        }
+        let mut settings = Settings::new();
+        for file in &self.files {
+            settings.add_file(file).map_err(refused)?;
+        }
+        if !self.no_environment {
+            settings
+                .add_environment(|name| std::env::var_os(name).map(|text| text.to_string_lossy().into_owned()))
+                .map_err(refused)?;
+        }
+        Ok(settings)
+    }
+}
+
+impl Show {
+    fn run(&self) -> Result<()> {
+        let settings = self.sources.read()?;
+        let Some(profile) = &self.profile else {
+            print!("{}", show::settings(settings.explain()));
+            return Ok(());
+        };
+        let format = match self.form {
+            Form::Toml => Format::Toml,
+            Form::Xml => Format::Xml,
+        };
+        let entities = self.entity.map_or_else(|| Entity::ALL.to_vec(), |name| vec![name.entity()]);
+        for (number, entity) in entities.into_iter().enumerate() {
+            let fields = settings.profiles().explain(profile, entity, &self.topic).map_err(refused)?;
+            print!("{}", if number > 0 { "\n" } else { "" });
+            print!("{}", show::policies(profile, entity, &fields, format));
+        }
+        Ok(())
+    }
+}
+
+fn explain(key: &str, sources: &Sources) -> Result<()> {
+    let settings = sources.read()?;
+    if let Some(found) = settings.explain().find(|one| one.setting.path() == key || one.setting.variable == key) {
+        let setting = found.setting;
+        println!("{}: {}", setting.path(), setting.help);
+        println!("  value     {}", setting.kind.expected());
+        println!("  default   {}", (setting.default)());
+        println!("  variable  {}", setting.variable);
+        if let (Some(value), Some(origin)) = (found.value, found.origin) {
+            println!("  is        {value}, by {origin}");
+        }
+        return Ok(());
+    }
+    let fields = find(key);
+    for field in &fields {
+        explain_field(field);
+    }
+    if fields.is_empty() {
+        let what = format!("there is neither a setting nor a policy {key}; `takt config show` lists the settings");
+        return Err(Error::Usage(what));
+    }
+    Ok(())
+}
+
+fn explain_field(field: &Field) {
+    println!("{}: {}", field.path(), field.help);
+    println!("  value     {}", field.kind.expected());
+    for entity in Entity::ALL {
+        if let Some(default) = field.get(&EntityQos::default_of(entity)) {
+            println!("  default   {default} ({})", entity.element());
+        }
+    }
+}
+
+fn refused(error: ConfigError) -> Error {
+    Error::Os { op: "configuration".to_owned(), source: io::Error::other(error) }
+}
+
+#[cfg(test)]
+mod tests {
+    use takt_config::setting;
+
+    use super::*;
+
+    #[test]
+    fn entities_are_called_as_their_elements_are() {
+        for name in EntityName::value_variants() {
+            let word = name.to_possible_value().expect("none is hidden");
+            assert_eq!(Entity::of_name(word.get_name()), Some(name.entity()));
+        }
+    }
+
+    #[test]
+    fn every_setting_can_be_explained_by_its_variable() {
+        let sources = Sources { files: Vec::new(), no_environment: true };
+        for setting in setting::all() {
+            assert!(explain(setting.variable, &sources).is_ok(), "{}", setting.variable);
+        }
+        assert!(matches!(explain("nothing", &sources), Err(Error::Usage(_))));
+    }
+}

@@ -1,0 +1,457 @@
+//! The table of policies: each field of each policy with its kind, its place in Takt's types and what it means. Readers,
+//! writers and the reference documentation go by this table alone.
+//!
+//! Element names are those of DDS-XML 1.0 §7.3.2; `data_representation` and `type_consistency` are in its revision, with
+//! `property`. `entity_name` is Takt's.
+
+use takt::qos::{
+    AccessScope, DataReaderQos, DataRepresentation, DataWriterQos, Deadline, DestinationOrder, DomainParticipantQos,
+    Durability, DurabilityService, EntityFactory, EntityName, GroupData, History, LatencyBudget, Lifespan, Liveliness,
+    LivelinessKind, Ownership, OwnershipStrength, Partition, Presentation, Property, PublisherQos, ReaderDataLifecycle,
+    Reliability, ReliabilityKind, ResourceLimits, SubscriberQos, TimeBasedFilter, TopicData, TopicQos,
+    TransportPriority, TypeConsistency, TypeConsistencyKind, UserData, WriterDataLifecycle,
+};
+
+use crate::value::{Kind, Value};
+
+/// Which kind of entity policies are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "each is the entity of its name")]
+pub enum Entity {
+    Participant,
+    Publisher,
+    Subscriber,
+    Topic,
+    DataWriter,
+    DataReader,
+}
+
+impl Entity {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Participant, Self::Publisher, Self::Subscriber, Self::Topic, Self::DataWriter, Self::DataReader];
+
+    /// The element with its policies.
+    #[must_use]
+    pub fn element(self) -> &'static str {
+        match self {
+            Self::Participant => "domain_participant_qos",
+            Self::Publisher => "publisher_qos",
+            Self::Subscriber => "subscriber_qos",
+            Self::Topic => "topic_qos",
+            Self::DataWriter => "datawriter_qos",
+            Self::DataReader => "datareader_qos",
+        }
+    }
+
+    /// The entity of an element, or of a name without `_qos`.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        let matches = |entity: &Self| entity.element() == name || entity.element().strip_suffix("_qos") == Some(name);
+        Self::ALL.into_iter().find(matches)
+    }
+
+    /// Whether its policies may depend on the topic.
+    #[must_use]
+    pub fn has_topic(self) -> bool {
+        matches!(self, Self::Topic | Self::DataWriter | Self::DataReader)
+    }
+}
+
+/// The policies of one entity, whichever it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each is the policies of the entity of its name")]
+pub enum EntityQos {
+    Participant(DomainParticipantQos),
+    Publisher(PublisherQos),
+    Subscriber(SubscriberQos),
+    Topic(TopicQos),
+    DataWriter(DataWriterQos),
+    DataReader(DataReaderQos),
+}
+
+impl EntityQos {
+    /// Takt's defaults.
+    #[must_use]
+    pub fn default_of(entity: Entity) -> Self {
+        match entity {
+            Entity::Participant => Self::Participant(DomainParticipantQos::default()),
+            Entity::Publisher => Self::Publisher(PublisherQos::default()),
+            Entity::Subscriber => Self::Subscriber(SubscriberQos::default()),
+            Entity::Topic => Self::Topic(TopicQos::default()),
+            Entity::DataWriter => Self::DataWriter(DataWriterQos::default()),
+            Entity::DataReader => Self::DataReader(DataReaderQos::default()),
+        }
+    }
+}
+
+/// Where each policy stands in the policies of each entity; `None` where it has none.
+mod access {
+    use super::*;
+
+    macro_rules! accessors {
+        ($($policy:ident: $type:ty, in $($entity:ident)+;)*) => {$(
+            pub(super) fn $policy(qos: &mut EntityQos) -> Option<&mut $type> {
+                match qos {
+                    $(EntityQos::$entity(qos) => Some(&mut qos.$policy),)+
+                    #[allow(unreachable_patterns, reason = "some policies are everywhere")]
+                    _ => None,
+                }
+            }
+        )*};
+    }
+
+    accessors! {
+        user_data: UserData, in Participant DataWriter DataReader;
+        topic_data: TopicData, in Topic;
+        group_data: GroupData, in Publisher Subscriber;
+        durability: Durability, in Topic DataWriter DataReader;
+        durability_service: DurabilityService, in Topic DataWriter;
+        presentation: Presentation, in Publisher Subscriber;
+        deadline: Deadline, in Topic DataWriter DataReader;
+        latency_budget: LatencyBudget, in Topic DataWriter DataReader;
+        ownership: Ownership, in Topic DataWriter DataReader;
+        ownership_strength: OwnershipStrength, in DataWriter;
+        liveliness: Liveliness, in Topic DataWriter DataReader;
+        time_based_filter: TimeBasedFilter, in DataReader;
+        partition: Partition, in Publisher Subscriber;
+        reliability: Reliability, in Topic DataWriter DataReader;
+        transport_priority: TransportPriority, in Topic DataWriter;
+        lifespan: Lifespan, in Topic DataWriter;
+        destination_order: DestinationOrder, in Topic DataWriter DataReader;
+        history: History, in Topic DataWriter DataReader;
+        resource_limits: ResourceLimits, in Topic DataWriter DataReader;
+        entity_factory: EntityFactory, in Participant Publisher Subscriber;
+        writer_data_lifecycle: WriterDataLifecycle, in DataWriter;
+        reader_data_lifecycle: ReaderDataLifecycle, in DataReader;
+        data_representation: DataRepresentation, in Topic DataWriter DataReader;
+        type_consistency: TypeConsistency, in DataReader;
+        property: Property, in Participant;
+        entity_name: EntityName, in Participant;
+    }
+}
+
+/// One field of one policy.
+pub struct Field {
+    /// The policy's element.
+    pub policy: &'static str,
+    /// The field's element within it.
+    pub name: &'static str,
+    /// What it may be.
+    pub kind: Kind,
+    /// What it means, for people.
+    pub help: &'static str,
+    get: fn(&mut EntityQos) -> Option<Value>,
+    set: fn(&mut EntityQos, &Value),
+}
+
+impl Field {
+    /// `policy.field`.
+    #[must_use]
+    pub fn path(&self) -> String {
+        format!("{}.{}", self.policy, self.name)
+    }
+
+    /// The value in these policies; `None` if the entity has no such policy.
+    #[must_use]
+    pub fn get(&self, qos: &EntityQos) -> Option<Value> {
+        // The accessors lend mutably, for `set`; looking at a copy is cheap enough for configurations.
+        (self.get)(&mut qos.clone())
+    }
+
+    /// Whether entities of this kind have the policy.
+    #[must_use]
+    pub fn is_of(&self, entity: Entity) -> bool {
+        self.get(&EntityQos::default_of(entity)).is_some()
+    }
+
+    /// Puts a value of the field's kind where it belongs.
+    pub(crate) fn set(&self, qos: &mut EntityQos, value: &Value) {
+        (self.set)(qos, value);
+    }
+}
+
+/// A field of the table by `policy.field`, or all fields of a policy by its name.
+#[must_use]
+pub fn find(name: &str) -> Vec<&'static Field> {
+    FIELDS.iter().filter(|field| field.policy == name || field.path() == name).collect()
+}
+
+const NATURAL: Kind = Kind::Int { min: 1, max: i32::MAX as i64 };
+const INTEGER: Kind = Kind::Int { min: i32::MIN as i64, max: i32::MAX as i64 };
+
+/// Rows of the table: `policy.field: kind; read => value; write => place = what; help`.
+macro_rules! fields {
+    ($($policy:ident . $name:ident: $kind:expr, $p:ident => $get:expr, $pattern:pat => $set:expr, $help:literal;)*) => {
+        &[$(Field {
+            policy: stringify!($policy),
+            name: stringify!($name),
+            kind: $kind,
+            help: $help,
+            get: |qos| access::$policy(qos).map(|$p| $get),
+            set: |qos, value| {
+                if let (Some($p), $pattern) = (access::$policy(qos), value) {
+                    $set
+                }
+            },
+        },)*]
+    };
+}
+
+/// Words for the kinds of one policy, both ways.
+macro_rules! words {
+    ($table:ident, $kind:ident: $type:ty, $suffix:literal, $($word:literal = $value:expr),+ $(,)?) => {
+        const $table: &[(&str, $type)] = &[$(($word, $value)),+];
+        const $kind: Kind = Kind::Word { words: &[$($word),+], suffix: $suffix };
+    };
+}
+
+words!(DURABILITY, DURABILITY_KIND: Durability, "_DURABILITY_QOS",
+    "VOLATILE" = Durability::Volatile, "TRANSIENT_LOCAL" = Durability::TransientLocal,
+    "TRANSIENT" = Durability::Transient, "PERSISTENT" = Durability::Persistent);
+words!(SCOPE, SCOPE_KIND: AccessScope, "_PRESENTATION_QOS",
+    "INSTANCE" = AccessScope::Instance, "TOPIC" = AccessScope::Topic, "GROUP" = AccessScope::Group);
+words!(OWNERSHIP, OWNERSHIP_KIND: Ownership, "_OWNERSHIP_QOS",
+    "SHARED" = Ownership::Shared, "EXCLUSIVE" = Ownership::Exclusive);
+words!(LIVELINESS, LIVELINESS_KIND: LivelinessKind, "_LIVELINESS_QOS",
+    "AUTOMATIC" = LivelinessKind::Automatic, "MANUAL_BY_PARTICIPANT" = LivelinessKind::ManualByParticipant,
+    "MANUAL_BY_TOPIC" = LivelinessKind::ManualByTopic);
+words!(RELIABILITY, RELIABILITY_KIND: ReliabilityKind, "_RELIABILITY_QOS",
+    "BEST_EFFORT" = ReliabilityKind::BestEffort, "RELIABLE" = ReliabilityKind::Reliable);
+words!(ORDER, ORDER_KIND: DestinationOrder, "_DESTINATIONORDER_QOS",
+    "BY_RECEPTION_TIMESTAMP" = DestinationOrder::ByReceptionTimestamp,
+    "BY_SOURCE_TIMESTAMP" = DestinationOrder::BySourceTimestamp);
+words!(COERCION, COERCION_KIND: TypeConsistencyKind, "_TYPE_COERCION",
+    "DISALLOW" = TypeConsistencyKind::DisallowTypeCoercion, "ALLOW" = TypeConsistencyKind::AllowTypeCoercion);
+
+/// Of HISTORY only the kind; the depth is a field of its own.
+const HISTORY_KIND: Kind = Kind::Word { words: &["KEEP_LAST", "KEEP_ALL"], suffix: "_HISTORY_QOS" };
+const REPRESENTATIONS: &[(&str, i16)] =
+    &[("XCDR", DataRepresentation::XCDR1), ("XML", DataRepresentation::XML), ("XCDR2", DataRepresentation::XCDR2)];
+const REPRESENTATION_KIND: Kind = Kind::Words { words: &["XCDR", "XML", "XCDR2"], suffix: "_DATA_REPRESENTATION" };
+
+/// Every field, in the order of DDS 1.4 §2.2.3. A kind stands before what depends on it.
+pub const FIELDS: &[Field] = fields! {
+    user_data.value: Kind::Octets, p => Value::Octets(p.0.clone()), Value::Octets(v) => p.0 = v.clone(),
+        "octets that travel with the entity's announcement";
+    topic_data.value: Kind::Octets, p => Value::Octets(p.0.clone()), Value::Octets(v) => p.0 = v.clone(),
+        "octets that travel with the announcements of the topic's endpoints";
+    group_data.value: Kind::Octets, p => Value::Octets(p.0.clone()), Value::Octets(v) => p.0 = v.clone(),
+        "octets that travel with the announcements of the group's endpoints";
+    durability.kind: DURABILITY_KIND, p => word(DURABILITY, *p), Value::Word(w) => *p = of_word(DURABILITY, w),
+        "which readers that come later are still served";
+    durability_service.service_cleanup_delay: Kind::Duration, p => Value::Duration(p.service_cleanup_delay),
+        Value::Duration(v) => p.service_cleanup_delay = *v,
+        "when the service may forget an instance that is disposed and has no writer";
+    durability_service.history_kind: HISTORY_KIND, p => history_kind(p.history),
+        Value::Word(w) => p.history = with_kind(p.history, w), "what the service keeps of each instance";
+    durability_service.history_depth: NATURAL, p => history_depth(p.history),
+        Value::Int(v) => p.history = with_depth(p.history, *v), "how many samples the service keeps under KEEP_LAST";
+    durability_service.max_samples: Kind::Length, p => Value::Length(p.resource_limits.max_samples),
+        Value::Length(v) => p.resource_limits.max_samples = *v, "samples that the service keeps";
+    durability_service.max_instances: Kind::Length, p => Value::Length(p.resource_limits.max_instances),
+        Value::Length(v) => p.resource_limits.max_instances = *v, "instances that the service keeps";
+    durability_service.max_samples_per_instance: Kind::Length,
+        p => Value::Length(p.resource_limits.max_samples_per_instance),
+        Value::Length(v) => p.resource_limits.max_samples_per_instance = *v,
+        "samples that the service keeps of each instance";
+    presentation.access_scope: SCOPE_KIND, p => word(SCOPE, p.access_scope),
+        Value::Word(w) => p.access_scope = of_word(SCOPE, w), "how far coherence and order reach";
+    presentation.coherent_access: Kind::Bool, p => Value::Bool(p.coherent_access),
+        Value::Bool(v) => p.coherent_access = *v, "a set of changes becomes visible at once";
+    presentation.ordered_access: Kind::Bool, p => Value::Bool(p.ordered_access),
+        Value::Bool(v) => p.ordered_access = *v, "changes are seen in the order they were made";
+    deadline.period: Kind::Duration, p => Value::Duration(p.period), Value::Duration(v) => p.period = *v,
+        "longest time between two updates of an instance";
+    latency_budget.duration: Kind::Duration, p => Value::Duration(p.duration), Value::Duration(v) => p.duration = *v,
+        "how long a sample may take, as a hint";
+    ownership.kind: OWNERSHIP_KIND, p => word(OWNERSHIP, *p), Value::Word(w) => *p = of_word(OWNERSHIP, w),
+        "whether several writers may update one instance";
+    ownership_strength.value: INTEGER, p => Value::Int(p.0.into()), Value::Int(v) => p.0 = int(*v),
+        "which writer wins an exclusive instance: the highest";
+    liveliness.kind: LIVELINESS_KIND, p => word(LIVELINESS, p.kind), Value::Word(w) => p.kind = of_word(LIVELINESS, w),
+        "who says that a writer is alive";
+    liveliness.lease_duration: Kind::Duration, p => Value::Duration(p.lease_duration),
+        Value::Duration(v) => p.lease_duration = *v, "how long one assertion lasts";
+    time_based_filter.minimum_separation: Kind::Duration, p => Value::Duration(p.minimum_separation),
+        Value::Duration(v) => p.minimum_separation = *v, "shortest time between two samples of an instance";
+    partition.name: Kind::Texts, p => Value::Texts(p.names.clone()), Value::Texts(v) => p.names = v.clone(),
+        "partitions, with wildcards; none is the one whose name is empty";
+    reliability.kind: RELIABILITY_KIND, p => word(RELIABILITY, p.kind),
+        Value::Word(w) => p.kind = of_word(RELIABILITY, w), "whether lost samples are sent again";
+    reliability.max_blocking_time: Kind::Duration, p => Value::Duration(p.max_blocking_time),
+        Value::Duration(v) => p.max_blocking_time = *v, "how long a write may wait for room";
+    transport_priority.value: INTEGER, p => Value::Int(p.0.into()), Value::Int(v) => p.0 = int(*v),
+        "higher is more urgent, as a hint to the transport";
+    lifespan.duration: Kind::Duration, p => Value::Duration(p.duration), Value::Duration(v) => p.duration = *v,
+        "how long after its source timestamp a sample is valid";
+    destination_order.kind: ORDER_KIND, p => word(ORDER, *p), Value::Word(w) => *p = of_word(ORDER, w),
+        "which of two updates is the later one";
+    history.kind: HISTORY_KIND, p => history_kind(*p), Value::Word(w) => *p = with_kind(*p, w),
+        "what is kept of each instance";
+    history.depth: NATURAL, p => history_depth(*p), Value::Int(v) => *p = with_depth(*p, *v),
+        "how many samples of each instance KEEP_LAST keeps";
+    resource_limits.max_samples: Kind::Length, p => Value::Length(p.max_samples),
+        Value::Length(v) => p.max_samples = *v, "samples of all instances";
+    resource_limits.max_instances: Kind::Length, p => Value::Length(p.max_instances),
+        Value::Length(v) => p.max_instances = *v, "instances";
+    resource_limits.max_samples_per_instance: Kind::Length, p => Value::Length(p.max_samples_per_instance),
+        Value::Length(v) => p.max_samples_per_instance = *v, "samples of each instance";
+    entity_factory.autoenable_created_entities: Kind::Bool, p => Value::Bool(p.autoenable_created_entities),
+        Value::Bool(v) => p.autoenable_created_entities = *v, "entities are enabled as they are created";
+    writer_data_lifecycle.autodispose_unregistered_instances: Kind::Bool,
+        p => Value::Bool(p.autodispose_unregistered_instances),
+        Value::Bool(v) => p.autodispose_unregistered_instances = *v, "unregistering an instance also disposes it";
+    reader_data_lifecycle.autopurge_nowriter_samples_delay: Kind::Duration,
+        p => Value::Duration(p.autopurge_nowriter_samples_delay),
+        Value::Duration(v) => p.autopurge_nowriter_samples_delay = *v,
+        "how long an instance without writers is kept";
+    reader_data_lifecycle.autopurge_disposed_samples_delay: Kind::Duration,
+        p => Value::Duration(p.autopurge_disposed_samples_delay),
+        Value::Duration(v) => p.autopurge_disposed_samples_delay = *v, "how long a disposed instance is kept";
+    data_representation.value: REPRESENTATION_KIND, p => representations(p), Value::Words(v) => p.0 = ids(v),
+        "encodings: what a writer offers (the first is used), what a reader accepts; none is XCDR";
+    type_consistency.kind: COERCION_KIND, p => word(COERCION, p.kind),
+        Value::Word(w) => *p = TypeConsistency::of(of_word(COERCION, w)),
+        "whether a writer's type may differ; decides on the defaults of the others";
+    type_consistency.ignore_sequence_bounds: Kind::Bool, p => Value::Bool(p.ignore_sequence_bounds),
+        Value::Bool(v) => p.ignore_sequence_bounds = *v, "sequence bounds need not fit";
+    type_consistency.ignore_string_bounds: Kind::Bool, p => Value::Bool(p.ignore_string_bounds),
+        Value::Bool(v) => p.ignore_string_bounds = *v, "string bounds need not fit";
+    type_consistency.ignore_member_names: Kind::Bool, p => Value::Bool(p.ignore_member_names),
+        Value::Bool(v) => p.ignore_member_names = *v, "member names need not be equal where ids are";
+    type_consistency.prevent_type_widening: Kind::Bool, p => Value::Bool(p.prevent_type_widening),
+        Value::Bool(v) => p.prevent_type_widening = *v, "the writer's type may not have more members";
+    type_consistency.force_type_validation: Kind::Bool, p => Value::Bool(p.force_type_validation),
+        Value::Bool(v) => p.force_type_validation = *v, "without type information there is no match";
+    property.value: Kind::Properties, p => Value::Properties(p.0.clone()), Value::Properties(v) => p.0 = v.clone(),
+        "name, value, and whether others are told";
+    entity_name.name: Kind::Text, p => Value::Text(p.0.clone()), Value::Text(v) => p.0 = v.clone(),
+        "the name that tools show";
+};
+
+/// Fields of DDS-XML that are read and mean nothing: Takt reserves memory when an endpoint is created, after its limits.
+pub const WITHOUT_EFFECT: &[(&str, &str)] =
+    &[("resource_limits", "initial_samples"), ("resource_limits", "initial_instances")];
+
+fn word<T: Copy + PartialEq>(table: &[(&'static str, T)], value: T) -> Value {
+    let found = table.iter().find(|(_, known)| *known == value);
+    Value::Word(found.map_or("", |(word, _)| word))
+}
+
+fn of_word<T: Copy>(table: &[(&str, T)], word: &str) -> T {
+    let found = table.iter().find(|(known, _)| *known == word);
+    found.expect("a value of this kind is a word of its table").1
+}
+
+fn history_kind(history: History) -> Value {
+    Value::Word(if history == History::KeepAll { "KEEP_ALL" } else { "KEEP_LAST" })
+}
+
+fn history_depth(history: History) -> Value {
+    match history {
+        History::KeepLast(depth) => Value::Int(depth.into()),
+        History::KeepAll => Value::Int(1),
+    }
+}
+
+fn with_kind(history: History, word: &str) -> History {
+    match (word, history) {
+        ("KEEP_ALL", _) => History::KeepAll,
+        (_, History::KeepAll) => History::KeepLast(1),
+        (_, keep_last) => keep_last,
+    }
+}
+
+/// KEEP_ALL has no depth.
+fn with_depth(history: History, depth: i64) -> History {
+    match history {
+        History::KeepAll => History::KeepAll,
+        History::KeepLast(_) => History::KeepLast(u32::try_from(depth).unwrap_or(u32::MAX)),
+    }
+}
+
+fn int(value: i64) -> i32 {
+    i32::try_from(value).expect("the kind has the bounds of i32")
+}
+
+fn representations(policy: &DataRepresentation) -> Value {
+    let name = |id: &i16| REPRESENTATIONS.iter().find(|(_, known)| known == id).map(|(word, _)| *word);
+    Value::Words(policy.0.iter().filter_map(name).collect())
+}
+
+fn ids(words: &[&'static str]) -> Vec<i16> {
+    words.iter().map(|word| of_word(REPRESENTATIONS, word)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A value of the kind that is nobody's default.
+    fn other_value(field: &Field, default: &Value) -> Value {
+        match field.kind {
+            Kind::Bool => Value::Bool(*default == Value::Bool(false)),
+            Kind::Int { .. } => Value::Int(7),
+            Kind::Length => Value::Length(Some(7)),
+            Kind::Duration => Value::Duration(takt::Duration::from_millis(7)),
+            Kind::Word { words, .. } => {
+                Value::Word(words.iter().find(|word| Value::Word(word) != *default).expect("two words"))
+            }
+            Kind::Words { words, .. } => Value::Words(vec![words[1]]),
+            Kind::Octets => Value::Octets(vec![7]),
+            Kind::Text => Value::Text("x".to_owned()),
+            Kind::Texts => Value::Texts(vec!["x".to_owned()]),
+            Kind::Properties => Value::Properties(vec![("a".to_owned(), "b".to_owned(), true)]),
+        }
+    }
+
+    #[test]
+    fn every_field_is_set_where_it_is_and_nowhere_else() {
+        for field in FIELDS {
+            let owners: Vec<Entity> = Entity::ALL.into_iter().filter(|entity| field.is_of(*entity)).collect();
+            assert!(!owners.is_empty(), "{} belongs to nobody", field.path());
+            for entity in owners {
+                let default = EntityQos::default_of(entity);
+                let before = field.get(&default).expect("it has the field");
+                let value = other_value(field, &before);
+                let mut qos = default.clone();
+                field.set(&mut qos, &value);
+                assert_eq!(field.get(&qos), Some(value), "{} of {entity:?}", field.path());
+                assert_ne!(qos, default, "{} of {entity:?}", field.path());
+                if field.path() != "type_consistency.kind" {
+                    field.set(&mut qos, &before);
+                    assert_eq!(qos, default, "{} of {entity:?} changes more than itself", field.path());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_default_can_be_written_and_read() {
+        for entity in Entity::ALL {
+            let qos = EntityQos::default_of(entity);
+            for field in FIELDS.iter().filter(|field| field.is_of(entity) && field.kind != Kind::Properties) {
+                let value = field.get(&qos).expect("it has the field");
+                assert_eq!(field.kind.parse_text(&value.to_string()), Ok(value), "{}", field.path());
+            }
+        }
+    }
+
+    #[test]
+    fn a_depth_says_nothing_of_keep_all() {
+        assert_eq!(with_depth(History::KeepAll, 5), History::KeepAll);
+        assert_eq!(with_depth(with_kind(History::KeepAll, "KEEP_LAST"), 5), History::KeepLast(5));
+        assert_eq!(with_kind(History::KeepLast(5), "KEEP_LAST"), History::KeepLast(5));
+    }
+
+    #[test]
+    fn fields_are_found_by_path_and_policy() {
+        assert_eq!(find("reliability").len(), 2);
+        assert_eq!(find("history.depth").len(), 1);
+        assert!(find("nothing").is_empty());
+        assert_eq!(Entity::of_name("datawriter"), Some(Entity::DataWriter));
+        assert_eq!(Entity::of_name("topic_qos"), Some(Entity::Topic));
+        assert_eq!(Entity::of_name("writer"), None);
+    }
+}

@@ -1,0 +1,306 @@
+//! [`QosProvider`]: policies by the names of profiles.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use takt::qos::{DataReaderQos, DataWriterQos, DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos};
+
+use crate::error::{ConfigError, Origin, Result};
+use crate::library::{self, Profile, Setting};
+use crate::policy::{Entity, EntityQos, FIELDS, Field};
+use crate::tree::{FILE_BYTES_MAX, Format, Node};
+use crate::value::Value;
+use crate::{toml_tree, xml};
+
+/// Profiles of policies that were read from files.
+///
+/// # Examples
+/// ```
+/// use takt_config::{Format, QosProvider};
+///
+/// let text = r#"
+///     [qos_library.Robots.Telemetry.datawriter_qos]
+///     reliability.kind = "RELIABLE"
+///     history = { kind = "KEEP_LAST", depth = 5 }
+/// "#;
+/// let profiles = QosProvider::from_text("robots.toml", text, Format::Toml)?;
+/// let qos = profiles.datawriter_qos("Robots::Telemetry", "Position")?;
+/// assert_eq!(qos.history, takt::qos::History::KeepLast(5));
+/// # Ok::<(), takt_config::ConfigError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct QosProvider {
+    profiles: Vec<Profile>,
+}
+
+/// A field of an entity's policies, with its value and where that comes from.
+#[derive(Clone, Debug)]
+pub struct Effective {
+    /// Index into [`FIELDS`].
+    index: usize,
+    /// The value.
+    pub value: Value,
+    /// Where it was set, and by which profile; `None`: the default.
+    pub origin: Option<(Origin, String)>,
+}
+
+impl Effective {
+    /// Which field.
+    #[must_use]
+    pub fn field(&self) -> &'static Field {
+        &FIELDS[self.index]
+    }
+}
+
+impl QosProvider {
+    /// Without any profile.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The profiles of a file; its name says whether it is XML or TOML.
+    ///
+    /// # Errors
+    /// What is wrong with it, and where.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self> {
+        let mut provider = Self::new();
+        provider.add_file(path)?;
+        Ok(provider)
+    }
+
+    /// The profiles of a text; `source` names it in errors.
+    ///
+    /// # Errors
+    /// What is wrong with it, and where.
+    pub fn from_text(source: &str, text: &str, format: Format) -> Result<Self> {
+        let mut provider = Self::new();
+        provider.add_text(source, text, format)?;
+        Ok(provider)
+    }
+
+    /// Adds the profiles of another file, which may inherit from those that are there.
+    ///
+    /// # Errors
+    /// What is wrong with it, and where; then nothing of it is added.
+    pub fn add_file(&mut self, path: impl AsRef<Path>) -> Result<()> {
+        let (source, text, format) = read_file(path.as_ref())?;
+        self.add_text(&source, &text, format)
+    }
+
+    /// Adds the profiles of a text.
+    ///
+    /// # Errors
+    /// What is wrong with it, and where; then nothing of it is added.
+    pub fn add_text(&mut self, source: &str, text: &str, format: Format) -> Result<()> {
+        let root = parse(source, text, format)?;
+        if let (Format::Toml, Some(other)) = (format, root.children().iter().find(|child| child.name != "qos_library"))
+        {
+            let origin = Origin { source: source.to_owned(), line: other.line };
+            return Err(ConfigError::new(origin, other.name.clone(), "unknown key; expected qos_library"));
+        }
+        self.add_root(source, format, &root)
+    }
+
+    pub(crate) fn add_root(&mut self, source: &str, format: Format, root: &Node) -> Result<()> {
+        library::read(&mut self.profiles, source, format, root)
+    }
+
+    /// The names of all profiles, `library::profile`, in the order in which they were read.
+    pub fn profiles(&self) -> impl Iterator<Item = &str> {
+        self.profiles.iter().map(|profile| profile.name.as_str())
+    }
+
+    /// The profile that says `is_default_qos`.
+    #[must_use]
+    pub fn default_profile(&self) -> Option<&str> {
+        self.profiles.iter().find(|profile| profile.is_default).map(|profile| profile.name.as_str())
+    }
+
+    /// Policies for a participant. The profile is named `library::profile`; the empty name is the default profile's.
+    ///
+    /// # Errors
+    /// If there is no such profile.
+    pub fn participant_qos(&self, profile: &str) -> Result<DomainParticipantQos> {
+        match self.qos(profile, Entity::Participant, "")? {
+            EntityQos::Participant(qos) => Ok(qos),
+            _ => unreachable!("policies are those of the entity that was asked for"),
+        }
+    }
+
+    /// Policies for a publisher. Profile and errors as for [`participant_qos`](Self::participant_qos).
+    ///
+    /// # Errors
+    /// If there is no such profile.
+    pub fn publisher_qos(&self, profile: &str) -> Result<PublisherQos> {
+        match self.qos(profile, Entity::Publisher, "")? {
+            EntityQos::Publisher(qos) => Ok(qos),
+            _ => unreachable!("policies are those of the entity that was asked for"),
+        }
+    }
+
+    /// Policies for a subscriber. Profile and errors as for [`participant_qos`](Self::participant_qos).
+    ///
+    /// # Errors
+    /// If there is no such profile.
+    pub fn subscriber_qos(&self, profile: &str) -> Result<SubscriberQos> {
+        match self.qos(profile, Entity::Subscriber, "")? {
+            EntityQos::Subscriber(qos) => Ok(qos),
+            _ => unreachable!("policies are those of the entity that was asked for"),
+        }
+    }
+
+    /// Policies for a topic of this name. Profile and errors as for [`participant_qos`](Self::participant_qos).
+    ///
+    /// # Errors
+    /// If there is no such profile.
+    pub fn topic_qos(&self, profile: &str, topic: &str) -> Result<TopicQos> {
+        match self.qos(profile, Entity::Topic, topic)? {
+            EntityQos::Topic(qos) => Ok(qos),
+            _ => unreachable!("policies are those of the entity that was asked for"),
+        }
+    }
+
+    /// Policies for a writer of this topic. Profile and errors as for [`participant_qos`](Self::participant_qos).
+    ///
+    /// # Errors
+    /// If there is no such profile.
+    pub fn datawriter_qos(&self, profile: &str, topic: &str) -> Result<DataWriterQos> {
+        match self.qos(profile, Entity::DataWriter, topic)? {
+            EntityQos::DataWriter(qos) => Ok(qos),
+            _ => unreachable!("policies are those of the entity that was asked for"),
+        }
+    }
+
+    /// Policies for a reader of this topic. Profile and errors as for [`participant_qos`](Self::participant_qos).
+    ///
+    /// # Errors
+    /// If there is no such profile.
+    pub fn datareader_qos(&self, profile: &str, topic: &str) -> Result<DataReaderQos> {
+        match self.qos(profile, Entity::DataReader, topic)? {
+            EntityQos::DataReader(qos) => Ok(qos),
+            _ => unreachable!("policies are those of the entity that was asked for"),
+        }
+    }
+
+    /// Every field of an entity's policies, with where it comes from.
+    ///
+    /// # Errors
+    /// If there is no such profile.
+    pub fn explain(&self, profile: &str, entity: Entity, topic: &str) -> Result<Vec<Effective>> {
+        let settings = self.settings(profile, entity, topic)?;
+        let qos = apply(entity, &settings);
+        let effective = |(index, field): (usize, &Field)| {
+            let value = field.get(&qos)?;
+            let origin = settings.get(&index).map(|(setting, profile)| (setting.origin.clone(), (*profile).to_owned()));
+            Some(Effective { index, value, origin })
+        };
+        Ok(FIELDS.iter().enumerate().filter_map(effective).collect())
+    }
+
+    fn qos(&self, profile: &str, entity: Entity, topic: &str) -> Result<EntityQos> {
+        Ok(apply(entity, &self.settings(profile, entity, topic)?))
+    }
+
+    /// What each field is set to: by the profile, else by what it inherits from.
+    fn settings(&self, profile: &str, entity: Entity, topic: &str) -> Result<BTreeMap<usize, (&Setting, &str)>> {
+        let target = self.find(profile)?;
+        // Bases stand before those that inherit from them, so one pass in that order computes each profile once.
+        let mut resolved: Vec<BTreeMap<usize, (&Setting, &str)>> = Vec::with_capacity(target + 1);
+        for profile in &self.profiles[..=target] {
+            let mut settings = profile.base.map_or_else(BTreeMap::new, |base| resolved[base].clone());
+            if let Some(block) = profile.block(entity, topic) {
+                settings.extend(block.base.iter().flat_map(|base| resolved[*base].clone()));
+                settings.extend(block.settings.iter().map(|set| (set.field, (set, profile.name.as_str()))));
+            }
+            resolved.push(settings);
+        }
+        Ok(resolved.pop().expect("the target is there"))
+    }
+
+    fn find(&self, name: &str) -> Result<usize> {
+        let is_wanted = |profile: &Profile| if name.is_empty() { profile.is_default } else { profile.name == name };
+        self.profiles.iter().position(is_wanted).ok_or_else(|| {
+            let what = if name.is_empty() { "no profile says is_default_qos" } else { "there is no such profile" };
+            ConfigError::new(Origin { source: "QoS profiles".to_owned(), line: 0 }, name, what)
+        })
+    }
+}
+
+impl Profile {
+    /// The policies for an entity: the first whose filter fits, else those without filter (DDS-XML 1.0 §7.3.2.4.3).
+    fn block(&self, entity: Entity, topic: &str) -> Option<&library::Block> {
+        let of_entity = || self.blocks.iter().filter(|block| block.entity == entity);
+        let fits = |block: &&library::Block| block.topic_filter.as_deref().is_some_and(|filter| matches(filter, topic));
+        of_entity().find(fits).or_else(|| of_entity().find(|block| block.topic_filter.is_none()))
+    }
+}
+
+/// Sets the fields in the order of the table: what depends on another comes after it.
+fn apply(entity: Entity, settings: &BTreeMap<usize, (&Setting, &str)>) -> EntityQos {
+    let mut qos = EntityQos::default_of(entity);
+    for (index, (setting, _)) in settings {
+        FIELDS[*index].set(&mut qos, &setting.value);
+    }
+    qos
+}
+
+/// Whether a topic's name fits a filter: `*` stands for any text, `?` for one character.
+fn matches(filter: &str, topic: &str) -> bool {
+    let (filter, topic): (Vec<char>, Vec<char>) = (filter.chars().collect(), topic.chars().collect());
+    let (mut at, mut rest) = (0, 0);
+    // Where the last `*` stands, and up to where it reaches.
+    let mut star: Option<(usize, usize)> = None;
+    while rest < topic.len() {
+        match filter.get(at) {
+            Some('*') => {
+                star = Some((at, rest));
+                at += 1;
+            }
+            Some(c) if *c == '?' || *c == topic[rest] => (at, rest) = (at + 1, rest + 1),
+            _ => {
+                let Some((place, reach)) = star else { return false };
+                star = Some((place, reach + 1));
+                (at, rest) = (place + 1, reach + 1);
+            }
+        }
+    }
+    filter[at..].iter().all(|c| *c == '*')
+}
+
+pub(crate) fn parse(source: &str, text: &str, format: Format) -> Result<Node> {
+    match format {
+        Format::Xml => xml::parse(source, text),
+        Format::Toml => toml_tree::parse(source, text),
+    }
+}
+
+/// A file's name, text and format. No more than the longest configuration is read of it.
+pub(crate) fn read_file(path: &Path) -> Result<(String, String, Format)> {
+    use std::io::Read;
+
+    let source = path.display().to_string();
+    let refuse = |what: String| ConfigError::new(Origin { source: source.clone(), line: 0 }, "", what);
+    let format = Format::of_name(&source).ok_or_else(|| refuse("the name ends neither in .xml nor in .toml".into()))?;
+    let mut text = String::new();
+    let file = std::fs::File::open(path).map_err(|error| refuse(error.to_string()))?;
+    let limit = u64::try_from(FILE_BYTES_MAX + 1).expect("a small number");
+    file.take(limit).read_to_string(&mut text).map_err(|error| refuse(error.to_string()))?;
+    Ok((source, text, format))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn topic_filters() {
+        for (filter, topic) in [("*", ""), ("A*", "Alpha"), ("*a", "Alpha"), ("A?p*a", "Alpha"), ("a*b*c", "aXbXbc")] {
+            assert!(matches(filter, topic), "{filter} {topic}");
+        }
+        for (filter, topic) in [("", "A"), ("A", "AB"), ("A*", "B"), ("?", ""), ("a*b*c", "aXbXb"), ("*a", "b")] {
+            assert!(!matches(filter, topic), "{filter} {topic}");
+        }
+        assert!(!matches(&"*a".repeat(500), &"a".repeat(499)), "in time");
+    }
+}

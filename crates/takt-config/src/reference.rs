@@ -1,0 +1,84 @@
+//! The reference documentation, made of the tables: `docs/qos.md` and `docs/settings.md`. A test compares.
+
+use crate::policy::{Entity, EntityQos, FIELDS, Field, WITHOUT_EFFECT};
+use crate::setting::{self, Setting};
+use crate::value::Value;
+
+const NOTE: &str = "<!-- Written by `cargo run -p takt-config --example reference`. Do not edit. -->\n\n";
+
+/// `docs/qos.md`: every field of every policy.
+#[must_use]
+pub fn policies() -> String {
+    let mut text = format!("{NOTE}# QoS policies in profiles\n\n");
+    text.push_str(
+        "Every element that [profiles](configuration.md) may have, in XML and in TOML. *default* is of the entities in the \
+         column beside it.\n\nIn XML words have the OMG's endings, such as `RELIABLE_RELIABILITY_QOS`; without them, as here, \
+         they are understood as well. A duration is `<sec>` and `<nanosec>` in XML, and a text such as `\"250 ms\"` in \
+         TOML.\n",
+    );
+    let mut policy = "";
+    for field in FIELDS {
+        if field.policy != policy {
+            policy = field.policy;
+            text.push_str(&format!(
+                "\n## {policy}\n\n| field | value | default | of | meaning |\n|---|---|---|---|---|\n"
+            ));
+        }
+        for (default, entities) in defaults(field) {
+            let (name, expected, help) = (field.name, cell(&field.kind.expected()), field.help);
+            text.push_str(&format!("| `{name}` | {expected} | {default} | {entities} | {help} |\n"));
+        }
+    }
+    let ignored: Vec<String> = WITHOUT_EFFECT.iter().map(|(policy, field)| format!("`{policy}.{field}`")).collect();
+    text.push_str(&format!(
+        "\nRead and without effect, because memory is reserved when an endpoint is created: {}.\n",
+        ignored.join(", ")
+    ));
+    text
+}
+
+/// A field's defaults, each with the entities that have it.
+fn defaults(field: &Field) -> Vec<(String, String)> {
+    let mut groups: Vec<(Value, Vec<&str>)> = Vec::new();
+    for entity in Entity::ALL {
+        let Some(value) = field.get(&EntityQos::default_of(entity)) else { continue };
+        let name = entity.element().strip_suffix("_qos").unwrap_or_default();
+        match groups.iter_mut().find(|(known, _)| *known == value) {
+            Some((_, names)) => names.push(name),
+            None => groups.push((value, vec![name])),
+        }
+    }
+    groups.into_iter().map(|(value, names)| (shown(&value.to_string()), names.join(", "))).collect()
+}
+
+/// `docs/settings.md`: every setting of a participant.
+#[must_use]
+pub fn settings() -> String {
+    let mut text = format!("{NOTE}# Settings of a participant\n\n");
+    text.push_str(
+        "What [configuration files](configuration.md) in TOML may have besides QoS profiles, and the variables of the \
+         environment that come before them. Lists are separated by commas in the environment.\n",
+    );
+    let mut table = "";
+    for setting in setting::all() {
+        let Setting { key, variable, help, .. } = setting;
+        if setting.table != table {
+            table = setting.table;
+            text.push_str(&format!(
+                "\n## \\[{table}\\]\n\n| key | variable | value | default | meaning |\n|---|---|---|---|---|\n"
+            ));
+        }
+        let (expected, default) = (cell(&setting.kind.expected()), (setting.default)());
+        text.push_str(&format!("| `{key}` | `{variable}` | {expected} | {default} | {help} |\n"));
+    }
+    text
+}
+
+fn shown(text: &str) -> String {
+    if text.is_empty() { "none".to_owned() } else { text.to_owned() }
+}
+
+/// What a table's cell may not have in it.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}

@@ -1,0 +1,248 @@
+//! The table of a participant's settings: each with its key in TOML, its variable in the environment, its kind, its default
+//! and what it does to the builder.
+
+use std::time::Duration as StdDuration;
+
+use takt::transport::udp::{ParticipantIndex, UdpConfig};
+use takt::{DomainParticipant, DomainParticipantBuilder, Idle, Limits, Runtime};
+
+use crate::value::{Kind, Value, std_duration};
+
+/// One setting.
+pub struct Setting {
+    /// The table in TOML.
+    pub table: &'static str,
+    /// The key within it.
+    pub key: &'static str,
+    /// The environment variable.
+    pub variable: &'static str,
+    /// What it may be.
+    pub kind: Kind,
+    /// What holds if nothing is said, in words.
+    pub default: fn() -> String,
+    /// What it means, for people.
+    pub help: &'static str,
+    pub(crate) apply: fn(&mut Plan, &Value),
+}
+
+impl Setting {
+    /// `table.key`.
+    #[must_use]
+    pub fn path(&self) -> String {
+        format!("{}.{}", self.table, self.key)
+    }
+}
+
+/// What the settings make of a participant, until it is built.
+#[derive(Default)]
+pub(crate) struct Plan {
+    domain_id: u32,
+    changes: Vec<Change>,
+    limits: Limits,
+    pub(crate) qos_profile: Option<String>,
+    pub(crate) name: Option<String>,
+}
+
+type Change = Box<dyn FnOnce(DomainParticipantBuilder) -> DomainParticipantBuilder>;
+
+impl Plan {
+    fn build(&mut self, change: impl FnOnce(DomainParticipantBuilder) -> DomainParticipantBuilder + 'static) {
+        self.changes.push(Box::new(change));
+    }
+
+    fn udp(&mut self, change: impl FnOnce(&mut UdpConfig) + 'static) {
+        self.build(|builder| builder.configure_udp(change));
+    }
+
+    /// A builder on which every setting has been applied.
+    pub(crate) fn builder(self) -> DomainParticipantBuilder {
+        let builder = DomainParticipant::builder(self.domain_id).limits(self.limits);
+        self.changes.into_iter().fold(builder, |builder, change| change(builder))
+    }
+}
+
+/// Rows: `table.key, variable, kind, default, what the value does, help`.
+macro_rules! settings {
+    ($($table:ident . $key:ident, $variable:literal: $kind:expr, $default:expr, ($plan:ident, $pattern:pat) => $apply:expr, $help:literal;)*) => {
+        &[$(Setting {
+            table: stringify!($table),
+            key: stringify!($key),
+            variable: $variable,
+            kind: $kind,
+            default: || $default.to_string(),
+            help: $help,
+            apply: |$plan, value| if let $pattern = value { $apply },
+        },)*]
+    };
+}
+
+/// A limit of [`Limits`].
+macro_rules! limits {
+    ($($field:ident, $variable:literal, $help:literal;)*) => {
+        &[$(Setting {
+            table: "limits",
+            key: stringify!($field),
+            variable: $variable,
+            kind: COUNT,
+            default: || Limits::default().$field.to_string(),
+            help: $help,
+            apply: |plan, value| if let Value::Int(value) = value { plan.limits.$field = number(*value) },
+        },)*]
+    };
+}
+
+/// Counts and bytes; 1 GiB is more than any of them can use.
+const COUNT: Kind = Kind::Int { min: 1, max: 1 << 30 };
+const RUNTIME: Kind = Kind::Word { words: &["shared", "inline"], suffix: "" };
+const IDLE: Kind = Kind::Word { words: &["block", "spin"], suffix: "" };
+/// Beyond these the well-known ports end (RTPS 2.5 §9.6.2).
+const DOMAIN: Kind = Kind::Int { min: 0, max: 232 };
+const INDEX: Kind = Kind::Int { min: 0, max: 119 };
+const PORT: Kind = Kind::Int { min: 1, max: 65_535 };
+const OFFSET: Kind = Kind::Int { min: 0, max: 65_535 };
+const TTL: Kind = Kind::Int { min: 0, max: 255 };
+
+/// How a participant joins its domain.
+const PARTICIPANT: &[Setting] = settings! {
+    participant.domain, "TAKT_DOMAIN": DOMAIN, 0,
+        (plan, Value::Int(value)) => plan.domain_id = number(*value),
+        "DDS domain";
+    participant.name, "TAKT_NAME": Kind::Text, "none",
+        (plan, Value::Text(name)) => plan.name = Some(name.clone()), "the name that tools show";
+    participant.qos_profile, "TAKT_QOS_PROFILE": Kind::Text, "the profile that says is_default_qos, if any",
+        (plan, Value::Text(profile)) => plan.qos_profile = Some(profile.clone()),
+        "QoS profile with the participant's policies, as library::profile";
+    participant.index, "TAKT_PARTICIPANT_INDEX": INDEX, "the first that is free",
+        (plan, Value::Int(value)) => {
+            let index = ParticipantIndex::Fixed(number(*value));
+            plan.build(move |builder| builder.participant_index(index));
+        }, "which well-known unicast ports to take";
+    participant.lease_duration, "TAKT_LEASE_DURATION": Kind::Duration, "20 s",
+        (plan, Value::Duration(value)) => {
+            let lease = within_a_day(*value);
+            plan.build(move |builder| builder.lease_duration(lease));
+        },
+        "how long others believe in the participant without hearing of it; at most a day";
+    participant.announcement_period, "TAKT_ANNOUNCEMENT_PERIOD": Kind::Duration, "3 s",
+        (plan, Value::Duration(value)) => {
+            let period = within_a_day(*value);
+            plan.build(move |builder| builder.announcement_period(period));
+        },
+        "how often the participant announces itself; at most a quarter of the lease";
+    participant.runtime, "TAKT_RUNTIME": RUNTIME, "shared",
+        (plan, Value::Word(word)) => {
+            let runtime = if *word == "inline" { Runtime::Inline } else { Runtime::Shared };
+            plan.build(move |builder| builder.runtime(runtime));
+        }, "who drives the participant: a thread of its own, or the thread that built it";
+    participant.idle, "TAKT_IDLE": IDLE, "block",
+        (plan, Value::Word(word)) => {
+            let idle = if *word == "spin" { Idle::Spin } else { Idle::Block };
+            plan.build(move |builder| builder.idle(idle));
+        }, "what the driving thread does while there is nothing to do";
+};
+
+/// What of the network it uses.
+const NETWORK: &[Setting] = settings! {
+    network.interfaces, "TAKT_INTERFACES": Kind::Texts, "all but loopback",
+        (plan, Value::Texts(names)) => {
+            let names = names.clone();
+            plan.build(|builder| builder.interfaces(names));
+        }, "network interfaces by name or address";
+    network.peers, "TAKT_PEERS": Kind::Texts, "none",
+        (plan, Value::Texts(peers)) => {
+            let peers = peers.clone();
+            plan.build(|builder| builder.peers(peers));
+        }, "ADDRESS or ADDRESS:PORT to announce to besides multicast";
+    network.multicast, "TAKT_MULTICAST": Kind::Bool, true,
+        (plan, Value::Bool(value)) => {
+            let value = *value;
+            plan.build(move |builder| builder.multicast(value));
+        }, "announce and receive by multicast";
+    network.ipv6, "TAKT_IPV6": Kind::Bool, false,
+        (plan, Value::Bool(value)) => {
+            let value = *value;
+            plan.build(move |builder| builder.ipv6(value));
+        }, "UDPv6 beside UDPv4";
+};
+
+/// Rows for numbers of the UDP transport's configuration: `key, variable, kind, path in UdpConfig, help`.
+macro_rules! udp {
+    ($($key:ident, $variable:literal: $kind:expr, $($field:ident).+, $help:literal;)*) => {
+        &[$(Setting {
+            table: "udp",
+            key: stringify!($key),
+            variable: $variable,
+            kind: $kind,
+            default: || UdpConfig::new(0).$($field).+.to_string(),
+            help: $help,
+            apply: |plan, value| if let Value::Int(value) = value {
+                let value = number(*value);
+                plan.udp(move |udp| udp.$($field).+ = value);
+            },
+        },)*]
+    };
+}
+
+/// How it uses UDP: the port mapping of RTPS 2.5 §9.6.2, and sockets.
+const UDP: &[Setting] = udp! {
+    port_base, "TAKT_UDP_PORT_BASE": PORT, ports.port_base, "PB: the port where the first domain begins";
+    domain_gain, "TAKT_UDP_DOMAIN_GAIN": PORT, ports.domain_gain, "DG: ports of one domain";
+    participant_gain, "TAKT_UDP_PARTICIPANT_GAIN": PORT, ports.participant_gain, "PG: ports of one participant";
+    d0, "TAKT_UDP_D0": OFFSET, ports.d0, "offset of the multicast port of discovery";
+    d1, "TAKT_UDP_D1": OFFSET, ports.d1, "offset of the unicast ports of discovery";
+    d2, "TAKT_UDP_D2": OFFSET, ports.d2, "offset of the multicast port of user data";
+    d3, "TAKT_UDP_D3": OFFSET, ports.d3, "offset of the unicast ports of user data";
+    multicast_ttl, "TAKT_UDP_MULTICAST_TTL": TTL, multicast_ttl, "routers that a multicast datagram may pass, plus one";
+    receive_buffer_bytes, "TAKT_UDP_RECEIVE_BUFFER_BYTES": COUNT, receive_buffer_bytes,
+        "receive buffer to ask the kernel for, for each socket";
+    send_buffer_bytes, "TAKT_UDP_SEND_BUFFER_BYTES": COUNT, send_buffer_bytes,
+        "send buffer to ask the kernel for, for each socket";
+};
+
+/// What it keeps at most.
+const LIMITS: &[Setting] = limits! {
+    max_participants, "TAKT_MAX_PARTICIPANTS", "remote participants";
+    max_unvalidated_participants, "TAKT_MAX_UNVALIDATED_PARTICIPANTS",
+        "remote participants that have not yet shown that they receive what we send";
+    max_participants_per_address, "TAKT_MAX_PARTICIPANTS_PER_ADDRESS", "remote participants of one address";
+    max_endpoints_per_participant, "TAKT_MAX_ENDPOINTS_PER_PARTICIPANT", "endpoints of one remote participant";
+    max_discovery_bytes_per_participant, "TAKT_MAX_DISCOVERY_BYTES_PER_PARTICIPANT",
+        "bytes of what one remote participant announces";
+    max_discovery_bytes, "TAKT_MAX_DISCOVERY_BYTES", "bytes of what all remote participants announce";
+    default_max_samples, "TAKT_DEFAULT_MAX_SAMPLES", "stands for an unlimited RESOURCE_LIMITS max_samples";
+    default_max_instances, "TAKT_DEFAULT_MAX_INSTANCES", "stands for an unlimited RESOURCE_LIMITS max_instances";
+    endpoint_memory_bytes, "TAKT_ENDPOINT_MEMORY_BYTES", "payload bytes of one endpoint";
+    reassembly_bytes, "TAKT_REASSEMBLY_BYTES", "bytes of incomplete samples of one reader";
+    send_window_bytes, "TAKT_SEND_WINDOW_BYTES", "bytes that a reliable writer sends ahead of acknowledgements";
+    max_refusals, "TAKT_MAX_REFUSALS", "refused matches that are remembered with their reason";
+};
+
+/// Every setting, in the order of the reference.
+pub fn all() -> impl Iterator<Item = &'static Setting> {
+    PARTICIPANT.iter().chain(NETWORK).chain(UDP).chain(LIMITS)
+}
+
+/// The longest period that makes sense: others take a longer lease for this.
+fn within_a_day(duration: takt::Duration) -> StdDuration {
+    std_duration(duration).min(StdDuration::from_secs(86_400))
+}
+
+/// A number whose kind has the bounds of its type.
+fn number<N: TryFrom<i64>>(value: i64) -> N {
+    N::try_from(value).unwrap_or_else(|_| unreachable!("the kind has the bounds of the type"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_setting_has_a_key_and_a_variable_of_its_own() {
+        let paths: BTreeSet<String> = all().map(Setting::path).collect();
+        let variables: BTreeSet<&str> = all().map(|setting| setting.variable).collect();
+        assert_eq!((paths.len(), variables.len()), (all().count(), all().count()));
+        assert!(variables.iter().all(|variable| variable.starts_with("TAKT_")));
+    }
+}

@@ -1,0 +1,248 @@
+//! [`Settings`]: a participant's settings from files and the environment, each with where it comes from.
+//!
+//! The environment comes before files, and of two files the later one comes first. Nothing is applied behind an
+//! application's back: it asks for [`Settings::from_environment`] and for the builder.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use takt::DomainParticipantBuilder;
+use takt::qos::{DomainParticipantQos, EntityName};
+
+use crate::error::{ConfigError, Origin, Result};
+use crate::provider::{QosProvider, parse, read_file};
+use crate::setting::{self, Plan, Setting};
+use crate::tree::{Format, Node, Place};
+use crate::value::{Kind, Value};
+
+/// The variable that names configuration files, separated by commas.
+pub const TAKT_CONFIG: &str = "TAKT_CONFIG";
+
+/// Settings of a participant, and QoS profiles.
+///
+/// # Examples
+/// ```
+/// use takt_config::{Format, Settings};
+///
+/// let mut settings = Settings::new();
+/// settings.add_text("camera.toml", "[participant]\ndomain = 7\nname = \"camera\"\n", Format::Toml)?;
+/// let builder = settings.participant()?;
+/// # Ok::<(), takt_config::ConfigError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// By the setting's path.
+    values: BTreeMap<String, (Value, Origin)>,
+    profiles: QosProvider,
+}
+
+/// A setting with its value and where that comes from.
+#[derive(Clone)]
+pub struct EffectiveSetting {
+    /// Which setting.
+    pub setting: &'static Setting,
+    /// The value; `None`: the default.
+    pub value: Option<Value>,
+    /// Where it was set; `None`: the default.
+    pub origin: Option<Origin>,
+}
+
+impl Settings {
+    /// Everything at its default.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What the environment says: the files that `TAKT_CONFIG` names, and the variables of the table.
+    ///
+    /// # Errors
+    /// What is wrong, and where.
+    pub fn from_environment() -> Result<Self> {
+        let variable = |name: &str| std::env::var_os(name).map(|text| text.to_string_lossy().into_owned());
+        let mut settings = Self::new();
+        for file in variable(TAKT_CONFIG).iter().flat_map(|files| files.split(',')).map(str::trim) {
+            if !file.is_empty() {
+                settings.add_file(file)?;
+            }
+        }
+        settings.add_environment(variable)?;
+        Ok(settings)
+    }
+
+    /// Adds a file: settings and profiles in TOML, or profiles in XML.
+    ///
+    /// # Errors
+    /// What is wrong with it, and where; then nothing of it is added.
+    pub fn add_file(&mut self, path: impl AsRef<Path>) -> Result<()> {
+        let (source, text, format) = read_file(path.as_ref())?;
+        self.add_text(&source, &text, format)
+    }
+
+    /// Adds a text; `source` names it in errors.
+    ///
+    /// # Errors
+    /// What is wrong with it, and where; then nothing of it is added.
+    pub fn add_text(&mut self, source: &str, text: &str, format: Format) -> Result<()> {
+        let root = parse(source, text, format)?;
+        let mut changed = self.clone();
+        if format == Format::Toml {
+            changed.add_tables(&root, Place { source, path: "", format })?;
+        }
+        changed.profiles.add_root(source, format, &root)?;
+        *self = changed;
+        Ok(())
+    }
+
+    fn add_tables(&mut self, root: &Node, place: Place<'_>) -> Result<()> {
+        for table in root.children().iter().filter(|table| table.name != "qos_library") {
+            if !setting::all().any(|setting| setting.table == table.name) {
+                let mut known: Vec<&str> = setting::all().map(|setting| setting.table).collect();
+                known.dedup();
+                known.push("qos_library");
+                let what = format!("unknown table; expected {}", crate::tree::listing(&known));
+                return Err(table.error(place, what));
+            }
+            table.check_no_text(place)?;
+            table.check_attributes(place, &[])?;
+            for node in table.children() {
+                let is_named = |setting: &&Setting| setting.table == table.name && setting.key == node.name;
+                let Some(setting) = setting::all().find(is_named) else {
+                    let of_table = setting::all().filter(|setting| setting.table == table.name);
+                    let known: Vec<&str> = of_table.map(|setting| setting.key).collect();
+                    return Err(table.unknown_child(place, node, &known));
+                };
+                let path = format!("{}/", table.name);
+                let value = setting.kind.parse(node, Place { path: &path, ..place })?;
+                self.values.insert(setting.path(), (value, node.origin(place)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds what variables of the environment say; `variable` looks one up.
+    ///
+    /// # Errors
+    /// Which variable is wrong, and what was expected.
+    pub fn add_environment(&mut self, variable: impl Fn(&str) -> Option<String>) -> Result<()> {
+        let mut values = Vec::new();
+        for setting in setting::all() {
+            let Some(text) = variable(setting.variable) else { continue };
+            let text = match (setting.kind, text.trim()) {
+                (Kind::Bool, "on" | "yes") => "true".to_owned(),
+                (Kind::Bool, "off" | "no") => "false".to_owned(),
+                _ => text,
+            };
+            let origin = Origin { source: setting.variable.to_owned(), line: 0 };
+            let value = setting.kind.parse_text(&text).map_err(|what| ConfigError::new(origin.clone(), "", what))?;
+            values.push((setting.path(), (value, origin)));
+        }
+        self.values.extend(values);
+        Ok(())
+    }
+
+    /// The profiles that were read.
+    #[must_use]
+    pub fn profiles(&self) -> &QosProvider {
+        &self.profiles
+    }
+
+    /// The prepared participant. What the application says on the builder afterwards comes before the settings.
+    ///
+    /// # Errors
+    /// If the profile that is named for the participant is not there.
+    pub fn participant(&self) -> Result<DomainParticipantBuilder> {
+        let mut plan = Plan::default();
+        for setting in setting::all() {
+            if let Some((value, _)) = self.values.get(&setting.path()) {
+                (setting.apply)(&mut plan, value);
+            }
+        }
+        let mut qos = self.participant_qos(plan.qos_profile.as_deref())?;
+        if let Some(name) = plan.name.take() {
+            qos.entity_name = EntityName(name);
+        }
+        Ok(plan.builder().qos(qos))
+    }
+
+    fn participant_qos(&self, profile: Option<&str>) -> Result<DomainParticipantQos> {
+        match profile.or_else(|| self.profiles.default_profile()) {
+            None => Ok(DomainParticipantQos::default()),
+            Some(profile) => self.profiles.participant_qos(profile),
+        }
+    }
+
+    /// Every setting, with where it comes from.
+    pub fn explain(&self) -> impl Iterator<Item = EffectiveSetting> {
+        setting::all().map(|setting| {
+            let (value, origin) = self.values.get(&setting.path()).cloned().unzip();
+            EffectiveSetting { setting, value, origin }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "[participant]\ndomain = 7\nname = \"camera\"\nidle = \"spin\"\n\n[network]\ninterfaces = [\"lo\"]\n\
+        \n[limits]\nmax_participants = 9\n\n[udp]\nport_base = 7500\n\
+        [qos_library.L.P]\nis_default_qos = true\ndomain_participant_qos.user_data.value = [1, 2]\n";
+
+    fn read(text: &str) -> Settings {
+        let mut settings = Settings::new();
+        settings.add_text("f.toml", text, Format::Toml).expect("well-formed");
+        settings
+    }
+
+    fn refusal(text: &str) -> String {
+        Settings::new().add_text("f.toml", text, Format::Toml).expect_err("refused").to_string()
+    }
+
+    fn shown(settings: &Settings, path: &str) -> (Option<String>, Option<String>) {
+        let found = settings.explain().find(|effective| effective.setting.path() == path).expect("a setting");
+        (found.value.map(|value| value.to_string()), found.origin.map(|origin| origin.to_string()))
+    }
+
+    #[test]
+    fn the_environment_comes_before_files() {
+        let mut settings = read(FILE);
+        let variable = |name: &str| (name == "TAKT_DOMAIN").then(|| "11".to_owned());
+        settings.add_environment(variable).expect("well-formed");
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(shown(&settings, "participant.domain"), (some("11"), some("TAKT_DOMAIN")));
+        assert_eq!(shown(&settings, "participant.name"), (some("camera"), some("f.toml:3")));
+        assert_eq!(shown(&settings, "participant.runtime"), (None, None));
+        settings.add_text("g.toml", "[participant]\nname = \"radar\"\n", Format::Toml).expect("well-formed");
+        assert_eq!(shown(&settings, "participant.name"), (some("radar"), some("g.toml:2")));
+    }
+
+    #[test]
+    fn what_is_unknown_or_wrong_is_an_error_with_its_place() {
+        let message = refusal("[participant]\ndomain = 233\n");
+        assert_eq!(message, "f.toml:2: participant/domain: \"233\" where a number from 0 to 232 is expected");
+        let message = refusal("[participant]\nspeed = 1\n");
+        assert!(
+            message.starts_with("f.toml:2: participant/speed: unknown element; expected domain, name,"),
+            "{message}"
+        );
+        let message = refusal("[radio]\n");
+        assert_eq!(
+            message,
+            "f.toml:1: radio: unknown table; expected participant, network, udp, limits or qos_library"
+        );
+        let message = Settings::new().add_environment(|_| Some("?".to_owned())).expect_err("refused").to_string();
+        assert_eq!(message, "TAKT_DOMAIN: \"?\" where a number from 0 to 232 is expected");
+        let message =
+            read("[participant]\nqos_profile = \"A::B\"\n").participant().map(drop).expect_err("none").to_string();
+        assert!(message.contains("A::B: there is no such profile"), "{message}");
+    }
+
+    #[test]
+    fn nothing_of_a_wrong_file_is_added() {
+        let mut settings = Settings::new();
+        let text = "[participant]\ndomain = 3\n[qos_library.L.P.writer_qos]\n";
+        assert!(settings.add_text("f.toml", text, Format::Toml).is_err());
+        assert_eq!(shown(&settings, "participant.domain"), (None, None));
+    }
+}

@@ -1,0 +1,156 @@
+//! Writing: policies and settings as files that can be read again, each value with a comment on where it comes from.
+
+use crate::provider::Effective;
+use crate::settings::EffectiveSetting;
+use crate::toml_tree::quote;
+use crate::tree::Format;
+use crate::value::{Kind, Value, show_duration};
+use crate::xml::escape;
+use crate::{Entity, Origin};
+
+/// Where comments begin, if the line is not longer.
+const COMMENT_COLUMN: usize = 64;
+/// How an infinite duration is written in DDS-XML.
+const INFINITE: (&str, &str) = ("DURATION_INFINITE_SEC", "DURATION_INFINITE_NSEC");
+
+/// The policies of one entity, as a profile of that name (`library::profile`).
+#[must_use]
+pub fn policies(profile: &str, entity: Entity, fields: &[Effective], format: Format) -> String {
+    let (library, name) = profile.split_once("::").unwrap_or(("Library", profile));
+    match format {
+        Format::Toml => {
+            let mut text = format!("[qos_library.{}.{}.{}]\n", key(library), key(name), entity.element());
+            for effective in fields.iter().filter(|effective| is_said(effective)) {
+                let line = format!("{} = {}", effective.field().path(), toml_value(&effective.value));
+                commented(&mut text, &line, "#", &origin(effective), "");
+            }
+            text
+        }
+        Format::Xml => {
+            let mut text = format!("<qos_library name=\"{}\">\n", escape(library));
+            text.push_str(&format!("  <qos_profile name=\"{}\">\n    <{}>\n", escape(name), entity.element()));
+            xml_policies(&mut text, fields);
+            text.push_str(&format!("    </{}>\n  </qos_profile>\n</qos_library>\n", entity.element()));
+            text
+        }
+    }
+}
+
+/// Settings as TOML; those at their default are comments.
+#[must_use]
+pub fn settings(settings: impl Iterator<Item = EffectiveSetting>) -> String {
+    let mut text = String::new();
+    let mut table = "";
+    for EffectiveSetting { setting, value, origin } in settings {
+        if setting.table != table {
+            table = setting.table;
+            text.push_str(if text.is_empty() { "" } else { "\n" });
+            text.push_str(&format!("[{table}]\n"));
+        }
+        match (value, origin) {
+            (Some(value), Some(origin)) => {
+                commented(
+                    &mut text,
+                    &format!("{} = {}", setting.key, toml_value(&value)),
+                    "#",
+                    &origin.to_string(),
+                    "",
+                );
+            }
+            _ => text.push_str(&format!("# {}: {}\n", setting.key, (setting.default)())),
+        }
+    }
+    text
+}
+
+/// Under KEEP_ALL there is no depth, and an empty text says nothing.
+fn is_said(effective: &Effective) -> bool {
+    effective.origin.is_some() || !matches!(&effective.value, Value::Text(text) if text.is_empty())
+}
+
+fn origin(effective: &Effective) -> String {
+    let said = |(origin, profile): &(Origin, String)| format!("{origin}, {profile}");
+    effective.origin.as_ref().map_or_else(|| "default".to_owned(), said)
+}
+
+fn commented(text: &mut String, line: &str, open: &str, comment: &str, close: &str) {
+    text.push_str(&format!("{line:<COMMENT_COLUMN$} {open} {comment}{close}\n"));
+}
+
+/// A key of TOML: bare if it may be.
+fn key(name: &str) -> String {
+    let is_bare = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    if is_bare { name.to_owned() } else { quote(name) }
+}
+
+/// A value as TOML writes it.
+pub(crate) fn toml_value(value: &Value) -> String {
+    let list = |items: Vec<String>| format!("[{}]", items.join(", "));
+    match value {
+        Value::Bool(_) | Value::Int(_) | Value::Length(Some(_)) => value.to_string(),
+        Value::Length(None) | Value::Word(_) | Value::Text(_) => quote(&value.to_string()),
+        Value::Duration(duration) => quote(&show_duration(*duration)),
+        Value::Words(words) => list(words.iter().map(|word| quote(word)).collect()),
+        Value::Texts(texts) => list(texts.iter().map(|text| quote(text)).collect()),
+        Value::Octets(octets) => list(octets.iter().map(ToString::to_string).collect()),
+        Value::Properties(pairs) => list(
+            pairs
+                .iter()
+                .map(|(name, value, propagate)| {
+                    format!("{{ name = {}, value = {}, propagate = {propagate} }}", quote(name), quote(value))
+                })
+                .collect(),
+        ),
+    }
+}
+
+fn xml_policies(text: &mut String, fields: &[Effective]) {
+    let mut policy = "";
+    for effective in fields.iter().filter(|effective| is_said(effective)) {
+        let field = effective.field();
+        if field.policy != policy {
+            if !policy.is_empty() {
+                text.push_str(&format!("      </{policy}>\n"));
+            }
+            policy = field.policy;
+            text.push_str(&format!("      <{policy}>\n"));
+        }
+        let line = format!("        <{0}>{1}</{0}>", field.name, xml_value(field.kind, &effective.value));
+        // Two dashes end a comment.
+        commented(text, &line, "<!--", &origin(effective).replace("--", "- -"), " -->");
+    }
+    if !policy.is_empty() {
+        text.push_str(&format!("      </{policy}>\n"));
+    }
+}
+
+/// A value as DDS-XML 1.0 §7.2 writes it.
+fn xml_value(kind: Kind, value: &Value) -> String {
+    let suffix = match kind {
+        Kind::Word { suffix, .. } | Kind::Words { suffix, .. } => suffix,
+        _ => "",
+    };
+    let element = |text: &str| format!("<element>{}</element>", escape(text));
+    match value {
+        Value::Duration(duration) => {
+            let (seconds, nanos) = duration.as_nanos().map_or_else(
+                || (INFINITE.0.to_owned(), INFINITE.1.to_owned()),
+                |nanos| ((nanos / 1_000_000_000).to_string(), (nanos % 1_000_000_000).to_string()),
+            );
+            format!("<sec>{seconds}</sec><nanosec>{nanos}</nanosec>")
+        }
+        Value::Word(word) => format!("{word}{suffix}"),
+        Value::Words(words) => words.iter().map(|word| element(&format!("{word}{suffix}"))).collect(),
+        Value::Texts(texts) => texts.iter().map(|text| element(text)).collect(),
+        Value::Properties(pairs) => pairs
+            .iter()
+            .map(|(name, value, propagate)| {
+                let (name, value) = (escape(name), escape(value));
+                format!(
+                    "<element><name>{name}</name><value>{value}</value><propagate>{propagate}</propagate></element>"
+                )
+            })
+            .collect(),
+        value => escape(&value.to_string()),
+    }
+}

@@ -1,0 +1,156 @@
+//! What XML and TOML have in common: named nodes with attributes, and text or children. Sizes are bounded, so that a file
+//! from elsewhere costs no more than a look.
+
+use crate::error::{ConfigError, Origin, Result};
+
+/// Longest configuration, in bytes.
+pub const FILE_BYTES_MAX: usize = 1 << 20;
+/// Deepest nesting of elements; the deepest that means anything is below it.
+pub const DEPTH_MAX: usize = 12;
+
+/// How a configuration is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// OMG DDS-XML 1.0.
+    Xml,
+    /// The same elements as TOML keys.
+    Toml,
+}
+
+impl Format {
+    /// By the ending of a file's name.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        let ending = name.rsplit_once('.')?.1;
+        match ending.to_ascii_lowercase().as_str() {
+            "xml" => Some(Self::Xml),
+            "toml" => Some(Self::Toml),
+            _ => None,
+        }
+    }
+}
+
+/// An element with what it contains.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Node {
+    pub(crate) name: String,
+    pub(crate) line: u32,
+    pub(crate) attributes: Vec<(String, String)>,
+    pub(crate) content: Content,
+}
+
+/// What an element contains.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// Text without the white space around it.
+    Text(String),
+    /// Other elements.
+    Children(Vec<Node>),
+}
+
+/// A node and the way to it, for messages.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) source: &'a str,
+    pub(crate) path: &'a str,
+    pub(crate) format: Format,
+}
+
+impl Node {
+    pub(crate) fn attribute(&self, name: &str) -> Option<&str> {
+        self.attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The children; none of an empty element.
+    pub(crate) fn children(&self) -> &[Node] {
+        match &self.content {
+            Content::Children(children) => children,
+            Content::Text(_) => &[],
+        }
+    }
+
+    /// The text; empty if there is nothing, `None` if there are elements.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match &self.content {
+            Content::Text(text) => Some(text),
+            Content::Children(children) => children.is_empty().then_some(""),
+        }
+    }
+
+    pub(crate) fn origin(&self, place: Place<'_>) -> Origin {
+        Origin { source: place.source.to_owned(), line: self.line }
+    }
+
+    /// An error about this node.
+    pub(crate) fn error(&self, place: Place<'_>, what: impl Into<String>) -> ConfigError {
+        ConfigError::new(self.origin(place), format!("{}{}", place.path, self.name), what)
+    }
+
+    /// An error about a child that nobody knows.
+    pub(crate) fn unknown_child(&self, place: Place<'_>, child: &Node, known: &[&str]) -> ConfigError {
+        let path = format!("{}{}/{}", place.path, self.name, child.name);
+        ConfigError::new(child.origin(place), path, format!("unknown element; expected {}", listing(known)))
+    }
+
+    /// Fails for an attribute besides these.
+    pub(crate) fn check_attributes(&self, place: Place<'_>, known: &[&str]) -> Result<()> {
+        let unknown = self.attributes.iter().find(|(name, _)| !known.contains(&name.as_str()));
+        unknown.map_or(Ok(()), |(name, _)| {
+            let expected = if known.is_empty() { "none".to_owned() } else { listing(known) };
+            Err(self.error(place, format!("unknown attribute {name:?}; expected {expected}")))
+        })
+    }
+
+    /// Fails if there is text where elements are expected.
+    pub(crate) fn check_no_text(&self, place: Place<'_>) -> Result<()> {
+        match &self.content {
+            Content::Text(text) if !text.is_empty() => {
+                Err(self.error(place, format!("{:?} where elements are expected", clipped(text))))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Words as they are listed in a sentence.
+pub(crate) fn listing(words: &[&str]) -> String {
+    match words {
+        [] => "nothing".to_owned(),
+        [only] => (*only).to_owned(),
+        [others @ .., last] => format!("{} or {last}", others.join(", ")),
+    }
+}
+
+/// The beginning of a text, for messages.
+pub(crate) fn clipped(text: &str) -> &str {
+    &text[..text.floor_char_boundary(60)]
+}
+
+/// Refuses what is too long.
+pub(crate) fn check_size(source: &str, text: &str) -> Result<()> {
+    if text.len() <= FILE_BYTES_MAX {
+        return Ok(());
+    }
+    let what = format!("{} bytes, at most {FILE_BYTES_MAX} are read", text.len());
+    Err(ConfigError::new(Origin { source: source.to_owned(), line: 0 }, "", what))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_go_by_the_ending() {
+        assert_eq!(Format::of_name("a/b.XML"), Some(Format::Xml));
+        assert_eq!(Format::of_name("takt.toml"), Some(Format::Toml));
+        assert_eq!(Format::of_name("takt"), None);
+        assert_eq!(Format::of_name("takt.json"), None);
+    }
+
+    #[test]
+    fn words_are_listed() {
+        assert_eq!(listing(&[]), "nothing");
+        assert_eq!(listing(&["a"]), "a");
+        assert_eq!(listing(&["a", "b", "c"]), "a, b or c");
+    }
+}

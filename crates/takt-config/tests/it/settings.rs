@@ -1,0 +1,46 @@
+//! A participant that is built from settings, as another one sees it.
+
+use std::time::{Duration, Instant};
+
+use takt::DomainParticipant;
+use takt_config::{Format, Settings};
+
+/// The observer's discovery port: domain 190, the sixth participant (RTPS 2.5 §9.6.2).
+const OBSERVER_PORT: u16 = 7400 + 250 * 190 + 10 + 2 * 5;
+
+#[test]
+fn a_participant_is_what_its_settings_say() {
+    let observer = "[participant]\ndomain = 190\nindex = 5\n[network]\ninterfaces = [\"lo\"]\nmulticast = false\n";
+    let observer = build(observer);
+    let text = format!(
+        "[participant]\ndomain = 190\nname = \"camera\"\nindex = 3\nlease_duration = \"7 s\"\nruntime = \"inline\"\n\
+         announcement_period = \"100 ms\"\n[network]\ninterfaces = [\"lo\"]\npeers = [\"127.0.0.1:{OBSERVER_PORT}\"]\n\
+         multicast = false\n[udp]\nport_base = 7500\nd3 = 21\n[qos_library.L.P]\nis_default_qos = true\n\
+         domain_participant_qos.user_data.value = [1, 2]\n"
+    );
+    let subject = build(&text);
+    assert_eq!((subject.domain_id(), subject.qos().entity_name.0.as_str()), (190, "camera"));
+
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let seen = loop {
+        assert!(Instant::now() < deadline, "the participant was not found");
+        // Only a participant that is driven by its own thread of application answers this.
+        subject.spin_once(takt::Duration::from_millis(20)).expect("inline");
+        let found = observer.discovered_participants().expect("open");
+        if let Some(seen) = found.into_iter().find(|found| found.guid == subject.guid()) {
+            break seen;
+        }
+    };
+    assert_eq!(seen.lease_duration, takt::Duration::from_secs(7));
+    assert_eq!((seen.entity_name.0.as_str(), seen.user_data.0.as_slice()), ("camera", &[1, 2][..]));
+    let base = 7500 + 250 * 190 + 2 * 3;
+    let ports = |locators: &[takt::Locator]| locators.iter().map(|locator| locator.port).collect::<Vec<_>>();
+    assert_eq!(ports(&seen.metatraffic_unicast), [base + 10]);
+    assert_eq!(ports(&seen.default_unicast), [base + 21]);
+}
+
+fn build(text: &str) -> DomainParticipant {
+    let mut settings = Settings::new();
+    settings.add_text("s.toml", text, Format::Toml).unwrap_or_else(|error| panic!("{error}"));
+    settings.participant().expect("its profile is there").build().expect("loopback is always there")
+}
