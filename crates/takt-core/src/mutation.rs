@@ -113,6 +113,10 @@ mutations! {
     DeadlineNotRenewed,
     /// A writer lives for ever, however short its lease.
     EndlessWriterLease,
+    /// DESTINATION_ORDER is not looked at.
+    IgnoreSourceOrder,
+    /// The source time stamps of a writer run back when its wall clock is set back.
+    SourceTimeRunsBack,
     /// LIFESPAN is not looked at.
     IgnoreLifespan,
     /// A reader's samples live from their arrival, a writer's from now.

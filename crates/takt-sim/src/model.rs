@@ -28,6 +28,12 @@
 //! written before a match is promised then. Every other sample arrives where nothing goes wrong and clocks agree, if its
 //! lifespan is longer than it takes to repair a loss (DDS 1.4 §2.2.3.16).
 //!
+//! # Order of several writers
+//! By source time stamp, which never runs back for one writer, no sample of an instance follows one that was written later; of
+//! two written at once the one of the lower GUID is the later. In the end the last sample of an instance has arrived, of
+//! whichever writer it is. What is late is dropped, so nothing else is promised of several writers, nor is any of this where an
+//! instance has an owner (DDS 1.4 §2.2.3.17).
+//!
 //! # Ownership
 //! With EXCLUSIVE a reader takes an instance from its owner only: from the strongest of the writers that have written it, of
 //! equal ones the one with the lowest GUID. A writer that has gone, is not alive, has unregistered the instance or has missed
@@ -60,7 +66,8 @@ pub fn matches(writer: &QosPlan, reader: &QosPlan) -> bool {
     };
     let timely = reader.deadline.is_none_or(|period| writer.deadline.is_some_and(|offered| offered <= period));
     let owned = writer.strength.is_some() == reader.strength.is_some();
-    reliable && durable && lively && timely && owned && writer.partition == reader.partition
+    let ordered = writer.by_source || !reader.by_source;
+    reliable && durable && ordered && lively && timely && owned && writer.partition == reader.partition
 }
 
 /// Whether the first of two writers, each with its GUID, owns an instance that both write.

@@ -8,8 +8,9 @@ use takt_core::{
     WriteError, WriterHandle, WriterSpec,
 };
 use takt_wire::qos::{
-    DataReaderQos, DataWriterQos, Deadline, Durability, History, Lifespan, Liveliness, Ownership, OwnershipStrength,
-    Partition, PublisherQos, Reliability, ReliabilityKind, ResourceLimits, SubscriberQos, TopicData, TransportPriority,
+    DataReaderQos, DataWriterQos, Deadline, DestinationOrder, Durability, History, Lifespan, Liveliness, Ownership,
+    OwnershipStrength, Partition, PublisherQos, Reliability, ReliabilityKind, ResourceLimits, SubscriberQos, TopicData,
+    TransportPriority,
 };
 use takt_wire::{Guid, GuidPrefix, Locator, Timestamp};
 
@@ -270,7 +271,7 @@ impl Process {
             Some(payload_len)
         });
         match result {
-            Ok(_) => checker.wrote(clock.now, *id, Change { instance, kind }),
+            Ok(_) => checker.wrote(clock.now, clock.wall(), *id, Change { instance, kind }),
             Err(WriteError::WouldBlock) => *blocked = true,
             Err(error) => checker.report(clock.now, Rule::Refused, format!("writer {id} cannot write: {error:?}")),
         }
@@ -518,6 +519,10 @@ fn lifespan(plan: &QosPlan) -> Lifespan {
         .map_or_else(Lifespan::default, |lifespan| Lifespan { duration: takt_wire::Duration::from_nanos(lifespan) })
 }
 
+fn destination_order(plan: &QosPlan) -> DestinationOrder {
+    if plan.by_source { DestinationOrder::BySourceTimestamp } else { DestinationOrder::ByReceptionTimestamp }
+}
+
 fn ownership(plan: &QosPlan) -> Ownership {
     if plan.strength.is_some() { Ownership::Exclusive } else { Ownership::Shared }
 }
@@ -550,6 +555,7 @@ fn writer_spec(plan: &EndpointPlan, topic: &TopicPlan) -> WriterSpec {
             liveliness: liveliness(&plan.qos),
             deadline: deadline(&plan.qos),
             lifespan: lifespan(&plan.qos),
+            destination_order: destination_order(&plan.qos),
             ownership: ownership(&plan.qos),
             ownership_strength: OwnershipStrength(plan.qos.strength.unwrap_or(0)),
             ..DataWriterQos::default()
@@ -577,6 +583,7 @@ fn reader_spec(plan: &EndpointPlan, topic: &TopicPlan) -> ReaderSpec {
             resource_limits,
             liveliness: liveliness(&plan.qos),
             deadline: deadline(&plan.qos),
+            destination_order: destination_order(&plan.qos),
             ownership: ownership(&plan.qos),
             ..DataReaderQos::default()
         },

@@ -111,7 +111,8 @@ impl<T: TypeSupport> DataWriter<T> {
     /// As [`write`](Self::write), with a source time stamp of the caller's.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// As [`write`](Self::write), and [`Error::BadParameter`] for a time stamp that is none or, with DESTINATION_ORDER
+    /// BY_SOURCE_TIMESTAMP, older than that of the change before.
     pub fn write_w_timestamp(&self, sample: &T, timestamp: Timestamp) -> Result<()> {
         self.publish(sample, &Publication { timestamp: Some(timestamp), ..Publication::default() })
     }
@@ -135,6 +136,14 @@ impl<T: TypeSupport> DataWriter<T> {
         Ok(InstanceHandle(takt_xtypes::key_hash_with(sample, self.inner.representation)?))
     }
 
+    /// As [`register_instance`](Self::register_instance): since nothing is sent, nothing bears the time stamp.
+    ///
+    /// # Errors
+    /// As [`register_instance`](Self::register_instance).
+    pub fn register_instance_w_timestamp(&self, sample: &T, _timestamp: Timestamp) -> Result<InstanceHandle> {
+        self.register_instance(sample)
+    }
+
     /// Says that the sample's instance exists no more (DDS 1.4 §2.2.2.4.2.13). Only the key members matter.
     ///
     /// # Errors
@@ -143,15 +152,38 @@ impl<T: TypeSupport> DataWriter<T> {
         self.publish(sample, &Publication { kind: ChangeKind::Disposed, ..Publication::default() })
     }
 
+    /// As [`dispose`](Self::dispose), with a source time stamp of the caller's.
+    ///
+    /// # Errors
+    /// As [`write_w_timestamp`](Self::write_w_timestamp) and [`dispose`](Self::dispose).
+    pub fn dispose_w_timestamp(&self, sample: &T, timestamp: Timestamp) -> Result<()> {
+        let (kind, timestamp) = (ChangeKind::Disposed, Some(timestamp));
+        self.publish(sample, &Publication { kind, timestamp, ..Publication::default() })
+    }
+
     /// Says that this writer will not update the sample's instance any more (DDS 1.4 §2.2.2.4.2.7), and disposes it if
     /// `WRITER_DATA_LIFECYCLE.autodispose_unregistered_instances`.
     ///
     /// # Errors
     /// As [`dispose`](Self::dispose).
     pub fn unregister_instance(&self, sample: &T) -> Result<()> {
-        let autodispose = self.inner.qos.writer_data_lifecycle.autodispose_unregistered_instances;
-        let kind = if autodispose { ChangeKind::DisposedUnregistered } else { ChangeKind::Unregistered };
-        self.publish(sample, &Publication { kind, ..Publication::default() })
+        self.publish(sample, &Publication { kind: self.unregistration(), ..Publication::default() })
+    }
+
+    /// As [`unregister_instance`](Self::unregister_instance), with a source time stamp of the caller's.
+    ///
+    /// # Errors
+    /// As [`write_w_timestamp`](Self::write_w_timestamp) and [`dispose`](Self::dispose).
+    pub fn unregister_instance_w_timestamp(&self, sample: &T, timestamp: Timestamp) -> Result<()> {
+        let (kind, timestamp) = (self.unregistration(), Some(timestamp));
+        self.publish(sample, &Publication { kind, timestamp, ..Publication::default() })
+    }
+
+    fn unregistration(&self) -> ChangeKind {
+        match self.inner.qos.writer_data_lifecycle.autodispose_unregistered_instances {
+            true => ChangeKind::DisposedUnregistered,
+            false => ChangeKind::Unregistered,
+        }
     }
 
     /// As [`write`](Self::write), but waits for room without blocking the thread, and for as long as it is polled:

@@ -18,9 +18,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 use takt_wire::discovery::{PublicationData, SubscriptionData};
-use takt_wire::qos::{
-    DataReaderQos, DataWriterQos, History, Ownership, PublisherQos, ResourceLimits, SubscriberQos, TopicData,
-};
+use takt_wire::qos::{DataReaderQos, DataWriterQos, History, PublisherQos, ResourceLimits, SubscriberQos, TopicData};
 use takt_wire::{EntityId, Guid, Locator, SequenceNumber, Timestamp};
 
 /// Longest topic or type name in bytes.
@@ -95,7 +93,8 @@ pub struct NewChange<'a> {
     pub kind: ChangeKind,
     /// The instance; all zero without keys.
     pub key_hash: KeyHash,
-    /// When it was written; `None` for now.
+    /// When it was written; `None` for now, or for as late as the change before if the wall clock was set back and the writer
+    /// offers DESTINATION_ORDER BY_SOURCE_TIMESTAMP.
     pub source_timestamp: Option<Timestamp>,
     /// Only these readers get it; empty for all. At most 4.
     pub destinations: &'a [Guid],
@@ -260,8 +259,7 @@ impl Participant {
         });
         let limits = cache_limits(data.qos.history, &data.qos.resource_limits, &self.ctx.limits);
         let samples = limits.max_samples + REORDER_WINDOW as usize;
-        let mut cache = ReaderCache::new(limits, self.memory_bytes(samples, spec.max_serialized_len));
-        cache.exclusive = data.qos.ownership == Ownership::Exclusive;
+        let cache = ReaderCache::new(limits, self.memory_bytes(samples, spec.max_serialized_len));
         let next = self.readers.vacant();
         let handle = ReaderHandle { index: next, generation: self.readers.generation(next) };
         let mut reader = Reader::new(handle, data, keyed, spec.key, cache, &mut self.ctx);
@@ -332,7 +330,8 @@ impl Participant {
     /// The change goes out with the following calls of [`Self::poll_transmit`].
     ///
     /// # Errors
-    /// [`WriteError::WouldBlock`] if the history is full of unacknowledged samples.
+    /// [`WriteError::WouldBlock`] if the history is full of unacknowledged samples. [`Error::BadParameter`] for a source time
+    /// stamp that is none, or, with DESTINATION_ORDER BY_SOURCE_TIMESTAMP, older than the one before.
     pub fn write(
         &mut self,
         now: Instant,
@@ -345,18 +344,18 @@ impl Participant {
                 Error::OutOfResources { limit: "readers of a directed write", value: MAX_DIRECTED as u64 }.into()
             );
         }
+        let Self { writers, publishers, ctx, .. } = self;
+        ctx.work.unit();
+        let writer = live_writer(writers, handle)?;
         let write = Write {
             kind: change.kind,
             key_hash: change.key_hash,
-            source_timestamp: change.source_timestamp.unwrap_or_else(|| self.ctx.wall_clock(now)),
+            source_timestamp: writer.stamp(change.source_timestamp, ctx.wall_clock(now))?,
             payload_len: change.payload_len,
             directed: Directed::new(change.destinations),
             place: Place::default(),
             in_set: false,
         };
-        let Self { writers, publishers, ctx, .. } = self;
-        ctx.work.unit();
-        let writer = live_writer(writers, handle)?;
         let sn = match writer.publisher().and_then(|index| publishers.get_mut(index)) {
             None => writer.write(now, ctx, &write, fill)?,
             Some(publisher) => {

@@ -14,9 +14,7 @@ use crate::writer::{Writer, WriterHistory};
 use alloc::boxed::Box;
 use takt_wire::compat::PolicyId;
 use takt_wire::discovery::{PublicationData, SubscriptionData};
-use takt_wire::qos::{
-    DataReaderQos, DataWriterQos, DomainParticipantQos, Ownership, PublisherQos, SubscriberQos, TopicData,
-};
+use takt_wire::qos::{DataReaderQos, DataWriterQos, DomainParticipantQos, PublisherQos, SubscriberQos, TopicData};
 
 /// The first policy that differs, of those that may not.
 fn first_changed(policies: &[(bool, PolicyId)]) -> Result<(), Error> {
@@ -292,8 +290,7 @@ impl Participant {
         let group = reader.group;
         data.qos = qos;
         let memory_bytes = self.memory_bytes(limits.max_samples + REORDER_WINDOW as usize, max_len);
-        let mut cache = ReaderCache::new(limits, memory_bytes);
-        cache.exclusive = data.qos.ownership == Ownership::Exclusive;
+        let cache = ReaderCache::new(limits, memory_bytes);
         let Self { readers, ctx, .. } = self;
         if let Some(reader) = readers.get_mut(handle.index) {
             reader.close(ctx);

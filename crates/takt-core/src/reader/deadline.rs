@@ -3,7 +3,7 @@
 //! A period begins with a sample that the reader keeps. An instance that is not alive misses nothing.
 
 use super::Reader;
-use crate::cache::{Delivered, ReaderCache};
+use crate::cache::{CachePolicies, Delivered, ReaderCache};
 use crate::context::Context;
 use crate::deadline::DeadlineMonitor;
 use crate::event::Event;
@@ -30,6 +30,7 @@ pub(super) fn delivered(monitor: &mut Option<DeadlineMonitor>, now: Instant, ctx
     match (delivered, monitor) {
         (Delivered::Data(handle), Some(monitor)) => monitor.updated(now, ctx, handle),
         (Delivered::Outranked, _) => ctx.counters.outranked_samples += 1,
+        (Delivered::Outdated, _) => ctx.counters.outdated_samples += 1,
         (Delivered::Expired, _) => ctx.counters.expired_samples += 1,
         _ => {}
     }
@@ -40,6 +41,7 @@ impl Reader {
     pub(crate) fn adopt(&mut self, ctx: &mut Context, qos: &DataReaderQos) {
         let deadline_changed = self.data.qos.deadline != qos.deadline;
         self.data.qos = qos.clone();
+        self.cache.adopt(CachePolicies::of(qos));
         if deadline_changed {
             if let Some(former) = &self.deadline {
                 former.close(ctx);

@@ -20,7 +20,7 @@ mod writer_proxy;
 
 pub(crate) use writer_proxy::{REORDER_WINDOW, WriterProxy};
 
-use crate::cache::{KeyExtractor, ReaderCache};
+use crate::cache::{CachePolicies, KeyExtractor, ReaderCache};
 use crate::content_filter::ContentFilter;
 use crate::context::Context;
 use crate::deadline::DeadlineMonitor;
@@ -110,6 +110,8 @@ impl Reader {
         ctx: &mut Context,
     ) -> Self {
         ctx.add_owner();
+        let mut cache = cache;
+        cache.adopt(CachePolicies::of(&data.qos));
         let deadline = deadline::monitor(handle, &data, &cache, ctx);
         Self {
             handle,

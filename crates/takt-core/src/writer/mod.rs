@@ -14,6 +14,7 @@ mod expiry;
 mod heartbeat;
 mod history;
 mod membership;
+mod order;
 mod reader_proxy;
 mod repair;
 mod route;
@@ -101,6 +102,8 @@ pub(crate) struct Writer {
     asserting: bool,
     /// A `write` found no room.
     space_wanted: bool,
+    /// The source time stamp of the last change.
+    last_stamp: Timestamp,
     expiry_timer: TimerId,
     /// What the timer is armed for.
     armed_expiry: Expiry,
@@ -158,6 +161,7 @@ impl Writer {
             greeted: SequenceNumber::ZERO,
             asserting: false,
             space_wanted: false,
+            last_stamp: Timestamp::ZERO,
             expiry_timer: ctx.timers.register(TimerKind::WriterExpiry { writer: handle.index }),
             armed_expiry: Expiry::NEVER,
             deadline,
@@ -208,6 +212,7 @@ impl Writer {
         let place = self.place_of(write);
         if self.proxies.len() == 0 && !self.keeps_history {
             let sn = self.skip_number();
+            self.last_stamp = write.source_timestamp;
             self.placed(&place);
             self.keep_commitments(now, ctx, write);
             return Ok(sn);
@@ -229,6 +234,7 @@ impl Writer {
         );
         change.place = place;
         let sn = self.history.append(change);
+        self.last_stamp = write.source_timestamp;
         self.arm_expiry(now, ctx);
         self.placed(&place);
         self.source_timestamp = write.source_timestamp;

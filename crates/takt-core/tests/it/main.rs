@@ -25,5 +25,6 @@ mod reliability;
 mod replay;
 #[allow(dead_code)]
 mod session;
+mod source_order;
 mod type_lookup;
 mod work;

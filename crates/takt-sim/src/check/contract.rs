@@ -26,7 +26,9 @@ impl Checker {
 
     /// Whether no policy keeps a sample of this writer from the reader, apart from its history.
     pub(super) fn is_heard_out(&self, writer: EndpointId, reader: EndpointId) -> bool {
-        self.owns_for_certain(writer, reader) && self.lives_long_enough(writer, reader)
+        self.owns_for_certain(writer, reader)
+            && self.lives_long_enough(writer, reader)
+            && !self.may_come_late(writer, reader)
     }
 
     /// A sample was taken: was it the owner's?

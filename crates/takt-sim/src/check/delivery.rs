@@ -63,6 +63,7 @@ impl Checker {
         if let Some(skipped) = skipped.filter(|_| complete) {
             return Err((Rule::Gap, format!("{identity:?} where number {skipped} must come")));
         }
+        self.judge_order(reader, identity.instance, &found.info)?;
         self.judge_lifespan(wall, writer, &found.info)?;
         self.judge_owner(writer, reader, &identity)?;
         Ok(identity)

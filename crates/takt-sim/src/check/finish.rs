@@ -11,6 +11,7 @@ impl Checker {
     /// The world has come to rest.
     pub fn finish(&mut self, at: Nanos) {
         self.finish_instances(at);
+        self.finish_order(at);
         for writer in 0..self.endpoints.len() as EndpointId {
             for reader in 0..self.endpoints.len() as EndpointId {
                 let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);

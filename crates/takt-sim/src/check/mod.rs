@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use takt_core::{ChangeKind, InstanceState};
-use takt_wire::Guid;
+use takt_wire::{Guid, Timestamp};
 
 use crate::clock::Nanos;
 use crate::scenario::QosPlan;
@@ -48,6 +48,8 @@ pub enum Rule {
     Deadline,
     /// A sample was taken of a writer that does not own the instance.
     Ownership,
+    /// A sample was taken behind one that was written later.
+    SourceOrder,
     /// A sample was taken whose lifespan was over.
     Lifespan,
     /// An instance is in a state that its writers did not bring it to.
@@ -108,8 +110,9 @@ struct Endpoint {
     alive: bool,
     /// What was written, in order of its number, from 1.
     written: Vec<Change>,
-    /// When each of these was.
+    /// When each of these was, and what the writer's wall clock showed, which does not run back here.
     written_at: Vec<Nanos>,
+    stamps: Vec<Timestamp>,
 }
 
 /// A change that an application made.
@@ -136,6 +139,8 @@ pub struct Checker {
     late: BTreeSet<EndpointId>,
     /// With OWNERSHIP EXCLUSIVE, by reader and instance: the writer whose sample came last, and its number.
     owners: BTreeMap<(EndpointId, u8), (EndpointId, u32)>,
+    /// By reader and instance: when the sample that was taken last was written, and by whom.
+    latest: BTreeMap<(EndpointId, u8), (Timestamp, Guid)>,
     progress: Progress,
     recovery: Recovery,
     scratch: Vec<u8>,
@@ -166,6 +171,7 @@ impl Checker {
             alive: true,
             written: Vec::new(),
             written_at: Vec::new(),
+            stamps: Vec::new(),
         });
         self.by_guid.insert(guid, id);
         id
@@ -187,11 +193,13 @@ impl Checker {
     }
 
     /// A writer made its next change.
-    pub fn wrote(&mut self, at: Nanos, writer: EndpointId, change: Change) {
+    pub fn wrote(&mut self, at: Nanos, wall: Timestamp, writer: EndpointId, change: Change) {
         self.written += 1;
         let endpoint = &mut self.endpoints[writer as usize];
         endpoint.written.push(change);
         endpoint.written_at.push(at);
+        let last = endpoint.stamps.last().copied().unwrap_or(Timestamp::ZERO);
+        endpoint.stamps.push(last.max(wall));
     }
 
     /// What broke first.

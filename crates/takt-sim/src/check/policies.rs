@@ -1,10 +1,13 @@
 //! Policies that decide which samples of all that arrive an application sees, and when.
 
-use takt_core::SampleInfo;
-use takt_wire::Timestamp;
+use std::cmp::Reverse;
 
-use super::{Checker, EndpointId, Rule};
+use takt_core::{ChangeKind, SampleInfo};
+use takt_wire::{Guid, Timestamp};
+
+use super::{Checker, Endpoint, EndpointId, Rule};
 use crate::clock::Nanos;
+use crate::model;
 
 /// A lifespan as long as this is longer than it takes to deliver a sample where nothing goes wrong.
 const LIFESPAN_ENOUGH: Nanos = 6 * super::progress::HEARTBEAT_PERIOD;
@@ -32,5 +35,89 @@ impl Checker {
             ));
         }
         Ok(())
+    }
+
+    /// Whether samples of the writer may be dropped since one of another writer overtook them.
+    pub(super) fn may_come_late(&self, writer: EndpointId, reader: EndpointId) -> bool {
+        let others = || self.pairs.keys().filter(|(other, to)| *to == reader && *other != writer);
+        self.goes_by_source(reader) && others().next().is_some()
+    }
+
+    fn goes_by_source(&self, reader: EndpointId) -> bool {
+        let qos = &self.endpoints[reader as usize].qos;
+        qos.by_source && qos.strength.is_none()
+    }
+
+    /// A sample was taken: was no later one of its instance taken before?
+    pub(super) fn judge_order(
+        &mut self,
+        reader: EndpointId,
+        instance: u8,
+        info: &SampleInfo,
+    ) -> Result<(), (Rule, String)> {
+        if !self.goes_by_source(reader) {
+            return Ok(());
+        }
+        let (written, writer) = (info.source_timestamp, info.publication);
+        let before = self.latest.insert((reader, instance), (written, writer));
+        let Some((latest, other)) = before else { return Ok(()) };
+        if (written, Reverse(writer)) >= (latest, Reverse(other)) {
+            return Ok(());
+        }
+        // An instance that has no writers is forgotten, and what comes then is the first that is known of it.
+        if self.calm && info.no_writers_generation_count == 0 && !self.some_end(reader, instance) {
+            return Err((Rule::SourceOrder, format!("a sample of {written} follows one of {latest}")));
+        }
+        Ok(())
+    }
+
+    /// Whether a writer of the reader has ever ended the instance, or has gone.
+    fn some_end(&self, reader: EndpointId, instance: u8) -> bool {
+        let ends = |writer: &Endpoint| {
+            writer.written.iter().any(|change| change.instance == instance && change.kind != ChangeKind::Alive)
+        };
+        let writers = self.pairs.iter().filter(|((_, to), _)| *to == reader);
+        self.lapsed.contains(&reader)
+            || writers.into_iter().any(|((writer, _), pair)| {
+                let writer = &self.endpoints[*writer as usize];
+                !writer.alive || !pair.is_matched() || ends(writer)
+            })
+    }
+
+    /// In the end the last sample of each instance has arrived, if it comes from somebody who repeats it.
+    pub(super) fn finish_order(&mut self, at: Nanos) {
+        let mut lost = None;
+        for reader in (0..self.endpoints.len() as EndpointId).filter(|reader| self.goes_by_source(*reader)) {
+            for instance in 0..=u8::MAX {
+                let Some((_, _, writer, number)) = self.last_of(reader, instance) else { continue };
+                let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);
+                let Some(pair) = self.pairs.get(&(writer, reader)).filter(|pair| pair.is_matched()) else { continue };
+                let owed = from.alive
+                    && to.alive
+                    && model::is_reliable(&from.qos, &to.qos)
+                    && self.lives_long_enough(writer, reader)
+                    && pair.is_promised(from, number);
+                if owed && !pair.arrived.contains(number) {
+                    lost.get_or_insert((reader, instance, writer, number));
+                }
+            }
+        }
+        if let Some((reader, instance, writer, number)) = lost {
+            let text =
+                format!("reader {reader} never got the last of instance {instance}: {number} of writer {writer}");
+            self.report(at, Rule::Missing, text);
+        }
+    }
+
+    /// The last change of an instance that any writer of the reader ever made: when, whose, and its number.
+    fn last_of(&self, reader: EndpointId, instance: u8) -> Option<(Timestamp, Reverse<Guid>, EndpointId, u32)> {
+        let writers = self.pairs.keys().filter(|(_, to)| *to == reader).map(|(writer, _)| *writer);
+        let last = |writer: EndpointId| {
+            let from = &self.endpoints[writer as usize];
+            let mut changes = from.written.iter().zip(&from.stamps).enumerate().rev();
+            let (index, (_, stamp)) = changes.find(|(_, (change, _))| change.instance == instance)?;
+            Some((*stamp, Reverse(from.guid), writer, index as u32 + 1))
+        };
+        writers.filter_map(last).max()
     }
 }

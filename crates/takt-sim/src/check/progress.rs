@@ -155,7 +155,7 @@ mod tests {
     use crate::check::Change;
     use crate::scenario::QosPlan;
     use takt_core::{ChangeKind, Config};
-    use takt_wire::{EntityId, Guid, GuidPrefix};
+    use takt_wire::{EntityId, Guid, GuidPrefix, Timestamp};
 
     const SAMPLE: Change = Change { instance: 0, kind: ChangeKind::Alive };
 
@@ -192,17 +192,17 @@ mod tests {
         let mut nothing_owed = checker(true);
         assert_eq!(looks(&mut nothing_owed, |_| Some(0)), None);
         let mut owed = checker(true);
-        owed.wrote(0, 0, SAMPLE);
+        owed.wrote(0, Timestamp::ZERO, 0, SAMPLE);
         assert_eq!(looks(&mut owed, |_| Some(0)), Some(2 + DELIVERY_PERIODS));
     }
 
     #[test]
     fn nothing_is_said_while_something_is_wrong() {
         let mut wrong = checker(true);
-        wrong.wrote(0, 0, SAMPLE);
+        wrong.wrote(0, Timestamp::ZERO, 0, SAMPLE);
         assert_eq!(looks(&mut wrong, |_| None), None);
         let mut healed = checker(true);
-        healed.wrote(0, 0, SAMPLE);
+        healed.wrote(0, Timestamp::ZERO, 0, SAMPLE);
         let heals = 10 * HEARTBEAT_PERIOD;
         assert_eq!(looks(&mut healed, |at| (at >= heals).then_some(heals)), Some(11 + DELIVERY_PERIODS));
     }

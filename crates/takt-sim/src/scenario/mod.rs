@@ -142,6 +142,8 @@ pub struct QosPlan {
     pub deadline: Option<Nanos>,
     /// OWNERSHIP EXCLUSIVE with this OWNERSHIP_STRENGTH, which a reader has none of; `None` is SHARED.
     pub strength: Option<i32>,
+    /// DESTINATION_ORDER BY_SOURCE_TIMESTAMP.
+    pub by_source: bool,
     /// LIFESPAN, which a reader has none of; `None` is infinite.
     pub lifespan: Option<Nanos>,
 }

@@ -70,6 +70,7 @@ impl Scenario {
         let mut scenario = Self { seed, active, hosts, network, topics, processes, faults, hostile: None };
         add_lives(&mut later, &mut scenario);
         add_contracts(&mut last, &mut scenario);
+        add_orders(&mut Rng::new(seed ^ 0x6f72_6465), &mut scenario);
         add_lifespans(&mut Rng::new(seed ^ 0x7370_616e), &mut scenario);
         scenario
     }
@@ -231,6 +232,17 @@ fn add_lifespans(rng: &mut Rng, scenario: &mut Scenario) {
             let lifespan = *rng.pick(&[200, 600, 2_000]) * MILLISECOND;
             let is_writer = matches!(endpoint.role, Role::Writer { .. });
             endpoint.qos.lifespan = (has_lifespans && is_writer && rng.chance(700_000)).then_some(lifespan);
+        }
+    }
+}
+
+/// Instances whose last value is the one written last, with dice of their own too.
+fn add_orders(rng: &mut Rng, scenario: &mut Scenario) {
+    for topic in 0..scenario.topics.len() {
+        let is_ordered = rng.chance(250_000);
+        for endpoint in endpoints_of(scenario, topic) {
+            let asks = if matches!(endpoint.role, Role::Writer { .. }) { 900_000 } else { 700_000 };
+            endpoint.qos.by_source = is_ordered && rng.chance(asks);
         }
     }
 }

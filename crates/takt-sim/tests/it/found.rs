@@ -20,6 +20,7 @@ const RELIABLE: QosPlan = QosPlan {
     liveliness: None,
     deadline: None,
     strength: None,
+    by_source: false,
     lifespan: None,
 };
 

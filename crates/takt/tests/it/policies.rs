@@ -1,4 +1,5 @@
-//! Policies that decide which samples an application sees, and when: LIFESPAN (DDS 1.4 §2.2.3.16).
+//! Policies that decide which samples an application sees, and when: LIFESPAN, DESTINATION_ORDER
+//! (DDS 1.4 §2.2.3.16, §2.2.3.17).
 
 use crate::support::*;
 use takt::qos::*;
@@ -36,5 +37,34 @@ fn a_sample_vanishes_when_its_lifespan_is_over() {
         pair.wait_until("the late joiner", || late.matched_publications().expect("open").len() == 1);
         let seen = write_until("the last sample", 2, &late);
         assert!(!seen.contains(&1), "{runtime:?}: {seen:?}");
+    }
+}
+
+#[test]
+fn by_source_time_stamp_the_value_that_was_written_last_is_the_last() {
+    for runtime in RUNTIMES {
+        let destination_order = DestinationOrder::BySourceTimestamp;
+        let writer = DataWriterQos { destination_order, ..reliable_writer(History::KeepAll) };
+        let reader = DataReaderQos { destination_order, ..reliable_reader(History::KeepLast(1)) };
+        let pair = Pair::<Shape>::new(runtime, writer.clone(), reader);
+        let other = create_writer::<Shape>(&pair.publisher, "Topic", writer);
+        pair.wait_until("the other writer", || {
+            !other.matched_subscriptions().expect("open").is_empty()
+                && pair.reader.matched_publications().expect("open").len() == 2
+        });
+        let at = |seconds| Timestamp { seconds, fraction: 0 };
+        pair.writer.write_w_timestamp(&Shape::new("RED", 1), at(2_000)).expect("room");
+        other.write_w_timestamp(&Shape::new("RED", 2), at(1_000)).expect("room");
+        other.dispose_w_timestamp(&Shape::new("RED", 0), at(1_001)).expect("room");
+        other.write_w_timestamp(&Shape::new("BLUE", 3), at(1_002)).expect("room");
+        let taken = pair.take(2);
+        assert_eq!(taken[0].info.instance_state, InstanceState::Alive, "{runtime:?}: it was disposed of earlier");
+        assert_eq!(numbers(taken), [1, 3], "{runtime:?}");
+        let refused = other.unregister_instance_w_timestamp(&Shape::new("RED", 0), at(1_001));
+        assert!(matches!(refused, Err(Error::BadParameter { .. })), "{refused:?}");
+        pair.writer.unregister_instance_w_timestamp(&Shape::new("RED", 0), at(3_000)).expect("room");
+        let taken = pair.take(1);
+        assert_eq!(taken[0].info.instance_state, InstanceState::NotAliveDisposed, "{runtime:?}");
+        assert_eq!(taken[0].info.source_timestamp, at(3_000));
     }
 }

@@ -32,11 +32,13 @@ impl ReaderCache {
     }
 
     /// Forgets a pending sample that has expired on its way. An instance that is known has been written all the same.
-    pub(super) fn discard_expired(&mut self, stored: Stored, incoming: &Incoming) {
+    pub(super) fn discard_expired(&mut self, stored: Stored, mut incoming: Incoming, now: Timestamp) {
         if let Some(&instance) = self.by_handle.get(&InstanceHandle(incoming.key_hash)) {
             let state = &mut self.instances[instance as usize];
-            if !self.exclusive || state.is_owned_by(incoming) {
-                state.update(incoming);
+            let outranked = self.policies.exclusive && !state.is_owned_by(&incoming);
+            if !outranked && !(self.policies.by_source && state.is_outdated(&mut incoming, now)) {
+                state.update(&incoming);
+                state.is_as_of(&incoming, now);
             }
         }
         self.discard(stored);

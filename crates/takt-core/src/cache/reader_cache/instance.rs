@@ -1,5 +1,6 @@
 //! One instance of a reader's history: its state, its writers and its owner (DDS 1.4 §2.2.2.5.1.3, §2.2.3.9.2).
 
+use super::order::SourceOrder;
 use super::{Incoming, NONE};
 use crate::cache::sample::{ChangeKind, InstanceHandle, InstanceState, ViewState};
 use crate::mutation::{Mutation, is_on};
@@ -23,6 +24,8 @@ pub(super) struct Instance {
     pub(super) writers: Vec<Guid>,
     /// With OWNERSHIP EXCLUSIVE the writer whose changes count, and its strength.
     pub(super) owner: Option<(Guid, i32)>,
+    /// With DESTINATION_ORDER BY_SOURCE_TIMESTAMP: its latest change.
+    pub(super) latest: Option<SourceOrder>,
     pub(super) oldest: u32,
     pub(super) newest: u32,
     /// Samples in the list; `data_count` of them carry data.
@@ -46,6 +49,7 @@ impl Instance {
             no_writers_generation: 0,
             writers: Vec::new(),
             owner: None,
+            latest: None,
             oldest: NONE,
             newest: NONE,
             count: 0,
@@ -54,14 +58,25 @@ impl Instance {
         }
     }
 
+    /// Somebody writes it.
+    pub(super) fn join(&mut self, writer: Guid) {
+        if !self.writers.contains(&writer) {
+            self.writers.push(writer);
+        }
+    }
+
+    /// Somebody writes it no more.
+    fn leave(&mut self, writer: Guid) {
+        if let Some(at) = self.writers.iter().position(|known| *known == writer) {
+            self.writers.swap_remove(at);
+        }
+    }
+
     /// Moves the instance's state machine; false if the change is news that changes nothing.
     pub(super) fn update(&mut self, incoming: &Incoming) -> bool {
-        let registered = self.writers.iter().position(|writer| *writer == incoming.writer);
         match incoming.kind {
             ChangeKind::Alive => {
-                if registered.is_none() {
-                    self.writers.push(incoming.writer);
-                }
+                self.join(incoming.writer);
                 match self.state {
                     InstanceState::Alive => {}
                     InstanceState::NotAliveDisposed => {
@@ -79,21 +94,15 @@ impl Instance {
             ChangeKind::Disposed if is_on(Mutation::IgnoreDisposal) => false,
             ChangeKind::Unregistered if is_on(Mutation::IgnoreUnregistration) => false,
             ChangeKind::Disposed => {
-                if registered.is_none() {
-                    self.writers.push(incoming.writer);
-                }
+                self.join(incoming.writer);
                 core::mem::replace(&mut self.state, InstanceState::NotAliveDisposed) != InstanceState::NotAliveDisposed
             }
             ChangeKind::Unregistered => {
-                if let Some(at) = registered {
-                    self.writers.swap_remove(at);
-                }
+                self.leave(incoming.writer);
                 self.lose_writers()
             }
             ChangeKind::DisposedUnregistered => {
-                if let Some(at) = registered {
-                    self.writers.swap_remove(at);
-                }
+                self.leave(incoming.writer);
                 core::mem::replace(&mut self.state, InstanceState::NotAliveDisposed) != InstanceState::NotAliveDisposed
             }
         }
@@ -112,11 +121,10 @@ impl Instance {
             self.owner = (!unregisters).then_some((incoming.writer, incoming.strength));
             return true;
         }
-        let registered = self.writers.iter().position(|writer| *writer == incoming.writer);
-        match registered {
-            Some(at) if unregisters => _ = self.writers.swap_remove(at),
-            None if !unregisters => self.writers.push(incoming.writer),
-            _ => {}
+        if unregisters {
+            self.leave(incoming.writer);
+        } else {
+            self.join(incoming.writer);
         }
         false
     }

@@ -10,13 +10,18 @@
 
 //!
 //! `mod.rs` takes changes in, `instances` knows the instances and `instance` the state of each, `lists` keeps the
-//! samples in order, `expiry` removes what is of no use any more, `reading` shows the rest to the application.
+//! samples in order, `expiry` removes what is of no use any more, `order` tells
+//! the later from the earlier, `reading` shows the rest to the application.
 
 mod expiry;
 mod instance;
 mod instances;
 mod lists;
+mod order;
+mod policies;
 mod reading;
+
+pub(crate) use policies::CachePolicies;
 
 use super::pool::{PayloadPool, PayloadRef};
 use super::sample::{ChangeKind, InstanceHandle, KeyExtractor, KeyHash};
@@ -65,6 +70,8 @@ pub(crate) enum Delivered {
     Outranked,
     /// It arrived too late to be of use.
     Expired,
+    /// By its source time stamp the instance has changed since.
+    Outdated,
 }
 
 /// An entry of the table, delivered or pending.
@@ -84,8 +91,7 @@ pub(crate) struct CacheLimits {
 #[derive(Debug)]
 pub(crate) struct ReaderCache {
     limits: CacheLimits,
-    /// OWNERSHIP EXCLUSIVE.
-    pub(crate) exclusive: bool,
+    policies: CachePolicies,
     /// A pass goes from instance to instance, not in order of arrival.
     pub(crate) by_instance: bool,
     pub(crate) pool: PayloadPool,
@@ -115,7 +121,7 @@ impl ReaderCache {
     pub(crate) fn new(limits: CacheLimits, memory_bytes: usize) -> Self {
         Self {
             limits,
-            exclusive: false,
+            policies: CachePolicies::default(),
             by_instance: false,
             pool: PayloadPool::new(memory_bytes),
             entries: Vec::with_capacity(limits.max_samples + PENDING_ROOM),
@@ -201,10 +207,10 @@ impl ReaderCache {
         now: Timestamp,
         key: Option<&mut Box<dyn KeyExtractor>>,
     ) -> Result<Delivered, SampleRejectedReason> {
-        let incoming = self.entries[stored.0 as usize].incoming;
+        let mut incoming = self.entries[stored.0 as usize].incoming;
         let handle = InstanceHandle(incoming.key_hash);
         if incoming.expiry.is_past(now) {
-            self.discard_expired(stored, &incoming);
+            self.discard_expired(stored, incoming, now);
             return Ok(Delivered::Expired);
         }
         let instance = match self.by_handle.get(&handle) {
@@ -219,10 +225,17 @@ impl ReaderCache {
             }
             None => self.create_instance(handle, &incoming, key)?,
         };
-        if self.exclusive && !self.instances[instance as usize].is_owned_by(&incoming) {
+        if self.policies.exclusive && !self.instances[instance as usize].is_owned_by(&incoming) {
             self.discard(stored);
             self.forget_if_gone(instance);
             return Ok(Delivered::Outranked);
+        }
+        if self.policies.by_source {
+            if self.instances[instance as usize].is_outdated(&mut incoming, now) {
+                self.discard(stored);
+                return Ok(Delivered::Outdated);
+            }
+            self.entries[stored.0 as usize].incoming.kind = incoming.kind;
         }
         let is_data = incoming.kind == ChangeKind::Alive;
         // What is no news must not displace the news that there is, so this comes before room is made.
@@ -235,8 +248,12 @@ impl ReaderCache {
             self.forget_if_gone(instance);
             return Err(reason);
         }
+        let state = &mut self.instances[instance as usize];
         if is_data {
-            self.instances[instance as usize].update(&incoming);
+            state.update(&incoming);
+        }
+        if self.policies.by_source {
+            state.is_as_of(&incoming, now);
         }
         self.append(stored.0, instance, now);
         Ok(if is_data { Delivered::Data(handle) } else { Delivered::News })

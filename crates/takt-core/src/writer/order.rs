@@ -1,0 +1,26 @@
+//! Source time stamps. With DESTINATION_ORDER BY_SOURCE_TIMESTAMP those of one writer never run back, so that their order is the
+//! order in which it wrote (DDS 1.4 §2.2.3.17).
+
+use super::Writer;
+use crate::error::Error;
+use crate::mutation::{Mutation, is_on};
+use alloc::string::ToString;
+use takt_wire::Timestamp;
+use takt_wire::qos::DestinationOrder;
+
+impl Writer {
+    /// The time stamp of the next change: the application's, else what the wall clock shows.
+    pub(crate) fn stamp(&self, given: Option<Timestamp>, wall: Timestamp) -> Result<Timestamp, Error> {
+        let ordered = self.data.qos.destination_order == DestinationOrder::BySourceTimestamp;
+        let refuse = |what: &str| Err(Error::BadParameter { what: what.to_string() });
+        match given {
+            Some(stamp) if stamp.is_invalid() || stamp.is_infinite() => refuse("the source time stamp is no time"),
+            Some(stamp) if ordered && stamp < self.last_stamp => {
+                refuse("the source time stamp is older than that of the change before")
+            }
+            Some(stamp) => Ok(stamp),
+            None if ordered && !is_on(Mutation::SourceTimeRunsBack) => Ok(wall.max(self.last_stamp)),
+            None => Ok(wall),
+        }
+    }
+}
