@@ -1,6 +1,6 @@
 //! Samples that are of no use any more leave the history untaken (LIFESPAN, DDS 1.4 §2.2.3.16).
 
-use super::{Incoming, ReaderCache, Stored};
+use super::{CachePolicies, Incoming, ReaderCache, Stored};
 use crate::cache::sample::InstanceHandle;
 use crate::lifespan::Expiry;
 use takt_wire::Timestamp;
@@ -35,8 +35,10 @@ impl ReaderCache {
     pub(super) fn discard_expired(&mut self, stored: Stored, mut incoming: Incoming, now: Timestamp) {
         if let Some(&instance) = self.by_handle.get(&InstanceHandle(incoming.key_hash)) {
             let state = &mut self.instances[instance as usize];
-            let outranked = self.policies.exclusive && !state.is_owned_by(&incoming);
-            if !outranked && !(self.policies.by_source && state.is_outdated(&mut incoming, now)) {
+            let CachePolicies { exclusive, by_source, .. } = self.policies;
+            let outranked = exclusive && !state.is_owned_by(&incoming);
+            let outdated = by_source && state.is_outdated(&mut incoming, now);
+            if !outranked && !outdated {
                 state.update(&incoming);
                 state.is_as_of(&incoming, now);
             }
