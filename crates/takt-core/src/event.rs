@@ -12,6 +12,8 @@ use takt_wire::Guid;
 pub enum Event {
     /// The reader has new samples.
     DataAvailable(ReaderHandle),
+    /// All that one of the reader's writers had when they were matched has been delivered.
+    HistoryComplete(ReaderHandle),
     /// The writer's publication-matched status changed.
     PublicationMatched(WriterHandle),
     /// The reader's subscription-matched status changed.

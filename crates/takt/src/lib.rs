@@ -37,8 +37,7 @@
 //!
 //! Entities are deleted when their last handle is dropped, or by `close`, which reports failure.
 //!
-//! Names are the OMG's in Rust's spelling. Deliberately absent for now: coherent access,
-//! entities that are created disabled, and changing policies after creation.
+//! Names are the OMG's in Rust's spelling. Deliberately absent for now: coherent access.
 
 pub mod builtin;
 mod condition;
@@ -65,20 +64,23 @@ pub use condition::{Condition, GuardCondition, ReadCondition, StatusCondition};
 pub use content_filter::{ContentFilteredTopic, TopicDescription};
 pub use error::{Error, Result};
 pub use flow::Flow;
-pub use listener::{DataReaderListener, DataWriterListener, DomainParticipantListener};
+pub use listener::{
+    DataReaderListener, DataWriterListener, DomainParticipantListener, PublisherListener, SubscriberListener,
+    TopicListener,
+};
 pub use participant::{DomainParticipant, DomainParticipantBuilder};
 pub use publisher::Publisher;
 pub use readable::Readable;
-pub use reader::DataReader;
+pub use reader::{AnyDataReader, DataReader};
 pub use runtime::driver::DriverCounters;
 pub use runtime::{Idle, Runtime};
 pub use sample::Sample;
 pub use status::StatusMask;
 pub use stream::SampleStream;
 pub use subscriber::Subscriber;
-pub use topic::Topic;
+pub use topic::{AnyTopic, Topic};
 pub use waitset::WaitSet;
-pub use writer::DataWriter;
+pub use writer::{AnyDataWriter, DataWriter};
 
 pub use takt_core::{
     Counters, InstanceHandle, InstanceState, InstanceStates, Instances, Limits, Refusal, RefusalReason, SampleInfo,

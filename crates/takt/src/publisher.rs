@@ -1,13 +1,20 @@
 //! Publishers: what their writers have in common (DDS 1.4 §2.2.2.4.1).
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 use takt_core::PublisherHandle;
 
+use crate::listener::PublisherListener;
 use crate::participant::ParticipantInner;
 use crate::qos::{DataWriterQos, PublisherQos};
-use crate::{DataWriter, Error, Flow, Result, Topic, TypeSupport};
+use crate::runtime::clock;
+use crate::runtime::listeners::{Listener, ParentId};
+use crate::runtime::pi_mutex::PiMutex;
+use crate::status::StatusMask;
+use crate::writer::{AnyDataWriter, WriterCore};
+use crate::{DataWriter, DomainParticipant, Duration, Error, Flow, Result, Topic, TypeSupport};
 
 /// Creates writers, which share its presentation and partitions. Handles are clones of one another; it goes with the
 /// last handle and writer.
@@ -18,24 +25,176 @@ pub struct Publisher {
 
 pub(crate) struct PublisherInner {
     pub(crate) participant: Arc<ParticipantInner>,
-    pub(crate) qos: PublisherQos,
+    pub(crate) parent: ParentId,
     pub(crate) group: PublisherHandle,
+    is_enabled: AtomicBool,
+    qos: PiMutex<PublisherQos>,
+    default_qos: PiMutex<DataWriterQos>,
+    writers: PiMutex<Vec<Weak<WriterCore>>>,
 }
 
-impl Drop for PublisherInner {
-    fn drop(&mut self) {
-        match self.participant.engine.call(|driver, _| Ok(driver.core.delete_publisher(self.group)?)) {
-            // Another thread than the owner's of an inline participant cannot delete; the participant's end will.
-            Ok(()) | Err(Error::AlreadyDeleted | Error::IllegalOperation { .. }) => {}
-            Err(error) => debug_assert!(false, "deleting a publisher failed: {error}"),
+const UNDISTURBED: &str = "no code of others runs under this lock";
+
+impl PublisherInner {
+    /// Whether writers are enabled when they are created.
+    pub(crate) fn enables_entities(&self) -> bool {
+        self.is_enabled.load(Ordering::Relaxed)
+            && self.qos.lock().expect(UNDISTURBED).entity_factory.autoenable_created_entities
+    }
+
+    pub(crate) fn check_enabled(&self) -> Result<()> {
+        if self.is_enabled.load(Ordering::Relaxed) {
+            return Ok(());
         }
+        Err(Error::PreconditionNotMet { what: "the publisher is not enabled".into() })
+    }
+
+    pub(crate) fn adopt(&self, writer: &Arc<WriterCore>) {
+        let mut writers = self.writers.lock().expect(UNDISTURBED);
+        writers.retain(|known| known.strong_count() > 0);
+        writers.push(Arc::downgrade(writer));
     }
 }
 
 impl Publisher {
-    pub(crate) fn new(participant: Arc<ParticipantInner>, qos: PublisherQos) -> Result<Self> {
+    pub(crate) fn new(participant: &Arc<ParticipantInner>, qos: PublisherQos, is_enabled: bool) -> Result<Self> {
         let group = participant.engine.call(|driver, _| Ok(driver.core.create_publisher(qos.presentation)?))?;
-        Ok(Self { inner: Arc::new(PublisherInner { participant, qos, group }) })
+        let inner = Arc::new(PublisherInner {
+            participant: Arc::clone(participant),
+            parent: participant.add_parent()?,
+            group,
+            is_enabled: AtomicBool::new(is_enabled),
+            qos: PiMutex::new(qos),
+            default_qos: PiMutex::new(DataWriterQos::default()),
+            writers: PiMutex::new(Vec::new()),
+        });
+        participant.adopt_publisher(&inner);
+        Ok(Self { inner })
+    }
+
+    /// The publisher's policies.
+    #[must_use]
+    pub fn qos(&self) -> PublisherQos {
+        self.inner.qos.lock().expect(UNDISTURBED).clone()
+    }
+
+    /// Changes the publisher's policies: PARTITION, GROUP_DATA and ENTITY_FACTORY; before a writer is enabled PRESENTATION
+    /// too. Others are told, and readers that no longer fit, or fit now, are parted or matched.
+    ///
+    /// # Errors
+    /// [`Error::ImmutablePolicy`] if a writer is enabled and PRESENTATION differs.
+    pub fn set_qos(&self, qos: PublisherQos) -> Result<()> {
+        let writers = self.datawriters();
+        self.inner.participant.engine.call(|driver, now| {
+            for writer in &writers {
+                driver.core.set_publisher_qos(now, writer.core.handle, &qos)?;
+            }
+            Ok(())
+        })?;
+        *self.inner.qos.lock().expect(UNDISTURBED) = qos;
+        Ok(())
+    }
+
+    /// Enables a publisher that was created disabled, and its writers if `ENTITY_FACTORY` says so (DDS 1.4 §2.2.2.1.1.7).
+    ///
+    /// # Errors
+    /// [`Error::PreconditionNotMet`] if the participant is not enabled.
+    pub fn enable(&self) -> Result<()> {
+        self.inner.participant.check_enabled()?;
+        self.inner.is_enabled.store(true, Ordering::Relaxed);
+        if self.inner.enables_entities() {
+            self.datawriters().iter().try_for_each(AnyDataWriter::enable)?;
+        }
+        Ok(())
+    }
+
+    /// What writers are created with that take the publisher's default (`get_default_datawriter_qos`).
+    #[must_use]
+    pub fn default_datawriter_qos(&self) -> DataWriterQos {
+        self.inner.default_qos.lock().expect(UNDISTURBED).clone()
+    }
+
+    /// Changes it.
+    pub fn set_default_datawriter_qos(&self, qos: DataWriterQos) {
+        *self.inner.default_qos.lock().expect(UNDISTURBED) = qos;
+    }
+
+    /// Creates a writer and announces it to the domain, unless the publisher or its `ENTITY_FACTORY` leaves that to
+    /// [`enable`](AnyDataWriter::enable). Its memory is reserved here, after its `RESOURCE_LIMITS` and history.
+    ///
+    /// # Errors
+    /// [`Error::InconsistentPolicy`] if policies contradict each other, [`Error::Unsupported`] if no offered data
+    /// representation is XCDR1 or XCDR2, [`Error::BadParameter`] if the topic is another participant's.
+    pub fn create_datawriter<T: TypeSupport>(&self, topic: &Topic<T>, qos: DataWriterQos) -> Result<DataWriter<T>> {
+        self.create_datawriter_with_flow(topic, qos, Flow::default())
+    }
+
+    /// As [`create_datawriter`](Self::create_datawriter), with a say in what the network sees of the writer.
+    ///
+    /// # Errors
+    /// As there, and [`Error::Transport`] if the flow cannot be opened.
+    pub fn create_datawriter_with_flow<T: TypeSupport>(
+        &self,
+        topic: &Topic<T>,
+        qos: DataWriterQos,
+        flow: Flow,
+    ) -> Result<DataWriter<T>> {
+        DataWriter::create(self, topic, qos, flow)
+    }
+
+    /// The publisher's writers that live.
+    #[must_use]
+    pub fn datawriters(&self) -> Vec<AnyDataWriter> {
+        let writers = self.inner.writers.lock().expect(UNDISTURBED);
+        writers.iter().filter_map(Weak::upgrade).map(AnyDataWriter::from_core).collect()
+    }
+
+    /// A writer of the publisher for a topic; any of them if there are several.
+    #[must_use]
+    pub fn lookup_datawriter(&self, topic_name: &str) -> Option<AnyDataWriter> {
+        self.datawriters().into_iter().find(|writer| writer.topic_name() == topic_name)
+    }
+
+    /// Deletes all writers of the publisher, whatever handles there are.
+    ///
+    /// # Errors
+    /// [`Error::IllegalOperation`] from another thread than the owner under `Runtime::Inline`.
+    pub fn delete_contained_entities(&self) -> Result<()> {
+        self.datawriters().iter().try_for_each(|writer| match writer.close() {
+            Err(Error::AlreadyDeleted) => Ok(()),
+            result => result,
+        })
+    }
+
+    /// Says that much is about to be written: what is written from now on is kept back, until
+    /// [`resume_publications`](Self::resume_publications) lets it go in as few datagrams as it fits into
+    /// (DDS 1.4 §2.2.2.4.1). A `write` that finds its history full of what is kept back waits for that, in vain.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] if the participant was closed.
+    pub fn suspend_publications(&self) -> Result<()> {
+        self.suspend(true)
+    }
+
+    /// Lets go what was kept back.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] if the participant was closed.
+    pub fn resume_publications(&self) -> Result<()> {
+        self.suspend(false)
+    }
+
+    fn suspend(&self, is_suspended: bool) -> Result<()> {
+        let writers = self.datawriters();
+        self.inner.participant.engine.call(|driver, _| {
+            for writer in &writers {
+                match driver.core.suspend_writer(writer.core.handle, is_suspended) {
+                    Ok(()) | Err(takt_core::Error::AlreadyDeleted) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            Ok(())
+        })
     }
 
     /// What the publisher's writers write from now on belongs together: readers whose subscriber asks for coherent access see
@@ -64,39 +223,68 @@ impl Publisher {
         })
     }
 
-    /// The publisher's policies.
+    /// Waits until all reliable readers that are matched with the publisher's writers have acknowledged everything.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] if some did not in time.
+    pub fn wait_for_acknowledgments(&self, max_wait: Duration) -> Result<()> {
+        let start = clock::now();
+        for writer in self.datawriters() {
+            let left = match clock::deadline(start, max_wait) {
+                Some(end) => end.since(clock::now()).into(),
+                None => Duration::INFINITE,
+            };
+            writer.wait_for_acknowledgments(left)?;
+        }
+        Ok(())
+    }
+
+    /// Has status changes of its writers that these do not tell a listener of their own told to `listener`, in place of a
+    /// former one.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] if the participant was closed.
+    pub fn set_listener(&self, listener: Box<dyn PublisherListener>) -> Result<()> {
+        self.set_listener_with_mask(listener, StatusMask::ALL)
+    }
+
+    /// As [`set_listener`](Self::set_listener), of these statuses alone: the others are told to the listener of the
+    /// participant.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] if the participant was closed.
+    pub fn set_listener_with_mask(&self, listener: Box<dyn PublisherListener>, mask: StatusMask) -> Result<()> {
+        self.inner.participant.set_parent_listener(self.inner.parent, Some(Listener::Writer(listener)), mask)
+    }
+
+    /// Has them told to nobody, or to the participant's listener.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] if the participant was closed.
+    pub fn clear_listener(&self) -> Result<()> {
+        self.inner.participant.set_parent_listener(self.inner.parent, None, StatusMask::NONE)
+    }
+
+    /// The participant that the publisher belongs to.
     #[must_use]
-    pub fn qos(&self) -> &PublisherQos {
-        &self.inner.qos
+    pub fn participant(&self) -> DomainParticipant {
+        DomainParticipant::from_inner(Arc::clone(&self.inner.participant))
     }
+}
 
-    /// Creates a writer, enabled and announced to the domain. Its memory is reserved here, after its
-    /// `RESOURCE_LIMITS` and history.
-    ///
-    /// # Errors
-    /// [`Error::InconsistentPolicy`](crate::Error::InconsistentPolicy) if policies contradict each other,
-    /// [`Error::Unsupported`](crate::Error::Unsupported) if no offered data representation is XCDR1 or XCDR2,
-    /// [`Error::BadParameter`](crate::Error::BadParameter) if the topic is another participant's.
-    pub fn create_datawriter<T: TypeSupport>(&self, topic: &Topic<T>, qos: DataWriterQos) -> Result<DataWriter<T>> {
-        self.create_datawriter_with_flow(topic, qos, Flow::default())
-    }
-
-    /// As [`create_datawriter`](Self::create_datawriter), with a say in what the network sees of the writer.
-    ///
-    /// # Errors
-    /// As there, and [`Error::Transport`](crate::Error::Transport) if the flow cannot be opened.
-    pub fn create_datawriter_with_flow<T: TypeSupport>(
-        &self,
-        topic: &Topic<T>,
-        qos: DataWriterQos,
-        flow: Flow,
-    ) -> Result<DataWriter<T>> {
-        DataWriter::create(self, topic, qos, flow)
+impl Drop for PublisherInner {
+    fn drop(&mut self) {
+        self.participant.remove_parent(self.parent);
+        match self.participant.engine.call(|driver, _| Ok(driver.core.delete_publisher(self.group)?)) {
+            // Another thread than the owner's of an inline participant cannot delete; the participant's end will.
+            Ok(()) | Err(Error::AlreadyDeleted | Error::IllegalOperation { .. }) => {}
+            Err(error) => debug_assert!(false, "deleting a publisher failed: {error}"),
+        }
     }
 }
 
 impl fmt::Debug for Publisher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Publisher").field("qos", &self.inner.qos).finish_non_exhaustive()
+        f.debug_struct("Publisher").field("qos", &self.qos()).finish_non_exhaustive()
     }
 }

@@ -36,6 +36,8 @@ impl StatusMask {
     pub const SAMPLE_LOST: Self = Self(1 << 7);
     /// `SAMPLE_REJECTED_STATUS`.
     pub const SAMPLE_REJECTED: Self = Self(1 << 8);
+    /// `DATA_ON_READERS_STATUS`.
+    pub const DATA_ON_READERS: Self = Self(1 << 9);
     /// `DATA_AVAILABLE_STATUS`.
     pub const DATA_AVAILABLE: Self = Self(1 << 10);
     /// `LIVELINESS_LOST_STATUS`.
@@ -51,6 +53,17 @@ impl StatusMask {
     #[must_use]
     pub const fn bits(self) -> u32 {
         self.0
+    }
+
+    /// Every status but these.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// The statuses of the set, one by one.
+    pub(crate) fn each(self) -> impl Iterator<Item = Self> {
+        (0..u32::BITS).map(|bit| Self(1 << bit)).filter(move |status| self.intersects(*status))
     }
 
     /// Whether no status is in the set.

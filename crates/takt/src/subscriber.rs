@@ -1,14 +1,20 @@
 //! Subscribers: what their readers have in common (DDS 1.4 §2.2.2.5.2).
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 
 use takt_core::{Selector, SubscriberHandle};
-use takt_wire::Guid;
 
+use crate::condition::StatusCondition;
+use crate::listener::{ALL_BUT_ON_READERS, SubscriberListener};
 use crate::participant::ParticipantInner;
 use crate::qos::{DataReaderQos, SubscriberQos};
-use crate::{DataReader, Error, Flow, Result, TopicDescription};
+use crate::reader::{AnyDataReader, ReaderCore};
+use crate::runtime::listeners::{Listener, ParentId};
+use crate::runtime::pi_mutex::PiMutex;
+use crate::status::{Signal, StatusMask};
+use crate::{DataReader, DomainParticipant, Error, Flow, Result, TopicDescription};
 
 /// Creates readers, which share its presentation and partitions. Handles are clones of one another; it goes with the
 /// last handle and reader.
@@ -19,24 +25,153 @@ pub struct Subscriber {
 
 pub(crate) struct SubscriberInner {
     pub(crate) participant: Arc<ParticipantInner>,
-    pub(crate) qos: SubscriberQos,
+    pub(crate) parent: ParentId,
     pub(crate) group: SubscriberHandle,
+    is_enabled: AtomicBool,
+    /// `DATA_ON_READERS`, once somebody has asked for it.
+    signal: OnceLock<Arc<Signal>>,
+    qos: PiMutex<SubscriberQos>,
+    default_qos: PiMutex<DataReaderQos>,
+    readers: PiMutex<Vec<Weak<ReaderCore>>>,
 }
 
-impl Drop for SubscriberInner {
-    fn drop(&mut self) {
-        match self.participant.engine.call(|driver, _| Ok(driver.core.delete_subscriber(self.group)?)) {
-            // Another thread than the owner's of an inline participant cannot delete; the participant's end will.
-            Ok(()) | Err(Error::AlreadyDeleted | Error::IllegalOperation { .. }) => {}
-            Err(error) => debug_assert!(false, "deleting a subscriber failed: {error}"),
+const UNDISTURBED: &str = "no code of others runs under this lock";
+
+impl SubscriberInner {
+    /// Whether readers are enabled when they are created.
+    pub(crate) fn enables_entities(&self) -> bool {
+        self.is_enabled.load(Ordering::Relaxed)
+            && self.qos.lock().expect(UNDISTURBED).entity_factory.autoenable_created_entities
+    }
+
+    pub(crate) fn check_enabled(&self) -> Result<()> {
+        if self.is_enabled.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        Err(Error::PreconditionNotMet { what: "the subscriber is not enabled".into() })
+    }
+
+    pub(crate) fn adopt(&self, reader: &Arc<ReaderCore>) {
+        let mut readers = self.readers.lock().expect(UNDISTURBED);
+        readers.retain(|known| known.strong_count() > 0);
+        readers.push(Arc::downgrade(reader));
+    }
+
+    /// The application reads from one of its readers.
+    #[inline]
+    pub(crate) fn samples_seen(&self) {
+        if let Some(signal) = self.signal.get() {
+            signal.clear(StatusMask::DATA_ON_READERS);
         }
     }
 }
 
 impl Subscriber {
-    pub(crate) fn new(participant: Arc<ParticipantInner>, qos: SubscriberQos) -> Result<Self> {
+    pub(crate) fn new(participant: &Arc<ParticipantInner>, qos: SubscriberQos, is_enabled: bool) -> Result<Self> {
         let group = participant.engine.call(|driver, _| Ok(driver.core.create_subscriber(qos.presentation)?))?;
-        Ok(Self { inner: Arc::new(SubscriberInner { participant, qos, group }) })
+        let inner = Arc::new(SubscriberInner {
+            participant: Arc::clone(participant),
+            parent: participant.add_parent()?,
+            group,
+            is_enabled: AtomicBool::new(is_enabled),
+            signal: OnceLock::new(),
+            qos: PiMutex::new(qos),
+            default_qos: PiMutex::new(DataReaderQos::default()),
+            readers: PiMutex::new(Vec::new()),
+        });
+        participant.adopt_subscriber(&inner);
+        Ok(Self { inner })
+    }
+
+    /// The subscriber's policies.
+    #[must_use]
+    pub fn qos(&self) -> SubscriberQos {
+        self.inner.qos.lock().expect(UNDISTURBED).clone()
+    }
+
+    /// Changes the subscriber's policies: PARTITION, GROUP_DATA and ENTITY_FACTORY; before a reader is enabled
+    /// PRESENTATION too. Others are told, and writers that no longer fit, or fit now, are parted or matched.
+    ///
+    /// # Errors
+    /// [`Error::ImmutablePolicy`] if a reader is enabled and PRESENTATION differs.
+    pub fn set_qos(&self, qos: SubscriberQos) -> Result<()> {
+        let readers = self.datareaders();
+        self.inner.participant.engine.call(|driver, now| {
+            for reader in &readers {
+                driver.core.set_subscriber_qos(now, reader.core.handle, &qos)?;
+            }
+            Ok(())
+        })?;
+        *self.inner.qos.lock().expect(UNDISTURBED) = qos;
+        Ok(())
+    }
+
+    /// Enables a subscriber that was created disabled, and its readers if `ENTITY_FACTORY` says so (DDS 1.4 §2.2.2.1.1.7).
+    ///
+    /// # Errors
+    /// [`Error::PreconditionNotMet`] if the participant is not enabled.
+    pub fn enable(&self) -> Result<()> {
+        self.inner.participant.check_enabled()?;
+        self.inner.is_enabled.store(true, Ordering::Relaxed);
+        if self.inner.enables_entities() {
+            self.datareaders().iter().try_for_each(AnyDataReader::enable)?;
+        }
+        Ok(())
+    }
+
+    /// What readers are created with that take the subscriber's default (`get_default_datareader_qos`).
+    #[must_use]
+    pub fn default_datareader_qos(&self) -> DataReaderQos {
+        self.inner.default_qos.lock().expect(UNDISTURBED).clone()
+    }
+
+    /// Changes it.
+    pub fn set_default_datareader_qos(&self, qos: DataReaderQos) {
+        *self.inner.default_qos.lock().expect(UNDISTURBED) = qos;
+    }
+
+    /// Creates a reader of a [`Topic`](crate::Topic) or [`ContentFilteredTopic`](crate::ContentFilteredTopic) and announces it to the domain, unless the subscriber or its `ENTITY_FACTORY` leaves that to
+    /// [`enable`](AnyDataReader::enable). Its memory is reserved here, after its `RESOURCE_LIMITS` and history.
+    ///
+    /// # Errors
+    /// [`Error::InconsistentPolicy`] if policies contradict each other, [`Error::BadParameter`] if the topic is another
+    /// participant's.
+    pub fn create_datareader<D: TopicDescription>(&self, topic: &D, qos: DataReaderQos) -> Result<DataReader<D::Data>> {
+        self.create_datareader_with_flow(topic, qos, Flow::default())
+    }
+
+    /// As [`create_datareader`](Self::create_datareader), with a say in what the network sees of the reader.
+    ///
+    /// # Errors
+    /// As there, and [`Error::Transport`] if the flow cannot be opened.
+    pub fn create_datareader_with_flow<D: TopicDescription>(
+        &self,
+        topic: &D,
+        qos: DataReaderQos,
+        flow: Flow,
+    ) -> Result<DataReader<D::Data>> {
+        DataReader::create(self, topic, qos, flow)
+    }
+
+    /// The subscriber's readers that live.
+    #[must_use]
+    pub fn datareaders(&self) -> Vec<AnyDataReader> {
+        let readers = self.inner.readers.lock().expect(UNDISTURBED);
+        readers.iter().filter_map(Weak::upgrade).map(AnyDataReader::from_core).collect()
+    }
+
+    /// The readers that have samples which the selector wants (`get_datareaders`). With PRESENTATION scope
+    /// GROUP and ordered access there is one entry for each such sample, in the order in which they were written: take one
+    /// sample from each reader that it names.
+    ///
+    /// # Errors
+    /// [`Error::PreconditionNotMet`] with scope GROUP, coherent or ordered, without [`begin_access`](Self::begin_access);
+    /// [`Error::AlreadyDeleted`] after the participant was closed.
+    pub fn datareaders_with(&self, selector: &Selector) -> Result<Vec<AnyDataReader>> {
+        let (readers, inner) = (self.datareaders(), &self.inner);
+        let handles = inner.participant.engine.look(|driver| Ok(driver.core.readers_with(inner.group, selector)?))?;
+        let find = |handle| readers.iter().find(|reader| reader.core.handle == handle).cloned();
+        Ok(handles.into_iter().filter_map(find).collect())
     }
 
     /// The application is about to read from the readers of this subscriber. Until [`end_access`](Self::end_access) they show
@@ -59,53 +194,92 @@ impl Subscriber {
         inner.participant.engine.call(|driver, now| Ok(driver.core.end_access(now, inner.group)?))
     }
 
-    /// The readers that have samples which the selector wants, by their GUIDs (`get_datareaders`). With PRESENTATION scope
-    /// GROUP and ordered access there is one entry for each such sample, in the order in which they were written: take one
-    /// sample from each reader that it names.
+    /// A reader of the subscriber for a topic; any of them if there are several.
+    #[must_use]
+    pub fn lookup_datareader(&self, topic_name: &str) -> Option<AnyDataReader> {
+        self.datareaders().into_iter().find(|reader| reader.topic_name() == topic_name)
+    }
+
+    /// Has the listener of each reader that holds samples nobody has seen told of them: what a listener's
+    /// `on_data_on_readers` may end with (`notify_datareaders`, DDS 1.4 §2.2.2.5.2).
     ///
     /// # Errors
-    /// [`Error::PreconditionNotMet`] with scope GROUP, coherent or ordered, without [`begin_access`](Self::begin_access);
-    /// [`Error::AlreadyDeleted`] after the participant was closed.
-    pub fn datareaders(&self, selector: Selector) -> Result<Vec<Guid>> {
-        let Self { inner } = self;
-        inner.participant.engine.look(|driver| {
-            let readers = driver.core.readers_with(inner.group, &selector)?;
-            readers.into_iter().map(|reader| Ok(driver.core.reader_guid(reader)?)).collect()
+    /// [`Error::AlreadyDeleted`] if the participant was closed.
+    pub fn notify_datareaders(&self) -> Result<()> {
+        self.inner.participant.engine.call_state(|state, _| {
+            state.notify_readers(self.inner.parent);
+            Ok(())
         })
     }
 
-    /// The subscriber's policies.
+    /// Deletes all readers of the subscriber, whatever handles there are.
+    ///
+    /// # Errors
+    /// [`Error::IllegalOperation`] from another thread than the owner under `Runtime::Inline`.
+    pub fn delete_contained_entities(&self) -> Result<()> {
+        self.datareaders().iter().try_for_each(|reader| match reader.close() {
+            Err(Error::AlreadyDeleted) => Ok(()),
+            result => result,
+        })
+    }
+
+    /// The condition that is true from when samples have arrived until the application reads from one of the readers
+    /// (`DATA_ON_READERS`).
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] if the participant was closed.
+    pub fn status_condition(&self) -> Result<StatusCondition> {
+        let condition = self.inner.participant.parent_condition(self.inner.parent)?;
+        self.inner.signal.get_or_init(|| Arc::clone(&condition.signal));
+        Ok(condition)
+    }
+
+    /// Has status changes of its readers that these do not tell a listener of their own told to `listener`, in place of a
+    /// former one; all but `DATA_ON_READERS`.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] if the participant was closed.
+    pub fn set_listener(&self, listener: Box<dyn SubscriberListener>) -> Result<()> {
+        self.set_listener_with_mask(listener, ALL_BUT_ON_READERS)
+    }
+
+    /// As [`set_listener`](Self::set_listener), of these statuses alone: the others are told to the listener of the
+    /// participant.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] if the participant was closed.
+    pub fn set_listener_with_mask(&self, listener: Box<dyn SubscriberListener>, mask: StatusMask) -> Result<()> {
+        self.inner.participant.set_parent_listener(self.inner.parent, Some(Listener::Reader(listener)), mask)
+    }
+
+    /// Has them told to nobody, or to the participant's listener.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] if the participant was closed.
+    pub fn clear_listener(&self) -> Result<()> {
+        self.inner.participant.set_parent_listener(self.inner.parent, None, StatusMask::NONE)
+    }
+
+    /// The participant that the subscriber belongs to.
     #[must_use]
-    pub fn qos(&self) -> &SubscriberQos {
-        &self.inner.qos
+    pub fn participant(&self) -> DomainParticipant {
+        DomainParticipant::from_inner(Arc::clone(&self.inner.participant))
     }
+}
 
-    /// Creates a reader of a [`Topic`](crate::Topic) or [`ContentFilteredTopic`](crate::ContentFilteredTopic), enabled and announced to the domain. Its memory is reserved here, after its
-    /// `RESOURCE_LIMITS` and history.
-    ///
-    /// # Errors
-    /// [`Error::InconsistentPolicy`](crate::Error::InconsistentPolicy) if policies contradict each other,
-    /// [`Error::BadParameter`](crate::Error::BadParameter) if the topic is another participant's.
-    pub fn create_datareader<D: TopicDescription>(&self, topic: &D, qos: DataReaderQos) -> Result<DataReader<D::Data>> {
-        self.create_datareader_with_flow(topic, qos, Flow::default())
-    }
-
-    /// As [`create_datareader`](Self::create_datareader), with a say in what the network sees of the reader.
-    ///
-    /// # Errors
-    /// As there, and [`Error::Transport`](crate::Error::Transport) if the flow cannot be opened.
-    pub fn create_datareader_with_flow<D: TopicDescription>(
-        &self,
-        topic: &D,
-        qos: DataReaderQos,
-        flow: Flow,
-    ) -> Result<DataReader<D::Data>> {
-        DataReader::create(self, topic, qos, flow)
+impl Drop for SubscriberInner {
+    fn drop(&mut self) {
+        self.participant.remove_parent(self.parent);
+        match self.participant.engine.call(|driver, _| Ok(driver.core.delete_subscriber(self.group)?)) {
+            // Another thread than the owner's of an inline participant cannot delete; the participant's end will.
+            Ok(()) | Err(Error::AlreadyDeleted | Error::IllegalOperation { .. }) => {}
+            Err(error) => debug_assert!(false, "deleting a subscriber failed: {error}"),
+        }
     }
 }
 
 impl fmt::Debug for Subscriber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Subscriber").field("qos", &self.inner.qos).finish_non_exhaustive()
+        f.debug_struct("Subscriber").field("qos", &self.qos()).finish_non_exhaustive()
     }
 }

@@ -359,6 +359,7 @@ struct BuiltinQos {
 fn is_builtin(event: &Event) -> bool {
     match event {
         Event::DataAvailable(reader)
+        | Event::HistoryComplete(reader)
         | Event::SubscriptionMatched(reader)
         | Event::RequestedIncompatibleQos(reader)
         | Event::RequestedDeadlineMissed(reader)

@@ -5,6 +5,7 @@
 
 use super::endpoints::check_history;
 use super::{Participant, cache_limits, history_limits};
+use crate::FlowTag;
 use crate::cache::ReaderCache;
 use crate::error::Error;
 use crate::reader::{REORDER_WINDOW, Reader};
@@ -12,6 +13,8 @@ use crate::slots::{ReaderHandle, WriterHandle};
 use crate::time::Instant;
 use crate::writer::{Writer, WriterHistory};
 use alloc::boxed::Box;
+use alloc::vec::Vec;
+use takt_wire::Locator;
 use takt_wire::compat::PolicyId;
 use takt_wire::discovery::{PublicationData, SubscriptionData};
 use takt_wire::qos::{DataReaderQos, DataWriterQos, DomainParticipantQos, PublisherQos, SubscriberQos, TopicData};
@@ -217,6 +220,33 @@ impl Participant {
             writer.suspend(is_suspended, &mut self.ctx);
         }
         Ok(())
+    }
+
+    /// Has a writer send by another flow, and be reached at locators of its own, or the participant's if there are none.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn set_writer_flow(
+        &mut self,
+        now: Instant,
+        handle: WriterHandle,
+        flow: FlowTag,
+        unicast: Vec<Locator>,
+    ) -> Result<(), Error> {
+        let writer = self.writer(handle)?;
+        writer.flow = flow;
+        let mut data = writer.data.clone();
+        data.unicast = unicast;
+        self.change_writer(now, handle, data)
+    }
+
+    /// How many endpoints of others were found for a topic's name that have another type.
+    #[must_use]
+    pub fn inconsistent_topics(&self, topic_name: &str) -> u32 {
+        let writers = self.writers.iter().filter(|(_, writer)| writer.data.topic_name == topic_name);
+        let readers = self.readers.iter().filter(|(_, reader)| reader.data.topic_name == topic_name);
+        let of_writers: u32 = writers.map(|(_, writer)| writer.inconsistent_topic.total_count).sum();
+        of_writers + readers.map(|(_, reader)| reader.inconsistent_topic.total_count).sum::<u32>()
     }
 
     /// Whether a reader has all that its writers had when they were matched (DDS 1.4 §2.2.2.5.3).

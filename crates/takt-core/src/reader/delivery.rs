@@ -79,8 +79,12 @@ impl Reader {
         ctx.work.steps((expected.0 - start.0) as usize);
         if expected > start {
             proxy.fragments.drop_below(expected, &mut self.cache.pool, &mut self.reassembly);
+            let awaits_history = proxy.history_end.is_some();
             ctx.notify(Event::DataAvailable(self.handle));
             self.arm_expiry(now, ctx);
+            if awaits_history {
+                self.note_history(ctx, index);
+            }
         }
         if let Some(reason) = refused {
             self.any_blocked = true;

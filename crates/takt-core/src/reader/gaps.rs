@@ -63,6 +63,15 @@ impl Reader {
         skipped
     }
 
+    /// Tells when all has been delivered that the writer had when it was first heard of.
+    pub(super) fn note_history(&mut self, ctx: &mut Context, index: u32) {
+        let Some(proxy) = self.proxies.get_mut(index) else { return };
+        if proxy.history_end.is_some_and(|end| proxy.expected > Some(end)) {
+            proxy.history_end = None;
+            ctx.notify(Event::HistoryComplete(self.handle));
+        }
+    }
+
     /// RTPS 2.5 §8.3.8.6: what the writer has. `directed` if it names this reader.
     pub(crate) fn handle_heartbeat(&mut self, now: Instant, ctx: &mut Context, index: u32, heartbeat: &Heartbeat) {
         self.saw_heartbeat(now, ctx, index, heartbeat.liveliness);
@@ -80,9 +89,10 @@ impl Reader {
                 let start =
                     if skips_history { live.min(proxy.dropped_early.unwrap_or(live)) } else { heartbeat.first_sn };
                 proxy.expected = Some(start.max(heartbeat.first_sn));
-                proxy.history_end = heartbeat.last_sn;
+                proxy.history_end = Some(heartbeat.last_sn);
                 ctx.timers.cancel(proxy.timer);
                 proxy.announce(heartbeat.last_sn);
+                self.note_history(ctx, index);
             }
             Some(expected) => {
                 proxy.announce_by_heartbeat(heartbeat.last_sn);

@@ -58,8 +58,8 @@ pub(crate) struct WriterProxy {
     pub(crate) greets_from_zero: bool,
     /// The next sample to deliver; unknown until the first heartbeat of a reliable writer.
     pub(crate) expected: Option<SequenceNumber>,
-    /// The last sample that the writer had when it was first heard of.
-    pub(crate) history_end: SequenceNumber,
+    /// The last sample that the writer had when it was first heard of; `None` once it was delivered.
+    pub(crate) history_end: Option<SequenceNumber>,
     /// Lowest sample dropped while `expected` was unknown.
     pub(crate) dropped_early: Option<SequenceNumber>,
     /// Highest sample that the writer is known to have.
@@ -96,7 +96,7 @@ impl WriterProxy {
             directed_heartbeats: false,
             greets_from_zero: false,
             expected: if reliable { None } else { Some(SequenceNumber::FIRST) },
-            history_end: SequenceNumber::ZERO,
+            history_end: None,
             dropped_early: None,
             announced: SequenceNumber::ZERO,
             highest: SequenceNumber::ZERO,
@@ -117,7 +117,7 @@ impl WriterProxy {
 
     /// Whether what the writer had when it was first heard of has been delivered. A best-effort writer promises none.
     pub(crate) fn has_history(&self) -> bool {
-        !self.reliable || self.expected.is_some_and(|expected| expected > self.history_end)
+        !self.reliable || (self.expected.is_some() && self.history_end.is_none())
     }
 
     fn place(&self, sn: SequenceNumber) -> usize {

@@ -163,3 +163,38 @@ impl Default for DataReaderQos {
         }
     }
 }
+
+impl DataWriterQos {
+    /// Takes over what the topic says (`copy_from_topic_qos`); the other policies stay.
+    pub fn copy_from_topic(&mut self, topic: &TopicQos) {
+        self.durability = topic.durability;
+        self.durability_service = topic.durability_service;
+        self.deadline = topic.deadline;
+        self.latency_budget = topic.latency_budget;
+        self.liveliness = topic.liveliness;
+        self.reliability = topic.reliability;
+        self.destination_order = topic.destination_order;
+        self.history = topic.history;
+        self.resource_limits = topic.resource_limits;
+        self.transport_priority = topic.transport_priority;
+        self.lifespan = topic.lifespan;
+        self.ownership = topic.ownership;
+        self.data_representation = topic.data_representation.clone();
+    }
+}
+
+impl DataReaderQos {
+    /// Takes over what the topic says (`copy_from_topic_qos`); the other policies stay. DATA_REPRESENTATION does not count:
+    /// what a reader accepts is its own matter.
+    pub fn copy_from_topic(&mut self, topic: &TopicQos) {
+        self.durability = topic.durability;
+        self.deadline = topic.deadline;
+        self.latency_budget = topic.latency_budget;
+        self.liveliness = topic.liveliness;
+        self.reliability = topic.reliability;
+        self.destination_order = topic.destination_order;
+        self.history = topic.history;
+        self.resource_limits = topic.resource_limits;
+        self.ownership = topic.ownership;
+    }
+}

@@ -1,6 +1,5 @@
 //! The builtin subscriber and its readers.
 
-use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
@@ -12,7 +11,7 @@ use super::{
 use crate::participant::ParticipantInner;
 use crate::qos::SubscriberQos;
 use crate::readable::{Readable, sealed::Decode};
-use crate::reader::ReaderInner;
+use crate::reader::{AnyDataReader, ReaderCore};
 use crate::runtime::pi_mutex::PiMutex;
 use crate::{DataReader, Result, Subscriber};
 
@@ -43,7 +42,7 @@ builtin_topics! {
 }
 
 /// The readers that there are, their types forgotten.
-pub(crate) struct BuiltinReaders(PiMutex<[Option<Weak<dyn Any + Send + Sync>>; 4]>);
+pub(crate) struct BuiltinReaders(PiMutex<[Option<Weak<ReaderCore>>; 4]>);
 
 impl BuiltinReaders {
     pub(crate) fn new() -> Self {
@@ -86,16 +85,16 @@ impl BuiltinSubscriber {
     pub fn lookup_datareader<T: BuiltinTopicData>(&self) -> Result<DataReader<T>> {
         let mut readers = self.participant.builtin_readers.0.lock().expect("only the participant's own code runs here");
         let known = &mut readers[T::TOPIC as usize];
-        let living = known.as_ref().and_then(Weak::upgrade).and_then(|reader| reader.downcast::<ReaderInner<T>>().ok());
-        if let Some(reader) = living.map(DataReader::from_inner)
-            && reader.is_open()?
+        let living = known.as_ref().and_then(Weak::upgrade).map(AnyDataReader::from_core);
+        if let Some(reader) = living.filter(|reader| matches!(reader.is_open(), Ok(true)))
+            && let Some(reader) = reader.downcast()
         {
             return Ok(reader);
         }
         let topic = self.participant.register_topic(T::TOPIC.name(), <T as Decode>::TYPE_NAME, Default::default())?;
-        let subscriber = Subscriber::new(Arc::clone(&self.participant), SubscriberQos::default())?;
+        let subscriber = Subscriber::new(&self.participant, SubscriberQos::default(), true)?;
         let reader = DataReader::<T>::create_builtin(&subscriber, topic, T::TOPIC)?;
-        *known = Some(reader.downgrade());
+        *known = Some(reader.as_any().downgrade());
         Ok(reader)
     }
 }

@@ -1,37 +1,26 @@
 //! Readers of types that are known at run time.
 
 use std::fmt;
-use std::sync::Arc;
+use std::ops::Deref;
 
-use takt_core::{ReadCursor, ReaderFilter, ReaderHandle, ReaderSpec, SampleInfo, Selector};
-use takt_wire::Guid;
+use takt_core::{ReadCursor, ReaderFilter, ReaderSpec, SampleInfo, Selector};
 use takt_xtypes::DecodeError;
 use takt_xtypes::dynamic::DynamicData;
 
 use super::DynamicTypeSupport;
 use super::key::DynamicKey;
-use crate::condition::{ReadCondition, StatusCondition};
 use crate::content_filter;
-use crate::qos::{DataReaderQos, TopicData};
+use crate::qos::{DataReaderQos, TopicData, TopicQos};
 use crate::reader::ranks::{self, Informed};
-use crate::runtime::engine::Engine;
-use crate::runtime::event_count::EventCount;
-use crate::runtime::state::Target;
-use crate::status::{MatchedStatus, SampleLostStatus, Signal, StatusMask};
-use crate::subscriber::SubscriberInner;
-use crate::{Error, Result, Subscriber};
+use crate::status::StatusMask;
+use crate::{AnyDataReader, Error, Flow, Result, Subscriber};
 
-/// Receives samples of a type that is known at run time. Deleted when dropped.
+/// Receives samples of a type that is known at run time. What it is besides that is in [`AnyDataReader`], whose methods it
+/// has. Handles are clones of one another; the reader is deleted with the last one.
+#[derive(Clone)]
 pub struct DynamicDataReader {
-    handle: ReaderHandle,
-    guid: Guid,
-    signal: Arc<Signal>,
-    engine: Arc<Engine>,
-    topic_name: String,
+    any: AnyDataReader,
     type_: DynamicTypeSupport,
-    qos: DataReaderQos,
-    /// Keeps the subscriber, and by it the participant.
-    _subscriber: Arc<SubscriberInner>,
 }
 
 /// A sample of a type that is known at run time.
@@ -98,38 +87,24 @@ impl Subscriber {
         qos: DataReaderQos,
         content_filter: Option<ReaderFilter>,
     ) -> Result<DynamicDataReader> {
-        let engine = Arc::clone(&self.inner.participant.engine);
-        let signal = Arc::new(Signal::new());
-        let (handle, guid) = engine.call_state(|state, now| {
-            let driver = state.driver()?;
-            let spec = ReaderSpec {
-                topic_name: topic_name.to_owned(),
-                type_name: type_.type_name().to_owned(),
-                qos: qos.clone(),
-                subscriber: self.qos().clone(),
-                group: Some(self.inner.group),
-                topic_data: TopicData::default(),
-                key: type_.has_key().then(|| Box::new(DynamicKey(type_.clone())) as _),
-                type_information: type_.announce(&mut driver.core),
-                max_serialized_len: None,
-                unicast: Vec::new(),
-                content_filter,
-            };
-            let handle = driver.core.create_reader(now, spec)?;
-            let guid = driver.core.reader_guid(handle)?;
-            state.add_endpoint(Target::Reader(handle), Arc::clone(&signal), Arc::new(EventCount::new()));
-            Ok((handle, guid))
-        })?;
-        Ok(DynamicDataReader {
-            handle,
-            guid,
-            signal,
-            engine,
-            topic_name: topic_name.to_owned(),
-            type_: type_.clone(),
-            qos,
-            _subscriber: Arc::clone(&self.inner),
-        })
+        let topic = self.inner.participant.make_topic(topic_name, type_.type_name(), TopicQos::default(), false)?;
+        let any =
+            AnyDataReader::create::<DynamicData>(self, topic, qos.clone(), Flow::default(), |driver, unicast| {
+                ReaderSpec {
+                    topic_name: topic_name.to_owned(),
+                    type_name: type_.type_name().to_owned(),
+                    qos,
+                    subscriber: self.qos(),
+                    group: Some(self.inner.group),
+                    topic_data: TopicData::default(),
+                    key: type_.has_key().then(|| Box::new(DynamicKey(type_.clone())) as _),
+                    type_information: type_.announce(&mut driver.core),
+                    max_serialized_len: None,
+                    unicast,
+                    content_filter,
+                }
+            })?;
+        Ok(DynamicDataReader { any, type_: type_.clone() })
     }
 }
 
@@ -156,20 +131,21 @@ impl DynamicDataReader {
     /// [`Error::AlreadyDeleted`] after the participant was closed, [`Error::PreconditionNotMet`] with PRESENTATION scope GROUP
     /// outside of [`begin_access`](Subscriber::begin_access).
     pub fn select(&self, selector: Selector, max: usize) -> Result<Vec<DynamicSample>> {
-        let mut samples = self.engine.call(|driver, now| {
-            self.signal.clear(StatusMask::DATA_AVAILABLE);
-            let max = max.min(driver.core.samples_per_read_max(self.handle)?);
+        let mut samples = self.core.engine.call(|driver, now| {
+            self.core.signal.clear(StatusMask::DATA_AVAILABLE);
+            self.core.subscriber.samples_seen();
+            let max = max.min(driver.core.samples_per_read_max(self.core.handle)?);
             let mut cursor = ReadCursor::default();
             let mut samples = Vec::new();
             while samples.len() < max {
-                let found = driver.core.read_next(now, self.handle, selector, &mut cursor)?;
+                let found = driver.core.read_next(now, self.core.handle, selector, &mut cursor)?;
                 let Some(found) = found else { break };
                 let (value, previous) = (self.decode(&found.info, found.payload), found.previous);
                 samples.push(DynamicSample { info: found.info, payload: found.payload.to_vec(), value });
                 let last = samples.len() - 1;
                 ranks::link(&mut samples, last, previous);
             }
-            driver.core.end_read(now, self.handle)?;
+            driver.core.end_read(now, self.core.handle)?;
             Ok(samples)
         })?;
         ranks::settle(&mut samples);
@@ -182,15 +158,15 @@ impl DynamicDataReader {
     /// [`Error::PreconditionNotMet`] if it has no filter, [`Error::BadParameter`] if the values do not fit; then all is
     /// as before.
     pub fn set_expression_parameters(&self, parameters: &[&str]) -> Result<()> {
-        let data = self.engine.look(|driver| Ok(driver.core.subscription_data(self.guid)))?;
+        let data = self.core.engine.look(|driver| Ok(driver.core.subscription_data(self.guid())))?;
         let none = || Error::PreconditionNotMet { what: "the reader has no content filter".to_owned() };
         let property = data.and_then(|data| data.content_filter).ok_or_else(none)?;
         let (name, expression) = (&property.content_filtered_topic_name, &property.filter_expression);
         let type_ = content_filter::type_of(&self.type_)?;
-        let filter = content_filter::bind(type_, name, &self.topic_name, expression, parameters)?;
+        let filter = content_filter::bind(type_, name, self.topic_name(), expression, parameters)?;
         let parameters = content_filter::owned(parameters);
-        let filter = content_filter::reader_filter(filter, name, &self.topic_name, expression, &parameters);
-        self.engine.call(|driver, now| Ok(driver.core.set_content_filter(now, self.handle, Some(filter))?))
+        let filter = content_filter::reader_filter(filter, name, self.topic_name(), expression, &parameters);
+        self.core.engine.call(|driver, now| Ok(driver.core.set_content_filter(now, self.core.handle, Some(filter))?))
     }
 
     fn decode(&self, info: &SampleInfo, payload: &[u8]) -> Option<std::result::Result<DynamicData, DecodeError>> {
@@ -198,86 +174,26 @@ impl DynamicDataReader {
         Some(if info.valid_data { type_.decode(payload) } else { type_.decode_key(payload) })
     }
 
-    /// How many writers are matched, and what changed since this was last asked.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`] after the participant was closed.
-    pub fn subscription_matched_status(&self) -> Result<MatchedStatus> {
-        self.engine.look(|driver| {
-            self.signal.clear(StatusMask::SUBSCRIPTION_MATCHED);
-            Ok(driver.core.subscription_matched_status(self.handle)?)
-        })
-    }
-
-    /// How many samples were lost.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`] after the participant was closed.
-    pub fn sample_lost_status(&self) -> Result<SampleLostStatus> {
-        self.engine.look(|driver| {
-            self.signal.clear(StatusMask::SAMPLE_LOST);
-            Ok(driver.core.sample_lost_status(self.handle)?)
-        })
-    }
-
-    /// The condition that is true while a status has changed.
-    #[must_use]
-    pub fn status_condition(&self) -> StatusCondition {
-        StatusCondition { signal: Arc::clone(&self.signal), engine: Arc::clone(&self.engine) }
-    }
-
-    /// A condition that is true while the reader holds samples that the selector wants.
-    #[must_use]
-    pub fn read_condition(&self, selector: Selector) -> ReadCondition {
-        let (signal, engine) = (Arc::clone(&self.signal), Arc::clone(&self.engine));
-        ReadCondition { signal, engine, reader: self.handle, selector }
-    }
-
-    /// The reader's identity in the domain.
-    #[must_use]
-    pub fn guid(&self) -> Guid {
-        self.guid
-    }
-
-    /// The topic read from.
-    #[must_use]
-    pub fn topic_name(&self) -> &str {
-        &self.topic_name
-    }
-
     /// The type.
     #[must_use]
     pub fn type_support(&self) -> &DynamicTypeSupport {
         &self.type_
     }
-
-    /// The reader's policies.
-    #[must_use]
-    pub fn qos(&self) -> &DataReaderQos {
-        &self.qos
-    }
 }
 
-impl Drop for DynamicDataReader {
-    fn drop(&mut self) {
-        let result = self.engine.call_state(|state, now| {
-            let driver = state.driver()?;
-            driver.core.delete_reader(now, self.handle)?;
-            Ok(state.remove_endpoint(Target::Reader(self.handle)))
-        });
-        match result {
-            // Another thread than the owner's of an inline participant cannot delete; the participant's end will.
-            Ok(_) | Err(Error::AlreadyDeleted | Error::IllegalOperation { .. }) => {}
-            Err(error) => debug_assert!(false, "deleting a reader failed: {error}"),
-        }
+impl Deref for DynamicDataReader {
+    type Target = AnyDataReader;
+
+    fn deref(&self) -> &AnyDataReader {
+        &self.any
     }
 }
 
 impl fmt::Debug for DynamicDataReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DynamicDataReader")
-            .field("guid", &self.guid)
-            .field("topic_name", &self.topic_name)
+            .field("guid", &self.guid())
+            .field("topic_name", &self.topic_name())
             .field("type", &self.type_)
             .finish_non_exhaustive()
     }

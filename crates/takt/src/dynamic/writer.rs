@@ -1,38 +1,24 @@
 //! Writers of types that are known at run time.
 
 use std::fmt;
-use std::sync::Arc;
+use std::ops::Deref;
+use std::sync::atomic::Ordering;
 
-use takt_core::{ChangeKind, FlowTag, KeyHash, NewChange, WriteError, WriterHandle, WriterSpec};
-use takt_wire::Guid;
-use takt_xtypes::Representation;
+use takt_core::{ChangeKind, KeyHash, NewChange, WriteError, WriterSpec};
 use takt_xtypes::dynamic::{DynamicData, DynamicType};
 
 use super::DynamicTypeSupport;
-use crate::condition::StatusCondition;
-use crate::publisher::PublisherInner;
-use crate::qos::{DataWriterQos, TopicData};
+use crate::qos::{DataWriterQos, TopicData, TopicQos};
 use crate::runtime::clock;
-use crate::runtime::engine::Engine;
-use crate::runtime::event_count::EventCount;
-use crate::runtime::state::Target;
-use crate::status::{MatchedStatus, Signal, StatusMask};
-use crate::writer::{KEY_PAYLOAD_LEN_MIN, representation};
-use crate::{Duration, Error, Publisher, Result};
+use crate::writer::KEY_PAYLOAD_LEN_MIN;
+use crate::{AnyDataWriter, Error, Flow, Publisher, Result};
 
-/// Publishes samples of a type that is known at run time. Deleted when dropped.
+/// Publishes samples of a type that is known at run time. What it is besides that is in [`AnyDataWriter`], whose methods it
+/// has. Handles are clones of one another; the writer is deleted with the last one.
+#[derive(Clone)]
 pub struct DynamicDataWriter {
-    handle: WriterHandle,
-    guid: Guid,
-    representation: Representation,
-    signal: Arc<Signal>,
-    progress: Arc<EventCount>,
-    engine: Arc<Engine>,
-    topic_name: String,
+    any: AnyDataWriter,
     type_: DynamicTypeSupport,
-    qos: DataWriterQos,
-    /// Keeps the publisher, and by it the participant.
-    _publisher: Arc<PublisherInner>,
 }
 
 impl Publisher {
@@ -49,42 +35,23 @@ impl Publisher {
         if type_.dynamic_type().is_none() {
             return Err(Error::IllegalOperation { what: "an opaque type can be read only" });
         }
-        let representation = representation(&qos.data_representation)?;
-        let engine = Arc::clone(&self.inner.participant.engine);
-        let signal = Arc::new(Signal::new());
-        let progress = Arc::new(EventCount::new());
-        let (handle, guid) = engine.call_state(|state, now| {
-            let driver = state.driver()?;
-            let spec = WriterSpec {
+        let topic = self.inner.participant.make_topic(topic_name, type_.type_name(), TopicQos::default(), false)?;
+        let flow = Flow::default();
+        let any =
+            AnyDataWriter::create::<DynamicData>(self, topic, qos.clone(), flow, |driver, flow, unicast| WriterSpec {
                 topic_name: topic_name.to_owned(),
                 type_name: type_.type_name().to_owned(),
                 keyed: type_.has_key(),
-                qos: qos.clone(),
-                publisher: self.qos().clone(),
+                qos,
+                publisher: self.qos(),
                 group: Some(self.inner.group),
                 topic_data: TopicData::default(),
                 type_information: type_.announce(&mut driver.core),
                 max_serialized_len: None,
-                flow: FlowTag::default(),
-                unicast: Vec::new(),
-            };
-            let handle = driver.core.create_writer(now, spec)?;
-            let guid = driver.core.writer_guid(handle)?;
-            state.add_endpoint(Target::Writer(handle), Arc::clone(&signal), Arc::clone(&progress));
-            Ok((handle, guid))
-        })?;
-        Ok(DynamicDataWriter {
-            handle,
-            guid,
-            representation,
-            signal,
-            progress,
-            engine,
-            topic_name: topic_name.to_owned(),
-            type_: type_.clone(),
-            qos,
-            _publisher: Arc::clone(&self.inner),
-        })
+                flow,
+                unicast,
+            })?;
+        Ok(DynamicDataWriter { any, type_: type_.clone() })
     }
 }
 
@@ -94,7 +61,7 @@ impl DynamicDataWriter {
     /// # Errors
     /// As there.
     pub fn write(&self, data: &DynamicData) -> Result<()> {
-        let payload = self.dynamic_type().encode(data, self.representation)?;
+        let payload = self.dynamic_type().encode(data, self.core.representation)?;
         self.publish(ChangeKind::Alive, data, &payload)
     }
 
@@ -112,7 +79,7 @@ impl DynamicDataWriter {
     /// # Errors
     /// As [`dispose`](Self::dispose).
     pub fn unregister_instance(&self, data: &DynamicData) -> Result<()> {
-        let autodispose = self.qos.writer_data_lifecycle.autodispose_unregistered_instances;
+        let autodispose = self.core.autodispose.load(Ordering::Relaxed);
         self.end_instance(if autodispose { ChangeKind::DisposedUnregistered } else { ChangeKind::Unregistered }, data)
     }
 
@@ -120,7 +87,7 @@ impl DynamicDataWriter {
         if !self.type_.has_key() {
             return Err(Error::IllegalOperation { what: "the type has no key, so the topic has no instances" });
         }
-        let mut payload = self.dynamic_type().encode_key(data, self.representation)?;
+        let mut payload = self.dynamic_type().encode_key(data, self.core.representation)?;
         payload.resize(payload.len().max(KEY_PAYLOAD_LEN_MIN), 0);
         self.publish(kind, data, &payload)
     }
@@ -130,15 +97,15 @@ impl DynamicDataWriter {
     }
 
     fn publish(&self, kind: ChangeKind, data: &DynamicData, payload: &[u8]) -> Result<()> {
-        let key_hash: KeyHash = self.dynamic_type().key_hash(data, self.representation)?;
+        let key_hash: KeyHash = self.dynamic_type().key_hash(data, self.core.representation)?;
         let payload_len = payload.len();
         let change = NewChange { kind, key_hash, source_timestamp: None, destinations: &[], payload_len };
-        let patience = self.qos.reliability.max_blocking_time;
-        self.engine.block_on(
-            &self.progress,
+        let patience = self.core.patience;
+        self.core.engine.block_on(
+            &self.core.progress,
             || clock::deadline(clock::now(), patience),
             |driver, now| {
-                let written = driver.core.write(now, self.handle, &change, |out| {
+                let written = driver.core.write(now, self.core.handle, &change, |out| {
                     out[..payload.len()].copy_from_slice(payload);
                     Some(payload.len())
                 });
@@ -152,79 +119,26 @@ impl DynamicDataWriter {
         )
     }
 
-    /// Waits until all reliable readers that are matched now have acknowledged everything written.
-    ///
-    /// # Errors
-    /// [`Error::Timeout`] if some did not in time.
-    pub fn wait_for_acknowledgments(&self, max_wait: Duration) -> Result<()> {
-        self.engine.block_on(
-            &self.progress,
-            || clock::deadline(clock::now(), max_wait),
-            |driver, _| Ok(driver.core.is_acknowledged(self.handle, None)?.then_some(())),
-        )
-    }
-
-    /// How many readers are matched, and what changed since this was last asked.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`] after the participant was closed.
-    pub fn publication_matched_status(&self) -> Result<MatchedStatus> {
-        self.engine.look(|driver| {
-            self.signal.clear(StatusMask::PUBLICATION_MATCHED);
-            Ok(driver.core.publication_matched_status(self.handle)?)
-        })
-    }
-
-    /// The condition that is true while a status has changed.
-    #[must_use]
-    pub fn status_condition(&self) -> StatusCondition {
-        StatusCondition { signal: Arc::clone(&self.signal), engine: Arc::clone(&self.engine) }
-    }
-
-    /// The writer's identity in the domain.
-    #[must_use]
-    pub fn guid(&self) -> Guid {
-        self.guid
-    }
-
-    /// The topic written to.
-    #[must_use]
-    pub fn topic_name(&self) -> &str {
-        &self.topic_name
-    }
-
     /// The type.
     #[must_use]
     pub fn type_support(&self) -> &DynamicTypeSupport {
         &self.type_
     }
-
-    /// The writer's policies.
-    #[must_use]
-    pub fn qos(&self) -> &DataWriterQos {
-        &self.qos
-    }
 }
 
-impl Drop for DynamicDataWriter {
-    fn drop(&mut self) {
-        let result = self.engine.call_state(|state, now| {
-            state.driver()?.core.delete_writer(now, self.handle)?;
-            Ok(state.remove_endpoint(Target::Writer(self.handle)))
-        });
-        match result {
-            // Another thread than the owner's of an inline participant cannot delete; the participant's end will.
-            Ok(_) | Err(Error::AlreadyDeleted | Error::IllegalOperation { .. }) => {}
-            Err(error) => debug_assert!(false, "deleting a writer failed: {error}"),
-        }
+impl Deref for DynamicDataWriter {
+    type Target = AnyDataWriter;
+
+    fn deref(&self) -> &AnyDataWriter {
+        &self.any
     }
 }
 
 impl fmt::Debug for DynamicDataWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DynamicDataWriter")
-            .field("guid", &self.guid)
-            .field("topic_name", &self.topic_name)
+            .field("guid", &self.guid())
+            .field("topic_name", &self.topic_name())
             .field("type", &self.type_)
             .finish_non_exhaustive()
     }

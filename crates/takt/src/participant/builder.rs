@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use takt_core::{Config, Interface, Limits, Locators, Participant};
@@ -9,7 +10,7 @@ use takt_transport::udp::{ParticipantIndex, UdpConfig, UdpTransport};
 use takt_transport::{Transport, TransportError};
 
 use super::config::NetworkConfig;
-use super::{DomainParticipant, ParticipantInner, check_autoenable, guid_prefix};
+use super::{Defaults, DomainParticipant, Entities, ParticipantInner, guid_prefix};
 use crate::builtin::BuiltinReaders;
 use crate::qos::{DomainParticipantQos, EntityName};
 use crate::runtime::clock;
@@ -34,6 +35,7 @@ type UdpChange = Box<dyn FnOnce(&mut UdpConfig)>;
 #[must_use]
 pub struct DomainParticipantBuilder {
     domain_id: u32,
+    is_enabled: bool,
     qos: DomainParticipantQos,
     network: NetworkConfig,
     participant_index: ParticipantIndex,
@@ -51,6 +53,7 @@ impl DomainParticipantBuilder {
     pub(super) fn new(domain_id: u32) -> Self {
         Self {
             domain_id,
+            is_enabled: true,
             qos: DomainParticipantQos::default(),
             network: NetworkConfig::default(),
             participant_index: ParticipantIndex::default(),
@@ -68,6 +71,12 @@ impl DomainParticipantBuilder {
     /// The participant's policies. Set the name after it.
     pub fn qos(mut self, qos: DomainParticipantQos) -> Self {
         self.qos = qos;
+        self
+    }
+
+    /// Whether it takes part at once, as it does by default, or waits for [`DomainParticipant::enable`].
+    pub fn enabled(mut self, is_enabled: bool) -> Self {
+        self.is_enabled = is_enabled;
         self
     }
 
@@ -162,7 +171,6 @@ impl DomainParticipantBuilder {
     /// [`Error::Transport`](crate::Error::Transport) for sockets, interfaces and threads that the machine refuses,
     /// [`Error::BadParameter`](crate::Error::BadParameter) for what cannot be understood.
     pub fn build(self) -> Result<DomainParticipant> {
-        check_autoenable(self.qos.entity_factory.autoenable_created_entities)?;
         let network = self.network.or_environment(|name| std::env::var(name).ok())?;
         let mut udp = UdpConfig { participant_index: self.participant_index, ..network.udp(self.domain_id) };
         for change in self.udp_changes {
@@ -179,6 +187,7 @@ impl DomainParticipantBuilder {
         config.secret = guid_prefix::secret()?;
         config.qos = self.qos.clone();
         config.limits = self.limits;
+        config.is_enabled = self.is_enabled;
         config.lease_duration = self.lease_duration.unwrap_or(config.lease_duration);
         let longest_period = config.lease_duration / 4;
         config.announcement_period = self.announcement_period.unwrap_or(config.announcement_period).min(longest_period);
@@ -201,9 +210,12 @@ impl DomainParticipantBuilder {
             engine,
             guid,
             domain_id: self.domain_id,
-            qos: self.qos,
+            is_enabled: AtomicBool::new(self.is_enabled),
+            qos: PiMutex::new(self.qos),
             warnings,
             topics: PiMutex::new(BTreeMap::new()),
+            entities: PiMutex::new(Entities::default()),
+            defaults: PiMutex::new(Defaults::default()),
             builtin_readers: BuiltinReaders::new(),
             thread: PiMutex::new(thread),
         };

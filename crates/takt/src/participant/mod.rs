@@ -2,11 +2,13 @@
 
 mod builder;
 mod config;
+mod entities;
 mod guid_prefix;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
 
 use takt_core::{Counters, Refusal};
@@ -17,15 +19,16 @@ use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};
 pub use builder::DomainParticipantBuilder;
 
 use crate::builtin::{BuiltinReaders, BuiltinSubscriber};
-use crate::listener::DomainParticipantListener;
-use crate::qos::{DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos};
+use crate::listener::{ALL_BUT_ON_READERS, DomainParticipantListener};
+use crate::qos::DomainParticipantQos;
 use crate::runtime::clock;
 use crate::runtime::driver::DriverCounters;
 use crate::runtime::engine::Engine;
+use crate::runtime::listeners::Listener;
 use crate::runtime::pi_mutex::PiMutex;
-use crate::runtime::state::ParticipantEvent;
-use crate::topic::TopicInner;
-use crate::{ContentFilteredTopic, Duration, Error, Publisher, Result, Runtime, Subscriber, Topic, TypeSupport};
+use crate::status::StatusMask;
+use crate::{Duration, Error, Result, Runtime};
+use entities::{Defaults, Entities};
 
 /// A participant in a domain: creates topics, publishers and subscribers. Handles are clones of one another; it leaves
 /// the domain with the last handle and entity, or by [`close`](Self::close).
@@ -38,10 +41,13 @@ pub(crate) struct ParticipantInner {
     pub(crate) engine: Arc<Engine>,
     guid: Guid,
     domain_id: u32,
-    qos: DomainParticipantQos,
+    is_enabled: AtomicBool,
+    qos: PiMutex<DomainParticipantQos>,
     warnings: Vec<Warning>,
     /// Per topic name its type and how many topics there are.
-    topics: PiMutex<BTreeMap<String, (&'static str, usize)>>,
+    topics: PiMutex<BTreeMap<String, (String, usize)>>,
+    entities: PiMutex<Entities>,
+    defaults: PiMutex<Defaults>,
     pub(crate) builtin_readers: BuiltinReaders,
     /// `takt-rx`, until it is joined.
     thread: PiMutex<Option<JoinHandle<()>>>,
@@ -69,55 +75,11 @@ impl DomainParticipant {
         Self::builder(domain_id).build()
     }
 
-    /// Creates a topic. Nothing is announced before a writer or reader uses it.
-    ///
-    /// # Errors
-    /// [`Error::PreconditionNotMet`] if there is a topic of this name with another type.
-    pub fn create_topic<T: TypeSupport>(&self, name: &str, qos: TopicQos) -> Result<Topic<T>> {
-        Ok(Topic::new(self.inner.register_topic(name, T::TYPE_NAME, qos)?))
-    }
-
-    /// Creates a topic of the samples of another one that pass a filter, written in the SQL of DDS 1.4 annex B, in which
-    /// `%0` to `%99` stand for parameters.
-    ///
-    /// # Errors
-    /// [`Error::BadParameter`] if the expression is none, or does not fit the type or the parameters.
-    pub fn create_contentfilteredtopic<T: TypeSupport>(
-        &self,
-        name: &str,
-        related_topic: &Topic<T>,
-        expression: &str,
-        parameters: &[&str],
-    ) -> Result<ContentFilteredTopic<T>> {
-        if !Arc::ptr_eq(&self.inner, &related_topic.inner.participant) {
-            return Err(Error::BadParameter { what: "the topic belongs to another participant".into() });
-        }
-        ContentFilteredTopic::new(name, related_topic, expression, parameters)
-    }
-
     /// Has the readers of the [builtin topics](crate::builtin): what is known of other participants, their topics,
     /// writers and readers.
     #[must_use]
     pub fn builtin_subscriber(&self) -> BuiltinSubscriber {
         BuiltinSubscriber::new(Arc::clone(&self.inner))
-    }
-
-    /// Creates a publisher.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] if its entities are not to be enabled at once.
-    pub fn create_publisher(&self, qos: PublisherQos) -> Result<Publisher> {
-        check_autoenable(qos.entity_factory.autoenable_created_entities)?;
-        Publisher::new(Arc::clone(&self.inner), qos)
-    }
-
-    /// Creates a subscriber.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] if its entities are not to be enabled at once.
-    pub fn create_subscriber(&self, qos: SubscriberQos) -> Result<Subscriber> {
-        check_autoenable(qos.entity_factory.autoenable_created_entities)?;
-        Subscriber::new(Arc::clone(&self.inner), qos)
     }
 
     /// Under [`Runtime::Inline`]: receives, runs timers, sends and calls listeners. Waits up to `timeout` for something
@@ -134,19 +96,22 @@ impl DomainParticipant {
         self.inner.engine.pump(now, clock::deadline(now, timeout))
     }
 
-    /// Has other participants' coming and going told to `listener`, in place of a former one.
+    /// Has other participants' coming and going told to `listener`, in place of a former one, and all statuses of the
+    /// participant's entities, but `DATA_ON_READERS`, that no listener of these has an ear for.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
-    pub fn set_listener(&self, mut listener: Box<dyn DomainParticipantListener>) -> Result<()> {
-        let callback = move |event| match event {
-            ParticipantEvent::Discovered(guid) => listener.on_participant_discovered(guid),
-            ParticipantEvent::Lost(guid) => listener.on_participant_lost(guid),
-        };
-        let engine = &self.inner.engine;
-        let former = engine.call_state(|state, _| Ok(state.set_participant_callback(Some(Box::new(callback)))))?;
-        drop(former);
-        Ok(())
+    pub fn set_listener(&self, listener: Box<dyn DomainParticipantListener>) -> Result<()> {
+        self.set_listener_with_mask(listener, ALL_BUT_ON_READERS)
+    }
+
+    /// As [`set_listener`](Self::set_listener), of these statuses alone. Coming and going are told in any case, unless
+    /// there are none.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn set_listener_with_mask(&self, listener: Box<dyn DomainParticipantListener>, mask: StatusMask) -> Result<()> {
+        self.replace_listener(Some(Listener::Participant(listener)), mask)
     }
 
     /// Has them told to nobody.
@@ -154,7 +119,11 @@ impl DomainParticipant {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn clear_listener(&self) -> Result<()> {
-        let former = self.inner.engine.call_state(|state, _| Ok(state.set_participant_callback(None)))?;
+        self.replace_listener(None, StatusMask::NONE)
+    }
+
+    fn replace_listener(&self, listener: Option<Listener>, mask: StatusMask) -> Result<()> {
+        let former = self.inner.engine.call_state(|state, _| Ok(state.set_participant_listener(listener, mask)))?;
         drop(former);
         Ok(())
     }
@@ -184,8 +153,8 @@ impl DomainParticipant {
 
     /// The participant's policies.
     #[must_use]
-    pub fn qos(&self) -> &DomainParticipantQos {
-        &self.inner.qos
+    pub fn qos(&self) -> DomainParticipantQos {
+        self.inner.qos.lock().expect(UNDISTURBED).clone()
     }
 
     /// What works worse than asked, and what to do about it: such as socket buffers that the kernel limits.
@@ -250,6 +219,10 @@ impl DomainParticipant {
         self.inner.engine.look(|driver| Ok(driver.transport_stats().collect()))
     }
 
+    pub(crate) fn from_inner(inner: Arc<ParticipantInner>) -> Self {
+        Self { inner }
+    }
+
     pub(crate) fn engine(&self) -> &Engine {
         &self.inner.engine
     }
@@ -269,43 +242,7 @@ impl DomainParticipant {
     }
 }
 
-/// Entities that wait for `enable` are not implemented.
-fn check_autoenable(autoenable: bool) -> Result<()> {
-    if autoenable {
-        return Ok(());
-    }
-    Err(Error::Unsupported { what: "ENTITY_FACTORY without autoenable_created_entities" })
-}
-
 impl ParticipantInner {
-    /// One more topic handle of that name; all have one type.
-    pub(crate) fn register_topic(
-        self: &Arc<Self>,
-        name: &str,
-        type_name: &'static str,
-        qos: TopicQos,
-    ) -> Result<TopicInner> {
-        let mut topics = self.topics.lock().expect(UNDISTURBED);
-        let (known, count) = topics.entry(name.to_owned()).or_insert((type_name, 0));
-        if *known != type_name {
-            let what = format!("topic {name} exists with type {known}, not {type_name}");
-            return Err(Error::PreconditionNotMet { what });
-        }
-        *count += 1;
-        Ok(TopicInner { participant: Arc::clone(self), name: name.to_owned(), qos })
-    }
-
-    /// A topic handle's last clone has gone.
-    pub(crate) fn forget_topic(&self, name: &str) {
-        let mut topics = self.topics.lock().expect(UNDISTURBED);
-        if let Some((_, count)) = topics.get_mut(name) {
-            *count -= 1;
-            if *count == 0 {
-                topics.remove(name);
-            }
-        }
-    }
-
     fn close(&self) -> Result<()> {
         let result = self.engine.close();
         let thread = self.thread.lock().expect(UNDISTURBED).take();

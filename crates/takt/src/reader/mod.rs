@@ -1,48 +1,36 @@
-//! Readers (DDS 1.4 §2.2.2.5.3). `mod.rs` makes and deletes them, `reading` reads samples, `status` tells of statuses.
+//! Readers (DDS 1.4 §2.2.2.5.3). `mod.rs` makes those whose type is known, `any` is what each of them is whatever its type,
+//! `reading` reads samples.
 
+mod any;
 pub(crate) mod ranks;
 mod reading;
-mod status;
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::sync::Arc;
 
-use takt_core::{BuiltinTopic, FlowTag, ReaderHandle, ReaderSpec, Selector};
-use takt_transport::FlowSpec;
-use takt_wire::Guid;
+use takt_core::{BuiltinTopic, FlowTag, ReaderSpec};
 use takt_xtypes::Representation;
 
-use crate::condition::{ReadCondition, StatusCondition};
+pub use any::AnyDataReader;
+pub(crate) use any::ReaderCore;
+
 use crate::dynamic;
 use crate::key::TypeKey;
-use crate::listener::{DataReaderListener, ReaderCallback};
+use crate::listener::{DataReaderListener, TypedReader};
 use crate::qos::DataReaderQos;
-use crate::runtime::engine::Engine;
-use crate::runtime::event_count::EventCount;
-use crate::runtime::state::{Callback, Target};
-use crate::status::{Signal, StatusMask};
-use crate::subscriber::{Subscriber, SubscriberInner};
+use crate::runtime::listeners::Listener;
+use crate::status::StatusMask;
+use crate::subscriber::Subscriber;
 use crate::topic::TopicInner;
-use crate::{Error, Flow, Readable, Result, Topic, TopicDescription, TypeSupport};
+use crate::{Flow, Readable, Result, Topic, TopicDescription, TypeSupport};
 
-/// Receives samples of `T`. Handles are clones of one another; the reader is deleted with the last one, or by
-/// [`close`](Self::close).
-pub struct DataReader<T: Readable> {
-    inner: Arc<ReaderInner<T>>,
-}
-
-pub(crate) struct ReaderInner<T: Readable> {
-    handle: ReaderHandle,
-    guid: Guid,
-    flow: FlowTag,
-    signal: Arc<Signal>,
-    deserialize_failures: AtomicU64,
-    engine: Arc<Engine>,
-    qos: DataReaderQos,
-    topic: Topic<T>,
-    /// Keeps the subscriber, and by it the participant.
-    subscriber: Arc<SubscriberInner>,
+/// Receives samples of `T`. What it is besides that is in [`AnyDataReader`], whose methods it has. Handles are clones of
+/// one another; the reader is deleted with the last one, or by [`close`](AnyDataReader::close).
+pub struct DataReader<T> {
+    any: AnyDataReader,
+    type_: PhantomData<fn() -> T>,
 }
 
 impl<T: TypeSupport> DataReader<T> {
@@ -53,203 +41,92 @@ impl<T: TypeSupport> DataReader<T> {
         flow: Flow,
     ) -> Result<Self> {
         let topic = description.topic();
-        let participant = &subscriber.inner.participant;
-        if !Arc::ptr_eq(participant, &topic.inner.participant) {
-            return Err(Error::BadParameter { what: "the topic belongs to another participant".into() });
-        }
-        let engine = Arc::clone(&participant.engine);
-        let signal = Arc::new(Signal::new());
-        let spec = FlowSpec { own_port: flow.own_port, transport_priority: 0 };
         let create = |content_filter| {
-            engine.call_state(|state, now| {
-                let driver = state.driver()?;
-                let (flow, unicast) = driver.open_flow(&spec)?;
-                let spec = ReaderSpec {
-                    topic_name: topic.name().to_owned(),
-                    type_name: T::TYPE_NAME.to_owned(),
-                    qos: qos.clone(),
-                    subscriber: subscriber.qos().clone(),
-                    group: Some(subscriber.inner.group),
-                    topic_data: topic.qos().topic_data.clone(),
-                    key: T::HAS_KEY.then(|| Box::new(TypeKey::<T>::default()) as _),
-                    type_information: dynamic::announce::<T>(&mut driver.core),
-                    max_serialized_len: max_serialized_len::<T>(),
-                    unicast,
-                    content_filter,
-                };
-                let created = driver.core.create_reader(now, spec);
-                let handle = created.inspect_err(|_| driver.close_flow(flow))?;
-                let guid = driver.core.reader_guid(handle)?;
-                state.add_endpoint(Target::Reader(handle), Arc::clone(&signal), Arc::new(EventCount::new()));
-                Ok((handle, (guid, flow)))
-            })
+            let inner = Arc::clone(&topic.inner);
+            let any = AnyDataReader::create::<T>(subscriber, inner, qos.clone(), flow, |driver, unicast| ReaderSpec {
+                topic_name: topic.name().to_owned(),
+                type_name: T::TYPE_NAME.to_owned(),
+                qos: qos.clone(),
+                subscriber: subscriber.qos(),
+                group: Some(subscriber.inner.group),
+                topic_data: topic.qos().topic_data,
+                key: T::HAS_KEY.then(|| Box::new(TypeKey::<T>::default()) as _),
+                type_information: dynamic::announce::<T>(&mut driver.core),
+                max_serialized_len: max_serialized_len::<T>(),
+                unicast,
+                content_filter,
+            })?;
+            Ok((any.core.handle, any))
         };
-        let (handle, (guid, flow)) = match description.filtered() {
+        let (_, any) = match description.filtered() {
             Some(filtered) => filtered.attach(|filter| create(Some(filter)))?,
             None => create(None)?,
         };
-        let (topic, subscriber) = (topic.clone(), Arc::clone(&subscriber.inner));
-        let deserialize_failures = AtomicU64::new(0);
-        let inner = ReaderInner { handle, guid, flow, signal, deserialize_failures, engine, qos, topic, subscriber };
-        Ok(Self::from_inner(Arc::new(inner)))
+        Ok(Self::of_this_type(&any))
     }
 }
 
 impl<T: Readable> DataReader<T> {
-    pub(crate) fn create_builtin(subscriber: &Subscriber, topic: TopicInner, kind: BuiltinTopic) -> Result<Self> {
-        let engine = Arc::clone(&subscriber.inner.participant.engine);
-        let signal = Arc::new(Signal::new());
-        let (handle, guid) = engine.call_state(|state, now| {
-            let core = &mut state.driver()?.core;
-            let handle = core.create_builtin_reader(now, kind);
-            let guid = core.reader_guid(handle)?;
-            state.add_endpoint(Target::Reader(handle), Arc::clone(&signal), Arc::new(EventCount::new()));
-            Ok((handle, guid))
+    pub(crate) fn create_builtin(subscriber: &Subscriber, topic: Arc<TopicInner>, kind: BuiltinTopic) -> Result<Self> {
+        let qos = BuiltinTopic::reader_qos();
+        let any = AnyDataReader::register::<T>(&subscriber.inner, topic, qos, |driver, now| {
+            Ok((driver.core.create_builtin_reader(now, kind), FlowTag::default()))
         })?;
-        Ok(Self::from_inner(Arc::new(ReaderInner {
-            handle,
-            guid,
-            flow: FlowTag::default(),
-            signal,
-            deserialize_failures: AtomicU64::new(0),
-            engine,
-            qos: BuiltinTopic::reader_qos(),
-            topic: Topic::new(topic),
-            subscriber: Arc::clone(&subscriber.inner),
-        })))
+        Ok(Self::of_this_type(&any))
     }
 
-    pub(crate) fn downgrade(&self) -> Weak<ReaderInner<T>> {
-        Arc::downgrade(&self.inner)
+    /// The reader, which is of this type.
+    pub(crate) fn of_this_type(any: &AnyDataReader) -> Self {
+        Self { any: any.clone(), type_: PhantomData }
     }
 
-    /// Whether it can be used; false once it was closed.
-    pub(crate) fn is_open(&self) -> Result<bool> {
-        match self.inner.engine.look(|driver| Ok(driver.core.reader_guid(self.inner.handle)?)) {
-            Err(Error::AlreadyDeleted) => Ok(false),
-            result => result.map(|_| true),
-        }
-    }
-
-    pub(crate) fn from_inner(inner: Arc<ReaderInner<T>>) -> Self {
-        Self { inner }
-    }
-
-    /// Payloads that were dropped since they are no `T`.
+    /// The reader, its type forgotten.
     #[must_use]
-    pub fn deserialize_failures(&self) -> u64 {
-        self.inner.deserialize_failures.load(Ordering::Relaxed)
+    pub fn as_any(&self) -> &AnyDataReader {
+        &self.any
     }
 
-    /// The condition that is true while a status has changed.
+    /// The topic read from.
     #[must_use]
-    pub fn status_condition(&self) -> StatusCondition {
-        StatusCondition { signal: Arc::clone(&self.inner.signal), engine: Arc::clone(&self.inner.engine) }
-    }
-
-    /// A condition that is true while the reader holds samples that the selector wants.
-    #[must_use]
-    pub fn read_condition(&self, selector: Selector) -> ReadCondition {
-        let (signal, engine) = (Arc::clone(&self.inner.signal), Arc::clone(&self.inner.engine));
-        ReadCondition { signal, engine, reader: self.inner.handle, selector }
-    }
-
-    /// The statuses that have changed since they were last read.
-    #[must_use]
-    pub fn status_changes(&self) -> StatusMask {
-        self.inner.signal.changes()
+    pub fn topic(&self) -> Topic<T> {
+        Topic::from_inner(Arc::clone(&self.core.topic))
     }
 
     /// Has status changes told to `listener`, in place of a former one. What has changed already is told at once.
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    /// [`Error::AlreadyDeleted`] after [`close`](AnyDataReader::close).
     pub fn set_listener(&self, listener: Box<dyn DataReaderListener<T>>) -> Result<()> {
-        let callback = ReaderCallback { reader: Arc::downgrade(&self.inner), listener };
-        self.replace_listener(Some(Box::new(callback)))
+        self.set_listener_with_mask(listener, StatusMask::ALL)
     }
 
-    /// Has status changes told to nobody.
+    /// As [`set_listener`](Self::set_listener), of these statuses alone: the others are told to the listener of the
+    /// subscriber or the participant.
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
-    pub fn clear_listener(&self) -> Result<()> {
-        self.replace_listener(None)
-    }
-
-    fn replace_listener(&self, listener: Option<Box<dyn Callback>>) -> Result<()> {
-        let target = Target::Reader(self.inner.handle);
-        let former = self.inner.engine.call_state(|state, _| state.set_listener(target, listener))?;
-        drop(former);
-        Ok(())
-    }
-
-    /// The reader's identity in the domain.
-    #[must_use]
-    pub fn guid(&self) -> Guid {
-        self.inner.guid
-    }
-
-    /// The reader's policies.
-    #[must_use]
-    pub fn qos(&self) -> &DataReaderQos {
-        &self.inner.qos
-    }
-
-    /// The topic read from.
-    #[must_use]
-    pub fn topic(&self) -> &Topic<T> {
-        &self.inner.topic
-    }
-
-    /// The subscriber that the reader belongs to.
-    #[must_use]
-    pub fn subscriber(&self) -> Subscriber {
-        Subscriber { inner: Arc::clone(&self.inner.subscriber) }
-    }
-
-    /// Deletes the reader, whatever handles there are; they answer [`Error::AlreadyDeleted`] then.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyDeleted`] if it was.
-    pub fn close(&self) -> Result<()> {
-        self.inner.delete()
+    /// [`Error::AlreadyDeleted`] after [`close`](AnyDataReader::close).
+    pub fn set_listener_with_mask(&self, listener: Box<dyn DataReaderListener<T>>, mask: StatusMask) -> Result<()> {
+        self.any.replace_listener(Some(Listener::Reader(Box::new(TypedReader::new(listener)))), mask)
     }
 }
 
-impl<T: Readable> ReaderInner<T> {
-    fn delete(&self) -> Result<()> {
-        let listener = self.engine.call_state(|state, now| {
-            let driver = state.driver()?;
-            driver.core.delete_reader(now, self.handle)?;
-            driver.transmit(now);
-            driver.close_flow(self.flow);
-            Ok(state.remove_endpoint(Target::Reader(self.handle)))
-        })?;
-        drop(listener);
-        Ok(())
+impl<T> Deref for DataReader<T> {
+    type Target = AnyDataReader;
+
+    fn deref(&self) -> &AnyDataReader {
+        &self.any
     }
 }
 
-impl<T: Readable> Drop for ReaderInner<T> {
-    fn drop(&mut self) {
-        match self.delete() {
-            // Another thread than the owner's of an inline participant cannot delete; the participant's end will.
-            Ok(()) | Err(Error::AlreadyDeleted | Error::IllegalOperation { .. }) => {}
-            Err(error) => debug_assert!(false, "deleting a reader failed: {error}"),
-        }
-    }
-}
-
-impl<T: Readable> Clone for DataReader<T> {
+impl<T> Clone for DataReader<T> {
     fn clone(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner) }
+        Self { any: self.any.clone(), type_: PhantomData }
     }
 }
 
-impl<T: Readable> fmt::Debug for DataReader<T> {
+impl<T> fmt::Debug for DataReader<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DataReader").field("guid", &self.guid()).field("topic", self.topic()).finish_non_exhaustive()
+        self.any.fmt(f)
     }
 }
 

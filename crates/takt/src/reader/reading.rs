@@ -26,10 +26,10 @@ impl<T: Readable> DataReader<T> {
     ///
     /// If [`SampleInfo::valid_data`] is false there are no data but only news of the instance; then the key members
     /// are set, if the key is known, and the others are as they were. A payload that is no `T` is dropped and counted
-    /// ([`deserialize_failures`](Self::deserialize_failures)). Does not allocate, unless `T` needs more memory.
+    /// ([`deserialize_failures`](crate::AnyDataReader::deserialize_failures)). Does not allocate, unless `T` needs more memory.
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
     pub fn take_next_sample(&self, sample: &mut T) -> Result<Option<SampleInfo>> {
         self.next(Selector::TAKE, &mut ReadCursor::default(), sample)
     }
@@ -38,7 +38,7 @@ impl<T: Readable> DataReader<T> {
     /// [`take_next_sample`](Self::take_next_sample).
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
     pub fn read_next_sample(&self, sample: &mut T) -> Result<Option<SampleInfo>> {
         self.next(
             Selector { sample_states: SampleStates::NOT_READ, ..Selector::READ },
@@ -49,7 +49,7 @@ impl<T: Readable> DataReader<T> {
 
     fn next(&self, selector: Selector, cursor: &mut ReadCursor, sample: &mut T) -> Result<Option<SampleInfo>> {
         self.pass(|driver, now| {
-            while let Some(found) = driver.core.read_next(now, self.inner.handle, selector, cursor)? {
+            while let Some(found) = driver.core.read_next(now, self.core.handle, selector, cursor)? {
                 if self.decode(&found.info, found.payload, sample) {
                     return Ok(Some(found.info));
                 }
@@ -60,16 +60,17 @@ impl<T: Readable> DataReader<T> {
 
     /// Reads or takes: the application has seen that there are data, and what was taken makes room.
     fn pass<R>(&self, read: impl FnOnce(&mut Driver, Instant) -> Result<R>) -> Result<R> {
-        self.inner.engine.read(|state| self.pass_in(state, read))
+        self.core.engine.read(|state| self.pass_in(state, read))
     }
 
     fn pass_in<R>(&self, state: &mut State, read: impl FnOnce(&mut Driver, Instant) -> Result<R>) -> Result<R> {
         let driver = state.driver()?;
         let now = driver.now();
-        self.inner.signal.clear(StatusMask::DATA_AVAILABLE);
+        self.core.signal.clear(StatusMask::DATA_AVAILABLE);
+        self.core.subscriber.samples_seen();
         let result = read(driver, now)?;
         let sends_soon = driver.core.has_transmit();
-        driver.core.end_read(now, self.inner.handle)?;
+        driver.core.end_read(now, self.core.handle)?;
         if !sends_soon && driver.core.has_transmit() {
             driver.transmit(clock::now());
         }
@@ -79,7 +80,7 @@ impl<T: Readable> DataReader<T> {
     /// Takes the oldest sample, or has `waker` woken when there is one.
     pub(crate) fn poll_sample(&self, task: &mut Option<TaskKey>, waker: &Waker) -> Poll<Result<Sample<T>>> {
         let mut former = None;
-        let result = self.inner.engine.read(|state| {
+        let result = self.core.engine.read(|state| {
             let found = self.pass_in(state, |driver, now| self.take_one(driver, now))?;
             if found.is_none() {
                 former = state.add_task(self.target(), task, waker)?;
@@ -92,7 +93,7 @@ impl<T: Readable> DataReader<T> {
 
     fn take_one(&self, driver: &mut Driver, now: Instant) -> Result<Option<Sample<T>>> {
         let mut cursor = ReadCursor::default();
-        while let Some(found) = driver.core.read_next(now, self.inner.handle, Selector::TAKE, &mut cursor)? {
+        while let Some(found) = driver.core.read_next(now, self.core.handle, Selector::TAKE, &mut cursor)? {
             let mut sample = Sample::new(found.info);
             if self.decode_into(&found, &mut sample) {
                 return Ok(Some(sample));
@@ -103,18 +104,18 @@ impl<T: Readable> DataReader<T> {
 
     /// A future or stream of this reader waits no more.
     pub(crate) fn remove_task(&self, task: TaskKey) {
-        self.inner.engine.remove_task(self.target(), task);
+        self.core.engine.remove_task(self.target(), task);
     }
 
     fn target(&self) -> Target {
-        Target::Reader(self.inner.handle)
+        Target::Reader(self.core.handle)
     }
 
     /// Decodes a payload into `sample`; false, and counted, if it is no `T`.
     fn decode(&self, info: &SampleInfo, payload: &[u8], sample: &mut T) -> bool {
         let is_decoded = sample.decode(info, payload);
         if !is_decoded {
-            self.inner.deserialize_failures.fetch_add(1, Ordering::Relaxed);
+            self.core.deserialize_failures.fetch_add(1, Ordering::Relaxed);
         }
         is_decoded
     }
@@ -136,7 +137,7 @@ impl<T: Readable> DataReader<T> {
     /// by instance.
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
     pub fn take(&self, max: usize) -> Result<Vec<Sample<T>>> {
         self.select(Selector::TAKE, max)
     }
@@ -144,7 +145,7 @@ impl<T: Readable> DataReader<T> {
     /// Reads up to `max` samples and leaves them, in the order of [`take`](Self::take).
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
     pub fn read(&self, max: usize) -> Result<Vec<Sample<T>>> {
         self.select(Selector::READ, max)
     }
@@ -152,7 +153,7 @@ impl<T: Readable> DataReader<T> {
     /// Takes up to `max` samples of one instance.
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
     pub fn take_instance(&self, instance: InstanceHandle, max: usize) -> Result<Vec<Sample<T>>> {
         self.select(Selector::TAKE.of(instance), max)
     }
@@ -160,7 +161,7 @@ impl<T: Readable> DataReader<T> {
     /// Reads up to `max` samples of one instance, and leaves them.
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
     pub fn read_instance(&self, instance: InstanceHandle, max: usize) -> Result<Vec<Sample<T>>> {
         self.select(Selector::READ.of(instance), max)
     }
@@ -170,7 +171,7 @@ impl<T: Readable> DataReader<T> {
     /// visits each instance once, whatever comes and goes meanwhile.
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
     pub fn take_next_instance(&self, previous: Option<InstanceHandle>, max: usize) -> Result<Vec<Sample<T>>> {
         self.select(Selector::TAKE.after(previous), max)
     }
@@ -178,7 +179,7 @@ impl<T: Readable> DataReader<T> {
     /// Reads up to `max` samples of the next instance, as [`take_next_instance`](Self::take_next_instance), and leaves them.
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
     pub fn read_next_instance(&self, previous: Option<InstanceHandle>, max: usize) -> Result<Vec<Sample<T>>> {
         self.select(Selector::READ.after(previous), max)
     }
@@ -186,7 +187,7 @@ impl<T: Readable> DataReader<T> {
     /// Takes up to `max` of the samples that the condition is about.
     ///
     /// # Errors
-    /// [`Error::PreconditionNotMet`] if it is another reader's, [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    /// [`Error::PreconditionNotMet`] if it is another reader's, [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
     pub fn take_w_condition(&self, condition: &ReadCondition, max: usize) -> Result<Vec<Sample<T>>> {
         self.select(Selector { take: true, ..self.selector_of(condition)? }, max)
     }
@@ -226,7 +227,7 @@ impl<T: Readable> DataReader<T> {
     }
 
     fn selector_of(&self, condition: &ReadCondition) -> Result<Selector> {
-        if Arc::ptr_eq(&condition.signal, &self.inner.signal) {
+        if Arc::ptr_eq(&condition.signal, &self.core.signal) {
             return Ok(condition.selector);
         }
         Err(Error::PreconditionNotMet { what: "the condition is another reader's".into() })
@@ -235,7 +236,7 @@ impl<T: Readable> DataReader<T> {
     /// Reads or takes up to `max` of the samples that the selector wants, in the order of [`take`](Self::take).
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
     pub fn select(&self, selector: Selector, max: usize) -> Result<Vec<Sample<T>>> {
         let mut samples = Vec::new();
         self.select_into(selector, &mut samples, max)?;
@@ -245,7 +246,7 @@ impl<T: Readable> DataReader<T> {
     /// Takes up to `max` samples in place of what `samples` holds, whose memory is reused.
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](Self::close); then `samples` is empty.
+    /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close); then `samples` is empty.
     pub fn take_into(&self, samples: &mut Vec<Sample<T>>, max: usize) -> Result<()> {
         self.select_into(Selector::TAKE, samples, max)
     }
@@ -254,14 +255,14 @@ impl<T: Readable> DataReader<T> {
     /// reused.
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](Self::close); then `samples` is empty.
+    /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close); then `samples` is empty.
     pub fn select_into(&self, selector: Selector, samples: &mut Vec<Sample<T>>, max: usize) -> Result<()> {
         let mut count = 0;
         let result = self.pass(|driver, now| {
-            let max = max.min(driver.core.samples_per_read_max(self.inner.handle)?);
+            let max = max.min(driver.core.samples_per_read_max(self.core.handle)?);
             let mut cursor = ReadCursor::default();
             while count < max {
-                let Some(found) = driver.core.read_next(now, self.inner.handle, selector, &mut cursor)? else { break };
+                let Some(found) = driver.core.read_next(now, self.core.handle, selector, &mut cursor)? else { break };
                 if count == samples.len() {
                     samples.push(Sample::new(found.info));
                 }
@@ -286,13 +287,13 @@ impl<T: Readable> DataReader<T> {
     /// [`Error::IllegalOperation`].
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
     pub fn take_payloads(&self, max: usize, mut visit: impl FnMut(&[u8], &SampleInfo)) -> Result<usize> {
         self.pass(|driver, now| {
             let mut cursor = ReadCursor::default();
             let mut count = 0;
             while count < max {
-                let found = driver.core.read_next(now, self.inner.handle, Selector::TAKE, &mut cursor)?;
+                let found = driver.core.read_next(now, self.core.handle, Selector::TAKE, &mut cursor)?;
                 let Some(found) = found else { break };
                 visit(found.payload, &found.info);
                 count += 1;
@@ -305,10 +306,10 @@ impl<T: Readable> DataReader<T> {
     /// (`get_key_value`, DDS 1.4 §2.2.2.5.3).
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
     pub fn key_value(&self, sample: &mut T, instance: InstanceHandle) -> Result<bool> {
-        self.inner.engine.look(|driver| {
-            let key = driver.core.key_of(self.inner.handle, instance)?;
+        self.core.engine.look(|driver| {
+            let key = driver.core.key_of(self.core.handle, instance)?;
             Ok(key.is_some_and(|key| sample.decode_key(instance, key)))
         })
     }

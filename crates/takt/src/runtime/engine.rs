@@ -17,8 +17,9 @@ use super::clock;
 use super::driver::Driver;
 use super::event_count::EventCount;
 use super::guarded::{Guard, Guarded};
+use super::listeners::{Call, Listener};
 use super::poll::{PollSet, Waker};
-use super::state::{Call, State, Target};
+use super::state::{ParticipantEvent, State, Target};
 use super::tasks::TaskKey;
 use super::thread_cell::ThreadToken;
 use crate::{Error, Idle, Result, Runtime};
@@ -190,12 +191,13 @@ impl Engine {
     fn dispatch(&self, mut next: Option<Call>) -> Result<()> {
         let _dispatching = Dispatching(self);
         while let Some(mut call) = next {
-            call.listener.call(call.statuses);
+            call.listener.call(&call.endpoint, call.statuses);
+            let Call { target, level, listener, version, endpoint, .. } = call;
             let mut state = self.enter()?;
-            let left = state.end_call(call);
+            let left = state.end_call(target, level, listener, version);
             next = state.next_call();
             drop(state);
-            drop(left);
+            drop((left, endpoint));
         }
         self.dispatch_participant_events()
     }
@@ -204,10 +206,15 @@ impl Engine {
         loop {
             let mut state = self.enter()?;
             let Some(event) = state.participant_events.pop_front() else { return Ok(()) };
-            let Some(mut callback) = state.participant_callback.take() else { continue };
+            let Some((mut listener, version)) = state.participant.take() else { continue };
             drop(state);
-            callback(event);
-            let left = self.enter()?.return_participant_callback(callback);
+            if let Listener::Participant(listener) = &mut listener {
+                match event {
+                    ParticipantEvent::Discovered(guid) => listener.on_participant_discovered(guid),
+                    ParticipantEvent::Lost(guid) => listener.on_participant_lost(guid),
+                }
+            }
+            let left = self.enter()?.participant.put_back(listener, version);
             drop(left);
         }
     }

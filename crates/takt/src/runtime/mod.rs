@@ -7,6 +7,7 @@ pub(crate) mod driver;
 pub(crate) mod engine;
 pub(crate) mod event_count;
 pub(crate) mod guarded;
+pub(crate) mod listeners;
 pub(crate) mod os;
 pub(crate) mod pi_mutex;
 pub(crate) mod poll;

@@ -11,6 +11,7 @@ use takt_wire::Guid;
 use super::clock;
 use super::driver::Driver;
 use super::event_count::EventCount;
+use super::listeners::{Call, EndpointRef, Level, Listener, ParentId, Parents, Place, Slot, audience};
 use super::poll::PollSet;
 use super::tasks::{TaskKey, Tasks};
 use crate::status::{Signal, StatusMask};
@@ -25,15 +26,6 @@ const SHARED_ATTEMPTS_PER_TURN: u32 = 2;
 
 /// Datagrams that one turn takes at most, which bounds how long it keeps the lock.
 const DATAGRAMS_PER_TURN: usize = 32;
-
-/// A listener with its entity, their types forgotten. Called outside the lock.
-pub(crate) trait Callback: Send {
-    /// Calls the listener's method for each status in the set.
-    fn call(&mut self, statuses: StatusMask);
-}
-
-/// Told of other participants; see [`crate::DomainParticipantListener`].
-pub(crate) type ParticipantCallback = Box<dyn FnMut(ParticipantEvent) + Send>;
 
 /// Another participant came or went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,12 +49,25 @@ pub(crate) struct Endpoint {
     progress: Arc<EventCount>,
     /// Tasks that wait for samples, or for room to write.
     tasks: Tasks,
-    listener: Option<Box<dyn Callback>>,
-    /// Counts what was set as listener, so that one which is being called is not put back over its successor.
-    listener_version: u64,
-    has_listener: bool,
-    pending: StatusMask,
+    place: Place,
+    /// The entity, once it is complete.
+    endpoint: Option<EndpointRef>,
+    slot: Slot,
+    /// What each level is to be told.
+    pending: [StatusMask; Level::ALL.len()],
     queued: bool,
+}
+
+impl Endpoint {
+    /// Has whom it concerns told of a status.
+    fn tell(&mut self, status: StatusMask, parents: &Parents, participant: &Slot, ready: &mut VecDeque<Target>) {
+        if let Some((level, status)) = audience(&self.slot, self.place, parents, participant, status) {
+            self.pending[level as usize] |= status;
+            if !std::mem::replace(&mut self.queued, true) {
+                ready.push_back(self.target);
+            }
+        }
+    }
 }
 
 /// Endpoints by their handle's index.
@@ -82,14 +87,6 @@ impl Endpoints {
     }
 }
 
-/// The listener to call next, taken out of its endpoint for the time of the call.
-pub(crate) struct Call {
-    pub(crate) target: Target,
-    pub(crate) listener: Box<dyn Callback>,
-    pub(crate) statuses: StatusMask,
-    version: u64,
-}
-
 /// Everything behind the lock.
 pub(crate) struct State {
     /// `None` once the participant is closed.
@@ -102,9 +99,11 @@ pub(crate) struct State {
     pub(crate) woken: Vec<Waker>,
     /// Notified when a request for types is answered.
     pub(crate) type_answers: Arc<EventCount>,
-    pub(crate) participant_callback: Option<ParticipantCallback>,
+    /// Publishers, subscribers and topics.
+    pub(crate) parents: Parents,
+    /// The participant's listener.
+    pub(crate) participant: Slot,
     pub(crate) participant_events: VecDeque<ParticipantEvent>,
-    has_participant_callback: bool,
     /// A listener is being called, so that a nested turn leaves the others for later.
     pub(crate) dispatching: bool,
     /// What the receiving thread sleeps for at most; zero while it is awake.
@@ -126,9 +125,9 @@ impl State {
             ready: VecDeque::new(),
             woken: Vec::new(),
             type_answers: Arc::new(EventCount::new()),
-            participant_callback: None,
+            parents: Parents::default(),
+            participant: Slot::default(),
             participant_events: VecDeque::new(),
-            has_participant_callback: false,
             dispatching: false,
             sleeps_until: Instant(0),
             active: true,
@@ -253,6 +252,11 @@ impl State {
         while let Some(event) = self.driver.as_mut().and_then(Driver::poll_event) {
             match event {
                 Event::DataAvailable(reader) => self.raise(Target::Reader(reader), StatusMask::DATA_AVAILABLE),
+                Event::HistoryComplete(reader) => {
+                    if let Some(progress) = self.progress_of(Target::Reader(reader)) {
+                        progress.notify();
+                    }
+                }
                 Event::SubscriptionMatched(reader) => {
                     self.raise(Target::Reader(reader), StatusMask::SUBSCRIPTION_MATCHED);
                 }
@@ -303,7 +307,7 @@ impl State {
     }
 
     fn raise(&mut self, target: Target, status: StatusMask) {
-        let Self { writers, readers, woken, .. } = self;
+        let Self { writers, readers, woken, parents, participant, ready, .. } = self;
         let endpoint = match target {
             Target::Writer(writer) => writers.get_mut(writer.index(), target),
             Target::Reader(reader) => readers.get_mut(reader.index(), target),
@@ -312,14 +316,11 @@ impl State {
         endpoint.signal.raise(status);
         if status == StatusMask::DATA_AVAILABLE {
             endpoint.tasks.drain_into(woken);
+            if let Some(signal) = parents.get(endpoint.place.group).and_then(|group| group.signal.as_ref()) {
+                signal.raise(StatusMask::DATA_ON_READERS);
+            }
         }
-        if !endpoint.has_listener {
-            return;
-        }
-        endpoint.pending |= status;
-        if !std::mem::replace(&mut endpoint.queued, true) {
-            self.ready.push_back(target);
-        }
+        endpoint.tell(status, parents, participant, ready);
     }
 
     fn notify_progress(&mut self, writer: WriterHandle) {
@@ -349,7 +350,7 @@ impl State {
     }
 
     fn note_participant(&mut self, event: ParticipantEvent) {
-        if self.has_participant_callback {
+        if self.participant.is_set() {
             self.participant_events.push_back(event);
         }
     }
@@ -360,43 +361,80 @@ impl State {
         !is_idle && !self.dispatching
     }
 
-    /// Takes the next listener out of its endpoint.
+    /// Takes the next listener out of its slot.
     pub(crate) fn next_call(&mut self) -> Option<Call> {
         while let Some(target) = self.ready.pop_front() {
-            let Some(endpoint) = self.endpoint(target) else { continue };
-            endpoint.queued = false;
-            let statuses = std::mem::take(&mut endpoint.pending);
-            let version = endpoint.listener_version;
-            if let Some(listener) = endpoint.listener.take() {
+            let Self { writers, readers, parents, participant, ready, .. } = self;
+            let endpoint = match target {
+                Target::Writer(writer) => writers.get_mut(writer.index(), target),
+                Target::Reader(reader) => readers.get_mut(reader.index(), target),
+            };
+            let Some(endpoint) = endpoint else { continue };
+            let mut pending = Level::ALL.into_iter().filter(|level| !endpoint.pending[*level as usize].is_empty());
+            let (next, more) = (pending.next(), pending.next().is_some());
+            endpoint.queued = more;
+            if more {
+                ready.push_back(target);
+            }
+            let Some(level) = next else { continue };
+            let statuses = std::mem::take(&mut endpoint.pending[level as usize]);
+            let slot = match level {
+                Level::Endpoint => Some(&mut endpoint.slot),
+                Level::Group => parents.get_mut(endpoint.place.group).map(|parent| &mut parent.slot),
+                Level::Topic => parents.get_mut(endpoint.place.topic).map(|parent| &mut parent.slot),
+                Level::Participant => Some(participant),
+            };
+            let taken = slot.and_then(Slot::take).zip(endpoint.endpoint.clone());
+            if let Some(((listener, version), reference)) = taken {
                 endpoint.signal.clear(statuses);
-                return Some(Call { target, listener, statuses, version });
+                if let Some(signal) = parents.get(endpoint.place.group).and_then(|group| group.signal.as_ref()) {
+                    signal.clear(statuses);
+                }
+                return Some(Call { target, level, listener, version, endpoint: reference, statuses });
             }
         }
         None
     }
 
-    /// Puts a listener back after its call. Hands it back if its endpoint has gone or has another one, for
-    /// the caller to drop outside the lock.
-    pub(crate) fn end_call(&mut self, call: Call) -> Option<Call> {
-        match self.endpoint(call.target) {
-            Some(endpoint) if endpoint.has_listener && endpoint.listener_version == call.version => {
-                endpoint.listener = Some(call.listener);
-                None
-            }
-            _ => Some(call),
+    /// Puts a listener back after its call. Hands it back if its entity has gone or has another one, for the caller to
+    /// drop outside the lock.
+    pub(crate) fn end_call(
+        &mut self,
+        target: Target,
+        level: Level,
+        listener: Listener,
+        version: u64,
+    ) -> Option<Listener> {
+        let place = self.endpoint(target).map(|endpoint| endpoint.place);
+        let slot = match (level, place) {
+            (Level::Participant, _) => Some(&mut self.participant),
+            (Level::Endpoint, _) => self.endpoint(target).map(|endpoint| &mut endpoint.slot),
+            (Level::Group, Some(place)) => self.parents.get_mut(place.group).map(|parent| &mut parent.slot),
+            (Level::Topic, Some(place)) => self.parents.get_mut(place.topic).map(|parent| &mut parent.slot),
+            (Level::Group | Level::Topic, None) => None,
+        };
+        match slot {
+            Some(slot) => slot.put_back(listener, version),
+            None => Some(listener),
         }
     }
 
-    pub(crate) fn add_endpoint(&mut self, target: Target, signal: Arc<Signal>, progress: Arc<EventCount>) {
+    pub(crate) fn add_endpoint(
+        &mut self,
+        target: Target,
+        signal: Arc<Signal>,
+        progress: Arc<EventCount>,
+        place: Place,
+    ) {
         let endpoint = Endpoint {
             target,
             signal,
             progress,
             tasks: Tasks::default(),
-            listener: None,
-            listener_version: 0,
-            has_listener: false,
-            pending: StatusMask::NONE,
+            place,
+            endpoint: None,
+            slot: Slot::default(),
+            pending: [StatusMask::NONE; Level::ALL.len()],
             queued: false,
         };
         match target {
@@ -407,9 +445,31 @@ impl State {
         self.ready.reserve(endpoints.saturating_sub(self.ready.len()));
     }
 
+    /// The endpoint's entity is complete: from now on listeners can be told of it.
+    pub(crate) fn complete(&mut self, target: Target, endpoint: EndpointRef) {
+        if let Some(known) = self.endpoint(target) {
+            known.endpoint = Some(endpoint);
+            self.tell_again(target);
+        }
+    }
+
+    /// Tells who has an ear for it now what has changed and nobody has seen.
+    fn tell_again(&mut self, target: Target) {
+        let Self { writers, readers, parents, participant, ready, .. } = self;
+        let endpoint = match target {
+            Target::Writer(writer) => writers.get_mut(writer.index(), target),
+            Target::Reader(reader) => readers.get_mut(reader.index(), target),
+        };
+        let Some(endpoint) = endpoint else { return };
+        endpoint.pending = Default::default();
+        for status in endpoint.signal.changes().each() {
+            endpoint.tell(status, parents, participant, ready);
+        }
+    }
+
     /// Forgets an endpoint. Its listener is for the caller to drop outside the lock.
     #[must_use]
-    pub(crate) fn remove_endpoint(&mut self, target: Target) -> Option<Box<dyn Callback>> {
+    pub(crate) fn remove_endpoint(&mut self, target: Target) -> Option<Listener> {
         self.endpoint(target)?;
         let mut removed = match target {
             Target::Writer(writer) => self.writers.0[writer.index()].take(),
@@ -418,7 +478,7 @@ impl State {
         removed.progress.notify();
         removed.signal.delete();
         removed.tasks.drain_into(&mut self.woken);
-        removed.listener
+        removed.slot.set(None, StatusMask::NONE)
     }
 
     /// Sets or removes an endpoint's listener; a new one is first told what has changed already. The former
@@ -426,38 +486,76 @@ impl State {
     pub(crate) fn set_listener(
         &mut self,
         target: Target,
-        listener: Option<Box<dyn Callback>>,
-    ) -> Result<Option<Box<dyn Callback>>> {
+        listener: Option<Listener>,
+        mask: StatusMask,
+    ) -> Result<Option<Listener>> {
         let endpoint = self.endpoint(target).ok_or(Error::AlreadyDeleted)?;
-        endpoint.listener_version += 1;
-        endpoint.has_listener = listener.is_some();
-        let former = std::mem::replace(&mut endpoint.listener, listener);
-        endpoint.pending = if endpoint.has_listener { endpoint.signal.changes() } else { StatusMask::NONE };
-        if !endpoint.pending.is_empty() && !std::mem::replace(&mut endpoint.queued, true) {
-            self.ready.push_back(target);
-        }
+        let former = endpoint.slot.set(listener, mask);
+        self.tell_again(target);
         Ok(former)
     }
 
-    /// Sets or removes the participant's listener. The former one is for the caller to drop outside the lock.
-    pub(crate) fn set_participant_callback(
+    /// Sets or removes the listener of a publisher, subscriber or topic; as [`set_listener`](Self::set_listener).
+    pub(crate) fn set_parent_listener(
         &mut self,
-        callback: Option<ParticipantCallback>,
-    ) -> Option<ParticipantCallback> {
-        self.has_participant_callback = callback.is_some();
-        if !self.has_participant_callback {
-            self.participant_events.clear();
-        }
-        std::mem::replace(&mut self.participant_callback, callback)
+        id: ParentId,
+        listener: Option<Listener>,
+        mask: StatusMask,
+    ) -> Result<Option<Listener>> {
+        let parent = self.parents.get_mut(id).ok_or(Error::AlreadyDeleted)?;
+        let former = parent.slot.set(listener, mask);
+        self.tell_all_again(|place| place.group == id || place.topic == id);
+        Ok(former)
     }
 
-    /// Puts the participant's listener back after its call, or hands it back if there is another one or none now.
-    pub(crate) fn return_participant_callback(&mut self, callback: ParticipantCallback) -> Option<ParticipantCallback> {
-        if self.has_participant_callback && self.participant_callback.is_none() {
-            self.participant_callback = Some(callback);
-            return None;
+    /// Sets or removes the participant's listener; as [`set_listener`](Self::set_listener).
+    pub(crate) fn set_participant_listener(
+        &mut self,
+        listener: Option<Listener>,
+        mask: StatusMask,
+    ) -> Option<Listener> {
+        let former = self.participant.set(listener, mask);
+        if !self.participant.is_set() {
+            self.participant_events.clear();
         }
-        Some(callback)
+        self.tell_all_again(|_| true);
+        former
+    }
+
+    /// The signal of a publisher, subscriber or topic, which is raised from now on.
+    pub(crate) fn parent_signal(&mut self, id: ParentId) -> Result<Arc<Signal>> {
+        let parent = self.parents.get_mut(id).ok_or(Error::AlreadyDeleted)?;
+        Ok(Arc::clone(parent.signal.get_or_insert_with(|| Arc::new(Signal::new()))))
+    }
+
+    /// Has the listener of each reader of a subscriber that holds unseen samples told, whoever has an ear for
+    /// `DATA_ON_READERS`.
+    pub(crate) fn notify_readers(&mut self, subscriber: ParentId) {
+        let available = StatusMask::DATA_AVAILABLE;
+        let Self { readers, parents, ready, .. } = self;
+        let group_hears = parents.get(subscriber).is_some_and(|group| group.slot.hears(available));
+        for reader in readers.0.iter_mut().flatten().filter(|reader| reader.place.group == subscriber) {
+            let level = if reader.slot.hears(available) { Level::Endpoint } else { Level::Group };
+            let is_heard = level == Level::Endpoint || group_hears;
+            if is_heard && reader.signal.changes().intersects(available) {
+                reader.pending[level as usize] |= available;
+                if !std::mem::replace(&mut reader.queued, true) {
+                    ready.push_back(reader.target);
+                }
+            }
+        }
+    }
+
+    /// What a call that waits for news of an endpoint sleeps on.
+    pub(crate) fn progress_of(&mut self, target: Target) -> Option<Arc<EventCount>> {
+        self.endpoint(target).map(|endpoint| Arc::clone(&endpoint.progress))
+    }
+
+    fn tell_all_again(&mut self, concerns: impl Fn(Place) -> bool) {
+        let endpoints = self.writers.0.iter().chain(&self.readers.0).flatten();
+        let targets: Vec<Target> =
+            endpoints.filter(|endpoint| concerns(endpoint.place)).map(|endpoint| endpoint.target).collect();
+        targets.into_iter().for_each(|target| self.tell_again(target));
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -478,10 +576,13 @@ impl State {
             endpoint.progress.notify();
             endpoint.signal.delete();
             endpoint.tasks.drain_into(&mut tasks);
-            listeners.extend(endpoint.listener);
+            listeners.push(endpoint.slot);
         }
         self.ready.clear();
-        Closed { tasks, _driver: driver, _listeners: listeners, _participant: self.set_participant_callback(None) }
+        self.participant_events.clear();
+        listeners.extend(self.parents.drain().map(|parent| parent.slot));
+        listeners.push(std::mem::take(&mut self.participant));
+        Closed { tasks, _driver: driver, _listeners: listeners }
     }
 }
 
@@ -490,6 +591,5 @@ pub(crate) struct Closed {
     /// To be woken.
     pub(crate) tasks: Vec<Waker>,
     _driver: Option<Driver>,
-    _listeners: Vec<Box<dyn Callback>>,
-    _participant: Option<ParticipantCallback>,
+    _listeners: Vec<Slot>,
 }

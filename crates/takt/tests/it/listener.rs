@@ -187,6 +187,12 @@ fn a_listener_may_delete_its_reader() {
 
 struct Neighbours(Arc<Mutex<Vec<(Guid, bool)>>>);
 
+impl PublisherListener for Neighbours {}
+
+impl SubscriberListener for Neighbours {}
+
+impl TopicListener for Neighbours {}
+
 impl DomainParticipantListener for Neighbours {
     fn on_participant_discovered(&mut self, participant: Guid) {
         self.0.lock().expect("no panic").push((participant, true));

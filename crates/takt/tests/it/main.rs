@@ -7,6 +7,7 @@ mod content_filter;
 mod contracts;
 mod directed_write;
 mod dynamic;
+mod entity_tree;
 mod exchange;
 mod flow_identity;
 mod instances;

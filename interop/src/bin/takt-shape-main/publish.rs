@@ -48,9 +48,7 @@ fn create_writers(session: &Session) -> Result<Vec<DataWriter<ShapeType>>, Failu
         let color = options.color.as_deref().unwrap_or_default();
         session.say(format!("Create writer for topic: {} color: {color}", topic.name()));
         let writer = publisher.create_datawriter(topic, writer_qos(options));
-        let writer = writer.map_err(Failure::initialise("create writer"))?;
-        writer.set_listener(session.reporter()).map_err(Failure::initialise("set a listener"))?;
-        writers.push(writer);
+        writers.push(writer.map_err(Failure::initialise("create writer"))?);
     }
     Ok(writers)
 }

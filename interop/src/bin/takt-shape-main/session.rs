@@ -11,7 +11,10 @@ use takt::status::{
     DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus,
     LivelinessLostStatus, MatchedStatus,
 };
-use takt::{DataReader, DataReaderListener, DataWriter, DataWriterListener, DomainParticipant, Topic};
+use takt::{
+    AnyDataReader, AnyDataWriter, AnyTopic, DomainParticipant, DomainParticipantListener, PublisherListener,
+    SubscriberListener, Topic, TopicListener,
+};
 use takt_bench::signal;
 
 use crate::lines::Subject;
@@ -65,6 +68,8 @@ impl Session {
                 output.report(format!("warning: {}", warning.what.replace(['[', ']'], "")));
             }
         }
+        let reporter = Box::new(Reporter { output: output.clone() });
+        participant.set_listener(reporter).map_err(Failure::initialise("create participant"))?;
         let mut session = Self { options, output, participant, topics: Vec::new() };
         for index in 0..session.options.topics {
             let name = numbered(&session.options.topic, index);
@@ -78,11 +83,6 @@ impl Session {
     /// Prints a line of the main loop.
     pub fn say(&self, line: String) {
         self.output.print(line, signal::stopped);
-    }
-
-    /// What tells the statuses of writers and readers.
-    pub fn reporter(&self) -> Box<Reporter> {
-        Box::new(Reporter { output: self.output.clone() })
     }
 
     /// Whether the main loop has done its part after so many iterations.
@@ -215,59 +215,59 @@ pub struct Reporter {
 }
 
 impl Reporter {
-    fn writer(&self, writer: &DataWriter<ShapeType>, line: impl FnOnce(Subject<'_>) -> String) {
-        self.topic(writer.topic(), line);
+    fn writer(&self, writer: &AnyDataWriter, line: impl FnOnce(Subject<'_>) -> String) {
+        self.topic(writer.topic_name(), writer.type_name(), line);
     }
 
-    fn reader(&self, reader: &DataReader<ShapeType>, line: impl FnOnce(Subject<'_>) -> String) {
-        self.topic(reader.topic(), line);
+    fn reader(&self, reader: &AnyDataReader, line: impl FnOnce(Subject<'_>) -> String) {
+        self.topic(reader.topic_name(), reader.type_name(), line);
     }
 
-    fn topic(&self, topic: &Topic<ShapeType>, line: impl FnOnce(Subject<'_>) -> String) {
-        self.output.report(line(Subject { topic: topic.name(), type_name: topic.type_name() }));
+    fn topic(&self, topic: &str, type_name: &str, line: impl FnOnce(Subject<'_>) -> String) {
+        self.output.report(line(Subject { topic, type_name }));
     }
 }
 
-impl DataWriterListener<ShapeType> for Reporter {
-    fn on_publication_matched(&mut self, writer: &DataWriter<ShapeType>, status: MatchedStatus) {
+impl PublisherListener for Reporter {
+    fn on_publication_matched(&mut self, writer: &AnyDataWriter, status: MatchedStatus) {
         self.writer(writer, |subject| subject.publication_matched(&status));
     }
 
-    fn on_offered_incompatible_qos(&mut self, writer: &DataWriter<ShapeType>, status: IncompatibleQosStatus) {
+    fn on_offered_incompatible_qos(&mut self, writer: &AnyDataWriter, status: IncompatibleQosStatus) {
         self.writer(writer, |subject| subject.offered_incompatible_qos(&status));
     }
 
-    fn on_offered_deadline_missed(&mut self, writer: &DataWriter<ShapeType>, status: DeadlineMissedStatus) {
+    fn on_offered_deadline_missed(&mut self, writer: &AnyDataWriter, status: DeadlineMissedStatus) {
         self.writer(writer, |subject| subject.offered_deadline_missed(&status));
     }
 
-    fn on_liveliness_lost(&mut self, writer: &DataWriter<ShapeType>, status: LivelinessLostStatus) {
+    fn on_liveliness_lost(&mut self, writer: &AnyDataWriter, status: LivelinessLostStatus) {
         self.writer(writer, |subject| subject.liveliness_lost(&status));
-    }
-
-    fn on_inconsistent_topic(&mut self, writer: &DataWriter<ShapeType>, _: InconsistentTopicStatus) {
-        self.writer(writer, |subject| subject.inconsistent_topic());
     }
 }
 
-impl DataReaderListener<ShapeType> for Reporter {
-    fn on_subscription_matched(&mut self, reader: &DataReader<ShapeType>, status: MatchedStatus) {
+impl SubscriberListener for Reporter {
+    fn on_subscription_matched(&mut self, reader: &AnyDataReader, status: MatchedStatus) {
         self.reader(reader, |subject| subject.subscription_matched(&status));
     }
 
-    fn on_requested_incompatible_qos(&mut self, reader: &DataReader<ShapeType>, status: IncompatibleQosStatus) {
+    fn on_requested_incompatible_qos(&mut self, reader: &AnyDataReader, status: IncompatibleQosStatus) {
         self.reader(reader, |subject| subject.requested_incompatible_qos(&status));
     }
 
-    fn on_requested_deadline_missed(&mut self, reader: &DataReader<ShapeType>, status: DeadlineMissedStatus) {
+    fn on_requested_deadline_missed(&mut self, reader: &AnyDataReader, status: DeadlineMissedStatus) {
         self.reader(reader, |subject| subject.requested_deadline_missed(&status));
     }
 
-    fn on_liveliness_changed(&mut self, reader: &DataReader<ShapeType>, status: LivelinessChangedStatus) {
+    fn on_liveliness_changed(&mut self, reader: &AnyDataReader, status: LivelinessChangedStatus) {
         self.reader(reader, |subject| subject.liveliness_changed(&status));
     }
+}
 
-    fn on_inconsistent_topic(&mut self, reader: &DataReader<ShapeType>, _: InconsistentTopicStatus) {
-        self.reader(reader, |subject| subject.inconsistent_topic());
+impl TopicListener for Reporter {
+    fn on_inconsistent_topic(&mut self, topic: &AnyTopic, _: InconsistentTopicStatus) {
+        self.topic(topic.name(), topic.type_name(), |subject| subject.inconsistent_topic());
     }
 }
+
+impl DomainParticipantListener for Reporter {}

@@ -27,9 +27,7 @@ fn create_readers(session: &Session) -> Result<Vec<DataReader<ShapeType>>, Failu
     for topic in &session.topics {
         session.say(format!("Create reader for topic: {}", topic.name()));
         let reader = subscriber.create_datareader(topic, reader_qos(&session.options));
-        let reader = reader.map_err(Failure::initialise("create reader"))?;
-        reader.set_listener(session.reporter()).map_err(Failure::initialise("set a listener"))?;
-        readers.push(reader);
+        readers.push(reader.map_err(Failure::initialise("create reader"))?);
     }
     Ok(readers)
 }

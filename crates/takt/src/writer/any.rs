@@ -1,0 +1,380 @@
+//! Writers whatever their type: statuses, conditions, policies, and what becomes of them.
+
+use std::any::TypeId;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use takt_core::{FlowTag, WriterHandle, WriterSpec};
+use takt_transport::FlowSpec;
+use takt_wire::{Guid, Locator};
+use takt_xtypes::Representation;
+
+use super::{DataWriter, representation};
+use crate::builtin::SubscriptionBuiltinTopicData;
+use crate::condition::StatusCondition;
+use crate::publisher::{Publisher, PublisherInner};
+use crate::qos::{DataWriterQos, LivelinessKind};
+use crate::runtime::clock;
+use crate::runtime::driver::Driver;
+use crate::runtime::engine::Engine;
+use crate::runtime::event_count::EventCount;
+use crate::runtime::listeners::{EndpointRef, Listener, Place};
+use crate::runtime::pi_mutex::PiMutex;
+use crate::runtime::state::Target;
+use crate::status::{
+    DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessLostStatus, MatchedStatus, Signal,
+    StatusMask,
+};
+use crate::topic::{AnyTopic, TopicInner};
+use crate::{Duration, Error, Flow, Result, TypeSupport};
+
+/// A writer, whatever its type: what every [`DataWriter`] is besides writing. Handles are clones of one another; the
+/// writer is deleted with the last one, or by [`close`](Self::close).
+#[derive(Clone)]
+pub struct AnyDataWriter {
+    pub(crate) core: Arc<WriterCore>,
+}
+
+pub(crate) struct WriterCore {
+    pub(crate) handle: WriterHandle,
+    guid: Guid,
+    pub(crate) signal: Arc<Signal>,
+    pub(crate) progress: Arc<EventCount>,
+    pub(crate) engine: Arc<Engine>,
+    /// `RELIABILITY.max_blocking_time`.
+    pub(crate) patience: Duration,
+    liveliness: LivelinessKind,
+    /// `WRITER_DATA_LIFECYCLE.autodispose_unregistered_instances`.
+    pub(crate) autodispose: AtomicBool,
+    settings: PiMutex<Settings>,
+    own_port: bool,
+    pub(crate) representation: Representation,
+    pub(crate) topic: Arc<TopicInner>,
+    /// Keeps the publisher, and by it the participant.
+    pub(crate) publisher: Arc<PublisherInner>,
+    type_id: TypeId,
+}
+
+/// What may change of a writer.
+struct Settings {
+    qos: DataWriterQos,
+    flow: FlowTag,
+}
+
+const UNDISTURBED: &str = "no code of others runs under this lock";
+
+impl AnyDataWriter {
+    /// A writer of values of type `T`. `spec` says what it is to be, given its flow and its own locators.
+    pub(crate) fn create<T: 'static>(
+        publisher: &Publisher,
+        topic: Arc<TopicInner>,
+        qos: DataWriterQos,
+        flow: Flow,
+        spec: impl FnOnce(&mut Driver, FlowTag, Vec<Locator>) -> WriterSpec,
+    ) -> Result<Self> {
+        let participant = &publisher.inner.participant;
+        if !Arc::ptr_eq(participant, &topic.participant) {
+            return Err(Error::BadParameter { what: "the topic belongs to another participant".into() });
+        }
+        let representation = representation(&qos.data_representation)?;
+        let engine = Arc::clone(&participant.engine);
+        let (signal, progress) = (Arc::new(Signal::new()), Arc::new(EventCount::new()));
+        let place = Place { group: publisher.inner.parent, topic: topic.parent };
+        let flow_spec = FlowSpec { own_port: flow.own_port, transport_priority: qos.transport_priority.0 };
+        let is_enabled = publisher.inner.enables_entities();
+        let (handle, guid, tag) = engine.call_state(|state, now| {
+            let driver = state.driver()?;
+            let (tag, unicast) = driver.open_flow(&flow_spec)?;
+            let spec = spec(driver, tag, unicast);
+            let core = &mut driver.core;
+            let created = if is_enabled { core.create_writer(now, spec) } else { core.prepare_writer(now, spec) };
+            let handle = created.inspect_err(|_| driver.close_flow(tag))?;
+            let guid = driver.core.writer_guid(handle)?;
+            state.add_endpoint(Target::Writer(handle), Arc::clone(&signal), Arc::clone(&progress), place);
+            Ok((handle, guid, tag))
+        })?;
+        let core = Arc::new(WriterCore {
+            handle,
+            guid,
+            signal,
+            progress,
+            engine,
+            liveliness: qos.liveliness.kind,
+            patience: qos.reliability.max_blocking_time,
+            autodispose: AtomicBool::new(qos.writer_data_lifecycle.autodispose_unregistered_instances),
+            settings: PiMutex::new(Settings { qos, flow: tag }),
+            own_port: flow.own_port,
+            representation,
+            topic,
+            publisher: Arc::clone(&publisher.inner),
+            type_id: TypeId::of::<T>(),
+        });
+        let endpoint = EndpointRef::Writer(Arc::downgrade(&core));
+        core.engine.call_state(|state, _| {
+            state.complete(Target::Writer(handle), endpoint);
+            Ok(())
+        })?;
+        publisher.inner.adopt(&core);
+        Ok(Self { core })
+    }
+
+    pub(crate) fn from_core(core: Arc<WriterCore>) -> Self {
+        Self { core }
+    }
+
+    /// The writer with its type, if that is `T`.
+    #[must_use]
+    pub fn downcast<T: TypeSupport>(&self) -> Option<DataWriter<T>> {
+        (self.core.type_id == TypeId::of::<T>()).then(|| DataWriter::of_this_type(self))
+    }
+
+    /// Announces a writer that was created disabled (DDS 1.4 §2.2.2.1.1.7). Does nothing if it is enabled.
+    ///
+    /// # Errors
+    /// [`Error::PreconditionNotMet`] if its publisher is not enabled.
+    pub fn enable(&self) -> Result<()> {
+        self.core.publisher.check_enabled()?;
+        self.core.engine.call(|driver, now| Ok(driver.core.enable_writer(now, self.core.handle)?))
+    }
+
+    /// Changes the writer's policies: before it is enabled any, afterwards those that DDS 1.4 §2.2.3 calls changeable.
+    /// Others are told, and readers that no longer fit, or fit now, are parted or matched. Samples that are on their way
+    /// are not affected.
+    ///
+    /// # Errors
+    /// [`Error::ImmutablePolicy`], [`Error::InconsistentPolicy`]: then all stay as they were. [`Error::Transport`] if the
+    /// machine refuses a socket of another TRANSPORT_PRIORITY.
+    pub fn set_qos(&self, qos: DataWriterQos) -> Result<()> {
+        let core = &*self.core;
+        let mut settings = core.settings.lock().expect(UNDISTURBED);
+        core.engine.call(|driver, now| {
+            driver.core.set_writer_qos(now, core.handle, qos.clone())?;
+            if settings.qos.transport_priority != qos.transport_priority {
+                let spec = FlowSpec { own_port: core.own_port, transport_priority: qos.transport_priority.0 };
+                let (flow, unicast) = driver.open_flow(&spec)?;
+                driver.core.set_writer_flow(now, core.handle, flow, unicast)?;
+                driver.transmit(now);
+                driver.close_flow(std::mem::replace(&mut settings.flow, flow));
+            }
+            Ok(())
+        })?;
+        let autodispose = qos.writer_data_lifecycle.autodispose_unregistered_instances;
+        core.autodispose.store(autodispose, Ordering::Relaxed);
+        settings.qos = qos;
+        Ok(())
+    }
+
+    /// The writer's policies.
+    #[must_use]
+    pub fn qos(&self) -> DataWriterQos {
+        self.core.settings.lock().expect(UNDISTURBED).qos.clone()
+    }
+
+    /// The name of the topic written to.
+    #[must_use]
+    pub fn topic_name(&self) -> &str {
+        &self.core.topic.name
+    }
+
+    /// The name of its type.
+    #[must_use]
+    pub fn type_name(&self) -> &str {
+        &self.core.topic.type_name
+    }
+
+    /// The topic written to, its type forgotten.
+    #[must_use]
+    pub fn any_topic(&self) -> AnyTopic {
+        AnyTopic::from_inner(Arc::clone(&self.core.topic))
+    }
+
+    /// Shows that a writer whose `LIVELINESS` is manual lives, without writing (DDS 1.4 §2.2.2.4.2.22). Takes effect for
+    /// the participant's other writers of that kind too if it is `MANUAL_BY_PARTICIPANT`.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn assert_liveliness(&self) -> Result<()> {
+        let core = &*self.core;
+        core.engine.call(|driver, now| {
+            driver.core.assert_writer_liveliness(now, core.handle)?;
+            if core.liveliness == LivelinessKind::ManualByParticipant {
+                driver.core.assert_liveliness(now);
+            }
+            Ok(())
+        })
+    }
+
+    /// Waits until all reliable readers that are matched now have acknowledged everything written.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] if some did not in time.
+    pub fn wait_for_acknowledgments(&self, max_wait: Duration) -> Result<()> {
+        let core = &*self.core;
+        core.engine.block_on(
+            &core.progress,
+            || clock::deadline(clock::now(), max_wait),
+            |driver, _| Ok(driver.core.is_acknowledged(core.handle, None)?.then_some(())),
+        )
+    }
+
+    /// How many readers are matched, and what changed since this was last asked.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn publication_matched_status(&self) -> Result<MatchedStatus> {
+        self.status(StatusMask::PUBLICATION_MATCHED, |driver, writer| driver.core.publication_matched_status(writer))
+    }
+
+    /// How many readers ask for more than this writer offers, and for which policy the last one did.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn offered_incompatible_qos_status(&self) -> Result<IncompatibleQosStatus> {
+        self.status(StatusMask::OFFERED_INCOMPATIBLE_QOS, |driver, writer| {
+            driver.core.offered_incompatible_qos_status(writer)
+        })
+    }
+
+    /// In how many periods of DEADLINE an instance was not written, and which one was not last (DDS 1.4 §2.2.3.7).
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn offered_deadline_missed_status(&self) -> Result<DeadlineMissedStatus> {
+        self.status(StatusMask::OFFERED_DEADLINE_MISSED, |driver, writer| {
+            driver.core.offered_deadline_missed_status(writer)
+        })
+    }
+
+    /// How often the writer was not asserted within its lease (DDS 1.4 §2.2.3.11).
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn liveliness_lost_status(&self) -> Result<LivelinessLostStatus> {
+        self.status(StatusMask::LIVELINESS_LOST, |driver, writer| driver.core.liveliness_lost_status(writer))
+    }
+
+    /// How many readers of the topic have another type.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn inconsistent_topic_status(&self) -> Result<InconsistentTopicStatus> {
+        self.status(StatusMask::INCONSISTENT_TOPIC, |driver, writer| {
+            driver.core.writer_inconsistent_topic_status(writer)
+        })
+    }
+
+    fn status<S>(
+        &self,
+        status: StatusMask,
+        read: impl FnOnce(&mut Driver, WriterHandle) -> std::result::Result<S, takt_core::Error>,
+    ) -> Result<S> {
+        self.core.engine.look(|driver| {
+            self.core.signal.clear(status);
+            Ok(read(driver, self.core.handle)?)
+        })
+    }
+
+    /// The readers that are matched.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn matched_subscriptions(&self) -> Result<Vec<Guid>> {
+        self.core.engine.look(|driver| Ok(driver.core.matched_subscriptions(self.core.handle)?))
+    }
+
+    /// What is known of a matched reader (`get_matched_subscription_data`).
+    ///
+    /// # Errors
+    /// [`Error::BadParameter`] if it is not matched, [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn matched_subscription_data(&self, reader: Guid) -> Result<SubscriptionBuiltinTopicData> {
+        self.core.engine.look(|driver| {
+            let is_matched = driver.core.matched_subscriptions(self.core.handle)?.contains(&reader);
+            let data = is_matched.then(|| driver.core.subscription_data(reader)).flatten();
+            let unknown = || Error::BadParameter { what: format!("reader {reader} is not matched") };
+            data.map(SubscriptionBuiltinTopicData::from).ok_or_else(unknown)
+        })
+    }
+
+    /// The condition that is true while a status has changed.
+    #[must_use]
+    pub fn status_condition(&self) -> StatusCondition {
+        StatusCondition { signal: Arc::clone(&self.core.signal), engine: Arc::clone(&self.core.engine) }
+    }
+
+    /// The statuses that have changed since they were last read.
+    #[must_use]
+    pub fn status_changes(&self) -> StatusMask {
+        self.core.signal.changes()
+    }
+
+    /// Has status changes told to nobody.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn clear_listener(&self) -> Result<()> {
+        self.replace_listener(None, StatusMask::NONE)
+    }
+
+    pub(super) fn replace_listener(&self, listener: Option<Listener>, mask: StatusMask) -> Result<()> {
+        let target = Target::Writer(self.core.handle);
+        let former = self.core.engine.call_state(|state, _| state.set_listener(target, listener, mask))?;
+        drop(former);
+        Ok(())
+    }
+
+    /// The writer's identity in the domain.
+    #[must_use]
+    pub fn guid(&self) -> Guid {
+        self.core.guid
+    }
+
+    /// The publisher that the writer belongs to.
+    #[must_use]
+    pub fn publisher(&self) -> Publisher {
+        Publisher { inner: Arc::clone(&self.core.publisher) }
+    }
+
+    /// Deletes the writer, whatever handles there are; they answer [`Error::AlreadyDeleted`] then. Readers learn that
+    /// it has gone; its instances are not disposed.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] if it was.
+    pub fn close(&self) -> Result<()> {
+        self.core.delete()
+    }
+}
+
+impl WriterCore {
+    fn delete(&self) -> Result<()> {
+        let flow = self.settings.lock().expect(UNDISTURBED).flow;
+        let listener = self.engine.call_state(|state, now| {
+            let driver = state.driver()?;
+            driver.core.delete_writer(now, self.handle)?;
+            driver.transmit(now);
+            driver.close_flow(flow);
+            Ok(state.remove_endpoint(Target::Writer(self.handle)))
+        })?;
+        drop(listener);
+        Ok(())
+    }
+}
+
+impl Drop for WriterCore {
+    fn drop(&mut self) {
+        match self.delete() {
+            // Another thread than the owner's of an inline participant cannot delete; the participant's end will.
+            Ok(()) | Err(Error::AlreadyDeleted | Error::IllegalOperation { .. }) => {}
+            Err(error) => debug_assert!(false, "deleting a writer failed: {error}"),
+        }
+    }
+}
+
+impl fmt::Debug for AnyDataWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DataWriter")
+            .field("guid", &self.guid())
+            .field("topic_name", &self.topic_name())
+            .finish_non_exhaustive()
+    }
+}

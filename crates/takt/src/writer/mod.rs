@@ -1,0 +1,340 @@
+//! Writers (DDS 1.4 §2.2.2.4.2): serialise once, into the history, and send in the caller's context.
+
+mod any;
+
+use std::fmt;
+use std::future::poll_fn;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Poll, Waker};
+
+use takt_core::{ChangeKind, InstanceHandle, Instant, NewChange, WriteError, WriterSpec};
+use takt_wire::{Guid, Timestamp};
+use takt_xtypes::{EncodeError, Representation};
+
+pub use any::AnyDataWriter;
+pub(crate) use any::WriterCore;
+
+use crate::dynamic;
+use crate::listener::{DataWriterListener, TypedWriter};
+use crate::publisher::Publisher;
+use crate::qos::{DataRepresentation, DataWriterQos};
+use crate::runtime::clock;
+use crate::runtime::driver::Driver;
+use crate::runtime::listeners::Listener;
+use crate::runtime::state::Target;
+use crate::runtime::tasks::TaskKey;
+use crate::status::StatusMask;
+use crate::{Error, Flow, Result, Topic, TypeSupport};
+
+/// Publishes samples of `T`. What it is besides that is in [`AnyDataWriter`], whose methods it has. Handles are clones of
+/// one another; the writer is deleted with the last one, or by [`close`](AnyDataWriter::close).
+pub struct DataWriter<T> {
+    any: AnyDataWriter,
+    representation: Representation,
+    type_: PhantomData<fn(&T)>,
+}
+
+/// Shorter serialised keys are followed by zeros, which readers skip.
+///
+/// INTEROP(Fast DDS 2.9.1): takes a serialised key of up to 16 bytes, encapsulation header and all, for the key hash,
+/// even where the real one is in the inline QoS; longer ones it leaves alone.
+pub(crate) const KEY_PAYLOAD_LEN_MIN: usize = 20;
+
+impl<T: TypeSupport> DataWriter<T> {
+    pub(crate) fn create(publisher: &Publisher, topic: &Topic<T>, qos: DataWriterQos, flow: Flow) -> Result<Self> {
+        let representation = representation(&qos.data_representation)?;
+        let topic = Arc::clone(&topic.inner);
+        let (name, topic_qos) = (topic.name.clone(), topic.qos());
+        let any =
+            AnyDataWriter::create::<T>(publisher, topic, qos.clone(), flow, |driver, flow, unicast| WriterSpec {
+                topic_name: name,
+                type_name: T::TYPE_NAME.to_owned(),
+                keyed: T::HAS_KEY,
+                qos,
+                publisher: publisher.qos(),
+                group: Some(publisher.inner.group),
+                topic_data: topic_qos.topic_data,
+                type_information: dynamic::announce::<T>(&mut driver.core),
+                max_serialized_len: T::max_serialized_len(representation),
+                flow,
+                unicast,
+            })?;
+        Ok(Self::of_this_type(&any))
+    }
+
+    /// The writer, which is of this type.
+    pub(crate) fn of_this_type(any: &AnyDataWriter) -> Self {
+        Self { any: any.clone(), representation: any.core.representation, type_: PhantomData }
+    }
+
+    /// The writer, its type forgotten.
+    #[must_use]
+    pub fn as_any(&self) -> &AnyDataWriter {
+        &self.any
+    }
+
+    /// The topic written to.
+    #[must_use]
+    pub fn topic(&self) -> Topic<T> {
+        Topic::from_inner(Arc::clone(&self.core.topic))
+    }
+
+    /// Has status changes told to `listener`, in place of a former one. What has changed already is told at once.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](AnyDataWriter::close).
+    pub fn set_listener(&self, listener: Box<dyn DataWriterListener<T>>) -> Result<()> {
+        self.set_listener_with_mask(listener, StatusMask::ALL)
+    }
+
+    /// As [`set_listener`](Self::set_listener), of these statuses alone: the others are told to the listener of the
+    /// publisher or the participant.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](AnyDataWriter::close).
+    pub fn set_listener_with_mask(&self, listener: Box<dyn DataWriterListener<T>>, mask: StatusMask) -> Result<()> {
+        self.any.replace_listener(Some(Listener::Writer(Box::new(TypedWriter::new(listener)))), mask)
+    }
+
+    /// Publishes a sample: serialised into the history and sent before this returns. Does not allocate.
+    ///
+    /// If the history is full of samples that reliable readers have not acknowledged, waits up to
+    /// `RELIABILITY.max_blocking_time` (DDS 1.4 §2.2.2.4.2.11).
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] if there was no room in time; [`Error::Encode`] if the sample exceeds a bound of its type;
+    /// [`Error::OutOfResources`] if it can never fit.
+    pub fn write(&self, sample: &T) -> Result<()> {
+        self.publish(sample, &Publication::default())
+    }
+
+    /// As [`write`](Self::write), with a source time stamp of the caller's.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write), and [`Error::BadParameter`] for a time stamp that is none or, with DESTINATION_ORDER
+    /// BY_SOURCE_TIMESTAMP, older than that of the change before.
+    pub fn write_w_timestamp(&self, sample: &T, timestamp: Timestamp) -> Result<()> {
+        self.publish(sample, &Publication { timestamp: Some(timestamp), ..Publication::default() })
+    }
+
+    /// As [`write`](Self::write), to these readers alone (RTPS 2.5 §8.7.7). Others see that it is none of theirs.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write), and [`Error::BadParameter`] for no or too many readers.
+    pub fn write_to(&self, sample: &T, readers: &[Guid]) -> Result<()> {
+        if readers.is_empty() {
+            return Err(Error::BadParameter { what: "a directed write needs a reader".into() });
+        }
+        self.publish(sample, &Publication { readers, ..Publication::default() })
+    }
+
+    /// The handle of the sample's instance. Nothing is sent: an instance is known to others by its first sample.
+    ///
+    /// # Errors
+    /// [`Error::Encode`] if the key exceeds a bound of its type.
+    pub fn register_instance(&self, sample: &T) -> Result<InstanceHandle> {
+        Ok(InstanceHandle(takt_xtypes::key_hash_with(sample, self.representation)?))
+    }
+
+    /// As [`register_instance`](Self::register_instance): since nothing is sent, nothing bears the time stamp.
+    ///
+    /// # Errors
+    /// As [`register_instance`](Self::register_instance).
+    pub fn register_instance_w_timestamp(&self, sample: &T, _timestamp: Timestamp) -> Result<InstanceHandle> {
+        self.register_instance(sample)
+    }
+
+    /// Says that the sample's instance exists no more (DDS 1.4 §2.2.2.4.2.13). Only the key members matter.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write), and [`Error::IllegalOperation`] if the type has no key.
+    pub fn dispose(&self, sample: &T) -> Result<()> {
+        self.publish(sample, &Publication { kind: ChangeKind::Disposed, ..Publication::default() })
+    }
+
+    /// As [`dispose`](Self::dispose), with a source time stamp of the caller's.
+    ///
+    /// # Errors
+    /// As [`write_w_timestamp`](Self::write_w_timestamp) and [`dispose`](Self::dispose).
+    pub fn dispose_w_timestamp(&self, sample: &T, timestamp: Timestamp) -> Result<()> {
+        let (kind, timestamp) = (ChangeKind::Disposed, Some(timestamp));
+        self.publish(sample, &Publication { kind, timestamp, ..Publication::default() })
+    }
+
+    /// Says that this writer will not update the sample's instance any more (DDS 1.4 §2.2.2.4.2.7), and disposes it if
+    /// `WRITER_DATA_LIFECYCLE.autodispose_unregistered_instances`.
+    ///
+    /// # Errors
+    /// As [`dispose`](Self::dispose).
+    pub fn unregister_instance(&self, sample: &T) -> Result<()> {
+        self.publish(sample, &Publication { kind: self.unregistration(), ..Publication::default() })
+    }
+
+    /// As [`unregister_instance`](Self::unregister_instance), with a source time stamp of the caller's.
+    ///
+    /// # Errors
+    /// As [`write_w_timestamp`](Self::write_w_timestamp) and [`dispose`](Self::dispose).
+    pub fn unregister_instance_w_timestamp(&self, sample: &T, timestamp: Timestamp) -> Result<()> {
+        let (kind, timestamp) = (self.unregistration(), Some(timestamp));
+        self.publish(sample, &Publication { kind, timestamp, ..Publication::default() })
+    }
+
+    fn unregistration(&self) -> ChangeKind {
+        match self.core.autodispose.load(Ordering::Relaxed) {
+            true => ChangeKind::DisposedUnregistered,
+            false => ChangeKind::Unregistered,
+        }
+    }
+
+    /// As [`write`](Self::write), but waits for room without blocking the thread, and for as long as it is polled:
+    /// `max_blocking_time` does not apply. Nothing is written if the future is dropped before it is ready.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write), without the timeout.
+    pub async fn write_async(&self, sample: &T) -> Result<()> {
+        let publication = Publication::default();
+        let mut attempt = self.attempt(sample, &publication)?;
+        let mut task = WaitingTask { writer: self, key: None };
+        poll_fn(|cx| task.poll(cx.waker(), &mut attempt)).await
+    }
+
+    fn publish(&self, sample: &T, publication: &Publication<'_>) -> Result<()> {
+        let core = &*self.core;
+        let patience = core.patience;
+        let attempt = self.attempt(sample, publication)?;
+        core.engine.block_on(&core.progress, || clock::deadline(clock::now(), patience), attempt)
+    }
+
+    /// What writes, or finds that there is no room: then `None`, and it may be called again.
+    #[inline]
+    fn attempt<'a>(
+        &'a self,
+        sample: &'a T,
+        publication: &Publication<'a>,
+    ) -> Result<impl FnMut(&mut Driver, Instant) -> Result<Option<()>> + use<'a, T>> {
+        let handle = self.core.handle;
+        let alive = publication.kind == ChangeKind::Alive;
+        if !alive && !T::HAS_KEY {
+            return Err(Error::IllegalOperation { what: "the type has no key, so the topic has no instances" });
+        }
+        let representation = self.representation;
+        let key_hash = takt_xtypes::key_hash_with(sample, representation)?;
+        let payload_len = if alive {
+            takt_xtypes::serialized_len(sample, representation)
+        } else {
+            takt_xtypes::serialized_key_len(sample, representation).max(KEY_PAYLOAD_LEN_MIN)
+        };
+        let change = NewChange {
+            kind: publication.kind,
+            key_hash,
+            source_timestamp: publication.timestamp,
+            destinations: publication.readers,
+            payload_len,
+        };
+        let serialize = move |out: &mut [u8]| {
+            if alive {
+                takt_xtypes::serialize(sample, representation, out)
+            } else {
+                let len = takt_xtypes::serialize_key(sample, representation, out)?;
+                out[len..].fill(0);
+                Ok(out.len())
+            }
+        };
+        Ok(move |driver: &mut Driver, now: Instant| {
+            let mut failure: Option<EncodeError> = None;
+            let written = driver
+                .core
+                .write(now, handle, &change, |out| serialize(out).map_err(|error| failure = Some(error)).ok());
+            match (written, failure) {
+                (Ok(_), _) => Ok(Some(())),
+                (Err(WriteError::WouldBlock), _) => Ok(None),
+                (Err(WriteError::Refused(error)), _) => Err(error.into()),
+                (Err(WriteError::Serialize), Some(error)) => Err(error.into()),
+                (Err(WriteError::Serialize), None) => unreachable!("the serialiser failed without a reason"),
+            }
+        })
+    }
+}
+
+impl<T> Deref for DataWriter<T> {
+    type Target = AnyDataWriter;
+
+    fn deref(&self) -> &AnyDataWriter {
+        &self.any
+    }
+}
+
+impl<T> Clone for DataWriter<T> {
+    fn clone(&self) -> Self {
+        Self { any: self.any.clone(), representation: self.representation, type_: PhantomData }
+    }
+}
+
+impl<T> fmt::Debug for DataWriter<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.any.fmt(f)
+    }
+}
+
+/// A `write_async` in progress.
+struct WaitingTask<'a, T: TypeSupport> {
+    writer: &'a DataWriter<T>,
+    key: Option<TaskKey>,
+}
+
+impl<T: TypeSupport> WaitingTask<'_, T> {
+    /// Attempts to write, or has `waker` woken when there is room.
+    fn poll(
+        &mut self,
+        waker: &Waker,
+        attempt: impl FnOnce(&mut Driver, Instant) -> Result<Option<()>>,
+    ) -> Poll<Result<()>> {
+        let core = &*self.writer.core;
+        let mut former = None;
+        let result = core.engine.call_state(|state, now| {
+            let written = attempt(state.driver()?, now)?;
+            if written.is_none() {
+                former = state.add_task(Target::Writer(core.handle), &mut self.key, waker)?;
+            }
+            Ok(written)
+        });
+        drop(former);
+        result.transpose().map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl<T: TypeSupport> Drop for WaitingTask<'_, T> {
+    fn drop(&mut self) {
+        if let Some(key) = self.key {
+            self.writer.core.engine.remove_task(Target::Writer(self.writer.core.handle), key);
+        }
+    }
+}
+
+/// What is published, besides the sample.
+#[derive(Clone, Copy)]
+struct Publication<'a> {
+    kind: ChangeKind,
+    /// `None` takes the wall clock.
+    timestamp: Option<Timestamp>,
+    /// None: everybody.
+    readers: &'a [Guid],
+}
+
+impl Default for Publication<'_> {
+    fn default() -> Self {
+        Self { kind: ChangeKind::Alive, timestamp: None, readers: &[] }
+    }
+}
+
+/// The encoding of a writer with this policy: the first that it offers (XTypes 1.3 §7.6.3.1.1).
+pub(crate) fn representation(policy: &DataRepresentation) -> Result<Representation> {
+    match policy.offered() {
+        DataRepresentation::XCDR1 => Ok(Representation::Xcdr1),
+        DataRepresentation::XCDR2 => Ok(Representation::Xcdr2),
+        _ => Err(Error::Unsupported { what: "a writer's first data representation must be XCDR1 or XCDR2" }),
+    }
+}
