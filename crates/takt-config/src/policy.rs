@@ -126,8 +126,8 @@ mod access {
         reader_data_lifecycle: ReaderDataLifecycle, in DataReader;
         data_representation: DataRepresentation, in Topic DataWriter DataReader;
         type_consistency: TypeConsistency, in DataReader;
-        property: Property, in Participant;
-        entity_name: EntityName, in Participant;
+        property: Property, in Participant DataWriter DataReader;
+        entity_name: EntityName, in Participant DataWriter DataReader;
     }
 }
 

@@ -2,7 +2,10 @@
 
 use crate::cache::InstanceHandle;
 use takt_wire::Guid;
-use takt_wire::compat::PolicyId;
+use takt_wire::compat::{Incompatibility, PolicyId};
+
+/// Policies have numbers below this (DDS 1.4 §2.3.3, XTypes 1.3 §7.6.3).
+const POLICIES: usize = 32;
 
 /// `PUBLICATION_MATCHED` or `SUBSCRIPTION_MATCHED`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,6 +54,28 @@ pub struct IncompatibleQosStatus {
     pub total_count_change: u32,
     /// A policy of the last refusal.
     pub last_policy: Option<PolicyId>,
+    /// How often each policy was a reason, by its number; see [`count_of`](Self::count_of).
+    pub counts: [u32; POLICIES],
+}
+
+impl IncompatibleQosStatus {
+    /// Peers ever refused for this policy, perhaps among others.
+    #[must_use]
+    pub fn count_of(&self, policy: PolicyId) -> u32 {
+        self.counts.get(policy as usize).copied().unwrap_or(0)
+    }
+
+    /// A peer was refused for these reasons.
+    pub(crate) fn refused(&mut self, reasons: &[Incompatibility]) {
+        self.total_count = self.total_count.saturating_add(1);
+        self.total_count_change = self.total_count_change.saturating_add(1);
+        self.last_policy = reasons.first().map(|first| first.policy);
+        for reason in reasons {
+            if let Some(count) = self.counts.get_mut(reason.policy as usize) {
+                *count = count.saturating_add(1);
+            }
+        }
+    }
 }
 
 /// `SAMPLE_LOST`.

@@ -4,7 +4,7 @@
 
 use core::mem::size_of;
 use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};
-use takt_wire::qos::Partition;
+use takt_wire::qos::{DataTag, Partition, Property};
 use takt_wire::{Guid, Locator};
 
 /// What the tables and the allocator add to an entry.
@@ -22,19 +22,26 @@ fn partition(partition: &Partition) -> usize {
     partition.names.iter().map(|name| TEXT_BYTES + name.len()).sum()
 }
 
+fn properties(properties: &Property) -> usize {
+    properties.0.iter().map(|(name, value, _)| 2 * TEXT_BYTES + 8 + name.len() + value.len()).sum()
+}
+
+fn tags(tags: &DataTag) -> usize {
+    tags.0.iter().map(|(name, value)| 2 * TEXT_BYTES + name.len() + value.len()).sum()
+}
+
 impl Footprint for ParticipantData {
     fn footprint(&self) -> usize {
         let locators =
             [&self.metatraffic_unicast, &self.metatraffic_multicast, &self.default_unicast, &self.default_multicast];
         let locators: usize = locators.iter().map(|list| list.len()).sum();
-        let properties = self.properties.0.iter().map(|(name, value, _)| 2 * TEXT_BYTES + 8 + name.len() + value.len());
         ENTRY_BYTES
             + size_of::<Self>()
             + locators * size_of::<Locator>()
             + self.domain_tag.as_ref().map_or(0, |tag| tag.len())
             + self.user_data.0.len()
             + self.entity_name.0.len()
-            + properties.sum::<usize>()
+            + properties(&self.properties)
     }
 }
 
@@ -47,6 +54,9 @@ impl Footprint for PublicationData {
             + self.type_name.len()
             + (self.unicast.len() + self.multicast.len()) * size_of::<Locator>()
             + self.qos.user_data.0.len()
+            + self.qos.entity_name.0.len()
+            + properties(&self.qos.property)
+            + tags(&self.qos.data_tag)
             + self.qos.data_representation.0.len() * size_of::<i16>()
             + partition(&self.partition)
             + self.topic_data.0.len()
@@ -72,6 +82,9 @@ impl Footprint for SubscriptionData {
             + self.type_name.len()
             + (self.unicast.len() + self.multicast.len()) * size_of::<Locator>()
             + self.qos.user_data.0.len()
+            + self.qos.entity_name.0.len()
+            + properties(&self.qos.property)
+            + tags(&self.qos.data_tag)
             + self.qos.data_representation.0.len() * size_of::<i16>()
             + partition(&self.partition)
             + self.topic_data.0.len()

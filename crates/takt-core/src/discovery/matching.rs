@@ -216,9 +216,7 @@ impl Participant {
                 let reason = reason.unwrap_or(RefusalReason::Unreachable);
                 match &reason {
                     RefusalReason::Qos(list) => {
-                        writer.incompatible.total_count += 1;
-                        writer.incompatible.total_count_change += 1;
-                        writer.incompatible.last_policy = list.first().map(|first| first.policy);
+                        writer.incompatible.refused(list);
                         self.ctx.notify(Event::OfferedIncompatibleQos(writer.handle));
                     }
                     RefusalReason::Type { .. } => {
@@ -269,9 +267,7 @@ impl Participant {
                 let reason = reason.unwrap_or(RefusalReason::Unreachable);
                 match &reason {
                     RefusalReason::Qos(list) => {
-                        reader.incompatible.total_count += 1;
-                        reader.incompatible.total_count_change += 1;
-                        reader.incompatible.last_policy = list.first().map(|first| first.policy);
+                        reader.incompatible.refused(list);
                         self.ctx.notify(Event::RequestedIncompatibleQos(reader.handle));
                     }
                     RefusalReason::Type { .. } => {

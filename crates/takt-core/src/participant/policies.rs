@@ -17,7 +17,9 @@ use alloc::vec::Vec;
 use takt_wire::Locator;
 use takt_wire::compat::PolicyId;
 use takt_wire::discovery::{PublicationData, SubscriptionData};
-use takt_wire::qos::{DataReaderQos, DataWriterQos, DomainParticipantQos, PublisherQos, SubscriberQos, TopicData};
+use takt_wire::qos::{
+    DataReaderQos, DataTag, DataWriterQos, DomainParticipantQos, EntityName, PublisherQos, SubscriberQos, TopicData,
+};
 
 /// The first policy that differs, of those that may not.
 fn first_changed(policies: &[(bool, PolicyId)]) -> Result<(), Error> {
@@ -38,7 +40,19 @@ fn check_writer(from: &DataWriterQos, to: &DataWriterQos) -> Result<(), Error> {
         (from.resource_limits == to.resource_limits, PolicyId::ResourceLimits),
         (from.ownership == to.ownership, PolicyId::Ownership),
         (from.data_representation == to.data_representation, PolicyId::DataRepresentation),
-    ])
+    ])?;
+    check_labels((&from.data_tag, &from.entity_name), (&to.data_tag, &to.entity_name))
+}
+
+/// The policies that have no number.
+fn check_labels(from: (&DataTag, &EntityName), to: (&DataTag, &EntityName)) -> Result<(), Error> {
+    if from.0 != to.0 {
+        return Err(Error::ImmutablePolicy("DATA_TAG"));
+    }
+    if from.1 != to.1 {
+        return Err(Error::ImmutablePolicy("ENTITY_NAME"));
+    }
+    Ok(())
 }
 
 fn check_reader(from: &DataReaderQos, to: &DataReaderQos) -> Result<(), Error> {
@@ -52,7 +66,8 @@ fn check_reader(from: &DataReaderQos, to: &DataReaderQos) -> Result<(), Error> {
         (from.ownership == to.ownership, PolicyId::Ownership),
         (from.data_representation == to.data_representation, PolicyId::DataRepresentation),
         (from.type_consistency == to.type_consistency, PolicyId::TypeConsistencyEnforcement),
-    ])
+    ])?;
+    check_labels((&from.data_tag, &from.entity_name), (&to.data_tag, &to.entity_name))
 }
 
 /// What decides who matches, of what may change.

@@ -11,9 +11,9 @@ use crate::guid::{EntityId, Guid};
 use crate::locator::Locator;
 use crate::parameter::{PID_TYPE_MAX_SIZE_SERIALIZED, Parameter, ParameterListBuilder};
 use crate::qos::{
-    DataRepresentation, DataWriterQos, Deadline, DestinationOrder, Durability, DurabilityService, GroupData, History,
-    LatencyBudget, Lifespan, Liveliness, Ownership, OwnershipStrength, Partition, Presentation, Reliability,
-    ResourceLimits, TopicData, TransportPriority, UserData, WirePolicy,
+    DataRepresentation, DataTag, DataWriterQos, Deadline, DestinationOrder, Durability, DurabilityService, EntityName,
+    GroupData, History, LatencyBudget, Lifespan, Liveliness, Ownership, OwnershipStrength, Partition, Presentation,
+    Property, Reliability, ResourceLimits, TopicData, TransportPriority, UserData, WirePolicy,
 };
 
 /// What a participant announces about a writer.
@@ -146,6 +146,9 @@ fn accept_writer_policy(qos: &mut DataWriterQos, parameter: &Parameter<'_>) -> R
         Ownership::PID => qos.ownership = Ownership::parse(value)?,
         OwnershipStrength::PID => qos.ownership_strength = OwnershipStrength::parse(value)?,
         DataRepresentation::PID => qos.data_representation = DataRepresentation::parse(value)?,
+        Property::PID => qos.property = Property::parse(value)?,
+        DataTag::PID => qos.data_tag = DataTag::parse(value)?,
+        EntityName::PID => qos.entity_name = EntityName::parse(value)?,
         _ => return Ok(false),
     }
     Ok(true)
@@ -170,4 +173,9 @@ fn put_writer_policies(qos: &DataWriterQos, list: &mut ParameterListBuilder) {
     qos.user_data.put_unless(&absent.user_data, list);
     qos.ownership.put_unless(&absent.ownership, list);
     qos.ownership_strength.put_unless(&absent.ownership_strength, list);
+    if qos.property.propagated().next().is_some() {
+        qos.property.put(list);
+    }
+    qos.data_tag.put_unless(&absent.data_tag, list);
+    qos.entity_name.put_unless(&absent.entity_name, list);
 }

@@ -12,9 +12,9 @@ use crate::guid::{EntityId, Guid};
 use crate::locator::Locator;
 use crate::parameter::{PID_CONTENT_FILTER_PROPERTY, PID_EXPECTS_INLINE_QOS, Parameter, ParameterListBuilder};
 use crate::qos::{
-    DataReaderQos, DataRepresentation, Deadline, DestinationOrder, Durability, GroupData, History, LatencyBudget,
-    Liveliness, Ownership, Partition, Presentation, Reliability, ResourceLimits, TimeBasedFilter, TopicData,
-    TypeConsistency, UserData, WirePolicy,
+    DataReaderQos, DataRepresentation, DataTag, Deadline, DestinationOrder, Durability, EntityName, GroupData, History,
+    LatencyBudget, Liveliness, Ownership, Partition, Presentation, Property, Reliability, ResourceLimits,
+    TimeBasedFilter, TopicData, TypeConsistency, UserData, WirePolicy,
 };
 
 /// What a participant announces about a reader.
@@ -154,6 +154,9 @@ fn accept_reader_policy(qos: &mut DataReaderQos, parameter: &Parameter<'_>) -> R
         TimeBasedFilter::PID => qos.time_based_filter = TimeBasedFilter::parse(value)?,
         DataRepresentation::PID => qos.data_representation = DataRepresentation::parse(value)?,
         TypeConsistency::PID => qos.type_consistency = TypeConsistency::parse(value)?,
+        Property::PID => qos.property = Property::parse(value)?,
+        DataTag::PID => qos.data_tag = DataTag::parse(value)?,
+        EntityName::PID => qos.entity_name = EntityName::parse(value)?,
         _ => return Ok(false),
     }
     Ok(true)
@@ -176,4 +179,9 @@ fn put_reader_policies(qos: &DataReaderQos, list: &mut ParameterListBuilder) {
     qos.ownership.put_unless(&absent.ownership, list);
     qos.time_based_filter.put_unless(&absent.time_based_filter, list);
     qos.type_consistency.put_unless(&absent.type_consistency, list);
+    if qos.property.propagated().next().is_some() {
+        qos.property.put(list);
+    }
+    qos.data_tag.put_unless(&absent.data_tag, list);
+    qos.entity_name.put_unless(&absent.entity_name, list);
 }

@@ -80,6 +80,9 @@ fn publication() -> PublicationData {
     qos.ownership = Ownership::Exclusive;
     qos.ownership_strength = OwnershipStrength(11);
     qos.data_representation = DataRepresentation::xcdr2();
+    qos.property = Property(vec![(String::from("takt.name"), String::from("value"), true)]);
+    qos.data_tag = crate::qos::DataTag(vec![(String::from("class"), String::from("secret"))]);
+    qos.entity_name = EntityName(String::from("camera"));
     data
 }
 
@@ -108,6 +111,9 @@ fn subscription() -> SubscriptionData {
     qos.reliability = Reliability::RELIABLE;
     qos.time_based_filter.minimum_separation = Duration::from_millis(10);
     qos.type_consistency = TypeConsistency::of(TypeConsistencyKind::DisallowTypeCoercion);
+    qos.property = Property(vec![(String::from("takt.name"), String::from("value"), true)]);
+    qos.data_tag = crate::qos::DataTag(vec![(String::from("class"), String::from("secret"))]);
+    qos.entity_name = EntityName(String::from("camera"));
     data
 }
 

@@ -1,5 +1,5 @@
 //! Opaque data and names that travel with discovery: USER_DATA, TOPIC_DATA, GROUP_DATA, PARTITION
-//! (DDS 1.4 §2.2.3.1 to §2.2.3.3, §2.2.3.13), the entity's name, and properties.
+//! (DDS 1.4 §2.2.3.1 to §2.2.3.3, §2.2.3.13), the entity's name, properties, and data tags.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -9,7 +9,8 @@ use crate::cursor::Cursor;
 use crate::discovery::limits;
 use crate::error::Malformed;
 use crate::parameter::{
-    PID_ENTITY_NAME, PID_GROUP_DATA, PID_PARTITION, PID_PROPERTY_LIST, PID_TOPIC_DATA, PID_USER_DATA, ParameterWriter,
+    PID_DATA_TAGS, PID_ENTITY_NAME, PID_GROUP_DATA, PID_PARTITION, PID_PROPERTY_LIST, PID_TOPIC_DATA, PID_USER_DATA,
+    ParameterWriter,
 };
 
 macro_rules! octets {
@@ -132,6 +133,34 @@ impl WirePolicy for Property {
     fn emit(&self, value: &mut ParameterWriter<'_>) {
         value.count(self.propagated().count());
         for (name, text) in self.propagated() {
+            value.string(name);
+            value.string(text);
+        }
+    }
+}
+
+/// DATA_TAG: names and values that classify what an endpoint's samples are, for access control. Of those that a peer
+/// tells only the first [`limits::PROPERTIES_MAX`] are kept.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct DataTag(pub Vec<(String, String)>);
+
+impl WirePolicy for DataTag {
+    const PID: u16 = PID_DATA_TAGS;
+
+    fn parse(value: &mut Cursor<'_>) -> Result<Self, Malformed> {
+        // The shortest tag: two empty strings, the first of them padded.
+        let count = value.count(13)?.min(limits::PROPERTIES_MAX);
+        let mut tags = Vec::with_capacity(count);
+        for _ in 0..count {
+            let name = String::from(value.string()?);
+            tags.push((name, String::from(value.string()?)));
+        }
+        Ok(Self(tags))
+    }
+
+    fn emit(&self, value: &mut ParameterWriter<'_>) {
+        value.count(self.0.len());
+        for (name, text) in &self.0 {
             value.string(name);
             value.string(text);
         }

@@ -1,7 +1,7 @@
 //! The policies of each kind of entity, with the defaults of DDS 1.4 §2.2.3.
 
 use super::{
-    DataRepresentation, Deadline, DestinationOrder, Durability, DurabilityService, EntityFactory, EntityName,
+    DataRepresentation, DataTag, Deadline, DestinationOrder, Durability, DurabilityService, EntityFactory, EntityName,
     GroupData, History, LatencyBudget, Lifespan, Liveliness, Ownership, OwnershipStrength, Partition, Presentation,
     Property, ReaderDataLifecycle, Reliability, ResourceLimits, TimeBasedFilter, TopicData, TransportPriority,
     TypeConsistency, UserData, WriterDataLifecycle,
@@ -98,6 +98,9 @@ pub struct DataWriterQos {
     pub ownership_strength: OwnershipStrength,
     pub writer_data_lifecycle: WriterDataLifecycle,
     pub data_representation: DataRepresentation,
+    pub property: Property,
+    pub data_tag: DataTag,
+    pub entity_name: EntityName,
 }
 
 impl Default for DataWriterQos {
@@ -119,6 +122,9 @@ impl Default for DataWriterQos {
             ownership_strength: OwnershipStrength::default(),
             writer_data_lifecycle: WriterDataLifecycle::default(),
             data_representation: DataRepresentation::xcdr1(),
+            property: Property::default(),
+            data_tag: DataTag::default(),
+            entity_name: EntityName::default(),
         }
     }
 }
@@ -141,6 +147,9 @@ pub struct DataReaderQos {
     pub reader_data_lifecycle: ReaderDataLifecycle,
     pub data_representation: DataRepresentation,
     pub type_consistency: TypeConsistency,
+    pub property: Property,
+    pub data_tag: DataTag,
+    pub entity_name: EntityName,
 }
 
 impl Default for DataReaderQos {
@@ -160,6 +169,9 @@ impl Default for DataReaderQos {
             reader_data_lifecycle: ReaderDataLifecycle::default(),
             data_representation: DataRepresentation::any_xcdr(),
             type_consistency: TypeConsistency::default(),
+            property: Property::default(),
+            data_tag: DataTag::default(),
+            entity_name: EntityName::default(),
         }
     }
 }

@@ -16,7 +16,7 @@ mod representation;
 mod storage;
 mod timing;
 
-pub use data::{EntityName, GroupData, Partition, Property, TopicData, UserData};
+pub use data::{DataTag, EntityName, GroupData, Partition, Property, TopicData, UserData};
 pub use delivery::{
     Liveliness, LivelinessKind, Ownership, OwnershipStrength, Reliability, ReliabilityKind, TransportPriority,
 };
