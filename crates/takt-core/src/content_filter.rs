@@ -11,13 +11,20 @@ use crate::slots::ReaderHandle;
 use crate::time::Instant;
 use alloc::boxed::Box;
 use core::fmt;
-use takt_wire::discovery::ContentFilterProperty;
+use takt_wire::discovery::{ContentFilterProperty, SubscriptionData};
 
 /// Says which samples pass; the type's own code, so that the core need not know types.
 pub trait ContentFilter: Send {
     /// Whether a sample passes, whose payload begins with its encapsulation header. One that cannot be read passes, for
     /// it is counted where it is decoded. Should not allocate.
     fn passes(&mut self, payload: &[u8]) -> bool;
+}
+
+/// Makes filters of what the readers of a writer's topic ask for.
+pub trait FilterFactory: fmt::Debug + Send + Sync {
+    /// The filter; `None` if the class is unknown, or the expression does not fit the type or is too costly: then the
+    /// reader gets everything. Called when a reader is discovered or changes its filter.
+    fn compile(&self, property: &ContentFilterProperty) -> Option<Box<dyn ContentFilter>>;
 }
 
 /// The filter of a reader: to be applied, and to be announced.
@@ -50,6 +57,16 @@ impl Participant {
         let (property, filter) = filter.map(|filter| (filter.property, filter.filter)).unzip();
         reader.filter = filter;
         data.content_filter = property;
-        self.change_reader(now, handle, data)
+        self.change_reader(now, handle, data.clone())?;
+        self.refilter(&data);
+        Ok(())
+    }
+
+    /// A matched reader has another filter: all our writers are told.
+    pub(crate) fn refilter(&mut self, subscription: &SubscriptionData) {
+        for (_, writer) in self.writers.iter_mut() {
+            self.ctx.work.steps(1);
+            writer.set_filter(subscription.guid, subscription.content_filter.as_ref());
+        }
     }
 }

@@ -36,6 +36,8 @@ pub struct Counters {
     pub expired_samples: u64,
     /// Samples that a content filter kept out of a history.
     pub filtered_samples: u64,
+    /// Samples that a writer did not send to a reliable reader, since the reader's filter rejects them.
+    pub withheld_samples: u64,
     /// Samples whose key could not be read from the payload.
     pub undecodable_keys: u64,
     /// `HEARTBEAT`s received.

@@ -51,7 +51,7 @@ pub use cache::{
     SampleInfo, SampleRef, SampleState, SampleStates, Selector, ViewState, ViewStates,
 };
 pub use config::{Config, Interface, Limits, Locators};
-pub use content_filter::{ContentFilter, ReaderFilter};
+pub use content_filter::{ContentFilter, FilterFactory, ReaderFilter};
 pub use counters::Counters;
 pub use discovery::{AMPLIFICATION_MAX, BuiltinTopic, OfferedType, Refusal, RefusalReason, TypeAnswer, TypeRequestId};
 pub use error::{Error, WriteError};

@@ -55,6 +55,10 @@ mutations! {
     HeartbeatBeginsLate,
     /// A late joiner gets no history.
     NoHistoryForLateJoiners,
+    /// A reader does not apply its content filter.
+    IgnoreFilter,
+    /// A writer applies one reader's content filter to all that have one.
+    FilterOfAnother,
     /// A full KEEP_ALL history drops its oldest sample.
     EvictUnacknowledged,
     /// KEEP_LAST at the reader keeps one more.

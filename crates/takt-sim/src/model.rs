@@ -33,6 +33,9 @@
 //! two written at once the one of the lower GUID is the later. In the end the last sample of an instance has arrived, of
 //! whichever writer it is. What is late is dropped, so nothing else is promised of several writers, nor is any of this where an
 //! instance has an owner (DDS 1.4 §2.2.3.17).
+//! # Content filters
+//! A reader with a filter gets no sample that does not pass, and of the others what it would get without; what happens to an
+//! instance is not filtered (DDS 1.4 §2.2.2.3.3).
 //!
 //! # Ownership
 //! With EXCLUSIVE a reader takes an instance from its owner only: from the strongest of the writers that have written it, of
@@ -68,6 +71,12 @@ pub fn matches(writer: &QosPlan, reader: &QosPlan) -> bool {
     let owned = writer.strength.is_some() == reader.strength.is_some();
     let ordered = writer.by_source || !reader.by_source;
     reliable && durable && ordered && lively && timely && owned && writer.partition == reader.partition
+}
+
+/// Whether a sample passes the reader's filter.
+#[must_use]
+pub fn wants(reader: &QosPlan, number: u32) -> bool {
+    reader.filter.is_none_or(|filter| number.is_multiple_of(filter))
 }
 
 /// Whether the first of two writers, each with its GUID, owns an instance that both write.

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 use takt_core::{
     ChangeKind, Config, Event, Interface, NewChange, Participant, ReadCursor, ReaderHandle, ReaderSpec, Selector,
@@ -18,7 +19,7 @@ use crate::check::{Change, Checker, EndpointId, Rule};
 use crate::clock::{HostClock, Nanos, SECOND};
 use crate::network::Frame;
 use crate::rng::Rng;
-use crate::sample::{self, Identity, InstanceKey, SAMPLE_LEN_MIN};
+use crate::sample::{self, Identity, InstanceKey, NumberFilters, SAMPLE_LEN_MIN};
 use crate::scenario::{EndpointPlan, QosPlan, Role, Scenario, TopicPlan};
 use crate::work::Meter;
 
@@ -567,6 +568,7 @@ fn writer_spec(plan: &EndpointPlan, topic: &TopicPlan) -> WriterSpec {
         flow: takt_core::FlowTag(u16::from(plan.qos.priority)),
         type_information: None,
         unicast: Vec::new(),
+        filters: plan.qos.filter.map(|_| Arc::new(NumberFilters) as _),
     }
 }
 
@@ -593,6 +595,6 @@ fn reader_spec(plan: &EndpointPlan, topic: &TopicPlan) -> ReaderSpec {
         max_serialized_len: None,
         type_information: None,
         unicast: Vec::new(),
-        content_filter: None,
+        content_filter: plan.qos.filter.map(sample::multiples_of),
     }
 }

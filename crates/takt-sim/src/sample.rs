@@ -1,7 +1,8 @@
 //! The samples that simulated applications exchange: each tells who wrote it, its number and its instance, and the rest
 //! of it follows from these.
 
-use takt_core::{KeyExtractor, KeyHash};
+use takt_core::{ContentFilter, FilterFactory, KeyExtractor, KeyHash, ReaderFilter};
+use takt_wire::discovery::ContentFilterProperty;
 
 /// The least that a sample takes, its encapsulation header included.
 pub const SAMPLE_LEN_MIN: usize = 16;
@@ -78,6 +79,41 @@ impl KeyExtractor for InstanceKey {
     fn serialize_key(&mut self, payload: &[u8], _key_only: bool, key: &mut Vec<u8>) -> bool {
         key.extend_from_slice(payload.get(..5).unwrap_or_default());
         payload.len() > 4
+    }
+}
+
+/// Lets through the samples whose number is a multiple of this one.
+struct Multiples(u32);
+
+impl ContentFilter for Multiples {
+    fn passes(&mut self, payload: &[u8]) -> bool {
+        let number = payload.get(12..16).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_le_bytes);
+        number.is_multiple_of(self.0)
+    }
+}
+
+/// The language of these filters.
+const FILTER_CLASS: &str = "MULTIPLES";
+
+/// The filter of a reader that wants multiples of a number.
+#[must_use]
+pub fn multiples_of(number: u32) -> ReaderFilter {
+    let property = ContentFilterProperty {
+        filter_class_name: FILTER_CLASS.into(),
+        expression_parameters: vec![number.to_string()],
+        ..ContentFilterProperty::default()
+    };
+    ReaderFilter { property, filter: Box::new(Multiples(number)) }
+}
+
+/// Makes such filters for writers.
+#[derive(Debug)]
+pub struct NumberFilters;
+
+impl FilterFactory for NumberFilters {
+    fn compile(&self, property: &ContentFilterProperty) -> Option<Box<dyn ContentFilter>> {
+        let number = property.expression_parameters.first()?.parse().ok().filter(|number| *number > 0)?;
+        (property.filter_class_name == FILTER_CLASS).then(|| Box::new(Multiples(number)) as _)
     }
 }
 

@@ -6,12 +6,12 @@
 //! The filter is announced, so that writers need not send what does not pass; the reader evaluates all the same.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use takt_core::{ContentFilter, ReaderFilter, ReaderHandle};
+use takt_core::{ContentFilter, FilterFactory, ReaderFilter, ReaderHandle};
 use takt_wire::discovery::ContentFilterProperty;
 use takt_xtypes::dynamic::DynamicType;
-use takt_xtypes::sql::{self, Filter};
+use takt_xtypes::sql::{self, Condition, Filter};
 
 use crate::dynamic::DynamicTypeSupport;
 use crate::{Error, Result, Topic, TypeSupport};
@@ -190,6 +190,58 @@ pub(crate) struct PayloadFilter(pub(crate) Filter);
 impl ContentFilter for PayloadFilter {
     fn passes(&mut self, payload: &[u8]) -> bool {
         self.0.matches(payload).unwrap_or(true)
+    }
+}
+
+/// Predicates, and octets of expression and parameters, of a filter that a reader asks writers to apply: it costs them time
+/// with each sample that they write.
+const ASKED_PREDICATES_MAX: usize = 16;
+const ASKED_LEN_MAX: usize = 1024;
+
+/// Compiles what readers ask for, for a writer.
+pub(crate) struct Factory {
+    /// What makes the type, which is not needed before the first filter.
+    make: Box<dyn Fn() -> Option<DynamicType> + Send + Sync>,
+    type_: OnceLock<Option<Arc<DynamicType>>>,
+}
+
+impl Factory {
+    /// Of a derived type.
+    pub(crate) fn of<T: TypeSupport>() -> Self {
+        // A type that exceeds a limit of types at run time is not filtered.
+        let make = || DynamicTypeSupport::of::<T>().ok().and_then(|support| support.dynamic_type().cloned());
+        Self { make: Box::new(make), type_: OnceLock::new() }
+    }
+
+    /// Of a type that is known at run time.
+    pub(crate) fn of_known(support: &DynamicTypeSupport) -> Self {
+        let support = support.clone();
+        Self { make: Box::new(move || support.dynamic_type().cloned()), type_: OnceLock::new() }
+    }
+}
+
+impl FilterFactory for Factory {
+    fn compile(&self, property: &ContentFilterProperty) -> Option<Box<dyn ContentFilter>> {
+        let parameters = &property.expression_parameters;
+        let len = property.filter_expression.len() + parameters.iter().map(String::len).sum::<usize>();
+        if property.filter_class_name != FILTER_CLASS || len > ASKED_LEN_MAX {
+            return None;
+        }
+        let Ok(condition) = Condition::parse(&property.filter_expression) else { return None };
+        if condition.is_empty() || condition.len() > ASKED_PREDICATES_MAX {
+            return None;
+        }
+        let type_ = self.type_.get_or_init(|| (self.make)().map(Arc::new)).as_ref()?;
+        match Filter::bind(Arc::clone(type_), condition, parameters) {
+            Ok(filter) => Some(Box::new(PayloadFilter(filter))),
+            Err(_) => None,
+        }
+    }
+}
+
+impl fmt::Debug for Factory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Factory").finish_non_exhaustive()
     }
 }
 

@@ -208,6 +208,7 @@ impl Participant {
                     path,
                 };
                 writer.add_proxy(now, &mut self.ctx, subscription.guid, &traits);
+                writer.set_filter(subscription.guid, subscription.content_filter.as_ref());
             }
             (reason, _) => {
                 if is_matched {

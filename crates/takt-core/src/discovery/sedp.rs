@@ -212,6 +212,9 @@ impl Participant {
         if step != Step::Refresh {
             self.match_subscription(now, &data);
         }
+        if former.as_ref().is_some_and(|former| former.content_filter != data.content_filter) {
+            self.refilter(&data);
+        }
         self.show_subscription(now, &data);
         if let Some(former) = former {
             self.hide_topic(now, &former.topic_name, &former.type_name, Departure::Farewell);

@@ -5,7 +5,7 @@ use crate::FlowTag;
 use crate::cache::{
     ChangeKind, InstanceHandle, KeyExtractor, KeyHash, PayloadPool, ReadCursor, ReaderCache, SampleRef, Selector,
 };
-use crate::content_filter::ReaderFilter;
+use crate::content_filter::{FilterFactory, ReaderFilter};
 use crate::discovery::{SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS};
 use crate::error::{Error, WriteError};
 use crate::presentation::Place;
@@ -15,6 +15,7 @@ use crate::time::Instant;
 use crate::writer::{Directed, MAX_DIRECTED, Write, Writer, WriterHistory};
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use takt_wire::discovery::{PublicationData, SubscriptionData};
@@ -52,6 +53,8 @@ pub struct WriterSpec {
     pub flow: FlowTag,
     /// Locators of its own, where acknowledgements shall go; empty for the participant's.
     pub unicast: Vec<Locator>,
+    /// Makes the filters that readers ask for; `None` to send everything.
+    pub filters: Option<Arc<dyn FilterFactory>>,
 }
 
 /// A reader to be created.
@@ -214,6 +217,7 @@ impl Participant {
         let handle = WriterHandle { index: next, generation: self.writers.generation(next) };
         let mut writer = Writer::new(handle, data, spec.keyed, spec.flow, history, now, &mut self.ctx);
         writer.group = spec.group.map(|group| group.index);
+        writer.filters.factory = spec.filters;
         self.writers.insert(writer);
         self.writer_ids.insert(entity_id, handle.index);
         Ok(handle)

@@ -320,8 +320,10 @@ impl Participant {
         let Self { writers, ctx, .. } = self;
         if let Some(writer) = writers.get_mut(handle.index) {
             writer.close(ctx);
+            let factory = writer.filters.factory.take();
             *writer = Writer::new(handle, data, keyed, flow, history, now, ctx);
             writer.group = group;
+            writer.filters.factory = factory;
         }
         Ok(())
     }

@@ -111,7 +111,9 @@ impl Reader {
         let for_us = inline.directed_write.includes(self.data.guid) && !inline.must_understand_unknown;
         let kind = change_kind(inline.status_info.unwrap_or(0), key_only);
         let passes = match &mut self.filter {
-            Some(filter) if for_us && kind == ChangeKind::Alive => filter.passes(self.cache.pool.bytes(piece)),
+            Some(filter) if for_us && kind == ChangeKind::Alive && !is_on(Mutation::IgnoreFilter) => {
+                filter.passes(self.cache.pool.bytes(piece))
+            }
             _ => true,
         };
         ctx.counters.filtered_samples += u64::from(!passes);

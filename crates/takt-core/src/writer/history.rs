@@ -4,6 +4,7 @@
 //! the middle leave tombstones that are swept when the list is full, so finding a change is a binary search
 //! and removing one is O(1) on average.
 
+use super::filters::Verdicts;
 use crate::cache::{ChangeKind, InstanceHandle, KeyHash, PayloadPool, PayloadRef};
 use crate::lifespan::Expiry;
 use crate::mutation::{Mutation, is_on};
@@ -55,6 +56,8 @@ pub(crate) struct Change {
     /// Fragment size for the readers that were matched when it was written; see [`super::route`].
     pub(crate) fragment_size: u16,
     pub(crate) expiry: Expiry,
+    /// The filters that reject it; see [`super::filters`].
+    pub(crate) rejected: Verdicts,
     instance: u32,
     previous_in_instance: u32,
     next_in_instance: u32,
@@ -434,6 +437,7 @@ impl WriterHistory {
             place: Place::default(),
             fragment_size,
             expiry,
+            rejected: 0,
             instance: NONE,
             previous_in_instance: NONE,
             next_in_instance: NONE,

@@ -11,6 +11,7 @@
 
 mod commitments;
 mod expiry;
+mod filters;
 mod heartbeat;
 mod history;
 mod membership;
@@ -20,6 +21,7 @@ mod repair;
 mod route;
 mod transmit;
 
+pub(crate) use filters::Filters;
 pub(crate) use history::{Change, Directed, Full, HistoryLimits, MAX_DIRECTED, WriterHistory};
 pub(crate) use reader_proxy::{Path, ReaderProxy, is_newer};
 
@@ -86,6 +88,7 @@ pub(crate) struct Writer {
     pub(crate) history: WriterHistory,
     pub(crate) proxies: Slots<ReaderProxy>,
     proxy_by_guid: BTreeMap<Guid, u32>,
+    pub(crate) filters: Filters,
     route: Route,
     cursor: Cursor,
     settled: SequenceNumber,
@@ -149,6 +152,7 @@ impl Writer {
             history,
             proxies: Slots::new(),
             proxy_by_guid: BTreeMap::new(),
+            filters: Filters::default(),
             route: Route::new(0),
             cursor: Cursor { sn: SequenceNumber::FIRST, fragment: 1 },
             settled: SequenceNumber::ZERO,
@@ -223,6 +227,7 @@ impl Writer {
             return Err(WriteError::Serialize);
         };
         let payload = self.history.pool.truncate(payload, len);
+        let rejected = self.judge(write.kind, payload, ctx);
         let mut change = WriterHistory::change(
             write.kind,
             write.key_hash,
@@ -233,6 +238,7 @@ impl Writer {
             self.expiry_of(now, ctx, write),
         );
         change.place = place;
+        change.rejected = rejected;
         let sn = self.history.append(change);
         self.last_stamp = write.source_timestamp;
         self.arm_expiry(now, ctx);
@@ -360,7 +366,9 @@ impl Writer {
     fn detach(&mut self, ctx: &mut Context, guid: Guid) -> bool {
         ctx.work.steps(1);
         let Some(index) = self.proxy_by_guid.remove(&guid) else { return false };
-        self.proxies.remove(index);
+        if let Some(proxy) = self.proxies.remove(index) {
+            self.forget_filter(&proxy);
+        }
         ctx.remove_owner();
         self.matched.removed(guid);
         true

@@ -1,5 +1,6 @@
 //! What a writer knows of one matched reader (RTPS 2.5 §8.4.7.5 and §8.4.9.2).
 
+use super::filters::ProxyFilter;
 use super::history::Change;
 use crate::bits::Window;
 use crate::mutation::{Mutation, is_on};
@@ -49,6 +50,8 @@ pub(crate) struct ReaderProxy {
     pub(crate) first_relevant: SequenceNumber,
     /// Changes from here on are sent to it as they are written; older ones only on request.
     pub(crate) live_from: SequenceNumber,
+    /// What it wants, if its writer knows.
+    pub(crate) filter: Option<ProxyFilter>,
     /// Everything up to here is acknowledged.
     pub(crate) acked: SequenceNumber,
     pub(crate) requested: Window,
@@ -83,6 +86,7 @@ impl ReaderProxy {
             path,
             first_relevant,
             live_from,
+            filter: None,
             acked: first_relevant.prev(),
             requested: Window::EMPTY,
             fragment_requests: [None; FRAGMENT_REQUESTS],
@@ -99,7 +103,12 @@ impl ReaderProxy {
     }
 
     pub(crate) fn is_relevant(&self, change: &Change) -> bool {
-        change.sn >= self.first_relevant && change.directed.allows(self.guid)
+        change.sn >= self.first_relevant && change.directed.allows(self.guid) && !self.rejects(change)
+    }
+
+    /// Whether its filter rejects a change.
+    pub(crate) fn rejects(&self, change: &Change) -> bool {
+        self.filter.is_some_and(|filter| filter.rejects(change))
     }
 
     /// Up to where the reader keeps pace with new changes. A late joiner that is still fetching history

@@ -16,7 +16,7 @@ use takt_wire::{EntityId, Full, Guid, Locator, SequenceNumber, Timestamp};
 /// Room for key hash, status info, directed write, coherent sets, group sequence number and sentinel.
 const INLINE_QOS_LEN: usize = 104;
 
-/// Directed changes that one call looks at: each is looked at for every reader.
+/// Changes that one call looks at for every reader: those that do not go to all.
 const DIRECTED_PER_CALL: u32 = 4;
 
 /// A message being built, and the time stamp that its next submessage would inherit.
@@ -69,12 +69,13 @@ impl Writer {
         if !core::mem::take(&mut self.data_queued) {
             return None;
         }
-        destinations.extend_from_slice(&self.route.destinations);
         let mut message = Message::new(frame, self.route.max_message, header)?;
         if self.strangers && self.greeted != self.cursor.sn && self.cursor.sn <= self.history.last_sn() {
             self.greeted = self.cursor.sn;
             self.greet_strangers(&mut message, ctx);
         }
+        // What the changes of this datagram have in common, once there is one.
+        let mut rejected = None;
         let (mut stalled, mut directed) = (false, 0);
         let more = loop {
             ctx.work.steps(1);
@@ -98,16 +99,43 @@ impl Writer {
                 stalled = true;
                 break false;
             }
+            if *rejected.get_or_insert(change.rejected) != change.rejected {
+                break true;
+            }
+            if change.rejected != 0 && destinations.is_empty() {
+                self.route_of(&change, destinations, ctx);
+                if destinations.is_empty() {
+                    rejected = None;
+                    self.advance(&change);
+                    directed += self.pass_over(&change, ctx);
+                    if directed == DIRECTED_PER_CALL {
+                        break true;
+                    }
+                    continue;
+                }
+            }
             let change = self.fit_to_route(change);
-            match self.emit_next(&mut message, &change, ctx) {
-                Ok(true) => {}
-                Ok(false) => break true,
+            let emitted = self.emit_next(&mut message, &change, ctx);
+            if emitted.is_ok() && self.cursor.sn > change.sn {
+                directed += self.pass_over(&change, ctx);
+            }
+            match emitted {
+                Ok(true) if directed < DIRECTED_PER_CALL => {}
+                Ok(_) => break true,
                 Err(Full) => break !message.builder.is_empty(),
             }
         };
+        if stalled {
+            self.tell_passed_over(ctx);
+        }
+        let rejected = rejected.filter(|_| !destinations.is_empty()).unwrap_or(0);
+        if rejected == 0 {
+            destinations.clear();
+            destinations.extend_from_slice(&self.route.destinations);
+        }
         if self.route.reliable && self.heartbeat.wanted(stalled || self.is_nearly_full(), ctx.limits.send_window_bytes)
         {
-            self.append_heartbeat(&mut message, false, ctx);
+            self.heartbeat_along(rejected, &mut message, ctx);
         }
         let len = (!message.builder.is_empty()).then(|| message.builder.len());
         if more {
@@ -214,7 +242,7 @@ impl Writer {
     }
 
     /// Whether the application is about to be blocked by missing acknowledgements.
-    fn is_nearly_full(&self) -> bool {
+    pub(super) fn is_nearly_full(&self) -> bool {
         self.data.qos.history == History::KeepAll && self.history.is_half_full()
     }
 
@@ -262,7 +290,7 @@ impl Writer {
         (!destinations.is_empty() && !message.builder.is_empty()).then(|| message.builder.len())
     }
 
-    fn append_heartbeat(&mut self, message: &mut Message<'_>, is_final: bool, ctx: &mut Context) {
+    pub(super) fn append_heartbeat(&mut self, message: &mut Message<'_>, is_final: bool, ctx: &mut Context) {
         let heartbeat = self.heartbeat_submessage(EntityId::UNKNOWN, SequenceNumber::FIRST, is_final);
         if message.builder.heartbeat(&heartbeat).is_ok() {
             ctx.counters.heartbeats_sent += 1;

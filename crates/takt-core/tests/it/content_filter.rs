@@ -109,3 +109,148 @@ fn a_best_effort_reader_does_not_take_what_is_filtered_for_lost() {
     assert_eq!(numbers(&mut network, reader), [0, 4, 8, 12, 16]);
     assert_eq!(network.nodes[1].sample_lost_status(reader).expect("the reader lives").total_count, 0);
 }
+
+/// Knows the class of [`multiples_of`].
+#[derive(Debug)]
+struct Factory;
+
+impl FilterFactory for Factory {
+    fn compile(&self, property: &ContentFilterProperty) -> Option<Box<dyn ContentFilter>> {
+        let number = property.expression_parameters.first()?.parse().ok()?;
+        (property.filter_class_name == "TEST").then(|| Box::new(Multiples(number)) as _)
+    }
+}
+
+/// A writer at node 0 that filters for its readers.
+fn filtering_writer(network: &mut Network, qos: DataWriterQos) -> WriterHandle {
+    let spec = WriterSpec { filters: Some(std::sync::Arc::new(Factory)), ..writer_spec("T", false, qos) };
+    network.writer(0, spec)
+}
+
+fn filtered_reader(network: &mut Network, node: usize, qos: DataReaderQos, number: u32) -> ReaderHandle {
+    let content_filter = if number == 1 { None } else { multiples_of(number) };
+    network.reader(node, ReaderSpec { content_filter, ..reader_spec("T", false, qos) })
+}
+
+fn write_numbers(network: &mut Network, writer: WriterHandle, numbers: std::ops::Range<u32>, len: usize) {
+    for number in numbers {
+        let bytes = payload(number, len);
+        let written = network.run_until(60_000, |network| network.write(0, writer, &bytes).is_ok());
+        assert!(written, "there is room for {number}");
+    }
+}
+
+fn await_acknowledgment(network: &mut Network, writer: WriterHandle) {
+    let is_acknowledged = |network: &mut Network| network.nodes[0].is_acknowledged(writer, None).expect("it lives");
+    assert!(network.run_until(60_000, is_acknowledged));
+}
+
+#[test]
+fn a_writer_keeps_back_what_its_only_reader_does_not_want() {
+    let mut network = Network::new(2, 603);
+    let writer = filtering_writer(&mut network, keep_all_writer());
+    let reader = filtered_reader(&mut network, 1, keep_all_reader(), 10);
+    network.await_match((0, writer), (1, reader));
+    network.run(1_000);
+    let before = *network.nodes[0].counters();
+    write_numbers(&mut network, writer, 0..100, 20);
+    await_acknowledgment(&mut network, writer);
+    let counters = network.nodes[0].counters();
+    assert_eq!(counters.data_sent - before.data_sent, 10);
+    assert_eq!(counters.withheld_samples, 90);
+    let gaps = counters.gaps_sent - before.gaps_sent;
+    assert!((1..=20).contains(&gaps), "{gaps}");
+    assert_eq!(numbers(&mut network, reader), (0..100).step_by(10).collect::<Vec<_>>());
+    assert_eq!(network.nodes[1].counters().filtered_samples, 0, "nothing was left to filter");
+}
+
+#[test]
+fn each_reader_gets_what_it_wants_whatever_is_lost_and_however_large() {
+    for (len, seed) in [(20, 604), (5_000, 605)] {
+        let mut network = Network::new(4, seed);
+        let writer = filtering_writer(&mut network, keep_all_writer());
+        let wants = [(1, 3), (2, 5), (3, 1), (3, 7)];
+        let readers =
+            wants.map(|(node, number)| (node, number, filtered_reader(&mut network, node, keep_all_reader(), number)));
+        readers.iter().for_each(|(node, _, reader)| network.await_match((0, writer), (*node, *reader)));
+        network.faults = Faults { loss: 20, duplication: 5, reordering: 10 };
+        write_numbers(&mut network, writer, 0..100, len);
+        await_acknowledgment(&mut network, writer);
+        for (node, wanted, reader) in readers {
+            let got: Vec<u32> = network.take_all(node, reader).iter().map(|(_, payload)| number(payload)).collect();
+            assert_eq!(got, (0..100).step_by(wanted as usize).collect::<Vec<_>>(), "{len} {wanted}");
+        }
+    }
+}
+
+#[test]
+fn a_changed_filter_is_read_anew_and_one_of_an_unknown_class_filters_nothing() {
+    let mut network = Network::new(2, 606);
+    let writer = filtering_writer(&mut network, keep_all_writer());
+    let reader = filtered_reader(&mut network, 1, keep_all_reader(), 10);
+    network.await_match((0, writer), (1, reader));
+    write_numbers(&mut network, writer, 0..20, 20);
+    await_acknowledgment(&mut network, writer);
+    let withheld = |network: &Network| network.nodes[0].counters().withheld_samples;
+    assert_eq!(withheld(&network), 18);
+    network.nodes[1].set_content_filter(network.now, reader, multiples_of(5)).expect("the reader lives");
+    network.run(1_000);
+    write_numbers(&mut network, writer, 20..40, 20);
+    await_acknowledgment(&mut network, writer);
+    assert_eq!(withheld(&network), 18 + 16);
+    let mut unknown = multiples_of(5).expect("a filter");
+    unknown.property.filter_class_name = "ANOTHER".into();
+    network.nodes[1].set_content_filter(network.now, reader, Some(unknown)).expect("the reader lives");
+    network.run(1_000);
+    write_numbers(&mut network, writer, 40..60, 20);
+    await_acknowledgment(&mut network, writer);
+    assert_eq!(withheld(&network), 18 + 16);
+    assert_eq!(numbers(&mut network, reader), [0, 10, 20, 25, 30, 35, 40, 45, 50, 55]);
+}
+
+#[test]
+fn a_full_history_does_not_wait_for_who_wants_nothing_of_it() {
+    let mut network = Network::new(2, 607);
+    let resource_limits = ResourceLimits { max_samples: Some(4), ..ResourceLimits::default() };
+    let writer = filtering_writer(&mut network, DataWriterQos { resource_limits, ..keep_all_writer() });
+    let reader = filtered_reader(&mut network, 1, keep_all_reader(), 1_000);
+    network.await_match((0, writer), (1, reader));
+    let began = network.now;
+    write_numbers(&mut network, writer, 1..400, 20);
+    await_acknowledgment(&mut network, writer);
+    // No round waits for a heartbeat by timer, except perhaps the last.
+    assert!(network.now.0 - began.0 < 500_000_000, "{} ns", network.now.0 - began.0);
+    assert!(numbers(&mut network, reader).is_empty());
+}
+
+#[test]
+fn readers_beyond_the_limit_of_filters_filter_for_themselves() {
+    let mut network = Network::new(2, 608);
+    let writer = filtering_writer(&mut network, keep_all_writer());
+    let readers: Vec<_> =
+        (2..42).map(|number| (number, filtered_reader(&mut network, 1, keep_all_reader(), number))).collect();
+    readers.iter().for_each(|(_, reader)| network.await_match((0, writer), (1, *reader)));
+    write_numbers(&mut network, writer, 0..50, 20);
+    await_acknowledgment(&mut network, writer);
+    for (wanted, reader) in readers {
+        assert_eq!(numbers(&mut network, reader), (0..50).step_by(wanted as usize).collect::<Vec<_>>(), "{wanted}");
+    }
+}
+
+#[test]
+fn a_late_joiner_gets_the_history_filtered() {
+    let mut network = Network::new(2, 609);
+    let durability = Durability::TransientLocal;
+    let writer = filtering_writer(&mut network, DataWriterQos { durability, ..keep_all_writer() });
+    for number in 0..20 {
+        network.write(0, writer, &payload(number, 20)).expect("there is room");
+    }
+    for wanted in [4, 6] {
+        let reader = filtered_reader(&mut network, 1, DataReaderQos { durability, ..keep_all_reader() }, wanted);
+        network.await_match((0, writer), (1, reader));
+        await_acknowledgment(&mut network, writer);
+        assert_eq!(numbers(&mut network, reader), (0..20).step_by(wanted as usize).collect::<Vec<_>>(), "{wanted}");
+        network.nodes[1].delete_reader(network.now, reader).expect("the reader lives");
+        network.run(100);
+    }
+}

@@ -298,6 +298,7 @@ pub fn writer_spec(topic: &str, keyed: bool, qos: DataWriterQos) -> WriterSpec {
         max_serialized_len: None,
         flow: FlowTag::default(),
         unicast: Vec::new(),
+        filters: None,
     }
 }
 

@@ -49,6 +49,9 @@ impl Checker {
         if from.topic != to.topic || !model::matches(&from.qos, &to.qos) {
             return Err(invented(format!("{identity:?} is not for this reader")));
         }
+        if !model::wants(&to.qos, identity.number) {
+            return Err((Rule::Filter, format!("{identity:?} passes the filter {:?}", to.qos.filter)));
+        }
         let pair = self.pairs.entry((writer, reader)).or_default();
         let number = identity.number;
         if !pair.arrived.insert(number) {

@@ -109,8 +109,16 @@ impl Checker {
             return state != InstanceState::Alive;
         }
         let (from, to) = (&self.endpoints[*writer as usize], &self.endpoints[reader as usize]);
-        let of_instance = || from.written.iter().enumerate().filter(|(_, change)| change.instance == instance);
+        let counts = |(index, change): &(usize, &super::Change)| {
+            change.instance == instance
+                && (change.kind != ChangeKind::Alive || model::wants(&to.qos, *index as u32 + 1))
+        };
+        let of_instance = || from.written.iter().enumerate().filter(counts);
         let last = of_instance().next_back().map_or(0, |(index, _)| index as u32 + 1);
+        if last == 0 || (to.qos.filter.is_some() && from.qos.keep_last.is_some()) {
+            // What the reader does not want may have displaced what it wants.
+            return true;
+        }
         let arrives = model::is_reliable(&from.qos, &to.qos) && pair.floor.is_some_and(|floor| last > floor);
         let is_alive = model::is_alive_at_rest(&from.qos);
         if !arrives || !self.lives_long_enough(*writer, reader) || (is_alive && self.lapsed.contains(&reader)) {

@@ -52,6 +52,8 @@ pub enum Rule {
     SourceOrder,
     /// A sample was taken whose lifespan was over.
     Lifespan,
+    /// A sample was taken that does not pass the reader's content filter.
+    Filter,
     /// An instance is in a state that its writers did not bring it to.
     Instance,
     /// A writer waits for room that there is.

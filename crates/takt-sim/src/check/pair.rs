@@ -18,6 +18,8 @@ pub(super) struct Pair {
     pub(super) floor: Option<u32>,
     /// How much had been written when both knew of it.
     pub(super) joined: u32,
+    /// The reader's filter.
+    filter: Option<u32>,
     /// The newest sample that has arrived in this match.
     pub(super) last: u32,
     /// All that have.
@@ -61,7 +63,8 @@ impl Pair {
         let ends = |later: u32| {
             change(later).kind == ChangeKind::DisposedUnregistered && change(later).instance == change(number).instance
         };
-        let is_data = change(number).kind == ChangeKind::Alive;
+        let is_wanted = self.filter.is_none_or(|filter| number.is_multiple_of(filter));
+        let is_data = change(number).kind == ChangeKind::Alive && is_wanted;
         is_data && self.floor.is_some_and(|floor| number > floor) && !(number + 1..=self.joined).any(ends)
     }
 
@@ -124,6 +127,7 @@ impl Checker {
         let pair = self.pairs.entry(key).or_default();
         let side = if is_writer { &mut pair.at_writer } else { &mut pair.at_reader };
         *side = true;
+        pair.filter = reader.qos.filter;
         if pair.is_matched() && pair.floor.is_none() {
             pair.joined = writer.written.len() as u32;
             pair.floor = Some(model::floor(&writer.qos, &reader.qos, pair.joined));

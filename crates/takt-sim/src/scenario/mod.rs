@@ -146,6 +146,9 @@ pub struct QosPlan {
     pub by_source: bool,
     /// LIFESPAN, which a reader has none of; `None` is infinite.
     pub lifespan: Option<Nanos>,
+    /// The content filter of a reader: it wants the samples whose number is a multiple of this one. A writer that has one
+    /// filters for its readers.
+    pub filter: Option<u32>,
 }
 
 /// LIVELINESS with a lease that ends.

@@ -72,6 +72,7 @@ impl Scenario {
         add_contracts(&mut last, &mut scenario);
         add_orders(&mut Rng::new(seed ^ 0x6f72_6465), &mut scenario);
         add_lifespans(&mut Rng::new(seed ^ 0x7370_616e), &mut scenario);
+        add_filters(&mut Rng::new(seed ^ 0x6669_6c74), &mut scenario);
         scenario
     }
 }
@@ -243,6 +244,20 @@ fn add_orders(rng: &mut Rng, scenario: &mut Scenario) {
         for endpoint in endpoints_of(scenario, topic) {
             let asks = if matches!(endpoint.role, Role::Writer { .. }) { 900_000 } else { 700_000 };
             endpoint.qos.by_source = is_ordered && rng.chance(asks);
+        }
+    }
+}
+
+/// Readers that want some samples only, with dice of their own too. Who owns an instance, and how long one goes without a
+/// sample, depends on what a reader wants; topics with such contracts have no filters.
+fn add_filters(rng: &mut Rng, scenario: &mut Scenario) {
+    for topic in 0..scenario.topics.len() {
+        let has_contracts = endpoints_of(scenario, topic).any(|e| e.qos.strength.is_some() || e.qos.deadline.is_some());
+        let has_filters = rng.chance(250_000) && !has_contracts;
+        for endpoint in endpoints_of(scenario, topic) {
+            let filter = *rng.pick(&[2, 3, 10, 100_000]);
+            let filters = if matches!(endpoint.role, Role::Writer { .. }) { 700_000 } else { 600_000 };
+            endpoint.qos.filter = (has_filters && rng.chance(filters)).then_some(filter);
         }
     }
 }

@@ -95,6 +95,18 @@ impl Condition {
         Ok(condition)
     }
 
+    /// How many predicates it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.predicates.len()
+    }
+
+    /// Whether everything meets it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.predicates.is_empty()
+    }
+
     /// The greatest parameter, `%n`, that it has.
     #[must_use]
     pub fn parameter_max(&self) -> Option<usize> {

@@ -2,12 +2,14 @@
 
 use std::fmt;
 use std::ops::Deref;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use takt_core::{ChangeKind, KeyHash, NewChange, WriteError, WriterSpec};
 use takt_xtypes::dynamic::{DynamicData, DynamicType};
 
 use super::DynamicTypeSupport;
+use crate::content_filter::Factory;
 use crate::qos::{DataWriterQos, TopicData, TopicQos};
 use crate::runtime::clock;
 use crate::writer::KEY_PAYLOAD_LEN_MIN;
@@ -50,6 +52,7 @@ impl Publisher {
                 max_serialized_len: None,
                 flow,
                 unicast,
+                filters: Some(Arc::new(Factory::of_known(type_))),
             })?;
         Ok(DynamicDataWriter { any, type_: type_.clone() })
     }

@@ -17,6 +17,7 @@ use takt_xtypes::{EncodeError, Representation};
 pub use any::AnyDataWriter;
 pub(crate) use any::WriterCore;
 
+use crate::content_filter::Factory;
 use crate::dynamic;
 use crate::listener::{DataWriterListener, TypedWriter};
 use crate::publisher::Publisher;
@@ -61,6 +62,7 @@ impl<T: TypeSupport> DataWriter<T> {
                 max_serialized_len: T::max_serialized_len(representation),
                 flow,
                 unicast,
+                filters: Some(Arc::new(Factory::of::<T>())),
             })?;
         Ok(Self::of_this_type(&any))
     }

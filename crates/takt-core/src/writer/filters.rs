@@ -1,0 +1,208 @@
+//! Filters that matched readers ask their writer to apply (RTPS 2.5 §8.7.3): what a reader filters out need not be sent.
+//!
+//! A change is judged once, when it is written, by every filter; the verdicts are bits of the change. It goes to those that
+//! want it, in datagrams of changes with the same verdicts. Reliable readers that do not want it get a `GAP` instead: with
+//! the next change that they want, or when many have been passed over, or when the writer needs their acknowledgement. So a
+//! filtered-out change costs a reader nothing, and many of them one submessage.
+//!
+//! Changes say nothing of which filters were applied (`PID_CONTENT_FILTER_INFO`), so readers apply theirs all the same.
+//! Changes of before the filter came are sent, as are those for which the writer has no place for the filter.
+
+use super::history::Change;
+use super::reader_proxy::ReaderProxy;
+use super::{Writer, transmit};
+use crate::cache::{ChangeKind, PayloadRef};
+use crate::content_filter::{ContentFilter, FilterFactory};
+use crate::context::{Context, Job};
+use crate::mutation::{Mutation, is_on};
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use takt_wire::discovery::ContentFilterProperty;
+use takt_wire::{Guid, Locator, SequenceNumber};
+
+/// Filters that a writer evaluates; further readers get everything.
+pub(crate) const FILTERS_MAX: usize = 32;
+
+/// Changes that a reliable reader is passed over for before it is told.
+const PASSED_OVER_MAX: u32 = 32;
+
+/// For each filter, by its place, whether it rejects a change.
+pub(crate) type Verdicts = u32;
+
+/// The filters of a writer's readers.
+#[derive(Default)]
+pub(crate) struct Filters {
+    /// `None` if the writer filters for nobody.
+    pub(crate) factory: Option<Arc<dyn FilterFactory>>,
+    places: Vec<Option<Box<dyn ContentFilter>>>,
+    count: usize,
+}
+
+impl fmt::Debug for Filters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Filters").field("factory", &self.factory).field("count", &self.count).finish_non_exhaustive()
+    }
+}
+
+/// The filter of one reader.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ProxyFilter {
+    place: u8,
+    /// Earlier changes were not judged by it.
+    from: SequenceNumber,
+    /// Changes that the reader was not sent and was not told of, and the first of them.
+    passed_over: u32,
+    first_passed_over: Option<SequenceNumber>,
+}
+
+impl ProxyFilter {
+    pub(super) fn rejects(&self, change: &Change) -> bool {
+        let place = if is_on(Mutation::FilterOfAnother) { 0 } else { self.place };
+        change.sn >= self.from && change.rejected & (1 << place) != 0
+    }
+}
+
+impl Filters {
+    /// A place for a filter: the lowest one that is free.
+    fn insert(&mut self, filter: Box<dyn ContentFilter>) -> Option<u8> {
+        let free = self.places.iter().position(Option::is_none);
+        let place = match free {
+            Some(place) => place,
+            None if self.places.len() < FILTERS_MAX => {
+                self.places.push(None);
+                self.places.len() - 1
+            }
+            None => return None,
+        };
+        self.places[place] = Some(filter);
+        self.count += 1;
+        Some(place as u8)
+    }
+
+    fn remove(&mut self, place: u8) {
+        self.count -= usize::from(self.places[usize::from(place)].take().is_some());
+    }
+}
+
+impl Writer {
+    /// Which filters reject data that are about to be written; looks at each filter.
+    pub(super) fn judge(&mut self, kind: ChangeKind, payload: PayloadRef, ctx: &mut Context) -> Verdicts {
+        if self.filters.count == 0 || kind != ChangeKind::Alive {
+            return 0;
+        }
+        ctx.work.steps(self.filters.places.len());
+        let bytes = self.history.pool.bytes(payload);
+        let mut rejected = 0;
+        for (place, filter) in self.filters.places.iter_mut().enumerate() {
+            if filter.as_mut().is_some_and(|filter| !filter.passes(bytes)) {
+                rejected |= 1 << place;
+            }
+        }
+        rejected
+    }
+
+    /// A matched reader has this filter from now on, or none.
+    pub(crate) fn set_filter(&mut self, guid: Guid, property: Option<&ContentFilterProperty>) {
+        let Some(index) = self.proxy_index(guid) else { return };
+        let compiled =
+            self.filters.factory.as_ref().and_then(|factory| property.and_then(|property| factory.compile(property)));
+        let from = self.history.last_sn().next();
+        let Some(proxy) = self.proxies.get_mut(index) else { return };
+        if let Some(former) = proxy.filter.take() {
+            self.filters.remove(former.place);
+        }
+        if let Some(place) = compiled.and_then(|filter| self.filters.insert(filter)) {
+            proxy.filter = Some(ProxyFilter { place, from, passed_over: 0, first_passed_over: None });
+        }
+    }
+
+    /// A reader has gone.
+    pub(super) fn forget_filter(&mut self, proxy: &ReaderProxy) {
+        if let Some(filter) = proxy.filter {
+            self.filters.remove(filter.place);
+        }
+    }
+
+    /// Adds the ways to the readers that want a change; looks at each of them.
+    pub(super) fn route_of(&self, change: &Change, destinations: &mut Vec<Locator>, ctx: &mut Context) {
+        if change.rejected == 0 {
+            return destinations.extend_from_slice(&self.route.destinations);
+        }
+        ctx.work.steps(self.proxies.len());
+        let wanting = self.proxies.iter().filter(|(_, proxy)| !proxy.rejects(change));
+        destinations.extend(wanting.map(|(_, proxy)| proxy.path.locator));
+        destinations.sort_unstable();
+        destinations.dedup();
+    }
+
+    /// A change was sent to those that want it: the others are told, at once or with others. Returns how many changes were
+    /// looked at for each reader.
+    pub(super) fn pass_over(&mut self, change: &Change, ctx: &mut Context) -> u32 {
+        if self.filters.count == 0 {
+            return 0;
+        }
+        ctx.work.steps(self.proxies.len());
+        let hurries = self.is_nearly_full();
+        let mut from = 0;
+        while let Some(index) = self.proxies.next_index(from) {
+            from = index + 1;
+            let Some(proxy) = self.proxies.get_mut(index).filter(|proxy| proxy.reliable) else { continue };
+            let rejects = proxy.rejects(change);
+            let Some(filter) = &mut proxy.filter else { continue };
+            if rejects {
+                ctx.counters.withheld_samples += 1;
+                filter.first_passed_over.get_or_insert(change.sn);
+                filter.passed_over += 1;
+            }
+            let hurries = hurries || filter.passed_over >= PASSED_OVER_MAX;
+            if hurries || !rejects {
+                self.tell(index, hurries, ctx);
+            }
+        }
+        1
+    }
+
+    /// Readers that were passed over are told, and asked to acknowledge it.
+    pub(super) fn tell_passed_over(&mut self, ctx: &mut Context) {
+        if self.filters.count == 0 {
+            return;
+        }
+        ctx.work.steps(self.proxies.len());
+        let mut from = 0;
+        while let Some(index) = self.proxies.next_index(from) {
+            from = index + 1;
+            self.tell(index, true, ctx);
+        }
+    }
+
+    /// Queues the `GAP` for what a reader was passed over for, if there is something. It covers the rest as well.
+    fn tell(&mut self, index: u32, hurries: bool, ctx: &mut Context) {
+        let Some(proxy) = self.proxies.get_mut(index) else { return };
+        let Some(filter) = &mut proxy.filter else { return };
+        filter.passed_over = 0;
+        if let Some(first) = filter.first_passed_over.take() {
+            // Beyond the window the reader asks for it.
+            proxy.requested.insert(first);
+            proxy.heartbeat_due |= hurries;
+            self.queue_repair(index, ctx);
+        }
+    }
+
+    /// A heartbeat with new data, or to all if the data do not go to all.
+    pub(super) fn heartbeat_along(
+        &mut self,
+        rejected: Verdicts,
+        message: &mut transmit::Message<'_>,
+        ctx: &mut Context,
+    ) {
+        if rejected == 0 {
+            return self.append_heartbeat(message, false, ctx);
+        }
+        if !self.heartbeat_queued {
+            self.heartbeat_queued = true;
+            ctx.jobs.push_back(Job::Heartbeat { writer: self.handle.index });
+        }
+    }
+}
