@@ -78,6 +78,7 @@ impl<T: TypeSupport> ContentFilteredTopic<T> {
     }
 
     /// Gives the parameters other values, for all readers of this topic and for the samples that arrive from now on.
+    /// Writers that filter go by the former values until they hear of it.
     ///
     /// # Errors
     /// [`Error::BadParameter`] if one that the expression has has no value, or none of the right type; then all is as

@@ -2,7 +2,7 @@
 
 use super::learning::{find, learn};
 use super::policies::reader_for;
-use super::receive::{Limits, receive};
+use super::receive::{Limits, Selection, receive};
 use crate::domain::Domain;
 use clap::Args;
 use takt::dynamic::DynamicTypeSupport;
@@ -12,6 +12,7 @@ const EXAMPLES: &str = "\
 Examples:
   takt echo Square                      what anybody writes to Square, as it comes
   takt echo Square --json --count 10    ten samples, one JSON object a line
+  takt echo Square --filter 'x > 5'     those samples only; writers that can do not send the rest
   takt echo Square --raw                the bytes, whatever the type
   takt echo Square --interface lo --peer 127.0.0.1 --timeout 5
 
@@ -28,9 +29,11 @@ pub struct Echo {
     #[command(flatten)]
     domain: Domain,
     #[command(flatten)]
+    selection: Selection,
+    #[command(flatten)]
     limits: Limits,
     /// Print bytes in hexadecimal, without learning the type
-    #[arg(long)]
+    #[arg(long, conflicts_with = "filter")]
     raw: bool,
     /// One JSON object a line instead of text
     #[arg(long)]
@@ -56,7 +59,7 @@ impl Echo {
         } else {
             learn(&participant, topic, self.limits.deadline()).map_err(with_hint)?
         };
-        receive(&participant, topic, type_, reader_for(&endpoints), &self.limits, self.json)
+        receive(&participant, topic, type_, reader_for(&endpoints), &self.selection, &self.limits, self.json)
     }
 }
 

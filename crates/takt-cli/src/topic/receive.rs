@@ -6,7 +6,7 @@ use clap::Args;
 use std::time::{Duration, Instant};
 use takt::dynamic::{DynamicDataReader, DynamicTypeSupport};
 use takt::qos::{DataReaderQos, SubscriberQos};
-use takt::{DomainParticipant, Refusal};
+use takt::{DomainParticipant, Refusal, Subscriber};
 use takt_bench::signal::stopped;
 use takt_bench::{Error, Result};
 
@@ -21,6 +21,31 @@ pub struct Limits {
     /// End when nothing happens for so long [default: never]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub timeout: Option<Duration>,
+}
+
+/// Which samples.
+#[derive(Args, Clone, Debug)]
+pub struct Selection {
+    /// Only samples that pass this filter, in the SQL of DDS: --filter "x > 5 AND color = 'RED'"
+    #[arg(long, value_name = "EXPRESSION")]
+    filter: Option<String>,
+    /// What %0, %1, ... of the filter stand for
+    #[arg(long = "parameter", value_name = "VALUE", requires = "filter", allow_hyphen_values = true)]
+    parameters: Vec<String>,
+}
+
+impl Selection {
+    fn create(
+        &self,
+        subscriber: &Subscriber,
+        topic: &str,
+        type_: &DynamicTypeSupport,
+        qos: DataReaderQos,
+    ) -> takt::Result<DynamicDataReader> {
+        let Some(filter) = &self.filter else { return subscriber.create_dynamic_datareader(topic, type_, qos) };
+        let parameters: Vec<&str> = self.parameters.iter().map(String::as_str).collect();
+        subscriber.create_filtered_dynamic_datareader(topic, type_, qos, filter, &parameters)
+    }
 }
 
 impl Limits {
@@ -44,11 +69,12 @@ pub fn receive(
     topic: &str,
     type_: DynamicTypeSupport,
     (qos, subscriber): (DataReaderQos, SubscriberQos),
+    selection: &Selection,
     limits: &Limits,
     json: bool,
 ) -> Result<()> {
     let subscriber = participant.create_subscriber(subscriber)?;
-    let reader = subscriber.create_dynamic_datareader(topic, &type_, qos)?;
+    let reader = selection.create(&subscriber, topic, &type_, qos)?;
     eprintln!("takt: reading {topic}, {}, {}", type_.type_name(), policies(&reader));
     let printer = Printer { topic: topic.to_owned(), type_, json };
     let mut printed = 0;

@@ -3,7 +3,7 @@
 use super::learning::{Endpoints, find, learn};
 use super::library;
 use super::policies::{PolicyOptions, reader_for};
-use super::receive::{Limits, receive};
+use super::receive::{Limits, Selection, receive};
 use crate::domain::Domain;
 use clap::Args;
 use takt_bench::{Error, Result};
@@ -30,6 +30,8 @@ pub struct Sub {
     #[command(flatten)]
     domain: Domain,
     #[command(flatten)]
+    selection: Selection,
+    #[command(flatten)]
     limits: Limits,
     /// One JSON object a line instead of text
     #[arg(long)]
@@ -54,7 +56,7 @@ impl Sub {
         let (mut qos, mut subscriber) = reader_for(&Endpoints { writers: Vec::new(), readers: Vec::new() });
         qos.history = takt::qos::History::KeepLast(256);
         self.policies.apply_to_reader(&mut qos, &mut subscriber);
-        receive(&participant, &self.topic, type_, (qos, subscriber), &self.limits, self.json)
+        receive(&participant, &self.topic, type_, (qos, subscriber), &self.selection, &self.limits, self.json)
     }
 }
 

@@ -73,6 +73,27 @@ fn values_come_from_standard_input_too() {
 }
 
 #[test]
+fn a_filter_lets_through_what_it_says() {
+    let publisher = |x: i32, domain| {
+        let value = format!(r#"{{"color":"C{x}","x":{x}}}"#);
+        start(&format!("pub Square {value} --type ShapeType --no-wait --count 0 --rate 50"), domain)
+    };
+    let publishers = [publisher(1, 206), publisher(7, 206)];
+    let find_both = start("echo Square --json --count 40", 206);
+    let filtered = start("echo Square --json --count 10 --filter x>%0 --parameter 1", 206);
+    let (text, status) = filtered.finish();
+    assert!(status.success(), "{text}");
+    assert!(lines(&text).iter().all(|line| line["data"]["x"] == json!(7)), "{text}");
+    let (text, _) = find_both.finish();
+    assert!(lines(&text).iter().any(|line| line["data"]["x"] == json!(1)), "both were there: {text}");
+    for (filter, complaint) in [("speed>1", "ShapeType has no member 'speed'"), ("x>%0", "parameter %0 has no value")] {
+        let (text, code) = start(&format!("sub Square --type ShapeType --filter {filter}"), 206).complaint();
+        assert!(code != Some(0) && text.contains(complaint), "{text}");
+    }
+    publishers.iter().for_each(Takt::terminate);
+}
+
+#[test]
 fn what_is_wrong_is_told_with_an_exit_code_of_its_kind() {
     for (line, expected, hint) in [
         ("echo Nothing --timeout 0.2", 3, "nobody writes or reads Nothing"),

@@ -22,6 +22,7 @@ const RELIABLE: QosPlan = QosPlan {
     strength: None,
     by_source: false,
     lifespan: None,
+    filter: None,
 };
 
 fn writer(qos: QosPlan, period: u64, samples: u32) -> EndpointPlan {

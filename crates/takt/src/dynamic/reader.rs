@@ -152,7 +152,8 @@ impl DynamicDataReader {
         Ok(samples)
     }
 
-    /// Gives the parameters of the reader's filter other values, for the samples that arrive from now on.
+    /// Gives the parameters of the reader's filter other values, for the samples that arrive from now on. Writers that filter
+    /// go by the former values until they hear of it.
     ///
     /// # Errors
     /// [`Error::PreconditionNotMet`] if it has no filter, [`Error::BadParameter`] if the values do not fit; then all is

@@ -43,6 +43,15 @@ impl Filtered {
         self.pair.wait_until("acknowledgement", &mut is_acknowledged);
     }
 
+    /// Waits until the writer's side knows these parameters. Before that it may keep back what passes now.
+    fn await_parameters(&self, parameters: &[&str]) {
+        let is_known = || {
+            let readers = self.pair.publisher.discovered_subscriptions().expect("open");
+            readers.iter().any(|r| r.content_filter.as_ref().is_some_and(|f| f.expression_parameters == parameters))
+        };
+        self.pair.wait_until("announcement", is_known);
+    }
+
     fn taken(&self) -> Vec<(String, i32)> {
         let samples = self.pair.reader.take(1000).expect("open");
         samples.into_iter().filter_map(|sample| sample.data).map(|shape| (shape.color, shape.x)).collect()
@@ -63,6 +72,7 @@ fn what_passes_arrives_and_nothing_else_and_parameters_may_change() {
 
         filtered.topic.set_expression_parameters(&["7", "GREEN"]).expect("they fit");
         assert_eq!(filtered.topic.expression_parameters(), ["7", "GREEN"]);
+        filtered.await_parameters(&["7", "GREEN"]);
         for color in ["RED", "GREEN", "BLUE"] {
             filtered.write(color, 6..9);
         }
@@ -123,8 +133,7 @@ fn the_filter_is_announced_and_announced_again_when_parameters_change() {
     assert_eq!(filter.expression_parameters, ["5"]);
     filtered.topic.set_expression_parameters(&["'6'"]).expect_err("no number");
     filtered.topic.set_expression_parameters(&["6"]).expect("a number");
-    let is_new = || announced().is_some_and(|filter| filter.expression_parameters == ["6"]);
-    filtered.pair.wait_until("announcement", is_new);
+    filtered.await_parameters(&["6"]);
     assert_eq!(filtered.pair.writer.publication_matched_status().expect("open").total_count, 1, "the match goes on");
 }
 
@@ -176,7 +185,40 @@ fn readers_of_types_known_at_run_time_filter_too() {
     };
     receive(&[1, 2, 3, 4], 2);
     reader.set_expression_parameters(&["0"]).expect("a number");
+    wait_until(&all, "announcement", || {
+        let readers = publisher.discovered_subscriptions().expect("open");
+        readers.iter().any(|r| r.content_filter.as_ref().is_some_and(|f| f.expression_parameters == ["0"]))
+    });
     receive(&[0, 1], 1);
     let unfiltered = subscriber.create_dynamic_datareader("Topic", &type_, DataReaderQos::default()).expect("reader");
     assert!(unfiltered.set_expression_parameters(&["1"]).is_err());
+}
+
+#[test]
+fn writers_keep_back_what_the_reader_does_not_want_whatever_the_quotes() {
+    for parameter in ["RED", "'RED'"] {
+        let filtered = filtered(Runtime::Inline, reliable_reader(History::KeepAll), "color = %0", &[parameter]);
+        filtered.write("RED", 0..5);
+        filtered.write("BLUE", 0..20);
+        filtered.settle();
+        assert_eq!(filtered.taken().len(), 5);
+        let counters = filtered.pair.publisher.counters().expect("open");
+        assert_eq!(counters.withheld_samples, 20, "{parameter}");
+        filtered.topic.set_expression_parameters(&["BLUE"]).expect("it fits");
+        filtered.await_parameters(&["BLUE"]);
+        filtered.write("BLUE", 0..3);
+        filtered.settle();
+        assert_eq!(filtered.taken().len(), 3);
+    }
+}
+
+#[test]
+fn what_would_cost_a_writer_too_much_is_filtered_by_the_reader_alone() {
+    let costly = vec!["x = 1"; 17].join(" OR ");
+    let filtered = filtered(Runtime::Inline, reliable_reader(History::KeepAll), &costly, &[]);
+    filtered.write("RED", 0..5);
+    filtered.settle();
+    assert_eq!(filtered.taken().len(), 1);
+    assert_eq!(filtered.pair.publisher.counters().expect("open").withheld_samples, 0);
+    assert_eq!(filtered.pair.subscriber.counters().expect("open").filtered_samples, 4);
 }
