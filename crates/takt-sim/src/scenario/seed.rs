@@ -248,11 +248,12 @@ fn add_orders(rng: &mut Rng, scenario: &mut Scenario) {
     }
 }
 
-/// Readers that want some samples only, with dice of their own too. Who owns an instance, and how long one goes without a
-/// sample, depends on what a reader wants; topics with such contracts have no filters.
+/// Readers that want some samples only, with dice of their own too. Who owns an instance, how long one goes without a
+/// sample and which of its samples is the last depend on what a reader wants; topics with such contracts have no filters.
 fn add_filters(rng: &mut Rng, scenario: &mut Scenario) {
     for topic in 0..scenario.topics.len() {
-        let has_contracts = endpoints_of(scenario, topic).any(|e| e.qos.strength.is_some() || e.qos.deadline.is_some());
+        let is_contract = |qos: &QosPlan| qos.strength.is_some() || qos.deadline.is_some() || qos.by_source;
+        let has_contracts = endpoints_of(scenario, topic).any(|endpoint| is_contract(&endpoint.qos));
         let has_filters = rng.chance(250_000) && !has_contracts;
         for endpoint in endpoints_of(scenario, topic) {
             let filter = *rng.pick(&[2, 3, 10, 100_000]);
