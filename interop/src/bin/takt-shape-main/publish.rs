@@ -1,6 +1,6 @@
 //! The publisher: moves a shape and writes it, for each topic and color, until it is done.
 
-use takt::{DataWriter, Error};
+use takt::{DataWriter, Error, Publisher};
 use takt_bench::signal;
 
 use crate::lines;
@@ -13,7 +13,9 @@ const ACKNOWLEDGMENTS_MAX: takt::Duration = takt::Duration::from_secs(1);
 
 /// Runs to the end.
 pub fn run(session: &Session) -> Result<(), Failure> {
-    let writers = create_writers(session)?;
+    let publisher = session.participant.create_publisher(publisher_qos(&session.options));
+    let publisher = publisher.map_err(Failure::initialise("create publisher"))?;
+    let writers = create_writers(session, &publisher)?;
     let mut instances = instances(&session.options);
     let mut motion = Motion::random();
     let mut size = session.options.shape_size;
@@ -27,8 +29,16 @@ pub fn run(session: &Session) -> Result<(), Failure> {
             (shape.x, shape.y) = motion.position();
             shape.shapesize = size;
         }
+        if is_first_of_set(&session.options, iteration) {
+            session.say("Started Coherent Set".to_owned());
+            publisher.begin_coherent_changes().map_err(Failure::run("begin coherent changes"))?;
+        }
         for writer in &writers {
             write_all(session, writer, &instances)?;
+        }
+        if is_last_of_set(&session.options, iteration) {
+            session.say("Finished Coherent Set".to_owned());
+            publisher.end_coherent_changes().map_err(Failure::run("end coherent changes"))?;
         }
         pause(session.options.write_period);
         iteration += 1;
@@ -39,10 +49,22 @@ pub fn run(session: &Session) -> Result<(), Failure> {
     Ok(())
 }
 
-fn create_writers(session: &Session) -> Result<Vec<DataWriter<ShapeType>>, Failure> {
+/// Whether a coherent set begins before this iteration. Without a number of samples there are no sets.
+fn is_first_of_set(options: &Options, iteration: u64) -> bool {
+    has_sets(options) && iteration.is_multiple_of(options.coherent_samples)
+}
+
+/// Whether a coherent set ends after this iteration.
+fn is_last_of_set(options: &Options, iteration: u64) -> bool {
+    has_sets(options) && iteration % options.coherent_samples == options.coherent_samples - 1
+}
+
+fn has_sets(options: &Options) -> bool {
+    (options.coherent || options.ordered) && options.coherent_samples > 0
+}
+
+fn create_writers(session: &Session, publisher: &Publisher) -> Result<Vec<DataWriter<ShapeType>>, Failure> {
     let options = &session.options;
-    let publisher = session.participant.create_publisher(publisher_qos(options));
-    let publisher = publisher.map_err(Failure::initialise("create publisher"))?;
     let mut writers = Vec::new();
     for topic in &session.topics {
         let color = options.color.as_deref().unwrap_or_default();
@@ -97,5 +119,29 @@ fn finish(session: &Session, writer: &DataWriter<ShapeType>, shapes: &[ShapeType
     match writer.wait_for_acknowledgments(ACKNOWLEDGMENTS_MAX) {
         Ok(()) | Err(Error::Timeout) => Ok(()),
         Err(error) => Err(Failure::run("wait for acknowledgments")(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::{Command, parse};
+
+    /// `(` before and `)` after iterations that begin and end a set.
+    fn sets(line: &str) -> String {
+        let Ok(Command::Run(options, _)) = parse(line.split_whitespace().map(str::to_owned)) else { panic!("{line}") };
+        let mark = |iteration: u64| {
+            let (first, last) = (is_first_of_set(&options, iteration), is_last_of_set(&options, iteration));
+            format!("{}{iteration}{}", if first { "(" } else { "" }, if last { ")" } else { "" })
+        };
+        (0..7).map(mark).collect()
+    }
+
+    #[test]
+    fn sets_are_of_so_many_iterations() {
+        assert_eq!(sets("-P -t T --coherent --coherent-sample-count 3"), "(012)(345)(6");
+        assert_eq!(sets("-P -t T --ordered --coherent-sample-count 2"), "(01)(23)(45)(6");
+        assert_eq!(sets("-P -t T --coherent"), "0123456");
+        assert_eq!(sets("-P -t T --coherent-sample-count 3"), "0123456");
     }
 }

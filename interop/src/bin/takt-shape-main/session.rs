@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use takt::qos::{
     AccessScope, DataReaderQos, DataRepresentation, DataWriterQos, Deadline, Durability as DurabilityPolicy,
-    History as HistoryPolicy, Ownership, OwnershipStrength, Partition, Presentation, PublisherQos, Reliability,
-    SubscriberQos, TopicQos,
+    History as HistoryPolicy, Lifespan, Ownership, OwnershipStrength, Partition, Presentation, PublisherQos,
+    Reliability, SubscriberQos, TimeBasedFilter, TopicQos,
 };
 use takt::status::{
     DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus,
@@ -93,14 +93,7 @@ impl Session {
 
 /// A part of the suite that Takt does not do, if the options ask for it.
 fn unsupported(options: &Options) -> Option<&'static str> {
-    let publishes = options.role == Role::Publisher;
-    let wanted = [
-        (options.coherent, "coherent access"),
-        (options.ordered, "ordered access"),
-        (!publishes && (options.filter.is_some() || options.color.is_some()), "a content-filtered topic"),
-        (!publishes && !options.time_filter.is_zero(), "TIME_BASED_FILTER"),
-        (publishes && !options.lifespan.is_zero(), "LIFESPAN"),
-    ];
+    let wanted = [(options.role == Role::Subscriber && !options.time_filter.is_zero(), "TIME_BASED_FILTER")];
     wanted.iter().find(|(is_wanted, _)| *is_wanted).map(|(_, feature)| *feature)
 }
 
@@ -151,6 +144,7 @@ pub fn writer_qos(options: &Options) -> DataWriterQos {
     let mut qos = DataWriterQos {
         durability: durability(options),
         deadline: deadline(options),
+        lifespan: lifespan(options),
         reliability: reliability(options),
         history: history(options),
         ownership: ownership(options),
@@ -167,6 +161,7 @@ pub fn reader_qos(options: &Options) -> DataReaderQos {
     DataReaderQos {
         durability: durability(options),
         deadline: deadline(options),
+        time_based_filter: TimeBasedFilter { minimum_separation: options.time_filter.into() },
         reliability: reliability(options),
         history: history(options),
         ownership: ownership(options),
@@ -187,6 +182,11 @@ fn durability(options: &Options) -> DurabilityPolicy {
 fn deadline(options: &Options) -> Deadline {
     let period = Some(options.deadline).filter(|period| !period.is_zero());
     period.map_or_else(Deadline::default, |period| Deadline { period: period.into() })
+}
+
+fn lifespan(options: &Options) -> Lifespan {
+    let duration = Some(options.lifespan).filter(|duration| !duration.is_zero());
+    duration.map_or_else(Lifespan::default, |duration| Lifespan { duration: duration.into() })
 }
 
 fn reliability(options: &Options) -> Reliability {

@@ -1,65 +1,174 @@
 //! The subscriber: takes what has arrived, for each topic, and prints it, until it is done.
 
-use takt::{DataReader, InstanceState, Sample, Selector};
+use takt::{ContentFilteredTopic, DataReader, InstanceHandle, InstanceState, Sample, Selector, Subscriber, Topic};
 
 use crate::lines;
+use crate::options::Options;
 use crate::session::{Failure, Session, pause, reader_qos, subscriber_qos};
 use crate::shape::ShapeType;
 
+/// What the name of a filtered topic adds to the topic's.
+const FILTERED: &str = "_filtered";
+
+/// A reader, and what its topic is called: the filter's name if there is one.
+struct Source {
+    name: String,
+    reader: DataReader<ShapeType>,
+}
+
 /// Runs to the end.
 pub fn run(session: &Session) -> Result<(), Failure> {
-    let readers = create_readers(session)?;
+    let subscriber = session.participant.create_subscriber(subscriber_qos(&session.options));
+    let subscriber = subscriber.map_err(Failure::initialise("create subscriber"))?;
+    let sources: Vec<Source> =
+        session.topics.iter().map(|topic| create_reader(session, &subscriber, topic)).collect::<Result<_, _>>()?;
     let mut iteration = 0;
     while !session.is_done(iteration) {
-        for reader in &readers {
-            read_all(session, reader)?;
-        }
+        read_all(session, &subscriber, &sources, iteration)?;
         pause(session.options.read_period);
         iteration += 1;
     }
     Ok(())
 }
 
-fn create_readers(session: &Session) -> Result<Vec<DataReader<ShapeType>>, Failure> {
-    let subscriber = session.participant.create_subscriber(subscriber_qos(&session.options));
-    let subscriber = subscriber.map_err(Failure::initialise("create subscriber"))?;
-    let mut readers = Vec::new();
-    for topic in &session.topics {
-        session.say(format!("Create reader for topic: {}", topic.name()));
-        let reader = subscriber.create_datareader(topic, reader_qos(&session.options));
-        readers.push(reader.map_err(Failure::initialise("create reader"))?);
+fn create_reader(session: &Session, subscriber: &Subscriber, topic: &Topic<ShapeType>) -> Result<Source, Failure> {
+    let qos = reader_qos(&session.options);
+    let filtered = create_filter(session, topic)?;
+    let name = filtered.as_ref().map_or(topic.name(), ContentFilteredTopic::name).to_owned();
+    session.say(format!("Create reader for topic: {name}"));
+    let reader = match &filtered {
+        Some(filtered) => subscriber.create_datareader(filtered, qos),
+        None => subscriber.create_datareader(topic, qos),
+    };
+    let reader = reader.map_err(Failure::initialise("create reader"))?;
+    Ok(Source { name, reader })
+}
+
+fn create_filter(
+    session: &Session,
+    topic: &Topic<ShapeType>,
+) -> Result<Option<ContentFilteredTopic<ShapeType>>, Failure> {
+    let Some((expression, parameters)) = filter(&session.options) else { return Ok(None) };
+    let parameters: Vec<&str> = parameters.iter().map(String::as_str).collect();
+    let name = format!("{}{FILTERED}", topic.name());
+    let created = session.participant.create_contentfilteredtopic(&name, topic, expression, &parameters);
+    created.map(Some).map_err(Failure::initialise("create content filtered topic"))
+}
+
+/// The filter that the options ask for, and its parameters.
+fn filter(options: &Options) -> Option<(&str, Vec<String>)> {
+    if let Some(expression) = &options.filter {
+        return Some((expression, Vec::new()));
     }
-    Ok(readers)
+    options.color.as_ref().map(|color| ("color = %0", vec![format!("'{color}'")]))
 }
 
-fn read_all(session: &Session, reader: &DataReader<ShapeType>) -> Result<(), Failure> {
-    let selector = Selector { take: !session.options.read_not_take, ..Selector::READ };
-    let samples = reader.select(selector, usize::MAX).map_err(Failure::run("read"))?;
-    print_all(session, reader, &samples)
-}
-
-fn print_all(session: &Session, reader: &DataReader<ShapeType>, samples: &[Sample<ShapeType>]) -> Result<(), Failure> {
-    let topic = reader.topic();
-    for sample in samples {
-        if let Some(shape) = &sample.data {
-            session.say(lines::sample(topic.name(), shape));
+/// One iteration: everything that can be had of each reader, within one access if the sets or the order matter.
+fn read_all(session: &Session, subscriber: &Subscriber, sources: &[Source], iteration: u64) -> Result<(), Failure> {
+    let options = &session.options;
+    if options.coherent {
+        session.say(format!("Reading coherent sets, iteration {iteration}"));
+    }
+    if options.ordered {
+        session.say(format!("Reading with ordered access, iteration {iteration}"));
+    }
+    let is_access = options.coherent || options.ordered;
+    if is_access {
+        subscriber.begin_access().map_err(Failure::run("begin access"))?;
+    }
+    for source in sources {
+        if options.take_all_instances {
+            source.read_together(session)?;
+        } else {
+            source.read_by_instance(session)?;
         }
-        if sample.info.instance_state != InstanceState::Alive {
-            let color = color(reader, sample)?;
-            let line = lines::instance(topic.name(), &color, sample.info.instance_state);
-            line.into_iter().for_each(|line| session.say(line));
-        }
+    }
+    if is_access {
+        subscriber.end_access().map_err(Failure::run("end access"))?;
     }
     Ok(())
 }
 
-/// The key of the sample's instance: the sample has it, or else the reader.
-fn color(reader: &DataReader<ShapeType>, sample: &Sample<ShapeType>) -> Result<String, Failure> {
-    if let Some(known) = sample.data.as_ref().or(sample.key.as_ref()) {
-        return Ok(known.color.clone());
+impl Source {
+    /// Instance by instance.
+    fn read_by_instance(&self, session: &Session) -> Result<(), Failure> {
+        let mut previous: Option<InstanceHandle> = None;
+        loop {
+            let samples = self.select(session, selector(&session.options).after(previous))?;
+            let Some(first) = samples.first() else { return Ok(()) };
+            previous = Some(first.info.instance_handle);
+            self.print(session, &samples)?;
+        }
     }
-    let mut key = ShapeType::default();
-    let found = reader.key_value(&mut key, sample.info.instance_handle);
-    found.map_err(Failure::run("find out the key of an instance"))?;
-    Ok(key.color)
+
+    /// All instances in one call, until there is no more. What is only read is still there after one.
+    fn read_together(&self, session: &Session) -> Result<(), Failure> {
+        loop {
+            let samples = self.select(session, selector(&session.options))?;
+            self.print(session, &samples)?;
+            if samples.is_empty() || session.options.read_not_take {
+                return Ok(());
+            }
+        }
+    }
+
+    fn select(&self, session: &Session, selector: Selector) -> Result<Vec<Sample<ShapeType>>, Failure> {
+        let what = if session.options.read_not_take { "read" } else { "take" };
+        self.reader.select(selector, usize::MAX).map_err(Failure::run(what))
+    }
+
+    fn print(&self, session: &Session, samples: &[Sample<ShapeType>]) -> Result<(), Failure> {
+        for sample in samples {
+            if let Some(shape) = &sample.data {
+                session.say(lines::sample(&self.name, shape));
+            }
+            if sample.info.instance_state != InstanceState::Alive {
+                let color = self.color(sample)?;
+                let line = lines::instance(&self.name, &color, sample.info.instance_state);
+                line.into_iter().for_each(|line| session.say(line));
+            }
+        }
+        Ok(())
+    }
+
+    /// The key of the sample's instance: the sample has it, or else the reader.
+    fn color(&self, sample: &Sample<ShapeType>) -> Result<String, Failure> {
+        if let Some(known) = sample.data.as_ref().or(sample.key.as_ref()) {
+            return Ok(known.color.clone());
+        }
+        let mut key = ShapeType::default();
+        let found = self.reader.key_value(&mut key, sample.info.instance_handle);
+        found.map_err(Failure::run("find out the key of an instance"))?;
+        Ok(key.color)
+    }
+}
+
+fn selector(options: &Options) -> Selector {
+    if options.read_not_take { Selector::READ } else { Selector::TAKE }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::{Command, parse};
+
+    fn options(line: &str) -> Options {
+        match parse(line.split_whitespace().map(str::to_owned)) {
+            Ok(Command::Run(options, _)) => *options,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_color_is_a_parameter_and_an_expression_is_itself() {
+        assert_eq!(filter(&options("-S -t T")), None);
+        assert_eq!(filter(&options("-S -t T -c RED")), Some(("color = %0", vec!["'RED'".to_owned()])));
+        assert_eq!(filter(&options("-S -t T --cft x<3")), Some(("x<3", vec![])));
+    }
+
+    #[test]
+    fn reading_leaves_what_taking_removes() {
+        assert!(selector(&options("-S -t T")).take);
+        assert!(!selector(&options("-S -t T -R")).take);
+    }
 }
