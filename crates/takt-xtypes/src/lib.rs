@@ -7,7 +7,8 @@
 //!
 //! | Rust | IDL |
 //! |---|---|
-//! | `bool`, `u8` .. `u64`, `i8` .. `i64`, `f32`, `f64` | `boolean`, `octet`/`uint8` .. `double` |
+//! | `bool`, `u8` .. `u64`, `i8` .. `i64`, `f32`, `f64` | `boolean`, `octet` .. `double` |
+//! | [`Uint8`] | `uint8`, which is not `octet` where types are compared |
 //! | [`Char8`], [`Char16`] | `char`, `wchar` |
 //! | `String`, [`WString`] | `string`, `wstring` |
 //! | `Vec<T>`, `[T; N]`, `BTreeMap<K, V>` | `sequence<T>`, `T name[N]`, `map<K, V>` |
@@ -69,7 +70,7 @@ pub use payload::{
     Decoded, ENCAPSULATION_LEN, deserialize, deserialize_key, deserialize_key_reporting, deserialize_reporting,
     serialize, serialize_key, serialize_key_with, serialize_with, serialized_key_len, serialized_len,
 };
-pub use primitive::{Char8, Char16};
+pub use primitive::{Char8, Char16, Uint8};
 pub use representation::{Endianness, Extensibility, Representation};
 pub use sink::Sink;
 pub use text::WString;

@@ -14,6 +14,10 @@ pub struct Char8(pub u8);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Char16(pub u16);
 
+/// IDL `uint8`: encoded as an `octet`, but another type where types are compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Uint8(pub u8);
+
 /// A primitive that is a number of bytes in one of two orders.
 macro_rules! primitive {
     ($type:ty, $identifier:ident, $len:literal, $code:literal, $to_le:expr, $to_be:expr, $from_le:expr, $from_be:expr) => {
@@ -105,6 +109,7 @@ number!(
 );
 
 primitive!(Char8, Char8, 1, 0, char8_bytes, char8_bytes, char8, char8);
+primitive!(Uint8, Uint8, 1, 0, |v: Uint8| [v.0], |v: Uint8| [v.0], |[v]: [u8; 1]| Uint8(v), |[v]: [u8; 1]| Uint8(v));
 primitive!(
     Char16,
     Char16,
@@ -161,7 +166,7 @@ impl CdrValue for u8 {
         extent.add(1, 1)
     }
 
-    /// IDL `octet`; `uint8` is a type of its own in type objects, which no Rust type tells apart.
+    /// IDL `octet`; `uint8`, a type of its own in type objects, is [`Uint8`].
     /// INTEROP(CycloneDDS 0.10.2): says TK_BYTE for both, and TK_CHAR8 for `int8`.
     fn describe(_: &mut TypeCollector<'_>) -> TypeIdentifiers {
         TypeIdentifiers::same(Identifier::Byte)

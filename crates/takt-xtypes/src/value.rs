@@ -10,7 +10,7 @@ use crate::{DecodeError, Decoder, EncodeError, Encoder, Extensibility, Extent, R
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an IDL type",
     label = "not an IDL type",
-    note = "types with an encoding: bool, u8..u64, i8..i64, f32, f64, Char8, Char16, String, WString, Vec, arrays, \
+    note = "types with an encoding: bool, u8..u64, i8..i64, f32, f64, Uint8, Char8, Char16, String, WString, Vec, arrays, \
             BTreeMap, Box, and what derives DdsType; Option only as the type of a struct's field"
 )]
 pub trait CdrValue: Sized {

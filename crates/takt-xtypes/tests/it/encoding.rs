@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use takt_derive::DdsType;
 use takt_xtypes::{
-    Bounded, Char8, Char16, EncodeError, Endianness, Representation, TypeSupport, WString, serialize, serialized_len,
+    Bounded, Char8, Char16, EncodeError, Endianness, Representation, TypeSupport, Uint8, WString, serialize,
+    serialized_len,
 };
 
 use crate::support::{body, decoded, hex, payload};
@@ -165,6 +166,21 @@ fn optional_members() {
     // XCDR2: a boolean each.
     check(&value, Xcdr2, Big, "00060000 01 00 01 00 3ff0000000000000 01 02 0003");
     check(&value, Xcdr2, Little, "00070000 01 00 01 00 000000000000f03f 01 02 0300");
+}
+
+#[derive(Clone, Debug, Default, PartialEq, DdsType)]
+#[dds(crate = "takt_xtypes", extensibility = "final")]
+struct SmallNumbers {
+    one: Uint8,
+    many: Vec<Uint8>,
+}
+
+/// As octets, and a type of its own all the same.
+#[test]
+fn small_numbers() {
+    let value = SmallNumbers { one: Uint8(0x2a), many: vec![Uint8(0), Uint8(0xff)] };
+    check(&value, Xcdr1, Big, "00000002 2a 000000 00000002 00ff 0000");
+    check(&value, Xcdr2, Little, "00070002 2a 000000 02000000 00ff 0000");
 }
 
 #[derive(Clone, Debug, Default, PartialEq, DdsType)]

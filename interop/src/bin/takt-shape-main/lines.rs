@@ -12,7 +12,7 @@ use crate::shape::ShapeType;
 /// A sample, written or received.
 pub fn sample(topic: &str, shape: &ShapeType) -> String {
     let ShapeType { color, x, y, shapesize, additional_payload_size } = shape;
-    let last = additional_payload_size.last().map(|octet| format!(" {{{octet}}}"));
+    let last = additional_payload_size.last().map(|last| format!(" {{{}}}", last.0));
     format!("{topic:<10} {color:<10} {x:03} {y:03} [{shapesize}]{}", last.unwrap_or_default())
 }
 
@@ -92,12 +92,14 @@ fn counts(total: u64, change: u64) -> String {
 #[cfg(test)]
 mod tests {
     use takt::compat::PolicyId;
+    use takt::xtypes::Uint8;
 
     use super::*;
 
     const SQUARE: Subject<'_> = Subject { topic: "Square", type_name: "ShapeType" };
 
     fn shape(payload: Vec<u8>) -> ShapeType {
+        let payload = payload.into_iter().map(Uint8).collect();
         ShapeType { color: "BLUE".to_owned(), x: 7, y: 123, shapesize: 30, additional_payload_size: payload }
     }
 

@@ -1,5 +1,6 @@
 //! The publisher: moves a shape and writes it, for each topic and color, until it is done.
 
+use takt::xtypes::Uint8;
 use takt::{DataWriter, Error, Publisher};
 use takt_bench::signal;
 
@@ -80,7 +81,7 @@ fn instances(options: &Options) -> Vec<ShapeType> {
     let color = options.color.as_deref().unwrap_or_default();
     let shape = |index| ShapeType {
         color: numbered(color, index),
-        additional_payload_size: vec![u8::MAX; options.payload_size],
+        additional_payload_size: vec![Uint8(u8::MAX); options.payload_size],
         ..ShapeType::default()
     };
     (0..options.instances).map(shape).collect()

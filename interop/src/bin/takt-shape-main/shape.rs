@@ -3,6 +3,7 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use takt::DdsType;
+use takt::xtypes::Uint8;
 
 /// A coloured shape on a canvas; the color is the key.
 #[derive(DdsType, Clone, Debug, Default, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub struct ShapeType {
     /// Edge length.
     pub shapesize: i32,
     /// Ballast.
-    pub additional_payload_size: Vec<u8>,
+    pub additional_payload_size: Vec<Uint8>,
 }
 
 /// The canvas: positions are from 0 to below these.
@@ -95,7 +96,20 @@ pub fn numbered(name: &str, index: u32) -> String {
 
 #[cfg(test)]
 mod tests {
+    use takt::dynamic::DynamicTypeSupport;
+
     use super::*;
+
+    /// INTEROP(CycloneDDS 11): does not match a sequence of `octet` with one of `uint8`, as the suite's IDL has it.
+    #[test]
+    fn the_type_is_that_of_the_suite() {
+        let support = DynamicTypeSupport::of::<ShapeType>().expect("it has type objects");
+        let idl = support.dynamic_type().map(|type_| type_.to_idl()).unwrap_or_default();
+        let members = ["@key string<128> color;", "long x;", "long y;", "long shapesize;"];
+        let last = "sequence<uint8> additional_payload_size;";
+        assert!(idl.contains("@appendable struct ShapeType {"), "{idl}");
+        assert!(members.iter().chain([&last]).all(|member| idl.contains(member)), "{idl}");
+    }
 
     #[test]
     fn a_shape_stays_on_its_canvas_and_moves() {
