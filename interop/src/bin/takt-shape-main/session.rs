@@ -93,7 +93,11 @@ impl Session {
 
 /// A part of the suite that Takt does not do, if the options ask for it.
 fn unsupported(options: &Options) -> Option<&'static str> {
-    let wanted = [(options.role == Role::Subscriber && !options.time_filter.is_zero(), "TIME_BASED_FILTER")];
+    let subscribes = options.role == Role::Subscriber;
+    let wanted = [
+        (subscribes && options.coherent, "coherent access"),
+        (subscribes && !options.time_filter.is_zero(), "TIME_BASED_FILTER"),
+    ];
     wanted.iter().find(|(is_wanted, _)| *is_wanted).map(|(_, feature)| *feature)
 }
 
