@@ -4,7 +4,7 @@ use crate::config::Limits;
 use crate::counters::Counters;
 use crate::event::Event;
 use crate::lifespan::Expiry;
-use crate::time::Instant;
+use crate::time::{Clocks, Instant};
 use crate::timer::TimerQueue;
 use crate::work::Work;
 use alloc::collections::VecDeque;
@@ -83,6 +83,11 @@ impl Context {
 
     pub(crate) fn wall_clock(&self, now: Instant) -> Timestamp {
         Timestamp::from_nanos(now.0.wrapping_add(self.wall_offset_ns) as i64)
+    }
+
+    /// A moment by both clocks.
+    pub(crate) fn clocks(&self, now: Instant) -> Clocks {
+        Clocks { at: now, wall: self.wall_clock(now) }
     }
 
     /// The moment of an expiry, as the wall clock goes now.

@@ -121,6 +121,14 @@ mutations! {
     IgnoreSourceOrder,
     /// The source time stamps of a writer run back when its wall clock is set back.
     SourceTimeRunsBack,
+    /// TIME_BASED_FILTER is not looked at.
+    IgnoreTimeBasedFilter,
+    /// What TIME_BASED_FILTER keeps back of a reliable writer is never shown.
+    ForgetHeldSample,
+    /// The samples of an instance that is not alive stay.
+    NeverPurge,
+    /// The samples of an instance that came back to life go.
+    PurgeTheLiving,
     /// LIFESPAN is not looked at.
     IgnoreLifespan,
     /// A reader's samples live from their arrival, a writer's from now.

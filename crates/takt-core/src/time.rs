@@ -1,6 +1,7 @@
 //! Monotonic time as the caller tells it.
 
 use core::time::Duration;
+use takt_wire::Timestamp;
 
 /// Nanoseconds on a monotonic clock with an arbitrary origin. Unaffected by jumps of the wall clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,4 +20,11 @@ impl Instant {
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
+}
+
+/// One moment by both clocks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clocks {
+    pub(crate) at: Instant,
+    pub(crate) wall: Timestamp,
 }

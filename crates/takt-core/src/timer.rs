@@ -27,8 +27,8 @@ pub(crate) enum TimerKind {
     ReaderDeadline { reader: u32 },
     /// The lease of a writer with manual liveliness may end.
     OwnLease { writer: u32 },
-    /// Samples of a reader may expire.
-    ReaderExpiry { reader: u32 },
+    /// Samples of a reader may expire, be shown or be purged.
+    ReaderUpkeep { reader: u32 },
     /// Samples of a writer may expire.
     WriterExpiry { writer: u32 },
     /// A reader misses samples of a writer, or has not heard of it.

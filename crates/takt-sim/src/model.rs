@@ -37,6 +37,14 @@
 //! A reader with a filter gets no sample that does not pass, and of the others what it would get without; what happens to an
 //! instance is not filtered (DDS 1.4 §2.2.2.3.3).
 //!
+//! # Filter by time
+//! Of an instance that lives no sample is shown less than the separation after the last one. Of RELIABLE only the newest sample
+//! of each instance is promised then, a separation late at most (DDS 1.4 §2.2.3.12).
+//!
+//! # Instances that are not alive
+//! Their samples stay for the delay that the reader asks for, and no longer; so it has lost nothing if it takes more often
+//! (DDS 1.4 §2.2.3.22).
+//!
 //! # Ownership
 //! With EXCLUSIVE a reader takes an instance from its owner only: from the strongest of the writers that have written it, of
 //! equal ones the one with the lowest GUID. A writer that has gone, is not alive, has unregistered the instance or has missed
@@ -125,7 +133,7 @@ pub fn is_complete(writer: &QosPlan, reader: &QosPlan) -> bool {
 /// How many of an instance's newest samples arrive at least; `None` for all.
 #[must_use]
 pub fn depth(writer: &QosPlan, reader: &QosPlan) -> Option<u32> {
-    [writer.keep_last, reader.keep_last].into_iter().flatten().min()
+    [writer.keep_last, reader.keep_last, reader.separation.map(|_| 1)].into_iter().flatten().min()
 }
 
 /// Samples up to this number need not arrive, if the writer had written `written` of them when the match was made.

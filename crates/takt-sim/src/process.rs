@@ -10,8 +10,8 @@ use takt_core::{
 };
 use takt_wire::qos::{
     DataReaderQos, DataWriterQos, Deadline, DestinationOrder, Durability, History, Lifespan, Liveliness, Ownership,
-    OwnershipStrength, Partition, PublisherQos, Reliability, ReliabilityKind, ResourceLimits, SubscriberQos, TopicData,
-    TransportPriority,
+    OwnershipStrength, Partition, PublisherQos, ReaderDataLifecycle, Reliability, ReliabilityKind, ResourceLimits,
+    SubscriberQos, TimeBasedFilter, TopicData, TransportPriority,
 };
 use takt_wire::{Guid, GuidPrefix, Locator, Timestamp};
 
@@ -520,6 +520,15 @@ fn lifespan(plan: &QosPlan) -> Lifespan {
         .map_or_else(Lifespan::default, |lifespan| Lifespan { duration: takt_wire::Duration::from_nanos(lifespan) })
 }
 
+fn reader_data_lifecycle(plan: &QosPlan) -> ReaderDataLifecycle {
+    let delay = plan.purge.map_or(takt_wire::Duration::INFINITE, takt_wire::Duration::from_nanos);
+    ReaderDataLifecycle { autopurge_nowriter_samples_delay: delay, autopurge_disposed_samples_delay: delay }
+}
+
+fn time_based_filter(plan: &QosPlan) -> TimeBasedFilter {
+    TimeBasedFilter { minimum_separation: takt_wire::Duration::from_nanos(plan.separation.unwrap_or(0)) }
+}
+
 fn destination_order(plan: &QosPlan) -> DestinationOrder {
     if plan.by_source { DestinationOrder::BySourceTimestamp } else { DestinationOrder::ByReceptionTimestamp }
 }
@@ -587,6 +596,8 @@ fn reader_spec(plan: &EndpointPlan, topic: &TopicPlan) -> ReaderSpec {
             deadline: deadline(&plan.qos),
             destination_order: destination_order(&plan.qos),
             ownership: ownership(&plan.qos),
+            time_based_filter: time_based_filter(&plan.qos),
+            reader_data_lifecycle: reader_data_lifecycle(&plan.qos),
             ..DataReaderQos::default()
         },
         subscriber: SubscriberQos { partition, ..SubscriberQos::default() },

@@ -143,6 +143,16 @@ pub(super) fn check_history(history: History, resources: &ResourceLimits) -> Res
     }
 }
 
+/// DDS 1.4 §2.2.3.12: who asks for a sample in each period cannot wish for fewer.
+pub(super) fn check_reader(qos: &DataReaderQos) -> Result<(), Error> {
+    check_history(qos.history, &qos.resource_limits)?;
+    if qos.deadline.period < qos.time_based_filter.minimum_separation {
+        let what = "DEADLINE period is less than TIME_BASED_FILTER minimum_separation".to_string();
+        return Err(Error::InconsistentPolicy { what });
+    }
+    Ok(())
+}
+
 /// The writer of a handle. No `ok_or`, which would make and drop an error on each call.
 fn live_writer(writers: &mut Slots<Writer>, handle: WriterHandle) -> Result<&mut Writer, Error> {
     match writers.get_mut(handle.index) {
@@ -239,7 +249,7 @@ impl Participant {
     /// As [`Self::create_reader`].
     pub fn prepare_reader(&mut self, spec: ReaderSpec) -> Result<ReaderHandle, Error> {
         check_names(&spec.topic_name, &spec.type_name)?;
-        check_history(spec.qos.history, &spec.qos.resource_limits)?;
+        check_reader(&spec.qos)?;
         if let Some(group) = spec.group {
             self.subscriber(group)?;
         }

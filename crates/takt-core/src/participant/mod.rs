@@ -158,7 +158,7 @@ impl Participant {
             writer.rearm_expiry(now, &mut self.ctx);
         }
         for (_, reader) in self.readers.iter_mut() {
-            reader.rearm_expiry(now, &mut self.ctx);
+            reader.rearm_upkeep(now, &mut self.ctx);
         }
     }
 
@@ -211,9 +211,9 @@ impl Participant {
                         writer.handle_expiry(now, &mut self.ctx);
                     }
                 }
-                TimerKind::ReaderExpiry { reader } => {
+                TimerKind::ReaderUpkeep { reader } => {
                     if let Some(reader) = self.readers.get_mut(reader) {
-                        reader.handle_expiry(now, &mut self.ctx);
+                        reader.handle_upkeep(now, &mut self.ctx);
                     }
                 }
                 TimerKind::OwnLease { writer } => {

@@ -3,7 +3,7 @@
 //! Before it is enabled an entity may become anything. Afterwards a changed policy is announced, matches that it makes
 //! impossible end, and those that it makes possible begin; all others go on as they were.
 
-use super::endpoints::check_history;
+use super::endpoints::{self, check_history};
 use super::{Participant, cache_limits, history_limits};
 use crate::FlowTag;
 use crate::cache::ReaderCache;
@@ -154,7 +154,7 @@ impl Participant {
     /// # Errors
     /// As [`Self::set_writer_qos`].
     pub fn set_reader_qos(&mut self, now: Instant, handle: ReaderHandle, qos: DataReaderQos) -> Result<(), Error> {
-        check_history(qos.history, &qos.resource_limits)?;
+        endpoints::check_reader(&qos)?;
         let reader = self.reader(handle)?;
         if !reader.is_enabled {
             return self.remake_reader(handle, qos);

@@ -28,7 +28,8 @@ pub(super) fn monitor(
 /// Keeps account of what the history took.
 pub(super) fn delivered(monitor: &mut Option<DeadlineMonitor>, now: Instant, ctx: &mut Context, delivered: Delivered) {
     match (delivered, monitor) {
-        (Delivered::Data(handle), Some(monitor)) => monitor.updated(now, ctx, handle),
+        // What the filter keeps back has come in time all the same.
+        (Delivered::Data(handle) | Delivered::Filtered(handle), Some(monitor)) => monitor.updated(now, ctx, handle),
         (Delivered::Outranked, _) => ctx.counters.outranked_samples += 1,
         (Delivered::Outdated, _) => ctx.counters.outdated_samples += 1,
         (Delivered::Expired, _) => ctx.counters.expired_samples += 1,

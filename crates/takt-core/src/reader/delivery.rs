@@ -30,11 +30,11 @@ impl Reader {
         proxy.expected = Some(sn.next());
         proxy.fragments.drop_below(sn, &mut self.cache.pool, &mut self.reassembly);
         let Some(stored) = stored else { return };
-        match self.cache.deliver(stored, ctx.wall_clock(now), self.key.as_mut()) {
+        match self.cache.deliver(stored, ctx.clocks(now), self.key.as_mut()) {
             Ok(delivered) => {
                 deadline::delivered(&mut self.deadline, now, ctx, delivered);
                 ctx.notify(Event::DataAvailable(self.handle));
-                self.arm_expiry(now, ctx);
+                self.arm_upkeep(now, ctx);
             }
             Err(reason) => {
                 self.cache.discard(stored);
@@ -56,7 +56,7 @@ impl Reader {
                 Arrival::Missing => break,
                 Arrival::Irrelevant => {}
                 Arrival::Waiting(stored) => {
-                    match self.cache.deliver(stored, ctx.wall_clock(now), self.key.as_mut()) {
+                    match self.cache.deliver(stored, ctx.clocks(now), self.key.as_mut()) {
                         Ok(delivered) => deadline::delivered(&mut self.deadline, now, ctx, delivered),
                         Err(SampleRejectedReason::InstancesLimit) if self.entity_id.is_builtin() => {
                             // One entity too many must not keep us from hearing what goes.
@@ -81,7 +81,7 @@ impl Reader {
             proxy.fragments.drop_below(expected, &mut self.cache.pool, &mut self.reassembly);
             let awaits_history = proxy.history_end.is_some();
             ctx.notify(Event::DataAvailable(self.handle));
-            self.arm_expiry(now, ctx);
+            self.arm_upkeep(now, ctx);
             if awaits_history {
                 self.note_history(ctx, index);
             }

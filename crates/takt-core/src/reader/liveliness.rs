@@ -84,8 +84,9 @@ impl Reader {
         self.liveliness.died(guid);
         ctx.notify(Event::LivelinessChanged(self.handle));
         ctx.work.steps(self.cache.len());
-        if self.cache.remove_writers(|writer| *writer == guid, ctx.wall_clock(now)) {
+        if self.cache.remove_writers(|writer| *writer == guid, ctx.clocks(now)) {
             ctx.notify(Event::DataAvailable(self.handle));
         }
+        self.arm_upkeep(now, ctx);
     }
 }

@@ -46,13 +46,13 @@ impl Reader {
         let full = SampleRejectedReason::SamplesLimit;
         let payload = self.cache.pool.allocate(bytes.len()).ok_or(full)?;
         self.cache.pool.bytes_mut(payload).copy_from_slice(bytes);
-        let now = ctx.wall_clock(now);
+        let now = ctx.clocks(now);
         let incoming = Incoming {
             writer,
             sn: SequenceNumber(0),
             kind,
             key_hash,
-            source_timestamp: now,
+            source_timestamp: now.wall,
             payload,
             strength: 0,
             expiry: Expiry::NEVER,

@@ -84,8 +84,9 @@ impl Reader {
         ctx.notify(Event::LivelinessChanged(self.handle));
         ctx.notify(Event::SubscriptionMatched(self.handle));
         ctx.work.steps(self.cache.len());
-        if self.cache.remove_writers(is_gone, ctx.wall_clock(now)) {
+        if self.cache.remove_writers(is_gone, ctx.clocks(now)) {
             ctx.notify(Event::DataAvailable(self.handle));
         }
+        self.arm_upkeep(now, ctx);
     }
 }

@@ -8,7 +8,6 @@
 mod acknack;
 mod deadline;
 mod delivery;
-mod expiry;
 mod fragments;
 mod gaps;
 mod liveliness;
@@ -16,6 +15,7 @@ mod local;
 mod matching;
 mod receive;
 mod room;
+mod upkeep;
 mod writer_proxy;
 
 pub(crate) use writer_proxy::{REORDER_WINDOW, WriterProxy};
@@ -24,7 +24,6 @@ use crate::cache::{CachePolicies, KeyExtractor, ReaderCache};
 use crate::content_filter::ContentFilter;
 use crate::context::Context;
 use crate::deadline::DeadlineMonitor;
-use crate::lifespan::Expiry;
 use crate::slots::{ReaderHandle, Slots};
 use crate::status::{
     DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus, MatchedStatus,
@@ -62,9 +61,9 @@ pub(crate) struct Reader {
     any_blocked: bool,
     /// The cache's releases when that was last tried in vain.
     blocked_at: u64,
-    expiry_timer: TimerId,
-    /// What the timer is armed for.
-    armed_expiry: Expiry,
+    upkeep_timer: TimerId,
+    /// When it is due.
+    upkeep_due: Instant,
     deadline: Option<DeadlineMonitor>,
     pub(crate) deadline_missed: DeadlineMissedStatus,
     pub(crate) matched: MatchedStatus,
@@ -128,8 +127,8 @@ impl Reader {
             reassembly: Budget::new(ctx.limits.reassembly_bytes),
             any_blocked: false,
             blocked_at: 0,
-            expiry_timer: ctx.timers.register(TimerKind::ReaderExpiry { reader: handle.index }),
-            armed_expiry: Expiry::NEVER,
+            upkeep_timer: ctx.timers.register(TimerKind::ReaderUpkeep { reader: handle.index }),
+            upkeep_due: Instant(u64::MAX),
             deadline,
             deadline_missed: DeadlineMissedStatus::default(),
             matched: MatchedStatus::default(),
@@ -156,7 +155,7 @@ impl Reader {
         if let Some(deadline) = &self.deadline {
             deadline.close(ctx);
         }
-        ctx.timers.release(self.expiry_timer);
+        ctx.timers.release(self.upkeep_timer);
         ctx.remove_owner();
     }
 }

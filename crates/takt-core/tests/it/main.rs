@@ -20,11 +20,13 @@ mod outbound;
 mod ownership;
 mod policies;
 mod puppet;
+mod purging;
 mod reflection;
 mod reliability;
 mod replay;
 #[allow(dead_code)]
 mod session;
 mod source_order;
+mod time_filter;
 mod type_lookup;
 mod work;

@@ -26,8 +26,14 @@ impl Checker {
 
     /// Whether no policy keeps a sample of this writer from the reader, apart from its history.
     pub(super) fn is_heard_out(&self, writer: EndpointId, reader: EndpointId) -> bool {
+        self.endpoints[reader as usize].qos.separation.is_none() && self.is_heard_last(writer, reader)
+    }
+
+    /// The same of the last sample of each instance.
+    pub(super) fn is_heard_last(&self, writer: EndpointId, reader: EndpointId) -> bool {
         self.owns_for_certain(writer, reader)
             && self.lives_long_enough(writer, reader)
+            && self.takes_in_time(reader)
             && !self.may_come_late(writer, reader)
     }
 
@@ -98,7 +104,7 @@ impl Checker {
         let of_reader = self.states.range((reader, 0)..=(reader, u8::MAX));
         let alive = of_reader.filter(|(_, state)| **state == InstanceState::Alive).count() as u64;
         let least = alive * (rest.saturating_sub(LAST_ARRIVALS) / period);
-        if told < least {
+        if told < least && self.takes_in_time(reader) {
             let text = format!("reader {reader} was told of {told} missed deadlines, there were {least}");
             self.report(at, Rule::Deadline, text);
         }

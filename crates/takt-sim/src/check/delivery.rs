@@ -14,9 +14,10 @@ impl Checker {
         self.taken += 1;
         self.saw_state(reader, found);
         let verdict = if found.info.valid_data {
-            self.judge(wall, reader, found).map(|identity| self.recover(at, identity.writer, reader, identity.number))
+            self.judge(at, wall, reader, found)
+                .map(|identity| self.recover(at, identity.writer, reader, identity.number))
         } else {
-            self.judge_news(reader, found)
+            self.judge_news(wall, reader, found)
         };
         if let Err((rule, text)) = verdict {
             self.report(at, rule, format!("reader {reader}: {text}"));
@@ -25,6 +26,7 @@ impl Checker {
 
     fn judge(
         &mut self,
+        at: Nanos,
         wall: Timestamp,
         reader: EndpointId,
         found: &SampleRef<'_>,
@@ -57,16 +59,17 @@ impl Checker {
         if !pair.arrived.insert(number) {
             return Err((Rule::Twice, format!("{identity:?}")));
         }
-        if number < pair.last {
-            return Err((Rule::Order, format!("{identity:?} behind number {}", pair.last)));
-        }
-        let last = std::mem::replace(&mut pair.last, number);
+        let last = match pair.advance(number, identity.instance, to.qos.separation.is_some()) {
+            Ok(last) => last,
+            Err(last) => return Err((Rule::Order, format!("{identity:?} behind number {last}"))),
+        };
         let skipped = (last + 1..number).find(|number| pair.is_promised(from, *number));
         let complete = model::is_complete(&from.qos, &to.qos) && self.is_heard_out(writer, reader);
         if let Some(skipped) = skipped.filter(|_| complete) {
             return Err((Rule::Gap, format!("{identity:?} where number {skipped} must come")));
         }
         self.judge_order(reader, identity.instance, &found.info)?;
+        self.judge_separation(at, reader, identity.instance, &found.info)?;
         self.judge_lifespan(wall, writer, &found.info)?;
         self.judge_owner(writer, reader, &identity)?;
         Ok(identity)

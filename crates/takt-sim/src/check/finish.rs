@@ -41,7 +41,7 @@ impl Checker {
             return self.report(at, Rule::Matching, text);
         }
         let Some(pair) = pair else { return };
-        let heard = self.is_heard_out(writer, reader);
+        let heard = self.is_heard_last(writer, reader);
         if !heard || !model::is_reliable(&from.qos, &to.qos) || self.shares_instances(writer, reader) {
             return;
         }
@@ -55,10 +55,12 @@ impl Checker {
         }
     }
 
-    /// Whether the reader's KEEP_LAST history is filled by other writers too, so that nobody knows what it drops.
+    /// Whether the reader's KEEP_LAST history, or what its filter shows, is filled by other writers too, so that nobody knows
+    /// what it drops.
     fn shares_instances(&self, writer: EndpointId, reader: EndpointId) -> bool {
         let others = || self.pairs.keys().filter(|(other, to)| *to == reader && *other != writer);
-        self.endpoints[reader as usize].qos.keep_last.is_some() && others().next().is_some()
+        let qos = &self.endpoints[reader as usize].qos;
+        (qos.keep_last.is_some() || qos.separation.is_some()) && others().next().is_some()
     }
 }
 

@@ -1,8 +1,8 @@
 //! Instances and writers that live and end.
 
 use takt_core::{ChangeKind, InstanceState, LivelinessChangedStatus, SampleRef};
-use takt_wire::Guid;
 use takt_wire::qos::LivelinessKind;
+use takt_wire::{Guid, Timestamp};
 
 use super::{Checker, EndpointId, Rule};
 use crate::clock::{MILLISECOND, Nanos};
@@ -20,7 +20,12 @@ impl Checker {
     }
 
     /// News of an instance, without data.
-    pub(super) fn judge_news(&mut self, reader: EndpointId, found: &SampleRef<'_>) -> Result<(), (Rule, String)> {
+    pub(super) fn judge_news(
+        &mut self,
+        wall: Timestamp,
+        reader: EndpointId,
+        found: &SampleRef<'_>,
+    ) -> Result<(), (Rule, String)> {
         let info = &found.info;
         let Ok(number) = u32::try_from(info.sequence_number.0) else {
             return Err((Rule::Invented, format!("{info:?}")));
@@ -28,11 +33,13 @@ impl Checker {
         let Some(&writer) = self.by_guid.get(&info.publication) else {
             return Err((Rule::Invented, format!("{info:?}")));
         };
+        self.judge_purge(wall, reader, info)?;
         if number == 0 {
             // The writer has gone, or is not alive.
             return Ok(());
         }
         let change = self.endpoints[writer as usize].written.get(number as usize - 1);
+        let instance = change.map_or(0, |change| change.instance);
         let is_true = change.is_some_and(|change| {
             change.kind != ChangeKind::Alive && sample::key_hash(change.instance) == info.instance_handle.0
         });
@@ -43,11 +50,11 @@ impl Checker {
         if !pair.arrived.insert(number) {
             return Err((Rule::Twice, format!("{info:?}")));
         }
-        if number < pair.last {
-            return Err((Rule::Order, format!("{info:?} behind number {}", pair.last)));
+        let filtered = self.endpoints[reader as usize].qos.separation.is_some();
+        match pair.advance(number, instance, filtered) {
+            Ok(_) => Ok(()),
+            Err(last) => Err((Rule::Order, format!("{info:?} behind number {last}"))),
         }
-        pair.last = number;
-        Ok(())
     }
 
     /// A reader tells how many writers are alive for it.
@@ -89,7 +96,9 @@ impl Checker {
     pub(super) fn finish_instances(&mut self, at: Nanos) {
         let mut wrong = None;
         for (&(reader, instance), &state) in &self.states {
-            if self.endpoints[reader as usize].alive && !self.may_be(reader, instance, state) {
+            // What it has not taken in time it has not seen.
+            let known = self.endpoints[reader as usize].alive && self.takes_in_time(reader);
+            if known && !self.may_be(reader, instance, state) {
                 wrong.get_or_insert((reader, instance, state));
             }
         }
@@ -121,7 +130,7 @@ impl Checker {
         }
         let arrives = model::is_reliable(&from.qos, &to.qos) && pair.floor.is_some_and(|floor| last > floor);
         let is_alive = model::is_alive_at_rest(&from.qos);
-        if !arrives || !self.lives_long_enough(*writer, reader) || (is_alive && self.lapsed.contains(&reader)) {
+        if !arrives || !self.is_heard_last(*writer, reader) || (is_alive && self.lapsed.contains(&reader)) {
             return true;
         }
         // The history tells nothing of what had ended before.

@@ -50,6 +50,10 @@ pub enum Rule {
     Ownership,
     /// A sample was taken behind one that was written later.
     SourceOrder,
+    /// A sample was shown too soon after the last one of its instance.
+    Separation,
+    /// Something was kept too long of an instance that is not alive.
+    Lifecycle,
     /// A sample was taken whose lifespan was over.
     Lifespan,
     /// A sample was taken that does not pass the reader's content filter.
@@ -143,6 +147,8 @@ pub struct Checker {
     owners: BTreeMap<(EndpointId, u8), (EndpointId, u32)>,
     /// By reader and instance: when the sample that was taken last was written, and by whom.
     latest: BTreeMap<(EndpointId, u8), (Timestamp, Guid)>,
+    /// By reader and instance: when a sample was shown last, and how often the instance had been born by then.
+    shown: BTreeMap<(EndpointId, u8), (Nanos, u32)>,
     progress: Progress,
     recovery: Recovery,
     scratch: Vec<u8>,

@@ -1,6 +1,6 @@
 //! A writer and a reader: what each believes of the other, and what has arrived in their match.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use takt_core::ChangeKind;
 use takt_wire::Guid;
@@ -22,6 +22,8 @@ pub(super) struct Pair {
     filter: Option<u32>,
     /// The newest sample that has arrived in this match.
     pub(super) last: u32,
+    /// The same by instance.
+    last_of: BTreeMap<u8, u32>,
     /// All that have.
     pub(super) arrived: Numbers,
 }
@@ -68,12 +70,23 @@ impl Pair {
         is_data && self.floor.is_some_and(|floor| number > floor) && !(number + 1..=self.joined).any(ends)
     }
 
+    /// A change has arrived; `filtered` if that may keep it back behind those of other instances. The newest one before it, or
+    /// one that is newer and must not be.
+    pub(super) fn advance(&mut self, number: u32, instance: u8, filtered: bool) -> Result<u32, u32> {
+        let of_instance = self.last_of.insert(instance, number).unwrap_or(0);
+        let before = self.last;
+        self.last = before.max(number);
+        let last = if filtered { of_instance } else { before };
+        if number < last { Err(last) } else { Ok(before) }
+    }
+
     /// One side takes the other for gone: whatever comes later belongs to another match.
     pub(super) fn unmatch(&mut self, by_writer: bool) {
         let side = if by_writer { &mut self.at_writer } else { &mut self.at_reader };
         if std::mem::take(side) {
             self.floor = None;
             self.last = 0;
+            self.last_of.clear();
             self.arrived.clear();
         }
     }

@@ -2,15 +2,21 @@
 
 use std::cmp::Reverse;
 
-use takt_core::{ChangeKind, SampleInfo};
+use takt_core::{ChangeKind, InstanceState, SampleInfo};
 use takt_wire::{Guid, Timestamp};
 
 use super::{Checker, Endpoint, EndpointId, Rule};
-use crate::clock::Nanos;
+use crate::clock::{MILLISECOND, Nanos};
 use crate::model;
 
 /// A lifespan as long as this is longer than it takes to deliver a sample where nothing goes wrong.
 const LIFESPAN_ENOUGH: Nanos = 6 * super::progress::HEARTBEAT_PERIOD;
+
+/// A host's clock may be wrong by one part in so many.
+const DRIFT_PARTS: Nanos = 1_000;
+
+/// Clocks drift, and a process that is stalled takes and purges later.
+const PURGE_SLACK: Nanos = 20 * MILLISECOND;
 
 impl Checker {
     /// Whether no sample of the writer expires before the reader has taken it.
@@ -96,6 +102,7 @@ impl Checker {
                     && to.alive
                     && model::is_reliable(&from.qos, &to.qos)
                     && self.lives_long_enough(writer, reader)
+                    && self.takes_in_time(reader)
                     && pair.is_promised(from, number);
                 if owed && !pair.arrived.contains(number) {
                     lost.get_or_insert((reader, instance, writer, number));
@@ -119,5 +126,49 @@ impl Checker {
             Some((*stamp, Reverse(from.guid), writer, index as u32 + 1))
         };
         writers.filter_map(last).max()
+    }
+
+    /// A sample was taken: was the last one of its instance shown long enough before?
+    pub(super) fn judge_separation(
+        &mut self,
+        at: Nanos,
+        reader: EndpointId,
+        instance: u8,
+        info: &SampleInfo,
+    ) -> Result<(), (Rule, String)> {
+        // Only what is taken at once tells when it was shown.
+        let Some(separation) = self.endpoints[reader as usize].qos.separation else { return Ok(()) };
+        let births = info.disposed_generation_count + info.no_writers_generation_count;
+        let before = self.shown.insert((reader, instance), (at, births));
+        let Some((last, _)) = before.filter(|(_, before)| *before == births) else { return Ok(()) };
+        let soon = at - last < separation - separation / DRIFT_PARTS;
+        if soon && self.take_period(reader) == 0 && self.calm && !self.some_end(reader, instance) {
+            let text = format!("instance {instance} after {} ns, the separation is {separation} ns", at - last);
+            return Err((Rule::Separation, text));
+        }
+        Ok(())
+    }
+
+    /// Whether the reader takes so often that nothing is purged that it has not taken.
+    pub(super) fn takes_in_time(&self, reader: EndpointId) -> bool {
+        let period = self.take_period(reader);
+        let purge = self.endpoints[reader as usize].qos.purge;
+        period == 0 || purge.is_none_or(|delay| self.calm && delay > period + PURGE_SLACK)
+    }
+
+    /// News of the end of an instance was taken: had it not to be gone already?
+    pub(super) fn judge_purge(
+        &self,
+        wall: Timestamp,
+        reader: EndpointId,
+        info: &SampleInfo,
+    ) -> Result<(), (Rule, String)> {
+        let Some(delay) = self.endpoints[reader as usize].qos.purge else { return Ok(()) };
+        let kept = wall.to_nanos() - info.reception_timestamp.to_nanos();
+        if info.instance_state != InstanceState::Alive && self.steady && kept > (delay + PURGE_SLACK) as i64 {
+            let text = format!("news of {:?} was kept for {kept} ns, {delay} ns are allowed", info.instance_handle);
+            return Err((Rule::Lifecycle, text));
+        }
+        Ok(())
     }
 }

@@ -144,6 +144,10 @@ pub struct QosPlan {
     pub strength: Option<i32>,
     /// DESTINATION_ORDER BY_SOURCE_TIMESTAMP.
     pub by_source: bool,
+    /// TIME_BASED_FILTER of a reader; `None` is off.
+    pub separation: Option<Nanos>,
+    /// READER_DATA_LIFECYCLE of a reader, both delays; `None` is infinite.
+    pub purge: Option<Nanos>,
     /// LIFESPAN, which a reader has none of; `None` is infinite.
     pub lifespan: Option<Nanos>,
     /// The content filter of a reader: it wants the samples whose number is a multiple of this one. A writer that has one

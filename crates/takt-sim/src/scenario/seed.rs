@@ -71,8 +71,10 @@ impl Scenario {
         add_lives(&mut later, &mut scenario);
         add_contracts(&mut last, &mut scenario);
         add_orders(&mut Rng::new(seed ^ 0x6f72_6465), &mut scenario);
+        add_purges(&mut Rng::new(seed ^ 0x7075_7267), &mut scenario);
         add_lifespans(&mut Rng::new(seed ^ 0x7370_616e), &mut scenario);
         add_filters(&mut Rng::new(seed ^ 0x6669_6c74), &mut scenario);
+        add_separations(&mut Rng::new(seed ^ 0x7365_7061), &mut scenario);
         scenario
     }
 }
@@ -259,6 +261,33 @@ fn add_filters(rng: &mut Rng, scenario: &mut Scenario) {
             let filter = *rng.pick(&[2, 3, 10, 100_000]);
             let filters = if matches!(endpoint.role, Role::Writer { .. }) { 700_000 } else { 600_000 };
             endpoint.qos.filter = (has_filters && rng.chance(filters)).then_some(filter);
+        }
+    }
+}
+
+/// Readers that want few samples, with dice of their own too. What they want depends on no filter.
+fn add_separations(rng: &mut Rng, scenario: &mut Scenario) {
+    for topic in 0..scenario.topics.len() {
+        let has_filters = endpoints_of(scenario, topic).any(|endpoint| endpoint.qos.filter.is_some());
+        let is_filtered = rng.chance(250_000) && !has_filters;
+        for endpoint in endpoints_of(scenario, topic) {
+            let separation = *rng.pick(&[50, 150, 300]) * MILLISECOND;
+            let is_reader = matches!(endpoint.role, Role::Reader { .. });
+            // It must not ask for more than one sample in a deadline.
+            let fits = endpoint.qos.deadline.is_none_or(|period| period >= separation);
+            endpoint.qos.separation = (is_filtered && is_reader && rng.chance(600_000) && fits).then_some(separation);
+        }
+    }
+}
+
+/// Readers that forget instances that are not alive, with dice of their own too.
+fn add_purges(rng: &mut Rng, scenario: &mut Scenario) {
+    for topic in 0..scenario.topics.len() {
+        let is_purged = rng.chance(300_000);
+        for endpoint in endpoints_of(scenario, topic) {
+            let delay = *rng.pick(&[20, 100, 300, 700]) * MILLISECOND;
+            let is_reader = matches!(endpoint.role, Role::Reader { .. });
+            endpoint.qos.purge = (is_purged && is_reader && rng.chance(600_000)).then_some(delay);
         }
     }
 }

@@ -21,6 +21,8 @@ const RELIABLE: QosPlan = QosPlan {
     deadline: None,
     strength: None,
     by_source: false,
+    separation: None,
+    purge: None,
     lifespan: None,
     filter: None,
 };

@@ -1,5 +1,6 @@
-//! Policies that decide which samples an application sees, and when: LIFESPAN, DESTINATION_ORDER
-//! (DDS 1.4 §2.2.3.16, §2.2.3.17).
+//! Policies that decide which samples an application sees, and when: TIME_BASED_FILTER, LIFESPAN,
+//! DESTINATION_ORDER, READER_DATA_LIFECYCLE, WRITER_DATA_LIFECYCLE (DDS 1.4 §2.2.3.12, §2.2.3.16, §2.2.3.17, §2.2.3.21,
+//! §2.2.3.22).
 
 use crate::support::*;
 use takt::qos::*;
@@ -66,5 +67,72 @@ fn by_source_time_stamp_the_value_that_was_written_last_is_the_last() {
         let taken = pair.take(1);
         assert_eq!(taken[0].info.instance_state, InstanceState::NotAliveDisposed, "{runtime:?}");
         assert_eq!(taken[0].info.source_timestamp, at(3_000));
+    }
+}
+
+#[test]
+fn a_filter_shows_the_first_and_the_last_of_a_burst() {
+    for runtime in RUNTIMES {
+        let time_based_filter = TimeBasedFilter { minimum_separation: takt::Duration::from_millis(300) };
+        let reader = DataReaderQos { time_based_filter, ..reliable_reader(History::KeepAll) };
+        let pair = Pair::<Shape>::new(runtime, reliable_writer(History::KeepAll), reader);
+        for number in 0..1_000 {
+            pair.writer.write(&Shape::new("RED", number)).expect("room");
+        }
+        let mut seen = Vec::new();
+        pair.wait_until("the last one", || {
+            seen.extend(pair.reader.take(usize::MAX).expect("open"));
+            seen.last().and_then(|sample| sample.data.as_ref()).is_some_and(|shape| shape.x == 999)
+        });
+        for pair in seen.windows(2) {
+            let between = pair[1].info.reception_timestamp.to_nanos() - pair[0].info.reception_timestamp.to_nanos();
+            // The clocks of time stamps and of separations are read one after the other.
+            assert!(between > 250_000_000, "{runtime:?}: {between} ns");
+        }
+        assert_eq!(numbers(seen)[0], 0);
+    }
+}
+
+#[test]
+fn a_filter_that_contradicts_the_deadline_is_refused() {
+    let participant = on_loopback(domain(), Runtime::Shared).build().expect("participant");
+    let topic = participant.create_topic::<Shape>("Topic", TopicQos::default()).expect("topic");
+    let subscriber = participant.create_subscriber(SubscriberQos::default()).expect("subscriber");
+    let time_based_filter = TimeBasedFilter { minimum_separation: takt::Duration::from_millis(101) };
+    let qos =
+        DataReaderQos { deadline: Deadline { period: MILLIS_100 }, time_based_filter, ..DataReaderQos::default() };
+    let refused = subscriber.create_datareader(&topic, qos).map(|_| ());
+    assert!(matches!(refused, Err(Error::InconsistentPolicy { .. })), "{refused:?}");
+}
+
+#[test]
+fn samples_of_an_ended_instance_go_after_their_delay() {
+    for autodispose in [false, true] {
+        let reader_data_lifecycle = ReaderDataLifecycle {
+            autopurge_nowriter_samples_delay: MILLIS_100,
+            autopurge_disposed_samples_delay: MILLIS_100,
+        };
+        let reader = DataReaderQos { reader_data_lifecycle, ..reliable_reader(History::KeepAll) };
+        let writer_data_lifecycle = WriterDataLifecycle { autodispose_unregistered_instances: autodispose };
+        let writer = DataWriterQos { writer_data_lifecycle, ..reliable_writer(History::KeepAll) };
+        let pair = Pair::<Shape>::new(Runtime::Shared, writer, reader);
+        pair.writer.write(&Shape::new("RED", 1)).expect("room");
+        pair.writer.write(&Shape::new("BLUE", 2)).expect("room");
+        pair.wait_until("both", || pair.reader.read(10).expect("open").len() == 2);
+        pair.writer.unregister_instance(&Shape::new("RED", 0)).expect("room");
+        pair.wait_until("the end", || pair.reader.read(10).expect("open").len() == 1);
+        assert_eq!(numbers(pair.reader.take(10).expect("open")), [2]);
+    }
+}
+
+#[test]
+fn unregistering_disposes_if_the_writer_says_so() {
+    for (autodispose, state) in [(true, InstanceState::NotAliveDisposed), (false, InstanceState::NotAliveNoWriters)] {
+        let writer_data_lifecycle = WriterDataLifecycle { autodispose_unregistered_instances: autodispose };
+        let writer = DataWriterQos { writer_data_lifecycle, ..reliable_writer(History::KeepAll) };
+        let pair = Pair::<Shape>::new(Runtime::Shared, writer, reliable_reader(History::KeepAll));
+        pair.writer.write(&Shape::new("RED", 1)).expect("room");
+        pair.writer.unregister_instance(&Shape::new("RED", 0)).expect("room");
+        assert_eq!(pair.take(2)[1].info.instance_state, state);
     }
 }

@@ -3,6 +3,7 @@
 use super::{CachePolicies, Incoming, ReaderCache, Stored};
 use crate::cache::sample::InstanceHandle;
 use crate::lifespan::Expiry;
+use crate::time::Clocks;
 use takt_wire::Timestamp;
 
 impl ReaderCache {
@@ -32,9 +33,11 @@ impl ReaderCache {
     }
 
     /// Forgets a pending sample that has expired on its way. An instance that is known has been written all the same.
-    pub(super) fn discard_expired(&mut self, stored: Stored, mut incoming: Incoming, now: Timestamp) {
+    pub(super) fn discard_expired(&mut self, stored: Stored, mut incoming: Incoming, clocks: Clocks) {
+        let now = clocks.wall;
         if let Some(&instance) = self.by_handle.get(&InstanceHandle(incoming.key_hash)) {
             let state = &mut self.instances[instance as usize];
+            let before = state.state;
             let CachePolicies { exclusive, by_source, .. } = self.policies;
             let outranked = exclusive && !state.is_owned_by(&incoming);
             let outdated = by_source && state.is_outdated(&mut incoming, now);
@@ -42,6 +45,7 @@ impl ReaderCache {
                 state.update(&incoming);
                 state.is_as_of(&incoming, now);
             }
+            self.state_was(before, instance, clocks.at);
         }
         self.discard(stored);
     }

@@ -4,6 +4,7 @@ use super::order::SourceOrder;
 use super::{Incoming, NONE};
 use crate::cache::sample::{ChangeKind, InstanceHandle, InstanceState, ViewState};
 use crate::mutation::{Mutation, is_on};
+use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use takt_wire::Guid;
@@ -26,6 +27,9 @@ pub(super) struct Instance {
     pub(super) owner: Option<(Guid, i32)>,
     /// With DESTINATION_ORDER BY_SOURCE_TIMESTAMP: its latest change.
     pub(super) latest: Option<SourceOrder>,
+    /// With TIME_BASED_FILTER: when a sample was shown last, and the one that waits.
+    pub(super) shown_at: Option<Instant>,
+    pub(super) held: u32,
     pub(super) oldest: u32,
     pub(super) newest: u32,
     /// Samples in the list; `data_count` of them carry data.
@@ -50,6 +54,8 @@ impl Instance {
             writers: Vec::new(),
             owner: None,
             latest: None,
+            shown_at: None,
+            held: NONE,
             oldest: NONE,
             newest: NONE,
             count: 0,

@@ -8,6 +8,7 @@ use crate::lifespan::Expiry;
 use crate::mutation::{Mutation, is_on};
 use crate::presentation::Place;
 use crate::status::SampleRejectedReason;
+use crate::time::Clocks;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use takt_wire::{Guid, SequenceNumber, Timestamp};
@@ -54,7 +55,7 @@ impl ReaderCache {
             self.sweep = (self.sweep + 1) % self.instances.len();
             let instance = &self.instances[self.sweep];
             let known = self.by_handle.get(&instance.handle) == Some(&(self.sweep as u32));
-            if known && instance.count == 0 && instance.state != InstanceState::Alive {
+            if known && instance.count == 0 && instance.held == NONE && instance.state != InstanceState::Alive {
                 self.forget(self.sweep as u32);
                 return true;
             }
@@ -91,13 +92,15 @@ impl ReaderCache {
     /// To be called when an instance has lost a sample or a writer.
     pub(super) fn forget_if_gone(&mut self, index: u32) {
         let instance = &self.instances[index as usize];
-        let is_gone = instance.count == 0 && instance.writers.is_empty();
+        let is_gone = instance.count == 0 && instance.held == NONE && instance.writers.is_empty();
         if is_gone && self.by_handle.get(&instance.handle) == Some(&index) {
             self.forget(index);
         }
     }
 
     fn forget(&mut self, index: u32) {
+        self.drop_held(index);
+        self.purge_due.remove(index);
         let instance = &mut self.instances[index as usize];
         instance.key = Box::default();
         instance.writers = Vec::new();
@@ -108,12 +111,19 @@ impl ReaderCache {
 
     /// Writers have gone: instances that only they wrote have no writers any more. Says whether there is news. Looks at
     /// each instance once.
-    pub(crate) fn remove_writers(&mut self, is_gone: impl Fn(&Guid) -> bool, now: Timestamp) -> bool {
+    pub(crate) fn remove_writers(&mut self, is_gone: impl Fn(&Guid) -> bool, now: Clocks) -> bool {
         let mut news = false;
         if is_on(Mutation::ForgetGoneWriters) {
             return news;
         }
         for index in 0..self.instances.len() {
+            let held = self.instances[index].held;
+            if self.entries.get(held as usize).is_some_and(|entry| is_gone(&entry.incoming.writer)) {
+                news = true;
+                if self.show_held(index as u32, now).is_err() {
+                    self.drop_held(index as u32);
+                }
+            }
             let instance = &mut self.instances[index];
             instance.disown(&is_gone);
             let Some(writer) = instance.writers.iter().copied().find(&is_gone) else { continue };
@@ -134,9 +144,10 @@ impl ReaderCache {
                 place: Place::default(),
             };
             news = true;
+            self.state_was(InstanceState::Alive, index as u32, now.at);
             if let Some(stored) = self.store(incoming) {
                 match self.make_room(index as u32, incoming.kind) {
-                    Ok(()) => self.append(stored.0, index as u32, now),
+                    Ok(()) => self.append(stored.0, index as u32, now.wall),
                     Err(_) => self.discard(stored),
                 }
             }

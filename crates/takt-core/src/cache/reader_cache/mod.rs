@@ -10,15 +10,18 @@
 
 //!
 //! `mod.rs` takes changes in, `instances` knows the instances and `instance` the state of each, `lists` keeps the
-//! samples in order, `expiry` removes what is of no use any more, `order` tells
+//! samples in order, `expiry` removes what is of no use any more, as does `purge`,
+//! `filter` keeps back what comes too soon, `order` tells
 //! the later from the earlier, `reading` shows the rest to the application.
 
 mod expiry;
+mod filter;
 mod instance;
 mod instances;
 mod lists;
 mod order;
 mod policies;
+mod purge;
 mod reading;
 
 pub(crate) use policies::CachePolicies;
@@ -30,6 +33,7 @@ use crate::mutation::{Mutation, is_on};
 use crate::presentation::Place;
 use crate::schedule::Schedule;
 use crate::status::SampleRejectedReason;
+use crate::time::{Clocks, Instant};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -68,6 +72,8 @@ pub(crate) enum Delivered {
     News,
     /// A stronger writer owns the instance.
     Outranked,
+    /// It is data of this instance that comes too soon after the last.
+    Filtered(InstanceHandle),
     /// It arrived too late to be of use.
     Expired,
     /// By its source time stamp the instance has changed since.
@@ -102,6 +108,10 @@ pub(crate) struct ReaderCache {
     by_handle: BTreeMap<InstanceHandle, u32>,
     /// Delivered entries that expire.
     expiries: Schedule<Expiry>,
+    /// Instances of which a sample waits until it may be shown.
+    held_due: Schedule<Instant>,
+    /// Instances whose samples are kept for a time only.
+    purge_due: Schedule<Instant>,
     /// Where the next search for an instance that can be forgotten begins.
     sweep: usize,
     oldest: u32,
@@ -130,6 +140,8 @@ impl ReaderCache {
             free_instances: Vec::new(),
             by_handle: BTreeMap::new(),
             expiries: Schedule::new(),
+            held_due: Schedule::new(),
+            purge_due: Schedule::new(),
             sweep: 0,
             oldest: NONE,
             newest: NONE,
@@ -144,6 +156,11 @@ impl ReaderCache {
     /// Samples and instances, those included that are gone and whose places are free.
     pub(crate) fn len(&self) -> usize {
         self.entries.len() + self.instances.len()
+    }
+
+    /// Entries for samples that are shown, or wait for earlier ones.
+    fn table_len(&self) -> usize {
+        self.limits.max_samples + PENDING_ROOM
     }
 
     /// Whether a sample could be delivered now without evicting anything.
@@ -204,13 +221,14 @@ impl ReaderCache {
     pub(crate) fn deliver(
         &mut self,
         stored: Stored,
-        now: Timestamp,
+        clocks: Clocks,
         key: Option<&mut Box<dyn KeyExtractor>>,
     ) -> Result<Delivered, SampleRejectedReason> {
+        let now = clocks.wall;
         let mut incoming = self.entries[stored.0 as usize].incoming;
         let handle = InstanceHandle(incoming.key_hash);
         if incoming.expiry.is_past(now) {
-            self.discard_expired(stored, incoming, now);
+            self.discard_expired(stored, incoming, clocks);
             return Ok(Delivered::Expired);
         }
         let instance = match self.by_handle.get(&handle) {
@@ -230,19 +248,32 @@ impl ReaderCache {
             self.forget_if_gone(instance);
             return Ok(Delivered::Outranked);
         }
+        let before = self.instances[instance as usize].state;
         if self.policies.by_source {
             if self.instances[instance as usize].is_outdated(&mut incoming, now) {
                 self.discard(stored);
+                self.state_was(before, instance, clocks.at);
                 return Ok(Delivered::Outdated);
             }
             self.entries[stored.0 as usize].incoming.kind = incoming.kind;
         }
         let is_data = incoming.kind == ChangeKind::Alive;
+        if is_data && let Some(due) = self.too_soon(instance, clocks.at) {
+            self.hold(stored, instance, &incoming, due);
+            self.instances[instance as usize].is_as_of(&incoming, now);
+            return Ok(Delivered::Filtered(handle));
+        }
+        if !is_data {
+            self.settle_held(instance, &incoming, clocks)?;
+        }
         // What is no news must not displace the news that there is, so this comes before room is made.
         if !is_data && !self.instances[instance as usize].update(&incoming) {
             self.discard(stored);
             self.forget_if_gone(instance);
             return Ok(Delivered::News);
+        }
+        if !is_data {
+            self.state_was(before, instance, clocks.at);
         }
         if let Err(reason) = self.make_room(instance, incoming.kind) {
             self.forget_if_gone(instance);
@@ -254,6 +285,11 @@ impl ReaderCache {
         }
         if self.policies.by_source {
             state.is_as_of(&incoming, now);
+        }
+        if is_data {
+            self.state_was(before, instance, clocks.at);
+            self.drop_held(instance);
+            self.instances[instance as usize].shown_at = Some(clocks.at);
         }
         self.append(stored.0, instance, now);
         Ok(if is_data { Delivered::Data(handle) } else { Delivered::News })

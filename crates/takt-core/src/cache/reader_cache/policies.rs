@@ -1,7 +1,8 @@
 //! The policies of a reader that its history acts upon, apart from HISTORY and RESOURCE_LIMITS.
 
 use super::ReaderCache;
-use takt_wire::qos::{DataReaderQos, DestinationOrder, Ownership};
+use core::time::Duration;
+use takt_wire::qos::{DataReaderQos, DestinationOrder, Ownership, ReliabilityKind};
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CachePolicies {
@@ -9,13 +10,34 @@ pub(crate) struct CachePolicies {
     pub(crate) exclusive: bool,
     /// DESTINATION_ORDER BY_SOURCE_TIMESTAMP. Of an instance with an owner only that one's changes count, in its order.
     pub(crate) by_source: bool,
+    /// TIME_BASED_FILTER, if it is on.
+    pub(crate) separation: Option<Duration>,
+    /// What the filter keeps back is shown in the end.
+    pub(crate) keeps_last: bool,
+    /// READER_DATA_LIFECYCLE: for how long samples are kept of an instance without writers, and of a disposed one.
+    pub(crate) purge_no_writers: Option<Duration>,
+    pub(crate) purge_disposed: Option<Duration>,
 }
 
 impl CachePolicies {
     pub(crate) fn of(qos: &DataReaderQos) -> Self {
         let exclusive = qos.ownership == Ownership::Exclusive;
         let by_source = qos.destination_order == DestinationOrder::BySourceTimestamp && !exclusive;
-        Self { exclusive, by_source }
+        let separation = qos.time_based_filter.minimum_separation.as_nanos().unwrap_or(u64::MAX);
+        let delay = |delay: takt_wire::Duration| delay.as_nanos().map(Duration::from_nanos);
+        Self {
+            exclusive,
+            by_source,
+            separation: (separation > 0).then(|| Duration::from_nanos(separation)),
+            keeps_last: qos.reliability.kind == ReliabilityKind::Reliable,
+            purge_no_writers: delay(qos.reader_data_lifecycle.autopurge_nowriter_samples_delay),
+            purge_disposed: delay(qos.reader_data_lifecycle.autopurge_disposed_samples_delay),
+        }
+    }
+
+    /// Whether instances that are not alive lose their samples some time.
+    pub(super) fn purges(&self) -> bool {
+        self.purge_no_writers.is_some() || self.purge_disposed.is_some()
     }
 }
 
@@ -23,5 +45,8 @@ impl ReaderCache {
     /// Goes by these policies from now on.
     pub(crate) fn adopt(&mut self, policies: CachePolicies) {
         self.policies = policies;
+        if policies.separation.is_some() {
+            self.expect_held();
+        }
     }
 }

@@ -1,0 +1,53 @@
+//! How long the samples of an instance that is not alive are kept (READER_DATA_LIFECYCLE, DDS 1.4 §2.2.3.22).
+//!
+//! The time begins when the instance ceases to be alive, by the reader's monotonic clock, and ends early if it comes back.
+
+use super::{NONE, ReaderCache, Stored};
+use crate::cache::sample::InstanceState;
+use crate::mutation::{Mutation, is_on};
+use crate::time::Instant;
+
+impl ReaderCache {
+    /// The state of an instance was `before`: its samples are to be kept for a time, or for as long as it lives.
+    pub(super) fn state_was(&mut self, before: InstanceState, instance: u32, now: Instant) {
+        let state = self.instances[instance as usize].state;
+        if !self.policies.purges() || state == before {
+            return;
+        }
+        let delay = match state {
+            InstanceState::Alive => None,
+            InstanceState::NotAliveDisposed => self.policies.purge_disposed,
+            InstanceState::NotAliveNoWriters => self.policies.purge_no_writers,
+        };
+        match delay.filter(|_| !is_on(Mutation::NeverPurge)) {
+            Some(delay) => self.purge_due.set(instance, now.after(delay)),
+            None if is_on(Mutation::PurgeTheLiving) => {}
+            None => self.purge_due.remove(instance),
+        }
+    }
+
+    /// Removes samples of instances whose time is over, at most `max`; returns how many samples and instances.
+    pub(crate) fn purge(&mut self, now: Instant, max: usize) -> usize {
+        let mut removed = 0;
+        while removed < max
+            && let Some((_, instance)) = self.purge_due.first().filter(|(due, _)| *due <= now)
+        {
+            removed += 1;
+            let oldest = self.instances[instance as usize].oldest;
+            if oldest != NONE {
+                self.unlink(oldest);
+                self.discard(Stored(oldest));
+                continue;
+            }
+            self.purge_due.remove(instance);
+            self.drop_held(instance);
+            self.forget_if_gone(instance);
+        }
+        removed
+    }
+
+    /// When the time of the next instance is over.
+    pub(crate) fn next_purge(&self) -> Option<Instant> {
+        self.purge_due.first().map(|(due, _)| due)
+    }
+}

@@ -1,0 +1,175 @@
+//! TIME_BASED_FILTER (DDS 1.4 §2.2.3.12): at most one sample of an instance in each separation, and the last one in the end.
+
+use crate::network::*;
+use takt_core::*;
+use takt_wire::Duration;
+use takt_wire::qos::*;
+
+const MS: u64 = 1_000_000;
+
+fn filtered(ms: u64, reliability: Reliability) -> DataReaderQos {
+    let time_based_filter = TimeBasedFilter { minimum_separation: Duration::from_millis(ms) };
+    DataReaderQos { time_based_filter, reliability, ..keep_all_reader() }
+}
+
+fn pair(network: &mut Network, reader_qos: DataReaderQos) -> (WriterHandle, ReaderHandle) {
+    let writer_qos = DataWriterQos { durability: Durability::TransientLocal, ..keep_all_writer() };
+    let writer = network.writer(0, writer_spec("T", true, writer_qos));
+    let reader = network.reader(1, reader_spec("T", true, reader_qos));
+    network.await_match((0, writer), (1, reader));
+    network.run(100);
+    (writer, reader)
+}
+
+fn write(network: &mut Network, writer: WriterHandle, key: u8, number: u8) {
+    let mut bytes = payload(u32::from(key), 20);
+    bytes[8] = number;
+    network.write_key(0, writer, ChangeKind::Alive, hash(key), &bytes).expect("there is room");
+}
+
+/// Runs for some time and takes as soon as there is something: key, number and milliseconds since `begin` of each sample.
+fn watch(network: &mut Network, reader: ReaderHandle, begin: Instant, ms: u64) -> Vec<(u8, u8, u64)> {
+    let mut seen = Vec::new();
+    network.run_until(ms, |network| {
+        let at = (network.now.0 - begin.0) / MS;
+        seen.extend(network.take_all(1, reader).iter().map(|(_, bytes)| (bytes[4], bytes[8], at)));
+        false
+    });
+    seen
+}
+
+#[test]
+fn of_ten_samples_in_a_separation_one_is_shown() {
+    for reliability in [reliable(), best_effort()] {
+        let mut network = Network::new(2, 340);
+        let (writer, reader) = pair(&mut network, filtered(1_000, reliability));
+        let (begin, mut seen) = (network.now, Vec::new());
+        for number in 0..100 {
+            for key in [1, 2] {
+                write(&mut network, writer, key, number);
+            }
+            seen.extend(watch(&mut network, reader, begin, 100));
+        }
+        for key in [1, 2] {
+            let of_key: Vec<_> = seen.iter().filter(|(found, _, _)| *found == key).collect();
+            assert!((10..=11).contains(&of_key.len()), "{of_key:?}");
+            for pair in of_key.windows(2) {
+                assert!(pair[1].2 - pair[0].2 >= 999, "{pair:?}");
+                assert!((9..=11).contains(&(pair[1].1 - pair[0].1)), "{pair:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_last_sample_of_a_burst_is_shown_when_the_separation_is_over() {
+    let mut network = Network::new(2, 341);
+    let (writer, reader) = pair(&mut network, filtered(500, reliable()));
+    let begin = network.now;
+    for number in 1..=5 {
+        write(&mut network, writer, 1, number);
+    }
+    let seen = watch(&mut network, reader, begin, 2_000);
+    assert_eq!(seen, [(1, 1, 0), (1, 5, 500)]);
+}
+
+#[test]
+fn best_effort_drops_what_comes_too_soon() {
+    let mut network = Network::new(2, 342);
+    let (writer, reader) = pair(&mut network, filtered(500, best_effort()));
+    let begin = network.now;
+    write(&mut network, writer, 1, 1);
+    write(&mut network, writer, 1, 2);
+    assert_eq!(watch(&mut network, reader, begin, 2_000), [(1, 1, 0)]);
+    write(&mut network, writer, 1, 3);
+    assert_eq!(watch(&mut network, reader, begin, 100), [(1, 3, 2_000)]);
+}
+
+#[test]
+fn limits_count_what_is_shown_and_what_waits_holds_up_nobody() {
+    let mut network = Network::new(2, 343);
+    let resource_limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };
+    let (writer, reader) = pair(&mut network, DataReaderQos { resource_limits, ..filtered(500, reliable()) });
+    for number in 1..=100 {
+        write(&mut network, writer, 1, number);
+    }
+    network.run(100);
+    assert_eq!(network.nodes[0].is_acknowledged(writer, None), Ok(true));
+    network.run(1_000);
+    assert_eq!(network.nodes[1].counters().rejected_samples, 0);
+    let numbers =
+        |network: &mut Network| -> Vec<_> { network.take_all(1, reader).iter().map(|(_, bytes)| bytes[8]).collect() };
+    assert_eq!(numbers(&mut network), [1], "there was no room for the last");
+    network.run(20);
+    assert_eq!(numbers(&mut network), [100]);
+}
+
+#[test]
+fn the_end_of_an_instance_does_not_wait() {
+    let mut network = Network::new(2, 344);
+    let (writer, reader) = pair(&mut network, filtered(500, reliable()));
+    let shown = |network: &mut Network| -> Vec<_> {
+        network.run(50);
+        let taken = network.take_all(1, reader);
+        taken.iter().map(|(info, bytes)| info.valid_data.then(|| bytes[8])).collect()
+    };
+    write(&mut network, writer, 1, 1);
+    write(&mut network, writer, 1, 2);
+    network.write_key(0, writer, ChangeKind::Unregistered, hash(1), &[]).expect("there is room");
+    assert_eq!(shown(&mut network), [Some(1), Some(2), None], "its writer takes it along");
+    write(&mut network, writer, 1, 3);
+    assert_eq!(shown(&mut network), [Some(3)], "the instance begins anew");
+    write(&mut network, writer, 1, 4);
+    network.write_key(0, writer, ChangeKind::Disposed, hash(1), &[]).expect("there is room");
+    assert_eq!(shown(&mut network), [None]);
+    write(&mut network, writer, 1, 5);
+    write(&mut network, writer, 1, 6);
+    assert_eq!(shown(&mut network), [Some(5)]);
+    network.nodes[0].delete_writer(network.now, writer).expect("the writer lives");
+    assert_eq!(shown(&mut network), [Some(6), None]);
+}
+
+#[test]
+fn what_is_kept_back_keeps_the_deadline() {
+    let mut network = Network::new(2, 345);
+    let deadline = Deadline { period: Duration::from_millis(500) };
+    let writer_qos = DataWriterQos { deadline, ..keep_all_writer() };
+    let writer = network.writer(0, writer_spec("T", true, writer_qos));
+    let reader_qos = DataReaderQos { deadline, ..filtered(500, best_effort()) };
+    let reader = network.reader(1, reader_spec("T", true, reader_qos));
+    network.await_match((0, writer), (1, reader));
+    for _ in 0..10 {
+        write(&mut network, writer, 1, 1);
+        network.run(490);
+    }
+    let missed = network.nodes[1].requested_deadline_missed_status(reader).expect("the reader lives");
+    assert_eq!(missed.total_count, 0);
+}
+
+#[test]
+fn a_separation_longer_than_the_deadline_is_refused() {
+    let mut network = Network::new(1, 346);
+    let deadline = |ms| Deadline { period: Duration::from_millis(ms) };
+    let spec = |ms| reader_spec("T", true, DataReaderQos { deadline: deadline(ms), ..filtered(500, reliable()) });
+    let refused = network.nodes[0].create_reader(network.now, spec(499));
+    assert!(matches!(refused, Err(Error::InconsistentPolicy { .. })), "{refused:?}");
+    let reader = network.reader(0, spec(500));
+    let changed = DataReaderQos { deadline: deadline(499), ..filtered(500, reliable()) };
+    let refused = network.nodes[0].set_reader_qos(network.now, reader, changed);
+    assert!(matches!(refused, Err(Error::InconsistentPolicy { .. })), "{refused:?}");
+}
+
+#[test]
+fn a_filter_may_change() {
+    let mut network = Network::new(2, 347);
+    let (writer, reader) = pair(&mut network, keep_all_reader());
+    network.nodes[1].set_reader_qos(network.now, reader, filtered(500, reliable())).expect("it may change");
+    let begin = network.now;
+    for number in 1..=5 {
+        write(&mut network, writer, 1, number);
+    }
+    assert_eq!(watch(&mut network, reader, begin, 100), [(1, 1, 0)]);
+    network.nodes[1].set_reader_qos(network.now, reader, keep_all_reader()).expect("it may change");
+    write(&mut network, writer, 1, 6);
+    assert_eq!(watch(&mut network, reader, begin, 2_000), [(1, 6, 100)], "what waited is older");
+}
