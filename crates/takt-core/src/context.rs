@@ -42,6 +42,10 @@ pub(crate) struct Context {
     wall_offset_ns: u64,
     /// Endpoints and matches that exist.
     owners: usize,
+    /// Something may have become visible of a group.
+    pub(crate) groups_stirred: bool,
+    /// Places given out in the order that readers of a subscriber share.
+    pub(crate) arrivals: u64,
 }
 
 /// Less than this is a clock that is kept, not one that is set.
@@ -71,6 +75,8 @@ impl Context {
             timing,
             wall_offset_ns: 0,
             owners: 0,
+            groups_stirred: false,
+            arrivals: 0,
         }
     }
 

@@ -28,6 +28,9 @@ pub struct Counters {
     pub duplicate_fragments: u64,
     /// Samples turned away because the reader's history or memory was full.
     pub rejected_samples: u64,
+    /// Parts of coherent sets, each what one writer adds, that were not shown since something of the set was missing or found
+    /// no room.
+    pub dropped_coherent_sets: u64,
     /// Samples of writers that a stronger one outranks (OWNERSHIP EXCLUSIVE).
     pub outranked_samples: u64,
     /// Samples and disposals that a later one of their instance overtook (DESTINATION_ORDER BY_SOURCE_TIMESTAMP).

@@ -137,6 +137,16 @@ mutations! {
     ExpiryMakesNoRoom,
     /// A participant may have as many endpoints as it likes.
     NoEndpointLimit,
+    /// Changes of a coherent set are shown before it has ended.
+    ShowBeforeTheEnd,
+    /// A coherent set is shown though something of it is missing.
+    IgnoreLostMember,
+    /// A coherent set is shown when the first writer has ended it.
+    ShowWithoutOthers,
+    /// What a publisher's writers make is shown as it comes.
+    PassOthersBy,
+    /// Of two changes of a publisher the later one is shown first.
+    WrongGroupOrder,
 }
 
 #[cfg(feature = "mutations")]

@@ -20,6 +20,10 @@ pub(crate) struct Place {
     pub(crate) gsn: SequenceNumber,
     /// It changes nothing, but ends the set.
     pub(crate) ends: bool,
+    /// At a reader: it has arrived and is not for this reader.
+    pub(crate) absorbed: bool,
+    /// At a reader: it is the last one of what its writer adds to its set, of which nothing is missing.
+    pub(crate) closes: bool,
 }
 
 impl Place {
@@ -33,6 +37,7 @@ impl Place {
             group_set: number(inline.group_coherent_set),
             gsn: number(inline.group_seq_num),
             ends: is_empty,
+            ..Self::default()
         }
     }
 

@@ -246,6 +246,7 @@ impl Participant {
         let local = reader.data.guid;
         let path = self.path_to(publication.guid.prefix, &publication.unicast);
         let vendor = self.vendor_of(publication.guid.prefix);
+        let publisher = self.publisher_of(index, publication);
         let Some(reader) = self.readers.get_mut(index) else { return };
         match (reason, path) {
             (None, Some(path)) => {
@@ -257,12 +258,15 @@ impl Participant {
                     lifespan: publication.qos.lifespan.duration,
                     path,
                     vendor,
+                    presentation: publication.presentation,
+                    publisher,
                 };
                 if let Some(proxy) = matched {
                     return reader.refresh_proxy(&mut self.ctx, proxy, &traits);
                 }
                 let proxy = reader.add_proxy(now, &mut self.ctx, publication.guid, &traits);
                 self.sources.entry(publication.guid).or_default().push((index, proxy));
+                self.join_group(index, proxy, publication.guid, publisher);
             }
             (reason, _) => {
                 let reason = reason.unwrap_or(RefusalReason::Unreachable);

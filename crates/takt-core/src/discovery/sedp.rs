@@ -14,7 +14,7 @@ use crate::writer::{Directed, ReaderTraits, Write};
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use takt_wire::discovery::{PublicationData, SubscriptionData};
-use takt_wire::qos::{Durability, Liveliness};
+use takt_wire::qos::{Durability, Liveliness, Presentation};
 use takt_wire::{Duration, EntityId, Guid, GuidPrefix, Timestamp};
 
 /// News of one remote endpoint.
@@ -86,7 +86,17 @@ impl Participant {
         if let Some(local) = self.readers.get_mut(reader) {
             let durability = local.data.qos.durability;
             let lifespan = Duration::INFINITE;
-            let traits = WriterTraits { reliable: true, durability, liveliness, strength: 0, lifespan, path, vendor };
+            let traits = WriterTraits {
+                reliable: true,
+                durability,
+                liveliness,
+                strength: 0,
+                lifespan,
+                path,
+                vendor,
+                presentation: Presentation::default(),
+                publisher: None,
+            };
             let proxy = local.add_proxy(now, &mut self.ctx, guid, &traits);
             self.sources.entry(guid).or_default().push((reader, proxy));
         }

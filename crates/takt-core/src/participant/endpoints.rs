@@ -435,6 +435,7 @@ impl Participant {
         let reader = live_reader(readers, handle)?;
         reader.cache.release_taken();
         reader.unblock(now, ctx);
+        self.settle_groups(now);
         Ok(())
     }
 

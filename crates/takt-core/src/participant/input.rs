@@ -165,6 +165,7 @@ impl Participant {
     }
 
     fn after_data(&mut self, now: Instant, writer: Guid, heard: bool) {
+        self.settle_groups(now);
         if !heard {
             self.ctx.counters.unmatched_data += 1;
         } else if writer.entity_id.is_builtin() {

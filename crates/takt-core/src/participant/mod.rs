@@ -4,6 +4,7 @@
 //! Discovery continues this type in [`crate::discovery`].
 
 mod endpoints;
+mod groups;
 mod input;
 mod output;
 mod policies;
@@ -178,6 +179,7 @@ impl Participant {
     /// [`Self::poll_timeout`] is not in the future.
     pub fn handle_timeout(&mut self, now: Instant) {
         for _ in 0..MAX_TIMERS_PER_CALL {
+            self.settle_groups(now);
             let Some(kind) = self.ctx.timers.pop_due(now) else { return };
             self.ctx.work.unit();
             match kind {

@@ -4,14 +4,17 @@
 //! the subscriber show fits together.
 
 use super::Participant;
+use super::groups::Group;
 use crate::error::Error;
-use crate::presentation::is_of_group;
+use crate::presentation::{is_of_group, matters};
 use crate::slots::{ReaderHandle, SubscriberHandle};
 use crate::time::Instant;
+use alloc::collections::BTreeMap;
 use alloc::string::ToString;
 use alloc::vec::Vec;
-use takt_wire::EntityId;
+use takt_wire::discovery::PublicationData;
 use takt_wire::qos::{AccessScope, Presentation};
+use takt_wire::{EntityId, Guid};
 
 /// A subscriber whose readers have something in common beside policies.
 #[derive(Debug)]
@@ -22,6 +25,8 @@ pub(crate) struct Subscriber {
     /// How many `begin_access` wait for their end.
     depth: u32,
     pub(super) readers: Vec<u32>,
+    /// Publishers whose changes it shows in their order.
+    groups: BTreeMap<Guid, Group>,
 }
 
 impl Subscriber {
@@ -47,7 +52,14 @@ impl Participant {
         let entity_id = EntityId::user_subscriber(self.next_entity_key()?);
         let index = self.subscribers.vacant();
         let handle = SubscriberHandle { index, generation: self.subscribers.generation(index) };
-        self.subscribers.insert(Subscriber { handle, entity_id, presentation, depth: 0, readers: Vec::new() });
+        self.subscribers.insert(Subscriber {
+            handle,
+            entity_id,
+            presentation,
+            depth: 0,
+            readers: Vec::new(),
+            groups: BTreeMap::new(),
+        });
         Ok(handle)
     }
 
@@ -70,6 +82,10 @@ impl Participant {
     pub(super) fn join_subscriber(&mut self, index: u32) {
         let Some(reader) = self.readers.get_mut(index) else { return };
         let presentation = reader.data.presentation;
+        if matters(&presentation) {
+            reader.cache.reserve_held();
+            reader.shares_order = is_of_group(&presentation) && presentation.ordered_access;
+        }
         reader.cache.by_instance = presentation.ordered_access && presentation.access_scope == AccessScope::Instance;
         if let Some(subscriber) = reader.group.and_then(|group| self.subscribers.get_mut(group)) {
             subscriber.presentation = presentation;
@@ -94,21 +110,84 @@ impl Participant {
     pub fn begin_access(&mut self, handle: SubscriberHandle) -> Result<(), Error> {
         let subscriber = self.subscriber(handle)?;
         subscriber.depth += 1;
+        self.freeze(handle.index, true);
         Ok(())
+    }
+
+    /// What is held becomes visible or does not, whatever happens.
+    fn freeze(&mut self, subscriber: u32, is_frozen: bool) {
+        let Self { subscribers, readers, ctx, .. } = self;
+        let Some(subscriber) = subscribers.get(subscriber).filter(|subscriber| matters(&subscriber.presentation))
+        else {
+            return;
+        };
+        ctx.work.steps(subscriber.readers.len());
+        for &index in &subscriber.readers {
+            if let Some(reader) = readers.get_mut(index) {
+                reader.is_frozen = is_frozen;
+            }
+        }
     }
 
     /// The application has done with the subscriber's readers for now.
     ///
     /// # Errors
     /// [`Error::PreconditionNotMet`] without a [`Self::begin_access`], [`Error::AlreadyDeleted`].
-    pub fn end_access(&mut self, _now: Instant, handle: SubscriberHandle) -> Result<(), Error> {
+    pub fn end_access(&mut self, now: Instant, handle: SubscriberHandle) -> Result<(), Error> {
         self.ctx.work.unit();
         let subscriber = self.subscriber(handle)?;
         if subscriber.depth == 0 {
             return Err(Error::PreconditionNotMet { what: "no access has begun".to_string() });
         }
         subscriber.depth -= 1;
+        if subscriber.depth > 0 || !matters(&subscriber.presentation) {
+            return Ok(());
+        }
+        self.freeze(handle.index, false);
+        let Self { subscribers, readers, ctx, .. } = self;
+        let Some(subscriber) = subscribers.get(handle.index) else { return Ok(()) };
+        for &index in &subscriber.readers {
+            if let Some(reader) = readers.get_mut(index) {
+                reader.show_all_alone(ctx, now);
+            }
+        }
+        self.ctx.groups_stirred = true;
+        self.settle_groups(now);
         Ok(())
+    }
+
+    /// The publisher of a writer, if the reader belongs to a subscriber that looks at the order of its changes.
+    pub(crate) fn publisher_of(&self, reader: u32, publication: &PublicationData) -> Option<Guid> {
+        let subscriber = self.subscribers.get(self.readers.get(reader)?.group?)?;
+        let counts = is_of_group(&publication.presentation) && publication.group_entity_id != EntityId::UNKNOWN;
+        let publisher = Guid { prefix: publication.guid.prefix, entity_id: publication.group_entity_id };
+        (subscriber.wants_access() && counts).then_some(publisher)
+    }
+
+    /// A writer of a publisher was matched with a reader.
+    pub(crate) fn join_group(&mut self, index: u32, proxy: u32, writer: Guid, publisher: Option<Guid>) {
+        let (Some(publisher), Some(reader)) = (publisher, self.readers.get(index)) else { return };
+        let handle = reader.handle;
+        if let Some(subscriber) = reader.group.and_then(|group| self.subscribers.get_mut(group)) {
+            subscriber.groups.entry(publisher).or_default().join(handle, proxy, writer);
+        }
+    }
+
+    /// Shows what has become visible of groups, if anything may have. Looks at the members of all of them.
+    pub(crate) fn settle_groups(&mut self, now: Instant) {
+        if !core::mem::take(&mut self.ctx.groups_stirred) {
+            return;
+        }
+        let Self { subscribers, readers, ctx, .. } = self;
+        for (_, subscriber) in subscribers.iter_mut().filter(|(_, subscriber)| !subscriber.is_open()) {
+            let Subscriber { groups, presentation, .. } = subscriber;
+            for group in groups.values_mut() {
+                group.settle(presentation, readers, ctx, now);
+            }
+            groups.retain(|_, group| !group.is_empty());
+        }
+        // What was shown may have made others stir, which changes nothing for the groups that were looked at.
+        self.ctx.groups_stirred = false;
     }
 
     /// Whether a reader may be read now.

@@ -29,6 +29,9 @@ impl Reader {
         proxy.announced = sn;
         proxy.expected = Some(sn.next());
         proxy.fragments.drop_below(sn, &mut self.cache.pool, &mut self.reassembly);
+        if proxy.holding.is_some() {
+            return self.hold_best_effort(ctx, index, now, skipped > 0, stored);
+        }
         let Some(stored) = stored else { return };
         match self.cache.deliver(stored, ctx.clocks(now), self.key.as_mut()) {
             Ok(delivered) => {
@@ -46,6 +49,9 @@ impl Reader {
     /// Hands on everything that has arrived up to the first missing sample. At most `REORDER_WINDOW` samples.
     pub(super) fn deliver(&mut self, ctx: &mut Context, index: u32, now: Instant) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
+        if proxy.holding.is_some() {
+            return self.deliver_held(ctx, index, now);
+        }
         let Some(mut expected) = proxy.expected else { return };
         let start = expected;
         let mut refused = None;
@@ -105,6 +111,11 @@ impl Reader {
         while let Some(index) = self.proxies.next_index(from) {
             from = index + 1;
             ctx.work.steps(1);
+            let Some(proxy) = self.proxies.get_mut(index) else { continue };
+            if proxy.holding.as_ref().is_some_and(|holding| holding.waits) {
+                ctx.groups_stirred = true;
+                self.show_alone(ctx, index, now);
+            }
             if let Some(proxy) = self.proxies.get_mut(index)
                 && core::mem::take(&mut proxy.blocked)
             {

@@ -59,6 +59,9 @@ impl Reader {
             skipped += (end.0 - now_expected.0) as u64;
             proxy.expected = Some(end);
             proxy.fragments.drop_below(end, &mut self.cache.pool, &mut self.reassembly);
+            if proxy.holding.is_some() {
+                self.miss(ctx, index);
+            }
         }
         skipped
     }
@@ -88,7 +91,11 @@ impl Reader {
                 let live = heartbeat.last_sn.next();
                 let start =
                     if skips_history { live.min(proxy.dropped_early.unwrap_or(live)) } else { heartbeat.first_sn };
-                proxy.expected = Some(start.max(heartbeat.first_sn));
+                let start = start.max(heartbeat.first_sn);
+                proxy.expected = Some(start);
+                if let Some(holding) = &mut proxy.holding {
+                    holding.begin_behind(start);
+                }
                 proxy.history_end = Some(heartbeat.last_sn);
                 ctx.timers.cancel(proxy.timer);
                 proxy.announce(heartbeat.last_sn);
@@ -100,6 +107,12 @@ impl Reader {
                     lost = self.skip(ctx, index, now, expected, heartbeat.first_sn);
                 }
             }
+        }
+        if let Some(proxy) = self.proxies.get_mut(index)
+            && let (Some(holding), Some(group), Some(expected)) = (&mut proxy.holding, &heartbeat.group, proxy.expected)
+        {
+            holding.hear(heartbeat.last_sn, group.current_gsn, expected);
+            ctx.groups_stirred |= holding.publisher.is_some();
         }
         if lost > 0 {
             self.lost.add(lost);

@@ -80,6 +80,7 @@ impl Reader {
             return;
         }
         proxy.lease.alive = false;
+        ctx.groups_stirred |= proxy.holding.is_some();
         let guid = proxy.guid;
         self.liveliness.died(guid);
         ctx.notify(Event::LivelinessChanged(self.handle));

@@ -1,11 +1,12 @@
 //! Writers that match a reader come and go (RTPS 2.5 §8.4.10).
 
 use super::liveliness::WriterLease;
-use super::{Reader, WriterProxy, WriterTraits};
+use super::{Holding, Reader, WriterProxy, WriterTraits};
 use crate::context::Context;
 use crate::event::Event;
 use crate::time::Instant;
 use crate::timer::TimerKind;
+use alloc::boxed::Box;
 use takt_wire::qos::{Durability, ReliabilityKind};
 use takt_wire::{Guid, SequenceNumber, VendorId};
 
@@ -28,6 +29,10 @@ impl Reader {
         }
         proxy.directed_heartbeats = writer.vendor == VendorId::TAKT;
         proxy.greets_from_zero = writer.vendor == VendorId::EPROSIMA;
+        let holds = self.data.presentation.coherent_access && writer.presentation.coherent_access;
+        if holds || writer.publisher.is_some() {
+            proxy.holding = Some(Box::new(Holding::new(writer.publisher)));
+        }
         let index = self.proxies.insert(proxy);
         debug_assert_eq!(index, proxy_index);
         self.matched.added(guid);
@@ -73,6 +78,10 @@ impl Reader {
         ctx.remove_owner();
         for stored in proxy.drain() {
             self.cache.discard(stored);
+        }
+        if let Some(holding) = &mut proxy.holding {
+            self.drop_held(ctx, holding);
+            ctx.groups_stirred |= holding.publisher.is_some();
         }
         proxy.fragments.drop_below(SequenceNumber::MAX, &mut self.cache.pool, &mut self.reassembly);
         self.matched.removed(proxy.guid);

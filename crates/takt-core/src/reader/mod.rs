@@ -10,6 +10,7 @@ mod deadline;
 mod delivery;
 mod fragments;
 mod gaps;
+mod holding;
 mod liveliness;
 mod local;
 mod matching;
@@ -18,6 +19,7 @@ mod room;
 mod upkeep;
 mod writer_proxy;
 
+pub(crate) use holding::{Holding, Range};
 pub(crate) use writer_proxy::{REORDER_WINDOW, WriterProxy};
 
 use crate::cache::{CachePolicies, KeyExtractor, ReaderCache};
@@ -36,8 +38,8 @@ use alloc::boxed::Box;
 use core::fmt;
 use fragments::Budget;
 use takt_wire::discovery::SubscriptionData;
-use takt_wire::qos::{Durability, Liveliness};
-use takt_wire::{Duration, EntityId, Timestamp, VendorId};
+use takt_wire::qos::{Durability, Liveliness, Presentation};
+use takt_wire::{Duration, EntityId, Guid, Timestamp, VendorId};
 
 pub(crate) struct Reader {
     pub(crate) handle: ReaderHandle,
@@ -59,6 +61,14 @@ pub(crate) struct Reader {
     reassembly: Budget,
     /// Some proxy waits for room in the history.
     any_blocked: bool,
+    /// Changes that have arrived and are not shown yet, of all writers.
+    pub(crate) held: usize,
+    /// Its samples have their place in one order with those of the subscriber's other readers.
+    pub(crate) shares_order: bool,
+    /// Nothing that is held may be shown: the application is reading.
+    pub(crate) is_frozen: bool,
+    /// As much is held as may be, and nothing of it can be shown.
+    pub(crate) wants_relief: bool,
     /// The cache's releases when that was last tried in vain.
     blocked_at: u64,
     upkeep_timer: TimerId,
@@ -90,6 +100,10 @@ pub(crate) struct WriterTraits {
     pub(crate) lifespan: Duration,
     pub(crate) path: Path,
     pub(crate) vendor: VendorId,
+    /// What its publisher offers beside policies.
+    pub(crate) presentation: Presentation,
+    /// The publisher, if that counts the changes of its writers and the reader is to look at that.
+    pub(crate) publisher: Option<Guid>,
 }
 
 /// Time and origin of the submessage at hand (RTPS 2.5 §8.3.4).
@@ -126,6 +140,10 @@ impl Reader {
             proxies: Slots::new(),
             reassembly: Budget::new(ctx.limits.reassembly_bytes),
             any_blocked: false,
+            held: 0,
+            shares_order: false,
+            is_frozen: false,
+            wants_relief: false,
             blocked_at: 0,
             upkeep_timer: ctx.timers.register(TimerKind::ReaderUpkeep { reader: handle.index }),
             upkeep_due: Instant(u64::MAX),

@@ -26,7 +26,7 @@ impl Reader {
             Payload::Data(bytes) => (bytes, false),
             Payload::Key(bytes) => (bytes, true),
         };
-        let Some(piece) = self.allocate(index, stamp.now, data.sn, payload.len()) else {
+        let Some(piece) = self.allocate(ctx, index, stamp.now, data.sn, payload.len()) else {
             return self.refuse(ctx, index, stamp.now, data.sn);
         };
         self.cache.pool.bytes_mut(piece).copy_from_slice(payload);
@@ -43,7 +43,7 @@ impl Reader {
         let result = loop {
             let Some(proxy) = self.proxies.get_mut(index) else { return };
             match proxy.fragments.insert(stamp, data, &mut self.cache.pool, &mut self.reassembly) {
-                Err(Refused::NoRoom) if self.make_room_for(index, data.sn, stamp.now) => {}
+                Err(Refused::NoRoom) if self.make_room_for(ctx, index, data.sn, stamp.now) => {}
                 result => break result,
             }
         };
@@ -131,16 +131,22 @@ impl Reader {
         let key_hash = key_hash.map(|hash| if is_on(Mutation::WrongInstance) && self.keyed { [7; 16] } else { hash });
         ctx.counters.undecodable_keys += u64::from(for_us && key_hash.is_none());
         let source_timestamp = stamp.source_timestamp;
-        // Who does not look at sets need not know that one ends.
-        let for_us = for_us && !place.ends;
-        let stored = match key_hash.filter(|_| for_us) {
+        // Who looks at places has to know of changes that are not for it, too.
+        let absorbed = proxy.holding.is_some() && !place.ends && (!for_us || !passes);
+        let (key_hash, piece, place) = if absorbed {
+            self.cache.pool.release(piece);
+            (Some([0; 16]), PayloadRef::EMPTY, Place { absorbed, ..place })
+        } else {
+            (key_hash.filter(|_| !place.ends || proxy.holding.is_some()), piece, place)
+        };
+        let stored = match key_hash {
             Some(key_hash) => {
                 let (writer, strength) = (proxy.guid, proxy.strength);
                 let lifespan = inline.lifespan.unwrap_or(proxy.lifespan);
                 let expiry = Expiry::of(kind, lifespan, source_timestamp, ctx.wall_clock(stamp.now));
                 let incoming =
                     Incoming { writer, sn, kind, key_hash, source_timestamp, payload: piece, strength, expiry, place };
-                let stored = self.store(index, stamp.now, incoming);
+                let stored = self.store(ctx, index, stamp.now, incoming);
                 if stored.is_none() {
                     self.cache.pool.release(piece);
                     return self.refuse(ctx, index, stamp.now, sn);

@@ -26,19 +26,26 @@ impl Reader {
         self.count_rejection(ctx, SampleRejectedReason::SamplesLimit);
     }
 
-    pub(super) fn allocate(&mut self, index: u32, now: Instant, sn: SequenceNumber, len: usize) -> Option<PayloadRef> {
+    pub(super) fn allocate(
+        &mut self,
+        ctx: &mut Context,
+        index: u32,
+        now: Instant,
+        sn: SequenceNumber,
+        len: usize,
+    ) -> Option<PayloadRef> {
         loop {
             let piece = self.cache.pool.allocate(len);
-            if piece.is_some() || !self.make_room_for(index, sn, now) {
+            if piece.is_some() || !self.make_room_for(ctx, index, sn, now) {
                 return piece;
             }
         }
     }
 
-    pub(super) fn store(&mut self, index: u32, now: Instant, incoming: Incoming) -> Option<Stored> {
+    pub(super) fn store(&mut self, ctx: &mut Context, index: u32, now: Instant, incoming: Incoming) -> Option<Stored> {
         loop {
             let stored = self.cache.store(incoming);
-            if stored.is_some() || !self.make_room_for(index, incoming.sn, now) {
+            if stored.is_some() || !self.make_room_for(ctx, index, incoming.sn, now) {
                 return stored;
             }
         }
@@ -47,7 +54,7 @@ impl Reader {
     /// If the sample is the next one of a reliable writer: forgets samples that nobody goes on with, or the samples
     /// that wait for earlier ones of the writer that has most of them. They can be had again. Says whether there
     /// was anything to forget.
-    pub(super) fn make_room_for(&mut self, index: u32, sn: SequenceNumber, now: Instant) -> bool {
+    pub(super) fn make_room_for(&mut self, ctx: &mut Context, index: u32, sn: SequenceNumber, now: Instant) -> bool {
         if !self.proxies.get(index).is_some_and(|proxy| proxy.reliable && proxy.expected == Some(sn)) {
             return false;
         }
@@ -63,7 +70,7 @@ impl Reader {
         for stored in proxy.drain() {
             self.cache.discard(stored);
         }
-        forgot
+        forgot || self.drop_an_open_part(ctx)
     }
 
     pub(super) fn count_rejection(&mut self, ctx: &mut Context, reason: SampleRejectedReason) {

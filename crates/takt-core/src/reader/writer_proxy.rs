@@ -2,6 +2,7 @@
 //! which are missing, and when to ask for them.
 
 use super::fragments::Fragments;
+use super::holding::Holding;
 use super::liveliness::WriterLease;
 use crate::cache::Stored;
 use crate::mutation::{Mutation, is_on};
@@ -82,6 +83,8 @@ pub(crate) struct WriterProxy {
     pub(crate) queued: bool,
     /// Delivery waits for room in the history.
     pub(crate) blocked: bool,
+    /// What has arrived and is not shown yet, where PRESENTATION asks for that.
+    pub(crate) holding: Option<Box<Holding>>,
 }
 
 impl WriterProxy {
@@ -112,6 +115,7 @@ impl WriterProxy {
             last_nack: None,
             queued: false,
             blocked: false,
+            holding: None,
         }
     }
 

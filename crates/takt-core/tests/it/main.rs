@@ -3,6 +3,7 @@
 
 mod announcements;
 mod catalogue;
+mod coherent;
 mod content_filter;
 mod deadline;
 mod discovery;
@@ -10,6 +11,7 @@ mod durability;
 mod enabling;
 mod forged;
 mod fragments;
+mod groups;
 mod hostile;
 mod instances;
 mod lifespan;

@@ -35,6 +35,8 @@ pub(super) struct Instance {
     /// Samples in the list; `data_count` of them carry data.
     pub(super) count: usize,
     pub(super) data_count: usize,
+    /// Samples that are about to be delivered.
+    pub(super) claimed: usize,
     /// The entry without data, if there is one: an instance keeps only its latest news.
     pub(super) news: u32,
 }
@@ -60,6 +62,7 @@ impl Instance {
             newest: NONE,
             count: 0,
             data_count: 0,
+            claimed: 0,
             news: NONE,
         }
     }

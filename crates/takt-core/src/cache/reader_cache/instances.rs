@@ -55,7 +55,7 @@ impl ReaderCache {
             self.sweep = (self.sweep + 1) % self.instances.len();
             let instance = &self.instances[self.sweep];
             let known = self.by_handle.get(&instance.handle) == Some(&(self.sweep as u32));
-            if known && instance.count == 0 && instance.held == NONE && instance.state != InstanceState::Alive {
+            if known && instance.count + instance.claimed == 0 && instance.held == NONE && instance.state != InstanceState::Alive {
                 self.forget(self.sweep as u32);
                 return true;
             }
@@ -92,7 +92,7 @@ impl ReaderCache {
     /// To be called when an instance has lost a sample or a writer.
     pub(super) fn forget_if_gone(&mut self, index: u32) {
         let instance = &self.instances[index as usize];
-        let is_gone = instance.count == 0 && instance.held == NONE && instance.writers.is_empty();
+        let is_gone = instance.count + instance.claimed == 0 && instance.held == NONE && instance.writers.is_empty();
         if is_gone && self.by_handle.get(&instance.handle) == Some(&index) {
             self.forget(index);
         }

@@ -14,6 +14,7 @@
 //! `filter` keeps back what comes too soon, `order` tells
 //! the later from the earlier, `reading` shows the rest to the application.
 
+mod claims;
 mod expiry;
 mod filter;
 mod instance;
@@ -41,6 +42,8 @@ use instance::Instance;
 use lists::Entry;
 use takt_wire::{Guid, SequenceNumber, Timestamp};
 
+pub(crate) use claims::Fit;
+
 /// No entry, or no instance.
 const NONE: u32 = u32::MAX;
 /// Entries beyond `max_samples` for samples that wait for earlier ones.
@@ -59,7 +62,6 @@ pub(crate) struct Incoming {
     pub(crate) strength: i32,
     pub(crate) expiry: Expiry,
     /// Among those of its writer and its publisher.
-    #[expect(dead_code, reason = "for readers that show coherent sets as a whole")]
     pub(crate) place: Place,
 }
 
@@ -125,6 +127,7 @@ pub(crate) struct ReaderCache {
     passes: u64,
     /// Taken by the last read, its payload still borrowed by the caller.
     taken: u32,
+    claims: claims::Claims,
 }
 
 impl ReaderCache {
@@ -150,6 +153,7 @@ impl ReaderCache {
             releases: 0,
             passes: 0,
             taken: NONE,
+            claims: claims::Claims::default(),
         }
     }
 

@@ -1,0 +1,162 @@
+//! Room for a coherent set, claimed for all of its changes before the first one is shown (RTPS 2.5 §8.7.6).
+//!
+//! Between [`ReaderCache::claim`] and the change's delivery, or [`ReaderCache::unclaim`], nothing else may be delivered.
+
+use super::{NONE, ReaderCache, Stored};
+use crate::cache::sample::{ChangeKind, InstanceHandle, KeyExtractor};
+use crate::presentation::Place;
+use alloc::boxed::Box;
+use takt_wire::SequenceNumber;
+
+/// Why a set cannot be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fit {
+    /// There is no room for it as long as the application leaves its samples where they are.
+    Later,
+    /// The history cannot hold it at all.
+    Never,
+}
+
+/// What is claimed at present.
+#[derive(Debug, Default)]
+pub(super) struct Claims {
+    samples: usize,
+    /// Samples that KEEP_LAST will evict for them.
+    evictions: usize,
+}
+
+impl ReaderCache {
+    /// Makes room for changes that are held beside those of the history, as many as it may have.
+    pub(crate) fn reserve_held(&mut self) {
+        self.entries.reserve_exact(2 * self.limits.max_samples + super::PENDING_ROOM - self.entries.len());
+    }
+
+    /// The last place given out in order of arrival.
+    pub(crate) fn arrivals(&self) -> u64 {
+        self.arrivals
+    }
+
+    /// Places in order of arrival go on from this one at least.
+    pub(crate) fn go_on_from(&mut self, arrivals: u64) {
+        self.arrivals = self.arrivals.max(arrivals);
+    }
+
+    /// `RESOURCE_LIMITS.max_samples`.
+    pub(crate) fn max_samples(&self) -> usize {
+        self.limits.max_samples
+    }
+
+    /// Whether the application has nothing to take.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.data_count == 0
+    }
+
+    /// The place and number of a pending change.
+    pub(crate) fn place(&self, stored: Stored) -> (Place, SequenceNumber) {
+        let incoming = &self.entries[stored.0 as usize].incoming;
+        (incoming.place, incoming.sn)
+    }
+
+    /// The change is the last one of a complete part of a set.
+    pub(crate) fn close(&mut self, stored: Stored) {
+        self.entries[stored.0 as usize].incoming.place.closes = true;
+    }
+
+    /// Has a held change follow another.
+    pub(crate) fn link(&mut self, last: Stored, next: Stored) {
+        self.entries[last.0 as usize].next = next.0;
+    }
+
+    /// The held change that follows.
+    pub(crate) fn held_after(&self, stored: Stored) -> Option<Stored> {
+        let next = self.entries[stored.0 as usize].next;
+        (next != NONE).then_some(Stored(next))
+    }
+
+    /// Ends the row of held changes with this one; returns what followed.
+    pub(crate) fn cut(&mut self, stored: Stored) -> Option<Stored> {
+        let next = core::mem::replace(&mut self.entries[stored.0 as usize].next, NONE);
+        (next != NONE).then_some(Stored(next))
+    }
+
+    /// Claims room for a row of held changes, up to the one that closes it. Also says how many it looked at.
+    pub(crate) fn claim(
+        &mut self,
+        first: Stored,
+        mut key: Option<&mut Box<dyn KeyExtractor>>,
+    ) -> (Result<(), Fit>, usize) {
+        let (mut next, mut steps) = (Some(first), 0);
+        while let Some(stored) = next {
+            let incoming = self.entries[stored.0 as usize].incoming;
+            steps += 1;
+            if incoming.kind == ChangeKind::Alive
+                && let Err(fit) = self.claim_one(stored, key.as_deref_mut())
+            {
+                return (Err(fit), steps);
+            }
+            next = self.held_after(stored).filter(|_| !incoming.place.closes);
+        }
+        (Ok(()), steps)
+    }
+
+    fn claim_one(&mut self, stored: Stored, key: Option<&mut Box<dyn KeyExtractor>>) -> Result<(), Fit> {
+        let incoming = self.entries[stored.0 as usize].incoming;
+        let handle = InstanceHandle(incoming.key_hash);
+        let index = match self.by_handle.get(&handle) {
+            Some(&index) => index,
+            None => match self.create_instance(handle, &incoming, key) {
+                Ok(index) => index,
+                Err(_) => return Err(if self.is_empty() { Fit::Never } else { Fit::Later }),
+            },
+        };
+        self.entries[stored.0 as usize].instance = index;
+        let instance = &mut self.instances[index as usize];
+        instance.claimed += 1;
+        self.claims.samples += 1;
+        let (claimed, per_instance) = (instance.claimed, self.limits.max_samples_per_instance);
+        match self.limits.depth {
+            Some(depth) if claimed > depth => return Err(Fit::Never),
+            Some(depth) => self.claims.evictions += usize::from(instance.data_count + claimed > depth),
+            None if claimed > per_instance => return Err(Fit::Never),
+            None if instance.count + claimed > per_instance => return Err(Fit::Later),
+            None => {}
+        }
+        if self.claims.samples > self.limits.max_samples { Err(Fit::Never) } else { Ok(()) }
+    }
+
+    /// Whether there is room for all that is claimed.
+    pub(crate) fn check_claims(&self) -> Result<(), Fit> {
+        let Claims { samples, evictions } = self.claims;
+        match self.data_count + samples > self.limits.max_samples + evictions {
+            true if self.is_empty() => Err(Fit::Never),
+            true => Err(Fit::Later),
+            false => Ok(()),
+        }
+    }
+
+    /// Gives up what was claimed for a row of held changes.
+    pub(crate) fn unclaim(&mut self, first: Stored) {
+        let mut next = Some(first);
+        while let Some(stored) = next {
+            let closes = self.entries[stored.0 as usize].incoming.place.closes;
+            next = self.held_after(stored).filter(|_| !closes);
+            self.unclaim_one(stored);
+        }
+    }
+
+    /// Gives up what was claimed for one change.
+    pub(crate) fn unclaim_one(&mut self, stored: Stored) {
+        let index = core::mem::replace(&mut self.entries[stored.0 as usize].instance, NONE);
+        if index != NONE {
+            self.instances[index as usize].claimed -= 1;
+            if self.instances[index as usize].claimed == 0 {
+                self.forget_if_gone(index);
+            }
+        }
+    }
+
+    /// All claims are given up or will be made use of.
+    pub(crate) fn end_claims(&mut self) {
+        self.claims = Claims::default();
+    }
+}

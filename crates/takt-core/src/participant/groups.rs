@@ -1,0 +1,270 @@
+//! Publishers whose changes a subscriber shows in the order in which they were made, and coherent sets of all their writers
+//! (RTPS 2.5 §8.7.5, §8.7.6; DDS 1.4 §2.2.3.6).
+//!
+//! A [`Group`] is one publisher as one subscriber sees it: those of its writers that are matched with the subscriber's readers.
+//! What these have received lies in their [`Holding`](crate::reader::Holding)s. It is shown in the order of group sequence
+//! numbers, each as soon as nothing that was made before can come any more: then all the writers have either sent something
+//! later or said that they have nothing. A set is shown when all of them have ended it or gone past its end, and nothing of it
+//! is missing.
+//!
+//! Only reliable writers that are alive are waited for. Where as many changes wait as a reader's `max_samples`, and the
+//! application has nothing to take, they are shown without waiting, and sets that have not ended are dropped.
+
+use crate::cache::Fit;
+use crate::context::Context;
+use crate::mutation::{Mutation, is_on};
+use crate::presentation::Place;
+use crate::reader::{Holding, Range, Reader};
+use crate::slots::{ReaderHandle, Slots};
+use crate::time::Instant;
+use alloc::collections::BinaryHeap;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+use takt_wire::qos::Presentation;
+use takt_wire::{Guid, SequenceNumber};
+
+/// One publisher, as one subscriber sees it.
+#[derive(Debug, Default)]
+pub(super) struct Group {
+    members: Vec<Member>,
+    /// Of the members that hold something, the group sequence number of what comes out next, the least first.
+    heads: BinaryHeap<Reverse<(SequenceNumber, u32)>>,
+    /// Sets of which something is missing.
+    broken: Option<Range>,
+    /// The last set that was shown or dropped.
+    resolved: SequenceNumber,
+}
+
+/// A writer and the reader that it is matched with.
+#[derive(Debug)]
+struct Member {
+    reader: ReaderHandle,
+    proxy: u32,
+    writer: Guid,
+    /// The end of the last set that it has ended.
+    ended: SequenceNumber,
+}
+
+impl Member {
+    fn reader<'a>(&self, readers: &'a Slots<Reader>) -> Option<&'a Reader> {
+        readers.get(self.reader.index).filter(|reader| reader.handle == self.reader)
+    }
+
+    /// What is held of the writer; `None` if it has gone. Also whether it is waited for.
+    fn holding<'a>(&self, readers: &'a Slots<Reader>) -> Option<(&'a Holding, bool)> {
+        let proxy = self.reader(readers)?.proxies.get(self.proxy).filter(|proxy| proxy.guid == self.writer)?;
+        Some((proxy.holding.as_deref()?, proxy.reliable && proxy.lease.alive))
+    }
+
+    /// The place of what comes out next.
+    fn front(&self, readers: &Slots<Reader>) -> Option<Place> {
+        let (holding, _) = self.holding(readers)?;
+        let (place, _) = self.reader(readers)?.cache.place(holding.front()?);
+        Some(place)
+    }
+}
+
+/// What may be done with a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Wait,
+    Show,
+    Drop,
+}
+
+impl Group {
+    /// A writer of the publisher was matched.
+    pub(super) fn join(&mut self, reader: ReaderHandle, proxy: u32, writer: Guid) {
+        self.members.push(Member { reader, proxy, writer, ended: SequenceNumber::ZERO });
+        self.heads.reserve(self.members.len());
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// Shows what may be shown. Looks at each member, and at what it shows.
+    pub(super) fn settle(
+        &mut self,
+        presentation: &Presentation,
+        readers: &mut Slots<Reader>,
+        ctx: &mut Context,
+        now: Instant,
+    ) {
+        ctx.work.steps(self.members.len());
+        self.part_with_the_gone(readers);
+        let relief = self.members.iter().any(|member| member.reader(readers).is_some_and(|reader| reader.wants_relief));
+        let horizon = if relief || is_on(Mutation::PassOthersBy) || !presentation.ordered_access {
+            SequenceNumber::MAX
+        } else {
+            self.horizon(readers)
+        };
+        self.find_heads(readers);
+        while let Some(&Reverse((gsn, at))) = self.heads.peek() {
+            let Some(place) = self.members.get(at as usize).and_then(|member| member.front(readers)) else { break };
+            if presentation.coherent_access && place.is_member() && place.group_set.is_valid() {
+                match self.judge(place.group_set, relief, readers, ctx) {
+                    Verdict::Wait => break,
+                    Verdict::Show => self.show_set(place.group_set, readers, ctx, now),
+                    Verdict::Drop => self.drop_set(place.group_set, readers, ctx),
+                }
+                self.resolved = self.resolved.max(place.group_set);
+                self.find_heads(readers);
+            } else if gsn.prev() > horizon || !self.show_head(readers, ctx, now) {
+                break;
+            }
+        }
+        if relief {
+            self.end_relief(readers, ctx, now);
+        }
+    }
+
+    /// Writers that are matched no more: sets that they had not ended will not be whole.
+    fn part_with_the_gone(&mut self, readers: &Slots<Reader>) {
+        let furthest = self.members.iter().filter_map(|member| Some(member.holding(readers)?.0.frontier)).max();
+        let Self { members, broken, .. } = self;
+        for member in members.iter_mut() {
+            match member.holding(readers) {
+                Some((holding, _)) => {
+                    member.ended = holding.ended.1;
+                    *broken = holding.broken.map(|range| range.join(*broken)).or(*broken);
+                }
+                None => {
+                    let before = furthest.unwrap_or_default().next();
+                    *broken = Some(Range { after: member.ended, before }.join(*broken));
+                }
+            }
+        }
+        members.retain(|member| member.holding(readers).is_some());
+        *broken = broken.filter(|range| range.before > self.resolved);
+    }
+
+    /// Nothing up to here can come any more that is not there.
+    fn horizon(&self, readers: &Slots<Reader>) -> SequenceNumber {
+        let waited_for = |member: &Member| member.holding(readers).filter(|(_, is_waited_for)| *is_waited_for);
+        let frontiers = self.members.iter().filter_map(|member| Some(waited_for(member)?.0.frontier));
+        frontiers.min().unwrap_or(SequenceNumber::MAX)
+    }
+
+    fn find_heads(&mut self, readers: &Slots<Reader>) {
+        let Self { members, heads, .. } = self;
+        heads.clear();
+        for (at, member) in members.iter().enumerate() {
+            if let Some(place) = member.front(readers) {
+                heads.push(Reverse((rank(&place), at as u32)));
+            }
+        }
+    }
+
+    /// Shows what comes out next; false if there is no room.
+    fn show_head(&mut self, readers: &mut Slots<Reader>, ctx: &mut Context, now: Instant) -> bool {
+        let Some(Reverse((_, at))) = self.heads.pop() else { return false };
+        let member = &self.members[at as usize];
+        let Some(reader) = readers.get_mut(member.reader.index) else { return false };
+        let is_shown = reader.show_front(ctx, member.proxy, now);
+        if let Some(place) = member.front(readers) {
+            self.heads.push(Reverse((rank(&place), at)));
+        }
+        is_shown
+    }
+
+    /// Whether a set has ended, is whole, and finds room.
+    fn judge(&self, set: SequenceNumber, relief: bool, readers: &mut Slots<Reader>, ctx: &mut Context) -> Verdict {
+        ctx.work.steps(self.members.len());
+        let holdings = || self.members.iter().filter_map(|member| member.holding(readers));
+        // A writer that has ended a later one tells at least where that began.
+        let ends = holdings().filter(|(holding, _)| holding.ended.0 >= set);
+        let end = ends.map(|(holding, _)| if holding.ended.0 == set { holding.ended.1 } else { holding.ended.0 }).min();
+        let Some(end) = end else { return if relief { Verdict::Drop } else { Verdict::Wait } };
+        let is_broken = self.broken.is_some_and(|range| range.contains(set)) && !is_on(Mutation::IgnoreLostMember);
+        let mut is_whole = !is_broken && set > self.resolved;
+        for (holding, is_waited_for) in holdings() {
+            let has_passed = holding.ended.0 >= set || holding.frontier >= end;
+            if !has_passed && !is_on(Mutation::ShowWithoutOthers) {
+                if is_waited_for && !relief {
+                    return Verdict::Wait;
+                }
+                is_whole = false;
+            }
+        }
+        let mut parts = self.members.iter().filter(|member| is_of(member.front(readers), set));
+        is_whole &= parts.all(|member| member.holding(readers).is_some_and(|(holding, _)| holding.front_is_closed()));
+        if is_whole { self.claim(set, readers, ctx) } else { Verdict::Drop }
+    }
+
+    /// Claims room for all of a set.
+    fn claim(&self, set: SequenceNumber, readers: &mut Slots<Reader>, ctx: &mut Context) -> Verdict {
+        let mut result = Ok(());
+        for member in &self.members {
+            if result.is_ok()
+                && is_of(member.front(readers), set)
+                && let Some(reader) = readers.get_mut(member.reader.index)
+            {
+                result = reader.claim_part(ctx, member.proxy).and_then(|()| reader.cache.check_claims());
+                if result == Err(Fit::Later) {
+                    reader.wait_for_room(member.proxy);
+                }
+            }
+        }
+        for member in &self.members {
+            let has_part = is_of(member.front(readers), set);
+            if let Some(reader) = readers.get_mut(member.reader.index) {
+                if result.is_err() && has_part {
+                    reader.unclaim_part(member.proxy);
+                }
+                reader.cache.end_claims();
+            }
+        }
+        match result {
+            Ok(()) => Verdict::Show,
+            Err(Fit::Later) => Verdict::Wait,
+            Err(Fit::Never) => Verdict::Drop,
+        }
+    }
+
+    /// Shows a set for which room is claimed, in the order in which it was made.
+    fn show_set(&mut self, set: SequenceNumber, readers: &mut Slots<Reader>, ctx: &mut Context, now: Instant) {
+        while let Some(Reverse((_, at))) = self.heads.pop() {
+            let member = &self.members[at as usize];
+            if !is_of(member.front(readers), set) {
+                continue;
+            }
+            let Some(reader) = readers.get_mut(member.reader.index) else { continue };
+            if !reader.show_member(ctx, member.proxy, now)
+                && let Some(place) = member.front(readers)
+            {
+                self.heads.push(Reverse((rank(&place), at)));
+            }
+        }
+    }
+
+    fn drop_set(&mut self, set: SequenceNumber, readers: &mut Slots<Reader>, ctx: &mut Context) {
+        for member in &self.members {
+            let has_part = is_of(member.front(readers), set);
+            if let Some(reader) = readers.get_mut(member.reader.index).filter(|_| has_part) {
+                ctx.counters.dropped_coherent_sets += 1;
+                reader.drop_part(ctx, member.proxy);
+            }
+        }
+    }
+
+    /// What could not wait any longer is gone: those go on that found no room.
+    fn end_relief(&mut self, readers: &mut Slots<Reader>, ctx: &mut Context, now: Instant) {
+        for member in &self.members {
+            if let Some(reader) = readers.get_mut(member.reader.index)
+                && core::mem::take(&mut reader.wants_relief)
+            {
+                reader.unblock(now, ctx);
+            }
+        }
+    }
+}
+
+/// The order in which what is held comes out.
+fn rank(place: &Place) -> SequenceNumber {
+    if is_on(Mutation::WrongGroupOrder) { SequenceNumber(place.gsn.0 ^ 1) } else { place.gsn }
+}
+
+fn is_of(place: Option<Place>, set: SequenceNumber) -> bool {
+    place.is_some_and(|place| place.group_set == set)
+}

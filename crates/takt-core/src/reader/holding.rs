@@ -1,0 +1,501 @@
+//! Changes that have arrived and are not shown yet (RTPS 2.5 §8.7.5, §8.7.6): coherent sets that have not ended, and changes
+//! of a publisher's writers that wait for one another.
+//!
+//! A reader that asks for coherent access, or belongs to a subscriber that keeps the order of a publisher, has a [`Holding`] for
+//! each writer that offers as much. What is next of a writer goes in at one end, in the writer's order. What may be shown comes
+//! out at the other: here for writers that stand alone, in `participant/groups.rs` for those of a group.
+//!
+//! A *part* is what one writer adds to a set. It is complete if all numbers from its first change to its end have arrived; if
+//! not, its changes are dropped and counted as lost. Held changes are acknowledged, and are not part of the history:
+//! RESOURCE_LIMITS bounds both, each for itself.
+
+use super::writer_proxy::Arrival;
+use super::{Reader, deadline};
+use crate::cache::{Fit, Stored};
+use crate::context::Context;
+use crate::event::Event;
+use crate::mutation::{Mutation, is_on};
+use crate::presentation::Place;
+use crate::status::SampleRejectedReason;
+use crate::time::Instant;
+use takt_wire::{Guid, SequenceNumber};
+
+/// What is held of one writer.
+#[derive(Debug, Default)]
+pub(crate) struct Holding {
+    /// The publisher, if the writer's changes wait for those of its other writers.
+    pub(crate) publisher: Option<Guid>,
+    first: Option<Stored>,
+    last: Option<Stored>,
+    /// Of these, complete parts.
+    closed: usize,
+    open: Option<Part>,
+    /// Something is shown as soon as the history has room.
+    pub(crate) waits: bool,
+    /// All changes of the writer up to this group sequence number have come, or will not come.
+    pub(crate) frontier: SequenceNumber,
+    /// The last group set that the writer has ended, and the group sequence number of its end.
+    pub(crate) ended: (SequenceNumber, SequenceNumber),
+    /// What a heartbeat said of the group, for when everything that it announced has come: the last change, and how far the
+    /// writer has none beyond it.
+    news: Option<(SequenceNumber, SequenceNumber)>,
+    /// Changes are missing since `frontier`.
+    has_gap: bool,
+    /// Group sets of which changes are missing: those between these numbers.
+    pub(crate) broken: Option<Range>,
+}
+
+/// Group sets by the numbers of their first changes, neither end included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Range {
+    pub(crate) after: SequenceNumber,
+    pub(crate) before: SequenceNumber,
+}
+
+impl Range {
+    pub(crate) fn contains(&self, set: SequenceNumber) -> bool {
+        self.after < set && set < self.before
+    }
+
+    /// Both, and what lies between them.
+    pub(crate) fn join(self, other: Option<Self>) -> Self {
+        let Some(other) = other else { return self };
+        Self { after: self.after.min(other.after), before: self.before.max(other.before) }
+    }
+}
+
+/// The part of a coherent set that has come so far.
+#[derive(Debug)]
+struct Part {
+    set: SequenceNumber,
+    group_set: SequenceNumber,
+    /// The change that must come next.
+    next: SequenceNumber,
+    /// Nothing is missing, and there was room for all.
+    intact: bool,
+    count: usize,
+    /// What was held before.
+    behind: Option<Stored>,
+}
+
+impl Holding {
+    pub(crate) fn new(publisher: Option<Guid>) -> Self {
+        Self { publisher, ..Self::default() }
+    }
+
+    /// What comes out next.
+    pub(crate) fn front(&self) -> Option<Stored> {
+        self.first
+    }
+
+    /// Whether what is at the front, being of a set, is a complete part.
+    pub(crate) fn front_is_closed(&self) -> bool {
+        self.closed > 0
+    }
+
+    /// The front went out, which `after` followed.
+    fn went_out(&mut self, front: Stored, after: Option<Stored>) {
+        self.first = after;
+        if after.is_none() {
+            self.last = None;
+        }
+        if let Some(part) = self.open.as_mut().filter(|part| part.behind == Some(front)) {
+            part.behind = None;
+        }
+    }
+
+    /// The first change to come is not the writer's first one.
+    pub(crate) fn begin_behind(&mut self, start: SequenceNumber) {
+        self.has_gap |= start > SequenceNumber::FIRST;
+    }
+
+    /// The writer's changes up to this number have come, and maybe one with that number. What is missing before it may have
+    /// been of any set that the writer had not ended.
+    fn advance(&mut self, gsn: SequenceNumber) {
+        if core::mem::take(&mut self.has_gap) {
+            let range = Range { after: self.ended.1, before: gsn };
+            self.broken = Some(range.join(self.broken));
+        }
+        self.frontier = self.frontier.max(gsn);
+    }
+
+    /// A heartbeat told of the group; `expected` is the next change to come.
+    pub(crate) fn hear(&mut self, last_sn: SequenceNumber, gsn: SequenceNumber, expected: SequenceNumber) {
+        self.news = Some((last_sn, gsn));
+        self.apply_news(expected);
+    }
+
+    fn apply_news(&mut self, expected: SequenceNumber) {
+        if let Some((_, gsn)) = self.news.take_if(|(last_sn, _)| *last_sn < expected) {
+            if self.has_gap {
+                self.advance(gsn.next());
+            }
+            self.frontier = self.frontier.max(gsn);
+        }
+    }
+}
+
+impl Reader {
+    /// As [`Reader::deliver`], for a writer of which changes are held.
+    pub(super) fn deliver_held(&mut self, ctx: &mut Context, index: u32, now: Instant) {
+        let Some(start) = self.proxies.get(index).and_then(|proxy| proxy.expected) else { return };
+        let mut expected = start;
+        let mut refused = None;
+        while let Some(proxy) = self.proxies.get_mut(index).filter(|proxy| !proxy.blocked) {
+            match proxy.arrival(expected) {
+                Arrival::Missing => break,
+                Arrival::Irrelevant => self.miss(ctx, index),
+                Arrival::Waiting(stored) => {
+                    if let Err(reason) = self.take_in(ctx, index, now, stored) {
+                        refused = Some(reason);
+                    }
+                }
+            }
+            let Some(proxy) = self.proxies.get_mut(index) else { return };
+            if refused.is_some() {
+                proxy.blocked = true;
+                break;
+            }
+            proxy.set_arrival(expected, Arrival::Missing);
+            expected = expected.next();
+            proxy.expected = Some(expected);
+        }
+        ctx.work.steps((expected.0 - start.0) as usize);
+        if let Some(proxy) = self.proxies.get_mut(index) {
+            proxy.fragments.drop_below(expected, &mut self.cache.pool, &mut self.reassembly);
+            if let Some(holding) = &mut proxy.holding {
+                holding.apply_news(expected);
+                ctx.groups_stirred |= holding.publisher.is_some();
+            }
+        }
+        if let Some(reason) = refused {
+            self.any_blocked = true;
+            self.blocked_at = self.cache.releases();
+            self.count_rejection(ctx, reason);
+        }
+        self.show_alone(ctx, index, now);
+        self.note_history(ctx, index);
+    }
+
+    /// As [`Reader::deliver_best_effort`], for a writer of which changes are held. `skipped`: some were lost before this one.
+    pub(super) fn hold_best_effort(
+        &mut self,
+        ctx: &mut Context,
+        index: u32,
+        now: Instant,
+        skipped: bool,
+        stored: Option<Stored>,
+    ) {
+        if skipped || stored.is_none() {
+            self.miss(ctx, index);
+        }
+        if let Some(stored) = stored
+            && let Err(reason) = self.take_in(ctx, index, now, stored)
+        {
+            self.cache.discard(stored);
+            self.miss(ctx, index);
+            self.count_rejection(ctx, reason);
+        }
+        ctx.groups_stirred |= self.shares_order || self.group.is_some();
+        self.show_alone(ctx, index, now);
+    }
+
+    /// A change will not come.
+    pub(super) fn miss(&mut self, ctx: &mut Context, index: u32) {
+        let Some(holding) = self.proxies.get_mut(index).and_then(|proxy| proxy.holding.as_mut()) else { return };
+        holding.has_gap = true;
+        if holding.open.is_some() && !is_on(Mutation::IgnoreLostMember) {
+            self.break_part(ctx, index);
+        }
+    }
+
+    /// Takes in what is next of a writer. On `Err` there is no room for it now.
+    pub(super) fn take_in(
+        &mut self,
+        ctx: &mut Context,
+        index: u32,
+        now: Instant,
+        stored: Stored,
+    ) -> Result<(), SampleRejectedReason> {
+        let (place, sn) = self.cache.place(stored);
+        let Some(holding) = self.proxies.get_mut(index).and_then(|proxy| proxy.holding.as_mut()) else { return Ok(()) };
+        if holding.open.as_ref().is_some_and(|part| place.ends || part.set != place.set) {
+            self.close_part(ctx, index);
+        }
+        let Some(holding) = self.proxies.get_mut(index).and_then(|proxy| proxy.holding.as_mut()) else { return Ok(()) };
+        let is_member =
+            place.is_member() && self.data.presentation.coherent_access && !is_on(Mutation::ShowBeforeTheEnd);
+        if is_member {
+            let (set, group_set, behind) = (place.set, place.group_set, holding.last);
+            let open = || Part { set, group_set, next: set, intact: true, count: 0, behind };
+            let part = holding.open.get_or_insert_with(open);
+            part.intact &= sn == part.next || is_on(Mutation::IgnoreLostMember);
+            if part.intact && !place.absorbed && self.held >= self.cache.max_samples() {
+                // If the application has nothing to take that would make room, the part must give way.
+                part.intact = part.count < self.held && !self.cache.is_empty();
+                if part.intact {
+                    return Err(SampleRejectedReason::SamplesLimit);
+                }
+            }
+            part.next = sn.next();
+        } else if !place.ends && !place.absorbed {
+            if holding.publisher.is_none() && holding.first.is_none() {
+                return self.show(ctx, stored, now);
+            }
+            if self.held >= self.cache.max_samples() {
+                self.wants_relief |= self.cache.is_empty();
+                return Err(SampleRejectedReason::SamplesLimit);
+            }
+        }
+        if place.gsn.is_valid() {
+            holding.advance(place.gsn);
+            if place.ends {
+                holding.ended = (place.group_set, place.gsn);
+            }
+        }
+        let is_broken = is_member && holding.open.as_ref().is_some_and(|part| !part.intact);
+        if is_broken {
+            self.break_part(ctx, index);
+        }
+        if place.ends || place.absorbed || is_broken {
+            self.cache.discard(stored);
+            self.lose(ctx, u64::from(is_broken && !place.absorbed));
+            return Ok(());
+        }
+        self.append_held(index, stored, is_member);
+        Ok(())
+    }
+
+    fn append_held(&mut self, index: u32, stored: Stored, is_member: bool) {
+        let Some(holding) = self.proxies.get_mut(index).and_then(|proxy| proxy.holding.as_mut()) else { return };
+        if let Some(part) = holding.open.as_mut().filter(|_| is_member) {
+            part.count += 1;
+        }
+        match holding.last.replace(stored) {
+            Some(last) => self.cache.link(last, stored),
+            None => holding.first = Some(stored),
+        }
+        self.held += 1;
+    }
+
+    /// The open part has ended.
+    fn close_part(&mut self, ctx: &mut Context, index: u32) {
+        let Some(holding) = self.proxies.get_mut(index).and_then(|proxy| proxy.holding.as_mut()) else { return };
+        let Some(part) = holding.open.take() else { return };
+        if part.intact
+            && let Some(last) = holding.last.filter(|_| part.count > 0)
+        {
+            holding.closed += 1;
+            self.cache.close(last);
+        } else if !part.intact {
+            ctx.counters.dropped_coherent_sets += 1;
+        }
+    }
+
+    /// Something of the open part is missing: what has come of it goes, and what comes will.
+    fn break_part(&mut self, ctx: &mut Context, index: u32) {
+        let Some(holding) = self.proxies.get_mut(index).and_then(|proxy| proxy.holding.as_mut()) else { return };
+        let Some(part) = &mut holding.open else { return };
+        part.intact = false;
+        let count = core::mem::take(&mut part.count);
+        let mut next = match part.behind {
+            Some(behind) => self.cache.cut(behind),
+            None => holding.first.take(),
+        };
+        holding.last = part.behind;
+        if part.group_set.is_valid() {
+            let range = Range { after: part.group_set.prev(), before: part.group_set.next() };
+            holding.broken = Some(range.join(holding.broken));
+        }
+        while let Some(stored) = next {
+            next = self.cache.held_after(stored);
+            self.cache.discard(stored);
+        }
+        self.held -= count;
+        self.lose(ctx, count as u64);
+    }
+
+    fn lose(&mut self, ctx: &mut Context, count: u64) {
+        if count > 0 {
+            self.lost.add(count);
+            ctx.notify(Event::SampleLost(self.handle));
+        }
+    }
+
+    /// Takes the front out of what is held.
+    fn pop_held(&mut self, index: u32) -> Option<(Stored, Place)> {
+        let holding = self.proxies.get_mut(index)?.holding.as_mut()?;
+        let stored = holding.first?;
+        holding.went_out(stored, self.cache.held_after(stored));
+        let (place, _) = self.cache.place(stored);
+        holding.closed -= usize::from(place.closes);
+        self.held -= 1;
+        Some((stored, place))
+    }
+
+    /// Shows what may be shown of writers that wait for no other.
+    pub(crate) fn show_all_alone(&mut self, ctx: &mut Context, now: Instant) {
+        let mut from = 0;
+        while let Some(index) = self.proxies.next_index(from) {
+            from = index + 1;
+            ctx.work.steps(1);
+            self.show_alone(ctx, index, now);
+        }
+    }
+
+    /// Hands a held change on to the history.
+    fn show(&mut self, ctx: &mut Context, stored: Stored, now: Instant) -> Result<(), SampleRejectedReason> {
+        ctx.work.steps(1);
+        if self.shares_order {
+            self.cache.go_on_from(ctx.arrivals);
+        }
+        let delivered = self.cache.deliver(stored, ctx.wall_clock(now), self.key.as_mut())?;
+        if self.shares_order {
+            ctx.arrivals = self.cache.arrivals();
+        }
+        deadline::delivered(&mut self.deadline, now, ctx, delivered);
+        ctx.notify(Event::DataAvailable(self.handle));
+        self.arm_expiry(now, ctx);
+        Ok(())
+    }
+
+    /// Shows what may be shown of a writer that waits for no other.
+    pub(crate) fn show_alone(&mut self, ctx: &mut Context, index: u32, now: Instant) {
+        loop {
+            let Some(holding) = self.proxies.get_mut(index).and_then(|proxy| proxy.holding.as_mut()) else { return };
+            if holding.publisher.is_some() || self.is_frozen {
+                return;
+            }
+            holding.waits = false;
+            let Some(front) = holding.first else { return };
+            let (place, _) = self.cache.place(front);
+            if !place.is_member() {
+                if !self.show_front(ctx, index, now) {
+                    return;
+                }
+                continue;
+            }
+            if holding.closed == 0 {
+                return;
+            }
+            match self.claim_part(ctx, index).and_then(|()| self.cache.check_claims()) {
+                Ok(()) => self.show_part(ctx, index, now),
+                Err(fit) => {
+                    self.unclaim_part(index);
+                    self.cache.end_claims();
+                    if fit == Fit::Later {
+                        return self.wait_for_room(index);
+                    }
+                    self.drop_part(ctx, index);
+                    ctx.counters.dropped_coherent_sets += 1;
+                }
+            }
+        }
+    }
+
+    /// What is held of a writer is shown as soon as the application has made room.
+    pub(crate) fn wait_for_room(&mut self, index: u32) {
+        if let Some(holding) = self.proxies.get_mut(index).and_then(|proxy| proxy.holding.as_mut()) {
+            holding.waits = true;
+            self.any_blocked = true;
+            self.blocked_at = self.cache.releases();
+        }
+    }
+
+    /// Shows the front of what is held; false if there is no room.
+    pub(crate) fn show_front(&mut self, ctx: &mut Context, index: u32, now: Instant) -> bool {
+        let Some(front) = self.proxies.get(index).and_then(|proxy| proxy.holding.as_ref()?.first) else { return false };
+        // What is held is linked through what a delivered sample is linked by.
+        let after = self.cache.held_after(front);
+        if let Err(reason) = self.show(ctx, front, now) {
+            self.wait_for_room(index);
+            self.count_rejection(ctx, reason);
+            return false;
+        }
+        let Some(holding) = self.proxies.get_mut(index).and_then(|proxy| proxy.holding.as_mut()) else { return false };
+        holding.went_out(front, after);
+        self.held -= 1;
+        true
+    }
+
+    /// Claims room for the part at the front.
+    pub(crate) fn claim_part(&mut self, ctx: &mut Context, index: u32) -> Result<(), Fit> {
+        let front = self.proxies.get(index).and_then(|proxy| proxy.holding.as_ref()?.first);
+        let Some(front) = front else { return Ok(()) };
+        let (result, steps) = self.cache.claim(front, self.key.as_mut());
+        ctx.work.steps(steps);
+        result
+    }
+
+    /// Gives up what was claimed for the part at the front.
+    pub(crate) fn unclaim_part(&mut self, index: u32) {
+        if let Some(front) = self.proxies.get(index).and_then(|proxy| proxy.holding.as_ref()?.first) {
+            self.cache.unclaim(front);
+        }
+    }
+
+    /// Shows the part at the front, for which there is room.
+    fn show_part(&mut self, ctx: &mut Context, index: u32, now: Instant) {
+        self.cache.end_claims();
+        while !self.show_member(ctx, index, now) {}
+    }
+
+    /// Shows the front, which is of a set and has room; true if it was the last one of its part.
+    pub(crate) fn show_member(&mut self, ctx: &mut Context, index: u32, now: Instant) -> bool {
+        let Some((stored, place)) = self.pop_held(index) else { return true };
+        self.cache.unclaim_one(stored);
+        if let Err(reason) = self.show(ctx, stored, now) {
+            debug_assert!(false, "there was room: {reason:?}");
+            self.cache.discard(stored);
+            self.count_rejection(ctx, reason);
+        }
+        place.closes
+    }
+
+    /// Drops the part at the front, complete or not.
+    pub(crate) fn drop_part(&mut self, ctx: &mut Context, index: u32) {
+        let holding = self.proxies.get(index).and_then(|proxy| proxy.holding.as_ref());
+        if holding.is_some_and(|holding| holding.closed == 0) {
+            return self.break_part(ctx, index);
+        }
+        let mut count = 0;
+        while let Some((stored, place)) = self.pop_held(index) {
+            self.cache.discard(stored);
+            count += 1;
+            if place.closes {
+                break;
+            }
+        }
+        ctx.work.steps(count as usize);
+        self.lose(ctx, count);
+    }
+
+    /// Drops all that is held of a writer that has gone, and says of which group sets something is missing now.
+    pub(super) fn drop_held(&mut self, ctx: &mut Context, holding: &mut Holding) {
+        let mut count = 0;
+        let mut next = holding.first.take();
+        while let Some(stored) = next {
+            next = self.cache.held_after(stored);
+            self.cache.discard(stored);
+            count += 1;
+        }
+        self.held -= count;
+        ctx.counters.dropped_coherent_sets += u64::from(holding.open.is_some()) + holding.closed as u64;
+        self.lose(ctx, count as u64);
+    }
+
+    /// Makes room by dropping the open part of the writer that has most of what is held, where nothing else can.
+    pub(super) fn drop_an_open_part(&mut self, ctx: &mut Context) -> bool {
+        let size = |proxy: &super::WriterProxy| {
+            proxy.holding.as_ref().and_then(|holding| Some(holding.open.as_ref()?.count)).unwrap_or(0)
+        };
+        let largest = self.proxies.iter().map(|(index, proxy)| (size(proxy), index)).max();
+        match largest {
+            Some((count, index)) if count > 0 && self.cache.is_empty() => {
+                self.break_part(ctx, index);
+                true
+            }
+            _ => false,
+        }
+    }
+}

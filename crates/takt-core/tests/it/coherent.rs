@@ -1,0 +1,370 @@
+//! Coherent sets of one writer: seen as a whole or not at all (DDS 1.4 §2.2.3.6, RTPS 2.5 §8.7.6).
+
+use crate::network::*;
+use takt_core::*;
+use takt_wire::qos::*;
+
+/// PRESENTATION with coherent access.
+pub fn coherent(access_scope: AccessScope) -> Presentation {
+    Presentation { access_scope, coherent_access: true, ordered_access: false }
+}
+
+struct Pair {
+    network: Network,
+    publisher: PublisherHandle,
+    writer: WriterHandle,
+    reader: ReaderHandle,
+}
+
+fn pair(seed: u64, writer: DataWriterQos, reader: DataReaderQos) -> Pair {
+    let mut network = Network::new(2, seed);
+    let offered = coherent(AccessScope::Topic);
+    let publisher = network.nodes[0].create_publisher(offered).expect("there is room");
+    let mut spec = writer_spec("T", true, writer);
+    (spec.group, spec.publisher.presentation) = (Some(publisher), offered);
+    let writer = network.writer(0, spec);
+    let reader = create_reader(&mut network, reader, offered);
+    network.await_match((0, writer), (1, reader));
+    network.run(500);
+    Pair { network, publisher, writer, reader }
+}
+
+fn create_reader(network: &mut Network, qos: DataReaderQos, requested: Presentation) -> ReaderHandle {
+    let subscriber = network.nodes[1].create_subscriber(requested).expect("there is room");
+    let mut spec = reader_spec("T", true, qos);
+    (spec.group, spec.subscriber.presentation) = (Some(subscriber), requested);
+    network.reader(1, spec)
+}
+
+impl Pair {
+    fn begin(&mut self) {
+        self.network.nodes[0].begin_coherent_changes(self.publisher).expect("it exists");
+    }
+
+    fn end(&mut self) {
+        let now = self.network.now;
+        self.network.nodes[0].end_coherent_changes(now, self.publisher).expect("it has begun");
+    }
+
+    fn write(&mut self, keys: &[u8]) {
+        for &key in keys {
+            let bytes = payload(u32::from(key), 20);
+            self.network.write_key(0, self.writer, ChangeKind::Alive, hash(key), &bytes).expect("there is room");
+        }
+    }
+
+    fn set(&mut self, keys: &[u8]) {
+        self.begin();
+        self.write(keys);
+        self.end();
+    }
+
+    /// The keys of what is visible, in order; nothing is taken.
+    fn seen(&mut self) -> Vec<u8> {
+        let (mut cursor, mut keys) = (ReadCursor::default(), Vec::new());
+        let node = &mut self.network.nodes[1];
+        while let Some(found) =
+            node.read_next(self.network.now, self.reader, Selector::READ, &mut cursor).expect("lives")
+        {
+            keys.push(found.info.instance_handle.0[0]);
+        }
+        keys
+    }
+
+    fn take(&mut self) -> Vec<u8> {
+        let taken = self.network.take_all(1, self.reader);
+        let now = self.network.now;
+        self.network.nodes[1].end_read(now, self.reader).expect("it lives");
+        taken.iter().map(|(info, _)| info.instance_handle.0[0]).collect()
+    }
+
+    fn dropped(&self) -> u64 {
+        self.network.nodes[1].counters().dropped_coherent_sets
+    }
+
+    fn lost(&mut self) -> u64 {
+        self.network.nodes[1].sample_lost_status(self.reader).expect("it lives").total_count
+    }
+}
+
+#[test]
+fn a_set_becomes_visible_at_its_end_and_not_before() {
+    let mut t = pair(700, keep_all_writer(), keep_all_reader());
+    t.begin();
+    t.write(&[1, 2, 1]);
+    t.network.run(1_000);
+    assert_eq!(t.seen(), [], "it has not ended");
+    t.write(&[3]);
+    t.end();
+    t.network.run(10);
+    assert_eq!(t.take(), [1, 2, 1, 3]);
+    t.write(&[4]);
+    t.network.run(10);
+    assert_eq!(t.take(), [4], "what is of no set is seen at once");
+    assert_eq!((t.dropped(), t.lost()), (0, 0));
+}
+
+#[test]
+fn sets_are_whole_through_loss_duplication_and_reordering() {
+    let mut t = pair(701, keep_all_writer(), keep_all_reader());
+    t.network.faults = Faults { loss: 20, duplication: 10, reordering: 30 };
+    let mut seen = Vec::new();
+    for set in 0..40_u8 {
+        t.set(&[set, 100 + set, set]);
+        t.write(&[200]);
+        t.network.run_until(30, |_| false);
+        seen.extend(t.take());
+        let open = seen.len() % 4;
+        assert!(open == 0 || open == 3, "{seen:?}");
+    }
+    t.network.faults = Faults::default();
+    t.network.run(5_000);
+    seen.extend(t.take());
+    let expected: Vec<u8> = (0..40).flat_map(|set| [set, 100 + set, set, 200]).collect();
+    assert_eq!(seen, expected);
+    assert_eq!(t.dropped(), 0);
+}
+
+#[test]
+fn nested_changes_end_with_the_outermost() {
+    let mut t = pair(702, keep_all_writer(), keep_all_reader());
+    t.begin();
+    t.set(&[1]);
+    t.write(&[2]);
+    t.network.run(100);
+    assert_eq!(t.seen(), []);
+    t.end();
+    t.network.run(10);
+    assert_eq!(t.take(), [1, 2]);
+    let now = t.network.now;
+    let refused = t.network.nodes[0].end_coherent_changes(now, t.publisher);
+    assert!(matches!(refused, Err(Error::PreconditionNotMet { .. })), "{refused:?}");
+    t.set(&[]);
+    t.write(&[3]);
+    t.network.run(10);
+    assert_eq!(t.take(), [3], "a set of nothing is nothing");
+}
+
+#[test]
+fn a_set_of_which_a_change_is_lost_is_dropped_whole() {
+    // The writer keeps one sample of an instance, so what is lost cannot be had again.
+    let mut writer = keep_all_writer();
+    writer.history = History::KeepLast(1);
+    let mut t = pair(703, writer, keep_all_reader());
+    t.begin();
+    t.write(&[1]);
+    t.network.cut = vec![1];
+    t.write(&[2]);
+    t.network.run(5);
+    t.network.cut = vec![];
+    t.write(&[2, 3]);
+    t.end();
+    t.network.run(2_000);
+    assert_eq!(t.take(), [], "the first change of instance 2 never came");
+    assert_eq!((t.dropped(), t.lost()), (1, 3));
+    t.set(&[4, 5]);
+    t.network.run(100);
+    assert_eq!(t.take(), [4, 5], "the next set has nothing to do with it");
+}
+
+#[test]
+fn best_effort_shows_whole_sets_only() {
+    let mut writer = keep_all_writer();
+    writer.reliability = best_effort();
+    let mut reader = keep_all_reader();
+    reader.reliability = best_effort();
+    let mut t = pair(704, writer, reader);
+    t.network.faults.loss = 10;
+    let mut whole = 0;
+    for set in 0..50 {
+        t.begin();
+        for key in 0..4 {
+            t.write(&[key]);
+            t.network.run(1);
+        }
+        t.end();
+        t.network.run(1);
+        let seen = t.take();
+        assert!(seen.len() % 4 == 0, "set {set}: {seen:?}");
+        whole += seen.len() / 4;
+    }
+    assert!((1..50).contains(&whole), "{whole}");
+    assert_eq!(t.dropped() as usize + whole, 50, "at least its end shows");
+}
+
+#[test]
+fn a_writer_that_goes_in_the_middle_of_a_set_takes_the_set_with_it() {
+    let mut t = pair(705, keep_all_writer(), keep_all_reader());
+    t.set(&[1, 2]);
+    t.begin();
+    t.write(&[3, 4]);
+    t.network.run(100);
+    let now = t.network.now;
+    t.network.nodes[0].delete_writer(now, t.writer).expect("it lives");
+    t.network.run(1_000);
+    let infos = t.network.take_all(1, t.reader);
+    let keys: Vec<_> =
+        infos.iter().filter(|(info, _)| info.valid_data).map(|(info, _)| info.instance_handle.0[0]).collect();
+    assert_eq!(keys, [1, 2]);
+    assert_eq!((t.dropped(), t.lost()), (1, 2));
+}
+
+#[test]
+fn a_reader_that_comes_in_the_middle_of_a_set_sees_the_next_one() {
+    let mut t = pair(706, keep_all_writer(), keep_all_reader());
+    t.begin();
+    t.write(&[1]);
+    t.network.run(10);
+    let late = create_reader(&mut t.network, keep_all_reader(), coherent(AccessScope::Instance));
+    t.network.run(1_000);
+    t.write(&[2]);
+    t.end();
+    t.set(&[3, 4]);
+    t.network.run(1_000);
+    assert_eq!(t.take(), [1, 2, 3, 4], "who was there sees both");
+    t.reader = late;
+    assert_eq!(t.take(), [3, 4]);
+    assert_eq!(t.dropped(), 1);
+}
+
+#[test]
+fn history_is_given_in_whole_sets_too() {
+    let mut writer = keep_all_writer();
+    writer.durability = Durability::TransientLocal;
+    let mut t = pair(707, writer, keep_all_reader());
+    t.set(&[1, 2]);
+    t.write(&[9]);
+    t.set(&[3]);
+    t.begin();
+    t.write(&[4, 5]);
+    t.network.run(100);
+    let mut reader = keep_all_reader();
+    reader.durability = Durability::TransientLocal;
+    t.reader = create_reader(&mut t.network, reader, coherent(AccessScope::Topic));
+    t.network.run(2_000);
+    assert_eq!(t.take(), [1, 2, 9, 3]);
+    t.end();
+    t.network.run(100);
+    assert_eq!(t.take(), [4, 5]);
+}
+
+#[test]
+fn a_set_waits_for_room_and_one_that_never_fits_is_dropped() {
+    let mut reader = keep_all_reader();
+    reader.resource_limits.max_samples = Some(4);
+    let mut t = pair(708, keep_all_writer(), reader);
+    t.set(&[1, 2, 3]);
+    t.set(&[4, 5]);
+    t.network.run(1_000);
+    assert_eq!(t.seen(), [1, 2, 3], "there is room for one more, not for two");
+    assert_eq!(t.take(), [1, 2, 3, 4, 5], "there is room as soon as one is taken");
+    t.set(&[1, 2, 3, 4, 5]);
+    t.set(&[6]);
+    t.network.run(1_000);
+    assert_eq!(t.take(), [6], "five never fit");
+    assert_eq!((t.dropped(), t.lost()), (1, 5));
+}
+
+#[test]
+fn keep_last_cannot_hold_two_changes_of_an_instance_in_one_set() {
+    let mut reader = keep_all_reader();
+    reader.history = History::KeepLast(1);
+    let mut t = pair(709, keep_all_writer(), reader);
+    t.set(&[1, 2]);
+    t.set(&[3, 3]);
+    t.set(&[1, 4]);
+    t.network.run(1_000);
+    assert_eq!(t.take(), [2, 1, 4], "the newest of each instance; 3 twice is dropped");
+    assert_eq!((t.dropped(), t.lost()), (1, 2));
+}
+
+#[test]
+fn who_does_not_ask_for_sets_sees_changes_as_they_come() {
+    let mut t = pair(710, keep_all_writer(), keep_all_reader());
+    t.reader = create_reader(&mut t.network, keep_all_reader(), Presentation::default());
+    t.network.run(1_000);
+    t.begin();
+    t.write(&[1, 2]);
+    t.network.run(10);
+    assert_eq!(t.take(), [1, 2]);
+    t.end();
+    t.network.run(100);
+    assert_eq!(t.take(), [], "the end of a set is no sample");
+    t.write(&[3]);
+    t.network.run(10);
+    assert_eq!(t.take(), [3]);
+}
+
+#[test]
+fn a_disposal_is_a_change_of_its_set() {
+    let mut t = pair(711, keep_all_writer(), keep_all_reader());
+    t.write(&[1]);
+    t.begin();
+    t.write(&[2]);
+    t.network.write_key(0, t.writer, ChangeKind::Disposed, hash(1), &[0, 1, 0, 0, 1, 0, 0, 0]).expect("there is room");
+    t.network.run(100);
+    let (info, _) = t.network.take(1, t.reader).expect("what was written before");
+    assert_eq!(info.instance_state, InstanceState::Alive, "the disposal is not to be seen yet");
+    t.end();
+    t.network.run(100);
+    let infos: Vec<_> =
+        t.network.take_all(1, t.reader).iter().map(|(info, _)| (info.valid_data, info.instance_state)).collect();
+    assert_eq!(infos, [(true, InstanceState::Alive), (false, InstanceState::NotAliveDisposed)]);
+}
+
+#[test]
+fn a_set_has_no_directed_changes() {
+    let mut t = pair(712, keep_all_writer(), keep_all_reader());
+    let guid = t.network.nodes[1].reader_guid(t.reader).expect("it lives");
+    t.begin();
+    let change = NewChange {
+        kind: ChangeKind::Alive,
+        key_hash: hash(1),
+        source_timestamp: None,
+        destinations: &[guid],
+        payload_len: 8,
+    };
+    let now = t.network.now;
+    let refused = t.network.nodes[0].write(now, t.writer, &change, |slot| Some(slot.len()));
+    assert!(matches!(refused, Err(WriteError::Refused(Error::PreconditionNotMet { .. }))), "{refused:?}");
+}
+
+#[test]
+fn large_samples_are_members_too() {
+    let mut t = pair(713, keep_all_writer(), keep_all_reader());
+    t.begin();
+    let large = payload(7, 9_000);
+    t.network.write_key(0, t.writer, ChangeKind::Alive, hash(7), &large).expect("there is room");
+    t.write(&[8]);
+    t.network.run(100);
+    assert_eq!(t.seen(), []);
+    assert!(t.network.longest <= 1472, "what is said of sets fits the packet too: {}", t.network.longest);
+    t.end();
+    t.network.run(100);
+    assert_eq!(t.take(), [7, 8]);
+}
+
+#[test]
+fn ordered_access_by_instance_takes_instance_by_instance() {
+    for (scope, expected) in [(AccessScope::Instance, [1, 1, 1, 2, 2, 3]), (AccessScope::Topic, [2, 1, 3, 1, 2, 1])] {
+        let mut network = Network::new(2, 714);
+        let presentation = Presentation { access_scope: scope, coherent_access: false, ordered_access: true };
+        let mut spec = writer_spec("T", true, keep_all_writer());
+        spec.publisher.presentation = presentation;
+        let writer = network.writer(0, spec);
+        let mut spec = reader_spec("T", true, keep_all_reader());
+        spec.subscriber.presentation = presentation;
+        let reader = network.reader(1, spec);
+        network.await_match((0, writer), (1, reader));
+        for key in [2, 1, 3, 1, 2, 1] {
+            network.write_key(0, writer, ChangeKind::Alive, hash(key), &payload(0, 8)).expect("there is room");
+        }
+        network.run(100);
+        let (mut cursor, mut seen) = (ReadCursor::default(), Vec::new());
+        let now = network.now;
+        while let Some(found) = network.nodes[1].read_next(now, reader, Selector::TAKE, &mut cursor).expect("lives") {
+            seen.push(found.info.instance_handle.0[0]);
+        }
+        assert_eq!(seen, expected, "{scope:?}");
+    }
+}

@@ -1,0 +1,334 @@
+//! Several writers of one publisher: sets of all of them, and their order (DDS 1.4 §2.2.3.6, RTPS 2.5 §8.7.5, §8.7.6).
+
+use crate::network::*;
+use takt_core::*;
+use takt_wire::qos::*;
+
+fn group(coherent_access: bool, ordered_access: bool) -> Presentation {
+    Presentation { access_scope: AccessScope::Group, coherent_access, ordered_access }
+}
+
+const COHERENT: (bool, bool) = (true, false);
+const ORDERED: (bool, bool) = (false, true);
+const BOTH: (bool, bool) = (true, true);
+
+struct World {
+    network: Network,
+    publisher: PublisherHandle,
+    subscriber: SubscriberHandle,
+    writers: Vec<WriterHandle>,
+    readers: Vec<ReaderHandle>,
+    written: u32,
+}
+
+/// A publisher with a writer for each topic, and a subscriber with a reader for each.
+fn world(seed: u64, topics: &[&str], (coherent, ordered): (bool, bool), reader: &DataReaderQos) -> World {
+    let presentation = group(coherent, ordered);
+    let mut network = Network::new(2, seed);
+    let publisher = network.nodes[0].create_publisher(presentation).expect("there is room");
+    let subscriber = network.nodes[1].create_subscriber(presentation).expect("there is room");
+    let (mut writers, mut readers) = (Vec::new(), Vec::new());
+    for topic in topics {
+        let mut spec = writer_spec(topic, false, keep_all_writer());
+        (spec.group, spec.publisher.presentation) = (Some(publisher), presentation);
+        writers.push(network.writer(0, spec));
+        let mut spec = reader_spec(topic, false, reader.clone());
+        (spec.group, spec.subscriber.presentation) = (Some(subscriber), presentation);
+        readers.push(network.reader(1, spec));
+        let (writer, reader) = (writers[writers.len() - 1], readers[readers.len() - 1]);
+        network.await_match((0, writer), (1, reader));
+    }
+    network.run(500);
+    World { network, publisher, subscriber, writers, readers, written: 0 }
+}
+
+impl World {
+    /// Writes numbers on from the last one, with the writers in this order.
+    fn write(&mut self, writers: &[usize]) {
+        for &writer in writers {
+            self.written += 1;
+            let bytes = payload(self.written, 12);
+            self.network.write(0, self.writers[writer], &bytes).expect("there is room");
+        }
+    }
+
+    fn begin(&mut self) {
+        self.network.nodes[0].begin_coherent_changes(self.publisher).expect("it exists");
+    }
+
+    fn end(&mut self) {
+        let now = self.network.now;
+        self.network.nodes[0].end_coherent_changes(now, self.publisher).expect("it has begun");
+    }
+
+    fn begin_access(&mut self) {
+        self.network.nodes[1].begin_access(self.subscriber).expect("it exists");
+    }
+
+    fn end_access(&mut self) {
+        let now = self.network.now;
+        self.network.nodes[1].end_access(now, self.subscriber).expect("it has begun");
+    }
+
+    fn take_one(&mut self, reader: ReaderHandle) -> Option<u32> {
+        let (_, bytes) = self.network.take(1, reader)?;
+        Some(u32::from_le_bytes(bytes[4..8].try_into().expect("a number")))
+    }
+
+    /// Takes all that one reader has; access must be open.
+    fn take(&mut self, reader: usize) -> Vec<u32> {
+        let reader = self.readers[reader];
+        std::iter::from_fn(|| self.take_one(reader)).collect()
+    }
+
+    /// Takes all that the readers have, one after another.
+    fn take_all(&mut self) -> Vec<Vec<u32>> {
+        self.begin_access();
+        let taken = (0..self.readers.len()).map(|reader| self.take(reader)).collect();
+        self.end_access();
+        taken
+    }
+
+    /// Takes one sample of each reader that the subscriber names, in that order.
+    fn take_in_order(&mut self) -> Vec<u32> {
+        self.begin_access();
+        let readers = self.network.nodes[1].readers_with(self.subscriber, &Selector::READ).expect("access is open");
+        let taken = readers.into_iter().map(|reader| self.take_one(reader).expect("as was said")).collect();
+        self.end_access();
+        taken
+    }
+
+    fn dropped(&self) -> u64 {
+        self.network.nodes[1].counters().dropped_coherent_sets
+    }
+}
+
+#[test]
+fn a_set_of_several_writers_becomes_visible_at_once() {
+    let mut t = world(720, &["A", "B", "C"], COHERENT, &keep_all_reader());
+    t.begin();
+    t.write(&[0, 1, 0, 1]);
+    t.network.run(1_000);
+    assert_eq!(t.take_all(), [vec![], vec![], vec![]], "it has not ended");
+    t.write(&[2]);
+    t.end();
+    t.network.run(20);
+    assert_eq!(t.take_all(), [vec![1, 3], vec![2, 4], vec![5]]);
+    t.write(&[1]);
+    t.network.run(20);
+    assert_eq!(t.take_all(), [vec![], vec![6], vec![]]);
+    assert_eq!(t.dropped(), 0);
+}
+
+#[test]
+fn nothing_of_a_set_is_seen_while_one_writer_cannot_be_heard() {
+    let mut t = world(721, &["A", "B"], COHERENT, &keep_all_reader());
+    t.begin();
+    t.write(&[0]);
+    t.network.run(5);
+    t.network.cut = vec![1];
+    t.write(&[1]);
+    t.network.run(5);
+    t.network.cut = vec![];
+    t.write(&[0]);
+    t.end();
+    assert_eq!(t.take_all(), [vec![], vec![]]);
+    t.network.run(2_000);
+    assert_eq!(t.take_all(), [vec![1, 3], vec![2]], "what was lost has come");
+    assert_eq!(t.dropped(), 0);
+}
+
+#[test]
+fn sets_are_whole_over_all_readers_through_loss() {
+    let mut t = world(722, &["A", "B", "C"], BOTH, &keep_all_reader());
+    t.network.faults = Faults { loss: 15, duplication: 10, reordering: 20 };
+    let mut seen = 0;
+    for _ in 0..30 {
+        t.begin();
+        t.write(&[0, 1, 2, 1, 0, 2, 1]);
+        t.end();
+        t.network.run_until(40, |_| false);
+        let taken = t.take_in_order();
+        assert_eq!(taken.len() % 7, 0, "{taken:?}");
+        let expected: Vec<u32> = (seen + 1..=seen + taken.len() as u32).collect();
+        assert_eq!(taken, expected);
+        seen += taken.len() as u32;
+    }
+    t.network.faults = Faults::default();
+    t.network.run(10_000);
+    let rest = t.take_in_order();
+    assert_eq!(seen as usize + rest.len(), 210);
+    assert_eq!(t.dropped(), 0);
+}
+
+#[test]
+fn order_over_readers_is_the_order_of_writing() {
+    let mut t = world(723, &["A", "B", "C"], ORDERED, &keep_all_reader());
+    t.network.faults = Faults { loss: 20, duplication: 10, reordering: 30 };
+    let (mut seen, mut dice) = (Vec::new(), Dice(5));
+    for _ in 0..100 {
+        let writer = dice.roll(3) as usize;
+        t.write(&[writer]);
+        if dice.percent(30) {
+            t.network.run_until(dice.roll(40), |_| false);
+            seen.extend(t.take_in_order());
+        }
+    }
+    t.network.faults = Faults::default();
+    t.network.run(10_000);
+    seen.extend(t.take_in_order());
+    assert_eq!(seen, (1..=100).collect::<Vec<u32>>());
+}
+
+#[test]
+fn two_writers_of_one_topic_are_in_order_too() {
+    let mut t = world(724, &["A", "B"], ORDERED, &keep_all_reader());
+    let mut spec = writer_spec("A", false, keep_all_writer());
+    (spec.group, spec.publisher.presentation) = (Some(t.publisher), group(false, true));
+    t.writers.push(t.network.writer(0, spec));
+    t.network.run(2_000);
+    t.network.faults.reordering = 50;
+    t.write(&[0, 2, 1, 2, 0, 2, 0]);
+    t.network.run(2_000);
+    t.begin_access();
+    assert_eq!([t.take(0), t.take(1)], [vec![1, 2, 4, 5, 6, 7], vec![3]]);
+    t.end_access();
+}
+
+#[test]
+fn readers_of_a_group_are_read_while_access_is_open() {
+    let mut t = world(725, &["A"], BOTH, &keep_all_reader());
+    t.write(&[0]);
+    t.network.run(20);
+    let (now, reader) = (t.network.now, t.readers[0]);
+    let mut cursor = ReadCursor::default();
+    let refused = t.network.nodes[1].read_next(now, reader, Selector::READ, &mut cursor).map(|found| found.is_some());
+    assert!(matches!(refused, Err(Error::PreconditionNotMet { .. })), "{refused:?}");
+    let refused = t.network.nodes[1].readers_with(t.subscriber, &Selector::READ);
+    assert!(matches!(refused, Err(Error::PreconditionNotMet { .. })), "{refused:?}");
+    t.begin_access();
+    t.begin_access();
+    t.end_access();
+    assert_eq!(t.take(0), [1], "calls are counted");
+    t.end_access();
+    let refused = t.network.nodes[1].end_access(now, t.subscriber);
+    assert!(matches!(refused, Err(Error::PreconditionNotMet { .. })), "{refused:?}");
+    assert_eq!(t.network.nodes[1].samples_per_read_max(reader), Ok(1), "the next one may be another reader's");
+}
+
+#[test]
+fn what_is_seen_during_access_fits_together() {
+    let mut t = world(726, &["A", "B"], COHERENT, &keep_all_reader());
+    for _ in 0..2 {
+        t.begin();
+        t.write(&[0, 1]);
+        t.end();
+        t.network.run(20);
+        t.begin_access();
+    }
+    // The second set came when access was open.
+    assert_eq!([t.take(0), t.take(1)], [vec![1], vec![2]]);
+    t.end_access();
+    assert_eq!([t.take(0), t.take(1)], [vec![], vec![]], "it still is");
+    t.end_access();
+    assert_eq!(t.take_all(), [vec![3], vec![4]]);
+}
+
+#[test]
+fn a_writer_that_goes_in_the_middle_of_a_set_takes_the_whole_set_with_it() {
+    let mut t = world(727, &["A", "B"], COHERENT, &keep_all_reader());
+    t.begin();
+    t.write(&[0, 1]);
+    t.network.run(20);
+    let now = t.network.now;
+    t.network.nodes[0].delete_writer(now, t.writers[1]).expect("it lives");
+    t.network.run(20);
+    t.write(&[0]);
+    t.end();
+    t.network.run(2_000);
+    assert_eq!(t.take_all()[0], [], "the other half is gone");
+    assert_eq!(t.dropped(), 2, "both halves");
+    t.begin();
+    t.write(&[0]);
+    t.end();
+    t.network.run(100);
+    assert_eq!(t.take_all()[0], [4]);
+}
+
+#[test]
+fn a_set_waits_for_room_in_all_readers() {
+    let mut reader = keep_all_reader();
+    reader.resource_limits.max_samples = Some(2);
+    let mut t = world(728, &["A", "B"], COHERENT, &reader);
+    for _ in 0..2 {
+        t.begin();
+        t.write(&[0, 1, 1]);
+        t.end();
+    }
+    t.network.run(1_000);
+    t.begin_access();
+    assert_eq!(t.take(0), [1]);
+    t.end_access();
+    t.network.run(100);
+    t.begin_access();
+    assert_eq!(
+        [t.take(0), t.take(1)],
+        [vec![], vec![2, 3]],
+        "one reader has room for the second set, the other has not"
+    );
+    t.end_access();
+    assert_eq!(t.take_all(), [vec![4], vec![5, 6]]);
+    t.begin();
+    t.write(&[0, 1, 1, 1]);
+    t.end();
+    t.begin();
+    t.write(&[0]);
+    t.end();
+    t.network.run(1_000);
+    assert_eq!(t.take_all(), [vec![11], vec![]], "three in one reader never fit");
+    assert_eq!(t.dropped(), 2, "parts of one set");
+}
+
+#[test]
+fn a_writer_that_is_not_matched_is_not_waited_for() {
+    let mut t = world(729, &["A", "B"], BOTH, &keep_all_reader());
+    let mut spec = writer_spec("elsewhere", false, keep_all_writer());
+    (spec.group, spec.publisher.presentation) = (Some(t.publisher), group(true, true));
+    t.writers.push(t.network.writer(0, spec));
+    t.network.run(1_000);
+    t.begin();
+    t.write(&[0, 2, 1]);
+    t.end();
+    t.write(&[2, 0]);
+    t.network.run(100);
+    assert_eq!(t.take_in_order(), [1, 3, 5]);
+    assert_eq!(t.dropped(), 0);
+}
+
+#[test]
+fn a_late_subscriber_sees_whole_sets_only() {
+    let mut t = world(730, &["A", "B"], COHERENT, &keep_all_reader());
+    t.begin();
+    t.write(&[0, 1]);
+    t.network.run(20);
+    let presentation = group(true, false);
+    let late = t.network.nodes[1].create_subscriber(presentation).expect("there is room");
+    let readers: Vec<_> = ["A", "B"]
+        .into_iter()
+        .map(|topic| {
+            let mut spec = reader_spec(topic, false, keep_all_reader());
+            (spec.group, spec.subscriber.presentation) = (Some(late), presentation);
+            t.network.reader(1, spec)
+        })
+        .collect();
+    t.network.run(1_000);
+    t.write(&[1]);
+    t.end();
+    t.begin();
+    t.write(&[0, 1]);
+    t.end();
+    t.network.run(1_000);
+    assert_eq!(t.take_all(), [vec![1, 4], vec![2, 3, 5]]);
+    (t.subscriber, t.readers) = (late, readers);
+    assert_eq!(t.take_all(), [vec![4], vec![5]]);
+}
