@@ -185,7 +185,7 @@ fn best_effort_shows_whole_sets_only() {
         t.end();
         t.network.run(1);
         let seen = t.take();
-        assert!(seen.len() % 4 == 0, "set {set}: {seen:?}");
+        assert!(seen.len().is_multiple_of(4), "set {set}: {seen:?}");
         whole += seen.len() / 4;
     }
     assert!((1..50).contains(&whole), "{whole}");
