@@ -37,7 +37,7 @@
 //!
 //! Entities are deleted when their last handle is dropped, or by `close`, which reports failure.
 //!
-//! Names are the OMG's in Rust's spelling. Deliberately absent for now: coherent access.
+//! Names are the OMG's in Rust's spelling.
 
 pub mod builtin;
 mod condition;
@@ -98,4 +98,5 @@ pub use takt_xtypes::TypeSupport;
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../../../docs/getting-started.md")]
+#[doc = include_str!("../../../docs/presentation.md")]
 struct Documents;

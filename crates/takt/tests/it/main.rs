@@ -3,6 +3,7 @@
 mod async_receive;
 mod blocking_write;
 mod builtin_topics;
+mod coherent_access;
 mod content_filter;
 mod contracts;
 mod directed_write;
