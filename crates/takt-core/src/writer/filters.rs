@@ -87,9 +87,10 @@ impl Filters {
 }
 
 impl Writer {
-    /// Which filters reject data that are about to be written; looks at each filter.
+    /// Which filters reject data that are about to be written; looks at each filter. In sets and groups readers filter for
+    /// themselves: they could not tell what is kept back from what is lost.
     pub(super) fn judge(&mut self, kind: ChangeKind, payload: PayloadRef, ctx: &mut Context) -> Verdicts {
-        if self.filters.count == 0 || kind != ChangeKind::Alive {
+        if self.filters.count == 0 || kind != ChangeKind::Alive || self.membership.is_some() {
             return 0;
         }
         ctx.work.steps(self.filters.places.len());

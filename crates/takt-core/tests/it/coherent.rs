@@ -1,5 +1,6 @@
 //! Coherent sets of one writer: seen as a whole or not at all (DDS 1.4 §2.2.3.6, RTPS 2.5 §8.7.6).
 
+use crate::content_filter::{Factory, multiples_of};
 use crate::network::*;
 use takt_core::*;
 use takt_wire::qos::*;
@@ -367,4 +368,28 @@ fn ordered_access_by_instance_takes_instance_by_instance() {
         }
         assert_eq!(seen, expected, "{scope:?}");
     }
+}
+
+#[test]
+fn what_a_filter_keeps_back_is_not_missed_in_a_set() {
+    let mut network = Network::new(2, 715);
+    let presentation = coherent(AccessScope::Topic);
+    let publisher = network.nodes[0].create_publisher(presentation).expect("there is room");
+    let mut spec = writer_spec("T", true, keep_all_writer());
+    (spec.group, spec.publisher.presentation) = (Some(publisher), presentation);
+    spec.filters = Some(std::sync::Arc::new(Factory));
+    let writer = network.writer(0, spec);
+    let subscriber = network.nodes[1].create_subscriber(presentation).expect("there is room");
+    let mut spec = reader_spec("T", true, keep_all_reader());
+    (spec.group, spec.subscriber.presentation) = (Some(subscriber), presentation);
+    spec.content_filter = multiples_of(2);
+    let reader = network.reader(1, spec);
+    network.await_match((0, writer), (1, reader));
+    let mut t = Pair { network, publisher, writer, reader };
+    t.set(&[1, 2, 3, 4, 5]);
+    t.set(&[7, 9]);
+    t.set(&[6]);
+    t.network.run(1_000);
+    assert_eq!(t.take(), [2, 4, 6]);
+    assert_eq!(t.dropped(), 0);
 }

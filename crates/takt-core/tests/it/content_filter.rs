@@ -112,7 +112,7 @@ fn a_best_effort_reader_does_not_take_what_is_filtered_for_lost() {
 
 /// Knows the class of [`multiples_of`].
 #[derive(Debug)]
-struct Factory;
+pub struct Factory;
 
 impl FilterFactory for Factory {
     fn compile(&self, property: &ContentFilterProperty) -> Option<Box<dyn ContentFilter>> {
