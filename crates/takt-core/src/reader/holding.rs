@@ -355,7 +355,7 @@ impl Reader {
         }
         deadline::delivered(&mut self.deadline, now, ctx, delivered);
         ctx.notify(Event::DataAvailable(self.handle));
-        self.arm_expiry(now, ctx);
+        self.arm_upkeep(now, ctx);
         Ok(())
     }
 

@@ -55,7 +55,11 @@ impl ReaderCache {
             self.sweep = (self.sweep + 1) % self.instances.len();
             let instance = &self.instances[self.sweep];
             let known = self.by_handle.get(&instance.handle) == Some(&(self.sweep as u32));
-            if known && instance.count + instance.claimed == 0 && instance.held == NONE && instance.state != InstanceState::Alive {
+            if known
+                && instance.count + instance.claimed == 0
+                && instance.held == NONE
+                && instance.state != InstanceState::Alive
+            {
                 self.forget(self.sweep as u32);
                 return true;
             }
