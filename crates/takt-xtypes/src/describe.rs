@@ -285,7 +285,7 @@ impl<'r> TypeCollector<'r> {
 }
 
 /// The first four octets of the MD5 of a name.
-fn name_hash(name: &str) -> [u8; 4] {
+pub(crate) fn name_hash(name: &str) -> [u8; 4] {
     let digest: [u8; 16] = Md5::digest(name.as_bytes()).into();
     let [a, b, c, d, ..] = digest;
     [a, b, c, d]

@@ -19,7 +19,7 @@
 //!
 //! Types are also data: [`type_object`] has the identifiers and definitions that participants exchange,
 //! [`TypeSupport::type_information`] those of a derived type, and [`dynamic`] reads and writes values of types that are
-//! known at run time only. [`sql`] is the language of content filters, evaluated on payloads.
+//! known at run time only, [`assignability`] compares a reader's with a writer's. [`sql`] is the language of content filters, evaluated on payloads.
 //!
 //! Invariants:
 //! - Encoding writes into the caller's slice and never allocates.
@@ -29,13 +29,14 @@
 //!   nesting is limited to [`MAX_DEPTH`], and the memory of all elements is limited to a multiple of the payload.
 //! - No input makes it panic.
 //!
-//! It deliberately does not do: `long double` (Rust has no 128-bit float), assignability of types.
+//! It deliberately does not do: `long double` (Rust has no 128-bit float).
 
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+pub mod assignability;
 mod bitmask;
 mod bounded;
 mod collection;

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::borrow::Borrow;
 use core::fmt;
 
 use takt_derive::DdsType;
@@ -204,6 +205,12 @@ impl CdrValue for External {
 impl External {
     pub(crate) fn new(identifier: Identifier) -> Self {
         Self(Box::new(identifier))
+    }
+}
+
+impl Borrow<Identifier> for TypeIdentifier {
+    fn borrow(&self) -> &Identifier {
+        &self.0
     }
 }
 

@@ -12,7 +12,7 @@
 //! - Parsing is bounded like every decoding of this crate. Recursion: [`MAX_DEPTH`](crate::MAX_DEPTH). A type object:
 //!   [`MAX_TYPE_OBJECT_LEN`]. A registry: [`TypeRegistry::DEFAULT_LIMIT`] unless it is told otherwise.
 //!
-//! It deliberately does not do: assignability of types (XTypes 1.3 §7.2.4), the type object of XTypes 1.1.
+//! It deliberately does not do: the type object of XTypes 1.1.
 
 pub(crate) mod annotation;
 pub(crate) mod complete;

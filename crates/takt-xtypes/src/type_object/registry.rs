@@ -91,6 +91,11 @@ impl TypeRegistry {
         self.objects.get(identifier)
     }
 
+    /// [`get`](Self::get), by what is within.
+    pub(crate) fn definition(&self, identifier: &Identifier) -> Option<&TypeObject> {
+        self.objects.get(identifier)
+    }
+
     /// All definitions, by identifier.
     pub fn iter(&self) -> impl Iterator<Item = (&TypeIdentifier, &TypeObject)> {
         self.objects.iter()

@@ -1,6 +1,7 @@
 //! The codec against derived types: bytes, round trips, evolution, hostile input, allocation, compile errors.
 
 mod allocation;
+mod assignability;
 mod compile_errors;
 mod corpus;
 mod dynamic;

@@ -1,0 +1,140 @@
+//! Everything but structures and unions: primitive types, strings, enums, bitmasks, collections (XTypes 1.3 §7.2.4).
+
+use alloc::format;
+use alloc::string::String;
+
+use super::shape::{Bound, Label, Shape, holds};
+use super::{Checker, Inassignable, Keys, Relation};
+use crate::Extensibility;
+use crate::type_object::annotation::NameHash;
+use alloc::collections::BTreeMap;
+
+fn words(bound: Bound) -> String {
+    bound.map_or_else(|| String::from("without bound"), |bound| format!("up to {bound}"))
+}
+
+/// The octets of an enum or bitmask of so many bits.
+fn octets(bit_bound: u16) -> u16 {
+    match bit_bound {
+        0..=8 => 1,
+        9..=16 => 2,
+        17..=32 => 4,
+        _ => 8,
+    }
+}
+
+impl<'a> Checker<'a> {
+    pub(super) fn scalars(
+        &mut self,
+        reader: &Shape<'a>,
+        writer: &Shape<'a>,
+        relation: Relation,
+        keys: Keys,
+    ) -> Result<(), Inassignable> {
+        let same = relation == Relation::Equivalent;
+        let key = keys == Keys::Holder;
+        match (reader, writer) {
+            (Shape::Primitive(r), Shape::Primitive(w)) if r == w => Ok(()),
+            (Shape::String { wide: r_wide, bound: r }, Shape::String { wide: w_wide, bound: w })
+                if r_wide == w_wide =>
+            {
+                self.bounds(*r, *w, same, key || !self.rules.ignore_string_bounds)
+            }
+            (Shape::Sequence { bound: r, element: r_of }, Shape::Sequence { bound: w, element: w_of }) => {
+                self.bounds(*r, *w, same, key || !self.rules.ignore_sequence_bounds)?;
+                self.require_strongly(r_of, w_of, relation, keys, String::from("[]"))
+            }
+            (Shape::Array { bounds: r, element: r_of }, Shape::Array { bounds: w, element: w_of }) => {
+                if r != w {
+                    return self.differs(format!("array {r:?} for the reader, {w:?} from the writer"));
+                }
+                self.require_strongly(r_of, w_of, relation, keys, String::from("[]"))
+            }
+            (
+                Shape::Map { bound: r, key: r_key, element: r_of },
+                Shape::Map { bound: w, key: w_key, element: w_of },
+            ) => {
+                self.bounds(*r, *w, same, key || !self.rules.ignore_sequence_bounds)?;
+                self.require_strongly(r_key, w_key, relation, keys, String::from("[key]"))?;
+                self.require_strongly(r_of, w_of, relation, keys, String::from("[]"))
+            }
+            (
+                Shape::Enum { bit_bound: r_bits, extensibility: r_ext, literals: r },
+                Shape::Enum { bit_bound: w_bits, extensibility: w_ext, literals: w },
+            ) => {
+                if octets(*r_bits) != octets(*w_bits) {
+                    return self.differs(format!("enum of {r_bits} bits for the reader, {w_bits} from the writer"));
+                }
+                let is_final = *r_ext == Extensibility::Final && *w_ext == Extensibility::Final;
+                self.labels(r, w, "literal", same || is_final, key)
+            }
+            (Shape::Bitmask { bit_bound: r_bits, flags: r }, Shape::Bitmask { bit_bound: w_bits, flags: w })
+                if r_bits == w_bits =>
+            {
+                if same {
+                    self.labels(r, w, "flag", true, false)
+                } else {
+                    Ok(())
+                }
+            }
+            (Shape::Bitmask { bit_bound, .. }, Shape::Primitive(primitive))
+            | (Shape::Primitive(primitive), Shape::Bitmask { bit_bound, .. })
+                if !same && primitive.unsigned_bits() == Some(8 * octets(*bit_bound)) =>
+            {
+                Ok(())
+            }
+            (Shape::Bitset { fields: r }, Shape::Bitset { fields: w }) => {
+                if r == w {
+                    Ok(())
+                } else {
+                    self.differs(String::from("bitsets of other fields"))
+                }
+            }
+            (reader, writer) => self.other_kind(reader, writer),
+        }
+    }
+
+    fn bounds(&self, reader: Bound, writer: Bound, same: bool, counts: bool) -> Result<(), Inassignable> {
+        if (same && reader != writer) || (counts && !holds(reader, writer)) {
+            return self.differs(format!("{} for the reader, {} from the writer", words(reader), words(writer)));
+        }
+        Ok(())
+    }
+
+    /// One name, one value, on both sides. `all` have to be on both, or all of the writer's with the reader.
+    fn labels(
+        &self,
+        reader: &[Label<'_>],
+        writer: &[Label<'_>],
+        what: &str,
+        all: bool,
+        key: bool,
+    ) -> Result<(), Inassignable> {
+        let by_name: BTreeMap<NameHash, &Label<'_>> = reader.iter().map(|label| (label.name.hash, label)).collect();
+        let by_value: BTreeMap<i32, &Label<'_>> = reader.iter().map(|label| (label.value, label)).collect();
+        let mut common = 0;
+        for label in writer {
+            let name = label.name.or(what, label.value);
+            match (by_name.get(&label.name.hash), by_value.get(&label.value)) {
+                (Some(named), _) if named.value != label.value => {
+                    let (r, w) = (named.value, label.value);
+                    return self.differs(format!("{what} {name} is {r} for the reader, {w} from the writer"));
+                }
+                (None, Some(valued)) => {
+                    let value = label.value;
+                    let other = valued.name.or(what, value);
+                    return self.differs(format!("{what} {value} is {other} for the reader, {name} from the writer"));
+                }
+                (None, None) if all || key => {
+                    return self.differs(format!("{what} {name} is not in the reader's type"));
+                }
+                (None, None) => {}
+                (Some(_), _) => common += 1,
+            }
+        }
+        if all && common != by_name.len() {
+            return self.differs(format!("the writer's type lacks {what}s of the reader's"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,397 @@
+//! One view of a type, whether its definition is complete, minimal or within its identifier.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::{Fuel, Inassignable};
+use crate::Extensibility;
+use crate::describe::name_hash;
+use crate::type_object::annotation::NameHash;
+use crate::type_object::complete::Complete;
+use crate::type_object::identifier::{
+    ArrayLarge, ArraySmall, Identifier, MapLarge, MapSmall, SequenceLarge, SequenceSmall,
+};
+use crate::type_object::kind::{MemberFlag, TypeFlag};
+use crate::type_object::minimal::Minimal;
+use crate::type_object::{Object, TypeIdentifier, TypeRegistry};
+
+/// The most characters of a name that a reason repeats.
+const NAME_LEN_MAX: usize = 64;
+
+/// A type without its aliases.
+pub(super) enum Shape<'a> {
+    Primitive(Primitive),
+    String { wide: bool, bound: Bound },
+    Sequence { bound: Bound, element: &'a Identifier },
+    Array { bounds: Vec<u32>, element: &'a Identifier },
+    Map { bound: Bound, key: &'a Identifier, element: &'a Identifier },
+    Enum { bit_bound: u16, extensibility: Extensibility, literals: Vec<Label<'a>> },
+    Bitmask { bit_bound: u16, flags: Vec<Label<'a>> },
+    Bitset { fields: Vec<(u16, u8)> },
+    Struct(Struct<'a>),
+    Union(Union<'a>),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Primitive {
+    Boolean,
+    /// INTEROP(CycloneDDS 0.10.2): generators differ in whether `octet` and `uint8` are one; the octets are the same.
+    Uint8,
+    Int8,
+    Int16,
+    Uint16,
+    Int32,
+    Uint32,
+    Int64,
+    Uint64,
+    Float32,
+    Float64,
+    Float128,
+    Char8,
+    Char16,
+}
+
+/// The bound of a string, sequence or map; `None` is none.
+pub(super) type Bound = Option<u32>;
+
+/// Whether what has the bound `writer` fits what has the bound `reader`.
+pub(super) fn holds(reader: Bound, writer: Bound) -> bool {
+    reader.is_none_or(|reader| writer.is_some_and(|writer| writer <= reader))
+}
+
+fn bound(bound: u32) -> Bound {
+    match bound {
+        // INTEROP(CycloneDDS 11): unbounded collections in type objects of their own have this bound.
+        0 | u32::MAX => None,
+        _ => Some(bound),
+    }
+}
+
+/// A name, or what a minimal type object keeps of it.
+#[derive(Clone, Copy)]
+pub(super) struct Name<'a> {
+    pub text: Option<&'a str>,
+    pub hash: NameHash,
+}
+
+/// A literal with its value, or a flag with its position.
+pub(super) struct Label<'a> {
+    pub name: Name<'a>,
+    pub value: i32,
+}
+
+pub(super) struct Struct<'a> {
+    pub extensibility: Extensibility,
+    pub base: &'a Identifier,
+    pub members: Vec<Member<'a>>,
+}
+
+#[derive(Clone)]
+pub(super) struct Member<'a> {
+    pub id: u32,
+    pub name: Name<'a>,
+    pub key: bool,
+    pub optional: bool,
+    pub must_understand: bool,
+    pub of: &'a Identifier,
+}
+
+pub(super) struct Union<'a> {
+    pub extensibility: Extensibility,
+    pub discriminator: &'a Identifier,
+    pub key: bool,
+    pub cases: Vec<Case<'a>>,
+}
+
+pub(super) struct Case<'a> {
+    pub id: u32,
+    pub name: Name<'a>,
+    pub default: bool,
+    pub labels: &'a [i32],
+    pub of: &'a Identifier,
+}
+
+impl<'a> Name<'a> {
+    fn complete(text: &'a str) -> Self {
+        Self { text: Some(text), hash: name_hash(text) }
+    }
+
+    fn minimal(hash: NameHash) -> Self {
+        Self { text: None, hash }
+    }
+
+    /// For a reason: the name, or a number that stands for it.
+    pub(super) fn or(&self, what: &str, number: impl fmt::Display) -> String {
+        match self.text {
+            Some(text) => text.chars().filter(|c| !c.is_control()).take(NAME_LEN_MAX).collect(),
+            None => alloc::format!("{what} {number}"),
+        }
+    }
+}
+
+impl Primitive {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Boolean => "boolean",
+            Self::Uint8 => "uint8",
+            Self::Int8 => "int8",
+            Self::Int16 => "int16",
+            Self::Uint16 => "uint16",
+            Self::Int32 => "int32",
+            Self::Uint32 => "uint32",
+            Self::Int64 => "int64",
+            Self::Uint64 => "uint64",
+            Self::Float32 => "float",
+            Self::Float64 => "double",
+            Self::Float128 => "long double",
+            Self::Char8 => "char",
+            Self::Char16 => "wchar",
+        }
+    }
+
+    /// The bits of an unsigned integer.
+    pub(super) fn unsigned_bits(self) -> Option<u16> {
+        match self {
+            Self::Uint8 => Some(8),
+            Self::Uint16 => Some(16),
+            Self::Uint32 => Some(32),
+            Self::Uint64 => Some(64),
+            _ => None,
+        }
+    }
+}
+
+/// What kind of type it is, for people.
+impl fmt::Display for Shape<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Primitive(primitive) => primitive.name(),
+            Self::String { wide: false, .. } => "a string",
+            Self::String { wide: true, .. } => "a wstring",
+            Self::Sequence { .. } => "a sequence",
+            Self::Array { .. } => "an array",
+            Self::Map { .. } => "a map",
+            Self::Enum { .. } => "an enum",
+            Self::Bitmask { bit_bound, .. } => return write!(f, "a bitmask of {bit_bound} bits"),
+            Self::Bitset { .. } => "a bitset",
+            Self::Struct(_) => "a struct",
+            Self::Union(_) => "a union",
+        })
+    }
+}
+
+/// Appendable is the default of XTypes 1.3 §7.3.3.1.
+fn extensibility(flags: TypeFlag) -> Extensibility {
+    if flags.contains(TypeFlag::IS_FINAL) {
+        Extensibility::Final
+    } else if flags.contains(TypeFlag::IS_MUTABLE) {
+        Extensibility::Mutable
+    } else {
+        Extensibility::Appendable
+    }
+}
+
+/// The type that an identifier names, its aliases followed.
+pub(super) fn resolve<'a>(
+    mut identifier: &'a Identifier,
+    types: &'a TypeRegistry,
+    fuel: &mut Fuel,
+) -> Result<Shape<'a>, Inassignable> {
+    loop {
+        fuel.burn(1)?;
+        if let Some(shape) = described(identifier) {
+            return Ok(shape);
+        }
+        let undefined = || Inassignable::Undefined { identifier: TypeIdentifier(identifier.clone()) };
+        let object = types.definition(identifier).ok_or_else(undefined)?;
+        identifier = match &object.0 {
+            Object::Complete(Complete::Alias(alias)) => &alias.body.related_type,
+            Object::Minimal(Minimal::Alias(alias)) => &alias.body.related_type,
+            Object::Complete(complete) => return of_complete(complete, fuel)?.ok_or_else(undefined),
+            Object::Minimal(minimal) => return of_minimal(minimal, fuel)?.ok_or_else(undefined),
+        };
+    }
+}
+
+/// What an identifier says itself.
+fn described(identifier: &Identifier) -> Option<Shape<'_>> {
+    let string = |wide, len| Shape::String { wide, bound: bound(len) };
+    Some(match identifier {
+        Identifier::Boolean => Shape::Primitive(Primitive::Boolean),
+        Identifier::Byte | Identifier::Uint8 => Shape::Primitive(Primitive::Uint8),
+        Identifier::Int8 => Shape::Primitive(Primitive::Int8),
+        Identifier::Int16 => Shape::Primitive(Primitive::Int16),
+        Identifier::Uint16 => Shape::Primitive(Primitive::Uint16),
+        Identifier::Int32 => Shape::Primitive(Primitive::Int32),
+        Identifier::Uint32 => Shape::Primitive(Primitive::Uint32),
+        Identifier::Int64 => Shape::Primitive(Primitive::Int64),
+        Identifier::Uint64 => Shape::Primitive(Primitive::Uint64),
+        Identifier::Float32 => Shape::Primitive(Primitive::Float32),
+        Identifier::Float64 => Shape::Primitive(Primitive::Float64),
+        Identifier::Float128 => Shape::Primitive(Primitive::Float128),
+        Identifier::Char8 => Shape::Primitive(Primitive::Char8),
+        Identifier::Char16 => Shape::Primitive(Primitive::Char16),
+        Identifier::String8Small(len) => string(false, u32::from(*len)),
+        Identifier::String8Large(len) => string(false, *len),
+        Identifier::String16Small(len) => string(true, u32::from(*len)),
+        Identifier::String16Large(len) => string(true, *len),
+        Identifier::SequenceSmall(SequenceSmall { bound: len, element, .. }) => {
+            Shape::Sequence { bound: bound(u32::from(*len)), element: &element.0 }
+        }
+        Identifier::SequenceLarge(SequenceLarge { bound: len, element, .. }) => {
+            Shape::Sequence { bound: bound(*len), element: &element.0 }
+        }
+        Identifier::ArraySmall(ArraySmall { bounds, element, .. }) => {
+            Shape::Array { bounds: bounds.iter().map(|&bound| u32::from(bound)).collect(), element: &element.0 }
+        }
+        Identifier::ArrayLarge(ArrayLarge { bounds, element, .. }) => {
+            Shape::Array { bounds: bounds.clone(), element: &element.0 }
+        }
+        Identifier::MapSmall(MapSmall { bound: len, key, element, .. }) => {
+            Shape::Map { bound: bound(u32::from(*len)), key: &key.0, element: &element.0 }
+        }
+        Identifier::MapLarge(MapLarge { bound: len, key, element, .. }) => {
+            Shape::Map { bound: bound(*len), key: &key.0, element: &element.0 }
+        }
+        Identifier::None | Identifier::Minimal(_) | Identifier::Complete(_) | Identifier::Component(_) => return None,
+    })
+}
+
+fn member<'a>(id: u32, name: Name<'a>, flags: MemberFlag, of: &'a Identifier) -> Member<'a> {
+    Member {
+        id,
+        name,
+        key: flags.contains(MemberFlag::IS_KEY),
+        optional: flags.contains(MemberFlag::IS_OPTIONAL),
+        must_understand: flags.contains(MemberFlag::IS_MUST_UNDERSTAND),
+        of,
+    }
+}
+
+fn of_complete<'a>(object: &'a Complete, fuel: &mut Fuel) -> Result<Option<Shape<'a>>, Inassignable> {
+    let name = |detail: &'a crate::type_object::complete::MemberDetail| Name::complete(&detail.name);
+    Ok(Some(match object {
+        Complete::Struct(structure) => {
+            fuel.burn(structure.member_seq.len())?;
+            let members = structure.member_seq.iter();
+            Shape::Struct(Struct {
+                extensibility: extensibility(structure.struct_flags),
+                base: &structure.header.base_type,
+                members: members
+                    .map(|m| member(m.member_id, name(&m.detail), m.member_flags, &m.member_type_id))
+                    .collect(),
+            })
+        }
+        Complete::Union(union) => {
+            fuel.burn(union.member_seq.iter().map(|case| 1 + case.label_seq.len()).sum())?;
+            let cases = union.member_seq.iter().map(|case| Case {
+                id: case.member_id,
+                name: name(&case.detail),
+                default: case.member_flags.contains(MemberFlag::IS_DEFAULT),
+                labels: &case.label_seq,
+                of: &case.type_id,
+            });
+            Shape::Union(Union {
+                extensibility: extensibility(union.union_flags),
+                discriminator: &union.discriminator.type_id,
+                key: union.discriminator.member_flags.contains(MemberFlag::IS_KEY),
+                cases: cases.collect(),
+            })
+        }
+        Complete::Sequence(sequence) => {
+            Shape::Sequence { bound: bound(sequence.header.bound), element: &sequence.element.type_id }
+        }
+        Complete::Array(array) => {
+            Shape::Array { bounds: array.header.bound_seq.clone(), element: &array.element.type_id }
+        }
+        Complete::Map(map) => {
+            Shape::Map { bound: bound(map.header.bound), key: &map.key.type_id, element: &map.element.type_id }
+        }
+        Complete::Enum(enumeration) => {
+            fuel.burn(enumeration.literal_seq.len())?;
+            let literals = enumeration.literal_seq.iter();
+            Shape::Enum {
+                bit_bound: enumeration.header.bit_bound,
+                extensibility: extensibility(enumeration.enum_flags),
+                literals: literals.map(|l| Label { name: name(&l.detail), value: l.common.value }).collect(),
+            }
+        }
+        Complete::Bitmask(bitmask) => {
+            fuel.burn(bitmask.flag_seq.len())?;
+            let flags = bitmask.flag_seq.iter();
+            Shape::Bitmask {
+                bit_bound: bitmask.header.bit_bound,
+                flags: flags.map(|f| Label { name: name(&f.detail), value: i32::from(f.position) }).collect(),
+            }
+        }
+        Complete::Bitset(bitset) => {
+            Shape::Bitset { fields: bitset.field_seq.iter().map(|field| (field.position, field.bitcount)).collect() }
+        }
+        Complete::Alias(_) | Complete::Annotation(_) => return Ok(None),
+    }))
+}
+
+fn of_minimal<'a>(object: &'a Minimal, fuel: &mut Fuel) -> Result<Option<Shape<'a>>, Inassignable> {
+    Ok(Some(match object {
+        Minimal::Struct(structure) => {
+            fuel.burn(structure.member_seq.len())?;
+            let members = structure.member_seq.iter();
+            Shape::Struct(Struct {
+                extensibility: extensibility(structure.struct_flags),
+                base: &structure.header.base_type,
+                members: members
+                    .map(|m| member(m.member_id, Name::minimal(m.name_hash), m.member_flags, &m.member_type_id))
+                    .collect(),
+            })
+        }
+        Minimal::Union(union) => {
+            fuel.burn(union.member_seq.iter().map(|case| 1 + case.label_seq.len()).sum())?;
+            let cases = union.member_seq.iter().map(|case| Case {
+                id: case.member_id,
+                name: Name::minimal(case.name_hash),
+                default: case.member_flags.contains(MemberFlag::IS_DEFAULT),
+                labels: &case.label_seq,
+                of: &case.type_id,
+            });
+            Shape::Union(Union {
+                extensibility: extensibility(union.union_flags),
+                discriminator: &union.discriminator.type_id,
+                key: union.discriminator.member_flags.contains(MemberFlag::IS_KEY),
+                cases: cases.collect(),
+            })
+        }
+        Minimal::Sequence(sequence) => {
+            Shape::Sequence { bound: bound(sequence.header.bound), element: &sequence.element.type_id }
+        }
+        Minimal::Array(array) => {
+            Shape::Array { bounds: array.header.bound_seq.clone(), element: &array.element.type_id }
+        }
+        Minimal::Map(map) => {
+            Shape::Map { bound: bound(map.header.bound), key: &map.key.type_id, element: &map.element.type_id }
+        }
+        Minimal::Enum(enumeration) => {
+            fuel.burn(enumeration.literal_seq.len())?;
+            let literals = enumeration.literal_seq.iter();
+            Shape::Enum {
+                bit_bound: enumeration.header.bit_bound,
+                extensibility: extensibility(enumeration.enum_flags),
+                literals: literals.map(|l| Label { name: Name::minimal(l.name_hash), value: l.common.value }).collect(),
+            }
+        }
+        Minimal::Bitmask(bitmask) => {
+            fuel.burn(bitmask.flag_seq.len())?;
+            let flags = bitmask.flag_seq.iter();
+            Shape::Bitmask {
+                bit_bound: bitmask.header.bit_bound,
+                flags: flags
+                    .map(|f| Label { name: Name::minimal(f.name_hash), value: i32::from(f.position) })
+                    .collect(),
+            }
+        }
+        Minimal::Bitset(bitset) => {
+            Shape::Bitset { fields: bitset.field_seq.iter().map(|field| (field.position, field.bitcount)).collect() }
+        }
+        Minimal::Alias(_) | Minimal::Annotation(_) => return Ok(None),
+    }))
+}
