@@ -61,11 +61,11 @@ omg-suite: ## the OMG's interoperability suite, Takt against itself (needs root,
 	@scripts/omg-suite.sh
 
 fuzz: ## every fuzz target for FUZZ_SECONDS (60) (needs cargo-fuzz and a nightly compiler)
-	@for target in message parameters xcdr types discovery core; do \
+	@for target in message parameters xcdr types sql discovery core; do \
 		printf '\n==> fuzzing %s for %s s\n' $$target $(FUZZ_SECONDS); \
 		mkdir -p fuzz/scratch/$$target; \
 		(cd fuzz && cargo +nightly fuzz run $$target scratch/$$target corpus/$$target -- \
-			-dict=rtps.dict -max_len=4096 -max_total_time=$(FUZZ_SECONDS)); \
+			-dict=$$([ -f $$target.dict ] && echo $$target.dict || echo rtps.dict) -max_len=4096 -max_total_time=$(FUZZ_SECONDS)); \
 	done
 
 fuzz-coverage: ## what of parsers and core the committed corpora reach, by file (needs a nightly compiler)

@@ -47,8 +47,8 @@ mod work;
 mod writer;
 
 pub use cache::{
-    ChangeKind, InstanceHandle, InstanceState, InstanceStates, Instances, KeyExtractor, KeyHash, ReadCursor,
-    SampleInfo, SampleRef, SampleState, SampleStates, Selector, ViewState, ViewStates,
+    ChangeKind, InstanceHandle, InstanceState, InstanceStates, Instances, KeyExtractor, KeyHash, OrderedSample,
+    ReadCursor, SampleInfo, SampleQuery, SampleRef, SampleState, SampleStates, Selector, ViewState, ViewStates,
 };
 pub use config::{Config, Interface, Limits, Locators};
 pub use content_filter::{ContentFilter, FilterFactory, ReaderFilter};

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use takt_core::{ReaderHandle, Selector};
 
 use crate::Result;
+use crate::query::BoundQuery;
 use crate::runtime::engine::Engine;
 use crate::status::{Signal, StatusMask, Waiters};
 
@@ -54,6 +55,8 @@ pub struct ReadCondition {
     pub(crate) engine: Arc<Engine>,
     pub(crate) reader: ReaderHandle,
     pub(crate) selector: Selector,
+    /// What it asks of the content, if it is a [`QueryCondition`](crate::QueryCondition).
+    pub(crate) query: Option<Arc<BoundQuery>>,
 }
 
 impl ReadCondition {
@@ -68,7 +71,14 @@ impl ReadCondition {
     /// # Errors
     /// [`Error::IllegalOperation`](crate::Error::IllegalOperation) from a second thread under `Runtime::Inline`.
     pub fn trigger_value(&self) -> Result<bool> {
-        match self.engine.look(|driver| Ok(driver.core.has_samples(self.reader, &self.selector)?)) {
+        let query = self.query.as_ref().map(|query| query.snapshot());
+        let result = self.engine.look(|driver| {
+            Ok(match &query {
+                Some(query) => driver.core.has_samples_where(self.reader, &self.selector, &**query)?,
+                None => driver.core.has_samples(self.reader, &self.selector)?,
+            })
+        });
+        match result {
             Err(crate::Error::AlreadyDeleted) => Ok(false),
             result => result,
         }
@@ -171,7 +181,10 @@ impl PartialEq for Condition {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Status(a), Self::Status(b)) => Arc::ptr_eq(&a.signal, &b.signal),
-            (Self::Read(a), Self::Read(b)) => Arc::ptr_eq(&a.signal, &b.signal) && a.selector == b.selector,
+            (Self::Read(a), Self::Read(b)) => {
+                let query = |of: &ReadCondition| of.query.as_ref().map(Arc::as_ptr);
+                Arc::ptr_eq(&a.signal, &b.signal) && a.selector == b.selector && query(a) == query(b)
+            }
             (Self::Guard(a), Self::Guard(b)) => Arc::ptr_eq(&a.inner, &b.inner),
             _ => false,
         }

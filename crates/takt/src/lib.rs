@@ -49,6 +49,7 @@ mod key;
 mod listener;
 mod participant;
 mod publisher;
+mod query;
 mod readable;
 mod reader;
 mod runtime;
@@ -70,6 +71,7 @@ pub use listener::{
 };
 pub use participant::{DomainParticipant, DomainParticipantBuilder};
 pub use publisher::Publisher;
+pub use query::QueryCondition;
 pub use readable::Readable;
 pub use reader::{AnyDataReader, DataReader};
 pub use runtime::driver::DriverCounters;

@@ -7,6 +7,6 @@ mod sample;
 pub(crate) use pool::{PayloadPool, PayloadRef};
 pub(crate) use reader_cache::{CacheLimits, CachePolicies, Delivered, Fit, Incoming, ReaderCache, Stored};
 pub use sample::{
-    ChangeKind, InstanceHandle, InstanceState, InstanceStates, Instances, KeyExtractor, KeyHash, ReadCursor,
-    SampleInfo, SampleRef, SampleState, SampleStates, Selector, ViewState, ViewStates,
+    ChangeKind, InstanceHandle, InstanceState, InstanceStates, Instances, KeyExtractor, KeyHash, OrderedSample,
+    ReadCursor, SampleInfo, SampleQuery, SampleRef, SampleState, SampleStates, Selector, ViewState, ViewStates,
 };

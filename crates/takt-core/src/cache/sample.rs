@@ -1,6 +1,7 @@
 //! What the application sees of a sample (DDS 1.4 §2.2.2.5.1 and §2.2.2.5.5).
 
 use alloc::vec::Vec;
+use core::cmp::Ordering;
 use takt_wire::{Guid, SequenceNumber, Timestamp};
 
 /// RTPS 2.5 §9.6.4.8: the key itself if it never exceeds 16 bytes, else its MD5.
@@ -289,6 +290,22 @@ impl ReadCursor {
     pub fn reject_last(&mut self) {
         self.returned = self.returned.saturating_sub(1);
     }
+}
+
+/// Which samples a QueryCondition is about, by their content (DDS 1.4 §2.2.2.5.9); the type's own code.
+pub trait SampleQuery {
+    /// Whether it wants a sample with this payload, or one without data.
+    fn meets(&self, payload: Option<&[u8]>) -> bool;
+
+    /// The order of two payloads; of a sample without data it is empty.
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering;
+}
+
+/// A sample in the order of a query, to be read while nothing else is done with its reader.
+#[derive(Clone, Copy, Debug)]
+pub struct OrderedSample {
+    pub(crate) entry: u32,
+    pub(crate) arrival: u64,
 }
 
 /// Reads the key of a serialised sample; the type's own code, so that the core need not know types.

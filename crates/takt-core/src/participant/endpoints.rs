@@ -3,7 +3,8 @@
 use super::{Participant, cache_limits, history_limits};
 use crate::FlowTag;
 use crate::cache::{
-    ChangeKind, InstanceHandle, KeyExtractor, KeyHash, PayloadPool, ReadCursor, ReaderCache, SampleRef, Selector,
+    ChangeKind, InstanceHandle, KeyExtractor, KeyHash, OrderedSample, PayloadPool, ReadCursor, ReaderCache,
+    SampleQuery, SampleRef, Selector,
 };
 use crate::content_filter::{FilterFactory, ReaderFilter};
 use crate::discovery::{SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS};
@@ -405,6 +406,55 @@ impl Participant {
         selector: Selector,
         cursor: &mut ReadCursor,
     ) -> Result<Option<SampleRef<'_>>, Error> {
+        Ok(self.history_for_reading(now, handle)?.next(selector, cursor))
+    }
+
+    /// As [`Self::read_next`], of the samples that a query wants too, but not in its order.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn read_next_where(
+        &mut self,
+        now: Instant,
+        handle: ReaderHandle,
+        selector: Selector,
+        query: &dyn SampleQuery,
+        cursor: &mut ReadCursor,
+    ) -> Result<Option<SampleRef<'_>>, Error> {
+        Ok(self.history_for_reading(now, handle)?.next_where(selector, Some(query), cursor))
+    }
+
+    /// The samples that the selector and a query want, in the query's order, for [`Self::read_next_of`]. Allocates.
+    ///
+    /// # Errors
+    /// As [`Self::read_next`].
+    pub fn ordered_samples(
+        &mut self,
+        now: Instant,
+        handle: ReaderHandle,
+        selector: Selector,
+        query: &dyn SampleQuery,
+    ) -> Result<Vec<OrderedSample>, Error> {
+        Ok(self.history_for_reading(now, handle)?.sorted(selector, query))
+    }
+
+    /// Reads or takes one of [`Self::ordered_samples`]; `None` if it is gone.
+    ///
+    /// # Errors
+    /// As [`Self::read_next`].
+    pub fn read_next_of(
+        &mut self,
+        handle: ReaderHandle,
+        sample: OrderedSample,
+        selector: Selector,
+        cursor: &mut ReadCursor,
+    ) -> Result<Option<SampleRef<'_>>, Error> {
+        self.ctx.work.unit();
+        Ok(self.reader(handle)?.cache.next_of(sample, selector, cursor))
+    }
+
+    /// A reader's history, without what has expired or was taken, and with what waited for room.
+    fn history_for_reading(&mut self, now: Instant, handle: ReaderHandle) -> Result<&mut ReaderCache, Error> {
         if let Some(subscriber) = self.reader(handle)?.group {
             self.check_access(subscriber)?;
         }
@@ -414,7 +464,7 @@ impl Participant {
         reader.cache.release_taken();
         reader.expire(now, ctx);
         reader.unblock(now, ctx);
-        Ok(reader.cache.next(selector, cursor))
+        Ok(&mut reader.cache)
     }
 
     /// Whether the reader has a sample that the selector wants. Marks nothing as read.
@@ -423,6 +473,19 @@ impl Participant {
     /// [`Error::AlreadyDeleted`].
     pub fn has_samples(&mut self, handle: ReaderHandle, selector: &Selector) -> Result<bool, Error> {
         Ok(self.reader(handle)?.cache.has(selector))
+    }
+
+    /// The same of those that a query wants too.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn has_samples_where(
+        &mut self,
+        handle: ReaderHandle,
+        selector: &Selector,
+        query: &dyn SampleQuery,
+    ) -> Result<bool, Error> {
+        Ok(self.reader(handle)?.cache.has_where(selector, Some(query)))
     }
 
     /// Ends a pass of takes: frees what the last one returned, and lets waiting samples in.

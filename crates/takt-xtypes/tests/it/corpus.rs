@@ -1,8 +1,10 @@
-//! The committed corpora of the fuzz targets `xcdr` and `types`, replayed.
+//! The committed corpora of the fuzz targets `xcdr`, `types` and `sql`, replayed.
 
 use std::fs;
 use std::path::PathBuf;
 
+#[path = "../../../../fuzz/src/sql.rs"]
+mod sql;
 #[path = "../../../../fuzz/src/types.rs"]
 mod types;
 #[path = "../../../../fuzz/src/xcdr.rs"]
@@ -29,4 +31,18 @@ fn what_was_read_can_be_written_and_read_again() {
 fn types_of_peers_and_their_values_can_be_written_and_read_again() {
     let count = replay("types", types::run);
     assert!(count >= 25, "{count} inputs");
+}
+
+#[test]
+fn filters_say_the_same_of_payloads_and_of_data() {
+    let count = replay("sql", sql::run);
+    assert!(count >= 30, "{count} inputs");
+}
+
+#[test]
+fn the_dictionary_has_every_word_of_the_language() {
+    let dictionary = include_str!("../../../../fuzz/sql.dict");
+    for word in "AND OR NOT BETWEEN LIKE MATCH TRUE FALSE ORDER BY SELECT FROM WHERE AS INNER NATURAL JOIN".split(' ') {
+        assert!(dictionary.contains(&format!("{word} ")) || dictionary.contains(&format!("{word}\"")), "{word}");
+    }
 }

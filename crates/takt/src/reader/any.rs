@@ -307,7 +307,7 @@ impl AnyDataReader {
     #[must_use]
     pub fn read_condition(&self, selector: Selector) -> ReadCondition {
         let (signal, engine) = (Arc::clone(&self.core.signal), Arc::clone(&self.core.engine));
-        ReadCondition { signal, engine, reader: self.core.handle, selector }
+        ReadCondition { signal, engine, reader: self.core.handle, selector, query: None }
     }
 
     /// The statuses that have changed since they were last read.

@@ -13,6 +13,7 @@ use takt_core::{InstanceHandle, Instant, ReadCursor, SampleInfo, SampleRef, Samp
 
 use super::{DataReader, ranks};
 use crate::condition::ReadCondition;
+use crate::query::Snapshot;
 use crate::runtime::clock;
 use crate::runtime::driver::Driver;
 use crate::runtime::state::{State, Target};
@@ -189,7 +190,7 @@ impl<T: Readable> DataReader<T> {
     /// # Errors
     /// [`Error::PreconditionNotMet`] if it is another reader's, [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
     pub fn take_w_condition(&self, condition: &ReadCondition, max: usize) -> Result<Vec<Sample<T>>> {
-        self.select(Selector { take: true, ..self.selector_of(condition)? }, max)
+        self.select_w(condition, Selector { take: true, ..self.selector_of(condition)? }, max)
     }
 
     /// Reads up to `max` of the samples that the condition is about, and leaves them.
@@ -197,7 +198,7 @@ impl<T: Readable> DataReader<T> {
     /// # Errors
     /// As [`take_w_condition`](Self::take_w_condition).
     pub fn read_w_condition(&self, condition: &ReadCondition, max: usize) -> Result<Vec<Sample<T>>> {
-        self.select(Selector { take: false, ..self.selector_of(condition)? }, max)
+        self.select_w(condition, Selector { take: false, ..self.selector_of(condition)? }, max)
     }
 
     /// Takes up to `max` samples that the condition is about, of the next instance that has any.
@@ -210,7 +211,7 @@ impl<T: Readable> DataReader<T> {
         condition: &ReadCondition,
         max: usize,
     ) -> Result<Vec<Sample<T>>> {
-        self.select(Selector { take: true, ..self.selector_of(condition)? }.after(previous), max)
+        self.select_w(condition, Selector { take: true, ..self.selector_of(condition)? }.after(previous), max)
     }
 
     /// Reads up to `max` samples that the condition is about, of the next instance that has any, and leaves them.
@@ -223,7 +224,7 @@ impl<T: Readable> DataReader<T> {
         condition: &ReadCondition,
         max: usize,
     ) -> Result<Vec<Sample<T>>> {
-        self.select(Selector { take: false, ..self.selector_of(condition)? }.after(previous), max)
+        self.select_w(condition, Selector { take: false, ..self.selector_of(condition)? }.after(previous), max)
     }
 
     fn selector_of(&self, condition: &ReadCondition) -> Result<Selector> {
@@ -231,6 +232,14 @@ impl<T: Readable> DataReader<T> {
             return Ok(condition.selector);
         }
         Err(Error::PreconditionNotMet { what: "the condition is another reader's".into() })
+    }
+
+    /// What the condition asks of states is in the selector, what it asks of the content is asked here.
+    fn select_w(&self, condition: &ReadCondition, selector: Selector, max: usize) -> Result<Vec<Sample<T>>> {
+        let mut samples = Vec::new();
+        let query = condition.query.as_ref().map(|query| query.snapshot());
+        self.select_where(selector, query.as_deref(), &mut samples, max)?;
+        Ok(samples)
     }
 
     /// Reads or takes up to `max` of the samples that the selector wants, in the order of [`take`](Self::take).
@@ -257,12 +266,36 @@ impl<T: Readable> DataReader<T> {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close); then `samples` is empty.
     pub fn select_into(&self, selector: Selector, samples: &mut Vec<Sample<T>>, max: usize) -> Result<()> {
+        self.select_where(selector, None, samples, max)
+    }
+
+    fn select_where(
+        &self,
+        selector: Selector,
+        query: Option<&Snapshot>,
+        samples: &mut Vec<Sample<T>>,
+        max: usize,
+    ) -> Result<()> {
         let mut count = 0;
         let result = self.pass(|driver, now| {
             let max = max.min(driver.core.samples_per_read_max(self.core.handle)?);
-            let mut cursor = ReadCursor::default();
+            let (mut cursor, reader) = (ReadCursor::default(), self.core.handle);
+            let mut ordered = match query.filter(|query| query.is_ordered()) {
+                Some(query) => driver.core.ordered_samples(now, reader, selector, query)?.into_iter(),
+                None => Vec::new().into_iter(),
+            };
             while count < max {
-                let Some(found) = driver.core.read_next(now, self.core.handle, selector, &mut cursor)? else { break };
+                let found = match query {
+                    None => driver.core.read_next(now, reader, selector, &mut cursor)?,
+                    Some(query) if !query.is_ordered() => {
+                        driver.core.read_next_where(now, reader, selector, query, &mut cursor)?
+                    }
+                    Some(_) => match ordered.next() {
+                        Some(sample) => driver.core.read_next_of(reader, sample, selector, &mut cursor)?,
+                        None => None,
+                    },
+                };
+                let Some(found) = found else { break };
                 if count == samples.len() {
                     samples.push(Sample::new(found.info));
                 }

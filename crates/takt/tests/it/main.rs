@@ -21,6 +21,7 @@ mod lossy_network;
 mod many_participants;
 mod matching;
 mod policies;
+mod query_condition;
 mod races;
 mod reading;
 mod reading_instances;

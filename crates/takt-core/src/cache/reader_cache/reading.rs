@@ -4,25 +4,86 @@
 use super::{NONE, ReaderCache, Stored};
 use crate::cache::pool::PayloadRef;
 use crate::cache::sample::{
-    ChangeKind, Instances, ReadCursor, SampleInfo, SampleRef, SampleState, Selector, ViewState,
+    ChangeKind, Instances, OrderedSample, ReadCursor, SampleInfo, SampleQuery, SampleRef, SampleState, Selector,
+    ViewState,
 };
+use alloc::vec::Vec;
 use core::ops::Bound;
 
 impl ReaderCache {
     /// The next sample that the selector wants, after the cursor. The payload is borrowed until the next call.
     /// Visits the samples in the order of the pass; samples passed over cost a step each.
     pub(crate) fn next(&mut self, selector: Selector, cursor: &mut ReadCursor) -> Option<SampleRef<'_>> {
+        self.next_where(selector, None, cursor)
+    }
+
+    /// The next sample that the selector and a query want, not in the query's order.
+    pub(crate) fn next_where(
+        &mut self,
+        selector: Selector,
+        query: Option<&dyn SampleQuery>,
+        cursor: &mut ReadCursor,
+    ) -> Option<SampleRef<'_>> {
         self.release_taken();
+        self.begin_pass(cursor);
+        let in_arrival_order = selector.instance == Instances::Any && !self.by_instance;
+        let (at, info) = if in_arrival_order {
+            self.find(&selector, query, self.first_after(*cursor), cursor.pass, |entry| entry.next)?
+        } else {
+            self.find_by_instance(&selector, query, cursor)?
+        };
+        Some(self.hand_out(at, info, selector, cursor))
+    }
+
+    /// The samples that the selector and a query want, in the query's order. Of equal ones the first to arrive comes first.
+    pub(crate) fn sorted(&self, mut selector: Selector, query: &dyn SampleQuery) -> Vec<OrderedSample> {
+        if let Instances::After(_) = selector.instance {
+            let mut cursor = ReadCursor::default();
+            match self.find_by_instance(&selector, Some(query), &mut cursor).and(cursor.instance) {
+                Some(instance) => selector.instance = Instances::Only(instance),
+                None => return Vec::new(),
+            }
+        }
+        let (mut found, mut at) = (Vec::new(), self.oldest);
+        while let Some((entry, _)) = self.find(&selector, Some(query), at, 0, |entry| entry.next) {
+            found.push(OrderedSample { entry, arrival: self.entries[entry as usize].arrival });
+            at = self.entries[entry as usize].next;
+        }
+        let payload = |sample: &OrderedSample| self.pool.bytes(self.entries[sample.entry as usize].incoming.payload);
+        found.sort_by(|a, b| query.compare(payload(a), payload(b)));
+        found
+    }
+
+    /// A sample of that list, if it is still there.
+    pub(crate) fn next_of(
+        &mut self,
+        sample: OrderedSample,
+        selector: Selector,
+        cursor: &mut ReadCursor,
+    ) -> Option<SampleRef<'_>> {
+        self.release_taken();
+        self.begin_pass(cursor);
+        let is_there = |entry: &super::lists::Entry| sample.arrival != 0 && entry.arrival == sample.arrival;
+        self.entries.get(sample.entry as usize).filter(|entry| is_there(entry))?;
+        let info = self.info(sample.entry, cursor.pass);
+        Some(self.hand_out(sample.entry, info, selector, cursor))
+    }
+
+    fn begin_pass(&mut self, cursor: &mut ReadCursor) {
         if cursor.pass == 0 {
             self.passes += 1;
             cursor.pass = self.passes;
         }
-        let in_arrival_order = selector.instance == Instances::Any && !self.by_instance;
-        let (at, mut info) = if in_arrival_order {
-            self.find(&selector, self.first_after(*cursor), cursor.pass, |entry| entry.next)?
-        } else {
-            self.find_by_instance(&selector, cursor)?
-        };
+    }
+
+    /// Returns a sample: it is read now, or taken.
+    fn hand_out(
+        &mut self,
+        at: u32,
+        mut info: SampleInfo,
+        selector: Selector,
+        cursor: &mut ReadCursor,
+    ) -> SampleRef<'_> {
         let (payload, instance) = (self.entries[at as usize].incoming.payload, self.entries[at as usize].instance);
         let newest = &self.entries[self.instances[instance as usize].newest as usize];
         let generation = newest.disposed_generation.wrapping_add(newest.no_writers_generation);
@@ -45,18 +106,23 @@ impl ReaderCache {
             PayloadRef::EMPTY => &self.instances[instance as usize].key,
             _ => self.pool.bytes(payload),
         };
-        Some(SampleRef { info, payload: bytes, previous })
+        SampleRef { info, payload: bytes, previous }
     }
 
     /// Whether there is a sample that the selector wants; changes nothing.
     pub(crate) fn has(&self, selector: &Selector) -> bool {
-        self.find(selector, self.oldest, 0, |entry| entry.next).is_some()
+        self.has_where(selector, None)
+    }
+
+    /// Whether there is one that a query wants as well.
+    pub(crate) fn has_where(&self, selector: &Selector, query: Option<&dyn SampleQuery>) -> bool {
+        self.find(selector, query, self.oldest, 0, |entry| entry.next).is_some()
     }
 
     /// Calls with the place in order of arrival of each sample that the selector wants.
     pub(crate) fn for_each(&self, selector: &Selector, mut call: impl FnMut(u64)) {
         let mut at = self.oldest;
-        while let Some((found, _)) = self.find(selector, at, 0, |entry| entry.next) {
+        while let Some((found, _)) = self.find(selector, None, at, 0, |entry| entry.next) {
             call(self.entries[found as usize].arrival);
             at = self.entries[found as usize].next;
         }
@@ -66,13 +132,17 @@ impl ReaderCache {
     fn find(
         &self,
         selector: &Selector,
+        query: Option<&dyn SampleQuery>,
         mut at: u32,
         pass: u64,
         next: impl Fn(&super::lists::Entry) -> u32,
     ) -> Option<(u32, SampleInfo)> {
         while at != NONE {
             let info = self.info(at, pass);
-            if selector.wants(&info) {
+            let meets = |query: &dyn SampleQuery| {
+                query.meets(info.valid_data.then(|| self.pool.bytes(self.entries[at as usize].incoming.payload)))
+            };
+            if selector.wants(&info) && query.is_none_or(meets) {
                 return Some((at, info));
             }
             at = next(&self.entries[at as usize]);
@@ -82,10 +152,15 @@ impl ReaderCache {
 
     /// The next sample of the instance that the pass has come to, or the first one of the next instance that has any, in order
     /// of their handles. A pass that asks for one instance, or for the next one, stays with it.
-    fn find_by_instance(&self, selector: &Selector, cursor: &mut ReadCursor) -> Option<(u32, SampleInfo)> {
+    fn find_by_instance(
+        &self,
+        selector: &Selector,
+        query: Option<&dyn SampleQuery>,
+        cursor: &mut ReadCursor,
+    ) -> Option<(u32, SampleInfo)> {
         let of_instance = |instance: u32, after: u64| {
             let first = self.first_of_instance(instance, cursor.entry, after);
-            self.find(selector, first, cursor.pass, |entry| entry.next_in_instance)
+            self.find(selector, query, first, cursor.pass, |entry| entry.next_in_instance)
         };
         if let Some(current) = cursor.instance {
             let index = self.by_handle.get(&current);

@@ -1,0 +1,141 @@
+//! Conditions on the content of samples in a reader's history (DDS 1.4 §2.2.2.5.9).
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use takt_core::{SampleQuery, Selector};
+use takt_xtypes::sql::Query;
+
+use crate::condition::{Condition, ReadCondition};
+use crate::content_filter::{owned, refused, type_of};
+use crate::dynamic::DynamicTypeSupport;
+use crate::{DataReader, Result, TypeSupport};
+
+/// A [`ReadCondition`], whose methods it has, on the content of samples too. Made by
+/// [`DataReader::query_condition`](crate::DataReader::query_condition).
+///
+/// [`take_w_condition`](crate::DataReader::take_w_condition) and its like take one as well, and return samples in the order
+/// that `ORDER BY` asks for. A sample without data meets no condition; only without one, when there is but an order, it is
+/// among the first.
+#[derive(Clone)]
+pub struct QueryCondition {
+    read: ReadCondition,
+    query: Arc<BoundQuery>,
+}
+
+/// An expression with its parameters, which may change.
+pub(crate) struct BoundQuery {
+    expression: String,
+    /// Replaced as a whole, so that a read that is under way goes on with what it began with.
+    state: Mutex<Arc<Snapshot>>,
+}
+
+/// An expression with these parameters.
+pub(crate) struct Snapshot {
+    query: Query,
+    parameters: Vec<String>,
+}
+
+impl Snapshot {
+    /// Whether it sorts.
+    pub(crate) fn is_ordered(&self) -> bool {
+        self.query.is_ordered()
+    }
+}
+
+impl SampleQuery for Snapshot {
+    fn meets(&self, payload: Option<&[u8]>) -> bool {
+        match payload {
+            Some(payload) => self.query.filter().matches(payload).unwrap_or(false),
+            None => self.query.filter().is_empty(),
+        }
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        self.query.compare(a, b)
+    }
+}
+
+impl BoundQuery {
+    pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl QueryCondition {
+    /// The expression, which cannot be changed.
+    #[must_use]
+    pub fn query_expression(&self) -> &str {
+        &self.query.expression
+    }
+
+    /// What `%0`, `%1`, ... stand for.
+    #[must_use]
+    pub fn query_parameters(&self) -> Vec<String> {
+        self.query.snapshot().parameters.clone()
+    }
+
+    /// Gives the parameters other values.
+    ///
+    /// # Errors
+    /// [`Error::BadParameter`](crate::Error::BadParameter) if one that the expression has has no value, or none of the right
+    /// type; then all is as before.
+    pub fn set_query_parameters(&self, parameters: &[&str]) -> Result<()> {
+        let mut query = self.query.snapshot().query.clone();
+        query.set_parameters(parameters).map_err(refused)?;
+        let snapshot = Arc::new(Snapshot { query, parameters: owned(parameters) });
+        *self.query.state.lock().unwrap_or_else(PoisonError::into_inner) = snapshot;
+        // It may have become true.
+        self.read.signal.waiters.wake();
+        Ok(())
+    }
+}
+
+impl Deref for QueryCondition {
+    type Target = ReadCondition;
+
+    fn deref(&self) -> &ReadCondition {
+        &self.read
+    }
+}
+
+impl fmt::Debug for QueryCondition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QueryCondition")
+            .field("query_expression", &self.query_expression())
+            .field("query_parameters", &self.query_parameters())
+            .finish_non_exhaustive()
+    }
+}
+
+impl From<&QueryCondition> for Condition {
+    fn from(condition: &QueryCondition) -> Self {
+        Self::Read(condition.read.clone())
+    }
+}
+
+impl From<QueryCondition> for Condition {
+    fn from(condition: QueryCondition) -> Self {
+        Self::Read(condition.read)
+    }
+}
+
+impl<T: TypeSupport> DataReader<T> {
+    /// A condition that is true while the reader holds samples that the selector wants and that meet an expression: the
+    /// condition of DDS 1.4 annex B, and if wanted `ORDER BY` with fields (`create_querycondition`).
+    ///
+    /// # Errors
+    /// [`Error::BadParameter`](crate::Error::BadParameter) if the expression is none, or does not fit the type or the
+    /// parameters.
+    pub fn query_condition(&self, selector: Selector, expression: &str, parameters: &[&str]) -> Result<QueryCondition> {
+        let support = DynamicTypeSupport::of::<T>()?;
+        let type_ = Arc::new(type_of(&support)?.clone());
+        let query = Query::new(type_, expression, parameters).map_err(refused)?;
+        let state = Mutex::new(Arc::new(Snapshot { query, parameters: owned(parameters) }));
+        let query = Arc::new(BoundQuery { expression: expression.to_owned(), state });
+        let read = ReadCondition { query: Some(Arc::clone(&query)), ..self.read_condition(selector) };
+        Ok(QueryCondition { read, query })
+    }
+}

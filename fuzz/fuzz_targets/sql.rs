@@ -1,0 +1,10 @@
+//! Filters, queries and topic expressions, and the payloads that they are about.
+#![no_main]
+
+#[path = "../src/sql.rs"]
+mod sql;
+#[allow(dead_code)]
+#[path = "../../crates/takt-xtypes/tests/it/zoo.rs"]
+mod zoo;
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| sql::run(input));
