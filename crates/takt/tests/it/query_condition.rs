@@ -28,15 +28,15 @@ fn what_meets_the_expression_is_read_and_the_rest_stays() {
         let pair = pair(runtime);
         let reader = &pair.reader;
         let large = reader.query_condition(Selector::READ, "x > %0", &["4"]).expect("a query");
-        assert_eq!(large.trigger_value().expect("open"), true);
+        assert!(large.trigger_value().expect("open"));
         assert_eq!(numbers(reader.read_w_condition(&large, 10).expect("open")), [9, 5, 7], "{runtime:?}");
         assert_eq!(numbers(reader.take_w_condition(&large, 2).expect("open")), [9, 5]);
         assert_eq!(numbers(reader.take_w_condition(&large, 10).expect("open")), [7]);
-        assert_eq!(large.trigger_value().expect("open"), false);
+        assert!(!large.trigger_value().expect("open"));
         large.set_query_parameters(&["many"]).expect_err("no number");
         large.set_query_parameters(&["2"]).expect("a number");
         assert_eq!((large.query_expression(), large.query_parameters()), ("x > %0", vec!["2".to_owned()]));
-        assert_eq!(large.trigger_value().expect("open"), true);
+        assert!(large.trigger_value().expect("open"));
         assert_eq!(numbers(reader.take_w_condition(&large, 10).expect("open")), [3]);
         assert_eq!(numbers(reader.take(10).expect("open")), [1, 2]);
     }
@@ -50,13 +50,13 @@ fn states_and_content_must_both_be_as_asked() {
     let red = reader.query_condition(fresh, "color = 'RED'", &[]).expect("a query");
     assert_eq!(numbers(reader.read_w_condition(&red, 2).expect("open")), [3, 1]);
     assert_eq!(numbers(reader.read_w_condition(&red, 10).expect("open")), [7]);
-    assert_eq!(red.trigger_value().expect("open"), false);
+    assert!(!red.trigger_value().expect("open"));
     write(&pair, &[("GREEN", 1)]);
-    assert_eq!(red.trigger_value().expect("open"), false);
+    assert!(!red.trigger_value().expect("open"));
     // What happens to an instance has no content.
     pair.writer.dispose(&Shape::new("RED", 0)).expect("room");
     pair.wait_until("samples", || pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok());
-    assert_eq!(red.trigger_value().expect("open"), false);
+    assert!(!red.trigger_value().expect("open"));
     let none = reader.query_condition(Selector::READ, "color = 'PINK'", &[]).expect("a query");
     assert!(reader.take_w_condition(&none, 10).expect("open").is_empty());
 }
