@@ -2,7 +2,8 @@
 
 use clap::Args;
 use std::time::Duration;
-use takt::{DomainParticipant, Runtime};
+use takt::qos::DomainParticipantQos;
+use takt::{DomainParticipant, INTEREST_PROPERTY, Runtime};
 use takt_bench::Result;
 
 /// Longest sleep before a signal is noticed.
@@ -20,6 +21,9 @@ pub struct Domain {
     /// Host to ask directly; may be repeated
     #[arg(long, value_name = "ADDRESS")]
     pub peer: Vec<String>,
+    /// Discovery server to use in place of multicast; may be repeated
+    #[arg(long, value_name = "ADDRESS")]
+    pub server: Vec<String>,
 }
 
 impl Domain {
@@ -28,9 +32,15 @@ impl Domain {
     /// # Errors
     /// The domain cannot be joined.
     pub fn join(&self, name: &str) -> Result<DomainParticipant> {
-        let mut builder = DomainParticipant::builder(self.domain).name(name).runtime(Runtime::Inline);
+        let mut qos = DomainParticipantQos::default();
+        // A discovery server shall show all there is.
+        qos.property.0.push((INTEREST_PROPERTY.to_owned(), "all".to_owned(), true));
+        let mut builder = DomainParticipant::builder(self.domain).qos(qos).name(name).runtime(Runtime::Inline);
         if !self.interface.is_empty() {
             builder = builder.interfaces(&self.interface);
+        }
+        if !self.server.is_empty() {
+            builder = builder.discovery_servers(&self.server);
         }
         if !self.peer.is_empty() {
             builder = builder.peers(&self.peer);

@@ -5,6 +5,7 @@
 //! cannot be learned, 130 stopped by a signal.
 
 mod config;
+mod discovery_server;
 mod domain;
 mod ls;
 mod perf;
@@ -36,6 +37,8 @@ enum Command {
     Perf(perf::Perf),
     /// List participants, topics, writers and readers of a domain, and why pairs do not match
     Ls(ls::Ls),
+    /// Introduce participants to each other on a network without multicast
+    DiscoveryServer(discovery_server::DiscoveryServer),
     /// Check, show and explain configurations: QoS profiles and settings
     Config(config::Config),
 }
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         Command::Type(show_type) => show_type.run(),
         Command::Perf(perf) => perf.run(),
         Command::Ls(ls) => ls.run(),
+        Command::DiscoveryServer(server) => server.run(),
         Command::Config(config) => config.run(),
     };
     match result {

@@ -7,6 +7,9 @@ use core::time::Duration;
 use takt_wire::qos::DomainParticipantQos;
 use takt_wire::{GuidPrefix, Locator};
 
+/// Groups and unicast peers that a participant announces itself to, at most.
+pub const MAX_PEERS: usize = 4096;
+
 /// A network interface of this host as far as the protocol needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
@@ -110,8 +113,12 @@ pub struct Config {
     pub interfaces: Vec<Interface>,
     /// Where this participant listens.
     pub locators: Locators,
-    /// Where announcements go: the multicast groups, and the ports of unicast peers.
+    /// Where announcements go: the multicast groups, and the ports of unicast peers. At most [`MAX_PEERS`].
     pub initial_peers: Vec<Locator>,
+    /// Discovery servers among them, by whom we let ourselves be introduced to others.
+    pub servers: Vec<Locator>,
+    /// Whether this participant is such a server.
+    pub is_server: bool,
     /// Bounds.
     pub limits: Limits,
 }
@@ -135,6 +142,8 @@ impl Config {
             interfaces: Vec::new(),
             locators: Locators::default(),
             initial_peers: Vec::new(),
+            servers: Vec::new(),
+            is_server: false,
             limits: Limits::default(),
         }
     }

@@ -25,6 +25,8 @@ pub(crate) enum Job {
     AckNack { reader: u32, proxy: u32 },
     /// The participant's announcement, to the next destinations of its list.
     Announce,
+    /// A participant's announcement to those whom it concerns.
+    Introduce { participant: u32 },
     /// The participant's announcement to a new participant, and what it takes to believe it.
     Greet { participant: u32 },
 }

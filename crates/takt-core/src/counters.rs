@@ -81,6 +81,8 @@ pub struct Counters {
     pub unsolicited_type_replies: u64,
     /// Remote participants that have proven that they receive what we send.
     pub participants_validated: u64,
+    /// Remote participants that can be reached elsewhere now.
+    pub participants_moved: u64,
     /// Answers to challenges that were wrong.
     pub wrong_answers: u64,
     /// Datagrams that were not sent to a participant because it had not proven that it receives them, and had not sent
@@ -88,6 +90,10 @@ pub struct Counters {
     pub withheld_datagrams: u64,
     /// Remote participants that appeared, those that came back included.
     pub participants_discovered: u64,
+    /// Participants that a discovery server has introduced to us, those that were known included.
+    pub introductions_received: u64,
+    /// Introductions that we have sent as a discovery server, each to all whom it concerned.
+    pub introductions_sent: u64,
     /// Announcements that arrived after their participant's farewell, though sent before it.
     pub stale_announcements: u64,
     /// Remote participants whose lease ran out.

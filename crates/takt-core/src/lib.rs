@@ -50,10 +50,13 @@ pub use cache::{
     ChangeKind, InstanceHandle, InstanceState, InstanceStates, Instances, KeyExtractor, KeyHash, OrderedSample,
     ReadCursor, SampleInfo, SampleQuery, SampleRef, SampleState, SampleStates, Selector, ViewState, ViewStates,
 };
-pub use config::{Config, Interface, Limits, Locators};
+pub use config::{Config, Interface, Limits, Locators, MAX_PEERS};
 pub use content_filter::{ContentFilter, FilterFactory, ReaderFilter};
 pub use counters::Counters;
-pub use discovery::{AMPLIFICATION_MAX, BuiltinTopic, OfferedType, Refusal, RefusalReason, TypeAnswer, TypeRequestId};
+pub use discovery::{
+    AMPLIFICATION_MAX, BuiltinTopic, INTEREST_PROPERTY, OfferedType, Refusal, RefusalReason, SERVER_PROPERTY,
+    TypeAnswer, TypeRequestId,
+};
 pub use error::{Error, WriteError};
 pub use event::Event;
 pub use participant::{MAX_TIMERS_PER_CALL, NewChange, Participant, ReaderSpec, Received, Transmit, WriterSpec};

@@ -21,6 +21,8 @@ macro_rules! mutations {
 mutations! {
     /// A GAP is taken for sent, but is not.
     SkipGap,
+    /// What is for a participant's endpoints goes to where they were.
+    StayBehind,
     /// A GAP covers one sample too many.
     GapTooLong,
     /// What a reader asks for again is not sent.

@@ -9,6 +9,8 @@ use alloc::vec::Vec;
 pub(crate) enum TimerKind {
     /// Announce the participant (RTPS 2.5 §8.5.3.3).
     Announce,
+    /// Participants are to be introduced to each other.
+    Introduce,
     /// The lease of a remote participant ends.
     Lease { participant: u32 },
     /// A participant that has not proven its address is to be challenged again.

@@ -13,6 +13,7 @@
 pub mod capture;
 pub mod check;
 pub mod clock;
+pub mod discovery;
 pub mod hostile;
 pub mod matrix;
 pub mod model;

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use takt_sim::capture::{Capture, Link};
 use takt_sim::check::Violation;
 use takt_sim::clock::SECOND;
+use takt_sim::discovery::{self, Meeting, Outcome, Traffic};
 use takt_sim::scenario::{Scenario, Size};
 use takt_sim::shrink::{Omission, shrink, without};
 use takt_sim::speed::{Measurement, measure};
@@ -23,6 +24,7 @@ Usage: cargo xtask sim --seed S [--without LIST] [--timeline FILE] [--large] [--
        cargo xtask sim --teeth [--bug NAME] [--seeds N]
        cargo xtask sim --speed N [--runs R]
        cargo xtask sim --matrix
+       cargo xtask sim --discovery N [--endpoints M] [--topics T]
        cargo xtask sim --swarm [--from S] [--seeds N] [--minutes M] [--large] [--hostile]
                        [--keep-going]
 
@@ -41,6 +43,9 @@ Runs Takt in a simulated world that a seed decides.
   --bug NAME       only this one
   --speed N        simulated time per processor time, for N participants that write 100 samples a second each
   --matrix         write docs/fault-matrix.md: throughput and recovery under all combinations of faults
+  --discovery N    what it costs that N participants find each other
+  --endpoints M    endpoints of each (default: 10), half of them writers
+  --topics T       topics that all share (default: N)
   --runs R         measure so often (default: 5)
   --swarm          run one seed after another until time, seeds or a broken promise end it
   --from S         the first seed (default: 0)
@@ -66,6 +71,9 @@ struct Options {
     bug: Option<String>,
     matrix: bool,
     speed: Option<usize>,
+    discovery: Option<usize>,
+    endpoints: Option<usize>,
+    topics: Option<usize>,
     runs: Option<usize>,
     from: u64,
     seeds: Option<u64>,
@@ -91,6 +99,7 @@ fn main() -> ExitCode {
     let outcome = match options.seed {
         Some(seed) => replay(seed, &options),
         None if options.speed.is_some() => Ok(speed(options.speed.unwrap_or(1), options.runs.unwrap_or(5).max(1))),
+        None if options.discovery.is_some() => meet(&options),
         None if options.matrix => matrix(),
         None if options.teeth => teeth(&options),
         None => Ok(swarm(&options)),
@@ -122,6 +131,9 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
             "--teeth" => options.teeth = true,
             "--bug" => options.bug = Some(value()?),
             "--matrix" => options.matrix = true,
+            "--discovery" => options.discovery = Some(number(&value()?)?),
+            "--endpoints" => options.endpoints = Some(number(&value()?)?),
+            "--topics" => options.topics = Some(number(&value()?)?),
             "--speed" => options.speed = Some(number(&value()?)?),
             "--runs" => options.runs = Some(number(&value()?)?),
             "--from" => options.from = number(&value()?)?,
@@ -135,13 +147,10 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
             _ => return Err(format!("'{argument}' is unknown")),
         }
     }
-    if [options.swarm, options.teeth, options.matrix, options.seed.is_some(), options.speed.is_some()]
-        .into_iter()
-        .filter(|chosen| *chosen)
-        .count()
-        != 1
-    {
-        return Err("one of --seed, --swarm, --teeth, --matrix and --speed is needed".to_owned());
+    let asked = [options.seed.is_some(), options.speed.is_some(), options.discovery.is_some()];
+    let asked = [options.swarm, options.teeth, options.matrix].into_iter().chain(asked);
+    if asked.filter(|chosen| *chosen).count() != 1 {
+        return Err("one of --seed, --swarm, --teeth, --matrix, --speed and --discovery is needed".to_owned());
     }
     Ok(Some(options))
 }
@@ -231,6 +240,40 @@ fn speed(participants: usize, runs: usize) -> bool {
     spread("share of announcements in that, %", |m| m.announcements * 100.0, 0);
     spread("seconds until all know all", |m| m.discovery, 2);
     true
+}
+
+/// Lets participants meet and prints what that cost.
+fn meet(options: &Options) -> Result<bool, String> {
+    let participants = options.discovery.unwrap_or(2).max(2);
+    let (endpoints, topics) = (options.endpoints.unwrap_or(10), options.topics.unwrap_or(participants).max(1));
+    let meeting = Meeting { participants, endpoints, topics };
+    let outcome = match discovery::meet(&meeting) {
+        Ok(Some(outcome)) => outcome,
+        Ok(None) => return Err("not all have found each other".to_owned()),
+        Err(violation) => return Err(violation.to_string()),
+    };
+    let (count, pairs) = (participants as f64, (participants * (participants - 1)) as f64);
+    let Outcome { time, finding, quiet_per_second: quiet, matches, submessages } = outcome;
+    println!("{participants} participants with {endpoints} endpoints each, {topics} topics, {matches} matches:");
+    println!("  all found {:.2} s after the last start", time as f64 / SECOND as f64);
+    let per = |what: &str, by: f64, traffic: &Traffic| {
+        let [sent, sent_octets] = [traffic.sent, traffic.sent_octets].map(|value| value as f64 / by);
+        let [received, received_octets] = [traffic.received, traffic.received_octets].map(|value| value as f64 / by);
+        println!(
+            "  {what}: {sent:.1} datagrams of {sent_octets:.0} octets sent, {received:.1} of {received_octets:.0} received"
+        );
+    };
+    per("per participant until then", count, &finding);
+    per("per ordered pair until then", pairs, &finding);
+    println!(
+        "  per ordered pair until then: {:.1} DATA, {:.1} of them repairs, {:.1} HEARTBEAT, {:.1} ACKNACK",
+        submessages.data as f64 / pairs,
+        submessages.repairs as f64 / pairs,
+        submessages.heartbeats as f64 / pairs,
+        submessages.acknacks as f64 / pairs
+    );
+    per("per participant and second afterwards", count, &quiet);
+    Ok(true)
 }
 
 fn matrix() -> Result<bool, String> {

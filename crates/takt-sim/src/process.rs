@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use takt_core::{
-    ChangeKind, Config, Event, Interface, NewChange, Participant, ReadCursor, ReaderHandle, ReaderSpec, Selector,
-    WriteError, WriterHandle, WriterSpec,
+    ChangeKind, Config, Event, Interface, Locators, NewChange, Participant, ReadCursor, ReaderHandle, ReaderSpec,
+    Selector, WriteError, WriterHandle, WriterSpec,
 };
 use takt_wire::qos::{
     DataReaderQos, DataWriterQos, Deadline, DestinationOrder, Durability, History, Lifespan, Liveliness, Ownership,
@@ -38,11 +38,42 @@ pub const ANNOUNCEMENT_PERIOD: Nanos = SECOND / 2;
 /// What a socket holds for a process that gets no processor time.
 const SOCKET_BYTES: usize = 212_992;
 
-/// The address of a process.
+/// The address of a process, on a host that has never moved.
 #[must_use]
 pub fn address(host: usize, process: usize) -> Locator {
-    let [high, low] = (host as u16 + 1).to_be_bytes();
-    Locator::udp_v4(Ipv4Addr::new(10, 0, high, low), PORT_BASE + process as u16)
+    Site::default().address(host, process)
+}
+
+/// Where a host is in the network.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Site {
+    /// How often its address has changed.
+    pub moves: u8,
+    /// It has no interface.
+    pub vanished: bool,
+}
+
+impl Site {
+    /// The address of a process of a host, if the host has an interface.
+    #[must_use]
+    pub fn address(self, host: usize, process: usize) -> Locator {
+        let [high, low] = (host as u16 + 1).to_be_bytes();
+        Locator::udp_v4(Ipv4Addr::new(10, self.moves, high, low), PORT_BASE + process as u16)
+    }
+
+    /// What the host's processes are told of it.
+    fn presence(self, host: usize, process: usize, mtu: usize) -> (Vec<Interface>, Locators) {
+        if self.vanished {
+            return (Vec::new(), Locators::default());
+        }
+        let address = self.address(host, process);
+        let ip = address.ip().expect("the address is IPv4");
+        let interface = Interface { name: "sim0".into(), addresses: vec![(ip, 8)], mtu, loopback: false };
+        let unicast = vec![address];
+        let locators =
+            Locators { metatraffic_unicast: unicast.clone(), default_unicast: unicast, ..Locators::default() };
+        (vec![interface], locators)
+    }
 }
 
 /// The process that listens at an address, if it is one of a process.
@@ -137,19 +168,15 @@ impl Process {
     }
 
     /// Starts it, with nothing left of an earlier life.
-    pub fn start(&mut self, now: Nanos, clock: &HostClock, scenario: &Scenario) {
+    pub fn start(&mut self, now: Nanos, clock: &HostClock, scenario: &Scenario, sites: &[Site]) {
         self.incarnation += 1;
         let [a, b] = (self.index as u16).to_be_bytes();
         let [c, d] = (self.incarnation as u16).to_be_bytes();
         let mut config = Config::new(0, GuidPrefix([1, 0x7a, 0x5e, 0xed, 0, 0, 0, 0, a, b, c, d]));
         config.secret = [scenario.seed, u64::from(self.incarnation)];
-        let address = address(self.host, self.index);
-        let ip = address.ip().expect("the address is IPv4");
-        let mtu = scenario.network.mtu;
-        config.interfaces = vec![Interface { name: "sim0".into(), addresses: vec![(ip, 16)], mtu, loopback: false }];
-        config.locators.metatraffic_unicast = vec![address];
-        config.locators.default_unicast = vec![address];
-        config.initial_peers = peers(scenario, self.index);
+        let presence = sites[self.host].presence(self.host, self.index, scenario.network.mtu);
+        (config.interfaces, config.locators) = presence;
+        config.initial_peers = peers(scenario, self.index, sites);
         config.lease_duration = std::time::Duration::from_nanos(LEASE);
         config.announcement_period = std::time::Duration::from_nanos(ANNOUNCEMENT_PERIOD);
         // Memory of simulated processes is real.
@@ -157,6 +184,14 @@ impl Process {
         let mut core = Participant::new(config, clock.local(now)).expect("the configuration is good");
         core.set_wall_clock(clock.local(now), clock.wall(now));
         self.core = Some(Box::new(core));
+    }
+
+    /// Its host is elsewhere now.
+    pub fn moved(&mut self, now: Nanos, clock: &HostClock, mtu: usize, site: Site) {
+        let (interfaces, locators) = site.presence(self.host, self.index, mtu);
+        if let Some(core) = &mut self.core {
+            core.handle_interfaces(clock.local(now), interfaces, locators);
+        }
     }
 
     /// It is gone.
@@ -496,11 +531,14 @@ impl Moment<'_> {
 
 /// Whom a process announces itself to: the group, and whoever multicast does not reach. One that it does not reach itself
 /// knows everybody.
-fn peers(scenario: &Scenario, of: usize) -> Vec<Locator> {
+fn peers(scenario: &Scenario, of: usize, sites: &[Site]) -> Vec<Locator> {
     let hears = |process: usize| scenario.hosts[scenario.processes[process].host].hears_multicast;
     let others = (0..scenario.processes.len()).filter(|&other| other != of && !(hears(of) && hears(other)));
     let mut peers = vec![Locator::udp_v4(GROUP, 7400)];
-    peers.extend(others.map(|other| address(scenario.processes[other].host, other)));
+    peers.extend(others.map(|other| {
+        let host = scenario.processes[other].host;
+        sites[host].address(host, other)
+    }));
     peers
 }
 

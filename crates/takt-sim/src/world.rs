@@ -12,7 +12,7 @@ use crate::check::{Checker, Rule, Violation};
 use crate::clock::{HostClock, Nanos, SECOND};
 use crate::hostile::{self, Hostile};
 use crate::network::{Frame, Head, Network, NetworkCounters, Step};
-use crate::process::{Endpoint, LEASE, Moment, Process, address, at_address};
+use crate::process::{Endpoint, LEASE, Moment, Process, Site, at_address};
 use crate::rng::Rng;
 use crate::scenario::{FaultKind, Role, Scenario};
 use crate::timeline::Timeline;
@@ -121,6 +121,8 @@ pub struct World<'a> {
     events: BinaryHeap<Reverse<Entry>>,
     order: u64,
     clocks: Vec<HostClock>,
+    /// Where each host is.
+    sites: Vec<Site>,
     network: Network,
     processes: Vec<Process>,
     hostile: Option<Hostile>,
@@ -175,6 +177,32 @@ pub fn run(scenario: &Scenario, timeline: &mut dyn Timeline) -> Report {
     }
 }
 
+/// Runs a scenario until `done` says so, which looks at its processes once per period, or to its end; or to the first broken
+/// promise.
+pub fn run_until(
+    scenario: &Scenario,
+    timeline: &mut dyn Timeline,
+    period: Nanos,
+    mut done: impl FnMut(Nanos, &mut [Process]) -> bool,
+) -> Result<(), Violation> {
+    let mut world = World::new(scenario, timeline);
+    let mut look = period;
+    while let Some(Reverse(entry)) = world.events.pop().filter(|Reverse(entry)| entry.at <= scenario.active) {
+        while look <= entry.at {
+            if done(look, &mut world.processes) {
+                return Ok(());
+            }
+            look += period;
+        }
+        world.now = entry.at;
+        world.handle(entry.event);
+        if let Some(violation) = world.checker.violation() {
+            return Err(violation.clone());
+        }
+    }
+    Ok(())
+}
+
 impl<'a> World<'a> {
     fn new(scenario: &'a Scenario, timeline: &'a mut dyn Timeline) -> Self {
         let clocks = scenario.hosts.iter().enumerate().map(|(host, plan)| HostClock::new(host, plan.drift_ppb));
@@ -188,6 +216,7 @@ impl<'a> World<'a> {
             events: BinaryHeap::new(),
             order: 0,
             clocks: clocks.collect(),
+            sites: vec![Site::default(); scenario.hosts.len()],
             network: Network::new(scenario),
             processes: scenario.processes.iter().enumerate().map(process).collect(),
             hostile: scenario.hostile.map(|plan| Hostile::new(plan, scenario.processes.len(), scenario.seed)),
@@ -299,7 +328,7 @@ impl<'a> World<'a> {
             return;
         }
         self.timeline.note(self.now, index, "starts");
-        process.start(self.now, &self.clocks[process.host], self.scenario);
+        process.start(self.now, &self.clocks[process.host], self.scenario, &self.sites);
         let life = process.incarnation;
         for (at, plan) in self.scenario.processes[index].endpoints.iter().enumerate() {
             self.at(self.now + plan.create, Event::Create(index, life, at));
@@ -401,6 +430,9 @@ impl<'a> World<'a> {
             return;
         }
         self.timeline.note(self.now, index, "resumes");
+        if self.sites[self.processes[index].host].moves > 0 {
+            self.tell_of_move(index);
+        }
         while let Some(frame) = self.processes[index].unqueue() {
             self.receive(index, &frame);
         }
@@ -433,7 +465,7 @@ impl<'a> World<'a> {
 
     /// A frame has come to a host.
     fn arrive(&mut self, host: usize, frame: Frame) {
-        if frame.corrupt || self.is_parted(frame.from, host) {
+        if frame.corrupt || self.is_parted(frame.from, host) || self.sites[host].vanished {
             return;
         }
         if frame.host.is_none() && !self.scenario.hosts[host].hears_multicast {
@@ -457,7 +489,8 @@ impl<'a> World<'a> {
             return self.overhear(&frame);
         }
         let process = &mut self.processes[index];
-        if process.core.is_none() {
+        let address = self.sites[process.host].address(process.host, index);
+        if process.core.is_none() || frame.host.is_some() && frame.to != address {
             return;
         }
         if process.stalled_until > self.now {
@@ -529,7 +562,8 @@ impl<'a> World<'a> {
         if !process.core.as_ref().is_some_and(|core| core.has_transmit()) {
             return;
         }
-        let (host, source) = (process.host, address(process.host, index));
+        let host = process.host;
+        let source = self.sites[host].address(host, index);
         let local = self.clocks[host].local(self.now);
         let Some(mut core) = process.core.take() else { return };
         while let Some(transmit) = core.poll_transmit(local, &mut self.frame) {
@@ -550,6 +584,9 @@ impl<'a> World<'a> {
 
     fn send(&mut self, sender: usize, head: Head) {
         let host = head.from;
+        if self.sites[host].vanished {
+            return;
+        }
         let is_multicast = head.to.is_multicast();
         let hostile = self.scenario.hostile.map(|plan| plan.host);
         let host_of = |to: usize| self.processes.get(to).map(|process| process.host).or(hostile);
@@ -632,8 +669,29 @@ impl<'a> World<'a> {
                 }
             }
             FaultKind::Link { .. } => self.network.set_fault(self.now, index, &fault.kind, on, &mut self.steps),
+            FaultKind::Move { host } => self.move_host(host, on),
         }
         self.schedule_steps();
+    }
+
+    /// A host's interface vanishes, or comes back with another address.
+    fn move_host(&mut self, host: usize, vanished: bool) {
+        let site = &mut self.sites[host];
+        site.moves += u8::from(!vanished);
+        site.vanished = vanished;
+        for at in 0..self.of_host[host].len() {
+            let process = self.of_host[host][at];
+            if self.processes[process].stalled_until <= self.now && self.processes[process].core.is_some() {
+                self.tell_of_move(process);
+                self.settle(process);
+            }
+        }
+    }
+
+    fn tell_of_move(&mut self, index: usize) {
+        let process = &mut self.processes[index];
+        let host = process.host;
+        process.moved(self.now, &self.clocks[host], self.scenario.network.mtu, self.sites[host]);
     }
 
     fn rest(&mut self) {
@@ -659,7 +717,7 @@ impl<'a> World<'a> {
                 let inside = |host: usize| group >> (host % 64) & 1 == 1;
                 inside(from) != inside(to) && (!one_way || inside(from))
             }
-            FaultKind::Link { .. } => false,
+            FaultKind::Link { .. } | FaultKind::Move { .. } => false,
         })
     }
 

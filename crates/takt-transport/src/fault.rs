@@ -153,6 +153,14 @@ impl<T: Transport> Transport for FaultInjector<T> {
         self.inner.locators()
     }
 
+    fn may_have_moved(&self) -> bool {
+        self.inner.may_have_moved()
+    }
+
+    fn refresh(&mut self) -> Result<(), TransportError> {
+        self.inner.refresh()
+    }
+
     fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {
         self.inner.open_flow(spec)
     }

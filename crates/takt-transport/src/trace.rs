@@ -66,8 +66,7 @@ impl<T: Transport, O: Observer> Tracer<T, O> {
     /// Shows what passes `inner` to `observer`.
     pub fn new(mut inner: T, observer: O) -> Self {
         inner.name_sources();
-        let interfaces = inner.interfaces().iter();
-        Self { addresses: interfaces.flat_map(|i| i.addresses.clone()).collect(), inner, observer, loaned: false }
+        Self { addresses: addresses(&inner), inner, observer, loaned: false }
     }
 
     /// The observer.
@@ -79,6 +78,10 @@ impl<T: Transport, O: Observer> Tracer<T, O> {
     pub fn into_parts(self) -> (T, O) {
         (self.inner, self.observer)
     }
+}
+
+fn addresses(transport: &impl Transport) -> Vec<(IpAddr, u8)> {
+    transport.interfaces().iter().flat_map(|interface| interface.addresses.clone()).collect()
 }
 
 /// Where a received datagram was sent to, guessing the address if need be.
@@ -107,6 +110,16 @@ impl<T: Transport, O: Observer> Transport for Tracer<T, O> {
 
     fn locators(&self) -> &Locators {
         self.inner.locators()
+    }
+
+    fn may_have_moved(&self) -> bool {
+        self.inner.may_have_moved()
+    }
+
+    fn refresh(&mut self) -> Result<(), TransportError> {
+        self.inner.refresh()?;
+        self.addresses = addresses(&self.inner);
+        Ok(())
     }
 
     fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {

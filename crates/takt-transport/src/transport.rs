@@ -135,6 +135,19 @@ pub trait Transport: Send {
     /// Where this transport can be reached, for discovery to announce.
     fn locators(&self) -> &Locators;
 
+    /// Whether interfaces or addresses may have changed since the last [`refresh`](Self::refresh). Cheap; what it
+    /// tells is noticed by [`recv`](Self::recv).
+    fn may_have_moved(&self) -> bool {
+        false
+    }
+
+    /// Follows the interfaces that have come, gone or changed: afterwards [`interfaces`](Self::interfaces),
+    /// [`locators`](Self::locators) and [`descriptors`](Self::descriptors) may be others. Ports stay what they were.
+    /// Allocates.
+    fn refresh(&mut self) -> Result<(), TransportError> {
+        Ok(())
+    }
+
     /// Opens a flow. Also returns the unicast locators that reach it, to be
     /// announced for the endpoint that uses it; empty unless `own_port`.
     ///
@@ -215,6 +228,14 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
 
     fn locators(&self) -> &Locators {
         (**self).locators()
+    }
+
+    fn may_have_moved(&self) -> bool {
+        (**self).may_have_moved()
+    }
+
+    fn refresh(&mut self) -> Result<(), TransportError> {
+        (**self).refresh()
     }
 
     fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {

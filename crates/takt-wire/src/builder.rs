@@ -7,7 +7,7 @@ use crate::cursor::{Emitter, Endianness, padding};
 use crate::error::Full;
 use crate::guid::{EntityId, GuidPrefix};
 use crate::message::{
-    AckNack, Data, DataFrag, Gap, GroupInfo, Header, Heartbeat, HeartbeatFrag, MAGIC, NackFrag, Payload, id,
+    AckNack, Data, DataFrag, Gap, GroupInfo, Header, Heartbeat, HeartbeatFrag, InfoSource, MAGIC, NackFrag, Payload, id,
 };
 use crate::message::{DATA_FRAG_TO_INLINE_QOS, DATA_TO_INLINE_QOS, FLAG_TIMESTAMP_INVALIDATE};
 use crate::sequence::{FragmentNumberSet, SequenceNumber, SequenceNumberSet};
@@ -168,6 +168,16 @@ impl<'a> MessageBuilder<'a> {
     /// INFO_DST: to which participant what follows is addressed.
     pub fn info_destination(&mut self, prefix: GuidPrefix) -> Result<(), Full> {
         self.submessage(id::INFO_DST, 0, 12)?.bytes(&prefix.0);
+        Ok(())
+    }
+
+    /// INFO_SRC: who the following submessages come from.
+    pub fn info_source(&mut self, source: &InfoSource) -> Result<(), Full> {
+        let mut body = self.submessage(id::INFO_SRC, 0, 20)?;
+        body.u32(0);
+        body.bytes(&[source.version.major, source.version.minor]);
+        body.bytes(&source.vendor.0);
+        body.bytes(&source.prefix.0);
         Ok(())
     }
 

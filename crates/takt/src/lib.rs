@@ -69,7 +69,7 @@ pub use listener::{
     DataReaderListener, DataWriterListener, DomainParticipantListener, PublisherListener, SubscriberListener,
     TopicListener,
 };
-pub use participant::{DomainParticipant, DomainParticipantBuilder};
+pub use participant::{DiscoveryServer, DiscoveryServerBuilder, DomainParticipant, DomainParticipantBuilder};
 pub use publisher::Publisher;
 pub use query::QueryCondition;
 pub use readable::Readable;
@@ -85,8 +85,8 @@ pub use waitset::WaitSet;
 pub use writer::{AnyDataWriter, DataWriter};
 
 pub use takt_core::{
-    Counters, InstanceHandle, InstanceState, InstanceStates, Instances, Limits, Refusal, RefusalReason, SampleInfo,
-    SampleState, SampleStates, Selector, ViewState, ViewStates,
+    Counters, INTEREST_PROPERTY, InstanceHandle, InstanceState, InstanceStates, Instances, Limits, Refusal,
+    RefusalReason, SampleInfo, SampleState, SampleStates, Selector, ViewState, ViewStates,
 };
 pub use takt_derive::DdsType;
 pub use takt_transport as transport;

@@ -7,6 +7,7 @@ mod agent_contract;
 mod command_line;
 mod compare;
 mod config;
+mod discovery_server;
 mod listing;
 mod process;
 mod round_trips;

@@ -15,6 +15,12 @@ use takt_wire::partition::partitions_match;
 use takt_wire::qos::{Durability, Partition, ReliabilityKind};
 use takt_wire::{Guid, GuidPrefix, Locator, VendorId};
 
+/// Pairs that are tried again when addresses change; further ones are not.
+const UNREACHABLE_MAX: usize = 1024;
+
+/// A message that every path takes.
+const LEAST_MESSAGE: usize = 548;
+
 /// Why a local and another endpoint of one topic are not matched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RefusalReason {
@@ -92,12 +98,16 @@ fn refusal_of(
 
 impl Participant {
     /// Another endpoint's way: its own locators, else its participant's, at the address that the participant has proven.
-    fn path_to(&mut self, prefix: GuidPrefix, unicast: &[Locator]) -> Option<Path> {
+    /// That one it keeps even if none of our interfaces leads there now.
+    pub(super) fn path_to(&mut self, prefix: GuidPrefix, unicast: &[Locator]) -> Option<Path> {
         let mut refused = 0;
         let path = if prefix == self.header.prefix {
             let default = &self.locators.default_unicast;
             let source = default.first().copied().unwrap_or(Locator::INVALID);
-            self.reachability.choose(if unicast.is_empty() { default } else { unicast }, source, &mut refused)
+            let path =
+                self.reachability.choose(if unicast.is_empty() { default } else { unicast }, source, &mut refused);
+            // Without any interface we know at least who we are.
+            Some(path.unwrap_or(Path { locator: Locator::INVALID, max_message: LEAST_MESSAGE }))
         } else {
             let remote = self.remotes.get(*self.remote_by_prefix.get(&prefix)?)?;
             let announced = if unicast.is_empty() { &remote.data.default_unicast } else { unicast };
@@ -106,7 +116,8 @@ impl Participant {
             if near.is_empty() {
                 refused += announced.len() as u64;
             }
-            self.reachability.choose(&near, remote.source, &mut refused)
+            let proven = || near.first().map(|locator| Path { locator: *locator, ..remote.metatraffic });
+            self.reachability.choose(&near, remote.source, &mut refused).or_else(proven)
         };
         self.ctx.counters.refused_locators += refused;
         path
@@ -201,6 +212,8 @@ impl Participant {
         let Some(writer) = self.writers.get_mut(index) else { return };
         match (reason, path) {
             (None, Some(path)) if is_matched => writer.redirect(&mut self.ctx, subscription.guid, path),
+            // Where it says that it is now it has yet to prove.
+            (None, None) if is_matched => {}
             (None, Some(path)) => {
                 let traits = ReaderTraits {
                     reliable: subscription.qos.reliability.kind == ReliabilityKind::Reliable,
@@ -249,6 +262,8 @@ impl Participant {
         let publisher = self.publisher_of(index, publication);
         let Some(reader) = self.readers.get_mut(index) else { return };
         match (reason, path) {
+            // Where it says that it is now it has yet to prove.
+            (None, None) if matched.is_some() => {}
             (None, Some(path)) => {
                 let traits = WriterTraits {
                     reliable: publication.qos.reliability.kind == ReliabilityKind::Reliable,
@@ -309,7 +324,32 @@ impl Participant {
         }
     }
 
+    /// A participant is elsewhere, or our interfaces are: its endpoints that could not be reached are tried again.
+    pub(super) fn match_unreachable(&mut self, now: Instant, prefix: GuidPrefix) {
+        let from = Guid { prefix, entity_id: Guid::from_bytes([0; 16]).entity_id };
+        let pairs: Vec<_> =
+            self.unreachable.range((from, from)..).take_while(|(it, _)| it.prefix == prefix).copied().collect();
+        for pair @ (remote, local) in pairs {
+            self.ctx.work.unit();
+            self.unreachable.remove(&pair);
+            if let Some(subscription) = self.subscriptions.get(&remote).cloned() {
+                if let Some(&index) = self.writer_ids.get(&local.entity_id) {
+                    self.match_writer(now, index, &subscription);
+                }
+            } else if let Some(publication) = self.publications.get(&remote).cloned() {
+                self.ctx.work.steps(self.readers.len());
+                let reader = self.readers.iter().find(|(_, reader)| reader.data.guid == local);
+                if let Some(index) = reader.map(|(index, _)| index) {
+                    self.match_reader(now, index, &publication);
+                }
+            }
+        }
+    }
+
     fn remember_refusal(&mut self, local: Guid, remote: Guid, topic_name: &str, reason: RefusalReason) {
+        if reason == RefusalReason::Unreachable && self.unreachable.len() < UNREACHABLE_MAX {
+            self.unreachable.insert((remote, local));
+        }
         if self.refusals.len() >= self.ctx.limits.max_refusals {
             self.refusals.pop_front();
         }

@@ -1,5 +1,5 @@
 //! Discovery (RTPS 2.5 §8.5): who is there (`spdp`), what they have (`sedp`), what fits (`matching`), where we
-//! may send (`reachability`), who receives it (`validation`), whose writers live (`liveliness`), what types are made of (`type_lookup`), and the
+//! may send (`reachability`), who receives it (`validation`), who goes elsewhere (`moving`), whose writers live (`liveliness`), what types are made of (`type_lookup`), and the
 //! application's view of it all (`builtin_topics`).
 
 mod builtin_topics;
@@ -8,8 +8,11 @@ mod footprint;
 mod ignored;
 mod liveliness;
 mod matching;
+mod moving;
+mod peers;
 mod reachability;
 mod sedp;
+mod server;
 mod spdp;
 mod type_lookup;
 mod validation;
@@ -21,6 +24,8 @@ pub(crate) use ignored::Ignored;
 pub(crate) use liveliness::Assertion;
 pub use matching::{Refusal, RefusalReason};
 pub(crate) use reachability::Reachability;
+pub use server::{INTEREST_PROPERTY, SERVER_PROPERTY};
+pub(crate) use server::{Introducer, Lost};
 pub(crate) use spdp::{Announcer, Remote};
 pub(crate) use type_lookup::{MAX_REPLY_BYTES, REPLY_DEPTH, TypeLookup};
 pub use type_lookup::{OfferedType, TypeAnswer, TypeRequestId};

@@ -46,8 +46,25 @@ fn is_in_network(address: IpAddr, network: IpAddr, prefix_len: u8) -> bool {
 
 impl Reachability {
     pub(crate) fn new(interfaces: Vec<Interface>, peers: &[Locator]) -> Self {
-        let peers = peers.iter().filter_map(Locator::ip).filter(|ip| !ip.is_multicast()).collect();
-        Self { interfaces, peers }
+        let mut reachability = Self { interfaces, peers: Vec::new() };
+        reachability.set_peers(peers);
+        reachability
+    }
+
+    /// The user has named these.
+    pub(crate) fn set_peers(&mut self, peers: &[Locator]) {
+        self.peers = peers.iter().filter_map(Locator::ip).filter(|ip| !ip.is_multicast()).collect();
+        self.peers.sort_unstable();
+        self.peers.dedup();
+    }
+
+    pub(crate) fn interfaces(&self) -> &[Interface] {
+        &self.interfaces
+    }
+
+    /// The interfaces are others now.
+    pub(crate) fn set_interfaces(&mut self, interfaces: Vec<Interface>) {
+        self.interfaces = interfaces;
     }
 
     /// The best of the announced locators. `source` is where the announcement came from. Adds the number
@@ -62,6 +79,18 @@ impl Reachability {
             }
         }
         best.map(|(_, path)| path)
+    }
+
+    /// The same for what a server that is believed passes on: any address may be that of a participant, which has to prove
+    /// it. One that never leaves a host is on the server's.
+    pub(crate) fn choose_introduced(&self, announced: &[Locator], server: Locator, refused: &mut u64) -> Option<Path> {
+        self.choose(announced, server, refused).or_else(|| {
+            let elsewhere = announced.iter().filter(|locator| !locator.ip().is_some_and(|ip| ip.is_loopback()));
+            elsewhere
+                .filter_map(|locator| self.path(*locator, *locator))
+                .min_by_key(|(way, _)| *way)
+                .map(|(_, path)| path)
+        })
     }
 
     fn path(&self, locator: Locator, source: Locator) -> Option<(Way, Path)> {

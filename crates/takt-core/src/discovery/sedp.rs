@@ -171,8 +171,22 @@ impl Participant {
     }
 
     fn handle_publication(&mut self, now: Instant, data: Box<PublicationData>) {
-        if self.publications.get(&data.guid).is_some_and(|known| **known == *data) || self.ignored.has_writer(&data) {
+        if self.ignored.has_writer(&data) {
             return;
+        }
+        if let Some(known) = self.publications.get(&data.guid) {
+            if **known == *data {
+                return;
+            }
+            let elsewhere = PublicationData {
+                unicast: data.unicast.clone(),
+                multicast: data.multicast.clone(),
+                ..(**known).clone()
+            };
+            if elsewhere == *data && self.recount_endpoint(data.guid.prefix, known.footprint(), data.footprint()) {
+                self.follow_publication(now, data);
+                return;
+            }
         }
         let former = self.publications.remove(&data.guid);
         if let Some(former) = &former {
@@ -197,12 +211,27 @@ impl Participant {
         if let Some(former) = former {
             self.hide_topic(now, &former.topic_name, &former.type_name, Departure::Farewell);
         }
+        self.introduce_soon(now, data.guid.prefix);
         self.publications.insert(data.guid, data);
     }
 
     fn handle_subscription(&mut self, now: Instant, data: Box<SubscriptionData>) {
-        if self.subscriptions.get(&data.guid).is_some_and(|known| **known == *data) || self.ignored.has_reader(&data) {
+        if self.ignored.has_reader(&data) {
             return;
+        }
+        if let Some(known) = self.subscriptions.get(&data.guid) {
+            if **known == *data {
+                return;
+            }
+            let elsewhere = SubscriptionData {
+                unicast: data.unicast.clone(),
+                multicast: data.multicast.clone(),
+                ..(**known).clone()
+            };
+            if elsewhere == *data && self.recount_endpoint(data.guid.prefix, known.footprint(), data.footprint()) {
+                self.follow_subscription(now, data);
+                return;
+            }
         }
         let former = self.subscriptions.remove(&data.guid);
         if let Some(former) = &former {
@@ -229,7 +258,26 @@ impl Participant {
         if let Some(former) = former {
             self.hide_topic(now, &former.topic_name, &former.type_name, Departure::Farewell);
         }
+        self.introduce_soon(now, data.guid.prefix);
         self.subscriptions.insert(data.guid, data);
+    }
+
+    /// A writer listens elsewhere. What it and our readers have exchanged stays.
+    fn follow_publication(&mut self, now: Instant, data: Box<PublicationData>) {
+        self.show_publication(now, &data);
+        let prefix = data.guid.prefix;
+        self.publications.insert(data.guid, data);
+        self.follow(prefix);
+        self.match_unreachable(now, prefix);
+    }
+
+    /// A reader listens elsewhere. What it and our writers have exchanged stays.
+    fn follow_subscription(&mut self, now: Instant, data: Box<SubscriptionData>) {
+        self.show_subscription(now, &data);
+        let prefix = data.guid.prefix;
+        self.subscriptions.insert(data.guid, data);
+        self.follow(prefix);
+        self.match_unreachable(now, prefix);
     }
 
     /// Whether one more endpoint of the participant may be remembered, which takes so many bytes, where `known` of its kind are.
@@ -254,6 +302,20 @@ impl Participant {
                 false
             }
         }
+    }
+
+    /// An endpoint takes other memory than before. Says whether there is room for it.
+    fn recount_endpoint(&mut self, prefix: GuidPrefix, before: usize, after: usize) -> bool {
+        let limits = &self.ctx.limits;
+        let Some(remote) = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get_mut(index)) else {
+            return false;
+        };
+        let (own, all) = (remote.footprint - before + after, self.discovery_bytes - before + after);
+        let fits = own <= limits.max_discovery_bytes_per_participant && all <= limits.max_discovery_bytes;
+        if fits {
+            (remote.footprint, self.discovery_bytes) = (own, all);
+        }
+        fits
     }
 
     fn uncount_endpoint(&mut self, prefix: GuidPrefix, footprint: usize) {
@@ -310,6 +372,7 @@ impl Participant {
         for (_, writer) in self.writers.iter_mut() {
             writer.remove_proxies_of(&mut self.ctx, prefix);
         }
+        self.unreachable.retain(|(remote, _)| remote.prefix != prefix);
     }
 
     /// Tells all participants about a local writer.

@@ -6,6 +6,8 @@
 //! INTEROP(OpenDDS 3.13): it ignores announcements that are addressed to it alone.
 
 use super::footprint::Footprint;
+use super::moving::Move;
+use super::server::{Standing, mark_as_server};
 use super::validation::{Letter, Probation};
 use super::{Departure, OWN_ENDPOINT_SET};
 use crate::context::{Context, Job};
@@ -29,6 +31,8 @@ use takt_wire::{EntityId, Full, Guid, GuidPrefix, Locator, ProtocolVersion, Sequ
 const FIRST_ANNOUNCEMENTS: Duration = Duration::from_millis(100);
 /// Announcements to all that newcomers cause are at least this far apart.
 const LEAST_ANNOUNCEMENT_PERIOD: Duration = Duration::from_millis(100);
+/// Announcements of something new that go to each who is known, and not to groups and peers alone.
+const ANNOUNCEMENTS_OF_NEWS: u32 = 3;
 /// A shorter lease is treated as this long.
 const LEAST_LEASE: Duration = Duration::from_millis(100);
 /// A longer one as this long.
@@ -43,7 +47,7 @@ pub(crate) struct Remote {
     pub(crate) prefix: GuidPrefix,
     pub(crate) data: Box<ParticipantData>,
     /// What it said last, so that hearing it again costs neither parsing nor memory.
-    announcement: Box<[u8]>,
+    pub(super) announcement: Box<[u8]>,
     /// Where its last announcement came from.
     pub(crate) source: Locator,
     /// Where its discovery listens.
@@ -56,8 +60,13 @@ pub(crate) struct Remote {
     /// It has not shown yet that it receives what we send.
     pub(super) probation: Option<Probation>,
     pub(super) letter: Letter,
+    /// It has proven where it was, and says that it is elsewhere.
+    pub(super) moving: Option<Box<Move>>,
     /// Its announcements reach us only because it sends them to us alone, so we must do the same.
-    unicast_only: bool,
+    pub(super) unicast_only: bool,
+    /// The number of its last announcement.
+    pub(super) sn: SequenceNumber,
+    pub(super) standing: Standing,
     /// Publications and subscriptions that we keep of it.
     pub(crate) endpoints: usize,
     /// The memory that all this takes, in bytes.
@@ -89,6 +98,8 @@ pub(crate) struct Announcer {
     sent: u32,
     last: Option<Instant>,
     queued: bool,
+    /// Announcements that go to all who are known, since they say something new.
+    to_known: u32,
     pub(crate) closing: bool,
 }
 
@@ -96,7 +107,18 @@ impl Announcer {
     pub(crate) fn new(data: ParticipantData, period: Duration, ctx: &mut Context) -> Self {
         let timer = ctx.timers.register(TimerKind::Announce);
         let (payload, sn) = (data.to_bytes(), SequenceNumber::FIRST);
-        Self { data: Box::new(data), payload, sn, period, timer, sent: 0, last: None, queued: false, closing: false }
+        Self {
+            data: Box::new(data),
+            payload,
+            sn,
+            period,
+            timer,
+            sent: 0,
+            last: None,
+            queued: false,
+            to_known: 0,
+            closing: false,
+        }
     }
 
     /// Begins to announce.
@@ -112,6 +134,25 @@ impl Announcer {
             self.sn = self.sn.next();
             self.queue(ctx);
         }
+    }
+
+    /// The same, soon and repeatedly, to those who are known by unicast too.
+    pub(super) fn urge(&mut self, now: Instant, ctx: &mut Context, edit: impl FnOnce(&mut ParticipantData)) {
+        if self.closing {
+            return;
+        }
+        self.edit(ctx, edit);
+        if self.last.is_some() {
+            self.sent = 1;
+            self.to_known = ANNOUNCEMENTS_OF_NEWS;
+            ctx.timers.arm(self.timer, now.after(FIRST_ANNOUNCEMENTS));
+        }
+    }
+
+    /// The next announcements are those of somebody who has come back.
+    pub(super) fn come_back(&mut self, now: Instant, ctx: &mut Context) {
+        self.sn = self.sn.next().next();
+        self.hurry(now, ctx);
     }
 
     fn queue(&mut self, ctx: &mut Context) {
@@ -130,7 +171,7 @@ impl Announcer {
     }
 
     /// A newcomer should hear us soon.
-    fn hurry(&mut self, now: Instant, ctx: &mut Context) {
+    pub(super) fn hurry(&mut self, now: Instant, ctx: &mut Context) {
         match self.last {
             Some(last) if now.since(last) < LEAST_ANNOUNCEMENT_PERIOD => {
                 ctx.timers.arm_by(self.timer, last.after(LEAST_ANNOUNCEMENT_PERIOD));
@@ -147,16 +188,25 @@ impl Announcer {
 
     /// Builds the announcement, or the farewell.
     pub(super) fn build(&self, header: &Header, frame: &mut [u8]) -> Result<usize, Full> {
+        self.build_as(header, self.closing, self.sn, frame)
+    }
+
+    /// Builds the farewell that comes before [`Self::come_back`], though that was called already.
+    pub(super) fn build_farewell(&self, header: &Header, frame: &mut [u8]) -> Result<usize, Full> {
+        self.build_as(header, true, self.sn.prev().prev(), frame)
+    }
+
+    fn build_as(&self, header: &Header, farewell: bool, sn: SequenceNumber, frame: &mut [u8]) -> Result<usize, Full> {
         let guid = Guid { prefix: header.prefix, entity_id: EntityId::PARTICIPANT };
         let mut builder = MessageBuilder::new(frame, header)?;
         let mut inline = InlineQosBuilder::<32>::new();
-        let farewell;
-        let (sn, inline_qos, payload) = if self.closing {
+        let key;
+        let (sn, inline_qos, payload) = if farewell {
             inline.status_info(STATUS_INFO_DISPOSED | STATUS_INFO_UNREGISTERED)?;
-            farewell = ParticipantData::key_payload(guid);
-            (self.sn.next(), Some(inline.finish()?), Payload::Key(&farewell))
+            key = ParticipantData::key_payload(guid);
+            (sn.next(), Some(inline.finish()?), Payload::Key(&key))
         } else {
-            (self.sn, None, Payload::Data(&self.payload))
+            (sn, None, Payload::Data(&self.payload))
         };
         builder.data(&DataEmit {
             reader: EntityId::SPDP_READER,
@@ -172,7 +222,7 @@ impl Announcer {
 impl Participant {
     /// What we tell about ourselves (RTPS 2.5 §8.5.3.2).
     pub(crate) fn describe(config: &crate::config::Config) -> ParticipantData {
-        ParticipantData {
+        let mut data = ParticipantData {
             guid: Guid { prefix: config.guid_prefix, entity_id: EntityId::PARTICIPANT },
             protocol_version: ProtocolVersion::V2_5,
             vendor_id: VendorId::TAKT,
@@ -187,17 +237,24 @@ impl Participant {
             entity_name: config.qos.entity_name.clone(),
             properties: config.qos.property.clone(),
             ..ParticipantData::default()
+        };
+        if config.is_server {
+            mark_as_server(&mut data);
         }
+        data
     }
 
     pub(crate) fn transmit_announcement(&mut self, now: Instant, frame: &mut [u8]) -> Option<usize> {
         self.announcer.queued = false;
         self.announcer.last = Some(now);
         self.destinations.extend_from_slice(&self.initial_peers);
+        self.destinations.extend(self.lost.places(now));
         let len = self.announcer.build(&self.header, frame).ok()?;
-        let closing = self.announcer.closing;
+        let to_known = self.announcer.to_known > 0;
+        let to_all = self.announcer.closing || to_known;
+        self.announcer.to_known = self.announcer.to_known.saturating_sub(1);
         self.ctx.work.steps(self.remotes.len());
-        for (_, remote) in self.remotes.iter_mut().filter(|(_, remote)| remote.unicast_only || closing) {
+        for (_, remote) in self.remotes.iter_mut().filter(|(_, remote)| remote.unicast_only || to_all) {
             if remote.probation.as_mut().is_none_or(|probation| probation.spend_on_announcement(len, &mut self.ctx)) {
                 self.destinations.push(remote.metatraffic.locator);
             }
@@ -212,7 +269,7 @@ impl Participant {
         &mut self,
         now: Instant,
         from: &Received,
-        prefix: GuidPrefix,
+        (sender, prefix): (GuidPrefix, GuidPrefix),
         data: &Data<'_>,
         octets: &mut usize,
     ) {
@@ -241,12 +298,16 @@ impl Participant {
         }
         match data.payload {
             Payload::Data(payload) => {
+                let speakers = (sender, prefix);
+                if sender != prefix && self.handle_introduction(now, from, speakers, (data.sn, payload), octets) {
+                    return;
+                }
                 if self.hear_again(now, from, prefix, payload, octets) {
                     return;
                 }
                 self.handle_announcement(now, from, prefix, data.sn, payload);
                 if let Some(&index) = self.remote_by_prefix.get(&prefix)
-                    && self.receive_octets(index, *octets)
+                    && self.receive_announcement(index, *octets)
                 {
                     *octets = 0;
                 }
@@ -266,21 +327,26 @@ impl Participant {
         octets: &mut usize,
     ) -> bool {
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return false };
-        let Some(remote) = self.remotes.get_mut(index).filter(|remote| *remote.announcement == *payload) else {
+        let Some(remote) = self.remotes.get_mut(index) else { return false };
+        let moves = remote.moving.as_ref().is_some_and(|moving| *moving.news.announcement == *payload);
+        if !moves && *remote.announcement != *payload {
             return false;
-        };
+        }
         remote.unicast_only &= !from.multicast;
         remote.heard = if is_on(Mutation::LeaseNotRenewed) { remote.heard } else { now };
-        if remote.probation.is_some() {
-            if self.receive_octets(index, *octets) {
+        if moves || remote.probation.is_some() {
+            if self.receive_announcement(index, *octets) {
                 *octets = 0;
             }
             self.challenge_again(now, index);
+        } else {
+            self.cancel_move(index);
         }
+        self.introduce_again(now, index);
         true
     }
 
-    fn handle_announcement(
+    pub(super) fn handle_announcement(
         &mut self,
         now: Instant,
         from: &Received,
@@ -293,13 +359,23 @@ impl Participant {
             return;
         }
         match ParticipantData::parse(payload) {
-            Ok(data) if data.guid.prefix == prefix => self.handle_news(now, from, data, payload),
+            Ok(data) if data.guid.prefix == prefix => {
+                self.handle_news(now, from, data, payload);
+                if let Some(&index) = self.remote_by_prefix.get(&prefix) {
+                    if let Some(remote) = self.remotes.get_mut(index) {
+                        remote.sn = sn;
+                    }
+                    if !self.introducing {
+                        self.introduce_again(now, index);
+                    }
+                }
+            }
             _ => self.ctx.counters.malformed_discovery += 1,
         }
     }
 
     /// A participant announced itself for the first time, or with other words than before.
-    fn handle_news(&mut self, now: Instant, from: &Received, data: ParticipantData, payload: &[u8]) {
+    pub(super) fn handle_news(&mut self, now: Instant, from: &Received, data: ParticipantData, payload: &[u8]) {
         let other_domain = data.domain_id.is_some_and(|domain| domain != self.domain_id);
         let tagged = data.domain_tag.as_deref().is_some_and(|tag| !tag.is_empty());
         if other_domain || tagged {
@@ -309,7 +385,10 @@ impl Participant {
             return self.refresh_participant(now, from, index, data, payload);
         }
         let mut refused = 0;
-        let path = self.reachability.choose(&data.metatraffic_unicast, from.source, &mut refused);
+        let path = match self.introducing {
+            true => self.reachability.choose_introduced(&data.metatraffic_unicast, from.source, &mut refused),
+            false => self.reachability.choose(&data.metatraffic_unicast, from.source, &mut refused),
+        };
         self.ctx.counters.refused_locators += refused;
         let Some(metatraffic) = path else {
             self.ctx.counters.refused_remote_entities += 1;
@@ -336,6 +415,9 @@ impl Participant {
             arrival: self.ctx.counters.participants_discovered,
             probation: Some(probation),
             letter: Letter::default(),
+            moving: None,
+            sn: SequenceNumber::FIRST,
+            standing: Standing::default(),
             unicast_only: !from.multicast,
             endpoints: 0,
             footprint,
@@ -346,6 +428,7 @@ impl Participant {
             probation.set_index(index, &mut self.ctx);
         }
         self.remote_by_prefix.insert(prefix, index);
+        self.lost.forget(&metatraffic.locator);
         self.renew_lease(now, index);
         self.ctx.notify(Event::ParticipantDiscovered(guid));
         self.show_participant(now, index);
@@ -356,43 +439,7 @@ impl Participant {
         }
     }
 
-    fn refresh_participant(
-        &mut self,
-        now: Instant,
-        from: &Received,
-        index: u32,
-        data: ParticipantData,
-        payload: &[u8],
-    ) {
-        let Some(remote) = self.remotes.get_mut(index) else { return };
-        remote.unicast_only &= !from.multicast;
-        let moved = remote.data.metatraffic_unicast != data.metatraffic_unicast
-            || remote.data.default_unicast != data.default_unicast;
-        if moved {
-            // New addresses: start over with it.
-            let prefix = remote.prefix;
-            self.remove_participant(now, prefix, Departure::Silence);
-            return self.handle_news(now, from, data, payload);
-        }
-        let before = remote.data.footprint() + remote.announcement.len();
-        let after = data.footprint() + payload.len();
-        let limits = &self.ctx.limits;
-        if remote.footprint - before + after > limits.max_discovery_bytes_per_participant
-            || self.discovery_bytes - before + after > limits.max_discovery_bytes
-        {
-            // It stays what it was.
-            self.ctx.counters.refused_remote_entities += 1;
-            return self.renew_lease(now, index);
-        }
-        *remote.data = data;
-        remote.announcement = payload.into();
-        remote.footprint = remote.footprint - before + after;
-        self.discovery_bytes = self.discovery_bytes - before + after;
-        self.renew_lease(now, index);
-        self.show_participant(now, index);
-    }
-
-    fn renew_lease(&mut self, now: Instant, index: u32) {
+    pub(super) fn renew_lease(&mut self, now: Instant, index: u32) {
         let Some(remote) = self.remotes.get_mut(index) else { return };
         if is_on(Mutation::LeaseNotRenewed) && remote.heard < now {
             return;
@@ -445,11 +492,16 @@ impl Participant {
         let Some(index) = self.remote_by_prefix.remove(&prefix) else { return };
         self.forget_endpoints_of(now, prefix, departure);
         self.abandon_type_requests(prefix);
+        self.cancel_move(index);
+        self.introduce_no_more(index);
         if let Some(mut remote) = self.remotes.remove(index) {
             match remote.probation.take() {
                 Some(probation) => probation.close(&mut self.ctx),
                 None if departure == Departure::Silence => {
                     self.validation.remember(prefix, &remote.metatraffic.locator);
+                    if remote.unicast_only {
+                        self.lost.remember(now, remote.metatraffic.locator);
+                    }
                 }
                 None => {}
             }

@@ -17,11 +17,12 @@
 //!   address is believed there only if it is of this vendor, or once it has forgotten us.
 //! - Who speaks in the name of a proven participant can ask for what is then sent to that participant.
 
-use super::{SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS};
+use super::{Remote, SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS};
 use crate::context::{Context, Job};
 use crate::participant::Participant;
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
+use crate::writer::Path;
 use alloc::collections::VecDeque;
 use core::net::IpAddr;
 use core::time::Duration;
@@ -74,6 +75,8 @@ fn is_challenge(number: SequenceNumber) -> bool {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Letter {
     queued: bool,
+    /// It is to forget us.
+    farewell: bool,
     /// The numbers of its own challenges.
     answers: [Option<SequenceNumber>; 2],
 }
@@ -105,6 +108,17 @@ impl Probation {
             answered: [false; 2],
             wrong_answers: 0,
         }
+    }
+
+    /// One for a participant that knows us: it needs no greeting.
+    pub(super) fn of_acquaintance(ctx: &mut Context) -> Self {
+        Self { greeting_due: false, ..Self::new(ctx) }
+    }
+
+    /// What it has proven was of another address.
+    pub(super) fn begin_again(&mut self) {
+        self.answered = [false; 2];
+        self.challenge_due = true;
     }
 
     pub(super) fn close(self, ctx: &mut Context) {
@@ -196,9 +210,24 @@ impl Participant {
         probation.map(|probation| probation.receive(octets)).is_some()
     }
 
-    /// A participant on probation has spoken to us, or announced itself again: it may know us by now.
+    /// So many octets of an announcement came from a participant. Says whether they were put to its account.
+    pub(super) fn receive_announcement(&mut self, index: u32, octets: usize) -> bool {
+        let trial = self.remotes.get_mut(index).and_then(Remote::trial);
+        trial.map(|(probation, _)| probation.receive(octets)).is_some()
+    }
+
+    /// A participant is to forget us, so that it meets us anew.
+    pub(super) fn say_farewell_to(&mut self, now: Instant, index: u32) {
+        if let Some(remote) = self.remotes.get_mut(index) {
+            remote.letter.farewell = true;
+            self.queue_letter(index);
+            self.announcer.come_back(now, &mut self.ctx);
+        }
+    }
+
+    /// A participant on trial has spoken to us, or announced itself again: it may know us by now.
     pub(super) fn challenge_again(&mut self, now: Instant, index: u32) {
-        let Some(probation) = self.remotes.get_mut(index).and_then(|remote| remote.probation.as_mut()) else { return };
+        let Some((probation, _)) = self.remotes.get_mut(index).and_then(Remote::trial) else { return };
         let period = LEAST_CHALLENGE_PERIOD * 2_u32.pow(probation.challenges.min(CHALLENGE_DOUBLINGS));
         let earliest = probation.last_challenge.map_or(now, |last| last.after(period));
         if earliest > now {
@@ -217,7 +246,7 @@ impl Participant {
 
     /// The challenge timer fired.
     pub(crate) fn handle_challenge_timeout(&mut self, index: u32) {
-        if let Some(probation) = self.remotes.get_mut(index).and_then(|remote| remote.probation.as_mut()) {
+        if let Some((probation, _)) = self.remotes.get_mut(index).and_then(Remote::trial) {
             probation.challenge_due = true;
             self.queue_letter(index);
         }
@@ -252,8 +281,8 @@ impl Participant {
         let number = acknack.reader_sn_state.base();
         let Some(&index) = self.remote_by_prefix.get(&prefix).filter(|_| is_challenge(number)) else { return };
         let Some(remote) = self.remotes.get_mut(index) else { return };
-        let Some(probation) = &mut remote.probation else { return };
-        if number != self.validation.challenge(prefix, &remote.metatraffic.locator)[place] {
+        let Some((probation, Path { locator: at, .. })) = remote.trial() else { return };
+        if number != self.validation.challenge(prefix, &at)[place] {
             probation.wrong_answers = probation.wrong_answers.saturating_add(1);
             self.ctx.counters.wrong_answers += 1;
             return;
@@ -262,11 +291,11 @@ impl Participant {
         if probation.answered != [true; 2] || probation.wrong_answers >= WRONG_ANSWERS_MAX {
             return;
         }
-        let at = remote.metatraffic.locator;
-        if self.has_room_at(&at) {
-            self.end_probation(now, index);
-        } else {
-            self.ctx.counters.refused_remote_entities += 1;
+        let is_new = remote.probation.is_some();
+        match self.has_room_at(&at) {
+            true if is_new => self.end_probation(now, index),
+            true => self.end_move(now, index),
+            false => self.ctx.counters.refused_remote_entities += 1,
         }
     }
 
@@ -286,6 +315,9 @@ impl Participant {
             self.ctx.counters.participants_validated += 1;
         }
         self.match_builtin_endpoints(now, index);
+        if let Some(prefix) = self.remotes.get(index).map(|remote| remote.prefix) {
+            self.introduce_soon(now, prefix);
+        }
     }
 
     /// The next datagram to a participant that is not of its endpoints' protocol: our announcement, or a challenge and
@@ -294,6 +326,13 @@ impl Participant {
         let remote = self.remotes.get_mut(index)?;
         if !core::mem::take(&mut remote.letter.queued) {
             return None;
+        }
+        if core::mem::take(&mut remote.letter.farewell) {
+            let len = self.announcer.build_farewell(&self.header, frame).ok()?;
+            let may_go = remote.trial().is_none_or(|(probation, _)| probation.spend(len, &mut self.ctx));
+            self.destinations.extend(may_go.then_some(remote.metatraffic.locator));
+            self.queue_letter(index);
+            return Some(len);
         }
         if let Some(probation) = &mut remote.probation
             && core::mem::take(&mut probation.greeting_due)
@@ -309,16 +348,21 @@ impl Participant {
 
     fn transmit_challenge(&mut self, now: Instant, index: u32, frame: &mut [u8]) -> Option<usize> {
         let remote = self.remotes.get_mut(index)?;
-        let (prefix, path) = (remote.prefix, remote.metatraffic);
+        let (prefix, here) = (remote.prefix, remote.metatraffic);
         let answers = core::mem::take(&mut remote.letter.answers);
-        let len = frame.len().min(path.max_message);
+        let there = remote.moving.as_ref().map(|moving| moving.path);
+        // What only the new address may hear is not for the old one, which must hear the answers.
+        let only_answers = there.is_some() && answers.iter().any(Option::is_some);
+        let path = there.unwrap_or(here);
+        let len = frame.len().min(path.max_message).min(here.max_message);
         let mut builder = MessageBuilder::new(&mut frame[..len], &self.header).ok()?;
         builder.info_destination(prefix).ok()?;
         let empty = builder.len();
         for ((_, writer, reader), number) in CHALLENGERS.into_iter().zip(answers) {
             acknowledge(&mut builder, writer, reader, number).ok()?;
         }
-        let due = remote.probation.as_mut().is_some_and(|probation| core::mem::take(&mut probation.challenge_due));
+        let may_be_due = |probation: &mut Probation| !only_answers && core::mem::take(&mut probation.challenge_due);
+        let due = remote.trial().is_some_and(|(probation, _)| may_be_due(probation));
         if due {
             let numbers = self.validation.challenge(prefix, &path.locator);
             for ((writer, _, reader), number) in CHALLENGERS.into_iter().zip(numbers) {
@@ -330,15 +374,18 @@ impl Participant {
         if len == empty {
             return None;
         }
-        if let Some(probation) = &mut remote.probation {
-            if !probation.spend(len, &mut self.ctx) {
-                return None;
-            }
-            if due {
-                probation.challenged(now, &mut self.ctx);
-            }
+        let may_go = remote.trial().is_none_or(|(probation, _)| probation.spend(len, &mut self.ctx));
+        if due
+            && may_go
+            && let Some((probation, _)) = remote.trial()
+        {
+            probation.challenged(now, &mut self.ctx);
         }
-        self.destinations.push(path.locator);
+        self.destinations.extend(may_go.then_some(path.locator));
+        if only_answers {
+            self.destinations.push(here.locator);
+            self.queue_letter(index);
+        }
         Some(len)
     }
 }

@@ -21,6 +21,8 @@ pub struct Received {
 /// What the interpreter submessages have said so far.
 #[derive(Debug)]
 struct Interpreter {
+    /// Who sent the datagram.
+    sender: GuidPrefix,
     source: GuidPrefix,
     for_us: bool,
     /// It names us, so the source has heard of us.
@@ -44,8 +46,14 @@ impl Participant {
         };
         let source = message.header().prefix;
         let octets = self.heard_from(now, source, datagram.len());
-        let mut interpreter =
-            Interpreter { source, for_us: true, names_us: false, octets, timestamp: Timestamp::INVALID };
+        let mut interpreter = Interpreter {
+            sender: source,
+            source,
+            for_us: true,
+            names_us: false,
+            octets,
+            timestamp: Timestamp::INVALID,
+        };
         for submessage in message.submessages() {
             match submessage {
                 Ok(submessage) => self.handle_submessage(now, &from, &mut interpreter, &submessage),
@@ -79,7 +87,7 @@ impl Participant {
             Submessage::InfoReply(_) | Submessage::Pad | Submessage::HeaderExtension(_) => {}
             _ if !interpreter.for_us => {}
             Submessage::Data(data) if data.writer == EntityId::SPDP_WRITER => {
-                self.handle_spdp(now, from, interpreter.source, data, &mut interpreter.octets);
+                self.handle_spdp(now, from, (interpreter.sender, interpreter.source), data, &mut interpreter.octets);
             }
             Submessage::Data(data) => self.handle_data(now, interpreter, data),
             Submessage::DataFrag(data) => {

@@ -18,13 +18,13 @@ pub use output::Transmit;
 
 use crate::FlowTag;
 use crate::cache::{CacheLimits, PayloadPool, ReaderCache};
-use crate::config::{Config, Limits, Locators};
+use crate::config::{Config, Limits, Locators, MAX_PEERS};
 use crate::context::{Context, Timing};
 use crate::deadline::INSTANCES_PER_CALL;
 use crate::discovery::{
     Announcer, Assertion, BEFORE_FIRST_ENDPOINT, BUILTIN_ENDPOINTS, BuiltinTopics, Departed, EndpointKey, Ignored,
-    MAX_REPLY_BYTES, REPLY_DEPTH, Reachability, Refusal, Remote, SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS, TYPE_REPLIES,
-    TypeLookup, Validation,
+    Introducer, Lost, MAX_REPLY_BYTES, REPLY_DEPTH, Reachability, Refusal, Remote, SEDP_PUBLICATIONS,
+    SEDP_SUBSCRIPTIONS, TYPE_REPLIES, TypeLookup, Validation,
 };
 use crate::error::Error;
 use crate::event::Event;
@@ -35,7 +35,7 @@ use crate::timer::TimerKind;
 use crate::work::Work;
 use crate::writer::{HistoryLimits, Writer, WriterHistory};
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use takt_wire::discovery::{PublicationData, SubscriptionData};
@@ -60,6 +60,14 @@ pub struct Participant {
     pub(crate) header: Header,
     pub(crate) locators: Locators,
     pub(crate) initial_peers: Vec<Locator>,
+    /// Discovery servers that the user named.
+    pub(crate) servers: Vec<Locator>,
+    /// This participant is a discovery server.
+    pub(crate) introducer: Option<Introducer>,
+    /// The announcement at hand is a believed server's introduction.
+    pub(crate) introducing: bool,
+    /// Who fell silent and may come back.
+    pub(crate) lost: Lost,
     pub(crate) reachability: Reachability,
     pub(crate) ctx: Context,
     pub(crate) writers: Slots<Writer>,
@@ -83,6 +91,8 @@ pub struct Participant {
     pub(crate) builtin_topics: BuiltinTopics,
     pub(crate) type_lookup: TypeLookup,
     pub(crate) refusals: VecDeque<Refusal>,
+    /// The remote and local endpoints that would match if the remote one could be reached.
+    pub(crate) unreachable: BTreeSet<(Guid, Guid)>,
     /// Destinations of the datagram being built.
     pub(crate) destinations: Vec<Locator>,
     next_entity_key: u32,
@@ -93,7 +103,7 @@ impl Participant {
     ///
     /// # Errors
     /// [`Error::BadParameter`] if the GUID prefix is unknown or the lease is not longer than the
-    /// announcement period.
+    /// announcement period, [`Error::OutOfResources`] beyond [`MAX_PEERS`].
     pub fn new(config: Config, now: Instant) -> Result<Self, Error> {
         if config.guid_prefix == GuidPrefix::default() {
             return Err(Error::BadParameter { what: "the GUID prefix must not be zero".to_string() });
@@ -101,6 +111,9 @@ impl Participant {
         if config.lease_duration <= config.announcement_period {
             let what = "the lease must be longer than the announcement period".to_string();
             return Err(Error::BadParameter { what });
+        }
+        if config.initial_peers.len() > MAX_PEERS {
+            return Err(Error::OutOfResources { limit: "peers", value: MAX_PEERS as u64 });
         }
         let timing = Timing {
             heartbeat_first: config.heartbeat_first,
@@ -111,6 +124,7 @@ impl Participant {
         let mut ctx = Context::new(config.limits, timing);
         let data = Self::describe(&config);
         let assertion = Assertion::new(&mut ctx);
+        let introducer = config.is_server.then(|| Introducer::new(&mut ctx));
         let mut announcer = Announcer::new(data, config.announcement_period, &mut ctx);
         if config.is_enabled {
             announcer.start(now, &mut ctx);
@@ -122,6 +136,10 @@ impl Participant {
             reachability: Reachability::new(config.interfaces, &config.initial_peers),
             locators: config.locators,
             initial_peers: config.initial_peers,
+            servers: config.servers,
+            introducer,
+            introducing: false,
+            lost: Lost::default(),
             ctx,
             writers: Slots::new(),
             readers: Slots::new(),
@@ -142,6 +160,7 @@ impl Participant {
             builtin_topics: BuiltinTopics::default(),
             type_lookup: TypeLookup::default(),
             refusals: VecDeque::new(),
+            unreachable: BTreeSet::new(),
             destinations: Vec::with_capacity(16),
             next_entity_key: 1,
         };
@@ -184,6 +203,7 @@ impl Participant {
             self.ctx.work.unit();
             match kind {
                 TimerKind::Announce => self.announcer.handle_timeout(now, &mut self.ctx),
+                TimerKind::Introduce => self.handle_introductions(),
                 TimerKind::Lease { participant } => self.handle_lease_end(now, participant),
                 TimerKind::Challenge { participant } => self.handle_challenge_timeout(participant),
                 TimerKind::Heartbeat { writer } => {

@@ -45,6 +45,7 @@ impl Participant {
         let Self { writers, readers, ctx, header, destinations, .. } = self;
         match job {
             Job::Announce => self.transmit_announcement(now, frame),
+            Job::Introduce { participant } => self.transmit_introduction(participant, frame),
             Job::Greet { participant } => self.transmit_letter(now, participant, frame),
             Job::Data { writer } => {
                 let writer = writers.get_mut(writer)?;
@@ -73,7 +74,13 @@ impl Participant {
         !self.ctx.jobs.is_empty()
     }
 
-    /// Where this participant listens.
+    /// Where this participant listens for discovery.
+    #[must_use]
+    pub fn metatraffic_unicast(&self) -> &[Locator] {
+        &self.locators.metatraffic_unicast
+    }
+
+    /// Where this participant listens for user data.
     #[must_use]
     pub fn default_unicast(&self) -> &[Locator] {
         &self.locators.default_unicast

@@ -20,6 +20,9 @@ const GREETING_PERIOD: Duration = Duration::from_millis(20);
 const MAX_GREETING_DOUBLINGS: u32 = 6;
 /// The time between requests for the same samples doubles this often: the writer may be busy.
 const MAX_NACK_DOUBLINGS: u32 = 5;
+/// Between two requests of a builtin reader for the same: when many participants meet, answers wait for one another on the
+/// way for longer than those of one writer do, and asking again makes it worse.
+const BUILTIN_SUPPRESSION: Duration = Duration::from_millis(10);
 
 impl Reader {
     pub(super) fn answer_heartbeat(&mut self, now: Instant, ctx: &mut Context, index: u32, heartbeat: &Heartbeat) {
@@ -33,7 +36,11 @@ impl Reader {
         match proxy.last_nack {
             Some(nack) if misses && Some(nack.base) == proxy.expected => {
                 let doublings = nack.repeats.min(MAX_NACK_DOUBLINGS);
-                let due = nack.at.after(ctx.timing.nack_suppression * 2_u32.pow(doublings));
+                let suppression = match self.entity_id.is_builtin() {
+                    true => ctx.timing.nack_suppression.max(BUILTIN_SUPPRESSION),
+                    false => ctx.timing.nack_suppression,
+                };
+                let due = nack.at.after(suppression * 2_u32.pow(doublings));
                 if due > now {
                     ctx.timers.arm_by(proxy.timer, due);
                     return;

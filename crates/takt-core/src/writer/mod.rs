@@ -48,7 +48,7 @@ use membership::Membership;
 use route::Route;
 use takt_wire::discovery::PublicationData;
 use takt_wire::message::{AckNack, NackFrag};
-use takt_wire::{EntityId, Guid, GuidPrefix, SequenceNumber, Timestamp};
+use takt_wire::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Timestamp};
 
 /// A change handed in by the application.
 #[derive(Clone, Copy, Debug)]
@@ -347,6 +347,22 @@ impl Writer {
     pub(crate) fn remove_proxy(&mut self, ctx: &mut Context, guid: Guid) {
         if self.detach(ctx, guid) {
             self.close_ranks(ctx);
+        }
+    }
+
+    /// Sends what is for a participant's readers to where they are now, as far as `way` knows.
+    pub(crate) fn follow(&mut self, ctx: &mut Context, prefix: GuidPrefix, way: &dyn Fn(&Guid) -> Option<Locator>) {
+        let first = Guid { prefix, entity_id: EntityId::UNKNOWN };
+        let mut moved = false;
+        for (guid, &index) in self.proxy_by_guid.range(first..).take_while(|(guid, _)| guid.prefix == prefix) {
+            ctx.work.steps(1);
+            if let (Some(locator), Some(proxy)) = (way(guid), self.proxies.get_mut(index)) {
+                moved |= core::mem::replace(&mut proxy.path.locator, locator) != locator;
+            }
+        }
+        if moved {
+            ctx.work.steps(self.proxies.len());
+            self.route = Route::to(&self.proxies, self.route.more);
         }
     }
 

@@ -17,6 +17,7 @@ mod instances;
 mod lifespan;
 mod limits;
 mod liveliness;
+mod moving;
 mod network;
 mod outbound;
 mod ownership;
@@ -26,6 +27,7 @@ mod purging;
 mod reflection;
 mod reliability;
 mod replay;
+mod server;
 #[allow(dead_code)]
 mod session;
 mod source_order;

@@ -41,6 +41,8 @@ struct Datagram {
 pub struct Network {
     pub now: Instant,
     pub nodes: Vec<Participant>,
+    /// Where each node listens.
+    pub addresses: Vec<Locator>,
     pub faults: Faults,
     /// Nodes that neither send nor receive.
     pub cut: Vec<usize>,
@@ -81,6 +83,7 @@ impl Network {
         let mut network = Self {
             now: Instant(1_000_000_000),
             nodes: Vec::new(),
+            addresses: Vec::new(),
             faults: Faults::default(),
             cut: Vec::new(),
             delivered: 0,
@@ -105,6 +108,7 @@ impl Network {
         let mut participant = Participant::new(config, self.now).expect("the configuration is good");
         participant.set_wall_clock(self.now, self.wall());
         self.nodes.push(participant);
+        self.addresses.push(address(self.addresses.len()));
         self.nodes.len() - 1
     }
 
@@ -137,6 +141,15 @@ impl Network {
         }
     }
 
+    /// A node's interface gets another address.
+    pub fn readdress(&mut self, node: usize, to: Locator) {
+        self.addresses[node] = to;
+        let ip = to.ip().expect("the address is IPv4");
+        let interface = Interface { name: "sim0".into(), addresses: vec![(ip, 24)], mtu: self.mtu, loopback: false };
+        let locators = Locators { metatraffic_unicast: vec![to], default_unicast: vec![to], ..Locators::default() };
+        assert!(self.nodes[node].handle_interfaces(self.now, vec![interface], locators));
+    }
+
     pub fn run(&mut self, ms: u64) {
         self.run_until(ms, |_| false);
     }
@@ -153,7 +166,7 @@ impl Network {
                     }
                     let copies = 1 + usize::from(self.dice.percent(self.faults.duplication));
                     for _ in 0..copies {
-                        let datagram = Datagram { from: address(index), to, bytes: frame[..len].to_vec() };
+                        let datagram = Datagram { from: self.addresses[index], to, bytes: frame[..len].to_vec() };
                         let place = if self.dice.percent(self.faults.reordering) && !self.wire.is_empty() {
                             self.dice.roll(self.wire.len() as u64) as usize
                         } else {
@@ -174,7 +187,8 @@ impl Network {
         let multicast = datagram.to.is_multicast();
         let received = Received { source: datagram.from, multicast };
         for (index, node) in self.nodes.iter_mut().enumerate() {
-            let hears = (multicast && address(index) != datagram.from) || datagram.to == address(index);
+            let own = self.addresses[index];
+            let hears = (multicast && own != datagram.from) || datagram.to == own;
             if hears && !self.cut.contains(&index) {
                 node.handle_datagram(self.now, received, &datagram.bytes);
             }

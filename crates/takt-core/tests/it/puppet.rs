@@ -10,6 +10,7 @@ use takt_wire::{EntityId, Guid, GuidPrefix, Locator, ProtocolVersion, SequenceNu
 
 pub struct Puppet {
     pub prefix: GuidPrefix,
+    pub vendor: VendorId,
     pub address: Locator,
     /// Where it wants its data.
     pub default_address: Locator,
@@ -18,6 +19,8 @@ pub struct Puppet {
     pub spdp_sn: Cell<i64>,
     /// Whether it has the endpoints of the TypeLookup service.
     pub serves_types: bool,
+    /// Whether it says that it is a discovery server.
+    pub serves_discovery: bool,
     /// Changes written so far by the builtin writers, in the order of [`BUILTIN_WRITERS`].
     written: [i64; 5],
     count: i32,
@@ -38,10 +41,12 @@ impl Puppet {
         let lease = takt_wire::Duration::from_secs(20);
         Self {
             prefix: prefix(number),
+            vendor: VendorId::TAKT,
             address: address(number),
             default_address: address(number),
             lease,
             serves_types: false,
+            serves_discovery: false,
             written: [0; 5],
             count: 0,
             spdp_sn: Cell::new(1),
@@ -72,8 +77,14 @@ impl Puppet {
     }
 
     pub fn announcement(&self) -> ParticipantData {
+        let mut properties = takt_wire::qos::Property::default();
+        if self.serves_discovery {
+            properties.0.push((SERVER_PROPERTY.to_owned(), "1".to_owned(), true));
+        }
         ParticipantData {
+            properties,
             guid: self.guid(EntityId::PARTICIPANT),
+            vendor_id: self.vendor,
             metatraffic_unicast: vec![self.address],
             default_unicast: vec![self.default_address],
             available_builtin_endpoints: if self.serves_types { 0xfc3f } else { 0xc3f },
@@ -194,6 +205,17 @@ impl Puppet {
         data.qos.reliability = if reliable { crate::network::reliable() } else { crate::network::best_effort() };
         data
     }
+}
+
+/// The number of an announcement, and whether it is a farewell.
+pub fn spdp_number(datagram: &[u8]) -> Option<(i64, bool)> {
+    let message = MessageView::parse(datagram).expect("what we send is well formed");
+    message.submessages().find_map(|submessage| match submessage {
+        Ok(Submessage::Data(data)) if data.writer == EntityId::SPDP_WRITER => {
+            Some((data.sn.0, matches!(data.payload, Payload::Key(_))))
+        }
+        _ => None,
+    })
 }
 
 /// The heartbeats that offer nothing, which a participant on probation is to acknowledge.

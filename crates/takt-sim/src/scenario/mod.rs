@@ -226,6 +226,11 @@ pub enum FaultKind {
         /// It comes and goes with this period; 0 if it stays.
         flapping: Nanos,
     },
+    /// The interface of a host vanishes, and comes back with another address.
+    Move {
+        /// Which host.
+        host: usize,
+    },
 }
 
 /// How frames suffer. Probabilities are parts of a million.

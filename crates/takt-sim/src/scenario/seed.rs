@@ -56,6 +56,7 @@ impl Scenario {
         let mut rng = Rng::new(seed ^ 0x7461_6b74);
         let mut later = Rng::new(seed ^ 0x6c69_6665);
         let mut last = Rng::new(seed ^ 0x7061_6365);
+        let mut moving = Rng::new(seed ^ 0x6d6f_7665);
         let large = size.hosts > 20;
         let least = if large { (20, 50) } else { (1, 1) };
         let active = rng.between(size.active / 4, size.active);
@@ -68,6 +69,7 @@ impl Scenario {
             .collect();
         let faults = (0..rng.below(5)).map(|_| fault(&mut rng, hosts.len(), active)).collect();
         let mut scenario = Self { seed, active, hosts, network, topics, processes, faults, hostile: None };
+        add_moves(&mut moving, &mut scenario);
         add_lives(&mut later, &mut scenario);
         add_contracts(&mut last, &mut scenario);
         add_orders(&mut Rng::new(seed ^ 0x6f72_6465), &mut scenario);
@@ -295,4 +297,19 @@ fn add_purges(rng: &mut Rng, scenario: &mut Scenario) {
 fn endpoints_of(scenario: &mut Scenario, topic: usize) -> impl Iterator<Item = &mut EndpointPlan> {
     let endpoints = scenario.processes.iter_mut().flat_map(|process| &mut process.endpoints);
     endpoints.filter(move |endpoint| endpoint.topic == topic)
+}
+
+/// Hosts whose interfaces vanish and come back with other addresses, in some worlds, with dice of their own too. Those that
+/// multicast does not reach stay where others look for them.
+fn add_moves(rng: &mut Rng, scenario: &mut Scenario) {
+    let moves = if rng.chance(150_000) { rng.between(1, 4) } else { 0 };
+    for _ in 0..moves {
+        let host = rng.below(scenario.hosts.len() as u64) as usize;
+        let from = rng.below(scenario.active);
+        let time = *rng.pick(&[MILLISECOND, 50 * MILLISECOND, SECOND, 4 * SECOND]);
+        if scenario.hosts[host].hears_multicast {
+            let until = (from + rng.between(time / 2, time)).min(scenario.active);
+            scenario.faults.push(Fault { from, until, kind: FaultKind::Move { host } });
+        }
+    }
 }

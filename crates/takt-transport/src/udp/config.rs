@@ -16,6 +16,8 @@ pub enum ParticipantIndex {
     Fixed(u16),
     /// Ports of the kernel's choice at once.
     Ephemeral,
+    /// This port for metatraffic, where others look for it, and one of the kernel's choice for user data.
+    Metatraffic(u16),
 }
 
 /// Which network interfaces to use.

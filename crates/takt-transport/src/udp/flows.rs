@@ -92,6 +92,32 @@ impl Flows {
         }
     }
 
+    /// The priority of what a flow sends.
+    pub(super) fn priority(&self, flow: FlowId) -> Priority {
+        self.0.get(usize::from(flow.0)).and_then(Option::as_ref).map_or(Priority::of(0), |flow| flow.priority)
+    }
+
+    /// Replaces the sockets of one address family that only send by what `open` makes for their priority.
+    pub(super) fn bind_anew(
+        &mut self,
+        v4: bool,
+        mut open: impl FnMut(Priority) -> Result<Socket, TransportError>,
+    ) -> Result<(), TransportError> {
+        let family = if v4 { Family::V4 } else { Family::V6 };
+        for at in 0..self.0.len() {
+            let Some(flow) = &mut self.0[at] else { continue };
+            let before = flow.sockets.len();
+            flow.sockets.retain(|socket| socket.family != family);
+            if flow.sockets.len() < before {
+                let socket = open(flow.priority)?;
+                let id = FlowId(at as u16);
+                self.add_exit(id, &socket);
+                self.keep(id, socket);
+            }
+        }
+        Ok(())
+    }
+
     /// Keeps a socket that only sends open as long as the flow.
     pub(super) fn keep(&mut self, flow: FlowId, socket: Socket) {
         if let Some(Some(flow)) = self.0.get_mut(usize::from(flow.0)) {

@@ -26,6 +26,19 @@ pub(super) fn choose(config: &UdpConfig) -> Result<Vec<Interface>, TransportErro
     Ok(chosen)
 }
 
+/// The chosen interfaces as they are now: those among them that are there, which may be none.
+pub(super) fn present_now(config: &UdpConfig) -> io::Result<Vec<Interface>> {
+    let present = present(config.ipv4, config.ipv6)?;
+    Ok(match &config.interfaces {
+        InterfaceSelection::All => not_loopback(present),
+        InterfaceSelection::Named(names) => {
+            let mut chosen = Vec::new();
+            names.iter().filter_map(|name| find(&present, name)).for_each(|found| choose_too(&mut chosen, found));
+            chosen
+        }
+    })
+}
+
 /// All interfaces that are up, with their addresses of these families.
 fn present(ipv4: bool, ipv6: bool) -> io::Result<Vec<Interface>> {
     let any = syscall::udp_socket(if ipv4 { Family::V4 } else { Family::V6 })?;
@@ -84,21 +97,25 @@ fn not_loopback(mut present: Vec<Interface>) -> Vec<Interface> {
 fn named(present: Vec<Interface>, names: &[String]) -> Result<Vec<Interface>, TransportError> {
     let mut chosen: Vec<Interface> = Vec::new();
     for name in names {
-        let mut found = find(&present, name).ok_or_else(|| {
+        let found = find(&present, name).ok_or_else(|| {
             let there: Vec<&str> = present.iter().map(|i| i.name.as_str()).collect();
             let why = format!("not up with an address; there are: {}", there.join(", "));
             let why = io::Error::new(io::ErrorKind::NotFound, why);
             TransportError::new("use network interface", name, why)
         })?;
-        match chosen.iter_mut().find(|i| i.index == found.index) {
-            Some(known) => {
-                found.addresses.retain(|a| !known.addresses.contains(a));
-                known.addresses.append(&mut found.addresses);
-            }
-            None => chosen.push(found),
-        }
+        choose_too(&mut chosen, found);
     }
     Ok(chosen)
+}
+
+fn choose_too(chosen: &mut Vec<Interface>, mut found: Interface) {
+    match chosen.iter_mut().find(|i| i.index == found.index) {
+        Some(known) => {
+            found.addresses.retain(|a| !known.addresses.contains(a));
+            known.addresses.append(&mut found.addresses);
+        }
+        None => chosen.push(found),
+    }
 }
 
 fn find(present: &[Interface], name: &str) -> Option<Interface> {

@@ -19,8 +19,10 @@
 //! datagram one. Buffers hold 32 datagrams each way (2 MiB of address space
 //! each, of which only touched pages are resident).
 //!
+//! Interfaces that come and go are noticed ([`watch`]) and followed ([`refresh`]) when the owner asks for it.
+//!
 //! Deliberately not here: path MTU discovery (the core fragments to the
-//! interfaces' MTU), and watching for interfaces that come and go.
+//! interfaces' MTU).
 
 mod address;
 mod config;
@@ -30,9 +32,11 @@ mod interfaces;
 mod ports;
 mod priority;
 mod receiver;
+mod refresh;
 mod sender;
 mod socket;
 pub(crate) mod syscall;
+mod watch;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -62,8 +66,18 @@ pub struct UdpTransport {
     receiver: Receiver,
     sender: Sender,
     flows: Flows,
+    groups: Vec<Group>,
     stats: TransportStats,
     warnings: Warnings,
+}
+
+/// A multicast group that is to be received at every interface.
+#[derive(Debug, Clone, Copy)]
+struct Group {
+    address: IpAddr,
+    port: u16,
+    /// For discovery, or else for user data.
+    is_metatraffic: bool,
 }
 
 impl UdpTransport {
@@ -87,6 +101,7 @@ impl UdpTransport {
             locators: Locators::default(),
             receiver,
             flows: Flows::default(),
+            groups: Vec::new(),
             stats: TransportStats::default(),
             warnings: Warnings::default(),
         };
@@ -103,6 +118,7 @@ impl UdpTransport {
         if config.multicast {
             udp.open_multicast()?;
         }
+        udp.watch_interfaces();
         Ok(udp)
     }
 
@@ -126,10 +142,12 @@ impl UdpTransport {
                 IpAddr::V4(_) => self.config.multicast_group_v4.into(),
                 IpAddr::V6(_) => self.config.multicast_group_v6.into(),
             };
-            if let Some(locator) = self.join(group, metatraffic)? {
+            self.groups.push(Group { address: group, port: metatraffic, is_metatraffic: true });
+            self.groups.push(Group { address: group, port: user, is_metatraffic: false });
+            if let Some(locator) = self.join(group, metatraffic, |_| true)? {
                 self.locators.metatraffic_multicast.push(locator);
             }
-            if let Some(locator) = self.join(group, user)? {
+            if let Some(locator) = self.join(group, user, |_| true)? {
                 self.locators.default_multicast.push(locator);
             }
         }
@@ -137,30 +155,60 @@ impl UdpTransport {
     }
 
     /// Receives what is sent to `group` at `port` through any of the
-    /// interfaces. `None` if none of them could join: a warning.
-    fn join(&mut self, group: IpAddr, port: u16) -> Result<Option<Locator>, TransportError> {
-        let socket =
-            Socket::multicast(group, port, &self.config).map_err(socket_error("bind multicast socket", group, port))?;
+    /// interfaces. `None` if none of them could join: a warning. What was joined before is joined anew where `may_have_changed`
+    /// says so of the interface's index.
+    fn join(
+        &mut self,
+        group: IpAddr,
+        port: u16,
+        may_have_changed: impl Fn(u32) -> bool,
+    ) -> Result<Option<Locator>, TransportError> {
+        let opened = match self.receiver.group_socket(group, port) {
+            Some(_) => None,
+            None => Some(Socket::multicast(group, port, &self.config).map_err(socket_error(
+                "bind multicast socket",
+                group,
+                port,
+            ))?),
+        };
         let mut joined = false;
         for interface in self.interfaces.iter().filter(|i| i.multicast) {
             let of_family = |a: &&(IpAddr, u8)| a.0.is_ipv4() == group.is_ipv4();
             let Some((address, _)) = interface.addresses.iter().find(of_family) else {
                 continue;
             };
+            let Some(socket) = opened.as_ref().or_else(|| self.receiver.group_socket(group, port)) else {
+                break;
+            };
+            if opened.is_none() && may_have_changed(interface.index) {
+                socket.leave(group, interface.index);
+            }
             let route = Socket::probe_route(group, interface, &self.config);
             match route.and_then(|()| socket.join(group, interface)) {
                 Ok(()) => {
                     joined = true;
                     self.sender.add_multicast(interface.index, *address);
                 }
-                Err(e) => self.warnings.add(no_multicast(interface, group, &e)),
+                Err(e) => self.warnings.add(no_multicast(&interface.name, interface.loopback, group, &e)),
             }
         }
         if !joined {
             return Ok(None);
         }
-        self.receive_from(socket, Role::Group(group))?;
+        if let Some(socket) = opened {
+            self.receive_from(socket, Role::Group(group))?;
+        }
         Ok(Some(SocketAddr::new(group, port).into()))
+    }
+
+    /// Without the kernel's news everything works but for interfaces that come later.
+    fn watch_interfaces(&mut self) {
+        if let Err(e) = watch::Watch::new().and_then(|watch| self.receiver.watch(watch)) {
+            self.warnings.add(Warning {
+                what: format!("interfaces that come and go are not noticed: {e}"),
+                remedy: "permit netlink sockets (NETLINK_ROUTE)".into(),
+            });
+        }
     }
 
     fn receive_from(&mut self, socket: Socket, role: Role) -> Result<(), TransportError> {
@@ -191,11 +239,10 @@ impl UdpTransport {
     }
 }
 
-fn no_multicast(interface: &Interface, group: IpAddr, why: &io::Error) -> Warning {
-    let name = &interface.name;
+fn no_multicast(name: &str, loopback: bool, group: IpAddr, why: &io::Error) -> Warning {
     Warning {
         what: format!("no multicast to {group} through {name}: {why}"),
-        remedy: if group.is_ipv6() && interface.loopback {
+        remedy: if group.is_ipv6() && loopback {
             format!("name unicast peers, or as root: ip -6 route add local ff00::/8 dev {name} table local")
         } else {
             "name unicast peers, or choose other interfaces".into()
@@ -238,6 +285,17 @@ impl Transport for UdpTransport {
 
     fn locators(&self) -> &Locators {
         &self.locators
+    }
+
+    fn may_have_moved(&self) -> bool {
+        self.receiver.has_news()
+    }
+
+    fn refresh(&mut self) -> Result<(), TransportError> {
+        match self.receiver.take_news() {
+            Some(news) => self.follow_interfaces(&news),
+            None => Ok(()),
+        }
     }
 
     fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {

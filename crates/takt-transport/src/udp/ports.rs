@@ -28,6 +28,14 @@ pub(super) struct UnicastSockets {
 pub(super) fn take(config: &UdpConfig, addresses: &[IpAddr]) -> Result<UnicastSockets, TransportError> {
     match config.participant_index {
         ParticipantIndex::Ephemeral => {}
+        ParticipantIndex::Metatraffic(port) => {
+            let taken = || TransportError::new("take port", port, io::Error::from(io::ErrorKind::AddrInUse));
+            return Ok(UnicastSockets {
+                index: None,
+                metatraffic: take_port(config, addresses, port)?.ok_or_else(taken)?,
+                user: take_port(config, addresses, 0)?.unwrap_or_default(),
+            });
+        }
         ParticipantIndex::Fixed(index) => {
             return match take_index(config, addresses, index)? {
                 Some(sockets) => Ok(sockets),

@@ -16,9 +16,11 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
 use takt_wire::Locator;
 
+use super::address::Family;
 use super::socket::Socket;
 use super::syscall::{self, Incoming};
-use crate::{FlowId, Interface, RxMeta, Scan, TransportStats};
+use super::watch::{News, Watch};
+use crate::{FlowId, Interface, RxMeta, Scan, TransportError, TransportStats};
 
 /// Most datagrams taken by one call.
 const BATCH: usize = 32;
@@ -32,6 +34,9 @@ const COLD_INTERVAL: u32 = 32;
 
 /// How many futile calls a socket stays hot after it was heard.
 const ATTENTION: u32 = 64;
+
+/// What the epoll instance calls the watch for interfaces.
+const WATCH: u64 = u64::MAX;
 
 /// How many sockets are asked at every call in any case.
 const PINNED_MAX: usize = 4;
@@ -75,6 +80,8 @@ pub(super) struct Receiver {
     calls: u32,
     /// Indices of the chosen interfaces.
     interfaces: Vec<u32>,
+    /// Hears of interfaces that come and go.
+    watch: Option<Watch>,
     /// A user socket is not pinned since there are too many.
     crowded: bool,
     /// Whether the sources of user data are asked for.
@@ -113,6 +120,7 @@ impl Receiver {
             turn: 0,
             calls: 0,
             interfaces: interfaces.iter().map(|i| i.index).collect(),
+            watch: None,
             crowded: false,
             names: false,
             former_drops: 0,
@@ -127,6 +135,61 @@ impl Receiver {
                 local: Locator::INVALID,
             },
         })
+    }
+
+    /// Hears of interfaces that come and go from now on.
+    pub(super) fn watch(&mut self, watch: Watch) -> io::Result<()> {
+        syscall::epoll_add(self.epoll.as_fd(), watch.as_fd(), WATCH)?;
+        self.watch = Some(watch);
+        Ok(())
+    }
+
+    /// Whether there are news of interfaces.
+    pub(super) fn has_news(&self) -> bool {
+        self.watch.as_ref().is_some_and(Watch::has_news)
+    }
+
+    /// The news of interfaces since the last call.
+    pub(super) fn take_news(&mut self) -> Option<News> {
+        self.watch.as_mut().and_then(Watch::take)
+    }
+
+    /// The chosen interfaces are these now.
+    pub(super) fn set_interfaces(&mut self, interfaces: &[Interface]) {
+        self.interfaces = interfaces.iter().map(|i| i.index).collect();
+    }
+
+    /// All sockets, with what they are for.
+    pub(super) fn sockets(&self) -> impl Iterator<Item = (Role, &Socket)> {
+        self.listeners.iter().flatten().map(|listener| (listener.role, &listener.socket))
+    }
+
+    /// The socket of a group, if there is one.
+    pub(super) fn group_socket(&self, group: IpAddr, port: u16) -> Option<&Socket> {
+        self.sockets().find(|(role, socket)| *role == Role::Group(group) && socket.port() == port).map(|(_, s)| s)
+    }
+
+    /// Replaces the unicast sockets of one address family by what `open` makes for their role and port. The former
+    /// ones are closed before, and what they had queued is lost.
+    pub(super) fn bind_anew(
+        &mut self,
+        v4: bool,
+        mut open: impl FnMut(Role, u16) -> Result<Socket, TransportError>,
+    ) -> Result<(), TransportError> {
+        let is_concerned =
+            |l: &mut Listener| !matches!(l.role, Role::Group(_)) && (l.socket.family == Family::V4) == v4;
+        for at in 0..self.listeners.len() {
+            let Some(listener) = self.listeners[at].take_if(is_concerned) else { continue };
+            let (role, port, fd) = (listener.role, listener.socket.port(), listener.socket.raw_fd());
+            self.former_drops += u64::from(listener.socket.drops());
+            self.hot.retain(|hot| *hot != at);
+            self.descriptors.retain(|descriptor| *descriptor != fd);
+            drop(listener);
+            let socket = open(role, port)?;
+            let local = socket.local;
+            self.add(socket, role).map_err(|e| TransportError::new("watch socket", local, e))?;
+        }
+        Ok(())
     }
 
     /// Asks for the sources of user data from now on.
@@ -244,7 +307,11 @@ impl Receiver {
     /// Makes hot who is ready; `false` if nobody is.
     fn heat_ready(&mut self) -> bool {
         let (listeners, hot) = (&mut self.listeners, &mut self.hot);
+        let watch = &mut self.watch;
         let ready = syscall::epoll_ready(self.epoll.as_fd(), |token| {
+            if token == WATCH {
+                return watch.iter_mut().for_each(Watch::listen);
+            }
             let at = token as usize;
             if let Some(listener) = listeners.get_mut(at).and_then(Option::as_mut) {
                 if listener.attention == 0 && !listener.pinned {

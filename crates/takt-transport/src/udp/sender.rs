@@ -107,6 +107,14 @@ impl Sender {
         }
     }
 
+    /// Multicast leaves by no interface, and nothing is connected. Nothing may be queued.
+    pub(super) fn forget_interfaces(&mut self) {
+        self.multicast_v4.clear();
+        self.multicast_v6.clear();
+        self.controls.clear();
+        self.express = Express::new();
+    }
+
     /// Whether multicast of that family leaves by any interface.
     pub(super) fn has_multicast(&self, family: Family) -> bool {
         match family {

@@ -90,9 +90,9 @@ impl Socket {
         Ok(())
     }
 
-    /// Becomes a member of `group` at the interface.
+    /// Becomes a member of `group` at the interface, or stays it.
     pub(super) fn join(&self, group: IpAddr, interface: &Interface) -> io::Result<()> {
-        match group {
+        let joined = match group {
             IpAddr::V4(group) => {
                 let request = libc::ip_mreqn {
                     imr_multiaddr: in_addr(group),
@@ -110,7 +110,33 @@ impl Socket {
                 let (level, name) = (libc::IPPROTO_IPV6, libc::IPV6_ADD_MEMBERSHIP);
                 syscall::set_option(self.fd.as_fd(), level, name, &request)
             }
+        };
+        match joined {
+            Err(e) if e.raw_os_error() == Some(libc::EADDRINUSE) => Ok(()),
+            joined => joined,
         }
+    }
+
+    /// Is a member of `group` no more at the interface of this index; of no consequence if it was none.
+    pub(super) fn leave(&self, group: IpAddr, ifindex: u32) {
+        let result = match group {
+            IpAddr::V4(group) => {
+                let request = libc::ip_mreqn {
+                    imr_multiaddr: in_addr(group),
+                    imr_address: in_addr(Ipv4Addr::UNSPECIFIED),
+                    imr_ifindex: ifindex as libc::c_int,
+                };
+                syscall::set_option(self.fd.as_fd(), libc::IPPROTO_IP, libc::IP_DROP_MEMBERSHIP, &request)
+            }
+            IpAddr::V6(group) => {
+                let request = libc::ipv6_mreq {
+                    ipv6mr_multiaddr: libc::in6_addr { s6_addr: group.octets() },
+                    ipv6mr_interface: ifindex,
+                };
+                syscall::set_option(self.fd.as_fd(), libc::IPPROTO_IPV6, libc::IPV6_DROP_MEMBERSHIP, &request)
+            }
+        };
+        drop(result);
     }
 
     /// Whether multicast to `group` can leave through the interface. Only in doubt

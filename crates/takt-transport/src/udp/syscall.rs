@@ -337,6 +337,30 @@ pub(crate) fn epoll_ready(epoll: BorrowedFd<'_>, mut visit: impl FnMut(u64)) -> 
     Ok(count)
 }
 
+/// A new non-blocking netlink socket that hears of interfaces and addresses that come and go.
+pub(crate) fn interface_news() -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: no pointers. A result >= 0 is a new descriptor that nobody else owns.
+    let fd = check(unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) })?;
+    // SAFETY: as above.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    // SAFETY: all-zero is a valid value of this C structure.
+    let mut address: libc::sockaddr_nl = unsafe { MaybeUninit::zeroed().assume_init() };
+    address.nl_family = libc::AF_NETLINK as libc::sa_family_t;
+    address.nl_groups = (libc::RTMGRP_LINK | libc::RTMGRP_IPV4_IFADDR | libc::RTMGRP_IPV6_IFADDR) as u32;
+    let len = size_of::<libc::sockaddr_nl>() as libc::socklen_t;
+    // SAFETY: `address` holds `len` initialised bytes of a socket address.
+    check(unsafe { libc::bind(fd.as_raw_fd(), ptr::from_ref(&address).cast(), len) })?;
+    Ok(fd)
+}
+
+/// Reads a portion of what a netlink socket has heard; none is `WouldBlock`.
+pub(crate) fn read_news(fd: BorrowedFd<'_>, portion: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: `portion` is alive, with its true length; any bytes are valid in it.
+    let len = unsafe { libc::recv(fd.as_raw_fd(), portion.as_mut_ptr().cast(), portion.len(), libc::MSG_DONTWAIT) };
+    usize::try_from(len).map_err(|_| io::Error::last_os_error())
+}
+
 /// Waits until one of the first [`BATCH`] of `fds` is readable; which ones, a bit for each.
 pub(crate) fn poll_readable(fds: &[RawFd], timeout: Option<Duration>) -> io::Result<u64> {
     const { assert!(BATCH <= 64, "a bit for each descriptor") };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use takt_core::{Config, Interface, Limits, Locators, Participant};
+use takt_core::{Config, Limits, Participant};
 use takt_transport::udp::{ParticipantIndex, UdpConfig, UdpTransport};
 use takt_transport::{Transport, TransportError};
 
@@ -14,7 +14,7 @@ use super::{Defaults, DomainParticipant, Entities, ParticipantInner, guid_prefix
 use crate::builtin::BuiltinReaders;
 use crate::qos::{DomainParticipantQos, EntityName};
 use crate::runtime::clock;
-use crate::runtime::driver::Driver;
+use crate::runtime::driver::{Driver, interfaces, locators};
 use crate::runtime::engine::Engine;
 use crate::runtime::pi_mutex::PiMutex;
 use crate::{Idle, Result, Runtime};
@@ -29,8 +29,9 @@ type UdpChange = Box<dyn FnOnce(&mut UdpConfig)>;
 /// | variable | meaning | default |
 /// |---|---|---|
 /// | `TAKT_INTERFACES` | network interfaces by name or address, separated by commas | all but loopback |
-/// | `TAKT_PEERS` | `ADDRESS` or `ADDRESS:PORT` to announce to besides multicast, separated by commas | none |
-/// | `TAKT_MULTICAST` | `0` or `1` | `1` |
+/// | `TAKT_PEERS` | hosts to announce to besides multicast, see [`peers`](Self::peers), separated by commas | none |
+/// | `TAKT_DISCOVERY_SERVERS` | see [`discovery_servers`](Self::discovery_servers), separated by commas | none |
+/// | `TAKT_MULTICAST` | `0` or `1` | `1`; `0` with discovery servers |
 /// | `TAKT_IPV6` | `0` or `1`: UDPv6 beside UDPv4 | `0` |
 #[must_use]
 pub struct DomainParticipantBuilder {
@@ -39,6 +40,7 @@ pub struct DomainParticipantBuilder {
     qos: DomainParticipantQos,
     network: NetworkConfig,
     participant_index: ParticipantIndex,
+    is_server: bool,
     udp_changes: Vec<UdpChange>,
     lease_duration: Option<Duration>,
     announcement_period: Option<Duration>,
@@ -57,6 +59,7 @@ impl DomainParticipantBuilder {
             qos: DomainParticipantQos::default(),
             network: NetworkConfig::default(),
             participant_index: ParticipantIndex::default(),
+            is_server: false,
             udp_changes: Vec::new(),
             lease_duration: None,
             announcement_period: None,
@@ -92,10 +95,23 @@ impl DomainParticipantBuilder {
         self
     }
 
-    /// Whom to announce to besides multicast, as `ADDRESS` or `ADDRESS:PORT`. Without a port, the well-known ones of
-    /// the first participants there.
+    /// Whom to announce to besides multicast: `HOST` for the first ten participants there by their well-known ports,
+    /// `HOST#4` or `HOST#0-29` for those with these participant indices, `HOST:7410` for a port. A host is an address or
+    /// a name, which is resolved by [`build`](Self::build). See [`DomainParticipant::add_peer`] too.
     pub fn peers<S: Into<String>>(mut self, peers: impl IntoIterator<Item = S>) -> Self {
         self.network.peers = Some(peers.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Servers that introduce this participant to others, in the forms of [`peers`](Self::peers). All of them are used, so
+    /// each can do without the others. Multicast is off, unless [`multicast`](Self::multicast) says otherwise.
+    pub fn discovery_servers<S: Into<String>>(mut self, servers: impl IntoIterator<Item = S>) -> Self {
+        self.network.servers = Some(servers.into_iter().map(Into::into).collect());
+        self
+    }
+
+    pub(super) fn serve_discovery(mut self) -> Self {
+        self.is_server = true;
         self
     }
 
@@ -194,7 +210,10 @@ impl DomainParticipantBuilder {
         config.interfaces = interfaces(&transports);
         config.locators = locators(&transports);
         config.initial_peers = config.locators.metatraffic_multicast.clone();
-        config.initial_peers.extend(network.peer_locators(self.domain_id, &udp.ports)?);
+        config.initial_peers.extend(network.peer_locators(self.domain_id)?);
+        config.servers = network.server_locators(self.domain_id)?;
+        config.initial_peers.extend(&config.servers);
+        config.is_server = self.is_server;
         let warnings = transports.iter().flat_map(|transport| transport.warnings().to_vec()).collect();
 
         let mut core = Participant::new(config, clock::now())?;
@@ -212,6 +231,7 @@ impl DomainParticipantBuilder {
             domain_id: self.domain_id,
             is_enabled: AtomicBool::new(self.is_enabled),
             qos: PiMutex::new(self.qos),
+            ipv6: udp.ipv6,
             warnings,
             topics: PiMutex::new(BTreeMap::new()),
             entities: PiMutex::new(Entities::default()),
@@ -235,26 +255,4 @@ fn start_thread(engine: &Arc<Engine>) -> Result<std::thread::JoinHandle<()>> {
         .name("takt-rx".to_owned())
         .spawn(move || engine.run())
         .map_err(|source| TransportError::new("start", "thread takt-rx", source).into())
-}
-
-fn interfaces(transports: &[Box<dyn Transport>]) -> Vec<Interface> {
-    let all = transports.iter().flat_map(|transport| transport.interfaces());
-    all.map(|interface| Interface {
-        name: interface.name.clone(),
-        addresses: interface.addresses.clone(),
-        mtu: interface.mtu,
-        loopback: interface.loopback,
-    })
-    .collect()
-}
-
-fn locators(transports: &[Box<dyn Transport>]) -> Locators {
-    let mut all = Locators::default();
-    for own in transports.iter().map(|transport| transport.locators()) {
-        all.metatraffic_unicast.extend(&own.metatraffic_unicast);
-        all.metatraffic_multicast.extend(&own.metatraffic_multicast);
-        all.default_unicast.extend(&own.default_unicast);
-        all.default_multicast.extend(&own.default_multicast);
-    }
-    all
 }

@@ -1,31 +1,28 @@
 //! What a participant is configured with: by the builder's calls, else by the environment, else by default.
 
-use std::net::{IpAddr, SocketAddr};
-
 use takt_transport::udp::{InterfaceSelection, UdpConfig};
 use takt_wire::Locator;
-use takt_wire::ports::PortMapping;
 
+use super::peers;
 use crate::{Error, Result};
 
 /// Interfaces to use, by name or address, separated by commas.
 pub(super) const TAKT_INTERFACES: &str = "TAKT_INTERFACES";
-/// Peers to look for besides multicast, `ADDRESS` or `ADDRESS:PORT`, separated by commas.
+/// Peers to look for besides multicast ([`peers`]), separated by commas.
 pub(super) const TAKT_PEERS: &str = "TAKT_PEERS";
+/// Discovery servers, in the forms of peers, separated by commas.
+pub(super) const TAKT_DISCOVERY_SERVERS: &str = "TAKT_DISCOVERY_SERVERS";
 /// `0` or `1`: whether to use multicast.
 pub(super) const TAKT_MULTICAST: &str = "TAKT_MULTICAST";
 /// `0` or `1`: whether to use UDPv6 beside UDPv4.
 pub(super) const TAKT_IPV6: &str = "TAKT_IPV6";
-
-/// Participants that are looked for on a peer's host: those with the first well-known ports. Others find us by our
-/// announcements to them, or by multicast.
-const PEER_PARTICIPANTS: u16 = 10;
 
 /// What is to be decided about the network. `None` is left open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct NetworkConfig {
     pub(super) interfaces: Option<Vec<String>>,
     pub(super) peers: Option<Vec<String>>,
+    pub(super) servers: Option<Vec<String>>,
     pub(super) multicast: Option<bool>,
     pub(super) ipv6: Option<bool>,
 }
@@ -38,6 +35,7 @@ impl NetworkConfig {
         Ok(Self {
             interfaces: self.interfaces.or_else(|| list(TAKT_INTERFACES)),
             peers: self.peers.or_else(|| list(TAKT_PEERS)),
+            servers: self.servers.or_else(|| list(TAKT_DISCOVERY_SERVERS)),
             multicast: self.multicast.map_or_else(|| switch(TAKT_MULTICAST), |value| Ok(Some(value)))?,
             ipv6: self.ipv6.map_or_else(|| switch(TAKT_IPV6), |value| Ok(Some(value)))?,
         })
@@ -52,25 +50,28 @@ impl NetworkConfig {
         UdpConfig {
             interfaces,
             ipv6: self.ipv6.unwrap_or(false),
-            multicast: self.multicast.unwrap_or(true),
+            // Whoever has a server needs no multicast.
+            multicast: self.multicast.unwrap_or(!self.has_servers()),
             ..UdpConfig::new(domain_id)
         }
     }
 
+    fn has_servers(&self) -> bool {
+        self.servers.as_ref().is_some_and(|servers| !servers.is_empty())
+    }
+
+    /// Where discovery servers may listen.
+    pub(super) fn server_locators(&self, domain_id: u32) -> Result<Vec<Locator>> {
+        let servers = self.servers.iter().flatten();
+        let located = servers.map(|server| peers::locate(server, domain_id, self.ipv6.unwrap_or(false)));
+        Ok(located.collect::<Result<Vec<_>>>()?.concat())
+    }
+
     /// Where the unicast peers' discovery may listen.
-    pub(super) fn peer_locators(&self, domain_id: u32, ports: &PortMapping) -> Result<Vec<Locator>> {
+    pub(super) fn peer_locators(&self, domain_id: u32) -> Result<Vec<Locator>> {
         let mut locators = Vec::new();
         for peer in self.peers.iter().flatten() {
-            if let Ok(address) = peer.parse::<SocketAddr>() {
-                locators.push(address.into());
-                continue;
-            }
-            let address = peer.parse::<IpAddr>().map_err(|_| Error::BadParameter {
-                what: format!("peer {peer:?} is neither an address nor ADDRESS:PORT"),
-            })?;
-            let known_ports =
-                (0..PEER_PARTICIPANTS).filter_map(|index| ports.discovery_unicast(domain_id, index.into()));
-            locators.extend(known_ports.map(|port| Locator::from(SocketAddr::new(address, port))));
+            locators.extend(peers::locate(peer, domain_id, self.ipv6.unwrap_or(false))?);
         }
         Ok(locators)
     }
@@ -119,19 +120,10 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_without_port_has_the_well_known_ones() {
+    fn all_peers_are_located() {
         let config = NetworkConfig::default().or_environment(environment).expect("well-formed");
-        let locators = config.peer_locators(1, &PortMapping::default()).expect("addresses");
-        assert_eq!(locators.len(), usize::from(PEER_PARTICIPANTS) + 1);
-        assert_eq!(locators[0].to_string(), "udp/192.0.2.9:7660");
-        assert_eq!(locators[1].to_string(), "udp/192.0.2.9:7662");
+        let locators = config.peer_locators(1).expect("addresses");
+        assert_eq!(locators.len(), 10 + 1);
         assert_eq!(locators.last().map(ToString::to_string), Some("udp/[2001:db8::1]:7410".to_owned()));
-    }
-
-    #[test]
-    fn a_peer_is_an_address() {
-        let config = NetworkConfig { peers: Some(vec!["camera".to_owned()]), ..NetworkConfig::default() };
-        let error = config.peer_locators(0, &PortMapping::default()).expect_err("a name").to_string();
-        assert!(error.contains("camera"), "{error}");
     }
 }

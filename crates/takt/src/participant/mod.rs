@@ -4,6 +4,8 @@ mod builder;
 mod config;
 mod entities;
 mod guid_prefix;
+mod peers;
+mod server;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,6 +19,7 @@ use takt_wire::Guid;
 use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};
 
 pub use builder::DomainParticipantBuilder;
+pub use server::{DiscoveryServer, DiscoveryServerBuilder};
 
 use crate::builtin::{BuiltinReaders, BuiltinSubscriber};
 use crate::listener::{ALL_BUT_ON_READERS, DomainParticipantListener};
@@ -43,6 +46,8 @@ pub(crate) struct ParticipantInner {
     domain_id: u32,
     is_enabled: AtomicBool,
     qos: PiMutex<DomainParticipantQos>,
+    /// UDPv6 is in use.
+    ipv6: bool,
     warnings: Vec<Warning>,
     /// Per topic name its type and how many topics there are.
     topics: PiMutex<BTreeMap<String, (String, usize)>>,
@@ -137,6 +142,33 @@ impl DomainParticipant {
             driver.core.assert_liveliness(now);
             Ok(())
         })
+    }
+
+    /// Announces itself to one more peer from now on; the forms are those of [`DomainParticipantBuilder::peers`]. A name is
+    /// resolved now, which may take as long as the machine's resolver does.
+    ///
+    /// # Errors
+    /// [`Error::BadParameter`] for what cannot be understood or resolved, [`Error::OutOfResources`] beyond
+    /// [`takt_core::MAX_PEERS`] ports, [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn add_peer(&self, peer: &str) -> Result<()> {
+        let locators = self.locate(peer)?;
+        self.inner.engine.call(|driver, now| Ok(driver.core.add_peers(now, &locators)?))
+    }
+
+    /// Announces itself to a peer no more. Participants there that are known stay known until they leave or fall silent.
+    ///
+    /// # Errors
+    /// As [`add_peer`](Self::add_peer).
+    pub fn remove_peer(&self, peer: &str) -> Result<()> {
+        let locators = self.locate(peer)?;
+        self.inner.engine.call(|driver, _| {
+            driver.core.remove_peers(&locators);
+            Ok(())
+        })
+    }
+
+    fn locate(&self, peer: &str) -> Result<Vec<takt_wire::Locator>> {
+        peers::locate(peer, self.inner.domain_id, self.inner.ipv6)
     }
 
     /// The participant's identity in the domain.

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use takt_core::{Event, FlowTag, Instant, Participant, Received};
+use takt_core::{Event, FlowTag, Instant, Interface, Locators, Participant, Received};
 use takt_transport::{FlowId, FlowSpec, Scan, Transport, TransportStats};
 use takt_wire::Locator;
 
@@ -15,6 +15,9 @@ use crate::{Error, Result};
 
 /// How often the core is told the time of day, so that its time stamps follow a clock that is being set.
 const WALL_CLOCK_PERIOD: Duration = Duration::from_secs(1);
+
+/// Interfaces that come and go are followed at most this often, so that many that do keep nobody busy.
+const LEAST_REFRESH_PERIOD: Duration = Duration::from_millis(50);
 
 /// How long to sleep at most when a transport has no descriptor to sleep on.
 const POLL_PERIOD: Duration = Duration::from_micros(100);
@@ -26,6 +29,8 @@ pub struct DriverCounters {
     pub send_failures: u64,
     /// Calls in which a transport failed to receive.
     pub receive_failures: u64,
+    /// Calls in which a transport failed to follow the interfaces.
+    pub refresh_failures: u64,
     /// Datagrams without a transport that serves their destination.
     pub unserved_destinations: u64,
 }
@@ -39,6 +44,8 @@ pub(crate) struct Driver {
     /// When something was last received, sent or due: near enough for what only restarts what waited.
     now: Instant,
     wall_clock_due: Instant,
+    /// Not before then are the interfaces followed again.
+    refresh_due: Instant,
     /// Destinations of one transport, when there are several.
     served: Vec<Locator>,
     counters: DriverCounters,
@@ -54,6 +61,7 @@ impl Driver {
             flows: vec![Some(default_flow)],
             now: Instant(0),
             wall_clock_due: Instant(0),
+            refresh_due: Instant(0),
             served: Vec::new(),
             counters: DriverCounters::default(),
         }
@@ -96,11 +104,30 @@ impl Driver {
     pub(crate) fn run_timers(&mut self, now: Instant) -> bool {
         let now = self.advance(now);
         self.refresh_wall_clock(now);
+        if self.may_have_moved() && now >= self.refresh_due {
+            self.follow_interfaces(now);
+        }
         if !self.is_due(now) {
             return false;
         }
         self.core.handle_timeout(now);
         self.is_due(now)
+    }
+
+    fn may_have_moved(&self) -> bool {
+        self.transports.iter().any(|transport| transport.may_have_moved())
+    }
+
+    /// Interfaces have come, gone or changed.
+    #[cold]
+    fn follow_interfaces(&mut self, now: Instant) {
+        self.refresh_due = now.after(LEAST_REFRESH_PERIOD);
+        for transport in &mut self.transports {
+            if transport.refresh().is_err() {
+                self.counters.refresh_failures += 1;
+            }
+        }
+        self.core.handle_interfaces(now, interfaces(&self.transports), locators(&self.transports));
     }
 
     fn is_due(&self, now: Instant) -> bool {
@@ -161,6 +188,9 @@ impl Driver {
     /// Adds what to sleep on, and returns when to look again at the latest.
     pub(crate) fn prepare_sleep(&self, set: &mut PollSet, now: Instant) -> Option<Instant> {
         let mut until = self.core.poll_timeout();
+        if self.may_have_moved() {
+            until = Some(until.map_or(self.refresh_due, |until| until.min(self.refresh_due)));
+        }
         for transport in &self.transports {
             let descriptors = transport.descriptors();
             if descriptors.is_empty() {
@@ -232,6 +262,30 @@ impl Driver {
     pub(crate) fn transport_stats(&self) -> impl Iterator<Item = (&'static str, TransportStats)> {
         self.transports.iter().map(|transport| (transport.name(), transport.stats()))
     }
+}
+
+/// The interfaces of all transports, as the core wants them.
+pub(crate) fn interfaces(transports: &[Box<dyn Transport>]) -> Vec<Interface> {
+    let all = transports.iter().flat_map(|transport| transport.interfaces());
+    all.map(|interface| Interface {
+        name: interface.name.clone(),
+        addresses: interface.addresses.clone(),
+        mtu: interface.mtu,
+        loopback: interface.loopback,
+    })
+    .collect()
+}
+
+/// Where all transports can be reached, as the core wants it.
+pub(crate) fn locators(transports: &[Box<dyn Transport>]) -> Locators {
+    let mut all = Locators::default();
+    for own in transports.iter().map(|transport| transport.locators()) {
+        all.metatraffic_unicast.extend(&own.metatraffic_unicast);
+        all.metatraffic_multicast.extend(&own.metatraffic_multicast);
+        all.default_unicast.extend(&own.default_unicast);
+        all.default_multicast.extend(&own.default_multicast);
+    }
+    all
 }
 
 /// A datagram on its way to several transports.

@@ -1,0 +1,88 @@
+//! `takt discovery-server`: introduces participants to each other on a network without multicast.
+//!
+//! It tells where it listens once it does, and then who comes and goes. User data never pass through it.
+
+use crate::domain::STEP;
+use clap::Args;
+use serde_json::json;
+use std::net::SocketAddr;
+use std::thread::sleep;
+use takt::{DomainParticipantListener, Guid, PublisherListener, SubscriberListener, TopicListener};
+use takt_bench::signal::stopped;
+use takt_bench::{Error, Result};
+
+const EXAMPLES: &str = "\
+Examples:
+  takt discovery-server                                      on all addresses, port 7400, domain 0
+  takt discovery-server --listen 192.0.2.1:7400 --other 192.0.2.2:7400
+                                                             two that back each other up, on two hosts
+  TAKT_DISCOVERY_SERVERS=192.0.2.1:7400,192.0.2.2:7400 ...   how a program becomes their client
+  takt ls --server 192.0.2.1:7400                            who is there";
+
+/// `takt discovery-server`
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct DiscoveryServer {
+    /// DDS domain
+    #[arg(long, default_value = "0", value_parser = clap::value_parser!(u32).range(0..=232))]
+    domain: u32,
+    /// Where clients find it
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:7400")]
+    listen: SocketAddr,
+    /// Another server, with which it exchanges what it knows; may be repeated
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    other: Vec<String>,
+    /// One JSON object a line instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// Tells who comes and goes.
+struct Log {
+    json: bool,
+}
+
+impl Log {
+    fn tell(&self, event: &str, what: &str) {
+        if self.json {
+            println!("{}", json!({ "ev": event, "participant": what }));
+        } else {
+            println!("{event} {what}");
+        }
+    }
+}
+
+impl TopicListener for Log {}
+impl PublisherListener for Log {}
+impl SubscriberListener for Log {}
+
+impl DomainParticipantListener for Log {
+    fn on_participant_discovered(&mut self, participant: Guid) {
+        self.tell("discovered", &participant.to_string());
+    }
+
+    fn on_participant_lost(&mut self, participant: Guid) {
+        self.tell("lost", &participant.to_string());
+    }
+}
+
+impl DiscoveryServer {
+    /// Serves until a signal comes.
+    ///
+    /// # Errors
+    /// The address cannot be listened at.
+    pub fn run(&self) -> Result<()> {
+        let server = takt::DiscoveryServer::builder(self.domain, self.listen).others(&self.other).build()?;
+        server.participant().set_listener(Box::new(Log { json: self.json }))?;
+        let addresses: Vec<String> = server.addresses()?.iter().map(ToString::to_string).collect();
+        if self.json {
+            println!("{}", json!({ "ev": "listening", "domain": self.domain, "addresses": addresses }));
+        } else {
+            println!("listening domain {} at {}", self.domain, addresses.join(" "));
+        }
+        while !stopped() {
+            sleep(STEP);
+        }
+        server.close().map_err(Error::Dds)
+    }
+}

@@ -1,0 +1,104 @@
+//! `takt discovery-server`: two of them as processes, participants that know nothing else, `kill -9`. Multicast is off.
+
+use crate::process::Takt;
+use serde_json::Value;
+use std::time::{Duration, Instant};
+use takt::qos::{DataReaderQos, DataWriterQos, History, PublisherQos, Reliability, SubscriberQos, TopicQos};
+use takt::{DataReader, DataWriter, DdsType, DomainParticipant, Runtime};
+
+const PATIENCE: Duration = Duration::from_secs(90);
+const SERVERS: [&str; 2] = ["127.0.0.1:17501", "127.0.0.1:17502"];
+const DOMAIN: u32 = 190;
+
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+#[dds(name = "Number")]
+struct Number {
+    number: u32,
+}
+
+fn server(own: usize) -> Takt {
+    let (listen, other) = (SERVERS[own], SERVERS[1 - own]);
+    let server = Takt::start(&format!("discovery-server --domain {DOMAIN} --listen {listen} --other {other} --json"));
+    let listening = server.event("listening");
+    assert_eq!(listening["addresses"], serde_json::json!([listen]));
+    server
+}
+
+fn client() -> DomainParticipant {
+    let builder = DomainParticipant::builder(DOMAIN).interfaces(["lo"]).peers([""; 0]).discovery_servers(SERVERS);
+    builder.runtime(Runtime::Shared).lease_duration(Duration::from_secs(4)).build().unwrap()
+}
+
+fn writer(participant: &DomainParticipant, topic: &str) -> DataWriter<Number> {
+    let topic = participant.create_topic::<Number>(topic, TopicQos::default()).unwrap();
+    let qos = DataWriterQos { reliability: Reliability::RELIABLE, history: History::KeepAll, ..Default::default() };
+    participant.create_publisher(PublisherQos::default()).unwrap().create_datawriter(&topic, qos).unwrap()
+}
+
+fn reader(participant: &DomainParticipant, topic: &str) -> DataReader<Number> {
+    let topic = participant.create_topic::<Number>(topic, TopicQos::default()).unwrap();
+    let qos = DataReaderQos { reliability: Reliability::RELIABLE, history: History::KeepAll, ..Default::default() };
+    participant.create_subscriber(SubscriberQos::default()).unwrap().create_datareader(&topic, qos).unwrap()
+}
+
+fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "waited in vain: {what}");
+        std::thread::yield_now();
+    }
+}
+
+/// A sample of this topic goes from one to the other.
+fn assert_talk(from: &DomainParticipant, to: &DomainParticipant, topic: &str) {
+    let (writer, reader) = (writer(from, topic), reader(to, topic));
+    wait_until(topic, || {
+        !writer.matched_subscriptions().unwrap().is_empty() && !reader.matched_publications().unwrap().is_empty()
+    });
+    writer.write(&Number { number: 7 }).unwrap();
+    wait_until(topic, || reader.take(1).unwrap().iter().any(|sample| sample.data == Some(Number { number: 7 })));
+}
+
+#[test]
+fn two_servers_back_each_other_up_and_come_back() {
+    let first = server(0);
+    let second = server(1);
+    let (one, two) = (client(), client());
+    assert_talk(&one, &two, "A");
+    // Dropping a process kills it (SIGKILL).
+    drop(first);
+    assert_talk(&two, &one, "B");
+    let three = client();
+    assert_talk(&three, &one, "C");
+    let first = server(0);
+    drop(second);
+    let four = client();
+    assert_talk(&four, &two, "D");
+    assert_talk(&three, &four, "E");
+    drop(first);
+    assert_talk(&four, &three, "F");
+}
+
+#[test]
+fn tools_see_all_clients_of_a_server() {
+    let server = Takt::start("discovery-server --domain 191 --listen 127.0.0.1:17503");
+    assert_eq!(server.line().as_deref(), Some("listening domain 191 at 127.0.0.1:17503"));
+    let builder = DomainParticipant::builder(191).interfaces(["lo"]).peers([""; 0]).name("camera");
+    let camera = builder.discovery_servers(["127.0.0.1:17503"]).build().unwrap();
+    let _image = writer(&camera, "Image");
+    wait_until("the server", || !camera.discovered_participants().unwrap().is_empty());
+    let seen = || -> Value { Takt::start("ls --interface lo --domain 191 --server 127.0.0.1:17503 --json").json() };
+    wait_until("takt ls", || {
+        let catalogue = seen();
+        catalogue["topics"].as_array().unwrap().iter().any(|topic| topic["name"] == "Image")
+    });
+}
+
+#[test]
+fn an_address_that_is_taken_is_an_error() {
+    let server = Takt::start("discovery-server --domain 192 --listen 127.0.0.1:17504");
+    assert!(server.line().is_some());
+    let (complaint, code) = Takt::start("discovery-server --domain 192 --listen 127.0.0.1:17504").complaint();
+    assert_eq!(code, Some(1));
+    assert!(complaint.contains("17504"), "{complaint}");
+}

@@ -1,0 +1,381 @@
+//! Participants that announce other addresses than before, and interfaces of ours that come and go.
+//!
+//! A participant that moves is followed: its endpoints stay matched, and what they have exchanged stays what it was. An
+//! address on the same host, or one that the user named, is taken at once. Any other one has to be proven first, as at the
+//! first meeting (`validation`); until then everything goes to where the participant was, for whoever announced the move
+//! may not be that participant. If what it announces still contains the address that it has proven, it stays there.
+//!
+//! DEVIATION(RTPS 2.5 §8.5.3.2): a participant of another vendor that moves to another host's address is met anew
+//! instead, since its readers are beyond any challenge. It is told farewell first, so that it meets us anew too.
+//!
+//! The largest message on the way stays what it was at the match: what is larger than a packet of the new way is
+//! fragmented by IP.
+
+use super::Remote;
+use super::footprint::Footprint;
+use super::validation::Probation;
+use crate::config::{Interface, Locators};
+use crate::mutation::{Mutation, is_on};
+use crate::participant::{Participant, Received};
+use crate::time::Instant;
+use crate::writer::Path;
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use takt_wire::discovery::ParticipantData;
+use takt_wire::{Guid, GuidPrefix, Locator, VendorId};
+
+/// Where a proven participant says that it has gone, until it has proven that too.
+#[derive(Debug)]
+pub(super) struct Move {
+    pub(super) news: News,
+    pub(super) path: Path,
+    pub(super) probation: Probation,
+    /// Memory that this takes, in bytes; part of the participant's.
+    pub(super) footprint: usize,
+}
+
+/// What a participant says of itself now.
+#[derive(Clone, Debug)]
+pub(super) struct News {
+    pub(super) data: Box<ParticipantData>,
+    pub(super) announcement: Box<[u8]>,
+    pub(super) source: Locator,
+}
+
+impl News {
+    fn footprint(&self) -> usize {
+        self.data.footprint() + self.announcement.len()
+    }
+}
+
+/// What to make of the addresses that a participant announces.
+enum Verdict {
+    /// It is there, without further proof.
+    At(Path),
+    /// It may be there.
+    Doubtful(Path),
+    Unreachable,
+}
+
+impl Participant {
+    /// A known participant says other things than before.
+    pub(super) fn refresh_participant(
+        &mut self,
+        now: Instant,
+        from: &Received,
+        index: u32,
+        data: ParticipantData,
+        payload: &[u8],
+    ) {
+        let Some(remote) = self.remotes.get_mut(index) else { return };
+        remote.unicast_only &= !from.multicast;
+        let moved = remote.data.metatraffic_unicast != data.metatraffic_unicast
+            || remote.data.default_unicast != data.default_unicast;
+        if moved && remote.probation.is_some() {
+            return self.meet_anew(now, from, index, data, payload, false);
+        }
+        let news = News { data: Box::new(data), announcement: payload.into(), source: from.source };
+        if !moved {
+            let path = remote.metatraffic;
+            return self.adopt(now, index, news, path);
+        }
+        match self.judge(index, &news) {
+            Verdict::At(path) => self.adopt(now, index, news, path),
+            Verdict::Doubtful(_) if news.data.vendor_id != VendorId::TAKT => {
+                self.meet_anew(now, from, index, *news.data, payload, true);
+            }
+            Verdict::Doubtful(path) => self.begin_move(index, news, path),
+            // It stays where it was, for as long as its lease.
+            Verdict::Unreachable => self.ctx.counters.refused_remote_entities += 1,
+        }
+    }
+
+    /// Forgets a participant and meets it again; with a farewell if it knows us.
+    fn meet_anew(
+        &mut self,
+        now: Instant,
+        from: &Received,
+        index: u32,
+        data: ParticipantData,
+        payload: &[u8],
+        farewell: bool,
+    ) {
+        let Some(prefix) = self.remotes.get(index).map(|remote| remote.prefix) else { return };
+        self.remove_participant(now, prefix, super::Departure::Silence);
+        self.handle_news(now, from, data, payload);
+        if farewell && let Some(&index) = self.remote_by_prefix.get(&prefix) {
+            self.say_farewell_to(now, index);
+        }
+    }
+
+    fn judge(&mut self, index: u32, news: &News) -> Verdict {
+        let Some(remote) = self.remotes.get(index) else { return Verdict::Unreachable };
+        let (here, announced) = (remote.metatraffic, &news.data.metatraffic_unicast);
+        let mut refused = 0;
+        let best = self.reachability.choose(announced, news.source, &mut refused);
+        self.ctx.counters.refused_locators += refused;
+        let Some(best) = best else { return Verdict::Unreachable };
+        if self.reachability.is_proven_by(&here.locator, &best.locator) {
+            return Verdict::At(best);
+        }
+        let still_here = announced.contains(&here.locator)
+            && self.reachability.choose(&[here.locator], news.source, &mut 0).is_some();
+        if still_here { Verdict::At(here) } else { Verdict::Doubtful(best) }
+    }
+
+    /// A participant says where it has gone: it is to prove that.
+    fn begin_move(&mut self, index: u32, news: News, path: Path) {
+        self.cancel_move(index);
+        let footprint = size_of::<Move>() + news.footprint();
+        let limits = self.ctx.limits;
+        let Some(remote) = self.remotes.get_mut(index) else { return };
+        if remote.footprint + footprint > limits.max_discovery_bytes_per_participant
+            || self.discovery_bytes + footprint > limits.max_discovery_bytes
+        {
+            self.ctx.counters.refused_remote_entities += 1;
+            return;
+        }
+        let probation = Probation::of_acquaintance(&mut self.ctx);
+        probation.set_index(index, &mut self.ctx);
+        remote.footprint += footprint;
+        self.discovery_bytes += footprint;
+        remote.moving = Some(Box::new(Move { news, path, probation, footprint }));
+        self.queue_letter(index);
+    }
+
+    /// It has not gone there.
+    pub(super) fn cancel_move(&mut self, index: u32) -> Option<(News, Path)> {
+        let remote = self.remotes.get_mut(index)?;
+        let Move { news, path, probation, footprint } = *remote.moving.take()?;
+        probation.close(&mut self.ctx);
+        remote.footprint -= footprint;
+        self.discovery_bytes -= footprint;
+        Some((news, path))
+    }
+
+    /// It has proven that it is there.
+    pub(super) fn end_move(&mut self, now: Instant, index: u32) {
+        if let Some((news, path)) = self.cancel_move(index) {
+            self.adopt(now, index, news, path);
+        }
+    }
+
+    /// A participant is what it says that it is, and can be reached by this path.
+    fn adopt(&mut self, now: Instant, index: u32, news: News, path: Path) {
+        self.cancel_move(index);
+        let limits = self.ctx.limits;
+        let Some(remote) = self.remotes.get_mut(index) else { return };
+        let before = remote.data.footprint() + remote.announcement.len();
+        let after = news.footprint();
+        if remote.footprint - before + after > limits.max_discovery_bytes_per_participant
+            || self.discovery_bytes - before + after > limits.max_discovery_bytes
+        {
+            // It stays what it was.
+            self.ctx.counters.refused_remote_entities += 1;
+            return self.renew_lease(now, index);
+        }
+        remote.footprint = remote.footprint - before + after;
+        self.discovery_bytes = self.discovery_bytes - before + after;
+        let News { data, announcement, source } = news;
+        let moved = remote.metatraffic != path || remote.data.default_unicast != data.default_unicast;
+        let prefix = remote.prefix;
+        remote.metatraffic = path;
+        remote.source = source;
+        remote.data = data;
+        remote.announcement = announcement;
+        self.renew_lease(now, index);
+        self.show_participant(now, index);
+        if moved {
+            self.ctx.counters.participants_moved += 1;
+            self.follow(prefix);
+            self.match_unreachable(now, prefix);
+        }
+    }
+
+    /// Sends what is for a participant's endpoints, our own included, to where they are now. Looks at each endpoint of
+    /// it, at each of ours, and at each match of the two.
+    pub(super) fn follow(&mut self, prefix: GuidPrefix) {
+        if is_on(Mutation::StayBehind) {
+            return;
+        }
+        let announced = self.announced_locators(prefix);
+        self.ctx.work.steps(announced.len() + self.writers.len());
+        let ways: BTreeMap<Guid, Locator> = announced
+            .into_iter()
+            .filter_map(|(guid, unicast)| Some((guid, self.path_to(prefix, &unicast)?.locator)))
+            .collect();
+        let metatraffic = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get(index));
+        let metatraffic = metatraffic.map(|remote| remote.metatraffic.locator);
+        let way = |guid: &Guid| if guid.entity_id.is_builtin() { metatraffic } else { ways.get(guid).copied() };
+        for (_, writer) in self.writers.iter_mut() {
+            writer.follow(&mut self.ctx, prefix, &way);
+        }
+        let from = Guid { prefix, entity_id: Guid::from_bytes([0; 16]).entity_id };
+        for (guid, listeners) in self.sources.range(from..).take_while(|(guid, _)| guid.prefix == prefix) {
+            self.ctx.work.steps(listeners.len());
+            let Some(locator) = way(guid) else { continue };
+            for &(reader, proxy) in listeners {
+                if let Some(reader) = self.readers.get_mut(reader)
+                    && let Some(proxy) = reader.proxies.get_mut(proxy)
+                {
+                    proxy.path.locator = locator;
+                }
+            }
+        }
+    }
+
+    /// The user endpoints of a participant, with the locators that they announce.
+    fn announced_locators(&self, prefix: GuidPrefix) -> Vec<(Guid, Vec<Locator>)> {
+        if prefix == self.header.prefix {
+            let writers = self.writers.iter().map(|(_, writer)| (writer.data.guid, writer.data.unicast.clone()));
+            let readers = self.readers.iter().map(|(_, reader)| (reader.data.guid, reader.data.unicast.clone()));
+            return writers.chain(readers).collect();
+        }
+        let from = Guid { prefix, entity_id: Guid::from_bytes([0; 16]).entity_id };
+        let writers = self.publications.range(from..).map(|(guid, data)| (guid, &data.unicast));
+        let readers = self.subscriptions.range(from..).map(|(guid, data)| (guid, &data.unicast));
+        let writers = writers.take_while(|(guid, _)| guid.prefix == prefix);
+        let readers = readers.take_while(|(guid, _)| guid.prefix == prefix);
+        writers.chain(readers).map(|(guid, unicast)| (*guid, unicast.clone())).collect()
+    }
+
+    /// The interfaces of this host, or their addresses, are not what they were: announces the new locators to all who are
+    /// known and to everybody, and looks for new ways to those who are known. If they are what they were, a link may have
+    /// come back: an announcement follows soon. Says whether anything has changed. Takes steps for each remote participant,
+    /// each remote endpoint and each match.
+    pub fn handle_interfaces(&mut self, now: Instant, interfaces: Vec<Interface>, locators: Locators) -> bool {
+        if *self.reachability.interfaces() == interfaces && self.locators == locators {
+            if self.is_enabled {
+                self.announcer.hurry(now, &mut self.ctx);
+            }
+            return false;
+        }
+        self.ctx.work.unit();
+        let former = core::mem::replace(&mut self.locators, locators);
+        self.initial_peers.retain(|peer| !former.metatraffic_multicast.contains(peer));
+        self.initial_peers.extend_from_slice(&self.locators.metatraffic_multicast);
+        self.reachability.set_interfaces(interfaces);
+        let Self { announcer, locators, ctx, .. } = self;
+        announcer.urge(now, ctx, |data| {
+            data.metatraffic_unicast.clone_from(&locators.metatraffic_unicast);
+            data.metatraffic_multicast.clone_from(&locators.metatraffic_multicast);
+            data.default_unicast.clone_from(&locators.default_unicast);
+            data.default_multicast.clone_from(&locators.default_multicast);
+        });
+        self.announce_own_ports(now);
+        self.follow(self.header.prefix);
+        let known: Vec<u32> = self.remotes.iter().map(|(index, _)| index).collect();
+        for index in known {
+            self.ctx.work.unit();
+            self.look_for_way(now, index);
+        }
+        true
+    }
+
+    /// Endpoints with ports of their own have them at the new addresses.
+    fn announce_own_ports(&mut self, now: Instant) {
+        let addresses = self.locators.default_unicast.clone();
+        let mut announced = Vec::new();
+        for (_, writer) in self.writers.iter_mut() {
+            if let Some(unicast) = at_addresses(&writer.data.unicast, &addresses) {
+                writer.data.unicast = unicast;
+                announced.push(writer.data.clone());
+            }
+        }
+        for data in announced {
+            self.announce_publication(now, &data);
+        }
+        let mut announced = Vec::new();
+        for (_, reader) in self.readers.iter_mut() {
+            if let Some(unicast) = at_addresses(&reader.data.unicast, &addresses) {
+                reader.data.unicast = unicast;
+                announced.push(reader.data.clone());
+            }
+        }
+        for data in announced {
+            self.announce_subscription(now, &data);
+        }
+    }
+
+    /// Our interfaces have changed: how is this participant reached now?
+    fn look_for_way(&mut self, now: Instant, index: u32) {
+        let Some(remote) = self.remotes.get_mut(index) else { return };
+        let prefix = remote.prefix;
+        let news = match &remote.moving {
+            Some(moving) => moving.news.clone(),
+            None => {
+                let (data, announcement) = (remote.data.clone(), remote.announcement.clone());
+                News { data, announcement, source: remote.source }
+            }
+        };
+        match self.judge(index, &news) {
+            Verdict::At(path) => {
+                let Some(remote) = self.remotes.get_mut(index) else { return };
+                if remote.moving.is_some() {
+                    return self.adopt(now, index, news, path);
+                }
+                remote.metatraffic = path;
+                self.follow(prefix);
+                self.match_unreachable(now, prefix);
+            }
+            Verdict::Doubtful(path) => self.try_way(index, news, path),
+            // Its interface may come back.
+            Verdict::Unreachable => {}
+        }
+    }
+
+    fn try_way(&mut self, index: u32, news: News, path: Path) {
+        let Some(remote) = self.remotes.get_mut(index) else { return };
+        match &mut remote.probation {
+            Some(probation) => {
+                remote.metatraffic = path;
+                probation.begin_again();
+                self.queue_letter(index);
+            }
+            None if news.data.vendor_id == VendorId::TAKT => self.begin_move(index, news, path),
+            None => {}
+        }
+    }
+}
+
+impl Remote {
+    /// What it still has to prove, and where.
+    pub(super) fn trial(&mut self) -> Option<(&mut Probation, Path)> {
+        let at = self.metatraffic;
+        match (&mut self.probation, &mut self.moving) {
+            (Some(probation), _) => Some((probation, at)),
+            (None, Some(moving)) => Some((&mut moving.probation, moving.path)),
+            (None, None) => None,
+        }
+    }
+}
+
+/// The UDP ports of `own` at each of the `addresses`, and what else is in `own`; `None` if that is nothing new.
+fn at_addresses(own: &[Locator], addresses: &[Locator]) -> Option<Vec<Locator>> {
+    let is_udp = |locator: &&Locator| matches!(locator.kind, Locator::KIND_UDP_V4 | Locator::KIND_UDP_V6);
+    let ports: BTreeSet<(i32, u32)> = own.iter().filter(is_udp).map(|locator| (locator.kind, locator.port)).collect();
+    let mut found: Vec<Locator> = own.iter().filter(|locator| !is_udp(locator)).copied().collect();
+    for (kind, port) in ports {
+        let there = addresses.iter().filter(|address| address.kind == kind);
+        found.extend(there.map(|address| Locator { port, ..*address }));
+    }
+    (!found.is_empty() && found != own).then_some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use core::net::Ipv4Addr;
+
+    #[test]
+    fn ports_move_to_the_new_addresses() {
+        let at = |host, port| Locator::udp_v4(Ipv4Addr::new(10, 0, 0, host), port);
+        let addresses = [at(7, 7411), at(8, 7411)];
+        assert_eq!(at_addresses(&[at(1, 5001)], &addresses), Some(vec![at(7, 5001), at(8, 5001)]));
+        assert_eq!(at_addresses(&[at(7, 5001), at(8, 5001)], &addresses), None);
+        assert_eq!(at_addresses(&[], &addresses), None);
+        assert_eq!(at_addresses(&[at(1, 5001)], &[]), None, "without any address it stays what it was");
+    }
+}

@@ -1,0 +1,42 @@
+//! Unicast peers that come and go while the participant runs.
+
+use crate::config::MAX_PEERS;
+use crate::error::Error;
+use crate::participant::Participant;
+use crate::time::Instant;
+use alloc::vec::Vec;
+use takt_wire::Locator;
+
+impl Participant {
+    /// Announces itself there too from now on, and believes that endpoints of others may be there.
+    ///
+    /// # Errors
+    /// [`Error::OutOfResources`] beyond [`MAX_PEERS`]; then none is added.
+    pub fn add_peers(&mut self, now: Instant, peers: &[Locator]) -> Result<(), Error> {
+        let new: Vec<_> = peers.iter().filter(|peer| !self.initial_peers.contains(peer)).copied().collect();
+        if self.initial_peers.len() + new.len() > MAX_PEERS {
+            return Err(Error::OutOfResources { limit: "peers", value: MAX_PEERS as u64 });
+        }
+        self.ctx.work.unit();
+        self.ctx.work.steps(new.len());
+        self.initial_peers.extend(new);
+        self.reachability.set_peers(&self.initial_peers);
+        if self.is_enabled {
+            self.announcer.hurry(now, &mut self.ctx);
+        }
+        Ok(())
+    }
+
+    /// Does not announce itself there any more. Participants that are known stay known until they leave or fall silent.
+    pub fn remove_peers(&mut self, peers: &[Locator]) {
+        self.ctx.work.unit();
+        self.initial_peers.retain(|peer| !peers.contains(peer));
+        self.reachability.set_peers(&self.initial_peers);
+    }
+
+    /// Where it announces itself: groups and peers.
+    #[must_use]
+    pub fn peers(&self) -> &[Locator] {
+        &self.initial_peers
+    }
+}

@@ -1,0 +1,186 @@
+//! Participants whose addresses change: they are followed, and nothing that reliability promises is lost.
+
+use crate::network::*;
+use crate::puppet::*;
+use std::net::Ipv4Addr;
+use takt_core::*;
+use takt_wire::Locator;
+
+/// Two announcement periods of the default configuration.
+const TWO_PERIODS_MS: u64 = 6_000;
+
+fn elsewhere(node: usize) -> Locator {
+    Locator::udp_v4(Ipv4Addr::new(10, 0, 0, node as u8 + 101), 7411)
+}
+
+struct Pair {
+    network: Network,
+    writer: WriterHandle,
+    reader: ReaderHandle,
+    written: u32,
+    taken: Vec<Vec<u8>>,
+}
+
+/// Node 0 writes, node 1 reads.
+fn pair(seed: u64, own_ports: bool) -> Pair {
+    let mut network = Network::new(2, seed);
+    let own = |node, port| if own_ports { vec![Locator { port, ..address(node) }] } else { vec![] };
+    // Ports are not told apart by this network, so endpoints with locators of their own share the participant's.
+    let writer = WriterSpec { unicast: own(0, 7411), ..writer_spec("T", false, keep_all_writer()) };
+    let reader = ReaderSpec { unicast: own(1, 7411), ..reader_spec("T", false, keep_all_reader()) };
+    let (writer, reader) = (network.writer(0, writer), network.reader(1, reader));
+    network.await_match((0, writer), (1, reader));
+    Pair { network, writer, reader, written: 0, taken: Vec::new() }
+}
+
+impl Pair {
+    fn write(&mut self, count: u32) {
+        for _ in 0..count {
+            let bytes = payload(self.written, 100);
+            self.network.write(0, self.writer, &bytes).expect("there is room");
+            self.written += 1;
+        }
+    }
+
+    /// Everything arrives, once and in order, within the time.
+    fn assert_delivered(&mut self, limit_ms: u64) {
+        let (reader, written) = (self.reader, self.written as usize);
+        let taken = &mut self.taken;
+        let all = self.network.run_until(limit_ms, |network| {
+            taken.extend(network.take_all(1, reader).into_iter().map(|(_, bytes)| bytes));
+            taken.len() >= written
+        });
+        assert!(all, "{} of {written}", self.taken.len());
+        let expected: Vec<_> = (0..self.written).map(|number| payload(number, 100)).collect();
+        assert_eq!(self.taken, expected);
+    }
+
+    /// Nobody was lost meanwhile, so the match is the first one.
+    fn assert_never_parted(&mut self) {
+        for node in 0..2 {
+            let events = self.network.events(node);
+            assert!(!events.iter().any(|event| matches!(event, Event::ParticipantLost(_))), "{node}: {events:?}");
+        }
+    }
+}
+
+#[test]
+fn a_volatile_reader_loses_nothing_when_a_host_changes_its_address() {
+    for mover in [0, 1] {
+        for own_ports in [false, true] {
+            let mut pair = pair(7, own_ports);
+            pair.write(20);
+            pair.assert_delivered(1_000);
+            pair.network.readdress(mover, elsewhere(mover));
+            pair.write(20);
+            pair.assert_delivered(TWO_PERIODS_MS);
+            pair.assert_never_parted();
+            let follows = |network: &mut Network| network.nodes[1 - mover].counters().participants_moved == 1;
+            assert!(pair.network.run_until(TWO_PERIODS_MS, follows), "node {mover}, own ports {own_ports}");
+            pair.write(1);
+            pair.assert_delivered(TWO_PERIODS_MS);
+        }
+    }
+}
+
+#[test]
+fn both_hosts_change_their_addresses_at_once() {
+    let mut pair = pair(8, false);
+    for node in 0..2 {
+        pair.network.readdress(node, elsewhere(node));
+    }
+    pair.write(20);
+    pair.assert_delivered(TWO_PERIODS_MS);
+    pair.assert_never_parted();
+}
+
+#[test]
+fn an_address_changes_while_datagrams_are_lost() {
+    for seed in 1..20 {
+        let mut pair = pair(seed, false);
+        pair.network.faults = Faults { loss: 20, duplication: 10, reordering: 10 };
+        for round in 0..6 {
+            pair.network.readdress(round % 2, Locator::udp_v4(Ipv4Addr::new(10, 0, 0, 50 + round as u8), 7411));
+            pair.write(5);
+            pair.network.run(700);
+        }
+        pair.assert_delivered(60_000);
+    }
+}
+
+/// The interface is gone, and comes back with another address before the lease is over.
+#[test]
+fn an_interface_vanishes_and_comes_back() {
+    let mut pair = pair(9, false);
+    pair.write(5);
+    pair.assert_delivered(1_000);
+    pair.network.cut.push(1);
+    assert!(pair.network.nodes[1].handle_interfaces(pair.network.now, Vec::new(), Locators::default()));
+    pair.write(5);
+    pair.network.run(5_000);
+    pair.network.cut.clear();
+    pair.network.readdress(1, elsewhere(1));
+    pair.assert_delivered(TWO_PERIODS_MS);
+    pair.assert_never_parted();
+}
+
+/// What is not heard for longer than the lease is met anew, within two announcement periods.
+#[test]
+fn a_link_is_lost_for_longer_than_the_lease() {
+    let mut network = Network::new(2, 3);
+    let qos =
+        takt_wire::qos::DataWriterQos { durability: takt_wire::qos::Durability::TransientLocal, ..keep_all_writer() };
+    let writer = network.writer(0, writer_spec("T", false, qos));
+    let qos =
+        takt_wire::qos::DataReaderQos { durability: takt_wire::qos::Durability::TransientLocal, ..keep_all_reader() };
+    let reader = network.reader(1, reader_spec("T", false, qos));
+    network.await_match((0, writer), (1, reader));
+    network.cut = vec![0, 1];
+    for number in 0..10 {
+        network.write(0, writer, &payload(number, 100)).expect("there is room");
+    }
+    network.run(30_000);
+    assert!(network.nodes[0].matched_subscriptions(writer).expect("the writer lives").is_empty());
+    network.cut.clear();
+    let mut numbers = Vec::new();
+    let all = network.run_until(TWO_PERIODS_MS, |network| {
+        numbers.extend(network.take_all(1, reader).into_iter().map(|(_, bytes)| bytes));
+        numbers.len() >= 10
+    });
+    assert!(all, "{}", numbers.len());
+    assert_eq!(numbers, (0..10).map(|number| payload(number, 100)).collect::<Vec<_>>());
+}
+
+/// Whoever says that a participant is elsewhere, and is not that participant, changes nothing.
+#[test]
+fn a_forged_move_does_not_stop_what_flows() {
+    let mut pair = pair(10, false);
+    let mut forger = Puppet::new(1);
+    forger.address = elsewhere(77);
+    for _ in 0..50 {
+        forger.announce_itself(&mut pair.network.nodes[0], pair.network.now);
+        pair.write(2);
+        pair.network.run(50);
+    }
+    pair.assert_delivered(TWO_PERIODS_MS);
+    pair.assert_never_parted();
+    assert_eq!(pair.network.nodes[0].counters().participants_moved, 0);
+}
+
+/// A participant of another vendor cannot be challenged twice, so it is told farewell and met anew.
+#[test]
+fn a_participant_of_another_vendor_is_met_anew() {
+    let now = Instant(1_000_000_000);
+    let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
+    let mut foreigner = Puppet::new(5);
+    foreigner.vendor = takt_wire::VendorId([1, 0x10]);
+    foreigner.join(&mut node, now);
+    outgoing(&mut node, now);
+    foreigner.address = elsewhere(5);
+    foreigner.announce_itself(&mut node, now);
+    let sent = outgoing(&mut node, now);
+    let to_it: Vec<_> = sent.iter().filter(|(to, _)| to.contains(&foreigner.address)).map(|(_, bytes)| bytes).collect();
+    let numbers: Vec<_> = to_it.iter().filter_map(|bytes| spdp_number(bytes)).collect();
+    assert_eq!(numbers, [(2, true), (3, false)], "a farewell, then a new announcement");
+    assert!(!challenge_in(to_it[2]).is_empty());
+}

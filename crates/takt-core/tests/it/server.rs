@@ -1,0 +1,219 @@
+//! Discovery by servers: clients that know nothing but a server find each other, and go on without it.
+
+use crate::network::*;
+use crate::puppet::*;
+use takt_core::*;
+use takt_wire::discovery::ParticipantData;
+use takt_wire::message::{InfoSource, Payload};
+use takt_wire::{EntityId, Locator};
+
+/// A client of these servers, and of nothing else: multicast is off.
+fn client(node: usize, servers: &[usize]) -> Config {
+    let servers: Vec<Locator> = servers.iter().map(|server| address(*server)).collect();
+    Config { initial_peers: servers.clone(), servers, ..config(node, 1500) }
+}
+
+/// A server that exchanges what it knows with others.
+fn server(node: usize, others: &[usize]) -> Config {
+    Config { is_server: true, ..client(node, others) }
+}
+
+fn world(configs: impl IntoIterator<Item = Config>) -> Network {
+    let mut network = Network::new(0, 1);
+    for config in configs {
+        network.join_with(config);
+    }
+    network
+}
+
+/// A writer here, a reader there, a sample.
+fn assert_talk(network: &mut Network, from: usize, to: usize, topic: &str) {
+    let writer = network.writer(from, writer_spec(topic, false, keep_all_writer()));
+    let reader = network.reader(to, reader_spec(topic, false, keep_all_reader()));
+    network.await_match((from, writer), (to, reader));
+    network.write(from, writer, &payload(7, 100)).expect("there is room");
+    let mut taken = Vec::new();
+    assert!(network.run_until(1_000, |network| {
+        taken.extend(network.take(to, reader));
+        !taken.is_empty()
+    }));
+    assert_eq!(taken[0].1, payload(7, 100));
+}
+
+fn knows(network: &Network, node: usize, other: usize) -> bool {
+    network.nodes[node].discovered_participants().iter().any(|data| data.guid.prefix == prefix(other))
+}
+
+#[test]
+fn clients_of_a_topic_find_each_other_and_talk_without_the_server() {
+    let mut network = world([server(0, &[]), client(1, &[0]), client(2, &[0]), client(3, &[0])]);
+    assert_talk(&mut network, 1, 2, "T");
+    let server_data = network.nodes[0].counters().data_sent;
+    network.run(30_000);
+    assert!(!knows(&network, 3, 1) && !knows(&network, 3, 2), "what shares no topic is not introduced");
+    assert!(knows(&network, 0, 3));
+    // What they have goes on without the server, new endpoints included.
+    network.cut.push(0);
+    network.run(30_000);
+    assert!(!knows(&network, 1, 0), "its lease is over");
+    assert_talk(&mut network, 2, 1, "U");
+    assert_eq!(network.nodes[0].counters().data_sent, server_data, "no user data took the way by the server");
+}
+
+#[test]
+fn a_server_that_restarts_is_used_again() {
+    let mut network = world([server(0, &[]), client(1, &[0]), client(2, &[0])]);
+    network.run(5_000);
+    // Killed, and started anew with another identity at the same address.
+    let mut config = server(0, &[]);
+    config.guid_prefix.0[4] = 9;
+    network.nodes[0] = Participant::new(config, network.now).expect("the configuration is good");
+    network.run(6_000);
+    assert_talk(&mut network, 1, 2, "T");
+}
+
+#[test]
+fn two_servers_back_each_other_up() {
+    for dead in [0, 1] {
+        // Some clients know one of the servers only.
+        let mut network = world([
+            server(0, &[1]),
+            server(1, &[0]),
+            client(2, &[0, 1]),
+            client(3, &[0, 1]),
+            client(4, &[0]),
+            client(5, &[1]),
+        ]);
+        assert_talk(&mut network, 2, 3, "T");
+        assert_talk(&mut network, 4, 5, "U");
+        network.cut.push(dead);
+        assert_talk(&mut network, 3, 2, "V");
+        network.run(40_000);
+        let late = network.join_with(client(6, &[0, 1]));
+        assert_talk(&mut network, late, 2, "W");
+        assert_talk(&mut network, 5, late, "X");
+    }
+}
+
+#[test]
+fn clients_that_were_parted_for_longer_than_a_lease_meet_again() {
+    let mut network = world([server(0, &[]), client(1, &[0]), client(2, &[0])]);
+    assert_talk(&mut network, 1, 2, "T");
+    network.cut = vec![1];
+    network.run(60_000);
+    assert!(!knows(&network, 2, 1) && !knows(&network, 0, 1));
+    network.cut = vec![0];
+    // The server is not needed: both have kept in mind where the other was.
+    network.run(6_000);
+    assert!(knows(&network, 1, 2) && knows(&network, 2, 1));
+}
+
+#[test]
+fn introductions_get_through_a_bad_network() {
+    for seed in 1..10 {
+        let mut network = Network::new(0, seed);
+        network.faults = Faults { loss: 25, duplication: 10, reordering: 10 };
+        for config in [server(0, &[1]), server(1, &[0]), client(2, &[0]), client(3, &[1])] {
+            network.join_with(config);
+        }
+        let writer = network.writer(2, writer_spec("T", false, keep_all_writer()));
+        let reader = network.reader(3, reader_spec("T", false, keep_all_reader()));
+        let matched = network.run_until(60_000, |network| {
+            !network.nodes[2].matched_subscriptions(writer).expect("the writer lives").is_empty()
+                && !network.nodes[3].matched_publications(reader).expect("the reader lives").is_empty()
+        });
+        assert!(matched, "seed {seed}");
+    }
+}
+
+/// Passes on the announcement of `whom`, which is somewhere else than this network.
+fn introduce(puppet: &Puppet, whom: &ParticipantData, node: &mut Participant, now: Instant) {
+    let announcement = whom.to_bytes();
+    puppet.say(node, now, |message| {
+        let source = InfoSource { version: whom.protocol_version, vendor: whom.vendor_id, prefix: whom.guid.prefix };
+        message.info_source(&source).expect("it fits");
+        message.data(&data(EntityId::SPDP_WRITER, 1, Payload::Data(&announcement))).expect("it fits");
+    });
+}
+
+/// Somebody on another network, which is plausible only if a server says so.
+fn far_away() -> ParticipantData {
+    let mut puppet = Puppet::new(9);
+    puppet.address = Locator::udp_v4([192, 0, 2, 9].into(), 7410);
+    puppet.default_address = puppet.address;
+    puppet.announcement()
+}
+
+fn sent_to(node: &mut Participant, now: Instant, to: Locator) -> usize {
+    let sent = outgoing(node, now);
+    sent.iter().filter(|(destinations, _)| destinations.contains(&to)).map(|(_, bytes)| bytes.len() + 28).sum()
+}
+
+#[test]
+fn only_a_server_that_was_named_and_has_proven_itself_is_believed() {
+    let now = Instant(1_000_000_000);
+    let whom = far_away();
+    let at = whom.metatraffic_unicast[0];
+    // Named or not, a server by its own words or not, proven or not.
+    for (named, serves, proven) in [(true, true, true), (false, true, true), (true, false, true), (true, true, false)] {
+        let servers: &[usize] = if named { &[5] } else { &[6] };
+        let mut node = Participant::new(client(0, servers), now).expect("the configuration is good");
+        let mut puppet = Puppet::new(5);
+        puppet.serves_discovery = serves;
+        if proven {
+            puppet.join(&mut node, now);
+        } else {
+            puppet.announce_itself(&mut node, now);
+        }
+        outgoing(&mut node, now);
+        introduce(&puppet, &whom, &mut node, now);
+        let believed = named && serves && proven;
+        assert_eq!(node.counters().introductions_received, u64::from(believed));
+        assert_eq!(sent_to(&mut node, now, at) > 0, believed, "{named} {serves} {proven}");
+    }
+}
+
+#[test]
+fn what_is_sent_to_whom_a_server_names_is_bounded() {
+    let mut now = Instant(1_000_000_000);
+    let mut node = Participant::new(client(0, &[5]), now).expect("the configuration is good");
+    let mut puppet = Puppet::new(5);
+    puppet.serves_discovery = true;
+    puppet.join(&mut node, now);
+    outgoing(&mut node, now);
+    let whom = far_away();
+    let at = whom.metatraffic_unicast[0];
+    let (mut received, mut sent) = (0, 0);
+    for _ in 0..50 {
+        introduce(&puppet, &whom, &mut node, now);
+        received += whom.to_bytes().len() + 68;
+        sent += sent_to(&mut node, now, at);
+        let later = run_alone(&mut node, &mut now, 100);
+        sent += later.iter().filter(|(to, _)| to.contains(&at)).map(|(_, bytes)| bytes.len() + 28).sum::<usize>();
+    }
+    assert!(sent > 0 && sent <= AMPLIFICATION_MAX * received, "{sent} for {received}");
+    assert_eq!(node.kept().on_probation, 1);
+}
+
+/// An introduction keeps nobody alive, and changes nobody's address.
+#[test]
+fn an_introduction_changes_nothing_for_who_is_known() {
+    let mut now = Instant(1_000_000_000);
+    let mut node = Participant::new(client(0, &[5]), now).expect("the configuration is good");
+    let mut puppet = Puppet::new(5);
+    puppet.serves_discovery = true;
+    puppet.join(&mut node, now);
+    let mut other = Puppet::new(7);
+    other.join(&mut node, now);
+    assert_eq!(node.discovered_participants().len(), 2);
+    let mut forged = other.announcement();
+    forged.metatraffic_unicast = far_away().metatraffic_unicast;
+    for _ in 0..30 {
+        introduce(&puppet, &forged, &mut node, now);
+        puppet.announce_itself(&mut node, now);
+        run_alone(&mut node, &mut now, 1_000);
+    }
+    let known = node.discovered_participants();
+    assert!(known.iter().all(|data| data.guid.prefix != other.prefix || data.metatraffic_unicast != [other.address]));
+    assert_eq!(node.counters().leases_expired, 1);
+}

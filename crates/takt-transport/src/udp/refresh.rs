@@ -1,0 +1,110 @@
+//! Interfaces that come and go: sockets and group memberships follow them.
+//!
+//! Unicast sockets stay open with their ports, and are bound anew only if they were bound to the one address of a chosen
+//! interface and that is another one now. The kernel forgets the memberships of an interface that loses its last
+//! address, so groups are joined anew at every interface that may have changed. Connected sockets are closed, for their
+//! source address is fixed.
+//!
+//! Deliberately not here: an address family of which no chosen interface had an address when the transport was opened.
+
+use std::net::IpAddr;
+
+use takt_wire::Locator;
+
+use super::interfaces::{self, BindAddresses, addresses_v4, addresses_v6};
+use super::priority::Priority;
+use super::receiver::Role;
+use super::socket::{Socket, Warnings, socket_error};
+use super::watch::News;
+use super::{Group, UdpTransport, no_multicast};
+use crate::{FlowId, TransportError};
+
+impl UdpTransport {
+    /// Looks at the interfaces again.
+    pub(super) fn follow_interfaces(&mut self, news: &News) -> Result<(), TransportError> {
+        let present = interfaces::present_now(&self.config)
+            .map_err(|e| TransportError::new("list network interfaces", "of this machine", e))?;
+        if present != self.interfaces {
+            self.sender.flush(&mut self.stats);
+            self.sender.forget_interfaces();
+            self.interfaces = present;
+            self.receiver.set_interfaces(&self.interfaces);
+            let rebound = self.bind_anew();
+            self.locators.default_unicast = self.reaching_all(|role| role == Role::User(FlowId::DEFAULT));
+            self.locators.metatraffic_unicast = self.reaching_all(|role| role == Role::Metatraffic);
+            self.join_groups(news);
+            return rebound;
+        }
+        self.join_groups(news);
+        Ok(())
+    }
+
+    /// Binds the unicast sockets to the address that is the only one now, if there is one.
+    fn bind_anew(&mut self) -> Result<(), TransportError> {
+        let wanted = BindAddresses::new(&self.config.interfaces, &self.interfaces);
+        let (has_v4, has_v6) =
+            (addresses_v4(&self.interfaces).next().is_some(), addresses_v6(&self.interfaces).next().is_some());
+        let mut result = Ok(());
+        for at in 0..self.bind.len() {
+            let former = self.bind[at];
+            let (address, is_there): (IpAddr, bool) = match former {
+                IpAddr::V4(_) => (wanted.v4.into(), has_v4),
+                IpAddr::V6(_) => (wanted.v6.into(), has_v6),
+            };
+            // Without any address the former one may come back.
+            if !is_there || address == former {
+                continue;
+            }
+            self.bind[at] = address;
+            result = self.bind_family_anew(address).and(result);
+        }
+        result
+    }
+
+    fn bind_family_anew(&mut self, address: IpAddr) -> Result<(), TransportError> {
+        let Self { config, flows, receiver, warnings, .. } = self;
+        let open = |port, priority, warnings: &mut Warnings| {
+            let failed = socket_error("bind", address, port);
+            let socket = Socket::unicast(address, port, config).map_err(&failed)?;
+            socket.size_buffers(config, warnings);
+            if priority != Priority::of(0) {
+                socket.set_priority(priority, warnings).map_err(&failed)?;
+            }
+            Ok(socket)
+        };
+        let v4 = address.is_ipv4();
+        receiver.bind_anew(v4, |role, port| match role {
+            Role::User(flow) => {
+                let socket = open(port, flows.priority(flow), warnings)?;
+                flows.add_exit(flow, &socket);
+                Ok(socket)
+            }
+            _ => open(port, Priority::of(0), warnings),
+        })?;
+        flows.bind_anew(v4, |priority| open(0, priority, warnings))
+    }
+
+    /// The locators that reach the sockets of a role.
+    fn reaching_all(&self, wanted: impl Fn(Role) -> bool) -> Vec<Locator> {
+        self.receiver
+            .sockets()
+            .filter(|(role, _)| wanted(*role))
+            .flat_map(|(_, socket)| self.reaching(socket))
+            .collect()
+    }
+
+    /// Joins the groups at all interfaces that are new or may have changed.
+    fn join_groups(&mut self, news: &News) {
+        self.locators.metatraffic_multicast.clear();
+        self.locators.default_multicast.clear();
+        for at in 0..self.groups.len() {
+            let Group { address, port, is_metatraffic } = self.groups[at];
+            match self.join(address, port, |ifindex| news.concern(ifindex)) {
+                Ok(Some(locator)) if is_metatraffic => self.locators.metatraffic_multicast.push(locator),
+                Ok(Some(locator)) => self.locators.default_multicast.push(locator),
+                Ok(None) => {}
+                Err(e) => self.warnings.add(no_multicast("any interface", false, address, &e.source)),
+            }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Being told that interfaces and addresses come and go: a netlink socket (`rtnetlink(7)`), of which only the index of
+//! the interface concerned is read. What there is now is listed anew.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use super::syscall;
+
+/// Interfaces that are remembered as concerned; beyond that all are.
+const CONCERNED_MAX: usize = 64;
+
+/// Messages are read in portions of this many bytes.
+const PORTION: usize = 8192;
+
+/// Portions that one call reads at most. The socket stays readable if there is more.
+const PORTIONS_MAX: usize = 16;
+
+/// `struct nlmsghdr`: length, type, flags, sequence number, port.
+const HEADER: usize = 16;
+
+/// Listens to the kernel's news of interfaces.
+#[derive(Debug)]
+pub(super) struct Watch {
+    fd: OwnedFd,
+    news: News,
+}
+
+/// Which interfaces may have changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct News {
+    concerned: Vec<u32>,
+    /// News were lost.
+    all: bool,
+}
+
+impl News {
+    fn none() -> Self {
+        Self { concerned: Vec::with_capacity(CONCERNED_MAX), all: false }
+    }
+
+    fn is_some(&self) -> bool {
+        self.all || !self.concerned.is_empty()
+    }
+
+    /// Whether this interface may have changed.
+    pub(super) fn concern(&self, ifindex: u32) -> bool {
+        self.all || self.concerned.contains(&ifindex)
+    }
+
+    fn add(&mut self, ifindex: u32) {
+        if self.concerned.len() == CONCERNED_MAX {
+            self.all = true;
+        } else if !self.concerned.contains(&ifindex) {
+            self.concerned.push(ifindex);
+        }
+    }
+
+    /// Reads a portion of messages. What cannot be read may have been anything.
+    fn read(&mut self, mut bytes: &[u8]) {
+        while let Some((header, _)) = bytes.split_first_chunk::<HEADER>() {
+            let len = u32::from_ne_bytes([header[0], header[1], header[2], header[3]]) as usize;
+            let kind = u16::from_ne_bytes([header[4], header[5]]);
+            let Some(body) = bytes.get(HEADER..len) else {
+                self.all = true;
+                return;
+            };
+            if [libc::RTM_NEWLINK, libc::RTM_DELLINK, libc::RTM_NEWADDR, libc::RTM_DELADDR].contains(&kind) {
+                // Both `ifinfomsg` and `ifaddrmsg` have the index at their fourth byte.
+                match body.get(4..8) {
+                    Some(&[a, b, c, d]) => self.add(u32::from_ne_bytes([a, b, c, d])),
+                    _ => self.all = true,
+                }
+            }
+            bytes = bytes.get(len.next_multiple_of(4)..).unwrap_or(&[]);
+        }
+    }
+}
+
+impl Watch {
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self { fd: syscall::interface_news()?, news: News::none() })
+    }
+
+    /// Reads what the kernel has said. Does not allocate.
+    pub(super) fn listen(&mut self) {
+        let mut portion = [0; PORTION];
+        for _ in 0..PORTIONS_MAX {
+            match syscall::read_news(self.fd.as_fd(), &mut portion) {
+                Ok(len) => self.news.read(&portion[..len]),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
+                // There was more than the socket's buffer holds.
+                Err(_) => self.news.all = true,
+            }
+        }
+    }
+
+    pub(super) fn has_news(&self) -> bool {
+        self.news.is_some()
+    }
+
+    /// What it has heard since the last call.
+    pub(super) fn take(&mut self) -> Option<News> {
+        self.news.is_some().then(|| std::mem::replace(&mut self.news, News::none()))
+    }
+}
+
+impl AsFd for Watch {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(kind: u16, ifindex: u32) -> Vec<u8> {
+        let mut bytes = 28_u32.to_ne_bytes().to_vec();
+        bytes.extend_from_slice(&kind.to_ne_bytes());
+        bytes.extend_from_slice(&[0; 14]);
+        bytes.extend_from_slice(&ifindex.to_ne_bytes());
+        bytes.extend_from_slice(&[0; 4]);
+        bytes
+    }
+
+    #[test]
+    fn the_interfaces_concerned_are_named() {
+        let mut news = News::none();
+        news.read(
+            &[message(libc::RTM_NEWADDR, 3), message(libc::RTM_NEWROUTE, 4), message(libc::RTM_DELLINK, 5)].concat(),
+        );
+        assert!(news.concern(3) && !news.concern(4) && news.concern(5) && news.is_some());
+    }
+
+    #[test]
+    fn news_that_are_cut_off_or_too_many_concern_all() {
+        let full = message(libc::RTM_NEWLINK, 3);
+        for len in HEADER..full.len() {
+            let mut news = News::none();
+            news.read(&full[..len]);
+            assert!(news.concern(9), "{len} bytes");
+        }
+        let mut news = News::none();
+        (0..=CONCERNED_MAX as u32).for_each(|index| news.read(&message(libc::RTM_NEWLINK, index)));
+        assert!(news.concern(1000));
+        let mut news = News::none();
+        news.read(&[0; 64]);
+        assert!(news.is_some(), "a length of nothing does not read for ever");
+    }
+}

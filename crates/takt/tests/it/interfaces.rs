@@ -1,0 +1,231 @@
+//! Interfaces that come and go, addresses that change, a link that is lost for longer than a lease: everything goes on
+//! by itself. Each test has two hosts of its own (network namespaces), which takes root; without it there is nothing to be
+//! tested.
+
+use std::process::Command;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::support::*;
+use takt::qos::*;
+use takt::*;
+
+const LEASE: Duration = Duration::from_secs(2);
+
+/// What a host is told to do; it does it and goes on.
+type Errand = Box<dyn FnOnce() + Send>;
+
+/// A thread in a network namespace of its own, in which a participant runs.
+struct Host {
+    /// The kernel's id of the thread: its namespace for `ip`.
+    thread_id: i32,
+    errands: Sender<Errand>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Host {
+    /// Runs `life` in the namespace once it is prepared; it is given the errands to run between its turns. `None` without the
+    /// permission to make a namespace.
+    fn new(life: impl FnOnce(Receiver<Errand>) + Send + 'static) -> Option<Self> {
+        let (errands, todo) = mpsc::channel::<Errand>();
+        let (tell, told) = mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            // SAFETY: no pointers; affects this thread only.
+            let entered = unsafe { libc::unshare(libc::CLONE_NEWNET) } == 0;
+            // SAFETY: takes no arguments and cannot fail.
+            tell.send(entered.then(|| unsafe { libc::gettid() })).expect("somebody waits");
+            if entered {
+                life(todo);
+            }
+        });
+        let Some(thread_id) = told.recv().expect("the thread tells") else {
+            eprintln!("not tested: no permission to make a network namespace");
+            return None;
+        };
+        Some(Self { thread_id, errands, thread: Some(thread) })
+    }
+
+    /// Runs something on the host's thread and waits for its result.
+    fn run<R: Send + 'static>(&self, errand: impl FnOnce() -> R + Send + 'static) -> R {
+        let (tell, told) = mpsc::channel();
+        let errand = move || tell.send(errand()).expect("somebody waits");
+        self.errands.send(Box::new(errand)).expect("the host lives");
+        told.recv_timeout(PATIENCE).expect("the host lives")
+    }
+
+    fn ip(&self, arguments: &'static str) {
+        self.run(move || ip(arguments));
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.errands = mpsc::channel().0;
+        let ended = self.thread.take().map(JoinHandle::join);
+        if let Some(Err(panic)) = ended
+            && !std::thread::panicking()
+        {
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+fn ip(arguments: &str) {
+    let status = Command::new("ip").args(arguments.split(' ')).status();
+    assert!(status.expect("iproute2 is installed").success(), "ip {arguments}");
+}
+
+/// Waits for the first errands, which make the network, then calls `turn` until nobody has errands any more.
+fn live(todo: &Receiver<Errand>, mut turn: impl FnMut()) {
+    loop {
+        match todo.try_recv() {
+            Ok(errand) => errand(),
+            Err(mpsc::TryRecvError::Empty) => turn(),
+            Err(mpsc::TryRecvError::Disconnected) => return,
+        }
+    }
+}
+
+fn builder(domain: u32) -> DomainParticipantBuilder {
+    // Announcements are a quarter of the lease apart.
+    DomainParticipant::builder(domain).runtime(Runtime::Inline).lease_duration(LEASE)
+}
+
+/// Two hosts on a link, a writer on the left one and a reader on the right one.
+struct Scene {
+    left: Host,
+    right: Host,
+    numbers: Receiver<u32>,
+    write: Sender<u32>,
+    matches: Receiver<u32>,
+    expected: u32,
+}
+
+const TURN: takt::Duration = takt::Duration::from_millis(5);
+
+fn scene(durability: Durability, interfaces: &'static [&'static str]) -> Option<Scene> {
+    let (write, to_write) = mpsc::channel();
+    let (tell, numbers) = mpsc::channel();
+    let (tell_matches, matches) = mpsc::channel();
+    let left = Host::new(move |todo| {
+        // The network is made first.
+        (0..3).for_each(|_| todo.recv().expect("errands come")());
+        let participant = builder(0).interfaces(interfaces.iter().copied()).build().expect("participant");
+        let qos = DataWriterQos { durability, ..reliable_writer(History::KeepAll) };
+        let writer = create_writer::<Blob>(&participant, "Topic", qos);
+        live(&todo, || {
+            participant.spin_once(TURN).expect("open");
+            to_write.try_iter().for_each(|number| writer.write(&Blob::new(number, 100)).expect("room"));
+        });
+    })?;
+    let right = Host::new(move |todo| {
+        (0..3).for_each(|_| todo.recv().expect("errands come")());
+        let participant = builder(0).interfaces(interfaces.iter().copied()).build().expect("participant");
+        let qos = DataReaderQos { durability, ..reliable_reader(History::KeepAll) };
+        let reader = create_reader::<Blob>(&participant, "Topic", qos);
+        live(&todo, || {
+            participant.spin_once(TURN).expect("open");
+            let samples = reader.take(usize::MAX).expect("open");
+            let blobs = samples.into_iter().filter_map(|sample| sample.data);
+            blobs.for_each(|blob| tell.send(blob.number).unwrap_or_default());
+            let status = reader.subscription_matched_status().expect("open");
+            if status.current_count_change != 0 {
+                tell_matches.send(status.current_count).unwrap_or_default();
+            }
+        });
+    })?;
+    let scene = Scene { left, right, numbers, write, matches, expected: 0 };
+    scene.link();
+    scene.up("10.78.0.1/24", "10.78.0.2/24");
+    Some(scene)
+}
+
+impl Scene {
+    fn link(&self) {
+        let right = self.right.thread_id;
+        self.left.run(move || {
+            ip("link set lo up");
+            ip(&format!("link add takt0 type veth peer name takt0 netns {right}"));
+        });
+        self.right.ip("link set lo up");
+    }
+
+    fn up(&self, left: &'static str, right: &'static str) {
+        for (host, address) in [(&self.left, left), (&self.right, right)] {
+            host.run(move || ip(&format!("addr add {address} dev takt0")));
+            host.ip("link set takt0 up");
+        }
+    }
+
+    fn await_matches(&self, count: u32) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.matches.recv_timeout(deadline - Instant::now()).expect("a change of matches") != count {}
+    }
+
+    fn write(&mut self, count: u32) {
+        for _ in 0..count {
+            self.write.send(self.expected).expect("the left host lives");
+            self.expected += 1;
+        }
+    }
+
+    /// The numbers from `first` on arrive in order, and nothing else.
+    fn assert_delivered(&self, first: u32) {
+        for number in first..self.expected {
+            assert_eq!(self.numbers.recv_timeout(PATIENCE), Ok(number));
+        }
+    }
+}
+
+/// The match survives, so a volatile reader loses nothing.
+#[test]
+fn addresses_change_and_the_match_survives() {
+    for interfaces in [&[][..], &["takt0"]] {
+        let Some(mut scene) = scene(Durability::Volatile, interfaces) else { return };
+        scene.await_matches(1);
+        scene.write(10);
+        scene.assert_delivered(0);
+        scene.right.ip("addr del 10.78.0.2/24 dev takt0");
+        scene.write(10);
+        scene.right.ip("addr add 10.78.0.3/24 dev takt0");
+        scene.write(10);
+        scene.assert_delivered(10);
+        scene.left.ip("addr del 10.78.0.1/24 dev takt0");
+        scene.left.ip("addr add 10.78.0.4/24 dev takt0");
+        scene.write(10);
+        scene.assert_delivered(30);
+        assert!(scene.matches.try_recv().is_err(), "the match of the beginning");
+    }
+}
+
+#[test]
+fn an_interface_is_deleted_and_made_again() {
+    let Some(mut scene) = scene(Durability::Volatile, &["takt0"]) else { return };
+    scene.await_matches(1);
+    scene.write(10);
+    scene.assert_delivered(0);
+    scene.left.ip("link del takt0");
+    scene.write(10);
+    scene.link();
+    scene.up("10.78.0.1/24", "10.78.0.9/24");
+    scene.write(10);
+    scene.assert_delivered(10);
+    assert!(scene.matches.try_recv().is_err(), "the match of the beginning");
+}
+
+#[test]
+fn a_link_is_down_for_longer_than_the_lease() {
+    let Some(mut scene) = scene(Durability::TransientLocal, &[]) else { return };
+    scene.await_matches(1);
+    scene.write(10);
+    scene.assert_delivered(0);
+    scene.left.ip("link set takt0 down");
+    scene.write(10);
+    scene.await_matches(0);
+    scene.left.ip("link set takt0 up");
+    scene.await_matches(1);
+    scene.write(10);
+    // A new match begins with the history.
+    scene.assert_delivered(0);
+}

@@ -1,0 +1,60 @@
+//! Discovery without multicast: peers by name, port and index, which come and go while participants run.
+
+use crate::support::*;
+use takt::qos::*;
+use takt::*;
+
+fn alone(domain: u32) -> DomainParticipant {
+    let builder = DomainParticipant::builder(domain).interfaces(["lo"]).peers([""; 0]).multicast(false);
+    builder.runtime(Runtime::Inline).build().expect("participant")
+}
+
+fn knows(participant: &DomainParticipant, other: &DomainParticipant) -> bool {
+    let known = participant.discovered_participants().expect("open");
+    known.iter().any(|data| data.guid == other.guid())
+}
+
+#[test]
+fn peers_are_added_and_removed_while_participants_run() {
+    for form in ["127.0.0.1", "localhost", "localhost#0-1", "127.0.0.1#1"] {
+        let domain = domain();
+        let (first, second) = (alone(domain), alone(domain));
+        let writer = create_writer::<Blob>(&first, "Topic", reliable_writer(History::KeepAll));
+        let reader = create_reader::<Blob>(&second, "Topic", reliable_reader(History::KeepAll));
+        let both = [&first, &second];
+        // Only one side needs to know of the other.
+        first.add_peer(form).expect("well-formed");
+        wait_until(&both, form, || !writer.matched_subscriptions().expect("open").is_empty());
+        wait_until(&both, form, || !reader.matched_publications().expect("open").is_empty());
+        writer.write(&Blob::new(1, 10)).expect("room");
+        wait_until(&both, form, || !reader.take(1).expect("open").is_empty());
+    }
+}
+
+#[test]
+fn a_peer_that_was_removed_is_told_nothing() {
+    let domain = domain();
+    let (first, second) = (alone(domain), alone(domain));
+    first.add_peer("127.0.0.1#1-2").expect("well-formed");
+    first.remove_peer("127.0.0.1#2").expect("well-formed");
+    let third = alone(domain);
+    let all = [&first, &second, &third];
+    wait_until(&all, "the other peer", || knows(&first, &second) && knows(&second, &first));
+    let sent = |participant: &DomainParticipant| participant.counters().expect("open").datagrams_sent;
+    let before = sent(&first);
+    wait_until(&all, "announcements", || sent(&first) > before + 2);
+    assert!(!knows(&third, &first), "nobody told it");
+}
+
+#[test]
+fn a_peer_that_is_none_is_an_error() {
+    let participant = alone(domain());
+    for wrong in ["no-such-host.invalid", "127.0.0.1#7-3", "127.0.0.1:x"] {
+        let error = participant.add_peer(wrong).expect_err(wrong);
+        assert!(matches!(&error, Error::BadParameter { what } if what.contains(wrong)), "{error}");
+    }
+    let many = (0..40).map(|host| format!("127.0.1.{host}#0-119"));
+    let results: Vec<_> = many.map(|peer| participant.add_peer(&peer)).collect();
+    assert!(results[..30].iter().all(Result::is_ok));
+    assert!(matches!(results[39], Err(Error::OutOfResources { .. })));
+}
