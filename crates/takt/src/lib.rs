@@ -47,6 +47,7 @@ mod error;
 mod flow;
 mod key;
 mod listener;
+mod multitopic;
 mod participant;
 mod publisher;
 mod query;
@@ -69,6 +70,7 @@ pub use listener::{
     DataReaderListener, DataWriterListener, DomainParticipantListener, PublisherListener, SubscriberListener,
     TopicListener,
 };
+pub use multitopic::{Constituent, JOINED_TOPICS_MAX, MultiTopic, MultiTopicReader};
 pub use participant::{DiscoveryServer, DiscoveryServerBuilder, DomainParticipant, DomainParticipantBuilder};
 pub use publisher::Publisher;
 pub use query::QueryCondition;

@@ -23,6 +23,7 @@ mod lossy_network;
 mod many_participants;
 mod matching;
 mod peers;
+mod multitopic;
 mod policies;
 mod query_condition;
 mod races;

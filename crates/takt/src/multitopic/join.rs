@@ -1,0 +1,201 @@
+//! What belongs together, and what becomes of it.
+
+use std::collections::BTreeMap;
+
+use takt_core::InstanceHandle;
+use takt_xtypes::dynamic::{DynamicData, DynamicType, FieldPart, Scalar};
+use takt_xtypes::sql::Selected;
+use takt_xtypes::{Representation, TypeSupport, deserialize};
+
+use crate::{Error, Result};
+
+/// Instances of each topic that are remembered; samples of further ones are refused.
+pub(crate) const INSTANCES_MAX: usize = 1024;
+
+/// Combinations that are looked at for one new sample; the rest is left out and counted.
+const STEPS_MAX: usize = 1 << 16;
+
+/// How samples are joined and made.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// For each topic and each other one, the members that both have.
+    common: Vec<Vec<Vec<String>>>,
+    /// Members of the result: of which topic, and which field there.
+    made_of: Vec<(String, usize, Vec<FieldPart>)>,
+}
+
+/// The last samples of the instances of each topic.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    topics: Vec<BTreeMap<InstanceHandle, DynamicData>>,
+    /// Samples for which there was no room, and combinations that were not looked at.
+    pub(crate) refused: u64,
+}
+
+fn members(data: &DynamicData) -> Vec<String> {
+    match data {
+        DynamicData::Struct(members) => members.iter().map(|(name, _)| name.to_string()).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The part of data at the end of a path.
+fn at<'a>(data: &'a DynamicData, path: &[FieldPart]) -> Option<&'a DynamicData> {
+    path.iter().try_fold(data, |data, part| match (part, data) {
+        (FieldPart::Name(name), data) => data.member(name),
+        (FieldPart::Index(index), DynamicData::Sequence(elements)) => elements.get(*index as usize),
+        _ => None,
+    })
+}
+
+fn bad(what: String) -> Error {
+    Error::BadParameter { what }
+}
+
+impl Plan {
+    pub(crate) fn new(selected: &[Selected], types: &[&DynamicType], result: &DynamicType) -> Result<Self> {
+        let defaults: Vec<DynamicData> = types.iter().map(|type_| type_.default_data()).collect();
+        let names: Vec<Vec<String>> = defaults.iter().map(members).collect();
+        let in_common = |a: &Vec<String>, b: &Vec<String>| a.iter().filter(|name| b.contains(name)).cloned().collect();
+        let common: Vec<Vec<Vec<String>>> =
+            names.iter().map(|a| names.iter().map(|b| in_common(a, b)).collect()).collect();
+        for topic in 1..types.len() {
+            if common[topic][..topic].iter().all(Vec::is_empty) {
+                return Err(bad("a joined topic has no member in common with those before".to_owned()));
+            }
+            for name in common[topic][..topic].iter().flatten() {
+                let path = [FieldPart::Name(name.clone())];
+                types[topic].field(&path).map_err(|error| bad(format!("{name}: {error}")))?;
+            }
+        }
+        let wanted = members(&result.default_data());
+        let made_of = if selected.is_empty() {
+            let by_name = wanted.into_iter().map(|name| {
+                let topic = names.iter().position(|names| names.contains(&name));
+                let topic = topic.ok_or_else(|| bad(format!("no joined topic has a member {name}")))?;
+                Ok((name.clone(), topic, vec![FieldPart::Name(name)]))
+            });
+            by_name.collect::<Result<_>>()?
+        } else {
+            let by_choice = selected.iter().map(|selected| {
+                if !wanted.contains(&selected.name) {
+                    return Err(bad(format!("{} has no member {}", result.name(), selected.name)));
+                }
+                let topic = defaults.iter().position(|data| at(data, &selected.field).is_some());
+                let topic = topic.ok_or_else(|| bad(format!("no joined topic has the field of {}", selected.name)))?;
+                Ok((selected.name.clone(), topic, selected.field.clone()))
+            });
+            by_choice.collect::<Result<_>>()?
+        };
+        let plan = Self { common, made_of };
+        let made = plan.make(&defaults.iter().collect::<Vec<_>>(), result);
+        match result.encode(&made, Representation::Xcdr2) {
+            Ok(_) => Ok(plan),
+            Err(error) => Err(bad(format!("what is selected does not fit {}: {error}", result.name()))),
+        }
+    }
+
+    /// A sample of the result, of one sample of each topic.
+    fn make(&self, parts: &[&DynamicData], result: &DynamicType) -> DynamicData {
+        let mut made = result.default_data();
+        if let DynamicData::Struct(members) = &mut made {
+            for (name, topic, path) in &self.made_of {
+                let member = members.iter_mut().find(|(member, _)| **member == **name);
+                if let (Some((_, member)), Some(value)) = (member, at(parts[*topic], path)) {
+                    *member = value.clone();
+                }
+            }
+        }
+        made
+    }
+
+    /// Whether samples of two topics agree in what both have.
+    fn agree(&self, (a, data_a): (usize, &DynamicData), (b, data_b): (usize, &DynamicData)) -> bool {
+        self.common[a][b].iter().all(|name| {
+            let (Some(left), Some(right)) = (data_a.member(name), data_b.member(name)) else { return false };
+            let order = Scalar::of(left).zip(Scalar::of(right)).and_then(|(left, right)| left.compare(right));
+            order == Some(std::cmp::Ordering::Equal)
+        })
+    }
+}
+
+impl Memory {
+    pub(crate) fn new(topics: usize) -> Self {
+        Self { topics: vec![BTreeMap::new(); topics], refused: 0 }
+    }
+
+    /// An instance is no more.
+    pub(crate) fn forget(&mut self, topic: usize, instance: InstanceHandle) {
+        self.topics[topic].remove(&instance);
+    }
+
+    /// A new sample of a topic: calls with each sample of the result that follows from it.
+    pub(crate) fn add(
+        &mut self,
+        plan: &Plan,
+        result: &DynamicType,
+        (topic, instance, data): (usize, InstanceHandle, DynamicData),
+        mut made: impl FnMut(DynamicData),
+    ) {
+        let known = &mut self.topics[topic];
+        if known.len() >= INSTANCES_MAX && !known.contains_key(&instance) {
+            self.refused += 1;
+            return;
+        }
+        known.insert(instance, data);
+        let mut search = Search { plan, topics: &self.topics, chosen: vec![None; self.topics.len()], steps: 0 };
+        search.chosen[topic] = self.topics[topic].get(&instance);
+        let complete = search.go_on(&mut |parts| made(plan.make(parts, result)));
+        self.refused += u64::from(!complete);
+    }
+}
+
+struct Search<'a> {
+    plan: &'a Plan,
+    topics: &'a [BTreeMap<InstanceHandle, DynamicData>],
+    /// The sample of each topic that is chosen so far.
+    chosen: Vec<Option<&'a DynamicData>>,
+    steps: usize,
+}
+
+impl<'a> Search<'a> {
+    /// Chooses a sample for each topic that has none; at most as deep as there are topics. False if it looked at too many.
+    fn go_on(&mut self, made: &mut impl FnMut(&[&DynamicData])) -> bool {
+        // One that shares members with those chosen, so that few samples fit.
+        let linked = |topic: &usize| {
+            self.chosen[*topic].is_none()
+                && (0..self.chosen.len())
+                    .any(|other| self.chosen[other].is_some() && !self.plan.common[*topic][other].is_empty())
+        };
+        let Some(topic) = (0..self.chosen.len()).find(linked) else {
+            let parts: Option<Vec<&DynamicData>> = self.chosen.iter().copied().collect();
+            if let Some(parts) = parts {
+                made(&parts);
+            }
+            return true;
+        };
+        for data in self.topics[topic].values() {
+            self.steps += 1;
+            if self.steps > STEPS_MAX {
+                return false;
+            }
+            let chosen = self.chosen.iter().enumerate().filter_map(|(other, chosen)| Some((other, (*chosen)?)));
+            if chosen.into_iter().all(|other| self.plan.agree((topic, data), other)) {
+                self.chosen[topic] = Some(data);
+                let complete = self.go_on(made);
+                self.chosen[topic] = None;
+                if !complete {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+}
+
+/// Data as a value of the application's type.
+pub(crate) fn typed<T: TypeSupport>(type_: &DynamicType, data: &DynamicData) -> Option<T> {
+    let Ok(payload) = type_.encode(data, Representation::Xcdr2) else { return None };
+    let mut value = T::default();
+    deserialize(&mut value, &payload).is_ok().then_some(value)
+}

@@ -1,0 +1,163 @@
+//! Topics that join others (DDS 1.4 §2.2.2.3.4).
+//!
+//! A [`MultiTopic`] says which topics are joined, which of their fields make up a sample of its own type, and which of those
+//! samples are wanted: `SELECT flight, x, height AS z FROM Position NATURAL JOIN Plan WHERE z > 100`. Topics are joined where
+//! the members of one name are equal. The names of `WHERE` are those of the result.
+//!
+//! A [`MultiTopicReader`] has an ordinary reader of each topic. It remembers the last sample of each instance that is alive,
+//! and with each new sample makes those of the result that follow from it and what is remembered of the others. Joining is
+//! done when samples are taken, in the caller's thread; it allocates, so it is no part of the data plane.
+
+mod join;
+mod reader;
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use takt_xtypes::dynamic::DynamicType;
+use takt_xtypes::sql::{Filter, TopicExpression};
+
+use crate::content_filter::{owned, refused, type_of};
+use crate::dynamic::DynamicTypeSupport;
+use crate::{DomainParticipant, Error, Result, Topic, TypeSupport};
+use join::Plan;
+
+pub use reader::MultiTopicReader;
+
+/// Topics that may be joined at once.
+pub const JOINED_TOPICS_MAX: usize = 8;
+
+/// A topic that can be part of a [`MultiTopic`]. Implemented for [`Topic`] alone.
+pub trait Constituent: sealed::Typed {}
+
+impl<T: TypeSupport> Constituent for Topic<T> {}
+
+mod sealed {
+    use super::*;
+
+    pub trait Typed {
+        fn topic_name(&self) -> &str;
+        fn type_support(&self) -> Result<DynamicTypeSupport>;
+    }
+
+    impl<T: TypeSupport> Typed for Topic<T> {
+        fn topic_name(&self) -> &str {
+            self.name()
+        }
+
+        fn type_support(&self) -> Result<DynamicTypeSupport> {
+            DynamicTypeSupport::of::<T>()
+        }
+    }
+}
+
+/// Several topics joined to samples of `T`. Handles are clones of one another.
+pub struct MultiTopic<T> {
+    inner: Arc<Inner>,
+    type_: PhantomData<fn(&T)>,
+}
+
+pub(crate) struct Inner {
+    name: String,
+    expression: String,
+    /// The topics in the order of the expression, each with its type.
+    parts: Vec<(String, DynamicTypeSupport)>,
+    plan: Plan,
+    /// The type of the result.
+    type_: Arc<DynamicType>,
+    state: Mutex<State>,
+}
+
+struct State {
+    filter: Filter,
+    parameters: Vec<String>,
+}
+
+impl Inner {
+    fn filter(&self) -> Filter {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).filter.clone()
+    }
+}
+
+impl DomainParticipant {
+    /// Creates a topic of samples that are made of those of other topics, by an expression of DDS 1.4 annex B:
+    /// `SELECT fields FROM topic NATURAL JOIN topic WHERE condition`. All topics that it names are among `topics`.
+    ///
+    /// # Errors
+    /// [`Error::BadParameter`] if the expression is none, does not fit the types or the parameters, or joins topics that have
+    /// no member in common; [`Error::OutOfResources`] for more than [`JOINED_TOPICS_MAX`] topics.
+    pub fn create_multitopic<T: TypeSupport>(
+        &self,
+        name: &str,
+        expression: &str,
+        parameters: &[&str],
+        topics: &[&dyn Constituent],
+    ) -> Result<MultiTopic<T>> {
+        let parsed = TopicExpression::parse(expression).map_err(refused)?;
+        if parsed.topics.len() > JOINED_TOPICS_MAX {
+            return Err(Error::OutOfResources { limit: "joined topics", value: JOINED_TOPICS_MAX as u64 });
+        }
+        let mut parts = Vec::new();
+        for name in &parsed.topics {
+            let topic = topics.iter().find(|topic| topic.topic_name() == *name);
+            let unknown = || Error::BadParameter { what: format!("topic {name} is not among those given") };
+            parts.push((name.clone(), topic.ok_or_else(unknown)?.type_support()?));
+        }
+        let support = DynamicTypeSupport::of::<T>()?;
+        let type_ = Arc::new(type_of(&support)?.clone());
+        let types: Vec<&DynamicType> = parts.iter().map(|(_, part)| type_of(part)).collect::<Result<_>>()?;
+        let plan = Plan::new(&parsed.selected, &types, &type_)?;
+        let filter = Filter::bind(Arc::clone(&type_), parsed.condition, parameters).map_err(refused)?;
+        let state = Mutex::new(State { filter, parameters: owned(parameters) });
+        let (name, expression) = (name.to_owned(), expression.to_owned());
+        let inner = Arc::new(Inner { name, expression, parts, plan, type_, state });
+        Ok(MultiTopic { inner, type_: PhantomData })
+    }
+}
+
+impl<T: TypeSupport> MultiTopic<T> {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// The expression, which cannot be changed.
+    #[must_use]
+    pub fn subscription_expression(&self) -> &str {
+        &self.inner.expression
+    }
+
+    /// What `%0`, `%1`, ... stand for.
+    #[must_use]
+    pub fn expression_parameters(&self) -> Vec<String> {
+        self.inner.state.lock().unwrap_or_else(PoisonError::into_inner).parameters.clone()
+    }
+
+    /// Gives the parameters other values, for what readers make from now on.
+    ///
+    /// # Errors
+    /// [`Error::BadParameter`] if one that the expression has has no value, or none of the right type; then all is as before.
+    pub fn set_expression_parameters(&self, parameters: &[&str]) -> Result<()> {
+        let mut state = self.inner.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.filter.set_parameters(parameters).map_err(refused)?;
+        state.parameters = owned(parameters);
+        Ok(())
+    }
+}
+
+impl<T> Clone for MultiTopic<T> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner), type_: PhantomData }
+    }
+}
+
+impl<T> fmt::Debug for MultiTopic<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MultiTopic")
+            .field("name", &self.inner.name)
+            .field("subscription_expression", &self.inner.expression)
+            .finish_non_exhaustive()
+    }
+}
