@@ -131,6 +131,8 @@ mutations! {
     NeverPurge,
     /// The samples of an instance that came back to life go.
     PurgeTheLiving,
+    /// What waits for others to share a datagram with waits for ever.
+    ForgetBatch,
     /// LIFESPAN is not looked at.
     IgnoreLifespan,
     /// A reader's samples live from their arrival, a writer's from now.

@@ -31,6 +31,8 @@ pub(crate) enum TimerKind {
     OwnLease { writer: u32 },
     /// Samples of a reader may expire, be shown or be purged.
     ReaderUpkeep { reader: u32 },
+    /// Samples of a writer have waited for others long enough.
+    Batch { writer: u32 },
     /// Samples of a writer may expire.
     WriterExpiry { writer: u32 },
     /// A reader misses samples of a writer, or has not heard of it.

@@ -37,6 +37,9 @@
 //! A reader with a filter gets no sample that does not pass, and of the others what it would get without; what happens to an
 //! instance is not filtered (DDS 1.4 §2.2.2.3.3).
 //!
+//! # Latency budget
+//! A sample leaves its writer no later than the writer's budget after it was written (DDS 1.4 §2.2.3.8).
+//!
 //! # Filter by time
 //! Of an instance that lives no sample is shown less than the separation after the last one. Of RELIABLE only the newest sample
 //! of each instance is promised then, a separation late at most (DDS 1.4 §2.2.3.12).
@@ -77,8 +80,9 @@ pub fn matches(writer: &QosPlan, reader: &QosPlan) -> bool {
     };
     let timely = reader.deadline.is_none_or(|period| writer.deadline.is_some_and(|offered| offered <= period));
     let owned = writer.strength.is_some() == reader.strength.is_some();
+    let quick = writer.budget <= reader.budget;
     let ordered = writer.by_source || !reader.by_source;
-    reliable && durable && ordered && lively && timely && owned && writer.partition == reader.partition
+    reliable && durable && ordered && quick && lively && timely && owned && writer.partition == reader.partition
 }
 
 /// Whether a sample passes the reader's filter.

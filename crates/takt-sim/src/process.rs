@@ -9,9 +9,9 @@ use takt_core::{
     Selector, WriteError, WriterHandle, WriterSpec,
 };
 use takt_wire::qos::{
-    DataReaderQos, DataWriterQos, Deadline, DestinationOrder, Durability, History, Lifespan, Liveliness, Ownership,
-    OwnershipStrength, Partition, PublisherQos, ReaderDataLifecycle, Reliability, ReliabilityKind, ResourceLimits,
-    SubscriberQos, TimeBasedFilter, TopicData, TransportPriority,
+    DataReaderQos, DataWriterQos, Deadline, DestinationOrder, Durability, History, LatencyBudget, Lifespan, Liveliness,
+    Ownership, OwnershipStrength, Partition, PublisherQos, ReaderDataLifecycle, Reliability, ReliabilityKind,
+    ResourceLimits, SubscriberQos, TimeBasedFilter, TopicData, TransportPriority,
 };
 use takt_wire::{Guid, GuidPrefix, Locator, Timestamp};
 
@@ -567,6 +567,10 @@ fn time_based_filter(plan: &QosPlan) -> TimeBasedFilter {
     TimeBasedFilter { minimum_separation: takt_wire::Duration::from_nanos(plan.separation.unwrap_or(0)) }
 }
 
+fn latency_budget(plan: &QosPlan) -> LatencyBudget {
+    LatencyBudget { duration: takt_wire::Duration::from_nanos(plan.budget) }
+}
+
 fn destination_order(plan: &QosPlan) -> DestinationOrder {
     if plan.by_source { DestinationOrder::BySourceTimestamp } else { DestinationOrder::ByReceptionTimestamp }
 }
@@ -604,6 +608,7 @@ fn writer_spec(plan: &EndpointPlan, topic: &TopicPlan) -> WriterSpec {
             deadline: deadline(&plan.qos),
             lifespan: lifespan(&plan.qos),
             destination_order: destination_order(&plan.qos),
+            latency_budget: latency_budget(&plan.qos),
             ownership: ownership(&plan.qos),
             ownership_strength: OwnershipStrength(plan.qos.strength.unwrap_or(0)),
             ..DataWriterQos::default()
@@ -633,6 +638,7 @@ fn reader_spec(plan: &EndpointPlan, topic: &TopicPlan) -> ReaderSpec {
             liveliness: liveliness(&plan.qos),
             deadline: deadline(&plan.qos),
             destination_order: destination_order(&plan.qos),
+            latency_budget: latency_budget(&plan.qos),
             ownership: ownership(&plan.qos),
             time_based_filter: time_based_filter(&plan.qos),
             reader_data_lifecycle: reader_data_lifecycle(&plan.qos),

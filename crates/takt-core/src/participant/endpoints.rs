@@ -385,6 +385,16 @@ impl Participant {
         Ok(sn)
     }
 
+    /// Sends what LATENCY_BUDGET keeps back at present.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn flush_writer(&mut self, now: Instant, handle: WriterHandle) -> Result<(), Error> {
+        let Self { writers, ctx, .. } = self;
+        live_writer(writers, handle)?.flush(now, ctx);
+        Ok(())
+    }
+
     /// Whether all matched reliable readers have acknowledged everything up to `upto`, or all that was written.
     ///
     /// # Errors

@@ -228,6 +228,11 @@ impl Participant {
                         reader.handle_deadline(now, &mut self.ctx);
                     }
                 }
+                TimerKind::Batch { writer } => {
+                    if let Some(writer) = self.writers.get_mut(writer) {
+                        writer.handle_batch(now, &mut self.ctx);
+                    }
+                }
                 TimerKind::WriterExpiry { writer } => {
                     if let Some(writer) = self.writers.get_mut(writer) {
                         writer.handle_expiry(now, &mut self.ctx);

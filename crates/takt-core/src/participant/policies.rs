@@ -278,6 +278,7 @@ impl Participant {
         let is_judged_alike = writer_terms(&writer.data) == writer_terms(&data);
         writer.adopt(ctx, &data.qos);
         writer.data = data.clone();
+        writer.flush(now, ctx);
         if writer.is_enabled {
             self.announce_publication(now, &data);
             if is_judged_alike {

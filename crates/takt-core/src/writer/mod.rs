@@ -9,6 +9,7 @@
 //!   a `VOLATILE` writer keeps nothing up to it, another one no instance that it has disposed and unregistered;
 //! - `in_flight_bytes` is the sum of the payloads in (`settled`, `cursor`).
 
+mod batch;
 mod commitments;
 mod expiry;
 mod filters;
@@ -42,6 +43,7 @@ use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use batch::Batch;
 use commitments::OwnLease;
 use heartbeat::HeartbeatState;
 use membership::Membership;
@@ -105,6 +107,7 @@ pub(crate) struct Writer {
     asserting: bool,
     /// A `write` found no room.
     space_wanted: bool,
+    batch: Batch,
     /// The source time stamp of the last change.
     last_stamp: Timestamp,
     expiry_timer: TimerId,
@@ -165,6 +168,7 @@ impl Writer {
             greeted: SequenceNumber::ZERO,
             asserting: false,
             space_wanted: false,
+            batch: Batch::new(ctx.timers.register(TimerKind::Batch { writer: handle.index })),
             last_stamp: Timestamp::ZERO,
             expiry_timer: ctx.timers.register(TimerKind::WriterExpiry { writer: handle.index }),
             armed_expiry: Expiry::NEVER,
@@ -196,6 +200,7 @@ impl Writer {
         self.close_commitments(ctx);
         ctx.timers.release(self.timer);
         ctx.timers.release(self.expiry_timer);
+        self.batch.close(ctx);
     }
 
     fn index(&self) -> u32 {
@@ -221,7 +226,8 @@ impl Writer {
             self.keep_commitments(now, ctx, write);
             return Ok(sn);
         }
-        let payload = self.make_room(write)?;
+        let room = self.make_room(write);
+        let payload = room.inspect_err(|_| self.flush(now, ctx))?;
         let Some(len) = fill(self.history.pool.bytes_mut(payload)).filter(|len| *len <= write.payload_len) else {
             self.history.pool.release(payload);
             return Err(WriteError::Serialize);
@@ -247,11 +253,8 @@ impl Writer {
         if self.proxies.len() == 0 && write.kind == ChangeKind::DisposedUnregistered {
             self.history.remove_instance(write.key_hash, sn);
         }
-        self.queue_data(ctx);
+        self.send_in_time(now, ctx, len);
         self.keep_commitments(now, ctx, write);
-        if self.route.reliable && !ctx.timers.is_armed(self.timer) {
-            self.arm_heartbeat(now, ctx);
-        }
         Ok(sn)
     }
 
@@ -283,7 +286,7 @@ impl Writer {
     }
 
     fn queue_data(&mut self, ctx: &mut Context) {
-        if !self.data_queued && self.proxies.len() > 0 && !self.is_suspended {
+        if !self.data_queued && self.proxies.len() > 0 && !self.is_suspended && !self.batch.waits() {
             self.data_queued = true;
             ctx.jobs.push_back(Job::Data { writer: self.index() });
         }

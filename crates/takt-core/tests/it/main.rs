@@ -2,6 +2,7 @@
 #![allow(missing_docs)]
 
 mod announcements;
+mod batching;
 mod catalogue;
 mod coherent;
 mod content_filter;

@@ -7,8 +7,8 @@ use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::model;
 use crate::sample::{self, Identity};
 
-/// A sample is no longer under way than this where little is sent and nothing goes wrong.
-const TRANSIT_MAX: Nanos = 50 * MILLISECOND;
+/// A sample is no longer under way than this where little is sent and nothing goes wrong, the longest LATENCY_BUDGET included.
+const TRANSIT_MAX: Nanos = 70 * MILLISECOND;
 
 /// After all have stopped writing: time for the last samples to arrive.
 const LAST_ARRIVALS: Nanos = 3 * SECOND;

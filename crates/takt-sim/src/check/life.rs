@@ -10,7 +10,7 @@ use crate::model;
 use crate::sample;
 
 /// How much less than its lease a writer may have been silent: clocks drift, and a sample that is under way does not count.
-const LEASE_SLACK: Nanos = 50 * MILLISECOND;
+const LEASE_SLACK: Nanos = 70 * MILLISECOND;
 
 impl Checker {
     pub(super) fn saw_state(&mut self, reader: EndpointId, found: &SampleRef<'_>) {

@@ -76,7 +76,8 @@ impl Checker {
                 let quiet = quiet_since.is_some_and(|since| since <= before.since);
                 if !quiet || !must_change || (before.matched, before.last) != (now.matched, now.last) {
                     *before = now;
-                } else if at - before.since > patience(now.matched, pause) {
+                } else if at - before.since > patience(now.matched, pause + self.endpoints[pair.0 as usize].qos.budget)
+                {
                     late.get_or_insert((pair, *before));
                 }
             }

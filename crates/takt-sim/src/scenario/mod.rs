@@ -148,6 +148,8 @@ pub struct QosPlan {
     pub separation: Option<Nanos>,
     /// READER_DATA_LIFECYCLE of a reader, both delays; `None` is infinite.
     pub purge: Option<Nanos>,
+    /// LATENCY_BUDGET.
+    pub budget: Nanos,
     /// LIFESPAN, which a reader has none of; `None` is infinite.
     pub lifespan: Option<Nanos>,
     /// The content filter of a reader: it wants the samples whose number is a multiple of this one. A writer that has one

@@ -10,6 +10,9 @@ use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::hostile::HostilePlan;
 use crate::rng::Rng;
 
+/// The longest LATENCY_BUDGET.
+const BUDGET_MAX_MS: Nanos = 20;
+
 /// Bounds within which a seed may choose.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
@@ -73,6 +76,7 @@ impl Scenario {
         add_lives(&mut later, &mut scenario);
         add_contracts(&mut last, &mut scenario);
         add_orders(&mut Rng::new(seed ^ 0x6f72_6465), &mut scenario);
+        add_budgets(&mut Rng::new(seed ^ 0x6275_6467), &mut scenario);
         add_purges(&mut Rng::new(seed ^ 0x7075_7267), &mut scenario);
         add_lifespans(&mut Rng::new(seed ^ 0x7370_616e), &mut scenario);
         add_filters(&mut Rng::new(seed ^ 0x6669_6c74), &mut scenario);
@@ -290,6 +294,18 @@ fn add_purges(rng: &mut Rng, scenario: &mut Scenario) {
             let delay = *rng.pick(&[20, 100, 300, 700]) * MILLISECOND;
             let is_reader = matches!(endpoint.role, Role::Reader { .. });
             endpoint.qos.purge = (is_purged && is_reader && rng.chance(600_000)).then_some(delay);
+        }
+    }
+}
+
+/// Samples that share datagrams, with dice of their own too.
+fn add_budgets(rng: &mut Rng, scenario: &mut Scenario) {
+    for topic in 0..scenario.topics.len() {
+        let has_budgets = rng.chance(250_000);
+        for endpoint in endpoints_of(scenario, topic) {
+            let is_writer = matches!(endpoint.role, Role::Writer { .. });
+            let budget = if is_writer { *rng.pick(&[2, 10, BUDGET_MAX_MS]) } else { BUDGET_MAX_MS } * MILLISECOND;
+            endpoint.qos.budget = if has_budgets && rng.chance(800_000) { budget } else { 0 };
         }
     }
 }

@@ -21,6 +21,7 @@ const RELIABLE: QosPlan = QosPlan {
     deadline: None,
     strength: None,
     by_source: false,
+    budget: 0,
     separation: None,
     purge: None,
     lifespan: None,

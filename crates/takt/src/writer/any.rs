@@ -214,8 +214,20 @@ impl AnyDataWriter {
         core.engine.block_on(
             &core.progress,
             || clock::deadline(clock::now(), max_wait),
-            |driver, _| Ok(driver.core.is_acknowledged(core.handle, None)?.then_some(())),
+            |driver, now| {
+                driver.core.flush_writer(now, core.handle)?;
+                driver.transmit(now);
+                Ok(driver.core.is_acknowledged(core.handle, None)?.then_some(()))
+            },
         )
+    }
+
+    /// Sends what LATENCY_BUDGET keeps back at present, so that it may share datagrams with what is written next.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn flush(&self) -> Result<()> {
+        self.core.engine.call(|driver, now| Ok(driver.core.flush_writer(now, self.core.handle)?))
     }
 
     /// How many readers are matched, and what changed since this was last asked.
@@ -350,6 +362,8 @@ impl WriterCore {
         let flow = self.settings.lock().expect(UNDISTURBED).flow;
         let listener = self.engine.call_state(|state, now| {
             let driver = state.driver()?;
+            driver.core.flush_writer(now, self.handle)?;
+            driver.transmit(now);
             driver.core.delete_writer(now, self.handle)?;
             driver.transmit(now);
             driver.close_flow(flow);

@@ -1,5 +1,5 @@
-//! Policies that decide which samples an application sees, and when: TIME_BASED_FILTER, LIFESPAN,
-//! DESTINATION_ORDER, READER_DATA_LIFECYCLE, WRITER_DATA_LIFECYCLE (DDS 1.4 §2.2.3.12, §2.2.3.16, §2.2.3.17, §2.2.3.21,
+//! Policies that decide which samples an application sees, and when: LATENCY_BUDGET,
+//! TIME_BASED_FILTER, LIFESPAN, DESTINATION_ORDER, READER_DATA_LIFECYCLE, WRITER_DATA_LIFECYCLE (DDS 1.4 §2.2.3.8, §2.2.3.12, §2.2.3.16, §2.2.3.17, §2.2.3.21,
 //! §2.2.3.22).
 
 use crate::support::*;
@@ -134,5 +134,26 @@ fn unregistering_disposes_if_the_writer_says_so() {
         pair.writer.write(&Shape::new("RED", 1)).expect("room");
         pair.writer.unregister_instance(&Shape::new("RED", 0)).expect("room");
         assert_eq!(pair.take(2)[1].info.instance_state, state);
+    }
+}
+
+#[test]
+fn samples_wait_for_their_budget_unless_they_are_flushed() {
+    for runtime in RUNTIMES {
+        let budget = |millis| LatencyBudget { duration: takt::Duration::from_millis(millis) };
+        let writer = DataWriterQos { latency_budget: budget(500), ..reliable_writer(History::KeepAll) };
+        let reader = DataReaderQos { latency_budget: budget(500), ..reliable_reader(History::KeepAll) };
+        let pair = Pair::<Shape>::new(runtime, writer, reader);
+        pair.writer.write(&Shape::new("RED", 1)).expect("room");
+        let info = pair.take(1)[0].info;
+        let waited = info.reception_timestamp.to_nanos() - info.source_timestamp.to_nanos();
+        assert!(waited > 400_000_000, "{runtime:?}: {waited} ns");
+        pair.writer.write(&Shape::new("RED", 2)).expect("room");
+        pair.writer.flush().expect("open");
+        assert_eq!(numbers(pair.take(1)), [2]);
+        pair.writer.write(&Shape::new("RED", 3)).expect("room");
+        pair.writer.close().expect("open");
+        let taken = pair.take(2);
+        assert_eq!(numbers(taken), [3], "{runtime:?}: what waits leaves before its writer; then the writer has gone");
     }
 }

@@ -1,0 +1,118 @@
+//! LATENCY_BUDGET (DDS 1.4 §2.2.3.8): samples wait for others to share a datagram with, for no longer than their budget.
+
+use crate::network::*;
+use takt_core::*;
+use takt_wire::Duration;
+use takt_wire::qos::*;
+
+fn pair(network: &mut Network, budget_ms: u64, reliability: Reliability) -> (WriterHandle, ReaderHandle) {
+    let latency_budget = LatencyBudget { duration: Duration::from_millis(budget_ms) };
+    let writer_qos = DataWriterQos { latency_budget, reliability, ..keep_all_writer() };
+    let reader_qos = DataReaderQos { latency_budget, reliability, ..keep_all_reader() };
+    let writer = network.writer(0, writer_spec("T", false, writer_qos));
+    let reader = network.reader(1, reader_spec("T", false, reader_qos));
+    network.await_match((0, writer), (1, reader));
+    network.run(500);
+    (writer, reader)
+}
+
+fn sent(network: &Network) -> (u64, u64) {
+    let counters = network.nodes[0].counters();
+    (counters.datagrams_sent, counters.data_sent)
+}
+
+#[test]
+fn without_a_budget_a_lone_sample_leaves_at_once() {
+    let mut network = Network::new(2, 380);
+    let (writer, reader) = pair(&mut network, 0, best_effort());
+    network.write(0, writer, &payload(1, 20)).expect("there is room");
+    assert!(network.nodes[0].has_transmit());
+    network.run(0);
+    assert_eq!(network.take_all(1, reader).len(), 1);
+}
+
+#[test]
+fn samples_within_a_budget_share_a_datagram_and_none_waits_longer() {
+    for reliability in [best_effort(), reliable()] {
+        let mut network = Network::new(2, 381);
+        let (writer, reader) = pair(&mut network, 40, reliability);
+        let before = sent(&network);
+        for number in 0..4 {
+            network.write(0, writer, &payload(number, 20)).expect("there is room");
+            assert!(!network.nodes[0].has_transmit());
+            network.run(if number < 3 { 12 } else { 3 });
+        }
+        assert_eq!(network.take_all(1, reader).len(), 0, "39 ms have passed");
+        assert_eq!(sent(&network), before, "nor was a heartbeat sent, which would tell of nothing");
+        network.run(1);
+        assert_eq!(network.take_all(1, reader).len(), 4);
+        assert_eq!(sent(&network), (before.0 + 1, before.1 + 4));
+        network.write(0, writer, &payload(9, 20)).expect("there is room");
+        network.run(39);
+        assert_eq!(network.take_all(1, reader).len(), 0, "it has a budget of its own");
+        network.run(1);
+        assert_eq!(network.take_all(1, reader).len(), 1);
+        network.run(200);
+        assert_eq!(network.nodes[0].is_acknowledged(writer, None), Ok(true));
+    }
+}
+
+#[test]
+fn a_full_datagram_leaves_at_once() {
+    let mut network = Network::new(2, 382);
+    let (writer, reader) = pair(&mut network, 900, best_effort());
+    let before = sent(&network);
+    for number in 0..100 {
+        network.write(0, writer, &payload(number, 36)).expect("there is room");
+        network.run(0);
+    }
+    let (datagrams, samples) = sent(&network);
+    let taken = network.take_all(1, reader).len() as u64;
+    assert_eq!(taken, samples - before.1);
+    assert!(taken >= 80, "{taken}");
+    assert!(datagrams - before.0 <= taken / 10, "{} datagrams for {taken} samples", datagrams - before.0);
+    let large = payload(1, 5_000);
+    network.write(0, writer, &large).expect("there is room");
+    network.run(0);
+    assert_eq!(network.take_all(1, reader).last().map(|(_, bytes)| bytes.len()), Some(large.len()));
+}
+
+#[test]
+fn what_waits_leaves_when_the_application_says_so_or_the_budget_is_less() {
+    let mut network = Network::new(2, 383);
+    let (writer, reader) = pair(&mut network, 900, best_effort());
+    network.write(0, writer, &payload(1, 20)).expect("there is room");
+    network.run(1);
+    network.nodes[0].flush_writer(network.now, writer).expect("the writer lives");
+    network.run(0);
+    assert_eq!(network.take_all(1, reader).len(), 1);
+    network.write(0, writer, &payload(2, 20)).expect("there is room");
+    let qos = DataWriterQos { reliability: best_effort(), ..keep_all_writer() };
+    network.nodes[0].set_writer_qos(network.now, writer, qos).expect("it may change");
+    network.run(1);
+    assert_eq!(network.take_all(1, reader).len(), 1);
+}
+
+#[test]
+fn a_full_history_waits_for_nothing() {
+    let mut network = Network::new(2, 384);
+    let latency_budget = LatencyBudget { duration: Duration::INFINITE };
+    let resource_limits = ResourceLimits { max_samples: Some(2), ..ResourceLimits::default() };
+    let writer_qos = DataWriterQos { latency_budget, resource_limits, ..keep_all_writer() };
+    let reader_qos = DataReaderQos { latency_budget, ..keep_all_reader() };
+    let writer = network.writer(0, writer_spec("T", false, writer_qos));
+    let reader = network.reader(1, reader_spec("T", false, reader_qos));
+    network.await_match((0, writer), (1, reader));
+    network.run(500);
+    for number in 0..2 {
+        network.write(0, writer, &payload(number, 20)).expect("there is room");
+    }
+    assert_eq!(network.write(0, writer, &payload(3, 20)), Err(WriteError::WouldBlock));
+    network.run(20);
+    assert_eq!(network.take_all(1, reader).len(), 2);
+    network.write(0, writer, &payload(3, 20)).expect("there is room again");
+    network.run(999);
+    assert_eq!(network.take_all(1, reader).len(), 0);
+    network.run(1);
+    assert_eq!(network.take_all(1, reader).len(), 1, "nothing waits for more than a second");
+}
