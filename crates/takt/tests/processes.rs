@@ -1,0 +1,113 @@
+//! 120 processes on one host, each with a participant that writes and reads one topic, all find each other. That is as many
+//! as there are well-known ports (RTPS 2.5 §9.6.2), so the last ones take others. `TAKT_PROCESSES=N` makes it another number.
+//!
+//! The processes are this test binary again. Takes a minute of two cores: `cargo test -p takt --features long-tests --test
+//! processes --release -- --nocapture` prints how long it took.
+
+#[allow(dead_code, reason = "the other test binary uses the rest")]
+#[path = "it/support.rs"]
+mod support;
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Instant;
+
+use support::*;
+use takt::qos::*;
+use takt::*;
+
+/// Says to a process of this binary that it is one of the many, in which domain, and how many there are.
+const ROLE: &str = "TAKT_TEST_PROCESS";
+
+struct Process {
+    child: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Process {
+    fn start(domain: u32, count: usize) -> Self {
+        let mut child = Command::new(std::env::current_exe().expect("this binary has a path"))
+            .args(["--exact", "one_of_many", "--nocapture", "--quiet"])
+            .env(ROLE, format!("{domain} {count}"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a process");
+        let output = BufReader::new(child.stdout.take().expect("it is piped"));
+        Self { child, output }
+    }
+
+    /// Waits until it says so.
+    fn await_line(&mut self, wanted: &str) {
+        let mut line = String::new();
+        loop {
+            line.clear();
+            let read = self.output.read_line(&mut line).expect("its output can be read");
+            assert!(read > 0, "process {} ended before it said {wanted}", self.child.id());
+            if line.trim_end().ends_with(wanted) {
+                return;
+            }
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It ends when its input does, unless something went wrong.
+        drop(self.child.stdin.take());
+        if std::thread::panicking() {
+            drop(self.child.kill());
+        }
+        let ended = self.child.wait();
+        assert!(std::thread::panicking() || ended.is_ok_and(|status| status.success()));
+    }
+}
+
+#[test]
+fn a_hundred_and_twenty_processes_find_each_other() {
+    if std::env::var_os(ROLE).is_some() {
+        return;
+    }
+    let count: usize = std::env::var("TAKT_PROCESSES").ok().and_then(|text| text.parse().ok()).unwrap_or(120);
+    let domain = domain();
+    let started = Instant::now();
+    let mut processes: Vec<_> = (0..count).map(|_| Process::start(domain, count)).collect();
+    let all_started = started.elapsed();
+    let mut matched = 0;
+    for process in &mut processes {
+        process.await_line("all matched");
+        matched += 1;
+    }
+    let all = started.elapsed();
+    println!(
+        "{matched} processes, {} matches: started in {all_started:.1?}, all matched after {all:.1?}",
+        count * count
+    );
+    assert_eq!(matched, count);
+}
+
+/// The life of one process.
+#[test]
+fn one_of_many() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let mut words = role.split(' ').map(|word| word.parse::<u32>().expect("a number"));
+    let (domain, count) = (words.next().expect("a domain"), words.next().expect("a count") as usize);
+    let builder = DomainParticipant::builder(domain).interfaces(["lo"]).runtime(Runtime::Shared);
+    let participant = builder.build().expect("participant");
+    let writer = create_writer::<Shape>(&participant, "Topic", reliable_writer(History::KeepLast(1)));
+    let reader = create_reader::<Shape>(&participant, "Topic", reliable_reader(History::KeepLast(1)));
+    // Its own ones match too.
+    let all = || {
+        writer.matched_subscriptions().expect("open").len() == count
+            && reader.matched_publications().expect("open").len() == count
+    };
+    let deadline = Instant::now() + 10 * PATIENCE;
+    while !all() {
+        assert!(Instant::now() < deadline, "waited in vain for all to match");
+        // tidy-allow(sleep): so many processes that spin would keep each other from the processors
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    println!("all matched");
+    let mut rest = Vec::new();
+    std::io::stdin().read_to_end(&mut rest).expect("the input ends");
+}
