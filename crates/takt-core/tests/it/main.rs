@@ -23,6 +23,7 @@ mod network;
 mod outbound;
 mod ownership;
 mod policies;
+mod promptness;
 mod puppet;
 mod purging;
 mod reflection;

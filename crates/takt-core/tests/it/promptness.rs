@@ -1,0 +1,151 @@
+//! How soon it is told that somebody falls silent, and that it is told of nobody else: DEADLINE, LIVELINESS and OWNERSHIP
+//! (DDS 1.4 §2.2.3.7, §2.2.3.9.2, §2.2.3.11) in simulated time, which may be asserted exactly.
+
+use crate::network::*;
+use takt_core::*;
+use takt_wire::Duration;
+use takt_wire::qos::*;
+
+const MS: u64 = 1_000_000;
+const PERIOD_MS: u64 = 300;
+const LEASE_MS: u64 = 1_000;
+/// Between two samples of a writer.
+const PACE_MS: u64 = 50;
+/// With optimisation a simulated hour, else a tenth of it.
+const LONG_MS: u64 = if cfg!(debug_assertions) { 360_000 } else { 3_600_000 };
+
+/// Writers at node 0 (weak) and node 1 (strong), a reader at node 2.
+struct Contest {
+    network: Network,
+    writers: [WriterHandle; 2],
+    reader: ReaderHandle,
+}
+
+impl Contest {
+    fn new(seed: u64, period_ms: Option<u64>, kind: LivelinessKind) -> Self {
+        let mut network = Network::new(3, seed);
+        let deadline = Deadline { period: period_ms.map_or(Duration::INFINITE, Duration::from_millis) };
+        let liveliness = Liveliness { kind, lease_duration: Duration::from_millis(LEASE_MS) };
+        let writers = [0, 1].map(|node| {
+            let qos = DataWriterQos {
+                ownership: Ownership::Exclusive,
+                ownership_strength: OwnershipStrength(node as i32),
+                deadline,
+                liveliness,
+                ..keep_all_writer()
+            };
+            network.writer(node, writer_spec("T", true, qos))
+        });
+        let ownership = Ownership::Exclusive;
+        let qos = DataReaderQos { ownership, deadline, liveliness, ..keep_all_reader() };
+        let reader = network.reader(2, reader_spec("T", true, qos));
+        network.await_match((0, writers[0]), (2, reader));
+        network.await_match((1, writers[1]), (2, reader));
+        Self { network, writers, reader }
+    }
+
+    fn write(&mut self, node: usize) {
+        let writer = self.writers[node];
+        self.network.write_key(node, writer, ChangeKind::Alive, hash(1), &payload(1, 20)).expect("there is room");
+    }
+
+    /// Both write for some time. How many samples of the weak one the reader gets.
+    fn go_on(&mut self, ms: u64) -> usize {
+        let weak = self.network.nodes[0].writer_guid(self.writers[0]).expect("the writer lives");
+        let mut of_weak = 0;
+        for _ in 0..ms / PACE_MS {
+            self.write(1);
+            self.write(0);
+            self.network.run(PACE_MS);
+            let taken = self.network.take_all(2, self.reader);
+            of_weak += taken.iter().filter(|(info, _)| info.publication == weak).count();
+        }
+        of_weak
+    }
+
+    /// Nobody writes any more: how long after the last sample the reader is told of it.
+    fn silence_until(&mut self, event: Event) -> u64 {
+        self.network.events(2);
+        let begin = self.network.now;
+        let told = self.network.run_until(10_000, |network| network.events(2).contains(&event));
+        assert!(told, "{event:?}");
+        (self.network.now.0 - begin.0).div_ceil(MS)
+    }
+}
+
+#[test]
+fn a_missed_deadline_is_told_within_the_period_and_a_millisecond() {
+    let mut contest = Contest::new(400, Some(PERIOD_MS), LivelinessKind::Automatic);
+    contest.go_on(1_000);
+    contest.write(1);
+    let event = Event::RequestedDeadlineMissed(contest.reader);
+    let told = contest.silence_until(event);
+    assert!((PERIOD_MS..=PERIOD_MS + 1).contains(&told), "{told} ms");
+}
+
+#[test]
+fn a_writer_that_falls_silent_is_not_alive_within_its_lease_and_a_millisecond() {
+    let mut contest = Contest::new(401, None, LivelinessKind::ManualByTopic);
+    contest.go_on(1_000);
+    contest.write(0);
+    contest.write(1);
+    let event = Event::LivelinessChanged(contest.reader);
+    let told = contest.silence_until(event);
+    assert!((LEASE_MS..=LEASE_MS + 1).contains(&told), "{told} ms");
+}
+
+#[test]
+fn a_participant_that_dies_is_missed_within_the_lease_of_its_writers_and_a_millisecond() {
+    let mut contest = Contest::new(402, None, LivelinessKind::Automatic);
+    contest.go_on(1_000);
+    contest.network.cut = vec![1];
+    let event = Event::LivelinessChanged(contest.reader);
+    let told = contest.silence_until(event);
+    assert!(told <= LEASE_MS + 1, "{told} ms");
+}
+
+/// By a missed deadline, and by a lease that is over: who writes next is heard.
+#[test]
+fn the_next_writer_is_heard_within_the_period_and_a_millisecond() {
+    for (period_ms, wait_ms) in [(Some(PERIOD_MS), PERIOD_MS), (None, LEASE_MS)] {
+        let mut contest = Contest::new(403, period_ms, LivelinessKind::ManualByTopic);
+        assert!(contest.go_on(1_000) <= 1, "the strong one owns it as soon as it is heard");
+        contest.write(1);
+        let begin = contest.network.now;
+        // A sample a millisecond shows when it is heard.
+        let heard = (1..=2_000).find(|_| {
+            contest.write(0);
+            contest.network.run(1);
+            !contest
+                .network
+                .take_all(2, contest.reader)
+                .iter()
+                .all(|(info, _)| Ok(info.publication) == contest.network.nodes[1].writer_guid(contest.writers[1]))
+        });
+        let heard_ms = (contest.network.now.0 - begin.0).div_ceil(MS);
+        assert!(heard.is_some() && (wait_ms..=wait_ms + 2).contains(&heard_ms), "{heard_ms} ms of {wait_ms} ms");
+    }
+}
+
+/// One datagram in twenty is lost, and repaired well within the period.
+#[test]
+fn nobody_is_taken_for_late_or_dead_while_all_write() {
+    for kind in [LivelinessKind::Automatic, LivelinessKind::ManualByTopic] {
+        let mut contest = Contest::new(404, Some(2 * PERIOD_MS), kind);
+        contest.go_on(1_000);
+        contest.network.faults.loss = 5;
+        let of_weak = contest.go_on(LONG_MS);
+        let node = &mut contest.network.nodes[2];
+        let deadline = node.requested_deadline_missed_status(contest.reader).expect("the reader lives");
+        let liveliness = node.liveliness_changed_status(contest.reader).expect("the reader lives");
+        assert_eq!((deadline.total_count, liveliness.alive_count, of_weak), (0, 2, 0), "{kind:?}");
+        assert_eq!((liveliness.not_alive_count, liveliness.not_alive_count_change), (0, 0), "{kind:?}");
+        for at in [0, 1] {
+            let writer = contest.writers[at];
+            let node = &mut contest.network.nodes[at];
+            let missed = node.offered_deadline_missed_status(writer).expect("the writer lives");
+            let lost = node.liveliness_lost_status(writer).expect("the writer lives");
+            assert_eq!((missed.total_count, lost.total_count), (0, 0), "{kind:?}");
+        }
+    }
+}
