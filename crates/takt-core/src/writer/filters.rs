@@ -6,7 +6,10 @@
 //! filtered-out change costs a reader nothing, and many of them one submessage.
 //!
 //! Changes say nothing of which filters were applied (`PID_CONTENT_FILTER_INFO`), so readers apply theirs all the same.
-//! Changes of before the filter came are sent, as are those for which the writer has no place for the filter.
+//! Changes of before the filter came are sent, as are those for which the writer has no place for the filter, and all of a
+//! writer whose PRESENTATION is coherent or of scope GROUP.
+//!
+//! INTEROP(Fast DDS 2.9.1): its filtering readers take the `GAP`s, and get what passes.
 
 use super::history::Change;
 use super::reader_proxy::ReaderProxy;
@@ -20,6 +23,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use takt_wire::discovery::ContentFilterProperty;
+use takt_wire::qos::AccessScope;
 use takt_wire::{Guid, Locator, SequenceNumber};
 
 /// Filters that a writer evaluates; further readers get everything.
@@ -107,8 +111,11 @@ impl Writer {
     /// A matched reader has this filter from now on, or none.
     pub(crate) fn set_filter(&mut self, guid: Guid, property: Option<&ContentFilterProperty>) {
         let Some(index) = self.proxy_index(guid) else { return };
-        let compiled =
-            self.filters.factory.as_ref().and_then(|factory| property.and_then(|property| factory.compile(property)));
+        // Where a change stands in its set or group is for every reader to know.
+        let presentation = &self.data.presentation;
+        let has_places = presentation.coherent_access || presentation.access_scope == AccessScope::Group;
+        let factory = self.filters.factory.as_ref().filter(|_| !has_places);
+        let compiled = factory.and_then(|factory| property.and_then(|property| factory.compile(property)));
         let from = self.history.last_sn().next();
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         if let Some(former) = proxy.filter.take() {

@@ -254,3 +254,23 @@ fn a_late_joiner_gets_the_history_filtered() {
         network.run(100);
     }
 }
+
+#[test]
+fn a_writer_of_coherent_sets_or_of_a_group_keeps_nothing_back() {
+    for presentation in [
+        Presentation { coherent_access: true, ..Presentation::default() },
+        Presentation { access_scope: AccessScope::Group, ordered_access: true, ..Presentation::default() },
+    ] {
+        let mut network = Network::new(2, 610);
+        let mut spec = writer_spec("T", false, keep_all_writer());
+        spec.publisher.presentation = presentation;
+        spec.filters = Some(std::sync::Arc::new(Factory));
+        let writer = network.writer(0, spec);
+        let reader = filtered_reader(&mut network, 1, keep_all_reader(), 10);
+        network.await_match((0, writer), (1, reader));
+        write_numbers(&mut network, writer, 0..20, 20);
+        await_acknowledgment(&mut network, writer);
+        assert_eq!(network.nodes[0].counters().withheld_samples, 0);
+        assert_eq!(numbers(&mut network, reader), [0, 10]);
+    }
+}
