@@ -17,6 +17,7 @@ pub mod reference;
 pub mod setting;
 mod settings;
 pub mod show;
+mod static_endpoints;
 mod toml_tree;
 mod tree;
 mod value;
@@ -27,6 +28,7 @@ pub use library::PROFILES_MAX;
 pub use policy::Entity;
 pub use provider::{Effective, QosProvider};
 pub use settings::{EffectiveSetting, Settings, TAKT_CONFIG};
+pub use static_endpoints::{parse_static_endpoints, read_static_endpoints};
 pub use tree::{DEPTH_MAX, FILE_BYTES_MAX, Format};
 pub use value::{Kind, Value};
 

@@ -1,5 +1,6 @@
 //! A participant's configuration and limits.
 
+use crate::discovery::StaticParticipant;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -117,6 +118,8 @@ pub struct Config {
     pub initial_peers: Vec<Locator>,
     /// Discovery servers among them, by whom we let ourselves be introduced to others.
     pub servers: Vec<Locator>,
+    /// The endpoints of all participants, in place of endpoint discovery; the own ones are found by ENTITY_NAME.
+    pub static_endpoints: Option<Vec<StaticParticipant>>,
     /// Whether this participant is such a server.
     pub is_server: bool,
     /// Bounds.
@@ -143,6 +146,7 @@ impl Config {
             locators: Locators::default(),
             initial_peers: Vec::new(),
             servers: Vec::new(),
+            static_endpoints: None,
             is_server: false,
             limits: Limits::default(),
         }

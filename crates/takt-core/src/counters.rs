@@ -90,6 +90,8 @@ pub struct Counters {
     pub withheld_datagrams: u64,
     /// Remote participants that appeared, those that came back included.
     pub participants_discovered: u64,
+    /// Participants whose static endpoints are not known.
+    pub unlisted_participants: u64,
     /// Participants that a discovery server has introduced to us, those that were known included.
     pub introductions_received: u64,
     /// Introductions that we have sent as a discovery server, each to all whom it concerned.

@@ -88,13 +88,13 @@ pub use writer::{AnyDataWriter, DataWriter};
 
 pub use takt_core::{
     Counters, INTEREST_PROPERTY, InstanceHandle, InstanceState, InstanceStates, Instances, Limits, Refusal,
-    RefusalReason, SampleInfo, SampleState, SampleStates, Selector, ViewState, ViewStates,
+    RefusalReason, SampleInfo, SampleState, SampleStates, Selector, StaticParticipant, ViewState, ViewStates,
 };
 pub use takt_derive::DdsType;
 pub use takt_transport as transport;
 pub use takt_wire::compat;
 pub use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};
-pub use takt_wire::{Duration, Guid, GuidPrefix, Locator, SequenceNumber, Timestamp, VendorId, qos};
+pub use takt_wire::{Duration, EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Timestamp, VendorId, qos};
 pub use takt_xtypes as xtypes;
 pub use takt_xtypes::TypeSupport;
 

@@ -14,6 +14,7 @@ mod reachability;
 mod sedp;
 mod server;
 mod spdp;
+mod static_endpoints;
 mod type_lookup;
 mod validation;
 
@@ -27,6 +28,8 @@ pub(crate) use reachability::Reachability;
 pub use server::{INTEREST_PROPERTY, SERVER_PROPERTY};
 pub(crate) use server::{Introducer, Lost};
 pub(crate) use spdp::{Announcer, Remote};
+pub(crate) use static_endpoints::StaticEndpoints;
+pub use static_endpoints::StaticParticipant;
 pub(crate) use type_lookup::{MAX_REPLY_BYTES, REPLY_DEPTH, TypeLookup};
 pub use type_lookup::{OfferedType, TypeAnswer, TypeRequestId};
 pub use validation::AMPLIFICATION_MAX;
@@ -97,7 +100,8 @@ impl Participant {
     /// Pairs up our builtin endpoints with those of a participant that has just proven its address.
     fn match_builtin_endpoints(&mut self, now: Instant, index: u32) {
         let Some(remote) = self.remotes.get(index) else { return };
-        let (prefix, available) = (remote.prefix, remote.data.available_builtin_endpoints);
+        let without = if self.static_endpoints.is_some() { static_endpoints::SEDP } else { 0 };
+        let (prefix, available) = (remote.prefix, remote.data.available_builtin_endpoints & !without);
         let guid = |entity_id: EntityId| Guid { prefix, entity_id };
         for (bit, writer, reader) in [
             (set::PUBLICATIONS_DETECTOR, SEDP_PUBLICATIONS, EntityId::SEDP_PUB_READER),

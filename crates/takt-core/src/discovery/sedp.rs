@@ -170,7 +170,7 @@ impl Participant {
         Some((news, instance))
     }
 
-    fn handle_publication(&mut self, now: Instant, data: Box<PublicationData>) {
+    pub(super) fn handle_publication(&mut self, now: Instant, data: Box<PublicationData>) {
         if self.ignored.has_writer(&data) {
             return;
         }
@@ -215,7 +215,7 @@ impl Participant {
         self.publications.insert(data.guid, data);
     }
 
-    fn handle_subscription(&mut self, now: Instant, data: Box<SubscriptionData>) {
+    pub(super) fn handle_subscription(&mut self, now: Instant, data: Box<SubscriptionData>) {
         if self.ignored.has_reader(&data) {
             return;
         }
@@ -399,6 +399,9 @@ impl Participant {
         key_hash: KeyHash,
         payload: &[u8],
     ) {
+        if self.static_endpoints.is_some() && matches!(writer, SEDP_PUBLICATIONS | SEDP_SUBSCRIPTIONS) {
+            return;
+        }
         let write = Write {
             kind,
             key_hash,

@@ -8,6 +8,7 @@
 use super::footprint::Footprint;
 use super::moving::Move;
 use super::server::{Standing, mark_as_server};
+use super::static_endpoints::SEDP;
 use super::validation::{Letter, Probation};
 use super::{Departure, OWN_ENDPOINT_SET};
 use crate::context::{Context, Job};
@@ -238,6 +239,9 @@ impl Participant {
             properties: config.qos.property.clone(),
             ..ParticipantData::default()
         };
+        if config.static_endpoints.is_some() {
+            data.available_builtin_endpoints &= !SEDP;
+        }
         if config.is_server {
             mark_as_server(&mut data);
         }

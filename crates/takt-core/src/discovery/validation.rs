@@ -315,6 +315,7 @@ impl Participant {
             self.ctx.counters.participants_validated += 1;
         }
         self.match_builtin_endpoints(now, index);
+        self.present_static_endpoints(now, index);
         if let Some(prefix) = self.remotes.get(index).map(|remote| remote.prefix) {
             self.introduce_soon(now, prefix);
         }

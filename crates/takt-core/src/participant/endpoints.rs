@@ -207,7 +207,7 @@ impl Participant {
             self.publisher(group)?;
         }
         let entity_id = EntityId::user_writer(self.next_entity_key()?, spec.keyed);
-        let data = Box::new(PublicationData {
+        let mut data = Box::new(PublicationData {
             guid: Guid { prefix: self.header.prefix, entity_id },
             participant: self.guid(),
             topic_name: spec.topic_name,
@@ -222,6 +222,8 @@ impl Participant {
             qos: spec.qos,
             ..PublicationData::default()
         });
+        self.name_writer(&mut data, spec.keyed)?;
+        let entity_id = data.guid.entity_id;
         let limits = history_limits(data.qos.history, &data.qos.resource_limits, &self.ctx.limits);
         let history = WriterHistory::new(limits, self.memory_bytes(limits.max_samples, spec.max_serialized_len));
         let next = self.writers.vacant();
@@ -257,7 +259,7 @@ impl Participant {
         let keyed = spec.key.is_some();
         let entity_id = EntityId::user_reader(self.next_entity_key()?, keyed);
         let (content_filter, filter) = spec.content_filter.map(|filter| (filter.property, filter.filter)).unzip();
-        let data = Box::new(SubscriptionData {
+        let mut data = Box::new(SubscriptionData {
             guid: Guid { prefix: self.header.prefix, entity_id },
             participant: self.guid(),
             topic_name: spec.topic_name,
@@ -272,6 +274,7 @@ impl Participant {
             qos: spec.qos,
             ..SubscriptionData::default()
         });
+        self.name_reader(&mut data, keyed)?;
         let limits = cache_limits(data.qos.history, &data.qos.resource_limits, &self.ctx.limits);
         let samples = limits.max_samples + REORDER_WINDOW as usize;
         let cache = ReaderCache::new(limits, self.memory_bytes(samples, spec.max_serialized_len));
@@ -299,6 +302,7 @@ impl Participant {
             }
         }
         self.writer_ids.remove(&guid.entity_id);
+        self.unname(guid.entity_id);
         if !is_enabled {
             return Ok(());
         }
@@ -321,6 +325,7 @@ impl Participant {
                 subscriber.readers.retain(|index| *index != handle.index);
             }
         }
+        self.unname(guid.entity_id);
         if self.forget_builtin_reader(handle.index) || !is_enabled {
             return Ok(());
         }

@@ -24,7 +24,7 @@ use crate::deadline::INSTANCES_PER_CALL;
 use crate::discovery::{
     Announcer, Assertion, BEFORE_FIRST_ENDPOINT, BUILTIN_ENDPOINTS, BuiltinTopics, Departed, EndpointKey, Ignored,
     Introducer, Lost, MAX_REPLY_BYTES, REPLY_DEPTH, Reachability, Refusal, Remote, SEDP_PUBLICATIONS,
-    SEDP_SUBSCRIPTIONS, TYPE_REPLIES, TypeLookup, Validation,
+    SEDP_SUBSCRIPTIONS, StaticEndpoints, TYPE_REPLIES, TypeLookup, Validation,
 };
 use crate::error::Error;
 use crate::event::Event;
@@ -62,6 +62,8 @@ pub struct Participant {
     pub(crate) initial_peers: Vec<Locator>,
     /// Discovery servers that the user named.
     pub(crate) servers: Vec<Locator>,
+    /// The endpoints of all, if they are known beforehand.
+    pub(crate) static_endpoints: Option<StaticEndpoints>,
     /// This participant is a discovery server.
     pub(crate) introducer: Option<Introducer>,
     /// The announcement at hand is a believed server's introduction.
@@ -121,6 +123,9 @@ impl Participant {
             nack_delay: config.nack_delay,
             nack_suppression: config.nack_suppression,
         };
+        let own = &config.qos.entity_name.0;
+        let list = config.static_endpoints.as_ref();
+        let static_endpoints = list.map(|list| StaticEndpoints::new(list.clone(), own)).transpose()?;
         let mut ctx = Context::new(config.limits, timing);
         let data = Self::describe(&config);
         let assertion = Assertion::new(&mut ctx);
@@ -137,6 +142,7 @@ impl Participant {
             locators: config.locators,
             initial_peers: config.initial_peers,
             servers: config.servers,
+            static_endpoints,
             introducer,
             introducing: false,
             lost: Lost::default(),

@@ -33,6 +33,7 @@ mod server;
 #[allow(dead_code)]
 mod session;
 mod source_order;
+mod static_endpoints;
 mod time_filter;
 mod type_lookup;
 mod work;

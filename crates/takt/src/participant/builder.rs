@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use takt_core::{Config, Limits, Participant};
+use takt_core::{Config, Limits, Participant, StaticParticipant};
 use takt_transport::udp::{ParticipantIndex, UdpConfig, UdpTransport};
 use takt_transport::{Transport, TransportError};
 
@@ -40,6 +40,7 @@ pub struct DomainParticipantBuilder {
     qos: DomainParticipantQos,
     network: NetworkConfig,
     participant_index: ParticipantIndex,
+    static_endpoints: Option<Vec<StaticParticipant>>,
     is_server: bool,
     udp_changes: Vec<UdpChange>,
     lease_duration: Option<Duration>,
@@ -59,6 +60,7 @@ impl DomainParticipantBuilder {
             qos: DomainParticipantQos::default(),
             network: NetworkConfig::default(),
             participant_index: ParticipantIndex::default(),
+            static_endpoints: None,
             is_server: false,
             udp_changes: Vec::new(),
             lease_duration: None,
@@ -107,6 +109,13 @@ impl DomainParticipantBuilder {
     /// each can do without the others. Multicast is off, unless [`multicast`](Self::multicast) says otherwise.
     pub fn discovery_servers<S: Into<String>>(mut self, servers: impl IntoIterator<Item = S>) -> Self {
         self.network.servers = Some(servers.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// The endpoints of all participants of the domain, in place of endpoint discovery; this participant's own are those of
+    /// its name. `takt_config::read_static_endpoints` reads them from a file. See `docs/discovery.md`.
+    pub fn static_endpoints(mut self, participants: Vec<StaticParticipant>) -> Self {
+        self.static_endpoints = Some(participants);
         self
     }
 
@@ -214,6 +223,7 @@ impl DomainParticipantBuilder {
         config.servers = network.server_locators(self.domain_id)?;
         config.initial_peers.extend(&config.servers);
         config.is_server = self.is_server;
+        config.static_endpoints = self.static_endpoints;
         let warnings = transports.iter().flat_map(|transport| transport.warnings().to_vec()).collect();
 
         let mut core = Participant::new(config, clock::now())?;
