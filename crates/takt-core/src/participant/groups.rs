@@ -110,7 +110,10 @@ impl Group {
                 }
                 self.resolved = self.resolved.max(place.group_set);
                 self.find_heads(readers);
-            } else if gsn.prev() > horizon || !self.show_head(readers, ctx, now) {
+            } else if gsn.prev() > horizon {
+                self.ask_for_news(gsn.prev(), readers, ctx, now);
+                break;
+            } else if !self.show_head(readers, ctx, now) {
                 break;
             }
         }
@@ -144,6 +147,17 @@ impl Group {
         let waited_for = |member: &Member| member.holding(readers).filter(|(_, is_waited_for)| *is_waited_for);
         let frontiers = self.members.iter().filter_map(|member| Some(waited_for(member)?.0.frontier));
         frontiers.min().unwrap_or(SequenceNumber::MAX)
+    }
+
+    /// Has those writers asked for a heartbeat that have not been heard of since a group sequence number was given out.
+    fn ask_for_news(&self, gsn: SequenceNumber, readers: &mut Slots<Reader>, ctx: &mut Context, now: Instant) {
+        for member in &self.members {
+            let lags =
+                member.holding(readers).is_some_and(|(holding, is_waited_for)| is_waited_for && holding.frontier < gsn);
+            if let Some(reader) = readers.get_mut(member.reader.index).filter(|_| lags) {
+                reader.ask_for_news(ctx, member.proxy, now);
+            }
+        }
     }
 
     fn find_heads(&mut self, readers: &Slots<Reader>) {

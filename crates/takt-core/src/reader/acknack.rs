@@ -68,6 +68,8 @@ impl Reader {
             let doublings = proxy.greetings.min(MAX_GREETING_DOUBLINGS);
             proxy.greetings += 1;
             ctx.timers.arm(proxy.timer, now.after(GREETING_PERIOD * 2_u32.pow(doublings)));
+        } else if proxy.asks_for_news() {
+            ctx.timers.arm(proxy.timer, now.after(ctx.timing.heartbeat_period));
         } else if !proxy.misses_something() {
             return;
         }
@@ -111,7 +113,7 @@ impl Reader {
             writer: proxy.guid.entity_id,
             reader_sn_state: proxy.state(),
             count: proxy.acknack_count,
-            is_final: !misses,
+            is_final: !misses && !proxy.asks_for_news(),
         })?;
         ctx.counters.acknacks_sent += 1;
         let Some(expected) = proxy.expected else { return Ok(()) };

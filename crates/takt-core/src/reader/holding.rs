@@ -39,6 +39,8 @@ pub(crate) struct Holding {
     /// What a heartbeat said of the group, for when everything that it announced has come: the last change, and how far the
     /// writer has none beyond it.
     news: Option<(SequenceNumber, SequenceNumber)>,
+    /// Others wait for news of the writer, which is asked for a heartbeat until it comes.
+    pub(crate) asks: bool,
     /// Changes are missing since `frontier`.
     has_gap: bool,
     /// Group sets of which changes are missing: those between these numbers.
@@ -121,6 +123,7 @@ impl Holding {
 
     /// A heartbeat told of the group; `expected` is the next change to come.
     pub(crate) fn hear(&mut self, last_sn: SequenceNumber, gsn: SequenceNumber, expected: SequenceNumber) {
+        self.asks = false;
         self.news = Some((last_sn, gsn));
         self.apply_news(expected);
     }
@@ -331,6 +334,15 @@ impl Reader {
         holding.closed -= usize::from(place.closes);
         self.held -= 1;
         Some((stored, place))
+    }
+
+    /// Others wait for news of a writer: a heartbeat of it may have been lost.
+    pub(crate) fn ask_for_news(&mut self, ctx: &mut Context, index: u32, now: Instant) {
+        let Some(proxy) = self.proxies.get_mut(index) else { return };
+        if let Some(holding) = proxy.holding.as_mut().filter(|holding| !holding.asks) {
+            holding.asks = true;
+            ctx.timers.arm_by(proxy.timer, now.after(ctx.timing.nack_suppression));
+        }
     }
 
     /// Shows what may be shown of writers that wait for no other.

@@ -183,6 +183,11 @@ impl WriterProxy {
         }
     }
 
+    /// Whether a heartbeat is wanted though nothing is missing.
+    pub(crate) fn asks_for_news(&self) -> bool {
+        self.holding.as_ref().is_some_and(|holding| holding.asks)
+    }
+
     /// Whether a sample that the writer announced has not arrived.
     pub(crate) fn misses_something(&self) -> bool {
         let Some(expected) = self.expected else { return true };

@@ -332,3 +332,20 @@ fn a_late_subscriber_sees_whole_sets_only() {
     (t.subscriber, t.readers) = (late, readers);
     assert_eq!(t.take_all(), [vec![4], vec![5]]);
 }
+
+#[test]
+fn a_writer_whose_news_were_lost_is_asked() {
+    let mut t = world(731, &["A", "B"], ORDERED, &keep_all_reader());
+    t.write(&[0, 0]);
+    // Both are in one datagram; what the other writer says of them is lost.
+    t.network.keep = Some(1);
+    t.network.run(1);
+    t.network.keep = None;
+    assert_eq!(
+        t.take_all(),
+        [vec![1], vec![]],
+        "nothing comes before the first; before the second the other writer may"
+    );
+    t.network.run(1_000);
+    assert_eq!(t.take_all(), [vec![2], vec![]]);
+}

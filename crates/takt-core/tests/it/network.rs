@@ -47,6 +47,8 @@ pub struct Network {
     /// Nodes that neither send nor receive.
     pub cut: Vec<usize>,
     pub delivered: u64,
+    /// So many further datagrams are sent, and the rest is lost; `None` for all.
+    pub keep: Option<usize>,
     /// Longest datagram that anybody sent.
     pub longest: usize,
     dice: Dice,
@@ -87,6 +89,7 @@ impl Network {
             faults: Faults::default(),
             cut: Vec::new(),
             delivered: 0,
+            keep: None,
             longest: 0,
             dice: Dice(seed | 1),
             wire: VecDeque::new(),
@@ -161,9 +164,10 @@ impl Network {
                 self.longest = self.longest.max(transmit.len);
                 let (len, destinations) = (transmit.len, transmit.destinations.to_vec());
                 for to in destinations {
-                    if self.cut.contains(&index) || self.dice.percent(self.faults.loss) {
+                    if self.cut.contains(&index) || self.dice.percent(self.faults.loss) || self.keep == Some(0) {
                         continue;
                     }
+                    self.keep = self.keep.map(|keep| keep - 1);
                     let copies = 1 + usize::from(self.dice.percent(self.faults.duplication));
                     for _ in 0..copies {
                         let datagram = Datagram { from: self.addresses[index], to, bytes: frame[..len].to_vec() };
