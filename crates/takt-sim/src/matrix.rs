@@ -140,6 +140,7 @@ impl Row {
             processes: vec![process(0, writer), process(1, Role::Reader { period: 0 })],
             faults: self.faults(loss_percent, active),
             hostile: None,
+            presentation: None,
         }
     }
 

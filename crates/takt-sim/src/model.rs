@@ -53,6 +53,12 @@
 //! equal ones the one with the lowest GUID. A writer that has gone, is not alive, has unregistered the instance or has missed
 //! its deadline owns nothing until it writes again (DDS 1.4 §2.2.3.9.2).
 //!
+//! # Presentation
+//! What a writer, or with scope GROUP all writers of a publisher, write between the beginning and the end of coherent changes
+//! is seen in one take, or one access, or never; and not before the end. Where all of it was written within the match, and both
+//! sides keep all, it is seen. With GROUP and ordered access what is seen of a publisher is in the order of writing, over all
+//! readers (DDS 1.4 §2.2.3.6).
+//!
 //! # Instances
 //! The last change of its only writer decides the state of an instance: a sample makes it ALIVE, a disposal
 //! NOT_ALIVE_DISPOSED, which lasts until the next sample; it is NOT_ALIVE_NO_WRITERS if it was ALIVE and its writer
@@ -61,7 +67,7 @@
 
 use takt_core::{ChangeKind, InstanceState};
 use takt_wire::Guid;
-use takt_wire::qos::LivelinessKind;
+use takt_wire::qos::{LivelinessKind, Presentation};
 
 use crate::scenario::QosPlan;
 
@@ -120,6 +126,12 @@ pub fn may_be(state: InstanceState, changes: &[ChangeKind], is_alive: bool, is_c
             state == if disposed { InstanceState::NotAliveDisposed } else { InstanceState::NotAliveNoWriters }
         }
     }
+}
+
+/// Whether PRESENTATION makes a difference.
+#[must_use]
+pub fn is_presented(presentation: &Presentation) -> bool {
+    presentation.coherent_access || presentation.ordered_access
 }
 
 /// Whether samples are repeated until they arrive.

@@ -5,17 +5,17 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use takt_core::{
-    ChangeKind, Config, Event, Interface, Locators, NewChange, Participant, ReadCursor, ReaderHandle, ReaderSpec,
-    Selector, WriteError, WriterHandle, WriterSpec,
+    ChangeKind, Config, Event, Interface, Locators, NewChange, Participant, PublisherHandle, ReadCursor, ReaderHandle,
+    ReaderSpec, Selector, SubscriberHandle, WriteError, WriterHandle, WriterSpec,
 };
 use takt_wire::qos::{
-    DataReaderQos, DataWriterQos, Deadline, DestinationOrder, Durability, History, LatencyBudget, Lifespan, Liveliness,
-    Ownership, OwnershipStrength, Partition, PublisherQos, ReaderDataLifecycle, Reliability, ReliabilityKind,
-    ResourceLimits, SubscriberQos, TimeBasedFilter, TopicData, TransportPriority,
+    AccessScope, DataReaderQos, DataWriterQos, Deadline, DestinationOrder, Durability, History, LatencyBudget,
+    Lifespan, Liveliness, Ownership, OwnershipStrength, Partition, Presentation, PublisherQos, ReaderDataLifecycle,
+    Reliability, ReliabilityKind, ResourceLimits, SubscriberQos, TimeBasedFilter, TopicData, TransportPriority,
 };
 use takt_wire::{Guid, GuidPrefix, Locator, Timestamp};
 
-use crate::check::{Change, Checker, EndpointId, Rule};
+use crate::check::{Change, Checker, EndpointId, Rule, SetId};
 use crate::clock::{HostClock, Nanos, SECOND};
 use crate::network::Frame;
 use crate::rng::Rng;
@@ -140,6 +140,10 @@ pub struct Process {
     inbox_bytes: usize,
     /// By their place in the scenario.
     pub endpoints: Vec<Option<Endpoint>>,
+    /// With PRESENTATION: what it is, the publisher and the subscriber.
+    group: Option<(Presentation, PublisherHandle, SubscriberHandle)>,
+    /// The coherent set that it is making.
+    open_set: Option<SetId>,
     /// Datagrams built.
     pub sent: u64,
     /// What its core does.
@@ -161,6 +165,8 @@ impl Process {
             inbox: VecDeque::new(),
             inbox_bytes: 0,
             endpoints: vec![None; endpoints],
+            group: None,
+            open_set: None,
             sent: 0,
             meter: Meter::default(),
             dice,
@@ -183,6 +189,12 @@ impl Process {
         config.limits.endpoint_memory_bytes = 24 << 20;
         let mut core = Participant::new(config, clock.local(now)).expect("the configuration is good");
         core.set_wall_clock(clock.local(now), clock.wall(now));
+        self.open_set = None;
+        self.group = scenario.presentation.map(|presentation| {
+            let publisher = core.create_publisher(presentation).expect("there is room");
+            let subscriber = core.create_subscriber(presentation).expect("there is room");
+            (presentation, publisher, subscriber)
+        });
         self.core = Some(Box::new(core));
     }
 
@@ -191,6 +203,29 @@ impl Process {
         let (interfaces, locators) = site.presence(self.host, self.index, mtu);
         if let Some(core) = &mut self.core {
             core.handle_interfaces(clock.local(now), interfaces, locators);
+        }
+    }
+
+    /// Begins or ends coherent changes, as the dice say; `rests` if it writes no more.
+    pub fn turn_set(&mut self, clock: Moment<'_>, rests: bool, checker: &mut Checker) {
+        let (Some(core), Some((presentation, publisher, _))) = (&mut self.core, self.group) else { return };
+        if !presentation.coherent_access {
+            return;
+        }
+        let result = match self.open_set {
+            Some(set) if rests || self.dice.chance(250_000) => {
+                checker.end_set(set);
+                self.open_set = None;
+                core.end_coherent_changes(clock.local(), publisher)
+            }
+            None if !rests && self.dice.chance(400_000) => {
+                self.open_set = Some(checker.begin_set());
+                core.begin_coherent_changes(publisher)
+            }
+            _ => Ok(()),
+        };
+        if let Err(error) = result {
+            checker.report(clock.now, Rule::Refused, format!("coherent changes: {error}"));
         }
     }
 
@@ -236,12 +271,20 @@ impl Process {
         let is_writer = matches!(plan.role, Role::Writer { .. });
         let now = clock.local();
         let created = if is_writer {
-            core.create_writer(now, writer_spec(plan, topic)).and_then(|handle| {
+            let mut spec = writer_spec(plan, topic);
+            if let Some((presentation, publisher, _)) = self.group {
+                (spec.publisher.presentation, spec.group) = (presentation, Some(publisher));
+            }
+            core.create_writer(now, spec).and_then(|handle| {
                 let id = checker.created(core.writer_guid(handle)?, plan.topic, plan.qos, true);
                 Ok(Endpoint::Writer { handle, id, blocked: false })
             })
         } else {
-            core.create_reader(now, reader_spec(plan, topic)).and_then(|handle| {
+            let mut spec = reader_spec(plan, topic);
+            if let Some((presentation, _, subscriber)) = self.group {
+                (spec.subscriber.presentation, spec.group) = (presentation, Some(subscriber));
+            }
+            core.create_reader(now, spec).and_then(|handle| {
                 let id = checker.created(core.reader_guid(handle)?, plan.topic, plan.qos, false);
                 Ok(Endpoint::Reader { handle, id })
             })
@@ -307,14 +350,57 @@ impl Process {
             Some(payload_len)
         });
         match result {
-            Ok(_) => checker.wrote(clock.now, clock.wall(), *id, Change { instance, kind }),
+            Ok(sn) => {
+                checker.wrote(clock.now, clock.wall(), *id, Change { instance, kind });
+                checker.placed(*id, sn.0, self.open_set);
+            }
             Err(WriteError::WouldBlock) => *blocked = true,
             Err(error) => checker.report(clock.now, Rule::Refused, format!("writer {id} cannot write: {error:?}")),
         }
     }
 
-    /// Takes everything that a reader has.
+    /// Takes everything that a reader has, or with PRESENTATION scope GROUP all readers.
     pub fn take(&mut self, at: usize, clock: Moment<'_>, checker: &mut Checker) {
+        match self.group {
+            Some((presentation, _, subscriber)) if presentation.access_scope == AccessScope::Group => {
+                self.access(presentation, subscriber, clock, checker);
+            }
+            _ => self.take_one(at, clock, checker),
+        }
+        checker.end_access(clock.now);
+    }
+
+    /// Takes everything that the readers have, in the order in which it is to be taken.
+    fn access(
+        &mut self,
+        presentation: Presentation,
+        subscriber: SubscriberHandle,
+        clock: Moment<'_>,
+        checker: &mut Checker,
+    ) {
+        let Some(core) = &mut self.core else { return };
+        let begun = core.begin_access(subscriber);
+        if presentation.ordered_access {
+            let readers = core.readers_with(subscriber, &Selector::READ).unwrap_or_default();
+            for reader in readers {
+                let id = self.endpoints.iter().flatten().find_map(|endpoint| endpoint.reader_id(reader));
+                let found = core.read_next(clock.local(), reader, Selector::TAKE, &mut ReadCursor::default());
+                if let (Some(id), Ok(Some(found))) = (id, found) {
+                    checker.took(clock.now, clock.wall(), id, &found);
+                }
+            }
+        }
+        for at in 0..self.endpoints.len() {
+            self.take_one(at, clock, checker);
+        }
+        let Some(core) = &mut self.core else { return };
+        let ended = core.end_access(clock.local(), subscriber);
+        if let Err(error) = begun.and(ended) {
+            checker.report(clock.now, Rule::Refused, format!("no access: {error}"));
+        }
+    }
+
+    fn take_one(&mut self, at: usize, clock: Moment<'_>, checker: &mut Checker) {
         let Some(core) = &mut self.core else { return };
         let Some(Endpoint::Reader { handle, id }) = self.endpoints[at] else { return };
         if checker.has_limits(id) {

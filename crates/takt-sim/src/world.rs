@@ -237,6 +237,7 @@ impl<'a> World<'a> {
             participant_time: 0,
         };
         world.checker.light = scenario.is_light();
+        world.checker.present(scenario.presentation.unwrap_or_default());
         world.checker.steady = scenario.has_steady_clocks();
         world.plan();
         world
@@ -391,6 +392,7 @@ impl<'a> World<'a> {
         let burst = burst.min(left);
         for _ in 0..burst {
             let topic = &self.scenario.topics[plan.topic];
+            self.processes[process].turn_set(moment, false, &mut self.checker);
             self.processes[process].write(at, (topic, endings), moment, &mut self.checker);
         }
         if left > burst {
@@ -697,6 +699,11 @@ impl<'a> World<'a> {
     fn rest(&mut self) {
         self.resting = true;
         self.taken_while_active = self.checker.taken;
+        for index in 0..self.processes.len() {
+            let moment = Moment { now: self.now, clock: &self.clocks[self.processes[index].host] };
+            self.processes[index].turn_set(moment, true, &mut self.checker);
+            self.settle(index);
+        }
     }
 
     /// Do things go on? A link that drops frames, or that sends for more than half of the time, is congested.

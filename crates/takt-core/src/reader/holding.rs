@@ -496,7 +496,8 @@ impl Reader {
         self.lose(ctx, count as u64);
     }
 
-    /// Makes room by dropping the open part of the writer that has most of what is held, where nothing else can.
+    /// Makes room by dropping the open part of the writer that has most of what is held, where nothing else can. What waits for
+    /// the other writers of a group gives way soon.
     pub(super) fn drop_an_open_part(&mut self, ctx: &mut Context) -> bool {
         let size = |proxy: &super::WriterProxy| {
             proxy.holding.as_ref().and_then(|holding| Some(holding.open.as_ref()?.count)).unwrap_or(0)
@@ -507,7 +508,11 @@ impl Reader {
                 self.break_part(ctx, index);
                 true
             }
-            _ => false,
+            _ => {
+                self.wants_relief |= self.held > 0 && self.cache.is_empty();
+                ctx.groups_stirred |= self.wants_relief;
+                false
+            }
         }
     }
 }

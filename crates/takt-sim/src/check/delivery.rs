@@ -42,7 +42,9 @@ impl Checker {
         let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);
         let index = identity.number.wrapping_sub(1) as usize;
         let written = Change { instance: identity.instance, kind: ChangeKind::Alive };
-        if from.written.get(index) != Some(&written) || found.info.sequence_number.0 != i64::from(identity.number) {
+        if from.written.get(index) != Some(&written)
+            || self.number_of(writer, found.info.sequence_number.0) != Some(identity.number)
+        {
             return Err(invented(format!("{identity:?} was never written")));
         }
         if found.info.instance_handle.0 != sample::key_hash(identity.instance) {
@@ -54,20 +56,23 @@ impl Checker {
         if !model::wants(&to.qos, identity.number) {
             return Err((Rule::Filter, format!("{identity:?} passes the filter {:?}", to.qos.filter)));
         }
+        let by_instance = self.is_seen_by_instance();
         let pair = self.pairs.entry((writer, reader)).or_default();
         let number = identity.number;
         if !pair.arrived.insert(number) {
             return Err((Rule::Twice, format!("{identity:?}")));
         }
-        let last = match pair.advance(number, identity.instance, to.qos.separation.is_some()) {
+        let last = match pair.advance(number, identity.instance, to.qos.separation.is_some() || by_instance) {
             Ok(last) => last,
             Err(last) => return Err((Rule::Order, format!("{identity:?} behind number {last}"))),
         };
         let skipped = (last + 1..number).find(|number| pair.is_promised(from, *number));
-        let complete = model::is_complete(&from.qos, &to.qos) && self.is_heard_out(writer, reader);
+        let complete =
+            model::is_complete(&from.qos, &to.qos) && self.is_heard_out(writer, reader) && !self.drops_sets();
         if let Some(skipped) = skipped.filter(|_| complete) {
             return Err((Rule::Gap, format!("{identity:?} where number {skipped} must come")));
         }
+        self.saw(reader, writer, number);
         self.judge_order(reader, identity.instance, &found.info)?;
         self.judge_separation(at, reader, identity.instance, &found.info)?;
         self.judge_lifespan(wall, writer, &found.info)?;

@@ -27,17 +27,17 @@ impl Checker {
         found: &SampleRef<'_>,
     ) -> Result<(), (Rule, String)> {
         let info = &found.info;
-        let Ok(number) = u32::try_from(info.sequence_number.0) else {
-            return Err((Rule::Invented, format!("{info:?}")));
-        };
         let Some(&writer) = self.by_guid.get(&info.publication) else {
             return Err((Rule::Invented, format!("{info:?}")));
         };
         self.judge_purge(wall, reader, info)?;
-        if number == 0 {
+        if info.sequence_number.0 == 0 {
             // The writer has gone, or is not alive.
             return Ok(());
         }
+        let Some(number) = self.number_of(writer, info.sequence_number.0) else {
+            return Err((Rule::Invented, format!("{info:?}")));
+        };
         let change = self.endpoints[writer as usize].written.get(number as usize - 1);
         let instance = change.map_or(0, |change| change.instance);
         let is_true = change.is_some_and(|change| {
@@ -46,11 +46,12 @@ impl Checker {
         if !is_true {
             return Err((Rule::Invented, format!("{info:?} tells of {change:?}")));
         }
+        let by_instance = self.is_seen_by_instance();
         let pair = self.pairs.entry((writer, reader)).or_default();
         if !pair.arrived.insert(number) {
             return Err((Rule::Twice, format!("{info:?}")));
         }
-        let filtered = self.endpoints[reader as usize].qos.separation.is_some();
+        let filtered = by_instance || self.endpoints[reader as usize].qos.separation.is_some();
         match pair.advance(number, instance, filtered) {
             Ok(_) => Ok(()),
             Err(last) => Err((Rule::Order, format!("{info:?} behind number {last}"))),

@@ -8,6 +8,7 @@ mod pair;
 mod policies;
 pub mod progress;
 mod recovery;
+mod sets;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -20,6 +21,8 @@ use crate::scenario::QosPlan;
 use pair::Pair;
 use progress::Progress;
 use recovery::Recovery;
+pub use sets::SetId;
+use sets::Sets;
 
 /// A promise that was broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,6 +61,8 @@ pub enum Rule {
     Lifespan,
     /// A sample was taken that does not pass the reader's content filter.
     Filter,
+    /// A coherent set was seen in part, or before its end.
+    Coherence,
     /// An instance is in a state that its writers did not bring it to.
     Instance,
     /// A writer waits for room that there is.
@@ -151,6 +156,7 @@ pub struct Checker {
     shown: BTreeMap<(EndpointId, u8), (Nanos, u32)>,
     progress: Progress,
     recovery: Recovery,
+    sets: Sets,
     scratch: Vec<u8>,
     violation: Option<Violation>,
     /// Somebody speaks in the names of others: only rules of safety are looked at.

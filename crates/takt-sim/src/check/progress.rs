@@ -133,7 +133,7 @@ impl Checker {
     pub(super) fn newest_owed(&self, key: (EndpointId, EndpointId)) -> Option<u32> {
         let pair = self.pairs.get(&key).filter(|pair| pair.is_matched())?;
         let (from, to) = (&self.endpoints[key.0 as usize], &self.endpoints[key.1 as usize]);
-        if !model::is_reliable(&from.qos, &to.qos) || !self.is_heard_out(key.0, key.1) {
+        if self.drops_sets() || !model::is_reliable(&from.qos, &to.qos) || !self.is_heard_out(key.0, key.1) {
             return None;
         }
         let missing = newest(from, model::depth(&from.qos, &to.qos)).take_while(|number| *number > pair.last);

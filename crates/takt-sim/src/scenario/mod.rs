@@ -6,7 +6,7 @@ mod seed;
 
 pub use seed::Size;
 
-use takt_wire::qos::LivelinessKind;
+use takt_wire::qos::{LivelinessKind, Presentation};
 
 use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::hostile::HostilePlan;
@@ -30,6 +30,8 @@ pub struct Scenario {
     pub faults: Vec<Fault>,
     /// A host that means harm.
     pub hostile: Option<HostilePlan>,
+    /// PRESENTATION of all publishers and subscribers, of which each process has one; `None` is that of DDS.
+    pub presentation: Option<Presentation>,
 }
 
 /// A host.
@@ -285,6 +287,7 @@ impl Scenario {
             processes: (0..participants).map(process).collect(),
             faults: vec![],
             hostile: None,
+            presentation: None,
         }
     }
 

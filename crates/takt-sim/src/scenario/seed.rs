@@ -1,6 +1,6 @@
 //! Which scenario a seed means.
 
-use takt_wire::qos::LivelinessKind;
+use takt_wire::qos::{AccessScope, LivelinessKind, Presentation};
 
 use super::{
     Direction, Discipline, EndPlan, EndpointPlan, Fault, FaultKind, HostPlan, LivelinessPlan, NetworkPlan, ProcessPlan,
@@ -71,7 +71,8 @@ impl Scenario {
             .map(|index| process(&mut rng, index as usize, &hosts, &topics, size, active))
             .collect();
         let faults = (0..rng.below(5)).map(|_| fault(&mut rng, hosts.len(), active)).collect();
-        let mut scenario = Self { seed, active, hosts, network, topics, processes, faults, hostile: None };
+        let mut scenario =
+            Self { seed, active, hosts, network, topics, processes, faults, hostile: None, presentation: None };
         add_moves(&mut moving, &mut scenario);
         add_lives(&mut later, &mut scenario);
         add_contracts(&mut last, &mut scenario);
@@ -81,6 +82,7 @@ impl Scenario {
         add_lifespans(&mut Rng::new(seed ^ 0x7370_616e), &mut scenario);
         add_filters(&mut Rng::new(seed ^ 0x6669_6c74), &mut scenario);
         add_separations(&mut Rng::new(seed ^ 0x7365_7061), &mut scenario);
+        add_presentation(&mut Rng::new(seed ^ 0x7072_6573), &mut scenario);
         scenario
     }
 }
@@ -327,5 +329,24 @@ fn add_moves(rng: &mut Rng, scenario: &mut Scenario) {
             let until = (from + rng.between(time / 2, time)).min(scenario.active);
             scenario.faults.push(Fault { from, until, kind: FaultKind::Move { host } });
         }
+    }
+}
+
+/// Coherent sets and order, in worlds of their own: what makes samples go or come late otherwise is left out.
+fn add_presentation(rng: &mut Rng, scenario: &mut Scenario) {
+    if !rng.chance(200_000) {
+        return;
+    }
+    let access_scope = *rng.pick(&[AccessScope::Instance, AccessScope::Topic, AccessScope::Group, AccessScope::Group]);
+    let coherent_access = rng.chance(700_000);
+    let ordered_access = !coherent_access || rng.chance(500_000);
+    scenario.presentation = Some(Presentation { access_scope, coherent_access, ordered_access });
+    let topics = scenario.topics.len().min(2);
+    for endpoint in scenario.processes.iter_mut().flat_map(|process| &mut process.endpoints) {
+        // Few topics, so that there are sets of several writers that one subscriber reads.
+        endpoint.topic %= topics;
+        let QosPlan { reliable, transient_local, keep_last, max_samples, priority, liveliness, .. } = endpoint.qos;
+        endpoint.qos =
+            QosPlan { reliable, transient_local, keep_last, max_samples, priority, liveliness, ..QosPlan::default() };
     }
 }

@@ -57,6 +57,7 @@ fn scenario(sample: usize, processes: Vec<Vec<EndpointPlan>>) -> Scenario {
         processes: processes.into_iter().enumerate().map(process).collect(),
         faults: vec![],
         hostile: None,
+        presentation: None,
     }
 }
 

@@ -1,0 +1,186 @@
+//! Coherent sets and the order of a publisher's changes (PRESENTATION).
+//!
+//! What an application sees between `begin_access` and `end_access`, or in one `take`, is judged together.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use takt_wire::GuidPrefix;
+use takt_wire::qos::{AccessScope, Presentation};
+
+use super::{Checker, EndpointId, Rule};
+use crate::clock::Nanos;
+use crate::model;
+
+/// A coherent set, by its place in the order in which they began.
+pub type SetId = u32;
+
+/// All sets so far, and what one access has shown.
+#[derive(Debug, Default)]
+pub(super) struct Sets {
+    /// Per set whether it has ended, and its changes by writer and number.
+    all: Vec<(bool, Vec<(EndpointId, u32)>)>,
+    /// Per writer, for each of its changes: its sequence number, its set, and its place among all changes of the world.
+    of_writer: BTreeMap<EndpointId, Vec<(i64, Option<SetId>, u64)>>,
+    changes: u64,
+    /// What was taken in this access: reader, writer, number.
+    seen: Vec<(EndpointId, EndpointId, u32)>,
+    /// By participant of the readers and of the writers: the newest change seen.
+    newest: BTreeMap<(GuidPrefix, GuidPrefix), u64>,
+    /// What all publishers offer and all subscribers ask for.
+    pub(super) presentation: Presentation,
+}
+
+impl Checker {
+    /// All publishers offer this, and all subscribers ask for it.
+    pub fn present(&mut self, presentation: Presentation) {
+        self.sets.presentation = presentation;
+    }
+
+    /// Whether sets may be dropped, with what is in them.
+    pub(super) fn drops_sets(&self) -> bool {
+        self.sets.presentation.coherent_access
+    }
+
+    /// Whether a take returns one instance after another.
+    pub(super) fn is_seen_by_instance(&self) -> bool {
+        self.sets.presentation.ordered_access && self.sets.presentation.access_scope == AccessScope::Instance
+    }
+
+    /// Coherent changes begin.
+    pub fn begin_set(&mut self) -> SetId {
+        self.sets.all.push((false, Vec::new()));
+        self.sets.all.len() as SetId - 1
+    }
+
+    /// They end.
+    pub fn end_set(&mut self, set: SetId) {
+        self.sets.all[set as usize].0 = true;
+    }
+
+    /// The change that was written last has this sequence number, and belongs to this set.
+    pub fn placed(&mut self, writer: EndpointId, sn: i64, set: Option<SetId>) {
+        let number = self.endpoints[writer as usize].written.len() as u32;
+        self.sets.changes += 1;
+        self.sets.of_writer.entry(writer).or_default().push((sn, set, self.sets.changes));
+        if let Some(set) = set {
+            self.sets.all[set as usize].1.push((writer, number));
+        }
+    }
+
+    /// Which of a writer's changes has a sequence number: the ends of sets have some too.
+    pub(super) fn number_of(&self, writer: EndpointId, sn: i64) -> Option<u32> {
+        let changes = self.sets.of_writer.get(&writer)?;
+        changes.binary_search_by_key(&sn, |(sn, ..)| *sn).ok().map(|index| index as u32 + 1)
+    }
+
+    fn place(&self, writer: EndpointId, number: u32) -> (Option<SetId>, u64) {
+        let changes = self.sets.of_writer.get(&writer).map_or(&[][..], Vec::as_slice);
+        changes.get(number as usize - 1).map_or((None, 0), |(_, set, order)| (*set, *order))
+    }
+
+    /// A sample was taken in this access.
+    pub(super) fn saw(&mut self, reader: EndpointId, writer: EndpointId, number: u32) {
+        if model::is_presented(&self.sets.presentation) {
+            self.sets.seen.push((reader, writer, number));
+        }
+    }
+
+    /// The access, or the take, is over.
+    pub fn end_access(&mut self, at: Nanos) {
+        let seen = std::mem::take(&mut self.sets.seen);
+        let Presentation { access_scope, coherent_access, ordered_access } = self.sets.presentation;
+        let mut verdict = Ok(());
+        if coherent_access {
+            verdict = self.judge_sets(access_scope, &seen);
+        }
+        if ordered_access && access_scope == AccessScope::Group {
+            verdict = verdict.and_then(|()| self.judge_group_order(&seen));
+        }
+        if let Err((rule, text)) = verdict {
+            self.report(at, rule, text);
+        }
+    }
+
+    fn judge_sets(&self, scope: AccessScope, seen: &[(EndpointId, EndpointId, u32)]) -> Result<(), (Rule, String)> {
+        let visible: BTreeSet<_> = seen.iter().copied().collect();
+        let mut judged = BTreeSet::new();
+        for &(reader, writer, number) in seen {
+            let Some(set) = self.place(writer, number).0 else { continue };
+            let (has_ended, members) = &self.sets.all[set as usize];
+            if !has_ended {
+                let text = format!("reader {reader} sees number {number} of writer {writer}, whose set has not ended");
+                return Err((Rule::Coherence, text));
+            }
+            let whom = if scope == AccessScope::Group { None } else { Some((reader, writer)) };
+            if !judged.insert((set, whom)) {
+                continue;
+            }
+            for key in self.promised(reader, members, whom) {
+                if !visible.contains(&key) {
+                    let text =
+                        format!("reader {reader} sees number {number} of writer {writer}, and {key:?} is missing");
+                    return Err((Rule::Coherence, text));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What of a set is seen if anything of it is: by the one pair, or by all readers of the participant that `reader` is of.
+    fn promised<'a>(
+        &'a self,
+        reader: EndpointId,
+        members: &'a [(EndpointId, u32)],
+        whom: Option<(EndpointId, EndpointId)>,
+    ) -> impl Iterator<Item = (EndpointId, EndpointId, u32)> + 'a {
+        let prefix = self.endpoints[reader as usize].guid.prefix;
+        members.iter().flat_map(move |&(writer, number)| {
+            let pairs = self.pairs.iter().filter(move |((from, _), pair)| *from == writer && pair.is_matched());
+            pairs.filter_map(move |((_, to), pair)| {
+                let (of, from) = (&self.endpoints[*to as usize], &self.endpoints[writer as usize]);
+                let is_meant = whom.map_or(of.guid.prefix == prefix, |whom| whom == (*to, writer));
+                let is_data = from.written[number as usize - 1].kind == takt_core::ChangeKind::Alive;
+                let holds = of.qos.keep_last.is_none() && number > pair.joined && of.alive;
+                (is_meant && is_data && holds).then_some((*to, writer, number))
+            })
+        })
+    }
+
+    fn judge_group_order(&mut self, seen: &[(EndpointId, EndpointId, u32)]) -> Result<(), (Rule, String)> {
+        for &(reader, writer, number) in seen {
+            let (to, from) = (&self.endpoints[reader as usize], &self.endpoints[writer as usize]);
+            let (_, order) = self.place(writer, number);
+            let newest = self.sets.newest.entry((to.guid.prefix, from.guid.prefix)).or_insert(0);
+            let pair = self.pairs.get(&(writer, reader)).filter(|pair| pair.is_matched() && number > pair.joined);
+            let is_kept = model::is_complete(&from.qos, &to.qos) && to.qos.max_samples.is_none();
+            if pair.is_some() && is_kept && order < *newest && !self.lapsed.contains(&reader) {
+                let text = format!("reader {reader} sees number {number} of writer {writer} behind a later change");
+                return Err((Rule::Order, text));
+            }
+            *newest = order.max(*newest);
+        }
+        Ok(())
+    }
+
+    /// In the end a set has been seen that nothing stood in the way of.
+    pub(super) fn finish_sets(&self) -> Option<String> {
+        let Presentation { access_scope, coherent_access, .. } = self.sets.presentation;
+        if !coherent_access || access_scope == AccessScope::Group {
+            return None;
+        }
+        for ((writer, reader), pair) in self.pairs.iter().filter(|(_, pair)| pair.is_matched()) {
+            let (from, to) = (&self.endpoints[*writer as usize], &self.endpoints[*reader as usize]);
+            let is_certain = model::is_complete(&from.qos, &to.qos) && to.qos.max_samples.is_none();
+            for (has_ended, members) in self.sets.all.iter().filter(|_| is_certain && from.alive) {
+                let mut of_writer = members.iter().filter(|(of, _)| of == writer);
+                let is_whole = *has_ended && of_writer.clone().all(|(_, number)| *number > pair.joined);
+                let is_data = |number: u32| from.written[number as usize - 1].kind == takt_core::ChangeKind::Alive;
+                let lost = of_writer.find(|(_, number)| is_data(*number) && !pair.arrived.contains(*number));
+                if let Some((_, number)) = lost.filter(|_| is_whole) {
+                    return Some(format!("reader {reader} never got number {number} of writer {writer}, nor its set"));
+                }
+            }
+        }
+        None
+    }
+}
