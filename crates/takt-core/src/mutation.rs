@@ -147,10 +147,6 @@ mutations! {
     IgnoreLostMember,
     /// A coherent set is shown when the first writer has ended it.
     ShowWithoutOthers,
-    /// What a publisher's writers make is shown as it comes.
-    PassOthersBy,
-    /// Of two changes of a publisher the later one is shown first.
-    WrongGroupOrder,
 }
 
 #[cfg(feature = "mutations")]

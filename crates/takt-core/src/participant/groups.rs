@@ -94,11 +94,7 @@ impl Group {
         ctx.work.steps(self.members.len());
         self.part_with_the_gone(readers);
         let relief = self.members.iter().any(|member| member.reader(readers).is_some_and(|reader| reader.wants_relief));
-        let horizon = if relief || is_on(Mutation::PassOthersBy) || !presentation.ordered_access {
-            SequenceNumber::MAX
-        } else {
-            self.horizon(readers)
-        };
+        let horizon = if relief || !presentation.ordered_access { SequenceNumber::MAX } else { self.horizon(readers) };
         self.find_heads(readers);
         while let Some(&Reverse((gsn, at))) = self.heads.peek() {
             let Some(place) = self.members.get(at as usize).and_then(|member| member.front(readers)) else { break };
@@ -276,7 +272,7 @@ impl Group {
 
 /// The order in which what is held comes out.
 fn rank(place: &Place) -> SequenceNumber {
-    if is_on(Mutation::WrongGroupOrder) { SequenceNumber(place.gsn.0 ^ 1) } else { place.gsn }
+    place.gsn
 }
 
 fn is_of(place: Option<Place>, set: SequenceNumber) -> bool {
