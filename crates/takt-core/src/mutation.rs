@@ -147,6 +147,8 @@ mutations! {
     IgnoreLostMember,
     /// A coherent set is shown when the first writer has ended it.
     ShowWithoutOthers,
+    /// Of two changes of a publisher the later one is shown first.
+    WrongGroupOrder,
 }
 
 #[cfg(feature = "mutations")]

@@ -272,7 +272,7 @@ impl Group {
 
 /// The order in which what is held comes out.
 fn rank(place: &Place) -> SequenceNumber {
-    place.gsn
+    if is_on(Mutation::WrongGroupOrder) { SequenceNumber(place.gsn.0 ^ 1) } else { place.gsn }
 }
 
 fn is_of(place: Option<Place>, set: SequenceNumber) -> bool {
