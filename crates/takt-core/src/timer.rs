@@ -31,6 +31,8 @@ pub(crate) enum TimerKind {
     OwnLease { writer: u32 },
     /// Samples of a reader may expire, be shown or be purged.
     ReaderUpkeep { reader: u32 },
+    /// The minimum separation of a writer's samples is over.
+    Pace { writer: u32 },
     /// Samples of a writer have waited for others long enough.
     Batch { writer: u32 },
     /// Samples of a writer may expire.

@@ -20,7 +20,10 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use takt_wire::discovery::{PublicationData, SubscriptionData};
-use takt_wire::qos::{DataReaderQos, DataWriterQos, History, PublisherQos, ResourceLimits, SubscriberQos, TopicData};
+use takt_wire::qos::{
+    Contract, DataReaderQos, DataWriterQos, History, PublisherQos, ResourceLimits, SubscriberQos, TopicData,
+    contradictions,
+};
 use takt_wire::{EntityId, Guid, Locator, SequenceNumber, Timestamp};
 
 /// Longest topic or type name in bytes.
@@ -144,6 +147,16 @@ pub(super) fn check_history(history: History, resources: &ResourceLimits) -> Res
     }
 }
 
+/// Who promises a sample in each period cannot wait for longer between two.
+pub(super) fn check_writer(qos: &DataWriterQos) -> Result<(), Error> {
+    check_history(qos.history, &qos.resource_limits)?;
+    let separation = Contract::of(&qos.user_data, &qos.property).minimum_separation;
+    if separation.is_some_and(|separation| qos.deadline.period < separation) {
+        return Err(Error::InconsistentPolicy { what: "DEADLINE period is less than rt.min_sep_ns".to_string() });
+    }
+    Ok(())
+}
+
 /// DDS 1.4 §2.2.3.12: who asks for a sample in each period cannot wish for fewer.
 pub(super) fn check_reader(qos: &DataReaderQos) -> Result<(), Error> {
     check_history(qos.history, &qos.resource_limits)?;
@@ -202,7 +215,7 @@ impl Participant {
     /// As [`Self::create_writer`].
     pub fn prepare_writer(&mut self, now: Instant, spec: WriterSpec) -> Result<WriterHandle, Error> {
         check_names(&spec.topic_name, &spec.type_name)?;
-        check_history(spec.qos.history, &spec.qos.resource_limits)?;
+        check_writer(&spec.qos)?;
         if let Some(group) = spec.group {
             self.publisher(group)?;
         }
@@ -388,6 +401,29 @@ impl Participant {
         };
         self.manually_asserted(now, handle.index);
         Ok(sn)
+    }
+
+    /// Matches in which the numbers of one side contradict those of the other (`takt_wire::qos::Contract`): writer, reader, and
+    /// the contradictions in words. Looks at each match of a writer of ours, and each of a reader of ours.
+    #[must_use]
+    pub fn contradictions(&self) -> Vec<(Guid, Guid, Vec<String>)> {
+        let mut all = Vec::new();
+        for (_, writer) in self.writers.iter() {
+            for (_, proxy) in writer.proxies.iter() {
+                let reader = self.subscription_data(proxy.guid);
+                let found = reader.map(|reader| contradictions(&writer.data.qos, &reader.qos)).unwrap_or_default();
+                all.push((writer.data.guid, proxy.guid, found));
+            }
+        }
+        for (_, reader) in self.readers.iter() {
+            for (_, proxy) in reader.proxies.iter().filter(|(_, proxy)| proxy.guid.prefix != self.header.prefix) {
+                let writer = self.publication_data(proxy.guid);
+                let found = writer.map(|writer| contradictions(&writer.qos, &reader.data.qos)).unwrap_or_default();
+                all.push((proxy.guid, reader.data.guid, found));
+            }
+        }
+        all.retain(|(_, _, found)| !found.is_empty());
+        all
     }
 
     /// Sends what LATENCY_BUDGET keeps back at present.

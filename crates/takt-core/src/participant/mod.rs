@@ -239,6 +239,11 @@ impl Participant {
                         writer.handle_batch(now, &mut self.ctx);
                     }
                 }
+                TimerKind::Pace { writer } => {
+                    if let Some(writer) = self.writers.get_mut(writer) {
+                        writer.handle_pace(&mut self.ctx);
+                    }
+                }
                 TimerKind::WriterExpiry { writer } => {
                     if let Some(writer) = self.writers.get_mut(writer) {
                         writer.handle_expiry(now, &mut self.ctx);

@@ -3,7 +3,7 @@
 //! Before it is enabled an entity may become anything. Afterwards a changed policy is announced, matches that it makes
 //! impossible end, and those that it makes possible begin; all others go on as they were.
 
-use super::endpoints::{self, check_history};
+use super::endpoints;
 use super::{Participant, cache_limits, history_limits};
 use crate::FlowTag;
 use crate::cache::ReaderCache;
@@ -138,7 +138,7 @@ impl Participant {
     /// [`Error::ImmutablePolicy`] if it is enabled and one may not change, [`Error::InconsistentPolicy`] if they contradict
     /// each other; then it stays as it was.
     pub fn set_writer_qos(&mut self, now: Instant, handle: WriterHandle, qos: DataWriterQos) -> Result<(), Error> {
-        check_history(qos.history, &qos.resource_limits)?;
+        endpoints::check_writer(&qos)?;
         let writer = self.writer(handle)?;
         if !writer.is_enabled {
             return self.remake_writer(now, handle, qos);

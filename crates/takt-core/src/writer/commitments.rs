@@ -54,6 +54,7 @@ impl Writer {
     pub(crate) fn adopt(&mut self, ctx: &mut Context, qos: &DataWriterQos) {
         let deadline_changed = self.data.qos.deadline != qos.deadline;
         self.data.qos = qos.clone();
+        self.pace.adopt(qos);
         if deadline_changed {
             if let Some(former) = &self.deadline {
                 former.close(ctx);

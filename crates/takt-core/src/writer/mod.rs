@@ -17,6 +17,7 @@ mod heartbeat;
 mod history;
 mod membership;
 mod order;
+mod pace;
 mod reader_proxy;
 mod repair;
 mod route;
@@ -47,6 +48,7 @@ use batch::Batch;
 use commitments::OwnLease;
 use heartbeat::HeartbeatState;
 use membership::Membership;
+use pace::Pace;
 use route::Route;
 use takt_wire::discovery::PublicationData;
 use takt_wire::message::{AckNack, NackFrag};
@@ -108,6 +110,7 @@ pub(crate) struct Writer {
     /// A `write` found no room.
     space_wanted: bool,
     batch: Batch,
+    pace: Pace,
     /// The source time stamp of the last change.
     last_stamp: Timestamp,
     expiry_timer: TimerId,
@@ -141,6 +144,7 @@ impl Writer {
             history.expect_expiries();
         }
         let deadline = commitments::monitor(handle, &data, ctx);
+        let pace = Pace::new(&data.qos, ctx.timers.register(TimerKind::Pace { writer: handle.index }));
         let lease = OwnLease::new(now, handle, &data.qos.liveliness, ctx);
         Self {
             handle,
@@ -168,6 +172,7 @@ impl Writer {
             greeted: SequenceNumber::ZERO,
             asserting: false,
             space_wanted: false,
+            pace,
             batch: Batch::new(ctx.timers.register(TimerKind::Batch { writer: handle.index })),
             last_stamp: Timestamp::ZERO,
             expiry_timer: ctx.timers.register(TimerKind::WriterExpiry { writer: handle.index }),
@@ -201,6 +206,7 @@ impl Writer {
         ctx.timers.release(self.timer);
         ctx.timers.release(self.expiry_timer);
         self.batch.close(ctx);
+        self.pace.close(ctx);
     }
 
     fn index(&self) -> u32 {
@@ -218,10 +224,12 @@ impl Writer {
         if !self.is_enabled {
             return Err(Error::NotEnabled.into());
         }
+        self.keep_contract(now, ctx, write)?;
         let place = self.place_of(write);
         if self.proxies.len() == 0 && !self.keeps_history {
             let sn = self.skip_number();
             self.last_stamp = write.source_timestamp;
+            self.begin_separation(now, write);
             self.placed(&place);
             self.keep_commitments(now, ctx, write);
             return Ok(sn);
@@ -247,6 +255,7 @@ impl Writer {
         change.rejected = rejected;
         let sn = self.history.append(change);
         self.last_stamp = write.source_timestamp;
+        self.begin_separation(now, write);
         self.arm_expiry(now, ctx);
         self.placed(&place);
         self.source_timestamp = write.source_timestamp;

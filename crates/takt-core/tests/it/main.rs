@@ -6,6 +6,7 @@ mod batching;
 mod catalogue;
 mod coherent;
 mod content_filter;
+mod contract;
 mod deadline;
 mod discovery;
 mod durability;

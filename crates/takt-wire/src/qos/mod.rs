@@ -7,6 +7,7 @@
 //! This module knows values and bytes. Whether the policies of one entity go together, and which
 //! of them may change later, is decided where entities are made.
 
+mod contract;
 mod data;
 mod delivery;
 mod entities;
@@ -16,6 +17,7 @@ mod representation;
 mod storage;
 mod timing;
 
+pub use contract::{Contract, EarlyWrite, contradictions};
 pub use data::{DataTag, EntityName, GroupData, Partition, Property, TopicData, UserData};
 pub use delivery::{
     Liveliness, LivelinessKind, Ownership, OwnershipStrength, Reliability, ReliabilityKind, TransportPriority,

@@ -227,6 +227,15 @@ impl DomainParticipant {
         self.look(|core| core.refusals().cloned().collect())
     }
 
+    /// Matches in which the numbers of one side contradict those of the other ([`qos::Contract`](crate::qos::Contract)): writer,
+    /// reader, and the contradictions in words. They match all the same.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn contradictions(&self) -> Result<Vec<(Guid, Guid, Vec<String>)>> {
+        self.look(|core| core.contradictions())
+    }
+
     /// What the protocol engine has sent, received and dropped.
     ///
     /// # Errors

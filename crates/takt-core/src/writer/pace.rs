@@ -1,0 +1,75 @@
+//! The contract of a writer: it writes no more often than it says, and no longer samples (`takt_wire::qos::Contract`).
+
+use super::{Write, Writer};
+use crate::cache::ChangeKind;
+use crate::context::Context;
+use crate::error::{Error, WriteError};
+use crate::event::Event;
+use crate::time::Instant;
+use crate::timer::TimerId;
+use alloc::format;
+use core::time::Duration;
+use takt_wire::qos::{Contract, DataWriterQos, EarlyWrite};
+
+#[derive(Debug)]
+pub(super) struct Pace {
+    contract: Contract,
+    separation: Duration,
+    /// When the next sample may be written.
+    next: Instant,
+    timer: TimerId,
+}
+
+impl Pace {
+    pub(super) fn new(qos: &DataWriterQos, timer: TimerId) -> Self {
+        let mut pace = Self { contract: Contract::default(), separation: Duration::ZERO, next: Instant(0), timer };
+        pace.adopt(qos);
+        pace
+    }
+
+    pub(super) fn adopt(&mut self, qos: &DataWriterQos) {
+        self.contract = Contract::of(&qos.user_data, &qos.property);
+        let separation = self.contract.minimum_separation.unwrap_or(takt_wire::Duration::ZERO);
+        self.separation = Duration::from_nanos(separation.as_nanos().unwrap_or(u64::MAX));
+    }
+
+    pub(super) fn close(&self, ctx: &mut Context) {
+        ctx.timers.release(self.timer);
+    }
+}
+
+impl Writer {
+    /// Whether a change keeps to the contract. One that comes early finds no room until its time, or is refused. What ends an
+    /// instance is no sample.
+    pub(super) fn keep_contract(&mut self, now: Instant, ctx: &mut Context, write: &Write) -> Result<(), WriteError> {
+        if write.kind != ChangeKind::Alive {
+            return Ok(());
+        }
+        let Pace { contract, next, timer, .. } = &self.pace;
+        if let Some(max) = contract.max_sample_bytes.filter(|max| write.payload_len > *max as usize) {
+            return Err(Error::OutOfResources { limit: "rt.max_bytes", value: u64::from(max) }.into());
+        }
+        if now >= *next {
+            return Ok(());
+        }
+        if contract.early_write == EarlyWrite::Refuse {
+            let left = next.since(now);
+            let what = format!("the minimum separation of the writer's samples ends in {left:?}");
+            return Err(Error::PreconditionNotMet { what }.into());
+        }
+        ctx.timers.arm(*timer, *next);
+        Err(WriteError::WouldBlock)
+    }
+
+    /// A sample was written.
+    pub(super) fn begin_separation(&mut self, now: Instant, write: &Write) {
+        if write.kind == ChangeKind::Alive && self.pace.separation > Duration::ZERO {
+            self.pace.next = now.after(self.pace.separation);
+        }
+    }
+
+    /// The separation that a `write` waits for is over.
+    pub(crate) fn handle_pace(&mut self, ctx: &mut Context) {
+        ctx.notify(Event::WriterSpace(self.handle));
+    }
+}

@@ -1,0 +1,198 @@
+//! What Takt knows of an endpoint beyond the OMG's policies: how often a writer writes at most, how long its samples are at
+//! most, how soon a reader wants them.
+//!
+//! They travel as `key=value;` in USER_DATA (DDS 1.4 §2.2.3.1), where other keys may stand beside them, and as properties
+//! (RTPS 2.5 §9.6.3), so that an endpoint of any vendor can have them. A property counts more than USER_DATA. Reading is
+//! lenient: unknown keys and values that are no numbers are passed over, and of a key that is there twice the first counts.
+//!
+//! | key | unit | whose |
+//! |---|---|---|
+//! | `rt.min_sep_ns` | ns between two samples, at least | writer |
+//! | `rt.early` | `wait` or `refuse`: what becomes of a sample that is written earlier | writer |
+//! | `rt.e2e_ns` | ns from writing to delivery, at most | reader |
+//! | `rt.max_bytes` | octets of a serialised sample, its encapsulation header included, at most | writer, reader |
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use super::{DataReaderQos, DataWriterQos, Property, UserData};
+use crate::time::Duration;
+
+const MIN_SEP: &str = "rt.min_sep_ns";
+const EARLY: &str = "rt.early";
+const E2E: &str = "rt.e2e_ns";
+const MAX_BYTES: &str = "rt.max_bytes";
+
+/// What becomes of a sample that is written before the minimum separation is over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum EarlyWrite {
+    /// The call waits.
+    #[default]
+    Wait,
+    /// The call fails.
+    Refuse,
+}
+
+/// The contract of an endpoint; by default it has none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Contract {
+    /// MINIMUM_SEPARATION: the least time between two samples of a writer, whatever their instance.
+    pub minimum_separation: Option<Duration>,
+    /// What becomes of a sample that is written earlier.
+    pub early_write: EarlyWrite,
+    /// E2E_LATENCY: the longest time from writing to delivery that a reader wants.
+    pub e2e_latency: Option<Duration>,
+    /// The longest serialised sample in octets, its encapsulation header included.
+    pub max_sample_bytes: Option<u32>,
+}
+
+impl Contract {
+    /// What USER_DATA and properties say.
+    pub fn of(user_data: &UserData, property: &Property) -> Self {
+        let mut contract = Self::default();
+        let pairs = property.0.iter().map(|(key, value, _)| (key.as_bytes(), value.as_bytes()));
+        let fields = user_data.0.split(|octet| *octet == b';').filter_map(|field| {
+            let at = field.iter().position(|octet| *octet == b'=')?;
+            Some((&field[..at], &field[at + 1..]))
+        });
+        let mut early = None;
+        for (key, value) in pairs.chain(fields) {
+            let (Ok(key), Ok(value)) = (core::str::from_utf8(key), core::str::from_utf8(value)) else { continue };
+            let value = value.trim_matches(|c: char| c.is_whitespace() || c == '\0');
+            let span = || value.parse().ok().map(Duration::from_nanos);
+            match key.trim() {
+                MIN_SEP => contract.minimum_separation = contract.minimum_separation.or_else(span),
+                E2E => contract.e2e_latency = contract.e2e_latency.or_else(span),
+                MAX_BYTES => contract.max_sample_bytes = contract.max_sample_bytes.or_else(|| value.parse().ok()),
+                EARLY if value == "wait" => _ = early.get_or_insert(EarlyWrite::Wait),
+                EARLY if value == "refuse" => _ = early.get_or_insert(EarlyWrite::Refuse),
+                _ => {}
+            }
+        }
+        contract.early_write = early.unwrap_or_default();
+        contract
+    }
+
+    fn pairs(&self) -> Vec<(&'static str, String)> {
+        let nanos = |span: Option<Duration>| span.and_then(Duration::as_nanos).map(|nanos| nanos.to_string());
+        let early = (self.early_write == EarlyWrite::Refuse).then(|| "refuse".to_string());
+        [
+            (MIN_SEP, nanos(self.minimum_separation)),
+            (EARLY, early),
+            (E2E, nanos(self.e2e_latency)),
+            (MAX_BYTES, self.max_sample_bytes.map(|bytes| bytes.to_string())),
+        ]
+        .into_iter()
+        .filter_map(|(key, value)| Some((key, value?)))
+        .collect()
+    }
+
+    fn put(&self, user_data: &mut UserData, property: &mut Property) {
+        if user_data.0.last().is_some_and(|last| *last != b';') && !self.pairs().is_empty() {
+            user_data.0.push(b';');
+        }
+        for (key, value) in self.pairs() {
+            user_data.0.extend_from_slice(format!("{key}={value};").as_bytes());
+            property.0.push((key.to_string(), value, true));
+        }
+    }
+
+    /// Adds the contract to the policies of a writer that has none.
+    pub fn put_into_writer(&self, qos: &mut DataWriterQos) {
+        self.put(&mut qos.user_data, &mut qos.property);
+    }
+
+    /// Adds the contract to the policies of a reader that has none.
+    pub fn put_into_reader(&self, qos: &mut DataReaderQos) {
+        self.put(&mut qos.user_data, &mut qos.property);
+    }
+}
+
+/// What in a writer's promises contradicts what a reader wants, in words. Such a pair matches all the same: other vendors know
+/// nothing of it.
+pub fn contradictions(writer: &DataWriterQos, reader: &DataReaderQos) -> Vec<String> {
+    let offered = Contract::of(&writer.user_data, &writer.property);
+    let wanted = Contract::of(&reader.user_data, &reader.property);
+    let mut all = Vec::new();
+    if let Some(e2e) = wanted.e2e_latency.filter(|e2e| writer.latency_budget.duration > *e2e) {
+        all.push(format!("the writer may keep samples for {}, the reader wants them within {e2e}", {
+            writer.latency_budget.duration
+        }));
+    }
+    if let Some(separation) = offered.minimum_separation.filter(|separation| *separation > reader.deadline.period) {
+        let period = reader.deadline.period;
+        all.push(format!("the writer writes every {separation} at most, the reader wants a sample every {period}"));
+    }
+    if let (Some(offered), Some(wanted)) = (offered.max_sample_bytes, wanted.max_sample_bytes)
+        && offered > wanted
+    {
+        all.push(format!("the writer's samples have up to {offered} octets, the reader takes {wanted}"));
+    }
+    if let Some(e2e) = wanted.e2e_latency.filter(|e2e| writer.lifespan.duration < *e2e) {
+        let lifespan = writer.lifespan.duration;
+        all.push(format!("samples expire after {lifespan}, the reader allows {e2e} for the way"));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user_data(text: &[u8]) -> UserData {
+        UserData(text.to_vec())
+    }
+
+    #[test]
+    fn what_is_put_in_is_read_again_beside_what_was_there() {
+        let contract = Contract {
+            minimum_separation: Some(Duration::from_millis(5)),
+            early_write: EarlyWrite::Refuse,
+            e2e_latency: Some(Duration::from_millis(1)),
+            max_sample_bytes: Some(1_400),
+        };
+        let mut qos = DataWriterQos { user_data: user_data(b"typehash=RIHS01_00"), ..DataWriterQos::default() };
+        contract.put_into_writer(&mut qos);
+        let text: &[u8] =
+            b"typehash=RIHS01_00;rt.min_sep_ns=5000000;rt.early=refuse;rt.e2e_ns=1000000;rt.max_bytes=1400;";
+        assert_eq!(qos.user_data.0, text);
+        assert_eq!(Contract::of(&qos.user_data, &Property::default()), contract);
+        assert_eq!(Contract::of(&UserData::default(), &qos.property), contract);
+        let mut none = DataReaderQos::default();
+        Contract::default().put_into_reader(&mut none);
+        assert_eq!(none, DataReaderQos::default());
+    }
+
+    #[test]
+    fn reading_is_lenient_and_a_property_counts_more() {
+        let read = |text: &[u8]| Contract::of(&user_data(text), &Property::default());
+        let contract = read(b";;x;rt.max_bytes=;rt.max_bytes = 20 ;rt.max_bytes=30;rt.e2e_ns=-1;\xff=1;rt.early=no\0");
+        assert_eq!(contract, Contract { max_sample_bytes: Some(20), ..Contract::default() });
+        assert_eq!(read(b"rt.e2e_ns=99999999999999999999999"), Contract::default());
+        let property = Property(alloc::vec![(MAX_BYTES.into(), "7".into(), true)]);
+        assert_eq!(Contract::of(&user_data(b"rt.max_bytes=20"), &property).max_sample_bytes, Some(7));
+    }
+
+    #[test]
+    fn numbers_that_contradict_each_other_are_told() {
+        let quick = Contract { e2e_latency: Some(Duration::from_millis(5)), ..Contract::default() };
+        let small = Contract { max_sample_bytes: Some(100), ..Contract::default() };
+        let (mut writer, mut reader) = (DataWriterQos::default(), DataReaderQos::default());
+        assert_eq!(contradictions(&writer, &reader).len(), 0);
+        quick.put_into_reader(&mut reader);
+        small.put_into_reader(&mut reader);
+        reader.deadline.period = Duration::from_millis(10);
+        assert_eq!(contradictions(&writer, &reader).len(), 0);
+        Contract {
+            minimum_separation: Some(Duration::from_millis(11)),
+            max_sample_bytes: Some(101),
+            ..Contract::default()
+        }
+        .put_into_writer(&mut writer);
+        assert_eq!(contradictions(&writer, &reader).len(), 2);
+        writer.latency_budget.duration = Duration::from_millis(6);
+        writer.lifespan.duration = Duration::from_millis(4);
+        assert_eq!(contradictions(&writer, &reader).len(), 4);
+    }
+}
