@@ -157,3 +157,26 @@ fn samples_wait_for_their_budget_unless_they_are_flushed() {
         assert_eq!(numbers(taken), [3], "{runtime:?}: what waits leaves before its writer; then the writer has gone");
     }
 }
+
+#[test]
+fn a_writer_keeps_to_its_contract() {
+    for runtime in RUNTIMES {
+        let contract =
+            Contract { minimum_separation: Some(MILLIS_100), max_sample_bytes: Some(64), ..Contract::default() };
+        let mut qos = reliable_writer(History::KeepAll);
+        contract.put_into_writer(&mut qos);
+        let mut wanted = reliable_reader(History::KeepAll);
+        Contract { max_sample_bytes: Some(63), ..Contract::default() }.put_into_reader(&mut wanted);
+        let pair = Pair::<Shape>::new(runtime, qos, wanted);
+        assert_eq!(pair.publisher.contradictions().expect("open").len(), 1);
+        assert_eq!(pair.subscriber.contradictions().expect("open").len(), 1);
+        for number in 1..=3 {
+            pair.writer.write(&Shape::new("RED", number)).expect("it waits for its time");
+        }
+        let stamps: Vec<_> = pair.take(3).iter().map(|sample| sample.info.source_timestamp.to_nanos()).collect();
+        // The clocks of time stamps and of separations are read one after the other.
+        assert!(stamps.windows(2).all(|two| two[1] - two[0] > 90_000_000), "{runtime:?}: {stamps:?}");
+        let long = pair.writer.write(&Shape::new(&"RED".repeat(30), 4));
+        assert!(matches!(long, Err(Error::OutOfResources { .. })), "{runtime:?}: {long:?}");
+    }
+}
