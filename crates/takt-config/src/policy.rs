@@ -2,14 +2,14 @@
 //! writers and the reference documentation go by this table alone.
 //!
 //! Element names are those of DDS-XML 1.0 §7.3.2; `data_representation` and `type_consistency` are in its revision, with
-//! `property`. `entity_name` is Takt's.
+//! `property`. `entity_name` and `data_tag` are Takt's.
 
 use takt::qos::{
-    AccessScope, DataReaderQos, DataRepresentation, DataWriterQos, Deadline, DestinationOrder, DomainParticipantQos,
-    Durability, DurabilityService, EntityFactory, EntityName, GroupData, History, LatencyBudget, Lifespan, Liveliness,
-    LivelinessKind, Ownership, OwnershipStrength, Partition, Presentation, Property, PublisherQos, ReaderDataLifecycle,
-    Reliability, ReliabilityKind, ResourceLimits, SubscriberQos, TimeBasedFilter, TopicData, TopicQos,
-    TransportPriority, TypeConsistency, TypeConsistencyKind, UserData, WriterDataLifecycle,
+    AccessScope, DataReaderQos, DataRepresentation, DataTag, DataWriterQos, Deadline, DestinationOrder,
+    DomainParticipantQos, Durability, DurabilityService, EntityFactory, EntityName, GroupData, History, LatencyBudget,
+    Lifespan, Liveliness, LivelinessKind, Ownership, OwnershipStrength, Partition, Presentation, Property,
+    PublisherQos, ReaderDataLifecycle, Reliability, ReliabilityKind, ResourceLimits, SubscriberQos, TimeBasedFilter,
+    TopicData, TopicQos, TransportPriority, TypeConsistency, TypeConsistencyKind, UserData, WriterDataLifecycle,
 };
 
 use crate::value::{Kind, Value};
@@ -127,6 +127,7 @@ mod access {
         data_representation: DataRepresentation, in Topic DataWriter DataReader;
         type_consistency: TypeConsistency, in DataReader;
         property: Property, in Participant DataWriter DataReader;
+        data_tag: DataTag, in DataWriter DataReader;
         entity_name: EntityName, in Participant DataWriter DataReader;
     }
 }
@@ -324,6 +325,8 @@ pub const FIELDS: &[Field] = fields! {
         Value::Bool(v) => p.prevent_type_widening = *v, "the writer's type may not have more members";
     type_consistency.force_type_validation: Kind::Bool, p => Value::Bool(p.force_type_validation),
         Value::Bool(v) => p.force_type_validation = *v, "without type information there is no match";
+    data_tag.value: Kind::Properties, p => tags(p), Value::Properties(v) => p.0 = of_tags(v.as_slice()),
+        "name and value, of which others are told (DDS Security)";
     property.value: Kind::Properties, p => Value::Properties(p.0.clone()), Value::Properties(v) => p.0 = v.clone(),
         "name, value, and whether others are told";
     entity_name.name: Kind::Text, p => Value::Text(p.0.clone()), Value::Text(v) => p.0 = v.clone(),
@@ -369,6 +372,15 @@ fn with_depth(history: History, depth: i64) -> History {
         History::KeepAll => History::KeepAll,
         History::KeepLast(_) => History::KeepLast(u32::try_from(depth).unwrap_or(u32::MAX)),
     }
+}
+
+/// Tags are properties that are always told.
+fn tags(policy: &DataTag) -> Value {
+    Value::Properties(policy.0.iter().map(|(name, value)| (name.clone(), value.clone(), true)).collect())
+}
+
+fn of_tags(pairs: &[(String, String, bool)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(name, value, _)| (name.clone(), value.clone())).collect()
 }
 
 fn int(value: i64) -> i32 {

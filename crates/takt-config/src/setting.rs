@@ -152,8 +152,13 @@ const NETWORK: &[Setting] = settings! {
         (plan, Value::Texts(peers)) => {
             let peers = peers.clone();
             plan.build(|builder| builder.peers(peers));
-        }, "ADDRESS or ADDRESS:PORT to announce to besides multicast";
-    network.multicast, "TAKT_MULTICAST": Kind::Bool, true,
+        }, "hosts to announce to besides multicast: a name or address, with or without port";
+    network.discovery_servers, "TAKT_DISCOVERY_SERVERS": Kind::Texts, "none",
+        (plan, Value::Texts(servers)) => {
+            let servers = servers.clone();
+            plan.build(|builder| builder.discovery_servers(servers));
+        }, "discovery servers, as peers; all of them are used";
+    network.multicast, "TAKT_MULTICAST": Kind::Bool, "true; false with discovery servers",
         (plan, Value::Bool(value)) => {
             let value = *value;
             plan.build(move |builder| builder.multicast(value));

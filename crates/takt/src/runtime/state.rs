@@ -378,14 +378,15 @@ impl State {
             }
             let Some(level) = next else { continue };
             let statuses = std::mem::take(&mut endpoint.pending[level as usize]);
+            // An entity that is not complete cannot be shown to a listener, which stays where it is; `complete` tells it.
+            let Some(reference) = endpoint.endpoint.clone() else { continue };
             let slot = match level {
                 Level::Endpoint => Some(&mut endpoint.slot),
                 Level::Group => parents.get_mut(endpoint.place.group).map(|parent| &mut parent.slot),
                 Level::Topic => parents.get_mut(endpoint.place.topic).map(|parent| &mut parent.slot),
                 Level::Participant => Some(participant),
             };
-            let taken = slot.and_then(Slot::take).zip(endpoint.endpoint.clone());
-            if let Some(((listener, version), reference)) = taken {
+            if let Some((listener, version)) = slot.and_then(Slot::take) {
                 endpoint.signal.clear(statuses);
                 if let Some(signal) = parents.get(endpoint.place.group).and_then(|group| group.signal.as_ref()) {
                     signal.clear(statuses);

@@ -18,7 +18,7 @@ use takt::{
 use takt_bench::signal;
 
 use crate::lines::Subject;
-use crate::options::{Durability, FinalState, History, Options, Role, Scope};
+use crate::options::{Durability, FinalState, History, Options, Scope};
 use crate::output::Output;
 use crate::shape::{ShapeType, numbered};
 
@@ -55,9 +55,6 @@ pub struct Session {
 impl Session {
     /// Joins the domain and creates the topics.
     pub fn open(options: Options, output: Output) -> Result<Self, Failure> {
-        if let Some(feature) = unsupported(&options) {
-            return Err(Failure { exit_code: 2, what: format!("{feature} is not supported") });
-        }
         let mut builder = DomainParticipant::builder(options.domain_id).name("takt-shape-main");
         if !options.announcement_period.is_zero() {
             builder = builder.announcement_period(options.announcement_period);
@@ -89,16 +86,6 @@ impl Session {
     pub fn is_done(&self, iteration: u64) -> bool {
         signal::stopped() || self.options.iterations.is_some_and(|last| iteration >= last)
     }
-}
-
-/// A part of the suite that Takt does not do, if the options ask for it.
-fn unsupported(options: &Options) -> Option<&'static str> {
-    let subscribes = options.role == Role::Subscriber;
-    let wanted = [
-        (subscribes && options.coherent, "coherent access"),
-        (subscribes && !options.time_filter.is_zero(), "TIME_BASED_FILTER"),
-    ];
-    wanted.iter().find(|(is_wanted, _)| *is_wanted).map(|(_, feature)| *feature)
 }
 
 /// Sleeps, but not longer than until a signal asks to stop.
