@@ -20,8 +20,12 @@ use crate::timeline::Timeline;
 /// From one process of a host to another.
 const LOOPBACK_DELAY: Nanos = 10_000;
 
-/// After the last fault: time for leases to end, announcements to pass and repairs to arrive.
+/// After the last fault: time for leases to end, announcements to pass and repairs to arrive. Longer, if all that is owed
+/// needs longer on the slowest link by itself, [`CARRIED`] times.
 const REST: Nanos = 3 * LEASE;
+
+/// How often a link may carry what is owed, since parts of it get lost or arrive twice.
+const CARRIED: u64 = 2;
 
 /// From a farewell, or the deletion of an endpoint, until everybody knows of it, if nothing goes wrong.
 const FAREWELL_TIME: Nanos = SECOND;
@@ -135,6 +139,8 @@ pub struct World<'a> {
     steps: Vec<(Nanos, Step)>,
     ready: Vec<usize>,
     resting: bool,
+    /// When the world ends.
+    end: Nanos,
     taken_while_active: u64,
     /// No fault and no stall is planned.
     is_calm: bool,
@@ -150,16 +156,15 @@ pub struct World<'a> {
 /// Runs a scenario to its end, or to the first broken promise.
 pub fn run(scenario: &Scenario, timeline: &mut dyn Timeline) -> Report {
     let mut world = World::new(scenario, timeline);
-    let end = scenario.active + REST + SILENCE;
     while world.checker.violation().is_none() {
         let Some(Reverse(entry)) = world.events.pop() else { break };
-        if entry.at > end {
+        if entry.at > world.end {
             break;
         }
         world.now = entry.at;
         world.handle(entry.event);
     }
-    world.now = world.now.min(end);
+    world.now = world.now.min(world.end);
     if world.checker.violation().is_none() {
         world.finish();
     }
@@ -228,6 +233,7 @@ impl<'a> World<'a> {
             steps: Vec::new(),
             ready: Vec::new(),
             resting: false,
+            end: scenario.active,
             taken_while_active: 0,
             is_calm: scenario.is_calm(),
             sent_before_silence: Vec::new(),
@@ -269,7 +275,6 @@ impl<'a> World<'a> {
             self.checker.only_safety = plan.impostor;
         }
         self.at(scenario.active, Event::Rest);
-        self.at(scenario.active + REST, Event::Silence);
     }
 
     fn at(&mut self, at: Nanos, event: Event) {
@@ -698,6 +703,12 @@ impl<'a> World<'a> {
 
     fn rest(&mut self) {
         self.resting = true;
+        let owed = self.checker.owed(|topic| self.scenario.topics[topic].sizes.1 as u64);
+        let carried =
+            u128::from(owed * CARRIED * 8) * u128::from(SECOND) / u128::from(self.scenario.network.bits_per_second);
+        let silent = self.now + REST.max(carried as Nanos);
+        self.end = silent + SILENCE;
+        self.at(silent, Event::Silence);
         self.taken_while_active = self.checker.taken;
         let processes = if self.scenario.presentation.is_some() { self.processes.len() } else { 0 };
         for index in 0..processes {

@@ -55,7 +55,7 @@ impl Participant {
             Job::Repair { writer, proxy } => {
                 let writer = writers.get_mut(writer)?;
                 *flow = writer.flow;
-                writer.transmit_repair(proxy, ctx, header, frame, destinations)
+                writer.transmit_repair(now, proxy, ctx, header, frame, destinations)
             }
             Job::Heartbeat { writer } => {
                 let writer = writers.get_mut(writer)?;

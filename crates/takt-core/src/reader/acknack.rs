@@ -1,11 +1,10 @@
 //! When and what a reader acknowledges (RTPS 2.5 §8.4.12.2).
 //!
-//! A heartbeat that wants an answer, or that shows missing samples, is answered at once, but the same
-//! samples are not asked for more often than every `nack_suppression`, and ever more rarely. Missing samples that show in the data
-//! are asked for after `nack_delay`, without waiting for a heartbeat.
+//! A heartbeat that wants an answer, or that shows missing samples, is answered at once, but the same samples are not asked
+//! for more often than every `nack_suppression`, nor while their repair may be under way ([`Patience`](super::patience)).
+//! Missing samples that show in the data are asked for after `nack_delay`, without waiting for a heartbeat.
 
 use super::Reader;
-use super::writer_proxy::Nack;
 use crate::context::{Context, Job};
 use crate::mutation::{Mutation, is_on};
 use crate::time::Instant;
@@ -18,8 +17,6 @@ use takt_wire::{Full, Locator};
 /// Between the first requests for a writer's first heartbeat; doubles up to the heartbeat period times 16.
 const GREETING_PERIOD: Duration = Duration::from_millis(20);
 const MAX_GREETING_DOUBLINGS: u32 = 6;
-/// The time between requests for the same samples doubles this often: the writer may be busy.
-const MAX_NACK_DOUBLINGS: u32 = 5;
 /// Between two requests of a builtin reader for the same: when many participants meet, answers wait for one another on the
 /// way for longer than those of one writer do, and asking again makes it worse.
 const BUILTIN_SUPPRESSION: Duration = Duration::from_millis(10);
@@ -33,22 +30,14 @@ impl Reader {
         if heartbeat.is_final && !(misses && can_be_had) && !is_on(Mutation::ChatterBox) {
             return;
         }
-        match proxy.last_nack {
-            Some(nack) if misses && Some(nack.base) == proxy.expected => {
-                let doublings = nack.repeats.min(MAX_NACK_DOUBLINGS);
-                let suppression = match self.entity_id.is_builtin() {
-                    true => ctx.timing.nack_suppression.max(BUILTIN_SUPPRESSION),
-                    false => ctx.timing.nack_suppression,
-                };
-                let due = nack.at.after(suppression * 2_u32.pow(doublings));
-                if due > now {
-                    ctx.timers.arm_by(proxy.timer, due);
-                    return;
-                }
-            }
-            _ => {}
+        if heartbeat.reader == self.entity_id {
+            proxy.patience.ended();
         }
-        self.queue_acknack(ctx, index);
+        let due = proxy.expected.filter(|_| misses).and_then(|expected| proxy.patience.due(expected));
+        match due {
+            Some(due) if due > now => ctx.timers.arm_by(proxy.timer, due),
+            _ => self.queue_acknack(ctx, index),
+        }
     }
 
     pub(super) fn queue_acknack(&mut self, ctx: &mut Context, index: u32) {
@@ -64,14 +53,18 @@ impl Reader {
     /// The proxy's timer fired: ask for what is missing, or for the first heartbeat.
     pub(crate) fn handle_timeout(&mut self, now: Instant, ctx: &mut Context, index: u32) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
-        if proxy.expected.is_none() {
+        if let Some(expected) = proxy.expected {
+            if proxy.asks_for_news() {
+                ctx.timers.arm(proxy.timer, now.after(ctx.timing.heartbeat_period));
+            } else if !proxy.misses_something() {
+                return;
+            } else if let Some(due) = proxy.patience.due(expected).filter(|due| *due > now) {
+                return ctx.timers.arm(proxy.timer, due);
+            }
+        } else {
             let doublings = proxy.greetings.min(MAX_GREETING_DOUBLINGS);
             proxy.greetings += 1;
             ctx.timers.arm(proxy.timer, now.after(GREETING_PERIOD * 2_u32.pow(doublings)));
-        } else if proxy.asks_for_news() {
-            ctx.timers.arm(proxy.timer, now.after(ctx.timing.heartbeat_period));
-        } else if !proxy.misses_something() {
-            return;
         }
         self.queue_acknack(ctx, index);
     }
@@ -118,9 +111,14 @@ impl Reader {
         ctx.counters.acknacks_sent += 1;
         let Some(expected) = proxy.expected else { return Ok(()) };
         if misses {
-            let same = proxy.last_nack.filter(|nack| nack.base == expected);
-            let repeats = same.map_or(0, |nack| nack.repeats.saturating_add(1));
-            proxy.last_nack = Some(Nack { at: now, base: expected, repeats });
+            let least = match self.entity_id.is_builtin() {
+                true => ctx.timing.nack_suppression.max(BUILTIN_SUPPRESSION),
+                false => ctx.timing.nack_suppression,
+            };
+            proxy.patience.asked(now, expected, least);
+            if let Some(due) = proxy.patience.retry() {
+                ctx.timers.arm(proxy.timer, due);
+            }
         }
         let mut after = expected.prev();
         while let Some(sn) = proxy.fragments.incomplete().filter(|sn| *sn > after && *sn <= proxy.announced).min() {

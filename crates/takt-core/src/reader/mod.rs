@@ -14,6 +14,7 @@ mod holding;
 mod liveliness;
 mod local;
 mod matching;
+mod patience;
 mod receive;
 mod room;
 mod upkeep;

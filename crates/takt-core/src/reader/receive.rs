@@ -30,6 +30,9 @@ impl Reader {
             return self.refuse(ctx, index, stamp.now, data.sn);
         };
         self.cache.pool.bytes_mut(piece).copy_from_slice(payload);
+        if let Some(proxy) = self.proxies.get_mut(index) {
+            proxy.repaired(stamp.now, data.sn, data.reader);
+        }
         self.accept(ctx, index, stamp, data.sn, &inline, piece, key_only);
     }
 
@@ -42,17 +45,14 @@ impl Reader {
         let Some(inline) = parse_inline_qos(data.inline_qos, ctx) else { return };
         let result = loop {
             let Some(proxy) = self.proxies.get_mut(index) else { return };
+            proxy.repaired(stamp.now, data.sn, data.reader);
             match proxy.fragments.insert(stamp, data, &mut self.cache.pool, &mut self.reassembly) {
                 Err(Refused::NoRoom) if self.make_room_for(ctx, index, data.sn, stamp.now) => {}
                 result => break result,
             }
         };
         match result {
-            Ok(None) => {
-                if let Some(proxy) = self.proxies.get_mut(index) {
-                    proxy.progressed();
-                }
-            }
+            Ok(None) => {}
             Ok(Some((piece, source_timestamp))) => {
                 if let Some(proxy) = self.proxies.get_mut(index) {
                     proxy.arrived(data.sn);
@@ -160,7 +160,6 @@ impl Reader {
         };
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         if proxy.reliable {
-            proxy.progressed();
             proxy.set_arrival(sn, stored.map_or(Arrival::Irrelevant, Arrival::Waiting));
             self.deliver(ctx, index, stamp.now);
             self.notice_gap(ctx, index, stamp.now);

@@ -4,6 +4,7 @@
 use super::fragments::Fragments;
 use super::holding::Holding;
 use super::liveliness::WriterLease;
+use super::patience::Patience;
 use crate::cache::Stored;
 use crate::mutation::{Mutation, is_on};
 use crate::time::Instant;
@@ -11,22 +12,12 @@ use crate::timer::TimerId;
 use crate::writer::Path;
 use alloc::boxed::Box;
 use alloc::vec;
-use takt_wire::{Duration, Guid, SequenceNumber, SequenceNumberSet};
+use takt_wire::{Duration, EntityId, Guid, SequenceNumber, SequenceNumberSet};
 
 /// Samples above the next expected one that are kept while that one is missing.
 pub(crate) const REORDER_WINDOW: i64 = 512;
 /// The highest sample that is taken: nothing could follow the one above it.
 pub(crate) const LAST_SAMPLE: SequenceNumber = SequenceNumber(i64::MAX - 1);
-
-/// The last request for missing samples.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Nack {
-    pub(crate) at: Instant,
-    /// What was expected then.
-    pub(crate) base: SequenceNumber,
-    /// How often the same was asked before.
-    pub(crate) repeats: u32,
-}
 
 /// State of one sample number within the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +69,7 @@ pub(crate) struct WriterProxy {
     pub(crate) lease: WriterLease,
     /// Waits for the writer's first heartbeat: how often it was asked.
     pub(crate) greetings: u32,
-    pub(crate) last_nack: Option<Nack>,
+    pub(crate) patience: Patience,
     /// Whether an acknowledgement is queued.
     pub(crate) queued: bool,
     /// Delivery waits for room in the history.
@@ -112,7 +103,7 @@ impl WriterProxy {
             timer,
             lease,
             greetings: 0,
-            last_nack: None,
+            patience: Patience::new(),
             queued: false,
             blocked: false,
             holding: None,
@@ -176,10 +167,12 @@ impl WriterProxy {
         self.waiting = self.waiting + usize::from(value < IRRELEVANT) - usize::from(before < IRRELEVANT);
     }
 
-    /// Something that was missing has arrived: what still is may be asked for soon.
-    pub(crate) fn progressed(&mut self) {
-        if let Some(nack) = &mut self.last_nack {
-            nack.repeats = 0;
+    /// A sample, or a part of it, has arrived. A writer of ours repairs for one reader; of another one it is a repair if it
+    /// is what this reader waits for.
+    pub(crate) fn repaired(&mut self, now: Instant, sn: SequenceNumber, reader: EntityId) {
+        let is_repair = if self.directed_heartbeats { reader != EntityId::UNKNOWN } else { self.expected == Some(sn) };
+        if is_repair {
+            self.patience.repaired(now);
         }
     }
 

@@ -10,6 +10,7 @@
 //! - `in_flight_bytes` is the sum of the payloads in (`settled`, `cursor`).
 
 mod batch;
+mod burst;
 mod commitments;
 mod expiry;
 mod filters;
@@ -53,6 +54,7 @@ use route::Route;
 use takt_wire::discovery::PublicationData;
 use takt_wire::message::{AckNack, NackFrag};
 use takt_wire::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Timestamp};
+use transmit::fragment_count;
 
 /// A change handed in by the application.
 #[derive(Clone, Copy, Debug)]
@@ -432,8 +434,15 @@ impl Writer {
             return;
         };
         let Some(proxy) = self.proxies.get_mut(index).filter(|proxy| proxy.reliable) else { return };
-        let acked = proxy.acked;
-        if !proxy.acknowledge(&acknack.reader_sn_state, acknack.count, unsent) {
+        let (acked, path, live_from) = (proxy.acked, proxy.path, proxy.live_from);
+        let (history, more) = (&self.history, self.route.more);
+        let fragments = |sn| {
+            let change = history.get(sn);
+            let count =
+                |it: &Change| fragment_count(it.payload.len(), repair::fragment_size(&path, live_from, it, more));
+            change.map_or(1, |it| count(it).max(1))
+        };
+        if !proxy.acknowledge(now, &acknack.reader_sn_state, acknack.count, unsent, fragments) {
             ctx.counters.stale_acknowledgements += 1;
             return;
         }

@@ -1,37 +1,15 @@
 //! What a writer knows of one matched reader (RTPS 2.5 §8.4.7.5 and §8.4.9.2).
 
+use super::burst::Burst;
 use super::filters::ProxyFilter;
 use super::history::Change;
 use crate::bits::Window;
 use crate::mutation::{Mutation, is_on};
+use crate::time::Instant;
 use takt_wire::{FragmentNumberSet, Guid, Locator, SequenceNumber, SequenceNumberSet};
 
 /// Samples whose missing fragments are remembered at once.
 const FRAGMENT_REQUESTS: usize = 8;
-
-/// What is sent again for one request before the reader is asked what it misses now.
-const FIRST_BURST: usize = 64 << 10;
-const LEAST_BURST: usize = 8 << 10;
-const LARGEST_BURST: usize = 1 << 20;
-
-/// How many bytes of repairs leave for one request, so that they do not drive one another out of a slow link's queue:
-/// half as many after a burst that did not help, twice as many after one that did.
-#[derive(Debug)]
-struct Burst {
-    bytes: usize,
-    left: usize,
-}
-
-impl Burst {
-    /// A request came; `helped` if it asks for less than the one before.
-    fn begin(&mut self, helped: bool) {
-        if self.left == 0 {
-            let bytes = if helped { self.bytes * 2 } else { self.bytes / 2 };
-            self.bytes = bytes.clamp(LEAST_BURST, LARGEST_BURST);
-        }
-        self.left = self.bytes;
-    }
-}
 
 /// How to reach an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +39,7 @@ pub(crate) struct ReaderProxy {
     /// History still to be sent unasked to a best-effort reader.
     pub(crate) push_next: Option<SequenceNumber>,
     pub(crate) heartbeat_due: bool,
-    burst: Burst,
+    pub(super) burst: Burst,
     /// Whether a repair job is queued.
     pub(crate) queued: bool,
     /// An acknowledgement showed that it has seen a heartbeat; a pre-emptive one does not.
@@ -94,7 +72,7 @@ impl ReaderProxy {
             push_next: (wants_history && !reliable && last_sn >= SequenceNumber::FIRST)
                 .then_some(SequenceNumber::FIRST),
             heartbeat_due: reliable,
-            burst: Burst { bytes: FIRST_BURST, left: FIRST_BURST },
+            burst: Burst::new(),
             queued: false,
             has_seen_heartbeat: false,
             last_acknack: None,
@@ -117,17 +95,24 @@ impl ReaderProxy {
         self.acked.max(self.live_from.prev())
     }
 
-    /// Takes an acknowledgement; false if it is stale. `unsent` is the first change not yet sent.
-    pub(crate) fn acknowledge(&mut self, state: &SequenceNumberSet, count: i32, unsent: SequenceNumber) -> bool {
+    /// Takes an acknowledgement; false if it is stale. `unsent` is the first change not yet sent,
+    /// `fragments` tells of how many fragments a change consists.
+    pub(crate) fn acknowledge(
+        &mut self,
+        now: Instant,
+        state: &SequenceNumberSet,
+        count: i32,
+        unsent: SequenceNumber,
+        fragments: impl Fn(SequenceNumber) -> u32,
+    ) -> bool {
         if !is_newer(self.last_acknack, count) || state.base() > unsent {
             return false;
         }
         self.last_acknack = Some(count);
         self.has_seen_heartbeat |= state.base() > SequenceNumber::FIRST || !state.is_empty();
         let acked = if is_on(Mutation::AcknowledgedOneTooMany) { state.base() } else { state.base().prev() };
-        if acked > self.acked || !state.is_empty() {
-            self.burst.begin(acked > self.acked);
-        }
+        self.burst.answer(now);
+        self.burst.asks(state.iter(), fragments);
         if acked > self.acked {
             self.acked = acked;
             for request in &mut self.fragment_requests {
@@ -154,9 +139,7 @@ impl ReaderProxy {
         self.last_nack_frag = Some(count);
         let same = self.fragment_requests.iter().position(|request| request.is_some_and(|(known, _)| known == sn));
         let free = || self.fragment_requests.iter().position(Option::is_none);
-        let begins = |request: &(SequenceNumber, FragmentNumberSet)| (request.0, request.1.base());
-        let before = self.fragment_requests.iter().flatten().map(begins).min();
-        self.burst.begin(before.is_none_or(|before| (sn, fragments.base()) > before));
+        self.burst.asks_fragments(sn, fragments.iter());
         // Without a place the request is forgotten; the reader repeats it.
         if let Some(place) = same.or_else(free) {
             self.fragment_requests[place] = Some((sn, *fragments));
@@ -178,16 +161,27 @@ impl ReaderProxy {
         }
     }
 
+    /// Something is to be sent to it. What was asked for before it can have heard of the last repairs is forgotten.
+    pub(super) fn begin_repairs(&mut self, now: Instant) {
+        if !self.burst.begin(now) {
+            self.forget_requests();
+            self.heartbeat_due = false;
+        }
+    }
+
     /// Repairs of so many bytes left. What is too much for one burst is forgotten: the reader will be asked again.
-    pub(crate) fn repairs_left(&mut self, bytes: usize) {
-        self.burst.left = self.burst.left.saturating_sub(bytes);
+    pub(super) fn repairs_left(&mut self, bytes: usize) {
         let waiting = !self.requested.is_empty() || self.fragment_requests.iter().any(Option::is_some);
-        if self.burst.left == 0 && waiting {
-            self.requested = Window::EMPTY;
-            self.fragment_requests = [None; FRAGMENT_REQUESTS];
-            self.begin_repair(SequenceNumber::ZERO, 1);
+        if self.burst.leaves(bytes) && waiting {
+            self.forget_requests();
             self.heartbeat_due = self.reliable;
         }
+    }
+
+    fn forget_requests(&mut self) {
+        self.requested = Window::EMPTY;
+        self.fragment_requests = [None; FRAGMENT_REQUESTS];
+        self.begin_repair(SequenceNumber::ZERO, 1);
     }
 
     /// The fragment of a change that is next to be sent again. Another change begins with its first.

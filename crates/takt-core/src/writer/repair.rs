@@ -2,9 +2,10 @@
 //! (RTPS 2.5 §8.4.9.2).
 
 use super::transmit::{Message, Part, fragment_count};
-use super::{Change, ReaderProxy, Writer, route};
+use super::{Change, Path, ReaderProxy, Writer, route};
 use crate::context::Context;
 use crate::mutation::{Mutation, is_on};
+use crate::time::Instant;
 use alloc::vec::Vec;
 use takt_wire::message::{Gap, Header};
 use takt_wire::{EntityId, FragmentNumberSet, Full, Locator, SequenceNumber, SequenceNumberSet};
@@ -16,6 +17,7 @@ impl Writer {
     /// The next datagram for one reader; `None` if there is nothing. Queues itself again if there is more.
     pub(crate) fn transmit_repair(
         &mut self,
+        now: Instant,
         index: u32,
         ctx: &mut Context,
         header: &Header,
@@ -27,12 +29,15 @@ impl Writer {
             return None;
         }
         destinations.push(proxy.path.locator);
+        proxy.begin_repairs(now);
         let reader = proxy.guid;
         let mut message = Message::new(frame, proxy.path.max_message, header)?;
         message.builder.info_destination(reader.prefix).ok()?;
         let empty = message.builder.len();
         while let Some(step) = self.next_repair(index) {
             ctx.work.steps(1);
+            let position = self.position(index, &step);
+            let sent = ctx.counters.repairs_sent;
             let done = match step {
                 Repair::Gap { start, end } => self.emit_gap(&mut message, index, start, end, ctx),
                 Repair::Change(change) => self.emit_change(&mut message, index, &change, empty, ctx),
@@ -41,6 +46,11 @@ impl Writer {
                 }
                 Repair::Heartbeat => self.emit_directed_heartbeat(&mut message, index, ctx),
             };
+            if let (Some(position), Some(proxy)) = (position, self.proxies.get_mut(index))
+                && ctx.counters.repairs_sent > sent
+            {
+                proxy.burst.sends(now, position);
+            }
             if done.is_err() {
                 break;
             }
@@ -58,7 +68,9 @@ impl Writer {
         let unsent = self.cursor.sn;
         let history = &self.history;
         let proxy = self.proxies.get_mut(index)?;
-        while let Some((sn, fragments)) = proxy.next_fragment_request() {
+        while let Some((sn, fragments)) =
+            proxy.next_fragment_request().filter(|(sn, _)| proxy.requested.lowest().is_none_or(|lowest| *sn < lowest))
+        {
             match history.get(sn) {
                 Some(change) if proxy.is_relevant(change) => return Some(Repair::Fragment(*change, fragments)),
                 _ => {
@@ -80,6 +92,15 @@ impl Writer {
             }
         }
         proxy.heartbeat_due.then_some(Repair::Heartbeat)
+    }
+
+    /// Where the sample, or the fragment, that is sent next lies.
+    fn position(&self, index: u32, step: &Repair) -> Option<(SequenceNumber, u32)> {
+        match step {
+            Repair::Change(change) => Some((change.sn, self.proxies.get(index)?.repair_fragment(change.sn))),
+            Repair::Fragment(change, fragments) => Some((change.sn, fragments.iter().next()?)),
+            Repair::Gap { .. } | Repair::Heartbeat => None,
+        }
     }
 
     /// The first sequence number from `start` on that may be for the reader.
@@ -233,6 +254,11 @@ fn addressee(proxy: &ReaderProxy, change: &Change) -> (EntityId, Option<takt_wir
 
 /// The fragment size in which this reader knows the change.
 fn fragment_size_for(proxy: &ReaderProxy, change: &Change, more: usize) -> u16 {
-    let own = route::fragment_size(&proxy.path, more);
-    if change.sn < proxy.live_from { own } else { own.min(change.fragment_size) }
+    fragment_size(&proxy.path, proxy.live_from, change, more)
+}
+
+/// The same for a path, and a reader that is sent what is written from `live_from` on.
+pub(super) fn fragment_size(path: &Path, live_from: SequenceNumber, change: &Change, more: usize) -> u16 {
+    let own = route::fragment_size(path, more);
+    if change.sn < live_from { own } else { own.min(change.fragment_size) }
 }

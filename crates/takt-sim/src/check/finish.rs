@@ -29,6 +29,24 @@ impl Checker {
         }
     }
 
+    /// Octets of samples that reliable readers were to get in all, one match after the other; `sizes` tells how large those of
+    /// a topic are at most.
+    #[must_use]
+    pub fn owed(&self, sizes: impl Fn(usize) -> u64) -> u64 {
+        let readers = |from: &Endpoint| {
+            let fits = |to: &&Endpoint| !to.is_writer && to.topic == from.topic && model::matches(&from.qos, &to.qos);
+            self.endpoints
+                .iter()
+                .filter(fits)
+                .map(|to| {
+                    let samples = newest(from, model::depth(&from.qos, &to.qos)).count() as u64;
+                    if model::is_reliable(&from.qos, &to.qos) { samples * sizes(from.topic) } else { 0 }
+                })
+                .sum::<u64>()
+        };
+        self.endpoints.iter().filter(|from| from.is_writer).map(readers).sum()
+    }
+
     /// In the end nobody believes in those who have gone.
     pub fn finish_peers(&mut self, at: Nanos, id: EndpointId, peers: &[Guid]) {
         for guid in peers {

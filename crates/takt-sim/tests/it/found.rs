@@ -94,7 +94,22 @@ fn repairs_do_not_drive_each_other_out_of_a_queue() {
     assert_eq!(report.violation, None);
     assert_eq!(report.taken, 180);
     let needed = 180 * 200_000 / 1_400;
-    assert!(report.network.sent < 8 * needed, "{:?} for {needed}", report.network);
+    assert!(report.network.sent < 4 * needed, "{:?} for {needed}", report.network);
+}
+
+/// A burst of repairs was asked for again while it was under way, by each answer to an earlier one, and samples that were asked
+/// for whole counted as one fragment each, so that it seemed as if hardly anything got lost: 17 datagrams of 18 did. Two late
+/// readers fetch the history of a writer over a slow link.
+#[test]
+fn late_joiners_fetch_samples_of_many_fragments_at_the_pace_of_the_link() {
+    let durable = QosPlan { transient_local: true, ..RELIABLE };
+    let late = || vec![EndpointPlan { create: 2 * SECOND, ..reader(durable) }];
+    let scenario = scenario(20_000, vec![vec![writer(durable, 2 * MILLISECOND, 800)], late(), late()]);
+    let report = run(&scenario);
+    assert_eq!(report.violation, None);
+    assert_eq!(report.taken, 1_600);
+    let needed = 1_600 * 20_000 / 1_400;
+    assert!(report.network.sent < 4 * needed, "{:?} for {needed}", report.network);
 }
 
 /// Nobody told a participant's own readers that its writers live.
