@@ -7,6 +7,7 @@
 mod config;
 mod discovery_server;
 mod domain;
+mod durability;
 mod ls;
 mod perf;
 mod topic;
@@ -39,6 +40,8 @@ enum Command {
     Ls(ls::Ls),
     /// Introduce participants to each other on a network without multicast
     DiscoveryServer(discovery_server::DiscoveryServer),
+    /// Keep samples of TRANSIENT and PERSISTENT writers, and serve them to late joiners
+    Durability(durability::Durability),
     /// Check, show and explain configurations: QoS profiles and settings
     Config(config::Config),
 }
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         Command::Perf(perf) => perf.run(),
         Command::Ls(ls) => ls.run(),
         Command::DiscoveryServer(server) => server.run(),
+        Command::Durability(durability) => durability.run(),
         Command::Config(config) => config.run(),
     };
     match result {

@@ -35,6 +35,8 @@ pub struct Counters {
     pub outranked_samples: u64,
     /// Samples and disposals that a later one of their instance overtook (DESTINATION_ORDER BY_SOURCE_TIMESTAMP).
     pub outdated_samples: u64,
+    /// Samples of TRANSIENT and PERSISTENT writers that were shown before, or came after a later one of their writer.
+    pub repeated_samples: u64,
     /// Samples that arrived when their lifespan was over.
     pub expired_samples: u64,
     /// Samples that a content filter kept out of a history.

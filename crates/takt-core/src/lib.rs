@@ -59,7 +59,9 @@ pub use discovery::{
 };
 pub use error::{Error, WriteError};
 pub use event::Event;
-pub use participant::{MAX_TIMERS_PER_CALL, NewChange, Participant, ReaderSpec, Received, Transmit, WriterSpec};
+pub use participant::{
+    DURABILITY_SERVICE, MAX_TIMERS_PER_CALL, NewChange, Participant, ReaderSpec, Received, Transmit, WriterSpec,
+};
 pub use slots::{PublisherHandle, ReaderHandle, SubscriberHandle, WriterHandle};
 pub use status::{
     DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus,

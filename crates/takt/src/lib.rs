@@ -53,6 +53,7 @@ mod publisher;
 mod query;
 mod readable;
 mod reader;
+pub mod relay;
 mod runtime;
 mod sample;
 pub mod status;

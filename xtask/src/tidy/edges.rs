@@ -41,10 +41,11 @@ const CRATES: &[Crate] = &[
         external: None,
     },
     Crate { name: "takt-config", internal: &["takt"], internal_in_tests: &[], external: Some(&["roxmltree", "toml"]) },
+    Crate { name: "takt-durability", internal: &["takt"], internal_in_tests: &[], external: Some(&["redb"]) },
     Crate { name: "takt-bench", internal: &["takt"], internal_in_tests: &[], external: None },
     Crate {
         name: "takt-cli",
-        internal: &["takt", "takt-config", "takt-bench"],
+        internal: &["takt", "takt-config", "takt-durability", "takt-bench"],
         internal_in_tests: &[],
         external: None,
     },

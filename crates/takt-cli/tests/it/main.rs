@@ -8,6 +8,7 @@ mod command_line;
 mod compare;
 mod config;
 mod discovery_server;
+mod durability;
 mod listing;
 mod process;
 mod round_trips;

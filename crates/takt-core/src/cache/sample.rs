@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 use core::cmp::Ordering;
+use takt_wire::inline_qos::SampleIdentity;
 use takt_wire::{Guid, SequenceNumber, Timestamp};
 
 /// RTPS 2.5 §9.6.4.8: the key itself if it never exceeds 16 bytes, else its MD5.
@@ -94,6 +95,8 @@ pub struct SampleInfo {
     pub publication: Guid,
     /// The writer's count of its changes. Zero where the sample only tells that writers have gone.
     pub sequence_number: SequenceNumber,
+    /// Who wrote it first and which change of that writer it is: the two above, unless a durability service passed it on.
+    pub origin: SampleIdentity,
     /// When it was written, by the writer's wall clock.
     pub source_timestamp: Timestamp,
     /// When it arrived, by ours.
@@ -132,6 +135,8 @@ impl SampleInfo {
 pub struct SampleRef<'a> {
     /// About the sample.
     pub info: SampleInfo,
+    /// What the change does to its instance, whose state may be another one by now.
+    pub kind: ChangeKind,
     /// The serialised data if `info.valid_data`, else the serialised key if it is known, else empty.
     /// Begins with the 4 bytes of the encapsulation header.
     pub payload: &'a [u8],

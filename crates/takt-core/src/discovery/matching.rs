@@ -2,7 +2,7 @@
 
 use crate::event::Event;
 use crate::mutation::{Mutation, is_on};
-use crate::participant::Participant;
+use crate::participant::{Participant, is_durability_service};
 use crate::reader::WriterTraits;
 use crate::time::Instant;
 use crate::writer::{Path, ReaderTraits};
@@ -209,6 +209,7 @@ impl Participant {
         let reason = refusal_of(&writer.data, subscription, true);
         let local = writer.data.guid;
         let path = self.path_to(subscription.guid.prefix, &subscription.unicast);
+        let vendor = self.vendor_of(subscription.guid.prefix);
         let Some(writer) = self.writers.get_mut(index) else { return };
         match (reason, path) {
             (None, Some(path)) if is_matched => writer.redirect(&mut self.ctx, subscription.guid, path),
@@ -218,6 +219,7 @@ impl Participant {
                 let traits = ReaderTraits {
                     reliable: subscription.qos.reliability.kind == ReliabilityKind::Reliable,
                     wants_history: subscription.qos.durability != Durability::Volatile,
+                    drops_repeats: vendor == VendorId::TAKT,
                     path,
                 };
                 writer.add_proxy(now, &mut self.ctx, subscription.guid, &traits);
@@ -275,6 +277,7 @@ impl Participant {
                     vendor,
                     presentation: publication.presentation,
                     publisher,
+                    is_service: is_durability_service(&publication.qos.user_data),
                 };
                 if let Some(proxy) = matched {
                     return reader.refresh_proxy(&mut self.ctx, proxy, &traits);

@@ -74,7 +74,7 @@ impl Participant {
         let Some(path) = self.remotes.get(remote).map(|remote| remote.metatraffic) else { return };
         if let Some(writer) = self.writers.get_mut(writer) {
             let wants_history = writer.data.qos.durability != Durability::Volatile;
-            let traits = ReaderTraits { reliable: true, wants_history, path };
+            let traits = ReaderTraits { reliable: true, wants_history, drops_repeats: false, path };
             writer.add_proxy(now, &mut self.ctx, guid, &traits);
         }
     }
@@ -96,6 +96,7 @@ impl Participant {
                 vendor,
                 presentation: Presentation::default(),
                 publisher: None,
+                is_service: false,
             };
             let proxy = local.add_proxy(now, &mut self.ctx, guid, &traits);
             self.sources.entry(guid).or_default().push((reader, proxy));
@@ -410,6 +411,7 @@ impl Participant {
             directed: Directed::default(),
             place: Place::default(),
             in_set: false,
+            origin: None,
         };
         let Some(writer) = self.writers.get_mut(writer) else { return };
         let result = writer.write(now, &mut self.ctx, &write, |slot| {

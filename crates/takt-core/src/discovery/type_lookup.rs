@@ -265,6 +265,7 @@ impl Participant {
             directed: Directed::new(&[reader]),
             place: Place::default(),
             in_set: false,
+            origin: None,
         };
         let Some(writer) = self.writers.get_mut(writer) else { return false };
         let result = writer.write(now, &mut self.ctx, &write, |slot| {

@@ -168,7 +168,7 @@ pub(super) fn check_reader(qos: &DataReaderQos) -> Result<(), Error> {
 }
 
 /// The writer of a handle. No `ok_or`, which would make and drop an error on each call.
-fn live_writer(writers: &mut Slots<Writer>, handle: WriterHandle) -> Result<&mut Writer, Error> {
+pub(super) fn live_writer(writers: &mut Slots<Writer>, handle: WriterHandle) -> Result<&mut Writer, Error> {
     match writers.get_mut(handle.index) {
         Some(writer) if writer.handle == handle => Ok(writer),
         _ => Err(Error::AlreadyDeleted),
@@ -176,7 +176,7 @@ fn live_writer(writers: &mut Slots<Writer>, handle: WriterHandle) -> Result<&mut
 }
 
 /// The reader of a handle.
-fn live_reader(readers: &mut Slots<Reader>, handle: ReaderHandle) -> Result<&mut Reader, Error> {
+pub(super) fn live_reader(readers: &mut Slots<Reader>, handle: ReaderHandle) -> Result<&mut Reader, Error> {
     match readers.get_mut(handle.index) {
         Some(reader) if reader.handle == handle => Ok(reader),
         _ => Err(Error::AlreadyDeleted),
@@ -388,6 +388,7 @@ impl Participant {
             directed: Directed::new(change.destinations),
             place: Place::default(),
             in_set: false,
+            origin: None,
         };
         let sn = match writer.publisher().and_then(|index| publishers.get_mut(index)) {
             None => writer.write(now, ctx, &write, fill)?,
@@ -548,6 +549,7 @@ impl Participant {
         ctx.work.unit();
         let reader = live_reader(readers, handle)?;
         reader.cache.release_taken();
+        reader.mark_taken(ctx);
         reader.unblock(now, ctx);
         self.settle_groups(now);
         Ok(())

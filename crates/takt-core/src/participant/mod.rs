@@ -3,6 +3,7 @@
 //! `input` takes datagrams apart, `output` builds them, `endpoints` is what the application calls.
 //! Discovery continues this type in [`crate::discovery`].
 
+mod durability;
 mod endpoints;
 mod groups;
 mod input;
@@ -12,6 +13,8 @@ mod publishers;
 mod statuses;
 mod subscribers;
 
+pub use durability::DURABILITY_SERVICE;
+pub(crate) use durability::is_durability_service;
 pub use endpoints::{NewChange, ReaderSpec, WriterSpec};
 pub use input::Received;
 pub use output::Transmit;
@@ -252,6 +255,11 @@ impl Participant {
                 TimerKind::ReaderUpkeep { reader } => {
                     if let Some(reader) = self.readers.get_mut(reader) {
                         reader.handle_upkeep(now, &mut self.ctx);
+                    }
+                }
+                TimerKind::ServiceWait { reader } => {
+                    if let Some(reader) = self.readers.get_mut(reader) {
+                        reader.handle_service_wait_end(now, &mut self.ctx);
                     }
                 }
                 TimerKind::OwnLease { writer } => {

@@ -1,7 +1,7 @@
 //! Samples that are next go to the history.
 
 use super::writer_proxy::Arrival;
-use super::{Reader, deadline};
+use super::{Reader, deadline, origins};
 use crate::cache::Stored;
 use crate::context::Context;
 use crate::event::Event;
@@ -33,8 +33,14 @@ impl Reader {
             return self.hold_best_effort(ctx, index, now, skipped > 0, stored);
         }
         let Some(stored) = stored else { return };
+        if origins::drops(&self.origins, &mut self.cache, stored) {
+            ctx.counters.repeated_samples += 1;
+            return;
+        }
+        let identity = self.cache.origin_of(stored);
         match self.cache.deliver(stored, ctx.clocks(now), self.key.as_mut()) {
             Ok(delivered) => {
+                origins::shown(&mut self.origins, identity);
                 deadline::delivered(&mut self.deadline, now, ctx, delivered);
                 ctx.notify(Event::DataAvailable(self.handle));
                 self.arm_upkeep(now, ctx);
@@ -55,15 +61,22 @@ impl Reader {
         let Some(mut expected) = proxy.expected else { return };
         let start = expected;
         let mut refused = None;
-        while !proxy.blocked {
+        while !proxy.blocked && !proxy.awaits_services {
             match proxy.arrival(expected) {
                 Arrival::Missing
                     if is_on(Mutation::DeliverBehindGap) && expected.0 < start.0 + 8 && proxy.waiting > 0 => {}
                 Arrival::Missing => break,
                 Arrival::Irrelevant => {}
+                Arrival::Waiting(stored) if origins::drops(&self.origins, &mut self.cache, stored) => {
+                    ctx.counters.repeated_samples += 1;
+                }
                 Arrival::Waiting(stored) => {
+                    let identity = self.cache.origin_of(stored);
                     match self.cache.deliver(stored, ctx.clocks(now), self.key.as_mut()) {
-                        Ok(delivered) => deadline::delivered(&mut self.deadline, now, ctx, delivered),
+                        Ok(delivered) => {
+                            origins::shown(&mut self.origins, identity);
+                            deadline::delivered(&mut self.deadline, now, ctx, delivered);
+                        }
                         Err(SampleRejectedReason::InstancesLimit) if self.entity_id.is_builtin() => {
                             // One entity too many must not keep us from hearing what goes.
                             self.cache.discard(stored);
@@ -89,7 +102,7 @@ impl Reader {
             ctx.notify(Event::DataAvailable(self.handle));
             self.arm_upkeep(now, ctx);
             if awaits_history {
-                self.note_history(ctx, index);
+                self.note_history(now, ctx, index);
             }
         }
         if let Some(reason) = refused {

@@ -55,6 +55,7 @@ impl Reader {
             && start <= now_expected
             && now_expected < end
             && !proxy.blocked
+            && !proxy.awaits_services
         {
             skipped += (end.0 - now_expected.0) as u64;
             proxy.expected = Some(end);
@@ -67,11 +68,15 @@ impl Reader {
     }
 
     /// Tells when all has been delivered that the writer had when it was first heard of.
-    pub(super) fn note_history(&mut self, ctx: &mut Context, index: u32) {
+    pub(super) fn note_history(&mut self, now: Instant, ctx: &mut Context, index: u32) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         if proxy.history_end.is_some_and(|end| proxy.expected > Some(end)) {
             proxy.history_end = None;
+            let is_service = proxy.is_service;
             ctx.notify(Event::HistoryComplete(self.handle));
+            if is_service {
+                self.service_told(now, ctx);
+            }
         }
     }
 
@@ -86,6 +91,14 @@ impl Reader {
         let directed = heartbeat.reader == self.entity_id;
         let mut lost = 0;
         match proxy.expected {
+            // A greeting: says where data begin, not what the writer has.
+            None if !directed
+                && proxy.waits_for_contents()
+                && heartbeat.is_final
+                && heartbeat.last_sn < heartbeat.first_sn =>
+            {
+                return;
+            }
             None => {
                 let skips_history = proxy.skips_history && !(directed && proxy.directed_heartbeats);
                 let live = heartbeat.last_sn.next();
@@ -99,7 +112,11 @@ impl Reader {
                 proxy.history_end = Some(heartbeat.last_sn);
                 ctx.timers.cancel(proxy.timer);
                 proxy.announce(heartbeat.last_sn);
-                self.note_history(ctx, index);
+                if self.explicit {
+                    proxy.acknowledged = proxy.expected;
+                }
+                self.may_hold(now, ctx, index, heartbeat.first_sn);
+                self.note_history(now, ctx, index);
             }
             Some(expected) => {
                 proxy.announce_by_heartbeat(heartbeat.last_sn);

@@ -177,7 +177,7 @@ impl Reader {
             self.count_rejection(ctx, reason);
         }
         self.show_alone(ctx, index, now);
-        self.note_history(ctx, index);
+        self.note_history(now, ctx, index);
     }
 
     /// As [`Reader::deliver_best_effort`], for a writer of which changes are held. `skipped`: some were lost before this one.

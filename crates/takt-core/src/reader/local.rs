@@ -8,6 +8,7 @@ use crate::lifespan::Expiry;
 use crate::presentation::Place;
 use crate::status::SampleRejectedReason;
 use crate::time::Instant;
+use takt_wire::inline_qos::SampleIdentity;
 use takt_wire::{Guid, SequenceNumber};
 
 impl Reader {
@@ -50,6 +51,7 @@ impl Reader {
         let incoming = Incoming {
             writer,
             sn: SequenceNumber(0),
+            origin: SampleIdentity { writer, sn: SequenceNumber(0) },
             kind,
             key_hash,
             source_timestamp: now.wall,

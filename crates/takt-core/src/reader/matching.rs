@@ -1,6 +1,7 @@
 //! Writers that match a reader come and go (RTPS 2.5 §8.4.10).
 
 use super::liveliness::WriterLease;
+use super::origins::Origins;
 use super::{Holding, Reader, WriterProxy, WriterTraits};
 use crate::context::Context;
 use crate::event::Event;
@@ -28,6 +29,11 @@ impl Reader {
             self.cache.expect_expiries();
         }
         proxy.directed_heartbeats = writer.vendor == VendorId::TAKT;
+        proxy.is_service = writer.is_service;
+        if writer.durability >= Durability::Transient && !self.entity_id.is_builtin() {
+            self.origins.get_or_insert_with(|| Box::new(Origins::new()));
+            proxy.may_lack_history = !writer.is_service && self.data.qos.durability >= Durability::Transient;
+        }
         proxy.greets_from_zero = writer.vendor == VendorId::EPROSIMA;
         let holds = self.data.presentation.coherent_access && writer.presentation.coherent_access;
         if holds || writer.publisher.is_some() {
@@ -39,6 +45,9 @@ impl Reader {
         self.liveliness.matched(guid);
         ctx.notify(Event::LivelinessChanged(self.handle));
         ctx.notify(Event::SubscriptionMatched(self.handle));
+        if writer.is_service {
+            self.service_appeared(now, ctx);
+        }
         if reliable {
             // Asks for the first heartbeat (pre-emptive ACKNACK, RTPS 2.5 §8.4.12.2).
             self.handle_timeout(now, ctx, index);
@@ -67,6 +76,7 @@ impl Reader {
     pub(crate) fn remove_proxy(&mut self, now: Instant, ctx: &mut Context, index: u32) {
         let Some(guid) = self.proxies.get(index).map(|proxy| proxy.guid) else { return };
         self.detach(ctx, index);
+        self.service_told(now, ctx);
         self.forget_writers(now, ctx, |writer| *writer == guid);
     }
 

@@ -6,6 +6,7 @@
 //! Invariant: what a proxy holds as `Waiting` lies in `expected .. expected + REORDER_WINDOW`.
 
 mod acknack;
+mod commitment;
 mod deadline;
 mod delivery;
 mod fragments;
@@ -14,9 +15,11 @@ mod holding;
 mod liveliness;
 mod local;
 mod matching;
+mod origins;
 mod patience;
 mod receive;
 mod room;
+mod service_wait;
 mod upkeep;
 mod writer_proxy;
 
@@ -38,6 +41,7 @@ use crate::writer::Path;
 use alloc::boxed::Box;
 use core::fmt;
 use fragments::Budget;
+use origins::Origins;
 use takt_wire::discovery::SubscriptionData;
 use takt_wire::qos::{Durability, Liveliness, Presentation};
 use takt_wire::{Duration, EntityId, Guid, Timestamp, VendorId};
@@ -58,6 +62,12 @@ pub(crate) struct Reader {
     pub(crate) filter: Option<Box<dyn ContentFilter>>,
     pub(crate) cache: ReaderCache,
     pub(crate) proxies: Slots<WriterProxy>,
+    /// How far it has come with each original writer, once a TRANSIENT or PERSISTENT one was matched.
+    origins: Option<Box<Origins>>,
+    /// Ends the wait for the history of services, once there was one.
+    service_timer: Option<TimerId>,
+    /// It acknowledges when the application says so.
+    explicit: bool,
     /// What incomplete samples may claim.
     reassembly: Budget,
     /// Some proxy waits for room in the history.
@@ -105,6 +115,8 @@ pub(crate) struct WriterTraits {
     pub(crate) presentation: Presentation,
     /// The publisher, if that counts the changes of its writers and the reader is to look at that.
     pub(crate) publisher: Option<Guid>,
+    /// It passes on what others wrote.
+    pub(crate) is_service: bool,
 }
 
 /// Time and origin of the submessage at hand (RTPS 2.5 §8.3.4).
@@ -139,6 +151,9 @@ impl Reader {
             filter: None,
             cache,
             proxies: Slots::new(),
+            origins: None,
+            service_timer: None,
+            explicit: false,
             reassembly: Budget::new(ctx.limits.reassembly_bytes),
             any_blocked: false,
             held: 0,
@@ -173,6 +188,9 @@ impl Reader {
         }
         if let Some(deadline) = &self.deadline {
             deadline.close(ctx);
+        }
+        if let Some(timer) = self.service_timer {
+            ctx.timers.release(timer);
         }
         ctx.timers.release(self.upkeep_timer);
         ctx.remove_owner();

@@ -9,7 +9,7 @@ use crate::lifespan::Expiry;
 use crate::mutation::{Mutation, is_on};
 use crate::presentation::Place;
 use takt_wire::SequenceNumber;
-use takt_wire::inline_qos::{InlineQos, STATUS_INFO_DISPOSED, STATUS_INFO_UNREGISTERED};
+use takt_wire::inline_qos::{InlineQos, STATUS_INFO_DISPOSED, STATUS_INFO_UNREGISTERED, SampleIdentity};
 use takt_wire::message::{Data, DataFrag, Payload};
 use takt_wire::parameter::ParameterList;
 
@@ -144,8 +144,19 @@ impl Reader {
                 let (writer, strength) = (proxy.guid, proxy.strength);
                 let lifespan = inline.lifespan.unwrap_or(proxy.lifespan);
                 let expiry = Expiry::of(kind, lifespan, source_timestamp, ctx.wall_clock(stamp.now));
-                let incoming =
-                    Incoming { writer, sn, kind, key_hash, source_timestamp, payload: piece, strength, expiry, place };
+                let origin = inline.original_writer.filter(|origin| origin.sn >= SequenceNumber::FIRST);
+                let incoming = Incoming {
+                    writer,
+                    sn,
+                    origin: origin.unwrap_or(SampleIdentity { writer, sn }),
+                    kind,
+                    key_hash,
+                    source_timestamp,
+                    payload: piece,
+                    strength,
+                    expiry,
+                    place,
+                };
                 let stored = self.store(ctx, index, stamp.now, incoming);
                 if stored.is_none() {
                     self.cache.pool.release(piece);

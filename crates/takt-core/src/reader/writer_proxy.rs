@@ -76,6 +76,16 @@ pub(crate) struct WriterProxy {
     pub(crate) blocked: bool,
     /// What has arrived and is not shown yet, where PRESENTATION asks for that.
     pub(crate) holding: Option<Box<Holding>>,
+    /// It passes on what others wrote.
+    pub(crate) is_service: bool,
+    /// What it wrote before may be had from a service.
+    pub(crate) may_lack_history: bool,
+    /// Delivery waits for the history of services.
+    pub(crate) awaits_services: bool,
+    /// With explicit acknowledgements: what is below is in the application's hands.
+    pub(crate) taken: Option<SequenceNumber>,
+    /// With explicit acknowledgements: what is below is acknowledged.
+    pub(crate) acknowledged: Option<SequenceNumber>,
 }
 
 impl WriterProxy {
@@ -107,12 +117,22 @@ impl WriterProxy {
             queued: false,
             blocked: false,
             holding: None,
+            is_service: false,
+            may_lack_history: false,
+            awaits_services: false,
+            taken: None,
+            acknowledged: None,
         }
     }
 
     /// Whether what the writer had when it was first heard of has been delivered. A best-effort writer promises none.
     pub(crate) fn has_history(&self) -> bool {
         !self.reliable || (self.expected.is_some() && self.history_end.is_none())
+    }
+
+    /// Whether what the writer has decides about what is shown first; a writer of ours tells that in due course.
+    pub(crate) fn waits_for_contents(&self) -> bool {
+        self.directed_heartbeats && (self.may_lack_history || self.is_service)
     }
 
     fn place(&self, sn: SequenceNumber) -> usize {
@@ -187,7 +207,8 @@ impl WriterProxy {
         !self.blocked && expected <= self.announced
     }
 
-    /// The acknowledgement: everything below the base has been delivered; marked are the samples that have
+    /// The acknowledgement: everything below the base has been delivered, and made safe if the application wants that;
+    /// marked are the samples that have
     /// not even begun to arrive (RTPS 2.5 §8.3.8.1).
     pub(crate) fn state(&self) -> SequenceNumberSet {
         let Some(expected) = self.expected else {
@@ -196,12 +217,13 @@ impl WriterProxy {
         };
         let early = is_on(Mutation::AcknowledgeTooEarly) && self.misses_something();
         let expected = if early { expected.next() } else { expected };
-        let mut set = SequenceNumberSet::new(expected);
+        let base = self.acknowledged.map_or(expected, |acknowledged| acknowledged.min(expected));
+        let mut set = SequenceNumberSet::new(base);
         if self.blocked {
             // There would be no room for what we ask for.
             return set;
         }
-        let last = self.announced.0.min(expected.0.saturating_add(255));
+        let last = self.announced.0.min(base.0.saturating_add(255));
         for number in expected.0..=last {
             let sn = SequenceNumber(number);
             let passed_over = is_on(Mutation::AskForTheSecond) && number == expected.0;

@@ -11,7 +11,9 @@ use crate::mutation::{Mutation, is_on};
 use crate::presentation::Place;
 use crate::schedule::Schedule;
 use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec;
 use alloc::vec::Vec;
+use takt_wire::inline_qos::SampleIdentity;
 use takt_wire::{Guid, SequenceNumber, Timestamp};
 
 /// Readers that one directed write can name.
@@ -105,6 +107,8 @@ pub(crate) struct WriterHistory {
     /// Every reader that keeps pace has acknowledged up to here.
     pub(crate) settled: SequenceNumber,
     last_sn: SequenceNumber,
+    /// Who wrote the changes first, by slot; empty unless others did.
+    origins: Vec<SampleIdentity>,
     instances: Vec<Instance>,
     free_instances: Vec<u32>,
     by_handle: BTreeMap<InstanceHandle, u32>,
@@ -126,6 +130,7 @@ impl WriterHistory {
             order_len_max: 2 * limits.max_samples,
             settled: SequenceNumber(0),
             last_sn: SequenceNumber(0),
+            origins: Vec::new(),
             instances: Vec::new(),
             free_instances: Vec::new(),
             by_handle: BTreeMap::new(),
@@ -141,6 +146,27 @@ impl WriterHistory {
         self.changes.reserve_exact(entries);
         self.free.reserve_exact(entries);
         self.order.reserve_exact(self.order_len_max + 1);
+    }
+
+    /// Makes room for the original writers of changes.
+    pub(crate) fn keep_origins(&mut self) {
+        let nobody = SampleIdentity { writer: Guid::UNKNOWN, sn: SequenceNumber::UNKNOWN };
+        self.origins = vec![nobody; self.limits.max_samples];
+    }
+
+    /// Who wrote a change first. Does nothing without [`Self::keep_origins`].
+    pub(crate) fn set_origin(&mut self, sn: SequenceNumber, origin: SampleIdentity) {
+        if let Ok(place) = self.find(sn)
+            && let Some(kept) = self.origins.get_mut(self.order[place].1 as usize)
+        {
+            *kept = origin;
+        }
+    }
+
+    /// Who wrote a change first, if that is kept and it was another writer.
+    pub(crate) fn origin_of(&self, change: &Change) -> Option<SampleIdentity> {
+        let place = self.find(change.sn).ok()?;
+        self.origins.get(self.order[place].1 as usize).copied().filter(|origin| origin.writer != Guid::UNKNOWN)
     }
 
     /// The last sequence number given out; 0 before the first change.

@@ -29,7 +29,7 @@ pub(crate) use history::{Change, Directed, Full, HistoryLimits, MAX_DIRECTED, Wr
 pub(crate) use reader_proxy::{Path, ReaderProxy, is_newer};
 
 use crate::FlowTag;
-use crate::cache::{ChangeKind, KeyHash};
+use crate::cache::{ChangeKind, InstanceHandle, KeyHash};
 use crate::context::{Context, Job};
 use crate::deadline::DeadlineMonitor;
 use crate::error::{Error, WriteError};
@@ -52,6 +52,7 @@ use membership::Membership;
 use pace::Pace;
 use route::Route;
 use takt_wire::discovery::PublicationData;
+use takt_wire::inline_qos::SampleIdentity;
 use takt_wire::message::{AckNack, NackFrag};
 use takt_wire::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Timestamp};
 use transmit::fragment_count;
@@ -68,6 +69,8 @@ pub(crate) struct Write {
     pub(crate) place: Place,
     /// The publisher's coherent changes have begun.
     pub(crate) in_set: bool,
+    /// Who wrote it first, if not this writer.
+    pub(crate) origin: Option<SampleIdentity>,
 }
 
 /// The first change, or fragment of it, that was never sent.
@@ -87,6 +90,8 @@ pub(crate) struct Writer {
     /// The publisher that it is one of, if that was created.
     pub(crate) group: Option<u32>,
     pub(crate) keyed: bool,
+    /// It passes on what others wrote.
+    relays: bool,
     pub(crate) is_enabled: bool,
     /// Its publisher keeps publications back (DDS 1.4 §2.2.2.4.1).
     is_suspended: bool,
@@ -156,6 +161,7 @@ impl Writer {
             flow,
             group: None,
             keyed,
+            relays: false,
             is_enabled: false,
             is_suspended: false,
             history,
@@ -223,7 +229,8 @@ impl Writer {
         write: &Write,
         fill: impl FnOnce(&mut [u8]) -> Option<usize>,
     ) -> Result<SequenceNumber, WriteError> {
-        if !self.is_enabled {
+        // A relay is filled before anybody hears of it.
+        if !self.is_enabled && !self.relays {
             return Err(Error::NotEnabled.into());
         }
         self.keep_contract(now, ctx, write)?;
@@ -256,12 +263,15 @@ impl Writer {
         change.place = place;
         change.rejected = rejected;
         let sn = self.history.append(change);
+        if let Some(origin) = write.origin {
+            self.history.set_origin(sn, origin);
+        }
         self.last_stamp = write.source_timestamp;
         self.begin_separation(now, write);
         self.arm_expiry(now, ctx);
         self.placed(&place);
         self.source_timestamp = write.source_timestamp;
-        if self.proxies.len() == 0 && write.kind == ChangeKind::DisposedUnregistered {
+        if self.proxies.len() == 0 && write.kind == ChangeKind::DisposedUnregistered && !self.relays {
             self.history.remove_instance(write.key_hash, sn);
         }
         self.send_in_time(now, ctx, len);
@@ -331,6 +341,10 @@ impl Writer {
         ctx.add_owner();
         let wants_history = self.keeps_history && reader.wants_history;
         let proxy = ReaderProxy::new(guid, reader.reliable, reader.path, self.history.last_sn(), wants_history);
+        let mut proxy = proxy;
+        if self.relays && !(wants_history && reader.drops_repeats) {
+            proxy.relevant_below = proxy.live_from;
+        }
         self.route.add(&proxy);
         self.strangers |= reader.reliable;
         let index = self.proxies.insert(proxy);
@@ -507,6 +521,24 @@ impl Writer {
         self.proxies.iter().all(|(_, proxy)| !proxy.reliable || proxy.acked >= sn)
     }
 
+    /// Its matched reliable readers, and up to where each has acknowledged.
+    pub(crate) fn acknowledged_by(&self) -> impl Iterator<Item = (Guid, SequenceNumber)> {
+        let reliable = self.proxies.iter().filter(|(_, proxy)| proxy.reliable);
+        reliable.map(|(_, proxy)| (proxy.guid, proxy.acked))
+    }
+
+    /// Passes on what others wrote. To be called before anything is written or matched.
+    pub(crate) fn make_relay(&mut self) {
+        self.relays = true;
+        self.history.keep_origins();
+        self.route.more += route::HEADROOM_FOR_ORIGIN;
+    }
+
+    /// Nobody need hear of an instance any more, of which all was sent.
+    pub(crate) fn forget_instance(&mut self, instance: InstanceHandle) {
+        self.history.remove_instance(instance.0, self.settled.min(self.cursor.sn.prev()));
+    }
+
     /// Frees what is sent and acknowledged, and opens the send window accordingly.
     fn settle(&mut self, ctx: &mut Context) {
         ctx.work.steps(self.proxies.len());
@@ -524,7 +556,7 @@ impl Writer {
             self.in_flight_bytes = self.in_flight_bytes.saturating_sub(change.payload.len());
             if !self.keeps_history || (change.place.ends && self.history.is_set_gone(change.sn)) {
                 self.history.remove(change.sn);
-            } else if change.kind == ChangeKind::DisposedUnregistered {
+            } else if change.kind == ChangeKind::DisposedUnregistered && !self.relays {
                 self.history.remove_instance(change.key_hash, change.sn);
             }
             next = change.sn.next();
@@ -546,5 +578,7 @@ fn is_stranger(proxy: &ReaderProxy) -> bool {
 pub(crate) struct ReaderTraits {
     pub(crate) reliable: bool,
     pub(crate) wants_history: bool,
+    /// It drops what it has had from another writer.
+    pub(crate) drops_repeats: bool,
     pub(crate) path: Path,
 }

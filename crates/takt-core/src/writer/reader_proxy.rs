@@ -30,6 +30,8 @@ pub(crate) struct ReaderProxy {
     pub(crate) live_from: SequenceNumber,
     /// What it wants, if its writer knows.
     pub(crate) filter: Option<ProxyFilter>,
+    /// Changes from here on are not for it either: it hears them from another writer.
+    pub(crate) relevant_below: SequenceNumber,
     /// Everything up to here is acknowledged.
     pub(crate) acked: SequenceNumber,
     pub(crate) requested: Window,
@@ -65,6 +67,7 @@ impl ReaderProxy {
             first_relevant,
             live_from,
             filter: None,
+            relevant_below: SequenceNumber::MAX,
             acked: first_relevant.prev(),
             requested: Window::EMPTY,
             fragment_requests: [None; FRAGMENT_REQUESTS],
@@ -81,7 +84,8 @@ impl ReaderProxy {
     }
 
     pub(crate) fn is_relevant(&self, change: &Change) -> bool {
-        change.sn >= self.first_relevant && change.directed.allows(self.guid) && !self.rejects(change)
+        let is_relevant = change.sn >= self.first_relevant && change.sn < self.relevant_below;
+        is_relevant && change.directed.allows(self.guid) && !self.rejects(change)
     }
 
     /// Whether its filter rejects a change.

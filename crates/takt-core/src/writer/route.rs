@@ -18,6 +18,9 @@ const HEADROOM: usize = 136;
 /// What inline QoS says besides of the place of a change in sets and groups.
 pub(super) const HEADROOM_FOR_PLACE: usize = 48;
 
+/// What inline QoS says besides of the original writer.
+pub(super) const HEADROOM_FOR_ORIGIN: usize = 28;
+
 /// The fragment size of a path: a multiple of 8, so that the fragments of a reader stay aligned. `more`: what inline QoS takes
 /// beside the usual.
 pub(crate) fn fragment_size(path: &Path, more: usize) -> u16 {

@@ -13,8 +13,8 @@ use takt_wire::message::{Header, Heartbeat, Payload};
 use takt_wire::qos::History;
 use takt_wire::{EntityId, Full, Guid, Locator, SequenceNumber, Timestamp};
 
-/// Room for key hash, status info, directed write, coherent sets, group sequence number and sentinel.
-const INLINE_QOS_LEN: usize = 104;
+/// Room for key hash, status info, directed write, original writer, coherent sets, group sequence number and sentinel.
+const INLINE_QOS_LEN: usize = 132;
 
 /// Changes that one call looks at for every reader: those that do not go to all.
 const DIRECTED_PER_CALL: u32 = 4;
@@ -86,7 +86,7 @@ impl Writer {
             if change.sn > self.cursor.sn {
                 self.cursor = Cursor { sn: change.sn, fragment: 1 };
             }
-            if !change.directed.readers().is_empty() {
+            if self.relays || !change.directed.readers().is_empty() {
                 self.queue_directed(&change, ctx);
                 self.advance(&change);
                 directed += 1;
@@ -252,7 +252,7 @@ impl Writer {
         let mut index = 0;
         while let Some(at) = self.proxies.next_index(index) {
             if let Some(proxy) = self.proxies.get_mut(at)
-                && (proxy.reliable || change.directed.allows(proxy.guid))
+                && (proxy.reliable || proxy.is_relevant(change))
             {
                 // Beyond the window the reader asks for it.
                 proxy.requested.insert(change.sn);
@@ -395,7 +395,9 @@ impl Writer {
             ChangeKind::DisposedUnregistered => STATUS_INFO_DISPOSED | STATUS_INFO_UNREGISTERED,
         };
         let place = &change.place;
-        if !self.keyed && status == 0 && directed_to.is_none() && *place == Place::default() {
+        let origin = if self.relays { self.history.origin_of(change) } else { None };
+        let is_plain = status == 0 && directed_to.is_none() && origin.is_none() && *place == Place::default();
+        if !self.keyed && is_plain {
             return Ok(None);
         }
         if self.keyed && !place.ends {
@@ -406,6 +408,9 @@ impl Writer {
         }
         if let Some(guid) = directed_to {
             inline.directed_write(guid)?;
+        }
+        if let Some(origin) = origin {
+            inline.original_writer(origin)?;
         }
         if *place != Place::default() {
             put_place(place, inline)?;

@@ -28,6 +28,7 @@ mod promptness;
 mod puppet;
 mod purging;
 mod reflection;
+mod relay;
 mod reliability;
 mod replay;
 mod server;

@@ -5,6 +5,11 @@ use takt_xtypes::Representation;
 
 use super::DynamicTypeSupport;
 
+/// What reads the keys of a type, if it has any.
+pub(crate) fn key_of(type_: &DynamicTypeSupport) -> Option<Box<dyn KeyExtractor>> {
+    type_.has_key().then(|| Box::new(DynamicKey(type_.clone())) as _)
+}
+
 /// Reads keys by decoding; of an opaque type, finds the same one everywhere.
 pub(super) struct DynamicKey(pub(super) DynamicTypeSupport);
 

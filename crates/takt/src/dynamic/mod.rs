@@ -21,6 +21,7 @@ pub use policies::{reader_policies_for, writer_policies_for};
 pub use reader::{DynamicDataReader, DynamicSample};
 pub use writer::DynamicDataWriter;
 
+pub(crate) use key::key_of;
 pub(crate) use learning::announce;
 
 use std::fmt;
@@ -107,7 +108,7 @@ impl DynamicTypeSupport {
     }
 
     /// Makes the type known to the core. Returns what to announce of it.
-    fn announce(&self, core: &mut Participant) -> Option<Vec<u8>> {
+    pub(crate) fn announce(&self, core: &mut Participant) -> Option<Vec<u8>> {
         let known = self.inner.known.as_ref()?;
         learning::offer(core, &known.types, &known.information).then(|| known.information.to_bytes())
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use takt_core::{FlowTag, WriterHandle, WriterSpec};
 use takt_transport::FlowSpec;
-use takt_wire::{Guid, Locator};
+use takt_wire::{Guid, Locator, SequenceNumber};
 use takt_xtypes::Representation;
 
 use super::{DataWriter, representation};
@@ -228,6 +228,44 @@ impl AnyDataWriter {
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn flush(&self) -> Result<()> {
         self.core.engine.call(|driver, now| Ok(driver.core.flush_writer(now, self.core.handle)?))
+    }
+
+    /// The readers of durability services that are matched. Such a service keeps what a TRANSIENT or PERSISTENT writer writes,
+    /// and acknowledges what it has made safe: [`durable_upto`](Self::durable_upto).
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn durability_services(&self) -> Result<Vec<Guid>> {
+        let services = self.core.engine.look(|driver| Ok(driver.core.durability_services(self.core.handle)?))?;
+        Ok(services.into_iter().map(|(reader, _)| reader).collect())
+    }
+
+    /// Up to which change (numbers begin at 1) all durability services that are matched now have made safe what was written:
+    /// of a PERSISTENT writer it is on their disks. `None` if there is no service; then the writer alone keeps its samples, as
+    /// a TRANSIENT_LOCAL one.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn durable_upto(&self) -> Result<Option<SequenceNumber>> {
+        let services = self.core.engine.look(|driver| Ok(driver.core.durability_services(self.core.handle)?))?;
+        Ok(services.into_iter().map(|(_, upto)| upto).min())
+    }
+
+    /// Waits until a durability service is matched, and those that are have made all safe that was written.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] if they did not in time.
+    pub fn wait_for_durability(&self, max_wait: Duration) -> Result<()> {
+        let core = &*self.core;
+        core.engine.block_on(
+            &core.progress,
+            || clock::deadline(clock::now(), max_wait),
+            |driver, _| {
+                let services = driver.core.durability_services(core.handle)?;
+                let last = driver.core.last_written(core.handle)?;
+                Ok((!services.is_empty() && services.iter().all(|(_, upto)| *upto >= last)).then_some(()))
+            },
+        )
     }
 
     /// How many readers are matched, and what changed since this was last asked.

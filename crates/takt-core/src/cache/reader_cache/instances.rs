@@ -11,6 +11,7 @@ use crate::status::SampleRejectedReason;
 use crate::time::Clocks;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use takt_wire::inline_qos::SampleIdentity;
 use takt_wire::{Guid, SequenceNumber, Timestamp};
 
 /// Instances looked at for one that can be forgotten, when there are as many as there may be.
@@ -139,6 +140,7 @@ impl ReaderCache {
             let incoming = Incoming {
                 writer,
                 sn: SequenceNumber(0),
+                origin: SampleIdentity { writer, sn: SequenceNumber(0) },
                 kind: ChangeKind::Unregistered,
                 key_hash: instance.handle.0,
                 source_timestamp: Timestamp::INVALID,

@@ -40,6 +40,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use instance::Instance;
 use lists::Entry;
+use takt_wire::inline_qos::SampleIdentity;
 use takt_wire::{Guid, SequenceNumber, Timestamp};
 
 pub(crate) use claims::Fit;
@@ -54,6 +55,8 @@ const PENDING_ROOM: usize = 1024;
 pub(crate) struct Incoming {
     pub(crate) writer: Guid,
     pub(crate) sn: SequenceNumber,
+    /// Who wrote it first.
+    pub(crate) origin: SampleIdentity,
     pub(crate) kind: ChangeKind,
     pub(crate) key_hash: KeyHash,
     pub(crate) source_timestamp: Timestamp,
@@ -218,6 +221,33 @@ impl ReaderCache {
         self.free = stored.0;
         self.releases += 1;
         self.pool.release(payload);
+    }
+
+    /// Who wrote a pending change first.
+    pub(crate) fn origin_of(&self, stored: Stored) -> SampleIdentity {
+        self.entries[stored.0 as usize].incoming.origin
+    }
+
+    /// What a pending change does.
+    pub(crate) fn kind_of(&self, stored: Stored) -> ChangeKind {
+        self.entries[stored.0 as usize].incoming.kind
+    }
+
+    /// A pending change that was shown before, by another writer: this one writes the instance too, which is all the news.
+    pub(crate) fn repeat(&mut self, stored: Stored) {
+        let incoming = &self.entries[stored.0 as usize].incoming;
+        let (handle, writer) = (InstanceHandle(incoming.key_hash), incoming.writer);
+        if incoming.kind == ChangeKind::Alive
+            && let Some(&instance) = self.by_handle.get(&handle)
+        {
+            self.instances[instance as usize].join(writer);
+        }
+        self.discard(stored);
+    }
+
+    /// Whether there is anything that could be taken.
+    pub(crate) fn has_any(&self) -> bool {
+        self.oldest != NONE
     }
 
     /// Shows a pending change to the application, applying `HISTORY` and `RESOURCE_LIMITS`. On `Err` the

@@ -1,7 +1,8 @@
 //! Reads and takes: passes over the samples in order of arrival, or from instance to instance (DDS 1.4 §2.2.2.5.1,
 //! §2.2.2.5.3).
 
-use super::{NONE, ReaderCache, Stored};
+use super::lists::Entry;
+use super::{Incoming, NONE, ReaderCache, Stored};
 use crate::cache::pool::PayloadRef;
 use crate::cache::sample::{
     ChangeKind, Instances, OrderedSample, ReadCursor, SampleInfo, SampleQuery, SampleRef, SampleState, Selector,
@@ -84,7 +85,7 @@ impl ReaderCache {
         selector: Selector,
         cursor: &mut ReadCursor,
     ) -> SampleRef<'_> {
-        let (payload, instance) = (self.entries[at as usize].incoming.payload, self.entries[at as usize].instance);
+        let Entry { incoming: Incoming { payload, kind, .. }, instance, .. } = self.entries[at as usize];
         let newest = &self.entries[self.instances[instance as usize].newest as usize];
         let generation = newest.disposed_generation.wrapping_add(newest.no_writers_generation);
         info.absolute_generation_rank = generation.saturating_sub(info.generation());
@@ -106,7 +107,7 @@ impl ReaderCache {
             PayloadRef::EMPTY => &self.instances[instance as usize].key,
             _ => self.pool.bytes(payload),
         };
-        SampleRef { info, payload: bytes, previous }
+        SampleRef { info, kind, payload: bytes, previous }
     }
 
     /// Whether there is a sample that the selector wants; changes nothing.
@@ -135,7 +136,7 @@ impl ReaderCache {
         query: Option<&dyn SampleQuery>,
         mut at: u32,
         pass: u64,
-        next: impl Fn(&super::lists::Entry) -> u32,
+        next: impl Fn(&Entry) -> u32,
     ) -> Option<(u32, SampleInfo)> {
         while at != NONE {
             let info = self.info(at, pass);
@@ -229,6 +230,7 @@ impl ReaderCache {
             instance_handle: instance.handle,
             publication: entry.incoming.writer,
             sequence_number: entry.incoming.sn,
+            origin: entry.incoming.origin,
             source_timestamp: entry.incoming.source_timestamp,
             reception_timestamp: entry.reception_timestamp,
             disposed_generation_count: entry.disposed_generation,

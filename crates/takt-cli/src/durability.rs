@@ -1,0 +1,103 @@
+//! `takt durability`: the durability service as a process (DDS 1.4 §2.2.3.4).
+
+use clap::Args;
+use std::path::PathBuf;
+use std::time::Duration;
+use takt_bench::signal::stopped;
+use takt_bench::{Error, Result};
+use takt_durability::{Options, Service};
+
+use crate::domain::seconds;
+
+const EXAMPLES: &str = "\
+Examples:
+  takt durability --store /var/lib/takt                   keeps all TRANSIENT and PERSISTENT topics of domain 0
+  takt durability --topic 'Map*' --topic Calibration      these alone, in memory; PERSISTENT ones need --store
+
+What is kept of a topic, its writers say by DURABILITY_SERVICE: by default the last sample of each instance.";
+
+/// `takt durability`
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Durability {
+    /// DDS domain
+    #[arg(long, default_value = "0", value_parser = clap::value_parser!(u32).range(0..=232))]
+    domain: u32,
+    /// Directory for PERSISTENT samples; made if it is not there [default: none, PERSISTENT topics are left alone]
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+    /// Topic to keep, * for any part of a name; may be repeated [default: all]
+    #[arg(long, value_name = "PATTERN")]
+    topic: Vec<String>,
+    /// Payload on disk at most, in MiB
+    #[arg(long, value_name = "MIB", default_value = "1024", value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
+    max_disk: u64,
+    /// Payload of each topic in memory at most, in MiB
+    #[arg(long, value_name = "MIB", default_value = "64", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    max_memory: u64,
+    /// Samples of each topic at most, whatever its DURABILITY_SERVICE says
+    #[arg(long, value_name = "N", default_value = "65536", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    max_samples: u32,
+    /// How long to look for another service before a topic is served
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    settle: Duration,
+    /// How long writers wait for this service after its death
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    lease: Duration,
+    /// Network interface to use; may be repeated [default: all]
+    #[arg(long, value_name = "NAME")]
+    interface: Vec<String>,
+    /// Host to ask directly; may be repeated
+    #[arg(long, value_name = "ADDRESS")]
+    peer: Vec<String>,
+}
+
+impl Durability {
+    /// Serves until a signal ends it.
+    ///
+    /// # Errors
+    /// The store cannot be used, or the domain cannot be joined.
+    pub fn run(&self) -> Result<()> {
+        let options = Options {
+            domain: self.domain,
+            interfaces: self.interface.clone(),
+            peers: self.peer.clone(),
+            store: self.store.clone(),
+            topics: self.topic.clone(),
+            disk_bytes_max: self.max_disk << 20,
+            memory_bytes_max: self.max_memory << 20,
+            samples_max: self.max_samples,
+            settling_time: self.settle,
+            lease_duration: self.lease,
+            ..Options::default()
+        };
+        let mut service = Service::new(options).map_err(failure)?;
+        eprintln!("takt: durability service of domain {}", self.domain);
+        while !stopped() {
+            service.step().map_err(failure)?;
+            for note in service.take_notes() {
+                eprintln!("takt: {note}");
+            }
+        }
+        let totals = service.totals();
+        eprintln!(
+            "takt: {} topics, {} changes, {} bytes, {} repeated, {} commits, {} topics full, {} refused, {} not served",
+            totals.topics,
+            totals.samples,
+            totals.bytes,
+            totals.repeated,
+            totals.commits,
+            totals.full,
+            totals.refused_topics,
+            totals.unserved
+        );
+        Ok(())
+    }
+}
+
+fn failure(error: takt_durability::Error) -> Error {
+    match error {
+        takt_durability::Error::Dds(error) => Error::Dds(error),
+        error => Error::Os { op: "durability".to_owned(), source: std::io::Error::other(error) },
+    }
+}

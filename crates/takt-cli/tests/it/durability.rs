@@ -1,0 +1,133 @@
+//! `takt durability` is killed at random moments while a writer streams: what the writer was told is durable comes back, in
+//! order, once (DDS 1.4 §2.2.3.4).
+
+use crate::process::Takt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use takt::qos::*;
+use takt::{DataWriter, DdsType, DomainParticipant};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Rounds of a quick run, and of `make test-long`.
+const ROUNDS: u32 = 5;
+const ROUNDS_LONG: u32 = 100;
+
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+struct Count {
+    value: u32,
+    bytes: Vec<u8>,
+}
+
+/// A directory that goes with the test.
+struct Directory(PathBuf);
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        // It is the system's temporary directory: what is left is no failure of the test.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn participant(domain: u32) -> DomainParticipant {
+    let builder = DomainParticipant::builder(domain).interfaces(["lo"]).peers(["127.0.0.1"]);
+    builder.lease_duration(Duration::from_secs(2)).build().expect("participant")
+}
+
+fn service(domain: u32, store: &Path) -> Takt {
+    let store = store.display();
+    let line = format!(
+        "durability --domain {domain} --interface lo --peer 127.0.0.1 --store {store} --settle 0.2 --lease 0.5 --max-samples 262144"
+    );
+    Takt::start(&line)
+}
+
+fn writer(participant: &DomainParticipant) -> DataWriter<Count> {
+    let qos = DataWriterQos {
+        durability: Durability::Persistent,
+        durability_service: DurabilityService { history: History::KeepAll, ..DurabilityService::default() },
+        history: History::KeepLast(4000),
+        reliability: Reliability::RELIABLE,
+        ..DataWriterQos::default()
+    };
+    let topic = participant.create_topic("Counts", TopicQos::default()).expect("topic");
+    participant
+        .create_publisher(PublisherQos::default())
+        .and_then(|p| p.create_datawriter(&topic, qos))
+        .expect("writer")
+}
+
+/// What a late joiner gets, until at least `last` has come and a moment longer.
+fn late_joiner(domain: u32, last: u32) -> Vec<u32> {
+    let participant = participant(domain);
+    let qos = DataReaderQos {
+        durability: Durability::Persistent,
+        history: History::KeepAll,
+        resource_limits: ResourceLimits { max_samples: Some(1 << 18), ..ResourceLimits::default() },
+        reliability: Reliability::RELIABLE,
+        ..DataReaderQos::default()
+    };
+    let topic = participant.create_topic::<Count>("Counts", TopicQos::default()).expect("topic");
+    let subscriber = participant.create_subscriber(SubscriberQos::default()).expect("subscriber");
+    let reader = subscriber.create_datareader(&topic, qos).expect("reader");
+    let mut values = Vec::new();
+    let mut deadline = Instant::now() + PATIENCE;
+    let mut is_complete = false;
+    while Instant::now() < deadline {
+        let samples = reader.take(usize::MAX).expect("open");
+        values.extend(samples.into_iter().filter_map(|sample| sample.data).map(|count| count.value));
+        if !is_complete && values.last().is_some_and(|value| *value >= last) {
+            is_complete = true;
+            deadline = Instant::now() + Duration::from_millis(500);
+        }
+        std::thread::yield_now();
+    }
+    values
+}
+
+fn rounds() -> u32 {
+    if std::env::var_os("TAKT_TEST_LONG").is_some() { ROUNDS_LONG } else { ROUNDS }
+}
+
+#[test]
+fn what_a_writer_was_told_is_durable_survives_kill_9() {
+    let name = format!("takt-kill-{}", std::process::id());
+    let store = Directory(std::env::temp_dir().join(name));
+    // Tests of this crate use domains of their own; this one's is above theirs.
+    let domain = 190 + std::process::id() % 40;
+    let publisher = participant(domain);
+    let writer = writer(&publisher);
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64 ^ u64::from(std::process::id());
+    let (mut next, mut durable) = (0_u32, 0_u32);
+    for round in 0..rounds() {
+        let service = service(domain, &store.0);
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let lifetime = Duration::from_millis(random >> 33 & 0xff);
+        let mut killed_at = None;
+        let deadline = Instant::now() + PATIENCE;
+        // It is killed some time after it has kept something of this round, whatever it is doing then.
+        while killed_at.is_none_or(|at| Instant::now() < at) {
+            assert!(Instant::now() < deadline, "round {round}: the service keeps nothing");
+            writer.write(&Count { value: next, bytes: vec![next as u8; 40] }).expect("old samples make room");
+            next += 1;
+            if let Some(upto) = writer.durable_upto().expect("open") {
+                // The first sample has the value 0 and the number 1.
+                let upto = u32::try_from(upto.0).expect("few samples");
+                if upto > durable && killed_at.is_none() {
+                    killed_at = Some(Instant::now() + lifetime);
+                }
+                durable = durable.max(upto);
+            }
+            // tidy-allow(sleep): the workload is some hundred samples a second, so that none gives way unkept
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        // Dropping kills it with SIGKILL.
+        drop(service);
+    }
+    drop((writer, publisher));
+    assert!(durable > 0);
+    let _service = service(domain, &store.0);
+    let values = late_joiner(domain, durable - 1);
+    assert!(values.is_sorted_by(|a, b| a < b), "in order, and once");
+    eprintln!("{} rounds: {next} written, {durable} durable, {} came back", rounds(), values.len());
+    assert!(values.iter().copied().take(durable as usize).eq(0..durable), "all that was told to be durable");
+}

@@ -1,0 +1,179 @@
+//! Durability services: samples that are passed on under their writer's name, history before news, acknowledgements that
+//! wait.
+
+use crate::network::*;
+use takt_core::{ChangeKind, DURABILITY_SERVICE, NewChange, ReaderHandle, WriterHandle};
+use takt_wire::inline_qos::SampleIdentity;
+use takt_wire::qos::*;
+use takt_wire::{Guid, SequenceNumber};
+
+fn durable_writer(history: History) -> DataWriterQos {
+    DataWriterQos { durability: Durability::Persistent, history, reliability: reliable(), ..DataWriterQos::default() }
+}
+
+fn durable_reader() -> DataReaderQos {
+    DataReaderQos { durability: Durability::Persistent, ..keep_all_reader() }
+}
+
+/// A service's writer on a node.
+fn relay(network: &mut Network, node: usize) -> WriterHandle {
+    let mut spec = writer_spec("T", false, durable_writer(History::KeepAll));
+    spec.qos.user_data = UserData(DURABILITY_SERVICE.to_vec());
+    let now = network.now;
+    let participant = &mut network.nodes[node];
+    let writer = participant.prepare_writer(now, spec).expect("the writer is good");
+    participant.make_relay(writer).expect("it lives");
+    participant.enable_writer(now, writer).expect("it can be enabled");
+    writer
+}
+
+fn pass_on(network: &mut Network, node: usize, writer: WriterHandle, origin: Guid, numbers: std::ops::Range<u32>) {
+    for number in numbers {
+        let payload = payload(number, 20);
+        let change = NewChange {
+            kind: ChangeKind::Alive,
+            key_hash: [0; 16],
+            source_timestamp: None,
+            destinations: &[],
+            payload_len: payload.len(),
+        };
+        // The first sample of a writer, which bears the number 0, is its change 1.
+        let origin = SampleIdentity { writer: origin, sn: SequenceNumber(i64::from(number) + 1) };
+        let now = network.now;
+        network.nodes[node].relay(now, writer, &change, origin, &payload).expect("there is room");
+    }
+}
+
+fn numbers(network: &mut Network, node: usize, reader: ReaderHandle) -> Vec<u32> {
+    let number = |bytes: &[u8]| u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes"));
+    let taken = network.take_all(node, reader).iter().map(|(_, bytes)| number(bytes)).collect();
+    let now = network.now;
+    network.nodes[node].end_read(now, reader).expect("the reader lives");
+    taken
+}
+
+fn guid(network: &mut Network, node: usize, writer: WriterHandle) -> Guid {
+    network.nodes[node].writer_guid(writer).expect("it lives")
+}
+
+fn write(network: &mut Network, writer: WriterHandle, numbers: std::ops::Range<u32>) {
+    for number in numbers {
+        network.write(0, writer, &payload(number, 20)).expect("there is room");
+    }
+}
+
+#[test]
+fn a_reader_shows_each_sample_once_and_in_order_whoever_brings_it() {
+    for (seed, loss) in [(80, 0), (81, 30)] {
+        let mut network = Network::new(4, seed);
+        let writer = network.writer(0, writer_spec("T", false, durable_writer(History::KeepLast(10))));
+        write(&mut network, writer, 0..300);
+        let origin = guid(&mut network, 0, writer);
+        network.faults = Faults { loss, duplication: loss, reordering: loss };
+        for node in [1, 2] {
+            let service = relay(&mut network, node);
+            pass_on(&mut network, node, service, origin, 0..300);
+        }
+        let reader = network.reader(3, reader_spec("T", false, durable_reader()));
+        network.await_match((0, writer), (3, reader));
+        write(&mut network, writer, 300..310);
+        let mut got = Vec::new();
+        network.run_until(60_000, |network| {
+            got.extend(numbers(network, 3, reader));
+            got.last() == Some(&309)
+        });
+        network.run(1_000);
+        got.extend(numbers(&mut network, 3, reader));
+        assert!(got.iter().copied().eq(0..310), "{got:?}");
+        assert!(network.nodes[3].counters().repeated_samples >= 300);
+    }
+}
+
+#[test]
+fn a_sample_tells_who_wrote_it_first() {
+    let mut network = Network::new(2, 82);
+    let service = relay(&mut network, 0);
+    let origin = Guid::from_bytes([9; 16]);
+    pass_on(&mut network, 0, service, origin, 4..5);
+    let reader = network.reader(1, reader_spec("T", false, durable_reader()));
+    network.await_match((0, service), (1, reader));
+    network.run(1_000);
+    let info = network.take_all(1, reader)[0].0;
+    assert_eq!(info.origin, SampleIdentity { writer: origin, sn: SequenceNumber(5) });
+    assert_eq!(info.publication, guid(&mut network, 0, service));
+}
+
+#[test]
+fn without_a_service_a_writer_that_lost_its_first_samples_is_waited_for_briefly() {
+    let mut network = Network::new(2, 83);
+    let writer = network.writer(0, writer_spec("T", false, durable_writer(History::KeepLast(5))));
+    write(&mut network, writer, 0..20);
+    let reader = network.reader(1, reader_spec("T", false, durable_reader()));
+    network.await_match((0, writer), (1, reader));
+    network.run(400);
+    assert_eq!(numbers(&mut network, 1, reader), [], "a service may have the first ones");
+    network.run(300);
+    assert!(numbers(&mut network, 1, reader).into_iter().eq(15..20));
+    write(&mut network, writer, 20..25);
+    network.run(50);
+    assert!(numbers(&mut network, 1, reader).into_iter().eq(20..25), "the wait is over for good");
+}
+
+#[test]
+fn a_reader_that_asks_for_no_service_does_not_wait_for_one() {
+    let mut network = Network::new(2, 84);
+    let writer = network.writer(0, writer_spec("T", false, durable_writer(History::KeepLast(5))));
+    write(&mut network, writer, 0..20);
+    let qos = DataReaderQos { durability: Durability::TransientLocal, ..keep_all_reader() };
+    let reader = network.reader(1, reader_spec("T", false, qos));
+    network.await_match((0, writer), (1, reader));
+    network.run(300);
+    assert!(numbers(&mut network, 1, reader).into_iter().eq(15..20));
+}
+
+#[test]
+fn a_relay_has_nothing_for_a_volatile_reader() {
+    let mut network = Network::new(2, 85);
+    let service = relay(&mut network, 0);
+    let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
+    let durable = network.reader(1, reader_spec("T", false, durable_reader()));
+    network.await_match((0, service), (1, reader));
+    network.await_match((0, service), (1, durable));
+    pass_on(&mut network, 0, service, Guid::from_bytes([9; 16]), 0..50);
+    network.run(1_000);
+    assert_eq!(numbers(&mut network, 1, reader), []);
+    assert!(numbers(&mut network, 1, durable).into_iter().eq(0..50));
+    assert!(network.nodes[0].is_acknowledged(service, None).expect("it lives"));
+}
+
+#[test]
+fn what_is_not_safe_is_not_acknowledged() {
+    let mut network = Network::new(2, 86);
+    let writer = network.writer(0, writer_spec("T", false, durable_writer(History::KeepLast(1000))));
+    write(&mut network, writer, 0..10);
+    let mut spec = reader_spec("T", false, durable_reader());
+    spec.qos.user_data = UserData(DURABILITY_SERVICE.to_vec());
+    let now = network.now;
+    let reader = network.nodes[1].prepare_reader(spec).expect("the reader is good");
+    network.nodes[1].acknowledge_explicitly(reader).expect("it lives");
+    network.nodes[1].enable_reader(now, reader).expect("it can be enabled");
+    network.await_match((0, writer), (1, reader));
+    let durable = |network: &mut Network| network.nodes[0].durability_services(writer).expect("it lives")[0].1;
+    network.run(1_000);
+    assert_eq!(durable(&mut network), SequenceNumber(0), "it has arrived and was not taken");
+    assert_eq!(numbers(&mut network, 1, reader).len(), 10);
+    network.run(1_000);
+    assert_eq!(durable(&mut network), SequenceNumber(0), "it was taken and is not safe");
+    write(&mut network, writer, 10..700);
+    network.run(1_000);
+    network.nodes[1].acknowledge_taken(reader).expect("it lives");
+    network.run(1_000);
+    assert_eq!(durable(&mut network), SequenceNumber(10), "what came after the pass is not meant");
+    let mut got = Vec::new();
+    network.run_until(30_000, |network| {
+        got.extend(numbers(network, 1, reader));
+        network.nodes[1].acknowledge_taken(reader).expect("it lives");
+        durable(network) == SequenceNumber(700)
+    });
+    assert!(got.iter().copied().eq(10..700), "nothing was lost by waiting");
+}

@@ -1,0 +1,269 @@
+//! One topic: what hears it, what is kept of it, what serves it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use takt::dynamic::DynamicTypeSupport;
+use takt::qos::{
+    DataReaderQos, DataRepresentation, DataWriterQos, Durability, History, Liveliness, OwnershipStrength, PublisherQos,
+    Reliability, ReliabilityKind, ResourceLimits, SubscriberQos,
+};
+use takt::relay::{RelayReader, RelayTopic, RelayWriter};
+use takt::{DomainParticipant, Guid, PublicationData};
+
+use crate::index::{Admission, Index, Policy};
+use crate::record::Record;
+use crate::store::Batch;
+use crate::{Options, Result};
+
+/// What writers must have in common to be kept together.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key {
+    topic: String,
+    type_name: String,
+    has_key: bool,
+    is_persistent: bool,
+    is_reliable: bool,
+    partition: Vec<String>,
+}
+
+impl Key {
+    /// `None` if a service has nothing to do with the writer.
+    pub(crate) fn of(data: &PublicationData) -> Option<Self> {
+        (data.qos.durability >= Durability::Transient).then(|| Self {
+            topic: data.topic_name.clone(),
+            type_name: data.type_name.clone(),
+            has_key: data.guid.entity_id.has_key(),
+            is_persistent: data.qos.durability == Durability::Persistent,
+            is_reliable: data.qos.reliability.kind == ReliabilityKind::Reliable,
+            partition: data.partition.names.clone(),
+        })
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Group {
+    pub(crate) id: u32,
+    /// Of the writer that it was first heard of from.
+    pub(crate) announcement: PublicationData,
+    pub(crate) index: Index,
+    pub(crate) reader: Option<RelayReader>,
+    writer: Option<RelayWriter>,
+    /// Kept, by number, and not passed on: there is no writer yet, or they are not committed.
+    kept: BTreeMap<u64, Record>,
+    /// Taken, and not kept yet.
+    waiting: VecDeque<Record>,
+    /// Why what waits does.
+    full: Option<&'static str>,
+    pub(crate) repeated: u64,
+    /// Refused by the writer that serves.
+    pub(crate) unserved: u64,
+    born: Instant,
+}
+
+/// The limits and history of a topic.
+fn policy(data: &PublicationData, options: &Options) -> Policy {
+    let service = data.qos.durability_service;
+    let samples_max = service.resource_limits.max_samples.unwrap_or(u32::MAX).min(options.samples_max);
+    let or_all = |limit: Option<u32>| limit.map_or(samples_max, |limit| limit.min(samples_max)) as usize;
+    let delay = service.service_cleanup_delay;
+    Policy {
+        history: match service.history {
+            History::KeepLast(depth) => History::KeepLast(depth.min(samples_max)),
+            History::KeepAll => History::KeepAll,
+        },
+        samples_max: samples_max as usize,
+        instances_max: or_all(service.resource_limits.max_instances),
+        samples_per_instance_max: or_all(service.resource_limits.max_samples_per_instance),
+        bytes_max: options.memory_bytes_max,
+        cleanup_delay: delay.as_nanos().map(Duration::from_nanos),
+    }
+}
+
+impl Group {
+    pub(crate) fn new(id: u32, announcement: PublicationData, options: &Options) -> Self {
+        Self {
+            id,
+            index: Index::new(policy(&announcement, options)),
+            announcement,
+            reader: None,
+            writer: None,
+            kept: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            full: None,
+            repeated: 0,
+            unserved: 0,
+            born: Instant::now(),
+        }
+    }
+
+    pub(crate) fn is_persistent(&self) -> bool {
+        self.announcement.qos.durability == Durability::Persistent
+    }
+
+    /// What the store had of it.
+    pub(crate) fn restore(&mut self, changes: Vec<(u64, Record)>, origins: &[(Guid, i64)]) {
+        for (number, record) in changes {
+            self.index.restore(number, &record);
+            self.kept.insert(number, record);
+        }
+        for (writer, last) in origins {
+            self.index.restore_origin(*writer, *last);
+        }
+    }
+
+    /// Begins to listen.
+    pub(crate) fn hear(&mut self, participant: &DomainParticipant, type_: &DynamicTypeSupport) -> Result<()> {
+        let offered = &self.announcement.qos;
+        let qos = DataReaderQos {
+            durability: offered.durability,
+            reliability: offered.reliability,
+            history: History::KeepAll,
+            latency_budget: offered.latency_budget,
+            ownership: offered.ownership,
+            data_representation: DataRepresentation::any_xcdr(),
+            ..DataReaderQos::default()
+        };
+        let partition = self.announcement.partition.clone();
+        let subscriber = SubscriberQos { partition, ..SubscriberQos::default() };
+        let reader = participant.create_relay_reader(&self.announcement.topic_name, type_, &qos, &subscriber)?;
+        self.reader = Some(reader);
+        self.born = Instant::now();
+        Ok(())
+    }
+
+    /// Takes what has come, unless something still waits for room. Writers that have gone leave what they wrote.
+    pub(crate) fn take(&mut self) -> Result<()> {
+        let (Some(reader), true) = (&self.reader, self.waiting.is_empty()) else { return Ok(()) };
+        Ok(reader.take(|info, kind, payload| {
+            if info.sequence_number.0 > 0 {
+                self.waiting.push_back(Record {
+                    kind,
+                    instance: info.instance_handle,
+                    origin: info.origin,
+                    source_timestamp: info.source_timestamp,
+                    payload: payload.to_vec(),
+                });
+            }
+        })?)
+    }
+
+    /// Keeps what waits, as far as there is room, `disk_bytes` of it on disk. Returns the limit that stands in the way if
+    /// it did not before.
+    pub(crate) fn keep(&mut self, disk_bytes: &mut u64, batch: &mut Batch) -> Option<&'static str> {
+        let was_full = self.full.take();
+        while let Some(record) = self.waiting.front() {
+            let on_disk = if self.is_persistent() { record.payload.len() as u64 } else { 0 };
+            let before = self.index.bytes();
+            let admission = if on_disk > *disk_bytes { Admission::Full("disk") } else { self.index.admit(record) };
+            match admission {
+                Admission::Repeated => {
+                    self.waiting.pop_front();
+                    self.repeated += 1;
+                }
+                Admission::Full(limit) => {
+                    self.full = Some(limit);
+                    return self.full.filter(|_| was_full != self.full);
+                }
+                Admission::Kept { number, evicted } => {
+                    let Some(record) = self.waiting.pop_front() else { break };
+                    for number in &evicted {
+                        self.kept.remove(number);
+                    }
+                    if self.is_persistent() {
+                        *disk_bytes = (*disk_bytes + before).saturating_sub(self.index.bytes());
+                        batch.removed.extend(evicted.into_iter().map(|number| (self.id, number)));
+                        let origin = record.origin;
+                        batch.origins.insert((self.id, origin.writer.to_bytes()), origin.sn.0);
+                        batch.kept.push((self.id, number, record.clone()));
+                    }
+                    self.kept.insert(number, record);
+                }
+            }
+        }
+        None
+    }
+
+    /// All that was kept is safe: tells the writers so, and passes it on.
+    pub(crate) fn settle(&mut self) -> Result<()> {
+        if let Some(reader) = self.reader.as_ref().filter(|_| self.waiting.is_empty()) {
+            reader.acknowledge_taken()?;
+        }
+        if let Some(writer) = &self.writer {
+            for (_, record) in std::mem::take(&mut self.kept) {
+                self.unserved += u64::from(!writer.write(&record.as_relayed())?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins to serve when other services have been looked for, and what they have has come.
+    pub(crate) fn serve(&mut self, participant: &DomainParticipant, options: &Options) -> Result<bool> {
+        if self.writer.is_some() || self.born.elapsed() < options.settling_time {
+            return Ok(false);
+        }
+        let has_caught_up = self.reader.as_ref().map_or(Ok(true), RelayReader::has_history)?;
+        if !has_caught_up || !self.waiting.is_empty() {
+            return Ok(false);
+        }
+        let data = &self.announcement;
+        let topic = RelayTopic {
+            name: data.topic_name.clone(),
+            type_name: data.type_name.clone(),
+            has_key: data.guid.entity_id.has_key(),
+            type_information: data.type_information.clone(),
+            topic_data: data.topic_data.clone(),
+        };
+        let Policy { history, samples_max, instances_max, .. } = policy(data, options);
+        let limit = |limit: usize| u32::try_from(limit).ok();
+        let qos = DataWriterQos {
+            history,
+            resource_limits: ResourceLimits {
+                max_samples: limit(samples_max),
+                max_instances: limit(instances_max),
+                max_samples_per_instance: None,
+            },
+            reliability: Reliability { kind: ReliabilityKind::Reliable, ..data.qos.reliability },
+            // The service is no owner: the weakest of living writers outranks it.
+            ownership_strength: OwnershipStrength(i32::MIN),
+            liveliness: Liveliness { lease_duration: takt::Duration::INFINITE, ..Liveliness::default() },
+            ..data.qos.clone()
+        };
+        let publisher = PublisherQos {
+            presentation: data.presentation,
+            partition: data.partition.clone(),
+            group_data: data.group_data.clone(),
+            ..PublisherQos::default()
+        };
+        let writer = participant.create_relay_writer(&topic, &qos, &publisher)?;
+        self.writer = Some(writer.clone());
+        self.settle()?;
+        writer.enable()?;
+        Ok(true)
+    }
+
+    /// Gives up instances that have ended for long enough. Returns how many.
+    pub(crate) fn clean_up(&mut self, lives: impl Fn(Guid) -> bool, batch: &mut Batch) -> Result<usize> {
+        let over = self.index.clean_up(Instant::now(), lives);
+        for (instance, numbers) in &over {
+            for number in numbers {
+                self.kept.remove(number);
+            }
+            if let Some(writer) = &self.writer {
+                writer.forget(*instance)?;
+            }
+            if self.is_persistent() {
+                batch.removed.extend(numbers.iter().map(|number| (self.id, *number)));
+            }
+        }
+        Ok(over.len())
+    }
+
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.full.is_some()
+    }
+
+    pub(crate) fn is_served(&self) -> bool {
+        self.writer.is_some()
+    }
+}

@@ -1,0 +1,277 @@
+//! The loop: who writes, what has come, what is safe, what is over.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use takt::dynamic::DynamicTypeSupport;
+use takt::qos::Durability;
+use takt::{DomainParticipant, DomainParticipantBuilder, Guid, Limits, PublicationData, Runtime, StatusMask, WaitSet};
+
+use crate::group::{Group, Key};
+use crate::store::{Batch, Store};
+use crate::{Options, Result};
+
+/// Between two looks at who writes and what is over; also how long a wish to stop may go unnoticed.
+const LOOK_PERIOD: Duration = Duration::from_millis(100);
+/// How long to ask for the type of a topic with keys.
+const TYPE_PATIENCE: takt::Duration = takt::Duration::from_secs(1);
+/// Notes that are kept until somebody reads them.
+const NOTES_MAX: usize = 256;
+
+/// What a service has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Topics, by name, type, partition and kind of durability.
+    pub topics: usize,
+    /// Those of them that are served to late joiners.
+    pub served: usize,
+    /// Samples and other changes.
+    pub samples: usize,
+    /// Bytes of their payloads.
+    pub bytes: u64,
+    /// Changes that came again, by another way.
+    pub repeated: u64,
+    /// Topics that are full now: their writers are not acknowledged.
+    pub full: usize,
+    /// Topics that are not kept since there are too many, or their endpoints were refused.
+    pub refused_topics: u64,
+    /// Changes that are kept and find no room in the memory of the writer that serves them.
+    pub unserved: u64,
+    /// Transactions of the store.
+    pub commits: u64,
+}
+
+/// A durability service. It works in the thread that calls [`run`](Self::run) or [`step`](Self::step), besides those of its
+/// two participants: one that hears, and one that serves, which the first ignores.
+#[derive(Debug)]
+pub struct Service {
+    options: Options,
+    hearing: DomainParticipant,
+    serving: DomainParticipant,
+    store: Option<Store>,
+    groups: BTreeMap<Key, Group>,
+    refused: BTreeSet<Key>,
+    wakeup: WaitSet,
+    looked: Option<Instant>,
+    batch: Batch,
+    commits: u64,
+    next_id: u32,
+    notes: Vec<String>,
+}
+
+fn builder(options: &Options, name: &str) -> DomainParticipantBuilder {
+    let limits = Limits {
+        endpoint_memory_bytes: usize::try_from(options.memory_bytes_max).unwrap_or(usize::MAX).saturating_mul(2),
+        ..Limits::default()
+    };
+    let mut builder = DomainParticipant::builder(options.domain).name(name).runtime(Runtime::Shared).limits(limits);
+    builder = builder.lease_duration(options.lease_duration);
+    if !options.interfaces.is_empty() {
+        builder = builder.interfaces(&options.interfaces);
+    }
+    if !options.peers.is_empty() {
+        builder = builder.peers(&options.peers);
+    }
+    builder
+}
+
+impl Service {
+    /// Opens the store and joins the domain. What the store has is served when other services have been looked for.
+    ///
+    /// # Errors
+    /// [`Error::Store`](crate::Error::Store) if there is something wrong with the store, [`Error::Dds`](crate::Error::Dds) if
+    /// the domain cannot be joined.
+    pub fn new(options: Options) -> Result<Self> {
+        let store = options.store.as_deref().map(Store::open).transpose()?;
+        let serving = builder(&options, "takt durability, serving").build()?;
+        let hearing = builder(&options, "takt durability, hearing").build()?;
+        hearing.ignore_participant(serving.guid())?;
+        let mut service = Self {
+            options,
+            hearing,
+            serving,
+            store,
+            groups: BTreeMap::new(),
+            refused: BTreeSet::new(),
+            wakeup: WaitSet::new()?,
+            looked: None,
+            batch: Batch::default(),
+            commits: 0,
+            next_id: 0,
+            notes: Vec::new(),
+        };
+        service.restore()?;
+        Ok(service)
+    }
+
+    fn restore(&mut self) -> Result<()> {
+        let Some(store) = &self.store else { return Ok(()) };
+        for topic in store.load()? {
+            self.next_id = self.next_id.max(topic.id + 1);
+            let Some(key) = Key::of(&topic.announcement) else { continue };
+            let mut group = Group::new(topic.id, topic.announcement, &self.options);
+            let count = topic.changes.len();
+            group.restore(topic.changes, &topic.origins);
+            note(&mut self.notes, format!("{}: {count} changes restored", group.announcement.topic_name));
+            self.groups.insert(key, group);
+        }
+        Ok(())
+    }
+
+    /// Works until `stop` is set.
+    ///
+    /// # Errors
+    /// [`Error::Store`](crate::Error::Store) if the disk refuses: then nothing more is acknowledged, and the service is over.
+    pub fn run(&mut self, stop: &AtomicBool) -> Result<()> {
+        while !stop.load(Ordering::Relaxed) {
+            self.step()?;
+        }
+        Ok(())
+    }
+
+    /// Waits for something to do, up to 100 ms, and does it: takes what has come, makes it safe in one transaction, passes it
+    /// on and acknowledges it.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn step(&mut self) -> Result<()> {
+        self.wakeup.wait_any(LOOK_PERIOD.into())?;
+        if self.looked.is_none_or(|looked| looked.elapsed() >= LOOK_PERIOD) {
+            self.looked = Some(Instant::now());
+            self.look()?;
+        }
+        self.keep()?;
+        for group in self.groups.values_mut() {
+            group.settle()?;
+            if group.serve(&self.serving, &self.options)? {
+                let text = format!("{}: served, {} changes", group.announcement.topic_name, group.index.len());
+                note(&mut self.notes, text);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what has come and makes it safe.
+    fn keep(&mut self) -> Result<()> {
+        let on_disk: u64 = self.groups.values().filter(|group| group.is_persistent()).map(|g| g.index.bytes()).sum();
+        let mut disk_bytes = self.options.disk_bytes_max.saturating_sub(on_disk);
+        for group in self.groups.values_mut() {
+            let was_stuck = group.is_stuck();
+            group.take()?;
+            if let Some(limit) = group.keep(&mut disk_bytes, &mut self.batch) {
+                let topic = &group.announcement.topic_name;
+                note(&mut self.notes, format!("{topic}: full ({limit}); its writers are not acknowledged any more"));
+            }
+            if was_stuck == group.is_stuck() {
+                continue;
+            }
+            // What waits for room must not wake us.
+            let Some(reader) = &group.reader else { continue };
+            match group.is_stuck() {
+                true => self.wakeup.detach(reader.as_any().status_condition())?,
+                false => self.wakeup.attach(reader.as_any().status_condition())?,
+            }
+        }
+        if let Some(store) = self.store.as_ref().filter(|_| !self.batch.is_empty()) {
+            store.commit(&self.batch)?;
+            self.commits += 1;
+        }
+        self.batch = Batch::default();
+        Ok(())
+    }
+
+    /// Who writes, and what is over.
+    fn look(&mut self) -> Result<()> {
+        let publications = self.hearing.discovered_publications()?;
+        for data in &publications {
+            let Some(key) = Key::of(data) else { continue };
+            let is_kept = data.qos.durability != Durability::Persistent || self.store.is_some();
+            let is_heard = self.groups.get(&key).is_some_and(|group| group.reader.is_some());
+            if is_kept && !is_heard && !self.refused.contains(&key) && self.options.serves(&data.topic_name) {
+                self.begin(key, data)?;
+            }
+        }
+        let living: HashSet<Guid> = publications.iter().map(|data| data.guid).collect();
+        for group in self.groups.values_mut() {
+            let count = group.clean_up(|writer| living.contains(&writer), &mut self.batch)?;
+            if count > 0 {
+                let topic = &group.announcement.topic_name;
+                note(&mut self.notes, format!("{topic}: {count} instances are over"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins to hear a topic.
+    fn begin(&mut self, key: Key, data: &PublicationData) -> Result<()> {
+        let topic = data.topic_name.clone();
+        if !self.groups.contains_key(&key) && self.groups.len() >= self.options.topics_max {
+            note(&mut self.notes, format!("{topic}: refused, there are {} topics", self.options.topics_max));
+            self.refused.insert(key);
+            return Ok(());
+        }
+        let has_key = data.guid.entity_id.has_key();
+        let opaque = || DynamicTypeSupport::opaque(&data.type_name, has_key);
+        // Without keys, or with their hashes on the wire, the type is of no interest.
+        let type_ = match has_key && data.type_information.is_some() {
+            true => self.hearing.learn_type_of_writer(data, TYPE_PATIENCE).unwrap_or_else(|error| {
+                note(&mut self.notes, format!("{topic}: keys are known by their hashes alone: {error}"));
+                opaque()
+            }),
+            false => opaque(),
+        };
+        let is_new = !self.groups.contains_key(&key);
+        let id = self.next_id;
+        let group = self.groups.entry(key.clone()).or_insert_with(|| Group::new(id, data.clone(), &self.options));
+        if let Err(error) = group.hear(&self.hearing, &type_) {
+            note(&mut self.notes, format!("{topic}: refused: {error}"));
+            self.refused.insert(key.clone());
+            if is_new {
+                self.groups.remove(&key);
+            }
+            return Ok(());
+        }
+        if let Some(reader) = &group.reader {
+            let condition = reader.as_any().status_condition();
+            condition.set_enabled_statuses(StatusMask::DATA_AVAILABLE);
+            self.wakeup.attach(condition)?;
+        }
+        if is_new {
+            self.next_id += 1;
+            if group.is_persistent() {
+                self.batch.topics.push((id, data.clone()));
+            }
+        }
+        note(&mut self.notes, format!("{topic}: heard, {}, {}", data.type_name, data.qos.durability));
+        Ok(())
+    }
+
+    /// What the service has.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        let groups = || self.groups.values();
+        Totals {
+            topics: self.groups.len(),
+            served: groups().filter(|group| group.is_served()).count(),
+            samples: groups().map(|group| group.index.len()).sum(),
+            bytes: groups().map(|group| group.index.bytes()).sum(),
+            repeated: groups().map(|group| group.repeated).sum(),
+            full: groups().filter(|group| group.is_stuck()).count(),
+            refused_topics: self.refused.len() as u64,
+            unserved: groups().map(|group| group.unserved).sum(),
+            commits: self.commits,
+        }
+    }
+
+    /// What has happened since this was last called, a line each.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+}
+
+fn note(notes: &mut Vec<String>, text: String) {
+    if notes.len() < NOTES_MAX {
+        notes.push(text);
+    }
+}

@@ -1,0 +1,127 @@
+//! What the store gives back, and what it refuses.
+
+use super::*;
+use crate::record::tests::record;
+use std::sync::atomic::{AtomicU32, Ordering};
+use takt::relay::ChangeKind;
+
+/// A directory that goes with the test.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("takt-store-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).expect("a directory");
+        Self(path)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.join(FILE)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        // It is the system's temporary directory: what is left is no failure of the test.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn topic(name: &str) -> PublicationData {
+    let guid = Guid::from_bytes([5; 16]);
+    PublicationData { guid, topic_name: name.to_owned(), type_name: "Type".to_owned(), ..PublicationData::default() }
+}
+
+fn batch(numbers: std::ops::Range<u64>) -> Batch {
+    let kept = numbers.map(|number| (1, number, record(5, number as i64 + 1, 0, ChangeKind::Alive))).collect();
+    Batch { topics: vec![(1, topic("T"))], kept, ..Batch::default() }
+}
+
+#[test]
+fn what_was_committed_comes_back_in_order() {
+    let directory = Directory::new();
+    let store = Store::open(&directory.0).expect("a new store");
+    assert!(store.load().expect("an empty store").is_empty());
+    store.commit(&batch(0..300)).expect("room");
+    let mut second = batch(300..310);
+    second.removed = vec![(1, 0), (1, 305)];
+    second.origins.insert((1, [5; 16]), 310);
+    store.commit(&second).expect("room");
+    drop(store);
+    let topics = Store::open(&directory.0).and_then(|store| store.load()).expect("the same store");
+    assert_eq!(topics.len(), 1);
+    assert_eq!(topics[0].announcement.topic_name, "T");
+    assert_eq!(topics[0].origins, [(Guid::from_bytes([5; 16]), 310)]);
+    let numbers = topics[0].changes.iter().map(|(number, _)| *number);
+    assert!(numbers.eq((1..305).chain(306..310)));
+    assert!(topics[0].changes.iter().all(|(number, record)| record.origin.sn.0 == *number as i64 + 1));
+}
+
+#[test]
+fn one_process_uses_a_store() {
+    let directory = Directory::new();
+    let _store = Store::open(&directory.0).expect("a new store");
+    let error = Store::open(&directory.0).expect_err("in use").to_string();
+    assert!(error.contains("another process uses it"), "{error}");
+}
+
+#[test]
+fn a_foreign_file_is_refused() {
+    for (name, bytes) in [("text", b"once upon a time".repeat(1000)), ("zeroes", vec![0; 10_000]), ("short", vec![1])] {
+        let directory = Directory::new();
+        std::fs::write(directory.file(), &bytes).expect("a file");
+        let error = Store::open(&directory.0).and_then(|store| store.load()).expect_err(name).to_string();
+        assert!(error.contains(FILE), "{name}: {error}");
+        assert_eq!(std::fs::read(directory.file()).expect("the file"), bytes, "{name}: it is as it was");
+    }
+}
+
+#[test]
+fn another_database_or_version_is_refused() {
+    let directory = Directory::new();
+    let database = Database::create(directory.file()).expect("a database");
+    let transaction = database.begin_write().expect("a transaction");
+    transaction.open_table(TableDefinition::<u8, u8>::new("apples")).expect("a table").insert(1, 2).expect("room");
+    transaction.commit().expect("room");
+    drop(database);
+    let error = Store::open(&directory.0).expect_err("apples").to_string();
+    assert!(error.contains("something else"), "{error}");
+
+    let directory = Directory::new();
+    drop(Store::open(&directory.0).expect("a new store"));
+    let database = Database::create(directory.file()).expect("a database");
+    let transaction = database.begin_write().expect("a transaction");
+    transaction.open_table(FORMAT).expect("a table").insert("version", VERSION + 1).expect("room");
+    transaction.commit().expect("room");
+    drop(database);
+    let error = Store::open(&directory.0).expect_err("newer").to_string();
+    assert!(error.contains("version 2; this program reads 1"), "{error}");
+}
+
+#[test]
+fn a_torn_file_is_refused() {
+    let directory = Directory::new();
+    let store = Store::open(&directory.0).expect("a new store");
+    store.commit(&batch(0..2_000)).expect("room");
+    drop(store);
+    let whole = std::fs::read(directory.file()).expect("the file");
+    for len in [1, 100, 4096, whole.len() / 2] {
+        std::fs::write(directory.file(), &whole[..len]).expect("a file");
+        let result = Store::open(&directory.0).and_then(|store| store.load());
+        assert!(result.is_err(), "{len} of {} octets", whole.len());
+    }
+}
+
+#[test]
+fn a_record_that_is_none_is_an_error_and_not_left_out() {
+    let directory = Directory::new();
+    let store = Store::open(&directory.0).expect("a new store");
+    store.commit(&batch(0..3)).expect("room");
+    let transaction = store.database.begin_write().expect("a transaction");
+    transaction.open_table(CHANGES).expect("a table").insert((1, 1), &b"torn"[..]).expect("room");
+    transaction.commit().expect("room");
+    let error = store.load().expect_err("damaged").to_string();
+    assert!(error.contains("change 1 of topic 1 is damaged"), "{error}");
+}

@@ -1,0 +1,140 @@
+//! Samples outlive their writer, and PERSISTENT ones the service (DDS 1.4 §2.2.3.4).
+
+use crate::support::*;
+use takt::qos::*;
+
+#[test]
+fn a_late_joiner_gets_what_a_dead_writer_left() {
+    for durability in [Durability::Transient, Durability::Persistent] {
+        let (domain, directory) = (domain(), Directory::new());
+        let service = Running::start(options(domain, Some(&directory)));
+        let publisher = participant(domain);
+        let writer = writer(&publisher, writer_qos(durability, keep_all()));
+        write(&writer, 0..500);
+        await_durability(&writer);
+        let origin = writer.guid();
+        drop((writer, publisher));
+
+        let subscriber = participant(domain);
+        let samples = take(&reader(&subscriber, durability), 500);
+        assert!(values(&samples).into_iter().eq(0..500), "{durability}: {:?}", values(&samples));
+        for (sample, number) in samples.iter().zip(1..) {
+            assert_eq!((sample.info.origin.writer, sample.info.origin.sn.0), (origin, number));
+            assert_ne!(sample.info.publication, origin, "it comes from the service");
+            assert!(sample.info.source_timestamp < sample.info.reception_timestamp);
+        }
+        assert_eq!(service.stop().samples, 500);
+    }
+}
+
+#[test]
+fn a_reader_of_both_writer_and_service_gets_each_sample_once_and_in_order() {
+    let domain = domain();
+    let service = Running::start(options(domain, None));
+    let publisher = participant(domain);
+    let qos = DataWriterQos { history: History::KeepLast(1), ..writer_qos(Durability::Transient, keep_all()) };
+    let writer = writer(&publisher, qos);
+    for value in 0..300 {
+        write(&writer, value..value + 1);
+        await_durability(&writer);
+    }
+    let subscriber = participant(domain);
+    wait_until("writer and service", || subscriber.discovered_publications().expect("open").len() == 2);
+    let reader = reader(&subscriber, Durability::Transient);
+    wait_until("a match", || reader.matched_publications().expect("open").contains(&writer.guid()));
+    let mut samples = take(&reader, 300);
+    for value in 300..400 {
+        write(&writer, value..value + 1);
+        writer.wait_for_acknowledgments(PATIENCE.into()).expect("everybody follows");
+    }
+    samples.extend(take(&reader, 100));
+    assert!(values(&samples).into_iter().eq(0..400), "{:?}", values(&samples));
+    assert!(subscriber.counters().expect("open").repeated_samples >= 7, "both had something");
+    drop(service);
+}
+
+#[test]
+fn a_service_that_comes_back_has_what_it_had() {
+    let (domain, directory) = (domain(), Directory::new());
+    let publisher = participant(domain);
+    let writer = writer(&publisher, writer_qos(Durability::Persistent, keep_all()));
+    for round in 0..3 {
+        let service = Running::start(options(domain, Some(&directory)));
+        write(&writer, round * 100..(round + 1) * 100);
+        await_durability(&writer);
+        assert_eq!(service.stop().samples, (round as usize + 1) * 100, "what came again is not kept again");
+        wait_until("an end", || writer.durability_services().expect("open").is_empty());
+        assert_eq!(writer.durable_upto().expect("open"), None);
+    }
+    drop((writer, publisher));
+    let _service = Running::start(options(domain, Some(&directory)));
+    let subscriber = participant(domain);
+    let samples = take(&reader(&subscriber, Durability::Persistent), 300);
+    assert!(values(&samples).into_iter().eq(0..300), "{:?}", values(&samples));
+}
+
+#[test]
+fn transient_samples_do_not_survive_their_service() {
+    let (domain, directory) = (domain(), Directory::new());
+    let publisher = participant(domain);
+    let writer = writer(&publisher, writer_qos(Durability::Transient, keep_all()));
+    let service = Running::start(options(domain, Some(&directory)));
+    write(&writer, 0..10);
+    await_durability(&writer);
+    drop((writer, publisher));
+    assert_eq!(service.stop().samples, 10);
+    assert_eq!(Running::start(options(domain, Some(&directory))).stop().samples, 0);
+}
+
+#[test]
+fn the_service_keeps_by_durability_service_and_not_by_the_writers_history() {
+    let domain = domain();
+    let _service = Running::start(options(domain, None));
+    let publisher = participant(domain);
+    let policy = DurabilityService { history: History::KeepLast(2), ..DurabilityService::default() };
+    let writer = writer(&publisher, writer_qos(Durability::Transient, policy));
+    write(&writer, 0..70);
+    await_durability(&writer);
+    drop((writer, publisher));
+    let subscriber = participant(domain);
+    let samples = take(&reader(&subscriber, Durability::Transient), 14);
+    assert!(values(&samples).into_iter().eq(56..70), "two of each of seven: {:?}", values(&samples));
+}
+
+#[test]
+fn a_disposed_instance_is_forgotten_after_the_cleanup_delay() {
+    let (domain, directory) = (domain(), Directory::new());
+    let service = Running::start(options(domain, Some(&directory)));
+    let publisher = participant(domain);
+    let writer = writer(&publisher, writer_qos(Durability::Persistent, keep_all()));
+    write(&writer, 0..14);
+    let gone = Number { key: 3, value: 0 };
+    writer.dispose(&gone).expect("room");
+    writer.unregister_instance(&gone).expect("room");
+    await_durability(&writer);
+    let subscriber = participant(domain);
+    let kept = || {
+        let reader = reader(&subscriber, Durability::Persistent);
+        wait_until("history", || !reader.matched_publications().expect("open").is_empty());
+        take(&reader, 12)
+    };
+    drop((writer, publisher));
+    wait_until("cleaning", || kept().len() == 12);
+    assert!(kept().iter().all(|sample| sample.data.as_ref().is_some_and(|number| number.key != 3)));
+    assert_eq!(service.stop().samples, 12);
+    assert_eq!(Running::start(options(domain, Some(&directory))).stop().samples, 12, "on disk too");
+}
+
+#[test]
+fn without_a_service_the_writer_serves_its_history_itself() {
+    let domain = domain();
+    let publisher = participant(domain);
+    let writer = writer(&publisher, writer_qos(Durability::Persistent, keep_all()));
+    write(&writer, 0..100);
+    assert_eq!(writer.durable_upto().expect("open"), None, "nobody keeps it");
+    let wait = writer.wait_for_durability(takt::Duration::from_millis(1));
+    assert!(matches!(wait, Err(takt::Error::Timeout)), "{wait:?}");
+    let subscriber = participant(domain);
+    let samples = take(&reader(&subscriber, Durability::Persistent), 100);
+    assert!(values(&samples).into_iter().eq(0..100));
+}

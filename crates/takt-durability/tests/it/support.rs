@@ -1,0 +1,186 @@
+//! What the tests share: a domain and a directory each, services in threads, writers and late joiners.
+
+use std::cell::RefCell;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use takt::qos::*;
+use takt::{DataReader, DataWriter, DdsType, DomainParticipant, Sample};
+use takt_durability::{Options, Service, Totals};
+
+/// No test waits longer than this for a condition; it is a failure then, not a slow machine.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+pub struct Number {
+    #[dds(key)]
+    pub key: u32,
+    pub value: u32,
+}
+
+/// A domain that no other test uses, of this process or another. It is the test's own until its thread ends.
+pub fn domain() -> u32 {
+    thread_local! {
+        /// A name that is taken reserves a domain in this network namespace, for no longer than the process lives.
+        static RESERVED: RefCell<Vec<UnixListener>> = const { RefCell::new(Vec::new()) };
+    }
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let deadline = Instant::now() + PATIENCE;
+    while Instant::now() < deadline {
+        let domain = (std::process::id().wrapping_mul(29) + NEXT.fetch_add(1, Ordering::Relaxed)) % 230 + 1;
+        let name = SocketAddr::from_abstract_name(format!("takt-test-domain-{domain}")).expect("a short name");
+        if let Ok(reservation) = UnixListener::bind_addr(&name) {
+            RESERVED.with_borrow_mut(|reserved| reserved.push(reservation));
+            return domain;
+        }
+    }
+    panic!("other tests have all domains");
+}
+
+/// A directory that goes with the test.
+pub struct Directory(pub PathBuf);
+
+impl Directory {
+    pub fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("takt-durability-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        Self(std::env::temp_dir().join(name))
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        // It is the system's temporary directory: what is left is no failure of the test.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A participant on loopback that is believed in for a second after its death.
+pub fn participant(domain: u32) -> DomainParticipant {
+    let builder = DomainParticipant::builder(domain).interfaces(["lo"]).peers(["127.0.0.1"]);
+    builder.lease_duration(Duration::from_secs(2)).build().expect("participant")
+}
+
+pub fn options(domain: u32, store: Option<&Directory>) -> Options {
+    Options {
+        domain,
+        interfaces: vec!["lo".to_owned()],
+        peers: vec!["127.0.0.1".to_owned()],
+        store: store.map(|directory| directory.0.clone()),
+        settling_time: Duration::from_millis(500),
+        lease_duration: Duration::from_secs(1),
+        ..Options::default()
+    }
+}
+
+/// A service that runs until it is dropped.
+pub struct Running {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Totals>>,
+}
+
+impl Running {
+    pub fn start(options: Options) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&stop);
+        let mut service = Service::new(options).expect("a service");
+        let thread = std::thread::spawn(move || {
+            service.run(&seen).expect("the store takes everything");
+            service.totals()
+        });
+        Self { stop, thread: Some(thread) }
+    }
+
+    /// Ends it and tells what it had.
+    pub fn stop(mut self) -> Totals {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.take().expect("it is stopped once").join().expect("it did not fail")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            assert!(thread.join().is_ok() || std::thread::panicking(), "the service failed");
+        }
+    }
+}
+
+pub fn keep_all() -> DurabilityService {
+    DurabilityService { history: History::KeepAll, ..DurabilityService::default() }
+}
+
+pub fn writer_qos(durability: Durability, service: DurabilityService) -> DataWriterQos {
+    DataWriterQos {
+        durability,
+        durability_service: service,
+        history: History::KeepLast(10_000),
+        reliability: Reliability::RELIABLE,
+        writer_data_lifecycle: WriterDataLifecycle { autodispose_unregistered_instances: false },
+        ..DataWriterQos::default()
+    }
+}
+
+pub fn writer(participant: &DomainParticipant, qos: DataWriterQos) -> DataWriter<Number> {
+    let topic = participant.create_topic("Numbers", TopicQos::default()).expect("topic");
+    participant
+        .create_publisher(PublisherQos::default())
+        .and_then(|p| p.create_datawriter(&topic, qos))
+        .expect("writer")
+}
+
+pub fn reader(participant: &DomainParticipant, durability: Durability) -> DataReader<Number> {
+    let qos = DataReaderQos {
+        durability,
+        history: History::KeepAll,
+        reliability: Reliability::RELIABLE,
+        ..DataReaderQos::default()
+    };
+    let topic = participant.create_topic("Numbers", TopicQos::default()).expect("topic");
+    let subscriber = participant.create_subscriber(SubscriberQos::default()).expect("subscriber");
+    subscriber.create_datareader(&topic, qos).expect("reader")
+}
+
+pub fn write(writer: &DataWriter<Number>, values: std::ops::Range<u32>) {
+    for value in values {
+        writer.write(&Number { key: value % 7, value }).expect("room");
+    }
+}
+
+/// Waits until services have made all safe.
+pub fn await_durability(writer: &DataWriter<Number>) {
+    writer.wait_for_durability(PATIENCE.into()).expect("a service keeps it");
+}
+
+pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "waited in vain: {what}");
+        std::thread::yield_now();
+    }
+}
+
+/// Takes until `count` values have come, and a moment longer to see that no more do.
+pub fn take(reader: &DataReader<Number>, count: usize) -> Vec<Sample<Number>> {
+    let mut samples = Vec::new();
+    let deadline = Instant::now() + PATIENCE;
+    wait_until("samples", || {
+        assert!(Instant::now() < deadline, "{count} samples, not {}: {:?}", samples.len(), values(&samples));
+        samples.extend(reader.take(usize::MAX).expect("open").into_iter().filter(|sample| sample.data.is_some()));
+        samples.len() >= count
+    });
+    let quiet = Instant::now() + Duration::from_millis(300);
+    wait_until("a quiet moment", || Instant::now() > quiet);
+    samples.extend(reader.take(usize::MAX).expect("open").into_iter().filter(|sample| sample.data.is_some()));
+    samples
+}
+
+pub fn values(samples: &[Sample<Number>]) -> Vec<u32> {
+    samples.iter().filter_map(|sample| sample.data.as_ref()).map(|number| number.value).collect()
+}

@@ -1,0 +1,66 @@
+//! Two services on one domain: each has what the other had, and one is enough.
+
+use crate::support::*;
+use takt::qos::*;
+
+#[test]
+fn a_service_catches_up_from_the_other_one_and_goes_on_without_it() {
+    let (domain, first_store, second_store) = (domain(), Directory::new(), Directory::new());
+    let first = Running::start(options(domain, Some(&first_store)));
+    let publisher = participant(domain);
+    let writer = writer(&publisher, writer_qos(Durability::Persistent, keep_all()));
+    write(&writer, 0..200);
+    await_durability(&writer);
+    drop((writer, publisher));
+
+    let second = Running::start(options(domain, Some(&second_store)));
+    let publisher = participant(domain);
+    let writer = crate::support::writer(&publisher, writer_qos(Durability::Persistent, keep_all()));
+    wait_until("both", || writer.durability_services().expect("open").len() == 2);
+    write(&writer, 200..300);
+    await_durability(&writer);
+    // Serving begins when all has been caught up; a reader that needs both writers' history shows that it has.
+    let witness = participant(domain);
+    let reader = reader(&witness, Durability::Persistent);
+    wait_until("three", || reader.matched_publications().expect("open").len() == 3);
+    let samples = take(&reader, 300);
+    assert_eq!(samples.len(), 300, "each once, from two services and a writer");
+    assert_eq!(first.stop().samples, 300);
+    drop((writer, publisher));
+
+    let subscriber = participant(domain);
+    let samples = take(&crate::support::reader(&subscriber, Durability::Persistent), 300);
+    // Which writer comes first is anybody's guess: each writer's samples are in order.
+    let (earlier, later): (Vec<u32>, Vec<u32>) = values(&samples).into_iter().partition(|value| *value < 200);
+    assert!(earlier.into_iter().eq(0..200) && later.into_iter().eq(200..300), "{:?}", values(&samples));
+    let totals = second.stop();
+    assert_eq!(totals.samples, 300);
+}
+
+#[test]
+fn a_service_that_was_away_gets_what_it_missed() {
+    let (domain, first_store, second_store) = (domain(), Directory::new(), Directory::new());
+    let publisher = participant(domain);
+    let writer = writer(&publisher, writer_qos(Durability::Persistent, keep_all()));
+    let first = Running::start(options(domain, Some(&first_store)));
+    let second = Running::start(options(domain, Some(&second_store)));
+    wait_until("both", || writer.durability_services().expect("open").len() == 2);
+    write(&writer, 0..100);
+    await_durability(&writer);
+    assert_eq!(first.stop().samples, 100);
+    wait_until("one", || writer.durability_services().expect("open").len() == 1);
+    write(&writer, 100..200);
+    await_durability(&writer);
+    drop((writer, publisher));
+    let first = Running::start(options(domain, Some(&first_store)));
+    let subscriber = participant(domain);
+    let reader = reader(&subscriber, Durability::Persistent);
+    wait_until("both again", || reader.matched_publications().expect("open").len() == 2);
+    drop(second);
+    assert!(values(&take(&reader, 200)).into_iter().eq(0..200));
+    drop((reader, subscriber));
+    let subscriber = participant(domain);
+    let samples = take(&crate::support::reader(&subscriber, Durability::Persistent), 200);
+    assert!(values(&samples).into_iter().eq(0..200), "{:?}", values(&samples));
+    assert_eq!(first.stop().samples, 200);
+}
