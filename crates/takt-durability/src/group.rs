@@ -215,7 +215,8 @@ impl Group {
             topic_data: data.topic_data.clone(),
         };
         let Policy { history, samples_max, instances_max, .. } = policy(data, options);
-        let limit = |limit: usize| u32::try_from(limit).ok();
+        // They come from limits of 32 bits.
+        let limit = |limit: usize| Some(u32::try_from(limit).unwrap_or(u32::MAX));
         let qos = DataWriterQos {
             history,
             resource_limits: ResourceLimits {
