@@ -67,6 +67,13 @@ pub fn cyclonedds_tool() -> Result<PathBuf> {
     if tool.is_file() { Ok(tool) } else { Err(Error::Unavailable(format!("{} is not there", tool.display()))) }
 }
 
+/// The Python in which CycloneDDS 11 is installed.
+pub fn cyclonedds_python() -> Result<PathBuf> {
+    Program::Cyclone11.executable()?;
+    let python = cache_directory()?.join("venv").join("bin").join("python");
+    if python.is_file() { Ok(python) } else { Err(Error::Unavailable(format!("{} is not there", python.display()))) }
+}
+
 /// Cargo puts programs beside one another, and tests one directory deeper.
 fn beside_this_program(name: &str) -> Result<PathBuf> {
     let this = std::env::current_exe().map_err(Error::io("where is this program?"))?;

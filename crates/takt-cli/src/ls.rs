@@ -1,7 +1,8 @@
 //! `takt ls`: who is in a domain, what they write and read, and which of them match, or why they do not.
 //!
 //! It joins the domain as a participant without endpoints, listens to discovery for a while, and leaves. That two
-//! endpoints of others match is concluded from what they announce, by the check that they are to make themselves.
+//! endpoints of others match is concluded from what they announce, by the check that they are to make themselves; where
+//! the types of one name differ, their definitions are asked for and compared.
 
 mod catalogue;
 
@@ -9,9 +10,13 @@ use crate::domain::{Domain, STEP, seconds};
 use catalogue::Catalogue;
 use clap::Args;
 use std::time::{Duration, Instant};
+use takt::{DomainParticipant, PublicationData, SubscriptionData};
 use takt_bench::report::to_json;
 use takt_bench::signal::stopped;
 use takt_bench::{Error, Result};
+
+/// How long to wait for the definitions of two types that differ.
+const TYPE_TIMEOUT: takt::Duration = takt::Duration::from_secs(2);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -34,6 +39,31 @@ pub struct Ls {
     json: bool,
 }
 
+/// Compares types, each pair of types once.
+struct Types<'a> {
+    participant: &'a DomainParticipant,
+    /// What was compared before, and what came of it.
+    compared: Vec<(PublicationData, SubscriptionData, Option<String>)>,
+}
+
+impl Types<'_> {
+    fn difference(&mut self, writer: &PublicationData, reader: &SubscriptionData) -> Option<String> {
+        let is_known = |(w, r, _): &&(PublicationData, SubscriptionData, Option<String>)| {
+            w.type_information == writer.type_information
+                && r.type_information == reader.type_information
+                && w.qos.data_representation == writer.qos.data_representation
+                && r.qos.type_consistency == reader.qos.type_consistency
+        };
+        if let Some((_, _, difference)) = self.compared.iter().find(is_known) {
+            return difference.clone();
+        }
+        // Who has left meanwhile has no difference with anybody.
+        let difference = self.participant.type_difference(writer, reader, TYPE_TIMEOUT).unwrap_or_default();
+        self.compared.push((writer.clone(), reader.clone(), difference.clone()));
+        difference
+    }
+}
+
 impl Ls {
     /// Looks and prints.
     ///
@@ -49,11 +79,15 @@ impl Ls {
             }
             participant.spin_once(left.min(STEP).into())?;
         }
+        let (publications, subscriptions) =
+            (participant.discovered_publications()?, participant.discovered_subscriptions()?);
+        let mut types = Types { participant: &participant, compared: Vec::new() };
         let catalogue = Catalogue::new(
             self.domain.domain,
             &participant.discovered_participants()?,
-            &participant.discovered_publications()?,
-            &participant.discovered_subscriptions()?,
+            &publications,
+            &subscriptions,
+            |writer, reader| types.difference(writer, reader),
         );
         participant.close().map_err(Error::Dds)?;
         if self.json {

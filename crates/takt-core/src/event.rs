@@ -44,6 +44,8 @@ pub enum Event {
     Acknowledged(WriterHandle),
     /// A request for types is answered; see [`crate::Participant::take_type_answer`].
     TypeAnswer(TypeRequestId),
+    /// The types of some pairs are to be compared; see [`crate::Participant::poll_type_check`].
+    TypeChecks,
     /// A remote participant appeared.
     ParticipantDiscovered(Guid),
     /// A remote participant left or its lease ran out.

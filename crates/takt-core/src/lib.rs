@@ -55,7 +55,7 @@ pub use content_filter::{ContentFilter, FilterFactory, ReaderFilter};
 pub use counters::Counters;
 pub use discovery::{
     AMPLIFICATION_MAX, BuiltinTopic, INTEREST_PROPERTY, OfferedType, Refusal, RefusalReason, SERVER_PROPERTY,
-    StaticParticipant, TypeAnswer, TypeRequestId,
+    StaticParticipant, TypeAnswer, TypeCheck, TypeRequestId, TypeVerdict,
 };
 pub use error::{Error, WriteError};
 pub use event::Event;

@@ -41,6 +41,7 @@
 
 pub mod builtin;
 mod condition;
+mod consistency;
 mod content_filter;
 pub mod dynamic;
 mod error;

@@ -13,3 +13,4 @@ mod scene;
 mod shape_main;
 mod simulation;
 mod tools;
+mod types;

@@ -53,12 +53,13 @@ struct Pair {
 }
 
 impl Catalogue {
-    /// Puts in order what discovery told.
+    /// Puts in order what discovery told. `type_difference` says why two types of one name do not fit.
     pub fn new(
         domain: u32,
         participants: &[ParticipantData],
         publications: &[PublicationData],
         subscriptions: &[SubscriptionData],
+        mut type_difference: impl FnMut(&PublicationData, &SubscriptionData) -> Option<String>,
     ) -> Self {
         let mut topics: BTreeMap<&str, (Vec<&PublicationData>, Vec<&SubscriptionData>)> = BTreeMap::new();
         for publication in publications {
@@ -73,7 +74,9 @@ impl Catalogue {
         Self {
             domain,
             participants,
-            topics: topics.map(|(name, (writers, readers))| Topic::new(name, &writers, &readers)).collect(),
+            topics: topics
+                .map(|(name, (writers, readers))| Topic::new(name, &writers, &readers, &mut type_difference))
+                .collect(),
         }
     }
 }
@@ -91,13 +94,23 @@ impl Participant {
 }
 
 impl Topic {
-    fn new(name: &str, writers: &[&PublicationData], readers: &[&SubscriptionData]) -> Self {
-        let pairs = writers.iter().flat_map(|writer| readers.iter().map(|reader| Pair::new(writer, reader)));
+    fn new(
+        name: &str,
+        writers: &[&PublicationData],
+        readers: &[&SubscriptionData],
+        type_difference: &mut impl FnMut(&PublicationData, &SubscriptionData) -> Option<String>,
+    ) -> Self {
+        let mut pairs = Vec::with_capacity(writers.len() * readers.len());
+        for (writer, reader) in writers.iter().flat_map(|writer| readers.iter().map(move |reader| (*writer, *reader))) {
+            let is_one_name = writer.type_name == reader.type_name;
+            let difference = if is_one_name { type_difference(writer, reader) } else { None };
+            pairs.push(Pair::new(writer, reader, difference));
+        }
         Self {
             name: name.into(),
             writers: writers.iter().map(|writer| Endpoint::of_writer(writer)).collect(),
             readers: readers.iter().map(|reader| Endpoint::of_reader(reader)).collect(),
-            pairs: pairs.collect(),
+            pairs,
         }
     }
 }
@@ -147,8 +160,9 @@ fn policies(
 }
 
 impl Pair {
-    fn new(writer: &PublicationData, reader: &SubscriptionData) -> Self {
-        let reasons = reasons(writer, reader);
+    fn new(writer: &PublicationData, reader: &SubscriptionData, type_difference: Option<String>) -> Self {
+        let mut reasons = reasons(writer, reader);
+        reasons.extend(type_difference.map(|why| format!("their types differ: {why}")));
         Self { writer: writer.guid.to_string(), reader: reader.guid.to_string(), matched: reasons.is_empty(), reasons }
     }
 }
@@ -253,7 +267,7 @@ mod tests {
         let participants = [ParticipantData::default()];
         let publications = [writer("b"), writer("a")];
         let subscriptions = [reader("a"), reader("a"), reader("c")];
-        let catalogue = Catalogue::new(3, &participants, &publications, &subscriptions);
+        let catalogue = Catalogue::new(3, &participants, &publications, &subscriptions, |_, _| None);
         let shape: Vec<(&str, usize, usize, usize)> = catalogue
             .topics
             .iter()

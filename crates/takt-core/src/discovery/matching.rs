@@ -1,5 +1,6 @@
 //! Which local endpoints fit which others (DDS 1.4 §2.2.3), and why the rest does not.
 
+use super::type_checks::Fit;
 use crate::event::Event;
 use crate::mutation::{Mutation, is_on};
 use crate::participant::{Participant, is_durability_service};
@@ -30,6 +31,12 @@ pub enum RefusalReason {
         local: String,
         /// The type of the other one.
         remote: String,
+    },
+    /// Their types have one name, but the reader cannot have what the writer writes, or TYPE_CONSISTENCY_ENFORCEMENT
+    /// forbids it.
+    TypesDiffer {
+        /// What differs, in words.
+        why: String,
     },
     /// They have no partition in common.
     Partition {
@@ -62,6 +69,7 @@ impl fmt::Display for Refusal {
         write!(f, "topic '{}': {} and {} do not match: ", self.topic_name, self.local, self.remote)?;
         match &self.reason {
             RefusalReason::Type { local, remote } => write!(f, "type '{local}' here, '{remote}' there"),
+            RefusalReason::TypesDiffer { why } => write!(f, "their types differ: {why}"),
             RefusalReason::Partition { local, remote } => write!(f, "partitions {local:?} here, {remote:?} there"),
             RefusalReason::Unreachable => f.write_str("no locator of the other endpoint can be reached"),
             RefusalReason::Qos(list) => {
@@ -198,7 +206,7 @@ impl Participant {
 
     /// Adds the reader to the writer if they fit; if they are matched, goes on with the reader as it is now, or parts
     /// with it.
-    fn match_writer(&mut self, now: Instant, index: u32, subscription: &SubscriptionData) {
+    pub(super) fn match_writer(&mut self, now: Instant, index: u32, subscription: &SubscriptionData) {
         self.ctx.work.steps(1);
         let Some(writer) = self.writers.get(index).filter(|writer| writer.is_enabled) else { return };
         let same_topic = writer.data.topic_name == subscription.topic_name || is_on(Mutation::IgnoreTopic);
@@ -206,7 +214,14 @@ impl Participant {
             return;
         }
         let is_matched = writer.proxy_index(subscription.guid).is_some();
-        let reason = refusal_of(&writer.data, subscription, true);
+        let mut reason = refusal_of(&writer.data, subscription, true);
+        if reason.is_none() {
+            reason = match self.type_checks.fit(&mut self.ctx, &writer.data, subscription) {
+                Fit::Yes => None,
+                Fit::Wait => return,
+                Fit::No(why) => Some(RefusalReason::TypesDiffer { why }),
+            };
+        }
         let local = writer.data.guid;
         let path = self.path_to(subscription.guid.prefix, &subscription.unicast);
         let vendor = self.vendor_of(subscription.guid.prefix);
@@ -235,7 +250,7 @@ impl Participant {
                         writer.incompatible.refused(list);
                         self.ctx.notify(Event::OfferedIncompatibleQos(writer.handle));
                     }
-                    RefusalReason::Type { .. } => {
+                    RefusalReason::Type { .. } | RefusalReason::TypesDiffer { .. } => {
                         writer.inconsistent_topic.total_count += 1;
                         writer.inconsistent_topic.total_count_change += 1;
                         self.ctx.notify(Event::WriterInconsistentTopic(writer.handle));
@@ -249,7 +264,7 @@ impl Participant {
 
     /// Adds the writer to the reader if they fit; if they are matched, goes on with the writer as it is now, or parts
     /// with it.
-    fn match_reader(&mut self, now: Instant, index: u32, publication: &PublicationData) {
+    pub(super) fn match_reader(&mut self, now: Instant, index: u32, publication: &PublicationData) {
         self.ctx.work.steps(1);
         let Some(reader) = self.readers.get(index).filter(|reader| reader.is_enabled) else { return };
         let same_topic = reader.data.topic_name == publication.topic_name || is_on(Mutation::IgnoreTopic);
@@ -257,7 +272,14 @@ impl Participant {
             return;
         }
         let matched = self.matched_proxy(publication.guid, index);
-        let reason = refusal_of(publication, &reader.data, false);
+        let mut reason = refusal_of(publication, &reader.data, false);
+        if reason.is_none() {
+            reason = match self.type_checks.fit(&mut self.ctx, publication, &reader.data) {
+                Fit::Yes => None,
+                Fit::Wait => return,
+                Fit::No(why) => Some(RefusalReason::TypesDiffer { why }),
+            };
+        }
         let local = reader.data.guid;
         let path = self.path_to(publication.guid.prefix, &publication.unicast);
         let vendor = self.vendor_of(publication.guid.prefix);
@@ -293,7 +315,7 @@ impl Participant {
                         reader.incompatible.refused(list);
                         self.ctx.notify(Event::RequestedIncompatibleQos(reader.handle));
                     }
-                    RefusalReason::Type { .. } => {
+                    RefusalReason::Type { .. } | RefusalReason::TypesDiffer { .. } => {
                         reader.inconsistent_topic.total_count += 1;
                         reader.inconsistent_topic.total_count_change += 1;
                         self.ctx.notify(Event::ReaderInconsistentTopic(reader.handle));

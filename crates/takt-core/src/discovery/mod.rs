@@ -1,5 +1,6 @@
 //! Discovery (RTPS 2.5 §8.5): who is there (`spdp`), what they have (`sedp`), what fits (`matching`), where we
-//! may send (`reachability`), who receives it (`validation`), who goes elsewhere (`moving`), whose writers live (`liveliness`), what types are made of (`type_lookup`), and the
+//! may send (`reachability`), who receives it (`validation`), who goes elsewhere (`moving`), whose writers live
+//! (`liveliness`), what types are made of (`type_lookup`) and whether they fit (`type_checks`), and the
 //! application's view of it all (`builtin_topics`).
 
 mod builtin_topics;
@@ -15,6 +16,7 @@ mod sedp;
 mod server;
 mod spdp;
 mod static_endpoints;
+mod type_checks;
 mod type_lookup;
 mod validation;
 
@@ -30,6 +32,8 @@ pub(crate) use server::{Introducer, Lost};
 pub(crate) use spdp::{Announcer, Remote};
 pub(crate) use static_endpoints::StaticEndpoints;
 pub use static_endpoints::StaticParticipant;
+pub(crate) use type_checks::TypeChecks;
+pub use type_checks::{TypeCheck, TypeVerdict};
 pub(crate) use type_lookup::{MAX_REPLY_BYTES, REPLY_DEPTH, TypeLookup};
 pub use type_lookup::{OfferedType, TypeAnswer, TypeRequestId};
 pub use validation::AMPLIFICATION_MAX;

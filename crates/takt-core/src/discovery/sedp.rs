@@ -55,7 +55,7 @@ fn step<F: PartialEq, J: PartialEq>(from: (F, J), to: (F, J)) -> Step {
 
 fn writer_terms(data: &PublicationData) -> (impl PartialEq + '_, impl PartialEq + '_) {
     let qos = &data.qos;
-    let names = (&data.topic_name, &data.type_name, &data.presentation);
+    let names = (&data.topic_name, &data.type_name, &data.type_information, &data.presentation);
     let kinds = (qos.reliability.kind, qos.durability, qos.liveliness, qos.ownership, qos.destination_order);
     let terms = (&data.partition, &data.unicast, qos.deadline, qos.latency_budget);
     ((names, kinds, &qos.data_representation), terms)
@@ -63,10 +63,10 @@ fn writer_terms(data: &PublicationData) -> (impl PartialEq + '_, impl PartialEq 
 
 fn reader_terms(data: &SubscriptionData) -> (impl PartialEq + '_, impl PartialEq + '_) {
     let qos = &data.qos;
-    let names = (&data.topic_name, &data.type_name, &data.presentation);
+    let names = (&data.topic_name, &data.type_name, &data.type_information, &data.presentation);
     let kinds = (qos.reliability.kind, qos.durability, qos.liveliness, qos.ownership, qos.destination_order);
     let terms = (&data.partition, &data.unicast, qos.deadline, qos.latency_budget);
-    ((names, kinds, &qos.data_representation), terms)
+    ((names, kinds, &qos.data_representation, qos.type_consistency), terms)
 }
 
 impl Participant {
@@ -197,6 +197,7 @@ impl Participant {
         let step = former.as_ref().map_or(Step::Anew, |former| step(writer_terms(former), writer_terms(&data)));
         if !has_room || step == Step::Anew {
             self.unmatch_writer(now, data.guid);
+            self.type_checks.forget(&mut self.ctx, data.guid);
         }
         if !has_room {
             if let Some(former) = former {
@@ -242,6 +243,7 @@ impl Participant {
         let step = former.as_ref().map_or(Step::Anew, |former| step(reader_terms(former), reader_terms(&data)));
         if !has_room || step == Step::Anew {
             self.unmatch_reader(data.guid);
+            self.type_checks.forget(&mut self.ctx, data.guid);
         }
         if !has_room {
             if let Some(former) = former {
@@ -332,6 +334,7 @@ impl Participant {
         let data = self.publications.remove(&guid)?;
         self.uncount_endpoint(guid.prefix, data.footprint());
         self.unmatch_writer(now, guid);
+        self.type_checks.forget(&mut self.ctx, guid);
         Some(data)
     }
 
@@ -339,6 +342,7 @@ impl Participant {
         let data = self.subscriptions.remove(&guid)?;
         self.uncount_endpoint(guid.prefix, data.footprint());
         self.unmatch_reader(guid);
+        self.type_checks.forget(&mut self.ctx, guid);
         Some(data)
     }
 
@@ -356,6 +360,7 @@ impl Participant {
                 self.hide_subscription(now, &data, departure);
             }
         }
+        self.type_checks.forget_all_of(&mut self.ctx, prefix);
         let mut concerned = BTreeSet::new();
         while let Some((&guid, _)) = self.sources.range(from..).next().filter(|(guid, _)| guid.prefix == prefix) {
             for (reader, proxy) in self.sources.remove(&guid).unwrap_or_default() {

@@ -166,6 +166,12 @@ impl Participant {
         Ok(())
     }
 
+    /// The definition of a type that was made known here.
+    #[must_use]
+    pub fn offered_type(&self, id: &EquivalenceId) -> Option<&[u8]> {
+        self.type_lookup.offered.get(id).map(|offered| &*offered.object)
+    }
+
     /// Whether a participant is known and says that it gives out types.
     #[must_use]
     pub fn serves_types(&self, whom: GuidPrefix) -> bool {

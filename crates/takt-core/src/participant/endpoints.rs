@@ -320,6 +320,7 @@ impl Participant {
             return Ok(());
         }
         self.unmatch_writer(now, guid);
+        self.type_checks.forget(&mut self.ctx, guid);
         self.retract_endpoint(now, SEDP_PUBLICATIONS, guid);
         self.schedule_assertions(now);
         Ok(())
@@ -347,6 +348,7 @@ impl Participant {
             !listeners.is_empty()
         });
         self.unmatch_reader(guid);
+        self.type_checks.forget(&mut self.ctx, guid);
         self.retract_endpoint(now, SEDP_SUBSCRIPTIONS, guid);
         Ok(())
     }

@@ -27,7 +27,7 @@ use crate::deadline::INSTANCES_PER_CALL;
 use crate::discovery::{
     Announcer, Assertion, BEFORE_FIRST_ENDPOINT, BUILTIN_ENDPOINTS, BuiltinTopics, Departed, EndpointKey, Ignored,
     Introducer, Lost, MAX_REPLY_BYTES, REPLY_DEPTH, Reachability, Refusal, Remote, SEDP_PUBLICATIONS,
-    SEDP_SUBSCRIPTIONS, StaticEndpoints, TYPE_REPLIES, TypeLookup, Validation,
+    SEDP_SUBSCRIPTIONS, StaticEndpoints, TYPE_REPLIES, TypeChecks, TypeLookup, Validation,
 };
 use crate::error::Error;
 use crate::event::Event;
@@ -95,6 +95,7 @@ pub struct Participant {
     pub(crate) assertion: Assertion,
     pub(crate) builtin_topics: BuiltinTopics,
     pub(crate) type_lookup: TypeLookup,
+    pub(crate) type_checks: TypeChecks,
     pub(crate) refusals: VecDeque<Refusal>,
     /// The remote and local endpoints that would match if the remote one could be reached.
     pub(crate) unreachable: BTreeSet<(Guid, Guid)>,
@@ -168,6 +169,7 @@ impl Participant {
             assertion,
             builtin_topics: BuiltinTopics::default(),
             type_lookup: TypeLookup::default(),
+            type_checks: TypeChecks::default(),
             refusals: VecDeque::new(),
             unreachable: BTreeSet::new(),
             destinations: Vec::with_capacity(16),
@@ -287,6 +289,7 @@ impl Participant {
     #[must_use]
     pub fn steps_per_unit_max(&self) -> u64 {
         let tables = self.ctx.owners() + self.remotes.len() + self.publications.len() + self.subscriptions.len();
+        let tables = tables + self.type_checks.len();
         let readers = self.readers.iter().map(|(_, reader)| 2 * REORDER_WINDOW as usize + reader.cache.len());
         let writers = self.writers.iter().map(|(_, writer)| writer.history.len());
         let samples: usize = readers.chain(writers).sum();
@@ -420,7 +423,7 @@ fn is_builtin(event: &Event) -> bool {
         | Event::WriterInconsistentTopic(writer)
         | Event::WriterSpace(writer)
         | Event::Acknowledged(writer) => writer.index < BUILTIN_ENDPOINTS,
-        Event::ParticipantDiscovered(_) | Event::ParticipantLost(_) | Event::TypeAnswer(_) => false,
+        Event::ParticipantDiscovered(_) | Event::ParticipantLost(_) | Event::TypeAnswer(_) | Event::TypeChecks => false,
     }
 }
 

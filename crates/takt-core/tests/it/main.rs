@@ -37,5 +37,6 @@ mod session;
 mod source_order;
 mod static_endpoints;
 mod time_filter;
+mod type_checks;
 mod type_lookup;
 mod work;

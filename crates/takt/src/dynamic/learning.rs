@@ -9,9 +9,11 @@ use takt_wire::discovery::{PublicationData, SubscriptionData};
 use takt_wire::type_lookup::{EquivalenceId, TYPE_IDS_MAX, UnionForm};
 use takt_wire::{Guid, GuidPrefix};
 use takt_xtypes::TypeSupport;
+use takt_xtypes::assignability::Inassignable;
 use takt_xtypes::type_object::{TypeIdentifier, TypeInformation, TypeObject, TypeRegistry};
 
 use super::DynamicTypeSupport;
+use crate::consistency::{self, Definition};
 use crate::runtime::clock;
 use crate::runtime::engine::Engine;
 use crate::runtime::event_count::EventCount;
@@ -143,7 +145,59 @@ pub(crate) fn announce<T: TypeSupport>(core: &mut Participant) -> Option<Vec<u8>
     (known && offer(core, &types, &information)).then(|| information.to_bytes())
 }
 
+/// What an endpoint announces of its type; `None` if that is nothing, or nothing that can be read.
+fn announced(information: Option<&Vec<u8>>) -> Option<TypeInformation> {
+    TypeInformation::parse(information?).map_or(None, Some)
+}
+
 impl DomainParticipant {
+    /// Why the types of a writer and a reader of others, of one name, keep them apart; `None` if they do not, or if that
+    /// cannot be learned and the reader does not insist. Waits up to `timeout` for their participants to answer.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] if the participant is closed.
+    pub fn type_difference(
+        &self,
+        writer: &PublicationData,
+        reader: &SubscriptionData,
+        timeout: Duration,
+    ) -> Result<Option<String>> {
+        let deadline = clock::deadline(clock::now(), timeout);
+        let forced = |why: String| reader.qos.type_consistency.force_type_validation.then_some(why);
+        let of_writer = announced(writer.type_information.as_ref());
+        let (Some(of_writer), Some(of_reader)) = (of_writer, announced(reader.type_information.as_ref())) else {
+            return Ok(forced("force_type_validation is set, and one of them says nothing of its type".to_owned()));
+        };
+        if consistency::is_same(&of_writer, &of_reader) {
+            return Ok(None);
+        }
+        let learned = self.definition(writer.guid, of_writer, deadline).and_then(|of_writer| {
+            let of_reader = self.definition(reader.guid, of_reader, deadline)?;
+            Ok(consistency::compared(writer, reader, &of_writer, &of_reader))
+        });
+        match learned {
+            Ok(Ok(())) => Ok(None),
+            Ok(Err(why @ Inassignable::Differs { .. })) => Ok(Some(why.to_string())),
+            Ok(Err(why)) => Ok(forced(why.to_string())),
+            Err(Error::TypeUnavailable(why)) => Ok(forced(why.to_string())),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The definition of an endpoint's type, complete if it can be had.
+    fn definition(
+        &self,
+        endpoint: Guid,
+        information: TypeInformation,
+        deadline: Option<Instant>,
+    ) -> Result<Definition> {
+        let form = if information.complete.type_id.is_none() { information.minimal } else { information.complete };
+        let mut types = TypeRegistry::new();
+        let listed = form.dependencies.into_iter().map(|(identifier, _)| identifier).collect();
+        fetch(self.engine(), &mut types, endpoint, &form.type_id, listed, deadline)?;
+        Ok(Definition { root: form.type_id, types })
+    }
+
     /// Learns the type of a topic from whoever writes or reads it. Waits up to `timeout` for an endpoint to appear and
     /// for its participant to answer; writers are asked first.
     ///

@@ -227,6 +227,7 @@ impl DomainParticipantBuilder {
         let warnings = transports.iter().flat_map(|transport| transport.warnings().to_vec()).collect();
 
         let mut core = Participant::new(config, clock::now())?;
+        core.check_types();
         let (moment, wall) = clock::both();
         core.set_wall_clock(moment, wall);
         let guid = core.guid();

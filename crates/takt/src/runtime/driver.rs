@@ -11,6 +11,7 @@ use takt_wire::Locator;
 
 use super::clock;
 use super::poll::PollSet;
+use crate::consistency::TypeChecks;
 use crate::{Error, Result};
 
 /// How often the core is told the time of day, so that its time stamps follow a clock that is being set.
@@ -38,6 +39,7 @@ pub struct DriverCounters {
 /// One participant's protocol engine and its transports.
 pub(crate) struct Driver {
     pub(crate) core: Participant,
+    type_checks: TypeChecks,
     transports: Vec<Box<dyn Transport>>,
     /// Per flow tag the flow of each transport.
     flows: Vec<Option<Vec<FlowId>>>,
@@ -57,6 +59,7 @@ impl Driver {
         let default_flow = vec![FlowId::DEFAULT; transports.len()];
         Self {
             core,
+            type_checks: TypeChecks::default(),
             transports,
             flows: vec![Some(default_flow)],
             now: Instant(0),
@@ -111,6 +114,9 @@ impl Driver {
             return false;
         }
         self.core.handle_timeout(now);
+        if self.type_checks.poll_timeout().is_some_and(|due| due <= now) {
+            self.type_checks.handle_timeout(&mut self.core, now);
+        }
         self.is_due(now)
     }
 
@@ -131,7 +137,15 @@ impl Driver {
     }
 
     fn is_due(&self, now: Instant) -> bool {
-        self.core.poll_timeout().is_some_and(|due| due <= now)
+        self.poll_timeout().is_some_and(|due| due <= now)
+    }
+
+    /// When [`run_timers`](Self::run_timers) wants to be called next.
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        match self.type_checks.poll_timeout() {
+            None => self.core.poll_timeout(),
+            due => self.core.poll_timeout().into_iter().chain(due).min(),
+        }
     }
 
     pub(crate) fn refresh_wall_clock(&mut self, now: Instant) {
@@ -182,12 +196,18 @@ impl Driver {
     }
 
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
-        self.core.poll_event()
+        loop {
+            let event = self.core.poll_event()?;
+            let is_type_event = matches!(event, Event::TypeChecks | Event::TypeAnswer(_));
+            if !is_type_event || !self.type_checks.handle_event(&mut self.core, self.now, event) {
+                return Some(event);
+            }
+        }
     }
 
     /// Adds what to sleep on, and returns when to look again at the latest.
     pub(crate) fn prepare_sleep(&self, set: &mut PollSet, now: Instant) -> Option<Instant> {
-        let mut until = self.core.poll_timeout();
+        let mut until = self.poll_timeout();
         if self.may_have_moved() {
             until = Some(until.map_or(self.refresh_due, |until| until.min(self.refresh_due)));
         }

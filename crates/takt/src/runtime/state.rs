@@ -208,8 +208,11 @@ impl State {
         let Some(driver) = self.driver.as_mut() else { return true };
         driver.transmit(now);
         self.active = true;
-        let due = driver.core.poll_timeout();
         self.route_events();
+        let Some(driver) = self.driver.as_mut() else { return true };
+        // What events caused: requests for types.
+        driver.transmit(now);
+        let due = driver.poll_timeout();
         let earlier = due.is_some_and(|due| due < self.sleeps_until);
         earlier || (self.has_calls() && self.sleeps_until != Instant(0))
     }

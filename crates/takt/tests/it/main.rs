@@ -32,4 +32,5 @@ mod reading_instances;
 mod representation;
 mod suffering;
 mod support;
+mod type_consistency;
 mod waitset;

@@ -1,0 +1,133 @@
+//! Where type information differs, the match waits for a verdict; where there is none, names decide.
+
+use crate::network::*;
+use takt_core::*;
+use takt_wire::qos::{DataReaderQos, TypeConsistency};
+
+/// A writer in the first participant and a reader in the second, with what they say of their types.
+struct Pair {
+    network: Network,
+    writer: WriterHandle,
+    reader: ReaderHandle,
+}
+
+fn pair(seed: u64, infos: [Option<&[u8]>; 2], force: bool, asks: bool) -> Pair {
+    let mut network = Network::new(2, seed);
+    if asks {
+        network.nodes.iter_mut().for_each(Participant::check_types);
+    }
+    let now = network.now;
+    let [of_writer, of_reader] = infos.map(|info| info.map(<[u8]>::to_vec));
+    let spec = WriterSpec { type_information: of_writer, ..writer_spec("Topic", false, keep_all_writer()) };
+    let writer = network.nodes[0].create_writer(now, spec).expect("writer");
+    let type_consistency = TypeConsistency { force_type_validation: force, ..TypeConsistency::default() };
+    let qos = DataReaderQos { type_consistency, ..keep_all_reader() };
+    let spec = ReaderSpec { type_information: of_reader, ..reader_spec("Topic", false, qos) };
+    let reader = network.nodes[1].create_reader(now, spec).expect("reader");
+    network.run(5_000);
+    Pair { network, writer, reader }
+}
+
+impl Pair {
+    fn matched(&mut self) -> [bool; 2] {
+        let writer = self.network.nodes[0].publication_matched_status(self.writer).expect("open");
+        let reader = self.network.nodes[1].subscription_matched_status(self.reader).expect("open");
+        [writer.current_count == 1, reader.current_count == 1]
+    }
+
+    /// What each participant wants to know, once.
+    fn checks(&mut self) -> [Option<TypeCheck>; 2] {
+        [0, 1].map(|node| {
+            let told = self.network.events(node).contains(&Event::TypeChecks);
+            let check = self.network.nodes[node].poll_type_check();
+            assert_eq!(told, check.is_some());
+            assert_eq!(self.network.nodes[node].poll_type_check(), None, "once");
+            check
+        })
+    }
+
+    fn judge(&mut self, verdict: &TypeVerdict) {
+        let now = self.network.now;
+        for (node, check) in self.checks().into_iter().enumerate() {
+            let check = check.expect("the pair waits");
+            self.network.nodes[node].judge_types(now, check, verdict.clone());
+            // A second verdict comes too late.
+            let late = TypeVerdict::Differ { why: "late".into() };
+            self.network.nodes[node].judge_types(now, check, late);
+        }
+        self.network.run(1_000);
+    }
+
+    fn refusals(&self) -> Vec<String> {
+        let refusals = self.network.nodes.iter().flat_map(Participant::refusals);
+        let reason = |text: String| text.split_once("do not match: ").expect("the form of a refusal").1.to_owned();
+        refusals.map(|refusal| reason(refusal.to_string())).collect()
+    }
+}
+
+const A: Option<&[u8]> = Some(b"one type");
+const B: Option<&[u8]> = Some(b"another type");
+
+#[test]
+fn equal_information_matches_without_a_question() {
+    let mut pair = pair(1, [A, A], true, true);
+    assert_eq!(pair.matched(), [true, true]);
+    assert_eq!(pair.checks(), [None, None]);
+}
+
+#[test]
+fn a_pair_waits_for_the_verdict_and_then_matches() {
+    let mut pair = pair(2, [A, B], false, true);
+    assert_eq!((pair.matched(), pair.refusals().len()), ([false, false], 0), "it waits");
+    pair.judge(&TypeVerdict::Fit);
+    assert_eq!((pair.matched(), pair.refusals().len()), ([true, true], 0));
+}
+
+#[test]
+fn a_verdict_against_it_is_an_inconsistent_topic_on_both_sides() {
+    let mut pair = pair(3, [A, B], false, true);
+    pair.judge(&TypeVerdict::Differ { why: "member 'x'".into() });
+    assert_eq!(pair.matched(), [false, false]);
+    assert_eq!(pair.refusals(), ["their types differ: member 'x'"; 2]);
+    let [writer, reader] = [0, 1].map(|node| pair.network.events(node));
+    assert!(writer.contains(&Event::WriterInconsistentTopic(pair.writer)), "{writer:?}");
+    assert!(reader.contains(&Event::ReaderInconsistentTopic(pair.reader)), "{reader:?}");
+}
+
+#[test]
+fn names_decide_where_nobody_asks_or_one_side_is_silent() {
+    for (infos, asks) in [([A, B], false), ([None, B], true), ([A, None], true), ([None, None], true)] {
+        let mut pair = pair(4, infos, false, asks);
+        assert_eq!(pair.matched(), [true, true], "{infos:?} {asks}");
+        assert_eq!(pair.checks(), [None, None], "{infos:?} {asks}");
+    }
+}
+
+#[test]
+fn forced_validation_refuses_silence() {
+    for (infos, who) in [([None, B], "writer"), ([A, None], "reader"), ([None, None], "writer")] {
+        let mut pair = pair(5, infos, true, true);
+        assert_eq!(pair.matched(), [false, false], "{infos:?}");
+        let why = format!("their types differ: force_type_validation is set, and the {who} says nothing of its type");
+        assert_eq!(pair.refusals(), [why.as_str(); 2]);
+    }
+}
+
+#[test]
+fn verdicts_end_with_the_endpoint_and_hold_for_what_changes_meanwhile() {
+    let mut pair = pair(6, [A, B], false, true);
+    let [of_writer, of_reader] = pair.checks().map(|check| check.expect("the pair waits"));
+    assert_eq!(of_writer, of_reader, "both mean the same pair");
+    // The reader goes before anybody has judged: the writer's side has nothing left to judge.
+    let now = pair.network.now;
+    pair.network.nodes[1].delete_reader(now, pair.reader).expect("it is there");
+    pair.network.run(1_000);
+    for node in 0..2 {
+        pair.network.nodes[node].judge_types(now, of_writer, TypeVerdict::Fit);
+    }
+    pair.network.run(1_000);
+    let status = pair.network.nodes[0].publication_matched_status(pair.writer).expect("open");
+    assert_eq!(status.total_count, 0);
+    assert!(pair.network.nodes[0].publication(of_writer.writer).is_some());
+    assert!(pair.network.nodes[0].subscription(of_writer.reader).is_none());
+}

@@ -1,0 +1,181 @@
+//! One type of another participant, asked for until it is whole (XTypes 1.3 §7.6.3.3).
+
+use std::time::Duration;
+
+use takt_core::{Instant, Participant, TypeAnswer, TypeCheck, TypeRequestId};
+use takt_wire::type_lookup::{EquivalenceId, TYPE_IDS_MAX, UnionForm};
+use takt_wire::{Guid, GuidPrefix};
+use takt_xtypes::type_object::{
+    TypeIdentifier, TypeIdentifierWithDependencies, TypeInformation, TypeObject, TypeRegistry,
+};
+
+use super::verdict::Definition;
+use super::{LOOKUP_BYTES, LOOKUP_TIME};
+
+/// How long one request waits for its answer before it is sent again, in the other form: which one a server
+/// understands cannot be seen from outside.
+const PATIENCE: Duration = Duration::from_millis(400);
+/// Answers in a row that bring nothing new before a server counts as not knowing the types.
+const FUTILE_ANSWERS_MAX: u32 = 2;
+
+/// How far a lookup is.
+pub(super) enum Progress {
+    /// An answer is to come.
+    Waits,
+    /// All definitions are there.
+    Learned,
+    /// There was no answer in time.
+    Silent,
+    /// The answers lack something.
+    Incomplete,
+    /// The participant has gone, and the pairs with it.
+    Gone,
+}
+
+/// A type that another participant is asked for.
+#[derive(Debug)]
+pub(super) struct Lookup {
+    whom: GuidPrefix,
+    root: TypeIdentifier,
+    types: TypeRegistry,
+    /// What to ask for next.
+    wanted: Vec<TypeIdentifier>,
+    /// The other form of the type, if this one cannot be had.
+    fallback: Option<TypeIdentifierWithDependencies>,
+    request: Option<TypeRequestId>,
+    form: UnionForm,
+    repeat_at: Instant,
+    deadline: Instant,
+    futile: u32,
+    checks: Vec<TypeCheck>,
+}
+
+impl Lookup {
+    /// Asks for the first time; `None` if there is nothing to ask for.
+    pub(super) fn new(
+        core: &mut Participant,
+        now: Instant,
+        whom: Guid,
+        information: &TypeInformation,
+        check: TypeCheck,
+    ) -> Option<Self> {
+        let mut forms =
+            [&information.complete, &information.minimal].into_iter().filter(|form| !form.type_id.is_none());
+        let first = forms.next()?;
+        let mut lookup = Self {
+            whom: whom.prefix,
+            root: TypeIdentifier::default(),
+            types: TypeRegistry::with_limit(LOOKUP_BYTES),
+            wanted: Vec::new(),
+            fallback: forms.next().cloned(),
+            request: None,
+            form: UnionForm::default(),
+            repeat_at: now,
+            deadline: now.after(LOOKUP_TIME),
+            futile: 0,
+            checks: vec![check],
+        };
+        lookup.aim_at(first);
+        lookup.ask(core, now);
+        Some(lookup)
+    }
+
+    fn aim_at(&mut self, form: &TypeIdentifierWithDependencies) {
+        self.root = form.type_id.clone();
+        self.futile = 0;
+        self.wanted = self.types.missing(&self.root);
+        let listed = form.dependencies.iter().map(|(identifier, _)| identifier);
+        let further = listed.filter(|identifier| **identifier != form.type_id && identifier.hash().is_some());
+        self.wanted.extend(further.take(TYPE_IDS_MAX).cloned());
+    }
+
+    /// Whether it is about this type of this participant.
+    pub(super) fn is_of(&self, whom: GuidPrefix, information: &TypeInformation) -> bool {
+        let is_it = [&information.complete.type_id, &information.minimal.type_id].contains(&&self.root);
+        whom == self.whom && is_it
+    }
+
+    pub(super) fn add(&mut self, check: TypeCheck) {
+        self.checks.push(check);
+    }
+
+    pub(super) fn waits_for(&self, request: TypeRequestId) -> bool {
+        self.request == Some(request)
+    }
+
+    pub(super) fn due(&self) -> Instant {
+        self.repeat_at.min(self.deadline)
+    }
+
+    fn ask(&mut self, core: &mut Participant, now: Instant) {
+        self.cancel(core);
+        let ids = self.wanted.iter().filter_map(|id| EquivalenceId::from_bytes(&id.to_bytes()));
+        let ids: Vec<EquivalenceId> = ids.take(TYPE_IDS_MAX).collect();
+        // Without room the request is made when it would be repeated.
+        self.request = core.request_types(now, self.whom, &ids, self.form).map_or(None, Some);
+        self.repeat_at = now.after(PATIENCE);
+    }
+
+    fn cancel(&mut self, core: &mut Participant) {
+        if let Some(request) = self.request.take() {
+            core.cancel_type_request(request);
+        }
+    }
+
+    pub(super) fn handle_answer(&mut self, core: &mut Participant, now: Instant) -> Progress {
+        let answer = self.request.and_then(|request| core.take_type_answer(request));
+        let Some(answer) = answer else { return Progress::Waits };
+        self.request = None;
+        let before = self.types.len();
+        match answer {
+            TypeAnswer::Types { types, big_endian: false, .. } => self.keep(types),
+            // The hashes are over little endian; nobody was seen to answer otherwise to a request that is.
+            TypeAnswer::Types { .. } | TypeAnswer::Refused(_) | TypeAnswer::Dependencies { .. } => {}
+            TypeAnswer::Gone => return Progress::Gone,
+        }
+        let missing = self.types.missing(&self.root);
+        if missing.is_empty() {
+            return Progress::Learned;
+        }
+        self.futile = if self.types.len() > before { 0 } else { self.futile + 1 };
+        if self.futile > FUTILE_ANSWERS_MAX {
+            let Some(fallback) = self.fallback.take() else { return Progress::Incomplete };
+            self.aim_at(&fallback);
+        } else {
+            // The list may be wrong, or more than an answer holds: what is known to be missing is asked for in the end.
+            self.wanted.retain(|identifier| self.types.get(identifier).is_none());
+            if self.wanted.is_empty() || self.futile > 0 {
+                self.wanted = missing;
+            }
+        }
+        self.ask(core, now);
+        Progress::Waits
+    }
+
+    fn keep(&mut self, found: Vec<(EquivalenceId, Box<[u8]>)>) {
+        for (id, object) in found {
+            let identifier = TypeIdentifier::parse(&id.to_bytes());
+            let (Ok(identifier), Ok(object)) = (identifier, TypeObject::parse(&object)) else { continue };
+            if self.wanted.contains(&identifier) {
+                // A definition that belongs to another identifier, or is too large, stays missing.
+                let kept = self.types.insert_as(&identifier, object);
+                drop(kept);
+            }
+        }
+    }
+
+    pub(super) fn handle_timeout(&mut self, core: &mut Participant, now: Instant) -> Progress {
+        if now >= self.deadline {
+            return Progress::Silent;
+        }
+        self.form = self.form.other();
+        self.ask(core, now);
+        Progress::Waits
+    }
+
+    /// Who was asked, for which pairs, and what was learned.
+    pub(super) fn finish(mut self, core: &mut Participant) -> (GuidPrefix, Vec<TypeCheck>, Definition) {
+        self.cancel(core);
+        (self.whom, self.checks, Definition { root: self.root, types: self.types })
+    }
+}

@@ -1,0 +1,203 @@
+//! Lookups between two cores in memory: who gives out everything, who lacks something, who does not answer at all.
+
+use std::net::Ipv4Addr;
+
+use takt_core::{Config, FlowTag, Interface, ReaderSpec, Received, WriterSpec};
+use takt_derive::DdsType;
+use takt_wire::Locator;
+use takt_wire::qos::{
+    DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos, TopicData, TypeConsistency, TypeConsistencyKind,
+};
+use takt_xtypes::TypeSupport;
+use takt_xtypes::type_object::TypeRegistry;
+
+use super::*;
+use crate::dynamic::announce;
+
+#[derive(Clone, Debug, Default, PartialEq, DdsType)]
+#[dds(crate = "takt_xtypes", name = "T")]
+struct Old {
+    a: i32,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, DdsType)]
+#[dds(crate = "takt_xtypes", name = "T")]
+struct New {
+    a: i32,
+    b: Inner,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, DdsType)]
+#[dds(crate = "takt_xtypes", name = "Inner")]
+struct Inner {
+    c: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, DdsType)]
+#[dds(crate = "takt_xtypes", name = "T")]
+struct Other {
+    a: String,
+}
+
+/// How the participant with the writer gives out its type.
+#[derive(Clone, Copy, PartialEq)]
+enum Server {
+    Whole,
+    /// It announces what it does not give out.
+    Lacking,
+    /// Nothing of it arrives any more once its writer is known.
+    Mute,
+}
+
+/// Participant 0 has a reader and compares types, participant 1 has a writer.
+struct World {
+    now: Instant,
+    nodes: [Participant; 2],
+    checks: TypeChecks,
+    reader: takt_core::ReaderHandle,
+    mute: bool,
+}
+
+fn address(node: usize) -> Locator {
+    Locator::udp_v4(Ipv4Addr::new(10, 0, 0, node as u8 + 1), 7411)
+}
+
+fn config(node: usize) -> Config {
+    let mut config = Config::new(0, GuidPrefix([1, 0x7a, 0, 0, 0, 0, 0, 0, 0, 0, 1, node as u8 + 1]));
+    let ip = address(node).ip().expect("the address is IPv4");
+    config.interfaces = vec![Interface { name: "mem".into(), addresses: vec![(ip, 24)], mtu: 1500, loopback: false }];
+    config.locators.metatraffic_unicast = vec![address(node)];
+    config.locators.default_unicast = vec![address(node)];
+    config.initial_peers = vec![address(1 - node)];
+    config
+}
+
+impl World {
+    fn new<R: TypeSupport, W: TypeSupport>(server: Server, type_consistency: TypeConsistency) -> Self {
+        let now = Instant(1_000_000_000);
+        let mut nodes = [0, 1].map(|node| Participant::new(config(node), now).expect("a good configuration"));
+        nodes[0].check_types();
+        let of_reader = announce::<R>(&mut nodes[0]);
+        let of_writer = match server {
+            Server::Lacking => Some(W::type_information(&mut TypeRegistry::new()).to_bytes()),
+            Server::Whole | Server::Mute => announce::<W>(&mut nodes[1]),
+        };
+        let spec = ReaderSpec {
+            topic_name: "Topic".into(),
+            type_name: "T".into(),
+            key: None,
+            qos: DataReaderQos { type_consistency, ..DataReaderQos::default() },
+            subscriber: SubscriberQos::default(),
+            group: None,
+            topic_data: TopicData::default(),
+            type_information: of_reader,
+            max_serialized_len: None,
+            unicast: Vec::new(),
+            content_filter: None,
+        };
+        let reader = nodes[0].create_reader(now, spec).expect("reader");
+        let spec = WriterSpec {
+            topic_name: "Topic".into(),
+            type_name: "T".into(),
+            keyed: false,
+            qos: DataWriterQos::default(),
+            publisher: PublisherQos::default(),
+            group: None,
+            topic_data: TopicData::default(),
+            type_information: of_writer,
+            max_serialized_len: None,
+            flow: FlowTag::default(),
+            unicast: Vec::new(),
+            filters: None,
+        };
+        nodes[1].create_writer(now, spec).expect("writer");
+        Self { now, nodes, checks: TypeChecks::default(), reader, mute: server == Server::Mute }
+    }
+
+    /// Runs until the pair is matched or refused; the time that took since the question, and whether it is matched.
+    fn outcome(&mut self) -> (Duration, bool) {
+        let mut asked_at = self.now;
+        for _ in 0..100_000 {
+            let [first, second] = &mut self.nodes;
+            let asked = !self.checks.lookups.is_empty();
+            let mut frame = vec![0; 65_507];
+            let mut sent = false;
+            while let Some(transmit) = first.poll_transmit(self.now, &mut frame) {
+                sent = true;
+                second.handle_datagram(
+                    self.now,
+                    Received { source: address(0), multicast: false },
+                    &frame[..transmit.len],
+                );
+            }
+            while let Some(transmit) = second.poll_transmit(self.now, &mut frame) {
+                sent = true;
+                let heard = Received { source: address(1), multicast: false };
+                if !(self.mute && asked) {
+                    first.handle_datagram(self.now, heard, &frame[..transmit.len]);
+                }
+            }
+            while let Some(event) = first.poll_event() {
+                self.checks.handle_event(first, self.now, event);
+            }
+            if !asked {
+                asked_at = self.now;
+            }
+            let matched = first.subscription_matched_status(self.reader).expect("open").current_count == 1;
+            if matched || first.refusals().count() > 0 {
+                return (self.now.since(asked_at), matched);
+            }
+            if !sent {
+                let due = [first.poll_timeout(), second.poll_timeout(), self.checks.poll_timeout()];
+                self.now = due.into_iter().flatten().min().expect("heartbeats go on").max(self.now);
+                first.handle_timeout(self.now);
+                second.handle_timeout(self.now);
+                if self.checks.poll_timeout().is_some_and(|due| due <= self.now) {
+                    self.checks.handle_timeout(first, self.now);
+                }
+            }
+        }
+        panic!("neither matched nor refused at {:?}", self.now);
+    }
+
+    fn why(&self) -> String {
+        self.nodes[0].refusals().next().expect("a refusal").to_string()
+    }
+}
+
+fn forced() -> TypeConsistency {
+    TypeConsistency { force_type_validation: true, ..TypeConsistency::default() }
+}
+
+#[test]
+fn what_is_given_out_is_compared() {
+    let mut world = World::new::<Old, New>(Server::Whole, forced());
+    assert!(world.outcome().1);
+    let mut world = World::new::<Old, Other>(Server::Whole, TypeConsistency::default());
+    assert!(!world.outcome().1);
+    assert!(world.why().ends_with("member 'a': int32 for the reader, a string from the writer"), "{}", world.why());
+    assert!(world.checks.lookups.is_empty() && world.checks.silent.is_empty());
+    let same = TypeConsistency::of(TypeConsistencyKind::DisallowTypeCoercion);
+    let mut world = World::new::<Old, New>(Server::Whole, same);
+    assert!(!world.outcome().1);
+}
+
+#[test]
+fn who_lacks_definitions_is_matched_by_name_unless_types_have_to_be_checked() {
+    let mut world = World::new::<Old, Other>(Server::Lacking, TypeConsistency::default());
+    assert!(world.outcome().1);
+    let mut world = World::new::<Old, Other>(Server::Lacking, forced());
+    assert!(!world.outcome().1);
+    assert!(world.why().ends_with("its participant does not give out all definitions"), "{}", world.why());
+}
+
+#[test]
+fn who_does_not_answer_is_waited_for_no_longer_than_said() {
+    let mut world = World::new::<Old, Other>(Server::Mute, TypeConsistency::default());
+    assert_eq!(world.outcome(), (LOOKUP_TIME, true), "by name");
+    assert_eq!(world.checks.silent.len(), 1);
+    let mut world = World::new::<Old, Other>(Server::Mute, forced());
+    assert_eq!(world.outcome(), (LOOKUP_TIME, false));
+    assert!(world.why().ends_with("its participant does not answer"), "{}", world.why());
+    assert_eq!(world.checks.poll_timeout(), None, "nothing is left to wait for");
+}

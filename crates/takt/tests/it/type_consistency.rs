@@ -1,0 +1,183 @@
+//! TYPE_CONSISTENCY_ENFORCEMENT: types of one name that differ match where the reader can have what the writer writes,
+//! and then the values are right.
+
+use crate::support::*;
+use takt::dynamic::DynamicTypeSupport;
+use takt::qos::*;
+use takt::*;
+
+/// Types of one name, as programs of different versions have them.
+macro_rules! versions {
+    ($($name:ident as $of:literal ($extensibility:literal) { $($(($($attribute:tt)*))? $member:ident: $type:ty),* $(,)? })*) => {$(
+        #[derive(DdsType, Clone, Debug, Default, PartialEq)]
+        #[dds(name = $of, extensibility = $extensibility)]
+        struct $name {
+            $($(#[dds($($attribute)*)])? $member: $type,)*
+        }
+    )*};
+}
+
+versions! {
+    Old as "Pose" ("appendable") { (key) id: u32, x: f64 }
+    New as "Pose" ("appendable") { (key) id: u32, x: f64, y: f64, (default = "map".to_owned()) frame: String }
+    Other as "Pose" ("appendable") { (key) id: u32, x: f32 }
+    OldPart as "Part" ("appendable") { a: i32 }
+    NewPart as "Part" ("appendable") { a: i32, (default = 7) b: i32 }
+    OldWhole as "Whole" ("appendable") { parts: Vec<OldPart>, last: u16 }
+    NewWhole as "Whole" ("appendable") { parts: Vec<NewPart>, last: u16 }
+    OldMutable as "Mutable" ("mutable") { (id = 1) a: i32, (id = 2) b: String }
+    NewMutable as "Mutable" ("mutable") { (id = 3, default = 9) c: u8, (id = 2) b: String, (id = 1) a: i32 }
+}
+
+fn writer_in(representation: DataRepresentation) -> DataWriterQos {
+    let qos = reliable_writer(History::KeepAll);
+    DataWriterQos { durability: Durability::TransientLocal, data_representation: representation, ..qos }
+}
+
+fn reader_with(type_consistency: TypeConsistency) -> DataReaderQos {
+    let qos = reliable_reader(History::KeepAll);
+    DataReaderQos { durability: Durability::TransientLocal, type_consistency, ..qos }
+}
+
+/// What arrives at a reader of another type.
+fn exchanged<W: TypeSupport, R: TypeSupport>(runtime: Runtime, representation: DataRepresentation, value: &W) -> R {
+    let domain = domain();
+    let publisher = on_loopback(domain, runtime).build().expect("participant");
+    let subscriber = on_loopback(domain, runtime).build().expect("participant");
+    let writer = create_writer::<W>(&publisher, "Topic", writer_in(representation));
+    let reader = create_reader::<R>(&subscriber, "Topic", reader_with(TypeConsistency::default()));
+    writer.write(value).expect("room");
+    let mut samples = Vec::new();
+    wait_until(&[&publisher, &subscriber], "the sample", || {
+        samples.extend(reader.take(1).expect("open"));
+        !samples.is_empty()
+    });
+    assert_eq!(publisher.refusals().expect("open"), []);
+    samples.remove(0).data.expect("a value")
+}
+
+/// Why writer and reader are kept apart, as each of their participants says it.
+fn refused<W: TypeSupport, R: TypeSupport>(runtime: Runtime, type_consistency: TypeConsistency) -> [String; 2] {
+    let domain = domain();
+    let publisher = on_loopback(domain, runtime).build().expect("participant");
+    let subscriber = on_loopback(domain, runtime).build().expect("participant");
+    let writer = create_writer::<W>(&publisher, "Topic", writer_in(DataRepresentation::xcdr2()));
+    let reader = create_reader::<R>(&subscriber, "Topic", reader_with(type_consistency));
+    wait_until(&[&publisher, &subscriber], "refusals", || {
+        writer.inconsistent_topic_status().expect("open").total_count == 1
+            && reader.inconsistent_topic_status().expect("open").total_count == 1
+    });
+    assert_eq!(writer.matched_subscriptions().expect("open"), []);
+    assert_eq!(reader.matched_publications().expect("open"), []);
+    [&publisher, &subscriber].map(|participant| {
+        let refusals = participant.refusals().expect("open");
+        assert_eq!(refusals.len(), 1);
+        match &refusals[0].reason {
+            RefusalReason::TypesDiffer { why } => why.clone(),
+            reason => panic!("{reason:?}"),
+        }
+    })
+}
+
+#[test]
+fn values_of_grown_types_arrive_with_defaults_for_what_is_missing() {
+    let old = Old { id: 3, x: 1.5 };
+    let new = New { id: 3, x: 1.5, y: -2.5, frame: "base".to_owned() };
+    for runtime in RUNTIMES {
+        for representation in [DataRepresentation::xcdr1(), DataRepresentation::xcdr2()] {
+            let wider: New = exchanged(runtime, representation.clone(), &old);
+            assert_eq!(wider, New { id: 3, x: 1.5, y: 0.0, frame: "map".to_owned() });
+            let narrower: Old = exchanged(runtime, representation, &new);
+            assert_eq!(narrower, old);
+        }
+    }
+}
+
+#[test]
+fn values_within_values_grow_too() {
+    let old = OldWhole { parts: vec![OldPart { a: 1 }, OldPart { a: 2 }], last: 3 };
+    let new = NewWhole { parts: vec![NewPart { a: 1, b: 7 }, NewPart { a: 2, b: 7 }], last: 3 };
+    let wider: NewWhole = exchanged(Runtime::Shared, DataRepresentation::xcdr2(), &old);
+    assert_eq!(wider, new);
+    let narrower: OldWhole = exchanged(Runtime::Shared, DataRepresentation::xcdr2(), &new);
+    assert_eq!(narrower, old);
+    let old = OldMutable { a: 1, b: "two".to_owned() };
+    for representation in [DataRepresentation::xcdr1(), DataRepresentation::xcdr2()] {
+        let wider: NewMutable = exchanged(Runtime::Shared, representation, &old);
+        assert_eq!(wider, NewMutable { a: 1, b: "two".to_owned(), c: 9 });
+    }
+}
+
+#[test]
+fn types_that_are_not_assignable_are_an_inconsistent_topic_with_the_member() {
+    for runtime in RUNTIMES {
+        for why in refused::<Other, Old>(runtime, TypeConsistency::default()) {
+            assert_eq!(why, "member 'x': double for the reader, float from the writer", "{runtime:?}");
+        }
+    }
+}
+
+#[test]
+fn without_coercion_types_have_to_be_the_same() {
+    let same = TypeConsistency::of(TypeConsistencyKind::DisallowTypeCoercion);
+    for why in refused::<New, Old>(Runtime::Shared, same) {
+        assert_eq!(why, "the reader's type lacks the member 'y'");
+    }
+    for why in refused::<Old, New>(Runtime::Shared, same) {
+        assert_eq!(why, "the writer's type lacks the member 'y'");
+    }
+    let writer = writer_in(DataRepresentation::xcdr2());
+    let pair = Pair::<Old>::new(Runtime::Shared, writer, reader_with(same));
+    assert_eq!(pair.subscriber.refusals().expect("open"), []);
+}
+
+#[test]
+fn widening_is_refused_where_it_is_prevented() {
+    let narrow = TypeConsistency { prevent_type_widening: true, ..TypeConsistency::default() };
+    for why in refused::<New, Old>(Runtime::Shared, narrow) {
+        assert_eq!(why, "the reader's type lacks the member 'y'");
+    }
+}
+
+#[test]
+fn who_says_nothing_of_its_type_matches_by_name_unless_types_have_to_be_checked() {
+    for force_type_validation in [false, true] {
+        let domain = domain();
+        let publisher = on_loopback(domain, Runtime::Shared).build().expect("participant");
+        let subscriber = on_loopback(domain, Runtime::Shared).build().expect("participant");
+        let writer = create_writer::<Old>(&publisher, "Topic", writer_in(DataRepresentation::xcdr1()));
+        let opaque = DynamicTypeSupport::opaque("Pose", true);
+        let group = subscriber.create_subscriber(SubscriberQos::default()).expect("subscriber");
+        let policy = TypeConsistency { force_type_validation, ..TypeConsistency::default() };
+        let reader = group.create_dynamic_datareader("Topic", &opaque, reader_with(policy)).expect("reader");
+        let mut refusals = Vec::new();
+        wait_until(&[], "match or refusals", || {
+            refusals = [&publisher, &subscriber].into_iter().flat_map(|p| p.refusals().expect("open")).collect();
+            !writer.matched_subscriptions().expect("open").is_empty() || refusals.len() == 2
+        });
+        let words: Vec<String> = refusals.iter().map(ToString::to_string).collect();
+        assert_eq!(words.len(), if force_type_validation { 2 } else { 0 }, "{words:?}");
+        let why = "their types differ: force_type_validation is set, and the reader says nothing of its type";
+        assert!(words.iter().all(|words| words.ends_with(why)), "{words:?}");
+        drop(reader);
+    }
+}
+
+#[test]
+fn endpoints_of_one_participant_are_compared_too() {
+    for runtime in RUNTIMES {
+        let participant = on_loopback(domain(), runtime).build().expect("participant");
+        let writer = create_writer::<Old>(&participant, "Topic", writer_in(DataRepresentation::xcdr2()));
+        let topic = participant.create_topic::<New>("Topic", TopicQos::default()).expect("a type of the same name");
+        let group = participant.create_subscriber(SubscriberQos::default()).expect("subscriber");
+        let reader = group.create_datareader(&topic, reader_with(TypeConsistency::default())).expect("reader");
+        writer.write(&Old { id: 1, x: 2.0 }).expect("room");
+        let mut samples = Vec::new();
+        wait_until(&[&participant], "the sample", || {
+            samples.extend(reader.take(1).expect("open"));
+            !samples.is_empty()
+        });
+        let value = samples.remove(0).data.expect("a value");
+        assert_eq!(value, New { id: 1, x: 2.0, y: 0.0, frame: "map".to_owned() });
+    }
+}
