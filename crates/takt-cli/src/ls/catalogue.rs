@@ -281,6 +281,6 @@ mod tests {
 
     #[test]
     fn an_empty_domain_says_so() {
-        assert_eq!(Catalogue::new(9, &[], &[], &[]).to_string(), "domain 9: nobody there\n");
+        assert_eq!(Catalogue::new(9, &[], &[], &[], |_, _| None).to_string(), "domain 9: nobody there\n");
     }
 }

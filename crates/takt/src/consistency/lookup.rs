@@ -112,7 +112,9 @@ impl Lookup {
         let ids = self.wanted.iter().filter_map(|id| EquivalenceId::from_bytes(&id.to_bytes()));
         let ids: Vec<EquivalenceId> = ids.take(TYPE_IDS_MAX).collect();
         // Without room the request is made when it would be repeated.
-        self.request = core.request_types(now, self.whom, &ids, self.form).map_or(None, Some);
+        if let Ok(request) = core.request_types(now, self.whom, &ids, self.form) {
+            self.request = Some(request);
+        }
         self.repeat_at = now.after(PATIENCE);
     }
 

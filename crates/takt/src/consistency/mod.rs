@@ -169,10 +169,14 @@ fn is_own(core: &Participant, guid: Guid) -> bool {
 
 /// What writer and reader announce of their types; `None` if one of them has gone, or announces no such thing.
 fn informations(core: &Participant, check: TypeCheck) -> Option<[TypeInformation; 2]> {
-    let parse = |bytes: Option<&Vec<u8>>| TypeInformation::parse(bytes?).map_or(None, Some);
-    let writer = parse(core.publication(check.writer)?.type_information.as_ref())?;
-    let reader = parse(core.subscription(check.reader)?.type_information.as_ref())?;
+    let writer = announced(core.publication(check.writer)?.type_information.as_deref())?;
+    let reader = announced(core.subscription(check.reader)?.type_information.as_deref())?;
     Some([writer, reader])
+}
+
+/// What an endpoint announces of its type; `None` if that is nothing, or nothing that can be read.
+pub(crate) fn announced(information: Option<&[u8]>) -> Option<TypeInformation> {
+    TypeInformation::parse(information?).ok()
 }
 
 /// Equal identifiers are equal types (XTypes 1.3 §7.3.4.7).

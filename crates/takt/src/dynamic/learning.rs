@@ -13,7 +13,7 @@ use takt_xtypes::assignability::Inassignable;
 use takt_xtypes::type_object::{TypeIdentifier, TypeInformation, TypeObject, TypeRegistry};
 
 use super::DynamicTypeSupport;
-use crate::consistency::{self, Definition};
+use crate::consistency::{self, Definition, announced};
 use crate::runtime::clock;
 use crate::runtime::engine::Engine;
 use crate::runtime::event_count::EventCount;
@@ -145,11 +145,6 @@ pub(crate) fn announce<T: TypeSupport>(core: &mut Participant) -> Option<Vec<u8>
     (known && offer(core, &types, &information)).then(|| information.to_bytes())
 }
 
-/// What an endpoint announces of its type; `None` if that is nothing, or nothing that can be read.
-fn announced(information: Option<&Vec<u8>>) -> Option<TypeInformation> {
-    TypeInformation::parse(information?).map_or(None, Some)
-}
-
 impl DomainParticipant {
     /// Why the types of a writer and a reader of others, of one name, keep them apart; `None` if they do not, or if that
     /// cannot be learned and the reader does not insist. Waits up to `timeout` for their participants to answer.
@@ -164,8 +159,8 @@ impl DomainParticipant {
     ) -> Result<Option<String>> {
         let deadline = clock::deadline(clock::now(), timeout);
         let forced = |why: String| reader.qos.type_consistency.force_type_validation.then_some(why);
-        let of_writer = announced(writer.type_information.as_ref());
-        let (Some(of_writer), Some(of_reader)) = (of_writer, announced(reader.type_information.as_ref())) else {
+        let of_writer = announced(writer.type_information.as_deref());
+        let (Some(of_writer), Some(of_reader)) = (of_writer, announced(reader.type_information.as_deref())) else {
             return Ok(forced("force_type_validation is set, and one of them says nothing of its type".to_owned()));
         };
         if consistency::is_same(&of_writer, &of_reader) {
