@@ -116,10 +116,12 @@ impl World {
 
     /// Runs until the pair is matched or refused; the time that took since the question, and whether it is matched.
     fn outcome(&mut self) -> (Duration, bool) {
-        let mut asked_at = self.now;
+        let mut asked_at = None;
         for _ in 0..100_000 {
             let [first, second] = &mut self.nodes;
-            let asked = !self.checks.lookups.is_empty();
+            if asked_at.is_none() && !self.checks.lookups.is_empty() {
+                asked_at = Some(self.now);
+            }
             let mut frame = vec![0; 65_507];
             let mut sent = false;
             while let Some(transmit) = first.poll_transmit(self.now, &mut frame) {
@@ -133,19 +135,16 @@ impl World {
             while let Some(transmit) = second.poll_transmit(self.now, &mut frame) {
                 sent = true;
                 let heard = Received { source: address(1), multicast: false };
-                if !(self.mute && asked) {
+                if !(self.mute && asked_at.is_some()) {
                     first.handle_datagram(self.now, heard, &frame[..transmit.len]);
                 }
             }
             while let Some(event) = first.poll_event() {
                 self.checks.handle_event(first, self.now, event);
             }
-            if !asked {
-                asked_at = self.now;
-            }
             let matched = first.subscription_matched_status(self.reader).expect("open").current_count == 1;
             if matched || first.refusals().count() > 0 {
-                return (self.now.since(asked_at), matched);
+                return (asked_at.map_or(Duration::ZERO, |asked_at| self.now.since(asked_at)), matched);
             }
             if !sent {
                 let due = [first.poll_timeout(), second.poll_timeout(), self.checks.poll_timeout()];
