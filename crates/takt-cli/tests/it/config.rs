@@ -77,7 +77,7 @@ fn policies_are_shown_with_their_origin_in_both_forms() {
 fn settings_are_shown_and_explained() {
     let file = File::new("settings.toml", "[network]\npeers = [\"192.0.2.9\"]\n");
     let text = output(&format!("config show {} --no-environment", file.path()));
-    assert!(text.contains("peers = [\"192.0.2.9\"]") && text.contains("# multicast: true\n"), "{text}");
+    assert!(text.contains("peers = [\"192.0.2.9\"]") && text.contains("# multicast: true;"), "{text}");
     let text = output(&format!("config explain TAKT_PEERS {} --no-environment", file.path()));
     assert!(text.starts_with("network.peers: "), "{text}");
     assert!(text.contains(&format!("is        192.0.2.9, by {}:2", file.path())), "{text}");

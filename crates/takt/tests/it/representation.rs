@@ -61,7 +61,10 @@ fn payloads_that_are_no_value_of_the_type_are_counted_and_dropped() {
             reliable_writer(History::KeepAll),
             reliable_reader(History::KeepAll),
         );
-        pair.wait_until("match", || pair.reader.matched_publications().expect("open").len() == 2);
+        pair.wait_until("match", || {
+            let is_known = !larger.matched_subscriptions().expect("open").is_empty();
+            is_known && pair.reader.matched_publications().expect("open").len() == 2
+        });
         larger.write(&Blob::new(1, 5)).expect("room");
         pair.wait_until("failure", || {
             assert_eq!(pair.reader.take(1).expect("no error to the application"), []);
