@@ -152,9 +152,10 @@ fn samples_wait_for_their_budget_unless_they_are_flushed() {
         pair.writer.flush().expect("open");
         assert_eq!(numbers(pair.take(1)), [2]);
         pair.writer.write(&Shape::new("RED", 3)).expect("room");
+        let sent = || pair.publisher.counters().expect("open").data_sent;
+        let before = sent();
         pair.writer.close().expect("open");
-        let taken = pair.take(2);
-        assert_eq!(numbers(taken), [3], "{runtime:?}: what waits leaves before its writer; then the writer has gone");
+        assert!(sent() >= before + 2, "{runtime:?}: what waits leaves before the news that its writer has gone");
     }
 }
 
