@@ -5,7 +5,7 @@ use crate::counters::Counters;
 use crate::event::Event;
 use crate::lifespan::Expiry;
 use crate::time::{Clocks, Instant};
-use crate::timer::TimerQueue;
+use crate::timer::{TimerId, TimerKind, TimerQueue};
 use crate::work::Work;
 use alloc::collections::VecDeque;
 use core::time::Duration;
@@ -46,6 +46,8 @@ pub(crate) struct Context {
     owners: usize,
     /// Something may have become visible of a group.
     pub(crate) groups_stirred: bool,
+    /// Has them looked at again.
+    pub(crate) groups_timer: TimerId,
     /// Places given out in the order that readers of a subscriber share.
     pub(crate) arrivals: u64,
 }
@@ -67,8 +69,10 @@ pub(crate) struct Timing {
 
 impl Context {
     pub(crate) fn new(limits: Limits, timing: Timing) -> Self {
+        let mut timers = TimerQueue::new();
         Self {
-            timers: TimerQueue::new(),
+            groups_timer: timers.register(TimerKind::Groups),
+            timers,
             jobs: VecDeque::with_capacity(64),
             events: VecDeque::with_capacity(64),
             counters: Counters::default(),

@@ -37,6 +37,8 @@ pub(crate) enum TimerKind {
     Batch { writer: u32 },
     /// Samples of a writer may expire.
     WriterExpiry { writer: u32 },
+    /// Groups have more to show.
+    Groups,
     /// A reader has waited long enough for the history of services.
     ServiceWait { reader: u32 },
     /// A reader misses samples of a writer, or has not heard of it.

@@ -26,19 +26,27 @@ fn server(own: usize) -> Takt {
 
 fn client() -> DomainParticipant {
     let builder = DomainParticipant::builder(DOMAIN).interfaces(["lo"]).peers([""; 0]).discovery_servers(SERVERS);
-    builder.runtime(Runtime::Shared).lease_duration(Duration::from_secs(4)).build().unwrap()
+    builder.runtime(Runtime::Shared).lease_duration(Duration::from_secs(4)).build().expect("participant")
 }
 
 fn writer(participant: &DomainParticipant, topic: &str) -> DataWriter<Number> {
-    let topic = participant.create_topic::<Number>(topic, TopicQos::default()).unwrap();
+    let topic = participant.create_topic::<Number>(topic, TopicQos::default()).expect("topic");
     let qos = DataWriterQos { reliability: Reliability::RELIABLE, history: History::KeepAll, ..Default::default() };
-    participant.create_publisher(PublisherQos::default()).unwrap().create_datawriter(&topic, qos).unwrap()
+    participant
+        .create_publisher(PublisherQos::default())
+        .expect("publisher")
+        .create_datawriter(&topic, qos)
+        .expect("endpoint")
 }
 
 fn reader(participant: &DomainParticipant, topic: &str) -> DataReader<Number> {
-    let topic = participant.create_topic::<Number>(topic, TopicQos::default()).unwrap();
+    let topic = participant.create_topic::<Number>(topic, TopicQos::default()).expect("topic");
     let qos = DataReaderQos { reliability: Reliability::RELIABLE, history: History::KeepAll, ..Default::default() };
-    participant.create_subscriber(SubscriberQos::default()).unwrap().create_datareader(&topic, qos).unwrap()
+    participant
+        .create_subscriber(SubscriberQos::default())
+        .expect("subscriber")
+        .create_datareader(&topic, qos)
+        .expect("endpoint")
 }
 
 fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
@@ -53,10 +61,11 @@ fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
 fn assert_talk(from: &DomainParticipant, to: &DomainParticipant, topic: &str) {
     let (writer, reader) = (writer(from, topic), reader(to, topic));
     wait_until(topic, || {
-        !writer.matched_subscriptions().unwrap().is_empty() && !reader.matched_publications().unwrap().is_empty()
+        !writer.matched_subscriptions().expect("open").is_empty()
+            && !reader.matched_publications().expect("open").is_empty()
     });
-    writer.write(&Number { number: 7 }).unwrap();
-    wait_until(topic, || reader.take(1).unwrap().iter().any(|sample| sample.data == Some(Number { number: 7 })));
+    writer.write(&Number { number: 7 }).expect("open");
+    wait_until(topic, || reader.take(1).expect("open").iter().any(|sample| sample.data == Some(Number { number: 7 })));
 }
 
 #[test]
@@ -84,13 +93,13 @@ fn tools_see_all_clients_of_a_server() {
     let server = Takt::start("discovery-server --domain 191 --listen 127.0.0.1:17503");
     assert_eq!(server.line().as_deref(), Some("listening domain 191 at 127.0.0.1:17503"));
     let builder = DomainParticipant::builder(191).interfaces(["lo"]).peers([""; 0]).name("camera");
-    let camera = builder.discovery_servers(["127.0.0.1:17503"]).build().unwrap();
+    let camera = builder.discovery_servers(["127.0.0.1:17503"]).build().expect("participant");
     let _image = writer(&camera, "Image");
-    wait_until("the server", || !camera.discovered_participants().unwrap().is_empty());
+    wait_until("the server", || !camera.discovered_participants().expect("open").is_empty());
     let seen = || -> Value { Takt::start("ls --interface lo --domain 191 --server 127.0.0.1:17503 --json").json() };
     wait_until("takt ls", || {
         let catalogue = seen();
-        catalogue["topics"].as_array().unwrap().iter().any(|topic| topic["name"] == "Image")
+        catalogue["topics"].as_array().expect("a list").iter().any(|topic| topic["name"] == "Image")
     });
 }
 

@@ -23,6 +23,12 @@ use core::cmp::Reverse;
 use takt_wire::qos::Presentation;
 use takt_wire::{Guid, SequenceNumber};
 
+/// Sets that one call shows or drops at most: each takes looks at all members.
+const SETS_PER_CALL: usize = 2;
+
+/// How often a set has each member looked at.
+const LOOKS_PER_SET: usize = 6;
+
 /// One publisher, as one subscriber sees it.
 #[derive(Debug, Default)]
 pub(super) struct Group {
@@ -83,15 +89,17 @@ impl Group {
         self.members.is_empty()
     }
 
-    /// Shows what may be shown. Looks at each member, and at what it shows.
+    /// Shows what may be shown, at most [`SETS_PER_CALL`] sets; false if there may be more. Looks at each member a few times for
+    /// each set, and at what it shows.
     pub(super) fn settle(
         &mut self,
         presentation: &Presentation,
         readers: &mut Slots<Reader>,
         ctx: &mut Context,
         now: Instant,
-    ) {
+    ) -> bool {
         ctx.work.steps(self.members.len());
+        let mut sets = 0;
         self.part_with_the_gone(readers);
         let relief = self.members.iter().any(|member| member.reader(readers).is_some_and(|reader| reader.wants_relief));
         let horizon = if relief || !presentation.ordered_access { SequenceNumber::MAX } else { self.horizon(readers) };
@@ -99,6 +107,10 @@ impl Group {
         while let Some(&Reverse((gsn, at))) = self.heads.peek() {
             let Some(place) = self.members.get(at as usize).and_then(|member| member.front(readers)) else { break };
             if presentation.coherent_access && place.is_member() && place.group_set.is_valid() {
+                if sets == SETS_PER_CALL {
+                    break;
+                }
+                sets += 1;
                 match self.judge(place.group_set, relief, readers, ctx) {
                     Verdict::Wait => break,
                     Verdict::Show => self.show_set(place.group_set, readers, ctx, now),
@@ -116,6 +128,7 @@ impl Group {
         if relief {
             self.end_relief(readers, ctx, now);
         }
+        sets < SETS_PER_CALL
     }
 
     /// Writers that are matched no more: sets that they had not ended will not be whole.
@@ -180,7 +193,7 @@ impl Group {
 
     /// Whether a set has ended, is whole, and finds room.
     fn judge(&self, set: SequenceNumber, relief: bool, readers: &mut Slots<Reader>, ctx: &mut Context) -> Verdict {
-        ctx.work.steps(self.members.len());
+        ctx.work.steps(LOOKS_PER_SET * self.members.len());
         let holdings = || self.members.iter().filter_map(|member| member.holding(readers));
         // A writer that has ended a later one tells at least where that began.
         let ends = holdings().filter(|(holding, _)| holding.ended.0 >= set);

@@ -209,70 +209,75 @@ impl Participant {
     /// [`Self::poll_timeout`] is not in the future.
     pub fn handle_timeout(&mut self, now: Instant) {
         for _ in 0..MAX_TIMERS_PER_CALL {
-            self.settle_groups(now);
             let Some(kind) = self.ctx.timers.pop_due(now) else { return };
             self.ctx.work.unit();
-            match kind {
-                TimerKind::Announce => self.announcer.handle_timeout(now, &mut self.ctx),
-                TimerKind::Introduce => self.handle_introductions(),
-                TimerKind::Lease { participant } => self.handle_lease_end(now, participant),
-                TimerKind::Challenge { participant } => self.handle_challenge_timeout(participant),
-                TimerKind::Heartbeat { writer } => {
-                    if let Some(writer) = self.writers.get_mut(writer) {
-                        writer.handle_timeout(now, &mut self.ctx);
-                    }
+            self.serve(kind, now);
+            self.settle_groups(now);
+        }
+    }
+
+    fn serve(&mut self, kind: TimerKind, now: Instant) {
+        match kind {
+            TimerKind::Groups => self.ctx.groups_stirred = true,
+            TimerKind::Announce => self.announcer.handle_timeout(now, &mut self.ctx),
+            TimerKind::Introduce => self.handle_introductions(),
+            TimerKind::Lease { participant } => self.handle_lease_end(now, participant),
+            TimerKind::Challenge { participant } => self.handle_challenge_timeout(participant),
+            TimerKind::Heartbeat { writer } => {
+                if let Some(writer) = self.writers.get_mut(writer) {
+                    writer.handle_timeout(now, &mut self.ctx);
                 }
-                TimerKind::AssertLiveliness => self.assert_automatic_writers(now),
-                TimerKind::AssertManually => self.assert_liveliness(now),
-                TimerKind::WriterLease { reader, proxy } => {
-                    if let Some(reader) = self.readers.get_mut(reader) {
-                        reader.handle_lease_end(now, &mut self.ctx, proxy);
-                    }
+            }
+            TimerKind::AssertLiveliness => self.assert_automatic_writers(now),
+            TimerKind::AssertManually => self.assert_liveliness(now),
+            TimerKind::WriterLease { reader, proxy } => {
+                if let Some(reader) = self.readers.get_mut(reader) {
+                    reader.handle_lease_end(now, &mut self.ctx, proxy);
                 }
-                TimerKind::WriterDeadline { writer } => {
-                    if let Some(writer) = self.writers.get_mut(writer) {
-                        writer.handle_deadline(now, &mut self.ctx);
-                    }
+            }
+            TimerKind::WriterDeadline { writer } => {
+                if let Some(writer) = self.writers.get_mut(writer) {
+                    writer.handle_deadline(now, &mut self.ctx);
                 }
-                TimerKind::ReaderDeadline { reader } => {
-                    if let Some(reader) = self.readers.get_mut(reader) {
-                        reader.handle_deadline(now, &mut self.ctx);
-                    }
+            }
+            TimerKind::ReaderDeadline { reader } => {
+                if let Some(reader) = self.readers.get_mut(reader) {
+                    reader.handle_deadline(now, &mut self.ctx);
                 }
-                TimerKind::Batch { writer } => {
-                    if let Some(writer) = self.writers.get_mut(writer) {
-                        writer.handle_batch(now, &mut self.ctx);
-                    }
+            }
+            TimerKind::Batch { writer } => {
+                if let Some(writer) = self.writers.get_mut(writer) {
+                    writer.handle_batch(now, &mut self.ctx);
                 }
-                TimerKind::Pace { writer } => {
-                    if let Some(writer) = self.writers.get_mut(writer) {
-                        writer.handle_pace(&mut self.ctx);
-                    }
+            }
+            TimerKind::Pace { writer } => {
+                if let Some(writer) = self.writers.get_mut(writer) {
+                    writer.handle_pace(&mut self.ctx);
                 }
-                TimerKind::WriterExpiry { writer } => {
-                    if let Some(writer) = self.writers.get_mut(writer) {
-                        writer.handle_expiry(now, &mut self.ctx);
-                    }
+            }
+            TimerKind::WriterExpiry { writer } => {
+                if let Some(writer) = self.writers.get_mut(writer) {
+                    writer.handle_expiry(now, &mut self.ctx);
                 }
-                TimerKind::ReaderUpkeep { reader } => {
-                    if let Some(reader) = self.readers.get_mut(reader) {
-                        reader.handle_upkeep(now, &mut self.ctx);
-                    }
+            }
+            TimerKind::ReaderUpkeep { reader } => {
+                if let Some(reader) = self.readers.get_mut(reader) {
+                    reader.handle_upkeep(now, &mut self.ctx);
                 }
-                TimerKind::ServiceWait { reader } => {
-                    if let Some(reader) = self.readers.get_mut(reader) {
-                        reader.handle_service_wait_end(now, &mut self.ctx);
-                    }
+            }
+            TimerKind::ServiceWait { reader } => {
+                if let Some(reader) = self.readers.get_mut(reader) {
+                    reader.handle_service_wait_end(now, &mut self.ctx);
                 }
-                TimerKind::OwnLease { writer } => {
-                    if let Some(writer) = self.writers.get_mut(writer) {
-                        writer.handle_lease_end(now, &mut self.ctx);
-                    }
+            }
+            TimerKind::OwnLease { writer } => {
+                if let Some(writer) = self.writers.get_mut(writer) {
+                    writer.handle_lease_end(now, &mut self.ctx);
                 }
-                TimerKind::AckNack { reader, proxy } => {
-                    if let Some(reader) = self.readers.get_mut(reader) {
-                        reader.handle_timeout(now, &mut self.ctx, proxy);
-                    }
+            }
+            TimerKind::AckNack { reader, proxy } => {
+                if let Some(reader) = self.readers.get_mut(reader) {
+                    reader.handle_timeout(now, &mut self.ctx, proxy);
                 }
             }
         }
@@ -300,6 +305,11 @@ impl Participant {
     pub fn poll_event(&mut self) -> Option<Event> {
         loop {
             let event = self.ctx.events.pop_front()?;
+            if let Event::DataAvailable(handle) = event
+                && let Ok(reader) = endpoints::live_reader(&mut self.readers, handle)
+            {
+                reader.is_told = false;
+            }
             if !is_builtin(&event) {
                 return Some(event);
             }

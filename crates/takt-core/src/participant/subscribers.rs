@@ -173,21 +173,26 @@ impl Participant {
         }
     }
 
-    /// Shows what has become visible of groups, if anything may have. Looks at the members of all of them.
+    /// Shows what has become visible of groups, if anything may have. Looks at the members of all of them. Where that is more
+    /// than a call may show, a timer that is due has the rest shown.
     pub(crate) fn settle_groups(&mut self, now: Instant) {
         if !core::mem::take(&mut self.ctx.groups_stirred) {
             return;
         }
         let Self { subscribers, readers, ctx, .. } = self;
+        let mut is_done = true;
         for (_, subscriber) in subscribers.iter_mut().filter(|(_, subscriber)| !subscriber.is_open()) {
             let Subscriber { groups, presentation, .. } = subscriber;
             for group in groups.values_mut() {
-                group.settle(presentation, readers, ctx, now);
+                is_done &= group.settle(presentation, readers, ctx, now);
             }
             groups.retain(|_, group| !group.is_empty());
         }
         // What was shown may have made others stir, which changes nothing for the groups that were looked at.
-        self.ctx.groups_stirred = false;
+        ctx.groups_stirred = false;
+        if !is_done {
+            ctx.timers.arm(ctx.groups_timer, now);
+        }
     }
 
     /// Whether a reader may be read now.

@@ -100,13 +100,14 @@ impl Reader {
         let Some(proxy) = self.proxies.get_mut(index) else { return Err(Full) };
         builder.info_destination(proxy.guid.prefix)?;
         let misses = proxy.misses_something();
+        let asks = proxy.takes_news_request();
         proxy.acknack_count = proxy.acknack_count.wrapping_add(1);
         builder.acknack(&AckNack {
             reader: self.entity_id,
             writer: proxy.guid.entity_id,
             reader_sn_state: proxy.state(),
             count: proxy.acknack_count,
-            is_final: !misses && !proxy.asks_for_news(),
+            is_final: !misses && !asks,
         })?;
         ctx.counters.acknacks_sent += 1;
         let Some(expected) = proxy.expected else { return Ok(()) };

@@ -42,7 +42,7 @@ impl Reader {
             Ok(delivered) => {
                 origins::shown(&mut self.origins, identity);
                 deadline::delivered(&mut self.deadline, now, ctx, delivered);
-                ctx.notify(Event::DataAvailable(self.handle));
+                self.tell_available(ctx);
                 self.arm_upkeep(now, ctx);
             }
             Err(reason) => {
@@ -99,7 +99,7 @@ impl Reader {
         if expected > start {
             proxy.fragments.drop_below(expected, &mut self.cache.pool, &mut self.reassembly);
             let awaits_history = proxy.history_end.is_some();
-            ctx.notify(Event::DataAvailable(self.handle));
+            self.tell_available(ctx);
             self.arm_upkeep(now, ctx);
             if awaits_history {
                 self.note_history(now, ctx, index);

@@ -20,6 +20,9 @@ use crate::status::SampleRejectedReason;
 use crate::time::Instant;
 use takt_wire::{Guid, SequenceNumber};
 
+/// See [`Reader::ask_for_news`].
+const ASKING_DOUBLINGS_MAX: u32 = 7;
+
 /// What is held of one writer.
 #[derive(Debug, Default)]
 pub(crate) struct Holding {
@@ -41,6 +44,10 @@ pub(crate) struct Holding {
     news: Option<(SequenceNumber, SequenceNumber)>,
     /// Others wait for news of the writer, which is asked for a heartbeat until it comes.
     pub(crate) asks: bool,
+    /// The next acknowledgement asks.
+    pub(crate) is_due: bool,
+    /// How often it was asked since it last brought the others on.
+    asked: u32,
     /// Changes are missing since `frontier`.
     has_gap: bool,
     /// Group sets of which changes are missing: those between these numbers.
@@ -118,12 +125,20 @@ impl Holding {
             let range = Range { after: self.ended.1, before: gsn };
             self.broken = Some(range.join(self.broken));
         }
-        self.frontier = self.frontier.max(gsn);
+        self.reach(gsn);
+    }
+
+    /// All up to this group sequence number has come, or will not come.
+    fn reach(&mut self, gsn: SequenceNumber) {
+        if gsn > self.frontier {
+            self.frontier = gsn;
+            self.asked = 0;
+        }
     }
 
     /// A heartbeat told of the group; `expected` is the next change to come.
     pub(crate) fn hear(&mut self, last_sn: SequenceNumber, gsn: SequenceNumber, expected: SequenceNumber) {
-        self.asks = false;
+        (self.asks, self.is_due) = (false, false);
         self.news = Some((last_sn, gsn));
         self.apply_news(expected);
     }
@@ -133,7 +148,7 @@ impl Holding {
             if self.has_gap {
                 self.advance(gsn.next());
             }
-            self.frontier = self.frontier.max(gsn);
+            self.reach(gsn);
         }
     }
 }
@@ -336,12 +351,15 @@ impl Reader {
         Some((stored, place))
     }
 
-    /// Others wait for news of a writer: a heartbeat of it may have been lost.
+    /// Others wait for news of a writer: a heartbeat of it may have been lost. While what it says brings nobody on, it is asked
+    /// after twice the time each time, from `nack_suppression` up to 128 times that.
     pub(crate) fn ask_for_news(&mut self, ctx: &mut Context, index: u32, now: Instant) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         if let Some(holding) = proxy.holding.as_mut().filter(|holding| !holding.asks) {
             holding.asks = true;
-            ctx.timers.arm_by(proxy.timer, now.after(ctx.timing.nack_suppression));
+            let wait = ctx.timing.nack_suppression * 2_u32.pow(holding.asked.min(ASKING_DOUBLINGS_MAX));
+            holding.asked += 1;
+            ctx.timers.arm_by(proxy.timer, now.after(wait));
         }
     }
 
@@ -366,7 +384,7 @@ impl Reader {
             ctx.arrivals = self.cache.arrivals();
         }
         deadline::delivered(&mut self.deadline, now, ctx, delivered);
-        ctx.notify(Event::DataAvailable(self.handle));
+        self.tell_available(ctx);
         self.arm_upkeep(now, ctx);
         Ok(())
     }

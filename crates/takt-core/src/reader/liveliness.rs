@@ -86,7 +86,7 @@ impl Reader {
         ctx.notify(Event::LivelinessChanged(self.handle));
         ctx.work.steps(self.cache.len());
         if self.cache.remove_writers(|writer| *writer == guid, ctx.clocks(now)) {
-            ctx.notify(Event::DataAvailable(self.handle));
+            self.tell_available(ctx);
         }
         self.arm_upkeep(now, ctx);
     }

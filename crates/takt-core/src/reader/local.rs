@@ -25,7 +25,7 @@ impl Reader {
     ) {
         loop {
             let Err(reason) = self.try_insert(now, ctx, writer, kind, key_hash, payload) else {
-                return ctx.notify(Event::DataAvailable(self.handle));
+                return self.tell_available(ctx);
             };
             if !self.cache.evict_oldest_of_the_gone() {
                 return self.count_rejection(ctx, reason);

@@ -104,7 +104,7 @@ impl Reader {
         ctx.notify(Event::SubscriptionMatched(self.handle));
         ctx.work.steps(self.cache.len());
         if self.cache.remove_writers(is_gone, ctx.clocks(now)) {
-            ctx.notify(Event::DataAvailable(self.handle));
+            self.tell_available(ctx);
         }
         self.arm_upkeep(now, ctx);
     }

@@ -74,6 +74,8 @@ pub(crate) struct Reader {
     any_blocked: bool,
     /// Changes that have arrived and are not shown yet, of all writers.
     pub(crate) held: usize,
+    /// That it has something to read waits for [`crate::Participant::poll_event`].
+    pub(crate) is_told: bool,
     /// Its samples have their place in one order with those of the subscriber's other readers.
     pub(crate) shares_order: bool,
     /// Nothing that is held may be shown: the application is reading.
@@ -157,6 +159,7 @@ impl Reader {
             reassembly: Budget::new(ctx.limits.reassembly_bytes),
             any_blocked: false,
             held: 0,
+            is_told: false,
             shares_order: false,
             is_frozen: false,
             wants_relief: false,

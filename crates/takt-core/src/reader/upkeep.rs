@@ -26,12 +26,19 @@ impl Reader {
         let shown = self.cache.show_due(ctx.clocks(now), EXPIRED_PER_CALL);
         ctx.work.steps(removed + shown);
         if shown > 0 {
-            ctx.notify(Event::DataAvailable(self.handle));
+            self.tell_available(ctx);
         }
         if removed > 0 {
             self.unblock(now, ctx);
         }
         self.rearm_upkeep(now, ctx);
+    }
+
+    /// Tells the application that there is something to read, unless it was told and has not yet heard of it.
+    pub(super) fn tell_available(&mut self, ctx: &mut Context) {
+        if !core::mem::replace(&mut self.is_told, true) {
+            ctx.events.push_back(Event::DataAvailable(self.handle));
+        }
     }
 
     /// To be called when samples came.

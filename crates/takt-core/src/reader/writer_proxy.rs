@@ -196,9 +196,17 @@ impl WriterProxy {
         }
     }
 
-    /// Whether a heartbeat is wanted though nothing is missing.
-    pub(crate) fn asks_for_news(&self) -> bool {
-        self.holding.as_ref().is_some_and(|holding| holding.asks)
+    /// Whether a heartbeat is wanted though nothing is missing; if so, the next acknowledgement asks for it.
+    pub(crate) fn asks_for_news(&mut self) -> bool {
+        let Some(holding) = self.holding.as_mut().filter(|holding| holding.asks) else { return false };
+        holding.is_due = true;
+        true
+    }
+
+    /// Whether an acknowledgement that leaves now asks for it. Only those that the timer causes do: what merely answers a
+    /// heartbeat must not call for the next one.
+    pub(crate) fn takes_news_request(&mut self) -> bool {
+        self.holding.as_mut().is_some_and(|holding| core::mem::take(&mut holding.is_due))
     }
 
     /// Whether a sample that the writer announced has not arrived.

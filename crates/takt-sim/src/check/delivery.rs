@@ -56,17 +56,18 @@ impl Checker {
         if !model::wants(&to.qos, identity.number) {
             return Err((Rule::Filter, format!("{identity:?} passes the filter {:?}", to.qos.filter)));
         }
-        let by_instance = self.is_seen_by_instance();
+        let by_instance = to.qos.separation.is_some() || self.is_seen_by_instance();
         let pair = self.pairs.entry((writer, reader)).or_default();
         let number = identity.number;
         if !pair.arrived.insert(number) {
             return Err((Rule::Twice, format!("{identity:?}")));
         }
-        let last = match pair.advance(number, identity.instance, to.qos.separation.is_some() || by_instance) {
+        let last = match pair.advance(number, identity.instance, by_instance) {
             Ok(last) => last,
             Err(last) => return Err((Rule::Order, format!("{identity:?} behind number {last}"))),
         };
-        let skipped = (last + 1..number).find(|number| pair.is_promised(from, *number));
+        let precedes = |number: &u32| !by_instance || from.written[*number as usize - 1].instance == identity.instance;
+        let skipped = (last + 1..number).filter(precedes).find(|number| pair.is_promised(from, *number));
         let complete =
             model::is_complete(&from.qos, &to.qos) && self.is_heard_out(writer, reader) && !self.drops_sets();
         if let Some(skipped) = skipped.filter(|_| complete) {

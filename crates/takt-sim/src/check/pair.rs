@@ -70,14 +70,14 @@ impl Pair {
         is_data && self.floor.is_some_and(|floor| number > floor) && !(number + 1..=self.joined).any(ends)
     }
 
-    /// A change has arrived; `filtered` if that may keep it back behind those of other instances. The newest one before it, or
-    /// one that is newer and must not be.
-    pub(super) fn advance(&mut self, number: u32, instance: u8, filtered: bool) -> Result<u32, u32> {
+    /// A change has arrived; `by_instance` if it may stand behind newer ones of other instances. The newest one before it, of
+    /// its instance if so, or one that is newer and must not be.
+    pub(super) fn advance(&mut self, number: u32, instance: u8, by_instance: bool) -> Result<u32, u32> {
         let of_instance = self.last_of.insert(instance, number).unwrap_or(0);
-        let before = self.last;
-        self.last = before.max(number);
-        let last = if filtered { of_instance } else { before };
-        if number < last { Err(last) } else { Ok(before) }
+        let of_all = self.last;
+        self.last = of_all.max(number);
+        let last = if by_instance { of_instance } else { of_all };
+        if number < last { Err(last) } else { Ok(last) }
     }
 
     /// One side takes the other for gone: whatever comes later belongs to another match.
