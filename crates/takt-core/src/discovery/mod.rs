@@ -1,6 +1,6 @@
 //! Discovery (RTPS 2.5 §8.5): who is there (`spdp`), what they have (`sedp`), what fits (`matching`), where we
 //! may send (`reachability`), who receives it (`validation`), who goes elsewhere (`moving`), whose writers live
-//! (`liveliness`), what types are made of (`type_lookup`) and whether they fit (`type_checks`), and the
+//! (`liveliness`), whose endpoints may have gone unnoticed (`review`), what types are made of (`type_lookup`) and whether they fit (`type_checks`), and the
 //! application's view of it all (`builtin_topics`).
 
 mod builtin_topics;
@@ -12,6 +12,7 @@ mod matching;
 mod moving;
 mod peers;
 mod reachability;
+mod review;
 mod sedp;
 mod server;
 mod spdp;
@@ -27,6 +28,7 @@ pub(crate) use ignored::Ignored;
 pub(crate) use liveliness::Assertion;
 pub use matching::{Refusal, RefusalReason};
 pub(crate) use reachability::Reachability;
+pub(crate) use review::Reviews;
 pub use server::{INTEREST_PROPERTY, SERVER_PROPERTY};
 pub(crate) use server::{Introducer, Lost};
 pub(crate) use spdp::{Announcer, Remote};

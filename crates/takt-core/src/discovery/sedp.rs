@@ -109,11 +109,7 @@ impl Participant {
         }) {
             match news {
                 News::Announced(_, data) => self.handle_publication(now, data),
-                News::Gone(guid) => {
-                    if let Some(data) = self.remove_publication(now, guid) {
-                        self.hide_publication(now, &data, Departure::Farewell);
-                    }
-                }
+                News::Gone(guid) => self.lose_publication(now, guid),
                 News::Malformed => self.ctx.counters.malformed_discovery += 1,
             }
             if !self.publications.contains_key(&Guid::from_bytes(instance.0)) {
@@ -129,11 +125,7 @@ impl Participant {
             match news {
                 News::Announced(_, data) => self.handle_subscription(now, data),
                 News::Gone(_) if is_on(Mutation::IgnoreDeletion) => {}
-                News::Gone(guid) => {
-                    if let Some(data) = self.remove_subscription(guid) {
-                        self.hide_subscription(now, &data, Departure::Farewell);
-                    }
-                }
+                News::Gone(guid) => self.lose_subscription(now, guid),
                 News::Malformed => self.ctx.counters.malformed_discovery += 1,
             }
             if !self.subscriptions.contains_key(&Guid::from_bytes(instance.0)) {
@@ -172,6 +164,7 @@ impl Participant {
     }
 
     pub(super) fn handle_publication(&mut self, now: Instant, data: Box<PublicationData>) {
+        self.reviews.confirm(EntityId::SEDP_PUB_WRITER, data.guid);
         if self.ignored.has_writer(&data) {
             return;
         }
@@ -218,6 +211,7 @@ impl Participant {
     }
 
     pub(super) fn handle_subscription(&mut self, now: Instant, data: Box<SubscriptionData>) {
+        self.reviews.confirm(EntityId::SEDP_SUB_WRITER, data.guid);
         if self.ignored.has_reader(&data) {
             return;
         }
@@ -346,6 +340,20 @@ impl Participant {
         Some(data)
     }
 
+    /// A participant has deleted a writer.
+    pub(super) fn lose_publication(&mut self, now: Instant, guid: Guid) {
+        if let Some(data) = self.remove_publication(now, guid) {
+            self.hide_publication(now, &data, Departure::Farewell);
+        }
+    }
+
+    /// A participant has deleted a reader.
+    pub(super) fn lose_subscription(&mut self, now: Instant, guid: Guid) {
+        if let Some(data) = self.remove_subscription(guid) {
+            self.hide_subscription(now, &data, Departure::Farewell);
+        }
+    }
+
     /// Forgets everything that a participant announced, and its builtin endpoints.
     pub(super) fn forget_endpoints_of(&mut self, now: Instant, prefix: GuidPrefix, departure: Departure) {
         let all = Guid::from_bytes([0; 16]).entity_id;
@@ -379,6 +387,7 @@ impl Participant {
             writer.remove_proxies_of(&mut self.ctx, prefix);
         }
         self.unreachable.retain(|(remote, _)| remote.prefix != prefix);
+        self.reviews.forget(prefix);
     }
 
     /// Tells all participants about a local writer.

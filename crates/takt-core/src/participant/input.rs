@@ -178,6 +178,7 @@ impl Participant {
             self.ctx.counters.unmatched_data += 1;
         } else if writer.entity_id.is_builtin() {
             self.handle_builtin_data(now);
+            self.review(now, writer);
         }
     }
 }

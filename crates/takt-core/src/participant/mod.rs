@@ -26,7 +26,7 @@ use crate::context::{Context, Timing};
 use crate::deadline::INSTANCES_PER_CALL;
 use crate::discovery::{
     Announcer, Assertion, BEFORE_FIRST_ENDPOINT, BUILTIN_ENDPOINTS, BuiltinTopics, Departed, EndpointKey, Ignored,
-    Introducer, Lost, MAX_REPLY_BYTES, REPLY_DEPTH, Reachability, Refusal, Remote, SEDP_PUBLICATIONS,
+    Introducer, Lost, MAX_REPLY_BYTES, REPLY_DEPTH, Reachability, Refusal, Remote, Reviews, SEDP_PUBLICATIONS,
     SEDP_SUBSCRIPTIONS, StaticEndpoints, TYPE_REPLIES, TypeChecks, TypeLookup, Validation,
 };
 use crate::error::Error;
@@ -89,6 +89,7 @@ pub struct Participant {
     pub(crate) validation: Validation,
     pub(crate) publications: BTreeMap<Guid, Box<PublicationData>>,
     pub(crate) subscriptions: BTreeMap<Guid, Box<SubscriptionData>>,
+    pub(crate) reviews: Reviews,
     /// Memory that the announcements of others take.
     pub(crate) discovery_bytes: usize,
     pub(crate) announcer: Announcer,
@@ -164,6 +165,7 @@ impl Participant {
             validation: Validation::new(config.secret),
             publications: BTreeMap::new(),
             subscriptions: BTreeMap::new(),
+            reviews: Reviews::default(),
             discovery_bytes: 0,
             announcer,
             assertion,

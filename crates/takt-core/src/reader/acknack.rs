@@ -101,12 +101,12 @@ impl Reader {
         builder.info_destination(proxy.guid.prefix)?;
         let misses = proxy.misses_something();
         let asks = proxy.takes_news_request();
-        proxy.acknack_count = proxy.acknack_count.wrapping_add(1);
+        self.acknack_count = self.acknack_count.wrapping_add(1);
         builder.acknack(&AckNack {
             reader: self.entity_id,
             writer: proxy.guid.entity_id,
             reader_sn_state: proxy.state(),
-            count: proxy.acknack_count,
+            count: self.acknack_count,
             is_final: !misses && !asks,
         })?;
         ctx.counters.acknacks_sent += 1;
@@ -128,8 +128,8 @@ impl Reader {
                 continue;
             }
             let Some(fragments) = proxy.fragments.missing(sn, &self.cache.pool) else { continue };
-            proxy.nack_frag_count = proxy.nack_frag_count.wrapping_add(1);
-            let (reader, writer, count) = (self.entity_id, proxy.guid.entity_id, proxy.nack_frag_count);
+            self.nack_frag_count = self.nack_frag_count.wrapping_add(1);
+            let (reader, writer, count) = (self.entity_id, proxy.guid.entity_id, self.nack_frag_count);
             if builder.nack_frag(&NackFrag { reader, writer, sn, fragments, count }).is_err() {
                 // The rest is asked for next time.
                 break;

@@ -28,6 +28,7 @@ impl Reader {
         for sn in gap.gap_list.iter() {
             if proxy.in_window(sn) && proxy.arrival(sn) == Arrival::Missing {
                 proxy.set_arrival(sn, Arrival::Irrelevant);
+                proxy.has_hole |= proxy.history_end.is_none();
             }
         }
         proxy.announce(base.prev());
@@ -39,6 +40,7 @@ impl Reader {
     fn skip(&mut self, ctx: &mut Context, index: u32, now: Instant, start: SequenceNumber, end: SequenceNumber) -> u64 {
         let Some(proxy) = self.proxies.get_mut(index) else { return 0 };
         let Some(expected) = proxy.expected else { return 0 };
+        let is_history = proxy.history_end.is_some();
         let mut skipped = 0;
         let window_end = SequenceNumber(expected.0.saturating_add(REORDER_WINDOW));
         ctx.work.steps((end.0.min(window_end.0) - start.0.max(expected.0)).max(0) as usize);
@@ -63,6 +65,9 @@ impl Reader {
             if proxy.holding.is_some() {
                 self.miss(ctx, index);
             }
+        }
+        if let Some(proxy) = self.proxies.get_mut(index) {
+            proxy.has_hole |= skipped > 0 && !is_history;
         }
         skipped
     }

@@ -68,6 +68,10 @@ pub(crate) struct Reader {
     service_timer: Option<TimerId>,
     /// It acknowledges when the application says so.
     explicit: bool,
+    /// Of its ACKNACKs and NACK_FRAGs to whomever, so that they grow for a writer too that was matched before and has not
+    /// noticed that it was forgotten.
+    acknack_count: i32,
+    nack_frag_count: i32,
     /// What incomplete samples may claim.
     reassembly: Budget,
     /// Some proxy waits for room in the history.
@@ -156,6 +160,8 @@ impl Reader {
             origins: None,
             service_timer: None,
             explicit: false,
+            acknack_count: 0,
+            nack_frag_count: 0,
             reassembly: Budget::new(ctx.limits.reassembly_bytes),
             any_blocked: false,
             held: 0,

@@ -52,6 +52,8 @@ pub(crate) struct WriterProxy {
     pub(crate) expected: Option<SequenceNumber>,
     /// The last sample that the writer had when it was first heard of; `None` once it was delivered.
     pub(crate) history_end: Option<SequenceNumber>,
+    /// Of what came after that, something will never arrive.
+    pub(crate) has_hole: bool,
     /// Lowest sample dropped while `expected` was unknown.
     pub(crate) dropped_early: Option<SequenceNumber>,
     /// Highest sample that the writer is known to have.
@@ -63,8 +65,6 @@ pub(crate) struct WriterProxy {
     pub(crate) waiting: usize,
     pub(crate) fragments: Fragments,
     pub(crate) last_heartbeat: Option<i32>,
-    pub(crate) acknack_count: i32,
-    pub(crate) nack_frag_count: i32,
     pub(crate) timer: TimerId,
     pub(crate) lease: WriterLease,
     /// Waits for the writer's first heartbeat: how often it was asked.
@@ -101,6 +101,7 @@ impl WriterProxy {
             greets_from_zero: false,
             expected: if reliable { None } else { Some(SequenceNumber::FIRST) },
             history_end: None,
+            has_hole: false,
             dropped_early: None,
             announced: SequenceNumber::ZERO,
             highest: SequenceNumber::ZERO,
@@ -108,8 +109,6 @@ impl WriterProxy {
             arrivals: if reliable { vec![MISSING; REORDER_WINDOW as usize].into() } else { Box::default() },
             fragments: Fragments::new(reliable),
             last_heartbeat: None,
-            acknack_count: 0,
-            nack_frag_count: 0,
             timer,
             lease,
             greetings: 0,

@@ -82,6 +82,11 @@ impl Writer {
         }
     }
 
+    /// Each sample tells readers that the writer lives (MANUAL_BY_TOPIC).
+    pub(super) fn shows_life_by_samples(&self) -> bool {
+        self.lease.as_ref().is_some_and(|lease| lease.kind == LivelinessKind::ManualByTopic)
+    }
+
     /// The writer was asserted.
     pub(super) fn renew_lease(&mut self, now: Instant, ctx: &mut Context) {
         let Some(lease) = &mut self.lease else { return };

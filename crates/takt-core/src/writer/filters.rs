@@ -145,13 +145,18 @@ impl Writer {
         destinations.dedup();
     }
 
-    /// A change was sent to those that want it: the others are told, at once or with others. Returns how many changes were
+    /// A change was sent to those that want it: the others are told, at once or with others; and at once, by a heartbeat, where
+    /// it was a sign of life. Returns how many changes were
     /// looked at for each reader.
     pub(super) fn pass_over(&mut self, change: &Change, ctx: &mut Context) -> u32 {
         if self.filters.count == 0 {
             return 0;
         }
         ctx.work.steps(self.proxies.len());
+        if change.rejected != 0 && self.shows_life_by_samples() {
+            self.asserting = true;
+            self.queue_heartbeat(ctx);
+        }
         let hurries = self.is_nearly_full();
         let mut from = 0;
         while let Some(index) = self.proxies.next_index(from) {

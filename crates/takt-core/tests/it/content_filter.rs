@@ -255,6 +255,28 @@ fn a_late_joiner_gets_the_history_filtered() {
     }
 }
 
+/// Found by the simulation, seed 2661.
+#[test]
+fn what_is_kept_back_is_a_sign_of_life_too() {
+    for reliability in [Reliability::RELIABLE, Reliability::BEST_EFFORT] {
+        let mut network = Network::new(2, 611);
+        let lease_duration = Duration::from_millis(300);
+        let liveliness = Liveliness { kind: LivelinessKind::ManualByTopic, lease_duration };
+        let writer = filtering_writer(&mut network, DataWriterQos { liveliness, ..keep_all_writer() });
+        let qos = DataReaderQos { liveliness, reliability, ..keep_all_reader() };
+        let reader = filtered_reader(&mut network, 1, qos, 1_000);
+        network.await_match((0, writer), (1, reader));
+        for number in 1..20 {
+            write_numbers(&mut network, writer, number..number + 1, 20);
+            network.run(200);
+            let status = network.nodes[1].liveliness_changed_status(reader).expect("the reader lives");
+            assert_eq!((status.alive_count, status.not_alive_count), (1, 0), "{number}");
+        }
+        assert_eq!(network.nodes[0].counters().withheld_samples, if reliability.is_reliable() { 19 } else { 0 });
+        assert_eq!(network.nodes[1].counters().filtered_samples, 0, "nothing was sent");
+    }
+}
+
 #[test]
 fn a_writer_of_coherent_sets_or_of_a_group_keeps_nothing_back() {
     for presentation in [

@@ -12,6 +12,7 @@ mod discovery;
 mod durability;
 mod enabling;
 mod forged;
+mod forgetting;
 mod fragments;
 mod groups;
 mod hostile;

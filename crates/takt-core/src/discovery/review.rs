@@ -1,0 +1,89 @@
+//! Endpoints whose deletion was missed.
+//!
+//! A SEDP writer keeps what it said last of each endpoint that exists (RTPS 2.5 §8.5.4.2), and of one that does not until all
+//! participants that it knows have heard so. One that it has taken for dead meanwhile, though that one has not noticed, is not
+//! among them: later it is told that these numbers are irrelevant, and would believe in the endpoint for good.
+//!
+//! So when numbers will not come, [`Participant::review`] has the writer tell everything once more, by matching it anew. The
+//! endpoints that it does not mention have gone. Those that it does stay as they are.
+
+use super::{SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS};
+use crate::participant::Participant;
+use crate::time::Instant;
+use alloc::collections::{BTreeMap, BTreeSet};
+use takt_wire::{EntityId, Guid, GuidPrefix};
+
+/// By SEDP writer, the endpoints that it has not mentioned since it was asked to begin again. No more than there are endpoints.
+#[derive(Debug, Default)]
+pub(crate) struct Reviews(BTreeMap<Guid, BTreeSet<Guid>>);
+
+impl Reviews {
+    /// An endpoint was announced by this kind of writer.
+    pub(super) fn confirm(&mut self, writer: EntityId, endpoint: Guid) {
+        if let Some(doubtful) = self.0.get_mut(&Guid { prefix: endpoint.prefix, entity_id: writer }) {
+            doubtful.remove(&endpoint);
+        }
+    }
+
+    /// A participant has gone.
+    pub(super) fn forget(&mut self, prefix: GuidPrefix) {
+        for entity_id in [EntityId::SEDP_PUB_WRITER, EntityId::SEDP_SUB_WRITER] {
+            self.0.remove(&Guid { prefix, entity_id });
+        }
+    }
+}
+
+impl Participant {
+    /// Something came from a builtin writer: begins a review if something will never come, and ends one when all has come.
+    /// Looks at each endpoint of the participant.
+    pub(crate) fn review(&mut self, now: Instant, writer: Guid) {
+        let reader = match writer.entity_id {
+            EntityId::SEDP_PUB_WRITER => SEDP_PUBLICATIONS,
+            EntityId::SEDP_SUB_WRITER => SEDP_SUBSCRIPTIONS,
+            _ => return,
+        };
+        let Some(&(_, index)) = self.sources.get(&writer).and_then(|listeners| listeners.first()) else { return };
+        let Some(local) = self.readers.get_mut(reader) else { return };
+        let Some(proxy) = local.proxies.get_mut(index) else { return };
+        if core::mem::take(&mut proxy.has_hole) {
+            let doubtful = self.endpoints_of(writer);
+            self.ctx.work.steps(doubtful.len());
+            if !doubtful.is_empty() {
+                self.reviews.0.insert(writer, doubtful);
+                self.match_anew(now, reader, index, writer);
+            }
+        } else if proxy.has_history()
+            && let Some(gone) = self.reviews.0.remove(&writer)
+        {
+            self.ctx.work.steps(gone.len());
+            for guid in gone {
+                match reader {
+                    SEDP_PUBLICATIONS => self.lose_publication(now, guid),
+                    _ => self.lose_subscription(now, guid),
+                }
+            }
+        }
+    }
+
+    /// What the participant of a SEDP writer has, as far as that writer announces it.
+    fn endpoints_of(&self, writer: Guid) -> BTreeSet<Guid> {
+        let first = Guid { prefix: writer.prefix, entity_id: Guid::from_bytes([0; 16]).entity_id };
+        let is_of = |guid: &&Guid| guid.prefix == writer.prefix;
+        match writer.entity_id {
+            EntityId::SEDP_PUB_WRITER => {
+                self.publications.range(first..).map(|(guid, _)| guid).take_while(is_of).copied().collect()
+            }
+            _ => self.subscriptions.range(first..).map(|(guid, _)| guid).take_while(is_of).copied().collect(),
+        }
+    }
+
+    /// Takes all of a writer's history as if it had just been matched.
+    fn match_anew(&mut self, now: Instant, reader: u32, index: u32, writer: Guid) {
+        let Some(&remote) = self.remote_by_prefix.get(&writer.prefix) else { return };
+        if let Some(local) = self.readers.get_mut(reader) {
+            local.detach(&mut self.ctx, index);
+        }
+        self.sources.remove(&writer);
+        self.add_builtin_writer(now, reader, writer, remote);
+    }
+}
