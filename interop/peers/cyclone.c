@@ -69,6 +69,14 @@ static void on_requested_incompatible(dds_entity_t reader, const dds_requested_i
   (void)reader;
   report_incompatible(((struct endpoint *)arg)->id, (int)status.last_policy_id, (int)status.total_count);
 }
+static void on_offered_deadline_missed(dds_entity_t writer, const dds_offered_deadline_missed_status_t status, void *arg) {
+  (void)writer;
+  report_deadline_missed(((struct endpoint *)arg)->id, (int)status.total_count);
+}
+static void on_requested_deadline_missed(dds_entity_t reader, const dds_requested_deadline_missed_status_t status, void *arg) {
+  (void)reader;
+  report_deadline_missed(((struct endpoint *)arg)->id, (int)status.total_count);
+}
 static void on_sample_lost(dds_entity_t reader, const dds_sample_lost_status_t status, void *arg) {
   (void)reader;
   report_lost(((struct endpoint *)arg)->id, (int)status.total_count);
@@ -132,7 +140,9 @@ static dds_qos_t *qos_of(const struct endpoint_spec *spec) {
   static const dds_data_representation_id_t both[] = {DDS_DATA_REPRESENTATION_XCDR1, DDS_DATA_REPRESENTATION_XCDR2};
   dds_qos_t *qos = dds_create_qos();
   dds_qset_reliability(qos, spec->reliable ? DDS_RELIABILITY_RELIABLE : DDS_RELIABILITY_BEST_EFFORT, DDS_MSECS(spec->block_ms));
-  dds_qset_durability(qos, spec->transient_local ? DDS_DURABILITY_TRANSIENT_LOCAL : DDS_DURABILITY_VOLATILE);
+  dds_qset_durability(qos, spec->durability == DURABILITY_TRANSIENT         ? DDS_DURABILITY_TRANSIENT
+                           : spec->durability == DURABILITY_TRANSIENT_LOCAL ? DDS_DURABILITY_TRANSIENT_LOCAL
+                                                                 : DDS_DURABILITY_VOLATILE);
   dds_qset_history(qos, spec->history_depth ? DDS_HISTORY_KEEP_LAST : DDS_HISTORY_KEEP_ALL, spec->history_depth);
   /* what a late joiner gets is bounded by this, not by HISTORY */
   dds_qset_durability_service(qos, 0, spec->history_depth ? DDS_HISTORY_KEEP_LAST : DDS_HISTORY_KEEP_ALL, spec->history_depth,
@@ -140,10 +150,17 @@ static dds_qos_t *qos_of(const struct endpoint_spec *spec) {
   dds_qset_data_representation(qos, spec->representation == ANY_REPRESENTATION ? 2 : 1,
                                spec->representation == XCDR2 ? &both[1] : &both[0]);
   dds_qset_writer_data_lifecycle(qos, spec->autodispose);
+  if (spec->lifespan_ms) dds_qset_lifespan(qos, DDS_MSECS(spec->lifespan_ms));
+  if (spec->deadline_ms) dds_qset_deadline(qos, DDS_MSECS(spec->deadline_ms));
+  if (spec->lease_ms) dds_qset_liveliness(qos, DDS_LIVELINESS_AUTOMATIC, DDS_MSECS(spec->lease_ms));
+  if (spec->strength >= 0) {
+    dds_qset_ownership(qos, DDS_OWNERSHIP_EXCLUSIVE);
+    dds_qset_ownership_strength(qos, spec->strength);
+  }
   return qos;
 }
 
-static dds_listener_t *listener_of(struct endpoint *endpoint) {
+static dds_listener_t *listener_of(struct endpoint *endpoint, bool on_demand) {
   dds_listener_t *listener = dds_create_listener(endpoint);
   dds_lset_publication_matched(listener, on_publication_matched);
   dds_lset_subscription_matched(listener, on_subscription_matched);
@@ -151,7 +168,9 @@ static dds_listener_t *listener_of(struct endpoint *endpoint) {
   dds_lset_requested_incompatible_qos(listener, on_requested_incompatible);
   dds_lset_sample_lost(listener, on_sample_lost);
   dds_lset_sample_rejected(listener, on_sample_rejected);
-  dds_lset_data_available(listener, on_data_available);
+  dds_lset_offered_deadline_missed(listener, on_offered_deadline_missed);
+  dds_lset_requested_deadline_missed(listener, on_requested_deadline_missed);
+  if (!on_demand) dds_lset_data_available(listener, on_data_available);
   return listener;
 }
 
@@ -165,6 +184,8 @@ static dds_entity_t create_topic(const struct layout *layout, const char *name) 
 }
 
 const char *adapter_create(bool writer, const struct endpoint_spec *spec, struct endpoint **created) {
+  /* INTEROP(CycloneDDS 0.10.2, 11.0.1): has no content-filtered topics, only functions that filter what has arrived. */
+  if (spec->filter_below) return "no content filter";
   struct endpoint *endpoint = calloc(1, sizeof *endpoint);
   if (!endpoint) return "out of memory";
   endpoint->id = spec->id;
@@ -172,7 +193,7 @@ const char *adapter_create(bool writer, const struct endpoint_spec *spec, struct
   endpoint->topic = create_topic(endpoint->layout, spec->topic);
   if (endpoint->topic < 0) return dds_strretcode(-endpoint->topic);
   dds_qos_t *qos = qos_of(spec);
-  dds_listener_t *listener = listener_of(endpoint);
+  dds_listener_t *listener = listener_of(endpoint, spec->on_demand);
   endpoint->entity = writer ? dds_create_writer(participant, endpoint->topic, qos, listener)
                             : dds_create_reader(participant, endpoint->topic, qos, listener);
   dds_delete_listener(listener);
@@ -181,6 +202,8 @@ const char *adapter_create(bool writer, const struct endpoint_spec *spec, struct
   *created = endpoint;
   return NULL;
 }
+
+void adapter_take(struct endpoint *reader) { on_data_available(reader->entity, reader); }
 
 void adapter_delete(struct endpoint *endpoint) {
   dds_delete(endpoint->entity);

@@ -22,8 +22,12 @@
 #include <fastdds/dds/subscriber/DataReaderListener.hpp>
 #include <fastdds/dds/subscriber/SampleInfo.hpp>
 #include <fastdds/dds/subscriber/Subscriber.hpp>
+#include <fastdds/dds/topic/ContentFilteredTopic.hpp>
 #include <fastdds/dds/topic/TopicDataType.hpp>
 #include <fastdds/rtps/transport/UDPv4TransportDescriptor.h>
+#include <fastrtps/types/DynamicTypeBuilder.h>
+#include <fastrtps/types/DynamicTypeBuilderFactory.h>
+#include <fastrtps/types/TypeObjectFactory.h>
 #include <fastrtps/utils/IPLocator.h>
 #include <fastrtps/utils/md5.h>
 
@@ -223,7 +227,9 @@ Subscriber *subscriber;
 struct endpoint : public DataWriterListener, public DataReaderListener {
   std::string id;
   bool xcdr2 = false;
+  bool on_demand = false;
   Topic *topic = nullptr;
+  ContentFilteredTopic *filtered = nullptr;
   DataWriter *writer = nullptr;
   DataReader *reader = nullptr;
   std::mutex mutex; /* guards what follows: on_data_available may run in two threads at once */
@@ -242,12 +248,22 @@ struct endpoint : public DataWriterListener, public DataReaderListener {
   void on_requested_incompatible_qos(DataReader *, const RequestedIncompatibleQosStatus &status) override {
     report_incompatible(id.c_str(), static_cast<int>(status.last_policy_id), static_cast<int>(status.total_count));
   }
+  void on_offered_deadline_missed(DataWriter *, const OfferedDeadlineMissedStatus &status) override {
+    report_deadline_missed(id.c_str(), static_cast<int>(status.total_count));
+  }
+  void on_requested_deadline_missed(DataReader *, const RequestedDeadlineMissedStatus &status) override {
+    report_deadline_missed(id.c_str(), static_cast<int>(status.total_count));
+  }
   void on_sample_lost(DataReader *, const SampleLostStatus &status) override { report_lost(id.c_str(), status.total_count); }
   void on_sample_rejected(DataReader *, const SampleRejectedStatus &status) override {
     report_rejected(id.c_str(), static_cast<int>(status.total_count));
   }
 
   void on_data_available(DataReader *from) override {
+    if (!on_demand) take(from);
+  }
+
+  void take(DataReader *from) {
     std::lock_guard<std::mutex> guard(mutex);
     SampleInfo info;
     while (from->take_next_sample(&incoming, &info) == ReturnCode_t::RETCODE_OK) {
@@ -277,12 +293,17 @@ namespace {
 template <typename Qos>
 void common_qos(Qos *qos, const endpoint_spec *spec) {
   qos->reliability().kind = spec->reliable ? RELIABLE_RELIABILITY_QOS : BEST_EFFORT_RELIABILITY_QOS;
-  qos->durability().kind = spec->transient_local ? TRANSIENT_LOCAL_DURABILITY_QOS : VOLATILE_DURABILITY_QOS;
+  qos->durability().kind = spec->durability == DURABILITY_TRANSIENT         ? TRANSIENT_DURABILITY_QOS
+                           : spec->durability == DURABILITY_TRANSIENT_LOCAL ? TRANSIENT_LOCAL_DURABILITY_QOS
+                                                                 : VOLATILE_DURABILITY_QOS;
   qos->history().kind = spec->history_depth ? KEEP_LAST_HISTORY_QOS : KEEP_ALL_HISTORY_QOS;
   if (spec->history_depth) qos->history().depth = spec->history_depth;
   qos->resource_limits().max_samples = 0; /* no limit; the default is 5000 of at most 10 instances */
   qos->resource_limits().max_instances = 0;
   qos->resource_limits().max_samples_per_instance = 0;
+  if (spec->deadline_ms) qos->deadline().period = Duration_t(spec->deadline_ms / 1000.0);
+  if (spec->lease_ms) qos->liveliness().lease_duration = Duration_t(spec->lease_ms / 1000.0);
+  if (spec->strength >= 0) qos->ownership().kind = EXCLUSIVE_OWNERSHIP_QOS;
 }
 
 std::vector<DataRepresentationId_t> representations(const endpoint_spec *spec) {
@@ -299,16 +320,48 @@ const char *create_writer(const endpoint_spec *spec, endpoint *endpoint) {
   qos.reliability().max_blocking_time = Duration_t(spec->block_ms / 1000.0);
   qos.representation().m_value = representations(spec);
   qos.writer_data_lifecycle().autodispose_unregistered_instances = spec->autodispose;
+  if (spec->lifespan_ms) qos.lifespan().duration = Duration_t(spec->lifespan_ms / 1000.0);
+  if (spec->lease_ms) qos.liveliness().announcement_period = Duration_t(spec->lease_ms / 3000.0);
+  if (spec->strength >= 0) qos.ownership_strength().value = static_cast<uint32_t>(spec->strength);
   qos.publish_mode().kind = ASYNCHRONOUS_PUBLISH_MODE; /* fragments are refused otherwise */
   endpoint->writer = publisher->create_datawriter(endpoint->topic, qos, endpoint, StatusMask::all());
   return endpoint->writer ? nullptr : "create_datawriter failed";
+}
+
+/* Has Fast DDS know the members, which its filters need. */
+void describe(enum kind kind, bool appendable) {
+  using namespace eprosima::fastrtps::types;
+  auto *types = DynamicTypeBuilderFactory::get_instance();
+  const std::string name = Type::type_name(kind, appendable);
+  if (TypeObjectFactory::get_instance()->get_type_object(name, true)) return;
+  DynamicTypeBuilder *structure = types->create_struct_builder();
+  structure->set_name(name);
+  MemberId next = 0;
+  if (kind == NAME_KEY) structure->add_member(next++, "name", types->create_string_type());
+  if (kind != UNKEYED) structure->add_member(next++, "id", types->create_uint32_type());
+  structure->add_member(next++, "seq", types->create_uint64_type());
+  structure->add_member(next++, "stamp_ns", types->create_int64_type());
+  structure->add_member(next++, "payload", types->create_sequence_builder(types->create_byte_type(), BOUND_UNLIMITED)->build());
+  TypeObject object;
+  types->build_type_object(structure->build(), object, true, true);
+  TypeIdentifier identifier;
+  identifier._d(EK_COMPLETE);
+  TypeObjectFactory::get_instance()->add_type_object(name, &identifier, &object);
 }
 
 const char *create_reader(const endpoint_spec *spec, endpoint *endpoint) {
   DataReaderQos qos = subscriber->get_default_datareader_qos();
   common_qos(&qos, spec);
   qos.type_consistency().representation.m_value = representations(spec);
-  endpoint->reader = subscriber->create_datareader(endpoint->topic, qos, endpoint, StatusMask::all());
+  TopicDescription *topic = endpoint->topic;
+  if (spec->filter_below) {
+    describe(spec->kind, spec->appendable);
+    endpoint->filtered = participant->create_contentfilteredtopic(std::string(spec->id) + "_filtered", endpoint->topic, "seq < %0",
+                                                                  {std::to_string(spec->filter_below)});
+    if (!endpoint->filtered) return "create_contentfilteredtopic failed";
+    topic = endpoint->filtered;
+  }
+  endpoint->reader = subscriber->create_datareader(topic, qos, endpoint, StatusMask::all());
   return endpoint->reader ? nullptr : "create_datareader failed";
 }
 
@@ -363,6 +416,7 @@ void adapter_close(void) {
 const char *adapter_create(bool writer, const struct endpoint_spec *spec, struct endpoint **created) {
   auto made = std::make_unique<endpoint>();
   made->id = spec->id;
+  made->on_demand = spec->on_demand;
   made->xcdr2 = spec->representation == XCDR2;
   made->topic = participant->create_topic(spec->topic, Type::type_name(spec->kind, spec->appendable), TOPIC_QOS_DEFAULT);
   if (!made->topic) return "create_topic failed";
@@ -371,9 +425,12 @@ const char *adapter_create(bool writer, const struct endpoint_spec *spec, struct
   return why;
 }
 
+void adapter_take(struct endpoint *endpoint) { endpoint->take(endpoint->reader); }
+
 void adapter_delete(struct endpoint *endpoint) {
   if (endpoint->writer) publisher->delete_datawriter(endpoint->writer);
   if (endpoint->reader) subscriber->delete_datareader(endpoint->reader);
+  if (endpoint->filtered) participant->delete_contentfilteredtopic(endpoint->filtered);
   participant->delete_topic(endpoint->topic);
   delete endpoint;
 }

@@ -71,6 +71,10 @@ void report_incompatible(const char *id, int policy, int total) {
   printf("{\"ev\":\"incompatible\",\"id\":\"%s\",\"policy\":%d,\"total\":%d}\n", id, policy, total);
   fflush(stdout);
 }
+void report_deadline_missed(const char *id, int total) {
+  printf("{\"ev\":\"deadline_missed\",\"id\":\"%s\",\"total\":%d}\n", id, total);
+  fflush(stdout);
+}
 void report_lost(const char *id, int total) {
   printf("{\"ev\":\"lost\",\"id\":\"%s\",\"total\":%d}\n", id, total);
   fflush(stdout);
@@ -143,7 +147,7 @@ static struct slot *vacant(void) {
 
 static const char *create(const struct words *words, bool writer) {
   const char *type = text(words, "type", "unkeyed"), *history = text(words, "history", "all");
-  const char *representation = text(words, "repr", "xcdr1");
+  const char *representation = text(words, "repr", "xcdr1"), *durability = text(words, "durability", "volatile");
   struct slot *slot = vacant();
   if (!slot) return "too many endpoints";
   slot->id = strdup(text(words, "id", "?"));
@@ -157,10 +161,18 @@ static const char *create(const struct words *words, bool writer) {
       .appendable = !strcmp(text(words, "ext", "final"), "appendable"),
       .representation = !strcmp(representation, "xcdr2") ? XCDR2 : !strcmp(representation, "any") ? ANY_REPRESENTATION : XCDR1,
       .reliable = !strcmp(text(words, "reliability", "reliable"), "reliable"),
-      .transient_local = !strcmp(text(words, "durability", "volatile"), "transient_local"),
+      .durability = !strcmp(durability, "transient")         ? DURABILITY_TRANSIENT
+                    : !strcmp(durability, "transient_local") ? DURABILITY_TRANSIENT_LOCAL
+                                                             : DURABILITY_VOLATILE,
       .history_depth = strcmp(history, "all") ? atoi(history) : 0,
       .autodispose = number(words, "autodispose", 0) != 0,
       .block_ms = (int)number(words, "block_ms", 30000),
+      .lifespan_ms = (int)number(words, "lifespan_ms", 0),
+      .deadline_ms = (int)number(words, "deadline_ms", 0),
+      .lease_ms = (int)number(words, "lease_ms", 0),
+      .strength = atoi(text(words, "strength", "-1")),
+      .filter_below = number(words, "filter_below", 0),
+      .on_demand = number(words, "on_demand", 0) != 0,
   };
   const char *why = adapter_create(writer, &spec, &slot->endpoint);
   if (why) { /* the names stay: a listener may still be using them */
@@ -214,6 +226,11 @@ static const char *run(const char *command, const struct words *words) {
   if (!strcmp(command, "delete")) {
     adapter_delete(slot->endpoint);
     slot->id = slot->topic = NULL;
+    return NULL;
+  }
+  if (!strcmp(command, "take")) {
+    if (slot->writer) return "not a reader";
+    adapter_take(slot->endpoint);
     return NULL;
   }
   if (!slot->writer) return "not a writer";

@@ -13,6 +13,7 @@ extern "C" {
 
 enum kind { UNKEYED, KEY, NAME_KEY };
 enum representation { XCDR1, XCDR2, ANY_REPRESENTATION };
+enum durability { DURABILITY_VOLATILE, DURABILITY_TRANSIENT_LOCAL, DURABILITY_TRANSIENT };
 
 /* Command line, key=value. */
 struct options {
@@ -30,10 +31,17 @@ struct endpoint_spec {
   bool appendable;
   enum representation representation;
   bool reliable;
-  bool transient_local;
+  enum durability durability;
   int history_depth; /* 0 = KEEP_ALL */
   bool autodispose;  /* writer: dispose instances that are unregistered */
   int block_ms;      /* writer: max_blocking_time */
+  /* of these 0 is the default of the product, and of DDS */
+  int lifespan_ms; /* writer */
+  int deadline_ms;
+  int lease_ms;           /* LIVELINESS, AUTOMATIC */
+  int strength;           /* -1 = SHARED, else EXCLUSIVE, and the strength of a writer */
+  uint64_t filter_below;  /* reader: 0 = none, else a content filter `seq < filter_below` */
+  bool on_demand;         /* reader: takes when told to, instead of what comes at once */
 };
 
 struct sample {
@@ -56,6 +64,7 @@ const char *adapter_open(const struct options *options);
 void adapter_close(void);
 const char *adapter_create(bool writer, const struct endpoint_spec *spec, struct endpoint **endpoint);
 void adapter_delete(struct endpoint *endpoint);
+void adapter_take(struct endpoint *reader);
 const char *adapter_write(struct endpoint *endpoint, const struct sample *sample);
 const char *adapter_dispose(struct endpoint *endpoint, const struct sample *key);
 const char *adapter_unregister(struct endpoint *endpoint, const struct sample *key);
@@ -63,6 +72,7 @@ const char *adapter_wait_acknowledged(struct endpoint *endpoint, int timeout_ms)
 
 void report_matched(const char *id, int current, int total);
 void report_incompatible(const char *id, int policy, int total);
+void report_deadline_missed(const char *id, int total);
 void report_lost(const char *id, int total);
 void report_rejected(const char *id, int total);
 /* valid = false: only key (and name, if known) of `sample` are meaningful; key_known = false: not even those. */

@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use crate::error::{output_of, shown};
 use crate::network::{Host, INTERFACE};
@@ -13,6 +14,8 @@ use crate::{Error, Result};
 
 /// `_ws.expert.severity` of an error-level item.
 const SEVERITY_ERROR: u64 = 0x0080_0000;
+/// Twice the time after which the kernel hands recorded frames to dumpcap, full block or not.
+const HANDOVER: Duration = Duration::from_millis(500);
 
 /// A running capture on a host's interface. The file goes when this is dropped, unless `TAKT_KEEP_CAPTURES` is set.
 #[derive(Debug)]
@@ -74,6 +77,8 @@ impl Capture {
 
     /// Stops recording and has tshark look at every frame.
     pub fn judge(mut self) -> Result<Verdict> {
+        // What dumpcap has not been handed yet when it is told to end is lost.
+        std::thread::sleep(HANDOVER);
         output_of(Command::new("kill").args(["-INT", &self.dumpcap.id().to_string()]))?;
         self.dumpcap.wait().map_err(Error::io("wait for dumpcap"))?;
         judge(&self.file)

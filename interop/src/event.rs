@@ -50,6 +50,13 @@ pub enum Event {
         #[serde(default)]
         reasons: Vec<String>,
     },
+    /// OFFERED_DEADLINE_MISSED or REQUESTED_DEADLINE_MISSED.
+    DeadlineMissed {
+        /// Endpoint.
+        id: String,
+        /// How many so far.
+        total: i64,
+    },
     /// SAMPLE_LOST.
     Lost {
         /// Endpoint.
@@ -120,6 +127,7 @@ impl Event {
             | Self::Error { id, .. }
             | Self::Matched { id, .. }
             | Self::Incompatible { id, .. }
+            | Self::DeadlineMissed { id, .. }
             | Self::Lost { id, .. }
             | Self::Rejected { id, .. } => id,
             Self::Sample(sample) => &sample.id,

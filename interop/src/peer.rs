@@ -41,6 +41,17 @@ pub enum Representation {
     Any,
 }
 
+/// For whom samples are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Durability {
+    /// For nobody.
+    Volatile,
+    /// For readers that come later.
+    TransientLocal,
+    /// Also when the writer is gone.
+    Transient,
+}
+
 /// A writer or a reader to be.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
@@ -56,14 +67,26 @@ pub struct Endpoint {
     pub representation: Representation,
     /// RELIABLE rather than BEST_EFFORT.
     pub reliable: bool,
-    /// TRANSIENT_LOCAL rather than VOLATILE.
-    pub transient_local: bool,
+    /// DURABILITY.
+    pub durability: Durability,
     /// KEEP_LAST depth; 0 is KEEP_ALL.
     pub keep_last: u32,
+    /// LIFESPAN of a writer in milliseconds; 0 is infinite.
+    pub lifespan_ms: u32,
+    /// DEADLINE in milliseconds; 0 is infinite.
+    pub deadline_ms: u32,
+    /// LIVELINESS, AUTOMATIC: the lease in milliseconds; 0 is infinite.
+    pub lease_ms: u32,
+    /// EXCLUSIVE ownership, and a writer's strength; `None` is SHARED.
+    pub strength: Option<u32>,
+    /// A reader's content filter `seq < N`.
+    pub filter_below: Option<u64>,
+    /// A reader takes when it is told to ([`Peer::take`]), not what comes at once.
+    pub on_demand: bool,
 }
 
 impl Endpoint {
-    /// RELIABLE, VOLATILE, KEEP_ALL, XCDR1, final.
+    /// RELIABLE, VOLATILE, KEEP_ALL, XCDR1, final; otherwise the defaults of DDS.
     pub fn new(id: impl Into<String>, topic: impl Into<String>, kind: Kind) -> Self {
         Self {
             id: id.into(),
@@ -72,8 +95,14 @@ impl Endpoint {
             appendable: false,
             representation: Representation::Xcdr1,
             reliable: true,
-            transient_local: false,
+            durability: Durability::Volatile,
             keep_last: 0,
+            lifespan_ms: 0,
+            deadline_ms: 0,
+            lease_ms: 0,
+            strength: None,
+            filter_below: None,
+            on_demand: false,
         }
     }
 }
@@ -93,11 +122,27 @@ impl fmt::Display for Endpoint {
         write!(f, "id={} topic={} type={kind} repr={representation}", self.id, self.topic)?;
         write!(f, " ext={}", if self.appendable { "appendable" } else { "final" })?;
         write!(f, " reliability={}", if self.reliable { "reliable" } else { "best_effort" })?;
-        write!(f, " durability={}", if self.transient_local { "transient_local" } else { "volatile" })?;
+        let durability = match self.durability {
+            Durability::Volatile => "volatile",
+            Durability::TransientLocal => "transient_local",
+            Durability::Transient => "transient",
+        };
+        write!(f, " durability={durability}")?;
         match self.keep_last {
-            0 => write!(f, " history=all"),
-            depth => write!(f, " history={depth}"),
+            0 => write!(f, " history=all")?,
+            depth => write!(f, " history={depth}")?,
         }
+        let times = [("lifespan", self.lifespan_ms), ("deadline", self.deadline_ms), ("lease", self.lease_ms)];
+        for (word, milliseconds) in times.iter().filter(|(_, milliseconds)| *milliseconds > 0) {
+            write!(f, " {word}_ms={milliseconds}")?;
+        }
+        if let Some(strength) = self.strength {
+            write!(f, " strength={strength}")?;
+        }
+        if let Some(end) = self.filter_below {
+            write!(f, " filter_below={end}")?;
+        }
+        if self.on_demand { write!(f, " on_demand=1") } else { Ok(()) }
     }
 }
 
@@ -219,6 +264,29 @@ impl Peer {
     pub fn acknowledged(&mut self, id: &str, patience: Duration) -> Result<()> {
         self.send(&format!("acks id={id} timeout_ms={}", patience.as_millis()))?;
         self.done(id, "acks", patience + PATIENCE)
+    }
+
+    /// Has a reader that takes on demand take what it has; the samples taken.
+    pub fn take(&mut self, id: &str) -> Result<Vec<Sample>> {
+        self.send(&format!("take id={id}"))?;
+        self.done(id, "take", PATIENCE)?;
+        let (mut samples, mut others) = (Vec::new(), VecDeque::new());
+        for event in self.pending(id) {
+            match event {
+                Event::Sample(sample) => samples.push(sample),
+                other => others.push_back(other),
+            }
+        }
+        self.backlog.insert(id.to_owned(), others);
+        Ok(samples)
+    }
+
+    /// Waits for OFFERED_DEADLINE_MISSED or REQUESTED_DEADLINE_MISSED on `id`; how often so far.
+    pub fn deadline_missed(&mut self, id: &str) -> Result<i64> {
+        self.wait(id, &format!("{id} to miss a deadline"), |event| match event {
+            Event::DeadlineMissed { total, .. } => Some(*total),
+            _ => None,
+        })
     }
 
     /// Deletes an endpoint and forgets what it reported.

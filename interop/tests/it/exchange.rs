@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use takt_interop::content;
 use takt_interop::event::{Event, InstanceState, Sample};
-use takt_interop::peer::{Batch, Endpoint, Kind, Peer, Representation};
+use takt_interop::peer::{Batch, Durability, Endpoint, Kind, Peer, Representation};
 use takt_interop::programs::Program;
 
 const KINDS: [Kind; 3] = [Kind::Unkeyed, Kind::Key, Kind::NameKey];
@@ -115,7 +115,11 @@ impl Case {
             appendable: self.appendable,
             representation: self.representation,
             reliable: self.delivery != Delivery::BestEffort,
-            transient_local: self.delivery == Delivery::LateJoiner,
+            durability: if self.delivery == Delivery::LateJoiner {
+                Durability::TransientLocal
+            } else {
+                Durability::Volatile
+            },
             ..Endpoint::new(id, topic, self.kind)
         }
     }

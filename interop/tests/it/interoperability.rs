@@ -1,11 +1,10 @@
 //! Takt and each peer, both ways, through the whole matrix, recorded and judged by tshark.
 
-use takt_interop::capture::{Capture, Verdict};
-use takt_interop::network::Network;
+use takt_interop::capture::Capture;
 use takt_interop::programs::Program;
 
 use crate::exchange::{cases, exchange};
-use crate::scene::{Scene, hosts, possible, start};
+use crate::scene::{Scene, hosts, possible, remarks, start};
 
 /// After so many failures the rest of a matrix teaches nothing new.
 const ENOUGH: usize = 8;
@@ -45,7 +44,7 @@ fn takt_and(peer: Program) {
             failures.push(format!("{program} does not end: {error}"));
         }
     }
-    failures.extend(recorded(&capture.judge().expect("tshark reads the capture"), &network, peer));
+    failures.extend(remarks(&capture.judge().expect("tshark reads the capture"), &network, [Program::Takt, peer]));
     assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
 }
 
@@ -65,26 +64,6 @@ fn one_way(scene: &mut Scene, publisher: Program, subscriber: Program, left_publ
         if let Err(why) = exchange((from, publisher), (to, subscriber), case, &format!("{side}{number}")) {
             failures.push(format!("{publisher} -> {subscriber}, {case}: {why}"));
         }
-    }
-    failures
-}
-
-/// What tshark has against what Takt sent.
-fn recorded(verdict: &Verdict, network: &Network, peer: Program) -> Vec<String> {
-    let takt = match peer {
-        Program::Takt => vec![network.left.address(), network.right.address()],
-        _ => vec![network.left.address()],
-    };
-    let mut failures = Vec::new();
-    for address in takt {
-        if verdict.rtps.get(&address).is_none_or(|messages| *messages == 0) {
-            failures.push(format!("no RTPS from {address} in the capture"));
-        }
-        if verdict.fragments.get(&address).is_some_and(|fragments| *fragments > 0) {
-            failures.push(format!("{} IP fragments from {address}", verdict.fragments[&address]));
-        }
-        let remarks = verdict.errors.iter().filter(|remark| remark.source == Some(address));
-        failures.extend(remarks.take(ENOUGH).map(|remark| format!("frame {}: {}", remark.frame, remark.what)));
     }
     failures
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use takt_interop::content;
-use takt_interop::peer::{Batch, Endpoint, Kind};
+use takt_interop::peer::{Batch, Durability, Endpoint, Kind};
 use takt_interop::programs::Program;
 
 use crate::scene::{hosts, start};
@@ -17,7 +17,8 @@ const SIZE: usize = 3000;
 fn late(publisher: Program, subscriber: Program, keep_last: u32) -> Option<BTreeMap<u32, Vec<u64>>> {
     let network = hosts()?;
     let mut left = start(publisher, &network.left, Default::default())?;
-    let endpoint = |id: &str| Endpoint { transient_local: true, ..Endpoint::new(id, "T", Kind::NameKey) };
+    let endpoint =
+        |id: &str| Endpoint { durability: Durability::TransientLocal, ..Endpoint::new(id, "T", Kind::NameKey) };
     left.writer(&Endpoint { keep_last, ..endpoint("w") }).expect("created");
     let batch = Batch { key: 1, keys: KEYS, ..Batch::new(WRITTEN, SIZE) };
     left.write("w", &batch).expect("running");

@@ -3,11 +3,13 @@
 //! Every test has two hosts of its own (network namespaces), so all may run at once. `interop/README.md` says what is
 //! needed; `TAKT_TEST_LONG=1` runs the loss tests at full length.
 
+mod durability;
 mod exchange;
 mod interoperability;
 mod late_joiners;
 mod loss;
 mod peers;
+mod policies;
 mod refusals;
 mod scene;
 mod shape_main;

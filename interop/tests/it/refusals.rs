@@ -1,12 +1,15 @@
 //! What must not match does not, both sides say so, and Takt says why.
 
-use takt_interop::peer::{Endpoint, Kind, Peer, Representation};
+use takt_interop::peer::{Durability, Endpoint, Kind, Peer, Representation};
 use takt_interop::programs::Program;
 
 use crate::scene::Scene;
 
 /// Policies as DDS numbers them.
 const DURABILITY: i64 = 2;
+const DEADLINE: i64 = 4;
+const OWNERSHIP: i64 = 6;
+const LIVELINESS: i64 = 8;
 const RELIABILITY: i64 = 11;
 const DATA_REPRESENTATION: i64 = 23;
 
@@ -33,7 +36,7 @@ fn mismatches(topic: &str) -> Vec<Mismatch> {
     let durability = Mismatch {
         policy: DURABILITY,
         writer,
-        reader: Endpoint { transient_local: true, ..reader },
+        reader: Endpoint { durability: Durability::TransientLocal, ..reader },
         words: ["DURABILITY", "VOLATILE", "TRANSIENT_LOCAL"],
     };
     let (writer, reader) = pair(2);
@@ -43,7 +46,28 @@ fn mismatches(topic: &str) -> Vec<Mismatch> {
         reader,
         words: ["DATAREPRESENTATION", "XCDR2", "XCDR1"],
     };
-    vec![reliability, durability, representation]
+    let (writer, reader) = pair(3);
+    let deadline = Mismatch {
+        policy: DEADLINE,
+        writer: Endpoint { deadline_ms: 60_000, ..writer },
+        reader: Endpoint { deadline_ms: 30_000, ..reader },
+        words: ["DEADLINE", "60", "30"],
+    };
+    let (writer, reader) = pair(4);
+    let ownership = Mismatch {
+        policy: OWNERSHIP,
+        writer: Endpoint { strength: Some(7), ..writer },
+        reader,
+        words: ["OWNERSHIP", "EXCLUSIVE", "SHARED"],
+    };
+    let (writer, reader) = pair(5);
+    let liveliness = Mismatch {
+        policy: LIVELINESS,
+        writer: Endpoint { lease_ms: 60_000, ..writer },
+        reader: Endpoint { lease_ms: 30_000, ..reader },
+        words: ["LIVELINESS", "60", "30"],
+    };
+    vec![reliability, durability, representation, deadline, ownership, liveliness]
 }
 
 /// Creates the two and checks what Takt reports; the peer's number if it reports one as well.

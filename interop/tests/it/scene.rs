@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use takt_interop::capture::{Capture, Verdict};
 use takt_interop::network::{Host, Network};
 use takt_interop::peer::{Options, Peer};
 use takt_interop::programs::Program;
@@ -27,6 +28,67 @@ impl Scene {
         let right = start(right, &network.right, options)?;
         Some(Self { left, right, network })
     }
+}
+
+/// A [`Scene`] of which everything is recorded.
+pub struct Recorded {
+    pub scene: Scene,
+    capture: Capture,
+    programs: [Program; 2],
+}
+
+impl Recorded {
+    pub fn new(left: Program, right: Program) -> Option<Self> {
+        let programs = [left, right];
+        let network = hosts()?;
+        let capture = possible(Capture::start(&network.left))?;
+        let left = start(left, &network.left, Options::default())?;
+        let right = start(right, &network.right, Options::default())?;
+        Some(Self { scene: Scene { left, right, network }, capture, programs })
+    }
+
+    /// Lets the programs end by themselves, and has tshark look at what Takt sent.
+    pub fn end(self) {
+        let Scene { left, right, network } = self.scene;
+        left.quit().expect("it ends");
+        right.quit().expect("it ends");
+        judge(self.capture, &network, self.programs);
+    }
+
+    /// Kills the programs, and has tshark look at what Takt sent.
+    pub fn stop(self) {
+        let Scene { left, right, network } = self.scene;
+        drop((left, right));
+        judge(self.capture, &network, self.programs);
+    }
+}
+
+fn judge(capture: Capture, network: &Network, programs: [Program; 2]) {
+    let verdict = capture.judge().expect("tshark reads the capture");
+    let remarks = remarks(&verdict, network, programs);
+    assert!(remarks.is_empty(), "{}", remarks.join("\n"));
+}
+
+/// What tshark has against what Takt sent; `programs` ran left and right.
+pub fn remarks(verdict: &Verdict, network: &Network, programs: [Program; 2]) -> Vec<String> {
+    /// More of a kind teach nothing new.
+    const ENOUGH: usize = 8;
+    let mut found = Vec::new();
+    for (host, program) in [&network.left, &network.right].into_iter().zip(programs) {
+        if program != Program::Takt {
+            continue;
+        }
+        let address = host.address();
+        if verdict.rtps.get(&address).is_none_or(|messages| *messages == 0) {
+            found.push(format!("no RTPS from {address} in the capture"));
+        }
+        if verdict.fragments.get(&address).is_some_and(|fragments| *fragments > 0) {
+            found.push(format!("{} IP fragments from {address}", verdict.fragments[&address]));
+        }
+        let errors = verdict.errors.iter().filter(|remark| remark.source == Some(address));
+        found.extend(errors.take(ENOUGH).map(|remark| format!("frame {}: {}", remark.frame, remark.what)));
+    }
+    found
 }
 
 /// Two hosts.

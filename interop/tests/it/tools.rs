@@ -5,7 +5,7 @@ use std::process::{Child, Output, Stdio};
 
 use serde_json::Value;
 use takt_interop::network::{Host, Network};
-use takt_interop::peer::{Batch, Endpoint, Kind, Peer, Representation};
+use takt_interop::peer::{Batch, Durability, Endpoint, Kind, Peer, Representation};
 use takt_interop::programs::{Program, cyclonedds_tool, takt};
 
 use crate::scene::{hosts, possible, start};
@@ -30,9 +30,9 @@ fn scene(peer: Program) -> Option<(Network, Peer)> {
 
 /// INTEROP(CycloneDDS 0.10.2): refuses XCDR1 for appendable types.
 fn endpoint(id: &str, topic: &str) -> Endpoint {
-    let transient_local = true;
+    let durability = Durability::TransientLocal;
     let representation = Representation::Xcdr2;
-    Endpoint { appendable: true, representation, transient_local, ..Endpoint::new(id, topic, Kind::NameKey) }
+    Endpoint { appendable: true, representation, durability, ..Endpoint::new(id, topic, Kind::NameKey) }
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn that_fast_dds_says_nothing_of_its_type_is_told() {
 }
 
 /// A process that is killed when the test is done with it.
-struct Background(Child);
+pub struct Background(pub Child);
 
 impl Drop for Background {
     fn drop(&mut self) {

@@ -1,10 +1,11 @@
 //! Writers and readers of any of the types, and the listeners that report what they see.
 
-use std::any::Any;
 use std::time::{Duration, Instant};
 
 use takt::qos::*;
-use takt::status::{IncompatibleQosStatus, MatchedStatus, SampleLostStatus, SampleRejectedStatus};
+use takt::status::{
+    DeadlineMissedStatus, IncompatibleQosStatus, MatchedStatus, SampleLostStatus, SampleRejectedStatus,
+};
 use takt::{
     DataReader, DataReaderListener, DataWriter, DataWriterListener, DomainParticipant, Guid, Publisher, Result, Sample,
     Subscriber,
@@ -30,11 +31,21 @@ pub struct Spec {
     pub topic: String,
     pub representation: String,
     pub reliable: bool,
-    pub transient_local: bool,
+    pub durability: String,
     /// 0 = KEEP_ALL.
     pub keep_last: u32,
     pub autodispose: bool,
     pub max_blocking_time: Duration,
+    pub lifespan: Option<Duration>,
+    pub deadline: Option<Duration>,
+    /// Of LIVELINESS.
+    pub lease: Option<Duration>,
+    /// EXCLUSIVE with this strength, or SHARED.
+    pub strength: Option<i32>,
+    /// A reader's content filter `seq < N`.
+    pub filter_below: Option<String>,
+    /// A reader does not take by itself.
+    pub on_demand: bool,
 }
 
 impl Spec {
@@ -44,11 +55,28 @@ impl Spec {
     }
 
     fn durability(&self) -> Durability {
-        if self.transient_local { Durability::TransientLocal } else { Durability::Volatile }
+        match self.durability.as_str() {
+            "transient" => Durability::Transient,
+            "transient_local" => Durability::TransientLocal,
+            _ => Durability::Volatile,
+        }
     }
 
     fn history(&self) -> History {
         if self.keep_last == 0 { History::KeepAll } else { History::KeepLast(self.keep_last) }
+    }
+
+    fn liveliness(&self) -> Liveliness {
+        let lease_duration = self.lease.map_or(takt::Duration::INFINITE, takt::Duration::from);
+        Liveliness { lease_duration, ..Liveliness::default() }
+    }
+
+    fn ownership(&self) -> Ownership {
+        if self.strength.is_some() { Ownership::Exclusive } else { Ownership::Shared }
+    }
+
+    fn deadline(&self) -> Deadline {
+        Deadline { period: self.deadline.map_or(takt::Duration::INFINITE, takt::Duration::from) }
     }
 
     fn representation(&self) -> DataRepresentation {
@@ -78,6 +106,24 @@ pub trait WriterEndpoint {
     fn wait_acknowledged(&self, max_wait: Duration) -> Result<()>;
 }
 
+/// A reader of whatever type; it lives as long as this.
+pub trait ReaderEndpoint {
+    /// Takes and reports what is there.
+    fn take(&self);
+}
+
+/// A reader, and who reports what it takes.
+struct Reading<T: Exchanged> {
+    reader: DataReader<T>,
+    reporter: Reporter,
+}
+
+impl<T: Exchanged> ReaderEndpoint for Reading<T> {
+    fn take(&self) {
+        self.reporter.take(&self.reader);
+    }
+}
+
 impl Entities {
     pub fn writer<T: Exchanged>(&self, spec: &Spec) -> Result<Box<dyn WriterEndpoint>> {
         let topic = self.participant.create_topic::<T>(&spec.topic, TopicQos::default())?;
@@ -85,6 +131,12 @@ impl Entities {
             reliability: spec.reliability(),
             durability: spec.durability(),
             history: spec.history(),
+            durability_service: DurabilityService { history: spec.history(), ..DurabilityService::default() },
+            lifespan: Lifespan { duration: spec.lifespan.map_or(takt::Duration::INFINITE, takt::Duration::from) },
+            deadline: spec.deadline(),
+            liveliness: spec.liveliness(),
+            ownership: spec.ownership(),
+            ownership_strength: OwnershipStrength(spec.strength.unwrap_or(0)),
             data_representation: spec.representation(),
             writer_data_lifecycle: WriterDataLifecycle { autodispose_unregistered_instances: spec.autodispose },
             ..DataWriterQos::default()
@@ -94,23 +146,33 @@ impl Entities {
         Ok(Box::new(writer))
     }
 
-    /// The reader lives as long as what is returned.
-    pub fn reader<T: Exchanged>(&self, spec: &Spec) -> Result<Box<dyn Any>> {
+    pub fn reader<T: Exchanged>(&self, spec: &Spec) -> Result<Box<dyn ReaderEndpoint>> {
         let topic = self.participant.create_topic::<T>(&spec.topic, TopicQos::default())?;
         let qos = DataReaderQos {
             reliability: spec.reliability(),
             durability: spec.durability(),
             history: spec.history(),
+            deadline: spec.deadline(),
+            liveliness: spec.liveliness(),
+            ownership: spec.ownership(),
             data_representation: spec.representation(),
             ..DataReaderQos::default()
         };
-        let reader = self.subscriber.create_datareader(&topic, qos)?;
-        reader.set_listener(Box::new(self.reporter(spec, reader.guid())))?;
-        Ok(Box::new(reader))
+        let reader = match &spec.filter_below {
+            None => self.subscriber.create_datareader(&topic, qos)?,
+            Some(end) => {
+                let name = format!("{}_filtered", spec.id);
+                let filtered = self.participant.create_contentfilteredtopic(&name, &topic, "seq < %0", &[end])?;
+                self.subscriber.create_datareader(&filtered, qos)?
+            }
+        };
+        let reporter = self.reporter(spec, reader.guid());
+        reader.set_listener(Box::new(reporter.clone()))?;
+        Ok(Box::new(Reading { reader, reporter }))
     }
 
     fn reporter(&self, spec: &Spec, guid: Guid) -> Reporter {
-        Reporter { id: spec.id.clone(), participant: self.participant.clone(), guid }
+        Reporter { id: spec.id.clone(), participant: self.participant.clone(), guid, on_demand: spec.on_demand }
     }
 }
 
@@ -151,10 +213,12 @@ impl<T: Exchanged> WriterEndpoint for DataWriter<T> {
 }
 
 /// Prints what an endpoint tells.
+#[derive(Clone)]
 struct Reporter {
     id: String,
     participant: DomainParticipant,
     guid: Guid,
+    on_demand: bool,
 }
 
 impl Reporter {
@@ -172,6 +236,10 @@ impl Reporter {
 }
 
 impl<T: Exchanged> DataWriterListener<T> for Reporter {
+    fn on_offered_deadline_missed(&mut self, _: &DataWriter<T>, status: DeadlineMissedStatus) {
+        report::deadline_missed(&self.id, status.total_count);
+    }
+
     fn on_publication_matched(&mut self, _: &DataWriter<T>, status: MatchedStatus) {
         self.matched(status);
     }
@@ -182,6 +250,10 @@ impl<T: Exchanged> DataWriterListener<T> for Reporter {
 }
 
 impl<T: Exchanged> DataReaderListener<T> for Reporter {
+    fn on_requested_deadline_missed(&mut self, _: &DataReader<T>, status: DeadlineMissedStatus) {
+        report::deadline_missed(&self.id, status.total_count);
+    }
+
     fn on_subscription_matched(&mut self, _: &DataReader<T>, status: MatchedStatus) {
         self.matched(status);
     }
@@ -199,6 +271,14 @@ impl<T: Exchanged> DataReaderListener<T> for Reporter {
     }
 
     fn on_data_available(&mut self, reader: &DataReader<T>) {
+        if !self.on_demand {
+            self.take(reader);
+        }
+    }
+}
+
+impl Reporter {
+    fn take<T: Exchanged>(&self, reader: &DataReader<T>) {
         loop {
             match reader.take(TAKE_MAX) {
                 Ok(samples) if samples.is_empty() => return,
@@ -207,9 +287,7 @@ impl<T: Exchanged> DataReaderListener<T> for Reporter {
             }
         }
     }
-}
 
-impl Reporter {
     fn taken<T: Exchanged>(&self, sample: &Sample<T>) {
         let source_ns = sample.info.source_timestamp.to_nanos();
         report::sample(&report::Taken {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use takt::DomainParticipant;
 use takt::qos::{PublisherQos, SubscriberQos};
 
-use crate::endpoint::{Batch, Entities, Spec, WriterEndpoint};
+use crate::endpoint::{Batch, Entities, ReaderEndpoint, Spec, WriterEndpoint};
 use crate::types::{KeyAppendable, KeyFinal, NameKeyAppendable, NameKeyFinal, UnkeyedAppendable, UnkeyedFinal};
 
 /// A command line of `word key=value key=value`.
@@ -46,11 +46,23 @@ impl<'a> Words<'a> {
             topic: self.text("topic", "Topic").to_owned(),
             representation: self.text("repr", "xcdr1").to_owned(),
             reliable: self.text("reliability", "reliable") == "reliable",
-            transient_local: self.text("durability", "volatile") == "transient_local",
+            durability: self.text("durability", "volatile").to_owned(),
             keep_last: if self.text("history", "all") == "all" { 0 } else { self.number("history", 1)? },
             autodispose: self.number("autodispose", 0)? != 0,
             max_blocking_time: Duration::from_millis(self.number("block_ms", 30_000)?),
+            lifespan: self.time("lifespan_ms")?,
+            deadline: self.time("deadline_ms")?,
+            lease: self.time("lease_ms")?,
+            strength: self.values.get("strength").map(|_| self.number("strength", 0)).transpose()?,
+            filter_below: self.values.get("filter_below").map(ToString::to_string),
+            on_demand: self.number("on_demand", 0)? != 0,
         })
+    }
+
+    /// Milliseconds; 0 and nothing are infinite.
+    fn time(&self, key: &str) -> Result<Option<Duration>, String> {
+        let milliseconds = self.number(key, 0)?;
+        Ok((milliseconds > 0).then(|| Duration::from_millis(milliseconds)))
     }
 
     fn batch(&self) -> Result<Batch, String> {
@@ -69,7 +81,7 @@ impl<'a> Words<'a> {
 struct Peer {
     entities: Entities,
     writers: HashMap<String, Box<dyn WriterEndpoint>>,
-    readers: HashMap<String, Box<dyn std::any::Any>>,
+    readers: HashMap<String, Box<dyn ReaderEndpoint>>,
 }
 
 impl Peer {
@@ -104,6 +116,10 @@ impl Peer {
                 let known = self.writers.remove(id).is_some() | self.readers.remove(id).is_some();
                 if known { Ok(()) } else { Err("no such endpoint".to_owned()) }
             }
+            "take" => {
+                self.readers.get(id).ok_or("no such reader")?.take();
+                Ok(())
+            }
             command => {
                 let writer = self.writers.get(id).ok_or("no such writer")?;
                 match command {
@@ -135,7 +151,7 @@ impl Peer {
 
     fn create_reader(&mut self, words: &Words<'_>) -> Result<(), String> {
         let (spec, entities) = (words.spec()?, &self.entities);
-        let created: takt::Result<Box<dyn std::any::Any>> =
+        let created: takt::Result<Box<dyn ReaderEndpoint>> =
             match (words.text("type", "unkeyed"), words.text("ext", "final")) {
                 ("unkeyed", "final") => entities.reader::<UnkeyedFinal>(&spec),
                 ("unkeyed", _) => entities.reader::<UnkeyedAppendable>(&spec),

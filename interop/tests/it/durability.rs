@@ -1,0 +1,77 @@
+//! `takt durability` between vendors: TRANSIENT samples outlive the process that wrote them, and readers get them from the
+//! service.
+
+use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use takt_interop::content;
+use takt_interop::network::Host;
+use takt_interop::peer::{Batch, Durability, Endpoint, Kind};
+use takt_interop::programs::{Program, takt};
+
+use crate::scene::{hosts, possible, start};
+use crate::tools::Background;
+
+const WRITTEN: u64 = 30;
+const KEYS: u32 = 3;
+const SIZE: usize = 3000;
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn service(host: &Host) -> Option<Background> {
+    let mut command: Command = host.command(&possible(takt())?);
+    command.args(["durability", "--settle", "0.2", "--interface", host.interface()]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    Some(Background(command.spawn().expect("the program starts")))
+}
+
+/// What a reader that asks for `durability` gets when the process that wrote is gone: numbers by key, as they came.
+fn outlived(publisher: Program, subscriber: Program, durability: Durability) -> Option<BTreeMap<u32, Vec<u64>>> {
+    let network = hosts()?;
+    let _service = service(&network.right)?;
+    let mut left = start(publisher, &network.left, Default::default())?;
+    let writer = Endpoint { durability: Durability::Transient, ..Endpoint::new("w", "T", Kind::NameKey) };
+    left.writer(&writer).expect("created");
+    left.matched("w", 1).expect("with the service");
+    left.write("w", &Batch { key: 1, keys: KEYS, ..Batch::new(WRITTEN, SIZE) }).expect("running");
+    left.written("w", PATIENCE).expect("there is room");
+    // It acknowledges what it has made safe.
+    left.acknowledged("w", PATIENCE).expect("acknowledged");
+    drop(left);
+
+    let mut right = start(subscriber, &network.left, Default::default())?;
+    right.reader(&Endpoint { durability, ..Endpoint { id: "r".to_owned(), ..writer } }).expect("created");
+    let mut received: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+    for number in 0..WRITTEN {
+        let sample = right.sample("r").unwrap_or_else(|error| panic!("{number} of {WRITTEN}: {error}"));
+        let key = sample.key.expect("valid samples have a key");
+        assert_eq!(sample.hash, format!("{:016x}", content::expected_hash(SIZE, key, sample.seq)));
+        received.entry(key).or_default().push(sample.seq);
+    }
+    Some(received)
+}
+
+fn check(publisher: Program, subscriber: Program, durability: Durability) {
+    let Some(received) = outlived(publisher, subscriber, durability) else { return };
+    for key in 1..=KEYS {
+        let expected: Vec<u64> = (0..WRITTEN).filter(|seq| *seq % u64::from(KEYS) == u64::from(key - 1)).collect();
+        assert_eq!(received[&key], expected, "{publisher} -> {subscriber}, {durability:?}");
+    }
+}
+
+/// INTEROP(CycloneDDS 0.10.2, 11.0.1): a reader that asks for TRANSIENT takes no history from writers of other vendors, as it
+/// does when it asks for TRANSIENT_LOCAL.
+#[test]
+fn what_takt_wrote_outlives_it_for_cyclonedds_readers() {
+    for subscriber in [Program::Cyclone10, Program::Cyclone11] {
+        check(Program::Takt, subscriber, Durability::TransientLocal);
+    }
+}
+
+#[test]
+fn what_cyclonedds_wrote_outlives_it() {
+    for publisher in [Program::Cyclone10, Program::Cyclone11] {
+        check(publisher, Program::Takt, Durability::Transient);
+        check(publisher, publisher, Durability::TransientLocal);
+    }
+}
