@@ -91,8 +91,8 @@ pub enum Endpoint {
         handle: WriterHandle,
         /// For the checkers.
         id: EndpointId,
-        /// The history is full; it waits for room.
-        blocked: bool,
+        /// It waits for room for a change of so many octets, since the history is full.
+        blocked: Option<usize>,
     },
     /// A reader.
     Reader {
@@ -277,7 +277,7 @@ impl Process {
             }
             core.create_writer(now, spec).and_then(|handle| {
                 let id = checker.created(core.writer_guid(handle)?, plan.topic, plan.qos, true);
-                Ok(Endpoint::Writer { handle, id, blocked: false })
+                Ok(Endpoint::Writer { handle, id, blocked: None })
             })
         } else {
             let mut spec = reader_spec(plan, topic);
@@ -316,7 +316,7 @@ impl Process {
         let (topic, endings) = plan;
         let Some(core) = &mut self.core else { return };
         let Some(Endpoint::Writer { handle, id, blocked }) = &mut self.endpoints[at] else { return };
-        if *blocked {
+        if blocked.is_some() {
             return;
         }
         let keys = u64::from(topic.instances.max(1));
@@ -354,7 +354,7 @@ impl Process {
                 checker.wrote(clock.now, clock.wall(), *id, Change { instance, kind });
                 checker.placed(*id, sn.0, self.open_set);
             }
-            Err(WriteError::WouldBlock) => *blocked = true,
+            Err(WriteError::WouldBlock) => *blocked = Some(payload_len),
             Err(error) => checker.report(clock.now, Rule::Refused, format!("writer {id} cannot write: {error:?}")),
         }
     }
@@ -470,13 +470,14 @@ impl Process {
                     }
                 }
             }
-            if let Endpoint::Writer { handle, id, blocked: true } = *endpoint {
+            if let Endpoint::Writer { handle, id, blocked: Some(payload_len) } = *endpoint {
+                // Room for a smaller one is none for what it waits with.
                 let change = NewChange {
                     kind: ChangeKind::Alive,
                     key_hash: sample::key_hash(0),
                     source_timestamp: None,
                     destinations: &[],
-                    payload_len: SAMPLE_LEN_MIN,
+                    payload_len,
                 };
                 let would_block = core.write(now.local(), handle, &change, |slot| Some(slot.len())).is_err();
                 if !(would_block && checker.keeps_history(id)) {
@@ -503,7 +504,7 @@ impl Process {
                     );
                     if let Some(at) = at
                         && let Some(Endpoint::Writer { blocked, .. }) = &mut self.endpoints[at]
-                        && std::mem::take(blocked)
+                        && blocked.take().is_some()
                     {
                         ready.push(at);
                     }

@@ -10,7 +10,7 @@ use takt_wire::qos::LivelinessKind;
 
 use crate::run;
 
-const RELIABLE: QosPlan = QosPlan {
+pub(crate) const RELIABLE: QosPlan = QosPlan {
     reliable: true,
     transient_local: false,
     keep_last: None,
@@ -28,17 +28,17 @@ const RELIABLE: QosPlan = QosPlan {
     filter: None,
 };
 
-fn writer(qos: QosPlan, period: u64, samples: u32) -> EndpointPlan {
+pub(crate) fn writer(qos: QosPlan, period: u64, samples: u32) -> EndpointPlan {
     let role = Role::Writer { period, burst: 1, samples, endings: 0 };
     EndpointPlan { topic: 0, qos, create: 0, delete: None, role }
 }
 
-fn reader(qos: QosPlan) -> EndpointPlan {
+pub(crate) fn reader(qos: QosPlan) -> EndpointPlan {
     EndpointPlan { topic: 0, qos, create: 0, delete: None, role: Role::Reader { period: 0 } }
 }
 
 /// A process on a host each, one topic of samples of `sample` octets.
-fn scenario(sample: usize, processes: Vec<Vec<EndpointPlan>>) -> Scenario {
+pub(crate) fn scenario(sample: usize, processes: Vec<Vec<EndpointPlan>>) -> Scenario {
     let host = HostPlan { drift_ppb: 0, wall_jumps: vec![], hears_multicast: true, switch: 0 };
     let process = |(host, endpoints)| ProcessPlan { host, start: 0, ends: vec![], stalls: vec![], endpoints };
     Scenario {

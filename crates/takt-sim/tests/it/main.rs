@@ -1,6 +1,7 @@
 //! The simulated world on a few seeds, and what it has found.
 
 mod capture;
+mod checkers;
 mod fault_matrix;
 mod found;
 mod hostile;
