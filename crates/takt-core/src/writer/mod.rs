@@ -461,6 +461,7 @@ impl Writer {
             return;
         }
         proxy.heartbeat_due |= !acknack.is_final || is_on(Mutation::ChatterBox);
+        self.strangers |= is_stranger(proxy);
         if proxy.acked > acked {
             self.heartbeat.progress();
             self.settle(ctx);

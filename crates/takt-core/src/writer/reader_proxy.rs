@@ -113,8 +113,11 @@ impl ReaderProxy {
             return false;
         }
         self.last_acknack = Some(count);
-        self.has_seen_heartbeat |= state.base() > SequenceNumber::FIRST || !state.is_empty();
         let acked = if is_on(Mutation::AcknowledgedOneTooMany) { state.base() } else { state.base().prev() };
+        if acked < self.acked {
+            self.begin_anew(acked);
+        }
+        self.has_seen_heartbeat |= state.base() > SequenceNumber::FIRST || !state.is_empty();
         self.burst.answer(now);
         self.burst.asks(state.iter(), fragments);
         if acked > self.acked {
@@ -133,6 +136,14 @@ impl ReaderProxy {
             self.begin_repair(SequenceNumber::ZERO, 1);
         }
         true
+    }
+
+    /// It has less than it had acknowledged: it lost sight of the writer for longer than its lease, and found it again. What
+    /// it asks for anew does not hold up the others, as it does not for a late joiner.
+    fn begin_anew(&mut self, acked: SequenceNumber) {
+        self.live_from = self.acked_live().next();
+        self.acked = acked.max(self.first_relevant.prev());
+        self.has_seen_heartbeat = false;
     }
 
     /// Takes a request for fragments; false if it is stale.

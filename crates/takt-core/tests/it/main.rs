@@ -29,6 +29,7 @@ mod promptness;
 mod puppet;
 mod purging;
 mod reflection;
+mod rejoin;
 mod relay;
 mod reliability;
 mod replay;

@@ -1,0 +1,94 @@
+//! A reader that loses sight of a writer and finds it again, while the writer never missed it (RTPS 2.5 §8.3.8.1): only one
+//! of two leases ends in an outage.
+
+use crate::network::*;
+use std::time::Duration;
+use takt_core::*;
+use takt_wire::qos::*;
+
+/// Of the writer's participant, whose announcements come ten times as often.
+const LEASE_MS: u64 = 1_000;
+
+/// Node 0 writes and node 1 reads. Node 1 gives node 0 up sooner than the other way round.
+fn pair(seed: u64, offered: Durability, requested: Durability) -> (Network, WriterHandle, ReaderHandle) {
+    let mut network = Network::new(0, seed);
+    let mut impatient = config(0, 1500);
+    impatient.lease_duration = Duration::from_millis(LEASE_MS);
+    impatient.announcement_period = Duration::from_millis(LEASE_MS / 10);
+    network.join_with(impatient);
+    network.join_with(config(1, 1500));
+    let writer_qos = DataWriterQos { durability: offered, ..keep_all_writer() };
+    let reader_qos = DataReaderQos { durability: requested, ..keep_all_reader() };
+    let writer = network.writer(0, writer_spec("T", false, writer_qos));
+    let reader = network.reader(1, reader_spec("T", false, reader_qos));
+    network.await_match((0, writer), (1, reader));
+    (network, writer, reader)
+}
+
+/// How many samples there are to take, beside news of the instance.
+fn take(network: &mut Network, reader: ReaderHandle) -> usize {
+    network.take_all(1, reader).iter().filter(|(info, _)| info.valid_data).count()
+}
+
+/// Writes some samples, each of which is acknowledged, and has the reader lose sight of the writer.
+fn write_and_part(network: &mut Network, writer: WriterHandle, reader: ReaderHandle, count: u32) {
+    for number in 0..count {
+        network.write(0, writer, &payload(number, 20)).expect("there is room");
+        assert!(network.run_until(1_000, |n| n.nodes[0].is_acknowledged(writer, None) == Ok(true)));
+    }
+    assert_eq!(take(network, reader), count as usize);
+    network.cut.push(0);
+    let parted = |n: &mut Network| n.nodes[1].matched_publications(reader).expect("the reader lives").is_empty();
+    assert!(network.run_until(2 * LEASE_MS, parted));
+    network.cut.clear();
+    let met = |n: &mut Network| !n.nodes[1].matched_publications(reader).expect("the reader lives").is_empty();
+    assert!(network.run_until(2 * LEASE_MS, met));
+    let readers = network.nodes[0].matched_subscriptions(writer).expect("the writer lives");
+    let unmatched = network.events(0).iter().filter(|event| **event == Event::PublicationMatched(writer)).count();
+    assert_eq!((readers.len(), unmatched), (1, 1), "the writer has missed nobody");
+}
+
+/// The writer believed that the reader had all that it asked for anew, so it sent no heartbeat, and a reader whose requests
+/// were lost waits for one.
+#[test]
+fn a_reader_that_finds_a_writer_again_gets_its_history_whatever_is_lost_meanwhile() {
+    for datagrams in 0..12 {
+        let (mut network, writer, reader) = pair(92, Durability::TransientLocal, Durability::TransientLocal);
+        write_and_part(&mut network, writer, reader, 20);
+        network.keep = Some(datagrams);
+        network.run(LEASE_MS / 2);
+        network.keep = None;
+        let mut taken = 0;
+        let all = network.run_until(2 * LEASE_MS, |n| {
+            taken += take(n, reader);
+            taken == 20
+        });
+        assert!(all, "{taken} of 20 after {datagrams} datagrams");
+    }
+}
+
+/// The writer believed that the reader had seen a heartbeat, and the reader took all that the next one covers for history.
+#[test]
+fn a_volatile_reader_that_finds_a_writer_again_gets_what_is_written_from_then_on() {
+    for datagrams in 0..6 {
+        let (mut network, writer, reader) = pair(93, Durability::TransientLocal, Durability::Volatile);
+        write_and_part(&mut network, writer, reader, 20);
+        network.keep = Some(datagrams);
+        for number in 20..40 {
+            network.write(0, writer, &payload(number, 20)).expect("there is room");
+            network.run(LEASE_MS / 40);
+        }
+        network.keep = None;
+        let mut taken = Vec::new();
+        let all = network.run_until(2 * LEASE_MS, |n| {
+            taken.extend(n.take_all(1, reader).into_iter().filter(|(info, _)| info.valid_data));
+            taken.last().is_some_and(|(_, bytes)| *bytes == payload(39, 20))
+        });
+        assert!(all, "{} taken after {datagrams} datagrams", taken.len());
+        assert!(
+            taken.iter().any(|(_, bytes)| *bytes == payload(20, 20)),
+            "{} after {datagrams} datagrams",
+            taken.len()
+        );
+    }
+}
