@@ -9,9 +9,13 @@
 //! type = "sensor::Image"
 //! entity = 1                       # 1 to 16777215, each once among the participant's endpoints
 //! keyed = true                     # the type has a key; else false
-//! reliability = "reliable"         # or "best_effort"; as in DDS, writers are reliable and readers are not
-//! durability = "transient_local"   # else "volatile"
+//! profile = "Camera::Stream"       # its policies and its publisher's; else those of DDS
+//! reliability = "reliable"         # or "best_effort"; these three go before what the profile says
+//! durability = "transient_local"   # or "volatile"
 //! partition = ["left"]
+//!
+//! [qos_library.Camera.Stream]      # as in a file of profiles
+//! datawriter_qos.deadline.period = "100 ms"
 //! ```
 //!
 //! and `[[participant.reader]]` alike. Other keys are errors, and so is what is missing.
@@ -19,11 +23,13 @@
 use std::path::Path;
 
 use takt::qos::{Durability, Partition, Reliability};
-use takt::{PublicationData, StaticParticipant, SubscriptionData};
+use takt::{EntityId, PublicationData, StaticParticipant, SubscriptionData};
 use toml::de::{DeTable, DeValue};
 
 use crate::error::{ConfigError, Origin, Result};
-use crate::provider::read_file;
+use crate::provider::{QosProvider, read_file};
+use crate::toml_tree;
+use crate::tree::Format;
 
 /// Reads a file.
 ///
@@ -42,11 +48,14 @@ pub fn parse_static_endpoints(source: &str, text: &str) -> Result<Vec<StaticPart
     let wrong =
         |element: &str, what: String| ConfigError::new(Origin { source: source.to_owned(), line: 0 }, element, what);
     let root = DeTable::parse(text).map_err(|error| wrong("", format!("no TOML: {}", error.message())))?;
-    let participants = tables(root.get_ref(), "participant", &["participant"]).map_err(|what| wrong("", what))?;
+    let mut profiles = QosProvider::new();
+    profiles.add_root(source, Format::Toml, &toml_tree::parse(source, text)?)?;
+    let known = ["participant", "qos_library"];
+    let participants = tables(root.get_ref(), "participant", &known).map_err(|what| wrong("", what))?;
     let mut all = Vec::new();
     for (at, table) in participants.iter().enumerate() {
         let element = format!("participant[{at}]");
-        all.push(participant(table).map_err(|what| wrong(&element, what))?);
+        all.push(participant(table, &profiles).map_err(|what| wrong(&element, what))?);
     }
     Ok(all)
 }
@@ -81,52 +90,57 @@ fn tables<'a>(table: &'a DeTable<'a>, key: &str, known: &[&str]) -> std::result:
     }
 }
 
-fn participant(table: &DeTable<'_>) -> std::result::Result<StaticParticipant, String> {
+fn participant(table: &DeTable<'_>, profiles: &QosProvider) -> std::result::Result<StaticParticipant, String> {
     let known = ["name", "writer", "reader"];
     let mut found = StaticParticipant { name: text(table, "name")?, ..StaticParticipant::default() };
     for writer in tables(table, "writer", &known)? {
-        let endpoint = Endpoint::read(writer, Reliability::RELIABLE)?;
-        let mut data = PublicationData {
-            topic_name: endpoint.topic,
-            type_name: endpoint.type_name,
-            partition: endpoint.partition,
-            ..PublicationData::default()
-        };
-        data.guid.entity_id = takt::EntityId::user_writer(endpoint.entity, endpoint.keyed);
-        data.qos.reliability = endpoint.reliability;
-        data.qos.durability = endpoint.durability;
+        let endpoint = Endpoint::read(writer)?;
+        let mut data = PublicationData::default();
+        if let Some(profile) = &endpoint.profile {
+            let publisher = profiles.publisher_qos(profile).map_err(|error| error.to_string())?;
+            data.qos = profiles.datawriter_qos(profile, &endpoint.topic).map_err(|error| error.to_string())?;
+            (data.partition, data.presentation) = (publisher.partition, publisher.presentation);
+        }
+        data.qos.reliability = endpoint.reliability.unwrap_or(data.qos.reliability);
+        data.qos.durability = endpoint.durability.unwrap_or(data.qos.durability);
+        data.partition = endpoint.partition.unwrap_or(data.partition);
+        data.guid.entity_id = EntityId::user_writer(endpoint.entity, endpoint.keyed);
+        (data.topic_name, data.type_name) = (endpoint.topic, endpoint.type_name);
         found.publications.push(data);
     }
     for reader in tables(table, "reader", &known)? {
-        let endpoint = Endpoint::read(reader, Reliability::BEST_EFFORT)?;
-        let mut data = SubscriptionData {
-            topic_name: endpoint.topic,
-            type_name: endpoint.type_name,
-            partition: endpoint.partition,
-            ..SubscriptionData::default()
-        };
-        data.guid.entity_id = takt::EntityId::user_reader(endpoint.entity, endpoint.keyed);
-        data.qos.reliability = endpoint.reliability;
-        data.qos.durability = endpoint.durability;
+        let endpoint = Endpoint::read(reader)?;
+        let mut data = SubscriptionData::default();
+        if let Some(profile) = &endpoint.profile {
+            let subscriber = profiles.subscriber_qos(profile).map_err(|error| error.to_string())?;
+            data.qos = profiles.datareader_qos(profile, &endpoint.topic).map_err(|error| error.to_string())?;
+            (data.partition, data.presentation) = (subscriber.partition, subscriber.presentation);
+        }
+        data.qos.reliability = endpoint.reliability.unwrap_or(data.qos.reliability);
+        data.qos.durability = endpoint.durability.unwrap_or(data.qos.durability);
+        data.partition = endpoint.partition.unwrap_or(data.partition);
+        data.guid.entity_id = EntityId::user_reader(endpoint.entity, endpoint.keyed);
+        (data.topic_name, data.type_name) = (endpoint.topic, endpoint.type_name);
         found.subscriptions.push(data);
     }
     Ok(found)
 }
 
-/// What writers and readers have in common.
+/// What an entry says of a writer or a reader.
 struct Endpoint {
     topic: String,
     type_name: String,
     entity: u32,
     keyed: bool,
-    reliability: Reliability,
-    durability: Durability,
-    partition: Partition,
+    profile: Option<String>,
+    reliability: Option<Reliability>,
+    durability: Option<Durability>,
+    partition: Option<Partition>,
 }
 
 impl Endpoint {
-    fn read(table: &DeTable<'_>, reliability: Reliability) -> std::result::Result<Self, String> {
-        let known = ["topic", "type", "entity", "keyed", "reliability", "durability", "partition"];
+    fn read(table: &DeTable<'_>) -> std::result::Result<Self, String> {
+        let known = ["topic", "type", "entity", "keyed", "profile", "reliability", "durability", "partition"];
         tables(table, "", &known)?;
         let entity = match get(table, "entity") {
             Some(DeValue::Integer(id)) => u32::from_str_radix(id.as_str(), id.radix()).unwrap_or(0),
@@ -141,26 +155,28 @@ impl Endpoint {
             Some(_) => return Err("keyed is neither true nor false".to_owned()),
         };
         let reliability = match choice(table, "reliability")? {
-            None => reliability,
-            Some("reliable") => Reliability::RELIABLE,
-            Some("best_effort") => Reliability::BEST_EFFORT,
+            None => None,
+            Some("reliable") => Some(Reliability::RELIABLE),
+            Some("best_effort") => Some(Reliability::BEST_EFFORT),
             Some(other) => return Err(format!("reliability is '{other}', neither reliable nor best_effort")),
         };
         let durability = match choice(table, "durability")? {
-            None | Some("volatile") => Durability::Volatile,
-            Some("transient_local") => Durability::TransientLocal,
+            None => None,
+            Some("volatile") => Some(Durability::Volatile),
+            Some("transient_local") => Some(Durability::TransientLocal),
             Some(other) => return Err(format!("durability is '{other}', neither volatile nor transient_local")),
         };
-        let names = match get(table, "partition") {
-            None => Vec::new(),
+        let partition = match get(table, "partition") {
+            None => None,
             Some(DeValue::Array(names)) => {
                 let names = names.iter().map(|name| as_text(name.get_ref()).map(str::to_owned));
-                names.collect::<Option<_>>().ok_or("partition is no array of texts")?
+                Some(Partition { names: names.collect::<Option<_>>().ok_or("partition is no array of texts")? })
             }
             Some(_) => return Err("partition is no array of texts".to_owned()),
         };
         let (topic, type_name) = (text(table, "topic")?, text(table, "type")?);
-        Ok(Self { topic, type_name, entity, keyed, reliability, durability, partition: Partition { names } })
+        let profile = choice(table, "profile")?.map(str::to_owned);
+        Ok(Self { topic, type_name, entity, keyed, profile, reliability, durability, partition })
     }
 }
 
@@ -206,8 +222,31 @@ mod tests {
         let writer = &all[0].publications[0];
         assert_eq!((writer.topic_name.as_str(), writer.qos.durability), ("Image", Durability::TransientLocal));
         assert_eq!(writer.partition.names, ["left"]);
-        assert_eq!(writer.guid.entity_id, takt::EntityId::user_writer(1, true));
+        assert_eq!(writer.guid.entity_id, EntityId::user_writer(1, true));
         assert_eq!(all[1].subscriptions[0].qos.reliability, Reliability::RELIABLE);
+    }
+
+    #[test]
+    fn a_profile_gives_all_policies_but_those_that_the_entry_gives() {
+        let profile = r#"
+            [qos_library.Camera.Stream]
+            datawriter_qos = { deadline.period = "1 s", durability.kind = "VOLATILE", ownership.kind = "EXCLUSIVE" }
+            datareader_qos.deadline.period = "2 s"
+            publisher_qos.presentation.access_scope = "TOPIC"
+            subscriber_qos.presentation.ordered_access = true
+        "#;
+        let file = FILE.replace("entity = 1", "entity = 1\n profile = \"Camera::Stream\"") + profile;
+        let all = parse_static_endpoints("f", &file).expect("well-formed");
+        let (writer, reader) = (&all[0].publications[0], &all[1].subscriptions[0]);
+        assert_eq!(writer.qos.deadline.period, takt::Duration::from_secs(1));
+        assert_eq!(writer.qos.ownership, takt::qos::Ownership::Exclusive);
+        assert_eq!(writer.qos.durability, Durability::TransientLocal, "the entry says so");
+        assert_eq!(writer.partition.names, ["left"]);
+        assert_eq!(writer.presentation.access_scope, takt::qos::AccessScope::Topic);
+        assert_eq!(reader.qos.deadline.period, takt::Duration::from_secs(2));
+        assert!(reader.presentation.ordered_access);
+        let error = parse_static_endpoints("f", &file.replace("Camera::Stream", "Camera::Strean")).expect_err("a typo");
+        assert!(error.to_string().contains("Camera::Strean"), "{error}");
     }
 
     #[test]
@@ -273,7 +312,7 @@ mod tests {
             std::thread::yield_now();
         }
         let matched = writer.matched_subscriptions().expect("open");
-        assert_eq!(matched[0].entity_id, takt::EntityId::user_reader(1, true));
+        assert_eq!(matched[0].entity_id, EntityId::user_reader(1, true));
     }
 
     #[test]
