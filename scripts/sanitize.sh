@@ -13,19 +13,27 @@ host=$(rustc +nightly -vV | sed -n 's/^host: //p')
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/sanitize
 say() { printf 'sanitize: %s\n' "$*"; }
 
-say "AddressSanitizer: system calls of takt-transport"
-RUSTFLAGS=-Zsanitizer=address cargo +nightly test --locked --quiet --target "$host" -p takt-transport --lib --tests
+# A model has stacks of its own, which a sanitizer does not follow.
+say "AddressSanitizer: system calls and shared memory of takt-transport"
+RUSTFLAGS=-Zsanitizer=address cargo +nightly test --locked --quiet --target "$host" -p takt-transport --lib --tests -- \
+    --skip ring::model
 
-# The model has stacks of its own, which a sanitizer does not follow.
 say "AddressSanitizer: lock, event count, thread cell, clock and waker of takt, and races between its threads"
 RUSTFLAGS=-Zsanitizer=address cargo +nightly test --locked --quiet --target "$host" -p takt --lib --test it -- \
     --skip runtime::model runtime:: status:: races:: blocking_write::
+
+say "ThreadSanitizer: the rings of shared memory"
+RUSTFLAGS=-Zsanitizer=thread cargo +nightly test -Zbuild-std --locked --quiet --target "$host" -p takt-transport --lib -- \
+    shm::ring::tests
 
 say "ThreadSanitizer: the same without its sockets, on a standard library built for it"
 RUSTFLAGS=-Zsanitizer=thread cargo +nightly test -Zbuild-std --locked --quiet --target "$host" -p takt --lib -- \
     --skip runtime::model runtime:: status::
 
-say "Miri: takt-wire, and the cells of takt"
+say "Miri: takt-wire, the cells of takt, and the rings of shared memory with several orders of threads and memory"
 export MIRIFLAGS=-Zmiri-disable-isolation
 cargo +nightly miri test --locked --quiet -p takt-wire --lib -- cursor sequence parameter guid locator time
 cargo +nightly miri test --locked --quiet -p takt --lib -- runtime::thread_cell runtime::tasks
+# Too many words for Miri to keep account of.
+MIRIFLAGS="$MIRIFLAGS -Zmiri-many-seeds=0..16" cargo +nightly miri test --locked --quiet -p takt-transport --lib -- \
+    shm::ring::tests --skip a_drained_ring

@@ -145,6 +145,14 @@ impl<T: Transport> Transport for FaultInjector<T> {
         self.inner.serves(locator)
     }
 
+    fn reach(&mut self, locator: &Locator) -> bool {
+        self.inner.reach(locator)
+    }
+
+    fn poll_lost(&mut self) -> Option<Locator> {
+        self.inner.poll_lost()
+    }
+
     fn interfaces(&self) -> &[Interface] {
         self.inner.interfaces()
     }

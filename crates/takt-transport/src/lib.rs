@@ -9,6 +9,7 @@
 //!
 //! * the trait and its types ([`Transport`], [`FlowSpec`], [`RxFrame`], ...),
 //! * [`udp`]: UDPv4 and UDPv6, the platform specific model of RTPS 2.5 §9,
+//! * [`shm`]: shared memory between the processes of one user,
 //! * transports that wrap transports: [`FaultInjector`], [`PcapTap`], [`Tracer`],
 //! * [`readiness`]: waiting for descriptors, and waking such a wait,
 //! * `conformance` (feature of that name): the suite that every backend passes.
@@ -25,6 +26,7 @@ mod interface;
 mod packet;
 mod pcap;
 pub mod readiness;
+pub mod shm;
 mod stats;
 mod trace;
 mod transport;

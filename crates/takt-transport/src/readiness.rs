@@ -6,7 +6,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::time::Duration;
 
 use crate::udp::syscall;
@@ -55,6 +55,12 @@ impl Waker {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(false),
             result => result.map(|_| true),
         }
+    }
+}
+
+impl AsFd for Waker {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 

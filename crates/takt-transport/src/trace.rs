@@ -104,6 +104,14 @@ impl<T: Transport, O: Observer> Transport for Tracer<T, O> {
         self.inner.serves(locator)
     }
 
+    fn reach(&mut self, locator: &Locator) -> bool {
+        self.inner.reach(locator)
+    }
+
+    fn poll_lost(&mut self) -> Option<Locator> {
+        self.inner.poll_lost()
+    }
+
     fn interfaces(&self) -> &[Interface] {
         self.inner.interfaces()
     }

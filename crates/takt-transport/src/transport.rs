@@ -129,6 +129,18 @@ pub trait Transport: Send {
     /// Whether this transport can send to `locator`.
     fn serves(&self, locator: &Locator) -> bool;
 
+    /// Prepares to send to `locator`, which a participant on this host announces. False: it is to be reached by another
+    /// transport. May allocate.
+    fn reach(&mut self, locator: &Locator) -> bool {
+        self.serves(locator)
+    }
+
+    /// A locator that was [reached](Self::reach) and is out of reach now, each told once; the port means nothing. Cheap; what
+    /// it tells is noticed by the other calls.
+    fn poll_lost(&mut self) -> Option<Locator> {
+        None
+    }
+
     /// The network interfaces in use; empty for a transport without any.
     fn interfaces(&self) -> &[Interface];
 
@@ -220,6 +232,14 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
 
     fn serves(&self, locator: &Locator) -> bool {
         (**self).serves(locator)
+    }
+
+    fn reach(&mut self, locator: &Locator) -> bool {
+        (**self).reach(locator)
+    }
+
+    fn poll_lost(&mut self) -> Option<Locator> {
+        (**self).poll_lost()
     }
 
     fn interfaces(&self) -> &[Interface] {

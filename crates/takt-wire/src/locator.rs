@@ -34,6 +34,9 @@ impl Locator {
     pub const KIND_SHM: i32 = 0x0100_0000;
     /// Ethernet frames without IP, as eProsima numbers it.
     pub const KIND_ETHERNET: i32 = 0x0200_0000;
+    /// Shared memory as Takt does it: `Tak` and a one. No other implementation is known to use this number; eProsima and
+    /// RTI number theirs 0x0100_0000, CycloneDDS 0.10 numbers its own 16.
+    pub const KIND_TAKT_SHM: i32 = 0x5461_6b01;
 
     /// The locator that leads nowhere.
     pub const INVALID: Self = Self { kind: Self::KIND_INVALID, port: 0, address: [0; 16] };
@@ -134,6 +137,7 @@ impl fmt::Display for Locator {
             Self::KIND_TCP_V4 | Self::KIND_TCP_V6 => "tcp",
             Self::KIND_SHM => "shm",
             Self::KIND_ETHERNET => "eth",
+            Self::KIND_TAKT_SHM => "takt-shm",
             other => return write!(f, "kind {other}, port {}", self.port),
         };
         match self.ip() {
@@ -193,5 +197,7 @@ mod tests {
         let shared_memory = Locator { kind: Locator::KIND_SHM, port: 7, address: [0; 16] };
         assert!(shared_memory.is_usable() && shared_memory.socket_addr().is_none());
         assert_eq!(shared_memory.to_string(), "shm/7");
+        let ours = Locator { kind: Locator::KIND_TAKT_SHM, ..shared_memory };
+        assert_eq!((ours.is_usable(), ours.socket_addr(), ours.to_string().as_str()), (true, None, "takt-shm/7"));
     }
 }

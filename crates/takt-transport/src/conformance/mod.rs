@@ -64,6 +64,7 @@ macro_rules! conformance_tests {
             16 a_hot_scan_finds_everything_in_the_end,
             17 a_received_frame_is_lent_until_the_next,
             18 what_is_not_taken_yet_makes_a_descriptor_readable,
+            19 whoever_sleeps_is_woken,
         );
     };
     (@ $open:expr, $($realm:literal $name:ident,)*) => {

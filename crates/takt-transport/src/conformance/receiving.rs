@@ -73,6 +73,41 @@ pub fn what_is_not_taken_yet_makes_a_descriptor_readable<T: Transport>(open: imp
     assert!(b.recv(Scan::Taken).expect("receiving works").is_none());
 }
 
+/// Two threads that sleep whenever nothing is there answer each other for as long as one likes.
+pub fn whoever_sleeps_is_woken<T: Transport>(open: impl Fn() -> T) {
+    const ROUNDS: u32 = 2_000;
+    let (mut a, mut b, marked) = (open(), open(), Marked::new());
+    let (at_a, at_b) = (first(&a.locators().default_unicast), first(&b.locators().default_unicast));
+    let next = |transport: &mut T| {
+        loop {
+            let frame = transport.recv(Scan::Taken).expect("receiving works");
+            if let Some(number) = frame.and_then(|frame| marked.number(&frame)) {
+                return number;
+            }
+            if transport.descriptors().is_empty() {
+                return receive(transport, &marked, Scan::All).0;
+            }
+            assert!(readiness::wait(transport.descriptors(), Some(PATIENCE)).expect("waiting works"), "woken");
+            let frame = transport.recv(Scan::All).expect("receiving works");
+            if let Some(number) = frame.and_then(|frame| marked.number(&frame)) {
+                return number;
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for n in 0..ROUNDS {
+                assert_eq!(next(&mut b), n);
+                send(&mut b, &marked, n, at_a);
+            }
+        });
+        for n in 0..ROUNDS {
+            send(&mut a, &marked, n, at_b);
+            assert_eq!(next(&mut a), n);
+        }
+    });
+}
+
 /// Calls of a hot scan alone find what arrives anywhere.
 pub fn a_hot_scan_finds_everything_in_the_end<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());

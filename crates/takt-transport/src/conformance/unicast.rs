@@ -33,11 +33,14 @@ pub fn every_announced_unicast_locator_is_reached<T: Transport>(open: impl Fn() 
     assert!(!announced.default_unicast.is_empty());
     let all = announced.metatraffic_unicast.iter().chain(&announced.default_unicast);
     for (n, to) in (0..).zip(all) {
-        assert!(a.serves(to) && b.serves(to), "{to}");
+        assert!(a.serves(to) && b.serves(to) && a.reach(to) && a.reach(to), "{to}");
         send(&mut a, &marked, n, *to);
         let (number, _, meta) = receive(&mut b, &marked, Scan::All);
         assert_eq!((number, meta.local.port, meta.multicast), (n, to.port, false));
     }
+    let unknown = Locator { kind: 0x7fff_0001, port: 1, address: [1; 16] };
+    assert!(!a.reach(&unknown) && !a.reach(&Locator::INVALID));
+    assert_eq!(a.poll_lost(), None);
     let elsewhere = first(&a.locators().default_unicast);
     send(&mut b, &marked, 1000, elsewhere);
     assert_eq!(receive(&mut a, &marked, Scan::All).0, 1000);

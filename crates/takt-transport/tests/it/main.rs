@@ -9,6 +9,7 @@ mod network_priority;
 mod no_allocation;
 mod participant_ports;
 mod pcap_files;
+mod shm_conforms;
 mod udp_conforms;
 mod wrappers_conform;
 

@@ -1,5 +1,6 @@
 //! Sending and receiving allocate nothing, from the first datagram on.
 
+use takt_transport::shm::{ShmConfig, ShmTransport};
 use takt_transport::udp::UdpConfig;
 use takt_transport::{FaultConfig, FaultInjector, Faults, FlowId, FlowSpec, Scan, Transport};
 use takt_wire::Locator;
@@ -48,6 +49,25 @@ fn of_the_udp_transport() {
     assert_eq!(allocations(|| received = traffic(&mut a, &mut b, flow, &to)), 0);
     assert!(received > 10_000, "{received}");
     assert!(a.stats().send_errors.unserved > 0);
+}
+
+#[test]
+fn of_the_shared_memory_transport() {
+    let open = || ShmTransport::open(&ShmConfig::default()).expect("Linux 5.14");
+    let (mut a, mut b, gone) = (open(), open(), open());
+    let spec = FlowSpec { own_port: true, transport_priority: 46 };
+    let (flow, _) = a.open_flow(&spec).expect("a port is free");
+    let (_, own) = b.open_flow(&spec).expect("a port is free");
+    let known = b.locators().clone();
+    let nowhere = vec![Locator::INVALID, gone.locators().default_unicast[0]];
+    drop(gone);
+    let to = [known.default_unicast, known.metatraffic_unicast, own, nowhere].concat();
+    let mut received = 0;
+    // Lanes are the kernel's memory.
+    assert_eq!(allocations(|| received = traffic(&mut a, &mut b, flow, &to)), 0);
+    assert!(received > 10_000, "{received}");
+    let errors = a.stats().send_errors;
+    assert!(errors.unserved > 0 && errors.refused > 0);
 }
 
 #[test]

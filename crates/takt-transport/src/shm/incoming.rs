@@ -1,0 +1,207 @@
+//! Lanes from others: accepted, checked, read in turn, and closed when their writer is gone and they are drained.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::AtomicU64;
+
+use super::hello::{HELLO_LEN, Hello};
+use super::host::Host;
+use super::mapping::Mapping;
+use super::ring::{self, Broken, Head, Ports, RECORD_LEN_MAX, Word};
+use super::syscall;
+use crate::udp::syscall::epoll_add;
+
+/// The epoll token of the socket that others connect to. Those of connections come after [`TOKENS`].
+pub(super) const LISTENER: u64 = 0;
+
+/// Below are tokens of what is no connection.
+pub(super) const TOKENS: u64 = 16;
+
+/// Connections that one look accepts, and messages that it takes, at most.
+const ACCEPTED_PER_LOOK: usize = 64;
+
+/// Who writes to us, and where.
+#[derive(Debug)]
+struct Lane {
+    /// The writer's name, as it says.
+    from: u64,
+    memory: Mapping,
+    head: Head,
+}
+
+/// A connection from another participant.
+#[derive(Debug)]
+struct Connection {
+    token: u64,
+    /// `None` once the other end is gone.
+    socket: Option<OwnedFd>,
+    /// `None` until it has come.
+    lane: Option<Lane>,
+}
+
+/// A received datagram: the first bytes of the buffer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    pub(super) from: u64,
+    pub(super) ports: Ports,
+    pub(super) len: usize,
+}
+
+/// All lanes from others.
+#[derive(Debug)]
+pub(super) struct Incoming {
+    host: Host,
+    listener: OwnedFd,
+    lanes_max: usize,
+    connections: Vec<Connection>,
+    /// The lane whose turn it is.
+    next: usize,
+    /// All lanes say that we sleep.
+    is_asleep: bool,
+    next_token: u64,
+    /// Some connection has ended that is still there.
+    has_ended: bool,
+    /// Lanes that were closed since what they held made no sense, and connections that were no lanes.
+    pub(super) refused: u64,
+    buffer: Vec<u8>,
+}
+
+impl Incoming {
+    pub(super) fn new(host: Host, listener: OwnedFd, lanes_max: usize) -> Self {
+        Self {
+            host,
+            listener,
+            lanes_max,
+            connections: Vec::with_capacity(lanes_max),
+            next: 0,
+            is_asleep: false,
+            next_token: TOKENS,
+            has_ended: false,
+            refused: 0,
+            buffer: vec![0; RECORD_LEN_MAX],
+        }
+    }
+
+    pub(super) fn buffer(&self) -> &[u8] {
+        &self.buffer
+    }
+
+    /// Copies the next datagram of any lane into the buffer; each lane has its turn. Bounded by one record for each lane.
+    pub(super) fn pop(&mut self) -> Option<Arrival> {
+        let count = self.connections.len();
+        for turn in 0..count {
+            let at = if self.next + turn < count { self.next + turn } else { self.next + turn - count };
+            let connection = &mut self.connections[at];
+            let Some(lane) = &mut connection.lane else { continue };
+            match lane.head.pop(lane.memory.words(), &mut self.buffer) {
+                Ok(None) => {}
+                Ok(Some((ports, len))) => {
+                    let arrival = Arrival { from: lane.from, ports, len };
+                    self.next = if at + 1 < count { at + 1 } else { 0 };
+                    self.stay_awake();
+                    return Some(arrival);
+                }
+                Err(Broken) => {
+                    self.refused += 1;
+                    self.has_ended = true;
+                    connection.lane = None;
+                    connection.socket = None;
+                }
+            }
+        }
+        None
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.connections.is_empty()
+    }
+
+    fn lanes(&self) -> impl Iterator<Item = &Lane> {
+        self.connections.iter().filter_map(|connection| connection.lane.as_ref())
+    }
+
+    fn stay_awake(&mut self) {
+        if std::mem::take(&mut self.is_asleep) {
+            self.lanes().for_each(|lane| ring::wake_up(lane.memory.words()));
+        }
+    }
+
+    /// Has bells rung for what comes from now on. False if something has come meanwhile.
+    pub(super) fn fall_asleep(&mut self) -> bool {
+        self.is_asleep = true;
+        self.lanes().for_each(|lane| ring::fall_asleep(lane.memory.words()));
+        AtomicU64::fence();
+        self.lanes().all(|lane| lane.head.is_drained(lane.memory.words()))
+    }
+
+    /// Something is to be read: connections, lanes, bells, ends.
+    pub(super) fn handle_ready(&mut self, token: u64, epoll: BorrowedFd<'_>) {
+        if token == LISTENER {
+            self.accept(epoll);
+        } else if let Some(at) = self.connections.iter().position(|connection| connection.token == token) {
+            self.read(at);
+        }
+    }
+
+    /// Removes the connections that have ended and have nothing left to read.
+    pub(super) fn sweep(&mut self) {
+        if !self.has_ended {
+            return;
+        }
+        self.connections.retain(|connection| match (&connection.socket, &connection.lane) {
+            (Some(_), _) => true,
+            (None, Some(lane)) => !lane.head.is_drained(lane.memory.words()),
+            (None, None) => false,
+        });
+        self.has_ended = self.connections.iter().any(|connection| connection.socket.is_none());
+        self.next = 0;
+    }
+
+    fn accept(&mut self, epoll: BorrowedFd<'_>) {
+        for _ in 0..ACCEPTED_PER_LOOK {
+            let Ok(socket) = syscall::accept(self.listener.as_fd()) else { return };
+            let is_ours = syscall::peer_user(socket.as_fd()).is_ok_and(|user| user == self.host.user());
+            let token = self.next_token;
+            let has_room = self.connections.len() < self.lanes_max;
+            if !is_ours || !has_room || epoll_add(epoll, socket.as_fd(), token).is_err() {
+                self.refused += 1;
+                continue;
+            }
+            self.next_token += 1;
+            self.connections.push(Connection { token, socket: Some(socket), lane: None });
+            self.read(self.connections.len() - 1);
+        }
+    }
+
+    /// Takes one message of a connection: its lane, a bell, or its end.
+    fn read(&mut self, at: usize) {
+        let connection = &mut self.connections[at];
+        let Some(socket) = &connection.socket else { return };
+        let mut message = [0; HELLO_LEN];
+        let received = match syscall::receive(socket.as_fd(), &mut message) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+            // An error is an end too.
+            Err(_) => syscall::Received { len: 0, truncated: false, descriptor: None },
+            Ok(received) => received,
+        };
+        if received.len == 0 {
+            connection.socket = None;
+            self.has_ended = true;
+        } else if connection.lane.is_none() {
+            let hello = Hello::parse(&message[..received.len]).filter(|hello| hello.tag == self.host.tag());
+            let lane = hello.zip(received.descriptor).filter(|_| !received.truncated).and_then(|(hello, file)| {
+                let memory = Mapping::adopt(file.as_fd(), usize::try_from(hello.words).ok()?).ok()?;
+                Some(Lane { from: hello.name, memory, head: Head::default() })
+            });
+            if lane.is_none() {
+                self.refused += 1;
+                self.has_ended = true;
+                connection.socket = None;
+            }
+            connection.lane = lane;
+            // Unless it says so too.
+            self.is_asleep = false;
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! Shared memory between the processes of one user on one host.
+//!
+//! # How
+//! Each participant listens at a Unix socket with a random name (64 bits) in the abstract namespace, and announces
+//! the name in its locators. Who sends to it for the first time makes a *lane*: an anonymous file of memory with a ring of
+//! records ([`ring`]), which one process writes and one reads. Its descriptor is handed over with the first message
+//! of a connection ([`hello`]). From then on a datagram is written into the ring and read out of it without the kernel. A
+//! reader that is about to sleep says so in the lane; only then the next writer rings: a message of one byte on the
+//! connection, which makes the reader's descriptor readable. A reader that spins is never rung for.
+//!
+//! A lane has one writer and one reader, so there are as many lanes as pairs that talk, and no process can be in the way of
+//! any other two. There is no daemon, no lock and no file.
+//!
+//! # Who dies
+//! A process that is killed at any instruction leaves lanes with whole records ([`ring`]). The kernel closes its
+//! connections; the other ends notice, read what is left, and unmap. Socket names and memory are gone with the last process
+//! that has them (a child that it forked without `exec` counts). Nothing is to be cleaned up, so nothing can leak.
+//!
+//! # Who lies
+//! Other users are kept out by the kernel: both ends ask for the other's user (`SO_PEERCRED`) before anything is shared. A
+//! process of the same user could do us any harm anyway; still, by what it writes into a lane or on a connection it can
+//! neither crash us nor make us read out of bounds. Memory is sealed against shrinking before it is mapped, so no access
+//! faults ([`mapping`]); words are atomic, positions and lengths are checked at each use, and datagrams are *copied* out
+//! before anybody parses them. No call waits for the other side.
+//!
+//! # Who cannot be reached
+//! A locator carries a tag of host, boot, network namespace and user ([`host`]); [`Transport::serves`] is false for any
+//! other tag, and for whoever turned out to be gone. Containers with a network namespace of their own, other users
+//! and other hosts are thus told apart before a datagram is sent to them. A full lane loses datagrams as a full socket buffer
+//! does, counted as `would_block`.
+//!
+//! # Costs
+//! `commit` copies the datagram into each destination's lane, `recv` copies it out; neither calls the kernel, nor does `flush`
+//! unless somebody sleeps. `recv` with [`Scan::All`] and nothing to find is one system call. A lane is 4 MiB of address space on
+//! both sides, of which a reader that keeps up makes 32 KiB real, and one descriptor on each. Needs Linux 5.14.
+//!
+//! Deliberately not here: multicast (a datagram goes to each reader's lane), payloads by reference.
+
+mod config;
+mod hello;
+mod host;
+mod incoming;
+mod mapping;
+mod outgoing;
+mod ports;
+mod ring;
+mod syscall;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+
+use takt_wire::Locator;
+
+pub use config::ShmConfig;
+use host::Host;
+use incoming::{Arrival, Incoming, LISTENER, TOKENS};
+use outgoing::{OUTGOING, Outgoing};
+use ports::{METATRAFFIC, Ports, USER};
+use ring::RECORD_LEN_MAX;
+
+use crate::readiness::Waker;
+use crate::udp::syscall::{BATCH, epoll, epoll_add, epoll_ready};
+use crate::{FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats};
+
+/// Futile hot scans between two looks at the connections, which are a system call.
+const SCANS_PER_LOOK: u32 = 1024;
+
+/// Attempts to find a name that is free.
+const NAMES_TRIED: usize = 8;
+
+/// Datagrams to ports that are closed that one call passes over.
+const STRAYS_PER_CALL: usize = 64;
+
+/// How often one call tries to leave nothing behind while others keep sending to ports that are closed.
+const ATTEMPTS_TO_SLEEP: usize = 16;
+
+/// The epoll token of [`ShmTransport::again`].
+const AGAIN: u64 = TOKENS - 1;
+
+/// A participant's presence in shared memory. See the [module](self).
+#[derive(Debug)]
+pub struct ShmTransport {
+    host: Host,
+    name: u64,
+    locators: Locators,
+    epoll: OwnedFd,
+    descriptors: [RawFd; 1],
+    incoming: Incoming,
+    outgoing: Outgoing,
+    ports: Ports,
+    frame: Vec<u8>,
+    is_loaned: bool,
+    /// Makes the descriptor readable when a call had to leave something.
+    again: Waker,
+    /// Hot scans since the last look at the connections.
+    scans: u32,
+    stats: TransportStats,
+}
+
+impl ShmTransport {
+    /// Listens for others. Allocates; later only the kernel does, for lanes.
+    ///
+    /// # Errors
+    /// What the machine refuses: a kernel that is too old, or a sandbox. Others are then reached otherwise.
+    pub fn open(config: &ShmConfig) -> Result<Self, TransportError> {
+        let failed = |op: &'static str| move |source| TransportError::new(op, "shared memory", source);
+        let (name, listener) = listen().map_err(failed("listen for"))?;
+        let host = Host::of(&listener).map_err(failed("identify the host for"))?;
+        let epoll = epoll().map_err(failed("create an epoll instance for"))?;
+        epoll_add(epoll.as_fd(), listener.as_fd(), LISTENER).map_err(failed("watch"))?;
+        let again = Waker::new().map_err(failed("create an eventfd for"))?;
+        epoll_add(epoll.as_fd(), again.as_fd(), AGAIN).map_err(failed("watch"))?;
+        let locators = Locators {
+            metatraffic_unicast: vec![host.locator(name, METATRAFFIC)],
+            default_unicast: vec![host.locator(name, USER)],
+            ..Locators::default()
+        };
+        Ok(Self {
+            host,
+            name,
+            locators,
+            descriptors: [epoll.as_raw_fd()],
+            epoll,
+            incoming: Incoming::new(host, listener, config.lanes_max()),
+            outgoing: Outgoing::new(host, name, config.lane_words(), config.lanes_max()),
+            ports: Ports::default(),
+            frame: vec![0; RECORD_LEN_MAX],
+            is_loaned: false,
+            again,
+            scans: 0,
+            stats: TransportStats::default(),
+        })
+    }
+
+    /// Looks at all connections that have news. Bounded by [`BATCH`] of them.
+    fn look(&mut self) -> Result<(), TransportError> {
+        let (mut tokens, mut count) = ([0; BATCH], 0);
+        let result = epoll_ready(self.epoll.as_fd(), |token| {
+            tokens[count] = token;
+            count += 1;
+        });
+        result.map_err(|source| TransportError::new("epoll_wait", "shared memory", source))?;
+        for token in &tokens[..count] {
+            match *token {
+                AGAIN => {
+                    let was_set = self.again.reset();
+                    debug_assert!(was_set.is_ok(), "an open eventfd can be read");
+                }
+                token if token & OUTGOING != 0 => self.outgoing.handle_ready(token),
+                token => self.incoming.handle_ready(token, self.epoll.as_fd()),
+            }
+        }
+        self.incoming.sweep();
+        Ok(())
+    }
+
+    /// The next datagram for a port that is open.
+    fn pop(&mut self) -> Option<(Arrival, FlowId)> {
+        for _ in 0..STRAYS_PER_CALL {
+            let arrival = self.incoming.pop()?;
+            if let Some(flow) = self.ports.flow(arrival.ports.to) {
+                return Some((arrival, flow));
+            }
+        }
+        None
+    }
+
+    /// The next datagram; without one, others ring from now on. See [`Scan`].
+    fn find(&mut self, scan: Scan) -> Result<Option<(Arrival, FlowId)>, TransportError> {
+        if let Some(found) = self.pop() {
+            return Ok(Some(found));
+        }
+        match scan {
+            Scan::Hot => {
+                self.scans += 1;
+                if self.scans < SCANS_PER_LOOK {
+                    return Ok(None);
+                }
+                self.scans = 0;
+                self.look()?;
+                return Ok(self.pop());
+            }
+            Scan::Taken => {}
+            Scan::All => self.look()?,
+        }
+        for _ in 0..ATTEMPTS_TO_SLEEP {
+            if let Some(found) = self.pop() {
+                return Ok(Some(found));
+            }
+            if self.incoming.fall_asleep() {
+                return Ok(None);
+            }
+        }
+        self.again.wake().map_err(|source| TransportError::new("write", "an eventfd", source))?;
+        Ok(None)
+    }
+}
+
+/// A socket at a random name, and that name.
+fn listen() -> io::Result<(u64, OwnedFd)> {
+    let mut taken = io::ErrorKind::AddrInUse.into();
+    for _ in 0..NAMES_TRIED {
+        let name = syscall::random()?;
+        match syscall::listen_at(name) {
+            Ok(listener) => return Ok((name, listener)),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => taken = error,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(taken)
+}
+
+impl Transport for ShmTransport {
+    fn name(&self) -> &'static str {
+        "shm"
+    }
+
+    fn serves(&self, locator: &Locator) -> bool {
+        self.host.name(locator).is_some_and(|name| self.outgoing.may_reach(name))
+    }
+
+    fn reach(&mut self, locator: &Locator) -> bool {
+        self.host.name(locator).is_some_and(|name| self.outgoing.open(name, self.epoll.as_fd()))
+    }
+
+    fn poll_lost(&mut self) -> Option<Locator> {
+        Some(self.host.locator(self.outgoing.poll_lost()?, USER))
+    }
+
+    fn interfaces(&self) -> &[Interface] {
+        &[]
+    }
+
+    fn locators(&self) -> &Locators {
+        &self.locators
+    }
+
+    fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {
+        let (flow, port) = self.ports.open(spec)?;
+        Ok((flow, port.map(|port| self.host.locator(self.name, port)).into_iter().collect()))
+    }
+
+    fn close_flow(&mut self, flow: FlowId) -> Result<(), TransportError> {
+        self.flush()?;
+        self.ports.close(flow)
+    }
+
+    fn max_message_len(&self) -> usize {
+        RECORD_LEN_MAX
+    }
+
+    fn loan(&mut self) -> Result<&mut [u8], TransportError> {
+        self.is_loaned = true;
+        Ok(&mut self.frame)
+    }
+
+    fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
+        let from = self.ports.source(flow)?;
+        if !self.is_loaned || len > self.frame.len() {
+            return Err(TransportError::new("commit", "a datagram", io::ErrorKind::InvalidInput.into()));
+        }
+        self.is_loaned = false;
+        for destination in destinations {
+            let Some(name) = self.host.name(destination) else {
+                self.stats.send_errors.unserved += 1;
+                continue;
+            };
+            let ports = ring::Ports { to: destination.port, from };
+            self.outgoing.send(name, ports, &self.frame[..len], self.epoll.as_fd(), &mut self.stats);
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), TransportError> {
+        self.outgoing.ring_bells();
+        Ok(())
+    }
+
+    fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
+        let Some((arrival, flow)) = self.find(scan)? else { return Ok(None) };
+        self.stats.datagrams_in += 1;
+        self.stats.bytes_in += arrival.len as u64;
+        let meta = RxMeta {
+            source: self.host.locator(arrival.from, arrival.ports.from),
+            local: self.host.locator(self.name, arrival.ports.to),
+            flow,
+            multicast: false,
+        };
+        Ok(Some(RxFrame::new(&self.incoming.buffer()[..arrival.len], meta)))
+    }
+
+    fn descriptors(&self) -> &[RawFd] {
+        &self.descriptors
+    }
+
+    fn stats(&self) -> TransportStats {
+        TransportStats { receive_errors: self.incoming.refused, ..self.stats }
+    }
+
+    fn source_of(&self, flow: FlowId, destination: &Locator) -> Option<Locator> {
+        self.host.name(destination)?;
+        Some(self.host.locator(self.name, self.ports.source(flow).ok()?))
+    }
+}

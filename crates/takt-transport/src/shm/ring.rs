@@ -1,0 +1,300 @@
+//! The ring of a lane: records from one writer to one reader, in words that both processes map.
+//!
+//! | words | written by | |
+//! |---|---|---|
+//! | 0 ..= 15 | nobody | |
+//! | 16 | reader | head: the position up to which it has copied |
+//! | 32 | both | asleep: 1 while the reader waits for a bell |
+//! | 64 .. | writer | records; a power of two of words |
+//!
+//! A *position* counts words since the beginning and never goes back; its place in the ring is what is left of it modulo the
+//! ring's size. A record takes whole lines of 8 words:
+//!
+//! | word | |
+//! |---|---|
+//! | 0 | header: low half of (position / 8), then 1 + length in bytes, or [`SKIP`]; 0 while nothing is there |
+//! | 1 | ports: destination, source |
+//! | 2 .. | the bytes, the last word filled up with zeros |
+//!
+//! The writer writes all of a record and a 0 where the next header will be, and only then the header. So a record is there
+//! whole or not at all, whenever its writer is killed, and what lay there a lap ago is never taken for a header. The reader
+//! copies a record before it gives its place back, so a reader that is killed merely leaves the ring full.
+//!
+//! A writer that finds the ring drained starts over at its beginning after [`RESTART`] words, so that a lane that is never
+//! behind occupies a few pages, and those stay in the cache.
+//!
+//! Nothing here trusts the other side: every header and every head is checked, and what does not fit is [`Broken`]. Words
+//! are atomic even where they carry bytes, so a side that writes at the wrong time makes wrong bytes, which the parser
+//! of the messages expects anyway, and nothing worse. There is no `unsafe` here.
+
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+/// Most bytes of one record.
+pub(super) const RECORD_LEN_MAX: usize = 65_536;
+
+/// Words of a lane before its records.
+pub(super) const RECORDS: usize = 64;
+
+const HEAD: usize = 16;
+const ASLEEP: usize = 32;
+
+/// Words of a cache line.
+const LINE: u64 = 8;
+
+/// Words before the bytes of a record.
+const PREFIX: usize = 2;
+
+/// In place of the length: the next record is at the beginning of the ring.
+const SKIP: u32 = u32::MAX;
+
+/// Words after which a writer looks whether the ring is drained: 32 KiB.
+const RESTART: u64 = 4096;
+
+/// One word of a lane; the ones that ship are [`AtomicU64`], tests have others.
+pub(super) trait Word {
+    fn load(&self, order: Ordering) -> u64;
+    fn store(&self, value: u64, order: Ordering);
+    fn swap(&self, value: u64, order: Ordering) -> u64;
+    /// Orders all that this thread did before with all that it does after, among those who do the same.
+    fn fence();
+}
+
+impl Word for AtomicU64 {
+    fn load(&self, order: Ordering) -> u64 {
+        self.load(order)
+    }
+
+    fn store(&self, value: u64, order: Ordering) {
+        self.store(value, order);
+    }
+
+    fn swap(&self, value: u64, order: Ordering) -> u64 {
+        self.swap(value, order)
+    }
+
+    fn fence() {
+        fence(Ordering::SeqCst);
+    }
+}
+
+/// The two ports of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ports {
+    pub(super) to: u32,
+    pub(super) from: u32,
+}
+
+/// The other side has written what no sound one writes. The lane is of no more use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Broken;
+
+/// Why a record was not written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// The reader is too far behind.
+    Full,
+    Broken,
+}
+
+/// Words of a record of so many bytes: whole lines.
+fn record_words(len: usize) -> u64 {
+    ((PREFIX + len.div_ceil(8)) as u64).next_multiple_of(LINE)
+}
+
+fn header(position: u64, low: u32) -> u64 {
+    (position / LINE) << 32 | u64::from(low)
+}
+
+/// The words of records, of which there is a power of two.
+fn records<W>(lane: &[W]) -> &[W] {
+    &lane[RECORDS..]
+}
+
+/// The place of a position.
+fn place<W>(records: &[W], position: u64) -> usize {
+    (position & (records.len() as u64 - 1)) as usize
+}
+
+/// Whether so many words are a lane: a power of two after the first [`RECORDS`], with room for two lines.
+pub(super) fn is_lane(words: usize) -> bool {
+    words.checked_sub(RECORDS).is_some_and(|records| records.is_power_of_two() && records >= 2 * LINE as usize)
+}
+
+/// The writer's side of a lane.
+#[derive(Debug, Default)]
+pub(super) struct Tail {
+    position: u64,
+    /// What was last seen of the reader's.
+    head: u64,
+}
+
+impl Tail {
+    /// Writes one record of at most [`RECORD_LEN_MAX`] bytes. The bell is up to the caller: [`needs_bell`].
+    pub(super) fn push<W: Word>(&mut self, lane: &[W], ports: Ports, bytes: &[u8]) -> Result<(), Refusal> {
+        let words = record_words(bytes.len());
+        let start = self.start(lane, words)?;
+        if start != self.position {
+            let records = records(lane);
+            records[place(records, start)].store(0, Ordering::Relaxed);
+            let at = place(records, self.position);
+            records[at].store(header(self.position, SKIP), Ordering::Release);
+            self.position = start;
+        }
+        self.write(records(lane), words, ports, bytes);
+        self.position += words;
+        Ok(())
+    }
+
+    /// Where a record of so many words may be written: here, or at the beginning of the ring.
+    fn start<W: Word>(&mut self, lane: &[W], words: u64) -> Result<u64, Refusal> {
+        let size = records(lane).len() as u64;
+        let offset = self.position & (size - 1);
+        let over = self.position - offset + size;
+        if offset / RESTART != (offset + words) / RESTART {
+            self.look(lane)?;
+            if offset != 0 && self.head == self.position && self.has_room(over + words, size) {
+                return Ok(over);
+            }
+        }
+        let start = if offset + words <= size { self.position } else { over };
+        if !self.has_room(start + words, size) {
+            self.look(lane)?;
+            if !self.has_room(start + words, size) {
+                return Err(Refusal::Full);
+            }
+        }
+        Ok(start)
+    }
+
+    /// Whether a record may end here, with a line after it for the next header.
+    fn has_room(&self, end: u64, size: u64) -> bool {
+        end + LINE - self.head <= size
+    }
+
+    /// Reads the reader's position anew.
+    fn look<W: Word>(&mut self, lane: &[W]) -> Result<(), Refusal> {
+        let head = lane[HEAD].load(Ordering::Acquire);
+        if head < self.head || head > self.position || !head.is_multiple_of(LINE) {
+            return Err(Refusal::Broken);
+        }
+        self.head = head;
+        Ok(())
+    }
+
+    /// Writes a record where there is room for it: its header last, its first line just before.
+    fn write<W: Word>(&self, records: &[W], words: u64, ports: Ports, bytes: &[u8]) {
+        let at = place(records, self.position);
+        let (first, rest) = records[at..at + words as usize].split_at(LINE as usize);
+        let (begin, end) = bytes.split_at(bytes.len().min((LINE as usize - PREFIX) * 8));
+        copy_in(rest, end);
+        records[place(records, self.position + words)].store(0, Ordering::Relaxed);
+        copy_in(&first[PREFIX..], begin);
+        first[1].store(u64::from(ports.to) << 32 | u64::from(ports.from), Ordering::Relaxed);
+        let low = bytes.len() as u32 + 1;
+        first[0].store(header(self.position, low), Ordering::Release);
+    }
+}
+
+fn copy_in<W: Word>(words: &[W], bytes: &[u8]) {
+    let chunks = bytes.chunks_exact(8);
+    let rest = chunks.remainder();
+    let whole = bytes.len() / 8;
+    for (word, chunk) in words.iter().zip(chunks) {
+        word.store(u64::from_ne_bytes(chunk.try_into().expect("a chunk of 8")), Ordering::Relaxed);
+    }
+    if !rest.is_empty() {
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        words[whole].store(u64::from_ne_bytes(last), Ordering::Relaxed);
+    }
+}
+
+fn copy_out<W: Word>(words: &[W], bytes: &mut [u8]) {
+    let whole = bytes.len() / 8;
+    let mut chunks = bytes.chunks_exact_mut(8);
+    for (word, chunk) in words.iter().zip(&mut chunks) {
+        chunk.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
+    }
+    let rest = chunks.into_remainder();
+    if !rest.is_empty() {
+        let last = words[whole].load(Ordering::Relaxed).to_ne_bytes();
+        rest.copy_from_slice(&last[..rest.len()]);
+    }
+}
+
+/// The reader's side of a lane.
+#[derive(Debug, Default)]
+pub(super) struct Head {
+    position: u64,
+}
+
+impl Head {
+    /// Copies the next record into `bytes`, which has room for [`RECORD_LEN_MAX`], and gives its place back. Says its ports
+    /// and length.
+    pub(super) fn pop<W: Word>(&mut self, lane: &[W], bytes: &mut [u8]) -> Result<Option<(Ports, usize)>, Broken> {
+        let records = records(lane);
+        let Some(mut low) = self.look(records)? else { return Ok(None) };
+        if low == SKIP {
+            let size = records.len() as u64;
+            self.advance(lane, size - (self.position & (size - 1)));
+            match self.look(records)? {
+                // A writer that was killed just there leaves a skip without a record.
+                None => return Ok(None),
+                Some(SKIP) => return Err(Broken),
+                Some(next) => low = next,
+            }
+        }
+        let len = low as usize - 1;
+        let words = record_words(len);
+        let at = place(records, self.position);
+        if len > RECORD_LEN_MAX || at as u64 + words > records.len() as u64 || len > bytes.len() {
+            return Err(Broken);
+        }
+        let ports = records[at + 1].load(Ordering::Relaxed);
+        copy_out(&records[at + PREFIX..at + words as usize], &mut bytes[..len]);
+        self.advance(lane, words);
+        Ok(Some((Ports { to: (ports >> 32) as u32, from: ports as u32 }, len)))
+    }
+
+    /// The low half of the header that comes next, if it is there.
+    fn look<W: Word>(&self, records: &[W]) -> Result<Option<u32>, Broken> {
+        let word = records[place(records, self.position)].load(Ordering::Acquire);
+        match word as u32 {
+            0 if word == 0 => Ok(None),
+            0 => Err(Broken),
+            low if word == header(self.position, low) => Ok(Some(low)),
+            _ => Err(Broken),
+        }
+    }
+
+    fn advance<W: Word>(&mut self, lane: &[W], words: u64) {
+        self.position += words;
+        lane[HEAD].store(self.position, Ordering::Release);
+    }
+
+    /// Whether nothing is there at this moment. Anything that is no record counts as something.
+    pub(super) fn is_drained<W: Word>(&self, lane: &[W]) -> bool {
+        let records = records(lane);
+        records[place(records, self.position)].load(Ordering::Acquire) == 0
+    }
+}
+
+/// The reader is about to wait. It then calls [`Word::fence`] and looks once more.
+pub(super) fn fall_asleep<W: Word>(lane: &[W]) {
+    lane[ASLEEP].store(1, Ordering::Relaxed);
+}
+
+/// The reader waits no more.
+pub(super) fn wake_up<W: Word>(lane: &[W]) {
+    lane[ASLEEP].store(0, Ordering::Relaxed);
+}
+
+/// Whether the reader waits for a bell that nobody else rings. The writer calls [`Word::fence`] first, after its records.
+pub(super) fn needs_bell<W: Word>(lane: &[W]) -> bool {
+    lane[ASLEEP].load(Ordering::Relaxed) != 0 && lane[ASLEEP].swap(0, Ordering::Relaxed) != 0
+}
+
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,293 @@
+//! The ring alone: what goes in comes out, whoever dies, and whatever the other side writes.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::sync::atomic::AtomicU64;
+
+use super::*;
+
+const PORTS: Ports = Ports { to: 7, from: 0xffff_fff0 };
+
+fn lane(records: usize) -> Vec<AtomicU64> {
+    (0..RECORDS + records).map(|_| AtomicU64::new(0)).collect()
+}
+
+/// Numbers that follow from a seed (SplitMix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, bound: u64) -> usize {
+        (self.next() % bound) as usize
+    }
+}
+
+fn bytes(n: u64, len: usize) -> Vec<u8> {
+    (0..len).map(|i| (n as usize * 31 + i * 7) as u8).collect()
+}
+
+fn pop<W: Word>(head: &mut Head, lane: &[W]) -> Option<Vec<u8>> {
+    let mut buffer = vec![0xee; if cfg!(miri) { 4096 } else { RECORD_LEN_MAX }];
+    let (ports, len) = head.pop(lane, &mut buffer).expect("a sound lane")?;
+    assert_eq!(ports, PORTS);
+    buffer.truncate(len);
+    Some(buffer)
+}
+
+#[test]
+fn what_is_a_lane() {
+    assert!(is_lane(RECORDS + 16) && is_lane(RECORDS + 1024));
+    for words in [0, RECORDS - 1, RECORDS, RECORDS + 1, RECORDS + 8, RECORDS + 24, RECORDS + 1025] {
+        assert!(!is_lane(words), "{words}");
+    }
+}
+
+/// Random lengths in and out at random, against a queue, for many laps of rings of several sizes.
+#[test]
+fn records_come_out_as_they_went_in() {
+    let large = [(1024, 3000), (32_768, 65_536)];
+    for (size, longest) in [(16, 40), (64, 200)].into_iter().chain(large.into_iter().filter(|_| !cfg!(miri))) {
+        let (lane, mut tail, mut head) = (lane(size), Tail::default(), Head::default());
+        let (mut random, mut queue) = (Random(size as u64), VecDeque::new());
+        let (mut refused, mut n) = (0, 0);
+        for _ in 0..if cfg!(miri) { 200 } else { 4_000 } {
+            let burst = random.below(6);
+            for _ in 0..burst {
+                n += 1;
+                let record = bytes(n, random.below(longest + 1));
+                match tail.push(&lane, PORTS, &record) {
+                    Ok(()) => queue.push_back(record),
+                    Err(refusal) => {
+                        assert_eq!(refusal, Refusal::Full);
+                        refused += 1;
+                    }
+                }
+            }
+            for _ in 0..random.below(6) {
+                assert_eq!(pop(&mut head, &lane), queue.pop_front());
+            }
+        }
+        assert!(refused > 0 && head.position > 2 * size as u64, "{size}: {refused} refused");
+        while let Some(record) = pop(&mut head, &lane) {
+            assert_eq!(Some(record), queue.pop_front());
+        }
+        assert!(queue.is_empty() && head.is_drained(&lane));
+    }
+}
+
+#[test]
+fn a_full_ring_takes_again_what_was_given_back() {
+    let (lane, mut tail, mut head) = (lane(64), Tail::default(), Head::default());
+    let mut held = 0;
+    while tail.push(&lane, PORTS, &[1; 48]).is_ok() {
+        held += 1;
+    }
+    assert_eq!(held, 7, "one line of eight is kept for the next header");
+    for _ in 0..100 {
+        assert_eq!(tail.push(&lane, PORTS, &[2; 48]), Err(Refusal::Full));
+        pop(&mut head, &lane).expect("it is full");
+        assert_eq!(tail.push(&lane, PORTS, &[2; 48]), Ok(()));
+    }
+}
+
+/// A lane whose reader keeps up uses its first 32 KiB and a record alone.
+#[test]
+fn a_drained_ring_starts_over() {
+    let (lane, mut tail, mut head) = (lane(1 << 14), Tail::default(), Head::default());
+    for n in 0..2_000 {
+        tail.push(&lane, PORTS, &bytes(n, 1000)).expect("there is room");
+        assert_eq!(pop(&mut head, &lane), Some(bytes(n, 1000)));
+    }
+    let touched = records(&lane).iter().rposition(|word| word.load(Ordering::Relaxed) != 0);
+    assert!(touched.expect("records were written") < RESTART as usize + 256, "{touched:?}");
+}
+
+/// What a dead writer leaves: words that take no more after so many stores.
+struct Mortal<'a> {
+    word: AtomicU64,
+    life: &'a Cell<u32>,
+}
+
+impl Word for Mortal<'_> {
+    fn load(&self, order: Ordering) -> u64 {
+        self.word.load(order)
+    }
+
+    fn store(&self, value: u64, order: Ordering) {
+        if let Some(left) = self.life.get().checked_sub(1) {
+            self.life.set(left);
+            self.word.store(value, order);
+        }
+    }
+
+    fn swap(&self, value: u64, order: Ordering) -> u64 {
+        let before = self.word.load(order);
+        self.store(value, order);
+        before
+    }
+
+    fn fence() {}
+}
+
+/// A writer that is killed at any store leaves whole records, in order, and nothing else.
+#[test]
+fn a_writer_killed_at_any_store_leaves_whole_records() {
+    let lengths = [0, 1, 47, 48, 49, 100, 3, 170, 9, 120, 64];
+    let mut seen = Vec::new();
+    for life in 0..400 {
+        let left = Cell::new(life);
+        let lane: Vec<Mortal<'_>> =
+            (0..RECORDS + 64).map(|_| Mortal { word: AtomicU64::new(0), life: &left }).collect();
+        let (mut tail, mut head) = (Tail::default(), Head::default());
+        let mut arrived = 0;
+        for (n, len) in (0..).zip(lengths) {
+            let pushed = tail.push(&lane, PORTS, &bytes(n, len));
+            assert_eq!(pushed, Ok(()), "the reader keeps up");
+            // The reader lives on.
+            let writer = left.replace(u32::MAX);
+            if let Some(record) = pop(&mut head, &lane) {
+                assert_eq!(record, bytes(n, len), "killed at store {life}");
+                arrived += 1;
+            }
+            left.set(writer);
+            if writer == 0 {
+                assert_eq!(pop(&mut head, &lane), None);
+                break;
+            }
+        }
+        seen.push(arrived);
+    }
+    assert!(seen.is_sorted() && seen[0] == 0 && seen[399] == lengths.len(), "{seen:?}");
+    assert!((1..lengths.len()).all(|n| seen.contains(&n)), "killed after each of them: {seen:?}");
+}
+
+/// A reader that is killed at any store leaves a writer that is told "full", no more.
+#[test]
+fn a_reader_killed_at_any_store_leaves_a_full_ring() {
+    for life in 0..12 {
+        let left = Cell::new(u32::MAX);
+        let lane: Vec<Mortal<'_>> =
+            (0..RECORDS + 64).map(|_| Mortal { word: AtomicU64::new(0), life: &left }).collect();
+        let (mut tail, mut head) = (Tail::default(), Head::default());
+        let mut reader = life;
+        let full = (0..100).find_map(|n| {
+            let refusal = tail.push(&lane, PORTS, &bytes(n, 48)).err();
+            left.set(reader);
+            pop(&mut head, &lane);
+            reader = left.replace(u32::MAX);
+            refusal
+        });
+        assert_eq!(full, Some(Refusal::Full));
+    }
+}
+
+/// Whatever a writer of evil intent leaves: an answer, and never more bytes than there is room for.
+#[test]
+fn a_reader_survives_any_words() {
+    let mut buffer = vec![0; RECORD_LEN_MAX];
+    let mut verdicts = [0; 3];
+    for seed in 0..if cfg!(miri) { 50 } else { 3_000 } {
+        let mut random = Random(seed);
+        let (lane, mut head) = (lane(64), Head { position: 64 * random.below(3) as u64 });
+        for _ in 0..40 {
+            // Headers that are nearly right, and words that are nothing.
+            let position = head.position;
+            let low = [1, 2, 49, 480, 496, 497, 65_537, 65_538, SKIP, SKIP - 1][random.below(10)];
+            let word = if random.below(9) == 0 { random.next() } else { header(position, low) };
+            let at = RECORDS + place(records(&lane), position);
+            lane[at].store(word, Ordering::Relaxed);
+            lane[random.below(RECORDS as u64 + 64)].store(random.next() >> random.below(64), Ordering::Relaxed);
+            match head.pop(&lane, &mut buffer) {
+                Ok(None) => verdicts[0] += 1,
+                Ok(Some((_, len))) => {
+                    assert!(len <= 64 * 8);
+                    verdicts[1] += 1;
+                }
+                Err(Broken) => verdicts[2] += 1,
+            }
+            assert!(head.position <= position + 2 * 64, "bounded");
+        }
+    }
+    assert!(verdicts.iter().all(|count| *count > 10), "{verdicts:?}");
+}
+
+#[test]
+fn a_buffer_that_is_too_small_is_never_overrun() {
+    let (lane, mut tail, mut head) = (lane(64), Tail::default(), Head::default());
+    tail.push(&lane, PORTS, &[1; 100]).expect("there is room");
+    assert_eq!(head.pop(&lane, &mut [0; 99]), Err(Broken));
+}
+
+/// Whatever a reader of evil intent says of how far it is.
+#[test]
+fn a_writer_survives_any_head() {
+    let mut broken = 0;
+    for seed in 0..if cfg!(miri) { 200 } else { 2_000 } {
+        let mut random = Random(seed);
+        let (lane, mut tail) = (lane(64), Tail::default());
+        for n in 0..40 {
+            if tail.push(&lane, PORTS, &bytes(n, random.below(200))) == Err(Refusal::Broken) {
+                broken += 1;
+                break;
+            }
+            let head = match random.below(4) {
+                0 => random.next(),
+                1 => tail.position + 8 * random.below(3) as u64,
+                _ => tail.position.saturating_sub(8 * random.below(12) as u64),
+            };
+            lane[HEAD].store(head, Ordering::Relaxed);
+        }
+    }
+    assert!(broken > 10, "{broken}");
+}
+
+#[test]
+fn a_bell_is_rung_once_for_a_sleep() {
+    let lane = lane(16);
+    assert!(!needs_bell(&lane));
+    fall_asleep(&lane);
+    assert!(needs_bell(&lane));
+    assert!(!needs_bell(&lane));
+    fall_asleep(&lane);
+    wake_up(&lane);
+    assert!(!needs_bell(&lane));
+}
+
+/// Two threads, for Miri and ThreadSanitizer to watch.
+#[test]
+fn two_threads_agree() {
+    let count = if cfg!(miri) { 60 } else { 100_000 };
+    let lane = lane(64);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut tail = Tail::default();
+            for n in 0..count {
+                let record = bytes(n, (n % 90) as usize);
+                while let Err(refusal) = tail.push(&lane, PORTS, &record) {
+                    assert_eq!(refusal, Refusal::Full);
+                    std::thread::yield_now();
+                }
+            }
+        });
+        let mut head = Head::default();
+        let buffer = RefCell::new(vec![0; RECORD_LEN_MAX]);
+        for n in 0..count {
+            let len = loop {
+                let popped = head.pop(&lane, &mut buffer.borrow_mut()).expect("a sound lane");
+                match popped {
+                    Some((_, len)) => break len,
+                    None => std::thread::yield_now(),
+                }
+            };
+            assert_eq!(buffer.borrow()[..len], bytes(n, (n % 90) as usize));
+        }
+        assert!(head.is_drained(&lane));
+    });
+}

@@ -1,0 +1,270 @@
+//! Unix sockets: where lanes are handed over, and the bells.
+//!
+//! All are of the kind SEQPACKET with names in the abstract namespace, which belongs to the network namespace: such a name
+//! is no file, so it needs no directory that both sides see, and it is gone with its owner, however that ends. Nothing here
+//! blocks.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr;
+
+/// Connections that may wait to be accepted.
+const BACKLOG: libc::c_int = 1024;
+
+/// Room for one descriptor in a control message, aligned as its header.
+const CONTROL_WORDS: usize = 4;
+
+fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(result)
+}
+
+fn check_len(result: libc::ssize_t) -> io::Result<usize> {
+    usize::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
+fn socket() -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: no pointers. A result >= 0 is a new descriptor that nobody else owns.
+    let fd = check(unsafe { libc::socket(libc::AF_UNIX, kind, 0) })?;
+    // SAFETY: as above.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// The abstract address of a participant's name: `takt-shm-1/` and 16 hexadecimal digits. The 1 is the version of all that
+/// two sides must agree on.
+fn address(name: u64) -> (libc::sockaddr_un, libc::socklen_t) {
+    const PREFIX: &[u8] = b"\0takt-shm-1/";
+    // SAFETY: all-zero is a valid value of this C structure.
+    let mut address: libc::sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    let digits = (0..16).map(|digit| b"0123456789abcdef"[(name >> (60 - 4 * digit)) as usize & 15]);
+    let mut len = size_of::<libc::sa_family_t>();
+    for (to, from) in address.sun_path.iter_mut().zip(PREFIX.iter().copied().chain(digits)) {
+        *to = from as libc::c_char;
+        len += 1;
+    }
+    (address, len as libc::socklen_t)
+}
+
+/// A socket that others reach by this name. An error if somebody has it.
+pub(super) fn listen_at(name: u64) -> io::Result<OwnedFd> {
+    let fd = socket()?;
+    let (address, len) = address(name);
+    // SAFETY: `address` holds `len` initialised bytes of a socket address.
+    check(unsafe { libc::bind(fd.as_raw_fd(), ptr::from_ref(&address).cast(), len) })?;
+    // SAFETY: no pointers.
+    check(unsafe { libc::listen(fd.as_raw_fd(), BACKLOG) })?;
+    Ok(fd)
+}
+
+/// A connection to whoever listens at this name. `WouldBlock` if too many others wait there.
+pub(super) fn connect_to(name: u64) -> io::Result<OwnedFd> {
+    let fd = socket()?;
+    let (address, len) = address(name);
+    // SAFETY: `address` holds `len` initialised bytes of a socket address.
+    check(unsafe { libc::connect(fd.as_raw_fd(), ptr::from_ref(&address).cast(), len) })?;
+    Ok(fd)
+}
+
+/// The next connection that somebody has made.
+pub(super) fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: the address is not asked for. A result >= 0 is a new descriptor that nobody else owns.
+    let fd = check(unsafe { libc::accept4(listener.as_raw_fd(), ptr::null_mut(), ptr::null_mut(), flags) })?;
+    // SAFETY: as above.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// The user at the other end, as the kernel knows it: the one that connected, or listened.
+pub(super) fn peer_user(fd: BorrowedFd<'_>) -> io::Result<u32> {
+    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut len = size_of::<libc::ucred>() as libc::socklen_t;
+    let at = ptr::from_mut(&mut peer).cast();
+    // SAFETY: `peer` has room for `len` bytes; any bytes are valid in it.
+    check(unsafe { libc::getsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, at, &mut len) })?;
+    Ok(peer.uid)
+}
+
+/// The user that this process acts as.
+pub(super) fn own_user() -> u32 {
+    // SAFETY: no pointers; it cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// What the kernel calls the socket's network namespace; never the same again until the next boot. Since Linux 5.14.
+pub(super) fn network_namespace(fd: BorrowedFd<'_>) -> io::Result<u64> {
+    /// `SO_NETNS_COOKIE` of the kernel's `asm-generic/socket.h`.
+    const SO_NETNS_COOKIE: libc::c_int = 71;
+    let mut cookie = 0_u64;
+    let mut len = size_of::<u64>() as libc::socklen_t;
+    let at = ptr::from_mut(&mut cookie).cast();
+    // SAFETY: `cookie` has room for `len` bytes; any bytes are valid in it.
+    check(unsafe { libc::getsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, SO_NETNS_COOKIE, at, &mut len) })?;
+    Ok(cookie)
+}
+
+/// Lets the calling thread alone act as another user; false without the privilege to.
+#[cfg(test)]
+pub(super) fn act_as(user: u32) -> bool {
+    // SAFETY: no pointers. The C library's function would change all threads; the system call changes this one.
+    unsafe { libc::syscall(libc::SYS_setresuid, -1, user, -1) == 0 }
+}
+
+/// Random bits.
+pub(super) fn random() -> io::Result<u64> {
+    let mut bits = [0; 8];
+    // SAFETY: `bits` has room for its own length; any bytes are valid in it.
+    let count = check_len(unsafe { libc::getrandom(bits.as_mut_ptr().cast(), bits.len(), 0) })?;
+    if count == bits.len() { Ok(u64::from_ne_bytes(bits)) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
+/// Sends a message, with a descriptor if there is one to be handed over.
+pub(super) fn send(fd: BorrowedFd<'_>, message: &[u8], descriptor: Option<BorrowedFd<'_>>) -> io::Result<()> {
+    let mut vector = libc::iovec { iov_base: message.as_ptr().cast_mut().cast(), iov_len: message.len() };
+    let mut control = [0_u64; CONTROL_WORDS];
+    // SAFETY: all-zero is a valid value of this C structure.
+    let mut header: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    header.msg_iov = &mut vector;
+    header.msg_iovlen = 1;
+    if let Some(descriptor) = descriptor {
+        header.msg_control = control.as_mut_ptr().cast();
+        // SAFETY: arithmetic.
+        header.msg_controllen = unsafe { libc::CMSG_SPACE(size_of::<libc::c_int>() as u32) } as _;
+        // SAFETY: `control` has room for a header with one descriptor, and is aligned for it; so the first header is there
+        // and its data too.
+        unsafe {
+            let first = libc::CMSG_FIRSTHDR(&header);
+            (*first).cmsg_level = libc::SOL_SOCKET;
+            (*first).cmsg_type = libc::SCM_RIGHTS;
+            (*first).cmsg_len = libc::CMSG_LEN(size_of::<libc::c_int>() as u32) as _;
+            libc::CMSG_DATA(first).cast::<libc::c_int>().write_unaligned(descriptor.as_raw_fd());
+        }
+    }
+    // SAFETY: the header's pointers lead to `message`, `vector` and `control`, all alive; sending only reads.
+    check_len(unsafe { libc::sendmsg(fd.as_raw_fd(), &header, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) })?;
+    Ok(())
+}
+
+/// A received message: its length, whether it was cut off, and the descriptor that came with it.
+#[derive(Debug)]
+pub(super) struct Received {
+    pub(super) len: usize,
+    pub(super) truncated: bool,
+    pub(super) descriptor: Option<OwnedFd>,
+}
+
+/// Receives a message. A length of 0 says that the other end is gone.
+pub(super) fn receive(fd: BorrowedFd<'_>, message: &mut [u8]) -> io::Result<Received> {
+    let mut vector = libc::iovec { iov_base: message.as_mut_ptr().cast(), iov_len: message.len() };
+    let mut control = [0_u64; CONTROL_WORDS];
+    // SAFETY: all-zero is a valid value of this C structure.
+    let mut header: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    header.msg_iov = &mut vector;
+    header.msg_iovlen = 1;
+    header.msg_control = control.as_mut_ptr().cast();
+    // Room for one descriptor: the kernel closes what more a stranger sends.
+    // SAFETY: arithmetic.
+    header.msg_controllen = unsafe { libc::CMSG_SPACE(size_of::<libc::c_int>() as u32) } as _;
+    // SAFETY: the header's pointers lead to `message`, `vector` and `control`, all alive, with their true lengths.
+    let len = unsafe { libc::recvmsg(fd.as_raw_fd(), &mut header, libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC) };
+    let len = check_len(len)?;
+    let truncated = header.msg_flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0;
+    Ok(Received { len, truncated, descriptor: first_descriptor(&header) })
+}
+
+/// Takes the descriptors out of a control message; at most two fit, of which the second is closed.
+fn first_descriptor(header: &libc::msghdr) -> Option<OwnedFd> {
+    let mut found = None;
+    // SAFETY: the kernel has filled in the control messages and their length, within the buffer that is alive.
+    unsafe {
+        let first = libc::CMSG_FIRSTHDR(header).as_ref()?;
+        if first.cmsg_level != libc::SOL_SOCKET || first.cmsg_type != libc::SCM_RIGHTS {
+            return None;
+        }
+        #[allow(clippy::unnecessary_cast, reason = "a u32 in some C libraries")]
+        let bytes = first.cmsg_len as usize - libc::CMSG_LEN(0) as usize;
+        let data = libc::CMSG_DATA(first).cast::<libc::c_int>();
+        for at in 0..bytes / size_of::<libc::c_int>() {
+            // Each is a new descriptor that nobody else owns.
+            let descriptor = OwnedFd::from_raw_fd(data.add(at).read_unaligned());
+            found.get_or_insert(descriptor);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Read;
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    fn pair() -> (OwnedFd, OwnedFd, OwnedFd) {
+        let name = random().expect("randomness");
+        let listener = listen_at(name).expect("the name is free");
+        let caller = connect_to(name).expect("somebody listens");
+        let answerer = accept(listener.as_fd()).expect("somebody called");
+        (listener, caller, answerer)
+    }
+
+    #[test]
+    fn a_name_is_taken_once_and_gone_with_its_owner() {
+        let name = random().expect("randomness");
+        let refused = |result: io::Result<OwnedFd>| result.map(drop).expect_err("nobody is there").kind();
+        assert_eq!(refused(connect_to(name)), io::ErrorKind::ConnectionRefused);
+        let listener = listen_at(name).expect("the name is free");
+        assert_eq!(refused(listen_at(name)), io::ErrorKind::AddrInUse);
+        assert_eq!(refused(accept(listener.as_fd())), io::ErrorKind::WouldBlock);
+        drop(listener);
+        assert_eq!(refused(connect_to(name)), io::ErrorKind::ConnectionRefused);
+    }
+
+    #[test]
+    fn both_ends_know_each_others_user() {
+        let (_listener, caller, answerer) = pair();
+        assert_eq!(peer_user(caller.as_fd()).expect("connected"), own_user());
+        assert_eq!(peer_user(answerer.as_fd()).expect("connected"), own_user());
+    }
+
+    #[test]
+    fn a_descriptor_is_handed_over() {
+        let (_listener, caller, answerer) = pair();
+        let file = File::open("/proc/self/comm").expect("it is there");
+        send(caller.as_fd(), b"hello", Some(file.as_fd())).expect("there is room");
+        let mut message = [0; 16];
+        let received = receive(answerer.as_fd(), &mut message).expect("it is there");
+        assert_eq!((received.len, received.truncated), (5, false));
+        let mut text = String::new();
+        File::from(received.descriptor.expect("handed over")).read_to_string(&mut text).expect("readable");
+        assert!(!text.is_empty());
+        send(caller.as_fd(), &[7; 17], None).expect("there is room");
+        let received = receive(answerer.as_fd(), &mut message).expect("it is there");
+        assert!(received.truncated && received.descriptor.is_none());
+    }
+
+    #[test]
+    fn the_end_is_noticed() {
+        let (_listener, caller, answerer) = pair();
+        let error = receive(answerer.as_fd(), &mut [0; 4]).expect_err("nothing was sent");
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        drop(caller);
+        assert_eq!(receive(answerer.as_fd(), &mut [0; 4]).expect("it is the end").len, 0);
+        let error = send(answerer.as_fd(), &[1], None).expect_err("nobody is there");
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    #[test]
+    fn the_namespace_has_a_name() {
+        let (listener, caller, _) = pair();
+        let cookie = network_namespace(listener.as_fd()).expect("Linux 5.14");
+        assert_eq!(network_namespace(caller.as_fd()).expect("Linux 5.14"), cookie);
+    }
+}

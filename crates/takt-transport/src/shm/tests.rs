@@ -1,0 +1,297 @@
+//! Ends and strangers: who goes is noticed, and who talks nonsense harms nobody.
+
+use std::sync::atomic::Ordering;
+
+use super::hello::{BELL, HELLO_LEN, Hello};
+use super::mapping::Mapping;
+use super::*;
+
+fn open() -> ShmTransport {
+    ShmTransport::open(&ShmConfig::default()).expect("Linux 5.14")
+}
+
+fn at(transport: &ShmTransport) -> Locator {
+    transport.locators.default_unicast[0]
+}
+
+fn send(transport: &mut ShmTransport, bytes: &[u8], to: Locator) {
+    transport.loan().expect("a frame is lent")[..bytes.len()].copy_from_slice(bytes);
+    transport.commit(bytes.len(), FlowId::DEFAULT, &[to]).expect("the frame is taken");
+    transport.flush().expect("flushing works");
+}
+
+fn receive(transport: &mut ShmTransport) -> Option<Vec<u8>> {
+    transport.recv(Scan::All).expect("receiving works").map(|frame| frame.to_vec())
+}
+
+/// A participant that has opened a lane to `other` and does with it what it likes.
+struct Stranger {
+    socket: OwnedFd,
+    memory: Mapping,
+    file: OwnedFd,
+}
+
+impl Stranger {
+    const WORDS: usize = ring::RECORDS + 1024;
+
+    fn of(other: &ShmTransport) -> Self {
+        let socket = syscall::connect_to(other.name).expect("it listens");
+        let (memory, file) = Mapping::create(Self::WORDS).expect("memory");
+        Self { socket, memory, file }
+    }
+
+    fn hello(&self, other: &ShmTransport) -> Hello {
+        Hello { tag: other.host.tag(), name: 77, words: self.memory.words().len() as u64 }
+    }
+
+    fn say(&self, bytes: &[u8], file: bool) {
+        syscall::send(self.socket.as_fd(), bytes, file.then(|| self.file.as_fd())).expect("there is room");
+    }
+
+    fn write(&self, at: usize, word: u64) {
+        self.memory.words()[at].store(word, Ordering::Release);
+    }
+}
+
+#[test]
+fn what_a_writer_left_is_read_after_its_end() {
+    let (mut a, mut b) = (open(), open());
+    for n in 0..5 {
+        send(&mut a, &[n], at(&b));
+    }
+    drop(a);
+    for n in 0..5 {
+        assert_eq!(receive(&mut b), Some(vec![n]));
+    }
+    assert_eq!(receive(&mut b), None);
+    assert_eq!(receive(&mut b), None);
+    assert!(b.incoming.is_empty(), "its lane is gone");
+    assert_eq!(b.stats().receive_errors, 0);
+}
+
+#[test]
+fn a_reader_that_has_gone_is_told_and_not_served() {
+    let (mut a, b) = (open(), open());
+    let to = at(&b);
+    assert!(a.reach(&to) && a.serves(&to));
+    drop(b);
+    assert_eq!(receive(&mut a), None);
+    assert_eq!(a.poll_lost(), Some(to));
+    assert_eq!(a.poll_lost(), None);
+    assert!(!a.serves(&to) && !a.reach(&to));
+    send(&mut a, &[1], to);
+    assert_eq!((a.stats().send_errors.refused, a.stats().datagrams_out), (1, 0));
+}
+
+#[test]
+fn nobody_is_reached_where_nobody_ever_was() {
+    let mut a = open();
+    let to = a.host.locator(1, USER);
+    assert!(a.serves(&to), "nothing is known against it");
+    assert!(!a.reach(&to) && !a.serves(&to));
+    assert_eq!(a.poll_lost(), None, "it was never reached");
+}
+
+#[test]
+fn other_hosts_are_not_served() {
+    let (mut a, b) = (open(), open());
+    let mut elsewhere = at(&b);
+    elsewhere.address[0] ^= 1;
+    assert!(!a.serves(&elsewhere) && !a.reach(&elsewhere));
+    send(&mut a, &[1], elsewhere);
+    assert_eq!(a.stats().send_errors.unserved, 1);
+}
+
+/// What does not fit is counted, and what fits is not lost.
+#[test]
+fn a_full_lane_is_counted() {
+    let config = ShmConfig { lane_bytes: 0, ..ShmConfig::default() };
+    let (mut a, mut b) = (ShmTransport::open(&config).expect("Linux 5.14"), open());
+    for n in 0..1000_u32 {
+        let mut bytes = [0; 1000];
+        bytes[..4].copy_from_slice(&n.to_le_bytes());
+        send(&mut a, &bytes, at(&b));
+    }
+    let lost = a.stats().send_errors.would_block;
+    assert!((700..800).contains(&lost), "256 KiB hold some 250 of them: {lost} of 1000 are lost");
+    for n in 0..1000 - lost as u32 {
+        assert_eq!(receive(&mut b).expect("not lost")[..4], n.to_le_bytes());
+    }
+    assert_eq!(receive(&mut b), None);
+}
+
+#[test]
+fn no_more_lanes_than_allowed() {
+    let config = ShmConfig { lanes_max: 2, ..ShmConfig::default() };
+    let open_few = || ShmTransport::open(&config).expect("Linux 5.14");
+    let (mut a, others) = (open_few(), [open(), open(), open()]);
+    let reached = others.each_ref().map(|other| a.reach(&at(other)));
+    assert_eq!(reached, [true, true, false]);
+    // From others, too; who is refused hears of it.
+    let (mut few, mut writers) = (open_few(), [open(), open(), open()]);
+    for writer in &mut writers {
+        send(writer, &[1], at(&few));
+    }
+    assert_eq!((receive(&mut few), receive(&mut few), receive(&mut few)), (Some(vec![1]), Some(vec![1]), None));
+    assert_eq!(few.stats().receive_errors, 1);
+    assert_eq!(receive(&mut writers[2]), None);
+    assert_eq!(writers[2].poll_lost(), Some(at(&few)));
+    // Room again when one has gone.
+    let [first, _, mut third] = writers;
+    drop(first);
+    assert_eq!(receive(&mut few), None);
+    let mut fourth = open();
+    send(&mut fourth, &[4], at(&few));
+    assert_eq!(receive(&mut few), Some(vec![4]));
+    assert!(!third.reach(&at(&few)), "it does not try again");
+}
+
+/// First messages that are none: refused and counted, and what comes from others is not touched.
+#[test]
+fn strangers_that_cannot_greet_are_refused() {
+    let (mut honest, mut b) = (open(), open());
+    send(&mut honest, &[1], at(&b));
+    type Greeting = fn(&Stranger, Hello);
+    let greetings: [Greeting; 9] = [
+        |s, _| s.say(b"x", false),
+        |s, _| s.say(&[0; HELLO_LEN], true),
+        |s, _| s.say(&[0; 500], true),
+        |s, hello| s.say(&hello.to_bytes(), false),
+        |s, hello| s.say(&hello.to_bytes()[1..], true),
+        |s, hello| s.say(&Hello { tag: [0; 8], ..hello }.to_bytes(), true),
+        |s, hello| s.say(&Hello { words: u64::MAX, ..hello }.to_bytes(), true),
+        |s, hello| s.say(&Hello { words: hello.words * 2, ..hello }.to_bytes(), true),
+        |s, hello| {
+            let other = std::fs::File::open("/dev/zero").expect("it is there");
+            syscall::send(s.socket.as_fd(), &hello.to_bytes(), Some(other.as_fd())).expect("there is room");
+        },
+    ];
+    for (n, greet) in (1..).zip(greetings) {
+        let stranger = Stranger::of(&b);
+        greet(&stranger, stranger.hello(&b));
+        assert_eq!(receive(&mut b), (n == 1).then_some(vec![1]));
+        assert_eq!(receive(&mut b), None);
+        assert_eq!(b.stats().receive_errors, n, "greeting {n}");
+    }
+    send(&mut honest, &[2], at(&b));
+    assert_eq!(receive(&mut b), Some(vec![2]));
+}
+
+/// Another user who knows names and tag is refused by both sides. Needs the privilege to be another user.
+#[test]
+fn another_user_is_refused() {
+    let (mut a, mut b) = (open(), open());
+    let name = 0x7461_6b74 << 32 | u64::from(std::process::id());
+    let other = std::thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            let is_other = syscall::act_as(syscall::own_user() + 1);
+            (is_other, Stranger::of(&b), syscall::listen_at(name).expect("the name is free"))
+        });
+        other.join().expect("the thread ends")
+    });
+    let (is_other, stranger, _listener) = other;
+    stranger.say(&stranger.hello(&b).to_bytes(), true);
+    assert_eq!(receive(&mut b), None);
+    assert_eq!(b.stats().receive_errors, u64::from(is_other));
+    assert_eq!(a.reach(&a.host.locator(name, USER)), !is_other);
+}
+
+/// One that says nothing, or goes before it says anything, takes a place and no more.
+#[test]
+fn silent_strangers_do_no_harm() {
+    let (mut honest, mut b) = (open(), open());
+    let silent = Stranger::of(&b);
+    drop(Stranger::of(&b));
+    send(&mut honest, &[1], at(&b));
+    assert_eq!((receive(&mut b), receive(&mut b)), (Some(vec![1]), None));
+    silent.say(&silent.hello(&b).to_bytes(), true);
+    silent.say(&BELL, false);
+    silent.say(&[9; 100], true);
+    assert_eq!((receive(&mut b), receive(&mut b)), (None, None));
+    let mut tail = ring::Tail::default();
+    tail.push(silent.memory.words(), ring::Ports { to: USER, from: 3 }, b"late").expect("there is room");
+    assert_eq!(receive(&mut b), Some(b"late".to_vec()));
+    assert_eq!(b.stats().receive_errors, 0);
+}
+
+/// A lane that is written full of nonsense is closed; the others are read on.
+#[test]
+fn a_lane_of_nonsense_is_closed() {
+    for word in [u64::MAX, 1 << 32, 1 << 63, u64::from(u32::MAX), 70_000, 9_000] {
+        let (mut honest, mut b) = (open(), open());
+        let stranger = Stranger::of(&b);
+        stranger.say(&stranger.hello(&b).to_bytes(), true);
+        assert_eq!(receive(&mut b), None);
+        for at in 0..Stranger::WORDS {
+            stranger.write(at, word);
+        }
+        send(&mut honest, &[1], at(&b));
+        assert_eq!((receive(&mut b), receive(&mut b)), (Some(vec![1]), None));
+        assert_eq!(b.stats().receive_errors, 1, "{word:#x}");
+        let error = syscall::send(stranger.socket.as_fd(), &BELL, None).expect_err("it hung up");
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    }
+}
+
+/// A reader that writes nonsense about how far it is loses the lane, and what is sent to it is counted.
+#[test]
+fn a_reader_of_nonsense_is_left() {
+    let (mut a, b) = (open(), open());
+    let listener = syscall::listen_at(5).or_else(|_| syscall::listen_at(6)).expect("one of them is free");
+    let to = [5, 6].map(|name| a.host.locator(name, USER)).into_iter().find(|to| a.reach(to)).expect("it listens");
+    let connection = syscall::accept(listener.as_fd()).expect("it was called");
+    let mut message = [0; HELLO_LEN];
+    let received = syscall::receive(connection.as_fd(), &mut message).expect("a greeting");
+    let hello = Hello::parse(&message).expect("a greeting");
+    let file = received.descriptor.expect("the memory");
+    let memory = Mapping::adopt(file.as_fd(), hello.words as usize).expect("a lane");
+    send(&mut a, &[1], to);
+    memory.words().iter().for_each(|word| word.store(u64::MAX, Ordering::Relaxed));
+    while a.stats().send_errors.other == 0 {
+        send(&mut a, &[0; 60_000], to);
+    }
+    assert_eq!(a.poll_lost(), Some(to));
+    let sent = a.stats().datagrams_out;
+    send(&mut a, &[1], at(&b));
+    assert_eq!(a.stats().datagrams_out, sent + 1, "others are reached");
+}
+
+/// A flood for a port that is closed does not keep a call busy, nor is anything left behind in silence.
+#[test]
+fn a_flood_of_strays_ends() {
+    let (mut a, mut b) = (open(), open());
+    let closed = Locator { port: 4_000, ..at(&b) };
+    let count = 20_000;
+    for _ in 0..count {
+        send(&mut a, &[0; 8], closed);
+    }
+    send(&mut a, &[7], at(&b));
+    assert_eq!(a.stats().send_errors.total(), 0);
+    let mut calls = 0;
+    let found = loop {
+        calls += 1;
+        if let Some(found) = receive(&mut b) {
+            break found;
+        }
+        assert!(crate::readiness::wait(&b.descriptors, None).expect("waiting works"), "told that there is more");
+    };
+    assert_eq!(found, [7]);
+    assert!(calls > count / (STRAYS_PER_CALL * ATTEMPTS_TO_SLEEP + STRAYS_PER_CALL + 1), "{calls}");
+}
+
+/// Lanes come and go without a trace in either table.
+#[test]
+fn nothing_is_left_of_lanes() {
+    let mut b = open();
+    for n in 0..200_u8 {
+        let mut a = open();
+        send(&mut a, &[n], at(&b));
+        assert_eq!(receive(&mut b), Some(vec![n]));
+        send(&mut b, &[n], at(&a));
+        assert_eq!(receive(&mut a), Some(vec![n]));
+        drop(a);
+        assert_eq!(receive(&mut b), None);
+        assert!(b.incoming.is_empty());
+        assert!(b.poll_lost().is_some());
+    }
+}

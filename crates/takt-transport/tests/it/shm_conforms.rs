@@ -1,0 +1,19 @@
+//! The shared memory transport passes the conformance suite, with lanes as configured by default and with the smallest.
+
+use takt_transport::shm::{ShmConfig, ShmTransport};
+
+fn open(config: &ShmConfig) -> ShmTransport {
+    ShmTransport::open(config).expect("Linux 5.14")
+}
+
+mod by_default {
+    use super::*;
+
+    takt_transport::conformance_tests!(|_: u32| open(&ShmConfig::default()));
+}
+
+mod with_small_lanes {
+    use super::*;
+
+    takt_transport::conformance_tests!(|_: u32| open(&ShmConfig { lane_bytes: 0, ..ShmConfig::default() }));
+}

@@ -1,0 +1,193 @@
+//! Processes that share memory are killed (SIGKILL) at random. The survivor gets whole datagrams of each, in order and without
+//! a gap, hears of each that is gone, and is left with no memory, descriptor or socket of the dead.
+//!
+//! A hundred kills; ten thousand with `TAKT_TEST_LONG=1`. The processes are this test binary again.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::hash::{BuildHasher, RandomState};
+use std::process::{Child, Command, Stdio};
+
+use takt_transport::shm::{ShmConfig, ShmTransport};
+use takt_transport::{FlowId, Scan, Transport, readiness};
+use takt_wire::Locator;
+
+/// Says to a process of this binary that it is one of the victims, and where the survivor is.
+const ROLE: &str = "TAKT_TEST_VICTIM_OF";
+/// Processes at a time.
+const VICTIMS: usize = 4;
+
+fn open() -> ShmTransport {
+    ShmTransport::open(&ShmConfig { lane_bytes: 0, ..ShmConfig::default() }).expect("Linux 5.14")
+}
+
+/// The length and bytes of datagram `n`.
+fn content(n: u32) -> impl Iterator<Item = u8> {
+    let len = 4 + n.wrapping_mul(2_654_435_761) as usize % 700;
+    let body = (0_u32..).map(move |i| (n ^ i.wrapping_mul(31)) as u8);
+    n.to_le_bytes().into_iter().chain(body).take(len)
+}
+
+/// Sends datagram `n`; whether there was room for it.
+fn send(transport: &mut ShmTransport, n: u32, to: Locator) -> bool {
+    let frame = transport.loan().expect("a frame is lent");
+    let mut len = 0;
+    for (at, byte) in content(n).enumerate() {
+        frame[at] = byte;
+        len = at + 1;
+    }
+    let before = transport.stats().datagrams_out;
+    transport.commit(len, FlowId::DEFAULT, &[to]).expect("the frame is taken");
+    transport.flush().expect("flushing works");
+    transport.stats().datagrams_out > before
+}
+
+/// The number of a datagram, which must be whole.
+fn number(datagram: &[u8]) -> u32 {
+    let number = datagram.first_chunk().map(|first| u32::from_le_bytes(*first)).expect("at least a number");
+    assert!(content(number).eq(datagram.iter().copied()), "datagram {number} is damaged");
+    number
+}
+
+struct Victim(Child);
+
+impl Victim {
+    fn start(survivor: &Locator) -> Self {
+        let address: String = survivor.address.iter().map(|byte| format!("{byte:02x}")).collect();
+        let child = Command::new(std::env::current_exe().expect("this binary has a path"))
+            .args(["--exact", "the_life_of_a_victim", "--quiet"])
+            .env(ROLE, address)
+            .stdout(Stdio::null())
+            .spawn();
+        Self(child.expect("a process"))
+    }
+}
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        let ended = self.0.try_wait().expect("it is a child");
+        self.0.kill().expect("it is a child");
+        self.0.wait().expect("it is a child");
+        assert!(ended.is_none() || std::thread::panicking(), "it found something wrong");
+    }
+}
+
+/// What the survivor knows of a process that sends to it.
+#[derive(Default)]
+struct Known {
+    next: u32,
+    /// What was sent to it.
+    answered: u32,
+}
+
+struct Survivor {
+    transport: ShmTransport,
+    known: BTreeMap<Locator, Known>,
+    received: u64,
+    lost: usize,
+}
+
+impl Survivor {
+    /// Takes a datagram, if there is one, and answers.
+    fn take(&mut self) -> bool {
+        let Some(frame) = self.transport.recv(Scan::All).expect("receiving works") else { return false };
+        let (from, n) = (frame.meta.source, number(&frame));
+        let known = self.known.entry(from).or_default();
+        assert_eq!(n, known.next, "in order and without a gap");
+        known.next += 1;
+        self.received += 1;
+        if n % 16 == 0 && send(&mut self.transport, known.answered, from) {
+            known.answered += 1;
+        }
+        while let Some(gone) = self.transport.poll_lost() {
+            assert!(self.known.contains_key(&gone), "{gone} was answered once");
+            self.lost += 1;
+        }
+        true
+    }
+
+    /// Takes so many datagrams, or until somebody is there who sends none.
+    fn take_many(&mut self, count: u64) {
+        let until = self.received + count;
+        while self.received < until {
+            if !self.take() {
+                readiness::wait(self.transport.descriptors(), None).expect("waiting works");
+            }
+        }
+    }
+}
+
+fn count(directory: &str) -> usize {
+    fs::read_dir(directory).expect("it is there").count()
+}
+
+fn lanes_mapped() -> usize {
+    let maps = fs::read_to_string("/proc/self/maps").expect("it is there");
+    maps.lines().filter(|line| line.contains("takt-shm")).count()
+}
+
+#[test]
+fn survivors_are_unharmed() {
+    if std::env::var_os(ROLE).is_some() {
+        return;
+    }
+    let kills = if std::env::var_os("TAKT_TEST_LONG").is_some_and(|value| value == "1") { 10_000 } else { 100 };
+    let seed = RandomState::new().hash_one(std::process::id());
+    println!("seed {seed}");
+    let mut random = seed;
+    let mut below = |bound: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % bound
+    };
+    let transport = open();
+    let at = transport.locators().default_unicast[0];
+    let mut survivor = Survivor { transport, known: BTreeMap::new(), received: 0, lost: 0 };
+    let descriptors = count("/proc/self/fd");
+    let mut victims: Vec<Victim> = (0..VICTIMS).map(|_| Victim::start(&at)).collect();
+    for _ in 0..kills {
+        // Sometimes at once: it may not have said a word.
+        if below(4) > 0 {
+            survivor.take_many(below(3_000));
+        }
+        let which = below(VICTIMS as u64) as usize;
+        victims[which] = Victim::start(&at);
+    }
+    victims.clear();
+    while survivor.take() {}
+    while survivor.transport.poll_lost().is_some() {
+        survivor.lost += 1;
+    }
+    let answered = survivor.known.values().filter(|known| known.answered > 0).count();
+    assert!(survivor.known.len() > kills / 4, "{} of them were heard", survivor.known.len());
+    assert_eq!(survivor.lost, answered, "each of them is told once");
+    assert_eq!(survivor.transport.stats().receive_errors, 0);
+    assert_eq!((lanes_mapped(), count("/proc/self/fd")), (0, descriptors), "nothing is left here");
+    let sockets = fs::read_to_string("/proc/net/unix").expect("it is there");
+    for gone in survivor.known.keys() {
+        let name: String = gone.address[8..].iter().map(|byte| format!("{byte:02x}")).collect();
+        assert!(!sockets.contains(&name), "{gone} still listens");
+    }
+    println!("{kills} kills, {} heard, {} datagrams", survivor.known.len(), survivor.received);
+}
+
+/// Sends to the survivor as fast as it can, and reads what that answers, until it is killed, or the survivor is gone.
+#[test]
+fn the_life_of_a_victim() {
+    let Some(role) = std::env::var_os(ROLE) else { return };
+    let digits = role.into_string().expect("hexadecimal digits");
+    let octet = |at: usize| u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).expect("two of them");
+    let mut transport = open();
+    let own = transport.locators().default_unicast[0];
+    let to = Locator { address: std::array::from_fn(octet), ..own };
+    assert!(transport.reach(&to), "the survivor is there");
+    let (mut next, mut answers) = (0, 0);
+    while transport.poll_lost().is_none() {
+        if send(&mut transport, next, to) {
+            next += 1;
+        }
+        while let Some(frame) = transport.recv(Scan::All).expect("receiving works") {
+            assert_eq!(number(&frame), answers, "in order and without a gap");
+            answers += 1;
+        }
+    }
+}
