@@ -86,6 +86,9 @@ impl Participant {
             reader.cache.reserve_held();
             reader.shares_order = is_of_group(&presentation) && presentation.ordered_access;
         }
+        // DEVIATION(DDS 1.4 §2.2.2.5.3.8): without ordered access samples come in the order of their arrival, not instance by
+        // instance. That costs nothing, and who wants instances together asks for INSTANCE and ordered access, or reads with
+        // `take_next_instance`.
         reader.cache.by_instance = presentation.ordered_access && presentation.access_scope == AccessScope::Instance;
         if let Some(subscriber) = reader.group.and_then(|group| self.subscribers.get_mut(group)) {
             subscriber.presentation = presentation;

@@ -1,4 +1,8 @@
 //! A writer among the others of its publisher: coherent sets and group sequence numbers (RTPS 2.5 §8.7.5, §8.7.6).
+//!
+//! DEVIATION(RTPS 2.5 §8.7.6): which writers the publisher has is not said: PID_WRITER_GROUP_INFO is not sent, and the digests
+//! in heartbeats are zero. A reader learns the writers of a publisher by discovery, and that a set is over from its end,
+//! which comes from each of them.
 
 use super::{Write, Writer};
 use crate::context::{Context, Job};

@@ -131,6 +131,8 @@ impl Writer {
             proxy.requested.clear_below(end);
             return Ok(());
         }
+        // DEVIATION(RTPS 2.5 §8.7.5): a GAP has no group sequence numbers, since a writer does not remember those of changes that
+        // it has removed. Of what is gone, the heartbeats and the numbers of the changes on both sides tell enough.
         message.builder.gap(&Gap {
             reader: proxy.guid.entity_id,
             writer: self.entity_id,
