@@ -62,6 +62,12 @@ impl Member {
         Some((proxy.holding.as_deref()?, proxy.reliable && proxy.lease.alive))
     }
 
+    /// Whether its reader wants relief, and something of the writer is held that can give way.
+    fn can_relieve(&self, readers: &Slots<Reader>) -> bool {
+        self.reader(readers).is_some_and(|reader| reader.wants_relief)
+            && self.holding(readers).is_some_and(|(holding, _)| holding.front().is_some())
+    }
+
     /// The place of what comes out next.
     fn front(&self, readers: &Slots<Reader>) -> Option<Place> {
         let (holding, _) = self.holding(readers)?;
@@ -101,7 +107,7 @@ impl Group {
         ctx.work.steps(self.members.len());
         let mut sets = 0;
         self.part_with_the_gone(readers);
-        let relief = self.members.iter().any(|member| member.reader(readers).is_some_and(|reader| reader.wants_relief));
+        let relief = self.members.iter().any(|member| member.can_relieve(readers));
         let horizon = if relief || !presentation.ordered_access { SequenceNumber::MAX } else { self.horizon(readers) };
         self.find_heads(readers);
         while let Some(&Reverse((gsn, at))) = self.heads.peek() {
@@ -125,10 +131,8 @@ impl Group {
                 break;
             }
         }
-        if relief {
-            self.end_relief(readers, ctx, now);
-        }
-        sets < SETS_PER_CALL
+        let goes_on = relief && self.end_relief(readers, ctx, now);
+        sets < SETS_PER_CALL && !goes_on
     }
 
     /// Writers that are matched no more: sets that they had not ended will not be whole.
@@ -271,15 +275,17 @@ impl Group {
         }
     }
 
-    /// What could not wait any longer is gone: those go on that found no room.
-    fn end_relief(&mut self, readers: &mut Slots<Reader>, ctx: &mut Context, now: Instant) {
+    /// What could not wait any longer is gone, or can be taken: those go on that found no room. A reader of which nothing could
+    /// give way wants relief still. Says whether any goes on.
+    fn end_relief(&mut self, readers: &mut Slots<Reader>, ctx: &mut Context, now: Instant) -> bool {
+        let mut goes_on = false;
         for member in &self.members {
-            if let Some(reader) = readers.get_mut(member.reader.index)
-                && core::mem::take(&mut reader.wants_relief)
-            {
-                reader.unblock(now, ctx);
+            if let Some(reader) = readers.get_mut(member.reader.index).filter(|reader| reader.is_relieved()) {
+                reader.wants_relief = false;
+                goes_on |= reader.unblock(now, ctx);
             }
         }
+        goes_on
     }
 }
 

@@ -112,6 +112,11 @@ impl Reader {
         }
     }
 
+    /// Whether it wanted relief, and something was dropped since, or the application has something to take.
+    pub(crate) fn is_relieved(&self) -> bool {
+        self.wants_relief && (!self.cache.is_empty() || self.cache.releases() != self.blocked_at)
+    }
+
     /// The application took samples: deliver what waited for room.
     /// Says whether anything was waiting. Without room made since the last attempt there is none.
     pub(crate) fn unblock(&mut self, now: Instant, ctx: &mut Context) -> bool {
@@ -120,6 +125,7 @@ impl Reader {
             return false;
         }
         self.any_blocked = false;
+        self.wants_relief = false;
         let mut from = 0;
         while let Some(index) = self.proxies.next_index(from) {
             from = index + 1;

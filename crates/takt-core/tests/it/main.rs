@@ -32,6 +32,7 @@ mod reflection;
 mod rejoin;
 mod relay;
 mod reliability;
+mod relief;
 mod replay;
 mod server;
 #[allow(dead_code)]

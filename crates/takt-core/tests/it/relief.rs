@@ -1,0 +1,53 @@
+//! Changes of a group that wait for one another give way where a reader can hold no more (DDS 1.4 §2.2.3.6, §2.2.3.19).
+
+use crate::network::*;
+use takt_core::*;
+use takt_wire::qos::*;
+
+const ORDERED: Presentation =
+    Presentation { access_scope: AccessScope::Group, coherent_access: false, ordered_access: true };
+
+/// A writer of topic T for a publisher of its own, or one that there is.
+fn writer(network: &mut Network, node: usize, publisher: PublisherHandle) -> WriterHandle {
+    let mut spec = writer_spec("T", false, keep_all_writer());
+    (spec.group, spec.publisher.presentation) = (Some(publisher), ORDERED);
+    network.writer(node, spec)
+}
+
+/// Found by the simulation, seed 1151: what a reader can hold waits for a writer of the same publisher, for whose change there
+/// is no room. Another publisher, of which nothing is held, was looked at first and was taken for the one to give way.
+#[test]
+fn a_full_reader_goes_on_whichever_publisher_is_looked_at_first() {
+    let mut network = Network::new(3, 731);
+    let subscriber = network.nodes[2].create_subscriber(ORDERED).expect("there is room");
+    let mut qos = keep_all_reader();
+    qos.resource_limits.max_samples = Some(4);
+    let mut spec = reader_spec("T", false, qos);
+    (spec.group, spec.subscriber.presentation) = (Some(subscriber), ORDERED);
+    let reader = network.reader(2, spec);
+    let idle = network.nodes[0].create_publisher(ORDERED).expect("there is room");
+    let busy = network.nodes[1].create_publisher(ORDERED).expect("there is room");
+    let _silent = writer(&mut network, 0, idle);
+    let (fast, slow) = (writer(&mut network, 1, busy), writer(&mut network, 1, busy));
+    network.run(2_000);
+    let matched = network.nodes[2].matched_publications(reader).expect("the reader lives");
+    assert_eq!(matched.len(), 3);
+    network.cut.push(1);
+    network.write(1, slow, &payload(1, 12)).expect("there is room");
+    network.run(1);
+    network.cut.clear();
+    for number in 2..=5 {
+        network.write(1, fast, &payload(number, 12)).expect("there is room");
+    }
+    let mut taken = Vec::new();
+    let all = network.run_until(2_000, |network| {
+        let now = network.now;
+        network.nodes[2].begin_access(subscriber).expect("it exists");
+        taken.extend(network.take_all(2, reader).into_iter().map(|(_, bytes)| bytes));
+        network.nodes[2].end_access(now, subscriber).expect("it has begun");
+        taken.len() == 5
+    });
+    assert!(all, "{} of 5", taken.len());
+    taken.sort();
+    assert_eq!(taken, [1, 2, 3, 4, 5].map(|number| payload(number, 12)));
+}
