@@ -49,9 +49,6 @@ fn run_simulation(options: &[&str]) -> ExitCode {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let mut command = std::process::Command::new(cargo);
     command.args(["run", "--quiet", "--locked", "--profile", "sim", "-p", "takt-sim"]);
-    // Histories are large and mostly untouched. From the heap that earlier worlds left behind, glibc would clear them by
-    // hand; mapped anew they are clear already. Unknown to other allocators.
-    command.env("MALLOC_MMAP_THRESHOLD_", "1048576");
     if options.contains(&"--teeth") {
         command.args(["--features", "mutations"]);
     }

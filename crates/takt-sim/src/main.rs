@@ -84,7 +84,29 @@ struct Options {
     keep_going: bool,
 }
 
+/// Starts the program again, with a glibc that maps large blocks and gives them back when they are freed; left alone it stops
+/// doing so for blocks no larger than one that was freed. Histories are large and hardly touched. Mapped, they take what
+/// is touched; in memory that earlier worlds have freed they are cleared by hand, which takes all of it: gigabytes instead of
+/// some hundred megabytes.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn map_histories() {
+    use std::os::unix::process::CommandExt;
+    // From so many octets on: glibc's own value, which it does not raise once it is set.
+    let (name, value) = ("MALLOC_MMAP_THRESHOLD_", "131072");
+    if std::env::var_os(name).is_none()
+        && let Ok(program) = std::env::current_exe()
+    {
+        let arguments = std::env::args_os().skip(1);
+        let error = std::process::Command::new(program).args(arguments).env(name, value).exec();
+        eprintln!("sim: takes more memory than it needs, since it cannot start again: {error}");
+    }
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn map_histories() {}
+
 fn main() -> ExitCode {
+    map_histories();
     let options = match parse(std::env::args().skip(1)) {
         Ok(Some(options)) => options,
         Ok(None) => {
