@@ -291,6 +291,11 @@ pub struct ReadCursor {
 }
 
 impl ReadCursor {
+    /// The pass has asked for a sample already.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.pass != 0
+    }
+
     /// The sample returned last does not count: the caller has no use for it.
     pub fn reject_last(&mut self) {
         self.returned = self.returned.saturating_sub(1);

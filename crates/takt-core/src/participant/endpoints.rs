@@ -460,7 +460,7 @@ impl Participant {
         selector: Selector,
         cursor: &mut ReadCursor,
     ) -> Result<Option<SampleRef<'_>>, Error> {
-        Ok(self.history_for_reading(now, handle)?.next(selector, cursor))
+        Ok(self.history_for_reading(now, handle, cursor)?.next(selector, cursor))
     }
 
     /// As [`Self::read_next`], of the samples that a query wants too, but not in its order.
@@ -475,7 +475,7 @@ impl Participant {
         query: &dyn SampleQuery,
         cursor: &mut ReadCursor,
     ) -> Result<Option<SampleRef<'_>>, Error> {
-        Ok(self.history_for_reading(now, handle)?.next_where(selector, Some(query), cursor))
+        Ok(self.history_for_reading(now, handle, cursor)?.next_where(selector, Some(query), cursor))
     }
 
     /// The samples that the selector and a query want, in the query's order, for [`Self::read_next_of`]. Allocates.
@@ -489,7 +489,7 @@ impl Participant {
         selector: Selector,
         query: &dyn SampleQuery,
     ) -> Result<Vec<OrderedSample>, Error> {
-        Ok(self.history_for_reading(now, handle)?.sorted(selector, query))
+        Ok(self.history_for_reading(now, handle, &ReadCursor::default())?.sorted(selector, query))
     }
 
     /// Reads or takes one of [`Self::ordered_samples`]; `None` if it is gone.
@@ -507,8 +507,14 @@ impl Participant {
         Ok(self.reader(handle)?.cache.next_of(sample, selector, cursor))
     }
 
-    /// A reader's history, without what has expired or was taken, and with what waited for room.
-    fn history_for_reading(&mut self, now: Instant, handle: ReaderHandle) -> Result<&mut ReaderCache, Error> {
+    /// A reader's history, without what has expired or was taken, and with what waited for room. While a pass goes from
+    /// instance to instance that stays away: of a coherent set the pass would see those instances that are still to come.
+    fn history_for_reading(
+        &mut self,
+        now: Instant,
+        handle: ReaderHandle,
+        cursor: &ReadCursor,
+    ) -> Result<&mut ReaderCache, Error> {
         if let Some(subscriber) = self.reader(handle)?.group {
             self.check_access(subscriber)?;
         }
@@ -517,7 +523,9 @@ impl Participant {
         let reader = live_reader(readers, handle)?;
         reader.cache.release_taken();
         reader.expire(now, ctx);
-        reader.unblock(now, ctx);
+        if !(reader.cache.by_instance && cursor.has_begun()) {
+            reader.unblock(now, ctx);
+        }
         Ok(&mut reader.cache)
     }
 

@@ -121,11 +121,16 @@ impl Holding {
     /// The writer's changes up to this number have come, and maybe one with that number. What is missing before it may have
     /// been of any set that the writer had not ended.
     fn advance(&mut self, gsn: SequenceNumber) {
+        self.end_gap(gsn);
+        self.reach(gsn);
+    }
+
+    /// If changes are missing since `frontier`, they were made before this group sequence number.
+    fn end_gap(&mut self, before: SequenceNumber) {
         if core::mem::take(&mut self.has_gap) {
-            let range = Range { after: self.ended.1, before: gsn };
+            let range = Range { after: self.ended.1, before };
             self.broken = Some(range.join(self.broken));
         }
-        self.reach(gsn);
     }
 
     /// All up to this group sequence number has come, or will not come.
@@ -145,9 +150,7 @@ impl Holding {
 
     fn apply_news(&mut self, expected: SequenceNumber) {
         if let Some((_, gsn)) = self.news.take_if(|(last_sn, _)| *last_sn < expected) {
-            if self.has_gap {
-                self.advance(gsn.next());
-            }
+            self.end_gap(gsn.next());
             self.reach(gsn);
         }
     }

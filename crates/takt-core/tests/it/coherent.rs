@@ -393,3 +393,29 @@ fn what_a_filter_keeps_back_is_not_missed_in_a_set() {
     assert_eq!(t.take(), [2, 4, 6]);
     assert_eq!(t.dropped(), 0);
 }
+
+#[test]
+fn a_set_that_finds_room_while_instances_are_taken_is_not_seen_in_part() {
+    let mut network = Network::new(2, 716);
+    let presentation = Presentation { ordered_access: true, ..coherent(AccessScope::Instance) };
+    let publisher = network.nodes[0].create_publisher(presentation).expect("there is room");
+    let mut spec = writer_spec("T", true, keep_all_writer());
+    (spec.group, spec.publisher.presentation) = (Some(publisher), presentation);
+    let writer = network.writer(0, spec);
+    let mut qos = keep_all_reader();
+    qos.resource_limits.max_samples = Some(4);
+    let reader = create_reader(&mut network, qos, presentation);
+    network.await_match((0, writer), (1, reader));
+    network.run(500);
+    let mut t = Pair { network, publisher, writer, reader };
+    t.set(&[2, 2, 4]);
+    t.set(&[1, 3, 5]);
+    t.network.run(1_000);
+    let (mut cursor, mut seen) = (ReadCursor::default(), Vec::new());
+    let now = t.network.now;
+    while let Some(found) = t.network.nodes[1].read_next(now, reader, Selector::TAKE, &mut cursor).expect("it lives") {
+        seen.push(found.info.instance_handle.0[0]);
+    }
+    assert_eq!(seen, [2, 2, 4], "there was room for the second set when the pass had come to instance 2");
+    assert_eq!(t.take(), [1, 3, 5]);
+}

@@ -98,6 +98,18 @@ impl World {
         taken
     }
 
+    /// The same after each datagram of the next seconds.
+    fn take_after_each_datagram(&mut self) -> Vec<u32> {
+        let mut taken = Vec::new();
+        let end = Instant(self.network.now.0 + 3_000_000_000);
+        while self.network.now < end {
+            let delivered = self.network.delivered;
+            self.network.run_until(100, |network| network.delivered > delivered);
+            taken.extend(self.take_in_order());
+        }
+        taken
+    }
+
     fn dropped(&self) -> u64 {
         self.network.nodes[1].counters().dropped_coherent_sets
     }
@@ -348,4 +360,72 @@ fn a_writer_whose_news_were_lost_is_asked() {
     );
     t.network.run(1_000);
     assert_eq!(t.take_all(), [vec![2], vec![]]);
+}
+
+/// A writer of a topic more, of the world's publisher.
+fn add_writer(t: &mut World, topic: &str, qos: DataWriterQos, presentation: Presentation) -> WriterHandle {
+    let mut spec = writer_spec(topic, false, qos);
+    (spec.group, spec.publisher.presentation) = (Some(t.publisher), presentation);
+    let writer = t.network.writer(0, spec);
+    t.writers.push(writer);
+    writer
+}
+
+#[test]
+fn a_heartbeat_does_not_speak_for_the_change_after_it() {
+    // The writer's own next change has the next number of the group. A reader that came late knows the numbers from a heartbeat.
+    let mut t = world(732, &["A"], ORDERED, &keep_all_reader());
+    let other = add_writer(&mut t, "B", keep_all_writer(), group(false, true));
+    t.write(&[0, 1]);
+    t.network.run(500);
+    let mut spec = reader_spec("B", false, keep_all_reader());
+    (spec.group, spec.subscriber.presentation) = (Some(t.subscriber), group(false, true));
+    let reader = t.network.reader(1, spec);
+    t.readers.push(reader);
+    t.network.await_match((0, other), (1, reader));
+    t.network.run(500);
+    assert_eq!(t.take_in_order(), [1]);
+    t.write(&[1]);
+    t.network.keep = Some(0);
+    t.network.run_until(0, |_| true);
+    t.network.keep = None;
+    t.write(&[0]);
+    assert_eq!(t.take_after_each_datagram(), [3, 4], "number 3 was lost, and came after number 4");
+}
+
+#[test]
+fn a_full_reader_disturbs_only_those_whose_changes_it_holds() {
+    let presentation = group(false, true);
+    let mut t = world(733, &["B"], ORDERED, &keep_all_reader());
+    let mut spec = reader_spec("A", false, keep_all_reader());
+    (spec.group, spec.subscriber.presentation) = (Some(t.subscriber), presentation);
+    spec.qos.resource_limits.max_samples = Some(2);
+    let full = t.network.reader(1, spec);
+    t.readers.push(full);
+    add_writer(&mut t, "B", keep_all_writer(), presentation);
+    let orderly = add_writer(&mut t, "A", keep_all_writer(), presentation);
+    let node = t.network.join();
+    let publisher = t.network.nodes[node].create_publisher(presentation).expect("there is room");
+    let others = [(); 2].map(|()| {
+        let mut spec = writer_spec("A", false, keep_all_writer());
+        (spec.group, spec.publisher.presentation) = (Some(publisher), presentation);
+        t.network.writer(node, spec)
+    });
+    t.network.await_match((0, orderly), (1, full));
+    t.network.run(2_000);
+
+    // What the second writer of each publisher writes is lost at first.
+    t.network.keep = Some(0);
+    t.write(&[1]);
+    t.network.write(node, others[1], &payload(11, 12)).expect("there is room");
+    t.network.run_until(0, |_| true);
+    t.network.keep = None;
+    t.write(&[0]);
+    for number in [12, 13, 14] {
+        t.network.write(node, others[0], &payload(number, 12)).expect("there is room");
+    }
+    let (orderly, mut rest): (Vec<u32>, Vec<u32>) = t.take_after_each_datagram().into_iter().partition(|n| *n < 10);
+    assert_eq!(orderly, [1, 2], "nothing of this publisher waits at the full reader");
+    rest.sort_unstable();
+    assert_eq!(rest, [11, 12, 13, 14], "there is no room for the first before others have gone");
 }

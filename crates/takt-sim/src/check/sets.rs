@@ -7,12 +7,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use takt_wire::GuidPrefix;
 use takt_wire::qos::{AccessScope, Presentation};
 
+use super::pair::Pair;
 use super::{Checker, EndpointId, Rule};
 use crate::clock::Nanos;
 use crate::model;
 
 /// A coherent set, by its place in the order in which they began.
 pub type SetId = u32;
+
+/// A sample that was taken: reader, writer, number.
+type Sight = (EndpointId, EndpointId, u32);
 
 /// All sets so far, and what one access has shown.
 #[derive(Debug, Default)]
@@ -22,10 +26,10 @@ pub(super) struct Sets {
     /// Per writer, for each of its changes: its sequence number, its set, and its place among all changes of the world.
     of_writer: BTreeMap<EndpointId, Vec<(i64, Option<SetId>, u64)>>,
     changes: u64,
-    /// What was taken in this access: reader, writer, number.
-    seen: Vec<(EndpointId, EndpointId, u32)>,
-    /// By participant of the readers and of the writers: the newest change seen.
-    newest: BTreeMap<(GuidPrefix, GuidPrefix), u64>,
+    /// What was taken in this access.
+    seen: Vec<Sight>,
+    /// By participant of the readers and of the writers: the place of the newest change seen, and that sight.
+    newest: BTreeMap<(GuidPrefix, GuidPrefix), (u64, Sight)>,
     /// What all publishers offer and all subscribers ask for.
     pub(super) presentation: Presentation,
 }
@@ -101,7 +105,7 @@ impl Checker {
         }
     }
 
-    fn judge_sets(&self, scope: AccessScope, seen: &[(EndpointId, EndpointId, u32)]) -> Result<(), (Rule, String)> {
+    fn judge_sets(&self, scope: AccessScope, seen: &[Sight]) -> Result<(), (Rule, String)> {
         let visible: BTreeSet<_> = seen.iter().copied().collect();
         let mut judged = BTreeSet::new();
         for &(reader, writer, number) in seen {
@@ -132,7 +136,7 @@ impl Checker {
         reader: EndpointId,
         members: &'a [(EndpointId, u32)],
         whom: Option<(EndpointId, EndpointId)>,
-    ) -> impl Iterator<Item = (EndpointId, EndpointId, u32)> + 'a {
+    ) -> impl Iterator<Item = Sight> + 'a {
         let prefix = self.endpoints[reader as usize].guid.prefix;
         members.iter().flat_map(move |&(writer, number)| {
             let pairs = self.pairs.iter().filter(move |((from, _), pair)| *from == writer && pair.is_matched());
@@ -146,18 +150,23 @@ impl Checker {
         })
     }
 
-    fn judge_group_order(&mut self, seen: &[(EndpointId, EndpointId, u32)]) -> Result<(), (Rule, String)> {
+    fn judge_group_order(&mut self, seen: &[Sight]) -> Result<(), (Rule, String)> {
         for &(reader, writer, number) in seen {
             let (to, from) = (&self.endpoints[reader as usize], &self.endpoints[writer as usize]);
             let (_, order) = self.place(writer, number);
-            let newest = self.sets.newest.entry((to.guid.prefix, from.guid.prefix)).or_insert(0);
+            let newest = self.sets.newest.entry((to.guid.prefix, from.guid.prefix)).or_default();
             let pair = self.pairs.get(&(writer, reader)).filter(|pair| pair.is_matched() && number > pair.joined);
-            let is_kept = model::is_complete(&from.qos, &to.qos) && to.qos.max_samples.is_none();
-            if pair.is_some() && is_kept && order < *newest && !self.lapsed.contains(&reader) {
-                let text = format!("reader {reader} sees number {number} of writer {writer} behind a later change");
+            let is_late = pair.is_some() && order < newest.0 && !self.lapsed.contains(&reader);
+            // A reader that is full has all that waits with what it holds shown at once, at the others too.
+            let may_fill = |((of, at), _): (&(EndpointId, EndpointId), &Pair)| {
+                let (of, at) = (&self.endpoints[*of as usize], &self.endpoints[*at as usize]);
+                at.qos.max_samples.is_some() && at.guid.prefix == to.guid.prefix && of.guid.prefix == from.guid.prefix
+            };
+            if is_late && model::is_complete(&from.qos, &to.qos) && !self.pairs.iter().any(may_fill) {
+                let text = format!("reader {reader} sees number {number} of writer {writer} behind {:?}", newest.1);
                 return Err((Rule::Order, text));
             }
-            *newest = order.max(*newest);
+            *newest = (order, (reader, writer, number)).max(*newest);
         }
         Ok(())
     }
