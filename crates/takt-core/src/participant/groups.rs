@@ -8,7 +8,8 @@
 //! is missing.
 //!
 //! Only reliable writers that are alive are waited for. Where as many changes wait as a reader's `max_samples`, and the
-//! application has nothing to take, they are shown without waiting, and sets that have not ended are dropped.
+//! application has nothing to take, what is held of the publishers concerned is shown without waiting, at all readers, and sets
+//! that have not ended are dropped.
 
 use crate::cache::Fit;
 use crate::context::Context;

@@ -12,6 +12,9 @@ const COHERENT: (bool, bool) = (true, false);
 const ORDERED: (bool, bool) = (false, true);
 const BOTH: (bool, bool) = (true, true);
 
+/// Samples that a writer sends before the first is acknowledged.
+const SEND_WINDOW: usize = 512;
+
 struct World {
     network: Network,
     publisher: PublisherHandle,
@@ -428,4 +431,53 @@ fn a_full_reader_disturbs_only_those_whose_changes_it_holds() {
     assert_eq!(orderly, [1, 2], "nothing of this publisher waits at the full reader");
     rest.sort_unstable();
     assert_eq!(rest, [11, 12, 13, 14], "there is no room for the first before others have gone");
+}
+
+#[test]
+fn a_writer_that_has_no_news_is_asked_ever_more_rarely() {
+    // The first writer has a change that it must not send yet, for somebody who cannot be heard has acknowledged nothing. So its
+    // heartbeats do not say what the other writer's change waits for.
+    let mut t = world(734, &["A", "B"], ORDERED, &keep_all_reader());
+    let node = t.network.join();
+    let deaf = t.network.reader(node, reader_spec("A", false, keep_all_reader()));
+    t.network.await_match((0, t.writers[0]), (node, deaf));
+    t.network.run(500);
+    t.network.cut = vec![node];
+    t.write(&[0; SEND_WINDOW + 1]);
+    t.write(&[1]);
+    t.network.run(1_000);
+    assert_eq!(t.take_in_order(), (1..=SEND_WINDOW as u32).collect::<Vec<_>>(), "the rest waits");
+    let acknacks = t.network.nodes[1].counters().acknacks_sent;
+    t.network.run(2_000);
+    let acknacks = t.network.nodes[1].counters().acknacks_sent - acknacks;
+    // One for each heartbeat, every 100 ms, and one that asks, every 128 ms.
+    assert!((20..=40).contains(&acknacks), "{acknacks} in 2 s");
+    t.network.cut = vec![];
+    t.network.run(1_000);
+    assert_eq!(t.take_in_order(), [SEND_WINDOW as u32 + 1, SEND_WINDOW as u32 + 2]);
+}
+
+#[test]
+fn sets_that_become_visible_at_once_are_all_shown() {
+    let mut t = world(735, &["A", "B"], COHERENT, &keep_all_reader());
+    t.begin();
+    t.write(&[0]);
+    t.network.keep = Some(0);
+    t.network.run_until(0, |_| true);
+    t.network.keep = None;
+    t.write(&[1]);
+    t.end();
+    for _ in 0..9 {
+        t.begin();
+        t.write(&[0, 1]);
+        t.end();
+    }
+    t.network.events(1);
+    let is_told = |event: &Event| matches!(event, Event::DataAvailable(_));
+    assert!(t.network.run_until(1_000, |network| network.events(1).iter().any(is_told)), "what was lost has come");
+    // Nothing else comes that could have the rest shown, and nobody ends an access.
+    t.network.cut = vec![0, 1];
+    t.network.run(1);
+    let taken = t.take_all();
+    assert_eq!([taken[0].len(), taken[1].len()], [10, 10]);
 }
