@@ -6,10 +6,15 @@ use super::history::Change;
 use crate::bits::Window;
 use crate::mutation::{Mutation, is_on};
 use crate::time::Instant;
+use core::time::Duration;
 use takt_wire::{FragmentNumberSet, Guid, Locator, SequenceNumber, SequenceNumberSet};
 
 /// Samples whose missing fragments are remembered at once.
 const FRAGMENT_REQUESTS: usize = 8;
+
+/// An acknowledgement that comes so long after the last one is no late repetition, though its count may not be higher: the
+/// reader has found the writer again and counts from the beginning.
+const REPETITION_MAX: Duration = Duration::from_millis(500);
 
 /// How to reach an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +51,8 @@ pub(crate) struct ReaderProxy {
     pub(crate) queued: bool,
     /// An acknowledgement showed that it has seen a heartbeat; a pre-emptive one does not.
     pub(crate) has_seen_heartbeat: bool,
-    last_acknack: Option<i32>,
+    /// The count of the last acknowledgement, and when it came.
+    last_acknack: Option<(i32, Instant)>,
     last_nack_frag: Option<i32>,
 }
 
@@ -109,10 +115,15 @@ impl ReaderProxy {
         unsent: SequenceNumber,
         fragments: impl Fn(SequenceNumber) -> u32,
     ) -> bool {
-        if !is_newer(self.last_acknack, count) || state.base() > unsent {
+        let is_old = !is_newer(self.last_acknack.map(|(last, _)| last), count);
+        let is_repetition = is_old && self.last_acknack.is_some_and(|(_, at)| now.since(at) < REPETITION_MAX);
+        if is_repetition || state.base() > unsent {
             return false;
         }
-        self.last_acknack = Some(count);
+        self.last_acknack = Some((count, now));
+        if is_old {
+            self.last_nack_frag = None;
+        }
         let acked = if is_on(Mutation::AcknowledgedOneTooMany) { state.base() } else { state.base().prev() };
         if acked < self.acked {
             self.begin_anew(acked);

@@ -2,9 +2,12 @@
 //! of two leases ends in an outage.
 
 use crate::network::*;
+use crate::puppet::*;
 use std::time::Duration;
 use takt_core::*;
+use takt_wire::message::{AckNack, Submessage};
 use takt_wire::qos::*;
+use takt_wire::{EntityId, SequenceNumber, SequenceNumberSet};
 
 /// Of the writer's participant, whose announcements come ten times as often.
 const LEASE_MS: u64 = 1_000;
@@ -91,4 +94,38 @@ fn a_volatile_reader_that_finds_a_writer_again_gets_what_is_written_from_then_on
             taken.len()
         );
     }
+}
+
+/// Other implementations count the acknowledgements of a match from the beginning. One that is repeated on the way is none of a
+/// new match.
+#[test]
+fn a_reader_that_counts_anew_is_listened_to_and_a_repetition_is_not() {
+    let mut now = Instant(1_000_000_000);
+    let mut node = Participant::new(config(0, 1500), now).expect("valid configuration");
+    let handle = node.create_writer(now, writer_spec("T", false, keep_all_writer())).expect("created");
+    let writer = node.writer_guid(handle).expect("the writer lives").entity_id;
+    let mut puppet = Puppet::new(9);
+    puppet.join(&mut node, now);
+    puppet.subscribe(&mut node, now, &puppet.subscription(1, true));
+    run_alone(&mut node, &mut now, 100);
+    let (kind, key_hash) = (ChangeKind::Alive, [0; 16]);
+    let change = NewChange { kind, key_hash, source_timestamp: None, destinations: &[], payload_len: 12 };
+    for _ in 0..3 {
+        node.write(now, handle, &change, |slot| Some(slot.len())).expect("there is room");
+    }
+    outgoing(&mut node, now);
+    let asks = |node: &mut Participant, now: Instant, count: i32, missing: &[i64]| {
+        let mut reader_sn_state = SequenceNumberSet::new(SequenceNumber(2));
+        missing.iter().for_each(|sn| assert!(reader_sn_state.insert(SequenceNumber(*sn))));
+        let reader = EntityId::user_reader(1, false);
+        let acknack = AckNack { reader, writer, reader_sn_state, count, is_final: true };
+        puppet.say(node, now, |message| message.acknack(&acknack).expect("it fits"));
+        let sent = outgoing(node, now);
+        self::count(&sent, |submessage| matches!(submessage, Submessage::Data(data) if data.writer == writer))
+    };
+    assert_eq!(asks(&mut node, now, 100, &[]), 0);
+    assert_eq!(asks(&mut node, now, 1, &[2, 3]), 0, "it is from before");
+    run_alone(&mut node, &mut now, 600);
+    assert_eq!(asks(&mut node, now, 1, &[2, 3]), 2);
+    assert_eq!(asks(&mut node, now, 1, &[2, 3]), 0, "it is repeated");
 }
