@@ -113,6 +113,14 @@ impl World {
         taken
     }
 
+    /// How many acknowledgements leave in that time; of too many not all are awaited.
+    fn acknacks_of_three_seconds(&mut self) -> u64 {
+        let sent = |network: &Network| network.nodes[1].counters().acknacks_sent;
+        let before = sent(&self.network);
+        self.network.run_until(3_000, |network| sent(network) > before + 1_000);
+        sent(&self.network) - before
+    }
+
     fn dropped(&self) -> u64 {
         self.network.nodes[1].counters().dropped_coherent_sets
     }
@@ -445,16 +453,36 @@ fn a_writer_that_has_no_news_is_asked_ever_more_rarely() {
     t.network.cut = vec![node];
     t.write(&[0; SEND_WINDOW + 1]);
     t.write(&[1]);
-    t.network.run(1_000);
+    let acknacks = t.acknacks_of_three_seconds();
+    // One for each heartbeat, every 100 ms, and one that asks, every 128 ms; at first more.
+    assert!((30..=120).contains(&acknacks), "{acknacks} in 3 s");
     assert_eq!(t.take_in_order(), (1..=SEND_WINDOW as u32).collect::<Vec<_>>(), "the rest waits");
-    let acknacks = t.network.nodes[1].counters().acknacks_sent;
-    t.network.run(2_000);
-    let acknacks = t.network.nodes[1].counters().acknacks_sent - acknacks;
-    // One for each heartbeat, every 100 ms, and one that asks, every 128 ms.
-    assert!((20..=40).contains(&acknacks), "{acknacks} in 2 s");
     t.network.cut = vec![];
     t.network.run(1_000);
     assert_eq!(t.take_in_order(), [SEND_WINDOW as u32 + 1, SEND_WINDOW as u32 + 2]);
+}
+
+#[test]
+fn a_full_reader_that_waits_for_news_does_not_answer_each_heartbeat_with_a_question() {
+    // Found by the simulation, seed 341: there is room for no more of the first writer's changes, so that it is asked in vain.
+    // Its heartbeats want an answer, for it has changes that are not acknowledged. An answer that asks calls for the next one.
+    let mut reader = keep_all_reader();
+    reader.resource_limits.max_samples = Some(2);
+    let mut t = world(736, &["A", "B"], ORDERED, &reader);
+    t.write(&[0, 0]);
+    t.network.run(20);
+    t.write(&[0, 0, 0]);
+    t.write(&[1]);
+    let acknacks = t.acknacks_of_three_seconds();
+    assert!((30..=120).contains(&acknacks), "{acknacks} in 3 s");
+    let mut taken = Vec::new();
+    for _ in 0..3 {
+        taken.extend(t.take_in_order());
+        let acknacks = t.acknacks_of_three_seconds();
+        assert!(acknacks <= 120, "{acknacks} in 3 s");
+    }
+    taken.extend(t.take_in_order());
+    assert_eq!(taken, [1, 2, 3, 4, 5, 6]);
 }
 
 #[test]
