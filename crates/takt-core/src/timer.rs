@@ -86,6 +86,12 @@ impl TimerQueue {
         self.free.push(id.0);
     }
 
+    /// Timers that somebody has.
+    #[cfg(test)]
+    pub(crate) fn in_use(&self) -> usize {
+        self.kinds.len() - self.free.len()
+    }
+
     pub(crate) fn is_armed(&self, id: TimerId) -> bool {
         self.schedule.get(id.0).is_some()
     }

@@ -12,6 +12,8 @@ mod policies;
 mod publishers;
 mod statuses;
 mod subscribers;
+#[cfg(test)]
+mod tests;
 
 pub use durability::DURABILITY_SERVICE;
 pub(crate) use durability::is_durability_service;

@@ -134,5 +134,14 @@ mod tests {
         assert_eq!(origins.novelty(sample(0, 9)), Novelty::Old);
         assert_eq!(origins.novelty(sample(1, 9)), Novelty::New);
         assert_eq!(origins.novelty(sample(u16::MAX, 1)), Novelty::Last);
+        // It takes the place of the one that is forgotten, or of one beside it.
+        for writer in [1, 2, 3, 4].map(|writer| 2 * writer + 1) {
+            origins = Origins::new();
+            (0..ORIGINS_MAX as u16).for_each(|writer| origins.shown(sample(2 * writer, 9)));
+            (0..ORIGINS_MAX as u16).filter(|it| *it != 2).for_each(|it| origins.shown(sample(2 * it, 10)));
+            origins.shown(sample(writer, 1));
+            assert!(origins.known.is_sorted_by_key(|origin| origin.writer), "{writer}");
+            assert_eq!(origins.novelty(sample(4, 9)), Novelty::New);
+        }
     }
 }

@@ -13,6 +13,7 @@ pub fn coherent(access_scope: AccessScope) -> Presentation {
 struct Pair {
     network: Network,
     publisher: PublisherHandle,
+    subscriber: SubscriberHandle,
     writer: WriterHandle,
     reader: ReaderHandle,
 }
@@ -24,17 +25,22 @@ fn pair(seed: u64, writer: DataWriterQos, reader: DataReaderQos) -> Pair {
     let mut spec = writer_spec("T", true, writer);
     (spec.group, spec.publisher.presentation) = (Some(publisher), offered);
     let writer = network.writer(0, spec);
-    let reader = create_reader(&mut network, reader, offered);
+    let (subscriber, reader) = create_reader(&mut network, reader, offered);
     network.await_match((0, writer), (1, reader));
     network.run(500);
-    Pair { network, publisher, writer, reader }
+    Pair { network, publisher, subscriber, writer, reader }
 }
 
-fn create_reader(network: &mut Network, qos: DataReaderQos, requested: Presentation) -> ReaderHandle {
+/// A reader of a subscriber of its own.
+fn create_reader(
+    network: &mut Network,
+    qos: DataReaderQos,
+    requested: Presentation,
+) -> (SubscriberHandle, ReaderHandle) {
     let subscriber = network.nodes[1].create_subscriber(requested).expect("there is room");
     let mut spec = reader_spec("T", true, qos);
     (spec.group, spec.subscriber.presentation) = (Some(subscriber), requested);
-    network.reader(1, spec)
+    (subscriber, network.reader(1, spec))
 }
 
 impl Pair {
@@ -216,7 +222,7 @@ fn a_reader_that_comes_in_the_middle_of_a_set_sees_the_next_one() {
     t.begin();
     t.write(&[1]);
     t.network.run(10);
-    let late = create_reader(&mut t.network, keep_all_reader(), coherent(AccessScope::Instance));
+    let (_, late) = create_reader(&mut t.network, keep_all_reader(), coherent(AccessScope::Instance));
     t.network.run(1_000);
     t.write(&[2]);
     t.end();
@@ -241,7 +247,7 @@ fn history_is_given_in_whole_sets_too() {
     t.network.run(100);
     let mut reader = keep_all_reader();
     reader.durability = Durability::TransientLocal;
-    t.reader = create_reader(&mut t.network, reader, coherent(AccessScope::Topic));
+    (_, t.reader) = create_reader(&mut t.network, reader, coherent(AccessScope::Topic));
     t.network.run(2_000);
     assert_eq!(t.take(), [1, 2, 9, 3]);
     t.end();
@@ -282,7 +288,7 @@ fn keep_last_cannot_hold_two_changes_of_an_instance_in_one_set() {
 #[test]
 fn who_does_not_ask_for_sets_sees_changes_as_they_come() {
     let mut t = pair(710, keep_all_writer(), keep_all_reader());
-    t.reader = create_reader(&mut t.network, keep_all_reader(), Presentation::default());
+    (_, t.reader) = create_reader(&mut t.network, keep_all_reader(), Presentation::default());
     t.network.run(1_000);
     t.begin();
     t.write(&[1, 2]);
@@ -385,7 +391,7 @@ fn what_a_filter_keeps_back_is_not_missed_in_a_set() {
     spec.content_filter = multiples_of(2);
     let reader = network.reader(1, spec);
     network.await_match((0, writer), (1, reader));
-    let mut t = Pair { network, publisher, writer, reader };
+    let mut t = Pair { network, publisher, subscriber, writer, reader };
     t.set(&[1, 2, 3, 4, 5]);
     t.set(&[7, 9]);
     t.set(&[6]);
@@ -404,10 +410,10 @@ fn a_set_that_finds_room_while_instances_are_taken_is_not_seen_in_part() {
     let writer = network.writer(0, spec);
     let mut qos = keep_all_reader();
     qos.resource_limits.max_samples = Some(4);
-    let reader = create_reader(&mut network, qos, presentation);
+    let (subscriber, reader) = create_reader(&mut network, qos, presentation);
     network.await_match((0, writer), (1, reader));
     network.run(500);
-    let mut t = Pair { network, publisher, writer, reader };
+    let mut t = Pair { network, publisher, subscriber, writer, reader };
     t.set(&[2, 2, 4]);
     t.set(&[1, 3, 5]);
     t.network.run(1_000);
@@ -418,4 +424,63 @@ fn a_set_that_finds_room_while_instances_are_taken_is_not_seen_in_part() {
     }
     assert_eq!(seen, [2, 2, 4], "there was room for the second set when the pass had come to instance 2");
     assert_eq!(t.take(), [1, 3, 5]);
+}
+
+/// With scope TOPIC too: while access is open nothing is added to what is seen.
+#[test]
+fn a_set_that_ends_during_access_is_seen_afterwards() {
+    let mut t = pair(718, keep_all_writer(), keep_all_reader());
+    t.set(&[1, 2]);
+    t.network.run(10);
+    let subscriber = t.subscriber;
+    let node = &mut t.network.nodes[1];
+    node.begin_access(subscriber).expect("it exists");
+    node.begin_access(subscriber).expect("it exists");
+    t.set(&[3, 4]);
+    t.network.run(1_000);
+    assert_eq!(t.take(), [1, 2]);
+    let now = t.network.now;
+    t.network.nodes[1].end_access(now, subscriber).expect("it has begun");
+    t.network.run(10);
+    assert_eq!(t.seen(), [], "calls are counted");
+    let now = t.network.now;
+    t.network.nodes[1].end_access(now, subscriber).expect("it has begun");
+    assert_eq!(t.take(), [3, 4]);
+}
+
+#[test]
+fn a_set_waits_for_room_in_each_of_its_instances() {
+    let mut reader = keep_all_reader();
+    reader.resource_limits.max_samples_per_instance = Some(2);
+    let mut t = pair(719, keep_all_writer(), reader);
+    t.set(&[1, 1]);
+    t.network.run(100);
+    for key in 2..20 {
+        t.set(&[key, 1]);
+        t.network.run(100);
+    }
+    assert_eq!(t.seen(), [1, 1], "there is no room for another of instance 1");
+    let taken = t.take();
+    assert_eq!(taken.len(), 38, "there is as soon as one is taken");
+    assert!(taken[2..].chunks(2).zip(2..20).all(|(set, key)| set == [key, 1]), "{taken:?}");
+    t.set(&[3, 1, 1, 1]);
+    t.set(&[4]);
+    t.network.run(1_000);
+    assert_eq!((t.take(), t.dropped()), (vec![4], 1), "three of an instance never fit");
+}
+
+#[test]
+fn a_set_has_the_room_that_keep_last_makes_for_it() {
+    let mut reader = keep_all_reader();
+    reader.history = History::KeepLast(1);
+    reader.resource_limits.max_samples = Some(2);
+    let mut t = pair(760, keep_all_writer(), reader);
+    t.set(&[1, 2]);
+    t.set(&[2, 1]);
+    t.network.run(100);
+    assert_eq!(t.seen(), [2, 1], "the second set displaces the first one");
+    t.set(&[1, 3]);
+    t.network.run(100);
+    assert_eq!(t.seen(), [2, 1], "there is room for 1, not for 3 beside 2");
+    assert_eq!((t.take(), t.dropped()), (vec![2, 1, 3], 0), "there is as soon as 2 is taken");
 }

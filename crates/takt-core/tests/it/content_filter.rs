@@ -176,6 +176,7 @@ fn each_reader_gets_what_it_wants_whatever_is_lost_and_however_large() {
         network.faults = Faults { loss: 20, duplication: 5, reordering: 10 };
         write_numbers(&mut network, writer, 0..100, len);
         await_acknowledgment(&mut network, writer);
+        assert_eq!(network.nodes[0].counters().withheld_samples, 66 + 80 + 85, "of 3, 5 and 7");
         for (node, wanted, reader) in readers {
             let got: Vec<u32> = network.take_all(node, reader).iter().map(|(_, payload)| number(payload)).collect();
             assert_eq!(got, (0..100).step_by(wanted as usize).collect::<Vec<_>>(), "{len} {wanted}");
@@ -295,4 +296,49 @@ fn a_writer_of_coherent_sets_or_of_a_group_keeps_nothing_back() {
         assert_eq!(network.nodes[0].counters().withheld_samples, 0);
         assert_eq!(numbers(&mut network, reader), [0, 10]);
     }
+}
+
+#[test]
+fn who_wants_a_sample_gets_it_at_once_whoever_does_not() {
+    let mut network = Network::new(3, 612);
+    let writer = filtering_writer(&mut network, keep_all_writer());
+    let qos = DataReaderQos { reliability: best_effort(), ..keep_all_reader() };
+    let wants_all = filtered_reader(&mut network, 1, qos, 1);
+    let wants_few = filtered_reader(&mut network, 2, keep_all_reader(), 3);
+    network.await_match((0, writer), (1, wants_all));
+    network.await_match((0, writer), (2, wants_few));
+    network.run(1_000);
+    for number in 1..10 {
+        network.write(0, writer, &payload(number, 20)).expect("there is room");
+        network.run(0);
+        assert_eq!(numbers(&mut network, wants_all), [number]);
+        let few = network.take_all(2, wants_few).len();
+        assert_eq!(few, usize::from(number % 3 == 0), "{number}");
+    }
+    assert_eq!(network.nodes[2].counters().filtered_samples, 0);
+}
+
+#[test]
+fn a_filter_that_goes_makes_room_for_another() {
+    let mut network = Network::new(2, 613);
+    let writer = filtering_writer(&mut network, keep_all_writer());
+    let lasting = filtered_reader(&mut network, 1, keep_all_reader(), 10);
+    network.await_match((0, writer), (1, lasting));
+    for round in 0..40 {
+        let passing = filtered_reader(&mut network, 1, keep_all_reader(), 10);
+        network.await_match((0, writer), (1, passing));
+        network.nodes[1].delete_reader(network.now, passing).expect("the reader lives");
+        network.nodes[1].set_content_filter(network.now, lasting, multiples_of(5 + round % 2)).expect("it lives");
+        network.run(100);
+    }
+    write_numbers(&mut network, writer, 0..60, 20);
+    await_acknowledgment(&mut network, writer);
+    assert_eq!(network.nodes[0].counters().withheld_samples, 50);
+    network.nodes[1].set_content_filter(network.now, lasting, None).expect("it lives");
+    network.run(100);
+    write_numbers(&mut network, writer, 60..70, 20);
+    await_acknowledgment(&mut network, writer);
+    assert_eq!(network.nodes[0].counters().withheld_samples, 50, "nobody has a filter");
+    let all: Vec<u32> = (0..60).step_by(6).chain(60..70).collect();
+    assert_eq!(numbers(&mut network, lasting), all);
 }

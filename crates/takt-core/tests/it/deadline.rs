@@ -39,6 +39,8 @@ fn nothing_is_missed_before_the_first_sample_or_while_each_instance_is_written_i
         network.take_all(1, reader);
     }
     assert_eq!(missed(&mut network, writer, reader), (0, 0));
+    assert!(!network.events(0).contains(&Event::OfferedDeadlineMissed(writer)), "nor is anything told");
+    assert!(!network.events(1).contains(&Event::RequestedDeadlineMissed(reader)));
 }
 
 #[test]

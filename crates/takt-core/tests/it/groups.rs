@@ -509,3 +509,32 @@ fn sets_that_become_visible_at_once_are_all_shown() {
     let taken = t.take_all();
     assert_eq!([taken[0].len(), taken[1].len()], [10, 10]);
 }
+
+#[test]
+fn without_order_a_reader_is_named_once_and_gives_all_that_it_has() {
+    let mut t = world(740, &["A", "B", "C"], COHERENT, &keep_all_reader());
+    t.begin();
+    t.write(&[0, 2, 0]);
+    t.end();
+    t.network.run(20);
+    t.begin_access();
+    let named = t.network.nodes[1].readers_with(t.subscriber, &Selector::READ).expect("access is open");
+    assert_eq!(named, [t.readers[0], t.readers[2]]);
+    assert_eq!(t.network.nodes[1].samples_per_read_max(t.readers[0]), Ok(usize::MAX));
+    t.end_access();
+}
+
+#[test]
+fn a_publisher_or_subscriber_that_was_deleted_is_no_more() {
+    let mut t = world(741, &["A"], ORDERED, &keep_all_reader());
+    let (now, publisher, subscriber) = (t.network.now, t.publisher, t.subscriber);
+    let [sender, receiver] = &mut t.network.nodes[..] else { panic!("two nodes") };
+    sender.delete_writer(now, t.writers[0]).expect("it lives");
+    receiver.delete_reader(now, t.readers[0]).expect("it lives");
+    sender.delete_publisher(publisher).expect("it exists");
+    receiver.delete_subscriber(subscriber).expect("it exists");
+    assert_eq!(sender.delete_publisher(publisher), Err(Error::AlreadyDeleted));
+    assert_eq!(sender.begin_coherent_changes(publisher), Err(Error::AlreadyDeleted));
+    assert_eq!(receiver.delete_subscriber(subscriber), Err(Error::AlreadyDeleted));
+    assert_eq!(receiver.end_access(now, subscriber), Err(Error::AlreadyDeleted));
+}

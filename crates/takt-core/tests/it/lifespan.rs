@@ -55,8 +55,11 @@ fn a_sample_vanishes_untaken_when_its_time_is_over() {
         assert_eq!(held(&mut network, 1, reader), [2, 3]);
         network.run(1);
         assert_eq!(held(&mut network, 1, reader), [3]);
+        network.events(1);
         network.run(1_000);
         assert_eq!(held(&mut network, 1, reader), []);
+        assert!(!network.events(0).contains(&Event::WriterSpace(writer)), "nobody waits for room");
+        assert!(!network.events(1).contains(&Event::DataAvailable(reader)), "there is nothing new");
         let lost = network.nodes[1].sample_lost_status(reader).expect("the reader lives");
         assert_eq!((lost.total_count, network.nodes[1].counters().rejected_samples), (0, 0));
     }
@@ -210,4 +213,52 @@ fn a_lifespan_in_the_sample_counts_more_than_the_one_that_was_announced() {
     assert_eq!(held(&mut network, 0, reader), [1, 2]);
     network.run(2_001);
     assert_eq!(held(&mut network, 0, reader), [2]);
+}
+
+/// The news of an instance that is not alive any more count, though the sample itself is of no use.
+#[test]
+fn what_has_expired_on_its_way_writes_its_instance_all_the_same() {
+    let by_source = DestinationOrder::BySourceTimestamp;
+    let exclusive = Ownership::Exclusive;
+    // Whether the writer of the expired sample is the instance's owner, and when the instance was disposed.
+    for (destination_order, ownership, is_owner, disposed_s, revives) in [
+        (DestinationOrder::ByReceptionTimestamp, Ownership::Shared, false, 1, true),
+        (by_source, Ownership::Shared, false, 1, false),
+        (by_source, Ownership::Shared, false, 3, true),
+        (DestinationOrder::ByReceptionTimestamp, exclusive, false, 1, false),
+        (DestinationOrder::ByReceptionTimestamp, exclusive, true, 1, true),
+    ] {
+        let mut network = Network::new(3, 309);
+        let qos = |strength, lifespan| DataWriterQos {
+            lifespan,
+            destination_order,
+            ownership,
+            ownership_strength: OwnershipStrength(strength),
+            ..keep_all_writer()
+        };
+        let reader_qos = DataReaderQos { destination_order, ownership, ..keep_all_reader() };
+        let (first, reader) = pair(&mut network, qos(2, Lifespan::default()), reader_qos);
+        let strength = if is_owner { 3 } else { 1 };
+        let late = network.writer(2, writer_spec("T", true, qos(strength, lifespan(1_000))));
+        network.await_match((2, late), (1, reader));
+        network.run(100);
+        let before = |network: &Network, s| Some(Timestamp::from_nanos(network.wall().to_nanos() - s * SECOND_NS));
+        for (kind, s, bytes) in [(ChangeKind::Alive, 4, &payload(1, 20)[..]), (ChangeKind::Disposed, disposed_s, &[])] {
+            let stamp = before(&network, s);
+            network.write_stamped(0, first, kind, hash(1), stamp, bytes).expect("there is room");
+        }
+        network.run(10);
+        assert_eq!(network.take_all(1, reader).len(), 2, "a sample and its disposal");
+        let stamp = before(&network, 2);
+        network.write_stamped(2, late, ChangeKind::Alive, hash(1), stamp, &payload(1, 20)).expect("there is room");
+        network.run(10);
+        assert_eq!(network.take_all(1, reader).len(), 0, "it has expired");
+        for (node, writer) in [(0, first), (2, late)] {
+            network.write_key(node, writer, ChangeKind::Unregistered, hash(1), &[]).expect("there is room");
+            network.run(10);
+        }
+        let news: Vec<_> = network.take_all(1, reader).iter().map(|(info, _)| info.instance_state).collect();
+        let expected = if revives { vec![InstanceState::NotAliveNoWriters] } else { vec![] };
+        assert_eq!(news, expected, "{destination_order:?} {ownership:?} {disposed_s}");
+    }
 }

@@ -1,9 +1,11 @@
 //! Writers live as long as they, or their participants for them, show themselves within their lease.
 
 use crate::network::*;
+use crate::puppet::*;
 use takt_core::*;
-use takt_wire::Duration;
+use takt_wire::message::{Payload, Submessage};
 use takt_wire::qos::*;
+use takt_wire::{Duration, EntityId};
 
 fn matched(network: &mut Network, kind: LivelinessKind, lease_ms: u64) -> (WriterHandle, ReaderHandle) {
     let liveliness = Liveliness { kind, lease_duration: Duration::from_millis(lease_ms) };
@@ -131,4 +133,73 @@ fn an_infinite_lease_never_ends() {
     network.await_match((0, writer), (1, reader));
     network.run(3_600_000);
     assert_eq!(counts(&mut network, reader), (1, 0));
+}
+
+/// Assertions tell whose writers live: nobody keeps another's writers alive.
+#[test]
+fn an_assertion_in_the_name_of_another_is_counted_and_dropped() {
+    use takt_wire::discovery::ParticipantMessageData;
+    let mut network = Network::new(1, 117);
+    let mut puppets = [8, 9].map(Puppet::new);
+    let liveliness = Liveliness { kind: LivelinessKind::Automatic, lease_duration: Duration::from_millis(500) };
+    let reader = network.reader(0, reader_spec("T", false, DataReaderQos { liveliness, ..keep_all_reader() }));
+    let now = network.now;
+    for puppet in &mut puppets {
+        puppet.join(&mut network.nodes[0], now);
+        let mut publication = puppet.publication(1, true);
+        publication.qos.liveliness = liveliness;
+        puppet.publish(&mut network.nodes[0], now, &publication);
+    }
+    let alive = |network: &mut Network| {
+        network.nodes[0].liveliness_changed_status(reader).expect("the reader lives").alive_count
+    };
+    assert_eq!(alive(&mut network), 2);
+    let [honest, liar] = &mut puppets;
+    let assertion =
+        ParticipantMessageData { prefix: honest.prefix, kind: ParticipantMessageData::KIND_AUTOMATIC, data: &[] };
+    let payload = assertion.to_bytes();
+    for (speaker, lives, wrong) in [(liar, 0, 1), (honest, 1, 1)] {
+        network.run(400);
+        let now = network.now;
+        speaker.announce(&mut network.nodes[0], now, EntityId::P2P_MESSAGE_WRITER, Payload::Data(&payload));
+        network.run(200);
+        assert_eq!((alive(&mut network), network.nodes[0].counters().malformed_discovery), (lives, wrong));
+    }
+}
+
+/// However often they are written, the assertion of the others is told a few times in each lease only.
+#[test]
+fn assertions_by_writing_are_told_some_times_in_a_lease_and_not_with_each_sample() {
+    let mut now = Instant(1_000_000_000);
+    let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
+    let liveliness =
+        Liveliness { kind: LivelinessKind::ManualByParticipant, lease_duration: Duration::from_millis(300) };
+    let qos = DataWriterQos { liveliness, history: History::KeepLast(1), ..keep_all_writer() };
+    let writers =
+        [0, 1].map(|_| node.create_writer(now, writer_spec("T", false, qos.clone())).expect("the writer is good"));
+    let mut puppet = Puppet::new(9);
+    puppet.join(&mut node, now);
+    let is_assertion = |submessage: &Submessage<'_>| matches!(submessage, Submessage::Data(data) if data.writer == EntityId::P2P_MESSAGE_WRITER);
+    run_alone(&mut node, &mut now, 1_000);
+    let lost = node.liveliness_lost_status(writers[1]).map(|status| status.total_count);
+    assert_eq!(lost, Ok(1), "nobody has written yet");
+    let mut told = 0;
+    for number in 0..300 {
+        let bytes = payload(number, 20);
+        let change = NewChange {
+            kind: ChangeKind::Alive,
+            key_hash: [0; 16],
+            source_timestamp: None,
+            destinations: &[],
+            payload_len: bytes.len(),
+        };
+        let written = node.write(now, writers[0], &change, |slot| {
+            slot.copy_from_slice(&bytes);
+            Some(bytes.len())
+        });
+        written.expect("KEEP_LAST has room");
+        told += count(&run_alone(&mut node, &mut now, 10), is_assertion);
+    }
+    assert!((20..=40).contains(&told), "in ten leases: {told}");
+    assert_eq!(node.liveliness_lost_status(writers[1]).map(|status| status.total_count), lost);
 }

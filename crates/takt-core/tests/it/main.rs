@@ -39,6 +39,7 @@ mod server;
 mod session;
 mod source_order;
 mod static_endpoints;
+mod statuses;
 mod time_filter;
 mod type_checks;
 mod type_lookup;

@@ -98,6 +98,31 @@ fn a_new_deadline_is_kept_from_then_on() {
     network.run(100);
     let status = network.nodes[0].offered_deadline_missed_status(writer).expect("it lives");
     assert_eq!(status.total_count, 2, "two periods of 40 ms have passed");
+    network.run(950);
+    let status = network.nodes[1].requested_deadline_missed_status(reader).expect("it lives");
+    assert_eq!(status.total_count, 1, "one period of 1 s has passed");
+}
+
+#[test]
+fn data_of_topic_publisher_and_subscriber_that_change_are_told_anew() {
+    let (mut network, writer, reader) = pair(308);
+    let now = network.now;
+    let (topic, group) = (TopicData(vec![1, 2]), GroupData(vec![3]));
+    let node = &mut network.nodes[0];
+    node.set_writer_topic_data(now, writer, &topic).expect("TOPIC_DATA may change");
+    let publisher = PublisherQos { group_data: group.clone(), ..PublisherQos::default() };
+    node.set_publisher_qos(now, writer, &publisher).expect("GROUP_DATA may change");
+    let node = &mut network.nodes[1];
+    node.set_reader_topic_data(now, reader, &topic).expect("TOPIC_DATA may change");
+    let subscriber = SubscriberQos { group_data: group.clone(), ..SubscriberQos::default() };
+    node.set_subscriber_qos(now, reader, &subscriber).expect("GROUP_DATA may change");
+    assert!(network.run_until(1_000, |network| {
+        let mut publications = network.nodes[1].discovered_publications();
+        let mut subscriptions = network.nodes[0].discovered_subscriptions();
+        publications.any(|data| (&data.topic_data, &data.group_data) == (&topic, &group))
+            && subscriptions.any(|data| (&data.topic_data, &data.group_data) == (&topic, &group))
+    }));
+    assert!(is_matched(&mut network, reader), "nobody matches by it");
 }
 
 #[test]
@@ -136,6 +161,7 @@ fn what_may_not_change_is_refused_and_named() {
         Err(Error::ImmutablePolicy(name)) => name,
         other => panic!("{other:?}"),
     };
+    let tag = DataTag(vec![("name".into(), "value".into())]);
     let node = &mut network.nodes[0];
     let base = keep_all_writer;
     for (qos, name) in [
@@ -145,6 +171,8 @@ fn what_may_not_change_is_refused_and_named() {
         (DataWriterQos { ownership: Ownership::Exclusive, ..base() }, "OWNERSHIP"),
         (DataWriterQos { destination_order: DestinationOrder::BySourceTimestamp, ..base() }, "DESTINATIONORDER"),
         (DataWriterQos { data_representation: DataRepresentation::xcdr2(), ..base() }, "DATAREPRESENTATION"),
+        (DataWriterQos { data_tag: tag.clone(), ..base() }, "DATA_TAG"),
+        (DataWriterQos { entity_name: EntityName("other".into()), ..base() }, "ENTITY_NAME"),
     ] {
         assert_eq!(refusal(node.set_writer_qos(now, writer, qos)), name);
     }
@@ -156,9 +184,13 @@ fn what_may_not_change_is_refused_and_named() {
     for (qos, name) in [
         (DataReaderQos { resource_limits: limits, ..keep_all_reader() }, "RESOURCELIMITS"),
         (DataReaderQos { reliability: best_effort(), ..keep_all_reader() }, "RELIABILITY"),
+        (DataReaderQos { data_tag: tag, ..keep_all_reader() }, "DATA_TAG"),
+        (DataReaderQos { entity_name: EntityName("other".into()), ..keep_all_reader() }, "ENTITY_NAME"),
     ] {
         assert_eq!(refusal(node.set_reader_qos(now, reader, qos)), name);
     }
+    let subscriber = SubscriberQos { presentation: ordered, ..SubscriberQos::default() };
+    assert_eq!(refusal(node.set_subscriber_qos(now, reader, &subscriber)), "PRESENTATION");
     let contradiction = DataReaderQos { history: History::KeepLast(0), ..keep_all_reader() };
     assert!(matches!(node.set_reader_qos(now, reader, contradiction), Err(Error::InconsistentPolicy { .. })));
 }

@@ -17,13 +17,19 @@ fn durable_reader() -> DataReaderQos {
 
 /// A service's writer on a node.
 fn relay(network: &mut Network, node: usize) -> WriterHandle {
+    let writer = prepare_relay(network, node);
+    network.nodes[node].enable_writer(network.now, writer).expect("it can be enabled");
+    writer
+}
+
+/// The same, of which others have not yet heard.
+fn prepare_relay(network: &mut Network, node: usize) -> WriterHandle {
     let mut spec = writer_spec("T", false, durable_writer(History::KeepAll));
     spec.qos.user_data = UserData(DURABILITY_SERVICE.to_vec());
     let now = network.now;
     let participant = &mut network.nodes[node];
     let writer = participant.prepare_writer(now, spec).expect("the writer is good");
     participant.make_relay(writer).expect("it lives");
-    participant.enable_writer(now, writer).expect("it can be enabled");
     writer
 }
 
@@ -176,4 +182,58 @@ fn what_is_not_safe_is_not_acknowledged() {
         durable(network) == SequenceNumber(700)
     });
     assert!(got.iter().copied().eq(10..700), "nothing was lost by waiting");
+}
+
+/// So many that a service does not tell them in one go.
+const MANY: u32 = 3_000;
+
+/// A writer that has its last five samples only, and a service with all of them that falls silent as soon as it is matched.
+fn history_at_a_service(seed: u64, service_first: bool) -> (Network, WriterHandle, ReaderHandle) {
+    let mut network = Network::new(3, seed);
+    let writer = network.writer(0, writer_spec("T", false, durable_writer(History::KeepLast(5))));
+    write(&mut network, writer, 0..MANY);
+    let origin = guid(&mut network, 0, writer);
+    let reader = network.reader(2, reader_spec("T", false, durable_reader()));
+    if !service_first {
+        network.await_match((0, writer), (2, reader));
+    }
+    let service = prepare_relay(&mut network, 1);
+    pass_on(&mut network, 1, service, origin, 0..MANY);
+    network.nodes[1].enable_writer(network.now, service).expect("it can be enabled");
+    let service = guid(&mut network, 1, service);
+    let is_matched = |network: &mut Network| {
+        network.nodes[2].matched_publications(reader).expect("the reader lives").contains(&service)
+    };
+    assert!(network.run_until(10_000, is_matched));
+    network.cut = vec![1];
+    network.await_match((0, writer), (2, reader));
+    (network, writer, reader)
+}
+
+#[test]
+fn news_follow_the_history_of_a_service_as_soon_as_it_is_told() {
+    for (seed, service_first) in [(87, true), (88, false)] {
+        let (mut network, writer, reader) = history_at_a_service(seed, service_first);
+        write(&mut network, writer, MANY..MANY + 5);
+        network.run(2_000);
+        let mut got = numbers(&mut network, 2, reader);
+        assert!(got.len() < MANY as usize - 5, "the service has not told the last ones");
+        network.cut = vec![];
+        network.run(2_000);
+        got.extend(numbers(&mut network, 2, reader));
+        assert!(got.iter().copied().eq(0..MANY + 5), "{service_first} {got:?}");
+        write(&mut network, writer, MANY + 5..MANY + 10);
+        network.run(50);
+        let news = numbers(&mut network, 2, reader);
+        assert!(news.into_iter().eq(MANY + 5..MANY + 10), "nothing is waited for any more");
+    }
+}
+
+#[test]
+fn a_service_that_falls_silent_is_waited_for_ten_seconds() {
+    let (mut network, _, reader) = history_at_a_service(89, false);
+    network.run(9_000);
+    assert!(numbers(&mut network, 2, reader).len() < MANY as usize - 5);
+    network.run(2_000);
+    assert!(numbers(&mut network, 2, reader).into_iter().eq(MANY - 5..MANY), "better than nothing");
 }

@@ -106,6 +106,9 @@ fn an_old_disposal_does_not_end_an_instance_that_was_written_since() {
     assert_eq!(scene.take(), [None]);
     scene.write(0, ALIVE, 3_500, 3).expect("there is room");
     assert_eq!(scene.take(), [], "it was disposed of later");
+    scene.write(0, ChangeKind::Unregistered, 5_000, 0).expect("there is room");
+    scene.write(1, ChangeKind::Unregistered, 5_000, 0).expect("there is room");
+    assert_eq!(scene.take(), [], "and stays so");
 }
 
 #[test]
@@ -119,6 +122,8 @@ fn a_writer_leaves_an_instance_whenever_that_arrives() {
     let taken = scene.network.take_all(2, scene.reader);
     assert_eq!(taken.len(), 1);
     assert_eq!(taken[0].0.instance_state, InstanceState::NotAliveNoWriters);
+    scene.write(0, ALIVE, 2_500, 3).expect("there is room");
+    assert_eq!(scene.take(), [Some(3)], "somebody writes the instance again");
 }
 
 #[test]

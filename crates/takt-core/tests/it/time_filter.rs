@@ -173,3 +173,41 @@ fn a_filter_may_change() {
     write(&mut network, writer, 1, 6);
     assert_eq!(watch(&mut network, reader, begin, 2_000), [(1, 6, 100)], "what waited is older");
 }
+
+#[test]
+fn what_was_kept_back_is_told_when_it_is_shown() {
+    let mut network = Network::new(2, 348);
+    let (writer, reader) = pair(&mut network, filtered(1_000, reliable()));
+    let is_told = |network: &mut Network| network.events(1).contains(&Event::DataAvailable(reader));
+    for number in 1..=2 {
+        write(&mut network, writer, 1, number);
+        network.run(10);
+    }
+    assert!(is_told(&mut network));
+    assert_eq!(network.take_all(1, reader).len(), 1, "the second one waits");
+    network.run(970);
+    assert!(!is_told(&mut network));
+    network.run(30);
+    assert!(is_told(&mut network));
+    assert_eq!(network.take_all(1, reader).len(), 1);
+}
+
+#[test]
+fn what_another_writer_does_leaves_what_is_kept_back_alone() {
+    let mut network = Network::new(3, 349);
+    let (writer, reader) = pair(&mut network, filtered(500, reliable()));
+    let other = network.writer(2, writer_spec("T", true, keep_all_writer()));
+    network.await_match((2, other), (1, reader));
+    network.run(100);
+    network.write_key(2, other, ChangeKind::Alive, hash(1), &payload(1, 20)).expect("there is room");
+    network.run(10);
+    write(&mut network, writer, 1, 2);
+    network.run(10);
+    network.take_all(1, reader);
+    network.write_key(2, other, ChangeKind::Unregistered, hash(1), &[]).expect("there is room");
+    network.run(10);
+    assert_eq!(network.take_all(1, reader).len(), 0, "it still waits");
+    network.run(500);
+    let taken = network.take_all(1, reader);
+    assert_eq!(taken.iter().map(|(_, bytes)| bytes[8]).collect::<Vec<_>>(), [2]);
+}
