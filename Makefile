@@ -3,9 +3,13 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long lint bench fuzz fuzz-coverage sanitize deny omg-suite
+.PHONY: help setup demo test test-long lint bench fuzz fuzz-coverage sanitize mutants deny omg-suite
 FUZZ_SECONDS ?= 60
 SWARM_MINUTES ?= 60
+MUTANTS ?=
+# Not run for each mutant.
+SLOW_TESTS := --skip nobody_is_taken_for_late --skip a_lease_without_an_end --skip a_dead_reader_does_not_silence \
+	--skip every_datagram_of_the_catalogue
 
 # Where rustup puts cargo, for a shell that was opened before it was installed.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -77,6 +81,13 @@ sanitize: ## the crates with unsafe under AddressSanitizer, ThreadSanitizer and 
 	@scripts/setup.sh nightly
 	$(call say,sanitizers)
 	@scripts/sanitize.sh
+
+mutants: ## what no test of the QoS policies notices; MUTANTS="--shard 0/40" for a part (needs cargo-mutants; docs/qos-tests.md)
+	$(call say,mutants of takt-wire)
+	@mkdir -p target/mutants/{wire,core}
+	@cargo mutants -p takt-wire -o target/mutants/wire $(MUTANTS) -- --locked --lib --test it || [[ $$? == [23] ]]
+	$(call say,mutants of takt-core)
+	@cargo mutants -p takt-core -o target/mutants/core $(MUTANTS) -- --locked --lib --test it -- $(SLOW_TESTS) || [[ $$? == [23] ]]
 
 deny: ## licences, sources and advisories of the dependencies (needs cargo-deny and a network)
 	@cargo deny check
