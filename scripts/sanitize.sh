@@ -34,6 +34,5 @@ say "Miri: takt-wire, the cells of takt, and the rings of shared memory with sev
 export MIRIFLAGS=-Zmiri-disable-isolation
 cargo +nightly miri test --locked --quiet -p takt-wire --lib -- cursor sequence parameter guid locator time
 cargo +nightly miri test --locked --quiet -p takt --lib -- runtime::thread_cell runtime::tasks
-# Too many words for Miri to keep account of.
 MIRIFLAGS="$MIRIFLAGS -Zmiri-many-seeds=0..16" cargo +nightly miri test --locked --quiet -p takt-transport --lib -- \
-    shm::ring::tests --skip a_drained_ring
+    shm::ring::tests::two_threads

@@ -168,6 +168,11 @@ const NETWORK: &[Setting] = settings! {
             let value = *value;
             plan.build(move |builder| builder.ipv6(value));
         }, "UDPv6 beside UDPv4";
+    network.shared_memory, "TAKT_SHARED_MEMORY": Kind::Bool, false,
+        (plan, Value::Bool(value)) => {
+            let value = *value;
+            plan.build(move |builder| builder.shared_memory(value));
+        }, "shared memory with participants of the same user on this host";
 };
 
 /// Rows for numbers of the UDP transport's configuration: `key, variable, kind, path in UdpConfig, help`.

@@ -2,7 +2,7 @@
 
 use crate::discovery::TypeRequestId;
 use crate::slots::{ReaderHandle, WriterHandle};
-use takt_wire::Guid;
+use takt_wire::{Guid, Locator};
 
 /// Something the application may want to know. Taken with [`crate::Participant::poll_event`].
 ///
@@ -46,6 +46,9 @@ pub enum Event {
     TypeAnswer(TypeRequestId),
     /// The types of some pairs are to be compared; see [`crate::Participant::poll_type_check`].
     TypeChecks,
+    /// A participant on this host announces a locator that no network leads to; see
+    /// [`crate::Participant::handle_neighbour`].
+    NeighbourAnnounced(Locator),
     /// A remote participant appeared.
     ParticipantDiscovered(Guid),
     /// A remote participant left or its lease ran out.

@@ -1,5 +1,6 @@
 //! Which local endpoints fit which others (DDS 1.4 §2.2.3), and why the rest does not.
 
+use super::neighbours::is_memory;
 use super::type_checks::Fit;
 use crate::event::Event;
 use crate::mutation::{Mutation, is_on};
@@ -119,10 +120,13 @@ impl Participant {
         } else {
             let remote = self.remotes.get(*self.remote_by_prefix.get(&prefix)?)?;
             let announced = if unicast.is_empty() { &remote.data.default_unicast } else { unicast };
+            if let Some(path) = remote.shortcut.and_then(|shortcut| shortcut.path(announced)) {
+                return Some(path);
+            }
             let proven = |locator: &&Locator| self.reachability.is_proven_by(&remote.metatraffic.locator, locator);
             let near: Vec<_> = announced.iter().filter(proven).copied().collect();
             if near.is_empty() {
-                refused += announced.len() as u64;
+                refused += announced.iter().filter(|locator| !is_memory(locator)).count() as u64;
             }
             let proven = || near.first().map(|locator| Path { locator: *locator, ..remote.metatraffic });
             self.reachability.choose(&near, remote.source, &mut refused).or_else(proven)

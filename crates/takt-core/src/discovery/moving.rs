@@ -186,6 +186,7 @@ impl Participant {
         remote.announcement = announcement;
         self.renew_lease(now, index);
         self.show_participant(now, index);
+        self.look_for_shortcut(index);
         if moved {
             self.ctx.counters.participants_moved += 1;
             self.follow(prefix);
@@ -316,6 +317,7 @@ impl Participant {
                     return self.adopt(now, index, news, path);
                 }
                 remote.metatraffic = path;
+                self.look_for_shortcut(index);
                 self.follow(prefix);
                 self.match_unreachable(now, prefix);
             }

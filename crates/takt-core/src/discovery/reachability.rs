@@ -5,6 +5,7 @@
 //! is refused and counted, so that a forged announcement cannot aim us at a third party. What a participant's endpoints
 //! announce must moreover be where the participant has proven to be (`super::validation`).
 
+use super::neighbours::is_memory;
 use crate::config::Interface;
 use crate::writer::Path;
 use alloc::vec::Vec;
@@ -12,7 +13,7 @@ use core::net::IpAddr;
 use takt_wire::Locator;
 
 /// INTEROP(Fast DDS 2.9): its receive buffer takes datagrams of up to 65,500 bytes.
-const MAX_MESSAGE: usize = 65_000;
+pub(super) const MAX_MESSAGE: usize = 65_000;
 /// Assumed where the way is unknown: the least MTU of Ethernet.
 const DEFAULT_MTU: usize = 1500;
 const LOOPBACK_MTU: usize = 65_536;
@@ -71,7 +72,7 @@ impl Reachability {
     /// of implausible ones to `refused`.
     pub(crate) fn choose(&self, announced: &[Locator], source: Locator, refused: &mut u64) -> Option<Path> {
         let mut best: Option<(Way, Path)> = None;
-        for locator in announced {
+        for locator in announced.iter().filter(|locator| !is_memory(locator)) {
             match self.path(*locator, source) {
                 Some((way, path)) if best.is_none_or(|(known, _)| way < known) => best = Some((way, path)),
                 Some(_) => {}

@@ -10,7 +10,7 @@ use super::moving::Move;
 use super::server::{Standing, mark_as_server};
 use super::static_endpoints::SEDP;
 use super::validation::{Letter, Probation};
-use super::{Departure, OWN_ENDPOINT_SET};
+use super::{Departure, OWN_ENDPOINT_SET, Shortcut};
 use crate::context::{Context, Job};
 use crate::counters::Counters;
 use crate::event::Event;
@@ -61,6 +61,8 @@ pub(crate) struct Remote {
     /// It has not shown yet that it receives what we send.
     pub(super) probation: Option<Probation>,
     pub(super) letter: Letter,
+    /// The way to it without a network.
+    pub(super) shortcut: Option<Shortcut>,
     /// It has proven where it was, and says that it is elsewhere.
     pub(super) moving: Option<Box<Move>>,
     /// Its announcements reach us only because it sends them to us alone, so we must do the same.
@@ -419,6 +421,7 @@ impl Participant {
             arrival: self.ctx.counters.participants_discovered,
             probation: Some(probation),
             letter: Letter::default(),
+            shortcut: None,
             moving: None,
             sn: SequenceNumber::FIRST,
             standing: Standing::default(),

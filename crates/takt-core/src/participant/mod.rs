@@ -437,7 +437,11 @@ fn is_builtin(event: &Event) -> bool {
         | Event::WriterInconsistentTopic(writer)
         | Event::WriterSpace(writer)
         | Event::Acknowledged(writer) => writer.index < BUILTIN_ENDPOINTS,
-        Event::ParticipantDiscovered(_) | Event::ParticipantLost(_) | Event::TypeAnswer(_) | Event::TypeChecks => false,
+        Event::ParticipantDiscovered(_)
+        | Event::ParticipantLost(_)
+        | Event::TypeAnswer(_)
+        | Event::TypeChecks
+        | Event::NeighbourAnnounced(_) => false,
     }
 }
 

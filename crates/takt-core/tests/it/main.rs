@@ -21,6 +21,7 @@ mod lifespan;
 mod limits;
 mod liveliness;
 mod moving;
+mod neighbours;
 mod network;
 mod outbound;
 mod ownership;

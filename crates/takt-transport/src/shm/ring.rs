@@ -12,16 +12,18 @@
 //!
 //! | word | |
 //! |---|---|
-//! | 0 | header: low half of (position / 8), then 1 + length in bytes, or [`SKIP`]; 0 while nothing is there |
-//! | 1 | ports: destination, source |
+//! | 0 | header: low half of (position / 8), then 1 + length in bytes, or [`GAP`]; 0 while nothing is there |
+//! | 1 | ports: destination, source; of a gap, how many words there are to the next record |
 //! | 2 .. | the bytes, the last word filled up with zeros |
 //!
 //! The writer writes all of a record and a 0 where the next header will be, and only then the header. So a record is there
 //! whole or not at all, whenever its writer is killed, and what lay there a lap ago is never taken for a header. The reader
 //! copies a record before it gives its place back, so a reader that is killed merely leaves the ring full.
 //!
-//! A writer that finds the ring drained starts over at its beginning after [`RESTART`] words, so that a lane that is never
-//! behind occupies a few pages, and those stay in the cache.
+//! A record that does not fit before the end of the ring goes to its beginning, and a gap says so. A writer that finds the
+//! ring drained does that after [`RESTART`] words already, so that a lane that is never behind occupies a few pages, and
+//! those stay in the cache. Until the reader has seen that gap, its line is a [`Hole`] in what may be written, with another
+//! gap around it; so the ring holds as much as ever.
 //!
 //! Nothing here trusts the other side: every header and every head is checked, and what does not fit is [`Broken`]. Words
 //! are atomic even where they carry bytes, so a side that writes at the wrong time makes wrong bytes, which the parser
@@ -44,8 +46,8 @@ const LINE: u64 = 8;
 /// Words before the bytes of a record.
 const PREFIX: usize = 2;
 
-/// In place of the length: the next record is at the beginning of the ring.
-const SKIP: u32 = u32::MAX;
+/// In place of the length: the next record is elsewhere.
+const GAP: u32 = u32::MAX;
 
 /// Words after which a writer looks whether the ring is drained: 32 KiB.
 const RESTART: u64 = 4096;
@@ -120,12 +122,22 @@ pub(super) fn is_lane(words: usize) -> bool {
     words.checked_sub(RECORDS).is_some_and(|records| records.is_power_of_two() && records >= 2 * LINE as usize)
 }
 
+/// A gap that the reader may not have seen, in a ring that was drained when it was written.
+#[derive(Clone, Copy, Debug)]
+struct Hole {
+    /// Where it is.
+    at: u64,
+    /// Where the next record is: the beginning of the ring.
+    next: u64,
+}
+
 /// The writer's side of a lane.
 #[derive(Debug, Default)]
 pub(super) struct Tail {
     position: u64,
     /// What was last seen of the reader's.
     head: u64,
+    hole: Option<Hole>,
 }
 
 impl Tail {
@@ -137,7 +149,8 @@ impl Tail {
             let records = records(lane);
             records[place(records, start)].store(0, Ordering::Relaxed);
             let at = place(records, self.position);
-            records[at].store(header(self.position, SKIP), Ordering::Release);
+            records[at + 1].store(start - self.position, Ordering::Relaxed);
+            records[at].store(header(self.position, GAP), Ordering::Release);
             self.position = start;
         }
         self.write(records(lane), words, ports, bytes);
@@ -145,20 +158,23 @@ impl Tail {
         Ok(())
     }
 
-    /// Where a record of so many words may be written: here, or at the beginning of the ring.
+    /// Where a record of so many words may be written: here, behind the hole, or at the beginning of the ring.
     fn start<W: Word>(&mut self, lane: &[W], words: u64) -> Result<u64, Refusal> {
         let size = records(lane).len() as u64;
         let offset = self.position & (size - 1);
-        let over = self.position - offset + size;
         if offset / RESTART != (offset + words) / RESTART {
             self.look(lane)?;
-            if offset != 0 && self.head == self.position && self.has_room(over + words, size) {
-                return Ok(over);
+            let may_start_over = self.hole.is_none() && self.head == self.position && words + LINE <= offset;
+            if may_start_over {
+                let next = self.position - offset + size;
+                self.hole = Some(Hole { at: self.position, next });
+                return Ok(next);
             }
         }
-        let start = if offset + words <= size { self.position } else { over };
-        if !self.has_room(start + words, size) {
+        let mut start = self.beside_hole(words, size);
+        if !self.has_room(start + words, size) || start != self.position {
             self.look(lane)?;
+            start = self.beside_hole(words, size);
             if !self.has_room(start + words, size) {
                 return Err(Refusal::Full);
             }
@@ -166,9 +182,23 @@ impl Tail {
         Ok(start)
     }
 
+    /// The next place of so many words that neither the hole nor the end of the ring interrupts.
+    fn beside_hole(&self, words: u64, size: u64) -> u64 {
+        let mut start = self.position;
+        if let Some(Hole { at, .. }) = self.hole
+            && start <= at + size
+            && start + words + LINE > at + size
+        {
+            start = at + size + LINE;
+        }
+        let offset = start & (size - 1);
+        if offset + words <= size { start } else { start - offset + size }
+    }
+
     /// Whether a record may end here, with a line after it for the next header.
     fn has_room(&self, end: u64, size: u64) -> bool {
-        end + LINE - self.head <= size
+        let oldest = self.hole.map_or(self.head, |hole| hole.next);
+        end + LINE - oldest <= size
     }
 
     /// Reads the reader's position anew.
@@ -176,6 +206,12 @@ impl Tail {
         let head = lane[HEAD].load(Ordering::Acquire);
         if head < self.head || head > self.position || !head.is_multiple_of(LINE) {
             return Err(Refusal::Broken);
+        }
+        if let Some(hole) = self.hole.filter(|hole| head > hole.at) {
+            if head < hole.next {
+                return Err(Refusal::Broken);
+            }
+            self.hole = None;
         }
         self.head = head;
         Ok(())
@@ -234,13 +270,16 @@ impl Head {
     pub(super) fn pop<W: Word>(&mut self, lane: &[W], bytes: &mut [u8]) -> Result<Option<(Ports, usize)>, Broken> {
         let records = records(lane);
         let Some(mut low) = self.look(records)? else { return Ok(None) };
-        if low == SKIP {
-            let size = records.len() as u64;
-            self.advance(lane, size - (self.position & (size - 1)));
+        if low == GAP {
+            let words = records[place(records, self.position) + 1].load(Ordering::Relaxed);
+            if words == 0 || words > records.len() as u64 || !words.is_multiple_of(LINE) {
+                return Err(Broken);
+            }
+            self.advance(lane, words);
             match self.look(records)? {
-                // A writer that was killed just there leaves a skip without a record.
+                // A writer that was killed just there leaves a gap without a record.
                 None => return Ok(None),
-                Some(SKIP) => return Err(Broken),
+                Some(GAP) => return Err(Broken),
                 Some(next) => low = next,
             }
         }

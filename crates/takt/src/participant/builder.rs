@@ -6,8 +6,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use takt_core::{Config, Limits, Participant, StaticParticipant};
+use takt_transport::shm::{ShmConfig, ShmTransport};
 use takt_transport::udp::{ParticipantIndex, UdpConfig, UdpTransport};
-use takt_transport::{Transport, TransportError};
+use takt_transport::{Transport, TransportError, Warning};
 
 use super::config::NetworkConfig;
 use super::{Defaults, DomainParticipant, Entities, ParticipantInner, guid_prefix};
@@ -33,6 +34,7 @@ type UdpChange = Box<dyn FnOnce(&mut UdpConfig)>;
 /// | `TAKT_DISCOVERY_SERVERS` | see [`discovery_servers`](Self::discovery_servers), separated by commas | none |
 /// | `TAKT_MULTICAST` | `0` or `1` | `1`; `0` with discovery servers |
 /// | `TAKT_IPV6` | `0` or `1`: UDPv6 beside UDPv4 | `0` |
+/// | `TAKT_SHARED_MEMORY` | `0` or `1`, see [`shared_memory`](Self::shared_memory) | `0` |
 #[must_use]
 pub struct DomainParticipantBuilder {
     domain_id: u32,
@@ -136,6 +138,14 @@ impl DomainParticipantBuilder {
         self
     }
 
+    /// Whether to exchange data with participants of the same user on this host through shared memory. Discovery goes by UDP as
+    /// ever, and so does what is for others, or for those that are out of reach: other containers, other users, other
+    /// implementations. Where the machine has no such memory it is a [warning](DomainParticipant::warnings), and UDP carries all.
+    pub fn shared_memory(mut self, shared_memory: bool) -> Self {
+        self.network.shared_memory = Some(shared_memory);
+        self
+    }
+
     /// Which well-known unicast ports to take; the first free ones by default.
     pub fn participant_index(mut self, index: ParticipantIndex) -> Self {
         self.participant_index = index;
@@ -205,6 +215,13 @@ impl DomainParticipantBuilder {
         if transports.is_empty() {
             transports.push(Box::new(UdpTransport::open(&udp)?));
         }
+        let mut warnings = Vec::new();
+        if network.shared_memory == Some(true) {
+            match ShmTransport::open(&ShmConfig::default()) {
+                Ok(shared_memory) => transports.push(Box::new(shared_memory)),
+                Err(error) => warnings.push(no_shared_memory(&error)),
+            }
+        }
         for wrap in self.wrappers {
             transports = wrap_first(transports, wrap);
         }
@@ -224,7 +241,7 @@ impl DomainParticipantBuilder {
         config.initial_peers.extend(&config.servers);
         config.is_server = self.is_server;
         config.static_endpoints = self.static_endpoints;
-        let warnings = transports.iter().flat_map(|transport| transport.warnings().to_vec()).collect();
+        warnings.extend(transports.iter().flat_map(|transport| transport.warnings().to_vec()));
 
         let mut core = Participant::new(config, clock::now())?;
         core.check_types();
@@ -251,6 +268,13 @@ impl DomainParticipantBuilder {
             thread: PiMutex::new(thread),
         };
         Ok(DomainParticipant { inner: Arc::new(inner) })
+    }
+}
+
+fn no_shared_memory(error: &TransportError) -> Warning {
+    Warning {
+        what: format!("no shared memory, UDP carries all: {error}"),
+        remedy: "use Linux 5.14 or later, and permit Unix sockets and memfd_create".into(),
     }
 }
 

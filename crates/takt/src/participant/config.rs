@@ -16,6 +16,8 @@ pub(super) const TAKT_DISCOVERY_SERVERS: &str = "TAKT_DISCOVERY_SERVERS";
 pub(super) const TAKT_MULTICAST: &str = "TAKT_MULTICAST";
 /// `0` or `1`: whether to use UDPv6 beside UDPv4.
 pub(super) const TAKT_IPV6: &str = "TAKT_IPV6";
+/// `0` or `1`: whether to use shared memory.
+pub(super) const TAKT_SHARED_MEMORY: &str = "TAKT_SHARED_MEMORY";
 
 /// What is to be decided about the network. `None` is left open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,6 +27,7 @@ pub(super) struct NetworkConfig {
     pub(super) servers: Option<Vec<String>>,
     pub(super) multicast: Option<bool>,
     pub(super) ipv6: Option<bool>,
+    pub(super) shared_memory: Option<bool>,
 }
 
 impl NetworkConfig {
@@ -38,6 +41,7 @@ impl NetworkConfig {
             servers: self.servers.or_else(|| list(TAKT_DISCOVERY_SERVERS)),
             multicast: self.multicast.map_or_else(|| switch(TAKT_MULTICAST), |value| Ok(Some(value)))?,
             ipv6: self.ipv6.map_or_else(|| switch(TAKT_IPV6), |value| Ok(Some(value)))?,
+            shared_memory: self.shared_memory.map_or_else(|| switch(TAKT_SHARED_MEMORY), |value| Ok(Some(value)))?,
         })
     }
 

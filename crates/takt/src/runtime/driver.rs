@@ -20,6 +20,9 @@ const WALL_CLOCK_PERIOD: Duration = Duration::from_secs(1);
 /// Interfaces that come and go are followed at most this often, so that many that do keep nobody busy.
 const LEAST_REFRESH_PERIOD: Duration = Duration::from_millis(50);
 
+/// Attempts to receive while spinning of which one asks all transports.
+const ATTEMPTS_PER_ROUND: u32 = 16;
+
 /// How long to sleep at most when a transport has no descriptor to sleep on.
 const POLL_PERIOD: Duration = Duration::from_micros(100);
 
@@ -41,6 +44,12 @@ pub(crate) struct Driver {
     pub(crate) core: Participant,
     type_checks: TypeChecks,
     transports: Vec<Box<dyn Transport>>,
+    /// The one whose frame the next datagram is built in: it carried the last one, so this one is probably not copied.
+    lender: usize,
+    /// The one that something last came by.
+    heard: usize,
+    /// Attempts to receive while spinning.
+    attempts: u32,
     /// Per flow tag the flow of each transport.
     flows: Vec<Option<Vec<FlowId>>>,
     /// When something was last received, sent or due: near enough for what only restarts what waited.
@@ -61,6 +70,9 @@ impl Driver {
             core,
             type_checks: TypeChecks::default(),
             transports,
+            lender: 0,
+            heard: 0,
+            attempts: 0,
             flows: vec![Some(default_flow)],
             now: Instant(0),
             wall_clock_due: Instant(0),
@@ -82,10 +94,16 @@ impl Driver {
     }
 
     /// Takes at most one datagram from each transport. Says whether there was any. While spinning it has arrived just
-    /// now; otherwise the time of the last input is good enough, since that was the end of the sleep.
+    /// now; otherwise the time of the last input is good enough, since that was the end of the sleep. While spinning the one
+    /// that last had something is asked each time, the others now and then.
     pub(crate) fn receive(&mut self, scan: Scan) -> bool {
         let mut received = false;
-        for transport in &mut self.transports {
+        self.attempts = self.attempts.wrapping_add(1);
+        let asks_all = scan != Scan::Hot || self.attempts.is_multiple_of(ATTEMPTS_PER_ROUND);
+        for (index, transport) in self.transports.iter_mut().enumerate() {
+            if index != self.heard && !asks_all {
+                continue;
+            }
             match transport.recv(scan) {
                 Ok(Some(frame)) => {
                     if scan == Scan::Hot {
@@ -95,6 +113,7 @@ impl Driver {
                     let from = Received { source: frame.meta.source, multicast: frame.meta.multicast };
                     self.core.handle_datagram(now, from, frame.bytes());
                     received = true;
+                    self.heard = index;
                 }
                 Ok(None) => {}
                 Err(_) => self.counters.receive_failures += 1,
@@ -109,6 +128,11 @@ impl Driver {
         self.refresh_wall_clock(now);
         if self.may_have_moved() && now >= self.refresh_due {
             self.follow_interfaces(now);
+        }
+        for transport in &mut self.transports {
+            while let Some(lost) = transport.poll_lost() {
+                self.core.handle_neighbour(&lost, false);
+            }
         }
         if !self.is_due(now) {
             return false;
@@ -170,10 +194,9 @@ impl Driver {
         }
     }
 
-    /// Builds one datagram in the first transport's frame and commits it. False if there is none.
+    /// Builds one datagram in a transport's frame and commits it. False if there is none.
     fn transmit_one(&mut self, now: Instant) -> bool {
-        let (first, others) = self.transports.split_first_mut().expect("built with a transport");
-        let Ok(frame) = first.loan() else {
+        let Ok(frame) = self.transports[self.lender].loan() else {
             self.counters.send_failures += 1;
             return false;
         };
@@ -184,20 +207,25 @@ impl Driver {
             self.counters.send_failures += 1;
             return true;
         };
-        if others.is_empty() {
-            if first.commit(transmit.len, flows[0], transmit.destinations).is_err() {
+        if let [only] = &mut self.transports[..] {
+            if only.commit(transmit.len, flows[0], transmit.destinations).is_err() {
                 self.counters.send_failures += 1;
             }
             return true;
         }
         let outgoing = Outgoing { len: transmit.len, flows, destinations: transmit.destinations };
-        outgoing.route(first.as_mut(), others, &mut self.served, &mut self.counters);
+        self.lender = outgoing.route(&mut self.transports, self.lender, &mut self.served, &mut self.counters);
         true
     }
 
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
         loop {
             let event = self.core.poll_event()?;
+            if let Event::NeighbourAnnounced(locator) = event {
+                let is_reached = self.transports.iter_mut().any(|transport| transport.reach(&locator));
+                self.core.handle_neighbour(&locator, is_reached);
+                continue;
+            }
             let is_type_event = matches!(event, Event::TypeChecks | Event::TypeAnswer(_));
             if !is_type_event || !self.type_checks.handle_event(&mut self.core, self.now, event) {
                 return Some(event);
@@ -296,11 +324,12 @@ pub(crate) fn interfaces(transports: &[Box<dyn Transport>]) -> Vec<Interface> {
     .collect()
 }
 
-/// Where all transports can be reached, as the core wants it.
+/// Where all transports can be reached, as the core wants it. Discovery goes by networks alone: it finds out who is near.
 pub(crate) fn locators(transports: &[Box<dyn Transport>]) -> Locators {
     let mut all = Locators::default();
     for own in transports.iter().map(|transport| transport.locators()) {
-        all.metatraffic_unicast.extend(&own.metatraffic_unicast);
+        let by_network = own.metatraffic_unicast.iter().filter(|locator| locator.kind != Locator::KIND_TAKT_SHM);
+        all.metatraffic_unicast.extend(by_network);
         all.metatraffic_multicast.extend(&own.metatraffic_multicast);
         all.default_unicast.extend(&own.default_unicast);
         all.default_multicast.extend(&own.default_multicast);
@@ -316,46 +345,54 @@ struct Outgoing<'a> {
 }
 
 impl Outgoing<'_> {
-    /// Copies the datagram from the first transport's frame to the others that serve a destination; a
-    /// destination goes to the first transport that serves it.
+    /// Sends the datagram by the transports that serve a destination; a destination goes to the first one that serves it. The
+    /// lender's frame has the datagram; the others get a copy. Returns who shall lend the next frame: whoever carried this one,
+    /// if that was one alone.
     fn route(
         &self,
-        first: &mut dyn Transport,
-        others: &mut [Box<dyn Transport>],
+        transports: &mut [Box<dyn Transport>],
+        lender: usize,
         served: &mut Vec<Locator>,
         counters: &mut DriverCounters,
-    ) {
-        for index in 0..others.len() {
+    ) -> usize {
+        let carrier = |transports: &[Box<dyn Transport>], destination: &Locator| {
+            transports.iter().position(|transport| transport.serves(destination))
+        };
+        if self.destinations.iter().all(|destination| carrier(transports, destination) == Some(lender)) {
+            if transports[lender].commit(self.len, self.flows[lender], self.destinations).is_err() {
+                counters.send_failures += 1;
+            }
+            return lender;
+        }
+        let unserved = self.destinations.iter().filter(|destination| carrier(transports, destination).is_none());
+        counters.unserved_destinations += unserved.count() as u64;
+        let (mut carriers, mut last) = (0, lender);
+        // The lender's commit ends its loan.
+        for index in (0..transports.len()).filter(|index| *index != lender).chain([lender]) {
             served.clear();
-            let (earlier, current) = others.split_at_mut(index);
-            let transport = &mut current[0];
-            served.extend(self.destinations.iter().filter(|destination| {
-                transport.serves(destination)
-                    && !first.serves(destination)
-                    && !earlier.iter().any(|other| other.serves(destination))
-            }));
+            let of_this = |destination: &&Locator| carrier(transports, destination) == Some(index);
+            served.extend(self.destinations.iter().filter(of_this));
             if served.is_empty() {
                 continue;
             }
-            let copied = match (first.loan(), transport.loan()) {
-                (Ok(from), Ok(to)) if to.len() >= self.len => {
-                    to[..self.len].copy_from_slice(&from[..self.len]);
-                    true
-                }
-                _ => false,
-            };
-            if !copied || transport.commit(self.len, self.flows[index + 1], served).is_err() {
+            (carriers, last) = (carriers + 1, index);
+            let copied = index == lender || self.copy(transports, lender, index);
+            if !copied || transports[index].commit(self.len, self.flows[index], served).is_err() {
                 counters.send_failures += 1;
             }
         }
-        let anyone =
-            |destination: &&Locator| first.serves(destination) || others.iter().any(|other| other.serves(destination));
-        counters.unserved_destinations +=
-            (self.destinations.len() - self.destinations.iter().filter(anyone).count()) as u64;
-        served.clear();
-        served.extend(self.destinations.iter().filter(|destination| first.serves(destination)));
-        if !served.is_empty() && first.commit(self.len, self.flows[0], served).is_err() {
-            counters.send_failures += 1;
+        if carriers == 1 { last } else { lender }
+    }
+
+    /// Copies the datagram from one transport's frame to another's. False if that is not possible.
+    fn copy(&self, transports: &mut [Box<dyn Transport>], from: usize, to: usize) -> bool {
+        let Ok([from, to]) = transports.get_disjoint_mut([from, to]) else { return false };
+        match (from.loan(), to.loan()) {
+            (Ok(from), Ok(to)) if to.len() >= self.len => {
+                to[..self.len].copy_from_slice(&from[..self.len]);
+                true
+            }
+            _ => false,
         }
     }
 }

@@ -30,6 +30,7 @@ mod races;
 mod reading;
 mod reading_instances;
 mod representation;
+mod shared_memory;
 mod suffering;
 mod support;
 mod type_consistency;

@@ -130,18 +130,36 @@ fn a_datagram_reaches_each_destination_by_the_first_transport_that_serves_it() {
         locator(Locator::KIND_ETHERNET, 3),
         locator(Locator::KIND_UDP_V4, 4),
     ];
-    let mut first: Box<dyn Transport> = Box::new(udp);
-    let mut others: Vec<Box<dyn Transport>> = vec![Box::new(shm), Box::new(second_shm)];
-    first.loan().expect("a frame")[..5].copy_from_slice(b"hello");
+    let mut all: Vec<Box<dyn Transport>> = vec![Box::new(udp), Box::new(shm), Box::new(second_shm)];
     let flows = [FlowId(3), FlowId(4), FlowId(5)];
-    let outgoing = Outgoing { len: 5, flows: &flows, destinations: &destinations };
-    let mut counters = DriverCounters::default();
-    outgoing.route(first.as_mut(), &mut others, &mut Vec::new(), &mut counters);
     let expect = |flow, destinations: &[Locator]| vec![(b"hello".to_vec(), flow, destinations.to_vec())];
-    assert_eq!(*udp_sent.lock().expect("no panic"), expect(FlowId(3), &[destinations[0], destinations[3]]));
-    assert_eq!(*shm_sent.lock().expect("no panic"), expect(FlowId(4), &[destinations[1]]));
-    assert!(unused.lock().expect("no panic").is_empty());
-    assert_eq!(counters, DriverCounters { unserved_destinations: 1, ..DriverCounters::default() });
+    for lender in 0..3 {
+        all[lender].loan().expect("a frame")[..5].copy_from_slice(b"hello");
+        let outgoing = Outgoing { len: 5, flows: &flows, destinations: &destinations };
+        let mut counters = DriverCounters::default();
+        assert_eq!(outgoing.route(&mut all, lender, &mut Vec::new(), &mut counters), lender);
+        all[0].loan().expect("a frame")[..5].fill(0);
+        all[1].loan().expect("a frame")[..5].fill(0);
+        let take = |sent: &Sent| std::mem::take(&mut *sent.lock().expect("no panic"));
+        assert_eq!(take(&udp_sent), expect(FlowId(3), &[destinations[0], destinations[3]]), "lent by {lender}");
+        assert_eq!(take(&shm_sent), expect(FlowId(4), &[destinations[1]]), "lent by {lender}");
+        assert!(unused.lock().expect("no panic").is_empty());
+        assert_eq!(counters, DriverCounters { unserved_destinations: 1, ..DriverCounters::default() });
+    }
+}
+
+#[test]
+fn whoever_carried_a_datagram_alone_lends_the_next_frame() {
+    let (udp, _) = Fake::new(Locator::KIND_UDP_V4, ROOM);
+    let (shm, _) = Fake::new(Locator::KIND_SHM, ROOM);
+    let mut both: Vec<Box<dyn Transport>> = vec![Box::new(udp), Box::new(shm)];
+    let (to_udp, to_shm) = (locator(Locator::KIND_UDP_V4, 1), locator(Locator::KIND_SHM, 2));
+    let mut route = |lender, destinations: &[Locator]| {
+        let outgoing = Outgoing { len: 5, flows: &[FlowId::DEFAULT; 2], destinations };
+        outgoing.route(&mut both, lender, &mut Vec::new(), &mut DriverCounters::default())
+    };
+    assert_eq!((route(0, &[to_shm]), route(1, &[to_shm, to_shm]), route(1, &[to_udp])), (1, 1, 0));
+    assert_eq!((route(0, &[to_shm, to_udp]), route(1, &[to_shm, to_udp])), (0, 1));
 }
 
 #[test]
@@ -149,10 +167,10 @@ fn a_datagram_too_large_for_a_transport_is_counted_and_reaches_the_others() {
     let (udp, udp_sent) = Fake::new(Locator::KIND_UDP_V4, ROOM);
     let (shm, shm_sent) = Fake::new(Locator::KIND_SHM, 16);
     let destinations = [locator(Locator::KIND_SHM, 2), locator(Locator::KIND_UDP_V4, 1)];
-    let mut first: Box<dyn Transport> = Box::new(udp);
+    let mut both: Vec<Box<dyn Transport>> = vec![Box::new(udp), Box::new(shm)];
     let outgoing = Outgoing { len: 100, flows: &[FlowId::DEFAULT; 2], destinations: &destinations };
     let mut counters = DriverCounters::default();
-    outgoing.route(first.as_mut(), &mut [Box::new(shm)], &mut Vec::new(), &mut counters);
+    outgoing.route(&mut both, 0, &mut Vec::new(), &mut counters);
     assert_eq!(udp_sent.lock().expect("no panic").len(), 1);
     assert!(shm_sent.lock().expect("no panic").is_empty());
     assert_eq!(counters.send_failures, 1);

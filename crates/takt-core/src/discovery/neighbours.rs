@@ -1,0 +1,73 @@
+//! Participants on this host that can be reached without a network: through shared memory.
+//!
+//! A participant announces among the locators of its user data one that no network leads to. If it has proven to be at an
+//! address of this host, and we have such a locator too, the driver is asked whether a transport of its leads there
+//! ([`Event::NeighbourAnnounced`]). Until it says so ([`Participant::handle_neighbour`]), and again once it says no,
+//! everything goes the way that it goes to everybody else; so nobody is ever out of reach. Discovery traffic goes that
+//! way anyhow.
+
+use crate::event::Event;
+use crate::participant::Participant;
+use crate::writer::Path;
+use takt_wire::Locator;
+
+/// The way to a participant without a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shortcut {
+    /// As announced. Its endpoints have ports of their own at this address.
+    locator: Locator,
+    /// The driver says that it leads there.
+    is_open: bool,
+}
+
+impl Shortcut {
+    fn leads_to(&self, locator: &Locator) -> bool {
+        (locator.kind, locator.address) == (self.locator.kind, self.locator.address)
+    }
+
+    /// The path to whoever announces these locators.
+    pub(super) fn path(&self, announced: &[Locator]) -> Option<Path> {
+        let locator = announced.iter().find(|locator| self.is_open && self.leads_to(locator))?;
+        Some(Path { locator: *locator, max_message: super::reachability::MAX_MESSAGE })
+    }
+}
+
+/// Whether it leads into the memory of a host, and so no network to it.
+pub(super) fn is_memory(locator: &Locator) -> bool {
+    locator.kind == Locator::KIND_TAKT_SHM
+}
+
+impl Participant {
+    /// A participant was believed, or has moved, or says other things: asks the driver about its shortcut, if that is news.
+    pub(super) fn look_for_shortcut(&mut self, index: u32) {
+        let do_we = self.locators.default_unicast.iter().any(is_memory);
+        let Some(remote) = self.remotes.get_mut(index).filter(|remote| do_we && remote.probation.is_none()) else {
+            return;
+        };
+        let is_here = self.reachability.is_here(&remote.metatraffic.locator);
+        let announced = remote.data.default_unicast.iter().find(|locator| is_memory(locator));
+        let Some(locator) = announced.filter(|_| is_here).copied() else {
+            remote.shortcut = None;
+            return;
+        };
+        if remote.shortcut.is_none_or(|known| !known.leads_to(&locator)) {
+            remote.shortcut = Some(Shortcut { locator, is_open: false });
+            self.ctx.notify(Event::NeighbourAnnounced(locator));
+        }
+    }
+
+    /// Answers [`Event::NeighbourAnnounced`]: whether datagrams reach this locator. Also when that has changed since. Takes
+    /// steps for each remote participant, and for each endpoint and each match of that one.
+    pub fn handle_neighbour(&mut self, locator: &Locator, is_reached: bool) {
+        self.ctx.work.steps(self.remotes.len());
+        let found = self.remotes.iter_mut().find_map(|(_, remote)| {
+            let shortcut = remote.shortcut.as_mut().filter(|shortcut| shortcut.leads_to(locator))?;
+            Some((remote.prefix, core::mem::replace(&mut shortcut.is_open, is_reached)))
+        });
+        if let Some((prefix, before)) = found
+            && before != is_reached
+        {
+            self.follow(prefix);
+        }
+    }
+}

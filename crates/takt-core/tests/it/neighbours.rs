@@ -1,0 +1,117 @@
+//! Participants on this host that announce a locator without a network: the driver is asked, and its word holds.
+
+use crate::network::*;
+use std::net::Ipv4Addr;
+use takt_core::*;
+use takt_wire::Locator;
+
+/// Node 0 and node 1 share this address.
+fn on_one_host(node: usize) -> Locator {
+    Locator::udp_v4(Ipv4Addr::new(10, 0, 0, 1), 7411 + node as u16)
+}
+
+fn memory(node: usize, port: u32) -> Locator {
+    Locator { kind: Locator::KIND_TAKT_SHM, port, address: [node as u8 + 1; 16] }
+}
+
+/// Two nodes at these addresses; the ones in `with_memory` have a locator of memory too.
+fn network(at: fn(usize) -> Locator, with_memory: &[usize]) -> Network {
+    let mut network = Network::new(0, 5);
+    for node in 0..2 {
+        let mut config = config(node, 1500);
+        let ip = at(node).ip().expect("the address is IPv4");
+        config.interfaces[0].addresses = vec![(ip, 24)];
+        config.locators.metatraffic_unicast = vec![at(node)];
+        config.locators.default_unicast = vec![at(node)];
+        if with_memory.contains(&node) {
+            config.locators.default_unicast.push(memory(node, 2));
+        }
+        network.join_with(config);
+        network.addresses[node] = at(node);
+    }
+    network
+}
+
+/// What the driver is asked about.
+fn asked(network: &mut Network, node: usize) -> Vec<Locator> {
+    let events = network.events(node).into_iter();
+    events.filter_map(|event| if let Event::NeighbourAnnounced(at) = event { Some(at) } else { None }).collect()
+}
+
+fn matched(network: &mut Network, own_port: bool) -> (WriterHandle, ReaderHandle) {
+    let unicast = if own_port { vec![on_one_host(1), memory(1, 20)] } else { vec![] };
+    let reader = ReaderSpec { unicast, ..reader_spec("T", false, keep_all_reader()) };
+    let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
+    let reader = network.reader(1, reader);
+    network.await_match((0, writer), (1, reader));
+    (writer, reader)
+}
+
+/// Writes one more sample; whether it arrives.
+fn is_delivered(network: &mut Network, (writer, reader): (WriterHandle, ReaderHandle), number: u32) -> bool {
+    network.write(0, writer, &payload(number, 100)).expect("there is room");
+    network.run_until(2_000, |network| {
+        let taken: Vec<_> = network.take_all(1, reader).into_iter().map(|(_, bytes)| bytes).collect();
+        assert!(taken.is_empty() || taken == [payload(number, 100)], "once and in order");
+        !taken.is_empty()
+    })
+}
+
+/// The network of these tests leads to no memory, so what goes there is lost, until it goes elsewhere.
+#[test]
+fn a_neighbour_is_reached_as_the_driver_says() {
+    for own_port in [false, true] {
+        let mut network = network(on_one_host, &[0, 1]);
+        let pair = matched(&mut network, own_port);
+        assert_eq!(asked(&mut network, 0), [memory(1, 2)], "once");
+        assert!(is_delivered(&mut network, pair, 0), "nothing changes before the answer");
+        network.nodes[0].handle_neighbour(&memory(1, 2), true);
+        assert!(!is_delivered(&mut network, pair, 1), "it goes to the memory");
+        network.nodes[0].handle_neighbour(&memory(1, 7), false);
+        let arrived = network.run_until(2_000, |network| !network.take_all(1, pair.1).is_empty());
+        assert!(arrived, "the port means nothing, and what was lost is repaired");
+        assert!(is_delivered(&mut network, pair, 2));
+        assert_eq!((asked(&mut network, 0), network.nodes[0].counters().refused_locators), (vec![], 0));
+    }
+}
+
+#[test]
+fn an_answer_before_the_match_holds_too() {
+    let mut network = network(on_one_host, &[0, 1]);
+    let met = network.run_until(10_000, |network| !asked(network, 0).is_empty());
+    assert!(met, "they find each other");
+    network.nodes[0].handle_neighbour(&memory(1, 2), true);
+    let pair = matched(&mut network, false);
+    assert!(!is_delivered(&mut network, pair, 0), "it goes to the memory");
+}
+
+#[test]
+fn only_neighbours_are_asked_about() {
+    for (at, with_memory) in [(address as fn(usize) -> Locator, &[0, 1][..]), (on_one_host, &[1]), (on_one_host, &[0])]
+    {
+        let mut network = network(at, with_memory);
+        let pair = matched(&mut network, false);
+        assert_eq!(asked(&mut network, 0), []);
+        network.nodes[0].handle_neighbour(&memory(1, 2), true);
+        assert!(is_delivered(&mut network, pair, 0), "nobody asked");
+        assert_eq!(network.nodes[0].counters().refused_locators, 0);
+    }
+}
+
+/// Its transport has closed and it has another now: asked anew.
+#[test]
+fn another_memory_is_asked_about_anew() {
+    let mut network = network(on_one_host, &[0, 1]);
+    let pair = matched(&mut network, false);
+    assert_eq!(asked(&mut network, 0), [memory(1, 2)]);
+    network.nodes[0].handle_neighbour(&memory(1, 2), true);
+    let interfaces = config(0, 1500).interfaces;
+    let locators = Locators {
+        metatraffic_unicast: vec![on_one_host(1)],
+        default_unicast: vec![on_one_host(1), memory(6, 2)],
+        ..Locators::default()
+    };
+    assert!(network.nodes[1].handle_interfaces(network.now, interfaces, locators));
+    assert!(is_delivered(&mut network, pair, 0), "the old way is closed");
+    assert_eq!(asked(&mut network, 0), [memory(6, 2)]);
+}

@@ -1,0 +1,142 @@
+//! Data between participants of one host goes through shared memory, where both have it and it works; otherwise by UDP.
+
+use crate::support::*;
+use takt::qos::*;
+use takt::transport::Transport;
+use takt::transport::shm::{ShmConfig, ShmTransport};
+use takt::transport::udp::{InterfaceSelection, UdpConfig, UdpTransport};
+use takt::*;
+
+/// Datagrams of a transport: sent, received, lost for lack of room.
+fn carried(participant: &DomainParticipant, transport: &str) -> Option<(u64, u64, u64)> {
+    let all = participant.transport_stats().expect("open");
+    let stats = all.into_iter().find(|(name, _)| *name == transport)?.1;
+    Some((stats.datagrams_out, stats.datagrams_in, stats.send_errors.would_block))
+}
+
+fn pair_of(publisher: DomainParticipantBuilder, subscriber: DomainParticipantBuilder) -> Pair<Blob> {
+    let (publisher, subscriber) = (publisher.build().expect("participant"), subscriber.build().expect("participant"));
+    Pair::between(publisher, subscriber, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll))
+}
+
+/// Writes and takes so many samples.
+fn exchange(pair: &Pair<Blob>, count: u32, len: usize) {
+    for number in 0..count {
+        pair.writer.write(&Blob::new(number, len)).expect("room");
+        assert_eq!(pair.take(1)[0].data, Some(Blob::new(number, len)));
+    }
+}
+
+#[test]
+fn data_of_neighbours_goes_through_memory() {
+    for runtime in RUNTIMES {
+        let domain = domain();
+        let shared = || on_loopback(domain, runtime).shared_memory(true);
+        let pair = pair_of(shared(), shared());
+        let by_udp = carried(&pair.publisher, "udp").expect("it is open").0;
+        exchange(&pair, 300, 100);
+        exchange(&pair, 3, 1 << 20);
+        let (sent, heard, lost) = carried(&pair.publisher, "shm").expect("it is open");
+        assert!(sent >= 300 && heard > 0 && lost == 0, "{runtime:?}: {sent} {heard} {lost}");
+        assert_eq!(carried(&pair.subscriber, "shm").expect("it is open").1, sent, "{runtime:?}");
+        let more = carried(&pair.publisher, "udp").expect("it is open").0 - by_udp;
+        assert!(more < 100, "{runtime:?}: {more} datagrams by UDP, which are discovery's");
+        let counters = pair.publisher.driver_counters().expect("open");
+        assert_eq!((counters.unserved_destinations, counters.send_failures), (0, 0));
+    }
+}
+
+#[test]
+fn whoever_has_no_memory_is_reached_by_udp() {
+    for (writes, reads) in [(true, false), (false, true)] {
+        let domain = domain();
+        let participant = |shared| on_loopback(domain, Runtime::Shared).shared_memory(shared);
+        let pair = pair_of(participant(writes), participant(reads));
+        exchange(&pair, 50, 1000);
+        for participant in [&pair.publisher, &pair.subscriber] {
+            assert!(carried(participant, "shm").is_none_or(|carried| carried == (0, 0, 0)));
+        }
+    }
+}
+
+/// It announces memory, but takes no lanes: whoever tries is refused, goes on by UDP, and what was lost is repaired.
+#[test]
+fn a_neighbour_that_refuses_lanes_is_reached_by_udp() {
+    let domain = domain();
+    let interfaces = InterfaceSelection::Named(vec!["lo".into()]);
+    let udp = UdpTransport::open(&UdpConfig { interfaces, ..UdpConfig::new(domain) }).expect("loopback");
+    let shm = ShmTransport::open(&ShmConfig { lanes_max: 0, ..ShmConfig::default() }).expect("Linux 5.14");
+    assert_eq!(shm.name(), "shm");
+    let refuses = DomainParticipant::builder(domain).peers(["127.0.0.1"]);
+    let refuses = refuses.transport(Box::new(udp)).transport(Box::new(shm));
+    let pair = pair_of(on_loopback(domain, Runtime::Shared).shared_memory(true), refuses);
+    exchange(&pair, 50, 1000);
+    assert_eq!(carried(&pair.subscriber, "shm").map(|carried| carried.1), Some(0));
+}
+
+/// One writer, readers with and without memory.
+#[test]
+fn one_sample_goes_both_ways() {
+    let domain = domain();
+    let participant = |shared| {
+        let participant = on_loopback(domain, Runtime::Shared).shared_memory(shared).build();
+        participant.expect("participant")
+    };
+    let (publisher, subscribers) = (participant(true), [participant(true), participant(false), participant(true)]);
+    let readers = subscribers
+        .each_ref()
+        .map(|subscriber| create_reader::<Blob>(subscriber, "Topic", reliable_reader(History::KeepAll)));
+    let writer = create_writer::<Blob>(&publisher, "Topic", reliable_writer(History::KeepAll));
+    wait_until(&[&publisher], "matches", || writer.matched_subscriptions().expect("open").len() == 3);
+    for number in 0..200 {
+        writer.write(&Blob::new(number, 500)).expect("room");
+    }
+    for reader in &readers {
+        let mut taken = Vec::new();
+        wait_until(&[&publisher], "samples", || {
+            taken.extend(reader.take(usize::MAX).expect("open").into_iter().filter_map(|sample| sample.data));
+            taken.len() == 200
+        });
+        assert!((0..200).zip(&taken).all(|(number, blob)| *blob == Blob::new(number, 500)));
+    }
+}
+
+/// Endpoints with ports of their own have them in memory too.
+#[test]
+fn own_ports_lead_through_memory() {
+    let domain = domain();
+    let shared = || on_loopback(domain, Runtime::Shared).shared_memory(true).build().expect("participant");
+    let (publisher, subscriber) = (shared(), shared());
+    let topic = subscriber.create_topic::<Blob>("Topic", TopicQos::default()).expect("topic");
+    let readers = subscriber.create_subscriber(SubscriberQos::default()).expect("subscriber");
+    let qos = reliable_reader(History::KeepAll);
+    let reader = readers.create_datareader_with_flow(&topic, qos, Flow::OWN_PORT).expect("reader");
+    let writer = create_writer::<Blob>(&publisher, "Topic", reliable_writer(History::KeepAll));
+    let pair = Pair { publisher, subscriber, writer, reader };
+    pair.wait_until("match", || !pair.writer.matched_subscriptions().expect("open").is_empty());
+    exchange(&pair, 20, 100);
+    assert!(carried(&pair.publisher, "shm").is_some_and(|(sent, ..)| sent >= 20));
+}
+
+/// A reader's participant goes; the writer's goes on with another one, and a late joiner gets the history.
+#[test]
+fn neighbours_come_and_go() {
+    let domain = domain();
+    let shared = || on_loopback(domain, Runtime::Shared).shared_memory(true).build().expect("participant");
+    let publisher = shared();
+    let qos = DataWriterQos { durability: Durability::TransientLocal, ..reliable_writer(History::KeepAll) };
+    let writer = create_writer::<Blob>(&publisher, "Topic", qos);
+    for round in 1..6 {
+        writer.write(&Blob::new(round, 2000)).expect("room");
+        let subscriber = shared();
+        let qos = DataReaderQos { durability: Durability::TransientLocal, ..reliable_reader(History::KeepAll) };
+        let reader = create_reader::<Blob>(&subscriber, "Topic", qos);
+        let mut taken = Vec::new();
+        wait_until(&[&publisher], "history", || {
+            taken.extend(reader.take(usize::MAX).expect("open").into_iter().filter_map(|sample| sample.data));
+            taken.len() == round as usize
+        });
+        assert!((1..).zip(&taken).all(|(number, blob)| *blob == Blob::new(number, 2000)));
+        assert!(carried(&subscriber, "shm").is_some_and(|(_, heard, _)| heard > 0));
+    }
+}
