@@ -8,7 +8,7 @@ use crate::link::{Handler, Idle, Link, Matched, Notify};
 use crate::machine::monotonic_ns;
 use crate::payload::Blob;
 use crate::signal::stopped;
-use crate::spec::{History, LinkSpec, Runtime};
+use crate::spec::{History, LinkSpec, Runtime, Transport};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use takt::qos::{self, DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos, TopicQos};
@@ -46,6 +46,7 @@ impl DdsLink {
             .name("takt-bench")
             .interfaces([spec.interface.as_str()])
             .peers([spec.address()?.to_string().as_str()])
+            .shared_memory(spec.transport == Transport::Shm)
             .runtime(match spec.runtime {
                 Runtime::Inline => takt::Runtime::Inline,
                 Runtime::Shared => takt::Runtime::Shared,

@@ -1,7 +1,7 @@
 //! Measuring Takt beside its peers and beside the bare operating system.
 //!
 //! A **workload** ([`workload`]) is a loop over a [`link::Link`]: one writer, one reader, a way to
-//! wait. Takt ([`dds`]) and plain UDP sockets ([`raw_udp`]) are links. A **report** ([`report`]) is what one
+//! wait. Takt ([`dds`]), plain UDP sockets ([`raw_udp`]) and plain shared memory ([`raw_shm`]) are links. A **report** ([`report`]) is what one
 //! process says of its run. An **agent** ([`agent`]) is a process that runs a workload for somebody else and
 //! speaks a line protocol of JSON objects; a **campaign** ([`campaign`]) starts agents, ours and those of other
 //! middleware, in interleaved rounds on pinned cores, and sets their figures side by side.
@@ -16,6 +16,7 @@ pub mod error;
 pub mod link;
 pub mod machine;
 pub mod payload;
+pub mod raw_shm;
 pub mod raw_udp;
 pub mod report;
 pub mod sequence;

@@ -123,9 +123,7 @@ impl Drop for Slot {
 fn map(file: &File) -> io::Result<NonNull<AtomicU64>> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
-    let at = unsafe {
-        libc::mmap(std::ptr::null_mut(), WORDS * 8, protection, libc::MAP_SHARED, file.as_raw_fd(), 0)
-    };
+    let at = unsafe { libc::mmap(std::ptr::null_mut(), WORDS * 8, protection, libc::MAP_SHARED, file.as_raw_fd(), 0) };
     if at == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }

@@ -219,6 +219,8 @@ impl Display for Configuration {
         }
         let transport = match link.transport {
             Transport::Udp => "udp",
+            Transport::Shm => "shared memory",
+            Transport::RawShm => "raw shared memory",
             Transport::RawUdp => "raw udp",
         };
         let words = format!("{:?} runtime, {:?}, {:?}", link.runtime, link.notify, link.idle);

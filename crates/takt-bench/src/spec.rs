@@ -4,6 +4,7 @@ use crate::dds::DdsLink;
 use crate::error::{Error, Result};
 use crate::link::{Idle, Link, Notify};
 use crate::machine::interface_ipv4;
+use crate::raw_shm::RawShm;
 use crate::raw_udp::RawUdp;
 use serde::Serialize;
 use std::net::Ipv4Addr;
@@ -15,6 +16,10 @@ pub enum Transport {
     /// Takt over UDP.
     #[default]
     Udp,
+    /// Takt over shared memory; its discovery over UDP.
+    Shm,
+    /// Plain shared memory, no middleware: the baseline of that.
+    RawShm,
     /// Plain UDP sockets, no middleware: the baseline.
     RawUdp,
 }
@@ -87,7 +92,8 @@ impl LinkSpec {
     /// The transport cannot do what is asked, there is no such interface, or the middleware refused.
     pub fn open(&self, write: Option<&str>, read: Option<&str>) -> Result<Box<dyn Link>> {
         match self.transport {
-            Transport::Udp => Ok(Box::new(DdsLink::new(self, write, read)?)),
+            Transport::Udp | Transport::Shm => Ok(Box::new(DdsLink::new(self, write, read)?)),
+            Transport::RawShm => Ok(Box::new(RawShm::new(self.domain, self.idle, write, read)?)),
             Transport::RawUdp => {
                 if self.size_max > crate::raw_udp::DATAGRAM_LEN_MAX {
                     return Err(Error::Usage(format!(

@@ -178,6 +178,10 @@ impl<T: Transport> Transport for FaultInjector<T> {
         self.inner.close_flow(flow)
     }
 
+    fn scans_memory(&self) -> bool {
+        self.inner.scans_memory()
+    }
+
     fn max_message_len(&self) -> usize {
         self.inner.max_message_len()
     }

@@ -138,6 +138,10 @@ impl<T: Transport, O: Observer> Transport for Tracer<T, O> {
         self.inner.close_flow(flow)
     }
 
+    fn scans_memory(&self) -> bool {
+        self.inner.scans_memory()
+    }
+
     fn max_message_len(&self) -> usize {
         self.inner.max_message_len()
     }

@@ -172,6 +172,11 @@ pub trait Transport: Send {
     /// [`FlowId::DEFAULT`] does nothing; closing an unknown flow is an error.
     fn close_flow(&mut self, flow: FlowId) -> Result<(), TransportError>;
 
+    /// Whether a [hot](Scan::Hot) scan that finds nothing is a look at memory, a small part of a system call.
+    fn scans_memory(&self) -> bool {
+        false
+    }
+
     /// The largest datagram that this transport can carry at all, in bytes.
     /// What a path carries without fragmentation is up to the interfaces' MTU.
     fn max_message_len(&self) -> usize;
@@ -264,6 +269,10 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
 
     fn close_flow(&mut self, flow: FlowId) -> Result<(), TransportError> {
         (**self).close_flow(flow)
+    }
+
+    fn scans_memory(&self) -> bool {
+        (**self).scans_memory()
     }
 
     fn max_message_len(&self) -> usize {

@@ -10,7 +10,20 @@ use std::str::FromStr;
 use std::time::Duration;
 
 /// Values of the key `transport`. `default` is `udp`: an Inline participant that sleeps when idle.
-pub const TRANSPORTS: [&str; 7] = ["default", "udp", "spin", "shared", "shared-spin", "raw", "raw-spin"];
+/// `shm` is shared memory, with the same two ways of waiting.
+pub const TRANSPORTS: [&str; 11] = [
+    "default",
+    "udp",
+    "spin",
+    "shared",
+    "shared-spin",
+    "raw",
+    "raw-spin",
+    "shm",
+    "shm-spin",
+    "raw-shm",
+    "raw-shm-spin",
+];
 
 /// Interface that the drivers of the contract set up for their agents.
 const INTERFACE_OF_DRIVERS: &str = "v0";
@@ -145,6 +158,10 @@ impl Options {
             "spin" => (Transport::Udp, Runtime::Inline, Idle::Spin),
             "shared" => (Transport::Udp, Runtime::Shared, Idle::Block),
             "shared-spin" => (Transport::Udp, Runtime::Shared, Idle::Spin),
+            "shm" => (Transport::Shm, Runtime::Inline, Idle::Block),
+            "shm-spin" => (Transport::Shm, Runtime::Inline, Idle::Spin),
+            "raw-shm" => (Transport::RawShm, Runtime::Inline, Idle::Block),
+            "raw-shm-spin" => (Transport::RawShm, Runtime::Inline, Idle::Spin),
             "raw" => (Transport::RawUdp, Runtime::Inline, Idle::Block),
             "raw-spin" => (Transport::RawUdp, Runtime::Inline, Idle::Spin),
             _ => return Err(unknown("transport", value, &TRANSPORTS.join(", "))),

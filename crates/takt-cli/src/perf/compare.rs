@@ -15,6 +15,8 @@ use takt_bench::{Error, Result};
 const AGENTS_VARIABLE: &str = "TAKT_AGENTS";
 const RAW: &str = "raw-udp";
 const RAW_SPIN: &str = "raw-udp-spin";
+const RAW_SHM: &str = "raw-shm";
+const RAW_SHM_SPIN: &str = "raw-shm-spin";
 
 const EXAMPLES: &str = "\
 The ratio in each round is that of a column's median to that of plain UDP in the same round; the table shows the
@@ -24,6 +26,7 @@ are compared with plain UDP that sleeps.
 Examples:
   takt perf compare                                      sleeping and spinning, 64 bytes
   takt perf compare --size 16,64,1024,8192 --spin
+  takt perf compare --shm                                shared memory, too
   takt perf compare --block --peer cyclone=./cyclone --peer fastdds=./fastdds,transport=udp
   takt perf compare --rounds 21 --quiet 5 --json         repeat what others disturbed by more than 5 %";
 
@@ -49,6 +52,9 @@ pub struct Compare {
     /// Columns that sleep while there is no input (without --spin and --block: both)
     #[arg(long)]
     block: bool,
+    /// Columns of shared memory as well, beside plain shared memory
+    #[arg(long)]
+    shm: bool,
     #[command(flatten)]
     qos: Qos,
     #[command(flatten)]
@@ -167,6 +173,14 @@ impl Compare {
             columns.push(own(RAW_SPIN, "raw-spin", Some(Notify::Poll))?.compared_with(RAW_SPIN));
             columns.push(self.takt("takt-spin", RAW_SPIN, "spin")?);
         }
+        if self.shm && (self.block || both) {
+            columns.push(own(RAW_SHM, RAW_SHM, Some(Notify::Poll))?.compared_with(RAW_SHM));
+            columns.push(own("takt-shm", "shm", self.notification.chosen())?.compared_with(RAW_SHM));
+        }
+        if self.shm && (self.spin || both) {
+            columns.push(own(RAW_SHM_SPIN, RAW_SHM_SPIN, Some(Notify::Poll))?.compared_with(RAW_SHM_SPIN));
+            columns.push(own("takt-shm-spin", "shm-spin", self.notification.chosen())?.compared_with(RAW_SHM_SPIN));
+        }
         let baseline = if self.block || both { RAW } else { RAW_SPIN };
         let directory = self.peers.clone().or_else(|| std::env::var_os(AGENTS_VARIABLE).map(PathBuf::from));
         let mut peers = directory.map_or_else(|| Ok(Vec::new()), |directory| columns_in(&directory))?;
@@ -238,6 +252,10 @@ mod tests {
         assert_eq!(names("--block"), pairs(&block));
         assert_eq!(names("--spin"), pairs(&spin));
         assert_eq!(names(""), pairs(&[block, spin].concat()));
+        let shm = [("raw-shm", "raw-shm"), ("takt-shm", "raw-shm")];
+        let shm_spin = [("raw-shm-spin", "raw-shm-spin"), ("takt-shm-spin", "raw-shm-spin")];
+        assert_eq!(names("--shm"), pairs(&[block, spin, shm, shm_spin].concat()));
+        assert_eq!(names("--shm --spin"), pairs(&[spin, shm_spin].concat()));
     }
 
     #[test]

@@ -12,8 +12,12 @@ use takt_bench::spec::{History, LinkSpec, Runtime, Transport};
 pub enum TransportName {
     /// Takt over UDP
     Udp,
+    /// Takt over shared memory
+    Shm,
     /// Plain UDP sockets without any middleware, as a baseline
     RawUdp,
+    /// Plain shared memory without any middleware, as a baseline of round trips
+    RawShm,
 }
 
 /// Who drives the participant.
@@ -161,7 +165,9 @@ impl Run {
         LinkSpec {
             transport: match self.transport {
                 TransportName::Udp => Transport::Udp,
+                TransportName::Shm => Transport::Shm,
                 TransportName::RawUdp => Transport::RawUdp,
+                TransportName::RawShm => Transport::RawShm,
             },
             runtime: self.runtime.into(),
             idle: if self.spin { Idle::Spin } else { Idle::Block },

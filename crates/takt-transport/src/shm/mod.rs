@@ -247,6 +247,10 @@ impl Transport for ShmTransport {
         self.ports.close(flow)
     }
 
+    fn scans_memory(&self) -> bool {
+        true
+    }
+
     fn max_message_len(&self) -> usize {
         RECORD_LEN_MAX
     }

@@ -1,0 +1,173 @@
+//! Processes that exchange data through shared memory are killed (SIGKILL) at random. The survivors, a writer and a reader with
+//! participants of their own, lose nothing that they said to each other, get what each of the dead wrote in order and without
+//! a gap, and are left with no memory of them.
+//!
+//! Twenty kills; a thousand with `TAKT_TEST_LONG=1`. The processes are this test binary again.
+
+#[allow(dead_code, reason = "the other test binary uses the rest")]
+#[path = "it/support.rs"]
+mod support;
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
+use std::process::{Child, Command, Stdio};
+
+use support::*;
+use takt::qos::*;
+use takt::*;
+
+/// Says to a process of this binary that it is one of the victims, and in which domain.
+const ROLE: &str = "TAKT_TEST_VICTIM_IN";
+/// Processes at a time.
+const VICTIMS: usize = 3;
+/// What survivors say to all, and victims to the survivors.
+const TOPICS: [&str; 2] = ["Orders", "Reports"];
+
+fn participant(domain: u32) -> DomainParticipant {
+    // The dead are not waited for longer than this.
+    let lease = std::time::Duration::from_secs(1);
+    let builder = on_loopback(domain, Runtime::Shared).shared_memory(true).lease_duration(lease);
+    builder.build().expect("participant")
+}
+
+struct Victim(Child);
+
+impl Victim {
+    fn start(domain: u32) -> Self {
+        let child = Command::new(std::env::current_exe().expect("this binary has a path"))
+            .args(["--exact", "the_life_of_a_victim", "--quiet"])
+            .env(ROLE, format!("{domain} {}", std::process::id()))
+            .stdout(Stdio::null())
+            .spawn();
+        Self(child.expect("a process"))
+    }
+}
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        let ended = self.0.try_wait().expect("it is a child");
+        self.0.kill().expect("it is a child");
+        self.0.wait().expect("it is a child");
+        assert!(ended.is_none() || std::thread::panicking(), "it found something wrong");
+    }
+}
+
+/// What a reader has of each writer: the number that comes next.
+#[derive(Default)]
+struct Heard(BTreeMap<InstanceHandle, u32>);
+
+impl Heard {
+    /// Takes what is there: in order and without a gap, from whatever number on.
+    fn take(&mut self, reader: &DataReader<Blob>) {
+        for sample in reader.take(usize::MAX).expect("open") {
+            let Some(blob) = sample.data else { continue };
+            assert_eq!(blob, Blob::new(blob.number, blob.bytes.len()), "whole");
+            let next = self.0.entry(sample.info.publication_handle()).or_insert(blob.number);
+            assert_eq!(blob.number, *next, "in order and without a gap");
+            *next += 1;
+        }
+    }
+}
+
+/// Ends of lanes of shared memory that this process has mapped.
+fn lanes() -> usize {
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("it is there");
+    maps.lines().filter(|line| line.contains("takt-shm")).count()
+}
+
+/// Blobs of one datagram and of many.
+fn len_of(number: u32) -> usize {
+    if number.is_multiple_of(50) { 200_000 } else { 100 + number as usize % 1_000 }
+}
+
+#[test]
+fn survivors_lose_nothing() {
+    if std::env::var_os(ROLE).is_some() {
+        return;
+    }
+    let kills = if std::env::var_os("TAKT_TEST_LONG").is_some_and(|value| value == "1") { 1_000 } else { 20 };
+    let seed = RandomState::new().hash_one(std::process::id());
+    println!("seed {seed}");
+    let mut random = seed;
+    let mut below = |bound: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % bound
+    };
+    let domain = domain();
+    let (writes, reads) = (participant(domain), participant(domain));
+    let writer = create_writer::<Blob>(&writes, TOPICS[0], reliable_writer(History::KeepAll));
+    let orders = create_reader::<Blob>(&reads, TOPICS[0], reliable_reader(History::KeepAll));
+    let reports = create_reader::<Blob>(&reads, TOPICS[1], reliable_reader(History::KeepAll));
+    wait_until(&[], "match", || !writer.matched_subscriptions().expect("open").is_empty());
+    let (mut heard, mut reported) = (Heard::default(), Heard::default());
+    let mut written = 0;
+    let mut exchange = |heard: &mut Heard, reported: &mut Heard| {
+        writer.write(&Blob::new(written, len_of(written))).expect("room within ten seconds");
+        written += 1;
+        heard.take(&orders);
+        reported.take(&reports);
+        written
+    };
+    exchange(&mut heard, &mut reported);
+    wait_until(&[], "the first order", || {
+        heard.take(&orders);
+        !heard.0.is_empty()
+    });
+    // The two ends of the two lanes between them.
+    wait_until(&[], "lanes", || lanes() == 4);
+    let mut victims: Vec<Victim> = (0..VICTIMS).map(|_| Victim::start(domain)).collect();
+    for _ in 0..kills {
+        // Until somebody new has been heard, or not even that.
+        let known = reported.0.len();
+        let patience = below(4) > 0;
+        for _ in 0..below(300) {
+            exchange(&mut heard, &mut reported);
+        }
+        wait_until(&[], "a report of somebody new", || {
+            reported.take(&reports);
+            !patience || reported.0.len() > known || reported.0.len() < VICTIMS
+        });
+        let which = below(VICTIMS as u64) as usize;
+        victims[which] = Victim::start(domain);
+    }
+    victims.clear();
+    let written = exchange(&mut heard, &mut reported);
+    wait_until(&[], "all orders", || {
+        heard.take(&orders);
+        heard.0.values().copied().eq([written])
+    });
+    wait_until(&[], "all victims are gone", || {
+        reported.take(&reports);
+        [&writes, &reads].iter().all(|survivor| survivor.discovered_participants().expect("open").len() == 1)
+    });
+    wait_until(&[], "no lane of theirs is left", || lanes() == 4);
+    let counters = writes.driver_counters().expect("open");
+    assert_eq!(counters.send_failures, 0);
+    println!("{kills} kills, {} reported, {written} orders", reported.0.len());
+    assert!(reported.0.len() > kills / 4, "{} of them reported", reported.0.len());
+}
+
+/// Reads orders and writes reports, until it is killed, or the survivors are gone.
+#[test]
+fn the_life_of_a_victim() {
+    let Some(role) = std::env::var_os(ROLE) else { return };
+    let role = role.into_string().expect("two numbers");
+    let (domain, parent) = role.split_once(' ').expect("two numbers");
+    let (domain, parent): (u32, u32) = (domain.parse().expect("a number"), parent.parse().expect("a number"));
+    let own = participant(domain);
+    let writer = create_writer::<Blob>(&own, TOPICS[1], reliable_writer(History::KeepAll));
+    let orders = create_reader::<Blob>(&own, TOPICS[0], reliable_reader(History::KeepAll));
+    let mut heard = Heard::default();
+    let mut number = 0;
+    while std::os::unix::process::parent_id() == parent {
+        match writer.write(&Blob::new(number, len_of(number))) {
+            Ok(()) => number += 1,
+            Err(Error::Timeout) => {}
+            Err(error) => panic!("{error}"),
+        }
+        heard.take(&orders);
+        if writer.matched_subscriptions().expect("open").is_empty() {
+            std::thread::yield_now();
+        }
+    }
+}
