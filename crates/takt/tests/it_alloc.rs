@@ -93,10 +93,10 @@ fn exchange(
     taken
 }
 
-fn allocations_of_exchange(runtime: Runtime, reliability: Reliability, history: History) -> u64 {
+fn allocations_of_exchange(runtime: Runtime, shared_memory: bool, reliability: Reliability, history: History) -> u64 {
     let join = || {
         let builder = DomainParticipant::builder(DOMAIN).interfaces(["lo"]).peers(["127.0.0.1"]);
-        builder.runtime(runtime).build().expect("participant")
+        builder.runtime(runtime).shared_memory(shared_memory).build().expect("participant")
     };
     let (left, right) = (join(), join());
     let topic = left.create_topic::<Reading>("Readings", TopicQos::default()).expect("topic");
@@ -136,12 +136,15 @@ fn allocations_of_exchange(runtime: Runtime, reliability: Reliability, history: 
 #[test]
 fn the_data_plane_does_not_allocate() {
     let reliable = Reliability { max_blocking_time: takt::Duration::from_secs(60), ..Reliability::RELIABLE };
-    for (runtime, reliability, history) in [
-        (Runtime::Inline, reliable, History::KeepAll),
-        (Runtime::Inline, Reliability::BEST_EFFORT, History::KeepLast(1)),
-        (Runtime::Shared, reliable, History::KeepAll),
+    for (runtime, shared_memory, reliability, history) in [
+        (Runtime::Inline, false, reliable, History::KeepAll),
+        (Runtime::Inline, false, Reliability::BEST_EFFORT, History::KeepLast(1)),
+        (Runtime::Shared, false, reliable, History::KeepAll),
+        (Runtime::Inline, true, reliable, History::KeepAll),
+        (Runtime::Shared, true, reliable, History::KeepAll),
     ] {
-        let allocations = allocations_of_exchange(runtime, reliability, history);
-        assert_eq!(allocations, 0, "{runtime:?}, {reliability:?}, {history:?}: {:?}", FIRST.get());
+        let allocations = allocations_of_exchange(runtime, shared_memory, reliability, history);
+        let case = format!("{runtime:?}, shared memory {shared_memory}, {reliability:?}, {history:?}");
+        assert_eq!(allocations, 0, "{case}: {:?}", FIRST.get());
     }
 }
