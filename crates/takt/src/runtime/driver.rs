@@ -20,6 +20,9 @@ const WALL_CLOCK_PERIOD: Duration = Duration::from_secs(1);
 /// Interfaces that come and go are followed at most this often, so that many that do keep nobody busy.
 const LEAST_REFRESH_PERIOD: Duration = Duration::from_millis(50);
 
+/// Destinations by several transports that there is room for from the start; more make it grow once.
+const DESTINATIONS_AT_FIRST: usize = 256;
+
 /// Attempts to receive while spinning of which one asks all transports: some 3 us, if the others look at memory.
 const ATTEMPTS_PER_ROUND: u32 = 128;
 
@@ -66,6 +69,7 @@ impl Driver {
     /// There is at least one transport.
     pub(crate) fn new(core: Participant, transports: Vec<Box<dyn Transport>>) -> Self {
         let default_flow = vec![FlowId::DEFAULT; transports.len()];
+        let mixed = if transports.len() > 1 { DESTINATIONS_AT_FIRST } else { 0 };
         Self {
             core,
             type_checks: TypeChecks::default(),
@@ -77,7 +81,7 @@ impl Driver {
             now: Instant(0),
             wall_clock_due: Instant(0),
             refresh_due: Instant(0),
-            served: Vec::new(),
+            served: Vec::with_capacity(mixed),
             counters: DriverCounters::default(),
         }
     }
@@ -358,11 +362,15 @@ impl Outgoing<'_> {
         let carrier = |transports: &[Box<dyn Transport>], destination: &Locator| {
             transports.iter().position(|transport| transport.serves(destination))
         };
-        if self.destinations.iter().all(|destination| carrier(transports, destination) == Some(lender)) {
-            if transports[lender].commit(self.len, self.flows[lender], self.destinations).is_err() {
+        let first = self.destinations.first().and_then(|destination| carrier(transports, destination));
+        if let Some(alone) = first
+            && self.destinations[1..].iter().all(|destination| carrier(transports, destination) == first)
+        {
+            let copied = alone == lender || self.copy(transports, lender, alone);
+            if !copied || transports[alone].commit(self.len, self.flows[alone], self.destinations).is_err() {
                 counters.send_failures += 1;
             }
-            return lender;
+            return alone;
         }
         let unserved = self.destinations.iter().filter(|destination| carrier(transports, destination).is_none());
         counters.unserved_destinations += unserved.count() as u64;
@@ -381,6 +389,7 @@ impl Outgoing<'_> {
                 counters.send_failures += 1;
             }
         }
+        // Alone, but for destinations that nobody serves.
         if carriers == 1 { last } else { lender }
     }
 
