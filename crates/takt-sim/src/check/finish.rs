@@ -83,7 +83,7 @@ impl Checker {
 
     /// Whether the reader's KEEP_LAST history, or what its filter shows, is filled by other writers too, so that nobody knows
     /// what it drops.
-    fn shares_instances(&self, writer: EndpointId, reader: EndpointId) -> bool {
+    pub(super) fn shares_instances(&self, writer: EndpointId, reader: EndpointId) -> bool {
         let others = || self.pairs.keys().filter(|(other, to)| *to == reader && *other != writer);
         let qos = &self.endpoints[reader as usize].qos;
         (qos.keep_last.is_some() || qos.separation.is_some()) && others().next().is_some()

@@ -123,8 +123,11 @@ impl Checker {
             return (Seen { since: at, matched: false, last: 0 }, true);
         };
         let to = &self.endpoints[key.1 as usize];
-        // A KEEP_LAST history that is not taken at once may lose the samples of one writer to those of another.
-        let shown = to.qos.keep_last.is_none() || self.take_period(key.1) == 0;
+        // A KEEP_LAST history may lose the samples of one writer to those of another, if it is not taken at once, or shows samples
+        // of several writers at once since they waited for one another.
+        let taken_one_by_one =
+            self.take_period(key.1) == 0 && !(self.is_seen_by_group() && self.shares_instances(key.0, key.1));
+        let shown = to.qos.keep_last.is_none() || taken_one_by_one;
         let must_change = shown && self.newest_owed(key).is_some();
         (Seen { since: at, matched: true, last: pair.last }, must_change)
     }
@@ -156,6 +159,7 @@ mod tests {
     use crate::check::Change;
     use crate::scenario::QosPlan;
     use takt_core::{ChangeKind, Config};
+    use takt_wire::qos::{AccessScope, Presentation};
     use takt_wire::{EntityId, Guid, GuidPrefix, Timestamp};
 
     const SAMPLE: Change = Change { instance: 0, kind: ChangeKind::Alive };
@@ -206,6 +210,27 @@ mod tests {
         healed.wrote(0, Timestamp::ZERO, 0, SAMPLE);
         let heals = 10 * HEARTBEAT_PERIOD;
         assert_eq!(looks(&mut healed, |at| (at >= heals).then_some(heals)), Some(11 + DELIVERY_PERIODS));
+    }
+
+    #[test]
+    fn what_a_group_shows_at_once_may_displace_samples_of_others() {
+        let breaks = |ordered_access: bool, writers: u8| {
+            let mut checker = Checker::default();
+            checker.present(Presentation { access_scope: AccessScope::Group, coherent_access: false, ordered_access });
+            let qos = QosPlan { reliable: true, keep_last: Some(1), ..QosPlan::default() };
+            let guid = |id: u8| Guid { prefix: GuidPrefix([id; 12]), entity_id: EntityId::UNKNOWN };
+            let reader = checker.created(guid(0), 0, qos, false);
+            let guids: Vec<_> = (1..=writers).map(guid).collect();
+            for writer in &guids {
+                let id = checker.created(*writer, 0, qos, true);
+                checker.matched(0, id, &[guid(0)], 1);
+            }
+            checker.matched(0, reader, &guids, u32::from(writers));
+            checker.wrote(0, Timestamp::ZERO, 1, SAMPLE);
+            looks(&mut checker, |_| Some(0)).is_some()
+        };
+        assert!(breaks(false, 2) && breaks(true, 1));
+        assert!(!breaks(true, 2), "seed 1020");
     }
 
     #[test]

@@ -50,6 +50,11 @@ impl Checker {
         self.sets.presentation.ordered_access && self.sets.presentation.access_scope == AccessScope::Instance
     }
 
+    /// Whether samples wait for those of the publisher's other writers.
+    pub(super) fn is_seen_by_group(&self) -> bool {
+        self.sets.presentation.ordered_access && self.sets.presentation.access_scope == AccessScope::Group
+    }
+
     /// Coherent changes begin.
     pub fn begin_set(&mut self) -> SetId {
         self.sets.all.push((false, Vec::new()));
@@ -92,12 +97,12 @@ impl Checker {
     /// The access, or the take, is over.
     pub fn end_access(&mut self, at: Nanos) {
         let seen = std::mem::take(&mut self.sets.seen);
-        let Presentation { access_scope, coherent_access, ordered_access } = self.sets.presentation;
+        let Presentation { access_scope, coherent_access, .. } = self.sets.presentation;
         let mut verdict = Ok(());
         if coherent_access {
             verdict = self.judge_sets(access_scope, &seen);
         }
-        if ordered_access && access_scope == AccessScope::Group {
+        if self.is_seen_by_group() {
             verdict = verdict.and_then(|()| self.judge_group_order(&seen));
         }
         if let Err((rule, text)) = verdict {
