@@ -327,18 +327,24 @@ fn a_filter_that_goes_makes_room_for_another() {
     for round in 0..40 {
         let passing = filtered_reader(&mut network, 1, keep_all_reader(), 10);
         network.await_match((0, writer), (1, passing));
+        network.run(50);
         network.nodes[1].delete_reader(network.now, passing).expect("the reader lives");
         network.nodes[1].set_content_filter(network.now, lasting, multiples_of(5 + round % 2)).expect("it lives");
         network.run(100);
     }
+    let last = filtered_reader(&mut network, 1, keep_all_reader(), 10);
+    network.await_match((0, writer), (1, last));
+    network.run(50);
     write_numbers(&mut network, writer, 0..60, 20);
     await_acknowledgment(&mut network, writer);
-    assert_eq!(network.nodes[0].counters().withheld_samples, 50);
+    assert_eq!(network.nodes[0].counters().withheld_samples, 50 + 54, "both have a place");
+    network.nodes[1].delete_reader(network.now, last).expect("the reader lives");
+    network.run(100);
     network.nodes[1].set_content_filter(network.now, lasting, None).expect("it lives");
     network.run(100);
     write_numbers(&mut network, writer, 60..70, 20);
     await_acknowledgment(&mut network, writer);
-    assert_eq!(network.nodes[0].counters().withheld_samples, 50, "nobody has a filter");
+    assert_eq!(network.nodes[0].counters().withheld_samples, 50 + 54, "nobody has a filter");
     let all: Vec<u32> = (0..60).step_by(6).chain(60..70).collect();
     assert_eq!(numbers(&mut network, lasting), all);
 }

@@ -159,6 +159,9 @@ mod tests {
         assert_eq!(qos.user_data.0, text);
         assert_eq!(Contract::of(&qos.user_data, &Property::default()), contract);
         assert_eq!(Contract::of(&UserData::default(), &qos.property), contract);
+        let mut alone = DataReaderQos::default();
+        Contract { max_sample_bytes: Some(7), ..Contract::default() }.put_into_reader(&mut alone);
+        assert_eq!(alone.user_data.0, b"rt.max_bytes=7;");
         let mut none = DataReaderQos::default();
         Contract::default().put_into_reader(&mut none);
         assert_eq!(none, DataReaderQos::default());
@@ -170,6 +173,8 @@ mod tests {
         let contract = read(b";;x;rt.max_bytes=;rt.max_bytes = 20 ;rt.max_bytes=30;rt.e2e_ns=-1;\xff=1;rt.early=no\0");
         assert_eq!(contract, Contract { max_sample_bytes: Some(20), ..Contract::default() });
         assert_eq!(read(b"rt.e2e_ns=99999999999999999999999"), Contract::default());
+        assert_eq!(read(b"rt.early=wait;rt.early=refuse").early_write, EarlyWrite::Wait, "the first one counts");
+        assert_eq!(read(b"rt.early=refuse;rt.early=wait").early_write, EarlyWrite::Refuse);
         let property = Property(alloc::vec![(MAX_BYTES.into(), "7".into(), true)]);
         assert_eq!(Contract::of(&user_data(b"rt.max_bytes=20"), &property).max_sample_bytes, Some(7));
     }
@@ -194,5 +199,18 @@ mod tests {
         writer.latency_budget.duration = Duration::from_millis(6);
         writer.lifespan.duration = Duration::from_millis(4);
         assert_eq!(contradictions(&writer, &reader).len(), 4);
+    }
+
+    #[test]
+    fn numbers_that_just_fit_contradict_nothing() {
+        let span = Duration::from_millis(5);
+        let contract = Contract { max_sample_bytes: Some(100), e2e_latency: Some(span), ..Contract::default() };
+        let (mut writer, mut reader) = (DataWriterQos::default(), DataReaderQos::default());
+        Contract { minimum_separation: Some(span), ..contract }.put_into_writer(&mut writer);
+        contract.put_into_reader(&mut reader);
+        writer.latency_budget.duration = span;
+        writer.lifespan.duration = span;
+        reader.deadline.period = span;
+        assert_eq!(contradictions(&writer, &reader), [""; 0]);
     }
 }
