@@ -1,7 +1,7 @@
 //! What a reader takes.
 
 use takt_core::{ChangeKind, SampleRef};
-use takt_wire::Timestamp;
+use takt_wire::{GuidPrefix, Timestamp};
 
 use super::{Change, Checker, EndpointId, Rule};
 use crate::clock::Nanos;
@@ -12,6 +12,7 @@ impl Checker {
     /// A reader took something.
     pub fn took(&mut self, at: Nanos, wall: Timestamp, reader: EndpointId, found: &SampleRef<'_>) {
         self.taken += 1;
+        self.endpoints[reader as usize].took_at = at;
         self.saw_state(reader, found);
         let verdict = if found.info.valid_data {
             self.judge(at, wall, reader, found)
@@ -79,6 +80,15 @@ impl Checker {
         self.judge_lifespan(wall, writer, &found.info)?;
         self.judge_owner(writer, reader, &identity)?;
         Ok(identity)
+    }
+
+    /// Whether a participant has still something to say, since a reader of its own or one of its writers' has taken something since
+    /// then. A full reader of coherent sets may get on by one of them at each look, while others wait for room.
+    #[must_use]
+    pub fn is_at_work(&self, prefix: GuidPrefix, since: Nanos) -> bool {
+        let of = |id: EndpointId| &self.endpoints[id as usize];
+        let is_concerned = |writer, reader| of(writer).guid.prefix == prefix || of(reader).guid.prefix == prefix;
+        self.pairs.keys().any(|&(writer, reader)| is_concerned(writer, reader) && of(reader).took_at >= since)
     }
 
     /// Whether a writer's history may stay full though everybody has got everything.

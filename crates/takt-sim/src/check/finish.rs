@@ -47,6 +47,24 @@ impl Checker {
         self.endpoints.iter().filter(|from| from.is_writer).map(readers).sum()
     }
 
+    /// How many samples a reader was to get of reliable writers, and has not yet.
+    #[must_use]
+    pub fn owed_to(&self, reader: EndpointId) -> u64 {
+        let to = &self.endpoints[reader as usize];
+        let writers = self.endpoints.iter().enumerate().filter(|(_, from)| {
+            from.is_writer
+                && from.topic == to.topic
+                && model::matches(&from.qos, &to.qos)
+                && model::is_reliable(&from.qos, &to.qos)
+        });
+        let owed = |(id, from): (usize, &Endpoint)| {
+            let pair = self.pairs.get(&(id as EndpointId, reader));
+            let has = |number: &u32| pair.is_some_and(|pair| pair.arrived.contains(*number));
+            newest(from, model::depth(&from.qos, &to.qos)).filter(|number| !has(number)).count() as u64
+        };
+        writers.map(owed).sum()
+    }
+
     /// In the end nobody believes in those who have gone.
     pub fn finish_peers(&mut self, at: Nanos, id: EndpointId, peers: &[Guid]) {
         for guid in peers {

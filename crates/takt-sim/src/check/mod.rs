@@ -124,6 +124,8 @@ struct Endpoint {
     /// When each of these was, and what the writer's wall clock showed, which does not run back here.
     written_at: Vec<Nanos>,
     stamps: Vec<Timestamp>,
+    /// When a reader took something last.
+    took_at: Nanos,
 }
 
 /// A change that an application made.
@@ -186,6 +188,7 @@ impl Checker {
             written: Vec::new(),
             written_at: Vec::new(),
             stamps: Vec::new(),
+            took_at: 0,
         });
         self.by_guid.insert(guid, id);
         id

@@ -1,9 +1,10 @@
 //! Worlds in which all promises are kept, though a checker once thought otherwise.
 
 use takt_sim::clock::MILLISECOND;
-use takt_sim::scenario::QosPlan;
+use takt_sim::scenario::{EndpointPlan, QosPlan, Role, TopicPlan};
+use takt_wire::qos::{AccessScope, Presentation};
 
-use crate::found::{RELIABLE, scenario, writer};
+use crate::found::{RELIABLE, reader, scenario, writer};
 use crate::run;
 
 /// A history of large samples whose memory is used up cannot take the next one, though a small one would still fit.
@@ -13,4 +14,32 @@ fn room_for_a_small_sample_is_none_for_a_large_one() {
     let report = run(&scenario(200_000, vec![vec![writer(history, MILLISECOND, 200)]]));
     assert!(report.written < 200, "there was room for all {}", report.written);
     assert_eq!(report.violation, None);
+}
+
+fn seldom(qos: QosPlan) -> EndpointPlan {
+    EndpointPlan { role: Role::Reader { period: 400 * MILLISECOND }, ..reader(qos) }
+}
+
+/// Seed 2142.
+#[test]
+fn a_reader_that_holds_little_and_reads_seldom_gets_all_in_its_own_time() {
+    let few = QosPlan { max_samples: Some(20), ..RELIABLE };
+    let mut scenario = scenario(100, vec![vec![writer(RELIABLE, MILLISECOND, 2_000)], vec![seldom(few)]]);
+    let access_scope = AccessScope::Instance;
+    scenario.presentation = Some(Presentation { access_scope, coherent_access: true, ordered_access: true });
+    let report = run(&scenario);
+    assert_eq!(report.violation, None);
+    assert!(report.taken > 1_800, "sets that do not fit are lost, the others come: {}", report.taken);
+}
+
+/// Seeds 385 and 607.
+#[test]
+fn instances_that_are_read_one_after_another_leave_no_gaps() {
+    let mut scenario = scenario(100, vec![vec![writer(RELIABLE, 10 * MILLISECOND, 200)], vec![seldom(RELIABLE)]]);
+    scenario.topics = vec![TopicPlan { instances: 4, sizes: (100, 100) }];
+    let access_scope = AccessScope::Instance;
+    scenario.presentation = Some(Presentation { access_scope, coherent_access: false, ordered_access: true });
+    let report = run(&scenario);
+    assert_eq!(report.violation, None);
+    assert_eq!((report.written, report.taken), (200, 200));
 }
