@@ -141,7 +141,7 @@ mutations! {
     ExpiryMakesNoRoom,
     /// A participant may have as many endpoints as it likes.
     NoEndpointLimit,
-    /// Changes of a coherent set are shown before it has ended.
+    /// Changes of a coherent set of one writer are shown before it has ended.
     ShowBeforeTheEnd,
     /// A coherent set is shown though something of it is missing.
     IgnoreLostMember,

@@ -244,8 +244,8 @@ impl Reader {
             self.close_part(ctx, index);
         }
         let Some(holding) = self.proxies.get_mut(index).and_then(|proxy| proxy.holding.as_mut()) else { return Ok(()) };
-        let is_member =
-            place.is_member() && self.data.presentation.coherent_access && !is_on(Mutation::ShowBeforeTheEnd);
+        let is_shown_early = is_on(Mutation::ShowBeforeTheEnd) && holding.publisher.is_none();
+        let is_member = place.is_member() && self.data.presentation.coherent_access && !is_shown_early;
         if is_member {
             let (set, group_set, behind) = (place.set, place.group_set, holding.last);
             let open = || Part { set, group_set, next: set, intact: true, count: 0, behind };
