@@ -219,26 +219,26 @@ mod tests {
 
     /// Two threads, each of which answers the other.
     fn round_trips(domain: u32, idle: Idle) {
-        let mut ping = RawShm::new(domain, idle, Some("Ping"), Some("Pong")).unwrap();
-        let mut pong = RawShm::new(domain, idle, Some("Pong"), Some("Ping")).unwrap();
+        let mut ping = RawShm::new(domain, idle, Some("Ping"), Some("Pong")).expect("plain shared memory");
+        let mut pong = RawShm::new(domain, idle, Some("Pong"), Some("Ping")).expect("plain shared memory");
         let long = Duration::from_secs(60);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let mut sample = Blob::default();
                 for _ in 0..50 {
-                    assert!(pong.receive(&mut sample, long).unwrap());
-                    assert!(pong.write(&sample).unwrap());
+                    assert!(pong.receive(&mut sample, long).expect("the other side lives"));
+                    assert!(pong.write(&sample).expect("the other side lives"));
                 }
             });
             let mut answer = Blob::default();
             for n in 0..50 {
                 let mut sample = Blob::filled(16 + 37 * n as usize);
                 sample.mark(n, 4);
-                assert!(ping.write(&sample).unwrap());
-                assert!(ping.receive(&mut answer, long).unwrap());
+                assert!(ping.write(&sample).expect("the other side lives"));
+                assert!(ping.receive(&mut answer, long).expect("the other side lives"));
                 assert_eq!(answer, sample);
             }
-            assert!(!ping.receive(&mut answer, Duration::from_millis(1)).unwrap());
+            assert!(!ping.receive(&mut answer, Duration::from_millis(1)).expect("the other side lives"));
         });
     }
 
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn streams_and_what_is_too_big_are_refused() {
         assert!(RawShm::new(229, Idle::Spin, Some("Data"), None).is_err());
-        let mut link = RawShm::new(229, Idle::Spin, Some("Ping"), None).unwrap();
+        let mut link = RawShm::new(229, Idle::Spin, Some("Ping"), None).expect("plain shared memory");
         assert!(link.write(&Blob::filled(PAYLOAD_LEN_MAX + 1)).is_err());
     }
 }
