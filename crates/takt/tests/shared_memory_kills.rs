@@ -35,7 +35,7 @@ struct Victim(Child);
 impl Victim {
     fn start(domain: u32) -> Self {
         let child = Command::new(std::env::current_exe().expect("this binary has a path"))
-            .args(["--exact", "the_life_of_a_victim", "--quiet"])
+            .args(["--exact", "the_life_of_a_victim", "--quiet", "--nocapture"])
             .env(ROLE, format!("{domain} {}", std::process::id()))
             .stdout(Stdio::null())
             .spawn();

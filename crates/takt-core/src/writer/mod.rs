@@ -80,6 +80,13 @@ struct Cursor {
     fragment: u32,
 }
 
+impl Cursor {
+    /// The last number of which something was sent, if it was there.
+    fn begun(&self) -> SequenceNumber {
+        if self.fragment > 1 { self.sn } else { self.sn.prev() }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Writer {
     pub(crate) handle: WriterHandle,
@@ -339,21 +346,20 @@ impl Writer {
     /// A matching reader appeared.
     pub(crate) fn add_proxy(&mut self, now: Instant, ctx: &mut Context, guid: Guid, reader: &ReaderTraits) {
         ctx.add_owner();
+        // With nobody there nothing was sent; what was written before is history.
+        if self.proxies.len() == 0 {
+            self.cursor = Cursor { sn: self.history.last_sn().next(), fragment: 1 };
+            self.settled = self.history.last_sn();
+        }
         let wants_history = self.keeps_history && reader.wants_history;
-        let proxy = ReaderProxy::new(guid, reader.reliable, reader.path, self.history.last_sn(), wants_history);
-        let mut proxy = proxy;
+        let mut proxy = ReaderProxy::new(guid, reader.reliable, reader.path, self.cursor.begun(), wants_history);
         if self.relays && !(wants_history && reader.drops_repeats) {
-            proxy.relevant_below = proxy.live_from;
+            proxy.relevant_below = self.history.last_sn().next();
         }
         self.route.add(&proxy);
         self.strangers |= reader.reliable;
         let index = self.proxies.insert(proxy);
         self.proxy_by_guid.insert(guid, index);
-        // With nobody there nothing was sent; what was written before is history.
-        if self.proxies.len() == 1 {
-            self.cursor = Cursor { sn: self.history.last_sn().next(), fragment: 1 };
-            self.settled = self.history.last_sn();
-        }
         self.matched.added(guid);
         ctx.notify(Event::PublicationMatched(self.handle));
         self.queue_repair(index, ctx);

@@ -29,7 +29,7 @@ pub(crate) struct ReaderProxy {
     pub(crate) guid: Guid,
     pub(crate) reliable: bool,
     pub(crate) path: Path,
-    /// Changes below were written before the match and are not for this reader.
+    /// Changes below were sent, at least in part, before the match and are not for this reader.
     pub(crate) first_relevant: SequenceNumber,
     /// Changes from here on are sent to it as they are written; older ones only on request.
     pub(crate) live_from: SequenceNumber,
@@ -62,9 +62,10 @@ pub(crate) fn is_newer(last: Option<i32>, count: i32) -> bool {
 }
 
 impl ReaderProxy {
-    pub(crate) fn new(guid: Guid, reliable: bool, path: Path, last_sn: SequenceNumber, wants_history: bool) -> Self {
+    /// Everything up to `sent` has been sent to others, at least in part.
+    pub(crate) fn new(guid: Guid, reliable: bool, path: Path, sent: SequenceNumber, wants_history: bool) -> Self {
         let wants_history = wants_history && !is_on(Mutation::NoHistoryForLateJoiners);
-        let live_from = last_sn.next();
+        let live_from = sent.next();
         let first_relevant = if wants_history { SequenceNumber::FIRST } else { live_from };
         Self {
             guid,
@@ -78,8 +79,7 @@ impl ReaderProxy {
             requested: Window::EMPTY,
             fragment_requests: [None; FRAGMENT_REQUESTS],
             repairing: (SequenceNumber::ZERO, 1),
-            push_next: (wants_history && !reliable && last_sn >= SequenceNumber::FIRST)
-                .then_some(SequenceNumber::FIRST),
+            push_next: (wants_history && !reliable && sent >= SequenceNumber::FIRST).then_some(SequenceNumber::FIRST),
             heartbeat_due: reliable,
             burst: Burst::new(),
             queued: false,

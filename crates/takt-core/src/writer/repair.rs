@@ -103,18 +103,24 @@ impl Writer {
         }
     }
 
-    /// The first sequence number from `start` on that may be for the reader.
+    /// The first sequence number from `start` on that may be for the reader, or that has not been sent to anybody yet.
     fn gap_end(&self, index: u32, start: SequenceNumber) -> SequenceNumber {
         let Some(proxy) = self.proxies.get(index) else { return start.next() };
         let mut end = start;
         for _ in 0..GAP_STEPS {
             match self.history.at_or_after(end) {
-                None => return self.cursor.sn.max(start.next()),
-                Some(change) if proxy.is_relevant(change) => return change.sn.min(self.cursor.sn).max(start.next()),
+                None => end = self.cursor.sn,
+                Some(change) if proxy.is_relevant(change) => {
+                    end = change.sn;
+                    break;
+                }
                 Some(change) => end = change.sn.next(),
             }
+            if end >= self.cursor.sn {
+                break;
+            }
         }
-        end
+        end.min(self.cursor.sn).max(start.next())
     }
 
     fn emit_gap(

@@ -181,6 +181,45 @@ fn one_slow_reader_does_not_cost_the_other_its_samples() {
     assert!(all, "{taken:?} of {written}");
 }
 
+/// While a writer holds back what its readers have no room for yet, another reader joins: it is sent what waits, so all of that
+/// is for it, and is repaired for it.
+#[test]
+fn who_joins_a_writer_that_is_behind_misses_nothing_from_its_first_sample_on() {
+    let len = |number: u32| if number.is_multiple_of(50) { 6_000 } else { 60 };
+    for seed in 60..80 {
+        let mut network = Network::new(3, seed);
+        let (writer, slow) = matched(&mut network);
+        network.cut.push(1);
+        let mut written = 0;
+        while written < 1_500 {
+            network.write(0, writer, &payload(written, len(written))).expect("there is room");
+            written += 1;
+        }
+        let late = network.reader(2, reader_spec("T", false, keep_all_reader()));
+        network.await_match((0, writer), (2, late));
+        network.cut.clear();
+        network.faults = Faults { loss: 15, duplication: 5, reordering: 10 };
+        let (mut taken, mut first, mut next) = (0, None, 0);
+        let all = network.run_until(120_000, |network| {
+            while written < 3_000 && network.write(0, writer, &payload(written, len(written))).is_ok() {
+                written += 1;
+            }
+            while let Some((_, bytes)) = network.take(1, slow) {
+                assert_eq!(bytes, payload(taken, len(taken)));
+                taken += 1;
+            }
+            while let Some((_, bytes)) = network.take(2, late) {
+                let number = u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]);
+                assert_eq!(number, *first.get_or_insert(number) + next, "seed {seed}: after {first:?}");
+                next += 1;
+            }
+            taken == 3_000 && first.is_some_and(|first| first + next == 3_000)
+        });
+        assert!(all, "seed {seed}: {taken} of {written}, and {next} from {first:?} on");
+        assert!(first.is_some_and(|first| first > 0 && first < 1_500), "some waited: {first:?}");
+    }
+}
+
 #[test]
 fn a_directed_write_reaches_only_its_reader_and_the_other_misses_nothing() {
     let mut network = Network::new(3, 56);
