@@ -92,8 +92,14 @@ impl Reader {
         if !proxy.reliable || !is_newer(proxy.last_heartbeat, heartbeat.count) {
             return;
         }
-        proxy.last_heartbeat = Some(heartbeat.count);
         let directed = heartbeat.reader == self.entity_id;
+        if !directed && proxy.expected.is_none() && proxy.begins_as_told {
+            if !heartbeat.is_final {
+                self.queue_acknack(ctx, index);
+            }
+            return;
+        }
+        proxy.last_heartbeat = Some(heartbeat.count);
         let mut lost = 0;
         match proxy.expected {
             // A greeting: says where data begin, not what the writer has.
@@ -105,10 +111,11 @@ impl Reader {
                 return;
             }
             None => {
-                let skips_history = proxy.skips_history && !(directed && proxy.directed_heartbeats);
                 let live = heartbeat.last_sn.next();
-                let start =
-                    if skips_history { live.min(proxy.dropped_early.unwrap_or(live)) } else { heartbeat.first_sn };
+                let start = match proxy.skips_history {
+                    true => live.min(proxy.dropped_early.unwrap_or(live)),
+                    false => heartbeat.first_sn,
+                };
                 let start = start.max(heartbeat.first_sn);
                 proxy.expected = Some(start);
                 if let Some(holding) = &mut proxy.holding {

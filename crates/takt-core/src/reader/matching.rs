@@ -21,14 +21,15 @@ impl Reader {
         let lease = WriterLease::new(now, &writer.liveliness, lease_timer, ctx);
         let reliable = writer.reliable && self.data.qos.reliability.kind == ReliabilityKind::Reliable;
         let mut proxy = WriterProxy::new(guid, reliable, writer.path, timer, lease);
-        proxy.skips_history =
-            self.data.qos.durability == Durability::Volatile && writer.durability != Durability::Volatile;
+        let is_volatile = self.data.qos.durability == Durability::Volatile;
+        proxy.directed_heartbeats = writer.vendor == VendorId::TAKT;
+        proxy.begins_as_told = is_volatile && proxy.directed_heartbeats && !self.entity_id.is_builtin();
+        proxy.skips_history = is_volatile && !proxy.directed_heartbeats && writer.durability != Durability::Volatile;
         proxy.strength = writer.strength;
         proxy.lifespan = writer.lifespan;
         if !writer.lifespan.is_infinite() {
             self.cache.expect_expiries();
         }
-        proxy.directed_heartbeats = writer.vendor == VendorId::TAKT;
         proxy.is_service = writer.is_service;
         if writer.durability >= Durability::Transient && !self.entity_id.is_builtin() {
             self.origins.get_or_insert_with(|| Box::new(Origins::new()));

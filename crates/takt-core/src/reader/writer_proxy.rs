@@ -37,7 +37,7 @@ pub(crate) struct WriterProxy {
     pub(crate) reliable: bool,
     /// Where acknowledgements go.
     pub(crate) path: Path,
-    /// A volatile reader of a writer with history: history is not for it.
+    /// A volatile reader of a foreign writer with history: history is not for it, and the writer does not say so.
     pub(crate) skips_history: bool,
     /// OWNERSHIP_STRENGTH.
     pub(crate) strength: i32,
@@ -45,6 +45,9 @@ pub(crate) struct WriterProxy {
     pub(crate) lifespan: Duration,
     /// The writer is of this vendor, so its directed heartbeats say what is for us.
     pub(crate) directed_heartbeats: bool,
+    /// A volatile reader of such a writer begins with a heartbeat of its own, which says what is for it. What it hears before is
+    /// meant for others: the writer may not know of it yet, and would repeat nothing of that for it.
+    pub(crate) begins_as_told: bool,
     /// INTEROP(Fast DDS 2.9.1): answers a pre-emptive ACKNACK with a heartbeat only if its base is 0; any other base
     /// makes it start its heartbeat period of 3 s anew.
     pub(crate) greets_from_zero: bool,
@@ -98,6 +101,7 @@ impl WriterProxy {
             strength: 0,
             lifespan: Duration::INFINITE,
             directed_heartbeats: false,
+            begins_as_told: false,
             greets_from_zero: false,
             expected: if reliable { None } else { Some(SequenceNumber::FIRST) },
             history_end: None,

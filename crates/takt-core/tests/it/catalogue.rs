@@ -158,7 +158,7 @@ pub const STRANGER: usize = 2;
 
 /// All cases.
 pub fn cases() -> Vec<Case> {
-    let (peer, stranger) = (Puppet::new(PEER), Puppet::new(STRANGER));
+    let (peer, stranger) = (Puppet::of_ours(PEER), Puppet::of_ours(STRANGER));
     let mut cases = Vec::new();
     framing(&peer, &mut cases);
     data(&peer, &mut cases);
@@ -485,7 +485,7 @@ fn participants(peer: &Puppet, stranger: &Puppet, cases: &mut Vec<Case>) {
     cases.push(Case { name: "cve-2023-50257-farewell-of-somebody-else", trace: Trace::Discovery, datagram });
     let mut crowd = Vec::new();
     for number in 0..150_u8 {
-        let mut member = Puppet::new(STRANGER);
+        let mut member = Puppet::of_ours(STRANGER);
         member.prefix.0[0] = number;
         member.prefix.0[1] = 0xee;
         crowd.push(raw(0x0c, 1, &[&[0, 0, 0, 0, 2, 5, 1, 0x7a][..], &member.prefix.0].concat()));

@@ -155,7 +155,7 @@ fn a_link_is_lost_for_longer_than_the_lease() {
 #[test]
 fn a_forged_move_does_not_stop_what_flows() {
     let mut pair = pair(10, false);
-    let mut forger = Puppet::new(1);
+    let mut forger = Puppet::of_ours(1);
     forger.address = elsewhere(77);
     for _ in 0..50 {
         forger.announce_itself(&mut pair.network.nodes[0], pair.network.now);

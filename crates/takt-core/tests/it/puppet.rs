@@ -36,12 +36,13 @@ pub const BUILTIN_WRITERS: [EntityId; 5] = [
 ];
 
 impl Puppet {
-    /// A participant that is none of the network's nodes, but in the same subnet.
+    /// A participant that is none of the network's nodes, but in the same subnet. Of another vendor: it does not follow the
+    /// habits of ours.
     pub fn new(number: usize) -> Self {
         let lease = takt_wire::Duration::from_secs(20);
         Self {
             prefix: prefix(number),
-            vendor: VendorId::TAKT,
+            vendor: VendorId([1, 250]),
             address: address(number),
             default_address: address(number),
             lease,
@@ -51,6 +52,11 @@ impl Puppet {
             count: 0,
             spdp_sn: Cell::new(1),
         }
+    }
+
+    /// The same of our vendor.
+    pub fn of_ours(number: usize) -> Self {
+        Self { vendor: VendorId::TAKT, ..Self::new(number) }
     }
 
     pub fn guid(&self, entity_id: EntityId) -> Guid {

@@ -390,7 +390,7 @@ fn data_for_an_endpoint_at_the_address_of_a_configured_peer() {
 #[test]
 fn participant_that_moves_to_the_address_of_a_victim() {
     let mut stage = Stage::new();
-    let mut puppet = Puppet::new(5);
+    let mut puppet = Puppet::of_ours(5);
     stage.admit(&mut puppet);
     puppet.subscribe(&mut stage.node, stage.now, &puppet.subscription(1, true));
     stage.send();

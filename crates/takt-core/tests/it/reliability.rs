@@ -220,6 +220,38 @@ fn who_joins_a_writer_that_is_behind_misses_nothing_from_its_first_sample_on() {
     }
 }
 
+/// A second reader hears what a writer tells the first one before that writer knows of it. What is lost meanwhile would never
+/// come, so nothing of it counts.
+#[test]
+fn a_second_reader_misses_nothing_from_its_first_sample_on() {
+    for seed in 80..120 {
+        let mut network = Network::new(2, seed);
+        let (writer, reader) = matched(&mut network);
+        network.faults = Faults { loss: 20, duplication: 5, reordering: 10 };
+        let (mut written, mut taken) = (0, 0);
+        let (mut second, mut first, mut next) = (None, None, 0);
+        let all = network.run_until(120_000, |network| {
+            if written < 1_000 && network.write(0, writer, &payload(written, 60)).is_ok() {
+                written += 1;
+            }
+            while let Some((_, bytes)) = network.take(1, reader) {
+                assert_eq!(bytes, payload(taken, 60));
+                taken += 1;
+            }
+            if taken >= 100 {
+                second.get_or_insert_with(|| network.reader(1, reader_spec("T", false, keep_all_reader())));
+            }
+            while let Some((_, bytes)) = second.and_then(|second| network.take(1, second)) {
+                let number = u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]);
+                assert_eq!(number, *first.get_or_insert(number) + next, "seed {seed}: after {first:?}");
+                next += 1;
+            }
+            taken == 1_000 && first.is_some_and(|first| first + next == 1_000)
+        });
+        assert!(all, "seed {seed}: {taken} of {written}, and {next} from {first:?} on");
+    }
+}
+
 #[test]
 fn a_directed_write_reaches_only_its_reader_and_the_other_misses_nothing() {
     let mut network = Network::new(3, 56);
