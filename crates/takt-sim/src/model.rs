@@ -8,7 +8,8 @@
 //! Both sides have to know of the match before anything is promised about their samples; the match ends when either side
 //! believes that the other has gone, and a later one is a new match. Within a match:
 //! - nothing arrives twice, and what arrives is in the order in which it was written;
-//! - RELIABLE and KEEP_ALL on both sides: everything that was written since arrives;
+//! - RELIABLE and KEEP_ALL on both sides: everything that was written since arrives, and if something older does, everything
+//!   that was written since that;
 //! - RELIABLE otherwise: of each instance the newest samples arrive, as many as both histories hold;
 //! - TRANSIENT_LOCAL on both sides: the same holds for what was written before, as far as the writer's history holds it;
 //!   it need not hold instances that were disposed and unregistered;

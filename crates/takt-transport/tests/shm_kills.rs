@@ -55,7 +55,7 @@ impl Victim {
     fn start(survivor: &Locator) -> Self {
         let address: String = survivor.address.iter().map(|byte| format!("{byte:02x}")).collect();
         let child = Command::new(std::env::current_exe().expect("this binary has a path"))
-            .args(["--exact", "the_life_of_a_victim", "--quiet"])
+            .args(["--exact", "the_life_of_a_victim", "--quiet", "--nocapture"])
             .env(ROLE, address)
             .stdout(Stdio::null())
             .spawn();

@@ -20,7 +20,11 @@ pub(super) struct Pair {
     pub(super) joined: u32,
     /// The reader's filter.
     filter: Option<u32>,
-    /// The newest sample that has arrived in this match.
+    /// The first sample that has arrived in this match, and of no earlier one.
+    first: Option<u32>,
+    /// The writer has taken the reader for gone, which does not know that and gets what was under way.
+    is_parted: bool,
+    /// The newest one that has.
     pub(super) last: u32,
     /// The same by instance.
     last_of: BTreeMap<u8, u32>,
@@ -58,8 +62,8 @@ impl Pair {
         self.at_writer && self.at_reader
     }
 
-    /// Whether this sample of the match's writer arrives if it is complete: not one older than the match, nor one of history
-    /// whose instance had ended for good by then.
+    /// Whether this sample of the match's writer arrives if it is complete: not one older than the match, unless an older one
+    /// has come, nor one of history whose instance had ended for good by then.
     pub(super) fn is_promised(&self, writer: &Endpoint, number: u32) -> bool {
         let change = |number: u32| writer.written[number as usize - 1];
         let ends = |later: u32| {
@@ -67,7 +71,8 @@ impl Pair {
         };
         let is_wanted = self.filter.is_none_or(|filter| number.is_multiple_of(filter));
         let is_data = change(number).kind == ChangeKind::Alive && is_wanted;
-        is_data && self.floor.is_some_and(|floor| number > floor) && !(number + 1..=self.joined).any(ends)
+        let is_after = |floor: Option<u32>| floor.is_some_and(|floor| number > floor);
+        is_data && (is_after(self.floor) || is_after(self.first)) && !(number + 1..=self.joined).any(ends)
     }
 
     /// A change has arrived; `by_instance` if it may stand behind newer ones of other instances. The newest one before it, of
@@ -75,6 +80,9 @@ impl Pair {
     pub(super) fn advance(&mut self, number: u32, instance: u8, by_instance: bool) -> Result<u32, u32> {
         let of_instance = self.last_of.insert(instance, number).unwrap_or(0);
         let of_all = self.last;
+        if !self.is_parted {
+            self.first.get_or_insert(number);
+        }
         self.last = of_all.max(number);
         let last = if by_instance { of_instance } else { of_all };
         if number < last { Err(last) } else { Ok(last) }
@@ -84,7 +92,9 @@ impl Pair {
     pub(super) fn unmatch(&mut self, by_writer: bool) {
         let side = if by_writer { &mut self.at_writer } else { &mut self.at_reader };
         if std::mem::take(side) {
+            self.is_parted = by_writer && self.at_reader;
             self.floor = None;
+            self.first = None;
             self.last = 0;
             self.last_of.clear();
             self.arrived.clear();
