@@ -12,7 +12,7 @@ use crate::spec::{History, LinkSpec, Runtime, Transport};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use takt::qos::{self, DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos, TopicQos};
-use takt::{DataReader, DataReaderListener, DataWriter, DomainParticipant, Selector, WaitSet};
+use takt::{BatchError, DataReader, DataReaderListener, DataWriter, DomainParticipant, Sample, Selector, WaitSet};
 
 /// Longest time that a reliable `write` waits for room.
 const BLOCKING_TIME_MAX: Duration = Duration::from_secs(10);
@@ -20,6 +20,8 @@ const BLOCKING_TIME_MAX: Duration = Duration::from_secs(10);
 const HISTORY_BYTES_MAX: usize = 16 << 20;
 /// Fewest and most samples in a KEEP_ALL history.
 const HISTORY_SAMPLES: (usize, usize) = (8, 4096);
+/// Samples that a listener takes at once, at least.
+const SAMPLES_PER_TAKE: usize = 64;
 /// Looks at the reader between two looks at the clock.
 const POLLS_PER_CLOCK: u32 = 64;
 
@@ -30,6 +32,7 @@ pub struct DdsLink {
     reader: Option<DataReader<Blob>>,
     waitset: Option<WaitSet>,
     runtime: Runtime,
+    batch: usize,
     failure: Failure,
 }
 
@@ -80,7 +83,8 @@ impl DdsLink {
             }
             _ => None,
         };
-        Ok(Self { participant, writer, reader, waitset, runtime: spec.runtime, failure: Failure::default() })
+        let (runtime, batch) = (spec.runtime, spec.batch.max(1));
+        Ok(Self { participant, writer, reader, waitset, runtime, batch, failure: Failure::default() })
     }
 
     /// Takes one valid sample if there is one.
@@ -110,6 +114,17 @@ impl Link for DdsLink {
     fn write(&mut self, sample: &Blob) -> Result<bool> {
         let writer = self.writer.as_ref().ok_or_else(no_writer)?;
         write(writer, sample)
+    }
+
+    fn write_batch(&mut self, samples: &[Blob]) -> Result<usize> {
+        let writer = self.writer.as_ref().ok_or_else(no_writer)?;
+        match writer.write_batch(samples) {
+            Ok(written) => Ok(written),
+            Err(BatchError { written, error: takt::Error::Timeout | takt::Error::OutOfResources { .. } }) => {
+                Ok(written)
+            }
+            Err(stopped) => Err(stopped.error.into()),
+        }
     }
 
     fn receive(&mut self, sample: &mut Blob, timeout: Duration) -> Result<bool> {
@@ -160,7 +175,7 @@ impl Link for DdsLink {
         let reader = self.reader.as_ref().ok_or_else(no_reader)?;
         reader.set_listener(Box::new(Listener {
             writer: self.writer.clone(),
-            sample: Blob::default(),
+            places: (0..self.batch.max(SAMPLES_PER_TAKE)).map(|_| Sample::default()).collect(),
             handler,
             failure: Arc::clone(&self.failure),
         }))?;
@@ -182,7 +197,8 @@ impl Link for DdsLink {
 /// Hands every sample to the workload.
 struct Listener {
     writer: Option<DataWriter<Blob>>,
-    sample: Blob,
+    /// Room for the samples that are taken at once.
+    places: Vec<Sample<Blob>>,
     handler: Handler,
     failure: Failure,
 }
@@ -190,13 +206,17 @@ struct Listener {
 impl DataReaderListener<Blob> for Listener {
     fn on_data_available(&mut self, reader: &DataReader<Blob>) {
         loop {
-            match reader.take_next_sample(&mut self.sample) {
-                Ok(Some(info)) if info.valid_data => {
+            let room = self.places.len();
+            match reader.take_batch(&mut self.places) {
+                Ok(samples) => {
                     let writer = self.writer.as_ref();
-                    (self.handler)(&self.sample, &mut |sample| write(writer.ok_or_else(no_writer)?, sample));
+                    for sample in samples.iter().filter_map(|sample| sample.data.as_ref()) {
+                        (self.handler)(sample, &mut |sample| write(writer.ok_or_else(no_writer)?, sample));
+                    }
+                    if samples.len() < room {
+                        return;
+                    }
                 }
-                Ok(Some(_)) => {}
-                Ok(None) => return,
                 Err(error) => {
                     let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
                     failure.get_or_insert(error.into());

@@ -36,6 +36,19 @@ pub trait Link {
     /// Anything but a lack of room.
     fn write(&mut self, sample: &Blob) -> Result<bool>;
 
+    /// Writes samples in their order, at once if the link can. Returns how many there was room for.
+    ///
+    /// # Errors
+    /// Anything but a lack of room.
+    fn write_batch(&mut self, samples: &[Blob]) -> Result<usize> {
+        for (written, sample) in samples.iter().enumerate() {
+            if !self.write(sample)? {
+                return Ok(written);
+            }
+        }
+        Ok(samples.len())
+    }
+
     /// Waits up to `timeout` for one sample and moves it into `sample`. `false`: none came.
     ///
     /// Returns early, without a sample, when a signal interrupts the wait.

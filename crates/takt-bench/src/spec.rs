@@ -67,6 +67,8 @@ pub struct LinkSpec {
     pub history: History,
     /// Biggest payload that will be written, bytes.
     pub size_max: usize,
+    /// Samples that a stream writes with one call; 1: each alone. A listener takes as many at once, or 64.
+    pub batch: usize,
 }
 
 impl Default for LinkSpec {
@@ -81,6 +83,7 @@ impl Default for LinkSpec {
             reliable: true,
             history: History::default(),
             size_max: 64,
+            batch: 1,
         }
     }
 }

@@ -86,7 +86,7 @@ pub use stream::SampleStream;
 pub use subscriber::Subscriber;
 pub use topic::{AnyTopic, Topic};
 pub use waitset::WaitSet;
-pub use writer::{AnyDataWriter, DataWriter};
+pub use writer::{AnyDataWriter, BatchError, DataWriter};
 
 pub use takt_core::{
     Counters, INTEREST_PROPERTY, InstanceHandle, InstanceState, InstanceStates, Instances, Limits, Refusal,

@@ -1,6 +1,8 @@
 //! Samples as `read` and `take` return them.
 
-use takt_core::SampleInfo;
+use takt_core::{InstanceHandle, InstanceState, SampleInfo, SampleState, ViewState};
+use takt_wire::inline_qos::SampleIdentity;
+use takt_wire::{Guid, SequenceNumber, Timestamp};
 
 use crate::Readable;
 
@@ -23,5 +25,29 @@ impl<T: Readable> Sample<T> {
     /// A value to decode into, with the memory that is already here.
     pub(crate) fn take_value(&mut self) -> T {
         self.data.take().or_else(|| self.key.take()).unwrap_or_default()
+    }
+}
+
+/// A place for a sample, without one yet.
+impl<T> Default for Sample<T> {
+    fn default() -> Self {
+        let info = SampleInfo {
+            sample_state: SampleState::NotRead,
+            view_state: ViewState::New,
+            instance_state: InstanceState::NotAliveNoWriters,
+            instance_handle: InstanceHandle::default(),
+            publication: Guid::UNKNOWN,
+            sequence_number: SequenceNumber::ZERO,
+            origin: SampleIdentity { writer: Guid::UNKNOWN, sn: SequenceNumber::ZERO },
+            source_timestamp: Timestamp::INVALID,
+            reception_timestamp: Timestamp::INVALID,
+            disposed_generation_count: 0,
+            no_writers_generation_count: 0,
+            sample_rank: 0,
+            generation_rank: 0,
+            absolute_generation_rank: 0,
+            valid_data: false,
+        };
+        Self { data: None, key: None, info }
     }
 }

@@ -1,4 +1,4 @@
-//! The data plane does not allocate: 100,000 writes and takes, counted by the allocator itself.
+//! The data plane does not allocate: 100,000 writes and takes, and 2,000 batches, counted by the allocator itself.
 //!
 //! A test binary of its own, since the allocator is the whole process's and other tests do allocate.
 
@@ -82,15 +82,48 @@ fn exchange(
                 break;
             }
             assert!(Instant::now() < deadline, "sample {number} did not arrive");
-            for participant in participants {
-                match participant.spin_once(takt::Duration::ZERO) {
-                    Ok(_) | Err(Error::IllegalOperation { .. }) => {}
-                    Err(error) => panic!("{error}"),
-                }
-            }
+            drive(participants);
         }
     }
     taken
+}
+
+/// As [`exchange`], in batches of one to fifty samples that are taken into places, or shown one by one.
+fn exchange_batches(
+    participants: [&DomainParticipant; 2],
+    writer: &DataWriter<Reading>,
+    reader: &DataReader<Reading>,
+    (samples, places, shown): (&mut [Reading], &mut [Sample<Reading>], &mut Reading),
+    rounds: u32,
+) {
+    for round in 0..rounds {
+        let batch = &mut samples[..round as usize % 50 + 1];
+        batch.iter_mut().for_each(|sample| sample.number = round);
+        assert_eq!(writer.write_batch(&*batch).expect("room"), batch.len());
+        let deadline = Instant::now() + PATIENCE;
+        let mut taken = 0;
+        while taken < batch.len() {
+            if round % 2 == 0 {
+                let filled = reader.take_batch(places).expect("open");
+                assert!(filled.iter().all(|sample| sample.data.as_ref().is_some_and(|data| *data == batch[0])));
+                taken += filled.len();
+            } else {
+                taken += reader.take_each(50, shown, |data, _| assert_eq!(*data, batch[0])).expect("open");
+            }
+            assert!(Instant::now() < deadline, "batch {round} did not arrive");
+            drive(participants);
+        }
+    }
+}
+
+/// One pass over those that do not drive themselves.
+fn drive(participants: [&DomainParticipant; 2]) {
+    for participant in participants {
+        match participant.spin_once(takt::Duration::ZERO) {
+            Ok(_) | Err(Error::IllegalOperation { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
 }
 
 fn allocations_of_exchange(runtime: Runtime, shared_memory: bool, reliability: Reliability, history: History) -> u64 {
@@ -115,18 +148,20 @@ fn allocations_of_exchange(runtime: Runtime, shared_memory: bool, reliability: R
     let deadline = Instant::now() + PATIENCE;
     while matched() < 2 {
         assert!(Instant::now() < deadline, "not matched");
-        for participant in [&left, &right] {
-            match participant.spin_once(takt::Duration::ZERO) {
-                Ok(_) | Err(Error::IllegalOperation { .. }) => {}
-                Err(error) => panic!("{error}"),
-            }
-        }
+        drive([&left, &right]);
     }
     assert_eq!(exchange([&left, &right], &writer, &reader, [&mut sample, &mut received], WARM_UP), WARM_UP);
+
+    // KEEP_LAST 1 keeps the last of a batch.
+    let rounds = if history == History::KeepAll { WARM_UP } else { 0 };
+    let (mut samples, mut places) = (vec![sample.clone(); 50], vec![Sample::default(); 50]);
+    places.iter_mut().for_each(|place| place.data = Some(sample.clone()));
+    exchange_batches([&left, &right], &writer, &reader, (&mut samples, &mut places, &mut received), rounds);
 
     ALLOCATIONS.store(0, Ordering::SeqCst);
     COUNTING.store(true, Ordering::SeqCst);
     let taken = exchange([&left, &right], &writer, &reader, [&mut sample, &mut received], SAMPLES);
+    exchange_batches([&left, &right], &writer, &reader, (&mut samples, &mut places, &mut received), rounds);
     COUNTING.store(false, Ordering::SeqCst);
     assert_eq!(taken, SAMPLES);
     ALLOCATIONS.load(Ordering::SeqCst)

@@ -25,6 +25,9 @@ pub const TRANSPORTS: [&str; 11] = [
     "raw-shm-spin",
 ];
 
+/// Most samples that are written at once.
+pub const BATCH_MAX: usize = 4096;
+
 /// Interface that the drivers of the contract set up for their agents.
 const INTERFACE_OF_DRIVERS: &str = "v0";
 
@@ -144,6 +147,7 @@ impl Options {
             "rate" => self.rate_hz = Some(number(key, value)?).filter(|hz| *hz > 0.0),
             "n" => self.peers = number(key, value)?,
             "id" => self.id = number(key, value)?,
+            "batch" => self.link.batch = number::<usize>(key, value)?.clamp(1, BATCH_MAX),
             "touch" => self.touch = value != "0",
             "t0" => self.started_at_ns = positive(number(key, value)?),
             "out" => self.out = Some(value.into()),
@@ -212,7 +216,7 @@ mod tests {
         assert_eq!((options.peers, options.id, options.link.domain), (1, 0, 7));
         assert_eq!((options.period, options.rate_hz), (None, None));
         assert!(options.link.reliable && !options.touch);
-        assert_eq!(options.link.history, History::KeepAll);
+        assert_eq!((options.link.history, options.link.batch), (History::KeepAll, 1));
         assert_eq!(options.link.notify, Notify::Listener);
         assert_eq!(options.link.transport, Transport::Udp);
         assert_eq!(options.link.idle, Idle::Block);
@@ -222,7 +226,7 @@ mod tests {
     fn every_key_is_read() {
         let options = parse(
             "transport=spin rel=besteffort hist=16 notify=poll sizes=16,1024 warmup=5 count=6 period_ns=1000 \
-             warm_s=0.25 secs=3 rate=100 n=4 id=2 domain=11 iface=lo touch=1 t0=99 out=/x mcast=1 addr=10.0.0.1",
+             warm_s=0.25 secs=3 rate=100 n=4 id=2 domain=11 iface=lo touch=1 batch=32 t0=99 out=/x mcast=1 addr=10.0.0.1",
         )
         .unwrap();
         assert_eq!(options.link.idle, Idle::Spin);
@@ -237,6 +241,7 @@ mod tests {
         assert_eq!(options.rate_hz, Some(100.0));
         assert_eq!((options.peers, options.id), (4, 2));
         assert_eq!((options.link.domain, options.link.interface.as_str()), (11, "lo"));
+        assert_eq!(options.link.batch, 32);
         assert_eq!(options.started_at_ns, Some(99));
         assert_eq!(options.out, Some(PathBuf::from("/x")));
     }

@@ -97,6 +97,7 @@ pub(super) fn publish(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
     settle(&mut *link, STREAM_PAUSE)?;
     let plan = publish::Plan {
         size: options.sizes[0],
+        batch: options.link.batch,
         rate_hz: options.rate_hz,
         window: window(options),
         tail: STREAM_TAIL,

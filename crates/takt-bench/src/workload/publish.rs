@@ -25,6 +25,8 @@ const END_MARK_PAUSE: Duration = Duration::from_millis(50);
 pub struct Plan {
     /// Payload, bytes.
     pub size: usize,
+    /// Samples that are written at once, at least one.
+    pub batch: usize,
     /// Samples per second; `None`: as fast as possible.
     pub rate_hz: Option<f64>,
     /// What is measured of it.
@@ -93,8 +95,8 @@ impl Progress {
 /// # Errors
 /// The middleware failed.
 pub fn run(link: &mut dyn Link, plan: &Plan) -> Result<Outcome> {
-    let mut sample = Blob::filled(plan.size);
-    let mut written = 0;
+    let mut samples = vec![Blob::filled(plan.size); plan.batch.max(1)];
+    let (mut written, mut undriven) = (0, SAMPLES_PER_DRIVE);
     let mut progress = Progress { started_ns: monotonic_ns(), ..Progress::default() };
     let period_ns = plan.rate_hz.map(|hz| (1e9 / hz) as u64);
     let mut next_ns = progress.started_ns;
@@ -104,24 +106,38 @@ pub fn run(link: &mut dyn Link, plan: &Plan) -> Result<Outcome> {
             break;
         }
         if let Some(period_ns) = period_ns {
-            next_ns += period_ns;
+            next_ns += period_ns * samples.len() as u64;
             drive_until(link, next_ns)?;
-        } else if written % SAMPLES_PER_DRIVE == 0 {
+        } else if undriven >= SAMPLES_PER_DRIVE {
+            undriven = 0;
             link.drive(Duration::ZERO)?;
         }
-        sample.mark(written + 1, monotonic_ns());
-        if !link.write(&sample)? {
+        let accepted = write(link, &mut samples, written)?;
+        (written, undriven) = (written + accepted, undriven + accepted);
+        if accepted < samples.len() as u64 {
             progress.outcome.refused += 1;
             if plan.retry_refused {
                 link.drive(REFUSED_PAUSE)?;
-                continue;
+            } else {
+                written += 1;
             }
         }
-        written += 1;
     }
     progress.close(written, monotonic_ns());
     link.flush(FLUSH_TIMEOUT)?;
     Ok(Outcome { written_total: written, ..progress.outcome })
+}
+
+/// Writes the samples behind number `written`, and says how many there was room for.
+fn write(link: &mut dyn Link, samples: &mut [Blob], written: u64) -> Result<u64> {
+    let now_ns = monotonic_ns();
+    for (number, sample) in (written + 1..).zip(&mut *samples) {
+        sample.mark(number, now_ns);
+    }
+    match samples {
+        [sample] => link.write(sample).map(u64::from),
+        samples => link.write_batch(samples).map(|accepted| accepted as u64),
+    }
 }
 
 /// Tells the subscribers that the stream is over, then gives repairs another `linger`.
@@ -142,6 +158,57 @@ pub fn finish(link: &mut dyn Link, size: usize, linger: Duration) -> Result<()> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::link::{Handler, Matched};
+
+    /// Has room for three samples at a time.
+    #[derive(Default)]
+    struct Narrow {
+        numbers: Vec<u64>,
+    }
+
+    impl Link for Narrow {
+        fn write(&mut self, sample: &Blob) -> Result<bool> {
+            self.numbers.extend(sample.marks().map(|(number, _)| number));
+            Ok(true)
+        }
+
+        fn write_batch(&mut self, samples: &[Blob]) -> Result<usize> {
+            for sample in samples.iter().take(3) {
+                self.write(sample)?;
+            }
+            Ok(samples.len().min(3))
+        }
+
+        fn receive(&mut self, _: &mut Blob, _: Duration) -> Result<bool> {
+            Ok(false)
+        }
+
+        fn drive(&mut self, _: Duration) -> Result<()> {
+            Ok(())
+        }
+
+        fn matched(&mut self) -> Result<Matched> {
+            Ok(Matched::default())
+        }
+
+        fn listen(&mut self, _: Handler) -> Result<bool> {
+            Ok(false)
+        }
+
+        fn flush(&mut self, _: Duration) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_batch_that_finds_too_little_room_goes_on_where_it_stopped() {
+        let mut link = Narrow::default();
+        let window = Window { samples_max: Some(10), ..Window::default() };
+        let plan = Plan { size: 16, batch: 5, rate_hz: None, window, tail: Duration::ZERO, retry_refused: true };
+        let outcome = run(&mut link, &plan).unwrap();
+        assert_eq!(link.numbers, (1..=outcome.written_total).collect::<Vec<_>>());
+        assert!(outcome.written >= 10 && outcome.refused * 3 == outcome.written_total, "{outcome:?}");
+    }
 
     #[test]
     fn a_window_of_samples_is_exact() {

@@ -1,6 +1,7 @@
 //! The options that `ping`, `pong`, `pub` and `sub` have in common.
 
 use clap::{Args, ValueEnum};
+use takt_bench::agent::options::BATCH_MAX;
 use takt_bench::link::{Idle, Notify};
 use takt_bench::machine::Scheduling;
 use takt_bench::payload::MARKS_LEN;
@@ -99,6 +100,9 @@ pub struct Run {
     size: usize,
     #[command(flatten)]
     qos: Qos,
+    /// Samples that pub writes with one call; sub takes as many at once, or 64
+    #[arg(long, value_name = "N", default_value = "1", value_parser = batch)]
+    batch: usize,
     /// Samples per second; for ping one ping per period, whatever comes back
     #[arg(long, value_name = "HZ", value_parser = rate)]
     rate: Option<f64>,
@@ -177,6 +181,7 @@ impl Run {
             reliable: self.qos.is_reliable(),
             history: self.qos.history(),
             size_max: self.size,
+            batch: self.batch,
         }
     }
 }
@@ -195,6 +200,14 @@ pub fn size(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(size) if size >= MARKS_LEN => Ok(size),
         Ok(_) => Err(format!("a payload has at least {MARKS_LEN} bytes")),
+        Err(error) => Err(format!("{error}")),
+    }
+}
+
+fn batch(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(count) if (1..=BATCH_MAX).contains(&count) => Ok(count),
+        Ok(_) => Err(format!("a batch has 1 to {BATCH_MAX} samples")),
         Err(error) => Err(format!("{error}")),
     }
 }
@@ -235,7 +248,7 @@ mod tests {
     #[test]
     fn every_option_of_the_contract_has_its_effect() {
         let line = "--transport raw-udp --runtime shared --size 100 --best-effort --keep-last 3 --rate 50 --samples 7 \
-                    --warmup 2 --waitset --spin --cpu 1 --fifo 80 --mlock --domain 9 --interface v0 --json";
+                    --warmup 2 --waitset --spin --cpu 1 --fifo 80 --mlock --domain 9 --interface v0 --batch 32 --json";
         let run = parse(line).unwrap();
         assert!(run.json);
         let configuration = run.configuration("pub");
@@ -249,6 +262,7 @@ mod tests {
             reliable: false,
             history: History::KeepLast(3),
             size_max: 100,
+            batch: 32,
         };
         assert_eq!(configuration.link, expected);
         assert_eq!((configuration.samples, configuration.warmup), (Some(7), 2));
@@ -272,6 +286,8 @@ mod tests {
             "--poll --waitset",
             "--size 15",
             "--size x",
+            "--batch 0",
+            "--batch 5000",
             "--rate 0",
             "--fifo 0",
             "--fifo 100",

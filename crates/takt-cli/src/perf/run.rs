@@ -81,6 +81,7 @@ pub fn publish(options: &Run) -> Result<()> {
     wait(&mut *link, wanted, "takt perf sub")?;
     let plan = publishing::Plan {
         size: configuration.size.unwrap_or_default(),
+        batch: configuration.link.batch,
         rate_hz: configuration.rate_hz,
         window: window(&configuration),
         tail: Duration::ZERO,

@@ -406,6 +406,15 @@ impl Participant {
         Ok(sn)
     }
 
+    /// Whether the next change of an instance would take the place of one that waits to be sent (KEEP_LAST), and that
+    /// [`Self::poll_transmit`] may send before.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn would_replace_unsent(&mut self, handle: WriterHandle, key_hash: KeyHash) -> Result<bool, Error> {
+        Ok(self.writer(handle)?.would_replace_unsent(key_hash))
+    }
+
     /// Matches in which the numbers of one side contradict those of the other (`takt_wire::qos::Contract`): writer, reader, and
     /// the contradictions in words. Looks at each match of a writer of ours, and each of a reader of ours.
     #[must_use]

@@ -238,6 +238,13 @@ impl WriterHistory {
         self.pool.allocate(payload_len).ok_or(Full::Samples)
     }
 
+    /// Which change `KEEP_LAST` takes away for the next one of its instance.
+    pub(crate) fn next_evicted(&self, key_hash: KeyHash) -> Option<SequenceNumber> {
+        let depth = self.limits.depth?;
+        let instance = &self.instances[*self.by_handle.get(&InstanceHandle(key_hash))? as usize];
+        (instance.count >= depth).then(|| self.changes[instance.oldest as usize].sn)
+    }
+
     fn evict_oldest(&mut self, instance: u32, evicted: &mut impl FnMut(&Change)) {
         let slot = self.instances[instance as usize].oldest;
         let change = self.changes[slot as usize];

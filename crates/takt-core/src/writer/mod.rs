@@ -313,6 +313,11 @@ impl Writer {
         })
     }
 
+    /// Whether the next change of an instance takes the place of one that was not sent, but might be now.
+    pub(crate) fn would_replace_unsent(&self, key_hash: KeyHash) -> bool {
+        self.data_queued && self.history.next_evicted(key_hash).is_some_and(|sn| sn >= self.cursor.sn)
+    }
+
     fn queue_data(&mut self, ctx: &mut Context) {
         if !self.data_queued && self.proxies.len() > 0 && !self.is_suspended && !self.batch.waits() {
             self.data_queued = true;

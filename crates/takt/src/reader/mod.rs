@@ -1,7 +1,8 @@
 //! Readers (DDS 1.4 §2.2.2.5.3). `mod.rs` makes those whose type is known, `any` is what each of them is whatever its type,
-//! `reading` reads samples.
+//! `reading` reads samples, `batch` many into memory that is reused.
 
 mod any;
+mod batch;
 pub(crate) mod ranks;
 mod reading;
 

@@ -60,7 +60,7 @@ impl<T: Readable> DataReader<T> {
     }
 
     /// Reads or takes: the application has seen that there are data, and what was taken makes room.
-    fn pass<R>(&self, read: impl FnOnce(&mut Driver, Instant) -> Result<R>) -> Result<R> {
+    pub(super) fn pass<R>(&self, read: impl FnOnce(&mut Driver, Instant) -> Result<R>) -> Result<R> {
         self.core.engine.read(|state| self.pass_in(state, read))
     }
 
@@ -113,7 +113,7 @@ impl<T: Readable> DataReader<T> {
     }
 
     /// Decodes a payload into `sample`; false, and counted, if it is no `T`.
-    fn decode(&self, info: &SampleInfo, payload: &[u8], sample: &mut T) -> bool {
+    pub(super) fn decode(&self, info: &SampleInfo, payload: &[u8], sample: &mut T) -> bool {
         let is_decoded = sample.decode(info, payload);
         if !is_decoded {
             self.core.deserialize_failures.fetch_add(1, Ordering::Relaxed);
@@ -254,10 +254,20 @@ impl<T: Readable> DataReader<T> {
 
     /// Takes up to `max` samples in place of what `samples` holds, whose memory is reused.
     ///
+    /// Ends with as many samples as there were, so the memory of others is freed; [`take_batch`](Self::take_batch) keeps it.
+    ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close); then `samples` is empty.
     pub fn take_into(&self, samples: &mut Vec<Sample<T>>, max: usize) -> Result<()> {
         self.select_into(Selector::TAKE, samples, max)
+    }
+
+    /// Reads up to `max` samples and leaves them, otherwise as [`take_into`](Self::take_into).
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close); then `samples` is empty.
+    pub fn read_into(&self, samples: &mut Vec<Sample<T>>, max: usize) -> Result<()> {
+        self.select_into(Selector::READ, samples, max)
     }
 
     /// Reads or takes up to `max` of the samples that the selector wants in place of what `samples` holds, whose memory is
@@ -277,14 +287,29 @@ impl<T: Readable> DataReader<T> {
         max: usize,
     ) -> Result<()> {
         let mut count = 0;
-        let result = self.pass(|driver, now| {
+        let result = self.fill(selector, query, Places::Growing(samples), max, &mut count);
+        samples.truncate(count);
+        ranks::settle(samples);
+        result
+    }
+
+    /// Puts up to `max` samples where there are places, and counts them, also on failure.
+    pub(super) fn fill(
+        &self,
+        selector: Selector,
+        query: Option<&Snapshot>,
+        mut places: Places<'_, T>,
+        max: usize,
+        count: &mut usize,
+    ) -> Result<()> {
+        self.pass(|driver, now| {
             let max = max.min(driver.core.samples_per_read_max(self.core.handle)?);
             let (mut cursor, reader) = (ReadCursor::default(), self.core.handle);
             let mut ordered = match query.filter(|query| query.is_ordered()) {
                 Some(query) => driver.core.ordered_samples(now, reader, selector, query)?.into_iter(),
                 None => Vec::new().into_iter(),
             };
-            while count < max {
+            while *count < max {
                 let found = match query {
                     None => driver.core.read_next(now, reader, selector, &mut cursor)?,
                     Some(query) if !query.is_ordered() => {
@@ -296,21 +321,16 @@ impl<T: Readable> DataReader<T> {
                     },
                 };
                 let Some(found) = found else { break };
-                if count == samples.len() {
-                    samples.push(Sample::new(found.info));
-                }
-                if self.decode_into(&found, &mut samples[count]) {
-                    ranks::link(samples, count, found.previous);
-                    count += 1;
+                let samples = places.up_to(*count, &found.info);
+                if self.decode_into(&found, &mut samples[*count]) {
+                    ranks::link(samples, *count, found.previous);
+                    *count += 1;
                 } else {
                     cursor.reject_last();
                 }
             }
             Ok(())
-        });
-        samples.truncate(count);
-        ranks::settle(samples);
-        result
+        })
     }
 
     /// Takes up to `max` samples as they came off the wire: `visit` sees each payload with its encapsulation header
@@ -353,5 +373,27 @@ impl<T: Readable> DataReader<T> {
     /// [`Error::Encode`] if the key exceeds a bound of its type.
     pub fn lookup_instance(&self, sample: &T) -> Result<InstanceHandle> {
         sample.instance_handle()
+    }
+}
+
+/// Where samples go: into a collection that grows, or into one of fixed size.
+pub(super) enum Places<'a, T> {
+    Growing(&'a mut Vec<Sample<T>>),
+    /// At least as long as samples are asked for.
+    Fixed(&'a mut [Sample<T>]),
+}
+
+impl<T: Readable> Places<'_, T> {
+    /// The places up to this one, at least.
+    fn up_to(&mut self, index: usize, info: &SampleInfo) -> &mut [Sample<T>] {
+        match self {
+            Self::Fixed(samples) => samples,
+            Self::Growing(samples) => {
+                if index == samples.len() {
+                    samples.push(Sample::new(*info));
+                }
+                samples
+            }
+        }
     }
 }

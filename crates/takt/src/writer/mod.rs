@@ -1,6 +1,7 @@
 //! Writers (DDS 1.4 §2.2.2.4.2): serialise once, into the history, and send in the caller's context.
 
 mod any;
+mod batch;
 
 use std::fmt;
 use std::future::poll_fn;
@@ -16,6 +17,7 @@ use takt_xtypes::{EncodeError, Representation};
 
 pub use any::AnyDataWriter;
 pub(crate) use any::WriterCore;
+pub use batch::BatchError;
 
 use crate::content_filter::Factory;
 use crate::dynamic;
@@ -245,7 +247,11 @@ impl<T: TypeSupport> DataWriter<T> {
                 Ok(out.len())
             }
         };
+        let replaces_unsent = publication.replaces_unsent;
         Ok(move |driver: &mut Driver, now: Instant| {
+            if !replaces_unsent && driver.core.would_replace_unsent(handle, key_hash)? {
+                driver.transmit(now);
+            }
             let mut failure: Option<EncodeError> = None;
             let written = driver
                 .core
@@ -324,11 +330,13 @@ struct Publication<'a> {
     timestamp: Option<Timestamp>,
     /// None: everybody.
     readers: &'a [Guid],
+    /// It may take the place of a sample that waits to be sent; else that is sent before.
+    replaces_unsent: bool,
 }
 
 impl Default for Publication<'_> {
     fn default() -> Self {
-        Self { kind: ChangeKind::Alive, timestamp: None, readers: &[] }
+        Self { kind: ChangeKind::Alive, timestamp: None, readers: &[], replaces_unsent: true }
     }
 }
 

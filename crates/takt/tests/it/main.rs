@@ -1,6 +1,7 @@
 //! Behaviour of the public API between participants on loopback. Each test has a domain of its own.
 
 mod async_receive;
+mod batch;
 mod blocking_write;
 mod builtin_topics;
 mod coherent_access;

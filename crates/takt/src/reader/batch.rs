@@ -1,0 +1,121 @@
+//! Many samples at once, into memory that the caller has and keeps: nothing is allocated, unless a sample needs more
+//! memory than any before in its place.
+
+use takt_core::{ReadCursor, SampleInfo, Selector};
+
+use super::reading::Places;
+use super::{DataReader, ranks};
+use crate::sample::Sample;
+use crate::{Readable, Result};
+
+impl<T: Readable> DataReader<T> {
+    /// Takes as many samples as there are and `samples` has places for, in the order of [`take`](Self::take). Returns those that
+    /// were filled. The memory of all places is reused, call after call. One lock for all; does not allocate, unless `T`
+    /// needs more memory.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) after [`close`](crate::AnyDataReader::close).
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # use takt::{DataReader, Sample, TypeSupport};
+    /// # fn f<T: TypeSupport>(reader: &DataReader<T>, process: impl Fn(&T)) -> takt::Result<()> {
+    /// // Once, 64 places:
+    /// let mut places: [Sample<T>; 64] = std::array::from_fn(|_| Sample::default());
+    /// // Again and again:
+    /// for sample in reader.take_batch(&mut places)? {
+    ///     if let Some(data) = &sample.data {
+    ///         process(data);
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn take_batch<'a>(&self, samples: &'a mut [Sample<T>]) -> Result<&'a mut [Sample<T>]> {
+        self.select_batch(Selector::TAKE, samples)
+    }
+
+    /// Reads samples and leaves them, otherwise as [`take_batch`](Self::take_batch).
+    ///
+    /// # Errors
+    /// As [`take_batch`](Self::take_batch).
+    pub fn read_batch<'a>(&self, samples: &'a mut [Sample<T>]) -> Result<&'a mut [Sample<T>]> {
+        self.select_batch(Selector::READ, samples)
+    }
+
+    /// Reads or takes samples that the selector wants, otherwise as [`take_batch`](Self::take_batch).
+    ///
+    /// # Errors
+    /// As [`take_batch`](Self::take_batch).
+    pub fn select_batch<'a>(&self, selector: Selector, samples: &'a mut [Sample<T>]) -> Result<&'a mut [Sample<T>]> {
+        let (mut count, max) = (0, samples.len());
+        self.fill(selector, None, Places::Fixed(samples), max, &mut count)?;
+        let filled = &mut samples[..count];
+        ranks::settle(filled);
+        Ok(filled)
+    }
+
+    /// Takes up to `max` samples, one after the other into `sample`, and shows each to `visit`, in the order of
+    /// [`take`](Self::take). Returns how many there were. One lock for all; does not allocate, unless `T` needs more memory.
+    ///
+    /// What `sample` is where [`SampleInfo::valid_data`] is false says [`take_next_sample`](Self::take_next_sample). The ranks in
+    /// the infos are zero, since what follows is not known yet.
+    ///
+    /// `visit` runs inside the call, so it must not call anything on this participant's entities: that is
+    /// [`Error::IllegalOperation`](crate::Error::IllegalOperation).
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) after [`close`](crate::AnyDataReader::close).
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # use takt::{DataReader, DdsType};
+    /// # #[derive(DdsType, Default)] struct Tick { number: u64 }
+    /// # fn f(reader: &DataReader<Tick>) -> takt::Result<()> {
+    /// let (mut tick, mut sum) = (Tick::default(), 0);
+    /// let count = reader.take_each(1_000, &mut tick, |tick, info| {
+    ///     if info.valid_data {
+    ///         sum += tick.number;
+    ///     }
+    /// })?;
+    /// # Ok(()) }
+    /// ```
+    pub fn take_each(&self, max: usize, sample: &mut T, visit: impl FnMut(&T, &SampleInfo)) -> Result<usize> {
+        self.select_each(Selector::TAKE, max, sample, visit)
+    }
+
+    /// Reads samples and leaves them, otherwise as [`take_each`](Self::take_each).
+    ///
+    /// # Errors
+    /// As [`take_each`](Self::take_each).
+    pub fn read_each(&self, max: usize, sample: &mut T, visit: impl FnMut(&T, &SampleInfo)) -> Result<usize> {
+        self.select_each(Selector::READ, max, sample, visit)
+    }
+
+    /// Reads or takes samples that the selector wants, otherwise as [`take_each`](Self::take_each).
+    ///
+    /// # Errors
+    /// As [`take_each`](Self::take_each).
+    pub fn select_each(
+        &self,
+        selector: Selector,
+        max: usize,
+        sample: &mut T,
+        mut visit: impl FnMut(&T, &SampleInfo),
+    ) -> Result<usize> {
+        self.pass(|driver, now| {
+            let max = max.min(driver.core.samples_per_read_max(self.core.handle)?);
+            let (mut cursor, mut count) = (ReadCursor::default(), 0);
+            while count < max {
+                let found = driver.core.read_next(now, self.core.handle, selector, &mut cursor)?;
+                let Some(found) = found else { break };
+                if self.decode(&found.info, found.payload, sample) {
+                    visit(sample, &found.info);
+                    count += 1;
+                } else {
+                    cursor.reject_last();
+                }
+            }
+            Ok(count)
+        })
+    }
+}
