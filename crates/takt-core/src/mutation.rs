@@ -149,10 +149,6 @@ mutations! {
     ShowWithoutOthers,
     /// Of two changes of a publisher the later one is shown first.
     WrongGroupOrder,
-    /// A volatile reader begins with whatever heartbeat it hears first.
-    BeginUntold,
-    /// What waits to be sent when a reader joins is not for it.
-    JoinAtTheEnd,
 }
 
 #[cfg(feature = "mutations")]

@@ -5,7 +5,6 @@ use super::origins::Origins;
 use super::{Holding, Reader, WriterProxy, WriterTraits};
 use crate::context::Context;
 use crate::event::Event;
-use crate::mutation::{Mutation, is_on};
 use crate::time::Instant;
 use crate::timer::TimerKind;
 use alloc::boxed::Box;
@@ -24,8 +23,7 @@ impl Reader {
         let mut proxy = WriterProxy::new(guid, reliable, writer.path, timer, lease);
         let is_volatile = self.data.qos.durability == Durability::Volatile;
         proxy.directed_heartbeats = writer.vendor == VendorId::TAKT;
-        proxy.begins_as_told =
-            is_volatile && proxy.directed_heartbeats && !self.entity_id.is_builtin() && !is_on(Mutation::BeginUntold);
+        proxy.begins_as_told = is_volatile && proxy.directed_heartbeats && !self.entity_id.is_builtin();
         proxy.skips_history = is_volatile && !proxy.directed_heartbeats && writer.durability != Durability::Volatile;
         proxy.strength = writer.strength;
         proxy.lifespan = writer.lifespan;

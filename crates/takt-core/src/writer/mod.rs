@@ -357,8 +357,7 @@ impl Writer {
             self.settled = self.history.last_sn();
         }
         let wants_history = self.keeps_history && reader.wants_history;
-        let sent = if is_on(Mutation::JoinAtTheEnd) { self.history.last_sn() } else { self.cursor.begun() };
-        let mut proxy = ReaderProxy::new(guid, reader.reliable, reader.path, sent, wants_history);
+        let mut proxy = ReaderProxy::new(guid, reader.reliable, reader.path, self.cursor.begun(), wants_history);
         if self.relays && !(wants_history && reader.drops_repeats) {
             proxy.relevant_below = self.history.last_sn().next();
         }
