@@ -257,6 +257,10 @@ fn history(spec: &LinkSpec) -> qos::History {
     }
 }
 
+fn latency_budget(spec: &LinkSpec) -> qos::LatencyBudget {
+    qos::LatencyBudget { duration: spec.latency_budget.into() }
+}
+
 /// Limits of a KEEP_ALL history: as many samples as a fixed amount of memory holds.
 fn resource_limits(spec: &LinkSpec) -> qos::ResourceLimits {
     let limit = match spec.history {
@@ -271,6 +275,7 @@ fn resource_limits(spec: &LinkSpec) -> qos::ResourceLimits {
 
 fn writer_qos(spec: &LinkSpec) -> DataWriterQos {
     DataWriterQos {
+        latency_budget: latency_budget(spec),
         reliability: reliability(spec),
         history: history(spec),
         resource_limits: resource_limits(spec),
@@ -280,6 +285,7 @@ fn writer_qos(spec: &LinkSpec) -> DataWriterQos {
 
 fn reader_qos(spec: &LinkSpec) -> DataReaderQos {
     DataReaderQos {
+        latency_budget: latency_budget(spec),
         reliability: reliability(spec),
         history: history(spec),
         resource_limits: resource_limits(spec),

@@ -8,6 +8,7 @@ use crate::raw_shm::RawShm;
 use crate::raw_udp::RawUdp;
 use serde::Serialize;
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 /// What carries the samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -65,6 +66,8 @@ pub struct LinkSpec {
     pub reliable: bool,
     /// HISTORY.
     pub history: History,
+    /// LATENCY_BUDGET of both sides: so long a sample may wait at the writer for others to share a datagram with.
+    pub latency_budget: Duration,
     /// Biggest payload that will be written, bytes.
     pub size_max: usize,
     /// Samples that a stream writes with one call; 1: each alone. A listener takes as many at once, or 64.
@@ -82,6 +85,7 @@ impl Default for LinkSpec {
             interface: "lo".into(),
             reliable: true,
             history: History::default(),
+            latency_budget: Duration::ZERO,
             size_max: 64,
             batch: 1,
         }

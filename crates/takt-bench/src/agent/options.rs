@@ -136,6 +136,7 @@ impl Options {
                     depth => History::KeepLast(number(key, depth)?),
                 }
             }
+            "budget_us" => self.link.latency_budget = Duration::from_micros(number(key, value)?),
             "iface" => self.link.interface = value.into(),
             "domain" => self.link.domain = number(key, value)?,
             "size" | "sizes" => self.sizes = sizes(key, value)?,
@@ -226,12 +227,14 @@ mod tests {
     fn every_key_is_read() {
         let options = parse(
             "transport=spin rel=besteffort hist=16 notify=poll sizes=16,1024 warmup=5 count=6 period_ns=1000 \
-             warm_s=0.25 secs=3 rate=100 n=4 id=2 domain=11 iface=lo touch=1 batch=32 t0=99 out=/x mcast=1 addr=10.0.0.1",
+             warm_s=0.25 secs=3 rate=100 n=4 id=2 domain=11 iface=lo touch=1 batch=32 t0=99 out=/x budget_us=250 \
+             mcast=1 addr=10.0.0.1",
         )
         .unwrap();
         assert_eq!(options.link.idle, Idle::Spin);
         assert!(!options.link.reliable && options.touch);
         assert_eq!(options.link.history, History::KeepLast(16));
+        assert_eq!(options.link.latency_budget, Duration::from_micros(250));
         assert_eq!(options.link.notify, Notify::Poll);
         assert_eq!((options.sizes.as_slice(), options.link.size_max), (&[16, 1024][..], 1024));
         assert_eq!((options.warmup, options.count), (5, 6));

@@ -6,11 +6,14 @@
 //! the way; DEADLINE and LIVELINESS of a writer should leave room for it.
 
 use super::Writer;
+use super::transmit::SAMPLES_PER_DATAGRAM;
 use crate::context::Context;
 use crate::mutation::{Mutation, is_on};
 use crate::time::Instant;
 use crate::timer::TimerId;
 use core::time::Duration;
+use takt_wire::SequenceNumber;
+use takt_wire::qos::History;
 
 /// What surrounds a small sample in a message: `INFO_TS` 12, `DATA` 24, inline QoS 28.
 const OVERHEAD_LEN: usize = 64;
@@ -29,11 +32,13 @@ pub(super) struct Batch {
     waits: bool,
     /// Octets that they take in a message, about.
     len: usize,
+    /// The last of those that a datagram carries, counted from the first that waits.
+    full_at: SequenceNumber,
 }
 
 impl Batch {
     pub(super) const fn new(timer: TimerId) -> Self {
-        Self { timer, waits: false, len: 0 }
+        Self { timer, waits: false, len: 0, full_at: SequenceNumber::ZERO }
     }
 
     pub(super) fn close(&self, ctx: &mut Context) {
@@ -60,10 +65,11 @@ impl Writer {
             let wait = budget.as_nanos().map_or(WAIT_MAX, Duration::from_nanos).min(WAIT_MAX);
             self.batch.waits = true;
             self.batch.len = HEADER_LEN;
+            self.batch.full_at = SequenceNumber(self.cursor.sn.0.saturating_add(SAMPLES_PER_DATAGRAM - 1));
             ctx.timers.arm(self.batch.timer, now.after(wait));
         }
         self.batch.len += payload_len + OVERHEAD_LEN;
-        if self.batch.len + OVERHEAD_LEN > self.route.max_message {
+        if self.batch.len + OVERHEAD_LEN > self.route.max_message || self.history.last_sn() >= self.batch.full_at {
             self.flush(now, ctx);
         }
     }
@@ -73,7 +79,10 @@ impl Writer {
         if core::mem::take(&mut self.batch.waits) {
             ctx.timers.cancel(self.batch.timer);
         }
-        self.queue_data(ctx);
+        // Behind a closed window there is nothing to try before it opens; readers of KEEP_LAST may be left behind.
+        if !self.stalled || self.data.qos.history != History::KeepAll {
+            self.queue_data(ctx);
+        }
         if self.route.reliable && !ctx.timers.is_armed(self.timer) && self.has_unacknowledged() {
             self.arm_heartbeat(now, ctx);
         }

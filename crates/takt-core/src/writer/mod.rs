@@ -114,6 +114,8 @@ pub(crate) struct Writer {
     heartbeat: HeartbeatState,
     timer: TimerId,
     data_queued: bool,
+    /// The send window was full when something was last to be sent: acknowledgements will open it.
+    stalled: bool,
     heartbeat_queued: bool,
     /// A reliable reader may not have seen a heartbeat yet.
     strangers: bool,
@@ -182,6 +184,7 @@ impl Writer {
             heartbeat: HeartbeatState::default(),
             timer: ctx.timers.register(TimerKind::Heartbeat { writer: handle.index }),
             data_queued: false,
+            stalled: false,
             heartbeat_queued: false,
             strangers: false,
             greeted: SequenceNumber::ZERO,

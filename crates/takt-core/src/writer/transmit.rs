@@ -19,6 +19,10 @@ const INLINE_QOS_LEN: usize = 132;
 /// Changes that one call looks at for every reader: those that do not go to all.
 const DIRECTED_PER_CALL: u32 = 4;
 
+/// Samples that one datagram carries at most: several datagrams fill the window, so that acknowledgements of the first come
+/// while the last are under way.
+pub(super) const SAMPLES_PER_DATAGRAM: i64 = REORDER_WINDOW / 4;
+
 /// A message being built, and the time stamp that its next submessage would inherit.
 pub(super) struct Message<'a> {
     pub(super) builder: MessageBuilder<'a>,
@@ -77,6 +81,7 @@ impl Writer {
         // What the changes of this datagram have in common, once there is one.
         let mut rejected = None;
         let (mut stalled, mut directed) = (false, 0);
+        let full_at = SequenceNumber(self.cursor.sn.0.saturating_add(SAMPLES_PER_DATAGRAM));
         let more = loop {
             ctx.work.steps(1);
             let Some(change) = self.history.at_or_after(self.cursor.sn).copied() else {
@@ -120,11 +125,12 @@ impl Writer {
                 directed += self.pass_over(&change, ctx);
             }
             match emitted {
-                Ok(true) if directed < DIRECTED_PER_CALL => {}
+                Ok(true) if directed < DIRECTED_PER_CALL && self.cursor.sn < full_at => {}
                 Ok(_) => break true,
                 Err(Full) => break !message.builder.is_empty(),
             }
         };
+        self.stalled = stalled;
         if stalled {
             self.tell_passed_over(ctx);
         }
@@ -209,10 +215,20 @@ impl Writer {
         self.heartbeat.sent(change.payload.len());
     }
 
-    /// Whether the change must wait for acknowledgements. A change larger than the window goes alone.
+    /// Whether the change must wait for acknowledgements. A change larger than the window goes alone. A window that was full
+    /// opens when there is room for a whole datagram: else each acknowledgement would let out as few samples as it is for, and
+    /// these would be acknowledged alone.
     fn is_stalled(&self, change: &Change, window_bytes: usize) -> bool {
+        let len = change.payload.len();
+        let (samples, bytes_more) = match self.stalled {
+            true if len < self.route.max_message => {
+                (SAMPLES_PER_DATAGRAM, self.route.max_message.min(window_bytes / 4))
+            }
+            true => (SAMPLES_PER_DATAGRAM, len),
+            false => (1, len),
+        };
         let is_full = |in_flight: i64, bytes: usize| {
-            in_flight >= REORDER_WINDOW || (bytes > 0 && bytes + change.payload.len() > window_bytes)
+            in_flight + samples > REORDER_WINDOW || (bytes > 0 && bytes + bytes_more.max(len) > window_bytes)
         };
         if !self.route.reliable || self.cursor.fragment != 1 {
             return false;
