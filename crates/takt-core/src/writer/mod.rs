@@ -114,7 +114,7 @@ pub(crate) struct Writer {
     heartbeat: HeartbeatState,
     timer: TimerId,
     data_queued: bool,
-    /// The send window was full when something was last to be sent: acknowledgements will open it.
+    /// The last datagram, or the send window, was full: the next one is to be full too.
     stalled: bool,
     heartbeat_queued: bool,
     /// A reliable reader may not have seen a heartbeat yet.

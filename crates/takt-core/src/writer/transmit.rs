@@ -104,6 +104,7 @@ impl Writer {
                 stalled = true;
                 break false;
             }
+            self.stalled = false;
             if *rejected.get_or_insert(change.rejected) != change.rejected {
                 break true;
             }
@@ -130,7 +131,7 @@ impl Writer {
                 Err(Full) => break !message.builder.is_empty(),
             }
         };
-        self.stalled = stalled;
+        self.stalled = stalled || self.cursor.sn >= full_at;
         if stalled {
             self.tell_passed_over(ctx);
         }

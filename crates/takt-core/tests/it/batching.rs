@@ -116,3 +116,64 @@ fn a_full_history_waits_for_nothing() {
     network.run(1);
     assert_eq!(network.take_all(1, reader).len(), 1, "nothing waits for more than a second");
 }
+
+#[test]
+fn a_quarter_of_the_send_window_leaves_at_once() {
+    let mut network = Network::with_mtu(2, 385, 65_536);
+    let (writer, reader) = pair(&mut network, 900, reliable());
+    let before = sent(&network);
+    for number in 0..127 {
+        network.write(0, writer, &payload(number, 20)).expect("there is room");
+        assert!(!network.nodes[0].has_transmit());
+    }
+    network.write(0, writer, &payload(127, 20)).expect("there is room");
+    network.run(0);
+    assert_eq!(network.take_all(1, reader).len(), 128);
+    assert_eq!(sent(&network), (before.0 + 1, before.1 + 128));
+}
+
+/// What one node sends now, a datagram at a time.
+fn datagrams(network: &mut Network, node: usize) -> Vec<Vec<u8>> {
+    let mut frame = vec![0; 65_507];
+    let (now, mut all) = (network.now, Vec::new());
+    while let Some(len) = network.nodes[node].poll_transmit(now, &mut frame).map(|transmit| transmit.len) {
+        all.push(frame[..len].to_vec());
+    }
+    all
+}
+
+fn deliver(network: &mut Network, from: usize, to: usize, datagram: &[u8]) {
+    let received = Received { source: address(from), multicast: false };
+    network.nodes[to].handle_datagram(network.now, received, datagram);
+}
+
+#[test]
+fn a_window_that_was_full_opens_for_a_whole_datagram() {
+    let mut network = Network::with_mtu(2, 386, 65_536);
+    let (writer, reader) = pair(&mut network, 0, reliable());
+    let (begin, mut under_way) = (sent(&network).1, Vec::new());
+    for number in 0..1_500 {
+        network.write(0, writer, &payload(number, 20)).expect("there is room");
+        under_way.append(&mut datagrams(&mut network, 0));
+    }
+    assert_eq!(sent(&network).1 - begin, 512, "up to the window");
+    assert!(under_way.len() >= 512, "each sample leaves alone");
+    let (mut taken, mut later) = (0, Vec::new());
+    for datagram in under_way {
+        deliver(&mut network, 0, 1, &datagram);
+        taken += network.take_all(1, reader).len();
+        for answer in datagrams(&mut network, 1) {
+            let before = sent(&network);
+            deliver(&mut network, 1, 0, &answer);
+            let mut more = datagrams(&mut network, 0);
+            let samples = sent(&network).1 - before.1;
+            assert!(samples == 0 || (samples >= 128 && more.len() == 1), "{samples} in {} datagrams", more.len());
+            later.append(&mut more);
+        }
+    }
+    assert_eq!(taken, 512);
+    later.iter().for_each(|datagram| deliver(&mut network, 0, 1, datagram));
+    network.run(100);
+    taken += network.take_all(1, reader).len();
+    assert_eq!(taken, 1_500, "the rest follows");
+}

@@ -155,6 +155,30 @@ impl Control {
         Self::message(libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, &data)
     }
 
+    /// "Cut into datagrams of this many octets" (`UDP_SEGMENT`).
+    pub(crate) fn segment(len: u16) -> Self {
+        Self::message(libc::IPPROTO_UDP, libc::UDP_SEGMENT, &len.to_ne_bytes())
+    }
+
+    /// As the kernel says of what length each datagram is.
+    #[cfg(test)]
+    pub(crate) fn joined(len: libc::c_int) -> Self {
+        Self::message(libc::IPPROTO_UDP, libc::UDP_GRO, &len.to_ne_bytes())
+    }
+
+    /// Of what length each datagram is, if several were received in one piece (`UDP_GRO`).
+    pub(crate) fn segment_len(&self) -> Option<usize> {
+        let mut found = None;
+        self.for_each(|level, kind, data| {
+            if (level, kind) == (libc::IPPROTO_UDP, libc::UDP_GRO)
+                && let Some(len) = data.first_chunk()
+            {
+                found = usize::try_from(libc::c_int::from_ne_bytes(*len)).ok().filter(|len| *len > 0);
+            }
+        });
+        found
+    }
+
     fn message(level: libc::c_int, kind: libc::c_int, data: &[u8]) -> Self {
         let mut control = Self::EMPTY;
         let word = size_of::<usize>();

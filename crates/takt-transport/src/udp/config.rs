@@ -56,6 +56,8 @@ pub struct UdpConfig {
     pub receive_buffer_bytes: usize,
     /// Send buffer to ask the kernel for, in bytes, per socket.
     pub send_buffer_bytes: usize,
+    /// Have the kernel cut and join datagrams of one size to one address, where it can (`UDP_SEGMENT`, `UDP_GRO`).
+    pub segmentation: bool,
     /// Constants of the port mapping.
     pub ports: PortMapping,
 }
@@ -75,6 +77,7 @@ impl UdpConfig {
             multicast_ttl: 1,
             receive_buffer_bytes: 4 << 20,
             send_buffer_bytes: 4 << 20,
+            segmentation: true,
             ports: PortMapping::default(),
         }
     }

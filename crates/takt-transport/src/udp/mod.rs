@@ -16,7 +16,7 @@
 //! ([`express`]).
 //!
 //! Costs: `recv` is one system call when spinning, `commit` and `flush` of one
-//! datagram one. Buffers hold 32 datagrams each way (2 MiB of address space
+//! datagram one, or of up to 32 of one size to one address ([`train`]). Buffers hold 32 datagrams each way (2 MiB of address space
 //! each, of which only touched pages are resident).
 //!
 //! Interfaces that come and go are noticed ([`watch`]) and followed ([`refresh`]) when the owner asks for it.
@@ -36,11 +36,12 @@ mod refresh;
 mod sender;
 mod socket;
 pub(crate) mod syscall;
+mod train;
 mod watch;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::RawFd;
+use std::os::fd::{AsFd, RawFd};
 
 use takt_wire::Locator;
 
@@ -50,6 +51,7 @@ use interfaces::{BindAddresses, addresses_v4, addresses_v6};
 use receiver::{Receiver, Role};
 use sender::{MAX_MESSAGE_LEN, Sender};
 use socket::{Socket, Warnings, socket_error};
+use train::Trains;
 
 use crate::interface::nearest;
 use crate::{FlowId, FlowSpec, Interface, Locators, RxFrame, Scan, Transport, TransportError, TransportStats, Warning};
@@ -91,7 +93,8 @@ impl UdpTransport {
         let interfaces = interfaces::choose(config)?;
         let bind = bind_addresses(config, &interfaces);
         let unicast = ports::take(config, &bind)?;
-        let receiver = Receiver::new(&interfaces).map_err(|e| TransportError::new("create", "an epoll instance", e))?;
+        let receiver = Receiver::new(&interfaces, config.segmentation)
+            .map_err(|e| TransportError::new("create", "an epoll instance", e))?;
         let mut udp = Self {
             config: config.clone(),
             sender: Sender::new(),
@@ -105,6 +108,9 @@ impl UdpTransport {
             stats: TransportStats::default(),
             warnings: Warnings::default(),
         };
+        if config.segmentation {
+            udp.probe_trains(&unicast.user);
+        }
         // User data first: it is asked first.
         for socket in unicast.user {
             udp.locators.default_unicast.extend(udp.reaching(&socket));
@@ -208,6 +214,17 @@ impl UdpTransport {
                 what: format!("interfaces that come and go are not noticed: {e}"),
                 remedy: "permit netlink sockets (NETLINK_ROUTE)".into(),
             });
+        }
+    }
+
+    /// Sends trains of datagrams if the kernel knows them.
+    fn probe_trains(&mut self, sockets: &[Socket]) {
+        match sockets.iter().try_for_each(|socket| syscall::knows_segments(socket.as_fd())) {
+            Ok(()) => self.sender.set_trains(Trains::ANY),
+            Err(e) => self.warnings.add(Warning {
+                what: format!("datagrams leave one by one: the kernel does not segment them ({e})"),
+                remedy: "use Linux 4.18 or later".into(),
+            }),
         }
     }
 

@@ -12,6 +12,7 @@
 
 use std::io;
 use std::net::IpAddr;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
 use takt_wire::Locator;
@@ -19,6 +20,7 @@ use takt_wire::Locator;
 use super::address::Family;
 use super::socket::Socket;
 use super::syscall::{self, Incoming};
+use super::train;
 use super::watch::{News, Watch};
 use crate::{FlowId, Interface, RxMeta, Scan, TransportError, TransportStats};
 
@@ -64,6 +66,8 @@ struct Listener {
     appetite: usize,
     /// The last call found something.
     busy: bool,
+    /// The kernel hands out trains of datagrams in one piece; `None`: it does not, and is not to.
+    trains: Option<bool>,
 }
 
 /// The receiving half of a UDP transport.
@@ -88,6 +92,8 @@ pub(super) struct Receiver {
     names: bool,
     /// What the kernel dropped at sockets that are closed.
     former_drops: u64,
+    /// Under load trains of datagrams are taken in one piece.
+    trains: bool,
     batch: Batch,
 }
 
@@ -96,6 +102,8 @@ struct Batch {
     buffer: Vec<u8>,
     incoming: [Incoming; BATCH],
     next: usize,
+    /// Where in that one to go on, if it is a train.
+    part: usize,
     count: usize,
     /// Which listener gave it.
     from: usize,
@@ -110,7 +118,7 @@ impl std::fmt::Debug for Batch {
 }
 
 impl Receiver {
-    pub(super) fn new(interfaces: &[Interface]) -> io::Result<Self> {
+    pub(super) fn new(interfaces: &[Interface], trains: bool) -> io::Result<Self> {
         let epoll = syscall::epoll()?;
         Ok(Self {
             descriptors: vec![epoll.as_raw_fd()],
@@ -124,11 +132,13 @@ impl Receiver {
             crowded: false,
             names: false,
             former_drops: 0,
+            trains,
             batch: Batch {
                 // Zeroed memory comes from the kernel page by page when touched.
                 buffer: vec![0; BATCH * STRIDE],
                 incoming: [Incoming::EMPTY; BATCH],
                 next: 0,
+                part: 0,
                 count: 0,
                 from: 0,
                 role: Role::Metatraffic,
@@ -212,7 +222,8 @@ impl Receiver {
         }
         let user = matches!(role, Role::User(_));
         let pinned = user && self.pinned() < PINNED_MAX;
-        let listener = Some(Listener { socket, role, pinned, attention: 0, appetite: 1, busy: false });
+        let trains = (user && self.trains).then_some(false);
+        let listener = Some(Listener { socket, role, pinned, attention: 0, appetite: 1, busy: false, trains });
         match free {
             Some(at) => self.listeners[at] = listener,
             None => self.listeners.push(listener),
@@ -260,8 +271,7 @@ impl Receiver {
     pub(super) fn recv(&mut self, scan: Scan, stats: &mut TransportStats) -> Option<(&[u8], RxMeta)> {
         loop {
             while self.batch.next < self.batch.count {
-                let at = self.batch.next;
-                self.batch.next += 1;
+                let (at, part) = self.batch.step();
                 if self.batch.incoming[at].truncated {
                     stats.truncated += 1;
                     continue;
@@ -269,10 +279,10 @@ impl Receiver {
                 let Some(meta) = self.batch.meta(at, &self.interfaces) else {
                     continue;
                 };
-                let len = self.batch.incoming[at].len as usize;
                 stats.datagrams_in += 1;
-                stats.bytes_in += len as u64;
-                let bytes = &self.batch.buffer[at * STRIDE..][..len];
+                stats.joined_in += u64::from(part.len() < self.batch.incoming[at].len as usize);
+                stats.bytes_in += part.len() as u64;
+                let bytes = &self.batch.buffer[at * STRIDE..][part];
                 return Some((bytes, meta));
             }
             if scan == Scan::Taken {
@@ -378,7 +388,12 @@ impl Listener {
             false => count.max(1),
         };
         self.busy = true;
+        if self.trains == Some(false) && train::is_load(&batch.incoming[..count]) {
+            // A kernel that does not know it hands out one datagram at a time, as before.
+            self.trains = syscall::join_segments(self.socket.as_fd()).is_ok().then_some(true);
+        }
         batch.next = 0;
+        batch.part = 0;
         batch.count = count;
         batch.role = self.role;
         batch.local = self.socket.local;
@@ -388,7 +403,7 @@ impl Listener {
     fn receive(&mut self, batch: &mut Batch, named: bool) -> io::Result<usize> {
         let fd = self.socket.as_fd();
         let control_matters = matches!(self.role, Role::Group(IpAddr::V6(_)));
-        if self.appetite == 1 && !control_matters {
+        if self.appetite == 1 && !control_matters && self.trains != Some(true) {
             let slot = &mut batch.buffer[..STRIDE];
             syscall::receive_one(fd, &mut batch.incoming[0], slot, named)?;
             return Ok(1);
@@ -399,6 +414,17 @@ impl Listener {
 }
 
 impl Batch {
+    /// Goes on to the next datagram: which buffer it is in, and where in that.
+    fn step(&mut self) -> (usize, Range<usize>) {
+        let (at, start) = (self.next, self.part);
+        let incoming = &self.incoming[at];
+        let len = incoming.len as usize;
+        let each = incoming.control.segment_len().filter(|_| !incoming.truncated).unwrap_or(len);
+        let end = len.min(start + each);
+        (self.next, self.part) = if end < len { (at, end) } else { (at + 1, 0) };
+        (at, start..end)
+    }
+
     /// Where a datagram came from and how; `None` if it came by an interface
     /// that is not chosen. (An IPv6 socket hears its groups from all interfaces,
     /// wherever it joined them; the other sockets are spared by the kernel.)
@@ -424,5 +450,40 @@ impl Batch {
             }
         }
         Some(meta)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::address::Control;
+    use super::*;
+
+    /// What `step` makes of a datagram of `len` octets that consists of parts of `each`.
+    fn parts(len: u32, each: i32, truncated: bool) -> Vec<(usize, Range<usize>)> {
+        let mut batch = Receiver::new(&[], true).expect("an epoll instance").batch;
+        batch.incoming[1] = Incoming { len, truncated, control: Control::joined(each), ..Incoming::EMPTY };
+        (batch.next, batch.count) = (1, 2);
+        let mut parts = Vec::new();
+        while batch.next < batch.count {
+            parts.push(batch.step());
+        }
+        parts
+    }
+
+    #[test]
+    fn a_train_is_taken_apart() {
+        assert_eq!(parts(250, 100, false), [(1, 0..100), (1, 100..200), (1, 200..250)]);
+        assert_eq!(parts(200, 100, false), [(1, 0..100), (1, 100..200)]);
+        assert_eq!(parts(100, 100, false), [(1, 0..100)]);
+        assert_eq!(parts(60, 100, false), [(1, 0..60)]);
+        assert_eq!(parts(0, 100, false), [(1, 0..0)], "a datagram may be empty");
+    }
+
+    #[test]
+    fn what_the_kernel_cannot_have_said_does_no_harm() {
+        for each in [0, -1, i32::MIN] {
+            assert_eq!(parts(250, each, false), [(1, 0..250)]);
+        }
+        assert_eq!(parts(250, 100, true), [(1, 0..250)], "a train that did not fit is dropped whole");
     }
 }

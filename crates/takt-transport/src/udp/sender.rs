@@ -3,7 +3,8 @@
 //! A frame is written once, wherever it goes: every destination of it is one
 //! queued datagram that points to the same bytes, and a multicast destination
 //! is one per interface. A lone datagram leaves by one `sendto`; several leave
-//! by one `sendmmsg` per run of the same socket.
+//! by one `sendmmsg` per run of the same socket, and those of one size to one
+//! address as one [train](super::train).
 
 use std::io;
 use std::net::IpAddr;
@@ -14,6 +15,7 @@ use takt_wire::Locator;
 use super::address::{Control, Family, SockAddr};
 use super::express::Express;
 use super::syscall::{self, Outgoing};
+use super::train::Trains;
 use crate::{SendErrors, TransportStats};
 
 /// Largest UDP payload of IPv4: 65,535 less the headers' 20 and 8. Kept for
@@ -61,6 +63,7 @@ pub(super) struct Sender {
     /// The control messages of those ways.
     controls: Vec<Control>,
     express: Express,
+    trains: Trains,
 }
 
 /// An interface that multicast leaves by.
@@ -80,6 +83,7 @@ impl std::fmt::Debug for Sender {
 impl Sender {
     pub(super) fn new() -> Self {
         Self {
+            trains: Trains::NONE,
             // Zeroed memory comes from the kernel page by page when touched.
             buffer: vec![0; FRAMES * STRIDE],
             frame: 0,
@@ -90,6 +94,11 @@ impl Sender {
             controls: Vec::new(),
             express: Express::new(),
         }
+    }
+
+    /// Sends trains of datagrams from now on, as far as `trains` says that the machine can.
+    pub(super) fn set_trains(&mut self, trains: Trains) {
+        self.trains = trains;
     }
 
     /// Multicast leaves by this interface too, from this address of it.
@@ -243,22 +252,30 @@ impl Sender {
         let mut rest = &self.queue[..];
         while let Some(first) = rest.first() {
             let run = rest.iter().take_while(|m| m.fd == first.fd).count();
-            let result = retry_refused(stats, || syscall::send_batch(&rest[..run], &self.controls, &self.buffer));
-            let done = match result {
+            let trains = self.trains;
+            let send = || syscall::send_batch(&rest[..run], &self.controls, &self.buffer, |queue| trains.first(queue));
+            let done = match retry_refused(stats, send) {
                 Ok(sent) => {
                     count_sent(stats, &rest[..sent]);
-                    sent
+                    stats.segmented_out += trains.count(&rest[..sent]);
+                    sent.max(1)
                 }
                 Err(e) => {
-                    // About the first; those behind it are tried without it.
-                    count_error(&mut stats.send_errors, &e);
+                    let train = trains.first(&rest[..run]);
+                    if train > 1 && self.trains.refused(first.len, &e) {
+                        continue;
+                    }
+                    // About the first ones; those behind are tried without them.
+                    for _ in 0..train {
+                        count_error(&mut stats.send_errors, &e);
+                    }
                     if first.connected && is_about_the_socket(&e) {
                         self.express.give_up(first.fd);
                     }
-                    1
+                    train
                 }
             };
-            rest = &rest[done.max(1)..];
+            rest = &rest[done..];
         }
         self.queue.clear();
     }

@@ -161,29 +161,65 @@ pub(crate) fn send_one(message: &Outgoing, buffer: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends datagrams of `buffer` through the socket of the first one, in order;
-/// at most [`BATCH`]. Returns how many were taken; an error is about the first.
-pub(crate) fn send_batch(messages: &[Outgoing], controls: &[Control], buffer: &[u8]) -> io::Result<usize> {
-    let count = messages.len().min(BATCH);
+/// Sends datagrams of `buffer` through the socket of the first one, in order; at most [`BATCH`]. `train` says how many of
+/// those that are left, from the first, are one train: at least 1, at most all. Returns how many were taken; an error is about
+/// the first train.
+pub(crate) fn send_batch(
+    messages: &[Outgoing],
+    controls: &[Control],
+    buffer: &[u8],
+    train: impl Fn(&[Outgoing]) -> usize,
+) -> io::Result<usize> {
+    let messages = &messages[..messages.len().min(BATCH)];
     let Some(first) = messages.first() else {
         return Ok(0);
     };
     let mut vectors = [const { MaybeUninit::<libc::iovec>::uninit() }; BATCH];
     let mut headers = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; BATCH];
-    for (i, message) in messages[..count].iter().enumerate() {
+    let mut segments = [const { MaybeUninit::<Control>::uninit() }; BATCH];
+    // Where the datagrams of each header end.
+    let mut ends = [0; BATCH];
+    for (vector, message) in vectors.iter_mut().zip(messages) {
         let payload = payload(message, buffer);
-        let vector =
-            vectors[i].write(libc::iovec { iov_base: payload.as_ptr().cast_mut().cast(), iov_len: payload.len() });
+        vector.write(libc::iovec { iov_base: payload.as_ptr().cast_mut().cast(), iov_len: payload.len() });
+    }
+    let (mut count, mut at) = (0, 0);
+    while let Some(message) = messages.get(at) {
+        let len = train(&messages[at..]).clamp(1, messages.len() - at);
         let (name, name_len) = message.name();
-        let control = message.control.and_then(|at| controls.get(usize::from(at)));
+        let control = match u16::try_from(message.len) {
+            Ok(each) if len > 1 => Some(&*segments[count].write(Control::segment(each))),
+            _ => message.control.and_then(|at| controls.get(usize::from(at))),
+        };
         let (control, control_len) = control.map_or((ptr::null(), 0), |control| (control.as_ptr(), control.len()));
-        headers[i].write(header(name.cast_mut(), name_len, vector, control.cast_mut(), control_len));
+        let vector = vectors[at].as_mut_ptr();
+        headers[count].write(header(name.cast_mut(), name_len, vector, len, control.cast_mut(), control_len));
+        at += len;
+        ends[count] = at;
+        count += 1;
     }
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-    // SAFETY: the first `count` headers were initialised above. Their pointers
-    // lead to `messages`, `controls`, `buffer` and `vectors`, all alive; sending only reads.
+    // SAFETY: the first `count` headers were initialised above. Their pointers lead to `messages`, `controls`, `segments`,
+    // `buffer` and `vectors`, all alive. Header by header they name as many vectors as its train has datagrams, one behind the
+    // other, and all of those of `messages` were initialised. Sending only reads.
     let sent = unsafe { libc::sendmmsg(first.fd, headers.as_mut_ptr().cast(), count as libc::c_uint, flags) };
-    Ok(check(sent)? as usize)
+    Ok(match check(sent)? as usize {
+        0 => 0,
+        sent => ends[sent - 1],
+    })
+}
+
+/// Whether the kernel knows trains of datagrams (`UDP_SEGMENT`); asks it to do nothing.
+pub(crate) fn knows_segments(fd: BorrowedFd<'_>) -> io::Result<()> {
+    let none: libc::c_int = 0;
+    set_option(fd, libc::IPPROTO_UDP, libc::UDP_SEGMENT, &none)
+}
+
+/// Has the kernel hand out trains of datagrams in one piece (`UDP_GRO`), from now on. From then on datagrams are to be
+/// received with room for control messages.
+pub(crate) fn join_segments(fd: BorrowedFd<'_>) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    set_option(fd, libc::IPPROTO_UDP, libc::UDP_GRO, &on)
 }
 
 fn payload<'a>(message: &Outgoing, buffer: &'a [u8]) -> &'a [u8] {
@@ -193,7 +229,8 @@ fn payload<'a>(message: &Outgoing, buffer: &'a [u8]) -> &'a [u8] {
 fn header(
     name: *mut u8,
     name_len: u32,
-    vector: *mut libc::iovec,
+    vectors: *mut libc::iovec,
+    vectors_len: usize,
     control: *mut u8,
     control_len: usize,
 ) -> libc::mmsghdr {
@@ -201,8 +238,8 @@ fn header(
     let mut header: libc::mmsghdr = unsafe { MaybeUninit::zeroed().assume_init() };
     header.msg_hdr.msg_name = name.cast();
     header.msg_hdr.msg_namelen = name_len;
-    header.msg_hdr.msg_iov = vector;
-    header.msg_hdr.msg_iovlen = 1;
+    header.msg_hdr.msg_iov = vectors;
+    header.msg_hdr.msg_iovlen = vectors_len as _;
     if control_len > 0 {
         header.msg_hdr.msg_control = control.cast();
         header.msg_hdr.msg_controllen = control_len as _;
@@ -241,6 +278,7 @@ pub(crate) fn receive(
             one.address.as_mut_ptr(),
             SockAddr::EMPTY.len(),
             vector,
+            1,
             one.control.as_mut_ptr(),
             Control::CAPACITY,
         ));

@@ -11,6 +11,7 @@ mod participant_ports;
 mod pcap_files;
 mod shm_conforms;
 mod udp_conforms;
+mod udp_trains;
 mod wrappers_conform;
 
 use takt_transport::udp::{InterfaceSelection, UdpConfig, UdpTransport};

@@ -18,6 +18,14 @@ mod v6 {
     });
 }
 
+mod v4_one_by_one {
+    use super::*;
+
+    takt_transport::conformance_tests!(|realm: u32| {
+        open(&UdpConfig { segmentation: false, ..loopback(190 + realm) })
+    });
+}
+
 mod v4_and_v6 {
     use super::*;
 

@@ -1,0 +1,152 @@
+//! Trains: datagrams of one size to one address that the kernel takes, and hands out, in one piece.
+//!
+//! Sending (`UDP_SEGMENT`, Linux 4.18): consecutive datagrams for one address, all of one length but the last, which may be
+//! shorter, go through the network stack once and are cut apart behind it. Receiving (`UDP_GRO`, Linux 5.0): such datagrams
+//! arrive in one buffer with the length of each. On the wire, and for whoever is above the transport, nothing is different.
+//!
+//! A kernel, device or path that cannot do it says so, by an error; then datagrams leave one by one, as before. A receiving
+//! socket takes trains from the moment when it had a good deal queued: the call that can tell them apart costs some 0.2 us
+//! more, which a lone datagram should not pay.
+
+use super::syscall::{Incoming, Outgoing};
+
+/// Octets of a train at most: what fits into one IP packet, with the headers of IPv6.
+const LEN_MAX: u32 = 65_487;
+
+/// Datagrams of a train at most: `UDP_MAX_SEGMENTS` of the kernels before 6.9.
+const DATAGRAMS_MAX: usize = 64;
+
+/// Datagrams found at once, and their octets, from which on a socket is to take trains.
+const LOAD: (usize, usize) = (8, 8 << 10);
+
+/// Datagrams from this length on do not form trains worth the name.
+const LONG: u32 = 16 << 10;
+
+/// What is known of the machine's ability to send trains.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Trains {
+    /// Datagrams of this length at most; 0 is none.
+    longest: u32,
+}
+
+impl Trains {
+    pub(super) const NONE: Self = Self { longest: 0 };
+    pub(super) const ANY: Self = Self { longest: LEN_MAX };
+
+    /// How many of these form a train, from the first: 1 is none.
+    pub(super) fn first(self, queue: &[Outgoing]) -> usize {
+        let Some(first) = queue.first().filter(|first| first.control.is_none() && first.len > 0) else { return 1 };
+        if first.len > self.longest {
+            return 1;
+        }
+        let (mut count, mut len) = (1, first.len);
+        for next in queue[1..].iter().take(DATAGRAMS_MAX - 1) {
+            let is_next = next.fd == first.fd && next.connected == first.connected && next.control.is_none();
+            if !is_next || next.len > first.len || next.len == 0 || len + next.len > LEN_MAX {
+                break;
+            }
+            if !first.connected && next.address != first.address {
+                break;
+            }
+            (count, len) = (count + 1, len + next.len);
+            if next.len < first.len {
+                break;
+            }
+        }
+        count
+    }
+
+    /// How many of these, which have left, did so in trains.
+    pub(super) fn count(self, mut sent: &[Outgoing]) -> u64 {
+        let mut count = 0;
+        while !sent.is_empty() {
+            let train = self.first(sent);
+            count += if train > 1 { train as u64 } else { 0 };
+            sent = &sent[train..];
+        }
+        count
+    }
+
+    /// A train of datagrams of this length was refused for this reason. Says whether they are to be tried one by one.
+    pub(super) fn refused(&mut self, len: u32, error: &std::io::Error) -> bool {
+        match error.raw_os_error() {
+            // The length may be too much for this path alone.
+            Some(libc::EINVAL | libc::EMSGSIZE) => self.longest = self.longest.min(len - 1),
+            // No such thing, or a device that does not compute checksums.
+            Some(libc::EIO | libc::EOPNOTSUPP | libc::ENOPROTOOPT) => *self = Self::NONE,
+            _ => return false,
+        }
+        true
+    }
+}
+
+/// Whether so much was found at once that trains are to be expected.
+pub(super) fn is_load(found: &[Incoming]) -> bool {
+    let len: usize = found.iter().map(|one| one.len as usize).sum();
+    found.len() >= LOAD.0 && len >= LOAD.1 && found.iter().all(|one| one.len < LONG)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::address::SockAddr;
+    use super::*;
+
+    fn datagram(len: u32, port: u16) -> Outgoing {
+        let address = SockAddr::v4([127, 0, 0, 1], port);
+        Outgoing { fd: 3, connected: false, offset: 0, len, address, control: None }
+    }
+
+    fn first(lens: &[u32]) -> usize {
+        let queue: Vec<Outgoing> = lens.iter().map(|len| datagram(*len, 9)).collect();
+        Trains::ANY.first(&queue)
+    }
+
+    #[test]
+    fn a_train_is_of_one_size_but_for_the_last() {
+        assert_eq!(first(&[]), 1);
+        assert_eq!(first(&[100]), 1);
+        assert_eq!(first(&[100, 100, 100]), 3);
+        assert_eq!(first(&[100, 100, 60]), 3);
+        assert_eq!(first(&[100, 60, 60]), 2, "the shorter one is the last");
+        assert_eq!(first(&[100, 101]), 1, "none is longer than the first");
+        assert_eq!(first(&[100, 0]), 1);
+        assert_eq!(first(&[0, 0]), 1);
+    }
+
+    #[test]
+    fn a_train_fits_into_one_packet() {
+        assert_eq!(first(&[40_000, 30_000]), 1);
+        assert_eq!(first(&[21_829, 21_829, 21_829]), 3);
+        assert_eq!(first(&[21_830, 21_830, 21_830]), 2);
+        assert_eq!(first(&[10; 100]), DATAGRAMS_MAX);
+    }
+
+    #[test]
+    fn a_train_has_one_address_one_socket_and_no_control_message() {
+        let plain = datagram(10, 9);
+        let others = [
+            Outgoing { fd: 4, ..plain },
+            Outgoing { connected: true, ..plain },
+            Outgoing { control: Some(0), ..plain },
+            datagram(10, 10),
+        ];
+        for other in others {
+            assert_eq!(Trains::ANY.first(&[plain, plain, other, other]), 2);
+            assert_eq!(Trains::ANY.first(&[other, plain]), 1);
+        }
+        let connected = [datagram(10, 9), datagram(10, 10)].map(|one| Outgoing { connected: true, ..one });
+        assert_eq!(Trains::ANY.first(&connected), 2, "the socket has the address");
+    }
+
+    #[test]
+    fn a_refusal_is_remembered() {
+        let error = std::io::Error::from_raw_os_error;
+        let queue = [datagram(9_000, 9); 2];
+        let mut trains = Trains::ANY;
+        assert!(!trains.refused(9_000, &error(libc::ECONNREFUSED)) && trains.first(&queue) == 2);
+        assert!(trains.refused(9_000, &error(libc::EINVAL)) && trains.first(&queue) == 1);
+        assert_eq!(trains.first(&[datagram(8_999, 9); 2]), 2, "shorter ones may do");
+        assert!(trains.refused(1_000, &error(libc::EIO)) && trains.first(&[datagram(10, 9); 2]) == 1);
+        assert_eq!(Trains::NONE.first(&queue), 1);
+    }
+}

@@ -1,0 +1,96 @@
+//! Datagrams of one size to one address, which the kernel takes and hands out in one piece, are what they were.
+
+use takt_transport::udp::{UdpConfig, UdpTransport};
+use takt_transport::{FlowId, Transport};
+use takt_wire::Locator;
+
+use super::{drain_until, loopback, open, user_locator};
+
+/// Commits datagrams of these lengths, each with its number in its first octet and its length in the others.
+fn commit(from: &mut UdpTransport, lens: &[usize], to: &[Locator]) {
+    for (n, len) in lens.iter().enumerate() {
+        let frame = from.loan().expect("a frame is lent");
+        frame[..*len].fill(*len as u8);
+        frame[0] = n as u8;
+        from.commit(*len, FlowId::DEFAULT, to).expect("the frame is taken");
+    }
+}
+
+/// The number and length of all that has come when `count` datagrams have.
+fn received(count: u64, by: &mut UdpTransport) -> Vec<(usize, usize)> {
+    let whole = |bytes: &[u8]| bytes[1..].iter().all(|byte| *byte == bytes.len() as u8);
+    let all = drain_until(count, by);
+    assert!(all.iter().all(|(bytes, _)| whole(bytes)), "no datagram has octets of another");
+    all.iter().map(|(bytes, _)| (usize::from(bytes[0]), bytes.len())).collect()
+}
+
+/// Sends bursts of many kinds from one to two others. Says how many datagrams left, and came to the first, in trains.
+fn bursts(config: &UdpConfig) -> (u64, u64) {
+    let [mut a, mut b, mut c] = [open(config), open(config), open(config)];
+    let (to_b, to_c) = (user_locator(&b), user_locator(&c));
+    let bursts: &[&[usize]] = &[
+        &[1000; 30],
+        &[1200; 30],
+        &[1200; 30],
+        &[1000, 1000, 1000, 10, 1000, 1000],
+        &[100, 200, 300, 300, 200, 100, 100],
+        &[9000, 9000, 9000, 9000, 9000, 9000, 9000, 9000, 1],
+        &[1],
+        &[1, 1],
+        &[60_000, 60_000, 7],
+        &[1472; 44],
+    ];
+    let (mut sent_b, mut sent_c) = (0, 0);
+    for round in 0..3 {
+        for lens in bursts {
+            let expected: Vec<_> = lens.iter().copied().enumerate().collect();
+            commit(&mut a, lens, &[to_b]);
+            sent_b += lens.len() as u64;
+            if round > 0 {
+                // In the same call as those for the other.
+                commit(&mut a, lens, &[to_c, to_b]);
+                sent_b += lens.len() as u64;
+                sent_c += lens.len() as u64;
+            }
+            a.flush().expect("flushing works");
+            let twice = if round > 0 { [&expected[..], &expected].concat() } else { expected.clone() };
+            assert_eq!(received(sent_b, &mut b), twice, "in order, none joined, none cut");
+            if round > 0 {
+                assert_eq!(received(sent_c, &mut c), expected);
+            }
+        }
+    }
+    let stats = a.stats();
+    assert_eq!((stats.datagrams_out, stats.send_errors.total()), (sent_b + sent_c, 0));
+    assert_eq!(b.stats().truncated, 0);
+    (stats.segmented_out, b.stats().joined_in)
+}
+
+#[test]
+fn trains_arrive_as_they_were_sent() {
+    for config in [loopback(110), UdpConfig { ipv4: false, ipv6: true, ..loopback(111) }] {
+        let (out, joined) = bursts(&config);
+        assert!(out > 300 && joined > 200, "trains are used: {out} sent, {joined} received");
+    }
+}
+
+#[test]
+fn without_segmentation_nothing_else_is_different() {
+    assert_eq!(bursts(&UdpConfig { segmentation: false, ..loopback(112) }), (0, 0));
+}
+
+/// Who takes no trains gets single datagrams from who sends them.
+#[test]
+fn a_receiver_that_takes_no_trains_gets_datagrams() {
+    let mut a = open(&loopback(113));
+    let mut b = open(&UdpConfig { segmentation: false, ..loopback(113) });
+    let to = user_locator(&b);
+    for burst in 1..=5 {
+        commit(&mut a, &[1000; 20], &[to]);
+        a.flush().expect("flushing works");
+        let expected: Vec<_> = (0..20).map(|n| (n, 1000)).collect();
+        assert_eq!(received(20 * burst, &mut b), expected);
+    }
+    assert!(a.stats().segmented_out > 0);
+    assert_eq!(b.stats().joined_in, 0);
+}
