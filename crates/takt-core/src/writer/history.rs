@@ -399,20 +399,20 @@ impl WriterHistory {
         while self.order.front().is_some_and(|(_, slot)| *slot == NONE) {
             self.order.pop_front();
         }
-        let change = self.changes[slot as usize];
-        self.pool.release(change.payload);
+        let Change { payload, place, expiry, .. } = self.changes[slot as usize];
+        self.pool.release(payload);
         self.free.push(slot);
-        if change.place.ends {
+        if place.ends {
             self.ends -= 1;
             return;
         }
         self.live -= 1;
-        if change.expiry != Expiry::NEVER {
+        if expiry != Expiry::NEVER {
             self.expiries.remove(slot);
         }
-        self.unlink_from_instance(&change);
-        if change.place.set.is_valid()
-            && let Some(end) = self.at_or_after(change.place.set).map(|first| first.sn)
+        self.unlink_from_instance(slot);
+        if place.set.is_valid()
+            && let Some(end) = self.at_or_after(place.set).map(|first| first.sn)
             && end <= self.settled
             && self.is_set_gone(end)
         {
@@ -420,10 +420,11 @@ impl WriterHistory {
         }
     }
 
-    fn unlink_from_instance(&mut self, change: &Change) {
-        let state = &mut self.instances[change.instance as usize];
+    fn unlink_from_instance(&mut self, slot: u32) {
+        let Change { kind, key_hash, instance, previous_in_instance: before, next_in_instance: after, .. } =
+            self.changes[slot as usize];
+        let state = &mut self.instances[instance as usize];
         state.count -= 1;
-        let (before, after) = (change.previous_in_instance, change.next_in_instance);
         match before {
             NONE => state.oldest = after,
             _ => self.changes[before as usize].next_in_instance = after,
@@ -432,10 +433,10 @@ impl WriterHistory {
             NONE => state.newest = before,
             _ => self.changes[after as usize].previous_in_instance = before,
         }
-        let unregisters = matches!(change.kind, ChangeKind::Unregistered | ChangeKind::DisposedUnregistered);
+        let unregisters = matches!(kind, ChangeKind::Unregistered | ChangeKind::DisposedUnregistered);
         if state.count == 0 && unregisters {
-            self.by_handle.remove(&InstanceHandle(change.key_hash));
-            self.free_instances.push(change.instance);
+            self.by_handle.remove(&InstanceHandle(key_hash));
+            self.free_instances.push(instance);
         }
     }
 

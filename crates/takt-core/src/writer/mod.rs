@@ -442,6 +442,8 @@ impl Writer {
             self.cursor = Cursor { sn: self.history.last_sn().next(), fragment: 1 };
         }
         self.settle(ctx);
+        // Those who are left may have a window that is open, or need none.
+        self.stalled = false;
         self.queue_data(ctx);
     }
 
@@ -566,15 +568,16 @@ impl Writer {
             return;
         }
         let mut next = self.settled.next();
-        while let Some(change) = self.history.at_or_after(next).filter(|change| change.sn <= low).copied() {
+        while let Some(change) = self.history.at_or_after(next).filter(|change| change.sn <= low) {
             ctx.work.steps(1);
-            self.in_flight_bytes = self.in_flight_bytes.saturating_sub(change.payload.len());
-            if !self.keeps_history || (change.place.ends && self.history.is_set_gone(change.sn)) {
-                self.history.remove(change.sn);
-            } else if change.kind == ChangeKind::DisposedUnregistered && !self.relays {
-                self.history.remove_instance(change.key_hash, change.sn);
+            let Change { sn, kind, key_hash, payload, place: Place { ends, .. }, .. } = *change;
+            self.in_flight_bytes = self.in_flight_bytes.saturating_sub(payload.len());
+            if !self.keeps_history || (ends && self.history.is_set_gone(sn)) {
+                self.history.remove(sn);
+            } else if kind == ChangeKind::DisposedUnregistered && !self.relays {
+                self.history.remove_instance(key_hash, sn);
             }
-            next = change.sn.next();
+            next = sn.next();
         }
         self.settled = low;
         self.history.settled = low;

@@ -84,7 +84,7 @@ impl Writer {
         let full_at = SequenceNumber(self.cursor.sn.0.saturating_add(SAMPLES_PER_DATAGRAM));
         let more = loop {
             ctx.work.steps(1);
-            let Some(change) = self.history.at_or_after(self.cursor.sn).copied() else {
+            let Some(mut change) = self.history.at_or_after(self.cursor.sn).copied() else {
                 self.cursor = Cursor { sn: self.history.last_sn().next(), fragment: 1 };
                 break false;
             };
@@ -120,7 +120,7 @@ impl Writer {
                     continue;
                 }
             }
-            let change = self.fit_to_route(change);
+            self.fit_to_route(&mut change);
             let emitted = self.emit_next(&mut message, &change, ctx);
             if emitted.is_ok() && self.cursor.sn > change.sn {
                 directed += self.pass_over(&change, ctx);
@@ -180,13 +180,12 @@ impl Writer {
 
     /// A reader with a narrower path joined since the change was written: its fragments shrink, and start
     /// again if some were sent.
-    fn fit_to_route(&mut self, mut change: Change) -> Change {
+    fn fit_to_route(&mut self, change: &mut Change) {
         if change.fragment_size > self.route.fragment_size {
             change.fragment_size = self.route.fragment_size;
             self.history.set_fragment_size(change.sn, change.fragment_size);
             self.cursor.fragment = 1;
         }
-        change
     }
 
     /// Emits the change, or its next fragment. `Ok(true)` if another change may follow in this datagram.

@@ -177,3 +177,22 @@ fn a_window_that_was_full_opens_for_a_whole_datagram() {
     taken += network.take_all(1, reader).len();
     assert_eq!(taken, 1_500, "the rest follows");
 }
+
+#[test]
+fn a_window_that_nobody_opens_any_more_keeps_nothing_back() {
+    let mut network = Network::with_mtu(2, 387, 65_536);
+    let (writer, reader) = pair(&mut network, 0, reliable());
+    for number in 0..1_000 {
+        network.write(0, writer, &payload(number, 20)).expect("there is room");
+    }
+    datagrams(&mut network, 0);
+    network.nodes[1].delete_reader(network.now, reader).expect("it lives");
+    network.run(100);
+    let qos = DataReaderQos { reliability: best_effort(), ..keep_all_reader() };
+    let newcomer = network.reader(1, reader_spec("T", false, qos));
+    network.await_match((0, writer), (1, newcomer));
+    network.run(100);
+    network.write(0, writer, &payload(7, 20)).expect("there is room");
+    network.run(0);
+    assert_eq!(network.take_all(1, newcomer).len(), 1);
+}
