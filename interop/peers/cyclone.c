@@ -118,7 +118,7 @@ static void on_data_available(dds_entity_t reader, void *arg) {
 /* ---- entities -------------------------------------------------------------------------------------------------- */
 
 const char *adapter_open(const struct options *options) {
-  char interface[128] = "", discovery[256] = "", size[64] = "", configuration[1024];
+  char interface[128] = "", discovery[256] = "", size[64] = "", tcp[64] = "", configuration[1024];
   if (*options->interface_name)
     snprintf(interface, sizeof interface, "<Interfaces><NetworkInterface name=\"%s\"/></Interfaces>", options->interface_name);
   if (options->max_message_bytes)
@@ -126,8 +126,14 @@ const char *adapter_open(const struct options *options) {
   if (*options->peer)
     snprintf(discovery, sizeof discovery,
              "<Discovery><ParticipantIndex>auto</ParticipantIndex><Peers><Peer address=\"%s\"/></Peers></Discovery>", options->peer);
-  snprintf(configuration, sizeof configuration, "<General>%s%s%s</General>%s", interface, size,
-           *options->peer ? "<AllowMulticast>false</AllowMulticast>" : "", discovery);
+  const char *transport = *options->peer ? "<AllowMulticast>false</AllowMulticast>" : "";
+  if (options->tcp_listen || *options->tcp_connect) {
+    transport = "<Transport>tcp</Transport>";
+    snprintf(tcp, sizeof tcp, "<TCP><Port>%d</Port></TCP>", options->tcp_listen ? (int)options->tcp_listen : -1);
+  }
+  if (*options->tcp_connect)
+    snprintf(discovery, sizeof discovery, "<Discovery><Peers><Peer address=\"%s\"/></Peers></Discovery>", options->tcp_connect);
+  snprintf(configuration, sizeof configuration, "<General>%s%s%s</General>%s%s", interface, size, transport, discovery, tcp);
   dds_entity_t domain = dds_create_domain(options->domain, configuration);
   if (domain < 0) return dds_strretcode(-domain);
   participant = dds_create_participant(options->domain, NULL, NULL);

@@ -250,6 +250,8 @@ int main(int argc, char **argv) {
       .address = text(&arguments, "address", ""),
       .peer = text(&arguments, "peer", ""),
       .max_message_bytes = (unsigned)number(&arguments, "max_message", 0),
+      .tcp_listen = (unsigned)number(&arguments, "tcp_listen", 0),
+      .tcp_connect = text(&arguments, "tcp_connect", ""),
   };
   const char *why = adapter_open(&options);
   if (why) {

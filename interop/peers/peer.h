@@ -22,6 +22,8 @@ struct options {
   const char *address;        /* IPv4 address of that interface */
   const char *peer;           /* "" = multicast discovery; else the only address that is asked, by unicast */
   unsigned max_message_bytes; /* largest datagram to send; 0 = the product's default */
+  unsigned tcp_listen;        /* TCP alone: the port to listen at; 0 = nowhere */
+  const char *tcp_connect;    /* TCP alone: ADDRESS:PORT to connect to; "" = nobody */
 };
 
 struct endpoint_spec {

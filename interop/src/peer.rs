@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::SocketAddr;
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -177,6 +178,17 @@ pub struct Options {
     pub domain: u32,
     /// Largest datagram that the peer may send; 0 leaves the product's default.
     pub max_message: u32,
+    /// TCP alone in place of UDP.
+    pub tcp: Option<Tcp>,
+}
+
+/// What a peer that has TCP alone does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tcp {
+    /// Listens at this port.
+    Listen(u16),
+    /// Connects to a listener, and listens nowhere.
+    Connect(SocketAddr),
 }
 
 /// A peer program on a host. Killed when dropped.
@@ -203,6 +215,11 @@ impl Peer {
         }
         if options.max_message > 0 {
             command.arg(format!("max_message={}", options.max_message));
+        }
+        match options.tcp {
+            None => {}
+            Some(Tcp::Listen(port)) => drop(command.arg(format!("tcp_listen={port}"))),
+            Some(Tcp::Connect(to)) => drop(command.arg(format!("tcp_connect={to}"))),
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(Error::io(format!("start {}", executable.display())))?;

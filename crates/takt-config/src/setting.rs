@@ -1,8 +1,11 @@
 //! The table of a participant's settings: each with its key in TOML, its variable in the environment, its kind, its default
 //! and what it does to the builder.
 
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration as StdDuration;
 
+use takt::transport::tcp::{TcpConfig, TlsConfig};
 use takt::transport::udp::{ParticipantIndex, UdpConfig};
 use takt::{DomainParticipant, DomainParticipantBuilder, Idle, Limits, Runtime};
 
@@ -39,8 +42,19 @@ pub(crate) struct Plan {
     domain_id: u32,
     changes: Vec<Change>,
     limits: Limits,
+    tls: TlsFiles,
+    /// The first that is wrong, though it has the form of its kind.
+    wrong: Option<(&'static str, String)>,
     pub(crate) qos_profile: Option<String>,
     pub(crate) name: Option<String>,
+}
+
+/// The files of TLS, of which there must be all or none.
+#[derive(Default)]
+struct TlsFiles {
+    ca: Option<PathBuf>,
+    certificate: Option<PathBuf>,
+    key: Option<PathBuf>,
 }
 
 type Change = Box<dyn FnOnce(DomainParticipantBuilder) -> DomainParticipantBuilder>;
@@ -52,6 +66,42 @@ impl Plan {
 
     fn udp(&mut self, change: impl FnOnce(&mut UdpConfig) + 'static) {
         self.build(|builder| builder.configure_udp(change));
+    }
+
+    fn tcp(&mut self, change: impl FnOnce(&mut TcpConfig) + 'static) {
+        self.build(|builder| builder.configure_tcp(change));
+    }
+
+    fn tcp_addresses(&mut self, setting: &'static str, texts: &[String], set: fn(&mut TcpConfig, Vec<SocketAddr>)) {
+        match texts.iter().map(|text| text.parse().map_err(|_| text.clone())).collect::<Result<Vec<SocketAddr>, _>>() {
+            Ok(addresses) => self.tcp(move |tcp| set(tcp, addresses)),
+            Err(text) => {
+                let what = format!("\"{text}\" where ADDRESS:PORT is expected, such as 0.0.0.0:7400 or [::]:7400");
+                self.wrong.get_or_insert((setting, what));
+            }
+        }
+    }
+
+    /// Puts the files of TLS together. What is wrong is told with the setting that it is about.
+    pub(crate) fn check(&mut self) -> Result<(), (&'static str, String)> {
+        match std::mem::take(&mut self.tls) {
+            TlsFiles { ca: None, certificate: None, key: None } => {}
+            TlsFiles { ca: Some(ca), certificate: Some(certificate), key: Some(key) } => {
+                self.tcp(move |tcp| tcp.tls = Some(TlsConfig { ca, certificate, key }));
+            }
+            TlsFiles { ca, certificate, .. } => {
+                let all = "TLS needs ca, certificate and key".to_owned();
+                let missing = if ca.is_none() {
+                    "tcp.ca"
+                } else if certificate.is_none() {
+                    "tcp.certificate"
+                } else {
+                    "tcp.key"
+                };
+                self.wrong.get_or_insert((missing, all));
+            }
+        }
+        self.wrong.take().map_or(Ok(()), Err)
     }
 
     /// A builder on which every setting has been applied.
@@ -100,6 +150,7 @@ const DOMAIN: Kind = Kind::Int { min: 0, max: 232 };
 const INDEX: Kind = Kind::Int { min: 0, max: 119 };
 const PORT: Kind = Kind::Int { min: 1, max: 65_535 };
 const OFFSET: Kind = Kind::Int { min: 0, max: 65_535 };
+const CONNECTIONS: Kind = Kind::Int { min: 2, max: 65_535 };
 const TTL: Kind = Kind::Int { min: 0, max: 255 };
 
 /// How a participant joins its domain.
@@ -152,7 +203,7 @@ const NETWORK: &[Setting] = settings! {
         (plan, Value::Texts(peers)) => {
             let peers = peers.clone();
             plan.build(|builder| builder.peers(peers));
-        }, "hosts to announce to besides multicast: a name or address, with or without port";
+        }, "hosts to announce to besides multicast: a name or address, with or without port; tcp/HOST:PORT for TCP";
     network.discovery_servers, "TAKT_DISCOVERY_SERVERS": Kind::Texts, "none",
         (plan, Value::Texts(servers)) => {
             let servers = servers.clone();
@@ -168,6 +219,11 @@ const NETWORK: &[Setting] = settings! {
             let value = *value;
             plan.build(move |builder| builder.ipv6(value));
         }, "UDPv6 beside UDPv4";
+    network.udp, "TAKT_UDP": Kind::Bool, true,
+        (plan, Value::Bool(value)) => {
+            let value = *value;
+            plan.build(move |builder| builder.udp(value));
+        }, "UDP; without it there must be TCP";
     network.shared_memory, "TAKT_SHARED_MEMORY": Kind::Bool, false,
         (plan, Value::Bool(value)) => {
             let value = *value;
@@ -209,6 +265,39 @@ const UDP: &[Setting] = udp! {
         "send buffer to ask the kernel for, for each socket";
 };
 
+/// What it makes of TCP. Any of these turns TCP on.
+const TCP: &[Setting] = settings! {
+    tcp.listen, "TAKT_TCP_LISTEN": Kind::Texts, "nowhere",
+        (plan, Value::Texts(addresses)) => plan.tcp_addresses("tcp.listen", addresses, |tcp, found| tcp.listen = found),
+        "where to accept connections, ADDRESS:PORT; 0.0.0.0 and [::] are all addresses";
+    tcp.announce, "TAKT_TCP_ANNOUNCE": Kind::Texts, "where it listens",
+        (plan, Value::Texts(addresses)) => plan.tcp_addresses("tcp.announce", addresses, |tcp, found| tcp.announce = found),
+        "what to announce instead, ADDRESS:PORT: the outside of a router that passes connections on";
+    tcp.ca, "TAKT_TCP_CA": Kind::Text, "none: no TLS",
+        (plan, Value::Text(file)) => plan.tls.ca = Some(file.into()),
+        "PEM file of certificates whose signatures are trusted; TLS needs this and the next two";
+    tcp.certificate, "TAKT_TCP_CERTIFICATE": Kind::Text, "none",
+        (plan, Value::Text(file)) => plan.tls.certificate = Some(file.into()), "PEM file of the own certificate";
+    tcp.key, "TAKT_TCP_KEY": Kind::Text, "none",
+        (plan, Value::Text(file)) => plan.tls.key = Some(file.into()), "PEM file of its key";
+    tcp.connections_max, "TAKT_TCP_CONNECTIONS_MAX": CONNECTIONS, TcpConfig::default().connections_max,
+        (plan, Value::Int(value)) => {
+            let value = number(*value);
+            plan.tcp(move |tcp| tcp.connections_max = value);
+        }, "connections at a time";
+    tcp.connections_per_address_max, "TAKT_TCP_CONNECTIONS_PER_ADDRESS_MAX": CONNECTIONS,
+        TcpConfig::default().connections_per_address_max,
+        (plan, Value::Int(value)) => {
+            let value = number(*value);
+            plan.tcp(move |tcp| tcp.connections_per_address_max = value);
+        }, "connections with one address at a time";
+    tcp.send_queue_bytes, "TAKT_TCP_SEND_QUEUE_BYTES": COUNT, TcpConfig::default().send_queue_bytes,
+        (plan, Value::Int(value)) => {
+            let value = number(*value);
+            plan.tcp(move |tcp| tcp.send_queue_bytes = value);
+        }, "bytes that wait for one connection";
+};
+
 /// What it keeps at most.
 const LIMITS: &[Setting] = limits! {
     max_participants, "TAKT_MAX_PARTICIPANTS", "remote participants";
@@ -229,7 +318,7 @@ const LIMITS: &[Setting] = limits! {
 
 /// Every setting, in the order of the reference.
 pub fn all() -> impl Iterator<Item = &'static Setting> {
-    PARTICIPANT.iter().chain(NETWORK).chain(UDP).chain(LIMITS)
+    PARTICIPANT.iter().chain(NETWORK).chain(UDP).chain(TCP).chain(LIMITS)
 }
 
 /// The longest period that makes sense: others take a longer lease for this.

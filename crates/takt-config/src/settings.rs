@@ -150,7 +150,7 @@ impl Settings {
     /// The prepared participant. What the application says on the builder afterwards comes before the settings.
     ///
     /// # Errors
-    /// If the profile that is named for the participant is not there.
+    /// If the profile that is named for the participant is not there, or what is said of TCP does not go together.
     pub fn participant(&self) -> Result<DomainParticipantBuilder> {
         let mut plan = Plan::default();
         for setting in setting::all() {
@@ -158,6 +158,12 @@ impl Settings {
                 (setting.apply)(&mut plan, value);
             }
         }
+        plan.check().map_err(|(path, what)| {
+            let origin = self.values.get(path).map(|(_, origin)| origin.clone());
+            // What is missing was said nowhere.
+            let origin = origin.unwrap_or(Origin { source: "settings".to_owned(), line: 0 });
+            ConfigError::new(origin, path, what)
+        })?;
         let mut qos = self.participant_qos(plan.qos_profile.as_deref())?;
         if let Some(name) = plan.name.take() {
             qos.entity_name = EntityName(name);
@@ -229,13 +235,29 @@ mod tests {
         let message = refusal("[radio]\n");
         assert_eq!(
             message,
-            "f.toml:1: radio: unknown table; expected participant, network, udp, limits or qos_library"
+            "f.toml:1: radio: unknown table; expected participant, network, udp, tcp, limits or qos_library"
         );
         let message = Settings::new().add_environment(|_| Some("?".to_owned())).expect_err("refused").to_string();
         assert_eq!(message, "TAKT_DOMAIN: \"?\" where a number from 0 to 232 is expected");
         let message =
             read("[participant]\nqos_profile = \"A::B\"\n").participant().map(drop).expect_err("none").to_string();
         assert!(message.contains("A::B: there is no such profile"), "{message}");
+    }
+
+    #[test]
+    fn what_is_said_of_tcp_must_go_together() {
+        let refusal = |text| read(text).participant().map(drop).expect_err("refused").to_string();
+        let message = refusal("[tcp]\nlisten = [\"0.0.0.0:7400\", \"7400\"]\n");
+        assert!(message.starts_with("f.toml:2: tcp.listen: \"7400\" where ADDRESS:PORT is expected"), "{message}");
+        let message = refusal("[tcp]\nca = \"ca.pem\"\nkey = \"key.pem\"\n");
+        assert!(message.contains("tcp.certificate: TLS needs ca, certificate and key"), "{message}");
+        let all = "[tcp]\nlisten = [\"127.0.0.1:0\"]\nca = \"no\"\ncertificate = \"such\"\nkey = \"file\"\n";
+        let error = read(all).participant().expect("well-formed").build().map(drop).expect_err("no files").to_string();
+        assert!(error.contains("no"), "{error}");
+        let text = "[tcp]\nlisten = [\"127.0.0.1:0\"]\n[network]\nudp = false\ninterfaces = [\"lo\"]\n";
+        let participant = read(text).participant().expect("well-formed").build().expect("loopback");
+        let transports = participant.transport_stats().expect("open");
+        assert_eq!(transports.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["tcp"]);
     }
 
     #[test]

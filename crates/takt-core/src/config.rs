@@ -112,6 +112,10 @@ pub struct Config {
     pub nack_suppression: Duration,
     /// The interfaces in use.
     pub interfaces: Vec<Interface>,
+    /// Whether there is a way to UDP locators.
+    pub has_udp: bool,
+    /// Whether there is a way to TCP locators.
+    pub has_tcp: bool,
     /// Where this participant listens.
     pub locators: Locators,
     /// Where announcements go: the multicast groups, and the ports of unicast peers. At most [`MAX_PEERS`].
@@ -143,6 +147,8 @@ impl Config {
             nack_delay: Duration::from_micros(500),
             nack_suppression: Duration::from_millis(1),
             interfaces: Vec::new(),
+            has_udp: true,
+            has_tcp: false,
             locators: Locators::default(),
             initial_peers: Vec::new(),
             servers: Vec::new(),

@@ -9,12 +9,13 @@
 //!
 //! * the trait and its types ([`Transport`], [`FlowSpec`], [`RxFrame`], ...),
 //! * [`udp`]: UDPv4 and UDPv6, the platform specific model of RTPS 2.5 §9,
+//! * [`tcp`]: TCP, with or without TLS,
 //! * [`shm`]: shared memory between the processes of one user,
 //! * transports that wrap transports: [`FaultInjector`], [`PcapTap`], [`Tracer`],
 //! * [`readiness`]: waiting for descriptors, and waking such a wait,
 //! * `conformance` (feature of that name): the suite that every backend passes.
 //!
-//! What does not: any knowledge of RTPS messages. Bytes are bytes here.
+//! What does not: any knowledge of RTPS messages, but for their header, which frames them in a stream. Bytes are bytes here.
 
 #![deny(unsafe_code)]
 
@@ -28,6 +29,7 @@ mod pcap;
 pub mod readiness;
 pub mod shm;
 mod stats;
+pub mod tcp;
 mod trace;
 mod transport;
 pub mod udp;
@@ -37,6 +39,6 @@ pub use fault::{FaultConfig, FaultCounts, FaultInjector, Faults};
 pub use interface::Interface;
 pub use packet::{Captured, LinkType};
 pub use pcap::{PcapFile, PcapTap};
-pub use stats::{SendErrors, TransportStats};
+pub use stats::{ConnectionCounts, SendErrors, TransportStats};
 pub use trace::{Observer, TraceEvent, Tracer};
 pub use transport::{FlowId, FlowSpec, Locators, RxFrame, RxMeta, Scan, Transport};

@@ -26,6 +26,27 @@ pub struct TransportStats {
     pub receive_errors: u64,
     /// Datagrams that could not be sent, by reason.
     pub send_errors: SendErrors,
+    /// What has become of connections; of transports that have any.
+    pub connections: ConnectionCounts,
+}
+
+/// What has become of connections.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ConnectionCounts {
+    /// Begun or accepted.
+    pub opened: u64,
+    /// Attempts to connect that led to nothing.
+    pub failed: u64,
+    /// Ended after they had carried something.
+    pub lost: u64,
+    /// Let go, since another one leads to the same participant.
+    pub merged: u64,
+    /// Not accepted: there were too many.
+    pub refused: u64,
+    /// Closed, since they did not get any further in time, or others came.
+    pub expired: u64,
+    /// Closed, since what came was no stream of messages.
+    pub malformed: u64,
 }
 
 /// Datagrams that could not be sent, by reason. None of these is fatal.

@@ -78,6 +78,11 @@ impl Locator {
         self.ip().map(|ip| SocketAddr::new(ip, port))
     }
 
+    /// Is the transport TCP?
+    pub const fn is_tcp(&self) -> bool {
+        matches!(self.kind, Self::KIND_TCP_V4 | Self::KIND_TCP_V6)
+    }
+
     /// Does it lead to a multicast group?
     pub fn is_multicast(&self) -> bool {
         self.ip().is_some_and(|ip| ip.is_multicast())
@@ -194,6 +199,9 @@ mod tests {
         assert!(!Locator::udp_v4(Ipv4Addr::UNSPECIFIED, 7411).is_usable());
         assert!(!Locator::udp_v6(Ipv6Addr::UNSPECIFIED, 7411).is_usable());
         assert!(!Locator::INVALID.is_usable());
+        let tcp = Locator { kind: Locator::KIND_TCP_V4, ..Locator::udp_v4(Ipv4Addr::LOCALHOST, 7411) };
+        assert!(tcp.is_tcp() && !Locator::udp_v4(Ipv4Addr::LOCALHOST, 7411).is_tcp());
+        assert_eq!((tcp.socket_addr(), tcp.to_string().as_str()), (None, "tcp/127.0.0.1:7411"));
         let shared_memory = Locator { kind: Locator::KIND_SHM, port: 7, address: [0; 16] };
         assert!(shared_memory.is_usable() && shared_memory.socket_addr().is_none());
         assert_eq!(shared_memory.to_string(), "shm/7");

@@ -14,5 +14,6 @@ mod refusals;
 mod scene;
 mod shape_main;
 mod simulation;
+mod tcp;
 mod tools;
 mod types;

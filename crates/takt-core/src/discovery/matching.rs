@@ -107,7 +107,7 @@ fn refusal_of(
 
 impl Participant {
     /// Another endpoint's way: its own locators, else its participant's, at the address that the participant has proven.
-    /// That one it keeps even if none of our interfaces leads there now.
+    /// That one it keeps even if none of our interfaces leads there now. Who is reached by a connection gets all by it.
     pub(super) fn path_to(&mut self, prefix: GuidPrefix, unicast: &[Locator]) -> Option<Path> {
         let mut refused = 0;
         let path = if prefix == self.header.prefix {
@@ -122,6 +122,9 @@ impl Participant {
             let announced = if unicast.is_empty() { &remote.data.default_unicast } else { unicast };
             if let Some(path) = remote.shortcut.and_then(|shortcut| shortcut.path(announced)) {
                 return Some(path);
+            }
+            if remote.metatraffic.locator.is_tcp() {
+                return Some(remote.metatraffic);
             }
             let proven = |locator: &&Locator| self.reachability.is_proven_by(&remote.metatraffic.locator, locator);
             let near: Vec<_> = announced.iter().filter(proven).copied().collect();

@@ -8,6 +8,9 @@
 //! DEVIATION(RTPS 2.5 §8.5.3.2): a participant of another vendor that moves to another host's address is met anew
 //! instead, since its readers are beyond any challenge. It is told farewell first, so that it meets us anew too.
 //!
+//! So is a participant whose announcements come by another connection than before, once the former one has been silent for
+//! half of the lease: connections to it are made anew by the transport, unless its address has changed.
+//!
 //! The largest message on the way stays what it was at the match: what is larger than a packet of the new way is
 //! fragmented by IP.
 
@@ -71,7 +74,8 @@ impl Participant {
         let Some(remote) = self.remotes.get_mut(index) else { return };
         remote.unicast_only &= !from.multicast;
         let moved = remote.data.metatraffic_unicast != data.metatraffic_unicast
-            || remote.data.default_unicast != data.default_unicast;
+            || remote.data.default_unicast != data.default_unicast
+            || remote.comes_by_another(now, from.source);
         if moved && remote.probation.is_some() {
             return self.meet_anew(now, from, index, data, payload, false);
         }
@@ -112,6 +116,9 @@ impl Participant {
     fn judge(&mut self, index: u32, news: &News) -> Verdict {
         let Some(remote) = self.remotes.get(index) else { return Verdict::Unreachable };
         let (here, announced) = (remote.metatraffic, &news.data.metatraffic_unicast);
+        if news.source.is_tcp() && !here.locator.is_tcp() && announced.contains(&here.locator) {
+            return Verdict::At(here);
+        }
         let mut refused = 0;
         let best = self.reachability.choose(announced, news.source, &mut refused);
         self.ctx.counters.refused_locators += refused;
@@ -181,6 +188,7 @@ impl Participant {
         let moved = remote.metatraffic != path || remote.data.default_unicast != data.default_unicast;
         let prefix = remote.prefix;
         remote.metatraffic = path;
+        remote.heard_there = now;
         remote.source = source;
         remote.data = data;
         remote.announcement = announcement;
@@ -342,6 +350,13 @@ impl Participant {
 }
 
 impl Remote {
+    /// Whether an announcement has come by another connection than before, by which none comes any more.
+    pub(super) fn comes_by_another(&self, now: Instant, source: Locator) -> bool {
+        let here = self.metatraffic.locator;
+        let is_another = source.is_tcp() && here.is_tcp() && source != here;
+        is_another && now.since(self.heard_there) > self.lease_duration() / 2
+    }
+
     /// What it still has to prove, and where.
     pub(super) fn trial(&mut self) -> Option<(&mut Probation, Path)> {
         let at = self.metatraffic;

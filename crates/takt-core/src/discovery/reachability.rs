@@ -4,6 +4,9 @@
 //! are attached to, the address that the announcement came from, or one that the user configured. All else
 //! is refused and counted, so that a forged announcement cannot aim us at a third party. What a participant's endpoints
 //! announce must moreover be where the participant has proven to be (`super::validation`).
+//!
+//! Who announces itself by a connection is answered by that connection, whatever it announces: behind address translation
+//! its own addresses lead nowhere, and who does not listen has none.
 
 use super::neighbours::is_memory;
 use crate::config::Interface;
@@ -24,6 +27,8 @@ const LEAST_MTU: usize = 576;
 pub(crate) struct Reachability {
     interfaces: Vec<Interface>,
     peers: Vec<IpAddr>,
+    has_udp: bool,
+    has_tcp: bool,
 }
 
 /// The plausible ways, best first.
@@ -47,9 +52,14 @@ fn is_in_network(address: IpAddr, network: IpAddr, prefix_len: u8) -> bool {
 
 impl Reachability {
     pub(crate) fn new(interfaces: Vec<Interface>, peers: &[Locator]) -> Self {
-        let mut reachability = Self { interfaces, peers: Vec::new() };
+        let mut reachability = Self { interfaces, peers: Vec::new(), has_udp: true, has_tcp: false };
         reachability.set_peers(peers);
         reachability
+    }
+
+    /// Whether there is a way to UDP and to TCP locators.
+    pub(crate) fn with_ways(self, has_udp: bool, has_tcp: bool) -> Self {
+        Self { has_udp, has_tcp, ..self }
     }
 
     /// The user has named these.
@@ -71,6 +81,13 @@ impl Reachability {
     /// The best of the announced locators. `source` is where the announcement came from. Adds the number
     /// of implausible ones to `refused`.
     pub(crate) fn choose(&self, announced: &[Locator], source: Locator, refused: &mut u64) -> Option<Path> {
+        if source.is_tcp() {
+            return Some(Path { locator: source, max_message: MAX_MESSAGE });
+        }
+        self.choose_announced(announced, source, refused)
+    }
+
+    fn choose_announced(&self, announced: &[Locator], source: Locator, refused: &mut u64) -> Option<Path> {
         let mut best: Option<(Way, Path)> = None;
         for locator in announced.iter().filter(|locator| !is_memory(locator)) {
             match self.path(*locator, source) {
@@ -85,7 +102,7 @@ impl Reachability {
     /// The same for what a server that is believed passes on: any address may be that of a participant, which has to prove
     /// it. One that never leaves a host is on the server's.
     pub(crate) fn choose_introduced(&self, announced: &[Locator], server: Locator, refused: &mut u64) -> Option<Path> {
-        self.choose(announced, server, refused).or_else(|| {
+        self.choose_announced(announced, server, refused).or_else(|| {
             let elsewhere = announced.iter().filter(|locator| !locator.ip().is_some_and(|ip| ip.is_loopback()));
             elsewhere
                 .filter_map(|locator| self.path(*locator, *locator))
@@ -98,6 +115,10 @@ impl Reachability {
         let ip = locator.ip()?;
         let is_broadcast = matches!(ip, IpAddr::V4(v4) if v4.is_broadcast());
         if ip.is_unspecified() || ip.is_multicast() || is_broadcast || locator.port == 0 || locator.port > 65_535 {
+            return None;
+        }
+        let is_tcp = locator.is_tcp();
+        if if is_tcp { !self.has_tcp } else { !self.has_udp } {
             return None;
         }
         let from = source.ip();
@@ -117,7 +138,8 @@ impl Reachability {
             return None;
         };
         let headers = if ip.is_ipv4() { 28 } else { 48 };
-        Some((way, Path { locator, max_message: (mtu.max(LEAST_MTU) - headers).min(MAX_MESSAGE) }))
+        let packet = (mtu.max(LEAST_MTU) - headers).min(MAX_MESSAGE);
+        Some((way, Path { locator, max_message: if is_tcp { MAX_MESSAGE } else { packet } }))
     }
 
     /// Whether whoever receives at `proven` may direct data to `other`: it is the same host, or one that the user named.
@@ -198,6 +220,25 @@ mod tests {
         assert_eq!(choose(&[victim], victim).0.map(|p| p.locator), Some(victim));
         let peer = Locator::udp_v4(Ipv4Addr::new(10, 9, 9, 9), 4711);
         assert_eq!(choose(&[peer], attacker).0.map(|p| p.locator), Some(peer));
+    }
+
+    #[test]
+    fn a_connection_is_answered_by_itself() {
+        let inside = Locator::udp_v4(Ipv4Addr::new(192, 168, 1, 7), 7411);
+        let outside = Locator::udp_v4(Ipv4Addr::new(192, 0, 2, 1), 1);
+        let connection = Locator { kind: Locator::KIND_TCP_V4, port: 65_536, ..outside };
+        for announced in [&[inside][..], &[]] {
+            let (path, refused) = choose(announced, connection);
+            assert_eq!((path.map(|p| (p.locator, p.max_message)), refused), (Some((connection, MAX_MESSAGE)), 0));
+        }
+        // Whom a server introduces is not behind the server's connection.
+        let path = reachability().choose_introduced(&[outside], connection, &mut 0);
+        assert_eq!(path.map(|p| p.locator), Some(outside));
+        // Kinds that no transport carries lead nowhere.
+        let listener = Locator { port: 7411, ..connection };
+        assert_eq!(choose(&[listener], outside), (None, 1));
+        let path = reachability().with_ways(false, true).choose(&[outside, listener], outside, &mut 0);
+        assert_eq!(path.map(|p| (p.locator, p.max_message)), Some((listener, MAX_MESSAGE)));
     }
 
     #[test]

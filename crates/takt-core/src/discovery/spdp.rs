@@ -56,6 +56,8 @@ pub(crate) struct Remote {
     lease: TimerId,
     /// When its last message came.
     heard: Instant,
+    /// When its last announcement came by the connection that it is answered by.
+    pub(super) heard_there: Instant,
     /// Its place in the order of discovery.
     arrival: u64,
     /// It has not shown yet that it receives what we send.
@@ -83,7 +85,7 @@ impl Remote {
     }
 
     /// How long to believe in it without hearing of it.
-    fn lease_duration(&self) -> Duration {
+    pub(super) fn lease_duration(&self) -> Duration {
         let lease = self.data.lease_duration.as_nanos().map_or(LONGEST_LEASE, Duration::from_nanos);
         lease.clamp(LEAST_LEASE, LONGEST_LEASE)
     }
@@ -335,8 +337,11 @@ impl Participant {
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return false };
         let Some(remote) = self.remotes.get_mut(index) else { return false };
         let moves = remote.moving.as_ref().is_some_and(|moving| *moving.news.announcement == *payload);
-        if !moves && *remote.announcement != *payload {
+        if !moves && (*remote.announcement != *payload || remote.comes_by_another(now, from.source)) {
             return false;
+        }
+        if remote.metatraffic.locator == from.source {
+            remote.heard_there = now;
         }
         remote.unicast_only &= !from.multicast;
         remote.heard = if is_on(Mutation::LeaseNotRenewed) { remote.heard } else { now };
@@ -418,6 +423,7 @@ impl Participant {
             metatraffic,
             lease,
             heard: now,
+            heard_there: now,
             arrival: self.ctx.counters.participants_discovered,
             probation: Some(probation),
             letter: Letter::default(),

@@ -145,7 +145,8 @@ impl Participant {
             domain_id: config.domain_id,
             is_enabled: config.is_enabled,
             header: Header { version: ProtocolVersion::V2_5, vendor: VendorId::TAKT, prefix: config.guid_prefix },
-            reachability: Reachability::new(config.interfaces, &config.initial_peers),
+            reachability: Reachability::new(config.interfaces, &config.initial_peers)
+                .with_ways(config.has_udp, config.has_tcp),
             locators: config.locators,
             initial_peers: config.initial_peers,
             servers: config.servers,

@@ -11,7 +11,7 @@ use super::syscall::{self, InterfaceAddress};
 use crate::{Interface, TransportError};
 
 /// The chosen interfaces, each with its chosen addresses.
-pub(super) fn choose(config: &UdpConfig) -> Result<Vec<Interface>, TransportError> {
+pub(crate) fn choose(config: &UdpConfig) -> Result<Vec<Interface>, TransportError> {
     let present = present(config.ipv4, config.ipv6)
         .map_err(|e| TransportError::new("list network interfaces", "of this machine", e))?;
     let chosen = match &config.interfaces {

@@ -24,11 +24,11 @@
 //! Deliberately not here: path MTU discovery (the core fragments to the
 //! interfaces' MTU).
 
-mod address;
+pub(crate) mod address;
 mod config;
 mod express;
 mod flows;
-mod interfaces;
+pub(crate) mod interfaces;
 mod ports;
 mod priority;
 mod receiver;

@@ -38,6 +38,19 @@ pub(crate) fn udp_socket(family: Family) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+/// A new non-blocking TCP socket that is being connected to `peer`.
+pub(crate) fn begin_connection(family: Family, peer: &SockAddr) -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: no pointers. A result >= 0 is a new descriptor that nobody else owns.
+    let fd = check(unsafe { libc::socket(family.domain(), kind, libc::IPPROTO_TCP) })?;
+    // SAFETY: as above.
+    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    match connect(socket.as_fd(), peer) {
+        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(socket),
+        result => result.map(|()| socket),
+    }
+}
+
 /// Binds a socket to an address.
 pub(crate) fn bind(fd: BorrowedFd<'_>, address: &SockAddr) -> io::Result<()> {
     // SAFETY: `address` holds `len()` valid bytes of a socket address.
@@ -45,7 +58,7 @@ pub(crate) fn bind(fd: BorrowedFd<'_>, address: &SockAddr) -> io::Result<()> {
     Ok(())
 }
 
-/// Fixes the peer of a datagram socket, which sends nothing.
+/// Fixes the peer of a datagram socket, which sends nothing, or begins a connection.
 pub(crate) fn connect(fd: BorrowedFd<'_>, peer: &SockAddr) -> io::Result<()> {
     // SAFETY: `peer` holds `len()` valid bytes of a socket address.
     check(unsafe { libc::connect(fd.as_raw_fd(), peer.as_ptr().cast(), peer.len()) })?;
@@ -359,6 +372,43 @@ pub(crate) fn epoll_add(epoll: BorrowedFd<'_>, fd: BorrowedFd<'_>, token: u64) -
     let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: token };
     // SAFETY: `event` is alive during the call.
     check(unsafe { libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd.as_raw_fd(), &mut event) })?;
+    Ok(())
+}
+
+/// Watches `fd`, which is watched already, for input and, if so said, for room to send.
+pub(crate) fn epoll_change(epoll: BorrowedFd<'_>, fd: BorrowedFd<'_>, token: u64, output: bool) -> io::Result<()> {
+    let events = if output { libc::EPOLLIN | libc::EPOLLOUT } else { libc::EPOLLIN };
+    let mut event = libc::epoll_event { events: events as u32, u64: token };
+    // SAFETY: `event` is alive during the call.
+    check(unsafe { libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_MOD, fd.as_raw_fd(), &mut event) })?;
+    Ok(())
+}
+
+/// Watches `fd` no longer.
+pub(crate) fn epoll_remove(epoll: BorrowedFd<'_>, fd: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: the kernel ignores the event.
+    check(unsafe { libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_DEL, fd.as_raw_fd(), ptr::null_mut()) })?;
+    Ok(())
+}
+
+/// A new non-blocking timer that does not run.
+pub(crate) fn timer() -> io::Result<OwnedFd> {
+    // SAFETY: no pointers. A result >= 0 is a new descriptor that nobody else owns.
+    let fd = check(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC | libc::TFD_NONBLOCK) })?;
+    // SAFETY: as above.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Makes a timer readable once, after `delay`, which is not zero.
+pub(crate) fn set_timer(timer: BorrowedFd<'_>, delay: Duration) -> io::Result<()> {
+    let never = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let once = libc::timespec {
+        tv_sec: libc::time_t::try_from(delay.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_nsec: delay.subsec_nanos().into(),
+    };
+    let spec = libc::itimerspec { it_interval: never, it_value: once };
+    // SAFETY: `spec` is alive during the call; the former value is not asked for.
+    check(unsafe { libc::timerfd_settime(timer.as_raw_fd(), 0, &spec, ptr::null_mut()) })?;
     Ok(())
 }
 

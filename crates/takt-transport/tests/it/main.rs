@@ -10,6 +10,7 @@ mod no_allocation;
 mod participant_ports;
 mod pcap_files;
 mod shm_conforms;
+mod tcp_conforms;
 mod udp_conforms;
 mod udp_trains;
 mod wrappers_conform;

@@ -1,14 +1,17 @@
 //! Putting a participant together.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use takt_core::{Config, Limits, Participant, StaticParticipant};
 use takt_transport::shm::{ShmConfig, ShmTransport};
+use takt_transport::tcp::{TcpConfig, TcpTransport};
 use takt_transport::udp::{ParticipantIndex, UdpConfig, UdpTransport};
 use takt_transport::{Transport, TransportError, Warning};
+use takt_wire::Locator;
 
 use super::config::NetworkConfig;
 use super::{Defaults, DomainParticipant, Entities, ParticipantInner, guid_prefix};
@@ -18,10 +21,11 @@ use crate::runtime::clock;
 use crate::runtime::driver::{Driver, interfaces, locators};
 use crate::runtime::engine::Engine;
 use crate::runtime::pi_mutex::PiMutex;
-use crate::{Idle, Result, Runtime};
+use crate::{Error, Idle, Result, Runtime};
 
 type Wrapper = Box<dyn FnOnce(Box<dyn Transport>) -> Box<dyn Transport>>;
 type UdpChange = Box<dyn FnOnce(&mut UdpConfig)>;
+type TcpChange = Box<dyn FnOnce(&mut TcpConfig)>;
 
 /// What a participant shall be. Made by [`DomainParticipant::builder`].
 ///
@@ -34,6 +38,7 @@ type UdpChange = Box<dyn FnOnce(&mut UdpConfig)>;
 /// | `TAKT_DISCOVERY_SERVERS` | see [`discovery_servers`](Self::discovery_servers), separated by commas | none |
 /// | `TAKT_MULTICAST` | `0` or `1` | `1`; `0` with discovery servers |
 /// | `TAKT_IPV6` | `0` or `1`: UDPv6 beside UDPv4 | `0` |
+/// | `TAKT_UDP` | `0` or `1`, see [`udp`](Self::udp) | `1` |
 /// | `TAKT_SHARED_MEMORY` | `0` or `1`, see [`shared_memory`](Self::shared_memory) | `0` |
 #[must_use]
 pub struct DomainParticipantBuilder {
@@ -45,6 +50,7 @@ pub struct DomainParticipantBuilder {
     static_endpoints: Option<Vec<StaticParticipant>>,
     is_server: bool,
     udp_changes: Vec<UdpChange>,
+    tcp_changes: Vec<TcpChange>,
     lease_duration: Option<Duration>,
     announcement_period: Option<Duration>,
     limits: Limits,
@@ -65,6 +71,7 @@ impl DomainParticipantBuilder {
             static_endpoints: None,
             is_server: false,
             udp_changes: Vec::new(),
+            tcp_changes: Vec::new(),
             lease_duration: None,
             announcement_period: None,
             limits: Limits::default(),
@@ -100,8 +107,9 @@ impl DomainParticipantBuilder {
     }
 
     /// Whom to announce to besides multicast: `HOST` for the first ten participants there by their well-known ports,
-    /// `HOST#4` or `HOST#0-29` for those with these participant indices, `HOST:7410` for a port. A host is an address or
-    /// a name, which is resolved by [`build`](Self::build). See [`DomainParticipant::add_peer`] too.
+    /// `HOST#4` or `HOST#0-29` for those with these participant indices, `HOST:7410` for a port, `tcp/HOST:7410` for one that
+    /// is connected to by TCP. A host is an address or a name, which is resolved by [`build`](Self::build). See
+    /// [`DomainParticipant::add_peer`] too.
     pub fn peers<S: Into<String>>(mut self, peers: impl IntoIterator<Item = S>) -> Self {
         self.network.peers = Some(peers.into_iter().map(Into::into).collect());
         self
@@ -155,6 +163,19 @@ impl DomainParticipantBuilder {
     /// Changes what the UDP transport is opened with, after all other calls had their say: ports, groups, buffers.
     pub fn configure_udp(mut self, change: impl FnOnce(&mut UdpConfig) + 'static) -> Self {
         self.udp_changes.push(Box::new(change));
+        self
+    }
+
+    /// Whether to use UDP, as is the default. Without it the participant has TCP alone.
+    pub fn udp(mut self, udp: bool) -> Self {
+        self.network.udp = Some(udp);
+        self
+    }
+
+    /// Uses TCP too, and changes what it is opened with: where to listen, the certificates of TLS, bounds. A peer of the form
+    /// `tcp/HOST:PORT` is enough to connect to others. See `docs/tcp.md`.
+    pub fn configure_tcp(mut self, change: impl FnOnce(&mut TcpConfig) + 'static) -> Self {
+        self.tcp_changes.push(Box::new(change));
         self
     }
 
@@ -212,8 +233,19 @@ impl DomainParticipantBuilder {
             change(&mut udp);
         }
         let mut transports = self.transports;
-        if transports.is_empty() {
+        let tcp = (!self.tcp_changes.is_empty() || network.has_tcp_peers()).then_some(self.tcp_changes);
+        if transports.is_empty() && network.udp != Some(false) {
             transports.push(Box::new(UdpTransport::open(&udp)?));
+        }
+        if let Some(changes) = tcp {
+            let names = network.tcp_names()?;
+            let mut tcp = TcpConfig { interfaces: udp.interfaces.clone(), names, ..TcpConfig::default() };
+            changes.into_iter().for_each(|change| change(&mut tcp));
+            transports.push(Box::new(TcpTransport::open(&tcp)?));
+        }
+        if transports.is_empty() {
+            let what = "without UDP there must be TCP: a peer of the form tcp/HOST:PORT, or where to listen".to_owned();
+            return Err(Error::BadParameter { what });
         }
         let mut warnings = Vec::new();
         if network.shared_memory == Some(true) {
@@ -234,6 +266,9 @@ impl DomainParticipantBuilder {
         let longest_period = config.lease_duration / 4;
         config.announcement_period = self.announcement_period.unwrap_or(config.announcement_period).min(longest_period);
         config.interfaces = interfaces(&transports);
+        config.has_tcp = transports.iter().any(|transport| carries_tcp(transport.as_ref()));
+        config.has_udp = !transports.iter().all(|transport| carries_tcp(transport.as_ref()));
+        let has_tcp = config.has_tcp;
         config.locators = locators(&transports);
         config.initial_peers = config.locators.metatraffic_multicast.clone();
         config.initial_peers.extend(network.peer_locators(self.domain_id)?);
@@ -260,6 +295,7 @@ impl DomainParticipantBuilder {
             is_enabled: AtomicBool::new(self.is_enabled),
             qos: PiMutex::new(self.qos),
             ipv6: udp.ipv6,
+            has_tcp,
             warnings,
             topics: PiMutex::new(BTreeMap::new()),
             entities: PiMutex::new(Entities::default()),
@@ -269,6 +305,12 @@ impl DomainParticipantBuilder {
         };
         Ok(DomainParticipant { inner: Arc::new(inner) })
     }
+}
+
+/// Whether a transport is one of TCP.
+fn carries_tcp(transport: &dyn Transport) -> bool {
+    let somewhere = Locator::udp_v4(Ipv4Addr::LOCALHOST, 1);
+    transport.serves(&Locator { kind: Locator::KIND_TCP_V4, ..somewhere })
 }
 
 fn no_shared_memory(error: &TransportError) -> Warning {

@@ -1,5 +1,8 @@
 //! What a participant is configured with: by the builder's calls, else by the environment, else by default.
 
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
 use takt_transport::udp::{InterfaceSelection, UdpConfig};
 use takt_wire::Locator;
 
@@ -16,6 +19,8 @@ pub(super) const TAKT_DISCOVERY_SERVERS: &str = "TAKT_DISCOVERY_SERVERS";
 pub(super) const TAKT_MULTICAST: &str = "TAKT_MULTICAST";
 /// `0` or `1`: whether to use UDPv6 beside UDPv4.
 pub(super) const TAKT_IPV6: &str = "TAKT_IPV6";
+/// `0` or `1`: whether to use UDP.
+pub(super) const TAKT_UDP: &str = "TAKT_UDP";
 /// `0` or `1`: whether to use shared memory.
 pub(super) const TAKT_SHARED_MEMORY: &str = "TAKT_SHARED_MEMORY";
 
@@ -28,6 +33,7 @@ pub(super) struct NetworkConfig {
     pub(super) multicast: Option<bool>,
     pub(super) ipv6: Option<bool>,
     pub(super) shared_memory: Option<bool>,
+    pub(super) udp: Option<bool>,
 }
 
 impl NetworkConfig {
@@ -42,6 +48,7 @@ impl NetworkConfig {
             multicast: self.multicast.map_or_else(|| switch(TAKT_MULTICAST), |value| Ok(Some(value)))?,
             ipv6: self.ipv6.map_or_else(|| switch(TAKT_IPV6), |value| Ok(Some(value)))?,
             shared_memory: self.shared_memory.map_or_else(|| switch(TAKT_SHARED_MEMORY), |value| Ok(Some(value)))?,
+            udp: self.udp.map_or_else(|| switch(TAKT_UDP), |value| Ok(Some(value)))?,
         })
     }
 
@@ -69,6 +76,22 @@ impl NetworkConfig {
         let servers = self.servers.iter().flatten();
         let located = servers.map(|server| peers::locate(server, domain_id, self.ipv6.unwrap_or(false)));
         Ok(located.collect::<Result<Vec<_>>>()?.concat())
+    }
+
+    /// Whether anybody is to be reached by TCP.
+    pub(super) fn has_tcp_peers(&self) -> bool {
+        self.peers_and_servers().any(|peer| peers::is_tcp(peer))
+    }
+
+    /// The names of those who are to be reached by TCP.
+    pub(super) fn tcp_names(&self) -> Result<BTreeMap<SocketAddr, String>> {
+        let named = self.peers_and_servers().filter(|peer| peers::is_tcp(peer));
+        let named = named.map(|peer| peers::tcp_names(peer, self.ipv6.unwrap_or(false)));
+        Ok(named.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+    }
+
+    fn peers_and_servers(&self) -> impl Iterator<Item = &String> {
+        self.peers.iter().flatten().chain(self.servers.iter().flatten())
     }
 
     /// Where the unicast peers' discovery may listen.

@@ -48,6 +48,7 @@ pub(crate) struct ParticipantInner {
     qos: PiMutex<DomainParticipantQos>,
     /// UDPv6 is in use.
     ipv6: bool,
+    has_tcp: bool,
     warnings: Vec<Warning>,
     /// Per topic name its type and how many topics there are.
     topics: PiMutex<BTreeMap<String, (String, usize)>>,
@@ -168,6 +169,10 @@ impl DomainParticipant {
     }
 
     fn locate(&self, peer: &str) -> Result<Vec<takt_wire::Locator>> {
+        if peers::is_tcp(peer) && !self.inner.has_tcp {
+            let what = format!("peer {peer:?}: the participant was built without TCP");
+            return Err(Error::BadParameter { what });
+        }
         peers::locate(peer, self.inner.domain_id, self.inner.ipv6)
     }
 

@@ -318,14 +318,19 @@ impl Driver {
 
 /// The interfaces of all transports, as the core wants them.
 pub(crate) fn interfaces(transports: &[Box<dyn Transport>]) -> Vec<Interface> {
-    let all = transports.iter().flat_map(|transport| transport.interfaces());
-    all.map(|interface| Interface {
-        name: interface.name.clone(),
-        addresses: interface.addresses.clone(),
-        mtu: interface.mtu,
-        loopback: interface.loopback,
-    })
-    .collect()
+    let mut all = Vec::new();
+    for interface in transports.iter().flat_map(|transport| transport.interfaces()) {
+        let interface = Interface {
+            name: interface.name.clone(),
+            addresses: interface.addresses.clone(),
+            mtu: interface.mtu,
+            loopback: interface.loopback,
+        };
+        if !all.contains(&interface) {
+            all.push(interface);
+        }
+    }
+    all
 }
 
 /// Where all transports can be reached, as the core wants it. Discovery goes by networks alone: it finds out who is near.

@@ -34,5 +34,6 @@ mod representation;
 mod shared_memory;
 mod suffering;
 mod support;
+mod tcp;
 mod type_consistency;
 mod waitset;

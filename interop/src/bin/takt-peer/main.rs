@@ -6,6 +6,7 @@ mod types;
 
 use std::collections::HashMap;
 use std::io::{BufRead, stdin};
+use std::net::Ipv4Addr;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -93,6 +94,14 @@ impl Peer {
         }
         if !peer.is_empty() {
             builder = builder.peers([peer]).multicast(false);
+        }
+        if let Some(port) = words.number("tcp_listen", 0_u16).ok().filter(|port| *port != 0) {
+            builder =
+                builder.udp(false).configure_tcp(move |tcp| tcp.listen = vec![(Ipv4Addr::UNSPECIFIED, port).into()]);
+        }
+        let listener = words.text("tcp_connect", "");
+        if !listener.is_empty() {
+            builder = builder.udp(false).peers([format!("tcp/{listener}")]);
         }
         let participant = builder.build()?;
         for warning in participant.warnings() {

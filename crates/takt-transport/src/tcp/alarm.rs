@@ -1,0 +1,45 @@
+//! When to look again though nothing has arrived: a descriptor that becomes readable at a given time.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use crate::udp::syscall;
+
+/// A timer of the kernel.
+#[derive(Debug)]
+pub(super) struct Alarm {
+    timer: File,
+    due: Option<Instant>,
+}
+
+impl Alarm {
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self { timer: File::from(syscall::timer()?), due: None })
+    }
+
+    /// Goes off at this time, or earlier if it was to go off earlier.
+    pub(super) fn set_by(&mut self, due: Instant, now: Instant) {
+        if self.due.is_some_and(|known| known <= due) {
+            return;
+        }
+        let delay = due.saturating_duration_since(now).max(Duration::from_micros(1));
+        if syscall::set_timer(self.timer.as_fd(), delay).is_ok() {
+            self.due = Some(due);
+        }
+    }
+
+    /// It has gone off, or is looked at anyway: it is silent from now on.
+    pub(super) fn reset(&mut self) {
+        self.due = None;
+        // Nothing to read: it has not gone off.
+        let _ = self.timer.read(&mut [0; 8]);
+    }
+}
+
+impl AsFd for Alarm {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.timer.as_fd()
+    }
+}

@@ -1,0 +1,210 @@
+//! Ways to others, by the locator that they are known by. A way outlives its connections.
+//!
+//! A way to where somebody listens has that locator; when its connection is lost we connect anew. A way by which somebody
+//! came to us is named by that host's address and a port beyond 65,535, which nothing else has; when its connection is lost,
+//! it waits until the same participant comes again from the same address. So whoever sends by a locator need not know
+//! of connections that come and go.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use takt_wire::Locator;
+
+use super::connection::Connection;
+use super::framing::Prefix;
+
+/// The first attempt to connect anew follows after this; each further one after twice as long.
+const FIRST_DELAY: Duration = Duration::from_millis(50);
+/// But never later than this.
+const LONGEST_DELAY: Duration = Duration::from_secs(5);
+/// A lost connection is made anew for so long unasked; later only if there is something to send.
+const UNASKED: Duration = Duration::from_secs(60);
+/// The first port of a way by which somebody came.
+pub(super) const FIRST_NAME: u32 = 65_536;
+
+/// A way to somebody.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) name: Locator,
+    /// Where to connect to. None for somebody who came.
+    pub(super) target: Option<SocketAddr>,
+    /// Who is there.
+    pub(super) who: Option<(Prefix, IpAddr)>,
+    /// The connection that is sent by.
+    pub(super) connection: Option<u64>,
+    /// When the next attempt to connect may be.
+    retry: Option<Instant>,
+    delay: Duration,
+    /// When its last connection was lost that had carried something.
+    lost: Option<Instant>,
+    used: u64,
+}
+
+impl Link {
+    /// Whether it is time to connect.
+    pub(super) fn may_connect(&self, now: Instant) -> bool {
+        self.target.is_some() && self.retry.is_none_or(|retry| retry <= now)
+    }
+
+    /// When to connect though nobody asks.
+    pub(super) fn unasked(&self, now: Instant) -> Option<Instant> {
+        let is_wanted = self.lost.is_some_and(|lost| now.saturating_duration_since(lost) < UNASKED);
+        (is_wanted && self.target.is_some() && self.connection.is_none()).then_some(self.retry.unwrap_or(now))
+    }
+
+    /// The connection has carried a message, or failed.
+    pub(super) fn succeeded(&mut self) {
+        (self.retry, self.delay, self.lost) = (None, FIRST_DELAY, None);
+    }
+
+    pub(super) fn failed(&mut self, now: Instant, had_carried: bool) {
+        if had_carried {
+            self.lost = Some(now);
+        }
+        self.retry = Some(now + self.delay);
+        self.delay = (self.delay * 2).min(LONGEST_DELAY);
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Links {
+    links: Vec<Link>,
+    by_name: BTreeMap<Locator, usize>,
+    max: usize,
+    names: u32,
+    uses: u64,
+}
+
+impl Links {
+    pub(super) fn new(max: usize) -> Self {
+        Self { links: Vec::new(), by_name: BTreeMap::new(), max, names: 0, uses: 0 }
+    }
+
+    pub(super) fn get(&self, index: usize) -> &Link {
+        &self.links[index]
+    }
+
+    pub(super) fn get_mut(&mut self, index: usize) -> &mut Link {
+        &mut self.links[index]
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Link> {
+        self.links.iter_mut()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, &Link)> {
+        self.links.iter().enumerate()
+    }
+
+    /// The way of this name; a new one if it is to where somebody may listen. `None` if there is none, or no room.
+    pub(super) fn find(&mut self, name: &Locator) -> Option<usize> {
+        self.uses += 1;
+        let index = match self.by_name.get(name) {
+            Some(index) => *index,
+            None => {
+                let port = u16::try_from(name.port).ok()?;
+                let target = SocketAddr::new(name.ip()?, port);
+                self.insert(*name, Some(target), None)?
+            }
+        };
+        self.links[index].used = self.uses;
+        Some(index)
+    }
+
+    /// The way by which a participant came from an address; a new one if it is the first time. `None` if there is no room.
+    pub(super) fn of_guest(&mut self, who: (Prefix, IpAddr), kind: i32) -> Option<usize> {
+        let known = self.links.iter().position(|link| link.target.is_none() && link.who == Some(who));
+        known.or_else(|| {
+            let name = Locator { port: FIRST_NAME.checked_add(self.names)?, ..super::locator(kind, who.1) };
+            self.names += 1;
+            self.insert(name, None, Some(who))
+        })
+    }
+
+    fn insert(&mut self, name: Locator, target: Option<SocketAddr>, who: Option<(Prefix, IpAddr)>) -> Option<usize> {
+        let (retry, lost, used) = (None, None, self.uses);
+        let link = Link { name, target, who, connection: None, retry, delay: FIRST_DELAY, lost, used };
+        let index = if self.links.len() < self.max {
+            self.links.push(link);
+            self.links.len() - 1
+        } else {
+            let idle = self.links.iter().enumerate().filter(|(_, link)| link.connection.is_none());
+            let (index, oldest) = idle.min_by_key(|(_, link)| link.used)?;
+            self.by_name.remove(&oldest.name);
+            self.links[index] = link;
+            index
+        };
+        self.by_name.insert(name, index);
+        Some(index)
+    }
+
+    /// A connection carries nothing more: whoever was sent to by it is from now on by `instead`.
+    pub(super) fn redirect(&mut self, from: u64, instead: Option<u64>) {
+        for link in self.links.iter_mut().filter(|link| link.connection == Some(from)) {
+            link.connection = instead;
+        }
+    }
+
+    /// Whether a connection leads to where this way does, as far as one can know.
+    pub(super) fn leads_to(link: &Link, connection: &Connection) -> bool {
+        let at = connection.participant.map(|participant| (participant.prefix, connection.peer.ip()));
+        link.who.is_some() && link.who == at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    fn listener(port: u32) -> Locator {
+        Locator { port, ..super::super::locator(Locator::KIND_TCP_V4, Ipv4Addr::LOCALHOST.into()) }
+    }
+
+    #[test]
+    fn a_guest_keeps_its_way_and_no_other_gets_it() {
+        let mut links = Links::new(8);
+        let who = |n: u8| ([n; 12], IpAddr::from(Ipv4Addr::LOCALHOST));
+        let first = links.of_guest(who(1), Locator::KIND_TCP_V4).expect("room");
+        let second = links.of_guest(who(2), Locator::KIND_TCP_V4).expect("room");
+        assert_ne!(first, second);
+        assert_eq!(links.of_guest(who(1), Locator::KIND_TCP_V4), Some(first));
+        let name = links.get(first).name;
+        assert!(name.port >= FIRST_NAME && links.find(&name) == Some(first));
+        assert_eq!(links.find(&Locator { port: FIRST_NAME + 77, ..name }), None, "nobody came by that name");
+    }
+
+    #[test]
+    fn the_way_that_was_not_used_for_longest_gives_way() {
+        let mut links = Links::new(2);
+        let (a, b) = (links.find(&listener(1)).expect("room"), links.find(&listener(2)).expect("room"));
+        links.find(&listener(1));
+        assert_eq!(links.find(&listener(3)), Some(b));
+        links.get_mut(a).connection = Some(1);
+        links.get_mut(b).connection = Some(2);
+        assert_eq!(links.find(&listener(4)), None, "all are in use");
+        assert_eq!((links.find(&listener(1)), links.find(&listener(3))), (Some(a), Some(b)));
+    }
+
+    #[test]
+    fn attempts_become_rarer_and_end_unless_they_are_asked_for() {
+        let mut links = Links::new(2);
+        let index = links.find(&listener(1)).expect("room");
+        let link = links.get_mut(index);
+        let mut now = Instant::now();
+        let begin = now;
+        assert!(link.may_connect(now) && link.unasked(now).is_none());
+        link.failed(now, true);
+        let mut attempts = 0;
+        while let Some(next) = link.unasked(now) {
+            assert!(!link.may_connect(next - Duration::from_millis(1)) && link.may_connect(next));
+            (now, attempts) = (next, attempts + 1);
+            link.failed(now, false);
+        }
+        // 50 ms doubled to 5 s, and then every 5 s.
+        assert_eq!((attempts, now - begin), (18, Duration::from_millis(61_350)));
+        link.succeeded();
+        assert!(link.may_connect(now));
+    }
+}

@@ -1,0 +1,89 @@
+//! Who is at the other end of a connection, and one connection where two lead to the same participant.
+
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use takt_wire::VendorId;
+
+use super::TcpTransport;
+use super::connection::{Connection, Participant, State};
+use super::framing;
+use super::kind_of;
+
+/// How long a connection that is not needed any more may take to end.
+const PARTING: Duration = Duration::from_secs(2);
+
+impl TcpTransport {
+    /// The first message of a connection has come: it says who is there. False if there is no room for one more.
+    pub(super) fn meet(&mut self, token: u64, now: Instant) -> bool {
+        let Some(connection) = self.connections.get_mut(token) else { return false };
+        let Some((vendor, prefix)) = framing::sender(connection.pending()) else { return false };
+        let ip = connection.peer.ip();
+        let index = match connection.link {
+            Some(index) => index,
+            None => match self.links.of_guest((prefix, ip), kind_of(ip)) {
+                Some(index) => index,
+                None => return false,
+            },
+        };
+        connection.link = Some(index);
+        connection.participant = Some(Participant { vendor, prefix });
+        connection.deadline = None;
+        let is_sent_by = connection.carries();
+        let link = self.links.get_mut(index);
+        link.who = Some((prefix, ip));
+        link.succeeded();
+        if is_sent_by {
+            // The newest: an older one may be dead without knowing.
+            link.connection = Some(token);
+        }
+        self.greet(token, vendor);
+        self.merge(token, now);
+        true
+    }
+
+    /// Tells another Takt who is at this end. It may hear nothing else by this connection, and has to know that it is one of two.
+    fn greet(&mut self, token: u64, vendor: [u8; 2]) {
+        let (Some(own), Some(connection)) = (self.own, self.connections.get_mut(token)) else { return };
+        if vendor == VendorId::TAKT.0 && connection.carries() {
+            let greeting = framing::greeting(vendor, own);
+            let epoll = self.epoll.as_fd();
+            // A connection that breaks here is noticed when it is read.
+            let _ = connection.queue(&greeting, epoll).and_then(|_| connection.send(epoll));
+        }
+    }
+
+    /// Keeps one of the connections that both sides have made to each other, or that we have made twice: of those made by the
+    /// participant with the lower prefix the oldest. Who has made a connection lets it go.
+    ///
+    /// INTEROP(CycloneDDS 11): forgets the participants behind a connection that ends, so only Takt's are let go.
+    fn merge(&mut self, token: u64, now: Instant) {
+        let Some(new) = self.connections.get(token) else { return };
+        let (Some(who), ip, Some(own)) = (new.participant, new.peer.ip(), self.own) else { return };
+        if who.vendor != VendorId::TAKT.0 {
+            return;
+        }
+        let same = |one: &&Connection| one.carries() && one.participant == Some(who) && one.peer.ip() == ip;
+        let of = |is_ours: bool| self.connections.iter().filter(same).filter(move |one| one.is_ours == is_ours);
+        let theirs = of(false).map(|one| one.token).max().filter(|_| own > who.prefix);
+        let Some(kept) = theirs.or_else(|| of(true).map(|one| one.token).min()) else { return };
+        let superfluous: Vec<u64> = of(true).map(|one| one.token).filter(|one| *one != kept).collect();
+        for token in superfluous {
+            self.leave(token, kept, now);
+        }
+    }
+
+    /// Sends by another connection from now on, and lets this one end.
+    fn leave(&mut self, token: u64, instead: u64, now: Instant) {
+        self.links.redirect(token, Some(instead));
+        self.stats.connections.merged += 1;
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        connection.state = State::Leaving;
+        connection.deadline = Some(now + PARTING);
+        let sent = connection.send(self.epoll.as_fd());
+        self.alarm.set_by(now + PARTING, now);
+        if sent.is_err() {
+            self.close(token, now);
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! RTPS over TCP, plain or with TLS: for networks where datagrams do not get through, such as behind address translation.
+//!
+//! # How
+//! A stream carries messages one after another, each with its length ([`framing`]). Who listens announces where (locator
+//! kinds 4 and 8, RTPS 2.5 §9.3.2); who does not only connects to others, and is answered by the connections that it has
+//! made: everything that comes by a connection has as its source a locator that leads back there, for as long as the
+//! participant exists and however often the connection is lost and made anew ([`links`]).
+//!
+//! Two participants that have connected to each other notice by the prefixes in what they send, if only a message without
+//! content ([`framing::greeting`]), and keep one connection: that of the one with the lower prefix. The other side lets its own go after all that was sent by it.
+//!
+//! # What is lost
+//! Each connection has a queue of bounded length. What does not fit is lost, counted as `would_block`, and so is what waits
+//! in it when a connection breaks; what is sent while there is none is counted as `host_unreachable`. RTPS repairs that
+//! for reliable endpoints, for they do not know of connections.
+//!
+//! # Who connects
+//! `commit` begins a connection to where there is none, and never waits for it. An attempt that fails is repeated after 50 ms,
+//! and then after twice as long each time, up to 5 s; a lost connection is made anew unasked for a minute.
+//!
+//! # Who lies
+//! A connection has to begin with a whole message within the configured patience, and there are only so many of them: in
+//! all, from one address, and of those by which nothing came yet. Memory is bounded per connection: 128 KiB for what comes
+//! and the queue for what goes. What is no stream of messages closes its connection at the first wrong octet.
+//!
+//! # Costs
+//! `commit` copies the message into the connection's queue, `flush` is one system call for each connection. `recv` is one
+//! system call for as many messages as have arrived, and one to find out where. A connection that comes or goes allocates,
+//! and TLS does.
+//!
+//! Deliberately not here: multicast, flows with ports of their own, priorities, and the control protocol of Fast DDS.
+
+mod alarm;
+mod buffer;
+mod config;
+mod connection;
+mod connections;
+mod framing;
+mod links;
+mod merging;
+mod opening;
+mod stream;
+#[cfg(test)]
+mod tests;
+#[cfg(feature = "tls")]
+mod tls;
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{IpAddr, TcpListener};
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::time::Instant;
+
+use takt_wire::Locator;
+
+use alarm::Alarm;
+pub use config::{TcpConfig, TlsConfig};
+use connection::State;
+use connections::Connections;
+use framing::{LENGTH, MESSAGE_MAX, Prefix};
+use links::Links;
+
+use crate::udp::syscall::{BATCH, epoll, epoll_add, epoll_ready, epoll_remove};
+use crate::{FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats};
+
+/// The epoll token of the alarm; the listeners have those from 1, connections those from [`Connections::FIRST`].
+const ALARM: u64 = 0;
+
+/// Ways that are remembered for each connection that there may be.
+const LINKS_PER_CONNECTION: usize = 4;
+
+/// A participant's connections. See the [module](self).
+#[derive(Debug)]
+pub struct TcpTransport {
+    config: TcpConfig,
+    #[cfg(feature = "tls")]
+    identity: Option<tls::Identity>,
+    interfaces: Vec<Interface>,
+    locators: Locators,
+    epoll: OwnedFd,
+    descriptors: [RawFd; 1],
+    listeners: Vec<TcpListener>,
+    /// Not while there are no descriptors left.
+    is_listening: bool,
+    alarm: Alarm,
+    connections: Connections,
+    links: Links,
+    /// Connections from which a message, or nothing more, has come.
+    ready: VecDeque<u64>,
+    /// Connections with something to send.
+    dirty: Vec<u64>,
+    /// Room for a length, and the message that is lent.
+    frame: Vec<u8>,
+    is_loaned: bool,
+    /// Who we are, as our messages say.
+    own: Option<Prefix>,
+    stats: TransportStats,
+}
+
+impl TcpTransport {
+    /// Listens where it is told to. Later only connections allocate.
+    ///
+    /// # Errors
+    /// Addresses that cannot be listened at, and files of certificates and keys that cannot be used.
+    pub fn open(config: &TcpConfig) -> Result<Self, TransportError> {
+        let mut config = config.clone();
+        config.connections_max = config.connections_max.clamp(2, usize::from(u16::MAX));
+        config.send_queue_bytes = config.send_queue_bytes.max(config::SEND_QUEUE_MIN);
+        let failed = |op: &'static str| move |source| TransportError::new(op, "the TCP transport", source);
+        let epoll = epoll().map_err(failed("create an epoll instance for"))?;
+        let alarm = Alarm::new().map_err(failed("create a timer for"))?;
+        epoll_add(epoll.as_fd(), alarm.as_fd(), ALARM).map_err(failed("watch a timer of"))?;
+        let mut transport = Self {
+            #[cfg(feature = "tls")]
+            identity: config.tls.as_ref().map(tls::Identity::load).transpose()?,
+            interfaces: Vec::new(),
+            locators: Locators::default(),
+            descriptors: [epoll.as_raw_fd()],
+            epoll,
+            listeners: Vec::new(),
+            is_listening: true,
+            alarm,
+            connections: Connections::default(),
+            links: Links::new(config.connections_max * LINKS_PER_CONNECTION),
+            ready: VecDeque::with_capacity(config.connections_max),
+            dirty: Vec::with_capacity(config.connections_max),
+            frame: vec![0; LENGTH + MESSAGE_MAX],
+            is_loaned: false,
+            own: None,
+            stats: TransportStats::default(),
+            config,
+        };
+        #[cfg(not(feature = "tls"))]
+        if let Some(tls) = &transport.config.tls {
+            let why = io::Error::new(io::ErrorKind::Unsupported, "this was built without the feature `tls`");
+            return Err(TransportError::new("use TLS with", tls.certificate.display(), why));
+        }
+        transport.listen()?;
+        transport.refresh()?;
+        Ok(transport)
+    }
+
+    /// The connection that leads to `destination`, which may be one that is being opened now.
+    fn route(&mut self, destination: &Locator) -> Option<u64> {
+        let index = self.links.find(destination)?;
+        match self.links.get(index).connection {
+            Some(token) => Some(token),
+            None => self.connect(index, Instant::now()),
+        }
+    }
+
+    /// Sends the first `len` bytes of the frame.
+    fn send_to(&mut self, destination: &Locator, len: usize) {
+        if !self.serves(destination) {
+            self.stats.send_errors.unserved += 1;
+            return;
+        }
+        let token = self.route(destination);
+        let Some(connection) = token.and_then(|token| self.connections.get_mut(token)) else {
+            self.stats.send_errors.host_unreachable += 1;
+            return;
+        };
+        match connection.queue(&self.frame[..len], self.epoll.as_fd()) {
+            Ok(true) => {
+                self.stats.datagrams_out += 1;
+                self.stats.bytes_out += (len - LENGTH) as u64;
+                if !std::mem::replace(&mut connection.is_dirty, true) {
+                    self.dirty.push(connection.token);
+                }
+            }
+            Ok(false) => self.stats.send_errors.would_block += 1,
+            Err(_) => {
+                self.stats.send_errors.host_unreachable += 1;
+                let token = connection.token;
+                self.close(token, Instant::now());
+            }
+        }
+    }
+
+    /// Looks at all that has news. Bounded by [`BATCH`] connections.
+    fn look(&mut self) -> Result<(), TransportError> {
+        let (mut tokens, mut count) = ([0; BATCH], 0);
+        let result = epoll_ready(self.epoll.as_fd(), |token| {
+            tokens[count] = token;
+            count += 1;
+        });
+        result.map_err(|source| TransportError::new("epoll_wait", "the TCP transport", source))?;
+        for token in &tokens[..count] {
+            match *token {
+                ALARM => self.handle_alarm(Instant::now()),
+                token if token < Connections::FIRST => self.accept(token, Instant::now()),
+                token => self.handle_ready(token),
+            }
+        }
+        Ok(())
+    }
+
+    fn handle_ready(&mut self, token: u64) {
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        let epoll = self.epoll.as_fd();
+        // What was read may make something to be written: a handshake.
+        let opened = if connection.state == State::Opening { connection.send(epoll) } else { Ok(()) };
+        let moved = opened.and_then(|()| connection.receive()).and_then(|()| connection.send(epoll));
+        if moved.is_err() {
+            // What came before it broke is whole.
+            connection.state = State::Ended;
+        }
+        let has_ended = connection.state == State::Ended;
+        if has_ended && epoll_remove(epoll, connection.as_fd()).is_err() {
+            return self.close(token, Instant::now());
+        }
+        if has_ended || connection.next_frame() != Ok(None) {
+            self.ready.push_back(token);
+        }
+    }
+
+    /// The next message that has come: of which connection, and where it stands.
+    fn pop(&mut self) -> Option<(u64, Range<usize>)> {
+        while let Some(token) = self.ready.pop_front() {
+            let Some(connection) = self.connections.get(token) else { continue };
+            match connection.next_frame() {
+                Ok(Some(len)) => {
+                    if connection.participant.is_none() && !self.meet(token, Instant::now()) {
+                        self.stats.connections.refused += 1;
+                        self.close(token, Instant::now());
+                        continue;
+                    }
+                    let connection = self.connections.get_mut(token)?;
+                    let message = connection.take(len);
+                    if connection.state == State::Ended || connection.next_frame() != Ok(None) {
+                        self.ready.push_back(token);
+                    }
+                    if len == framing::LEAST {
+                        continue;
+                    }
+                    return Some((token, message));
+                }
+                Ok(None) => self.close(token, Instant::now()),
+                Err(framing::Malformed) => {
+                    self.stats.connections.malformed += 1;
+                    self.close(token, Instant::now());
+                }
+            }
+        }
+        None
+    }
+}
+
+/// A TCP locator without a port.
+fn locator(kind: i32, ip: IpAddr) -> Locator {
+    let udp = Locator::from(std::net::SocketAddr::new(ip, 0));
+    Locator { kind, ..udp }
+}
+
+/// The kind of TCP locators of a family.
+fn kind_of(ip: IpAddr) -> i32 {
+    if ip.is_ipv4() { Locator::KIND_TCP_V4 } else { Locator::KIND_TCP_V6 }
+}
+
+impl Transport for TcpTransport {
+    fn name(&self) -> &'static str {
+        "tcp"
+    }
+
+    fn serves(&self, locator: &Locator) -> bool {
+        locator.is_tcp()
+            && locator.port != 0
+            && locator.ip().is_some_and(|ip| !ip.is_unspecified() && !ip.is_multicast())
+    }
+
+    fn interfaces(&self) -> &[Interface] {
+        &self.interfaces
+    }
+
+    fn locators(&self) -> &Locators {
+        &self.locators
+    }
+
+    fn refresh(&mut self) -> Result<(), TransportError> {
+        self.find_addresses()
+    }
+
+    fn open_flow(&mut self, _: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {
+        Ok((FlowId::DEFAULT, Vec::new()))
+    }
+
+    fn close_flow(&mut self, flow: FlowId) -> Result<(), TransportError> {
+        self.flush()?;
+        known(flow)
+    }
+
+    fn max_message_len(&self) -> usize {
+        MESSAGE_MAX
+    }
+
+    fn loan(&mut self) -> Result<&mut [u8], TransportError> {
+        self.is_loaned = true;
+        Ok(&mut self.frame[LENGTH..])
+    }
+
+    /// Beside what the trait says: what is committed is a message of RTPS, else it is an error.
+    fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
+        known(flow)?;
+        let wrong = |why: &'static str| {
+            TransportError::new("commit", "a message", io::Error::new(io::ErrorKind::InvalidInput, why))
+        };
+        if !self.is_loaned || len > MESSAGE_MAX {
+            return Err(wrong("longer than the frame, or no frame was lent"));
+        }
+        let message = &self.frame[LENGTH..LENGTH + len];
+        let (_, prefix) = framing::sender(message).ok_or_else(|| wrong("it does not begin with a header of RTPS"))?;
+        self.own = Some(prefix);
+        self.is_loaned = false;
+        framing::wrap(&mut self.frame[..LENGTH + len]);
+        for destination in destinations {
+            self.send_to(destination, LENGTH + len);
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), TransportError> {
+        while let Some(token) = self.dirty.pop() {
+            let Some(connection) = self.connections.get_mut(token) else { continue };
+            connection.is_dirty = false;
+            if connection.send(self.epoll.as_fd()).is_err() {
+                self.close(token, Instant::now());
+            }
+        }
+        Ok(())
+    }
+
+    fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
+        let mut found = self.pop();
+        if found.is_none() && scan != Scan::Taken {
+            self.look()?;
+            found = self.pop();
+        }
+        let Some((token, range)) = found else { return Ok(None) };
+        let Some(connection) = self.connections.get_mut(token) else { return Ok(None) };
+        self.stats.datagrams_in += 1;
+        self.stats.bytes_in += range.len() as u64;
+        let source = connection.link.map_or(Locator::INVALID, |link| self.links.get(link).name);
+        let meta = RxMeta { source, local: connection.local, flow: FlowId::DEFAULT, multicast: false };
+        Ok(Some(RxFrame::new(connection.message(range), meta)))
+    }
+
+    fn descriptors(&self) -> &[RawFd] {
+        &self.descriptors
+    }
+
+    fn stats(&self) -> TransportStats {
+        self.stats
+    }
+}
+
+fn known(flow: FlowId) -> Result<(), TransportError> {
+    if flow == FlowId::DEFAULT {
+        return Ok(());
+    }
+    Err(TransportError::new("use", format!("flow {}", flow.0), io::ErrorKind::NotFound.into()))
+}

@@ -1,0 +1,234 @@
+//! How connections come and go: listening, connecting, limits, and what time does to them.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use takt_wire::Locator;
+
+use super::config::announced;
+use super::connection::{Connection, State};
+use super::links::Links;
+use super::stream::{Stream, prepare};
+use super::{TcpTransport, kind_of, locator};
+use crate::udp::address::{Family, SockAddr};
+use crate::udp::syscall::{begin_connection, epoll_add, epoll_remove};
+use crate::udp::{UdpConfig, interfaces};
+use crate::{Locators, TransportError};
+
+/// Connections that one look accepts.
+const ACCEPTED_PER_LOOK: usize = 16;
+/// How long not to accept when the machine has no descriptors left.
+const PAUSE: Duration = Duration::from_secs(1);
+
+impl TcpTransport {
+    pub(super) fn listen(&mut self) -> Result<(), TransportError> {
+        for (token, address) in (1..).zip(self.config.listen.clone()) {
+            let failed = |source| TransportError::new("listen at", format!("tcp/{address}"), source);
+            let listener = TcpListener::bind(address).map_err(failed)?;
+            listener.set_nonblocking(true).map_err(failed)?;
+            epoll_add(self.epoll.as_fd(), listener.as_fd(), token).map_err(failed)?;
+            self.listeners.push(listener);
+        }
+        Ok(())
+    }
+
+    /// The addresses of this host, and with them the locators to announce.
+    pub(super) fn find_addresses(&mut self) -> Result<(), TransportError> {
+        let has_v6 = self.config.listen.iter().any(SocketAddr::is_ipv6);
+        let of_interfaces = UdpConfig { interfaces: self.config.interfaces.clone(), ipv6: has_v6, ..UdpConfig::new(0) };
+        self.interfaces = interfaces::choose(&of_interfaces)?;
+        let mut addresses = self.config.announce.clone();
+        if addresses.is_empty() {
+            for listener in &self.listeners {
+                let failed = |source| TransportError::new("find the address of", "a TCP listener", source);
+                let own = self.interfaces.iter().flat_map(|interface| &interface.addresses).map(|(ip, _)| *ip);
+                addresses.extend(announced(listener.local_addr().map_err(failed)?, own));
+            }
+        }
+        let all: Vec<Locator> = addresses.into_iter().map(at).collect();
+        self.locators = Locators { metatraffic_unicast: all.clone(), default_unicast: all, ..Locators::default() };
+        Ok(())
+    }
+
+    /// The connection for a way that has none: another one that leads there, else a new one if it is time for that.
+    pub(super) fn connect(&mut self, index: usize, now: Instant) -> Option<u64> {
+        let link = self.links.get(index);
+        let leads_there = |connection: &&Connection| connection.carries() && Links::leads_to(link, connection);
+        if let Some(other) = self.connections.iter().find(leads_there).map(|connection| connection.token) {
+            self.links.get_mut(index).connection = Some(other);
+            return Some(other);
+        }
+        let target = link.target.filter(|_| link.may_connect(now))?;
+        let name = link.name;
+        let stream = match self.connections.len() < self.config.connections_max {
+            true => self.begin(target, &name),
+            false => Err(io::ErrorKind::OutOfMemory.into()),
+        };
+        let Ok(stream) = stream else {
+            self.stats.connections.failed += 1;
+            self.links.get_mut(index).failed(now, false);
+            return None;
+        };
+        let token = self.add(stream, target, true, now)?;
+        self.links.get_mut(index).connection = Some(token);
+        let connection = self.connections.get_mut(token)?;
+        connection.link = Some(index);
+        // On this host it may be open already, or refused.
+        if connection.send(self.epoll.as_fd()).is_err() {
+            self.close(token, now);
+            return None;
+        }
+        Some(token)
+    }
+
+    fn begin(&self, target: SocketAddr, name: &Locator) -> io::Result<Stream> {
+        let family = if target.is_ipv4() { Family::V4 } else { Family::V6 };
+        let address = SockAddr::of_locator(name, family).ok_or(io::ErrorKind::InvalidInput)?;
+        let socket = TcpStream::from(begin_connection(family, &address)?);
+        prepare(&socket, self.config.silence_max)?;
+        #[cfg(feature = "tls")]
+        if let Some(identity) = &self.identity {
+            let host = self.config.names.get(&target).map(String::as_str);
+            return Ok(Stream::Tls(Box::new(identity.connect(socket, target, host)?)));
+        }
+        Ok(Stream::Plain(socket))
+    }
+
+    /// Keeps a connection and watches it.
+    fn add(&mut self, stream: Stream, peer: SocketAddr, is_ours: bool, now: Instant) -> Option<u64> {
+        let own = stream.socket().local_addr().ok().map(at);
+        let listener = self.locators.default_unicast.iter().find(|listener| listener.kind == kind_of(peer.ip()));
+        let local = if is_ours { listener.copied().or(own) } else { own };
+        let queue = self.config.send_queue_bytes;
+        let token = self.connections.insert(|token| Connection::new(stream, token, peer, is_ours, queue));
+        let connection = self.connections.get_mut(token)?;
+        connection.local = local.unwrap_or(Locator::INVALID);
+        let deadline = now + self.config.patience;
+        connection.deadline = Some(deadline);
+        if epoll_add(self.epoll.as_fd(), connection.as_fd(), token).is_err() {
+            self.connections.remove(token);
+            return None;
+        }
+        self.stats.connections.opened += 1;
+        self.alarm.set_by(deadline, now);
+        Some(token)
+    }
+
+    /// Takes the connections that have come to a listener.
+    pub(super) fn accept(&mut self, listener: u64, now: Instant) {
+        for _ in 0..ACCEPTED_PER_LOOK {
+            let Some(socket) = self.listeners.get(listener as usize - 1) else { return };
+            match socket.accept() {
+                Ok((socket, peer)) => {
+                    let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+                    if self.admit(socket, peer, now).is_none() {
+                        self.stats.connections.refused += 1;
+                    }
+                }
+                Err(error) if is_about_one(&error) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => return self.pause(now),
+            }
+        }
+    }
+
+    fn admit(&mut self, socket: TcpStream, peer: SocketAddr, now: Instant) -> Option<u64> {
+        if self.connections.with_address(peer.ip()) >= self.config.connections_per_address_max {
+            return None;
+        }
+        let unproven = || self.connections.iter().filter(|one| !one.is_ours && one.participant.is_none());
+        if unproven().count() >= self.config.unproven_max {
+            let oldest = unproven().map(|one| one.token).min()?;
+            self.stats.connections.expired += 1;
+            self.close(oldest, now);
+        }
+        if self.connections.len() >= self.config.connections_max {
+            return None;
+        }
+        prepare(&socket, self.config.silence_max).ok()?;
+        #[cfg(feature = "tls")]
+        if let Some(identity) = &self.identity {
+            let stream = Stream::Tls(Box::new(identity.accept(socket).ok()?));
+            return self.add(stream, peer, false, now);
+        }
+        self.add(Stream::Plain(socket), peer, false, now)
+    }
+
+    /// There are no descriptors left: looking at the listeners would be all that we do.
+    fn pause(&mut self, now: Instant) {
+        let epoll = self.epoll.as_fd();
+        self.is_listening = !self.listeners.iter().all(|listener| epoll_remove(epoll, listener.as_fd()).is_ok());
+        self.alarm.set_by(now + PAUSE, now);
+    }
+
+    fn listen_again(&mut self) {
+        for (token, listener) in (1..).zip(&self.listeners) {
+            // One that cannot be watched now is silent until the next time.
+            self.is_listening = epoll_add(self.epoll.as_fd(), listener.as_fd(), token).is_ok();
+        }
+    }
+
+    /// Ends a connection. The way that it was part of may get another one.
+    pub(super) fn close(&mut self, token: u64, now: Instant) {
+        let Some(connection) = self.connections.remove(token) else { return };
+        let had_carried = connection.participant.is_some();
+        let is_failure = connection.is_ours && !had_carried;
+        self.stats.connections.lost += u64::from(had_carried);
+        self.stats.connections.failed += u64::from(is_failure);
+        let mut again = None;
+        for link in self.links.iter_mut().filter(|link| link.connection == Some(token)) {
+            link.connection = None;
+            if link.target.is_some() {
+                link.failed(now, had_carried);
+                again = again.into_iter().chain(link.unasked(now)).min();
+            }
+        }
+        if let Some(again) = again {
+            self.alarm.set_by(again, now);
+        }
+    }
+
+    /// Time has passed: connections that get no further are closed, lost ones made anew.
+    pub(super) fn handle_alarm(&mut self, now: Instant) {
+        self.alarm.reset();
+        if !self.is_listening {
+            self.listen_again();
+        }
+        let is_late = |one: &&Connection| one.deadline.is_some_and(|deadline| deadline <= now);
+        let late: Vec<u64> = self.connections.iter().filter(is_late).map(|one| one.token).collect();
+        for token in late {
+            let Some(connection) = self.connections.get_mut(token) else { continue };
+            if connection.is_ours && connection.is_established() {
+                connection.deadline = None;
+                continue;
+            }
+            self.stats.connections.expired += u64::from(connection.state != State::Leaving);
+            self.close(token, now);
+        }
+        let is_due = |link: &super::links::Link| link.unasked(now).is_some_and(|due| due <= now);
+        let due: Vec<usize> = self.links.iter().filter(|(_, link)| is_due(link)).map(|(index, _)| index).collect();
+        for index in due {
+            self.connect(index, now);
+        }
+        let deadlines = self.connections.iter().filter_map(|one| one.deadline);
+        let attempts = self.links.iter().filter_map(|(_, link)| link.unasked(now));
+        let paused = (!self.is_listening).then_some(now + PAUSE);
+        if let Some(next) = deadlines.chain(attempts).chain(paused).min() {
+            self.alarm.set_by(next, now);
+        }
+    }
+}
+
+/// The locator of a socket's address.
+fn at(address: SocketAddr) -> Locator {
+    Locator { port: address.port().into(), ..locator(kind_of(address.ip()), address.ip().to_canonical()) }
+}
+
+/// Whether an error of `accept` is about the connection that came (accept(2)), and not about the listener.
+fn is_about_one(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, TimedOut};
+    matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted | TimedOut)
+        || error.raw_os_error().is_some_and(|code| matches!(code, libc::EPROTO | libc::EPERM))
+}

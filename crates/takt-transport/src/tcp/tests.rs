@@ -1,0 +1,299 @@
+//! Connections that come, go, break and lie.
+
+#[cfg(feature = "tls")]
+mod encrypted;
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+use super::*;
+use crate::{ConnectionCounts, readiness};
+
+/// How long to wait for what must come.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn nobody() -> TcpConfig {
+    TcpConfig { interfaces: crate::udp::InterfaceSelection::Named(vec!["lo".into()]), ..TcpConfig::default() }
+}
+
+fn listener() -> TcpConfig {
+    TcpConfig { listen: vec![(Ipv4Addr::LOCALHOST, 0).into()], ..nobody() }
+}
+
+fn open(config: &TcpConfig) -> TcpTransport {
+    TcpTransport::open(config).expect("loopback can be used")
+}
+
+fn at_of(transport: &TcpTransport) -> Locator {
+    transport.locators().default_unicast[0]
+}
+
+fn address(locator: Locator) -> SocketAddr {
+    let port = u16::try_from(locator.port).expect("a port");
+    SocketAddr::new(locator.ip().expect("an address"), port)
+}
+
+/// A message of this participant.
+fn message(participant: u8, text: &[u8]) -> Vec<u8> {
+    let mut message = b"RTPS\x02\x05".to_vec();
+    message.extend_from_slice(&takt_wire::VendorId::TAKT.0);
+    message.extend_from_slice(&[participant; 12]);
+    message.extend_from_slice(text);
+    message
+}
+
+fn framed(message: &[u8]) -> Vec<u8> {
+    let mut frame = vec![0; LENGTH];
+    frame.extend_from_slice(message);
+    framing::wrap(&mut frame);
+    frame
+}
+
+fn send(transport: &mut TcpTransport, participant: u8, text: &[u8], to: Locator) {
+    let message = message(participant, text);
+    transport.loan().expect("a frame is lent")[..message.len()].copy_from_slice(&message);
+    transport.commit(message.len(), FlowId::DEFAULT, &[to]).expect("the frame is taken");
+    transport.flush().expect("flushing works");
+}
+
+/// What has come, without its header, and from where.
+fn taken(transport: &mut TcpTransport) -> Option<(Vec<u8>, Locator)> {
+    let frame = transport.recv(Scan::All).expect("receiving works")?;
+    Some((frame[framing::HEADER..].to_vec(), frame.meta.source))
+}
+
+/// Drives all until something is so.
+fn until<T>(transports: &mut [&mut TcpTransport], mut find: impl FnMut(&mut [&mut TcpTransport]) -> Option<T>) -> T {
+    let since = Instant::now();
+    loop {
+        if let Some(found) = find(transports) {
+            return found;
+        }
+        assert!(since.elapsed() < PATIENCE, "waited in vain");
+        let all: Vec<RawFd> = transports.iter().flat_map(|transport| transport.descriptors().to_vec()).collect();
+        readiness::wait(&all, Some(Duration::from_millis(20))).expect("waiting works");
+    }
+}
+
+/// The next message of the last one, while all are driven. Others take nothing.
+fn receive(transports: &mut [&mut TcpTransport]) -> (Vec<u8>, Locator) {
+    until(transports, |transports| {
+        let (last, others) = transports.split_last_mut().expect("somebody");
+        others.iter_mut().for_each(|other| assert_eq!(taken(other), None));
+        taken(last)
+    })
+}
+
+/// Drives one until its counts are such.
+fn until_counted(transport: &mut TcpTransport, is_so: impl Fn(&ConnectionCounts) -> bool) {
+    until(&mut [transport], |all| {
+        assert_eq!(taken(all[0]), None);
+        is_so(&all[0].stats().connections).then_some(())
+    });
+}
+
+#[test]
+fn who_does_not_listen_is_answered_by_its_connection() {
+    let (mut a, mut b) = (open(&nobody()), open(&listener()));
+    assert_eq!(a.locators(), &Locators::default());
+    let at_b = at_of(&b);
+    send(&mut a, 1, b"question", at_b);
+    let (text, at_a) = receive(&mut [&mut a, &mut b]);
+    assert_eq!(text, b"question");
+    assert!(at_a.port > 65_535 && b.serves(&at_a), "{at_a}");
+    send(&mut b, 2, b"answer", at_a);
+    assert_eq!(receive(&mut [&mut b, &mut a]), (b"answer".to_vec(), at_b));
+    assert_eq!((a.stats().connections.opened, b.stats().connections.opened), (1, 1));
+}
+
+#[test]
+fn a_lost_connection_is_made_anew_and_leads_to_the_same() {
+    let (mut a, mut b) = (open(&nobody()), open(&listener()));
+    let at_b = at_of(&b);
+    send(&mut a, 1, b"first", at_b);
+    let (_, at_a) = receive(&mut [&mut a, &mut b]);
+    send(&mut b, 2, b"answer", at_a);
+    receive(&mut [&mut b, &mut a]);
+    for round in 0..3 {
+        let token = b.connections.iter().next().expect("one is open").token;
+        b.close(token, Instant::now());
+        send(&mut b, 2, b"lost", at_a);
+        assert_eq!(b.stats().send_errors.host_unreachable, round + 1, "there is no connection");
+        // Nothing is sent: A connects anew by itself, and B knows it again by the first that it says.
+        until_counted(&mut a, |counts| counts.opened == round + 2 && counts.lost == round + 1);
+        send(&mut a, 1, b"again", at_b);
+        assert_eq!(receive(&mut [&mut a, &mut b]), (b"again".to_vec(), at_a));
+        send(&mut b, 2, b"and back", at_a);
+        assert_eq!(receive(&mut [&mut b, &mut a]).0, b"and back");
+    }
+}
+
+#[test]
+fn where_nobody_listens_attempts_become_rarer() {
+    let gone = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+    let to = Locator { kind: Locator::KIND_TCP_V4, ..gone.local_addr().expect("it is bound").into() };
+    drop(gone);
+    let mut a = open(&nobody());
+    for _ in 0..1000 {
+        send(&mut a, 1, b"anybody?", to);
+    }
+    let stats = a.stats();
+    assert_eq!(stats.send_errors.host_unreachable + stats.datagrams_out, 1000);
+    assert!((1..20).contains(&stats.connections.failed), "{:?}", stats.connections);
+}
+
+#[test]
+fn two_connections_become_one() {
+    for lower_first in [true, false] {
+        let (mut a, mut b) = (open(&listener()), open(&listener()));
+        let (at_a, at_b) = (at_of(&a), at_of(&b));
+        let (a_is, b_is) = if lower_first { (1, 2) } else { (2, 1) };
+        send(&mut a, a_is, b"from a", at_b);
+        send(&mut b, b_is, b"from b", at_a);
+        let (guest_b, guest_a) = until(&mut [&mut a, &mut b], {
+            let mut guests = (None, None);
+            move |all| {
+                guests.0 = guests.0.or_else(|| taken(all[0]).map(|(_, guest)| guest));
+                guests.1 = guests.1.or_else(|| taken(all[1]).map(|(_, guest)| guest));
+                guests.0.zip(guests.1)
+            }
+        });
+        // Nothing more is said, and yet both notice.
+        until(&mut [&mut a, &mut b], |all| {
+            all.iter_mut().for_each(|one| assert_eq!(taken(one), None));
+            all.iter().all(|one| one.connections.len() == 1).then_some(())
+        });
+        let merged = (a.stats().connections.merged, b.stats().connections.merged);
+        assert_eq!(merged, if lower_first { (0, 1) } else { (1, 0) }, "the higher lets its own go");
+        // Every way leads there still.
+        for to in [at_b, guest_b] {
+            send(&mut a, a_is, b"still", to);
+            assert_eq!(receive(&mut [&mut a, &mut b]).0, b"still");
+        }
+        for to in [at_a, guest_a] {
+            send(&mut b, b_is, b"still", to);
+            assert_eq!(receive(&mut [&mut b, &mut a]).0, b"still");
+        }
+        assert_eq!((a.connections.len(), b.connections.len()), (1, 1));
+    }
+}
+
+#[test]
+fn what_is_no_stream_of_messages_closes_its_connection() {
+    let mut b = open(&listener());
+    let good = framed(&message(7, b"good"));
+    let mut late = good.clone();
+    late.extend_from_slice(b"GET / HTTP/1.1\r\n");
+    let mut long = good.clone();
+    long[24..28].copy_from_slice(&70_000_u32.to_le_bytes());
+    for (count, (bytes, whole)) in
+        (1..).zip([(&b"G"[..], 0), (&late, 1), (&long, 0), (b"RTPS\x02\x05............\x15", 0)])
+    {
+        let bytes =
+            if bytes.len() < 28 && bytes.starts_with(b"RTPS") { [bytes, &[0; 28]].concat() } else { bytes.to_vec() };
+        let mut liar = TcpStream::connect(address(at_of(&b))).expect("it listens");
+        liar.write_all(&bytes).expect("it takes some");
+        let mut texts = 0;
+        until(&mut [&mut b], |all| {
+            texts += u64::from(taken(all[0]).is_some());
+            (all[0].stats().connections.malformed == count).then_some(())
+        });
+        assert_eq!(texts, whole, "what came before is whole");
+        assert_eq!(b.connections.len(), 0);
+        liar.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        assert!(!matches!(liar.read(&mut [0; 8]), Ok(1..)), "closed");
+    }
+}
+
+#[test]
+fn who_says_nothing_is_not_waited_for() {
+    let mut b = open(&TcpConfig { patience: Duration::from_millis(50), ..listener() });
+    let mut silent = TcpStream::connect(address(at_of(&b))).expect("it listens");
+    // An octet now and then is not enough.
+    silent.write_all(&framed(&message(7, b"late"))[..27]).expect("it takes some");
+    until_counted(&mut b, |counts| counts.expired == 1);
+    assert_eq!((b.connections.len(), b.stats().datagrams_in), (0, 0));
+}
+
+#[test]
+fn who_has_spoken_may_be_silent() {
+    let mut b = open(&TcpConfig { patience: Duration::from_millis(20), ..listener() });
+    let mut quiet = TcpStream::connect(address(at_of(&b))).expect("it listens");
+    quiet.write_all(&framed(&message(7, b"hello"))).expect("it takes it");
+    receive(&mut [&mut b]);
+    let mut silent = TcpStream::connect(address(at_of(&b))).expect("it listens");
+    silent.write_all(b"RTPS").expect("it takes some");
+    until_counted(&mut b, |counts| counts.expired == 1);
+    assert_eq!(b.connections.len(), 1);
+}
+
+#[test]
+fn connections_are_bounded() {
+    let config = TcpConfig { connections_max: 4, unproven_max: 2, connections_per_address_max: 3, ..listener() };
+    let mut b = open(&config);
+    let connect = || TcpStream::connect(address(at_of(&b))).expect("the kernel accepts");
+    let silent: Vec<TcpStream> = (0..2).map(|_| connect()).collect();
+    let speaking = connect();
+    until_counted(&mut b, |counts| counts.opened == 3);
+    assert_eq!((b.stats().connections.expired, b.connections.len()), (1, 2), "the oldest that is silent gave way");
+    let mut speak = |mut who: TcpStream, participant| {
+        who.write_all(&framed(&message(participant, b"me"))).expect("it takes it");
+        receive(&mut [&mut b]);
+        who
+    };
+    let speaking = speak(speaking, 1);
+    let mut more: Vec<TcpStream> = Vec::new();
+    for participant in 2..4 {
+        let one = TcpStream::connect(speaking.peer_addr().expect("it is open")).expect("the kernel accepts");
+        if participant == 2 {
+            more.push(speak(one, participant));
+        } else {
+            more.push(one);
+        }
+    }
+    until_counted(&mut b, |counts| counts.refused == 1);
+    assert_eq!(b.connections.with_address(Ipv4Addr::LOCALHOST.into()), 3);
+    drop((silent, more));
+}
+
+#[test]
+fn a_queue_is_bounded_and_what_does_not_fit_is_counted() {
+    let never_reads = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+    let to = Locator { kind: Locator::KIND_TCP_V4, ..never_reads.local_addr().expect("it is bound").into() };
+    let mut a = open(&TcpConfig { send_queue_bytes: 0, ..nobody() });
+    let mut sent = 0_u64;
+    while a.stats().send_errors.would_block < 10 {
+        send(&mut a, 1, &[7; 60_000], to);
+        sent += 1;
+        assert!(sent < 10_000, "the kernel's buffers have an end");
+    }
+    assert_eq!(a.stats().datagrams_out, sent - 10);
+    // What was taken arrives whole, as soon as there is somebody to take it.
+    let (mut reader, _) = never_reads.accept().expect("it is there");
+    let expected = a.stats().datagrams_out as usize * (LENGTH + framing::HEADER + 60_000);
+    let drained = std::thread::spawn(move || {
+        let mut bytes = vec![0; expected];
+        reader.read_exact(&mut bytes).expect("all that was taken");
+        let mut at = 0;
+        while let Ok(Some(len)) = framing::next(&bytes[at..]) {
+            at += len;
+        }
+        at
+    });
+    until(&mut [&mut a], |all| {
+        assert_eq!(taken(all[0]), None);
+        drained.is_finished().then_some(())
+    });
+    assert_eq!(drained.join().expect("it read all"), expected);
+}
+
+#[test]
+fn only_messages_of_rtps_are_carried() {
+    let (mut a, b) = (open(&nobody()), open(&listener()));
+    a.loan().expect("a frame is lent")[..24].fill(b'x');
+    let error = a.commit(24, FlowId::DEFAULT, &[at_of(&b)]).expect_err("no header").to_string();
+    assert!(error.contains("header of RTPS"), "{error}");
+    // The frame is still lent.
+    send(&mut a, 1, b"", at_of(&b));
+}

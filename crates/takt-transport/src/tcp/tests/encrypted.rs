@@ -1,0 +1,175 @@
+//! TLS: who is let in, who is not, and that what is exchanged is exchanged.
+
+use std::path::PathBuf;
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+
+use super::*;
+
+/// Files in a directory of their own, which goes with it.
+struct Authority {
+    directory: PathBuf,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    fn new(name: &str) -> Self {
+        let directory = std::env::temp_dir().join(format!("takt-tls-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("a directory for temporary files");
+        let key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        params.distinguished_name.push(DnType::CommonName, format!("Authority {name}"));
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let certificate = params.self_signed(&key).expect("signed");
+        std::fs::write(directory.join("ca.pem"), certificate.pem()).expect("written");
+        Self { directory, issuer: Issuer::new(params, key) }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    /// A certificate for these names, and whom its holder trusts.
+    fn certify(&self, name: &str) -> TlsConfig {
+        let key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
+        params.distinguished_name.push(DnType::CommonName, name);
+        let certificate = params.signed_by(&key, &self.issuer).expect("signed");
+        let (certificate_file, key_file) = (self.file(&format!("{name}.pem")), self.file(&format!("{name}.key")));
+        std::fs::write(&certificate_file, certificate.pem()).expect("written");
+        std::fs::write(&key_file, key.serialize_pem()).expect("written");
+        TlsConfig { ca: self.file("ca.pem"), certificate: certificate_file, key: key_file }
+    }
+}
+
+impl Drop for Authority {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.directory).expect("it is ours");
+    }
+}
+
+fn with(config: TcpConfig, tls: TlsConfig) -> TcpTransport {
+    open(&TcpConfig { tls: Some(tls), ..config })
+}
+
+#[test]
+fn both_exchange_what_is_small_and_what_is_large() {
+    let ours = Authority::new("exchange");
+    let (mut a, mut b) = (with(nobody(), ours.certify("a.test")), with(listener(), ours.certify("127.0.0.1")));
+    let at_b = at_of(&b);
+    send(&mut a, 1, b"early", at_b);
+    let (text, at_a) = receive(&mut [&mut a, &mut b]);
+    assert_eq!(text, b"early", "what was sent before the handshake");
+    for len in [1, 1000, 16_384, 16_385, MESSAGE_MAX - framing::HEADER] {
+        let text: Vec<u8> = (0..len).map(|i| (i * 7) as u8).collect();
+        // More than the queue of one side takes at once.
+        for _ in 0..10 {
+            send(&mut b, 2, &text, at_a);
+        }
+        for _ in 0..10 {
+            assert_eq!(receive(&mut [&mut b, &mut a]).0, text);
+        }
+        send(&mut a, 1, &text, at_b);
+        assert_eq!(receive(&mut [&mut a, &mut b]).0, text);
+    }
+    let counts = a.stats().connections;
+    assert_eq!((counts.opened, counts.lost, b.stats().connections.lost), (1, 0, 0));
+}
+
+#[test]
+fn a_lost_connection_is_made_anew() {
+    let ours = Authority::new("anew");
+    let (mut a, mut b) = (with(nobody(), ours.certify("a.test")), with(listener(), ours.certify("127.0.0.1")));
+    let at_b = at_of(&b);
+    send(&mut a, 1, b"first", at_b);
+    let (_, at_a) = receive(&mut [&mut a, &mut b]);
+    send(&mut b, 2, b"answer", at_a);
+    receive(&mut [&mut b, &mut a]);
+    let token = b.connections.iter().next().expect("one is open").token;
+    b.close(token, Instant::now());
+    until_counted(&mut a, |counts| counts.opened == 2);
+    send(&mut a, 1, b"again", at_b);
+    assert_eq!(receive(&mut [&mut a, &mut b]), (b"again".to_vec(), at_a));
+}
+
+/// Nothing gets through, and the one who connects does not give up.
+fn assert_refused(a: &mut TcpTransport, b: &mut TcpTransport) {
+    let at_b = at_of(b);
+    until(&mut [a, b], |all| {
+        send(all[0], 1, b"let me in", at_b);
+        all.iter_mut().for_each(|one| assert_eq!(taken(one), None, "nothing gets through"));
+        (all[0].stats().connections.failed >= 3).then_some(())
+    });
+    assert_eq!((a.stats().datagrams_in, b.stats().datagrams_in), (0, 0));
+}
+
+#[test]
+fn strangers_are_refused_on_both_sides() {
+    let (ours, theirs) = (Authority::new("ours"), Authority::new("theirs"));
+    let mixed = |who: &str| TlsConfig { ca: theirs.file("ca.pem"), ..ours.certify(who) };
+    // B trusts its own authority alone, which has not signed A.
+    let stranger = TlsConfig { ca: ours.file("ca.pem"), ..theirs.certify("a.test") };
+    assert_refused(&mut with(nobody(), stranger), &mut with(listener(), ours.certify("127.0.0.1")));
+    // A trusts another authority than the one that has signed B.
+    assert_refused(&mut with(nobody(), mixed("a.test")), &mut with(listener(), ours.certify("127.0.0.1")));
+    // One without TLS, on either side.
+    assert_refused(&mut open(&nobody()), &mut with(listener(), ours.certify("127.0.0.1")));
+    let patience = Duration::from_millis(50);
+    let a = TcpConfig { patience, ..nobody() };
+    assert_refused(&mut with(a, ours.certify("a.test")), &mut open(&listener()));
+}
+
+#[test]
+fn a_certificate_must_be_of_the_host_that_is_connected_to() {
+    let ours = Authority::new("names");
+    let host = || ours.certify("b.test");
+    // Connected to by address, it shows a name.
+    assert_refused(&mut with(nobody(), ours.certify("a.test")), &mut with(listener(), host()));
+    for (name, is_right) in [("b.test", true), ("c.test", false)] {
+        let mut b = with(listener(), host());
+        let names = [(address(at_of(&b)), name.to_owned())].into();
+        let mut a = with(TcpConfig { names, ..nobody() }, ours.certify("a.test"));
+        if is_right {
+            send(&mut a, 1, b"by name", at_of(&b));
+            assert_eq!(receive(&mut [&mut a, &mut b]).0, b"by name");
+        } else {
+            assert_refused(&mut a, &mut b);
+        }
+    }
+}
+
+#[test]
+fn files_that_are_of_no_use_are_named() {
+    let ours = Authority::new("files");
+    let good = ours.certify("127.0.0.1");
+    std::fs::write(ours.file("empty.pem"), "").expect("written");
+    let (empty, gone) = (ours.file("empty.pem"), ours.file("gone.pem"));
+    let other = ours.certify("other.test").key;
+    for (bad, file, what) in [
+        (TlsConfig { ca: gone.clone(), ..good.clone() }, &gone, "read the certificates"),
+        (TlsConfig { ca: empty.clone(), ..good.clone() }, &empty, "none in PEM"),
+        (TlsConfig { certificate: empty.clone(), ..good.clone() }, &empty, "none in PEM"),
+        (TlsConfig { key: gone.clone(), ..good.clone() }, &gone, "read the key"),
+        (TlsConfig { key: other.clone(), ..good.clone() }, &other, "with its certificate"),
+    ] {
+        let config = TcpConfig { tls: Some(bad), ..listener() };
+        let error = TcpTransport::open(&config).map(drop).expect_err("of no use").to_string();
+        assert!(error.contains(what) && error.contains(&file.display().to_string()), "{error}");
+    }
+}
+
+#[test]
+fn hostile_bytes_close_the_connection() {
+    let ours = Authority::new("hostile");
+    let patient = TcpConfig { patience: Duration::from_millis(100), ..listener() };
+    let mut b = with(patient, ours.certify("127.0.0.1"));
+    for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0x16, 3, 1, 0, 1, 0], &[0xff; 4096]] {
+        let mut liar = TcpStream::connect(address(at_of(&b))).expect("it listens");
+        liar.write_all(bytes).expect("it takes some");
+        until(&mut [&mut b], |all| {
+            assert_eq!(taken(all[0]), None);
+            (all[0].stats().connections.opened > 0 && all[0].connections.len() == 0).then_some(())
+        });
+    }
+    assert_eq!(b.stats().datagrams_in, 0);
+}

@@ -1,0 +1,121 @@
+//! The TCP transport passes the conformance suite as far as a stream can: without ports and priorities of
+//! flows, and with datagrams that begin with a header of RTPS.
+
+use std::hash::{BuildHasher, RandomState};
+use std::net::Ipv4Addr;
+use std::os::fd::RawFd;
+
+use takt_transport::tcp::{TcpConfig, TcpTransport};
+use takt_transport::{FlowId, FlowSpec, Interface, Locators, RxFrame, Scan, Transport, TransportError, TransportStats};
+use takt_wire::Locator;
+
+const HEADER: usize = 20;
+
+/// Puts a header of RTPS before each datagram.
+struct WithHeader {
+    tcp: TcpTransport,
+    header: [u8; HEADER],
+}
+
+fn open(listen: &str) -> WithHeader {
+    let listen = vec![listen.parse().expect("an address")];
+    let config = TcpConfig { listen, connections_per_address_max: 64, ..TcpConfig::default() };
+    let mut header = *b"RTPS\x02\x05\x00\x00............";
+    header[8..16].copy_from_slice(&RandomState::new().hash_one(1).to_ne_bytes());
+    header[6..8].copy_from_slice(&takt_wire::VendorId::TAKT.0);
+    WithHeader { tcp: TcpTransport::open(&config).expect("loopback can be used"), header }
+}
+
+impl Transport for WithHeader {
+    fn name(&self) -> &'static str {
+        self.tcp.name()
+    }
+    fn serves(&self, locator: &Locator) -> bool {
+        self.tcp.serves(locator)
+    }
+    fn interfaces(&self) -> &[Interface] {
+        self.tcp.interfaces()
+    }
+    fn locators(&self) -> &Locators {
+        self.tcp.locators()
+    }
+    fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {
+        self.tcp.open_flow(spec)
+    }
+    fn close_flow(&mut self, flow: FlowId) -> Result<(), TransportError> {
+        self.tcp.close_flow(flow)
+    }
+    fn max_message_len(&self) -> usize {
+        self.tcp.max_message_len() - HEADER
+    }
+    fn loan(&mut self) -> Result<&mut [u8], TransportError> {
+        let frame = self.tcp.loan()?;
+        frame[..HEADER].copy_from_slice(&self.header);
+        Ok(&mut frame[HEADER..])
+    }
+    fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
+        self.tcp.commit(len + HEADER, flow, destinations)
+    }
+    fn flush(&mut self) -> Result<(), TransportError> {
+        self.tcp.flush()
+    }
+    fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
+        let frame = self.tcp.recv(scan)?;
+        Ok(frame.map(|frame| RxFrame::new(&frame.bytes()[HEADER..], frame.meta)))
+    }
+    fn descriptors(&self) -> &[RawFd] {
+        self.tcp.descriptors()
+    }
+    fn stats(&self) -> TransportStats {
+        let stats = self.tcp.stats();
+        let headers = |datagrams: u64| datagrams * HEADER as u64;
+        TransportStats {
+            bytes_in: stats.bytes_in - headers(stats.datagrams_in),
+            bytes_out: stats.bytes_out - headers(stats.datagrams_out),
+            ..stats
+        }
+    }
+}
+
+/// Those behaviours that need no flow of its own, which a stream does not have.
+macro_rules! conformance_tests_of_streams {
+    ($open:expr) => {
+        takt_transport::conformance_tests!(@ $open,
+            0 a_datagram_is_answered_to_its_sender,
+            1 every_announced_unicast_locator_is_reached,
+            2 multicast_reaches_all_members_and_oneself,
+            3 every_size_is_carried,
+            4 more_than_a_batch_is_carried,
+            5 one_frame_goes_to_many,
+            6 a_bad_destination_costs_the_others_nothing,
+            7 a_frame_is_kept_until_it_is_committed,
+            8 misuse_of_frames_is_an_error,
+            10 a_flow_without_demands_is_the_default_one,
+            14 what_is_carried_is_counted,
+            16 a_hot_scan_finds_everything_in_the_end,
+            17 a_received_frame_is_lent_until_the_next,
+            18 what_is_not_taken_yet_makes_a_descriptor_readable,
+            19 whoever_sleeps_is_woken,
+        );
+    };
+}
+
+mod v4 {
+    use super::*;
+
+    conformance_tests_of_streams!(|_: u32| open("127.0.0.1:0"));
+}
+
+mod v6 {
+    use super::*;
+
+    conformance_tests_of_streams!(|_: u32| open("[::1]:0"));
+}
+
+#[test]
+fn listening_everywhere_announces_where() {
+    let config = TcpConfig { listen: vec![(Ipv4Addr::UNSPECIFIED, 0).into()], ..TcpConfig::default() };
+    let transport = TcpTransport::open(&config).expect("all addresses can be listened at");
+    let announced = &transport.locators().default_unicast;
+    assert!(!announced.is_empty() && announced.iter().all(|locator| transport.serves(locator)), "{announced:?}");
+}

@@ -1,0 +1,83 @@
+//! TCP alone, between hosts of which only one listens: Takt's form is CycloneDDS's.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use takt_interop::content;
+use takt_interop::peer::{Batch, Durability, Endpoint, Kind, Options, Peer, Tcp};
+use takt_interop::programs::Program;
+
+use crate::scene::{hosts, start};
+
+const PORT: u16 = 7400;
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[test]
+fn takt_connects_to_cyclonedds_0_10() {
+    exchange(Program::Cyclone10, Program::Takt);
+}
+
+#[test]
+fn takt_connects_to_cyclonedds_11() {
+    exchange(Program::Cyclone11, Program::Takt);
+}
+
+#[test]
+fn cyclonedds_0_10_connects_to_takt() {
+    exchange(Program::Takt, Program::Cyclone10);
+}
+
+#[test]
+fn cyclonedds_11_connects_to_takt() {
+    exchange(Program::Takt, Program::Cyclone11);
+}
+
+#[test]
+fn takt_connects_to_takt() {
+    exchange(Program::Takt, Program::Takt);
+}
+
+/// Samples in both directions at once, small and large ones.
+fn exchange(listens: Program, connects: Program) {
+    let Some(network) = hosts() else { return };
+    let with = |tcp| Options { tcp: Some(tcp), ..Options::default() };
+    let at = SocketAddr::from((network.left.address(), PORT));
+    let Some(mut left) = start(listens, &network.left, with(Tcp::Listen(PORT))) else { return };
+    let Some(mut right) = start(connects, &network.right, with(Tcp::Connect(at))) else { return };
+    let endpoint = |id: &str, topic: &str| Endpoint {
+        durability: Durability::TransientLocal,
+        ..Endpoint::new(id, topic, Kind::Unkeyed)
+    };
+    left.writer(&endpoint("w", "Forth")).expect("created");
+    right.reader(&endpoint("r", "Forth")).expect("created");
+    right.writer(&endpoint("w", "Back")).expect("created");
+    left.reader(&endpoint("r", "Back")).expect("created");
+    for peer in [&mut left, &mut right] {
+        peer.matched("w", 1).expect("matched");
+        peer.matched("r", 1).expect("matched");
+    }
+    let mut first = 0;
+    for (count, size) in [(500, 100), (50, 10_000), (4, 1 << 20)] {
+        let batch = Batch { first, ..Batch::new(count, size) };
+        left.write("w", &batch).expect("running");
+        right.write("w", &batch).expect("running");
+        for peer in [&mut left, &mut right] {
+            expect(peer, &batch);
+        }
+        for peer in [&mut left, &mut right] {
+            peer.written("w", PATIENCE).expect("written");
+            peer.acknowledged("w", PATIENCE).expect("acknowledged");
+        }
+        first += count;
+    }
+    left.quit().expect("it ends");
+    right.quit().expect("it ends");
+}
+
+fn expect(peer: &mut Peer, batch: &Batch) {
+    for seq in batch.first..batch.first + batch.count {
+        let sample = peer.sample_within("r", PATIENCE).unwrap_or_else(|error| panic!("{batch:?}: {seq}: {error}"));
+        let hash = content::expected_hash(batch.size, 0, seq);
+        assert_eq!((sample.seq, sample.len, sample.hash), (seq, batch.size, format!("{hash:016x}")));
+    }
+}
