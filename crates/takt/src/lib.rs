@@ -105,4 +105,5 @@ pub use takt_xtypes::TypeSupport;
 #[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../../../docs/getting-started.md")]
 #[doc = include_str!("../../../docs/presentation.md")]
+#[doc = include_str!("../../../docs/tcp.md")]
 struct Documents;

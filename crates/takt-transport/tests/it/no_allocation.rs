@@ -1,4 +1,4 @@
-//! Sending and receiving allocate nothing, from the first datagram on.
+//! Sending and receiving allocate nothing, from the first datagram on; by TCP, once connections are open.
 
 use takt_transport::shm::{ShmConfig, ShmTransport};
 use takt_transport::udp::UdpConfig;
@@ -68,6 +68,17 @@ fn of_the_shared_memory_transport() {
     assert!(received > 10_000, "{received}");
     let errors = a.stats().send_errors;
     assert!(errors.unserved > 0 && errors.refused > 0);
+}
+
+/// Once its connections are open.
+#[test]
+fn of_the_tcp_transport() {
+    let (mut a, mut b) = (super::tcp_conforms::open("127.0.0.1:0"), super::tcp_conforms::open("127.0.0.1:0"));
+    let to = [super::user_locator(&b), Locator::INVALID];
+    traffic(&mut a, &mut b, FlowId::DEFAULT, &to);
+    let mut received = 0;
+    assert_eq!(allocations(|| received = traffic(&mut a, &mut b, FlowId::DEFAULT, &to)), 0);
+    assert!(received > 10_000, "{received}");
 }
 
 #[test]

@@ -12,12 +12,12 @@ use takt_wire::Locator;
 const HEADER: usize = 20;
 
 /// Puts a header of RTPS before each datagram.
-struct WithHeader {
+pub(super) struct WithHeader {
     tcp: TcpTransport,
     header: [u8; HEADER],
 }
 
-fn open(listen: &str) -> WithHeader {
+pub(super) fn open(listen: &str) -> WithHeader {
     let listen = vec![listen.parse().expect("an address")];
     let config = TcpConfig { listen, connections_per_address_max: 64, ..TcpConfig::default() };
     let mut header = *b"RTPS\x02\x05\x00\x00............";
