@@ -232,21 +232,7 @@ impl DomainParticipantBuilder {
         for change in self.udp_changes {
             change(&mut udp);
         }
-        let mut transports = self.transports;
-        let tcp = (!self.tcp_changes.is_empty() || network.has_tcp_peers()).then_some(self.tcp_changes);
-        if transports.is_empty() && network.udp != Some(false) {
-            transports.push(Box::new(UdpTransport::open(&udp)?));
-        }
-        if let Some(changes) = tcp {
-            let names = network.tcp_names()?;
-            let mut tcp = TcpConfig { interfaces: udp.interfaces.clone(), names, ..TcpConfig::default() };
-            changes.into_iter().for_each(|change| change(&mut tcp));
-            transports.push(Box::new(TcpTransport::open(&tcp)?));
-        }
-        if transports.is_empty() {
-            let what = "without UDP there must be TCP: a peer of the form tcp/HOST:PORT, or where to listen".to_owned();
-            return Err(Error::BadParameter { what });
-        }
+        let mut transports = open_transports(self.transports, &network, &udp, self.tcp_changes)?;
         let mut warnings = Vec::new();
         if network.shared_memory == Some(true) {
             match ShmTransport::open(&ShmConfig::default()) {
@@ -305,6 +291,30 @@ impl DomainParticipantBuilder {
         };
         Ok(DomainParticipant { inner: Arc::new(inner) })
     }
+}
+
+/// Those that were brought, or UDP; and TCP if anything is said of it.
+fn open_transports(
+    brought: Vec<Box<dyn Transport>>,
+    network: &NetworkConfig,
+    udp: &UdpConfig,
+    tcp_changes: Vec<TcpChange>,
+) -> Result<Vec<Box<dyn Transport>>> {
+    let mut transports = brought;
+    if transports.is_empty() && network.udp != Some(false) {
+        transports.push(Box::new(UdpTransport::open(udp)?));
+    }
+    if !tcp_changes.is_empty() || network.has_tcp_peers() {
+        let names = network.tcp_names()?;
+        let mut tcp = TcpConfig { interfaces: udp.interfaces.clone(), names, ..TcpConfig::default() };
+        tcp_changes.into_iter().for_each(|change| change(&mut tcp));
+        transports.push(Box::new(TcpTransport::open(&tcp)?));
+    }
+    if transports.is_empty() {
+        let what = "without UDP there must be TCP: a peer of the form tcp/HOST:PORT, or where to listen".to_owned();
+        return Err(Error::BadParameter { what });
+    }
+    Ok(transports)
 }
 
 /// Whether a transport is one of TCP.
