@@ -1,4 +1,6 @@
 //! TCP alone, between hosts of which only one listens: Takt's form is CycloneDDS's.
+//!
+//! INTEROP(CycloneDDS 11): as PyPI has it, it was built without TCP.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -18,18 +20,8 @@ fn takt_connects_to_cyclonedds_0_10() {
 }
 
 #[test]
-fn takt_connects_to_cyclonedds_11() {
-    exchange(Program::Cyclone11, Program::Takt);
-}
-
-#[test]
 fn cyclonedds_0_10_connects_to_takt() {
     exchange(Program::Takt, Program::Cyclone10);
-}
-
-#[test]
-fn cyclonedds_11_connects_to_takt() {
-    exchange(Program::Takt, Program::Cyclone11);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! message's length in octets, header and this submessage included. Kinds from 0x80 are a vendor's own
 //! (RTPS 2.5 §8.3.3.2); whoever does not know this one passes over it.
 //!
-//! INTEROP(CycloneDDS 0.10, 11): this is its form, so that both can talk.
+//! INTEROP(CycloneDDS 0.10): this is its form, so that both can talk.
 
 /// The header of RTPS.
 pub(super) const HEADER: usize = 20;

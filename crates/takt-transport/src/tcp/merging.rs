@@ -56,7 +56,7 @@ impl TcpTransport {
     /// Keeps one of the connections that both sides have made to each other, or that we have made twice: of those made by the
     /// participant with the lower prefix the oldest. Who has made a connection lets it go.
     ///
-    /// INTEROP(CycloneDDS 11): forgets the participants behind a connection that ends, so only Takt's are let go.
+    /// INTEROP(CycloneDDS 0.10): forgets the participants behind a connection that ends, so only Takt's are let go.
     fn merge(&mut self, token: u64, now: Instant) {
         let Some(new) = self.connections.get(token) else { return };
         let (Some(who), ip, Some(own)) = (new.participant, new.peer.ip(), self.own) else { return };
