@@ -193,6 +193,26 @@ fn whoever_has_both_reaches_each_by_what_it_has() {
 }
 
 #[test]
+fn a_listener_reaches_itself() {
+    for runtime in RUNTIMES {
+        let participant = build(listening(domain(), runtime, free_port()));
+        let writer: DataWriter<Blob> = create_writer(&participant, "Blob", reliable_writer(History::KeepAll));
+        let reader: DataReader<Blob> = create_reader(&participant, "Blob", reliable_reader(History::KeepAll));
+        for number in 0..100 {
+            writer.write(&Blob::new(number, 1000)).expect("room");
+        }
+        let mut taken = 0;
+        wait_until(&[&participant], "all samples", || {
+            for sample in reader.take(100).expect("open") {
+                assert_eq!(sample.data, Some(Blob::new(taken, 1000)));
+                taken += 1;
+            }
+            taken == 100
+        });
+    }
+}
+
+#[test]
 fn what_is_wrong_is_said() {
     let domain = domain();
     let error = DomainParticipant::builder(domain).udp(false).build().map(drop).expect_err("no transport").to_string();
