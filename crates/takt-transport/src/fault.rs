@@ -11,7 +11,7 @@
 use std::io;
 use std::os::fd::RawFd;
 
-use takt_wire::Locator;
+use takt_wire::{Lent, Locator};
 
 use crate::{
     FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats, Warning,
@@ -67,7 +67,7 @@ pub struct FaultCounts {
     pub reordered: u64,
 }
 
-/// A transport that mistreats what passes, the same way for the same seed.
+/// A transport that mistreats what passes, the same way for the same seed. It lends nothing; what others lend passes unharmed.
 #[derive(Debug)]
 pub struct FaultInjector<T> {
     inner: T,
@@ -81,6 +81,8 @@ pub struct FaultInjector<T> {
     futile: u32,
     rx: Direction<RxMeta>,
     received: Vec<u8>,
+    /// What came with what was received last.
+    lent: Option<Lent>,
 }
 
 /// After how many futile `recv` calls held outgoing datagrams leave.
@@ -101,6 +103,7 @@ impl<T: Transport> FaultInjector<T> {
             futile: 0,
             rx: Direction::new(config.rx, !config.seed),
             received: vec![0; ROOM],
+            lent: None,
             inner,
         }
     }
@@ -224,10 +227,12 @@ impl<T: Transport> Transport for FaultInjector<T> {
 
     fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
         loop {
+            self.lent = None;
             if let Some(held) = self.rx.next_due(false) {
                 return Ok(Some(RxFrame::new(self.rx.bytes(&held), held.tag)));
             }
             let taken = self.inner.recv(scan)?.map(|frame| {
+                self.lent = frame.lent().cloned();
                 let room = self.received.get_mut(..frame.len());
                 room.map(|room| {
                     room.copy_from_slice(&frame);
@@ -236,6 +241,9 @@ impl<T: Transport> Transport for FaultInjector<T> {
             });
             let Some(taken) = taken else { break };
             let Some((len, meta)) = taken else { continue };
+            if self.lent.is_some() {
+                return Ok(Some(RxFrame::new(&self.received[..len], meta).with_lent(self.lent.as_ref())));
+            }
             let fate = self.rx.draw(0);
             let datagram = &self.received[..len];
             if let Some(due) = fate.later {

@@ -3,9 +3,10 @@
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::RawFd;
 
-use takt_wire::Locator;
+use takt_wire::{Lent, Locator};
 
 use crate::interface::nearest;
+use crate::shm::Loan;
 use crate::{
     FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats, Warning,
 };
@@ -95,6 +96,23 @@ fn destination(meta: &RxMeta, addresses: &[(IpAddr, u8)]) -> Locator {
     }
 }
 
+impl<T: Transport, O: Observer> Tracer<T, O> {
+    /// Of a payload that is lent, only what travels in the datagram is seen.
+    fn observe_sent(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
+        if !self.loaned {
+            return Ok(());
+        }
+        for destination in destinations {
+            let source = self.inner.source_of(flow, destination);
+            // The same frame again, with what was written into it.
+            if let Some(datagram) = self.inner.loan()?.get(..len) {
+                self.observer.observe(TraceEvent::Sent { source, destination: *destination, flow, datagram });
+            }
+        }
+        Ok(())
+    }
+}
+
 impl<T: Transport, O: Observer> Transport for Tracer<T, O> {
     fn name(&self) -> &'static str {
         self.inner.name()
@@ -153,16 +171,25 @@ impl<T: Transport, O: Observer> Transport for Tracer<T, O> {
     }
 
     fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
-        if self.loaned {
-            for destination in destinations {
-                let source = self.inner.source_of(flow, destination);
-                // The same frame again, with what was written into it.
-                if let Some(datagram) = self.inner.loan()?.get(..len) {
-                    self.observer.observe(TraceEvent::Sent { source, destination: *destination, flow, datagram });
-                }
-            }
-        }
+        self.observe_sent(len, flow, destinations)?;
         self.inner.commit(len, flow, destinations)?;
+        self.loaned = false;
+        Ok(())
+    }
+
+    fn lend(&mut self, len: usize) -> Option<Loan> {
+        self.inner.lend(len)
+    }
+
+    fn commit_lent(
+        &mut self,
+        len: usize,
+        flow: FlowId,
+        destinations: &[Locator],
+        lent: &Lent,
+    ) -> Result<(), TransportError> {
+        self.observe_sent(len, flow, destinations)?;
+        self.inner.commit_lent(len, flow, destinations, lent)?;
         self.loaned = false;
         Ok(())
     }

@@ -3,8 +3,9 @@
 use std::ops::Deref;
 use std::os::fd::RawFd;
 
-use takt_wire::Locator;
+use takt_wire::{Lent, Locator};
 
+use crate::shm::Loan;
 use crate::{Interface, TransportError, TransportStats, Warning};
 
 /// Names one flow of a transport: what gives outgoing datagrams their source
@@ -78,6 +79,7 @@ pub struct RxMeta {
 #[derive(Debug, Clone, Copy)]
 pub struct RxFrame<'a> {
     bytes: &'a [u8],
+    lent: Option<&'a Lent>,
     /// Where it came from and how.
     pub meta: RxMeta,
 }
@@ -85,7 +87,19 @@ pub struct RxFrame<'a> {
 impl<'a> RxFrame<'a> {
     /// A frame of these bytes; for those who implement [`Transport`].
     pub fn new(bytes: &'a [u8], meta: RxMeta) -> Self {
-        Self { bytes, meta }
+        Self { bytes, lent: None, meta }
+    }
+
+    /// The same with a payload that goes with it.
+    #[must_use]
+    pub fn with_lent(self, lent: Option<&'a Lent>) -> Self {
+        Self { lent, ..self }
+    }
+
+    /// The payload that the datagram's DATA stands for, if that was lent. It is held until the next [`Transport::recv`]; a
+    /// clone holds it longer.
+    pub fn lent(&self) -> Option<&'a Lent> {
+        self.lent
     }
 
     /// The datagram, for as long as the transport lends it.
@@ -194,6 +208,29 @@ pub trait Transport: Send {
     /// Errors: `len` beyond the frame, no loaned frame, an unknown flow.
     fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError>;
 
+    /// Memory for a payload of `len` bytes that can be [lent](Self::commit_lent); `None` where nothing is lent, or none is
+    /// free now.
+    fn lend(&mut self, len: usize) -> Option<Loan> {
+        let _ = len;
+        None
+    }
+
+    /// As [`commit`](Self::commit), and a payload goes along that [`lend`](Self::lend) gave the memory for. It stays where it is;
+    /// who receives it holds it. The datagram has one DATA, with the payload's first octets
+    /// ([`takt_wire::LENT_PREFIX_LEN`]).
+    ///
+    /// Errors: as of `commit`, and for a payload of another transport.
+    fn commit_lent(
+        &mut self,
+        len: usize,
+        flow: FlowId,
+        destinations: &[Locator],
+        lent: &Lent,
+    ) -> Result<(), TransportError> {
+        let _ = (len, flow, destinations, lent);
+        Err(TransportError::new("commit", "a lent payload", std::io::ErrorKind::Unsupported.into()))
+    }
+
     /// Sends everything queued. What cannot be sent now is counted and lost;
     /// this never blocks.
     fn flush(&mut self) -> Result<(), TransportError>;
@@ -285,6 +322,20 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
 
     fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
         (**self).commit(len, flow, destinations)
+    }
+
+    fn lend(&mut self, len: usize) -> Option<Loan> {
+        (**self).lend(len)
+    }
+
+    fn commit_lent(
+        &mut self,
+        len: usize,
+        flow: FlowId,
+        destinations: &[Locator],
+        lent: &Lent,
+    ) -> Result<(), TransportError> {
+        (**self).commit_lent(len, flow, destinations, lent)
     }
 
     fn flush(&mut self) -> Result<(), TransportError> {

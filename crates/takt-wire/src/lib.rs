@@ -27,6 +27,7 @@ pub mod discovery;
 pub mod error;
 pub mod guid;
 pub mod inline_qos;
+pub mod lent;
 pub mod locator;
 pub mod message;
 pub mod parameter;
@@ -42,6 +43,7 @@ pub use builder::{DataEmit, DataFragEmit, MessageBuilder};
 pub use cursor::{Cursor, Endianness};
 pub use error::{Full, Malformed};
 pub use guid::{EntityId, Guid, GuidPrefix};
+pub use lent::{LENT_PREFIX_LEN, Lent, LentMemory, Piece};
 pub use locator::Locator;
 pub use message::{
     AckNack, Data, DataFrag, Gap, Header, Heartbeat, HeartbeatFrag, MessageView, NackFrag, Payload, Submessage,

@@ -8,17 +8,24 @@ pub struct ShmConfig {
     pub lane_bytes: usize,
     /// Lanes to others, and from others, at most; 65,536 at most. Each costs a descriptor. Whoever is beyond is reached otherwise.
     pub lanes_max: usize,
+    /// What payloads that others are lent may take together, in bytes: from 64 KiB to 16 GiB less 8 KiB. Address space; pages
+    /// become real when they are lent. What finds no room is copied.
+    pub segment_bytes: usize,
 }
 
 impl Default for ShmConfig {
     fn default() -> Self {
-        Self { lane_bytes: 4 << 20, lanes_max: 512 }
+        Self { lane_bytes: 4 << 20, lanes_max: 512, segment_bytes: 64 << 20 }
     }
 }
 
 impl ShmConfig {
     pub(super) fn lanes_max(&self) -> usize {
         self.lanes_max.min(1 << 16)
+    }
+
+    pub(super) fn segment_bytes(&self) -> usize {
+        self.segment_bytes.clamp(64 << 10, (16 << 30) - (8 << 10))
     }
 
     /// Words of a lane's records.

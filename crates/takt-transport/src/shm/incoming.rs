@@ -2,11 +2,16 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use takt_wire::{Lent, Piece};
+
+use super::borrowed::Lender;
 use super::hello::{HELLO_LEN, Hello};
 use super::host::Host;
 use super::mapping::Mapping;
+use super::ports::LENDS;
 use super::ring::{self, Broken, Head, Ports, RECORD_LEN_MAX, Word};
 use super::syscall;
 use crate::udp::syscall::epoll_add;
@@ -25,8 +30,25 @@ const ACCEPTED_PER_LOOK: usize = 64;
 struct Lane {
     /// The writer's name, as it says.
     from: u64,
-    memory: Mapping,
+    lender: Arc<Lender>,
     head: Head,
+}
+
+impl Lane {
+    /// What a record is: a datagram, or one with a piece behind it, that goes with it. `None` if there is no such piece.
+    fn arrival(&self, mut ports: Ports, record: &[u8]) -> Option<Arrival> {
+        let (mut datagram, mut lent) = (record, None);
+        if ports.to & LENDS != 0 {
+            let (before, piece) = record.split_last_chunk::<{ Piece::LEN }>()?;
+            (datagram, lent) = (before, Some(self.lender.borrow(Piece::from_bytes(*piece))?));
+            ports.to &= !LENDS;
+        }
+        Some(Arrival { from: self.from, ports, len: datagram.len(), lent })
+    }
+
+    fn is_drained(&self) -> bool {
+        self.head.is_drained(self.lender.lane.ring())
+    }
 }
 
 /// A connection from another participant.
@@ -39,12 +61,13 @@ struct Connection {
     lane: Option<Lane>,
 }
 
-/// A received datagram: the first bytes of the buffer.
-#[derive(Clone, Copy, Debug)]
+/// A received datagram: the first bytes of the buffer, and a payload that goes with them.
+#[derive(Debug)]
 pub(super) struct Arrival {
     pub(super) from: u64,
     pub(super) ports: Ports,
     pub(super) len: usize,
+    pub(super) lent: Option<Lent>,
 }
 
 /// All lanes from others.
@@ -63,6 +86,8 @@ pub(super) struct Incoming {
     has_ended: bool,
     /// Lanes that were closed since what they held made no sense, and connections that were no lanes.
     pub(super) refused: u64,
+    /// Datagrams that were dropped since what they were to bring along was nowhere.
+    pub(super) unfounded: u64,
     buffer: Vec<u8>,
 }
 
@@ -78,6 +103,7 @@ impl Incoming {
             next_token: TOKENS,
             has_ended: false,
             refused: 0,
+            unfounded: 0,
             buffer: vec![0; RECORD_LEN_MAX],
         }
     }
@@ -93,10 +119,13 @@ impl Incoming {
             let at = if self.next + turn < count { self.next + turn } else { self.next + turn - count };
             let connection = &mut self.connections[at];
             let Some(lane) = &mut connection.lane else { continue };
-            match lane.head.pop(lane.memory.words(), &mut self.buffer) {
+            match lane.head.pop(lane.lender.lane.ring(), &mut self.buffer) {
                 Ok(None) => {}
                 Ok(Some((ports, len))) => {
-                    let arrival = Arrival { from: lane.from, ports, len };
+                    let Some(arrival) = lane.arrival(ports, &self.buffer[..len]) else {
+                        self.unfounded += 1;
+                        continue;
+                    };
                     self.next = if at + 1 < count { at + 1 } else { 0 };
                     self.stay_awake();
                     return Some(arrival);
@@ -123,16 +152,16 @@ impl Incoming {
 
     fn stay_awake(&mut self) {
         if std::mem::take(&mut self.is_asleep) {
-            self.lanes().for_each(|lane| ring::wake_up(lane.memory.words()));
+            self.lanes().for_each(|lane| ring::wake_up(lane.lender.lane.ring()));
         }
     }
 
     /// Has bells rung for what comes from now on. False if something has come meanwhile.
     pub(super) fn fall_asleep(&mut self) -> bool {
         self.is_asleep = true;
-        self.lanes().for_each(|lane| ring::fall_asleep(lane.memory.words()));
+        self.lanes().for_each(|lane| ring::fall_asleep(lane.lender.lane.ring()));
         AtomicU64::fence();
-        self.lanes().all(|lane| lane.head.is_drained(lane.memory.words()))
+        self.lanes().all(Lane::is_drained)
     }
 
     /// Something is to be read: connections, lanes, bells, ends.
@@ -151,7 +180,7 @@ impl Incoming {
         }
         self.connections.retain(|connection| match (&connection.socket, &connection.lane) {
             (Some(_), _) => true,
-            (None, Some(lane)) => !lane.head.is_drained(lane.memory.words()),
+            (None, Some(lane)) => !lane.is_drained(),
             (None, None) => false,
         });
         self.has_ended = self.connections.iter().any(|connection| connection.socket.is_none());
@@ -182,7 +211,7 @@ impl Incoming {
         let received = match syscall::receive(socket.as_fd(), &mut message) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
             // An error is an end too.
-            Err(_) => syscall::Received { len: 0, truncated: false, descriptor: None },
+            Err(_) => syscall::Received { len: 0, truncated: false, descriptors: [None, None] },
             Ok(received) => received,
         };
         if received.len == 0 {
@@ -190,9 +219,12 @@ impl Incoming {
             self.has_ended = true;
         } else if connection.lane.is_none() {
             let hello = Hello::parse(&message[..received.len]).filter(|hello| hello.tag == self.host.tag());
-            let lane = hello.zip(received.descriptor).filter(|_| !received.truncated).and_then(|(hello, file)| {
-                let memory = Mapping::adopt(file.as_fd(), usize::try_from(hello.words).ok()?).ok()?;
-                Some(Lane { from: hello.name, memory, head: Head::default() })
+            let [lane, segment] = received.descriptors;
+            let files = lane.zip(segment).filter(|_| !received.truncated);
+            let lane = hello.zip(files).and_then(|(hello, (lane, segment))| {
+                let lane = Mapping::adopt(lane.as_fd(), usize::try_from(hello.words).ok()?).ok()?;
+                let segment = Mapping::adopt_segment(segment.as_fd(), usize::try_from(hello.segment).ok()?).ok()?;
+                Some(Lane { from: hello.name, lender: Arc::new(Lender::new(lane, segment)), head: Head::default() })
             });
             if lane.is_none() {
                 self.refused += 1;
@@ -202,6 +234,19 @@ impl Incoming {
             connection.lane = lane;
             // Unless it says so too.
             self.is_asleep = false;
+        }
+    }
+}
+
+impl Drop for Incoming {
+    /// What somebody still holds stays lent.
+    fn drop(&mut self) {
+        for connection in self.connections.drain(..) {
+            if let (Some(socket), Some(lane)) = (connection.socket, connection.lane)
+                && Arc::strong_count(&lane.lender) > 1
+            {
+                lane.lender.keep(socket);
+            }
         }
     }
 }

@@ -1,18 +1,23 @@
-//! The memory of a lane: an anonymous file (`memfd`), mapped by the two processes that it joins.
+//! Memory that processes share: anonymous files (`memfd`), mapped by whoever is handed the descriptor.
 //!
-//! It has no name, so nobody can take it and nothing is left of it when both are gone, however they went. It is sealed
-//! against shrinking before it is mapped, so no access to it can fail. `unsafe` is here and in [`super::syscall`] alone;
-//! what is built on it sees a slice of atomic words.
+//! A *lane* is written by the two processes that it joins; a *segment* by the one that made it, and every other one can only
+//! map it to read (`F_SEAL_FUTURE_WRITE`). Neither has a name, so nobody can take it and nothing is left of it when the last
+//! process is gone, however it went. Both are sealed against shrinking before anybody else maps them, so no access to them
+//! can fail. `unsafe` is here, in [`super::segment`] and in [`super::syscall`] alone; what is built on it sees a slice of
+//! atomic words.
 
 #![allow(unsafe_code)]
 
+use std::ffi::CStr;
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU64;
 
 use super::ring;
+use super::segment;
 
 /// Neither the size nor the seals themselves may change.
 const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
@@ -20,7 +25,14 @@ const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEA
 /// Most words of a lane of another process: 64 MiB and its first words.
 const ADOPTED_WORDS_MAX: usize = (64 << 20) / 8 + ring::RECORDS;
 
-/// The mapped words of a lane.
+/// Besides, nobody maps it from now on to write, nor writes to the file.
+const SEGMENT_SEALS: libc::c_int = SEALS | libc::F_SEAL_FUTURE_WRITE;
+
+/// Words of a lane behind its ring: for each slot of the writer's segment how often the reader holds what lies there. The
+/// writer adds before it lends, and the reader takes away when it lets go.
+pub(super) const HOLDS: usize = segment::SLOTS_MAX;
+
+/// Mapped words.
 pub(super) struct Mapping {
     words: NonNull<AtomicU64>,
     len: usize,
@@ -32,47 +44,41 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// New memory of so many words, all 0, and the file to pass on.
+    /// A new lane with a ring of so many words, all 0, and the file to pass on.
     pub(super) fn create(words: usize) -> io::Result<(Self, OwnedFd)> {
-        let file = anonymous_file()?;
-        let bytes = libc::off_t::try_from(words * 8).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-        // SAFETY: no pointers.
-        check(unsafe { libc::ftruncate(file.as_raw_fd(), bytes) })?;
-        // SAFETY: no pointers.
-        check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, SEALS) })?;
-        Ok((Self::map(file.as_fd(), words)?, file))
+        let file = anonymous_file(c"takt-shm", words + HOLDS)?;
+        seal(file.as_fd(), SEALS)?;
+        Ok((Self::map(file.as_fd(), words + HOLDS, READ_WRITE)?, file))
     }
 
-    /// The memory that another process has created for a lane of so many words. Refused if it is anything that could fail
-    /// us later: it must be of that size, of ordinary pages, and sealed.
+    /// A new segment of so many words, all 0, and the file to pass on. Nobody else can write to it.
+    pub(super) fn create_segment(words: usize) -> io::Result<(Self, OwnedFd)> {
+        let file = anonymous_file(c"takt-segment", words)?;
+        let memory = Self::map(file.as_fd(), words, READ_WRITE)?;
+        seal(file.as_fd(), SEGMENT_SEALS)?;
+        Ok((memory, file))
+    }
+
+    /// The memory that another process has created for a lane with a ring of so many words. Refused if it is anything that
+    /// could fail us later: it must be of that size, of ordinary pages, and sealed.
     pub(super) fn adopt(file: BorrowedFd<'_>, words: usize) -> io::Result<Self> {
-        let refused = |why| Err(io::Error::new(io::ErrorKind::InvalidData, why));
         if !ring::is_lane(words) || words > ADOPTED_WORDS_MAX {
-            return refused("no size of a lane");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "no size of a lane"));
         }
-        // SAFETY: no pointers.
-        let seals = check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) })?;
-        if seals & SEALS != SEALS || seals & libc::F_SEAL_WRITE != 0 {
-            return refused("not sealed as a lane is");
-        }
-        // SAFETY: all-zero is a valid value of this C structure.
-        let mut status: libc::stat = unsafe { std::mem::zeroed() };
-        // SAFETY: `status` is alive and written by the call.
-        check(unsafe { libc::fstat(file.as_raw_fd(), &mut status) })?;
-        if usize::try_from(status.st_size) != Ok(words * 8) {
-            return refused("not of the size of the lane");
-        }
-        // Huge pages may not be there when they are touched.
-        // SAFETY: no pointers.
-        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-        if i128::from(status.st_blksize) != i128::from(page) {
-            return refused("not of ordinary pages");
-        }
-        Self::map(file, words)
+        examine(file, words + HOLDS, SEALS)?;
+        Self::map(file, words + HOLDS, READ_WRITE)
     }
 
-    fn map(file: BorrowedFd<'_>, words: usize) -> io::Result<Self> {
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
+    /// The segment of so many words of another process, to be read. Refused as a lane is.
+    pub(super) fn adopt_segment(file: BorrowedFd<'_>, words: usize) -> io::Result<Self> {
+        if !segment::is_segment(words) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "no size of a segment"));
+        }
+        examine(file, words, SEGMENT_SEALS)?;
+        Self::map(file, words, libc::PROT_READ)
+    }
+
+    fn map(file: BorrowedFd<'_>, words: usize, protection: libc::c_int) -> io::Result<Self> {
         // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
         let at = unsafe { libc::mmap(ptr::null_mut(), words * 8, protection, libc::MAP_SHARED, file.as_raw_fd(), 0) };
         if at == libc::MAP_FAILED {
@@ -82,11 +88,65 @@ impl Mapping {
         Ok(Self { words: words_at, len: words })
     }
 
-    pub(super) fn words(&self) -> &[AtomicU64] {
-        // SAFETY: `len` words are mapped there, page-aligned, until `self` is dropped; the file is sealed at that size, so
-        // each access finds a page. Any bits are a valid word. Nobody has a reference to them but as atomics.
-        unsafe { std::slice::from_raw_parts(self.words.as_ptr(), self.len) }
+    /// The words of a lane's ring.
+    pub(super) fn ring(&self) -> &[AtomicU64] {
+        self.words(0..self.len - HOLDS)
     }
+
+    /// The counts of a lane's holds.
+    pub(super) fn holds(&self) -> &[AtomicU64] {
+        self.words(self.len - HOLDS..self.len)
+    }
+
+    /// Words of a segment that others write, or that nobody but its atomics touches.
+    pub(super) fn words(&self, range: Range<usize>) -> &[AtomicU64] {
+        assert!(range.start <= range.end && range.end <= self.len, "within the mapping");
+        // SAFETY: `len` words are mapped there, page-aligned, until `self` is dropped; the file is sealed at that size, so
+        // each access finds a page. Any bits are a valid word. Nobody has a reference to them but as atomics: whoever takes
+        // slices of a segment's other words ([`super::segment`]) does not ask for them here.
+        unsafe { std::slice::from_raw_parts(self.words.as_ptr().add(range.start), range.len()) }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Where an octet lies.
+    pub(super) fn octet(&self, at: usize) -> *mut u8 {
+        assert!(at < self.len * 8, "within the mapping");
+        self.words.as_ptr().cast::<u8>().wrapping_add(at)
+    }
+}
+
+const READ_WRITE: libc::c_int = libc::PROT_READ | libc::PROT_WRITE;
+
+fn seal(file: BorrowedFd<'_>, seals: libc::c_int) -> io::Result<()> {
+    // SAFETY: no pointers.
+    check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) }).map(drop)
+}
+
+/// Whether a file that another process made is of so many words and of ordinary pages, and sealed.
+fn examine(file: BorrowedFd<'_>, words: usize, sealed: libc::c_int) -> io::Result<()> {
+    let refused = |why| Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    // SAFETY: no pointers.
+    let seals = check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) })?;
+    if seals & sealed != sealed || seals & libc::F_SEAL_WRITE != 0 {
+        return refused("not sealed as it should be");
+    }
+    // SAFETY: all-zero is a valid value of this C structure.
+    let mut status: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: `status` is alive and written by the call.
+    check(unsafe { libc::fstat(file.as_raw_fd(), &mut status) })?;
+    if usize::try_from(status.st_size) != Ok(words * 8) {
+        return refused("not of the size that was said");
+    }
+    // Huge pages may not be there when they are touched.
+    // SAFETY: no pointers.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    if i128::from(status.st_blksize) != i128::from(page) {
+        return refused("not of ordinary pages");
+    }
+    Ok(())
 }
 
 impl Drop for Mapping {
@@ -103,19 +163,23 @@ impl fmt::Debug for Mapping {
     }
 }
 
-/// A new file without a name that can be sealed.
-fn anonymous_file() -> io::Result<OwnedFd> {
+/// A new file of so many words without a name that others could find, to be sealed.
+fn anonymous_file(label: &CStr, words: usize) -> io::Result<OwnedFd> {
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
     // Kernels since 6.3 want to be told that nobody will execute it; those before refuse what they do not know.
-    // SAFETY: the name is a C string.
-    let mut fd = unsafe { libc::memfd_create(c"takt-shm".as_ptr(), flags | libc::MFD_NOEXEC_SEAL) };
+    // SAFETY: the label is a C string.
+    let mut fd = unsafe { libc::memfd_create(label.as_ptr(), flags | libc::MFD_NOEXEC_SEAL) };
     if fd < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL) {
         // SAFETY: as above.
-        fd = unsafe { libc::memfd_create(c"takt-shm".as_ptr(), flags) };
+        fd = unsafe { libc::memfd_create(label.as_ptr(), flags) };
     }
     check(fd)?;
     // SAFETY: a new descriptor that nobody else owns.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    let file = unsafe { OwnedFd::from_raw_fd(fd) };
+    let bytes = libc::off_t::try_from(words * 8).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    // SAFETY: no pointers.
+    check(unsafe { libc::ftruncate(file.as_raw_fd(), bytes) })?;
+    Ok(file)
 }
 
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
@@ -128,6 +192,7 @@ fn check(result: libc::c_int) -> io::Result<libc::c_int> {
 #[cfg(test)]
 mod tests {
     use std::fs::File;
+    use std::io::Write;
     use std::sync::atomic::Ordering;
 
     use super::*;
@@ -139,10 +204,13 @@ mod tests {
         let (ours, file) = Mapping::create(WORDS).expect("memory");
         let theirs = Mapping::adopt(file.as_fd(), WORDS).expect("a lane");
         drop(file);
-        assert!(ours.words().iter().all(|word| word.load(Ordering::Relaxed) == 0));
-        ours.words()[WORDS - 1].store(5, Ordering::Relaxed);
+        let is_zero = |words: &[AtomicU64]| words.iter().all(|word| word.load(Ordering::Relaxed) == 0);
+        assert!(is_zero(ours.ring()) && is_zero(ours.holds()));
+        ours.ring()[WORDS - 1].store(5, Ordering::Relaxed);
+        ours.holds()[0].store(6, Ordering::Relaxed);
         drop(ours);
-        assert_eq!((theirs.words().len(), theirs.words()[WORDS - 1].load(Ordering::Relaxed)), (WORDS, 5));
+        assert_eq!((theirs.ring().len(), theirs.ring()[WORDS - 1].load(Ordering::Relaxed)), (WORDS, 5));
+        assert_eq!((theirs.holds().len(), theirs.holds()[0].load(Ordering::Relaxed)), (HOLDS, 6));
     }
 
     #[test]
@@ -158,10 +226,35 @@ mod tests {
         for words in [WORDS - 1, WORDS + 1, ring::RECORDS + 2048, ring::RECORDS + 512, 0] {
             assert!(Mapping::adopt(sound.as_fd(), words).is_err(), "{words}");
         }
-        let unsealed = File::from(anonymous_file().expect("memory"));
-        unsealed.set_len(WORDS as u64 * 8).expect("not sealed");
+        let unsealed = anonymous_file(c"takt-shm", WORDS + HOLDS).expect("memory");
         assert!(Mapping::adopt(unsealed.as_fd(), WORDS).is_err());
         let other = File::open("/dev/zero").expect("it is there");
         assert!(Mapping::adopt(other.as_fd(), WORDS).is_err());
+    }
+
+    const SEGMENT: usize = segment::HEADER + 512;
+
+    #[test]
+    fn a_segment_is_written_by_its_maker_alone() {
+        let (ours, file) = Mapping::create_segment(SEGMENT).expect("memory");
+        let theirs = Mapping::adopt_segment(file.as_fd(), SEGMENT).expect("a segment");
+        assert!(Mapping::map(file.as_fd(), SEGMENT, READ_WRITE).is_err(), "nobody else maps it to write");
+        ours.words(0..1)[0].store(7, Ordering::Relaxed);
+        let file = File::from(file);
+        assert!((&file).write_all(b"x").is_err() && file.set_len(0).is_err());
+        drop((ours, file));
+        assert_eq!(theirs.words(0..1)[0].load(Ordering::Relaxed), 7, "it outlives its maker");
+    }
+
+    #[test]
+    fn a_segment_that_could_change_its_rules_is_refused() {
+        let (_ours, sound) = Mapping::create_segment(SEGMENT).expect("memory");
+        for words in [0, segment::HEADER, SEGMENT - 1, SEGMENT + 512, usize::MAX] {
+            assert!(Mapping::adopt_segment(sound.as_fd(), words).is_err(), "{words}");
+        }
+        let writable = anonymous_file(c"takt-segment", SEGMENT).expect("memory");
+        assert!(Mapping::adopt_segment(writable.as_fd(), SEGMENT).is_err());
+        seal(writable.as_fd(), SEALS).expect("it can be sealed");
+        assert!(Mapping::adopt_segment(writable.as_fd(), SEGMENT).is_err());
     }
 }

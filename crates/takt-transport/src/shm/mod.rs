@@ -36,6 +36,7 @@
 //!
 //! Deliberately not here: multicast (a datagram goes to each reader's lane), payloads by reference.
 
+mod borrowed;
 mod config;
 mod hello;
 mod host;
@@ -44,6 +45,7 @@ mod mapping;
 mod outgoing;
 mod ports;
 mod ring;
+mod segment;
 mod syscall;
 #[cfg(test)]
 mod tests;
@@ -51,14 +53,16 @@ mod tests;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
-use takt_wire::Locator;
+use takt_wire::{Lent, Locator, Piece};
 
 pub use config::ShmConfig;
 use host::Host;
 use incoming::{Arrival, Incoming, LISTENER, TOKENS};
 use outgoing::{OUTGOING, Outgoing};
-use ports::{METATRAFFIC, Ports, USER};
+use ports::{LENDS, METATRAFFIC, Ports, USER};
 use ring::RECORD_LEN_MAX;
+pub use segment::Loan;
+use segment::Segment;
 
 use crate::readiness::Waker;
 use crate::udp::syscall::{BATCH, epoll, epoll_add, epoll_ready};
@@ -92,6 +96,8 @@ pub struct ShmTransport {
     ports: Ports,
     frame: Vec<u8>,
     is_loaned: bool,
+    /// What came with the last datagram.
+    lent: Option<Lent>,
     /// Makes the descriptor readable when a call had to leave something.
     again: Waker,
     /// Hot scans since the last look at the connections.
@@ -107,6 +113,7 @@ impl ShmTransport {
     pub fn open(config: &ShmConfig) -> Result<Self, TransportError> {
         let failed = |op: &'static str| move |source| TransportError::new(op, "shared memory", source);
         let (name, listener) = listen().map_err(failed("listen for"))?;
+        let segment = Segment::create(config.segment_bytes()).map_err(failed("create the segment of"))?;
         let host = Host::of(&listener).map_err(failed("identify the host for"))?;
         let epoll = epoll().map_err(failed("create an epoll instance for"))?;
         epoll_add(epoll.as_fd(), listener.as_fd(), LISTENER).map_err(failed("watch"))?;
@@ -124,10 +131,11 @@ impl ShmTransport {
             descriptors: [epoll.as_raw_fd()],
             epoll,
             incoming: Incoming::new(host, listener, config.lanes_max()),
-            outgoing: Outgoing::new(host, name, config.lane_words(), config.lanes_max()),
+            outgoing: Outgoing::new(host, name, config.lane_words(), config.lanes_max(), segment),
             ports: Ports::default(),
             frame: vec![0; RECORD_LEN_MAX],
             is_loaned: false,
+            lent: None,
             again,
             scans: 0,
             stats: TransportStats::default(),
@@ -198,6 +206,33 @@ impl ShmTransport {
     }
 }
 
+impl ShmTransport {
+    /// Sends the first bytes of the frame. With `lends` the last of them are a piece of that slot.
+    fn send(
+        &mut self,
+        len: usize,
+        flow: FlowId,
+        destinations: &[Locator],
+        lends: Option<u32>,
+    ) -> Result<(), TransportError> {
+        let from = self.ports.source(flow)?;
+        if !self.is_loaned || len > self.frame.len() {
+            return Err(TransportError::new("commit", "a datagram", io::ErrorKind::InvalidInput.into()));
+        }
+        self.is_loaned = false;
+        for destination in destinations {
+            let Some(name) = self.host.name(destination) else {
+                self.stats.send_errors.unserved += 1;
+                continue;
+            };
+            let ports = ring::Ports { to: destination.port & !LENDS, from };
+            let (bytes, epoll) = (&self.frame[..len], self.epoll.as_fd());
+            self.outgoing.send(name, ports, bytes, lends, epoll, &mut self.stats);
+        }
+        Ok(())
+    }
+}
+
 /// A socket at a random name, and that name.
 fn listen() -> io::Result<(u64, OwnedFd)> {
     let mut taken = io::ErrorKind::AddrInUse.into();
@@ -261,20 +296,26 @@ impl Transport for ShmTransport {
     }
 
     fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
-        let from = self.ports.source(flow)?;
-        if !self.is_loaned || len > self.frame.len() {
-            return Err(TransportError::new("commit", "a datagram", io::ErrorKind::InvalidInput.into()));
-        }
-        self.is_loaned = false;
-        for destination in destinations {
-            let Some(name) = self.host.name(destination) else {
-                self.stats.send_errors.unserved += 1;
-                continue;
-            };
-            let ports = ring::Ports { to: destination.port, from };
-            self.outgoing.send(name, ports, &self.frame[..len], self.epoll.as_fd(), &mut self.stats);
-        }
-        Ok(())
+        self.send(len, flow, destinations, None)
+    }
+
+    fn lend(&mut self, len: usize) -> Option<Loan> {
+        self.outgoing.loan(len)
+    }
+
+    fn commit_lent(
+        &mut self,
+        len: usize,
+        flow: FlowId,
+        destinations: &[Locator],
+        lent: &Lent,
+    ) -> Result<(), TransportError> {
+        let room = self.frame.get_mut(len..len.saturating_add(Piece::LEN));
+        let Some(room) = room.filter(|_| self.outgoing.segment.owns(lent)) else {
+            return Err(TransportError::new("commit", "a lent payload", io::ErrorKind::InvalidInput.into()));
+        };
+        room.copy_from_slice(&lent.piece().to_bytes());
+        self.send(len + Piece::LEN, flow, destinations, Some(lent.piece().slot))
     }
 
     fn flush(&mut self) -> Result<(), TransportError> {
@@ -283,6 +324,7 @@ impl Transport for ShmTransport {
     }
 
     fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
+        self.lent = None;
         let Some((arrival, flow)) = self.find(scan)? else { return Ok(None) };
         self.stats.datagrams_in += 1;
         self.stats.bytes_in += arrival.len as u64;
@@ -292,7 +334,8 @@ impl Transport for ShmTransport {
             flow,
             multicast: false,
         };
-        Ok(Some(RxFrame::new(&self.incoming.buffer()[..arrival.len], meta)))
+        self.lent = arrival.lent;
+        Ok(Some(RxFrame::new(&self.incoming.buffer()[..arrival.len], meta).with_lent(self.lent.as_ref())))
     }
 
     fn descriptors(&self) -> &[RawFd] {
@@ -300,7 +343,7 @@ impl Transport for ShmTransport {
     }
 
     fn stats(&self) -> TransportStats {
-        TransportStats { receive_errors: self.incoming.refused, ..self.stats }
+        TransportStats { receive_errors: self.incoming.refused + self.incoming.unfounded, ..self.stats }
     }
 
     fn source_of(&self, flow: FlowId, destination: &Locator) -> Option<Locator> {

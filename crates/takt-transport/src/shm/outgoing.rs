@@ -3,12 +3,14 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::hello::{BELL, Hello};
 use super::host::Host;
 use super::mapping::Mapping;
+use super::ports::LENDS;
 use super::ring::{self, Ports, Refusal, Tail, Word};
+use super::segment::{Loan, Segment};
 use super::syscall;
 use crate::TransportStats;
 use crate::udp::syscall::epoll_add;
@@ -38,6 +40,8 @@ pub(super) struct Outgoing {
     own_name: u64,
     words: usize,
     lanes_max: usize,
+    /// What is lent to all of them.
+    pub(super) segment: Segment,
     /// By name.
     lanes: Vec<Lane>,
     /// Where the last datagram went.
@@ -52,12 +56,13 @@ pub(super) struct Outgoing {
 
 impl Outgoing {
     /// Words are those of a lane's records. Allocates all that it will ever need but the lanes.
-    pub(super) fn new(host: Host, own_name: u64, words: usize, lanes_max: usize) -> Self {
+    pub(super) fn new(host: Host, own_name: u64, words: usize, lanes_max: usize, segment: Segment) -> Self {
         Self {
             host,
             own_name,
             words: ring::RECORDS + words,
             lanes_max,
+            segment,
             lanes: Vec::with_capacity(lanes_max),
             last: 0,
             fresh: 0,
@@ -87,12 +92,21 @@ impl Outgoing {
         }
     }
 
-    /// Writes a datagram for a participant, who hears of it at the latest with [`ring_bells`](Self::ring_bells).
+    /// Memory for a payload that is to be lent; `None` if there is none.
+    pub(super) fn loan(&mut self, len: usize) -> Option<Loan> {
+        let lanes = &self.lanes;
+        let is_held = |slot: u32| lanes.iter().any(|lane| lane.holds(slot).load(Ordering::Acquire) != 0);
+        self.segment.loan(len, is_held)
+    }
+
+    /// Writes a datagram for a participant, who hears of it at the latest with [`ring_bells`](Self::ring_bells). With `lends` its
+    /// last bytes are a piece of that slot, which the participant holds from now on.
     pub(super) fn send(
         &mut self,
         name: u64,
         ports: Ports,
         bytes: &[u8],
+        lends: Option<u32>,
         epoll: BorrowedFd<'_>,
         stats: &mut TransportStats,
     ) {
@@ -105,7 +119,18 @@ impl Outgoing {
         };
         self.last = at;
         let lane = &mut self.lanes[at];
-        match lane.tail.push(lane.memory.words(), ports, bytes) {
+        let ports = match lends {
+            Some(slot) => {
+                lane.holds(slot).fetch_add(1, Ordering::Relaxed);
+                Ports { to: ports.to | LENDS, ..ports }
+            }
+            None => ports,
+        };
+        let result = lane.tail.push(lane.memory.ring(), ports, bytes);
+        if let Some(slot) = lends.filter(|_| result.is_err()) {
+            lane.holds(slot).fetch_sub(1, Ordering::Relaxed);
+        }
+        match result {
             Ok(()) => {
                 if !lane.is_fresh {
                     lane.is_fresh = true;
@@ -151,8 +176,9 @@ impl Outgoing {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         let (memory, file) = Mapping::create(self.words)?;
-        let hello = Hello { tag: self.host.tag(), name: self.own_name, words: self.words as u64 };
-        syscall::send(socket.as_fd(), &hello.to_bytes(), Some(file.as_fd()))?;
+        let (words, segment) = (self.words as u64, self.segment.words() as u64);
+        let hello = Hello { tag: self.host.tag(), name: self.own_name, words, segment };
+        syscall::send(socket.as_fd(), &hello.to_bytes(), &[file.as_fd(), self.segment.file()])?;
         let token = self.next_token;
         epoll_add(epoll, socket.as_fd(), token)?;
         self.next_token = OUTGOING | (token + 1);
@@ -209,11 +235,16 @@ impl Outgoing {
 }
 
 impl Lane {
+    /// How often the other end holds what lies in a slot of the segment.
+    fn holds(&self, slot: u32) -> &AtomicU64 {
+        &self.memory.holds()[slot as usize]
+    }
+
     fn ring_bell(&mut self) {
         self.is_fresh = false;
-        if ring::needs_bell(self.memory.words()) {
+        if ring::needs_bell(self.memory.ring()) {
             // If it fails, its socket is full of bells, or it is gone, which is noticed elsewhere.
-            drop(syscall::send(self.socket.as_fd(), &BELL, None));
+            drop(syscall::send(self.socket.as_fd(), &BELL, &[]));
         }
     }
 }

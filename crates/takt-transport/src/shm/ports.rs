@@ -8,6 +8,8 @@ use crate::{FlowId, FlowSpec, TransportError};
 pub(super) const METATRAFFIC: u32 = 1;
 /// Where user data arrives that is not for a flow of its own.
 pub(super) const USER: u32 = 2;
+/// In the port that a record goes to: a piece lies behind the datagram, which brings along what that says.
+pub(super) const LENDS: u32 = 1 << 31;
 /// The first port of a flow.
 const FIRST_OWN: u32 = 16;
 
@@ -57,7 +59,7 @@ impl Ports {
         let id = FlowId(u16::try_from(free).map_err(|_| exhausted("all 65536 flows are open"))?);
         let port = spec.own_port.then_some(self.next_port);
         if let Some(port) = port {
-            self.next_port = port.checked_add(1).ok_or_else(|| exhausted("all ports were used"))?;
+            self.next_port = port.checked_add(1).filter(|next| next & LENDS == 0).ok_or_else(|| exhausted("all ports were used"))?;
             self.open.push((port, id));
         }
         if free == self.flows.len() {

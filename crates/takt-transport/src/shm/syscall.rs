@@ -14,8 +14,16 @@ use std::ptr;
 /// Connections that may wait to be accepted.
 const BACKLOG: libc::c_int = 1024;
 
-/// Room for one descriptor in a control message, aligned as its header.
+/// Descriptors in one message.
+pub(super) const DESCRIPTORS: usize = 2;
+
+/// Room for them in a control message, aligned as its header.
 const CONTROL_WORDS: usize = 4;
+
+/// Octets of so many descriptors.
+const fn descriptors_len(count: usize) -> u32 {
+    (count * size_of::<libc::c_int>()) as u32
+}
 
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 {
@@ -36,10 +44,10 @@ fn socket() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// The abstract address of a participant's name: `takt-shm-1/` and 16 hexadecimal digits. The 1 is the version of all that
+/// The abstract address of a participant's name: `takt-shm-2/` and 16 hexadecimal digits. The 2 is the version of all that
 /// two sides must agree on.
 fn address(name: u64) -> (libc::sockaddr_un, libc::socklen_t) {
-    const PREFIX: &[u8] = b"\0takt-shm-1/";
+    const PREFIX: &[u8] = b"\0takt-shm-2/";
     // SAFETY: all-zero is a valid value of this C structure.
     let mut address: libc::sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };
     address.sun_family = libc::AF_UNIX as libc::sa_family_t;
@@ -124,26 +132,33 @@ pub(super) fn random() -> io::Result<u64> {
     if count == bits.len() { Ok(u64::from_ne_bytes(bits)) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
-/// Sends a message, with a descriptor if there is one to be handed over.
-pub(super) fn send(fd: BorrowedFd<'_>, message: &[u8], descriptor: Option<BorrowedFd<'_>>) -> io::Result<()> {
+/// Sends a message, and with it up to [`DESCRIPTORS`] descriptors.
+pub(super) fn send(fd: BorrowedFd<'_>, message: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    if descriptors.len() > DESCRIPTORS {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
     let mut vector = libc::iovec { iov_base: message.as_ptr().cast_mut().cast(), iov_len: message.len() };
     let mut control = [0_u64; CONTROL_WORDS];
     // SAFETY: all-zero is a valid value of this C structure.
     let mut header: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
     header.msg_iov = &mut vector;
     header.msg_iovlen = 1;
-    if let Some(descriptor) = descriptor {
+    if !descriptors.is_empty() {
+        let len = descriptors_len(descriptors.len());
         header.msg_control = control.as_mut_ptr().cast();
         // SAFETY: arithmetic.
-        header.msg_controllen = unsafe { libc::CMSG_SPACE(size_of::<libc::c_int>() as u32) } as _;
-        // SAFETY: `control` has room for a header with one descriptor, and is aligned for it; so the first header is there
-        // and its data too.
+        header.msg_controllen = unsafe { libc::CMSG_SPACE(len) } as _;
+        // SAFETY: `control` has room for a header with `DESCRIPTORS` descriptors, and is aligned for it; so the first header is
+        // there and its data too.
         unsafe {
             let first = libc::CMSG_FIRSTHDR(&header);
             (*first).cmsg_level = libc::SOL_SOCKET;
             (*first).cmsg_type = libc::SCM_RIGHTS;
-            (*first).cmsg_len = libc::CMSG_LEN(size_of::<libc::c_int>() as u32) as _;
-            libc::CMSG_DATA(first).cast::<libc::c_int>().write_unaligned(descriptor.as_raw_fd());
+            (*first).cmsg_len = libc::CMSG_LEN(len) as _;
+            let data = libc::CMSG_DATA(first).cast::<libc::c_int>();
+            for (at, descriptor) in descriptors.iter().enumerate() {
+                data.add(at).write_unaligned(descriptor.as_raw_fd());
+            }
         }
     }
     // SAFETY: the header's pointers lead to `message`, `vector` and `control`, all alive; sending only reads.
@@ -151,12 +166,12 @@ pub(super) fn send(fd: BorrowedFd<'_>, message: &[u8], descriptor: Option<Borrow
     Ok(())
 }
 
-/// A received message: its length, whether it was cut off, and the descriptor that came with it.
+/// A received message: its length, whether it was cut off, and the descriptors that came with it.
 #[derive(Debug)]
 pub(super) struct Received {
     pub(super) len: usize,
     pub(super) truncated: bool,
-    pub(super) descriptor: Option<OwnedFd>,
+    pub(super) descriptors: [Option<OwnedFd>; DESCRIPTORS],
 }
 
 /// Receives a message. A length of 0 says that the other end is gone.
@@ -168,24 +183,24 @@ pub(super) fn receive(fd: BorrowedFd<'_>, message: &mut [u8]) -> io::Result<Rece
     header.msg_iov = &mut vector;
     header.msg_iovlen = 1;
     header.msg_control = control.as_mut_ptr().cast();
-    // Room for one descriptor: the kernel closes what more a stranger sends.
+    // The kernel closes what more a stranger sends.
     // SAFETY: arithmetic.
-    header.msg_controllen = unsafe { libc::CMSG_SPACE(size_of::<libc::c_int>() as u32) } as _;
+    header.msg_controllen = unsafe { libc::CMSG_SPACE(descriptors_len(DESCRIPTORS)) } as _;
     // SAFETY: the header's pointers lead to `message`, `vector` and `control`, all alive, with their true lengths.
     let len = unsafe { libc::recvmsg(fd.as_raw_fd(), &mut header, libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC) };
     let len = check_len(len)?;
     let truncated = header.msg_flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0;
-    Ok(Received { len, truncated, descriptor: first_descriptor(&header) })
+    Ok(Received { len, truncated, descriptors: descriptors(&header) })
 }
 
-/// Takes the descriptors out of a control message; at most two fit, of which the second is closed.
-fn first_descriptor(header: &libc::msghdr) -> Option<OwnedFd> {
-    let mut found = None;
+/// Takes the descriptors out of a control message.
+fn descriptors(header: &libc::msghdr) -> [Option<OwnedFd>; DESCRIPTORS] {
+    let mut found = [const { None }; DESCRIPTORS];
     // SAFETY: the kernel has filled in the control messages and their length, within the buffer that is alive.
     unsafe {
-        let first = libc::CMSG_FIRSTHDR(header).as_ref()?;
+        let Some(first) = libc::CMSG_FIRSTHDR(header).as_ref() else { return found };
         if first.cmsg_level != libc::SOL_SOCKET || first.cmsg_type != libc::SCM_RIGHTS {
-            return None;
+            return found;
         }
         #[allow(clippy::unnecessary_cast, reason = "a u32 in some C libraries")]
         let bytes = first.cmsg_len as usize - libc::CMSG_LEN(0) as usize;
@@ -193,7 +208,10 @@ fn first_descriptor(header: &libc::msghdr) -> Option<OwnedFd> {
         for at in 0..bytes / size_of::<libc::c_int>() {
             // Each is a new descriptor that nobody else owns.
             let descriptor = OwnedFd::from_raw_fd(data.add(at).read_unaligned());
-            found.get_or_insert(descriptor);
+            // What has no place is closed.
+            if let Some(place) = found.get_mut(at) {
+                *place = Some(descriptor);
+            }
         }
     }
     found
@@ -235,19 +253,20 @@ mod tests {
     }
 
     #[test]
-    fn a_descriptor_is_handed_over() {
+    fn descriptors_are_handed_over() {
         let (_listener, caller, answerer) = pair();
         let file = File::open("/proc/self/comm").expect("it is there");
-        send(caller.as_fd(), b"hello", Some(file.as_fd())).expect("there is room");
+        send(caller.as_fd(), b"hello", &[file.as_fd(), caller.as_fd()]).expect("there is room");
         let mut message = [0; 16];
         let received = receive(answerer.as_fd(), &mut message).expect("it is there");
         assert_eq!((received.len, received.truncated), (5, false));
         let mut text = String::new();
-        File::from(received.descriptor.expect("handed over")).read_to_string(&mut text).expect("readable");
+        let [Some(first), Some(_)] = received.descriptors else { panic!("both are handed over") };
+        File::from(first).read_to_string(&mut text).expect("readable");
         assert!(!text.is_empty());
-        send(caller.as_fd(), &[7; 17], None).expect("there is room");
+        send(caller.as_fd(), &[7; 17], &[]).expect("there is room");
         let received = receive(answerer.as_fd(), &mut message).expect("it is there");
-        assert!(received.truncated && received.descriptor.is_none());
+        assert!(received.truncated && received.descriptors.iter().all(Option::is_none));
     }
 
     #[test]
@@ -257,7 +276,7 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
         drop(caller);
         assert_eq!(receive(answerer.as_fd(), &mut [0; 4]).expect("it is the end").len, 0);
-        let error = send(answerer.as_fd(), &[1], None).expect_err("nobody is there");
+        let error = send(answerer.as_fd(), &[1], &[]).expect_err("nobody is there");
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
     }
 

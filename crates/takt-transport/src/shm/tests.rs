@@ -1,5 +1,7 @@
 //! Ends and strangers: who goes is noticed, and who talks nonsense harms nobody.
 
+mod lending;
+
 use std::sync::atomic::Ordering;
 
 use super::hello::{BELL, HELLO_LEN, Hello};
@@ -29,6 +31,7 @@ struct Stranger {
     socket: OwnedFd,
     memory: Mapping,
     file: OwnedFd,
+    segment: Segment,
 }
 
 impl Stranger {
@@ -37,19 +40,21 @@ impl Stranger {
     fn of(other: &ShmTransport) -> Self {
         let socket = syscall::connect_to(other.name).expect("it listens");
         let (memory, file) = Mapping::create(Self::WORDS).expect("memory");
-        Self { socket, memory, file }
+        let segment = Segment::create(1 << 20).expect("memory");
+        Self { socket, memory, file, segment }
     }
 
     fn hello(&self, other: &ShmTransport) -> Hello {
-        Hello { tag: other.host.tag(), name: 77, words: self.memory.words().len() as u64 }
+        Hello { tag: other.host.tag(), name: 77, words: self.memory.ring().len() as u64, segment: self.segment.words() as u64 }
     }
 
-    fn say(&self, bytes: &[u8], file: bool) {
-        syscall::send(self.socket.as_fd(), bytes, file.then(|| self.file.as_fd())).expect("there is room");
+    fn say(&self, bytes: &[u8], files: bool) {
+        let files = [self.file.as_fd(), self.segment.file()][..if files { 2 } else { 0 }].to_vec();
+        syscall::send(self.socket.as_fd(), bytes, &files).expect("there is room");
     }
 
     fn write(&self, at: usize, word: u64) {
-        self.memory.words()[at].store(word, Ordering::Release);
+        self.memory.ring()[at].store(word, Ordering::Release);
     }
 }
 
@@ -152,7 +157,7 @@ fn strangers_that_cannot_greet_are_refused() {
     let (mut honest, mut b) = (open(), open());
     send(&mut honest, &[1], at(&b));
     type Greeting = fn(&Stranger, Hello);
-    let greetings: [Greeting; 9] = [
+    let greetings: [Greeting; 12] = [
         |s, _| s.say(b"x", false),
         |s, _| s.say(&[0; HELLO_LEN], true),
         |s, _| s.say(&[0; 500], true),
@@ -161,9 +166,15 @@ fn strangers_that_cannot_greet_are_refused() {
         |s, hello| s.say(&Hello { tag: [0; 8], ..hello }.to_bytes(), true),
         |s, hello| s.say(&Hello { words: u64::MAX, ..hello }.to_bytes(), true),
         |s, hello| s.say(&Hello { words: hello.words * 2, ..hello }.to_bytes(), true),
+        |s, hello| s.say(&Hello { segment: u64::MAX, ..hello }.to_bytes(), true),
+        |s, hello| s.say(&Hello { segment: hello.segment - 512, ..hello }.to_bytes(), true),
+        |s, hello| {
+            let lanes = [s.file.as_fd(), s.file.as_fd()];
+            syscall::send(s.socket.as_fd(), &hello.to_bytes(), &lanes).expect("there is room");
+        },
         |s, hello| {
             let other = std::fs::File::open("/dev/zero").expect("it is there");
-            syscall::send(s.socket.as_fd(), &hello.to_bytes(), Some(other.as_fd())).expect("there is room");
+            syscall::send(s.socket.as_fd(), &hello.to_bytes(), &[other.as_fd(), s.segment.file()]).expect("there is room");
         },
     ];
     for (n, greet) in (1..).zip(greetings) {
@@ -209,7 +220,7 @@ fn silent_strangers_do_no_harm() {
     silent.say(&[9; 100], true);
     assert_eq!((receive(&mut b), receive(&mut b)), (None, None));
     let mut tail = ring::Tail::default();
-    tail.push(silent.memory.words(), ring::Ports { to: USER, from: 3 }, b"late").expect("there is room");
+    tail.push(silent.memory.ring(), ring::Ports { to: USER, from: 3 }, b"late").expect("there is room");
     assert_eq!(receive(&mut b), Some(b"late".to_vec()));
     assert_eq!(b.stats().receive_errors, 0);
 }
@@ -228,7 +239,7 @@ fn a_lane_of_nonsense_is_closed() {
         send(&mut honest, &[1], at(&b));
         assert_eq!((receive(&mut b), receive(&mut b)), (Some(vec![1]), None));
         assert_eq!(b.stats().receive_errors, 1, "{word:#x}");
-        let error = syscall::send(stranger.socket.as_fd(), &BELL, None).expect_err("it hung up");
+        let error = syscall::send(stranger.socket.as_fd(), &BELL, &[]).expect_err("it hung up");
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
     }
 }
@@ -243,10 +254,10 @@ fn a_reader_of_nonsense_is_left() {
     let mut message = [0; HELLO_LEN];
     let received = syscall::receive(connection.as_fd(), &mut message).expect("a greeting");
     let hello = Hello::parse(&message).expect("a greeting");
-    let file = received.descriptor.expect("the memory");
+    let [Some(file), Some(_)] = received.descriptors else { panic!("the memory") };
     let memory = Mapping::adopt(file.as_fd(), hello.words as usize).expect("a lane");
     send(&mut a, &[1], to);
-    memory.words().iter().for_each(|word| word.store(u64::MAX, Ordering::Relaxed));
+    memory.ring().iter().for_each(|word| word.store(u64::MAX, Ordering::Relaxed));
     while a.stats().send_errors.other == 0 {
         send(&mut a, &[0; 60_000], to);
     }

@@ -1,0 +1,260 @@
+//! Payloads that are lent: they arrive, stay while somebody holds them, and nobody is harmed by those that are none.
+
+use super::*;
+
+/// What a payload of this number and length looks like.
+fn content(n: u8, len: usize) -> Vec<u8> {
+    (0..len).map(|at| n ^ (at / 3) as u8).collect()
+}
+
+fn lend(transport: &mut ShmTransport, n: u8, len: usize) -> Option<Lent> {
+    let mut loan = transport.lend(len)?;
+    loan.bytes_mut().copy_from_slice(&content(n, len));
+    Some(loan.finish(len))
+}
+
+fn send_lent(transport: &mut ShmTransport, lent: &Lent, to: &[Locator]) {
+    transport.loan().expect("a frame is lent")[..5].copy_from_slice(b"hello");
+    transport.commit_lent(5, FlowId::DEFAULT, to, lent).expect("it is ours");
+    transport.flush().expect("flushing works");
+}
+
+/// Receives a datagram, whose text is known, and what came with it.
+fn borrow(transport: &mut ShmTransport) -> Lent {
+    let frame = transport.recv(Scan::All).expect("receiving works").expect("it was sent");
+    assert_eq!(frame.bytes(), b"hello");
+    frame.lent().cloned().expect("something is lent")
+}
+
+fn copy(lent: &Lent) -> Vec<u8> {
+    let mut bytes = vec![0; lent.len()];
+    lent.copy_to(0, &mut bytes);
+    bytes
+}
+
+/// A transport whose segment has room for one slot of 60 KiB.
+fn open_small() -> ShmTransport {
+    ShmTransport::open(&ShmConfig { segment_bytes: 0, ..ShmConfig::default() }).expect("Linux 5.14")
+}
+
+const LEN: usize = 60_000;
+
+#[test]
+fn a_payload_arrives_where_it_was_written() {
+    let (mut a, mut b) = (open(), open());
+    for (n, len) in (0..).zip([4, 5, 4096, 1_000_003]) {
+        let lent = lend(&mut a, n, len).expect("there is room");
+        send_lent(&mut a, &lent, &[at(&b)]);
+        let borrowed = borrow(&mut b);
+        assert_eq!((copy(&borrowed), borrowed.is_intact()), (content(n, len), true));
+        assert!(borrowed.bytes().is_none(), "not to be trusted");
+        for (from, count) in [(1, 2), (3, 1), (len - 3, 9), (len, 1), (len / 2 + 1, 1003)] {
+            let (mut some, mut expected) = (vec![7; count], vec![7; count]);
+            borrowed.copy_to(from, &mut some);
+            let end = content(n, len);
+            for (to, byte) in expected.iter_mut().zip(&end[from..]) {
+                *to = *byte;
+            }
+            assert_eq!(some, expected, "{count} from {from} of {len}");
+        }
+    }
+    assert_eq!((b.stats().receive_errors, a.stats().send_errors.total()), (0, 0));
+}
+
+/// All readers share one slot, which is not written again while any of them, or the writer, has it.
+#[test]
+fn a_slot_is_kept_until_the_last_one_lets_go() {
+    let (mut a, mut readers) = (open_small(), [open(), open(), open()]);
+    let lent = lend(&mut a, 1, LEN).expect("there is room");
+    let to = readers.each_ref().map(at);
+    send_lent(&mut a, &lent, &to);
+    assert!(lend(&mut a, 2, LEN).is_none(), "the writer has it");
+    drop(lent);
+    let held = readers.each_mut().map(borrow);
+    let more = held.clone();
+    for reader in &mut readers {
+        assert_eq!(receive(reader), None);
+    }
+    for one in held.into_iter().chain(more) {
+        assert!(lend(&mut a, 2, LEN).is_none(), "a reader has it");
+        assert_eq!((copy(&one), one.is_intact()), (content(1, LEN), true));
+    }
+    assert!(lend(&mut a, 2, LEN).is_some());
+}
+
+/// What is under way, or was for nobody, holds its slot no longer than it takes to find that out.
+#[test]
+fn what_nobody_takes_is_let_go() {
+    let (mut a, mut b) = (open_small(), open());
+    let closed = Locator { port: 4_000, ..at(&b) };
+    for to in [closed, at(&b)] {
+        let lent = lend(&mut a, 1, LEN).expect("free");
+        send_lent(&mut a, &lent, &[to]);
+        drop(lent);
+        assert!(lend(&mut a, 1, LEN).is_none(), "it is under way");
+        while b.recv(Scan::All).expect("receiving works").is_some() {}
+    }
+    let elsewhere = a.host.locator(1, USER);
+    let lent = lend(&mut a, 1, LEN).expect("free");
+    send_lent(&mut a, &lent, &[elsewhere]);
+    drop(lent);
+    assert!(lend(&mut a, 1, LEN).is_some(), "nobody is there");
+}
+
+/// A lane that is full holds nothing of what it did not take.
+#[test]
+fn what_finds_no_room_in_the_lane_is_not_held() {
+    let config = ShmConfig { lane_bytes: 0, segment_bytes: 0, ..ShmConfig::default() };
+    let (mut a, b) = (ShmTransport::open(&config).expect("Linux 5.14"), open());
+    let before = lend(&mut a, 1, LEN).expect("free");
+    while a.stats().send_errors.would_block == 0 {
+        send(&mut a, &[0; 60_000], at(&b));
+    }
+    while a.stats().send_errors.would_block < 100 {
+        send(&mut a, &[], at(&b));
+    }
+    send_lent(&mut a, &before, &[at(&b)]);
+    assert_eq!(a.stats().send_errors.would_block, 101);
+    drop(before);
+    assert!(lend(&mut a, 2, LEN).is_some());
+}
+
+#[test]
+fn a_reader_that_has_gone_holds_nothing() {
+    let (mut a, b) = (open_small(), open());
+    let lent = lend(&mut a, 1, LEN).expect("free");
+    send_lent(&mut a, &lent, &[at(&b)]);
+    drop(lent);
+    assert!(lend(&mut a, 2, LEN).is_none());
+    drop(b);
+    assert_eq!(receive(&mut a), None);
+    assert!(lend(&mut a, 2, LEN).is_some());
+}
+
+/// The transport of a reader is closed, and the application still has what it borrowed.
+#[test]
+fn what_outlives_its_transport_is_held() {
+    let (mut a, mut b) = (open_small(), open());
+    let lent = lend(&mut a, 1, LEN).expect("free");
+    send_lent(&mut a, &lent, &[at(&b)]);
+    drop(lent);
+    let borrowed = borrow(&mut b);
+    drop(b);
+    assert_eq!(receive(&mut a), None);
+    assert!(lend(&mut a, 2, LEN).is_none());
+    assert_eq!((copy(&borrowed), borrowed.is_intact()), (content(1, LEN), true));
+    drop(borrowed);
+    assert_eq!((receive(&mut a), a.poll_lost().is_some()), (None, true));
+    assert!(lend(&mut a, 2, LEN).is_some());
+}
+
+#[test]
+fn what_was_borrowed_outlives_its_lender() {
+    let (mut a, mut b) = (open(), open());
+    let lent = lend(&mut a, 1, LEN).expect("free");
+    send_lent(&mut a, &lent, &[at(&b)]);
+    let borrowed = borrow(&mut b);
+    drop((lent, a));
+    assert_eq!(receive(&mut b), None);
+    assert!(b.incoming.is_empty());
+    assert_eq!((copy(&borrowed), borrowed.is_intact()), (content(1, LEN), true));
+}
+
+/// A lender that writes again while it lends is found out by what it says itself.
+#[test]
+fn what_was_overwritten_is_not_intact() {
+    let (mut a, mut b) = (open_small(), open());
+    let lent = lend(&mut a, 1, LEN).expect("free");
+    send_lent(&mut a, &lent, &[at(&b)]);
+    drop(lent);
+    let borrowed = borrow(&mut b);
+    let overwritten = a.outgoing.segment.loan(LEN, |_| false).expect("nobody was asked");
+    assert!(!borrowed.is_intact());
+    drop((overwritten, borrowed));
+}
+
+#[test]
+fn what_another_transport_lends_is_refused() {
+    let (mut a, mut b) = (open(), open());
+    let foreign = lend(&mut b, 1, LEN).expect("free");
+    a.loan().expect("a frame is lent");
+    assert!(a.commit_lent(5, FlowId::DEFAULT, &[at(&b)], &foreign).is_err());
+    let own = lend(&mut a, 1, LEN).expect("free");
+    assert!(a.commit_lent(RECORD_LEN_MAX - 15, FlowId::DEFAULT, &[at(&b)], &own).is_err());
+    assert_eq!(receive(&mut b), None);
+}
+
+/// Pieces that are none are dropped with their datagrams and counted; the lane goes on.
+#[test]
+fn pieces_that_are_none_are_dropped() {
+    let (mut honest, mut b) = (open(), open());
+    let mut stranger = Stranger::of(&b);
+    let sound = stranger.segment.loan(5000, |_| false).expect("free").finish(5000).piece();
+    stranger.say(&stranger.hello(&b).to_bytes(), true);
+    let hold = |slot: u32, count: u64| stranger.memory.holds()[slot as usize].store(count, Ordering::Relaxed);
+    let end = (stranger.segment.words() * 8 / Piece::GRAIN) as u32;
+    let pieces = [
+        Piece { slot: segment::SLOTS_MAX as u32, ..sound },
+        Piece { slot: u32::MAX, ..sound },
+        Piece { slot: sound.slot + 1, ..sound },
+        Piece { generation: sound.generation + 1, ..sound },
+        Piece { generation: 0, ..sound },
+        Piece { generation: 0, slot: sound.slot + 1, ..sound },
+        Piece { grain: 0, ..sound },
+        Piece { grain: sound.grain - 1, ..sound },
+        Piece { grain: end, ..sound },
+        Piece { grain: end - 1, len: 65, ..sound },
+        Piece { grain: u32::MAX, len: u32::MAX, ..sound },
+        Piece { len: u32::MAX, ..sound },
+        Piece { len: 3, ..sound },
+        Piece { len: 0, ..sound },
+    ];
+    let mut tail = ring::Tail::default();
+    let ports = ring::Ports { to: USER | LENDS, from: 3 };
+    let mut push = |bytes: &[u8]| tail.push(stranger.memory.ring(), ports, bytes).expect("there is room");
+    stranger.memory.holds().iter().for_each(|hold| hold.store(1, Ordering::Relaxed));
+    let mut refused = 0;
+    for piece in pieces {
+        push(&[b"hello", &piece.to_bytes()[..]].concat());
+        refused += 1;
+        assert_eq!((receive(&mut b), b.stats().receive_errors), (None, refused), "{piece:?}");
+    }
+    // A record without room for a piece, and a piece that the lane does not hold.
+    push(&[9; Piece::LEN - 1]);
+    assert_eq!((receive(&mut b), b.stats().receive_errors), (None, refused + 1));
+    hold(sound.slot, 0);
+    push(&[b"hello", &sound.to_bytes()[..]].concat());
+    assert_eq!((receive(&mut b), b.stats().receive_errors), (None, refused + 2));
+    // The same, held: it is taken, so the others were not refused for what they were told by.
+    hold(sound.slot, 1);
+    push(&[b"hello", &sound.to_bytes()[..]].concat());
+    let borrowed = borrow(&mut b);
+    assert_eq!((borrowed.len(), borrowed.is_intact()), (5000, true));
+    // Overlapping pieces are nobody's harm but the lender's.
+    let inner = Piece { grain: sound.grain + 1, len: 100, ..sound };
+    hold(sound.slot, 2);
+    push(&[b"hello", &inner.to_bytes()[..]].concat());
+    let overlapping = borrow(&mut b);
+    drop((borrowed, overlapping));
+    assert_eq!(receive(&mut b), None);
+    send(&mut honest, &[2], at(&b));
+    assert_eq!(receive(&mut b), Some(vec![2]));
+}
+
+/// A reader that never lets go, or writes nonsense, costs its lender the slots that it was lent, and no more.
+#[test]
+fn a_reader_that_never_lets_go_keeps_what_it_was_lent() {
+    let (mut a, mut greedy, mut b) = (open(), open(), open());
+    let mut kept = Vec::new();
+    while let Some(lent) = lend(&mut a, 1, 8 << 20) {
+        send_lent(&mut a, &lent, &[at(&greedy)]);
+        drop(lent);
+        kept.push(borrow(&mut greedy));
+    }
+    assert_eq!(kept.len(), 8, "64 MiB in slots of 8");
+    send(&mut a, b"copied", at(&b));
+    assert_eq!(receive(&mut b), Some(b"copied".to_vec()));
+    drop((kept, greedy));
+    assert_eq!(receive(&mut a), None);
+    assert!(lend(&mut a, 1, 8 << 20).is_some());
+}
