@@ -6,7 +6,7 @@
 use crate::error::{Error, Result};
 use crate::link::{Handler, Idle, Link, Matched, Notify};
 use crate::machine::monotonic_ns;
-use crate::payload::Blob;
+use crate::payload::{Blob, MARKS_LEN};
 use crate::signal::stopped;
 use crate::spec::{History, LinkSpec, Runtime, Transport};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,6 +22,8 @@ const HISTORY_BYTES_MAX: usize = 16 << 20;
 const HISTORY_SAMPLES: (usize, usize) = (8, 4096);
 /// Samples that a listener takes at once, at least.
 const SAMPLES_PER_TAKE: usize = 64;
+/// Length of the count before the octets of a serialised sample.
+const COUNT_LEN: usize = 4;
 /// Looks at the reader between two looks at the clock.
 const POLLS_PER_CLOCK: u32 = 64;
 
@@ -33,6 +35,7 @@ pub struct DdsLink {
     waitset: Option<WaitSet>,
     runtime: Runtime,
     batch: usize,
+    loan: bool,
     failure: Failure,
 }
 
@@ -83,15 +86,18 @@ impl DdsLink {
             }
             _ => None,
         };
-        let (runtime, batch) = (spec.runtime, spec.batch.max(1));
-        Ok(Self { participant, writer, reader, waitset, runtime, batch, failure: Failure::default() })
+        if let Some(reader) = reader.as_ref().filter(|_| spec.loan) {
+            reader.borrow_samples(true)?;
+        }
+        let (runtime, loan, batch) = (spec.runtime, spec.loan, spec.batch.max(1));
+        Ok(Self { participant, writer, reader, waitset, runtime, loan, batch, failure: Failure::default() })
     }
 
     /// Takes one valid sample if there is one.
     fn take(&self, sample: &mut Blob) -> Result<bool> {
         let reader = self.reader.as_ref().ok_or_else(no_reader)?;
-        while let Some(info) = reader.take_next_sample(sample)? {
-            if info.valid_data {
+        while let Some(valid_data) = take_next(reader, sample, self.loan)? {
+            if valid_data {
                 return Ok(true);
             }
         }
@@ -113,7 +119,7 @@ impl DdsLink {
 impl Link for DdsLink {
     fn write(&mut self, sample: &Blob) -> Result<bool> {
         let writer = self.writer.as_ref().ok_or_else(no_writer)?;
-        write(writer, sample)
+        write(writer, sample, self.loan)
     }
 
     fn write_batch(&mut self, samples: &[Blob]) -> Result<usize> {
@@ -176,6 +182,7 @@ impl Link for DdsLink {
         reader.set_listener(Box::new(Listener {
             writer: self.writer.clone(),
             places: (0..self.batch.max(SAMPLES_PER_TAKE)).map(|_| Sample::default()).collect(),
+            lent: self.loan.then(Blob::default),
             handler,
             failure: Arc::clone(&self.failure),
         }))?;
@@ -199,36 +206,78 @@ struct Listener {
     writer: Option<DataWriter<Blob>>,
     /// Room for the samples that are taken at once.
     places: Vec<Sample<Blob>>,
+    /// What is lent, one by one; `None`: nothing is.
+    lent: Option<Blob>,
     handler: Handler,
     failure: Failure,
 }
 
 impl DataReaderListener<Blob> for Listener {
     fn on_data_available(&mut self, reader: &DataReader<Blob>) {
-        loop {
-            let room = self.places.len();
-            match reader.take_batch(&mut self.places) {
-                Ok(samples) => {
-                    let writer = self.writer.as_ref();
-                    for sample in samples.iter().filter_map(|sample| sample.data.as_ref()) {
-                        (self.handler)(sample, &mut |sample| write(writer.ok_or_else(no_writer)?, sample));
-                    }
-                    if samples.len() < room {
-                        return;
-                    }
-                }
-                Err(error) => {
-                    let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-                    failure.get_or_insert(error.into());
-                    return;
-                }
-            }
+        let result = if self.lent.is_some() { self.borrow(reader) } else { self.take(reader) };
+        if let Err(error) = result {
+            let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+            failure.get_or_insert(error);
         }
     }
 }
 
-fn write(writer: &DataWriter<Blob>, sample: &Blob) -> Result<bool> {
-    match writer.write(sample) {
+impl Listener {
+    fn take(&mut self, reader: &DataReader<Blob>) -> Result<()> {
+        loop {
+            let room = self.places.len();
+            let samples = reader.take_batch(&mut self.places)?;
+            let writer = self.writer.as_ref();
+            for sample in samples.iter().filter_map(|sample| sample.data.as_ref()) {
+                (self.handler)(sample, &mut |sample| write(writer.ok_or_else(no_writer)?, sample, false));
+            }
+            if samples.len() < room {
+                return Ok(());
+            }
+        }
+    }
+
+    fn borrow(&mut self, reader: &DataReader<Blob>) -> Result<()> {
+        let Some(lent) = &mut self.lent else { return Ok(()) };
+        let writer = self.writer.as_ref();
+        while let Some(has_data) = take_next(reader, lent, true)? {
+            if has_data {
+                (self.handler)(lent, &mut |sample| write(writer.ok_or_else(no_writer)?, sample, true));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes a sample, and says whether it has data. Of one that is lent only the marks are copied.
+fn take_next(reader: &DataReader<Blob>, sample: &mut Blob, loan: bool) -> Result<Option<bool>> {
+    if !loan {
+        return Ok(reader.take_next_sample(sample)?.map(|info| info.valid_data));
+    }
+    let Some(loaned) = reader.take_loaned()? else { return Ok(None) };
+    let mut count = [0; COUNT_LEN];
+    let has_count = loaned.info.valid_data && loaned.read_at(0, &mut count) == COUNT_LEN;
+    let len = u32::from_le_bytes(count) as usize;
+    if !has_count || len > loaned.len() - COUNT_LEN {
+        return Ok(Some(false));
+    }
+    sample.data.resize(len, 0);
+    let marks = len.min(MARKS_LEN);
+    loaned.read_at(COUNT_LEN, &mut sample.data[..marks]);
+    Ok(Some(loaned.is_intact()))
+}
+
+/// Writes the count and the marks of a sample where they are lent from.
+fn write_loaned(writer: &DataWriter<Blob>, sample: &Blob) -> takt::Result<()> {
+    let mut loan = writer.loan(COUNT_LEN + sample.data.len())?;
+    let marks = sample.data.len().min(MARKS_LEN);
+    loan[..COUNT_LEN].copy_from_slice(&(sample.data.len() as u32).to_le_bytes());
+    loan[COUNT_LEN..][..marks].copy_from_slice(&sample.data[..marks]);
+    writer.write_loaned(loan)
+}
+
+fn write(writer: &DataWriter<Blob>, sample: &Blob, loan: bool) -> Result<bool> {
+    match if loan { write_loaned(writer, sample) } else { writer.write(sample) } {
         Ok(()) => Ok(true),
         Err(takt::Error::Timeout | takt::Error::OutOfResources { .. }) => Ok(false),
         Err(error) => Err(error.into()),

@@ -72,6 +72,9 @@ pub struct LinkSpec {
     pub size_max: usize,
     /// Samples that a stream writes with one call; 1: each alone. A listener takes as many at once, or 64.
     pub batch: usize,
+    /// Payloads are written where readers are lent them, and of what is received the marks alone are read. The rest of a payload
+    /// is what was there.
+    pub loan: bool,
 }
 
 impl Default for LinkSpec {
@@ -88,6 +91,7 @@ impl Default for LinkSpec {
             latency_budget: Duration::ZERO,
             size_max: 64,
             batch: 1,
+            loan: false,
         }
     }
 }

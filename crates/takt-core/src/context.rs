@@ -9,7 +9,7 @@ use crate::timer::{TimerId, TimerKind, TimerQueue};
 use crate::work::Work;
 use alloc::collections::VecDeque;
 use core::time::Duration;
-use takt_wire::Timestamp;
+use takt_wire::{Lent, Timestamp};
 
 /// A datagram that somebody wants to send. Each owner queues at most one job of a kind, and knows that it has:
 /// a job that finds its owner gone, or another one in its place that wants nothing, does nothing.
@@ -48,6 +48,8 @@ pub(crate) struct Context {
     pub(crate) groups_stirred: bool,
     /// Has them looked at again.
     pub(crate) groups_timer: TimerId,
+    /// The payload that goes with the datagram that is being built, and stays where it is.
+    pub(crate) lent: Option<Lent>,
     /// Places given out in the order that readers of a subscriber share.
     pub(crate) arrivals: u64,
 }
@@ -82,6 +84,7 @@ impl Context {
             wall_offset_ns: 0,
             owners: 0,
             groups_stirred: false,
+            lent: None,
             arrivals: 0,
         }
     }

@@ -43,6 +43,8 @@ pub struct Counters {
     pub filtered_samples: u64,
     /// Samples that a writer did not send to a reliable reader, since the reader's filter rejects them.
     pub withheld_samples: u64,
+    /// Samples that arrived through shared memory by reference.
+    pub lent_samples: u64,
     /// Samples whose key could not be read from the payload.
     pub undecodable_keys: u64,
     /// `HEARTBEAT`s received.

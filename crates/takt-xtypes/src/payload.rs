@@ -150,6 +150,14 @@ pub fn deserialize_reporting<T: TypeSupport>(value: &mut T, payload: &[u8]) -> R
     decode(value, payload, Scope::Sample)
 }
 
+/// The header of a payload whose body somebody else writes, little-endian and so many bytes long; the body is padded to a
+/// multiple of 4.
+#[must_use]
+pub fn encapsulation<T: TypeSupport>(representation: Representation, body_len: usize) -> [u8; ENCAPSULATION_LEN] {
+    let [high, low] = representation::identifier(representation, T::EXTENSIBILITY, Endianness::Little).to_be_bytes();
+    [high, low, 0, (body_len.next_multiple_of(4) - body_len) as u8]
+}
+
 /// Length of the payload that [`serialize_key`] writes, in bytes.
 #[inline]
 pub fn serialized_key_len<T: TypeSupport>(value: &T, representation: Representation) -> usize {

@@ -77,7 +77,7 @@ pub use participant::{DiscoveryServer, DiscoveryServerBuilder, DomainParticipant
 pub use publisher::Publisher;
 pub use query::QueryCondition;
 pub use readable::Readable;
-pub use reader::{AnyDataReader, DataReader};
+pub use reader::{AnyDataReader, DataReader, LoanedSample};
 pub use runtime::driver::DriverCounters;
 pub use runtime::{Idle, Runtime};
 pub use sample::Sample;
@@ -86,7 +86,7 @@ pub use stream::SampleStream;
 pub use subscriber::Subscriber;
 pub use topic::{AnyTopic, Topic};
 pub use waitset::WaitSet;
-pub use writer::{AnyDataWriter, BatchError, DataWriter};
+pub use writer::{AnyDataWriter, BatchError, DataWriter, LoanedPayload};
 
 pub use takt_core::{
     Counters, INTEREST_PROPERTY, InstanceHandle, InstanceState, InstanceStates, Instances, Limits, Refusal,

@@ -137,6 +137,7 @@ impl Options {
                 }
             }
             "budget_us" => self.link.latency_budget = Duration::from_micros(number(key, value)?),
+            "loan" => self.link.loan = value != "0",
             "iface" => self.link.interface = value.into(),
             "domain" => self.link.domain = number(key, value)?,
             "size" | "sizes" => self.sizes = sizes(key, value)?,

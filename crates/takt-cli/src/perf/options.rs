@@ -141,6 +141,9 @@ pub struct Run {
     /// Subscribers that pub waits for
     #[arg(long, value_name = "N", default_value = "1")]
     pub readers: usize,
+    /// Write samples where readers are lent them, and read no more of them than number and time
+    #[arg(long)]
+    loan: bool,
     /// One JSON object instead of text
     #[arg(long)]
     pub json: bool,
@@ -182,6 +185,7 @@ impl Run {
             history: self.qos.history(),
             size_max: self.size,
             batch: self.batch,
+            loan: self.loan,
         }
     }
 }
@@ -248,7 +252,7 @@ mod tests {
     #[test]
     fn every_option_of_the_contract_has_its_effect() {
         let line = "--transport raw-udp --runtime shared --size 100 --best-effort --keep-last 3 --rate 50 --samples 7 \
-                    --warmup 2 --waitset --spin --cpu 1 --fifo 80 --mlock --domain 9 --interface v0 --batch 32 --json";
+                    --warmup 2 --waitset --spin --cpu 1 --fifo 80 --mlock --domain 9 --interface v0 --batch 32 --loan --json";
         let run = parse(line).unwrap();
         assert!(run.json);
         let configuration = run.configuration("pub");
@@ -263,6 +267,7 @@ mod tests {
             history: History::KeepLast(3),
             size_max: 100,
             batch: 32,
+            loan: true,
         };
         assert_eq!(configuration.link, expected);
         assert_eq!((configuration.samples, configuration.warmup), (Some(7), 2));

@@ -5,14 +5,18 @@
 //! part as small as the largest amount ever in use at once. A piece never changes its class, so memory that was
 //! once cut up is one block again only when the pool has been empty; four classes per power of two bound the waste
 //! to a quarter. Free pieces form a list within their own memory, so the pool never allocates after it was made.
+//!
+//! A payload that was lent ([`Lent`]) lies elsewhere: the pool keeps the hold, for as long as the piece is not released, in a
+//! table that grows to as many as there ever were at once.
 
 use alloc::vec;
 use alloc::vec::Vec;
+use takt_wire::Lent;
 
 /// A piece of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PayloadRef {
-    /// In units of `GRAIN`.
+    /// In units of `GRAIN`; of one that lies elsewhere its place in the table.
     offset: u32,
     len: u32,
     /// Which is that of a longer piece if there was no other.
@@ -31,6 +35,8 @@ impl PayloadRef {
 const GRAIN: usize = 64;
 const CLASSES: usize = 4 * 32;
 const NONE: u32 = u32::MAX;
+/// In place of a class: the payload lies elsewhere.
+const LENT: u8 = u8::MAX;
 
 #[derive(Debug)]
 pub(crate) struct PayloadPool {
@@ -40,6 +46,11 @@ pub(crate) struct PayloadPool {
     /// First free piece of each class; its first four bytes name the next one.
     free: [u32; CLASSES],
     used_bytes: usize,
+    /// Payloads that lie elsewhere.
+    lent: Vec<Option<Lent>>,
+    free_lent: Vec<u32>,
+    /// The last one that was copied to be read.
+    copy: Vec<u8>,
 }
 
 /// The class that holds `len` bytes, and its size.
@@ -67,7 +78,15 @@ impl PayloadPool {
     /// A pool of `capacity_bytes`.
     pub(crate) fn new(capacity_bytes: usize) -> Self {
         let capacity = capacity_bytes.min((u32::MAX as usize - 1) * GRAIN).next_multiple_of(GRAIN);
-        Self { memory: vec![0; capacity], fresh: 0, free: [NONE; CLASSES], used_bytes: 0 }
+        Self {
+            memory: vec![0; capacity],
+            fresh: 0,
+            free: [NONE; CLASSES],
+            used_bytes: 0,
+            lent: Vec::new(),
+            free_lent: Vec::new(),
+            copy: Vec::new(),
+        }
     }
 
     /// What `count` pieces of up to `len` bytes need.
@@ -127,12 +146,60 @@ impl PayloadPool {
         if piece.len == 0 {
             return;
         }
+        if piece.class == LENT {
+            self.lent[piece.offset as usize] = None;
+            return self.free_lent.push(piece.offset);
+        }
         let class = usize::from(piece.class);
         self.used_bytes -= size_of(class);
         self.push(class, piece.offset);
         if self.used_bytes == 0 && self.fresh > self.memory.len() / 2 {
             self.make_whole();
         }
+    }
+
+    /// Keeps a payload that lies elsewhere until the piece is released.
+    pub(crate) fn adopt(&mut self, lent: Lent) -> PayloadRef {
+        let len = lent.piece().len;
+        let offset = match self.free_lent.pop() {
+            Some(offset) => {
+                self.lent[offset as usize] = Some(lent);
+                offset
+            }
+            None => {
+                self.lent.push(Some(lent));
+                self.free_lent.reserve(self.lent.len());
+                (self.lent.len() - 1) as u32
+            }
+        };
+        PayloadRef { offset, len, class: LENT }
+    }
+
+    /// The payload of a piece, if that lies elsewhere.
+    pub(crate) fn lent(&self, piece: PayloadRef) -> Option<&Lent> {
+        if piece.class == LENT { self.lent[piece.offset as usize].as_ref() } else { None }
+    }
+
+    /// Whether a payload of that length can be here at all.
+    pub(crate) fn has_room_ever(&self, len: usize) -> bool {
+        len <= self.memory.len()
+    }
+
+    /// The bytes of a piece. Of one that another participant lends they are a copy, until the next call; empty if it was
+    /// overwritten.
+    pub(crate) fn readable(&mut self, piece: PayloadRef) -> &[u8] {
+        if let Some(lent) =
+            self.lent.get(piece.offset as usize).and_then(Option::as_ref).filter(|_| piece.class == LENT)
+            && lent.bytes().is_none()
+        {
+            self.copy.resize(lent.len(), 0);
+            lent.copy_to(0, &mut self.copy);
+            if !lent.is_intact() {
+                self.copy.clear();
+            }
+            return &self.copy;
+        }
+        self.bytes(piece)
     }
 
     /// Nothing is in use: all memory is one fresh block again.
@@ -151,9 +218,13 @@ impl PayloadPool {
         PayloadRef { len: piece.len.min(len as u32), ..piece }
     }
 
+    /// The bytes of a piece; none of one that another participant lends.
     pub(crate) fn bytes(&self, piece: PayloadRef) -> &[u8] {
         if piece.len == 0 {
             return &[];
+        }
+        if let Some(lent) = self.lent(piece) {
+            return lent.bytes().unwrap_or_default();
         }
         let start = piece.offset as usize * GRAIN;
         &self.memory[start..start + piece.len()]

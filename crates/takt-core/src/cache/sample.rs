@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 use takt_wire::inline_qos::SampleIdentity;
-use takt_wire::{Guid, SequenceNumber, Timestamp};
+use takt_wire::{Guid, Lent, SequenceNumber, Timestamp};
 
 /// RTPS 2.5 §9.6.4.8: the key itself if it never exceeds 16 bytes, else its MD5.
 pub type KeyHash = [u8; 16];
@@ -140,6 +140,8 @@ pub struct SampleRef<'a> {
     /// The serialised data if `info.valid_data`, else the serialised key if it is known, else empty.
     /// Begins with the 4 bytes of the encapsulation header.
     pub payload: &'a [u8],
+    /// The hold on the data, if another participant lends them and the call does not copy them.
+    pub lent: Option<&'a Lent>,
     /// Which one of the samples that this pass returned before, counted from 0, was the last one of the same instance.
     pub previous: Option<u32>,
 }

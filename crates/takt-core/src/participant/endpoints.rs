@@ -13,7 +13,7 @@ use crate::presentation::Place;
 use crate::reader::{REORDER_WINDOW, Reader};
 use crate::slots::{PublisherHandle, ReaderHandle, Slots, SubscriberHandle, WriterHandle};
 use crate::time::Instant;
-use crate::writer::{Directed, MAX_DIRECTED, Write, Writer, WriterHistory};
+use crate::writer::{Content, Directed, MAX_DIRECTED, Write, Writer, WriterHistory};
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -24,7 +24,7 @@ use takt_wire::qos::{
     Contract, DataReaderQos, DataWriterQos, History, PublisherQos, ResourceLimits, SubscriberQos, TopicData,
     contradictions,
 };
-use takt_wire::{EntityId, Guid, Locator, SequenceNumber, Timestamp};
+use takt_wire::{EntityId, Guid, LENT_PREFIX_LEN, Lent, Locator, SequenceNumber, Timestamp};
 
 /// Longest topic or type name in bytes.
 const MAX_NAME_LEN: usize = 255;
@@ -374,6 +374,57 @@ impl Participant {
         change: &NewChange<'_>,
         fill: impl FnOnce(&mut [u8]) -> Option<usize>,
     ) -> Result<SequenceNumber, WriteError> {
+        self.write_content(now, handle, change, Content::Serialize(fill))
+    }
+
+    /// As [`Self::write`], of a sample whose payload lies in memory that is shared with readers of this host. To those it goes
+    /// by reference, to others as any payload; it is held for as long as it is in the history. `change.payload_len` does not
+    /// matter.
+    ///
+    /// # Errors
+    /// As [`Self::write`]; [`Error::BadParameter`] if it is no sample but the end of one.
+    pub fn write_lent(
+        &mut self,
+        now: Instant,
+        handle: WriterHandle,
+        change: &NewChange<'_>,
+        lent: &Lent,
+    ) -> Result<SequenceNumber, WriteError> {
+        if change.kind != ChangeKind::Alive || lent.bytes().is_none_or(|bytes| bytes.len() < LENT_PREFIX_LEN) {
+            return Err(Error::BadParameter {
+                what: "only the payload of a sample of this participant can be lent".to_string(),
+            }
+            .into());
+        }
+        let content = Content::<fn(&mut [u8]) -> Option<usize>>::Lent(lent);
+        self.write_content(now, handle, &NewChange { payload_len: 0, ..*change }, content)
+    }
+
+    /// Whether any matched reader of a writer can be lent payloads.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn has_borrowers(&mut self, handle: WriterHandle) -> Result<bool, Error> {
+        Ok(self.writer(handle)?.has_borrowers())
+    }
+
+    /// Whether samples that are lent stay with their lender until they are read, for a reader without keys and without a
+    /// content filter. If not, as from the start, they are copied as they arrive.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn set_borrowing(&mut self, handle: ReaderHandle, borrows: bool) -> Result<(), Error> {
+        self.reader(handle)?.borrows = borrows;
+        Ok(())
+    }
+
+    fn write_content(
+        &mut self,
+        now: Instant,
+        handle: WriterHandle,
+        change: &NewChange<'_>,
+        content: Content<'_, impl FnOnce(&mut [u8]) -> Option<usize>>,
+    ) -> Result<SequenceNumber, WriteError> {
         if change.destinations.len() > MAX_DIRECTED {
             return Err(
                 Error::OutOfResources { limit: "readers of a directed write", value: MAX_DIRECTED as u64 }.into()
@@ -393,10 +444,10 @@ impl Participant {
             origin: None,
         };
         let sn = match writer.publisher().and_then(|index| publishers.get_mut(index)) {
-            None => writer.write(now, ctx, &write, fill)?,
+            None => writer.put(now, ctx, &write, content)?,
             Some(publisher) => {
                 let write = publisher.admit(write)?;
-                let sn = writer.write(now, ctx, &write, fill)?;
+                let sn = writer.put(now, ctx, &write, content)?;
                 publisher.made(&write.place);
                 publisher.tell_others(handle.index, writers, ctx);
                 sn
@@ -470,6 +521,21 @@ impl Participant {
         cursor: &mut ReadCursor,
     ) -> Result<Option<SampleRef<'_>>, Error> {
         Ok(self.history_for_reading(now, handle, cursor)?.next(selector, cursor))
+    }
+
+    /// As [`Self::read_next`]; of a sample that another participant lends the payload is empty, and [`SampleRef::lent`] says
+    /// where it is.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn borrow_next(
+        &mut self,
+        now: Instant,
+        handle: ReaderHandle,
+        selector: Selector,
+        cursor: &mut ReadCursor,
+    ) -> Result<Option<SampleRef<'_>>, Error> {
+        Ok(self.history_for_reading(now, handle, cursor)?.borrow_next(selector, cursor))
     }
 
     /// As [`Self::read_next`], of the samples that a query wants too, but not in its order.

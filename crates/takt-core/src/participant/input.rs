@@ -7,7 +7,7 @@ use crate::reader::{Reader, Stamp};
 use crate::slots::Slots;
 use crate::time::Instant;
 use takt_wire::message::{Data, Heartbeat, MessageView, Submessage};
-use takt_wire::{EntityId, Guid, GuidPrefix, Locator, Timestamp};
+use takt_wire::{EntityId, Guid, GuidPrefix, Lent, Locator, Timestamp};
 
 /// How a datagram came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,12 @@ impl Participant {
     /// Handles one datagram, whatever it contains: at most one pass over its bytes, and deliveries of at most
     /// one reorder window for each sample in it. Bad bytes are counted and dropped.
     pub fn handle_datagram(&mut self, now: Instant, from: Received, datagram: &[u8]) {
+        self.handle_lent(now, from, datagram, None);
+    }
+
+    /// As [`Self::handle_datagram`], with the payload of its DATA if that was lent beside it. Readers that do not
+    /// [borrow](Self::set_borrowing) copy it.
+    pub fn handle_lent(&mut self, now: Instant, from: Received, datagram: &[u8], lent: Option<&Lent>) {
         self.ctx.counters.datagrams_received += 1;
         if !self.is_enabled {
             return;
@@ -56,7 +62,7 @@ impl Participant {
         };
         for submessage in message.submessages() {
             match submessage {
-                Ok(submessage) => self.handle_submessage(now, &from, &mut interpreter, &submessage),
+                Ok(submessage) => self.handle_submessage(now, &from, &mut interpreter, &submessage, lent),
                 Err(_) => self.ctx.counters.malformed_submessages += 1,
             }
         }
@@ -68,6 +74,7 @@ impl Participant {
         from: &Received,
         interpreter: &mut Interpreter,
         submessage: &Submessage<'_>,
+        lent: Option<&Lent>,
     ) {
         self.ctx.work.unit();
         match submessage {
@@ -89,7 +96,7 @@ impl Participant {
             Submessage::Data(data) if data.writer == EntityId::SPDP_WRITER => {
                 self.handle_spdp(now, from, (interpreter.sender, interpreter.source), data, &mut interpreter.octets);
             }
-            Submessage::Data(data) => self.handle_data(now, interpreter, data),
+            Submessage::Data(data) => self.handle_data(now, interpreter, data, lent),
             Submessage::DataFrag(data) => {
                 let writer = Guid { prefix: interpreter.source, entity_id: data.writer };
                 let stamp = Stamp { now, source_timestamp: interpreter.timestamp };
@@ -127,11 +134,11 @@ impl Participant {
         }
     }
 
-    fn handle_data(&mut self, now: Instant, interpreter: &Interpreter, data: &Data<'_>) {
+    fn handle_data(&mut self, now: Instant, interpreter: &Interpreter, data: &Data<'_>, lent: Option<&Lent>) {
         let writer = Guid { prefix: interpreter.source, entity_id: data.writer };
         let stamp = Stamp { now, source_timestamp: interpreter.timestamp };
         let heard = self.for_readers(writer, data.reader, |reader, ctx, proxy| {
-            reader.handle_data(ctx, proxy, stamp, data);
+            reader.handle_data(ctx, proxy, stamp, data, lent);
         });
         self.after_data(now, writer, heard);
     }

@@ -4,10 +4,10 @@ use super::Participant;
 use crate::FlowTag;
 use crate::context::Job;
 use crate::time::Instant;
-use takt_wire::Locator;
+use takt_wire::{Lent, Locator};
 
 /// A datagram that was built in the caller's frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transmit<'a> {
     /// Its length in bytes.
     pub len: usize,
@@ -15,6 +15,9 @@ pub struct Transmit<'a> {
     pub flow: FlowTag,
     /// Where it goes; never empty.
     pub destinations: &'a [Locator],
+    /// A payload that goes along by reference: the datagram's DATA has its first octets alone, and all destinations are of this
+    /// host's memory.
+    pub lent: Option<Lent>,
 }
 
 /// What the narrowest path takes in one packet, IPv4 and UDP headers off.
@@ -32,11 +35,13 @@ impl Participant {
             let job = self.ctx.jobs.pop_front()?;
             self.ctx.work.unit();
             self.destinations.clear();
+            self.ctx.lent = None;
             let mut flow = FlowTag::default();
             let len = self.build(now, job, frame, &mut flow);
             if let Some(len) = len.filter(|_| !self.destinations.is_empty()) {
                 self.ctx.counters.datagrams_sent += 1;
-                return Some(Transmit { len, flow, destinations: &self.destinations });
+                let lent = self.ctx.lent.take();
+                return Some(Transmit { len, flow, destinations: &self.destinations, lent });
             }
         }
     }

@@ -57,6 +57,8 @@ pub(crate) struct Reader {
     /// The subscriber that it is one of, if that was created.
     pub(crate) group: Option<u32>,
     keyed: bool,
+    /// What is lent stays with its lender until it is read.
+    pub(crate) borrows: bool,
     key: Option<Box<dyn KeyExtractor>>,
     /// Which samples get in; all if there is none.
     pub(crate) filter: Option<Box<dyn ContentFilter>>,
@@ -153,6 +155,7 @@ impl Reader {
             max_serialized_len: None,
             group: None,
             keyed,
+            borrows: false,
             key,
             filter: None,
             cache,

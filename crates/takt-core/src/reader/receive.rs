@@ -8,14 +8,21 @@ use crate::context::Context;
 use crate::lifespan::Expiry;
 use crate::mutation::{Mutation, is_on};
 use crate::presentation::Place;
-use takt_wire::SequenceNumber;
 use takt_wire::inline_qos::{InlineQos, STATUS_INFO_DISPOSED, STATUS_INFO_UNREGISTERED, SampleIdentity};
 use takt_wire::message::{Data, DataFrag, Payload};
 use takt_wire::parameter::ParameterList;
+use takt_wire::{Lent, SequenceNumber};
 
 impl Reader {
     /// RTPS 2.5 §8.3.8.2: a whole sample.
-    pub(crate) fn handle_data(&mut self, ctx: &mut Context, index: u32, stamp: Stamp, data: &Data<'_>) {
+    pub(crate) fn handle_data(
+        &mut self,
+        ctx: &mut Context,
+        index: u32,
+        stamp: Stamp,
+        data: &Data<'_>,
+        lent: Option<&Lent>,
+    ) {
         self.saw_writer(stamp.now, ctx, index);
         if !self.accepts(ctx, index, data.sn, true) {
             return;
@@ -26,14 +33,36 @@ impl Reader {
             Payload::Data(bytes) => (bytes, false),
             Payload::Key(bytes) => (bytes, true),
         };
-        let Some(piece) = self.allocate(ctx, index, stamp.now, data.sn, payload.len()) else {
-            return self.refuse(ctx, index, stamp.now, data.sn);
+        let lent = lent.filter(|_| !key_only);
+        let borrowed = lent.filter(|lent| self.may_borrow(lent));
+        let piece = match borrowed {
+            Some(lent) => Some(self.cache.pool.adopt(lent.clone())),
+            None => self.allocate(ctx, index, stamp.now, data.sn, lent.map_or(payload.len(), Lent::len)),
         };
-        self.cache.pool.bytes_mut(piece).copy_from_slice(payload);
+        let Some(piece) = piece else { return self.refuse(ctx, index, stamp.now, data.sn) };
+        match lent.filter(|_| borrowed.is_none()) {
+            Some(lent) => {
+                lent.copy_to(0, self.cache.pool.bytes_mut(piece));
+                if !lent.is_intact() {
+                    // Its lender has other things there by now; what matters is sent again.
+                    ctx.counters.malformed_submessages += 1;
+                    return self.cache.pool.release(piece);
+                }
+            }
+            None if borrowed.is_none() => self.cache.pool.bytes_mut(piece).copy_from_slice(payload),
+            None => {}
+        }
+        ctx.counters.lent_samples += u64::from(lent.is_some());
         if let Some(proxy) = self.proxies.get_mut(index) {
             proxy.repaired(stamp.now, data.sn, data.reader);
         }
         self.accept(ctx, index, stamp, data.sn, &inline, piece, key_only);
+    }
+
+    /// Whether a payload may stay with its lender: nobody here has to look into it, and it is not longer than what the reader has
+    /// room for at all.
+    fn may_borrow(&self, lent: &Lent) -> bool {
+        self.borrows && !self.keyed && self.filter.is_none() && self.cache.pool.has_room_ever(lent.len())
     }
 
     /// RTPS 2.5 §8.3.8.3: a part of a large sample.

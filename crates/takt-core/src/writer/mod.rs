@@ -29,7 +29,7 @@ pub(crate) use history::{Change, Directed, Full, HistoryLimits, MAX_DIRECTED, Wr
 pub(crate) use reader_proxy::{Path, ReaderProxy, is_newer};
 
 use crate::FlowTag;
-use crate::cache::{ChangeKind, InstanceHandle, KeyHash};
+use crate::cache::{ChangeKind, InstanceHandle, KeyHash, PayloadRef};
 use crate::context::{Context, Job};
 use crate::deadline::DeadlineMonitor;
 use crate::error::{Error, WriteError};
@@ -54,7 +54,7 @@ use route::Route;
 use takt_wire::discovery::PublicationData;
 use takt_wire::inline_qos::SampleIdentity;
 use takt_wire::message::{AckNack, NackFrag};
-use takt_wire::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Timestamp};
+use takt_wire::{EntityId, Guid, GuidPrefix, Lent, Locator, SequenceNumber, Timestamp};
 use transmit::fragment_count;
 
 /// A change handed in by the application.
@@ -71,6 +71,14 @@ pub(crate) struct Write {
     pub(crate) in_set: bool,
     /// Who wrote it first, if not this writer.
     pub(crate) origin: Option<SampleIdentity>,
+}
+
+/// Where the payload of a change is.
+pub(crate) enum Content<'a, F> {
+    /// To be written into the history.
+    Serialize(F),
+    /// In memory that readers of this host share, to stay there. [`Write::payload_len`] is 0: the history needs no room.
+    Lent(&'a Lent),
 }
 
 /// The first change, or fragment of it, that was never sent.
@@ -109,6 +117,8 @@ pub(crate) struct Writer {
     pub(crate) filters: Filters,
     route: Route,
     cursor: Cursor,
+    /// The last change that was lent to those who can borrow while others were still to be sent it.
+    lent: SequenceNumber,
     settled: SequenceNumber,
     in_flight_bytes: usize,
     heartbeat: HeartbeatState,
@@ -179,6 +189,7 @@ impl Writer {
             filters: Filters::default(),
             route: Route::new(0),
             cursor: Cursor { sn: SequenceNumber::FIRST, fragment: 1 },
+            lent: SequenceNumber::ZERO,
             settled: SequenceNumber::ZERO,
             in_flight_bytes: 0,
             heartbeat: HeartbeatState::default(),
@@ -231,13 +242,24 @@ impl Writer {
         self.handle.index
     }
 
-    /// Appends a change and queues it for sending. One call, one change; evicts at most one.
+    /// As [`put`](Self::put), of what is serialised into the history.
     pub(crate) fn write(
         &mut self,
         now: Instant,
         ctx: &mut Context,
         write: &Write,
         fill: impl FnOnce(&mut [u8]) -> Option<usize>,
+    ) -> Result<SequenceNumber, WriteError> {
+        self.put(now, ctx, write, Content::Serialize(fill))
+    }
+
+    /// Appends a change and queues it for sending. One call, one change; evicts at most one.
+    pub(crate) fn put(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        write: &Write,
+        content: Content<'_, impl FnOnce(&mut [u8]) -> Option<usize>>,
     ) -> Result<SequenceNumber, WriteError> {
         // A relay is filled before anybody hears of it.
         if !self.is_enabled && !self.relays {
@@ -255,11 +277,7 @@ impl Writer {
         }
         let room = self.make_room(write);
         let payload = room.inspect_err(|_| self.flush(now, ctx))?;
-        let Some(len) = fill(self.history.pool.bytes_mut(payload)).filter(|len| *len <= write.payload_len) else {
-            self.history.pool.release(payload);
-            return Err(WriteError::Serialize);
-        };
-        let payload = self.history.pool.truncate(payload, len);
+        let (payload, len) = self.fill(payload, content)?;
         let rejected = self.judge(write.kind, payload, ctx);
         let mut change = WriterHistory::change(
             write.kind,
@@ -289,7 +307,26 @@ impl Writer {
         Ok(sn)
     }
 
-    fn make_room(&mut self, write: &Write) -> Result<crate::cache::PayloadRef, WriteError> {
+    /// Puts the content of a change into the room that was made for it, or beside it.
+    fn fill(
+        &mut self,
+        room: PayloadRef,
+        content: Content<'_, impl FnOnce(&mut [u8]) -> Option<usize>>,
+    ) -> Result<(PayloadRef, usize), WriteError> {
+        let pool = &mut self.history.pool;
+        match content {
+            Content::Lent(lent) => Ok((pool.adopt(lent.clone()), lent.len())),
+            Content::Serialize(fill) => {
+                let Some(len) = fill(pool.bytes_mut(room)).filter(|len| *len <= room.len()) else {
+                    pool.release(room);
+                    return Err(WriteError::Serialize);
+                };
+                Ok((pool.truncate(room, len), len))
+            }
+        }
+    }
+
+    fn make_room(&mut self, write: &Write) -> Result<PayloadRef, WriteError> {
         let (settled, cursor) = (self.settled, self.cursor.sn);
         let mut evicted_bytes = 0;
         if is_on(Mutation::EvictUnacknowledged) {

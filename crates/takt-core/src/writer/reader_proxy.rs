@@ -24,6 +24,18 @@ pub(crate) struct Path {
     pub(crate) max_message: usize,
 }
 
+impl Path {
+    /// Whether payloads can be lent along it: it leads into the memory of this host.
+    pub(crate) fn lends(&self) -> bool {
+        borrows(&self.locator)
+    }
+}
+
+/// Whether payloads can be lent to whoever is there.
+pub(super) fn borrows(locator: &Locator) -> bool {
+    locator.kind == Locator::KIND_TAKT_SHM
+}
+
 #[derive(Debug)]
 pub(crate) struct ReaderProxy {
     pub(crate) guid: Guid,

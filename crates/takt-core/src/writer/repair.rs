@@ -160,6 +160,20 @@ impl Writer {
     ) -> Result<(), Full> {
         let Some(proxy) = self.proxies.get(index) else { return Err(Full) };
         let (reader, directed_to) = addressee(proxy, change);
+        if proxy.path.lends()
+            && let Some(lent) = self.history.pool.lent(change.payload).cloned()
+        {
+            if message.builder.len() > empty {
+                return Err(Full);
+            }
+            self.emit(message, change, reader, directed_to, Part::Lent)?;
+            ctx.lent = Some(lent);
+            ctx.counters.data_sent += 1;
+            ctx.counters.repairs_sent += 1;
+            self.repaired(index, change.sn);
+            // Nothing else shares its datagram.
+            return Err(Full);
+        }
         let size = fragment_size_for(proxy, change, self.route.more);
         if change.payload.len() <= usize::from(size) {
             self.emit(message, change, reader, directed_to, Part::Whole)?;

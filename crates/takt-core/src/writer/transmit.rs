@@ -1,5 +1,6 @@
 //! Datagrams of new samples and periodic heartbeats, built in the transport's frame.
 
+use super::reader_proxy::borrows;
 use super::{Change, Cursor, ReaderProxy, Writer, is_stranger};
 use crate::cache::ChangeKind;
 use crate::context::Context;
@@ -11,7 +12,7 @@ use takt_wire::builder::{DataEmit, DataFragEmit, MessageBuilder};
 use takt_wire::inline_qos::{InlineQosBuilder, STATUS_INFO_DISPOSED, STATUS_INFO_UNREGISTERED};
 use takt_wire::message::{Header, Heartbeat, Payload};
 use takt_wire::qos::History;
-use takt_wire::{EntityId, Full, Guid, Locator, SequenceNumber, Timestamp};
+use takt_wire::{EntityId, Full, Guid, LENT_PREFIX_LEN, Locator, SequenceNumber, Timestamp};
 
 /// Room for key hash, status info, directed write, original writer, coherent sets, group sequence number and sentinel.
 const INLINE_QOS_LEN: usize = 132;
@@ -49,7 +50,22 @@ impl<'a> Message<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Part {
     Whole,
-    Fragment { number: u32, size: u16 },
+    Fragment {
+        number: u32,
+        size: u16,
+    },
+    /// So much that what is lent beside the datagram can take its place.
+    Lent,
+}
+
+/// Whom a datagram of new samples is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Audience {
+    All,
+    /// Those that payloads can be lent to.
+    Borrowers,
+    /// The others.
+    Others,
 }
 
 /// How many fragments of `size` bytes a payload has.
@@ -82,6 +98,7 @@ impl Writer {
         let mut rejected = None;
         let (mut stalled, mut directed) = (false, 0);
         let full_at = SequenceNumber(self.cursor.sn.0.saturating_add(SAMPLES_PER_DATAGRAM));
+        let mut audience = Audience::All;
         let more = loop {
             ctx.work.steps(1);
             let Some(mut change) = self.history.at_or_after(self.cursor.sn).copied() else {
@@ -121,7 +138,12 @@ impl Writer {
                 }
             }
             self.fit_to_route(&mut change);
-            let emitted = self.emit_next(&mut message, &change, ctx);
+            let next = self.audience_of(&change);
+            if next != Audience::All && !message.builder.is_empty() {
+                break true;
+            }
+            audience = next;
+            let emitted = self.emit_next(&mut message, &change, audience, ctx);
             if emitted.is_ok() && self.cursor.sn > change.sn {
                 directed += self.pass_over(&change, ctx);
             }
@@ -138,9 +160,14 @@ impl Writer {
         let rejected = rejected.filter(|_| !destinations.is_empty()).unwrap_or(0);
         if rejected == 0 {
             destinations.clear();
-            destinations.extend_from_slice(&self.route.destinations);
+            let all = self.route.destinations.iter();
+            destinations.extend(all.filter(|locator| Self::is_for(audience, locator)));
         }
-        if self.route.reliable && self.heartbeat.wanted(stalled || self.is_nearly_full(), ctx.limits.send_window_bytes)
+        // What not all are sent says nothing of the writer; the next datagram does.
+        let is_for_all = audience == Audience::All || destinations.len() == self.route.destinations.len();
+        if is_for_all
+            && self.route.reliable
+            && self.heartbeat.wanted(stalled || self.is_nearly_full(), ctx.limits.send_window_bytes)
         {
             self.heartbeat_along(rejected, &mut message, ctx);
         }
@@ -150,6 +177,44 @@ impl Writer {
         }
         self.settle(ctx);
         len
+    }
+
+    /// Whether a payload can be lent to any of its readers.
+    pub(crate) fn has_borrowers(&self) -> bool {
+        self.route.destinations.iter().any(borrows)
+    }
+
+    /// Whether this one of the destinations is sent the datagram that was built; the part of a change that is lent goes to
+    /// those who can borrow, what follows of it to the others.
+    fn is_for(audience: Audience, locator: &Locator) -> bool {
+        match audience {
+            Audience::All => true,
+            Audience::Borrowers => borrows(locator),
+            Audience::Others => !borrows(locator),
+        }
+    }
+
+    /// Who is to be sent what comes next of a change.
+    fn audience_of(&self, change: &Change) -> Audience {
+        match self.history.pool.lent(change.payload) {
+            Some(_) if change.rejected != 0 => Audience::All,
+            Some(_) if change.sn == self.lent => Audience::Others,
+            Some(_) if self.cursor.fragment == 1 && self.has_borrowers() => Audience::Borrowers,
+            _ => Audience::All,
+        }
+    }
+
+    /// Lends a change, alone in its datagram, to those who can borrow. The others are sent it next.
+    fn lend(&mut self, message: &mut Message<'_>, change: &Change, ctx: &mut Context) -> Result<bool, Full> {
+        self.emit(message, change, EntityId::UNKNOWN, None, Part::Lent)?;
+        ctx.counters.data_sent += 1;
+        ctx.lent = self.history.pool.lent(change.payload).cloned();
+        if self.route.destinations.iter().all(borrows) {
+            self.advance(change);
+        } else {
+            self.lent = change.sn;
+        }
+        Ok(false)
     }
 
     /// Tells readers that may not have seen a heartbeat where their data begin, before the data or another heartbeat.
@@ -189,13 +254,22 @@ impl Writer {
     }
 
     /// Emits the change, or its next fragment. `Ok(true)` if another change may follow in this datagram.
-    fn emit_next(&mut self, message: &mut Message<'_>, change: &Change, ctx: &mut Context) -> Result<bool, Full> {
+    fn emit_next(
+        &mut self,
+        message: &mut Message<'_>,
+        change: &Change,
+        audience: Audience,
+        ctx: &mut Context,
+    ) -> Result<bool, Full> {
+        if audience == Audience::Borrowers {
+            return self.lend(message, change, ctx);
+        }
         let size = change.fragment_size;
         if change.payload.len() <= usize::from(size) {
             self.emit(message, change, EntityId::UNKNOWN, None, Part::Whole)?;
             ctx.counters.data_sent += 1;
             self.advance(change);
-            return Ok(true);
+            return Ok(audience == Audience::All);
         }
         if !message.builder.is_empty() {
             return Err(Full);
@@ -230,7 +304,7 @@ impl Writer {
         let is_full = |in_flight: i64, bytes: usize| {
             in_flight + samples > REORDER_WINDOW || (bytes > 0 && bytes + bytes_more.max(len) > window_bytes)
         };
-        if !self.route.reliable || self.cursor.fragment != 1 {
+        if !self.route.reliable || self.cursor.fragment != 1 || self.lent == self.cursor.sn {
             return false;
         }
         let in_flight = self.cursor.sn.0 - self.settled.0 - 1;
@@ -367,13 +441,14 @@ impl Writer {
         let inline_qos = self.inline_qos(change, directed_to, &mut inline)?;
         let payload = self.history.pool.bytes(change.payload);
         match part {
-            Part::Whole => message.builder.data(&DataEmit {
+            Part::Whole | Part::Lent => message.builder.data(&DataEmit {
                 reader,
                 writer: self.entity_id,
                 sn: change.sn,
                 inline_qos,
                 payload: match change.kind {
                     _ if payload.is_empty() => Payload::None,
+                    ChangeKind::Alive if matches!(part, Part::Lent) => Payload::Data(&payload[..LENT_PREFIX_LEN]),
                     ChangeKind::Alive => Payload::Data(payload),
                     _ => Payload::Key(payload),
                 },

@@ -9,8 +9,8 @@
 //! goes first, the connection stays too ([`Lender::keep`]): until the last hold is gone the lender has a lane with holds.
 
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::{Arc, OnceLock};
 
 use takt_wire::{LENT_PREFIX_LEN, Lent, LentMemory, Piece};
 

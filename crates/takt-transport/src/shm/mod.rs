@@ -34,7 +34,10 @@
 //! unless somebody sleeps. `recv` with [`Scan::All`] and nothing to find is one system call. A lane is 4 MiB of address space on
 //! both sides, of which a reader that keeps up makes 32 KiB real, and one descriptor on each. Needs Linux 5.14.
 //!
-//! Deliberately not here: multicast (a datagram goes to each reader's lane), payloads by reference.
+//! Payloads may stay where their sender wrote them, in its [`segment`], and be lent to whoever it has lanes to ([`borrowed`]).
+//! A segment is 64 MiB of address space, of which what is lent at once becomes real, and a descriptor.
+//!
+//! Deliberately not here: multicast (a datagram goes to each reader's lane).
 
 mod borrowed;
 mod config;

@@ -59,7 +59,8 @@ impl Ports {
         let id = FlowId(u16::try_from(free).map_err(|_| exhausted("all 65536 flows are open"))?);
         let port = spec.own_port.then_some(self.next_port);
         if let Some(port) = port {
-            self.next_port = port.checked_add(1).filter(|next| next & LENDS == 0).ok_or_else(|| exhausted("all ports were used"))?;
+            self.next_port =
+                port.checked_add(1).filter(|next| next & LENDS == 0).ok_or_else(|| exhausted("all ports were used"))?;
             self.open.push((port, id));
         }
         if free == self.flows.len() {

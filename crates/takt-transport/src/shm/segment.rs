@@ -191,9 +191,8 @@ impl Segment {
             return None;
         }
         let size = slot_len(len);
-        let found = self.find(size, &is_held).or_else(|| {
-            self.cut_anew(&is_held).then(|| self.find(size, &is_held))?
-        })?;
+        let found =
+            self.find(size, &is_held).or_else(|| self.cut_anew(&is_held).then(|| self.find(size, &is_held))?)?;
         let slot = Arc::clone(&self.slots[found as usize]);
         let word = &self.memory.words(0..HEADER)[found as usize];
         // Never 0, not even after 2^32 loans.

@@ -45,7 +45,12 @@ impl Stranger {
     }
 
     fn hello(&self, other: &ShmTransport) -> Hello {
-        Hello { tag: other.host.tag(), name: 77, words: self.memory.ring().len() as u64, segment: self.segment.words() as u64 }
+        Hello {
+            tag: other.host.tag(),
+            name: 77,
+            words: self.memory.ring().len() as u64,
+            segment: self.segment.words() as u64,
+        }
     }
 
     fn say(&self, bytes: &[u8], files: bool) {
@@ -174,7 +179,8 @@ fn strangers_that_cannot_greet_are_refused() {
         },
         |s, hello| {
             let other = std::fs::File::open("/dev/zero").expect("it is there");
-            syscall::send(s.socket.as_fd(), &hello.to_bytes(), &[other.as_fd(), s.segment.file()]).expect("there is room");
+            syscall::send(s.socket.as_fd(), &hello.to_bytes(), &[other.as_fd(), s.segment.file()])
+                .expect("there is room");
         },
     ];
     for (n, greet) in (1..).zip(greetings) {

@@ -3,6 +3,7 @@
 
 mod any;
 mod batch;
+mod loan;
 pub(crate) mod ranks;
 mod reading;
 
@@ -16,6 +17,7 @@ use takt_xtypes::Representation;
 
 pub use any::AnyDataReader;
 pub(crate) use any::ReaderCore;
+pub use loan::LoanedSample;
 
 use crate::dynamic;
 use crate::key::TypeKey;

@@ -5,9 +5,10 @@
 
 use std::time::Duration;
 
-use takt_core::{Event, FlowTag, Instant, Interface, Locators, Participant, Received};
-use takt_transport::{FlowId, FlowSpec, Scan, Transport, TransportStats};
-use takt_wire::Locator;
+use takt_core::{Event, FlowTag, Instant, Interface, Locators, Participant, Received, Transmit};
+use takt_transport::shm::Loan;
+use takt_transport::{FlowId, FlowSpec, Scan, Transport, TransportError, TransportStats};
+use takt_wire::{Lent, Locator};
 
 use super::clock;
 use super::poll::PollSet;
@@ -40,6 +41,8 @@ pub struct DriverCounters {
     pub refresh_failures: u64,
     /// Datagrams without a transport that serves their destination.
     pub unserved_destinations: u64,
+    /// Payloads that readers on this host could have been lent, for which no shared memory was free: they were copied.
+    pub unlent_payloads: u64,
 }
 
 /// One participant's protocol engine and its transports.
@@ -115,7 +118,7 @@ impl Driver {
                     }
                     let now = self.now;
                     let from = Received { source: frame.meta.source, multicast: frame.meta.multicast };
-                    self.core.handle_datagram(now, from, frame.bytes());
+                    self.core.handle_lent(now, from, frame.bytes(), frame.lent());
                     received = true;
                     self.heard = index;
                 }
@@ -211,15 +214,23 @@ impl Driver {
             self.counters.send_failures += 1;
             return true;
         };
+        let Transmit { len, destinations, lent, .. } = transmit;
+        let outgoing = Outgoing { len, flows, destinations, lent: lent.as_ref() };
         if let [only] = &mut self.transports[..] {
-            if only.commit(transmit.len, flows[0], transmit.destinations).is_err() {
+            if outgoing.commit(only, flows[0], destinations).is_err() {
                 self.counters.send_failures += 1;
             }
             return true;
         }
-        let outgoing = Outgoing { len: transmit.len, flows, destinations: transmit.destinations };
         self.lender = outgoing.route(&mut self.transports, self.lender, &mut self.served, &mut self.counters);
         true
+    }
+
+    /// Memory for a payload of so many bytes that neighbours can be lent. `None`, and counted, if there is none.
+    pub(crate) fn lend(&mut self, len: usize) -> Option<Loan> {
+        let loan = self.transports.iter_mut().find_map(|transport| transport.lend(len));
+        self.counters.unlent_payloads += u64::from(loan.is_none());
+        loan
     }
 
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
@@ -351,6 +362,8 @@ struct Outgoing<'a> {
     len: usize,
     flows: &'a [FlowId],
     destinations: &'a [Locator],
+    /// The payload that goes with it.
+    lent: Option<&'a Lent>,
 }
 
 impl Outgoing<'_> {
@@ -372,7 +385,7 @@ impl Outgoing<'_> {
             && self.destinations[1..].iter().all(|destination| carrier(transports, destination) == first)
         {
             let copied = alone == lender || self.copy(transports, lender, alone);
-            if !copied || transports[alone].commit(self.len, self.flows[alone], self.destinations).is_err() {
+            if !copied || self.commit(&mut transports[alone], self.flows[alone], self.destinations).is_err() {
                 counters.send_failures += 1;
             }
             return alone;
@@ -390,12 +403,25 @@ impl Outgoing<'_> {
             }
             (carriers, last) = (carriers + 1, index);
             let copied = index == lender || self.copy(transports, lender, index);
-            if !copied || transports[index].commit(self.len, self.flows[index], served).is_err() {
+            if !copied || self.commit(&mut transports[index], self.flows[index], served).is_err() {
                 counters.send_failures += 1;
             }
         }
         // Alone, but for destinations that nobody serves.
         if carriers == 1 { last } else { lender }
+    }
+
+    /// Hands a transport what is in its frame.
+    fn commit(
+        &self,
+        transport: &mut Box<dyn Transport>,
+        flow: FlowId,
+        destinations: &[Locator],
+    ) -> std::result::Result<(), TransportError> {
+        match self.lent {
+            None => transport.commit(self.len, flow, destinations),
+            Some(lent) => transport.commit_lent(self.len, flow, destinations, lent),
+        }
     }
 
     /// Copies the datagram from one transport's frame to another's. False if that is not possible.

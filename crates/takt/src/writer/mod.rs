@@ -2,6 +2,7 @@
 
 mod any;
 mod batch;
+mod loan;
 
 use std::fmt;
 use std::future::poll_fn;
@@ -18,6 +19,7 @@ use takt_xtypes::{EncodeError, Representation};
 pub use any::AnyDataWriter;
 pub(crate) use any::WriterCore;
 pub use batch::BatchError;
+pub use loan::LoanedPayload;
 
 use crate::content_filter::Factory;
 use crate::dynamic;
@@ -248,9 +250,16 @@ impl<T: TypeSupport> DataWriter<T> {
             }
         };
         let replaces_unsent = publication.replaces_unsent;
+        let mut lent = None;
         Ok(move |driver: &mut Driver, now: Instant| {
             if !replaces_unsent && driver.core.would_replace_unsent(handle, key_hash)? {
                 driver.transmit(now);
+            }
+            if alive && payload_len >= loan::LENT_LEN_MIN {
+                loan::lend(&mut lent, driver, handle, payload_len, serialize)?;
+                if let Some(lent) = &lent {
+                    return loan::write(driver, now, handle, &change, lent);
+                }
             }
             let mut failure: Option<EncodeError> = None;
             let written = driver

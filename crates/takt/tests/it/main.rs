@@ -20,6 +20,7 @@ mod late_joiner;
 mod lifecycle;
 mod listener;
 mod liveliness;
+mod loans;
 mod lossy_network;
 mod many_participants;
 mod matching;

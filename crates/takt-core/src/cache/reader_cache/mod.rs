@@ -128,6 +128,8 @@ pub(crate) struct ReaderCache {
     releases: u64,
     /// Passes of reads and takes.
     passes: u64,
+    /// The read under way copies what is lent.
+    copies: bool,
     /// Taken by the last read, its payload still borrowed by the caller.
     taken: u32,
     claims: claims::Claims,
@@ -155,6 +157,7 @@ impl ReaderCache {
             arrivals: 0,
             releases: 0,
             passes: 0,
+            copies: true,
             taken: NONE,
             claims: claims::Claims::default(),
         }

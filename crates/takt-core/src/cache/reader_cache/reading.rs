@@ -25,6 +25,22 @@ impl ReaderCache {
         query: Option<&dyn SampleQuery>,
         cursor: &mut ReadCursor,
     ) -> Option<SampleRef<'_>> {
+        self.copies = true;
+        self.visit_next(selector, query, cursor)
+    }
+
+    /// As [`next`](Self::next); what another participant lends is not copied.
+    pub(crate) fn borrow_next(&mut self, selector: Selector, cursor: &mut ReadCursor) -> Option<SampleRef<'_>> {
+        self.copies = false;
+        self.visit_next(selector, None, cursor)
+    }
+
+    fn visit_next(
+        &mut self,
+        selector: Selector,
+        query: Option<&dyn SampleQuery>,
+        cursor: &mut ReadCursor,
+    ) -> Option<SampleRef<'_>> {
         self.release_taken();
         self.begin_pass(cursor);
         let in_arrival_order = selector.instance == Instances::Any && !self.by_instance;
@@ -63,6 +79,7 @@ impl ReaderCache {
         cursor: &mut ReadCursor,
     ) -> Option<SampleRef<'_>> {
         self.release_taken();
+        self.copies = true;
         self.begin_pass(cursor);
         let is_there = |entry: &super::lists::Entry| sample.arrival != 0 && entry.arrival == sample.arrival;
         self.entries.get(sample.entry as usize).filter(|entry| is_there(entry))?;
@@ -103,11 +120,15 @@ impl ReaderCache {
             self.unlink(at);
             self.taken = at;
         }
-        let bytes = match payload {
+        let bytes: &[u8] = match payload {
             PayloadRef::EMPTY => &self.instances[instance as usize].key,
-            _ => self.pool.bytes(payload),
+            _ if self.copies => self.pool.readable(payload),
+            _ => {
+                let lent = self.pool.lent(payload);
+                return SampleRef { info, kind, payload: self.pool.bytes(payload), lent, previous };
+            }
         };
-        SampleRef { info, kind, payload: bytes, previous }
+        SampleRef { info, kind, payload: bytes, lent: None, previous }
     }
 
     /// Whether there is a sample that the selector wants; changes nothing.

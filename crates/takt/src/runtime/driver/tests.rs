@@ -135,7 +135,7 @@ fn a_datagram_reaches_each_destination_by_the_first_transport_that_serves_it() {
     let expect = |flow, destinations: &[Locator]| vec![(b"hello".to_vec(), flow, destinations.to_vec())];
     for lender in 0..3 {
         all[lender].loan().expect("a frame")[..5].copy_from_slice(b"hello");
-        let outgoing = Outgoing { len: 5, flows: &flows, destinations: &destinations };
+        let outgoing = Outgoing { len: 5, flows: &flows, destinations: &destinations, lent: None };
         let mut counters = DriverCounters::default();
         assert_eq!(outgoing.route(&mut all, lender, &mut Vec::new(), &mut counters), lender);
         all[0].loan().expect("a frame")[..5].fill(0);
@@ -155,7 +155,7 @@ fn whoever_carried_a_datagram_alone_lends_the_next_frame() {
     let mut both: Vec<Box<dyn Transport>> = vec![Box::new(udp), Box::new(shm)];
     let (to_udp, to_shm) = (locator(Locator::KIND_UDP_V4, 1), locator(Locator::KIND_SHM, 2));
     let mut route = |lender, destinations: &[Locator]| {
-        let outgoing = Outgoing { len: 5, flows: &[FlowId::DEFAULT; 2], destinations };
+        let outgoing = Outgoing { len: 5, flows: &[FlowId::DEFAULT; 2], destinations, lent: None };
         outgoing.route(&mut both, lender, &mut Vec::new(), &mut DriverCounters::default())
     };
     assert_eq!((route(0, &[to_shm]), route(1, &[to_shm, to_shm]), route(1, &[to_udp])), (1, 1, 0));
@@ -168,7 +168,7 @@ fn a_datagram_too_large_for_a_transport_is_counted_and_reaches_the_others() {
     let (shm, shm_sent) = Fake::new(Locator::KIND_SHM, 16);
     let destinations = [locator(Locator::KIND_SHM, 2), locator(Locator::KIND_UDP_V4, 1)];
     let mut both: Vec<Box<dyn Transport>> = vec![Box::new(udp), Box::new(shm)];
-    let outgoing = Outgoing { len: 100, flows: &[FlowId::DEFAULT; 2], destinations: &destinations };
+    let outgoing = Outgoing { len: 100, flows: &[FlowId::DEFAULT; 2], destinations: &destinations, lent: None };
     let mut counters = DriverCounters::default();
     outgoing.route(&mut both, 0, &mut Vec::new(), &mut counters);
     assert_eq!(udp_sent.lock().expect("no panic").len(), 1);
