@@ -1,24 +1,30 @@
 //! Processes that share memory are killed (SIGKILL) at random. The survivor gets whole datagrams of each, in order and without
-//! a gap, hears of each that is gone, and is left with no memory, descriptor or socket of the dead.
+//! a gap, hears of each that is gone, and is left with no memory, descriptor or socket of the dead. Of some datagrams the
+//! content is lent: what the survivor holds of the dead stays what it was, and what the dead held is free again.
 //!
 //! A hundred kills; ten thousand with `TAKT_TEST_LONG=1`. The processes are this test binary again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::process::{Child, Command, Stdio};
 
 use takt_transport::shm::{ShmConfig, ShmTransport};
-use takt_transport::{FlowId, Scan, Transport, readiness};
-use takt_wire::Locator;
+use takt_transport::{FlowId, RxFrame, Scan, Transport, readiness};
+use takt_wire::{Lent, Locator};
 
 /// Says to a process of this binary that it is one of the victims, and where the survivor is.
 const ROLE: &str = "TAKT_TEST_VICTIM_OF";
+/// Payloads that a process can lend at once.
+const SLOTS: usize = 16;
+/// Payloads that the survivor holds at once.
+const HELD: usize = 12;
 /// Processes at a time.
 const VICTIMS: usize = 4;
 
 fn open() -> ShmTransport {
-    ShmTransport::open(&ShmConfig { lane_bytes: 0, ..ShmConfig::default() }).expect("Linux 5.14")
+    let config = ShmConfig { lane_bytes: 0, segment_bytes: SLOTS * 4096, ..ShmConfig::default() };
+    ShmTransport::open(&config).expect("Linux 5.14")
 }
 
 /// The length and bytes of datagram `n`.
@@ -28,25 +34,47 @@ fn content(n: u32) -> impl Iterator<Item = u8> {
     n.to_le_bytes().into_iter().chain(body).take(len)
 }
 
-/// Sends datagram `n`; whether there was room for it.
+/// Copies datagram `n` into memory. Says how long it is.
+fn fill(n: u32, memory: &mut [u8]) -> usize {
+    let filled = memory.iter_mut().zip(content(n)).map(|(to, byte)| *to = byte);
+    filled.count()
+}
+
+/// Sends datagram `n`; whether there was room for it. Every third one is lent, if there is memory for it.
 fn send(transport: &mut ShmTransport, n: u32, to: Locator) -> bool {
-    let frame = transport.loan().expect("a frame is lent");
-    let mut len = 0;
-    for (at, byte) in content(n).enumerate() {
-        frame[at] = byte;
-        len = at + 1;
-    }
     let before = transport.stats().datagrams_out;
-    transport.commit(len, FlowId::DEFAULT, &[to]).expect("the frame is taken");
+    let loan = if n.is_multiple_of(3) { transport.lend(content(n).count()) } else { None };
+    let frame = transport.loan().expect("a frame is lent");
+    match loan {
+        Some(mut loan) => {
+            let len = fill(n, loan.bytes_mut());
+            let lent = loan.finish(len);
+            frame[..4].copy_from_slice(&n.to_le_bytes());
+            transport.commit_lent(4, FlowId::DEFAULT, &[to], &lent).expect("the frame is taken");
+        }
+        None => {
+            let len = fill(n, frame);
+            transport.commit(len, FlowId::DEFAULT, &[to]).expect("the frame is taken");
+        }
+    }
     transport.flush().expect("flushing works");
     transport.stats().datagrams_out > before
 }
 
-/// The number of a datagram, which must be whole.
-fn number(datagram: &[u8]) -> u32 {
+/// The number of a datagram, which must be whole, as must be what is lent with it.
+fn number(datagram: &RxFrame<'_>) -> u32 {
     let number = datagram.first_chunk().map(|first| u32::from_le_bytes(*first)).expect("at least a number");
-    assert!(content(number).eq(datagram.iter().copied()), "datagram {number} is damaged");
+    match datagram.lent() {
+        Some(lent) => assert!(is_whole(number, lent), "payload {number} is damaged"),
+        None => assert!(content(number).eq(datagram.iter().copied()), "datagram {number} is damaged"),
+    }
     number
+}
+
+fn is_whole(number: u32, lent: &Lent) -> bool {
+    let mut bytes = vec![0; lent.len()];
+    lent.copy_to(0, &mut bytes);
+    lent.is_intact() && content(number).eq(bytes)
 }
 
 struct Victim(Child);
@@ -85,6 +113,9 @@ struct Survivor {
     known: BTreeMap<Locator, Known>,
     received: u64,
     lost: usize,
+    /// What it holds, of the living and of the dead.
+    held: VecDeque<(u32, Lent)>,
+    lent: u64,
 }
 
 impl Survivor {
@@ -96,6 +127,15 @@ impl Survivor {
         assert_eq!(n, known.next, "in order and without a gap");
         known.next += 1;
         self.received += 1;
+        if let Some(lent) = frame.lent() {
+            self.lent += 1;
+            self.held.push_back((n, lent.clone()));
+        }
+        if self.held.len() > HELD
+            && let Some((n, lent)) = self.held.pop_front()
+        {
+            assert!(is_whole(n, &lent), "payload {n} was overwritten while it was held");
+        }
         if n % 16 == 0 && send(&mut self.transport, known.answered, from) {
             known.answered += 1;
         }
@@ -121,9 +161,9 @@ fn count(directory: &str) -> usize {
     fs::read_dir(directory).expect("it is there").count()
 }
 
-fn lanes_mapped() -> usize {
+fn mapped(label: &str) -> usize {
     let maps = fs::read_to_string("/proc/self/maps").expect("it is there");
-    maps.lines().filter(|line| line.contains("takt-shm")).count()
+    maps.lines().filter(|line| line.contains(label)).count()
 }
 
 #[test]
@@ -141,7 +181,8 @@ fn survivors_are_unharmed() {
     };
     let transport = open();
     let at = transport.locators().default_unicast[0];
-    let mut survivor = Survivor { transport, known: BTreeMap::new(), received: 0, lost: 0 };
+    let (known, held) = (BTreeMap::new(), VecDeque::new());
+    let mut survivor = Survivor { transport, known, received: 0, lost: 0, held, lent: 0 };
     let descriptors = count("/proc/self/fd");
     let mut victims: Vec<Victim> = (0..VICTIMS).map(|_| Victim::start(&at)).collect();
     for _ in 0..kills {
@@ -161,13 +202,20 @@ fn survivors_are_unharmed() {
     assert!(survivor.known.len() > kills / 4, "{} of them were heard", survivor.known.len());
     assert_eq!(survivor.lost, answered, "each of them is told once");
     assert_eq!(survivor.transport.stats().receive_errors, 0);
-    assert_eq!((lanes_mapped(), count("/proc/self/fd")), (0, descriptors), "nothing is left here");
+    assert!(survivor.lent > 0 && survivor.held.iter().all(|(n, lent)| is_whole(*n, lent)), "{}", survivor.lent);
+    survivor.held.clear();
+    let loans: Vec<_> = std::iter::from_fn(|| survivor.transport.lend(4096)).collect();
+    assert_eq!(loans.len(), SLOTS, "what the dead held is free");
+    drop(loans);
+    let mapped = (mapped("takt-shm"), mapped("takt-segment"));
+    assert_eq!((mapped, count("/proc/self/fd")), ((0, 1), descriptors), "nothing is left here but its own");
     let sockets = fs::read_to_string("/proc/net/unix").expect("it is there");
     for gone in survivor.known.keys() {
         let name: String = gone.address[8..].iter().map(|byte| format!("{byte:02x}")).collect();
         assert!(!sockets.contains(&name), "{gone} still listens");
     }
-    println!("{kills} kills, {} heard, {} datagrams", survivor.known.len(), survivor.received);
+    let Survivor { known, received, lent, .. } = &survivor;
+    println!("{kills} kills, {} heard, {received} datagrams, {lent} lent", known.len());
 }
 
 /// Sends to the survivor as fast as it can, and reads what that answers, until it is killed, or the survivor is gone.

@@ -62,6 +62,77 @@ struct Reading {
     values: Vec<f64>,
 }
 
+/// A sequence of octets and nothing else: an application can write it as it is serialised.
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+#[dds(extensibility = "final")]
+struct Octets {
+    bytes: Vec<u8>,
+}
+
+/// Length of what is lent.
+const LENT: usize = 100_000;
+
+/// Runs `samples` loans in lock step. Returns how many of them were lent.
+fn lend(
+    participants: [&DomainParticipant; 2],
+    writer: &DataWriter<Octets>,
+    reader: &DataReader<Octets>,
+    samples: u32,
+) -> u32 {
+    let mut lent = 0;
+    for number in 0..samples {
+        let mut loan = writer.loan(4 + LENT).expect("open");
+        loan[..4].copy_from_slice(&(LENT as u32).to_le_bytes());
+        loan[4..8].copy_from_slice(&number.to_le_bytes());
+        writer.write_loaned(loan).expect("room");
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(sample) = reader.take_loaned().expect("open") {
+                let mut found = [0; 4];
+                assert_eq!((sample.read_at(4, &mut found), u32::from_le_bytes(found)), (4, number));
+                lent += u32::from(sample.is_lent());
+                break;
+            }
+            assert!(Instant::now() < deadline, "sample {number} did not arrive");
+            drive(participants);
+        }
+    }
+    lent
+}
+
+fn allocations_of_loans(runtime: Runtime, history: History) -> u64 {
+    let join = || {
+        let builder = DomainParticipant::builder(DOMAIN).interfaces(["lo"]).peers(["127.0.0.1"]);
+        builder.runtime(runtime).shared_memory(true).build().expect("participant")
+    };
+    let (left, right) = (join(), join());
+    let topic = left.create_topic::<Octets>("Octets", TopicQos::default()).expect("topic");
+    let publisher = left.create_publisher(PublisherQos::default()).expect("publisher");
+    let qos = DataWriterQos { reliability: reliable(), history, ..DataWriterQos::default() };
+    let writer = publisher.create_datawriter(&topic, qos).expect("writer");
+    let topic = right.create_topic::<Octets>("Octets", TopicQos::default()).expect("topic");
+    let subscriber = right.create_subscriber(SubscriberQos::default()).expect("subscriber");
+    let qos = DataReaderQos { reliability: reliable(), history, ..DataReaderQos::default() };
+    let reader = subscriber.create_datareader(&topic, qos).expect("reader");
+    reader.borrow_samples(true).expect("open");
+    let deadline = Instant::now() + PATIENCE;
+    while !writer.loan(4).expect("open").is_shared() {
+        assert!(Instant::now() < deadline, "no lane");
+        drive([&left, &right]);
+    }
+    assert_eq!(lend([&left, &right], &writer, &reader, WARM_UP), WARM_UP);
+    ALLOCATIONS.store(0, Ordering::SeqCst);
+    COUNTING.store(true, Ordering::SeqCst);
+    let lent = lend([&left, &right], &writer, &reader, SAMPLES);
+    COUNTING.store(false, Ordering::SeqCst);
+    assert_eq!(lent, SAMPLES);
+    ALLOCATIONS.load(Ordering::SeqCst)
+}
+
+fn reliable() -> Reliability {
+    Reliability { max_blocking_time: takt::Duration::from_secs(60), ..Reliability::RELIABLE }
+}
+
 /// Runs `samples` writes and takes in lock step, on participants that the caller's thread or their own drive.
 fn exchange(
     participants: [&DomainParticipant; 2],
@@ -126,7 +197,13 @@ fn drive(participants: [&DomainParticipant; 2]) {
     }
 }
 
-fn allocations_of_exchange(runtime: Runtime, shared_memory: bool, reliability: Reliability, history: History) -> u64 {
+fn allocations_of_exchange(
+    runtime: Runtime,
+    shared_memory: bool,
+    reliability: Reliability,
+    history: History,
+    values: usize,
+) -> u64 {
     let join = || {
         let builder = DomainParticipant::builder(DOMAIN).interfaces(["lo"]).peers(["127.0.0.1"]);
         builder.runtime(runtime).shared_memory(shared_memory).build().expect("participant")
@@ -141,7 +218,7 @@ fn allocations_of_exchange(runtime: Runtime, shared_memory: bool, reliability: R
     let qos = DataReaderQos { reliability, history, ..DataReaderQos::default() };
     let reader = subscriber.create_datareader(&topic, qos).expect("reader");
 
-    let mut sample = Reading { sensor: "north gate".to_owned(), number: 0, values: vec![1.5; 4] };
+    let mut sample = Reading { sensor: "north gate".to_owned(), number: 0, values: vec![1.5; values] };
     let mut received = Reading::default();
     let matched =
         || writer.matched_subscriptions().expect("open").len() + reader.matched_publications().expect("open").len();
@@ -170,16 +247,22 @@ fn allocations_of_exchange(runtime: Runtime, shared_memory: bool, reliability: R
 /// One test, so that nothing else runs while it counts.
 #[test]
 fn the_data_plane_does_not_allocate() {
-    let reliable = Reliability { max_blocking_time: takt::Duration::from_secs(60), ..Reliability::RELIABLE };
-    for (runtime, shared_memory, reliability, history) in [
-        (Runtime::Inline, false, reliable, History::KeepAll),
-        (Runtime::Inline, false, Reliability::BEST_EFFORT, History::KeepLast(1)),
-        (Runtime::Shared, false, reliable, History::KeepAll),
-        (Runtime::Inline, true, reliable, History::KeepAll),
-        (Runtime::Shared, true, reliable, History::KeepAll),
+    // Payloads of 8 KB are lent where there is shared memory.
+    for (runtime, shared_memory, reliability, history, values) in [
+        (Runtime::Inline, false, reliable(), History::KeepAll, 4),
+        (Runtime::Inline, false, Reliability::BEST_EFFORT, History::KeepLast(1), 4),
+        (Runtime::Shared, false, reliable(), History::KeepAll, 4),
+        (Runtime::Inline, true, reliable(), History::KeepAll, 4),
+        (Runtime::Shared, true, reliable(), History::KeepAll, 4),
+        (Runtime::Inline, true, reliable(), History::KeepAll, 1000),
+        (Runtime::Shared, true, reliable(), History::KeepAll, 1000),
     ] {
-        let allocations = allocations_of_exchange(runtime, shared_memory, reliability, history);
-        let case = format!("{runtime:?}, shared memory {shared_memory}, {reliability:?}, {history:?}");
+        let allocations = allocations_of_exchange(runtime, shared_memory, reliability, history, values);
+        let case = format!("{runtime:?}, shared memory {shared_memory}, {reliability:?}, {history:?}, {values}");
         assert_eq!(allocations, 0, "{case}: {:?}", FIRST.get());
+    }
+    for (runtime, history) in [(Runtime::Inline, History::KeepLast(1)), (Runtime::Shared, History::KeepAll)] {
+        let allocations = allocations_of_loans(runtime, history);
+        assert_eq!(allocations, 0, "loans, {runtime:?}, {history:?}: {:?}", FIRST.get());
     }
 }

@@ -35,6 +35,8 @@ impl PayloadRef {
 const GRAIN: usize = 64;
 const CLASSES: usize = 4 * 32;
 const NONE: u32 = u32::MAX;
+/// Payloads that lie elsewhere for which there is room with the first one; more make it grow.
+const LENT_AT_FIRST: usize = 1024;
 /// In place of a class: the payload lies elsewhere.
 const LENT: u8 = u8::MAX;
 
@@ -167,8 +169,11 @@ impl PayloadPool {
                 offset
             }
             None => {
+                if self.lent.len() == self.lent.capacity() {
+                    self.lent.reserve_exact(self.lent.len().max(LENT_AT_FIRST));
+                    self.free_lent.reserve_exact(self.lent.capacity());
+                }
                 self.lent.push(Some(lent));
-                self.free_lent.reserve(self.lent.len());
                 (self.lent.len() - 1) as u32
             }
         };

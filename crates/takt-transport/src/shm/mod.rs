@@ -109,7 +109,7 @@ pub struct ShmTransport {
 }
 
 impl ShmTransport {
-    /// Listens for others. Allocates; later only the kernel does, for lanes.
+    /// Listens for others. Allocates; later only for lanes, and for the first loan and the first of a size.
     ///
     /// # Errors
     /// What the machine refuses: a kernel that is too old, or a sandbox. Others are then reached otherwise.

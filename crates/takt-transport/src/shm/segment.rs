@@ -156,7 +156,10 @@ struct Class {
 pub(super) struct Segment {
     memory: Arc<Mapping>,
     file: OwnedFd,
+    /// All that there can be, once there was one.
     slots: Vec<Arc<Slot>>,
+    /// So many of them are cut.
+    cut: usize,
     /// Ascending by size.
     classes: Vec<Class>,
     /// The first byte that no slot has.
@@ -168,7 +171,7 @@ impl Segment {
     pub(super) fn create(bytes: usize) -> io::Result<Self> {
         let words = HEADER + bytes.next_multiple_of(SLOT_LEN_MIN) / 8;
         let (memory, file) = Mapping::create_segment(words)?;
-        Ok(Self { memory: Arc::new(memory), file, slots: Vec::new(), classes: Vec::new(), fresh: HEADER * 8 })
+        Ok(Self { memory: Arc::new(memory), file, slots: Vec::new(), cut: 0, classes: Vec::new(), fresh: HEADER * 8 })
     }
 
     pub(super) fn file(&self) -> BorrowedFd<'_> {
@@ -185,7 +188,7 @@ impl Segment {
     }
 
     /// Memory for a payload of `len` bytes; `None` if none is free. `is_held` says whether a lane has a hold on a slot. Allocates
-    /// for a slot that is used for the first time.
+    /// for the first of all, and for the first of a size.
     pub(super) fn loan(&mut self, len: usize, is_held: impl Fn(u32) -> bool) -> Option<Loan> {
         if len == 0 || len > self.memory.len() * 8 - HEADER * 8 {
             return None;
@@ -211,17 +214,29 @@ impl Segment {
         if fits && let Some(slot) = self.take_from(first, is_held) {
             return Some(slot);
         }
-        if self.slots.len() < SLOTS_MAX && self.fresh + size <= self.memory.len() * 8 {
-            let slot = self.slots.len() as u32;
-            self.slots.push(Arc::new(Slot { memory: Arc::clone(&self.memory), start: self.fresh, len: size }));
-            self.fresh += size;
-            if !fits {
-                self.classes.insert(first, Class { len: size, free: Vec::new(), out: VecDeque::new() });
-            }
-            self.classes[first].out.push_back(slot);
-            return Some(slot);
+        if self.cut < SLOTS_MAX && self.fresh + size <= self.memory.len() * 8 {
+            return Some(self.cut_one(first, size));
         }
         (first + usize::from(fits)..self.classes.len()).find_map(|larger| self.take_from(larger, is_held))
+    }
+
+    /// A new slot of a class that is there, or is to be there.
+    #[cold]
+    fn cut_one(&mut self, class: usize, size: usize) -> u32 {
+        if self.slots.is_empty() {
+            let slot = || Arc::new(Slot { memory: Arc::clone(&self.memory), start: self.fresh, len: 0 });
+            self.slots = std::iter::repeat_with(slot).take(SLOTS_MAX).collect();
+        }
+        if self.classes.get(class).is_none_or(|known| known.len != size) {
+            let (free, out) = (Vec::with_capacity(SLOTS_MAX), VecDeque::with_capacity(SLOTS_MAX));
+            self.classes.insert(class, Class { len: size, free, out });
+        }
+        let slot = Arc::get_mut(&mut self.slots[self.cut]).expect("one that is not cut was never given out, or is free");
+        (slot.start, slot.len) = (self.fresh, size);
+        self.classes[class].out.push_back(self.cut as u32);
+        self.fresh += size;
+        self.cut += 1;
+        self.cut as u32 - 1
     }
 
     /// A free slot of a class. Looks at [`LOOKS_PER_LOAN`] of those that were given out.
@@ -241,17 +256,16 @@ impl Segment {
         Some(slot)
     }
 
-    /// If all slots are free, there are none. Says whether that helps.
+    /// If all slots are free, there are none. Says whether that is so.
     #[cold]
     fn cut_anew(&mut self, is_held: &impl Fn(u32) -> bool) -> bool {
-        let are_free = (0..).zip(&mut self.slots).all(|(at, slot)| Arc::get_mut(slot).is_some() && !is_held(at));
-        if are_free && !self.slots.is_empty() {
-            self.slots.clear();
+        let mut cut = (0..).zip(&mut self.slots[..self.cut]);
+        let are_free = cut.all(|(at, slot)| Arc::get_mut(slot).is_some() && !is_held(at));
+        if are_free {
             self.classes.clear();
-            self.fresh = HEADER * 8;
-            return true;
+            (self.cut, self.fresh) = (0, HEADER * 8);
         }
-        false
+        are_free
     }
 }
 

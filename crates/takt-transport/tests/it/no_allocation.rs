@@ -63,11 +63,25 @@ fn of_the_shared_memory_transport() {
     drop(gone);
     let to = [known.default_unicast, known.metatraffic_unicast, own, nowhere].concat();
     let mut received = 0;
-    // Lanes are the kernel's memory.
+    // A lane is the kernel's memory, and a block of ours when it is taken over.
+    a.loan().expect("a frame is lent");
+    a.commit(1, FlowId::DEFAULT, &to[..1]).expect("the frame is taken");
+    while b.recv(Scan::All).expect("receiving works").is_some() {}
     assert_eq!(allocations(|| received = traffic(&mut a, &mut b, flow, &to)), 0);
     assert!(received > 10_000, "{received}");
     let errors = a.stats().send_errors;
     assert!(errors.unserved > 0 && errors.refused > 0);
+    drop(a.lend(10_000));
+    let lent = allocations(|| {
+        for round in 0..1000 {
+            let lent = a.lend(10_000).expect("there is memory").finish(10_000);
+            a.loan().expect("a frame is lent");
+            a.commit_lent(4, FlowId::DEFAULT, &to[..1], &lent).expect("the frame is taken");
+            let held = b.recv(Scan::All).expect("receiving works").and_then(|frame| frame.lent().cloned());
+            assert!(held.is_some_and(|held| held.is_intact()), "{round}");
+        }
+    });
+    assert_eq!(lent, 0);
 }
 
 /// Once its connections are open.
