@@ -231,7 +231,8 @@ impl Segment {
             let (free, out) = (Vec::with_capacity(SLOTS_MAX), VecDeque::with_capacity(SLOTS_MAX));
             self.classes.insert(class, Class { len: size, free, out });
         }
-        let slot = Arc::get_mut(&mut self.slots[self.cut]).expect("one that is not cut was never given out, or is free");
+        let slot =
+            Arc::get_mut(&mut self.slots[self.cut]).expect("one that is not cut was never given out, or is free");
         (slot.start, slot.len) = (self.fresh, size);
         self.classes[class].out.push_back(self.cut as u32);
         self.fresh += size;
