@@ -186,6 +186,7 @@ impl Run {
             size_max: self.size,
             batch: self.batch,
             loan: self.loan,
+            ..LinkSpec::default()
         }
     }
 }
@@ -268,6 +269,7 @@ mod tests {
             size_max: 100,
             batch: 32,
             loan: true,
+            ..LinkSpec::default()
         };
         assert_eq!(configuration.link, expected);
         assert_eq!((configuration.samples, configuration.warmup), (Some(7), 2));
