@@ -49,14 +49,18 @@ impl<T: Readable> DataReader<T> {
     }
 
     fn next(&self, selector: Selector, cursor: &mut ReadCursor, sample: &mut T) -> Result<Option<SampleInfo>> {
+        // Not by the results of closures, each of which would move it.
+        let mut info = None;
         self.pass(|driver, now| {
             while let Some(found) = driver.core.read_next(now, self.core.handle, selector, cursor)? {
                 if self.decode(&found.info, found.payload, sample) {
-                    return Ok(Some(found.info));
+                    info = Some(found.info);
+                    break;
                 }
             }
-            Ok(None)
-        })
+            Ok(())
+        })?;
+        Ok(info)
     }
 
     /// Reads or takes: the application has seen that there are data, and what was taken makes room.

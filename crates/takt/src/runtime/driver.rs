@@ -188,11 +188,15 @@ impl Driver {
     }
 
     /// Sends everything that the core wants to send now.
+    #[inline]
     pub(crate) fn transmit(&mut self, now: Instant) {
         let now = self.advance(now);
-        if !self.core.has_transmit() {
-            return;
+        if self.core.has_transmit() {
+            self.transmit_all(now);
         }
+    }
+
+    fn transmit_all(&mut self, now: Instant) {
         while self.core.has_transmit() && self.transmit_one(now) {}
         for transport in &mut self.transports {
             if transport.flush().is_err() {

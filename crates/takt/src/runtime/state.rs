@@ -250,7 +250,12 @@ impl State {
     }
 
     /// Passes the core's events on to conditions, listeners and waiting calls. Says whether there was any.
+    #[inline]
     fn route_events(&mut self) -> bool {
+        self.driver.as_ref().is_some_and(|driver| driver.core.has_events()) && self.route_all_events()
+    }
+
+    fn route_all_events(&mut self) -> bool {
         let mut any = false;
         while let Some(event) = self.driver.as_mut().and_then(Driver::poll_event) {
             match event {

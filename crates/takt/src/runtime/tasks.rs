@@ -45,6 +45,9 @@ impl Tasks {
 
     /// Moves all to those that are to be woken: whoever of them comes first takes what there is, the others wait again.
     pub(crate) fn drain_into(&mut self, woken: &mut Vec<Waker>) {
+        if self.waiting.is_empty() {
+            return;
+        }
         woken.extend(self.waiting.drain(..).map(|(_, waker)| waker));
     }
 }

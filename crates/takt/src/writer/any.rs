@@ -14,7 +14,7 @@ use super::{DataWriter, representation};
 use crate::builtin::SubscriptionBuiltinTopicData;
 use crate::condition::StatusCondition;
 use crate::publisher::{Publisher, PublisherInner};
-use crate::qos::{DataWriterQos, LivelinessKind};
+use crate::qos::{DataWriterQos, History, LivelinessKind};
 use crate::runtime::clock;
 use crate::runtime::driver::Driver;
 use crate::runtime::engine::Engine;
@@ -163,6 +163,11 @@ impl AnyDataWriter {
         core.autodispose.store(autodispose, Ordering::Relaxed);
         settings.qos = qos;
         Ok(())
+    }
+
+    /// Whether a sample may take the place of an older one (HISTORY KEEP_LAST).
+    pub(super) fn keeps_last(&self) -> bool {
+        matches!(self.core.settings.lock().expect(UNDISTURBED).qos.history, History::KeepLast(_))
     }
 
     /// The writer's policies.

@@ -95,11 +95,12 @@ impl<T: TypeSupport> DataWriter<T> {
     ) -> std::result::Result<usize, BatchError> {
         let core = &*self.core;
         let mut samples = samples.into_iter();
+        let publication = Publication { replaces_unsent: !self.keeps_last(), ..Publication::default() };
         let (mut next, mut written) = (None, 0);
         loop {
             let deadline = || clock::deadline(clock::now(), core.patience);
             let run = core.engine.block_on(&core.progress, deadline, |driver, now| {
-                self.write_run(driver, now, &mut samples, &mut next, &mut written)
+                self.write_run(driver, now, &publication, (&mut samples, &mut next), &mut written)
             });
             match run {
                 Ok(Run::Over) => return Ok(written),
@@ -114,15 +115,14 @@ impl<T: TypeSupport> DataWriter<T> {
         &self,
         driver: &mut Driver,
         now: Instant,
-        samples: &mut impl Iterator<Item = S>,
-        next: &mut Option<S>,
+        publication: &Publication<'_>,
+        (samples, next): (&mut impl Iterator<Item = S>, &mut Option<S>),
         written: &mut usize,
     ) -> Result<Option<Run>> {
         let before = *written;
         while *written - before < SAMPLES_PER_RUN {
             let Some(sample) = next.take().or_else(|| samples.next()) else { return Ok(Some(Run::Over)) };
-            let publication = Publication { replaces_unsent: false, ..Publication::default() };
-            let mut attempt = self.attempt(sample.borrow(), &publication)?;
+            let mut attempt = self.attempt(sample.borrow(), publication)?;
             if attempt(driver, now)?.is_none() {
                 drop(attempt);
                 *next = Some(sample);
