@@ -199,8 +199,11 @@ fn enabling_a_participant_enables_what_it_has() {
         let ours = on_loopback(domain, runtime).enabled(false).build().expect("participant");
         let reader = create_reader::<Shape>(&ours, "T", reliable_reader(History::KeepAll));
         ours.enable().expect("open");
-        wait_until(&[&ours, &theirs], "match", || !writer.matched_subscriptions().expect("open").is_empty());
-        assert_eq!(reader.matched_publications().expect("open").len(), 1);
+        // Each side learns of the other in its own time.
+        wait_until(&[&ours, &theirs], "match", || {
+            !writer.matched_subscriptions().expect("open").is_empty()
+                && reader.matched_publications().expect("open").len() == 1
+        });
     }
 }
 
