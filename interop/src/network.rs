@@ -103,6 +103,8 @@ impl Network {
             let address = format!("{}/24", host.address);
             ip(&["-n", namespace, "addr", "add", &address, "dev", INTERFACE])?;
             ip(&["-n", namespace, "link", "set", "lo", "up"])?;
+            // Trains of datagrams are cut apart before the device, as on a wire, so that a recording shows what they are.
+            ip(&["-n", namespace, "link", "set", INTERFACE, "gso_max_segs", "1"])?;
             ip(&["-n", namespace, "link", "set", INTERFACE, "up"])?;
             ip(&["-n", namespace, "route", "add", "224.0.0.0/4", "dev", INTERFACE])?;
             // Without it the tests still hold, but a large best-effort sample may find no receiver fast enough.
