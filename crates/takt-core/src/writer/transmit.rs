@@ -12,7 +12,7 @@ use takt_wire::builder::{DataEmit, DataFragEmit, MessageBuilder};
 use takt_wire::inline_qos::{InlineQosBuilder, STATUS_INFO_DISPOSED, STATUS_INFO_UNREGISTERED};
 use takt_wire::message::{Header, Heartbeat, Payload};
 use takt_wire::qos::History;
-use takt_wire::{EntityId, Full, Guid, LENT_PREFIX_LEN, Locator, SequenceNumber, Timestamp};
+use takt_wire::{EntityId, Full, Guid, GuidPrefix, LENT_PREFIX_LEN, Locator, SequenceNumber, Timestamp};
 
 /// Room for key hash, status info, directed write, original writer, coherent sets, group sequence number and sentinel.
 const INLINE_QOS_LEN: usize = 132;
@@ -23,6 +23,9 @@ const DIRECTED_PER_CALL: u32 = 4;
 /// Samples that one datagram carries at most: several datagrams fill the window, so that acknowledgements of the first come
 /// while the last are under way.
 pub(super) const SAMPLES_PER_DATAGRAM: i64 = REORDER_WINDOW / 4;
+
+/// Readers that may not have seen a heartbeat and get one of their own before the data, at most.
+const GREETED_AT_ONCE: usize = 4;
 
 /// A message being built, and the time stamp that its next submessage would inherit.
 pub(super) struct Message<'a> {
@@ -224,22 +227,28 @@ impl Writer {
     /// INTEROP(CycloneDDS 0.10.2, 11.0.1): a reader drops what comes before the first heartbeat that it sees. It has
     /// often not discovered the writer yet when the heartbeat of the match comes, though it has when the application,
     /// told of the match, writes.
+    ///
+    /// One for all, and for some of those who begin with what is new one of its own, since a reader of ours begins with no
+    /// other ([`crate::reader`]). The others ask.
     fn greet_strangers(&mut self, message: &mut Message<'_>, ctx: &mut Context) {
-        let strangers = self.proxies.iter().filter(|(_, proxy)| is_stranger(proxy));
-        let Some(first_relevant) = strangers.map(|(_, proxy)| proxy.first_relevant).min() else { return };
-        let last_sn = first_relevant.prev();
-        let heartbeat = Heartbeat {
-            reader: EntityId::UNKNOWN,
-            writer: self.entity_id,
-            first_sn: self.history.first_sn().min(first_relevant),
-            last_sn,
-            count: self.heartbeat.next_greeting_count(),
-            is_final: true,
-            liveliness: false,
-            group: None,
-        };
-        if message.builder.heartbeat(&heartbeat).is_ok() {
+        let Self { proxies, history, heartbeat: state, entity_id, .. } = self;
+        let strangers = || proxies.iter().map(|(_, proxy)| proxy).filter(|proxy| is_stranger(proxy));
+        let Some(first) = strangers().map(|proxy| proxy.first_relevant).min() else { return };
+        let mut greet = |reader, first_sn, first_relevant: SequenceNumber| {
+            let (writer, last_sn, count) = (*entity_id, first_relevant.prev(), state.next_greeting_count());
             ctx.counters.heartbeats_sent += 1;
+            Heartbeat { reader, writer, first_sn, last_sn, count, is_final: true, liveliness: false, group: None }
+        };
+        let _ = message.builder.heartbeat(&greet(EntityId::UNKNOWN, history.first_sn().min(first), first));
+        let mut is_directed = false;
+        for proxy in strangers().filter(|proxy| proxy.first_relevant == proxy.live_from).take(GREETED_AT_ONCE) {
+            is_directed |= message.builder.info_destination(proxy.guid.prefix).is_ok();
+            let first = proxy.first_relevant;
+            let _ = message.builder.heartbeat(&greet(proxy.guid.entity_id, first, first));
+        }
+        // Where there is no room for this, there is none for anything behind it.
+        if is_directed {
+            let _ = message.builder.info_destination(GuidPrefix::UNKNOWN);
         }
     }
 

@@ -5,7 +5,7 @@ use crate::puppet::*;
 use takt_core::*;
 use takt_wire::message::{AckNack, MessageView, Submessage};
 use takt_wire::qos::*;
-use takt_wire::{EntityId, SequenceNumber, SequenceNumberSet};
+use takt_wire::{EntityId, GuidPrefix, SequenceNumber, SequenceNumberSet};
 
 /// Streams `count` samples of `len` bytes from node 0 to node 1 and checks each.
 fn stream(network: &mut Network, writer: WriterHandle, reader: ReaderHandle, count: u32, len: usize) {
@@ -334,13 +334,22 @@ fn data_come_behind_a_heartbeat_until_the_reader_has_answered() {
         let Ok(Submessage::Heartbeat(heartbeat)) = first else { return None };
         Some((heartbeat.first_sn.0, heartbeat.last_sn.0, heartbeat.is_final))
     };
+    let reader = EntityId::user_reader(1, false);
+    let own_greeting = |datagram: &[u8]| {
+        let mut submessages = MessageView::parse(datagram).expect("well formed").submessages().skip(1).map(Result::ok);
+        let Some(Some(Submessage::InfoDestination(to))) = submessages.next() else { return None };
+        let Some(Some(Submessage::Heartbeat(heartbeat))) = submessages.next() else { return None };
+        let Some(Some(Submessage::InfoDestination(then))) = submessages.next() else { return None };
+        Some((to, heartbeat.reader, heartbeat.first_sn.0, heartbeat.last_sn.0, then))
+    };
     for len in [10, 5_000, 10] {
         let sent = write(&mut node, len);
         assert_eq!(greeting(&sent[0].1), Some((1, 0, true)));
+        assert_eq!(own_greeting(&sent[0].1), Some((puppet.prefix, reader, 1, 0, GuidPrefix::UNKNOWN)));
         assert_eq!(sent.iter().filter(|(_, datagram)| greeting(datagram).is_some()).count(), 1);
     }
     let acknack = AckNack {
-        reader: EntityId::user_reader(1, false),
+        reader,
         writer,
         reader_sn_state: SequenceNumberSet::new(SequenceNumber(4)),
         count: 1,
