@@ -234,22 +234,24 @@ impl Writer {
         let Self { proxies, history, heartbeat: state, entity_id, .. } = self;
         let strangers = || proxies.iter().map(|(_, proxy)| proxy).filter(|proxy| is_stranger(proxy));
         let Some(first) = strangers().map(|proxy| proxy.first_relevant).min() else { return };
-        let mut greet = |reader, first_sn, first_relevant: SequenceNumber| {
+        let mut greet = |message: &mut Message<'_>, reader, first_sn, first_relevant: SequenceNumber| {
             let (writer, last_sn, count) = (*entity_id, first_relevant.prev(), state.next_greeting_count());
-            ctx.counters.heartbeats_sent += 1;
-            Heartbeat { reader, writer, first_sn, last_sn, count, is_final: true, liveliness: false, group: None }
+            let (is_final, liveliness, group) = (true, false, None);
+            let greeting = Heartbeat { reader, writer, first_sn, last_sn, count, is_final, liveliness, group };
+            ctx.counters.heartbeats_sent += u64::from(message.builder.heartbeat(&greeting).is_ok());
         };
-        let _ = message.builder.heartbeat(&greet(EntityId::UNKNOWN, history.first_sn().min(first), first));
+        greet(message, EntityId::UNKNOWN, history.first_sn().min(first), first);
         let mut is_directed = false;
         for proxy in strangers().filter(|proxy| proxy.first_relevant == proxy.live_from).take(GREETED_AT_ONCE) {
-            is_directed |= message.builder.info_destination(proxy.guid.prefix).is_ok();
-            let first = proxy.first_relevant;
-            let _ = message.builder.heartbeat(&greet(proxy.guid.entity_id, first, first));
+            // Where there is no room for this, there is none for a heartbeat, nor for data.
+            if message.builder.info_destination(proxy.guid.prefix).is_err() {
+                break;
+            }
+            is_directed = true;
+            greet(message, proxy.guid.entity_id, proxy.first_relevant, proxy.first_relevant);
         }
-        // Where there is no room for this, there is none for anything behind it.
-        if is_directed {
-            let _ = message.builder.info_destination(GuidPrefix::UNKNOWN);
-        }
+        let is_for_all = !is_directed || message.builder.info_destination(GuidPrefix::UNKNOWN).is_ok();
+        debug_assert!(is_for_all, "a datagram has room for all greetings");
     }
 
     /// A reader with a narrower path joined since the change was written: its fragments shrink, and start

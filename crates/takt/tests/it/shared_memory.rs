@@ -19,14 +19,6 @@ fn pair_of(publisher: DomainParticipantBuilder, subscriber: DomainParticipantBui
     Pair::between(publisher, subscriber, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll))
 }
 
-/// Writes and takes so many samples.
-fn exchange(pair: &Pair<Blob>, count: u32, len: usize) {
-    for number in 0..count {
-        pair.writer.write(&Blob::new(number, len)).expect("room");
-        assert_eq!(pair.take(1)[0].data, Some(Blob::new(number, len)));
-    }
-}
-
 #[test]
 fn data_of_neighbours_goes_through_memory() {
     for runtime in RUNTIMES {
@@ -34,8 +26,8 @@ fn data_of_neighbours_goes_through_memory() {
         let shared = || on_loopback(domain, runtime).shared_memory(true);
         let pair = pair_of(shared(), shared());
         let by_udp = carried(&pair.publisher, "udp").expect("it is open").0;
-        exchange(&pair, 300, 100);
-        exchange(&pair, 3, 1 << 20);
+        pair.exchange(300, 100);
+        pair.exchange(3, 1 << 20);
         let (sent, heard, lost) = carried(&pair.publisher, "shm").expect("it is open");
         assert!(sent >= 300 && heard > 0 && lost == 0, "{runtime:?}: {sent} {heard} {lost}");
         assert_eq!(carried(&pair.subscriber, "shm").expect("it is open").1, sent, "{runtime:?}");
@@ -52,7 +44,7 @@ fn whoever_has_no_memory_is_reached_by_udp() {
         let domain = domain();
         let participant = |shared| on_loopback(domain, Runtime::Shared).shared_memory(shared);
         let pair = pair_of(participant(writes), participant(reads));
-        exchange(&pair, 50, 1000);
+        pair.exchange(50, 1000);
         for participant in [&pair.publisher, &pair.subscriber] {
             assert!(carried(participant, "shm").is_none_or(|carried| carried == (0, 0, 0)));
         }
@@ -70,7 +62,7 @@ fn a_neighbour_that_refuses_lanes_is_reached_by_udp() {
     let refuses = DomainParticipant::builder(domain).peers(["127.0.0.1"]);
     let refuses = refuses.transport(Box::new(udp)).transport(Box::new(shm));
     let pair = pair_of(on_loopback(domain, Runtime::Shared).shared_memory(true), refuses);
-    exchange(&pair, 50, 1000);
+    pair.exchange(50, 1000);
     assert_eq!(carried(&pair.subscriber, "shm").map(|carried| carried.1), Some(0));
 }
 
@@ -114,7 +106,7 @@ fn own_ports_lead_through_memory() {
     let writer = create_writer::<Blob>(&publisher, "Topic", reliable_writer(History::KeepAll));
     let pair = Pair { publisher, subscriber, writer, reader };
     pair.wait_until("match", || !pair.writer.matched_subscriptions().expect("open").is_empty());
-    exchange(&pair, 20, 100);
+    pair.exchange(20, 100);
     assert!(carried(&pair.publisher, "shm").is_some_and(|(sent, ..)| sent >= 20));
 }
 

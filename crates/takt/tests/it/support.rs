@@ -177,3 +177,13 @@ pub fn create_reader<T: TypeSupport>(
     let subscriber = participant.create_subscriber(SubscriberQos::default()).expect("subscriber");
     subscriber.create_datareader(&topic, qos).expect("reader")
 }
+
+impl Pair<Blob> {
+    /// Writes and takes so many samples, each after the other.
+    pub fn exchange(&self, count: u32, len: usize) {
+        for number in 0..count {
+            self.writer.write(&Blob::new(number, len)).expect("room");
+            assert_eq!(self.take(1)[0].data, Some(Blob::new(number, len)));
+        }
+    }
+}

@@ -42,14 +42,6 @@ fn pair(publisher: DomainParticipant, subscriber: DomainParticipant) -> Pair<Blo
     Pair::between(publisher, subscriber, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll))
 }
 
-/// Writes and takes so many samples.
-fn exchange(pair: &Pair<Blob>, count: u32, len: usize) {
-    for number in 0..count {
-        pair.writer.write(&Blob::new(number, len)).expect("room");
-        assert_eq!(pair.take(1)[0].data, Some(Blob::new(number, len)));
-    }
-}
-
 /// Only one side listens, as behind address translation: the other is answered by the connection that it has made.
 #[test]
 fn one_side_that_listens_is_enough() {
@@ -58,8 +50,8 @@ fn one_side_that_listens_is_enough() {
             let (domain, at) = (domain(), free_port());
             let (listener, connector) = (build(listening(domain, runtime, at)), build(connecting(domain, runtime, at)));
             let pair = if writer_listens { pair(listener, connector) } else { pair(connector, listener) };
-            exchange(&pair, 100, 100);
-            exchange(&pair, 3, 1 << 20);
+            pair.exchange(100, 100);
+            pair.exchange(3, 1 << 20);
             for participant in [&pair.publisher, &pair.subscriber] {
                 assert_eq!(stats(participant).connections.opened, 1, "{runtime:?}");
                 let counters = participant.driver_counters().expect("open");
@@ -157,10 +149,10 @@ fn of_two_connections_one_is_kept() {
         let (domain, one, other) = (domain(), free_port(), free_port());
         let both = |at, to: SocketAddr| build(listening(domain, runtime, at).peers([format!("tcp/{to}")]));
         let pair = pair(both(one, other), both(other, one));
-        exchange(&pair, 100, 1000);
+        pair.exchange(100, 1000);
         let merged = |participant| stats(participant).connections.merged;
         pair.wait_until("one connection is let go", || merged(&pair.publisher) + merged(&pair.subscriber) == 1);
-        exchange(&pair, 100, 1000);
+        pair.exchange(100, 1000);
         assert_eq!(pair.writer.publication_matched_status().expect("open").total_count, 1);
     }
 }
