@@ -208,6 +208,13 @@ pub trait Transport: Send {
     /// Errors: `len` beyond the frame, no loaned frame, an unknown flow.
     fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError>;
 
+    /// Whether datagrams to a locator that is [served](Self::serves) go to this process: then an
+    /// [object](takt_wire::LentMemory::object) can be lent with them.
+    fn stays_in_process(&self, locator: &Locator) -> bool {
+        let _ = locator;
+        false
+    }
+
     /// Memory for a payload of `len` bytes that can be [lent](Self::commit_lent); `None` where nothing is lent, or none is
     /// free now.
     fn lend(&mut self, len: usize) -> Option<Loan> {
@@ -215,8 +222,8 @@ pub trait Transport: Send {
         None
     }
 
-    /// As [`commit`](Self::commit), and a payload goes along that [`lend`](Self::lend) gave the memory for. It stays where it is;
-    /// who receives it holds it. The datagram has one DATA, with the payload's first octets
+    /// As [`commit`](Self::commit), and a payload goes along that [`lend`](Self::lend) gave the memory for, or an object. It stays
+    /// where it is; who receives it holds it. Of an object those who are not in this process get a copy of its bytes. The datagram has one DATA, with the payload's first octets
     /// ([`takt_wire::LENT_PREFIX_LEN`]).
     ///
     /// Errors: as of `commit`, and for a payload of another transport.
@@ -322,6 +329,10 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
 
     fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
         (**self).commit(len, flow, destinations)
+    }
+
+    fn stays_in_process(&self, locator: &Locator) -> bool {
+        (**self).stays_in_process(locator)
     }
 
     fn lend(&mut self, len: usize) -> Option<Loan> {

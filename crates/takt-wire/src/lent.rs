@@ -7,9 +7,13 @@
 //!
 //! Who lends alone may write. Who borrows reads by copying ([`LentMemory::copy_to`]), since a broken or hostile lender may
 //! write at the wrong time, and asks afterwards whether what it got was still that payload ([`Lent::is_intact`]).
+//! Within a process not even the payload need be there: what is lent is then the sample itself, an *object*, and its bytes are
+//! made when somebody asks for them.
+//!
 //! Deliberately not here: whose memory it is and how it is shared.
 
 use alloc::sync::Arc;
+use core::any::Any;
 use core::fmt;
 
 /// Octets of a payload that travel in its DATA though all of it is lent: the encapsulation header.
@@ -55,8 +59,19 @@ impl Piece {
 
 /// Memory with lent payloads, as one of those sees it who share it. No call waits or allocates.
 pub trait LentMemory: fmt::Debug + Send + Sync {
-    /// The payload itself, if nobody can write to it while it is lent: for the lender.
+    /// The payload itself, if nobody can write to it while it is lent: for the lender. Of an object it is made, once, which
+    /// allocates.
     fn bytes(&self, piece: &Piece) -> Option<&[u8]>;
+
+    /// The payload's first octets, where [`bytes`](Self::bytes) has any: no reason to make the others.
+    fn prefix(&self, piece: &Piece) -> Option<[u8; LENT_PREFIX_LEN]> {
+        self.bytes(piece)?.first_chunk().copied()
+    }
+
+    /// The sample, if it is that which is lent.
+    fn object(&self) -> Option<&Arc<dyn Any + Send + Sync>> {
+        None
+    }
 
     /// Copies what lies `from` octets behind the payload's beginning. What is beyond its end is left as it was.
     fn copy_to(&self, piece: &Piece, from: usize, to: &mut [u8]);
@@ -107,6 +122,18 @@ impl Lent {
     #[must_use]
     pub fn bytes(&self) -> Option<&[u8]> {
         self.memory.bytes(&self.piece)
+    }
+
+    /// See [`LentMemory::prefix`].
+    #[must_use]
+    pub fn prefix(&self) -> Option<[u8; LENT_PREFIX_LEN]> {
+        self.memory.prefix(&self.piece)
+    }
+
+    /// See [`LentMemory::object`].
+    #[must_use]
+    pub fn object(&self) -> Option<&Arc<dyn Any + Send + Sync>> {
+        self.memory.object()
     }
 
     /// See [`LentMemory::copy_to`].

@@ -33,12 +33,15 @@ pub(crate) fn padded_len(body: usize) -> Option<usize> {
 
 #[inline]
 fn encoded_len<T: CdrValue>(value: &T, representation: Representation, scope: Scope) -> usize {
-    let mut e = Encoder::new(CountSink, representation, Endianness::Little, scope);
     // What fails to encode has no length; the encoder will say why.
-    match value.encode(&mut e) {
-        Ok(()) => ENCAPSULATION_LEN + e.position().next_multiple_of(4),
-        Err(_) => ENCAPSULATION_LEN,
-    }
+    ENCAPSULATION_LEN + body_len(value, representation, scope).map_or(0, |len| len.next_multiple_of(4))
+}
+
+#[inline]
+fn body_len<T: CdrValue>(value: &T, representation: Representation, scope: Scope) -> Result<usize, EncodeError> {
+    let mut e = Encoder::new(CountSink, representation, Endianness::Little, scope);
+    value.encode(&mut e)?;
+    Ok(e.position())
 }
 
 fn encode<T: TypeSupport>(
@@ -115,6 +118,19 @@ fn decode<T: TypeSupport>(value: &mut T, payload: &[u8], scope: Scope) -> Result
 #[inline]
 pub fn serialized_len<T: TypeSupport>(value: &T, representation: Representation) -> usize {
     encoded_len(value, representation, Scope::Sample)
+}
+
+/// The length of the payload that [`serialize`] writes, and its header; it writes them if this does not fail.
+///
+/// # Errors
+/// Those of [`serialize`] but [`EncodeError::BufferTooSmall`].
+#[inline]
+pub fn measure<T: TypeSupport>(
+    value: &T,
+    representation: Representation,
+) -> Result<(usize, [u8; ENCAPSULATION_LEN]), EncodeError> {
+    let len = body_len(value, representation, Scope::Sample)?;
+    Ok((ENCAPSULATION_LEN + len.next_multiple_of(4), encapsulation::<T>(representation, len)))
 }
 
 /// Writes the payload of a sample, little-endian, and returns its length. Never allocates.

@@ -77,7 +77,7 @@ pub use participant::{DiscoveryServer, DiscoveryServerBuilder, DomainParticipant
 pub use publisher::Publisher;
 pub use query::QueryCondition;
 pub use readable::Readable;
-pub use reader::{AnyDataReader, DataReader, LoanedSample};
+pub use reader::{AnyDataReader, DataReader, LoanedSample, SharedSample};
 pub use runtime::driver::DriverCounters;
 pub use runtime::{Idle, Runtime};
 pub use sample::Sample;

@@ -111,10 +111,14 @@ impl Participant {
     pub(super) fn path_to(&mut self, prefix: GuidPrefix, unicast: &[Locator]) -> Option<Path> {
         let mut refused = 0;
         let path = if prefix == self.header.prefix {
+            let shortcut = self.shortcut_home();
             let default = &self.locators.default_unicast;
             let source = default.first().copied().unwrap_or(Locator::INVALID);
-            let path =
-                self.reachability.choose(if unicast.is_empty() { default } else { unicast }, source, &mut refused);
+            let announced = if unicast.is_empty() { default } else { unicast };
+            if let Some(path) = shortcut.and_then(|shortcut| shortcut.path(announced)) {
+                return Some(path);
+            }
+            let path = self.reachability.choose(announced, source, &mut refused);
             // Without any interface we know at least who we are.
             Some(path.unwrap_or(Path { locator: Locator::INVALID, max_message: LEAST_MESSAGE }))
         } else {

@@ -4,7 +4,7 @@
 //! address of this host, and we have such a locator too, the driver is asked whether a transport of its leads there
 //! ([`Event::NeighbourAnnounced`]). Until it says so ([`Participant::handle_neighbour`]), and again once it says no,
 //! everything goes the way that it goes to everybody else; so nobody is ever out of reach. Discovery traffic goes that
-//! way anyhow.
+//! way anyhow. A participant is a neighbour of its own: its readers hear of its writers that way.
 
 use crate::event::Event;
 use crate::participant::Participant;
@@ -56,14 +56,26 @@ impl Participant {
         }
     }
 
+    /// The shortcut to the own participant. The driver is asked about it the first time.
+    pub(super) fn shortcut_home(&mut self) -> Option<Shortcut> {
+        if self.shortcut_home.is_none() {
+            let locator = *self.locators.default_unicast.iter().find(|locator| is_memory(locator))?;
+            self.shortcut_home = Some(Shortcut { locator, is_open: false });
+            self.ctx.notify(Event::NeighbourAnnounced(locator));
+        }
+        self.shortcut_home
+    }
+
     /// Answers [`Event::NeighbourAnnounced`]: whether datagrams reach this locator. Also when that has changed since. Takes
     /// steps for each remote participant, and for each endpoint and each match of that one.
     pub fn handle_neighbour(&mut self, locator: &Locator, is_reached: bool) {
         self.ctx.work.steps(self.remotes.len());
-        let found = self.remotes.iter_mut().find_map(|(_, remote)| {
-            let shortcut = remote.shortcut.as_mut().filter(|shortcut| shortcut.leads_to(locator))?;
-            Some((remote.prefix, core::mem::replace(&mut shortcut.is_open, is_reached)))
-        });
+        let home = self.shortcut_home.as_mut().map(|shortcut| (self.header.prefix, shortcut));
+        let others = self.remotes.iter_mut();
+        let others = others.filter_map(|(_, remote)| Some((remote.prefix, remote.shortcut.as_mut()?)));
+        let found = home.into_iter().chain(others).find(|(_, shortcut)| shortcut.leads_to(locator));
+        let found =
+            found.map(|(prefix, shortcut)| (prefix, core::mem::replace(&mut shortcut.is_open, is_reached)));
         if let Some((prefix, before)) = found
             && before != is_reached
         {

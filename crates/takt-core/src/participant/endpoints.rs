@@ -24,7 +24,7 @@ use takt_wire::qos::{
     Contract, DataReaderQos, DataWriterQos, History, PublisherQos, ResourceLimits, SubscriberQos, TopicData,
     contradictions,
 };
-use takt_wire::{EntityId, Guid, LENT_PREFIX_LEN, Lent, Locator, SequenceNumber, Timestamp};
+use takt_wire::{EntityId, Guid, Lent, Locator, SequenceNumber, Timestamp};
 
 /// Longest topic or type name in bytes.
 const MAX_NAME_LEN: usize = 255;
@@ -390,7 +390,7 @@ impl Participant {
         change: &NewChange<'_>,
         lent: &Lent,
     ) -> Result<SequenceNumber, WriteError> {
-        if change.kind != ChangeKind::Alive || lent.bytes().is_none_or(|bytes| bytes.len() < LENT_PREFIX_LEN) {
+        if change.kind != ChangeKind::Alive || lent.prefix().is_none() {
             return Err(Error::BadParameter {
                 what: "only the payload of a sample of this participant can be lent".to_string(),
             }
@@ -408,8 +408,16 @@ impl Participant {
         Ok(self.writer(handle)?.has_borrowers())
     }
 
+    /// Where the new samples of a writer go.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn destinations(&mut self, handle: WriterHandle) -> Result<&[Locator], Error> {
+        Ok(self.writer(handle)?.destinations())
+    }
+
     /// Whether samples that are lent stay with their lender until they are read, for a reader without keys and without a
-    /// content filter. If not, as from the start, they are copied as they arrive.
+    /// content filter. If not, as from the start, they are copied as they arrive. Objects stay what they are anyhow.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].

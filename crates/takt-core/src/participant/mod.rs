@@ -29,7 +29,7 @@ use crate::deadline::INSTANCES_PER_CALL;
 use crate::discovery::{
     Announcer, Assertion, BEFORE_FIRST_ENDPOINT, BUILTIN_ENDPOINTS, BuiltinTopics, Departed, EndpointKey, Ignored,
     Introducer, Lost, MAX_REPLY_BYTES, REPLY_DEPTH, Reachability, Refusal, Remote, Reviews, SEDP_PUBLICATIONS,
-    SEDP_SUBSCRIPTIONS, StaticEndpoints, TYPE_REPLIES, TypeChecks, TypeLookup, Validation,
+    SEDP_SUBSCRIPTIONS, Shortcut, StaticEndpoints, TYPE_REPLIES, TypeChecks, TypeLookup, Validation,
 };
 use crate::error::Error;
 use crate::event::Event;
@@ -84,6 +84,7 @@ pub struct Participant {
     pub(crate) writer_ids: BTreeMap<EntityId, u32>,
     /// The readers, by index and proxy, that listen to a writer.
     pub(crate) sources: BTreeMap<Guid, Vec<(u32, u32)>>,
+    pub(crate) shortcut_home: Option<Shortcut>,
     pub(crate) remotes: Slots<Remote>,
     pub(crate) remote_by_prefix: BTreeMap<GuidPrefix, u32>,
     pub(crate) departed: Departed,
@@ -161,6 +162,7 @@ impl Participant {
             subscribers: Slots::new(),
             writer_ids: BTreeMap::new(),
             sources: BTreeMap::new(),
+            shortcut_home: None,
             remotes: Slots::new(),
             remote_by_prefix: BTreeMap::new(),
             departed: Departed::new(),

@@ -59,10 +59,11 @@ impl Reader {
         self.accept(ctx, index, stamp, data.sn, &inline, piece, key_only);
     }
 
-    /// Whether a payload may stay with its lender: nobody here has to look into it, and it is not longer than what the reader has
-    /// room for at all.
+    /// Whether a payload may stay with its lender: nobody here has to look into it, or it is an object, whose bytes can be had;
+    /// and it is not longer than what the reader has room for at all.
     fn may_borrow(&self, lent: &Lent) -> bool {
-        self.borrows && !self.keyed && self.filter.is_none() && self.cache.pool.has_room_ever(lent.len())
+        let is_wanted = self.borrows && !self.keyed && self.filter.is_none();
+        (is_wanted || lent.object().is_some()) && self.cache.pool.has_room_ever(lent.len())
     }
 
     /// RTPS 2.5 §8.3.8.3: a part of a large sample.

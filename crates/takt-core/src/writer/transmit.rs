@@ -12,7 +12,7 @@ use takt_wire::builder::{DataEmit, DataFragEmit, MessageBuilder};
 use takt_wire::inline_qos::{InlineQosBuilder, STATUS_INFO_DISPOSED, STATUS_INFO_UNREGISTERED};
 use takt_wire::message::{Header, Heartbeat, Payload};
 use takt_wire::qos::History;
-use takt_wire::{EntityId, Full, Guid, GuidPrefix, LENT_PREFIX_LEN, Locator, SequenceNumber, Timestamp};
+use takt_wire::{EntityId, Full, Guid, GuidPrefix, Lent, Locator, SequenceNumber, Timestamp};
 
 /// Room for key hash, status info, directed write, original writer, coherent sets, group sequence number and sentinel.
 const INLINE_QOS_LEN: usize = 132;
@@ -180,6 +180,11 @@ impl Writer {
         }
         self.settle(ctx);
         len
+    }
+
+    /// Where new samples go.
+    pub(crate) fn destinations(&self) -> &[Locator] {
+        &self.route.destinations
     }
 
     /// Whether a payload can be lent to any of its readers.
@@ -450,21 +455,20 @@ impl Writer {
         message.stamp(change.source_timestamp)?;
         let mut inline = InlineQosBuilder::<INLINE_QOS_LEN>::new();
         let inline_qos = self.inline_qos(change, directed_to, &mut inline)?;
-        let payload = self.history.pool.bytes(change.payload);
+        let data = |payload| DataEmit { reader, writer: self.entity_id, sn: change.sn, inline_qos, payload };
+        let pool = &self.history.pool;
         match part {
-            Part::Whole | Part::Lent => message.builder.data(&DataEmit {
-                reader,
-                writer: self.entity_id,
-                sn: change.sn,
-                inline_qos,
-                payload: match change.kind {
-                    _ if payload.is_empty() => Payload::None,
-                    ChangeKind::Alive if matches!(part, Part::Lent) => Payload::Data(&payload[..LENT_PREFIX_LEN]),
-                    ChangeKind::Alive => Payload::Data(payload),
-                    _ => Payload::Key(payload),
-                },
-            }),
+            Part::Lent => {
+                let prefix = pool.lent(change.payload).and_then(Lent::prefix);
+                message.builder.data(&data(prefix.as_ref().map_or(Payload::None, |prefix| Payload::Data(prefix))))
+            }
+            Part::Whole => message.builder.data(&data(match (pool.bytes(change.payload), change.kind) {
+                ([], _) => Payload::None,
+                (payload, ChangeKind::Alive) => Payload::Data(payload),
+                (payload, _) => Payload::Key(payload),
+            })),
             Part::Fragment { number, size } => {
+                let payload = pool.bytes(change.payload);
                 let start = (number as usize - 1) * usize::from(size);
                 let end = (start + usize::from(size)).min(payload.len());
                 message.builder.data_frag(&DataFragEmit {

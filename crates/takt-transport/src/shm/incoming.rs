@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicU64;
 use takt_wire::{Lent, Piece};
 
 use super::borrowed::Lender;
+use super::handover::{self, HandOver};
 use super::hello::{HELLO_LEN, Hello};
 use super::host::Host;
 use super::mapping::Mapping;
@@ -31,6 +32,8 @@ struct Lane {
     /// The writer's name, as it says.
     from: u64,
     lender: Arc<Lender>,
+    /// Of a writer in this process, for its objects.
+    handover: Option<Arc<HandOver>>,
     head: Head,
 }
 
@@ -40,7 +43,9 @@ impl Lane {
         let (mut datagram, mut lent) = (record, None);
         if ports.to & LENDS != 0 {
             let (before, piece) = record.split_last_chunk::<{ Piece::LEN }>()?;
-            (datagram, lent) = (before, Some(self.lender.borrow(Piece::from_bytes(*piece))?));
+            let piece = Piece::from_bytes(*piece);
+            let object = self.handover.as_ref().and_then(|handover| handover.take(&piece));
+            (datagram, lent) = (before, Some(object.or_else(|| self.lender.borrow(piece))?));
             ports.to &= !LENDS;
         }
         Some(Arrival { from: self.from, ports, len: datagram.len(), lent })
@@ -74,6 +79,7 @@ pub(super) struct Arrival {
 #[derive(Debug)]
 pub(super) struct Incoming {
     host: Host,
+    own_name: u64,
     listener: OwnedFd,
     lanes_max: usize,
     connections: Vec<Connection>,
@@ -92,9 +98,10 @@ pub(super) struct Incoming {
 }
 
 impl Incoming {
-    pub(super) fn new(host: Host, listener: OwnedFd, lanes_max: usize) -> Self {
+    pub(super) fn new(host: Host, own_name: u64, listener: OwnedFd, lanes_max: usize) -> Self {
         Self {
             host,
+            own_name,
             listener,
             lanes_max,
             connections: Vec::with_capacity(lanes_max),
@@ -190,7 +197,7 @@ impl Incoming {
     fn accept(&mut self, epoll: BorrowedFd<'_>) {
         for _ in 0..ACCEPTED_PER_LOOK {
             let Ok(socket) = syscall::accept(self.listener.as_fd()) else { return };
-            let is_ours = syscall::peer_user(socket.as_fd()).is_ok_and(|user| user == self.host.user());
+            let is_ours = syscall::peer(socket.as_fd()).is_ok_and(|peer| peer.user == self.host.user());
             let token = self.next_token;
             let has_room = self.connections.len() < self.lanes_max;
             if !is_ours || !has_room || epoll_add(epoll, socket.as_fd(), token).is_err() {
@@ -224,7 +231,10 @@ impl Incoming {
             let lane = hello.zip(files).and_then(|(hello, (lane, segment))| {
                 let lane = Mapping::adopt(lane.as_fd(), usize::try_from(hello.words).ok()?).ok()?;
                 let segment = Mapping::adopt_segment(segment.as_fd(), usize::try_from(hello.segment).ok()?).ok()?;
-                Some(Lane { from: hello.name, lender: Arc::new(Lender::new(lane, segment)), head: Head::default() })
+                let is_here = syscall::peer(socket.as_fd()).is_ok_and(|peer| peer.is_this_process);
+                let handover = if is_here { handover::accept(hello.name, self.own_name) } else { None };
+                let lender = Arc::new(Lender::new(lane, segment));
+                Some(Lane { from: hello.name, lender, handover, head: Head::default() })
             });
             if lane.is_none() {
                 self.refused += 1;

@@ -35,12 +35,14 @@
 //! both sides, of which a reader that keeps up makes 32 KiB real, and one descriptor on each. Needs Linux 5.14.
 //!
 //! Payloads may stay where their sender wrote them, in its [`segment`], and be lent to whoever it has lanes to ([`borrowed`]).
+//! Between participants of one process samples need not become payloads at all ([`handover`]).
 //! A segment is 64 MiB of address space, of which what is lent at once becomes real, and a descriptor.
 //!
 //! Deliberately not here: multicast (a datagram goes to each reader's lane).
 
 mod borrowed;
 mod config;
+mod handover;
 mod hello;
 mod host;
 mod incoming;
@@ -133,7 +135,7 @@ impl ShmTransport {
             locators,
             descriptors: [epoll.as_raw_fd()],
             epoll,
-            incoming: Incoming::new(host, listener, config.lanes_max()),
+            incoming: Incoming::new(host, name, listener, config.lanes_max()),
             outgoing: Outgoing::new(host, name, config.lane_words(), config.lanes_max(), segment),
             ports: Ports::default(),
             frame: vec![0; RECORD_LEN_MAX],
@@ -210,27 +212,38 @@ impl ShmTransport {
 }
 
 impl ShmTransport {
-    /// Sends the first bytes of the frame. With `lends` the last of them are a piece of that slot.
+    /// Sends the first bytes of the frame, and what is lent with them, whose piece has its place behind.
     fn send(
         &mut self,
         len: usize,
         flow: FlowId,
         destinations: &[Locator],
-        lends: Option<u32>,
+        lent: Option<&Lent>,
     ) -> Result<(), TransportError> {
         let from = self.ports.source(flow)?;
+        let len = if lent.is_some() { len.saturating_add(Piece::LEN) } else { len };
         if !self.is_loaned || len > self.frame.len() {
             return Err(TransportError::new("commit", "a datagram", io::ErrorKind::InvalidInput.into()));
         }
         self.is_loaned = false;
+        let mut copy = None;
         for destination in destinations {
             let Some(name) = self.host.name(destination) else {
                 self.stats.send_errors.unserved += 1;
                 continue;
             };
+            let mut lent = lent;
+            if let Some(object) = lent.filter(|lent| lent.object().is_some() && !self.outgoing.stays_here(name)) {
+                copy = copy.or_else(|| self.outgoing.copy(object));
+                lent = copy.as_ref();
+                if lent.is_none() {
+                    self.stats.send_errors.would_block += 1;
+                    continue;
+                }
+            }
             let ports = ring::Ports { to: destination.port & !LENDS, from };
-            let (bytes, epoll) = (&self.frame[..len], self.epoll.as_fd());
-            self.outgoing.send(name, ports, bytes, lends, epoll, &mut self.stats);
+            let (frame, epoll) = (&mut self.frame[..len], self.epoll.as_fd());
+            self.outgoing.send(name, ports, frame, lent, epoll, &mut self.stats);
         }
         Ok(())
     }
@@ -257,6 +270,10 @@ impl Transport for ShmTransport {
 
     fn serves(&self, locator: &Locator) -> bool {
         self.host.name(locator).is_some_and(|name| self.outgoing.may_reach(name))
+    }
+
+    fn stays_in_process(&self, locator: &Locator) -> bool {
+        self.host.name(locator).is_some_and(|name| self.outgoing.stays_here(name))
     }
 
     fn reach(&mut self, locator: &Locator) -> bool {
@@ -313,12 +330,10 @@ impl Transport for ShmTransport {
         destinations: &[Locator],
         lent: &Lent,
     ) -> Result<(), TransportError> {
-        let room = self.frame.get_mut(len..len.saturating_add(Piece::LEN));
-        let Some(room) = room.filter(|_| self.outgoing.segment.owns(lent)) else {
+        if lent.object().is_none() && !self.outgoing.segment.owns(lent) {
             return Err(TransportError::new("commit", "a lent payload", io::ErrorKind::InvalidInput.into()));
-        };
-        room.copy_from_slice(&lent.piece().to_bytes());
-        self.send(len + Piece::LEN, flow, destinations, Some(lent.piece().slot))
+        }
+        self.send(len, flow, destinations, Some(lent))
     }
 
     fn flush(&mut self) -> Result<(), TransportError> {

@@ -3,8 +3,12 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use takt_wire::{Lent, Piece};
+
+use super::handover::{self, HandOver};
 use super::hello::{BELL, Hello};
 use super::host::Host;
 use super::mapping::Mapping;
@@ -28,6 +32,8 @@ struct Lane {
     token: u64,
     socket: OwnedFd,
     memory: Mapping,
+    /// For objects, if the participant is one of this process.
+    handover: Option<Arc<HandOver>>,
     tail: Tail,
     /// Something was written since the last bell.
     is_fresh: bool,
@@ -99,14 +105,27 @@ impl Outgoing {
         self.segment.loan(len, is_held)
     }
 
-    /// Writes a datagram for a participant, who hears of it at the latest with [`ring_bells`](Self::ring_bells). With `lends` its
-    /// last bytes are a piece of that slot, which the participant holds from now on.
+    /// Whether the lane to a participant leads to this process.
+    pub(super) fn stays_here(&self, name: u64) -> bool {
+        self.find(name).is_ok_and(|at| self.lanes[at].handover.is_some())
+    }
+
+    /// A copy of an object's bytes, to be lent in its place where the object cannot go.
+    pub(super) fn copy(&mut self, object: &Lent) -> Option<Lent> {
+        let bytes = object.bytes()?;
+        let mut loan = self.loan(bytes.len())?;
+        loan.bytes_mut().copy_from_slice(bytes);
+        Some(loan.finish(bytes.len()))
+    }
+
+    /// Writes a datagram for a participant, who hears of it at the latest with [`ring_bells`](Self::ring_bells). What is `lent`
+    /// goes with it; its piece takes the frame's last bytes, and the participant holds it from now on.
     pub(super) fn send(
         &mut self,
         name: u64,
         ports: Ports,
-        bytes: &[u8],
-        lends: Option<u32>,
+        frame: &mut [u8],
+        lent: Option<&Lent>,
         epoll: BorrowedFd<'_>,
         stats: &mut TransportStats,
     ) {
@@ -119,16 +138,19 @@ impl Outgoing {
         };
         self.last = at;
         let lane = &mut self.lanes[at];
-        let ports = match lends {
-            Some(slot) => {
-                lane.holds(slot).fetch_add(1, Ordering::Relaxed);
+        let ports = match lent {
+            Some(lent) => {
+                let piece = lane.hold(lent);
+                if let Some(room) = frame.last_chunk_mut() {
+                    *room = piece.to_bytes();
+                }
                 Ports { to: ports.to | LENDS, ..ports }
             }
             None => ports,
         };
-        let result = lane.tail.push(lane.memory.ring(), ports, bytes);
-        if let Some(slot) = lends.filter(|_| result.is_err()) {
-            lane.holds(slot).fetch_sub(1, Ordering::Relaxed);
+        let result = lane.tail.push(lane.memory.ring(), ports, frame);
+        if let Some(lent) = lent.filter(|_| result.is_err()) {
+            lane.let_go(lent);
         }
         match result {
             Ok(()) => {
@@ -137,7 +159,7 @@ impl Outgoing {
                     self.fresh += 1;
                 }
                 stats.datagrams_out += 1;
-                stats.bytes_out += bytes.len() as u64;
+                stats.bytes_out += frame.len() as u64;
             }
             Err(Refusal::Full) => stats.send_errors.would_block += 1,
             Err(Refusal::Broken) => {
@@ -172,17 +194,19 @@ impl Outgoing {
 
     fn greet(&mut self, name: u64, epoll: BorrowedFd<'_>) -> io::Result<Lane> {
         let socket = syscall::connect_to(name)?;
-        if syscall::peer_user(socket.as_fd())? != self.host.user() {
+        let peer = syscall::peer(socket.as_fd())?;
+        if peer.user != self.host.user() {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         let (memory, file) = Mapping::create(self.words)?;
         let (words, segment) = (self.words as u64, self.segment.words() as u64);
         let hello = Hello { tag: self.host.tag(), name: self.own_name, words, segment };
+        let handover = peer.is_this_process.then(|| handover::offer(self.own_name, name));
         syscall::send(socket.as_fd(), &hello.to_bytes(), &[file.as_fd(), self.segment.file()])?;
         let token = self.next_token;
         epoll_add(epoll, socket.as_fd(), token)?;
         self.next_token = OUTGOING | (token + 1);
-        Ok(Lane { name, token, socket, memory, tail: Tail::default(), is_fresh: false })
+        Ok(Lane { name, token, socket, memory, handover, tail: Tail::default(), is_fresh: false })
     }
 
     fn forget(&mut self, name: u64) {
@@ -195,6 +219,7 @@ impl Outgoing {
     fn close(&mut self, at: usize) {
         let lane = self.lanes.remove(at);
         self.fresh -= usize::from(lane.is_fresh);
+        lane.withdraw(self.own_name);
         self.forget(lane.name);
         // Nobody asks, if nobody wanted to know.
         if self.lost.len() < self.lanes_max {
@@ -240,12 +265,45 @@ impl Lane {
         &self.memory.holds()[slot as usize]
     }
 
+    /// The other end holds what is lent from now on. Says where that is.
+    fn hold(&self, lent: &Lent) -> Piece {
+        match &self.handover {
+            Some(handover) if lent.object().is_some() => handover.put(lent),
+            _ => {
+                let piece = lent.piece();
+                self.holds(piece.slot).fetch_add(1, Ordering::Relaxed);
+                piece
+            }
+        }
+    }
+
+    /// What was held last did not get there.
+    fn let_go(&self, lent: &Lent) {
+        match &self.handover {
+            Some(handover) if lent.object().is_some() => handover.take_back(),
+            _ => drop(self.holds(lent.piece().slot).fetch_sub(1, Ordering::Relaxed)),
+        }
+    }
+
+    /// The lane is no more.
+    fn withdraw(&self, own_name: u64) {
+        if self.handover.is_some() {
+            handover::withdraw(own_name, self.name);
+        }
+    }
+
     fn ring_bell(&mut self) {
         self.is_fresh = false;
         if ring::needs_bell(self.memory.ring()) {
             // If it fails, its socket is full of bells, or it is gone, which is noticed elsewhere.
             drop(syscall::send(self.socket.as_fd(), &BELL, &[]));
         }
+    }
+}
+
+impl Drop for Outgoing {
+    fn drop(&mut self) {
+        self.lanes.iter().for_each(|lane| lane.withdraw(self.own_name));
     }
 }
 

@@ -89,14 +89,21 @@ pub(super) fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// The user at the other end, as the kernel knows it: the one that connected, or listened.
-pub(super) fn peer_user(fd: BorrowedFd<'_>) -> io::Result<u32> {
+/// Who connected, or listened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Peer {
+    pub(super) user: u32,
+    pub(super) is_this_process: bool,
+}
+
+/// Who is at the other end, as the kernel knows it.
+pub(super) fn peer(fd: BorrowedFd<'_>) -> io::Result<Peer> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut len = size_of::<libc::ucred>() as libc::socklen_t;
     let at = ptr::from_mut(&mut peer).cast();
     // SAFETY: `peer` has room for `len` bytes; any bytes are valid in it.
     check(unsafe { libc::getsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, at, &mut len) })?;
-    Ok(peer.uid)
+    Ok(Peer { user: peer.uid, is_this_process: u32::try_from(peer.pid) == Ok(std::process::id()) })
 }
 
 /// The user that this process acts as.
@@ -248,8 +255,9 @@ mod tests {
     #[test]
     fn both_ends_know_each_others_user() {
         let (_listener, caller, answerer) = pair();
-        assert_eq!(peer_user(caller.as_fd()).expect("connected"), own_user());
-        assert_eq!(peer_user(answerer.as_fd()).expect("connected"), own_user());
+        let us = Peer { user: own_user(), is_this_process: true };
+        assert_eq!(peer(caller.as_fd()).expect("connected"), us);
+        assert_eq!(peer(answerer.as_fd()).expect("connected"), us);
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod batch;
 mod loan;
 pub(crate) mod ranks;
 mod reading;
+mod shared;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -18,6 +19,7 @@ use takt_xtypes::Representation;
 pub use any::AnyDataReader;
 pub(crate) use any::ReaderCore;
 pub use loan::LoanedSample;
+pub use shared::SharedSample;
 
 use crate::dynamic;
 use crate::key::TypeKey;

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use takt_core::{Event, FlowTag, Instant, Interface, Locators, Participant, Received, Transmit};
+use takt_core::{Event, FlowTag, Instant, Interface, Locators, Participant, Received, Transmit, WriterHandle};
 use takt_transport::shm::Loan;
 use takt_transport::{FlowId, FlowSpec, Scan, Transport, TransportError, TransportStats};
 use takt_wire::{Lent, Locator};
@@ -235,6 +235,13 @@ impl Driver {
         let loan = self.transports.iter_mut().find_map(|transport| transport.lend(len));
         self.counters.unlent_payloads += u64::from(loan.is_none());
         loan
+    }
+
+    /// Whether new samples of a writer go to readers of this process, and to them alone.
+    pub(crate) fn stays_in_process(&mut self, writer: WriterHandle) -> Result<bool> {
+        let destinations = self.core.destinations(writer)?;
+        let stays = |locator| self.transports.iter().any(|transport| transport.stays_in_process(locator));
+        Ok(!destinations.is_empty() && destinations.iter().all(stays))
     }
 
     pub(crate) fn poll_event(&mut self) -> Option<Event> {

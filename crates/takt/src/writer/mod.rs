@@ -3,6 +3,7 @@
 mod any;
 mod batch;
 mod loan;
+mod shared;
 
 use std::fmt;
 use std::future::poll_fn;

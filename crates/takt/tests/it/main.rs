@@ -33,6 +33,7 @@ mod reading;
 mod reading_instances;
 mod representation;
 mod shared_memory;
+mod shared_samples;
 mod suffering;
 mod support;
 mod tcp;

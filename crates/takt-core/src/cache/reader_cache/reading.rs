@@ -125,7 +125,8 @@ impl ReaderCache {
             _ if self.copies => self.pool.readable(payload),
             _ => {
                 let lent = self.pool.lent(payload);
-                return SampleRef { info, kind, payload: self.pool.bytes(payload), lent, previous };
+                let payload = if lent.is_some() { &[] } else { self.pool.bytes(payload) };
+                return SampleRef { info, kind, payload, lent, previous };
             }
         };
         SampleRef { info, kind, payload: bytes, lent: None, previous }
