@@ -4,7 +4,8 @@
 //! wait. Takt ([`dds`]), plain UDP sockets ([`raw_udp`]) and plain shared memory ([`raw_shm`]) are links. A **report** ([`report`]) is what one
 //! process says of its run. An **agent** ([`agent`]) is a process that runs a workload for somebody else and
 //! speaks a line protocol of JSON objects; a **campaign** ([`campaign`]) starts agents, ours and those of other
-//! middleware, in interleaved rounds on pinned cores, and sets their figures side by side.
+//! middleware, in interleaved rounds on pinned cores, and sets their figures side by side. What needs no second process
+//! is measured in this one ([`duo`]).
 //!
 //! Latencies are nanoseconds inside and microseconds in reports. The clock is `CLOCK_MONOTONIC` of one host:
 //! nothing here measures between two hosts. Linux only.
@@ -12,6 +13,7 @@
 pub mod agent;
 pub mod campaign;
 pub mod dds;
+pub mod duo;
 pub mod error;
 pub mod link;
 pub mod machine;

@@ -1,6 +1,7 @@
 //! `takt perf`: measurements.
 
 mod compare;
+mod duo;
 mod options;
 mod run;
 
@@ -17,6 +18,8 @@ Examples:
   takt perf pub --size 1024 --max                  send it as fast as possible
   takt perf compare --size 64 --spin               beside plain UDP, in interleaved rounds
   takt perf compare --block --peers DIR            beside other DDS too: agents in DIR
+  takt perf topics --topics 1,1000                 what a thousand topics cost
+  takt perf within --size 1048576                  a megabyte within a process, serialised and as it is
 
 Times are taken with the clock of one host: both sides have to run on it.";
 
@@ -40,6 +43,10 @@ enum Workload {
     Sub(options::Run),
     /// Measure round trips beside plain UDP, and beside other middleware, in interleaved rounds
     Compare(compare::Compare),
+    /// Measure what many topics cost, between two participants of this process
+    Topics(duo::Topics),
+    /// Measure what samples cost within a process, serialised and as they are
+    Within(duo::Within),
     /// Run one workload for a benchmark driver: one JSON object per line, ends at SIGTERM
     Agent(AgentArguments),
 }
@@ -66,6 +73,8 @@ impl Perf {
             Workload::Pub(options) => run::publish(options),
             Workload::Sub(options) => run::subscribe(options),
             Workload::Compare(compare) => compare.run(),
+            Workload::Topics(topics) => topics.run(),
+            Workload::Within(within) => within.run(),
             Workload::Agent(agent) => agent::run(&agent.role, &agent.arguments, &mut std::io::stdout().lock()),
         }
     }

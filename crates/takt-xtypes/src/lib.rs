@@ -69,7 +69,8 @@ pub use extent::Extent;
 pub use key::{KeyHash, key_hash, key_hash_from_key_payload, key_hash_from_payload, key_hash_with};
 pub use payload::{
     Decoded, ENCAPSULATION_LEN, deserialize, deserialize_key, deserialize_key_reporting, deserialize_reporting,
-    encapsulation, measure, serialize, serialize_key, serialize_key_with, serialize_with, serialized_key_len, serialized_len,
+    encapsulation, measure, serialize, serialize_key, serialize_key_with, serialize_with, serialized_key_len,
+    serialized_len,
 };
 pub use primitive::{Char8, Char16, Uint8};
 pub use representation::{Endianness, Extensibility, Representation};

@@ -74,8 +74,7 @@ impl Participant {
         let others = self.remotes.iter_mut();
         let others = others.filter_map(|(_, remote)| Some((remote.prefix, remote.shortcut.as_mut()?)));
         let found = home.into_iter().chain(others).find(|(_, shortcut)| shortcut.leads_to(locator));
-        let found =
-            found.map(|(prefix, shortcut)| (prefix, core::mem::replace(&mut shortcut.is_open, is_reached)));
+        let found = found.map(|(prefix, shortcut)| (prefix, core::mem::replace(&mut shortcut.is_open, is_reached)));
         if let Some((prefix, before)) = found
             && before != is_reached
         {

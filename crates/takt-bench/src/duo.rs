@@ -1,0 +1,200 @@
+//! Two participants of this process, driven by one thread: what needs no second process is measured on them.
+//!
+//! What many topics cost ([`topics`]), and what serialisation costs between entities of one process ([`within`]).
+
+use crate::error::{Error, Result};
+use crate::machine::{Memory, monotonic_ns};
+use crate::payload::Blob;
+use crate::stats::Summary;
+use serde::Serialize;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use takt::qos::{DataReaderQos, DataWriterQos, History, PublisherQos, Reliability, SubscriberQos, TopicQos};
+use takt::{DataReader, DataWriter, DomainParticipant, Runtime};
+
+/// Longest wait for anything to happen.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Samples under way at once when many topics are measured.
+const BURST: usize = 16;
+
+/// Where the two meet.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// DDS domain.
+    pub domain: u32,
+    /// Network interface, with this address.
+    pub interface: String,
+    /// See above.
+    pub address: String,
+    /// They share memory.
+    pub shared_memory: bool,
+}
+
+struct Duo {
+    publisher: DomainParticipant,
+    subscriber: DomainParticipant,
+    writers: Vec<DataWriter<Blob>>,
+    readers: Vec<DataReader<Blob>>,
+}
+
+impl Duo {
+    /// With so many topics, with a writer and a reader each; says how long it took until all were matched, too.
+    fn new(place: &Place, topics: usize) -> Result<(Self, Duration)> {
+        let begin = Instant::now();
+        let (publisher, subscriber) = (participant(place)?, participant(place)?);
+        let writing = publisher.create_publisher(PublisherQos::default())?;
+        let reading = subscriber.create_subscriber(SubscriberQos::default())?;
+        let history = History::KeepLast(BURST as u32);
+        let (mut writers, mut readers) = (Vec::with_capacity(topics), Vec::with_capacity(topics));
+        for number in 0..topics {
+            let name = format!("Topic{number}");
+            let qos = DataWriterQos { reliability: Reliability::RELIABLE, history, ..DataWriterQos::default() };
+            let topic = publisher.create_topic::<Blob>(&name, TopicQos::default())?;
+            writers.push(writing.create_datawriter(&topic, qos)?);
+            let qos = DataReaderQos { reliability: Reliability::RELIABLE, history, ..DataReaderQos::default() };
+            let topic = subscriber.create_topic::<Blob>(&name, TopicQos::default())?;
+            readers.push(reading.create_datareader(&topic, qos)?);
+        }
+        let duo = Self { publisher, subscriber, writers, readers };
+        let (mut writing, mut reading) = (0, 0);
+        duo.drive_until("all to be matched", || {
+            while writing < topics && !duo.writers[writing].matched_subscriptions()?.is_empty() {
+                writing += 1;
+            }
+            while reading < topics && !duo.readers[reading].matched_publications()?.is_empty() {
+                reading += 1;
+            }
+            Ok(writing + reading == 2 * topics)
+        })?;
+        Ok((duo, begin.elapsed()))
+    }
+
+    fn drive_until(&self, what: &str, mut is_so: impl FnMut() -> Result<bool>) -> Result<()> {
+        let begin = Instant::now();
+        while !is_so()? {
+            self.subscriber.spin_once(takt::Duration::ZERO)?;
+            self.publisher.spin_once(takt::Duration::ZERO)?;
+            if begin.elapsed() > PATIENCE {
+                return Err(Error::NoAnswer { what: what.into() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes to each topic in turn, some samples at once, and takes what arrives. Says how many ns a sample took.
+    fn rounds(&self, samples: usize, size: usize) -> Result<f64> {
+        let (sample, mut taken) = (Blob::filled(size), Blob::default());
+        let topics = self.writers.len();
+        let begin = monotonic_ns();
+        for burst in 0..samples.div_ceil(BURST) {
+            let mut under_way: Vec<usize> = (0..BURST).map(|n| (burst * BURST + n) % topics).collect();
+            for &topic in &under_way {
+                self.writers[topic].write(&sample)?;
+            }
+            self.drive_until("samples", || {
+                while let Some(&topic) = under_way.last()
+                    && self.readers[topic].take_next_sample(&mut taken)?.is_some()
+                {
+                    under_way.pop();
+                }
+                Ok(under_way.is_empty())
+            })?;
+        }
+        Ok((monotonic_ns() - begin) as f64 / (samples.div_ceil(BURST) * BURST) as f64)
+    }
+}
+
+fn participant(place: &Place) -> Result<DomainParticipant> {
+    let builder = DomainParticipant::builder(place.domain).name("takt-bench").interfaces([place.interface.as_str()]);
+    let builder = builder.peers([place.address.as_str()]).shared_memory(place.shared_memory).runtime(Runtime::Inline);
+    Ok(builder.build()?)
+}
+
+/// What so many topics cost.
+#[derive(Clone, Debug, Serialize)]
+pub struct Topics {
+    /// How many, with a writer and a reader each.
+    pub topics: usize,
+    /// From nothing until all are matched.
+    pub matched_seconds: f64,
+    /// Resident memory of both participants for each topic, in bytes.
+    pub bytes_per_topic: u64,
+    /// What a sample takes from `write` to `take`, with some under way at once, each on the next topic.
+    pub ns_per_sample: f64,
+}
+
+/// Measures so many topics with so many samples in all.
+///
+/// # Errors
+/// Takt refused, or something did not happen.
+pub fn topics(place: &Place, topics: usize, samples: usize, size: usize) -> Result<Topics> {
+    let before = Memory::now()?.resident_kib;
+    let (duo, matched) = Duo::new(place, topics.max(1))?;
+    duo.rounds((samples / 10).max(topics), size)?;
+    let bytes = Memory::now()?.resident_kib.saturating_sub(before) * 1024;
+    let ns_per_sample = duo.rounds(samples, size)?;
+    let bytes_per_topic = bytes / topics.max(1) as u64;
+    Ok(Topics { topics, matched_seconds: matched.as_secs_f64(), bytes_per_topic, ns_per_sample })
+}
+
+/// From `write` to `take` between two participants of one process, in microseconds.
+#[derive(Clone, Debug, Serialize)]
+pub struct Within {
+    /// Payload, bytes.
+    pub size: usize,
+    /// Serialised by `write`, decoded by `take_next_sample`.
+    pub serialised: Summary,
+    /// As it is: `write_shared`, `take_shared`.
+    pub shared: Summary,
+}
+
+/// Measures both in turn, sample by sample.
+///
+/// # Errors
+/// Takt refused, or something did not happen.
+pub fn within(place: &Place, size: usize, samples: usize) -> Result<Within> {
+    let (duo, _) = Duo::new(place, 1)?;
+    let (writer, reader) = (&duo.writers[0], &duo.readers[0]);
+    let sample = Arc::new(Blob::filled(size));
+    let (mut serialised, mut shared) = (Vec::with_capacity(samples), Vec::with_capacity(samples));
+    let mut copy = Blob::default();
+    let warmup = samples / 10;
+    for round in 0..samples + warmup {
+        let begin = monotonic_ns();
+        writer.write(&sample)?;
+        duo.drive_until("a sample", || Ok(reader.take_next_sample(&mut copy)?.is_some()))?;
+        let between = monotonic_ns();
+        writer.write_shared(Arc::clone(&sample))?;
+        duo.drive_until("a sample", || Ok(reader.take_shared()?.is_some()))?;
+        if round >= warmup {
+            serialised.push(between - begin);
+            shared.push(monotonic_ns() - between);
+        }
+    }
+    let none = || Error::Usage("no samples to measure".into());
+    let summary = |values: &mut Vec<u64>| Summary::of(values).ok_or_else(none);
+    Ok(Within { size, serialised: summary(&mut serialised)?, shared: summary(&mut shared)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(domain: u32, shared_memory: bool) -> Place {
+        Place { domain, interface: "lo".into(), address: "127.0.0.1".into(), shared_memory }
+    }
+
+    #[test]
+    fn every_topic_carries_samples() {
+        let found = topics(&place(211, false), 30, 100, 32).expect("loopback");
+        assert_eq!(found.topics, 30);
+        assert!(found.ns_per_sample > 0.0 && found.matched_seconds > 0.0, "{found:?}");
+    }
+
+    #[test]
+    fn samples_go_both_ways() {
+        let found = within(&place(212, true), 10_000, 50).expect("loopback");
+        assert_eq!((found.size, found.serialised.count, found.shared.count), (10_000, 50, 50));
+        assert!(within(&place(213, true), 16, 0).is_err(), "nothing to measure");
+    }
+}

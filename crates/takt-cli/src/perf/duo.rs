@@ -1,0 +1,120 @@
+//! `takt perf topics` and `takt perf within`: what is measured on two participants of this process.
+
+use super::options::size;
+use clap::Args;
+use serde::Serialize;
+use takt_bench::duo::{self, Place};
+use takt_bench::machine::{Scheduling, interface_ipv4};
+use takt_bench::report::to_json;
+use takt_bench::{Error, Result};
+
+/// Where the participants meet.
+#[derive(Args, Clone, Debug)]
+struct Meeting {
+    /// DDS domain
+    #[arg(long, default_value = "59", value_parser = clap::value_parser!(u32).range(0..=232))]
+    domain: u32,
+    /// Network interface
+    #[arg(long, value_name = "NAME", default_value = "lo")]
+    interface: String,
+    /// Bind this process to a core
+    #[arg(long, value_name = "CORE")]
+    cpu: Option<usize>,
+    /// One JSON object a line instead of the table
+    #[arg(long)]
+    json: bool,
+}
+
+impl Meeting {
+    fn place(&self, shared_memory: bool) -> Result<Place> {
+        Scheduling { cpu: self.cpu, ..Scheduling::default() }.apply()?;
+        let no_address = || Error::Usage(format!("no interface {} with an IPv4 address", self.interface));
+        let address = interface_ipv4(&self.interface).ok_or_else(no_address)?.to_string();
+        Ok(Place { domain: self.domain, interface: self.interface.clone(), address, shared_memory })
+    }
+
+    /// Prints a row, below a headline if it is the first.
+    fn print(&self, is_first: bool, headline: &str, row: &str, json: &impl Serialize) -> Result<()> {
+        if self.json {
+            println!("{}", to_json(json)?);
+            return Ok(());
+        }
+        if is_first {
+            println!("{headline}");
+        }
+        println!("{row}");
+        Ok(())
+    }
+}
+
+/// `takt perf topics`
+#[derive(Args, Clone, Debug)]
+pub struct Topics {
+    /// How many topics, with commas between
+    #[arg(long, default_value = "1,10,100,1000", value_name = "N", value_delimiter = ',',
+          value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    topics: Vec<u32>,
+    /// Samples in all
+    #[arg(long, default_value = "100000", value_name = "N")]
+    samples: usize,
+    /// Payload in bytes
+    #[arg(long, default_value = "64", value_name = "BYTES", value_parser = size)]
+    size: usize,
+    /// Through shared memory
+    #[arg(long)]
+    shm: bool,
+    #[command(flatten)]
+    meeting: Meeting,
+}
+
+impl Topics {
+    /// Measures and prints.
+    ///
+    /// # Errors
+    /// Takt refused, or something did not happen.
+    pub fn run(&self) -> Result<()> {
+        let place = self.meeting.place(self.shm)?;
+        for (at, topics) in self.topics.iter().enumerate() {
+            let found = duo::topics(&place, *topics as usize, self.samples, self.size)?;
+            let headline = format!("{:>8} {:>12} {:>14} {:>14}", "topics", "matched, s", "bytes/topic", "ns/sample");
+            let row = format!(
+                "{:>8} {:>12.3} {:>14} {:>14.0}",
+                found.topics, found.matched_seconds, found.bytes_per_topic, found.ns_per_sample
+            );
+            self.meeting.print(at == 0, &headline, &row, &found)?;
+        }
+        Ok(())
+    }
+}
+
+/// `takt perf within`
+#[derive(Args, Clone, Debug)]
+pub struct Within {
+    /// Payloads in bytes, with commas between
+    #[arg(long, default_value = "64,4096,65536,1048576", value_name = "BYTES", value_delimiter = ',', value_parser = size)]
+    size: Vec<usize>,
+    /// Samples of each kind
+    #[arg(long, default_value = "10000", value_name = "N")]
+    samples: usize,
+    #[command(flatten)]
+    meeting: Meeting,
+}
+
+impl Within {
+    /// Measures and prints.
+    ///
+    /// # Errors
+    /// Takt refused, or something did not happen.
+    pub fn run(&self) -> Result<()> {
+        let place = self.meeting.place(true)?;
+        for (at, size) in self.size.iter().enumerate() {
+            let found = duo::within(&place, *size, self.samples)?;
+            let headline = format!("{:>10} {:>20} {:>20}", "bytes", "serialised, us", "as they are, us");
+            let (serialised, shared) = (&found.serialised, &found.shared);
+            let figures = |of: &takt_bench::stats::Summary| format!("{:.2} (p99 {:.2})", of.p50, of.p99);
+            let row = format!("{:>10} {:>20} {:>20}", found.size, figures(serialised), figures(shared));
+            self.meeting.print(at == 0, &headline, &row, &found)?;
+        }
+        Ok(())
+    }
+}
