@@ -25,6 +25,7 @@ struct Crate {
 /// The allowed edges, from the ground floor up.
 const CRATES: &[Crate] = &[
     Crate { name: "takt-wire", internal: &[], internal_in_tests: &[], external: Some(&[]) },
+    Crate { name: "takt-packet", internal: &[], internal_in_tests: &[], external: Some(&[]) },
     Crate {
         name: "takt-derive",
         internal: &[],

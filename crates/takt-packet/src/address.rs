@@ -1,0 +1,79 @@
+//! Hardware addresses, and the ones that belong to multicast groups.
+
+use core::fmt;
+use core::net::IpAddr;
+
+/// A hardware address of Ethernet, in the order of the wire.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct MacAddress(pub [u8; 6]);
+
+impl MacAddress {
+    /// Everyone on the link.
+    pub const BROADCAST: Self = Self([0xff; 6]);
+
+    /// The address that datagrams to a multicast group are sent to: of IPv4 the lower 23 bits (RFC 1112 §6.4), of IPv6 the lower 32
+    /// (RFC 2464 §7). So several groups share one. `None` for an address that is no group.
+    pub const fn of_group(group: IpAddr) -> Option<Self> {
+        if !group.is_multicast() {
+            return None;
+        }
+        Some(match group {
+            IpAddr::V4(group) => {
+                let [_, b, c, d] = group.octets();
+                Self([0x01, 0x00, 0x5e, b & 0x7f, c, d])
+            }
+            IpAddr::V6(group) => {
+                let [.., a, b, c, d] = group.octets();
+                Self([0x33, 0x33, a, b, c, d])
+            }
+        })
+    }
+
+    /// Does it name a group, the broadcast address included?
+    pub const fn is_group(&self) -> bool {
+        self.0[0] & 1 == 1
+    }
+}
+
+impl fmt::Display for MacAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+impl fmt::Debug for MacAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use core::net::{Ipv4Addr, Ipv6Addr};
+    use std::string::ToString;
+
+    use super::*;
+
+    #[test]
+    fn groups_have_addresses_of_their_own() {
+        let of = |ip: IpAddr| MacAddress::of_group(ip).map(|mac| mac.0);
+        assert_eq!(of(Ipv4Addr::new(239, 255, 0, 1).into()), Some([0x01, 0x00, 0x5e, 0x7f, 0, 1]));
+        assert_eq!(of(Ipv4Addr::new(224, 127, 2, 3).into()), Some([0x01, 0x00, 0x5e, 0x7f, 2, 3]));
+        let v6 = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0xffff, 0xefff, 1);
+        assert_eq!(of(v6.into()), Some([0x33, 0x33, 0xef, 0xff, 0, 1]));
+        assert_eq!(of(Ipv4Addr::new(192, 0, 2, 1).into()), None);
+        assert_eq!(of(Ipv6Addr::LOCALHOST.into()), None);
+    }
+
+    #[test]
+    fn the_lowest_bit_of_the_first_octet_says_group() {
+        assert!(MacAddress::BROADCAST.is_group());
+        assert!(MacAddress([0x33, 0x33, 0, 0, 0, 1]).is_group());
+        let one = MacAddress([0x02, 0xab, 0, 0, 0, 0x0f]);
+        assert!(!one.is_group());
+        assert_eq!(one.to_string(), "02:ab:00:00:00:0f");
+    }
+}

@@ -1,0 +1,183 @@
+//! Ethernet II frames, with at most one 802.1Q tag.
+
+use crate::error::{header, room};
+use crate::{Full, MacAddress, Malformed};
+
+/// What an Ethernet frame carries.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct EtherType(pub u16);
+
+impl EtherType {
+    /// IPv4.
+    pub const IPV4: Self = Self(0x0800);
+    /// ARP.
+    pub const ARP: Self = Self(0x0806);
+    /// An 802.1Q tag, and then another EtherType.
+    pub const VLAN: Self = Self(0x8100);
+    /// IPv6.
+    pub const IPV6: Self = Self(0x86dd);
+}
+
+/// The tag of IEEE 802.1Q.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct VlanTag {
+    /// Priority code point, 0 to 7; higher is more urgent, but for 0 and 1.
+    pub pcp: u8,
+    /// May be dropped before others.
+    pub dei: bool,
+    /// The VLAN, 0 to 4,095; 0 says priority only.
+    pub vid: u16,
+}
+
+impl VlanTag {
+    const fn of_bits(bits: u16) -> Self {
+        Self { pcp: (bits >> 13) as u8, dei: bits & 0x1000 != 0, vid: bits & 0x0fff }
+    }
+
+    fn bits(self) -> u16 {
+        u16::from(self.pcp & 7) << 13 | u16::from(self.dei) << 12 | self.vid & 0x0fff
+    }
+}
+
+/// A frame as it is on the wire, without preamble and check sequence.
+#[derive(Clone, Copy, Debug)]
+pub struct EthernetFrame<'a> {
+    bytes: &'a [u8],
+    header: EthernetHeader,
+}
+
+impl<'a> EthernetFrame<'a> {
+    /// Reads the header. A second tag is not looked into: then the EtherType is that of a tag.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, t0, t1] =
+            *header(bytes, "an Ethernet header that is cut off")?;
+        let mut own = EthernetHeader {
+            destination: MacAddress([d0, d1, d2, d3, d4, d5]),
+            source: MacAddress([s0, s1, s2, s3, s4, s5]),
+            tag: None,
+            ether_type: EtherType(u16::from_be_bytes([t0, t1])),
+        };
+        if own.ether_type == EtherType::VLAN {
+            let cut_off = Malformed { offset: bytes.len(), what: "an 802.1Q tag that is cut off" };
+            let [a, b, t0, t1] = *bytes[EthernetHeader::LEN..].first_chunk().ok_or(cut_off)?;
+            own.tag = Some(VlanTag::of_bits(u16::from_be_bytes([a, b])));
+            own.ether_type = EtherType(u16::from_be_bytes([t0, t1]));
+        }
+        if own.ether_type.0 < 0x0600 {
+            return Err(Malformed { offset: 12, what: "a length of IEEE 802.3 where Ethernet II has a type" });
+        }
+        Ok(Self { bytes, header: own })
+    }
+
+    /// Addresses, tag and type.
+    pub fn header(&self) -> &EthernetHeader {
+        &self.header
+    }
+
+    /// What follows the header; may end in padding.
+    pub fn payload(&self) -> &'a [u8] {
+        &self.bytes[self.header.header_len()..]
+    }
+}
+
+/// The header of a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EthernetHeader {
+    /// Who shall receive it.
+    pub destination: MacAddress,
+    /// Who sent it.
+    pub source: MacAddress,
+    /// Its VLAN and priority, if it is tagged.
+    pub tag: Option<VlanTag>,
+    /// What it carries.
+    pub ether_type: EtherType,
+}
+
+impl EthernetHeader {
+    /// Octets without a tag.
+    pub const LEN: usize = 14;
+    /// Octets of a tag.
+    pub const TAG_LEN: usize = 4;
+
+    /// Octets of this one.
+    pub const fn header_len(&self) -> usize {
+        if self.tag.is_some() { Self::LEN + Self::TAG_LEN } else { Self::LEN }
+    }
+
+    /// Writes it to the start of `into`; how many octets it has.
+    pub fn emit(&self, into: &mut [u8]) -> Result<usize, Full> {
+        let len = self.header_len();
+        let into = into.get_mut(..len).ok_or(Full)?;
+        into[..6].copy_from_slice(&self.destination.0);
+        into[6..12].copy_from_slice(&self.source.0);
+        if let Some(tag) = self.tag {
+            let into: &mut [u8; 4] = room(&mut into[12..])?;
+            into[..2].copy_from_slice(&EtherType::VLAN.0.to_be_bytes());
+            into[2..].copy_from_slice(&tag.bits().to_be_bytes());
+        }
+        into[len - 2..].copy_from_slice(&self.ether_type.0.to_be_bytes());
+        Ok(len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn a_header(tag: Option<VlanTag>) -> EthernetHeader {
+        EthernetHeader {
+            destination: MacAddress([1, 2, 3, 4, 5, 6]),
+            source: MacAddress([7, 8, 9, 10, 11, 12]),
+            tag,
+            ether_type: EtherType::IPV4,
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let urgent = VlanTag { pcp: 7, dei: true, vid: 4095 };
+        for tag in [None, Some(VlanTag::default()), Some(urgent), Some(VlanTag { pcp: 3, dei: false, vid: 42 })] {
+            let mut bytes = [0xaa; 24];
+            let written = a_header(tag);
+            let len = written.emit(&mut bytes).expect("it fits");
+            let frame = EthernetFrame::parse(&bytes).expect("it is a frame");
+            assert_eq!(*frame.header(), written);
+            assert_eq!((len, frame.payload().len()), (written.header_len(), 24 - len));
+            assert!(frame.payload().iter().all(|byte| *byte == 0xaa));
+        }
+    }
+
+    #[test]
+    fn a_tag_stands_where_802_1q_wants_it() {
+        let mut bytes = [0; 18];
+        a_header(Some(VlanTag { pcp: 5, dei: false, vid: 0x123 })).emit(&mut bytes).expect("it fits");
+        assert_eq!(bytes[12..], [0x81, 0x00, 0xa1, 0x23, 0x08, 0x00]);
+    }
+
+    #[test]
+    fn every_cut_is_malformed_and_every_short_room_full() {
+        for tag in [None, Some(VlanTag::default())] {
+            let written = a_header(tag);
+            let mut bytes = [0; 18];
+            let len = written.emit(&mut bytes).expect("it fits");
+            for cut in 0..len {
+                let refused = EthernetFrame::parse(&bytes[..cut]).expect_err("it is cut off");
+                assert_eq!(refused.offset, cut);
+                assert_eq!(written.emit(&mut [0; 18][..cut]), Err(Full));
+            }
+            assert!(EthernetFrame::parse(&bytes[..len]).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_length_is_no_type_and_a_second_tag_is_left_alone() {
+        let mut bytes = [0; 22];
+        EthernetHeader { ether_type: EtherType(0x05dc), ..a_header(None) }.emit(&mut bytes).expect("it fits");
+        assert!(EthernetFrame::parse(&bytes).is_err());
+        EthernetHeader { ether_type: EtherType::VLAN, ..a_header(Some(VlanTag::default())) }
+            .emit(&mut bytes)
+            .expect("it fits");
+        let frame = EthernetFrame::parse(&bytes).expect("a frame");
+        assert_eq!((frame.header().ether_type, frame.payload().len()), (EtherType::VLAN, 4));
+    }
+}

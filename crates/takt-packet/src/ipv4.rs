@@ -1,0 +1,217 @@
+//! IPv4 packets (RFC 791).
+
+use core::net::Ipv4Addr;
+
+use crate::checksum::Sum;
+use crate::error::{header, room};
+use crate::{Full, Malformed};
+
+/// A packet whose lengths have been checked.
+#[derive(Clone, Copy, Debug)]
+pub struct Ipv4Packet<'a> {
+    /// As long as the packet says: without padding.
+    bytes: &'a [u8],
+    header_len: usize,
+}
+
+impl<'a> Ipv4Packet<'a> {
+    /// Reads version and lengths. What follows the packet's own length is ignored. Neither the header's checksum nor
+    /// fragmentation is judged here.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let fixed: &[u8; Ipv4Header::LEN] = header(bytes, "an IPv4 header that is cut off")?;
+        if fixed[0] >> 4 != 4 {
+            return Err(Malformed { offset: 0, what: "not version 4 of IP" });
+        }
+        let header_len = usize::from(fixed[0] & 0x0f) * 4;
+        if header_len < Ipv4Header::LEN {
+            return Err(Malformed { offset: 0, what: "an IPv4 header length below 20" });
+        }
+        let total_len = usize::from(u16::from_be_bytes([fixed[2], fixed[3]]));
+        if total_len < header_len {
+            return Err(Malformed { offset: 2, what: "an IPv4 packet shorter than its header" });
+        }
+        let cut_off = Malformed { offset: bytes.len(), what: "an IPv4 packet that is cut off" };
+        Ok(Self { bytes: bytes.get(..total_len).ok_or(cut_off)?, header_len })
+    }
+
+    fn octets<const N: usize>(&self, at: usize) -> [u8; N] {
+        let mut octets = [0; N];
+        octets.copy_from_slice(&self.bytes[at..at + N]);
+        octets
+    }
+
+    /// Where it comes from.
+    pub fn source(&self) -> Ipv4Addr {
+        Ipv4Addr::from(self.octets::<4>(12))
+    }
+
+    /// Where it goes.
+    pub fn destination(&self) -> Ipv4Addr {
+        Ipv4Addr::from(self.octets::<4>(16))
+    }
+
+    /// The number of the protocol that it carries; see [`UDP`](crate::UDP).
+    pub fn protocol(&self) -> u8 {
+        self.bytes[9]
+    }
+
+    /// How many routers it may pass, plus one.
+    pub fn ttl(&self) -> u8 {
+        self.bytes[8]
+    }
+
+    /// DSCP and ECN.
+    pub fn traffic_class(&self) -> u8 {
+        self.bytes[1]
+    }
+
+    /// Does the header have options?
+    pub fn has_options(&self) -> bool {
+        self.header_len > Ipv4Header::LEN
+    }
+
+    /// Is it a part of a larger packet, the first one included?
+    pub fn is_fragment(&self) -> bool {
+        // More fragments, or an offset; "do not fragment" does not matter.
+        u16::from_be_bytes(self.octets(6)) & 0x3fff != 0
+    }
+
+    /// Is the checksum of the header right?
+    pub fn header_is_intact(&self) -> bool {
+        let mut sum = Sum::default();
+        sum.add(&self.bytes[..self.header_len]);
+        sum.checksum() == 0
+    }
+
+    /// What it carries.
+    pub fn payload(&self) -> &'a [u8] {
+        &self.bytes[self.header_len..]
+    }
+
+    /// The pseudo header's sum for its payload.
+    pub fn pseudo_sum(&self) -> Sum {
+        // The total length has 16 bits, so the payload's has.
+        Sum::pseudo_v4(self.source(), self.destination(), self.protocol(), self.payload().len() as u16)
+    }
+}
+
+/// The header of a packet without options that is not to be fragmented.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ipv4Header {
+    /// Where it comes from.
+    pub source: Ipv4Addr,
+    /// Where it goes.
+    pub destination: Ipv4Addr,
+    /// The number of the protocol that it carries.
+    pub protocol: u8,
+    /// How many routers it may pass, plus one.
+    pub ttl: u8,
+    /// DSCP and ECN.
+    pub traffic_class: u8,
+    /// Octets that it carries.
+    pub payload_len: u16,
+}
+
+impl Ipv4Header {
+    /// Octets without options.
+    pub const LEN: usize = 20;
+
+    /// Writes it with its checksum to the start of `into`; how many octets it has. [`Full`] also if packet and header
+    /// together are more than 65,535 octets.
+    pub fn emit(&self, into: &mut [u8]) -> Result<usize, Full> {
+        let total_len = self.payload_len.checked_add(Self::LEN as u16).ok_or(Full)?;
+        let into: &mut [u8; Self::LEN] = room(into)?;
+        *into = [0; Self::LEN];
+        into[0] = 0x45;
+        into[1] = self.traffic_class;
+        into[2..4].copy_from_slice(&total_len.to_be_bytes());
+        // The identification may be anything in what is not to be fragmented (RFC 6864 §4.1).
+        into[6] = 0x40;
+        into[8] = self.ttl;
+        into[9] = self.protocol;
+        into[12..16].copy_from_slice(&self.source.octets());
+        into[16..].copy_from_slice(&self.destination.octets());
+        let mut sum = Sum::default();
+        sum.add(into);
+        into[10..12].copy_from_slice(&sum.checksum().to_be_bytes());
+        Ok(Self::LEN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: Ipv4Header = Ipv4Header {
+        source: Ipv4Addr::new(192, 0, 2, 1),
+        destination: Ipv4Addr::new(239, 255, 0, 1),
+        protocol: 17,
+        ttl: 3,
+        traffic_class: 0xb8,
+        payload_len: 9,
+    };
+
+    fn a_packet() -> [u8; 46] {
+        let mut bytes = [0x5a; 46];
+        HEADER.emit(&mut bytes).expect("it fits");
+        bytes
+    }
+
+    #[test]
+    fn what_is_written_is_read_without_the_padding() {
+        let bytes = a_packet();
+        let packet = Ipv4Packet::parse(&bytes).expect("a packet");
+        assert_eq!((packet.source(), packet.destination()), (HEADER.source, HEADER.destination));
+        assert_eq!((packet.protocol(), packet.ttl(), packet.traffic_class()), (17, 3, 0xb8));
+        assert_eq!(packet.payload(), [0x5a; 9]);
+        assert!(packet.header_is_intact() && !packet.is_fragment() && !packet.has_options());
+    }
+
+    #[test]
+    fn every_cut_is_malformed() {
+        let bytes = a_packet();
+        for cut in 0..29 {
+            assert_eq!(Ipv4Packet::parse(&bytes[..cut]).expect_err("it is cut off").offset, cut);
+        }
+        assert!(Ipv4Packet::parse(&bytes[..29]).is_ok());
+        for cut in 0..20 {
+            assert_eq!(HEADER.emit(&mut [0; 20][..cut]), Err(Full));
+        }
+    }
+
+    #[test]
+    fn versions_and_lengths_that_cannot_be_are_refused() {
+        let with = |at: usize, value: u8| {
+            let mut bytes = a_packet();
+            bytes[at] = value;
+            Ipv4Packet::parse(&bytes).map(|packet| packet.payload().len())
+        };
+        assert!(with(0, 0x65).is_err(), "version 6");
+        assert!(with(0, 0x44).is_err(), "a header of 16");
+        assert!(with(0, 0x4f).is_err(), "a header beyond the packet");
+        assert!(with(3, 19).is_err(), "a packet shorter than its header");
+        assert!(with(2, 0xff).is_err(), "a packet beyond the frame");
+        assert_eq!(with(3, 20), Ok(0));
+    }
+
+    #[test]
+    fn options_fragments_and_damage_are_recognised() {
+        let mut bytes = a_packet();
+        bytes[0] = 0x46;
+        let packet = Ipv4Packet::parse(&bytes).expect("a packet");
+        assert!(packet.has_options() && !packet.header_is_intact());
+        assert_eq!(packet.payload().len(), 5);
+        for (at, value, fragment) in [(6, 0x40, false), (6, 0x20, true), (6, 0x01, true), (7, 1, true)] {
+            let mut bytes = a_packet();
+            bytes[at] = value;
+            assert_eq!(Ipv4Packet::parse(&bytes).expect("a packet").is_fragment(), fragment, "{at}: {value}");
+        }
+    }
+
+    #[test]
+    fn a_length_that_16_bits_do_not_hold_is_full() {
+        let too_long = Ipv4Header { payload_len: 65_516, ..HEADER };
+        assert_eq!(too_long.emit(&mut [0; 20]), Err(Full));
+        assert!(Ipv4Header { payload_len: 65_515, ..HEADER }.emit(&mut [0; 20]).is_ok());
+    }
+}

@@ -1,0 +1,42 @@
+//! What lies below an RTPS message on Ethernet: views that read it and headers that write it.
+//!
+//! | layer | view | header | source |
+//! |---|---|---|---|
+//! | Ethernet II, one 802.1Q tag | [`EthernetFrame`] | [`EthernetHeader`] | IEEE 802.3, 802.1Q |
+//! | ARP | [`ArpPacket`] | [`ArpPacket`] | RFC 826 |
+//! | IPv4 | [`Ipv4Packet`] | [`Ipv4Header`] | RFC 791 |
+//! | IPv6 | [`Ipv6Packet`] | [`Ipv6Header`] | RFC 8200 |
+//! | UDP | [`UdpDatagram`] | [`UdpHeader`] | RFC 768 |
+//!
+//! and the [internet checksum](checksum) (RFC 1071), the "partial" one of Linux included.
+//!
+//! Two levels, as in `takt-wire`: a view borrows bytes whose lengths it has checked once, so that its getters cannot
+//! fail; a header is a plain value that is written into the caller's frame.
+//!
+//! Invariants: no I/O, no allocation, no panic whatever the bytes; nothing is read beyond the length that a packet
+//! itself states, so the padding of short Ethernet frames is never taken for payload. Lengths are in octets, ports and
+//! addresses are values, not network order.
+//!
+//! Deliberately not here: reassembly, IPv4 options and IPv6 extension headers (recognised, so that such packets can be
+//! left to the kernel), and any state.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+mod address;
+mod arp;
+pub mod checksum;
+mod error;
+mod ethernet;
+mod ipv4;
+mod ipv6;
+mod udp;
+
+pub use address::MacAddress;
+pub use arp::{ArpOperation, ArpPacket};
+pub use checksum::Sum;
+pub use error::{Full, Malformed};
+pub use ethernet::{EtherType, EthernetFrame, EthernetHeader, VlanTag};
+pub use ipv4::{Ipv4Header, Ipv4Packet};
+pub use ipv6::{Ipv6Header, Ipv6Packet};
+pub use udp::{UDP, UdpChecksum, UdpDatagram, UdpHeader};

@@ -1,0 +1,204 @@
+//! UDP datagrams (RFC 768).
+
+use crate::checksum::Sum;
+use crate::error::{header, room};
+use crate::{Full, Malformed};
+
+/// UDP among the protocols of IP.
+pub const UDP: u8 = 17;
+
+/// What is to be said of a datagram's checksum.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum UdpChecksum {
+    /// The sender took none, which IPv4 allows (RFC 768) and IPv6 does not (RFC 8200 §8.1).
+    Absent,
+    /// It fits the bytes.
+    Right,
+    /// It covers the pseudo header alone: Linux leaves the rest to hardware that a datagram from the same machine never meets.
+    /// One of 65,536 damaged datagrams looks the same.
+    Partial,
+    /// The datagram was damaged.
+    Wrong,
+}
+
+impl UdpChecksum {
+    /// May a datagram with it be used, by IPv4's rules?
+    pub const fn is_acceptable(self) -> bool {
+        !matches!(self, Self::Wrong)
+    }
+}
+
+/// A datagram whose lengths have been checked.
+#[derive(Clone, Copy, Debug)]
+pub struct UdpDatagram<'a> {
+    /// As long as the datagram says.
+    bytes: &'a [u8],
+}
+
+impl<'a> UdpDatagram<'a> {
+    /// Reads the header of what an IP packet carries. Octets beyond the datagram's own length are ignored.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let fixed: &[u8; UdpHeader::LEN] = header(bytes, "a UDP header that is cut off")?;
+        let len = usize::from(u16::from_be_bytes([fixed[4], fixed[5]]));
+        if len < UdpHeader::LEN {
+            return Err(Malformed { offset: 4, what: "a UDP datagram shorter than its header" });
+        }
+        let cut_off = Malformed { offset: bytes.len(), what: "a UDP datagram that is cut off" };
+        Ok(Self { bytes: bytes.get(..len).ok_or(cut_off)? })
+    }
+
+    fn word(&self, at: usize) -> u16 {
+        u16::from_be_bytes([self.bytes[at], self.bytes[at + 1]])
+    }
+
+    /// The sender's port.
+    pub fn source_port(&self) -> u16 {
+        self.word(0)
+    }
+
+    /// The receiver's port.
+    pub fn destination_port(&self) -> u16 {
+        self.word(2)
+    }
+
+    /// What it carries.
+    pub fn payload(&self) -> &'a [u8] {
+        &self.bytes[UdpHeader::LEN..]
+    }
+
+    /// What its checksum says. `pseudo` is the sum of the IP packet's [pseudo header](Sum::pseudo_v4).
+    pub fn checksum(&self, pseudo: Sum) -> UdpChecksum {
+        let stated = self.word(6);
+        if stated == 0 {
+            return UdpChecksum::Absent;
+        }
+        let mut whole = pseudo;
+        whole.add(self.bytes);
+        if whole.checksum() == 0 {
+            UdpChecksum::Right
+        } else if stated == pseudo.folded() {
+            UdpChecksum::Partial
+        } else {
+            UdpChecksum::Wrong
+        }
+    }
+}
+
+/// The header of a datagram.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UdpHeader {
+    /// The sender's port.
+    pub source_port: u16,
+    /// The receiver's port.
+    pub destination_port: u16,
+}
+
+impl UdpHeader {
+    /// Octets.
+    pub const LEN: usize = 8;
+
+    /// Writes it to the start of `into`, for the payload that stands behind it and is all the rest of `into`, with its checksum.
+    /// `pseudo` makes the pseudo header's sum for a length. How many octets the header has.
+    pub fn emit(&self, into: &mut [u8], pseudo: impl FnOnce(u16) -> Sum) -> Result<usize, Full> {
+        let len = u16::try_from(into.len()).map_err(|_| Full)?;
+        let fixed: &mut [u8; Self::LEN] = room(into)?;
+        fixed[..2].copy_from_slice(&self.source_port.to_be_bytes());
+        fixed[2..4].copy_from_slice(&self.destination_port.to_be_bytes());
+        fixed[4..6].copy_from_slice(&len.to_be_bytes());
+        fixed[6..].fill(0);
+        let mut sum = pseudo(len);
+        sum.add(into);
+        // 0 says that there is none; its complement means the same number.
+        let checksum = match sum.checksum() {
+            0 => 0xffff,
+            checksum => checksum,
+        };
+        into[6..8].copy_from_slice(&checksum.to_be_bytes());
+        Ok(Self::LEN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::net::{Ipv4Addr, Ipv6Addr};
+
+    use super::*;
+
+    const HEADER: UdpHeader = UdpHeader { source_port: 7411, destination_port: 7413 };
+
+    fn v4(len: u16) -> Sum {
+        Sum::pseudo_v4(Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2), UDP, len)
+    }
+
+    fn v6(len: u16) -> Sum {
+        Sum::pseudo_v6(Ipv6Addr::LOCALHOST, Ipv6Addr::UNSPECIFIED, UDP, len)
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for pseudo in [v4, v6] {
+            for len in 8..64 {
+                let mut bytes = [0x5a; 64];
+                assert_eq!(HEADER.emit(&mut bytes[..len], pseudo), Ok(8));
+                let datagram = UdpDatagram::parse(&bytes).expect("a datagram");
+                assert_eq!((datagram.source_port(), datagram.destination_port()), (7411, 7413));
+                assert_eq!(datagram.payload(), &bytes[8..len]);
+                assert_eq!(datagram.checksum(pseudo(len as u16)), UdpChecksum::Right);
+            }
+        }
+    }
+
+    #[test]
+    fn every_damaged_octet_shows() {
+        let mut bytes = [0x5a; 29];
+        HEADER.emit(&mut bytes, v4).expect("it fits");
+        for at in (0..29).filter(|at| !(4..8).contains(at)) {
+            let mut damaged = bytes;
+            damaged[at] ^= 0x10;
+            let datagram = UdpDatagram::parse(&damaged).expect("its length is right");
+            assert_eq!(datagram.checksum(v4(29)), UdpChecksum::Wrong, "octet {at}");
+        }
+        assert!(!UdpChecksum::Wrong.is_acceptable());
+    }
+
+    #[test]
+    fn none_and_half_a_checksum_are_accepted() {
+        let mut bytes = [0x5a; 29];
+        HEADER.emit(&mut bytes, v4).expect("it fits");
+        for (stated, verdict) in [(0, UdpChecksum::Absent), (v4(29).folded(), UdpChecksum::Partial)] {
+            bytes[6..8].copy_from_slice(&stated.to_be_bytes());
+            let datagram = UdpDatagram::parse(&bytes).expect("a datagram");
+            assert_eq!(datagram.checksum(v4(29)), verdict);
+            assert!(verdict.is_acceptable());
+        }
+    }
+
+    #[test]
+    fn a_checksum_of_zero_is_written_as_all_ones() {
+        // One payload word brings the sum of the rest to all ones.
+        let mut bytes = [0; 10];
+        HEADER.emit(&mut bytes, v4).expect("it fits");
+        let rest = u16::from_be_bytes([bytes[6], bytes[7]]);
+        bytes[8..].copy_from_slice(&rest.to_be_bytes());
+        HEADER.emit(&mut bytes, v4).expect("it fits");
+        assert_eq!(bytes[6..8], [0xff, 0xff]);
+        let datagram = UdpDatagram::parse(&bytes).expect("a datagram");
+        assert_eq!(datagram.checksum(v4(10)), UdpChecksum::Right);
+    }
+
+    #[test]
+    fn every_cut_is_malformed() {
+        let mut bytes = [0; 12];
+        HEADER.emit(&mut bytes, v4).expect("it fits");
+        for cut in 0..12 {
+            assert_eq!(UdpDatagram::parse(&bytes[..cut]).expect_err("it is cut off").offset, cut);
+        }
+        for len in 0..8 {
+            bytes[5] = len;
+            assert_eq!(UdpDatagram::parse(&bytes).expect_err("shorter than its header").offset, 4);
+        }
+        for cut in 0..8 {
+            assert_eq!(HEADER.emit(&mut [0; 8][..cut], v4), Err(Full));
+        }
+    }
+}
