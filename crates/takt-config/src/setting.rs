@@ -190,6 +190,11 @@ const PARTICIPANT: &[Setting] = settings! {
             let idle = if *word == "spin" { Idle::Spin } else { Idle::Block };
             plan.build(move |builder| builder.idle(idle));
         }, "what the driving thread does while there is nothing to do";
+    participant.spin_time, "TAKT_SPIN_TIME": Kind::Duration, "none",
+        (plan, Value::Duration(value)) => {
+            let span = within_a_day(*value);
+            plan.build(move |builder| builder.idle(Idle::SpinThenBlock(span)));
+        }, "in place of idle: spin for so long after something has happened, then block";
 };
 
 /// What of the network it uses.

@@ -68,7 +68,7 @@ struct Wait {
     version: u64,
     /// Participants that the waiting thread drives.
     inline: Vec<Arc<Engine>>,
-    spins: bool,
+    idle: Idle,
     set: PollSet,
 }
 
@@ -168,9 +168,9 @@ impl WaitSet {
             if wait.look()? {
                 return Ok(true);
             }
-            let Wait { inline, set, spins, .. } = &mut wait.state;
+            let Wait { inline, set, idle, .. } = &mut wait.state;
             let in_time = match inline.as_slice() {
-                [] => self.sleep(set, *spins, now, deadline)?,
+                [] => self.sleep(set, *idle, now, deadline)?,
                 engines => drive(engines, &self.waker, set, now, deadline, |_| self.waker.is_signalled())?,
             };
             if wait.look()? {
@@ -195,23 +195,24 @@ impl WaitSet {
     }
 
     /// Waits for the participants' own threads to say something. False if the time is over.
-    fn sleep(&self, set: &mut PollSet, spins: bool, now: Instant, deadline: Option<Instant>) -> Result<bool> {
+    fn sleep(&self, set: &mut PollSet, idle: Idle, mut now: Instant, deadline: Option<Instant>) -> Result<bool> {
         let is_over = |now: Instant| deadline.is_some_and(|deadline| now >= deadline);
         if is_over(now) {
             return Ok(false);
         }
         self.check_thread()?;
-        if spins {
-            for count in 0_u32.. {
+        let spins_until = idle.spins_until(now);
+        while now < spins_until {
+            for _ in 0..SPINS_PER_DEADLINE_CHECK {
                 if self.waker.is_signalled() {
-                    break;
-                }
-                if count.is_multiple_of(SPINS_PER_DEADLINE_CHECK) && is_over(clock::now()) {
-                    return Ok(false);
+                    return Ok(true);
                 }
                 std::hint::spin_loop();
             }
-            return Ok(true);
+            now = clock::now();
+            if is_over(now) {
+                return Ok(false);
+            }
         }
         set.clear();
         self.waker.sleep(set, now, deadline)?;
@@ -234,9 +235,9 @@ impl Wait {
         }
         self.version = attached.version;
         self.inline.clear();
-        self.spins = false;
+        self.idle = Idle::Block;
         for engine in attached.conditions.iter().filter_map(Condition::engine) {
-            self.spins |= engine.idle == Idle::Spin;
+            self.idle = self.idle.and(engine.idle);
             let is_new = !self.inline.iter().any(|known| Arc::ptr_eq(known, engine));
             if engine.runtime == Runtime::Inline && is_new {
                 self.inline.push(Arc::clone(engine));

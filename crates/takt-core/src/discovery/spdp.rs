@@ -464,11 +464,14 @@ impl Participant {
     /// Anything that a participant sends shows that it lives: announcements may be lost where data abound. Says how
     /// many of the octets are on nobody's account.
     pub(crate) fn heard_from(&mut self, now: Instant, prefix: GuidPrefix, octets: usize) -> usize {
-        let Some(&index) = self.remote_by_prefix.get(&prefix) else { return octets };
-        if let Some(remote) = self.remotes.get_mut(index) {
-            remote.heard = if is_on(Mutation::LeaseNotRenewed) { remote.heard } else { now };
+        // Mostly it is the one that was heard last.
+        if self.remotes.get(self.last_heard).is_none_or(|remote| remote.prefix != prefix) {
+            let Some(&index) = self.remote_by_prefix.get(&prefix) else { return octets };
+            self.last_heard = index;
         }
-        if self.receive_octets(index, octets) { 0 } else { octets }
+        let Some(remote) = self.remotes.get_mut(self.last_heard) else { return octets };
+        remote.heard = if is_on(Mutation::LeaseNotRenewed) { remote.heard } else { now };
+        if remote.receive_octets(octets) { 0 } else { octets }
     }
 
     /// Whether one more participant may be remembered; the oldest that never proved itself gives way.

@@ -203,13 +203,14 @@ impl Validation {
     }
 }
 
-impl Participant {
-    /// So many octets came from a participant. Says whether they were put to its account.
-    pub(super) fn receive_octets(&mut self, index: u32, octets: usize) -> bool {
-        let probation = self.remotes.get_mut(index).and_then(|remote| remote.probation.as_mut());
-        probation.map(|probation| probation.receive(octets)).is_some()
+impl Remote {
+    /// So many octets came from it. Says whether they were put to its account.
+    pub(super) fn receive_octets(&mut self, octets: usize) -> bool {
+        self.probation.as_mut().map(|probation| probation.receive(octets)).is_some()
     }
+}
 
+impl Participant {
     /// So many octets of an announcement came from a participant. Says whether they were put to its account.
     pub(super) fn receive_announcement(&mut self, index: u32, octets: usize) -> bool {
         let trial = self.remotes.get_mut(index).and_then(Remote::trial);

@@ -87,6 +87,8 @@ pub struct Participant {
     pub(crate) shortcut_home: Option<Shortcut>,
     pub(crate) remotes: Slots<Remote>,
     pub(crate) remote_by_prefix: BTreeMap<GuidPrefix, u32>,
+    /// Where among them is who was heard last, if it is still there.
+    pub(crate) last_heard: u32,
     pub(crate) departed: Departed,
     pub(crate) ignored: Ignored,
     pub(crate) validation: Validation,
@@ -165,6 +167,7 @@ impl Participant {
             shortcut_home: None,
             remotes: Slots::new(),
             remote_by_prefix: BTreeMap::new(),
+            last_heard: 0,
             departed: Departed::new(),
             ignored: Ignored::default(),
             validation: Validation::new(config.secret),

@@ -139,7 +139,8 @@ impl WriterProxy {
     }
 
     fn place(&self, sn: SequenceNumber) -> usize {
-        (sn.0 % REORDER_WINDOW) as usize
+        // A power of two, and numbers in the window are above zero.
+        (sn.0 & (REORDER_WINDOW - 1)) as usize
     }
 
     /// Whether the sample can be kept: at or above the expected one, and within the window.

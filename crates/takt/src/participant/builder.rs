@@ -203,7 +203,7 @@ impl DomainParticipantBuilder {
         self
     }
 
-    /// What the driving thread does while there is nothing to do.
+    /// What the driving thread does while there is nothing to do: sleep, spin, or spin for a while and then sleep.
     pub fn idle(mut self, idle: Idle) -> Self {
         self.idle = idle;
         self

@@ -98,8 +98,13 @@ impl DomainParticipant {
         if self.inner.engine.runtime == Runtime::Shared {
             return Err(Error::IllegalOperation { what: "under Runtime::Shared the participant's own thread spins" });
         }
+        let engine = &self.inner.engine;
+        if engine.glance()? {
+            engine.waker.reset();
+            return Ok(true);
+        }
         let now = clock::now();
-        self.inner.engine.pump(now, clock::deadline(now, timeout))
+        engine.pump(now, clock::deadline(now, timeout))
     }
 
     /// Has other participants' coming and going told to `listener`, in place of a former one, and all statuses of the

@@ -159,6 +159,12 @@ impl Engine {
         }
     }
 
+    /// A pass without waiting, if this participant spins at all: for a call that may find something before it has to ask for the
+    /// time. Says whether anything happened.
+    pub(crate) fn glance(&self) -> Result<bool> {
+        Ok(self.idle != Idle::Block && self.turn(Scan::Hot, Instant(0))?)
+    }
+
     /// One pass of [`State::turn`], then the listeners. Says whether there may be more to do at once.
     fn turn(&self, scan: Scan, now: Instant) -> Result<bool> {
         let mut state = self.enter()?;
@@ -191,13 +197,13 @@ impl Engine {
     fn dispatch(&self, mut next: Option<Call>) -> Result<()> {
         let _dispatching = Dispatching(self);
         while let Some(mut call) = next {
-            call.listener.call(&call.endpoint, call.statuses);
-            let Call { target, level, listener, version, endpoint, .. } = call;
+            call.listener.call(&call.entity, call.statuses);
+            let Call { target, level, listener, version, entity, .. } = call;
             let mut state = self.enter()?;
             let left = state.end_call(target, level, listener, version);
             next = state.next_call();
             drop(state);
-            drop((left, endpoint));
+            drop((left, entity));
         }
         self.dispatch_participant_events()
     }
@@ -291,8 +297,8 @@ impl Drop for CloseOnPanic<'_> {
 /// Drives the participants until `done` says so or the deadline has come (then `false`). `done` is asked after each
 /// pass, with whether anything happened in it. `waker` ends a sleep early; resetting it is up to the caller.
 ///
-/// Sleeps on all their descriptors when there is nothing to do, unless one of them is to spin. What was taken from the
-/// kernel is looked at before each sleep; the sockets only if they were found busy, since the sleep looks at them too.
+/// Sleeps on all their descriptors when there is nothing to do, unless one of them is to spin, or still is. What was taken
+/// from the kernel is looked at before each sleep; the sockets only if they were found busy, since the sleep looks at them too.
 pub(crate) fn drive<E: Deref<Target = Engine>>(
     engines: &[E],
     waker: &Waker,
@@ -301,22 +307,27 @@ pub(crate) fn drive<E: Deref<Target = Engine>>(
     deadline: Option<Instant>,
     mut done: impl FnMut(bool) -> bool,
 ) -> Result<bool> {
-    let spins = engines.iter().any(|engine| engine.idle == Idle::Spin);
-    let first_scan = |set: &PollSet| match (spins, set.is_busy()) {
+    let idle = engines.iter().fold(Idle::Block, |idle, engine| idle.and(engine.idle));
+    let first_scan = |set: &PollSet, spins: bool| match (spins, set.is_busy()) {
         (true, _) => Scan::Hot,
         (false, true) => Scan::All,
         (false, false) => Scan::Taken,
     };
-    let mut scan = first_scan(set);
+    let mut spins_until = idle.spins_until(now);
+    let mut scan = first_scan(set, now < spins_until);
     let mut turns = 0_u32;
+    // Since the last look at the clock.
+    let mut progress = false;
     loop {
-        let mut progress = false;
+        let mut happened = false;
         for engine in engines {
-            progress |= engine.turn(scan, now)?;
+            happened |= engine.turn(scan, now)?;
         }
-        if done(progress) {
+        if done(happened) {
             return Ok(true);
         }
+        progress |= happened;
+        let spins = scan == Scan::Hot;
         let looks_at_clock = !spins || turns.is_multiple_of(TURNS_PER_DEADLINE_CHECK);
         turns = turns.wrapping_add(1);
         if !looks_at_clock {
@@ -325,8 +336,9 @@ pub(crate) fn drive<E: Deref<Target = Engine>>(
         if progress || spins {
             now = clock::now();
         }
-        if progress {
-            scan = first_scan(set);
+        if std::mem::take(&mut progress) {
+            spins_until = idle.spins_until(now);
+            scan = first_scan(set, now < spins_until);
             continue;
         }
         if deadline.is_some_and(|deadline| now >= deadline) {
@@ -340,6 +352,8 @@ pub(crate) fn drive<E: Deref<Target = Engine>>(
         if !spins {
             now = sleep(engines, waker, set, now, deadline)?;
             scan = Scan::All;
+        } else if now >= spins_until {
+            scan = first_scan(set, false);
         }
     }
 }

@@ -23,41 +23,49 @@ pub(crate) enum Listener {
     Participant(Box<dyn DomainParticipantListener>),
 }
 
-/// An endpoint, which may have gone when its listener is called.
-#[derive(Clone)]
+/// An endpoint, which may have gone when its listener is to be called.
 pub(crate) enum EndpointRef {
     Reader(Weak<ReaderCore>),
     Writer(Weak<WriterCore>),
 }
 
+impl EndpointRef {
+    /// The entity, if it is still there. Not to be dropped under the lock.
+    fn upgrade(&self) -> Option<Entity> {
+        match self {
+            Self::Reader(reader) => reader.upgrade().map(AnyDataReader::from_core).map(Entity::Reader),
+            Self::Writer(writer) => writer.upgrade().map(AnyDataWriter::from_core).map(Entity::Writer),
+        }
+    }
+}
+
+/// A reader or writer that a listener is told about.
+pub(crate) enum Entity {
+    Reader(AnyDataReader),
+    Writer(AnyDataWriter),
+}
+
 impl Listener {
-    /// Calls the method of each status in the set; none if the endpoint has gone.
-    pub(crate) fn call(&mut self, endpoint: &EndpointRef, statuses: StatusMask) {
-        match endpoint {
-            EndpointRef::Reader(reader) => {
-                let Some(reader) = reader.upgrade().map(AnyDataReader::from_core) else { return };
-                match self {
-                    Self::Reader(listener) => tell_subscriber(&mut **listener, &reader, statuses),
-                    Self::Participant(listener) => {
-                        tell_topic(&mut **listener, &reader.core.topic, statuses);
-                        tell_subscriber(&mut **listener, &reader, statuses);
-                    }
-                    Self::Topic(listener) => tell_topic(&mut **listener, &reader.core.topic, statuses),
-                    Self::Writer(_) => {}
-                }
+    /// Tells it of an entity's statuses.
+    pub(crate) fn call(&mut self, entity: &Entity, statuses: StatusMask) {
+        match (self, entity) {
+            (Self::Reader(listener), Entity::Reader(reader)) => tell_subscriber(&mut **listener, reader, statuses),
+            (Self::Writer(listener), Entity::Writer(writer)) => tell_publisher(&mut **listener, writer, statuses),
+            (Self::Topic(listener), Entity::Reader(reader)) => {
+                tell_topic(&mut **listener, &reader.core.topic, statuses);
             }
-            EndpointRef::Writer(writer) => {
-                let Some(writer) = writer.upgrade().map(AnyDataWriter::from_core) else { return };
-                match self {
-                    Self::Writer(listener) => tell_publisher(&mut **listener, &writer, statuses),
-                    Self::Participant(listener) => {
-                        tell_topic(&mut **listener, &writer.core.topic, statuses);
-                        tell_publisher(&mut **listener, &writer, statuses);
-                    }
-                    Self::Topic(listener) => tell_topic(&mut **listener, &writer.core.topic, statuses),
-                    Self::Reader(_) => {}
-                }
+            (Self::Topic(listener), Entity::Writer(writer)) => {
+                tell_topic(&mut **listener, &writer.core.topic, statuses);
             }
+            (Self::Participant(listener), Entity::Reader(reader)) => {
+                tell_topic(&mut **listener, &reader.core.topic, statuses);
+                tell_subscriber(&mut **listener, reader, statuses);
+            }
+            (Self::Participant(listener), Entity::Writer(writer)) => {
+                tell_topic(&mut **listener, &writer.core.topic, statuses);
+                tell_publisher(&mut **listener, writer, statuses);
+            }
+            (Self::Reader(_), Entity::Writer(_)) | (Self::Writer(_), Entity::Reader(_)) => {}
         }
     }
 }
@@ -87,6 +95,15 @@ impl Slot {
     /// Takes the listener out for a call.
     pub(crate) fn take(&mut self) -> Option<(Listener, u64)> {
         Some((self.listener.take()?, self.version))
+    }
+
+    /// Takes the listener out for a call about an entity, if both are there.
+    pub(crate) fn take_for(&mut self, endpoint: &EndpointRef) -> Option<(Listener, u64, Entity)> {
+        // In this order: an entity that nobody is told of must not end here, under the lock.
+        self.listener.as_ref()?;
+        let entity = endpoint.upgrade()?;
+        let (listener, version) = self.take()?;
+        Some((listener, version, entity))
     }
 
     /// Puts it back, or hands it back if there is another one or none now, to be dropped outside the lock.
@@ -204,6 +221,6 @@ pub(crate) struct Call {
     pub(crate) level: Level,
     pub(crate) listener: Listener,
     pub(crate) version: u64,
-    pub(crate) endpoint: EndpointRef,
+    pub(crate) entity: Entity,
     pub(crate) statuses: StatusMask,
 }

@@ -18,6 +18,10 @@ pub(crate) mod thread_cell;
 #[cfg(test)]
 mod model;
 
+use std::time::Duration;
+
+use takt_core::Instant;
+
 /// Who drives a participant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Runtime {
@@ -41,4 +45,27 @@ pub enum Idle {
     Block,
     /// Never sleeps: asks the sockets again and again. Takes a core for itself and saves the wake-up, some 20 us.
     Spin,
+    /// Spins for so long after something has happened, and after a call that waits has begun; then sleeps. What comes in time
+    /// finds the thread awake, and silence costs nothing.
+    SpinThenBlock(Duration),
+}
+
+impl Idle {
+    /// Of who drives two participants: as awake as the one that is more so.
+    pub(crate) fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Spin, _) | (_, Self::Spin) => Self::Spin,
+            (Self::SpinThenBlock(a), Self::SpinThenBlock(b)) => Self::SpinThenBlock(a.max(b)),
+            (Self::Block, idle) | (idle, Self::Block) => idle,
+        }
+    }
+
+    /// Until when to spin if something happened now; `now` if not at all.
+    pub(crate) fn spins_until(self, now: Instant) -> Instant {
+        match self {
+            Self::Block => now,
+            Self::Spin => Instant(u64::MAX),
+            Self::SpinThenBlock(span) => now.after(span),
+        }
+    }
 }

@@ -154,10 +154,13 @@ impl State {
     /// What the datagrams made the core want to send leaves with the next pass, so that the application sees the data
     /// first, and its answer and our acknowledgement can share a system call.
     ///
-    /// `now` is a moment ago. While spinning the clock is asked again when a datagram is there.
+    /// `now` is a moment ago; while spinning nobody looks at it, but at the clock where the time matters.
     pub(crate) fn turn(&mut self, scan: Scan, now: Instant) -> Result<bool> {
         self.sleeps_until = Instant(0);
-        self.driver()?.transmit(now);
+        let driver = self.driver()?;
+        if driver.core.has_transmit() {
+            driver.transmit(if scan == Scan::Hot { clock::now() } else { now });
+        }
         let received = self.receive(scan)?;
         self.active |= received;
         let mut more = received;
@@ -387,19 +390,19 @@ impl State {
             let Some(level) = next else { continue };
             let statuses = std::mem::take(&mut endpoint.pending[level as usize]);
             // An entity that is not complete cannot be shown to a listener, which stays where it is; `complete` tells it.
-            let Some(reference) = endpoint.endpoint.clone() else { continue };
+            let Some(reference) = &endpoint.endpoint else { continue };
             let slot = match level {
                 Level::Endpoint => Some(&mut endpoint.slot),
                 Level::Group => parents.get_mut(endpoint.place.group).map(|parent| &mut parent.slot),
                 Level::Topic => parents.get_mut(endpoint.place.topic).map(|parent| &mut parent.slot),
                 Level::Participant => Some(participant),
             };
-            if let Some((listener, version)) = slot.and_then(Slot::take) {
+            if let Some((listener, version, entity)) = slot.and_then(|slot| slot.take_for(reference)) {
                 endpoint.signal.clear(statuses);
                 if let Some(signal) = parents.get(endpoint.place.group).and_then(|group| group.signal.as_ref()) {
                     signal.clear(statuses);
                 }
-                return Some(Call { target, level, listener, version, endpoint: reference, statuses });
+                return Some(Call { target, level, listener, version, entity, statuses });
             }
         }
         None
@@ -414,13 +417,17 @@ impl State {
         listener: Listener,
         version: u64,
     ) -> Option<Listener> {
-        let place = self.endpoint(target).map(|endpoint| endpoint.place);
-        let slot = match (level, place) {
-            (Level::Participant, _) => Some(&mut self.participant),
-            (Level::Endpoint, _) => self.endpoint(target).map(|endpoint| &mut endpoint.slot),
-            (Level::Group, Some(place)) => self.parents.get_mut(place.group).map(|parent| &mut parent.slot),
-            (Level::Topic, Some(place)) => self.parents.get_mut(place.topic).map(|parent| &mut parent.slot),
-            (Level::Group | Level::Topic, None) => None,
+        let Self { writers, readers, parents, participant, .. } = self;
+        let endpoint = match target {
+            Target::Writer(writer) => writers.get_mut(writer.index(), target),
+            Target::Reader(reader) => readers.get_mut(reader.index(), target),
+        };
+        let slot = match (level, endpoint) {
+            (Level::Participant, _) => Some(participant),
+            (Level::Endpoint, Some(endpoint)) => Some(&mut endpoint.slot),
+            (Level::Group, Some(endpoint)) => parents.get_mut(endpoint.place.group).map(|parent| &mut parent.slot),
+            (Level::Topic, Some(endpoint)) => parents.get_mut(endpoint.place.topic).map(|parent| &mut parent.slot),
+            (Level::Endpoint | Level::Group | Level::Topic, None) => None,
         };
         match slot {
             Some(slot) => slot.put_back(listener, version),

@@ -13,6 +13,7 @@ mod dynamic;
 mod entity_tree;
 mod exchange;
 mod flow_identity;
+mod idle;
 mod instances;
 mod interfaces;
 mod large_sample;

@@ -1,4 +1,4 @@
-//! Wait sets: what ends a wait, under both runtimes and both ways of idling.
+//! Wait sets: what ends a wait, under both runtimes and all ways of idling.
 
 use crate::support::*;
 use takt::qos::*;
@@ -15,11 +15,16 @@ fn pair(runtime: Runtime, idle: Idle) -> Pair<Shape> {
     Pair::between(publisher, subscriber, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll))
 }
 
-const WAYS: [(Runtime, Idle); 4] = [
+/// For less than the waits of these tests.
+const A_WHILE: Idle = Idle::SpinThenBlock(std::time::Duration::from_millis(1));
+
+const WAYS: [(Runtime, Idle); 6] = [
     (Runtime::Inline, Idle::Block),
     (Runtime::Inline, Idle::Spin),
+    (Runtime::Inline, A_WHILE),
     (Runtime::Shared, Idle::Block),
     (Runtime::Shared, Idle::Spin),
+    (Runtime::Shared, A_WHILE),
 ];
 
 #[test]

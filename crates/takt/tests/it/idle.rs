@@ -1,0 +1,187 @@
+//! What the driving thread does while nothing happens, as a transport sees it: which scans it is asked for, and when.
+
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixDatagram;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use crate::support::domain;
+use takt::{DomainParticipant, Idle, Runtime};
+use takt_transport::{
+    FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats,
+};
+use takt_wire::Locator;
+
+/// Longer than a machine under load keeps a thread waiting as a rule; the tests hold if it does.
+const SPAN: Duration = Duration::from_millis(30);
+
+/// A scan, when it was, and whether it found something.
+type Asked = (Scan, Instant, bool);
+
+type Log = Arc<Mutex<Vec<Asked>>>;
+
+/// Has what was put into its socket, and is always asked for it.
+struct Quiet {
+    socket: UnixDatagram,
+    descriptors: [RawFd; 1],
+    buffer: [u8; 64],
+    locators: Locators,
+    frame: Vec<u8>,
+    log: Log,
+}
+
+impl Quiet {
+    /// The transport, who sends to it, and its log.
+    fn new() -> (Self, UnixDatagram, Log) {
+        let (socket, peer) = UnixDatagram::pair().expect("sockets");
+        socket.set_nonblocking(true).expect("a socket");
+        let log = Log::default();
+        let quiet = Self {
+            descriptors: [socket.as_raw_fd()],
+            socket,
+            buffer: [0; 64],
+            locators: Locators::default(),
+            frame: vec![0; 65_536],
+            log: Arc::clone(&log),
+        };
+        (quiet, peer, log)
+    }
+}
+
+type Result<T> = std::result::Result<T, TransportError>;
+
+impl Transport for Quiet {
+    fn name(&self) -> &'static str {
+        "quiet"
+    }
+
+    fn serves(&self, _: &Locator) -> bool {
+        true
+    }
+
+    fn interfaces(&self) -> &[Interface] {
+        &[]
+    }
+
+    fn locators(&self) -> &Locators {
+        &self.locators
+    }
+
+    fn open_flow(&mut self, _: &FlowSpec) -> Result<(FlowId, Vec<Locator>)> {
+        Ok((FlowId::DEFAULT, Vec::new()))
+    }
+
+    fn close_flow(&mut self, _: FlowId) -> Result<()> {
+        Ok(())
+    }
+
+    fn max_message_len(&self) -> usize {
+        self.frame.len()
+    }
+
+    fn loan(&mut self) -> Result<&mut [u8]> {
+        Ok(&mut self.frame)
+    }
+
+    fn commit(&mut self, _: usize, _: FlowId, _: &[Locator]) -> Result<()> {
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>> {
+        // What is left to the sleep is found by the scan after it.
+        let received = if scan == Scan::Taken { None } else { self.socket.recv(&mut self.buffer).ok() };
+        self.log.lock().expect("no panic").push((scan, Instant::now(), received.is_some()));
+        let meta =
+            RxMeta { source: Locator::INVALID, local: Locator::INVALID, flow: FlowId::DEFAULT, multicast: false };
+        Ok(received.map(|len| RxFrame::new(&self.buffer[..len], meta)))
+    }
+
+    fn descriptors(&self) -> &[RawFd] {
+        &self.descriptors
+    }
+
+    fn stats(&self) -> TransportStats {
+        TransportStats::default()
+    }
+}
+
+fn participant(runtime: Runtime, idle: Idle) -> (DomainParticipant, UnixDatagram, Log) {
+    let (quiet, peer, log) = Quiet::new();
+    let builder = DomainParticipant::builder(domain()).runtime(runtime).idle(idle).transport(Box::new(quiet));
+    (builder.build().expect("participant"), peer, log)
+}
+
+/// When the first scan was that is not hot, and how many hot ones were before; `None` while there was none.
+fn end_of_spinning(log: &[Asked]) -> Option<(usize, Instant)> {
+    let hot = log.iter().take_while(|(scan, ..)| *scan == Scan::Hot).count();
+    log.get(hot).map(|(_, at, _)| (hot, *at))
+}
+
+#[test]
+fn a_wait_spins_for_the_time_that_was_set_and_then_sleeps() {
+    let (participant, peer, log) = participant(Runtime::Inline, Idle::SpinThenBlock(SPAN));
+    log.lock().expect("no panic").clear();
+    let begun = Instant::now();
+    assert!(!participant.spin_once(takt::Duration::from_millis(100)).expect("driven"), "nothing comes");
+    assert!(begun.elapsed() >= Duration::from_millis(100));
+    let (hot, end) = end_of_spinning(&log.lock().expect("no panic")).expect("it has slept");
+    assert!(hot > 0 && end - begun >= SPAN, "{hot} hot scans, {:?}", end - begun);
+
+    // What comes while it sleeps makes it spin again.
+    log.lock().expect("no panic").clear();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while end_of_spinning(&log.lock().expect("no panic")).is_none() {
+                std::thread::yield_now();
+            }
+            peer.send(b"no RTPS").expect("room");
+        });
+        assert!(participant.spin_once(takt::Duration::from_secs(60)).expect("driven"), "a datagram");
+    });
+    assert!(log.lock().expect("no panic").iter().any(|(scan, _, found)| *found && *scan != Scan::Hot));
+    log.lock().expect("no panic").clear();
+    participant.spin_once(takt::Duration::ZERO).expect("driven");
+    assert_eq!(log.lock().expect("no panic").first().map(|(scan, ..)| *scan), Some(Scan::Hot));
+}
+
+#[test]
+fn what_comes_while_it_spins_is_found_without_a_sleep_and_prolongs_the_spinning() {
+    let (participant, peer, log) = participant(Runtime::Inline, Idle::SpinThenBlock(Duration::from_secs(3600)));
+    log.lock().expect("no panic").clear();
+    for _ in 0..100 {
+        peer.send(b"no RTPS").expect("room");
+        assert!(participant.spin_once(takt::Duration::from_secs(60)).expect("driven"), "a datagram");
+    }
+    assert!(
+        !participant.spin_once(takt::Duration::from_millis(5)).expect("driven"),
+        "the time is over before the span"
+    );
+    assert_eq!(end_of_spinning(&log.lock().expect("no panic")), None, "only hot scans");
+}
+
+#[test]
+fn a_participants_own_thread_spins_and_sleeps_too() {
+    let (_participant, peer, log) = participant(Runtime::Shared, Idle::SpinThenBlock(SPAN));
+    let wait_for = |what: &str, is_there: &dyn Fn(&[Asked]) -> bool| {
+        let begun = Instant::now();
+        while !is_there(&log.lock().expect("no panic")) {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
+            std::thread::yield_now();
+        }
+    };
+    let slept = |log: &[Asked]| {
+        log.iter().position(|(scan, ..)| *scan == Scan::Hot).is_some_and(|hot| end_of_spinning(&log[hot..]).is_some())
+    };
+    wait_for("it spins, then sleeps", &slept);
+    peer.send(b"no RTPS").expect("room");
+    wait_for("it spins for a span after a datagram", &|log| {
+        let Some(found) = log.iter().position(|(_, _, found)| *found) else { return false };
+        let later = &log[found + 1..];
+        let Some(hot) = later.iter().position(|(scan, ..)| *scan == Scan::Hot) else { return false };
+        end_of_spinning(&later[hot..]).is_some_and(|(_, end)| end - log[found].1 >= SPAN)
+    });
+}
