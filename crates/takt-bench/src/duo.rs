@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use takt::qos::{DataReaderQos, DataWriterQos, History, PublisherQos, Reliability, SubscriberQos, TopicQos};
-use takt::{DataReader, DataWriter, DomainParticipant, Runtime};
+use takt::{DataReader, DataWriter, DomainParticipant, Limits, Runtime};
 
 /// Longest wait for anything to happen.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -41,7 +41,7 @@ impl Duo {
     /// With so many topics, with a writer and a reader each; says how long it took until all were matched, too.
     fn new(place: &Place, topics: usize) -> Result<(Self, Duration)> {
         let begin = Instant::now();
-        let (publisher, subscriber) = (participant(place)?, participant(place)?);
+        let (publisher, subscriber) = (participant(place, topics)?, participant(place, topics)?);
         let writing = publisher.create_publisher(PublisherQos::default())?;
         let reading = subscriber.create_subscriber(SubscriberQos::default())?;
         let history = History::KeepLast(BURST as u32);
@@ -104,9 +104,13 @@ impl Duo {
     }
 }
 
-fn participant(place: &Place) -> Result<DomainParticipant> {
+/// One that takes so many endpoints of another.
+fn participant(place: &Place, endpoints: usize) -> Result<DomainParticipant> {
+    let limits = Limits::default();
+    let max_endpoints_per_participant = limits.max_endpoints_per_participant.max(endpoints);
     let builder = DomainParticipant::builder(place.domain).name("takt-bench").interfaces([place.interface.as_str()]);
     let builder = builder.peers([place.address.as_str()]).shared_memory(place.shared_memory).runtime(Runtime::Inline);
+    let builder = builder.limits(Limits { max_endpoints_per_participant, ..limits });
     Ok(builder.build()?)
 }
 
@@ -148,7 +152,7 @@ pub struct Within {
     pub shared: Summary,
 }
 
-/// Measures both in turn, sample by sample.
+/// Measures both in turn, some samples each: what a large one leaves in the caches is not to be the next one's cost.
 ///
 /// # Errors
 /// Takt refused, or something did not happen.
@@ -158,18 +162,25 @@ pub fn within(place: &Place, size: usize, samples: usize) -> Result<Within> {
     let sample = Arc::new(Blob::filled(size));
     let (mut serialised, mut shared) = (Vec::with_capacity(samples), Vec::with_capacity(samples));
     let mut copy = Blob::default();
-    let warmup = samples / 10;
-    for round in 0..samples + warmup {
-        let begin = monotonic_ns();
-        writer.write(&sample)?;
-        duo.drive_until("a sample", || Ok(reader.take_next_sample(&mut copy)?.is_some()))?;
-        let between = monotonic_ns();
-        writer.write_shared(Arc::clone(&sample))?;
-        duo.drive_until("a sample", || Ok(reader.take_shared()?.is_some()))?;
-        if round >= warmup {
-            serialised.push(between - begin);
-            shared.push(monotonic_ns() - between);
+    let measure = |into: &mut Vec<u64>, exchange: &mut dyn FnMut() -> Result<()>| {
+        for number in 0..2 * BURST {
+            let begin = monotonic_ns();
+            exchange()?;
+            if number >= BURST && into.len() < samples {
+                into.push(monotonic_ns() - begin);
+            }
         }
+        Ok::<_, Error>(())
+    };
+    while shared.len() < samples {
+        measure(&mut serialised, &mut || {
+            writer.write(&sample)?;
+            duo.drive_until("a sample", || Ok(reader.take_next_sample(&mut copy)?.is_some()))
+        })?;
+        measure(&mut shared, &mut || {
+            writer.write_shared(Arc::clone(&sample))?;
+            duo.drive_until("a sample", || Ok(reader.take_shared()?.is_some()))
+        })?;
     }
     let none = || Error::Usage("no samples to measure".into());
     let summary = |values: &mut Vec<u64>| Summary::of(values).ok_or_else(none);

@@ -46,23 +46,29 @@ impl Window {
 
     /// Removes all numbers below `end`.
     pub(crate) fn clear_below(&mut self, end: SequenceNumber) {
-        while let Some(lowest) = self.lowest() {
-            if lowest >= end {
-                break;
-            }
-            let offset = (lowest.0 - self.base) as usize;
-            self.words[offset / 64] &= !(1 << (offset % 64));
+        let count = self.count_below(end);
+        for (word, first) in self.words.iter_mut().zip((0..).step_by(64)) {
+            *word &= !low_bits(count.saturating_sub(first));
         }
     }
 
     /// Removes all numbers from `start` on.
     pub(crate) fn clear_from(&mut self, start: SequenceNumber) {
-        for offset in 0..256_usize {
-            if self.base + offset as i64 >= start.0 {
-                self.words[offset / 64] &= !(1 << (offset % 64));
-            }
+        let count = self.count_below(start);
+        for (word, first) in self.words.iter_mut().zip((0..).step_by(64)) {
+            *word &= low_bits(count.saturating_sub(first));
         }
     }
+
+    /// How many numbers of the window, in the set or not, are below `end`.
+    fn count_below(&self, end: SequenceNumber) -> usize {
+        end.0.saturating_sub(self.base).clamp(0, 256) as usize
+    }
+}
+
+/// A word with so many of its lowest bits set.
+fn low_bits(count: usize) -> u64 {
+    if count < 64 { (1 << count) - 1 } else { u64::MAX }
 }
 
 #[cfg(test)]
@@ -83,5 +89,24 @@ mod tests {
         window.clear_below(SequenceNumber(201));
         assert!(window.is_empty());
         assert!(!{ window.insert(SequenceNumber(500)) && window.insert(SequenceNumber(100)) });
+    }
+
+    #[test]
+    fn numbers_on_one_side_of_any_bound_are_cleared() {
+        let base = 1000;
+        for bound in [i64::MIN, 0, 999, 1000, 1001, 1063, 1064, 1065, 1127, 1128, 1255, 1256, 1257, i64::MAX] {
+            let mut full = Window::EMPTY;
+            assert!((base..base + 256).rev().all(|number| full.insert(SequenceNumber(number))));
+            let (mut above, mut below) = (full, full);
+            above.clear_below(SequenceNumber(bound));
+            below.clear_from(SequenceNumber(bound));
+            let has = |window: &Window, number: i64| {
+                let offset = (number - window.base) as usize;
+                window.words[offset / 64] & 1 << (offset % 64) != 0
+            };
+            for number in base..base + 256 {
+                assert_eq!((has(&above, number), has(&below, number)), (number >= bound, number < bound));
+            }
+        }
     }
 }
