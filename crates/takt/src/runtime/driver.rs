@@ -11,7 +11,7 @@ use takt_transport::{FlowId, FlowSpec, Scan, Transport, TransportError, Transpor
 use takt_wire::{Lent, Locator};
 
 use super::clock;
-use super::poll::PollSet;
+use super::poll::{PollSet, Ready};
 use crate::consistency::TypeChecks;
 use crate::{Error, Result};
 
@@ -106,8 +106,9 @@ impl Driver {
 
     /// Takes at most one datagram from each transport. Says whether there was any. While spinning it has arrived just
     /// now; otherwise the time of the last input is good enough, since that was the end of the sleep. While what comes
-    /// comes by memory, spinning asks the kernel only now and then.
-    pub(crate) fn receive(&mut self, scan: Scan) -> bool {
+    /// comes by memory, spinning asks the kernel only now and then. After a sleep those are asked of which a descriptor is
+    /// `ready`, by the places that [`prepare_sleep`](Self::prepare_sleep) gave them; others have what they took before.
+    pub(crate) fn receive(&mut self, scan: Scan, mut ready: Ready) -> bool {
         let mut received = false;
         self.attempts = self.attempts.wrapping_add(1);
         let asks_all = scan != Scan::Hot || self.attempts.is_multiple_of(ATTEMPTS_PER_ROUND);
@@ -115,6 +116,7 @@ impl Driver {
             if !asks_all && index != self.heard && !self.scan_memory[index] {
                 continue;
             }
+            let scan = if ready == Ready::ALL { scan } else { scan_after_sleep(scan, &**transport, &mut ready) };
             match transport.recv(scan) {
                 Ok(Some(frame)) => {
                     if scan == Scan::Hot {
@@ -340,6 +342,14 @@ impl Driver {
     pub(crate) fn transport_stats(&self) -> impl Iterator<Item = (&'static str, TransportStats)> {
         self.transports.iter().map(|transport| (transport.name(), transport.stats()))
     }
+}
+
+/// How to ask a transport when a sleep has ended: no further if none of its descriptors is readable. Passes over them.
+fn scan_after_sleep(scan: Scan, transport: &dyn Transport, ready: &mut Ready) -> Scan {
+    let count = transport.descriptors().len();
+    let is_quiet = count > 0 && !ready.is_any_of(count);
+    *ready = ready.behind(count);
+    if is_quiet { Scan::Taken } else { scan }
 }
 
 /// The interfaces of all transports, as the core wants them.

@@ -18,7 +18,7 @@ use super::driver::Driver;
 use super::event_count::EventCount;
 use super::guarded::{Guard, Guarded};
 use super::listeners::{Call, Listener};
-use super::poll::{PollSet, Waker};
+use super::poll::{PollSet, Ready, Waker};
 use super::state::{ParticipantEvent, State, Target};
 use super::tasks::TaskKey;
 use super::thread_cell::ThreadToken;
@@ -162,13 +162,13 @@ impl Engine {
     /// A pass without waiting, if this participant spins at all: for a call that may find something before it has to ask for the
     /// time. Says whether anything happened.
     pub(crate) fn glance(&self) -> Result<bool> {
-        Ok(self.idle != Idle::Block && self.turn(Scan::Hot, Instant(0))?)
+        Ok(self.idle != Idle::Block && self.turn(Scan::Hot, Ready::ALL, Instant(0))?)
     }
 
     /// One pass of [`State::turn`], then the listeners. Says whether there may be more to do at once.
-    fn turn(&self, scan: Scan, now: Instant) -> Result<bool> {
+    fn turn(&self, scan: Scan, ready: Ready, now: Instant) -> Result<bool> {
         let mut state = self.enter()?;
-        let more = state.turn(scan, now)?;
+        let more = state.turn(scan, ready, now)?;
         if !state.woken.is_empty() {
             state = self.wake_tasks(state)?;
         }
@@ -315,18 +315,21 @@ pub(crate) fn drive<E: Deref<Target = Engine>>(
     };
     let mut spins_until = idle.spins_until(now);
     let mut scan = first_scan(set, now < spins_until);
+    // Which descriptors may be readable.
+    let mut ready = Ready::ALL;
     let mut turns = 0_u32;
     // Since the last look at the clock.
     let mut progress = false;
     loop {
         let mut happened = false;
         for engine in engines {
-            happened |= engine.turn(scan, now)?;
+            happened |= engine.turn(scan, ready, now)?;
         }
         if done(happened) {
             return Ok(true);
         }
         progress |= happened;
+        ready = Ready::ALL;
         let spins = scan == Scan::Hot;
         let looks_at_clock = !spins || turns.is_multiple_of(TURNS_PER_DEADLINE_CHECK);
         turns = turns.wrapping_add(1);
@@ -351,7 +354,7 @@ pub(crate) fn drive<E: Deref<Target = Engine>>(
         }
         if !spins {
             now = sleep(engines, waker, set, now, deadline)?;
-            scan = Scan::All;
+            (scan, ready) = (Scan::All, set.ready());
         } else if now >= spins_until {
             scan = first_scan(set, false);
         }

@@ -178,12 +178,12 @@ impl Event for ModelEvent {
         Ok(())
     }
 
-    fn wait(&self, _: &mut Vec<RawFd>, timeout: Option<Duration>) -> io::Result<bool> {
+    fn wait(&self, _: &mut Vec<RawFd>, timeout: Option<Duration>) -> io::Result<(bool, u64)> {
         assert_eq!(timeout, None, "nothing here is to depend on time");
         let mut is_set = self.is_set.lock().expect("no thread panics inside");
         while !*is_set {
             is_set = self.changed.wait(is_set).expect("no thread panics inside");
         }
-        Ok(true)
+        Ok((true, 0))
     }
 }

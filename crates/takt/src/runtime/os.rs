@@ -52,9 +52,9 @@ pub(crate) trait Event: Send + Sync + Sized {
     fn new() -> io::Result<Self>;
     fn set(&self) -> io::Result<()>;
     fn reset(&self) -> io::Result<()>;
-    /// Sleeps until it is set, one of the descriptors is readable, or the timeout is over; whether it is set. The list is
-    /// scratch space.
-    fn wait(&self, descriptors: &mut Vec<RawFd>, timeout: Option<Duration>) -> io::Result<bool>;
+    /// Sleeps until it is set, one of the descriptors is readable, or the timeout is over; whether it is set, and which of
+    /// them are readable, a bit for each. The list is scratch space.
+    fn wait(&self, descriptors: &mut Vec<RawFd>, timeout: Option<Duration>) -> io::Result<(bool, u64)>;
 }
 
 /// The real one.
@@ -171,9 +171,10 @@ impl Event for readiness::Waker {
         self.reset().map(|_| ())
     }
 
-    fn wait(&self, descriptors: &mut Vec<RawFd>, timeout: Option<Duration>) -> io::Result<bool> {
-        let place = descriptors.len();
+    fn wait(&self, descriptors: &mut Vec<RawFd>, timeout: Option<Duration>) -> io::Result<(bool, u64)> {
+        let own = 1_u64.checked_shl(descriptors.len() as u32).unwrap_or(0);
         descriptors.push(self.as_raw_fd());
-        Ok(readiness::wait_each(descriptors, timeout)? >> place & 1 != 0)
+        let ready = readiness::wait_each(descriptors, timeout)?;
+        Ok((ready & own != 0, ready & !own))
     }
 }

@@ -13,12 +13,38 @@ use crate::Result;
 /// A sleep shorter than this found something that was there before.
 const MOMENT: Duration = Duration::from_micros(5);
 
+/// Which descriptors are readable, by their places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ready(i64);
+
+impl Ready {
+    /// Any of them may be.
+    pub(crate) const ALL: Self = Self(-1);
+
+    /// A bit for each, the first one's is the lowest.
+    fn of(bits: u64) -> Self {
+        Self(bits.cast_signed())
+    }
+
+    /// Without so many at the beginning. What is beyond the last bit is like that, so that all stay all.
+    pub(crate) fn behind(self, count: usize) -> Self {
+        Self(self.0 >> count.min(63))
+    }
+
+    /// Whether any of so many at the beginning is.
+    pub(crate) fn is_any_of(self, count: usize) -> bool {
+        self.0 & !(-1_i64).checked_shl(count as u32).unwrap_or(0) != 0
+    }
+}
+
 /// Descriptors to wait for. Keeps its memory, so that filling it again does not allocate.
 #[derive(Debug, Default)]
 pub(crate) struct PollSet {
     descriptors: Vec<RawFd>,
     /// See [`is_busy`](Self::is_busy).
     busy: bool,
+    /// See [`ready`](Self::ready).
+    ready: Option<Ready>,
 }
 
 impl PollSet {
@@ -28,6 +54,16 @@ impl PollSet {
 
     pub(crate) fn add(&mut self, descriptor: RawFd) {
         self.descriptors.push(descriptor);
+    }
+
+    /// How many there are: the place of the next one.
+    pub(crate) fn len(&self) -> usize {
+        self.descriptors.len()
+    }
+
+    /// Which were readable at the end of the last sleep.
+    pub(crate) fn ready(&self) -> Ready {
+        self.ready.unwrap_or(Ready::ALL)
     }
 
     /// Whether the last sleep was none, since something was readable already: then it saves system calls to look
@@ -85,11 +121,15 @@ impl<O: Os> Waker<O> {
     /// never comes). Returns at once if already signalled, and may return early. One sleeper at a time.
     pub(crate) fn sleep(&self, set: &mut PollSet, now: Instant, deadline: Option<Instant>) -> Result<()> {
         let timeout = deadline.map(|deadline| Duration::from_nanos(deadline.0.saturating_sub(now.0)));
+        set.ready = None;
         self.sleeping.store(true);
-        let result = if self.is_signalled() { Ok(false) } else { self.event.wait(&mut set.descriptors, timeout) };
+        let result = if self.is_signalled() { None } else { Some(self.event.wait(&mut set.descriptors, timeout)) };
         self.sleeping.store(false);
+        let Some(result) = result else { return Ok(()) };
+        let (is_set, ready) = result.map_err(|source| TransportError::new("poll", "descriptors", source))?;
+        set.ready = Some(Ready::of(ready));
         // Only a sleep that saw the event resets it. A late one makes the next sleep end at once, for nothing.
-        if result.map_err(|source| TransportError::new("poll", "descriptors", source))? {
+        if is_set {
             self.event.reset().map_err(|source| TransportError::new("read", "wake-up", source))?;
         }
         Ok(())
@@ -114,6 +154,30 @@ mod tests {
         assert!(waker.is_signalled());
         waker.reset();
         assert!(!waker.is_signalled());
+    }
+
+    #[test]
+    fn who_is_ready_goes_by_place() {
+        let ready = Ready::of(0b1000);
+        assert!(!ready.is_any_of(3) && ready.is_any_of(4) && ready.is_any_of(64) && !ready.is_any_of(0));
+        assert!(ready.behind(3).is_any_of(1) && !ready.behind(4).is_any_of(64));
+        assert!(Ready::ALL.behind(70).is_any_of(1) && !Ready::ALL.is_any_of(0));
+        assert!(Ready::of(1 << 63).behind(63).is_any_of(1));
+    }
+
+    #[test]
+    fn a_sleep_says_which_descriptors_ended_it() {
+        let waker = Waker::new().expect("eventfd");
+        let [quiet, loud] = [(); 2].map(|()| takt_transport::readiness::Waker::new().expect("eventfd"));
+        loud.wake().expect("woken");
+        let mut set = PollSet::default();
+        [&quiet, &loud].into_iter().for_each(|event| set.add(std::os::fd::AsRawFd::as_raw_fd(event)));
+        waker.sleep(&mut set, Instant(0), None).expect("poll");
+        assert!(!set.ready().is_any_of(1) && set.ready().behind(1).is_any_of(1));
+        set.clear();
+        waker.wake();
+        waker.sleep(&mut set, Instant(0), None).expect("poll");
+        assert_eq!(set.ready(), Ready::ALL, "nobody looked");
     }
 
     #[test]

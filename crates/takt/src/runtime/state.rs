@@ -12,7 +12,7 @@ use super::clock;
 use super::driver::Driver;
 use super::event_count::EventCount;
 use super::listeners::{Call, EndpointRef, Level, Listener, ParentId, Parents, Place, Slot, audience};
-use super::poll::PollSet;
+use super::poll::{PollSet, Ready};
 use super::tasks::{TaskKey, Tasks};
 use crate::status::{Signal, StatusMask};
 use crate::{Error, Result, Runtime};
@@ -113,6 +113,8 @@ pub(crate) struct State {
     /// Attempts to receive since the last look at the timers.
     attempts: u32,
     attempts_per_turn: u32,
+    /// Where the transports' descriptors begin among those that were last slept on.
+    first_descriptor: usize,
     pub(crate) poll_set: PollSet,
 }
 
@@ -136,6 +138,7 @@ impl State {
                 Runtime::Inline => ATTEMPTS_PER_TIMER_CHECK,
                 Runtime::Shared => SHARED_ATTEMPTS_PER_TURN,
             },
+            first_descriptor: 0,
             poll_set: PollSet::default(),
         }
     }
@@ -154,14 +157,15 @@ impl State {
     /// What the datagrams made the core want to send leaves with the next pass, so that the application sees the data
     /// first, and its answer and our acknowledgement can share a system call.
     ///
-    /// `now` is a moment ago; while spinning nobody looks at it, but at the clock where the time matters.
-    pub(crate) fn turn(&mut self, scan: Scan, now: Instant) -> Result<bool> {
+    /// `now` is a moment ago; while spinning nobody looks at it, but at the clock where the time matters. `ready` says which of
+    /// the descriptors that were slept on are readable; only those are asked.
+    pub(crate) fn turn(&mut self, scan: Scan, ready: Ready, now: Instant) -> Result<bool> {
         self.sleeps_until = Instant(0);
         let driver = self.driver()?;
         if driver.core.has_transmit() {
             driver.transmit(if scan == Scan::Hot { clock::now() } else { now });
         }
-        let received = self.receive(scan)?;
+        let received = self.receive(scan, ready.behind(self.first_descriptor))?;
         self.active |= received;
         let mut more = received;
         // What has arrived comes first, but not for ever.
@@ -180,12 +184,12 @@ impl State {
     }
 
     /// Takes datagrams until one is news to the application. Says whether there was any datagram.
-    fn receive(&mut self, scan: Scan) -> Result<bool> {
-        if !self.receive_first(scan)? {
+    fn receive(&mut self, scan: Scan, ready: Ready) -> Result<bool> {
+        if !self.receive_first(scan, ready)? {
             return Ok(false);
         }
         for _ in 1..DATAGRAMS_PER_TURN {
-            if self.route_events() || !self.driver()?.receive(scan) {
+            if self.route_events() || !self.driver()?.receive(scan, ready) {
                 return Ok(true);
             }
         }
@@ -194,12 +198,12 @@ impl State {
     }
 
     /// Tries to receive; while spinning, as often as may be done in one turn.
-    fn receive_first(&mut self, scan: Scan) -> Result<bool> {
+    fn receive_first(&mut self, scan: Scan, ready: Ready) -> Result<bool> {
         let Some(driver) = &mut self.driver else { return Err(Error::AlreadyDeleted) };
         let attempts = if scan == Scan::Hot { self.attempts_per_turn } else { 1 };
         for _ in 0..attempts {
             self.attempts += 1;
-            if driver.receive(scan) {
+            if driver.receive(scan, ready) {
                 return Ok(true);
             }
         }
@@ -241,6 +245,7 @@ impl State {
     ) -> Result<Option<Instant>> {
         let has_calls = self.has_calls();
         let Some(driver) = &mut self.driver else { return Err(Error::AlreadyDeleted) };
+        self.first_descriptor = set.len();
         let mut until = driver.prepare_sleep(set, now);
         if driver.core.has_transmit() || has_calls {
             until = Some(Instant(0));

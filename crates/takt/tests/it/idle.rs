@@ -164,6 +164,32 @@ fn what_comes_while_it_spins_is_found_without_a_sleep_and_prolongs_the_spinning(
 }
 
 #[test]
+fn after_a_sleep_those_alone_are_asked_that_have_something() {
+    let (silent, _silent_peer, silent_log) = Quiet::new();
+    let (other, peer, log) = Quiet::new();
+    let builder = DomainParticipant::builder(domain()).runtime(Runtime::Inline);
+    let participant = builder.transport(Box::new(silent)).transport(Box::new(other)).build().expect("participant");
+    for _ in 0..10 {
+        silent_log.lock().expect("no panic").clear();
+        log.lock().expect("no panic").clear();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while log.lock().expect("no panic").is_empty() {
+                    std::thread::yield_now();
+                }
+                peer.send(b"no RTPS").expect("room");
+            });
+            assert!(participant.spin_once(takt::Duration::from_secs(60)).expect("driven"), "a datagram");
+        });
+        assert!(log.lock().expect("no panic").iter().any(|(scan, _, found)| *found && *scan == Scan::All));
+        // A thorough look may come before a sleep, but not after it.
+        let silent = silent_log.lock().expect("no panic");
+        let slept = silent.iter().skip_while(|(scan, ..)| *scan != Scan::Taken);
+        assert_eq!(slept.filter(|(scan, ..)| *scan == Scan::All).count(), 0);
+    }
+}
+
+#[test]
 fn a_participants_own_thread_spins_and_sleeps_too() {
     let (_participant, peer, log) = participant(Runtime::Shared, Idle::SpinThenBlock(SPAN));
     let wait_for = |what: &str, is_there: &dyn Fn(&[Asked]) -> bool| {

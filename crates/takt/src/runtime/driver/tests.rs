@@ -195,7 +195,7 @@ fn announcements_go_to_the_peers_of_every_transport() {
 fn a_transport_that_fails_to_receive_is_counted() {
     let (udp, _) = Fake::new(Locator::KIND_UDP_V4, ROOM);
     let mut driver = driver(vec![Box::new(udp)], Vec::new());
-    assert!(!driver.receive(Scan::All));
+    assert!(!driver.receive(Scan::All, Ready::ALL));
     assert_eq!(driver.counters().receive_failures, 1);
 }
 
