@@ -3,7 +3,7 @@
 //! What many topics cost ([`topics`]), and what serialisation costs between entities of one process ([`within`]).
 
 use crate::error::{Error, Result};
-use crate::machine::{Memory, monotonic_ns};
+use crate::machine::{Memory, give_back_what_is_freed, monotonic_ns};
 use crate::payload::Blob;
 use crate::stats::Summary;
 use serde::Serialize;
@@ -132,6 +132,7 @@ pub struct Topics {
 /// # Errors
 /// Takt refused, or something did not happen.
 pub fn topics(place: &Place, topics: usize, samples: usize, size: usize) -> Result<Topics> {
+    give_back_what_is_freed();
     let before = Memory::now()?.resident_kib;
     let (duo, matched) = Duo::new(place, topics.max(1))?;
     duo.rounds((samples / 10).max(topics), size)?;

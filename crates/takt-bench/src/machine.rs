@@ -86,6 +86,15 @@ impl Memory {
     }
 }
 
+/// Has memory that is freed given back to the kernel, in place of being kept for what comes next: so that what one measurement
+/// has used is not what the next one finds.
+pub fn give_back_what_is_freed() {
+    /// Bytes from which on an allocation is a mapping of its own; the least that the C library adapts to.
+    const MAPPED_FROM: libc::c_int = 128 << 10;
+    // SAFETY: takes no pointer. It fails for values that are too large only.
+    unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_FROM) };
+}
+
 /// The number after `name` in the text of `/proc/self/status`; 0 if there is none.
 fn status_field(status: &str, name: &str) -> u64 {
     status

@@ -22,7 +22,7 @@ impl Writer {
         {
             let sn = change.sn;
             if sn > self.settled && sn < self.cursor.sn {
-                self.in_flight_bytes -= change.payload.len();
+                self.in_flight_bytes -= change.flight_len as usize;
             }
             self.history.remove(sn);
             removed += 1;

@@ -57,6 +57,8 @@ pub(crate) struct Change {
     pub(crate) place: Place,
     /// Fragment size for the readers that were matched when it was written; see [`super::route`].
     pub(crate) fragment_size: u16,
+    /// Octets of the send window that it takes: its payload, or the little that travels of one that all are lent.
+    pub(crate) flight_len: u32,
     pub(crate) expiry: Expiry,
     /// The filters that reject it; see [`super::filters`].
     pub(crate) rejected: Verdicts,
@@ -470,6 +472,7 @@ impl WriterHistory {
             directed,
             place: Place::default(),
             fragment_size,
+            flight_len: payload.len() as u32,
             expiry,
             rejected: 0,
             instance: NONE,

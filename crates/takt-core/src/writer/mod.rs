@@ -7,7 +7,7 @@
 //! - every change below `cursor` was sent (or found irrelevant) once, every one from `cursor` on was not;
 //! - `settled` is the highest change that is sent and acknowledged by every reliable reader that keeps pace;
 //!   a `VOLATILE` writer keeps nothing up to it, another one no instance that it has disposed and unregistered;
-//! - `in_flight_bytes` is the sum of the payloads in (`settled`, `cursor`).
+//! - `in_flight_bytes` is the sum of `flight_len` of the changes in (`settled`, `cursor`).
 
 mod batch;
 mod burst;
@@ -54,7 +54,7 @@ use route::Route;
 use takt_wire::discovery::PublicationData;
 use takt_wire::inline_qos::SampleIdentity;
 use takt_wire::message::{AckNack, NackFrag};
-use takt_wire::{EntityId, Guid, GuidPrefix, Lent, Locator, SequenceNumber, Timestamp};
+use takt_wire::{EntityId, Guid, GuidPrefix, LENT_PREFIX_LEN, Lent, Locator, SequenceNumber, Timestamp};
 use transmit::fragment_count;
 
 /// A change handed in by the application.
@@ -290,6 +290,9 @@ impl Writer {
         );
         change.place = place;
         change.rejected = rejected;
+        if self.lends_to_all(payload) {
+            change.flight_len = LENT_PREFIX_LEN as u32;
+        }
         let sn = self.history.append(change);
         if let Some(origin) = write.origin {
             self.history.set_origin(sn, origin);
@@ -334,7 +337,7 @@ impl Writer {
         }
         let room = self.history.make_room(write.key_hash, write.payload_len, &mut |change| {
             if change.sn > settled && change.sn < cursor {
-                evicted_bytes += change.payload.len();
+                evicted_bytes += change.flight_len as usize;
             }
         });
         self.in_flight_bytes -= evicted_bytes;
@@ -607,8 +610,8 @@ impl Writer {
         let mut next = self.settled.next();
         while let Some(change) = self.history.at_or_after(next).filter(|change| change.sn <= low) {
             ctx.work.steps(1);
-            let Change { sn, kind, key_hash, payload, place: Place { ends, .. }, .. } = *change;
-            self.in_flight_bytes = self.in_flight_bytes.saturating_sub(payload.len());
+            let Change { sn, kind, key_hash, flight_len, place: Place { ends, .. }, .. } = *change;
+            self.in_flight_bytes = self.in_flight_bytes.saturating_sub(flight_len as usize);
             if !self.keeps_history || (ends && self.history.is_set_gone(sn)) {
                 self.history.remove(sn);
             } else if kind == ChangeKind::DisposedUnregistered && !self.relays {

@@ -2,7 +2,7 @@
 
 use super::reader_proxy::borrows;
 use super::{Change, Cursor, ReaderProxy, Writer, is_stranger};
-use crate::cache::ChangeKind;
+use crate::cache::{ChangeKind, PayloadRef};
 use crate::context::Context;
 use crate::mutation::{Mutation, is_on};
 use crate::presentation::Place;
@@ -192,6 +192,11 @@ impl Writer {
         self.route.destinations.iter().any(borrows)
     }
 
+    /// Whether a payload is lent, and everybody can borrow it.
+    pub(super) fn lends_to_all(&self, payload: PayloadRef) -> bool {
+        self.history.pool.lent(payload).is_some() && self.route.destinations.iter().all(borrows)
+    }
+
     /// Whether this one of the destinations is sent the datagram that was built; the part of a change that is lent goes to
     /// those who can borrow, what follows of it to the others.
     fn is_for(audience: Audience, locator: &Locator) -> bool {
@@ -217,7 +222,7 @@ impl Writer {
         self.emit(message, change, EntityId::UNKNOWN, None, Part::Lent)?;
         ctx.counters.data_sent += 1;
         ctx.lent = self.history.pool.lent(change.payload).cloned();
-        if self.route.destinations.iter().all(borrows) {
+        if self.lends_to_all(change.payload) {
             self.advance(change);
         } else {
             self.lent = change.sn;
@@ -301,15 +306,15 @@ impl Writer {
 
     fn advance(&mut self, change: &Change) {
         self.cursor = Cursor { sn: change.sn.next(), fragment: 1 };
-        self.in_flight_bytes += change.payload.len();
-        self.heartbeat.sent(change.payload.len());
+        self.in_flight_bytes += change.flight_len as usize;
+        self.heartbeat.sent(change.flight_len as usize);
     }
 
     /// Whether the change must wait for acknowledgements. A change larger than the window goes alone. A window that was full
     /// opens when there is room for a whole datagram: else each acknowledgement would let out as few samples as it is for, and
     /// these would be acknowledged alone.
     fn is_stalled(&self, change: &Change, window_bytes: usize) -> bool {
-        let len = change.payload.len();
+        let len = change.flight_len as usize;
         let (samples, bytes_more) = match self.stalled {
             true if len < self.route.max_message => {
                 (SAMPLES_PER_DATAGRAM, self.route.max_message.min(window_bytes / 4))
@@ -338,7 +343,7 @@ impl Writer {
         let (mut in_flight, mut bytes, mut next) = (0, 0, first.next());
         while let Some(change) = self.history.at_or_after(next).filter(|change| change.sn < self.cursor.sn) {
             in_flight += 1;
-            bytes += change.payload.len();
+            bytes += change.flight_len as usize;
             if is_full(in_flight, bytes) {
                 return false;
             }

@@ -169,6 +169,22 @@ fn what_nobody_has_is_gone() {
     }
 }
 
+/// Samples that stay where they are do not fill the send window, however long they are.
+#[test]
+fn long_samples_leave_at_once() {
+    let pair = pair::<Blob>(Runtime::Inline, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
+    until_shared(&pair, &Blob::default());
+    let sent = || pair.publisher.counters().expect("open").data_sent;
+    let (before, sample) = (sent(), Arc::new(Blob::new(1, 1 << 20)));
+    for _ in 0..20 {
+        pair.writer.write_shared(Arc::clone(&sample)).expect("room");
+    }
+    assert_eq!(sent() - before, 20, "nobody has acknowledged any");
+    for _ in 0..20 {
+        assert!(take(&pair).data.is_some_and(|data| Arc::ptr_eq(&data, &sample)));
+    }
+}
+
 /// A bound of the type holds, whoever reads.
 #[test]
 fn a_sample_that_cannot_be_encoded_is_refused() {
