@@ -126,6 +126,9 @@ pub struct Config {
     pub static_endpoints: Option<Vec<StaticParticipant>>,
     /// Whether this participant is such a server.
     pub is_server: bool,
+    /// Places of a writer's readers from which on user data go to their multicast group, where that is cheaper and they have
+    /// shown that it arrives; 0: never.
+    pub multicast_readers_min: usize,
     /// Bounds.
     pub limits: Limits,
 }
@@ -154,6 +157,7 @@ impl Config {
             servers: Vec::new(),
             static_endpoints: None,
             is_server: false,
+            multicast_readers_min: 3,
             limits: Limits::default(),
         }
     }

@@ -1,5 +1,6 @@
 //! What every state machine of the participant shares: timers, pending work, events, counters.
 
+use crate::channel::{ChannelSet, Channels, Phase};
 use crate::config::Limits;
 use crate::counters::Counters;
 use crate::event::Event;
@@ -29,7 +30,12 @@ pub(crate) enum Job {
     Introduce { participant: u32 },
     /// The participant's announcement to a new participant, and what it takes to believe it.
     Greet { participant: u32 },
+    /// A question to a channel, who hears it.
+    Ask { channel: usize },
 }
+
+/// A channel that readers miss things of is asked about, but not more often than this.
+const SUSPICION: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
 pub(crate) struct Context {
@@ -52,6 +58,8 @@ pub(crate) struct Context {
     pub(crate) lent: Option<Lent>,
     /// Places given out in the order that readers of a subscriber share.
     pub(crate) arrivals: u64,
+    /// Multicast of user data.
+    pub(crate) channels: Channels,
 }
 
 /// Less than this is a clock that is kept, not one that is set.
@@ -86,6 +94,7 @@ impl Context {
             groups_stirred: false,
             lent: None,
             arrivals: 0,
+            channels: Channels::default(),
         }
     }
 
@@ -125,6 +134,23 @@ impl Context {
 
     pub(crate) fn remove_owner(&mut self) {
         self.owners -= 1;
+    }
+
+    /// A writer would use these channels.
+    pub(crate) fn want_channels(&mut self, wanted: ChannelSet) {
+        for (channel, it) in self.channels.list.iter_mut().enumerate() {
+            if wanted >> channel & 1 != 0 && it.phase == Phase::Idle {
+                (it.phase, it.asked) = (Phase::Queued, 0);
+                self.jobs.push_back(Job::Ask { channel });
+            }
+        }
+    }
+
+    /// A reader misses what was sent to a channel: it is asked about early.
+    pub(crate) fn suspect_channel(&mut self, now: Instant, channel: usize) {
+        if let Some(it) = self.channels.list.get(channel).filter(|it| it.phase == Phase::Resting) {
+            self.timers.arm_by(it.timer, now.after(SUSPICION));
+        }
     }
 
     /// Queues an event once. The last word on a participant stays the last.

@@ -102,6 +102,10 @@ pub struct Counters {
     pub introductions_sent: u64,
     /// Announcements that arrived after their participant's farewell, though sent before it.
     pub stale_announcements: u64,
+    /// Questions to multicast groups of user data, who receives what is sent there.
+    pub multicast_questions_sent: u64,
+    /// Remote participants that have answered none of them for a while, and get all by unicast.
+    pub multicast_deaf_participants: u64,
     /// Remote participants whose lease ran out.
     pub leases_expired: u64,
 }

@@ -22,6 +22,7 @@ extern crate alloc;
 
 mod bits;
 mod cache;
+mod channel;
 mod config;
 mod content_filter;
 mod context;

@@ -37,6 +37,8 @@ pub(crate) enum TimerKind {
     Batch { writer: u32 },
     /// Samples of a writer may expire.
     WriterExpiry { writer: u32 },
+    /// A question to a channel has waited for answers long enough, or is to be asked again.
+    Ask { channel: usize },
     /// Groups have more to show.
     Groups,
     /// A reader has waited long enough for the history of services.

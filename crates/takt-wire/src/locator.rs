@@ -88,6 +88,23 @@ impl Locator {
         self.ip().is_some_and(|ip| ip.is_multicast())
     }
 
+    /// The same group of IPv4, by one of the own interfaces alone: the one with this address, which stands in front of the
+    /// group's where the wire has zeros. Such a locator is for the own transport; nobody else is to be told of it.
+    #[must_use]
+    pub const fn by_interface(self, interface: Ipv4Addr) -> Self {
+        let mut address = self.address;
+        let [a, b, c, d] = interface.octets();
+        (address[8], address[9], address[10], address[11]) = (a, b, c, d);
+        Self { address, ..self }
+    }
+
+    /// What [`by_interface`](Self::by_interface) was told; `None` for all interfaces.
+    pub const fn interface(&self) -> Option<Ipv4Addr> {
+        let [_, _, _, _, _, _, _, _, a, b, c, d, ..] = self.address;
+        let interface = Ipv4Addr::new(a, b, c, d);
+        if self.kind != Self::KIND_UDP_V4 || interface.is_unspecified() { None } else { Some(interface) }
+    }
+
     /// Could anything be sent to it? No for the invalid kind, for a port that UDP does not have,
     /// and for the unspecified IP address; unknown transports get the benefit of the doubt.
     pub fn is_usable(&self) -> bool {

@@ -1,7 +1,9 @@
 //! Which local endpoints fit which others (DDS 1.4 §2.2.3), and why the rest does not.
 
+use super::channels::has_own_locators;
 use super::neighbours::is_memory;
 use super::type_checks::Fit;
+use crate::channel::Hearing;
 use crate::event::Event;
 use crate::mutation::{Mutation, is_on};
 use crate::participant::{Participant, is_durability_service};
@@ -236,9 +238,11 @@ impl Participant {
         let local = writer.data.guid;
         let path = self.path_to(subscription.guid.prefix, &subscription.unicast);
         let vendor = self.vendor_of(subscription.guid.prefix);
+        let hearing = |path| self.hearing_of(subscription.guid.prefix, has_own_locators(subscription), path);
+        let hearing = path.as_ref().map_or_else(Hearing::default, hearing);
         let Some(writer) = self.writers.get_mut(index) else { return };
         match (reason, path) {
-            (None, Some(path)) if is_matched => writer.redirect(&mut self.ctx, subscription.guid, path),
+            (None, Some(path)) if is_matched => writer.redirect(&mut self.ctx, subscription.guid, path, hearing),
             // Where it says that it is now it has yet to prove.
             (None, None) if is_matched => {}
             (None, Some(path)) => {
@@ -247,6 +251,7 @@ impl Participant {
                     wants_history: subscription.qos.durability != Durability::Volatile,
                     drops_repeats: vendor == VendorId::TAKT,
                     path,
+                    hearing,
                 };
                 writer.add_proxy(now, &mut self.ctx, subscription.guid, &traits);
                 writer.set_filter(subscription.guid, subscription.content_filter.as_ref());

@@ -1,9 +1,11 @@
 //! Discovery (RTPS 2.5 §8.5): who is there (`spdp`), what they have (`sedp`), what fits (`matching`), where we
-//! may send (`reachability`), who receives it (`validation`), who goes elsewhere (`moving`), whose writers live
+//! may send (`reachability`), who receives it (`validation`), who hears a multicast group
+//! (`channels`), who goes elsewhere (`moving`), whose writers live
 //! (`liveliness`), whose endpoints may have gone unnoticed (`review`), what types are made of (`type_lookup`) and whether they fit (`type_checks`), and the
 //! application's view of it all (`builtin_topics`).
 
 mod builtin_topics;
+mod channels;
 mod departed;
 mod footprint;
 mod ignored;

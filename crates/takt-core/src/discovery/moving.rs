@@ -15,8 +15,10 @@
 //! fragmented by IP.
 
 use super::Remote;
+use super::channels::has_own_locators;
 use super::footprint::Footprint;
 use super::validation::Probation;
+use crate::channel::Hearing;
 use crate::config::{Interface, Locators};
 use crate::mutation::{Mutation, is_on};
 use crate::participant::{Participant, Received};
@@ -25,7 +27,7 @@ use crate::writer::Path;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-use takt_wire::discovery::ParticipantData;
+use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};
 use takt_wire::{Guid, GuidPrefix, Locator, VendorId};
 
 /// Where a proven participant says that it has gone, until it has proven that too.
@@ -195,6 +197,7 @@ impl Participant {
         self.renew_lease(now, index);
         self.show_participant(now, index);
         self.look_for_shortcut(index);
+        self.look_for_channels(index);
         if moved {
             self.ctx.counters.participants_moved += 1;
             self.follow(prefix);
@@ -210,12 +213,15 @@ impl Participant {
         }
         let announced = self.announced_locators(prefix);
         self.ctx.work.steps(announced.len() + self.writers.len());
-        let ways: BTreeMap<Guid, Locator> = announced
+        let ways: BTreeMap<Guid, (Locator, Hearing)> = announced
             .into_iter()
-            .filter_map(|(guid, unicast)| Some((guid, self.path_to(prefix, &unicast)?.locator)))
+            .filter_map(|(guid, unicast, has_own)| {
+                let path = self.path_to(prefix, &unicast)?;
+                Some((guid, (path.locator, self.hearing_of(prefix, has_own, &path))))
+            })
             .collect();
         let metatraffic = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get(index));
-        let metatraffic = metatraffic.map(|remote| remote.metatraffic.locator);
+        let metatraffic = metatraffic.map(|remote| (remote.metatraffic.locator, Hearing::default()));
         let way = |guid: &Guid| if guid.entity_id.is_builtin() { metatraffic } else { ways.get(guid).copied() };
         for (_, writer) in self.writers.iter_mut() {
             writer.follow(&mut self.ctx, prefix, &way);
@@ -223,7 +229,7 @@ impl Participant {
         let from = Guid { prefix, entity_id: Guid::from_bytes([0; 16]).entity_id };
         for (guid, listeners) in self.sources.range(from..).take_while(|(guid, _)| guid.prefix == prefix) {
             self.ctx.work.steps(listeners.len());
-            let Some(locator) = way(guid) else { continue };
+            let Some((locator, _)) = way(guid) else { continue };
             for &(reader, proxy) in listeners {
                 if let Some(reader) = self.readers.get_mut(reader)
                     && let Some(proxy) = reader.proxies.get_mut(proxy)
@@ -234,19 +240,21 @@ impl Participant {
         }
     }
 
-    /// The user endpoints of a participant, with the locators that they announce.
-    fn announced_locators(&self, prefix: GuidPrefix) -> Vec<(Guid, Vec<Locator>)> {
+    /// The user endpoints of a participant, with the unicast locators that they announce, and whether any locators are for them
+    /// alone.
+    fn announced_locators(&self, prefix: GuidPrefix) -> Vec<(Guid, Vec<Locator>, bool)> {
+        let of_writer = |data: &PublicationData| (data.guid, data.unicast.clone(), !data.unicast.is_empty());
+        let of_reader = |data: &SubscriptionData| (data.guid, data.unicast.clone(), has_own_locators(data));
         if prefix == self.header.prefix {
-            let writers = self.writers.iter().map(|(_, writer)| (writer.data.guid, writer.data.unicast.clone()));
-            let readers = self.readers.iter().map(|(_, reader)| (reader.data.guid, reader.data.unicast.clone()));
+            let writers = self.writers.iter().map(|(_, writer)| of_writer(&writer.data));
+            let readers = self.readers.iter().map(|(_, reader)| of_reader(&reader.data));
             return writers.chain(readers).collect();
         }
         let from = Guid { prefix, entity_id: Guid::from_bytes([0; 16]).entity_id };
-        let writers = self.publications.range(from..).map(|(guid, data)| (guid, &data.unicast));
-        let readers = self.subscriptions.range(from..).map(|(guid, data)| (guid, &data.unicast));
-        let writers = writers.take_while(|(guid, _)| guid.prefix == prefix);
-        let readers = readers.take_while(|(guid, _)| guid.prefix == prefix);
-        writers.chain(readers).map(|(guid, unicast)| (*guid, unicast.clone())).collect()
+        let writers = self.publications.range(from..).take_while(|(guid, _)| guid.prefix == prefix);
+        let readers = self.subscriptions.range(from..).take_while(|(guid, _)| guid.prefix == prefix);
+        let writers = writers.map(|(_, data)| of_writer(data));
+        writers.chain(readers.map(|(_, data)| of_reader(data))).collect()
     }
 
     /// The interfaces of this host, or their addresses, are not what they were: announces the new locators to all who are
@@ -274,6 +282,7 @@ impl Participant {
         });
         self.announce_own_ports(now);
         self.follow(self.header.prefix);
+        self.reopen_channels();
         let known: Vec<u32> = self.remotes.iter().map(|(index, _)| index).collect();
         for index in known {
             self.ctx.work.unit();
@@ -326,6 +335,7 @@ impl Participant {
                 }
                 remote.metatraffic = path;
                 self.look_for_shortcut(index);
+                self.look_for_channels(index);
                 self.follow(prefix);
                 self.match_unreachable(now, prefix);
             }

@@ -12,7 +12,7 @@ use super::neighbours::is_memory;
 use crate::config::Interface;
 use crate::writer::Path;
 use alloc::vec::Vec;
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv4Addr};
 use takt_wire::Locator;
 
 /// INTEROP(Fast DDS 2.9): its receive buffer takes datagrams of up to 65,500 bytes.
@@ -149,6 +149,28 @@ impl Reachability {
             || other.ip().is_some_and(|ip| self.peers.contains(&ip))
     }
 
+    /// The first address of IPv4 of each interface, and the largest message in one packet there.
+    pub(super) fn exits_v4(&self) -> impl Iterator<Item = (Ipv4Addr, usize)> {
+        self.interfaces.iter().filter_map(|interface| {
+            let address = interface.addresses.iter().find_map(|(ip, _)| match ip {
+                IpAddr::V4(address) => Some(*address),
+                IpAddr::V6(_) => None,
+            })?;
+            let mtu = if interface.loopback { LOOPBACK_MTU } else { interface.mtu };
+            Some((address, (mtu.max(LEAST_MTU) - 28).min(MAX_MESSAGE)))
+        })
+    }
+
+    /// Whether `locator` is on the network of the interface with the address `exit`; on that of the loopback interface is only
+    /// who has proven to be at an address of this host.
+    pub(super) fn is_beside(&self, exit: IpAddr, locator: &Locator, proven: &Locator) -> bool {
+        let Some(ip) = locator.ip() else { return false };
+        let mut networks = self.addresses().filter(|(interface, ..)| interface.addresses.iter().any(|at| at.0 == exit));
+        networks.any(|(interface, network, len)| {
+            is_in_network(ip, network, len) && (!interface.loopback || self.is_here(proven))
+        })
+    }
+
     /// Whether it is on this host.
     pub(crate) fn is_here(&self, locator: &Locator) -> bool {
         locator.ip().is_some_and(|ip| ip.is_loopback() || self.is_own(ip))
@@ -180,7 +202,6 @@ impl Reachability {
 mod tests {
     use super::*;
     use alloc::vec;
-    use core::net::Ipv4Addr;
 
     fn reachability() -> Reachability {
         let interface = |name: &str, address: Ipv4Addr, len, mtu, loopback| Interface {

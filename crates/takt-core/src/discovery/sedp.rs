@@ -2,8 +2,9 @@
 //! topics, by the same state machines that carry user data.
 
 use super::footprint::Footprint;
-use super::{Departure, Remote, SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS};
+use super::{Departure, PARTICIPANT_MESSAGES, Remote, SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS};
 use crate::cache::{ChangeKind, InstanceHandle, KeyHash, ReadCursor, SampleRef, Selector};
+use crate::channel::Hearing;
 use crate::error::WriteError;
 use crate::mutation::{Mutation, is_on};
 use crate::participant::Participant;
@@ -15,7 +16,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use takt_wire::discovery::{PublicationData, SubscriptionData};
 use takt_wire::qos::{Durability, Liveliness, Presentation};
-use takt_wire::{Duration, EntityId, Guid, GuidPrefix, Timestamp};
+use takt_wire::{Duration, EntityId, Guid, GuidPrefix, SequenceNumber, Timestamp};
 
 /// News of one remote endpoint.
 enum News<T> {
@@ -74,7 +75,7 @@ impl Participant {
         let Some(path) = self.remotes.get(remote).map(|remote| remote.metatraffic) else { return };
         if let Some(writer) = self.writers.get_mut(writer) {
             let wants_history = writer.data.qos.durability != Durability::Volatile;
-            let traits = ReaderTraits { reliable: true, wants_history, drops_repeats: false, path };
+            let traits = ReaderTraits { reliable: true, wants_history, drops_repeats: false, path, hearing: Hearing::default() };
             writer.add_proxy(now, &mut self.ctx, guid, &traits);
         }
     }
@@ -427,7 +428,9 @@ impl Participant {
             in_set: false,
             origin: None,
         };
+        let questions = if writer == PARTICIPANT_MESSAGES { self.ctx.channels.last_question } else { SequenceNumber::ZERO };
         let Some(writer) = self.writers.get_mut(writer) else { return };
+        writer.skip_to(questions);
         let result = writer.write(now, &mut self.ctx, &write, |slot| {
             slot.copy_from_slice(payload);
             Some(payload.len())

@@ -5,6 +5,7 @@
 //! proven its address (`validation`).
 //! INTEROP(OpenDDS 3.13): it ignores announcements that are addressed to it alone.
 
+use super::channels::Ears;
 use super::footprint::Footprint;
 use super::moving::Move;
 use super::server::{Standing, mark_as_server};
@@ -65,6 +66,7 @@ pub(crate) struct Remote {
     pub(super) letter: Letter,
     /// The way to it without a network.
     pub(super) shortcut: Option<Shortcut>,
+    pub(super) ears: Ears,
     /// It has proven where it was, and says that it is elsewhere.
     pub(super) moving: Option<Box<Move>>,
     /// Its announcements reach us only because it sends them to us alone, so we must do the same.
@@ -428,6 +430,7 @@ impl Participant {
             probation: Some(probation),
             letter: Letter::default(),
             shortcut: None,
+            ears: Ears::default(),
             moving: None,
             sn: SequenceNumber::FIRST,
             standing: Standing::default(),
@@ -521,6 +524,7 @@ impl Participant {
                 }
                 None => {}
             }
+            self.leave_channels(&remote);
             self.hide_participant(now, &remote, departure);
             self.discovery_bytes -= remote.footprint;
             self.ctx.timers.release(remote.lease);

@@ -316,6 +316,7 @@ impl Participant {
             self.ctx.counters.participants_validated += 1;
         }
         self.look_for_shortcut(index);
+        self.look_for_channels(index);
         self.match_builtin_endpoints(now, index);
         self.present_static_endpoints(now, index);
         if let Some(prefix) = self.remotes.get(index).map(|remote| remote.prefix) {

@@ -119,6 +119,11 @@ impl Participant {
                 if acknack.writer.is_builtin() {
                     self.handle_proof(now, interpreter.source, acknack);
                 }
+                let shortened = match acknack.writer {
+                    EntityId::P2P_MESSAGE_WRITER => self.handle_answer(interpreter.source, acknack),
+                    _ => None,
+                };
+                let acknack = shortened.as_ref().unwrap_or(acknack);
                 let reader = Guid { prefix: interpreter.source, entity_id: acknack.reader };
                 if let Some(writer) = self.writer_ids.get(&acknack.writer).and_then(|&i| self.writers.get_mut(i)) {
                     writer.handle_acknack(now, &mut self.ctx, reader, acknack);

@@ -137,6 +137,7 @@ impl Participant {
         let list = config.static_endpoints.as_ref();
         let static_endpoints = list.map(|list| StaticEndpoints::new(list.clone(), own)).transpose()?;
         let mut ctx = Context::new(config.limits, timing);
+        ctx.channels.readers_min = config.multicast_readers_min;
         let data = Self::describe(&config);
         let assertion = Assertion::new(&mut ctx);
         let introducer = config.is_server.then(|| Introducer::new(&mut ctx));
@@ -186,6 +187,7 @@ impl Participant {
             next_entity_key: 1,
         };
         participant.create_builtin_endpoints();
+        participant.open_channels();
         Ok(participant)
     }
 
@@ -231,6 +233,7 @@ impl Participant {
             TimerKind::Groups => self.ctx.groups_stirred = true,
             TimerKind::Announce => self.announcer.handle_timeout(now, &mut self.ctx),
             TimerKind::Introduce => self.handle_introductions(),
+            TimerKind::Ask { channel } => self.handle_ask_timeout(now, channel),
             TimerKind::Lease { participant } => self.handle_lease_end(now, participant),
             TimerKind::Challenge { participant } => self.handle_challenge_timeout(participant),
             TimerKind::Heartbeat { writer } => {
@@ -308,7 +311,8 @@ impl Participant {
         let readers = self.readers.iter().map(|(_, reader)| 2 * REORDER_WINDOW as usize + reader.cache.len());
         let writers = self.writers.iter().map(|(_, writer)| writer.history.len());
         let samples: usize = readers.chain(writers).sum();
-        (STEPS_PER_ENTRY * (1 + tables + self.ctx.events.len()) + samples + INSTANCES_PER_CALL) as u64
+        let steps_per_entry = STEPS_PER_ENTRY + 2 * self.ctx.channels.list.len();
+        (steps_per_entry * (1 + tables + self.ctx.events.len()) + samples + INSTANCES_PER_CALL) as u64
     }
 
     /// The next event for the application.

@@ -52,6 +52,7 @@ impl Participant {
             Job::Announce => self.transmit_announcement(now, frame),
             Job::Introduce { participant } => self.transmit_introduction(participant, frame),
             Job::Greet { participant } => self.transmit_letter(now, participant, frame),
+            Job::Ask { channel } => self.transmit_question(now, channel, frame),
             Job::Data { writer } => {
                 let writer = writers.get_mut(writer)?;
                 *flow = writer.flow;

@@ -18,6 +18,8 @@ pub(crate) struct HeartbeatState {
     bytes_since: usize,
     /// Current period of the timer; zero before the first one.
     period: Duration,
+    /// How often the timer fired since anything was acknowledged.
+    repetitions: u32,
 }
 
 impl HeartbeatState {
@@ -49,6 +51,17 @@ impl HeartbeatState {
     /// Readers have acknowledged something: be fast again.
     pub(crate) fn progress(&mut self) {
         self.period = Duration::ZERO;
+        self.repetitions = 0;
+    }
+
+    /// The timer fired.
+    pub(crate) fn repeated(&mut self) {
+        self.repetitions = self.repetitions.saturating_add(1);
+    }
+
+    /// Whether the timer's heartbeat is the first since anything was acknowledged.
+    pub(crate) fn is_first(&self) -> bool {
+        self.repetitions <= 1
     }
 
     /// When the timer should fire next. The more readers lag, the more datagrams a heartbeat is and the longer

@@ -129,6 +129,25 @@ impl Writer {
         }
     }
 
+    /// Gives out the numbers up to this one to nobody, if they are not given out yet.
+    pub(crate) fn skip_to(&mut self, sn: SequenceNumber) {
+        let last = self.history.last_sn();
+        if sn <= last {
+            return;
+        }
+        self.history.begin_after(sn);
+        if self.cursor.sn > last {
+            self.cursor = super::Cursor { sn: sn.next(), fragment: 1 };
+        }
+        if self.settled == last {
+            self.settled = sn;
+            self.history.settled = sn;
+        }
+        for (_, proxy) in self.proxies.iter_mut().filter(|(_, proxy)| proxy.acked == last) {
+            proxy.acked = sn;
+        }
+    }
+
     /// Gives out a number to nobody.
     pub(super) fn skip_number(&mut self) -> SequenceNumber {
         let sn = self.history.skip();

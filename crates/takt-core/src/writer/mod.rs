@@ -30,6 +30,7 @@ pub(crate) use reader_proxy::{Path, ReaderProxy, is_newer};
 
 use crate::FlowTag;
 use crate::cache::{ChangeKind, InstanceHandle, KeyHash, PayloadRef};
+use crate::channel::{ChannelSet, Hearing};
 use crate::context::{Context, Job};
 use crate::deadline::DeadlineMonitor;
 use crate::error::{Error, WriteError};
@@ -404,9 +405,13 @@ impl Writer {
         if self.relays && !(wants_history && reader.drops_repeats) {
             proxy.relevant_below = self.history.last_sn().next();
         }
-        self.route.add(&proxy);
+        proxy.hearing = reader.hearing;
+        self.route.add(&proxy, &ctx.channels);
         self.strangers |= reader.reliable;
         let index = self.proxies.insert(proxy);
+        if reader.hearing.hears != 0 {
+            self.reroute(ctx);
+        }
         self.proxy_by_guid.insert(guid, index);
         self.matched.added(guid);
         ctx.notify(Event::PublicationMatched(self.handle));
@@ -417,12 +422,38 @@ impl Writer {
     }
 
     /// A matched reader listens elsewhere, if the path has changed.
-    pub(crate) fn redirect(&mut self, ctx: &mut Context, guid: Guid, path: Path) {
+    pub(crate) fn redirect(&mut self, ctx: &mut Context, guid: Guid, path: Path, hearing: Hearing) {
         let proxy = self.proxy_index(guid).and_then(|index| self.proxies.get_mut(index));
-        let Some(proxy) = proxy.filter(|proxy| proxy.path != path) else { return };
-        proxy.path = path;
-        ctx.work.steps(2 * self.proxies.len());
-        self.route = Route::to(&self.proxies, self.route.more);
+        let Some(proxy) = proxy.filter(|proxy| proxy.path != path || proxy.hearing != hearing) else { return };
+        (proxy.path, proxy.hearing) = (path, hearing);
+        self.reroute(ctx);
+    }
+
+    /// Readers have come or gone, or are reached otherwise.
+    fn reroute(&mut self, ctx: &mut Context) {
+        ctx.work.steps(2 * self.proxies.len() * (1 + ctx.channels.list.len()));
+        self.route = Route::to(&self.proxies, self.route.more, &ctx.channels);
+        ctx.want_channels(self.route.wanted);
+    }
+
+    /// What participants hear, and what they have proven to hear, has changed.
+    pub(crate) fn rehear(&mut self, ctx: &mut Context, ears_of: &dyn Fn(GuidPrefix) -> Option<(ChannelSet, ChannelSet)>) {
+        ctx.work.steps(self.proxies.len());
+        let mut is_news = false;
+        for (_, proxy) in self.proxies.iter_mut().filter(|(_, proxy)| proxy.hearing != Hearing::default()) {
+            if let Some((hears, proven)) = ears_of(proxy.guid.prefix) {
+                let hearing = Hearing { hears, proven, ..proxy.hearing };
+                is_news |= core::mem::replace(&mut proxy.hearing, hearing) != hearing;
+            }
+        }
+        if is_news {
+            self.reroute(ctx);
+        }
+    }
+
+    /// The channels that it would use if all who listen had proven to hear them.
+    pub(crate) fn wanted_channels(&self) -> ChannelSet {
+        self.route.wanted
     }
 
     /// A matched reader has gone.
@@ -433,18 +464,18 @@ impl Writer {
     }
 
     /// Sends what is for a participant's readers to where they are now, as far as `way` knows.
-    pub(crate) fn follow(&mut self, ctx: &mut Context, prefix: GuidPrefix, way: &dyn Fn(&Guid) -> Option<Locator>) {
+    pub(crate) fn follow(&mut self, ctx: &mut Context, prefix: GuidPrefix, way: Ways<'_>) {
         let first = Guid { prefix, entity_id: EntityId::UNKNOWN };
         let mut moved = false;
         for (guid, &index) in self.proxy_by_guid.range(first..).take_while(|(guid, _)| guid.prefix == prefix) {
             ctx.work.steps(1);
-            if let (Some(locator), Some(proxy)) = (way(guid), self.proxies.get_mut(index)) {
+            if let (Some((locator, hearing)), Some(proxy)) = (way(guid), self.proxies.get_mut(index)) {
                 moved |= core::mem::replace(&mut proxy.path.locator, locator) != locator;
+                moved |= core::mem::replace(&mut proxy.hearing, hearing) != hearing;
             }
         }
         if moved {
-            ctx.work.steps(self.proxies.len());
-            self.route = Route::to(&self.proxies, self.route.more);
+            self.reroute(ctx);
         }
     }
 
@@ -475,8 +506,7 @@ impl Writer {
     /// Tells of those who have left, and goes on without them.
     fn close_ranks(&mut self, ctx: &mut Context) {
         ctx.notify(Event::PublicationMatched(self.handle));
-        ctx.work.steps(2 * self.proxies.len());
-        self.route = Route::to(&self.proxies, self.route.more);
+        self.reroute(ctx);
         self.look_for_strangers();
         if self.proxies.len() == 0 {
             self.cursor = Cursor { sn: self.history.last_sn().next(), fragment: 1 };
@@ -515,6 +545,12 @@ impl Writer {
         if !proxy.acknowledge(now, &acknack.reader_sn_state, acknack.count, unsent, fragments) {
             ctx.counters.stale_acknowledgements += 1;
             return;
+        }
+        if let Some(channel) = self.route.channel
+            && !acknack.reader_sn_state.is_empty()
+            && proxy.hearing.is_served_by(channel)
+        {
+            ctx.suspect_channel(now, channel);
         }
         proxy.heartbeat_due |= !acknack.is_final || is_on(Mutation::ChatterBox);
         self.strangers |= is_stranger(proxy);
@@ -555,6 +591,7 @@ impl Writer {
         }
         if !self.heartbeat_queued && !is_on(Mutation::NoPeriodicHeartbeat) {
             self.heartbeat_queued = true;
+            self.heartbeat.repeated();
             ctx.jobs.push_back(Job::Heartbeat { writer: self.index() });
         }
         self.queue_data(ctx);
@@ -631,6 +668,9 @@ fn is_stranger(proxy: &ReaderProxy) -> bool {
     proxy.reliable && !proxy.has_seen_heartbeat
 }
 
+/// Where the readers of a participant are now, as far as that is known.
+pub(crate) type Ways<'a> = &'a dyn Fn(&Guid) -> Option<(Locator, Hearing)>;
+
 /// What a writer must know of a reader to serve it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReaderTraits {
@@ -639,4 +679,6 @@ pub(crate) struct ReaderTraits {
     /// It drops what it has had from another writer.
     pub(crate) drops_repeats: bool,
     pub(crate) path: Path,
+    /// Which multicast groups lead to it.
+    pub(crate) hearing: Hearing,
 }

@@ -4,6 +4,7 @@ use super::burst::Burst;
 use super::filters::ProxyFilter;
 use super::history::Change;
 use crate::bits::Window;
+use crate::channel::Hearing;
 use crate::mutation::{Mutation, is_on};
 use crate::time::Instant;
 use core::time::Duration;
@@ -41,6 +42,8 @@ pub(crate) struct ReaderProxy {
     pub(crate) guid: Guid,
     pub(crate) reliable: bool,
     pub(crate) path: Path,
+    /// Which multicast groups lead to it.
+    pub(crate) hearing: Hearing,
     /// Changes below were sent, at least in part, before the match and are not for this reader.
     pub(crate) first_relevant: SequenceNumber,
     /// Changes from here on are sent to it as they are written; older ones only on request.
@@ -83,6 +86,7 @@ impl ReaderProxy {
             guid,
             reliable,
             path,
+            hearing: Hearing::default(),
             first_relevant,
             live_from,
             filter: None,

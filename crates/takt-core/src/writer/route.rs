@@ -4,8 +4,12 @@
 //! nothing is fragmented by IP. All fragments of a sample have one size for a given reader: that of the
 //! narrowest path among the readers matched when it was written, or, for a reader that joined later, that
 //! of its own path.
+//!
+//! Where a multicast group leads to enough readers, the samples go there instead, once for all of them
+//! ([`crate::channel`]). What is for a single reader, such as repairs, goes to that one alone.
 
 use super::reader_proxy::{Path, ReaderProxy};
+use crate::channel::{ChannelSet, Channels, Hearing};
 use crate::slots::Slots;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -39,6 +43,10 @@ pub(crate) struct Route {
     pub(crate) reliable: bool,
     /// What inline QoS takes beside the usual.
     pub(super) more: usize,
+    /// The channel among the destinations, in place of those whom it serves.
+    pub(super) channel: Option<usize>,
+    /// Channels that would be used if all who listen had proven to hear them.
+    pub(super) wanted: ChannelSet,
 }
 
 impl Route {
@@ -51,23 +59,59 @@ impl Route {
             max_message: usize::MAX,
             reliable: false,
             more,
+            channel: None,
+            wanted: 0,
         }
     }
 
-    pub(crate) fn to(proxies: &Slots<ReaderProxy>, more: usize) -> Self {
+    pub(crate) fn to(proxies: &Slots<ReaderProxy>, more: usize, channels: &Channels) -> Self {
         let mut route = Self::new(more);
-        proxies.iter().for_each(|(_, proxy)| route.add(proxy));
+        route.choose_channel(proxies, channels);
+        proxies.iter().for_each(|(_, proxy)| route.add(proxy, channels));
         route
     }
 
-    /// Leads to one more reader.
-    pub(crate) fn add(&mut self, proxy: &ReaderProxy) {
-        if self.known.insert(proxy.path.locator) {
-            self.destinations.push(proxy.path.locator);
+    /// Leads to one more reader, by the channel that was chosen if that serves it.
+    pub(crate) fn add(&mut self, proxy: &ReaderProxy, channels: &Channels) {
+        let mut way = proxy.path;
+        if let Some(channel) = self.channel.filter(|channel| proxy.hearing.is_served_by(*channel))
+            && let Some(channel) = channels.list.get(channel)
+        {
+            (way.locator, way.max_message) = (channel.locator, way.max_message.min(channel.max_message));
         }
-        self.max_message = self.max_message.min(proxy.path.max_message);
-        self.fragment_size = self.fragment_size.min(fragment_size(&proxy.path, self.more));
+        if self.known.insert(way.locator) {
+            self.destinations.push(way.locator);
+        }
+        self.max_message = self.max_message.min(way.max_message);
+        self.fragment_size = self.fragment_size.min(fragment_size(&way, self.more));
         self.reliable |= proxy.reliable;
+    }
+
+    /// The channel that saves most, if every reader that hears it can be served by it: nobody is to be sent a thing twice.
+    fn choose_channel(&mut self, proxies: &Slots<ReaderProxy>, channels: &Channels) {
+        let mut best = 0;
+        for (at, channel) in channels.list.iter().enumerate() {
+            let places_if = |can_serve: &dyn Fn(&Hearing) -> bool| {
+                let mut places = Vec::new();
+                for (_, proxy) in proxies.iter() {
+                    match can_serve(&proxy.hearing) {
+                        true => places.push(proxy.path.locator),
+                        false if proxy.hearing.hears >> at & 1 != 0 => return 0,
+                        false => {}
+                    }
+                }
+                places.sort_unstable();
+                places.dedup();
+                places.len()
+            };
+            if channels.is_cheaper(channel.listeners, places_if(&|hearing| hearing.takes >> at & 1 != 0)) {
+                self.wanted |= 1 << at;
+            }
+            let places = places_if(&|hearing| hearing.is_served_by(at));
+            if places > best && channels.is_cheaper(channel.listeners - channel.deaf, places) {
+                (best, self.channel) = (places, Some(at));
+            }
+        }
     }
 }
 

@@ -384,11 +384,15 @@ impl Writer {
         if !core::mem::take(&mut self.heartbeat_queued) {
             return None;
         }
-        ctx.work.steps(2 * self.proxies.len());
+        ctx.work.steps(3 * self.proxies.len());
         let (last, asserting, news) = (self.history.last_sn(), self.asserting, self.take_group_news());
         let concerned = |proxy: &ReaderProxy| asserting || (proxy.reliable && (news || proxy.acked < last));
-        let proxies = self.proxies.iter().filter(|(_, proxy)| concerned(proxy));
-        destinations.extend(proxies.map(|(_, proxy)| proxy.path.locator));
+        let channel = self.channel_of_heartbeat(concerned);
+        let channel = channel.and_then(|at| ctx.channels.list.get(at).map(|channel| (at, channel.locator)));
+        for (_, proxy) in self.proxies.iter().filter(|(_, proxy)| concerned(proxy)) {
+            let by_channel = channel.filter(|(at, _)| proxy.hearing.is_served_by(*at));
+            destinations.push(by_channel.map_or(proxy.path.locator, |(_, locator)| locator));
+        }
         destinations.sort_unstable();
         destinations.dedup();
         let mut message = Message::new(frame, self.route.max_message, header)?;
@@ -399,6 +403,15 @@ impl Writer {
         self.append_heartbeat(&mut message, is_final, ctx);
         self.asserting = false;
         (!destinations.is_empty() && !message.builder.is_empty()).then(|| message.builder.len())
+    }
+
+    /// The channel that a heartbeat goes to, if it concerns half of those whom that serves. Only the first of a series does, and
+    /// none that is a sign of life: who does not answer may not hear the channel any more.
+    fn channel_of_heartbeat(&self, concerned: impl Fn(&ReaderProxy) -> bool) -> Option<usize> {
+        let channel = self.route.channel.filter(|_| !self.asserting && self.heartbeat.is_first())?;
+        let served = self.proxies.iter().filter(|(_, proxy)| proxy.hearing.is_served_by(channel));
+        let (all, half) = served.fold((0, 0), |(all, half), (_, it)| (all + 1, half + 2 * usize::from(concerned(it))));
+        (half >= all).then_some(channel)
     }
 
     pub(super) fn append_heartbeat(&mut self, message: &mut Message<'_>, is_final: bool, ctx: &mut Context) {

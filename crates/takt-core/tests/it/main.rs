@@ -4,6 +4,7 @@
 mod announcements;
 mod batching;
 mod catalogue;
+mod channels;
 mod coherent;
 mod content_filter;
 mod contract;

@@ -8,6 +8,9 @@ use takt_wire::{GuidPrefix, Locator, Timestamp};
 
 pub const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
 
+/// Where user data for the group go.
+pub const USER_PORT: u32 = 7401;
+
 /// xorshift64*: small, and good enough to throw dice.
 pub struct Dice(pub u64);
 
@@ -46,6 +49,10 @@ pub struct Network {
     pub faults: Faults,
     /// Nodes that neither send nor receive.
     pub cut: Vec<usize>,
+    /// Nodes that what is sent to the group of user data does not reach.
+    pub deaf: Vec<usize>,
+    /// Datagrams by destination.
+    pub sent_to: BTreeMap<Locator, usize>,
     pub delivered: u64,
     /// So many further datagrams are sent, and the rest is lost; `None` for all.
     pub keep: Option<usize>,
@@ -88,6 +95,8 @@ impl Network {
             addresses: Vec::new(),
             faults: Faults::default(),
             cut: Vec::new(),
+            deaf: Vec::new(),
+            sent_to: BTreeMap::new(),
             delivered: 0,
             keep: None,
             longest: 0,
@@ -164,6 +173,7 @@ impl Network {
                 self.longest = self.longest.max(transmit.len);
                 let (len, destinations) = (transmit.len, transmit.destinations.to_vec());
                 for to in destinations {
+                    *self.sent_to.entry(to).or_default() += 1;
                     if self.cut.contains(&index) || self.dice.percent(self.faults.loss) || self.keep == Some(0) {
                         continue;
                     }
@@ -193,7 +203,8 @@ impl Network {
         for (index, node) in self.nodes.iter_mut().enumerate() {
             let own = self.addresses[index];
             let hears = (multicast && own != datagram.from) || datagram.to == own;
-            if hears && !self.cut.contains(&index) {
+            let eaten = multicast && datagram.to.port == USER_PORT && self.deaf.contains(&index);
+            if hears && !eaten && !self.cut.contains(&index) {
                 node.handle_datagram(self.now, received, &datagram.bytes);
             }
             while let Some(event) = node.poll_event() {

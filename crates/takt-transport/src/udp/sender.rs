@@ -2,7 +2,7 @@
 //!
 //! A frame is written once, wherever it goes: every destination of it is one
 //! queued datagram that points to the same bytes, and a multicast destination
-//! is one per interface. A lone datagram leaves by one `sendto`; several leave
+//! is one per interface, unless it [names](Locator::by_interface) one. A lone datagram leaves by one `sendto`; several leave
 //! by one `sendmmsg` per run of the same socket, and those of one size to one
 //! address as one [train](super::train).
 
@@ -70,6 +70,8 @@ pub(super) struct Sender {
 #[derive(Clone, Copy)]
 struct Way {
     ifindex: u32,
+    /// The address that it leaves from.
+    address: IpAddr,
     /// Index of the control message that says so.
     control: u16,
 }
@@ -111,7 +113,7 @@ impl Sender {
             return;
         }
         if let Ok(index) = u16::try_from(self.controls.len()) {
-            ways.push(Way { ifindex, control: index });
+            ways.push(Way { ifindex, address, control: index });
             self.controls.push(control);
         }
     }
@@ -194,15 +196,20 @@ impl Sender {
         let message = Outgoing { fd, connected: false, offset, len: len as u32, address, control: None };
         match family {
             Family::V4 if is_multicast_v4(to) => {
+                let only = to.interface().map(IpAddr::V4);
+                let mut any = false;
                 for i in 0..self.multicast_v4.len() {
-                    let control = Some(self.multicast_v4[i].control);
-                    self.push(Outgoing { control, ..message }, stats);
+                    let Way { address, control, .. } = self.multicast_v4[i];
+                    if only.is_none_or(|only| only == address) {
+                        any = true;
+                        self.push(Outgoing { control: Some(control), ..message }, stats);
+                    }
                 }
-                self.has_multicast(family)
+                any
             }
             Family::V6 if needs_interface_v6(to) => {
                 for i in 0..self.multicast_v6.len() {
-                    let Way { ifindex, control } = self.multicast_v6[i];
+                    let Way { ifindex, control, .. } = self.multicast_v6[i];
                     let (control, address) = (Some(control), address.with_scope(ifindex));
                     self.push(Outgoing { control, address, ..message }, stats);
                 }

@@ -1,0 +1,284 @@
+//! Who receives what we send to a multicast group: asked, not assumed, and asked again.
+//!
+//! A participant that announces one of our own groups, and an address on the network of one of our interfaces, listens to that
+//! [channel](crate::channel), or so it says: a switch, an access point or a firewall may still eat what is sent there. So
+//! nothing but questions goes to a channel until its listeners have answered.
+//!
+//! A question is a `HEARTBEAT` (RTPS 2.5 §8.3.8.6) of the writer of participant messages, which every participant listens to.
+//! It goes to the channel alone, offers nothing, and begins with a sequence number that no other submessage brings about: a
+//! reader of any vendor acknowledges up to there, and with that number shows that it has heard the channel. The writer
+//! goes on above the last question, so no number means two things.
+//!
+//! Questions are asked only while some writer would use the channel: in rounds of up to [`QUESTIONS_MAX`] that are [`REST`] apart,
+//! and early when a reader misses what was sent there. Who answers none of a round is deaf: it gets everything by unicast, and
+//! is asked once in each later round. Until all who listen have answered or are deaf, all get everything by unicast, since one
+//! that hears the channel must not be sent things twice.
+//!
+//! Deliberately not here: groups of IPv6, and those that endpoints announce for themselves.
+
+use super::{PARTICIPANT_MESSAGES, Remote};
+use crate::channel::{CHANNELS_MAX, Channel, ChannelSet, Hearing, Phase, QUESTIONS_MAX};
+use crate::context::Job;
+use crate::participant::Participant;
+use crate::time::Instant;
+use crate::timer::TimerKind;
+use crate::writer::Path;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use core::time::Duration;
+use takt_wire::builder::MessageBuilder;
+use takt_wire::discovery::SubscriptionData;
+use takt_wire::message::AckNack;
+use takt_wire::{EntityId, GuidPrefix, Locator, SequenceNumber, SequenceNumberSet};
+
+/// How long the first question of a round waits for answers; doubles with each.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Between two rounds.
+const REST: Duration = Duration::from_secs(2);
+
+/// What a remote participant hears.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ears {
+    /// As it announces.
+    announced: ChannelSet,
+    proven: ChannelSet,
+    deaf: ChannelSet,
+    /// Of the round at hand.
+    answered: ChannelSet,
+}
+
+impl Participant {
+    /// Finds the channels that there are: our groups of IPv4, by each interface.
+    pub(crate) fn open_channels(&mut self) {
+        for channel in self.ctx.channels.list.drain(..) {
+            self.ctx.timers.release(channel.timer);
+        }
+        if self.ctx.channels.readers_min == 0 {
+            return;
+        }
+        let groups = self.locators.default_multicast.iter().filter(|group| group.kind == Locator::KIND_UDP_V4);
+        for group in groups {
+            for (address, max_message) in self.reachability.exits_v4() {
+                let channel = self.ctx.channels.list.len();
+                if channel == CHANNELS_MAX {
+                    return;
+                }
+                let timer = self.ctx.timers.register(TimerKind::Ask { channel });
+                self.ctx.channels.list.push(Channel {
+                    locator: group.by_interface(address),
+                    max_message,
+                    listeners: 0,
+                    deaf: 0,
+                    timer,
+                    phase: Phase::Idle,
+                    questions: [SequenceNumber::ZERO; QUESTIONS_MAX],
+                    asked: 0,
+                });
+            }
+        }
+    }
+
+    /// Our interfaces have changed: nothing that was known of channels holds.
+    pub(super) fn reopen_channels(&mut self) {
+        if self.ctx.channels.list.is_empty() && self.locators.default_multicast.is_empty() {
+            return;
+        }
+        self.open_channels();
+        let known: Vec<u32> = self.remotes.iter().map(|(index, _)| index).collect();
+        for index in known {
+            self.ctx.work.unit();
+            let Some(remote) = self.remotes.get_mut(index) else { continue };
+            remote.ears = Ears::default();
+            let prefix = remote.prefix;
+            self.look_for_channels(index);
+            self.follow(prefix);
+        }
+    }
+
+    /// A participant was believed, or has moved, or says other things: which channels does it listen to?
+    pub(super) fn look_for_channels(&mut self, index: u32) {
+        let Some(remote) = self.remotes.get(index) else { return };
+        let announced = if remote.is_on_probation() { 0 } else { self.announced_channels(remote) };
+        let (prefix, before) = (remote.prefix, remote.ears);
+        if announced == before.announced {
+            return;
+        }
+        self.count_listener(&before, announced);
+        if let Some(remote) = self.remotes.get_mut(index) {
+            remote.ears = Ears { announced, ..Ears::default() };
+        }
+        self.follow(prefix);
+    }
+
+    /// A participant has gone.
+    pub(super) fn leave_channels(&mut self, remote: &Remote) {
+        self.count_listener(&remote.ears, 0);
+    }
+
+    fn count_listener(&mut self, before: &Ears, announced: ChannelSet) {
+        for (at, channel) in self.ctx.channels.list.iter_mut().enumerate() {
+            let is_in = |set: ChannelSet| usize::from(set >> at & 1);
+            channel.listeners = channel.listeners + is_in(announced) - is_in(before.announced);
+            channel.deaf -= is_in(before.deaf).min(channel.deaf);
+        }
+    }
+
+    fn announced_channels(&self, remote: &Remote) -> ChannelSet {
+        let mut announced = 0;
+        for (at, channel) in self.ctx.channels.list.iter().enumerate() {
+            let is_group = |locator: &Locator| {
+                (locator.ip(), locator.port) == (channel.locator.ip(), channel.locator.port) && !locator.is_tcp()
+            };
+            let Some(exit) = channel.locator.interface().map(IpAddr::V4) else { continue };
+            let mut addresses = remote.data.default_unicast.iter().chain(&remote.data.metatraffic_unicast);
+            let is_there = |locator: &Locator| self.reachability.is_beside(exit, locator, &remote.metatraffic.locator);
+            if remote.data.default_multicast.iter().any(is_group) && addresses.any(is_there) {
+                announced |= 1 << at;
+            }
+        }
+        announced
+    }
+
+    /// What a reader hears that is reached by `path`. Data go by the channels of its participant if it has no locators of its
+    /// own; those that do not go by UDP at all would come twice.
+    pub(super) fn hearing_of(&self, prefix: GuidPrefix, has_own_locators: bool, path: &Path) -> Hearing {
+        if prefix == self.header.prefix {
+            // We hear ourselves.
+            let all = self.ctx.channels.list.iter().fold(0, |set: ChannelSet, _| set << 1 | 1);
+            return Hearing { hears: all, ..Hearing::default() };
+        }
+        let remote = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get(index));
+        let Some(Remote { ears, .. }) = remote else { return Hearing::default() };
+        let takes = !has_own_locators && path.locator.kind == Locator::KIND_UDP_V4;
+        Hearing {
+            hears: ears.announced & !ears.deaf,
+            takes: if takes { ears.announced } else { 0 },
+            proven: ears.proven,
+        }
+    }
+
+    /// The next question to a channel. Looks at each remote participant if it is the first of its round.
+    pub(crate) fn transmit_question(&mut self, now: Instant, at: usize, frame: &mut [u8]) -> Option<usize> {
+        let channel = self.ctx.channels.list.get_mut(at).filter(|channel| channel.phase == Phase::Queued)?;
+        if channel.asked == 0 {
+            self.ctx.work.steps(self.remotes.len());
+            self.remotes.iter_mut().for_each(|(_, remote)| remote.ears.answered &= !(1 << at));
+        }
+        let writer = self.writers.get_mut(PARTICIPANT_MESSAGES)?;
+        let last = self.ctx.channels.last_question.max(writer.history.last_sn());
+        // An acknowledgement of all that was written has the number between.
+        let number = last.next().next();
+        let question = writer.challenge(EntityId::UNKNOWN, number);
+        let mut builder = MessageBuilder::new(frame, &self.header).ok()?;
+        builder.heartbeat(&question).ok()?;
+        self.ctx.channels.last_question = number;
+        channel.questions[channel.asked] = number;
+        self.ctx.timers.arm(channel.timer, now.after(PATIENCE * (1 << channel.asked)));
+        channel.asked += 1;
+        channel.phase = Phase::Asking;
+        self.ctx.counters.multicast_questions_sent += 1;
+        self.destinations.push(channel.locator);
+        Some(builder.len())
+    }
+
+    /// An acknowledgement of participant messages: is it the answer to a question? Returns what it says of what was written,
+    /// if that is less.
+    pub(crate) fn handle_answer(&mut self, prefix: GuidPrefix, acknack: &AckNack) -> Option<AckNack> {
+        let number = acknack.reader_sn_state.base();
+        let is_question = |channel: &Channel| channel.questions[..channel.asked].contains(&number);
+        if let Some(at) = self.ctx.channels.list.iter().position(is_question)
+            && let Some(remote) = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get_mut(index))
+        {
+            remote.ears.answered |= 1 << at;
+        }
+        let end = self.writers.get(PARTICIPANT_MESSAGES)?.history.last_sn().next();
+        let reader_sn_state = SequenceNumberSet::new(end);
+        (number > end).then_some(AckNack { reader_sn_state, ..*acknack })
+    }
+
+    /// The answers to a question should be there, or it is time for another round. Looks at each remote participant, writer
+    /// and match.
+    pub(crate) fn handle_ask_timeout(&mut self, now: Instant, at: usize) {
+        let Some(channel) = self.ctx.channels.list.get(at) else { return };
+        let (phase, asked) = (channel.phase, channel.asked);
+        self.ctx.work.steps(self.remotes.len() + self.writers.len());
+        let is_wanted = self.writers.iter().any(|(_, writer)| writer.wanted_channels() & (1 << at) != 0);
+        match phase {
+            _ if !is_wanted => self.close_ears(at),
+            Phase::Idle | Phase::Queued => {}
+            Phase::Resting => self.ask(at, 0),
+            Phase::Asking => self.judge_answers(now, at, asked),
+        }
+    }
+
+    fn judge_answers(&mut self, now: Instant, at: usize, asked: usize) {
+        let bit: ChannelSet = 1 << at;
+        let (mut waits, mut is_news, mut deaf) = (false, false, 0);
+        for (_, Remote { ears, .. }) in self.remotes.iter_mut().filter(|(_, remote)| remote.ears.announced & bit != 0) {
+            let before = (ears.proven & bit, ears.deaf & bit);
+            if ears.answered & bit != 0 {
+                (ears.proven, ears.deaf) = (ears.proven | bit, ears.deaf & !bit);
+            } else if asked < QUESTIONS_MAX && ears.deaf & bit == 0 {
+                waits = true;
+            } else {
+                self.ctx.counters.multicast_deaf_participants += u64::from(ears.deaf & bit == 0);
+                (ears.proven, ears.deaf) = (ears.proven & !bit, ears.deaf | bit);
+            }
+            deaf += usize::from(ears.deaf & bit != 0);
+            is_news |= before != (ears.proven & bit, ears.deaf & bit);
+        }
+        if let Some(channel) = self.ctx.channels.list.get_mut(at) {
+            channel.deaf = deaf;
+        }
+        match waits {
+            true => self.ask(at, asked),
+            false => self.rest(now, at),
+        }
+        if is_news {
+            self.tell_writers();
+        }
+    }
+
+    fn ask(&mut self, at: usize, asked: usize) {
+        if let Some(channel) = self.ctx.channels.list.get_mut(at) {
+            (channel.phase, channel.asked) = (Phase::Queued, asked);
+            self.ctx.jobs.push_back(Job::Ask { channel: at });
+        }
+    }
+
+    fn rest(&mut self, now: Instant, at: usize) {
+        if let Some(channel) = self.ctx.channels.list.get_mut(at) {
+            channel.phase = Phase::Resting;
+            self.ctx.timers.arm(channel.timer, now.after(REST));
+        }
+    }
+
+    /// Nobody wants a channel: what is known of it is forgotten.
+    fn close_ears(&mut self, at: usize) {
+        if let Some(channel) = self.ctx.channels.list.get_mut(at) {
+            (channel.phase, channel.asked, channel.deaf) = (Phase::Idle, 0, 0);
+        }
+        for (_, Remote { ears, .. }) in self.remotes.iter_mut() {
+            (ears.proven, ears.deaf) = (ears.proven & !(1 << at), ears.deaf & !(1 << at));
+        }
+        self.tell_writers();
+    }
+
+    /// What others hear has changed.
+    fn tell_writers(&mut self) {
+        let Self { writers, remotes, remote_by_prefix, ctx, .. } = self;
+        let ears_of = |prefix: GuidPrefix| {
+            let remote = remote_by_prefix.get(&prefix).and_then(|&index| remotes.get(index));
+            remote.map(|remote| (remote.ears.announced & !remote.ears.deaf, remote.ears.proven))
+        };
+        for (_, writer) in writers.iter_mut() {
+            writer.rehear(ctx, &ears_of);
+        }
+    }
+}
+
+/// Whether a reader wants its data elsewhere than its participant does.
+pub(super) fn has_own_locators(subscription: &SubscriptionData) -> bool {
+    !subscription.unicast.is_empty() || !subscription.multicast.is_empty()
+}

@@ -1,0 +1,248 @@
+//! User data by multicast: where it is cheaper and arrives, and nowhere else.
+
+use crate::network::*;
+use std::net::Ipv4Addr;
+use takt_core::*;
+use takt_wire::Locator;
+use takt_wire::qos::*;
+
+const SECOND: u64 = 1_000;
+
+fn group() -> Locator {
+    Locator::udp_v4(GROUP, USER_PORT as u16)
+}
+
+/// The group, as the node with the writer sends to it.
+fn channel() -> Locator {
+    group().by_interface(Ipv4Addr::new(10, 0, 0, 1))
+}
+
+fn listening(node: usize) -> Config {
+    let mut config = config(node, 1500);
+    config.locators.default_multicast = vec![group()];
+    config
+}
+
+/// A network that keeps what is for the group from these nodes.
+fn deaf_at(nodes: &[usize]) -> Network {
+    let mut network = Network::new(0, 3);
+    network.deaf = nodes.to_vec();
+    network
+}
+
+struct Fan {
+    network: Network,
+    writer: WriterHandle,
+    /// One at each node from the second on.
+    readers: Vec<ReaderHandle>,
+    written: u32,
+}
+
+impl Fan {
+    /// A writer at the first node, so many readers at the following ones, and so many listeners without a reader.
+    fn new(readers: usize, idle: usize, reliability: Reliability) -> Self {
+        Self::with(Network::new(0, 3), readers, idle, reliability, listening)
+    }
+
+    fn with(
+        mut network: Network,
+        readers: usize,
+        idle: usize,
+        reliability: Reliability,
+        config: impl Fn(usize) -> Config,
+    ) -> Self {
+        (0..=readers + idle).for_each(|node| _ = network.join_with(config(node)));
+        let writer = DataWriterQos { reliability, ..keep_all_writer() };
+        let reader = DataReaderQos { reliability, ..keep_all_reader() };
+        let writer = network.writer(0, writer_spec("T", false, writer));
+        let readers = (1..=readers).map(|node| network.reader(node, reader_spec("T", false, reader.clone())));
+        let readers: Vec<_> = readers.collect();
+        let mut fan = Self { network, writer, readers, written: 0 };
+        for (at, reader) in fan.readers.iter().enumerate() {
+            fan.network.await_match((0, writer), (at + 1, *reader));
+        }
+        let all = fan.readers.len();
+        let are_matched = fan.network.run_until(SECOND, |network| {
+            network.nodes[0].matched_subscriptions(writer).expect("the writer lives").len() == all
+        });
+        assert!(are_matched, "all find each other");
+        assert_eq!(fan.write(), 0, "nothing waits for what is not known yet");
+        fan.network.run(4 * SECOND);
+        fan.forget();
+        fan
+    }
+
+    fn forget(&mut self) {
+        self.network.sent_to.clear();
+    }
+
+    /// Writes a sample, and says after how many milliseconds every reader has it; each has it once, and in order.
+    fn write(&mut self) -> u64 {
+        let payload = payload(self.written, 100);
+        self.written += 1;
+        self.network.write(0, self.writer, &payload).expect("there is room");
+        let (mut missing, begin) = (vec![true; self.readers.len()], self.network.now);
+        let arrived = self.network.run_until(20 * SECOND, |network| {
+            for (at, reader) in self.readers.iter().enumerate() {
+                let taken: Vec<_> = network.take_all(at + 1, *reader).into_iter().map(|(_, bytes)| bytes).collect();
+                if !taken.is_empty() {
+                    assert_eq!(taken, [payload.clone()]);
+                    missing[at] = false;
+                }
+            }
+            !missing.contains(&true)
+        });
+        assert!(arrived, "sample {} reaches all", self.written);
+        (self.network.now.0 - begin.0) / 1_000_000
+    }
+
+    fn sent_to(&self, to: Locator) -> usize {
+        self.network.sent_to.get(&to).copied().unwrap_or(0)
+    }
+
+    fn questions(&self) -> u64 {
+        self.network.nodes[0].counters().multicast_questions_sent
+    }
+
+    /// Whether new samples go to the group, once for all; or else to each reader that is reached by unicast.
+    fn is_multicast(&mut self) -> bool {
+        let questions = self.questions();
+        self.forget();
+        (0..10).for_each(|_| _ = self.write());
+        let questions = (self.questions() - questions) as usize;
+        let each: Vec<usize> = (1..=self.readers.len()).map(|node| self.sent_to(address(node))).collect();
+        match self.sent_to(channel()) - questions {
+            0 => {
+                assert!(each.iter().all(|count| *count >= 10), "each gets each: {each:?}");
+                false
+            }
+            _ => true,
+        }
+    }
+
+    fn duplicates(&self) -> u64 {
+        self.network.nodes.iter().map(|node| node.counters().duplicate_samples).sum()
+    }
+}
+
+#[test]
+fn three_readers_share_one_datagram() {
+    for reliability in [reliable(), best_effort()] {
+        let mut fan = Fan::new(3, 0, reliability);
+        assert!(fan.is_multicast());
+        (1..=3).for_each(|node| assert_eq!(fan.sent_to(address(node)), 0, "nothing goes to one alone"));
+        assert_eq!(fan.duplicates(), 0);
+    }
+}
+
+#[test]
+fn two_readers_are_served_one_by_one() {
+    let mut fan = Fan::new(2, 0, reliable());
+    assert!(!fan.is_multicast());
+    assert_eq!((fan.questions(), fan.sent_to(channel())), (0, 0), "and nobody asks");
+}
+
+/// More would hear it in vain than would be spared a datagram.
+#[test]
+fn idle_listeners_count() {
+    for (readers, idle, multicast) in [(3, 1, false), (4, 1, true), (4, 2, false), (5, 2, true)] {
+        let mut fan = Fan::new(readers, idle, reliable());
+        assert_eq!(fan.is_multicast(), multicast, "{readers} readers, {idle} others");
+    }
+}
+
+#[test]
+fn it_can_be_turned_off_and_down() {
+    for (min, multicast) in [(0, false), (4, false), (3, true), (1, true)] {
+        let config = |node| Config { multicast_readers_min: min, ..listening(node) };
+        assert_eq!(Fan::with(Network::new(0, 3), 3, 0, reliable(), config).is_multicast(), multicast, "from {min} readers");
+    }
+    // Who announces no group listens to none.
+    let config = |node| if node == 2 { config(node, 1500) } else { listening(node) };
+    let network = || deaf_at(&[2]);
+    assert!(!Fan::with(network(), 3, 0, reliable(), config).is_multicast());
+    let mut fan = Fan::with(network(), 4, 0, reliable(), config);
+    assert!(fan.is_multicast());
+    let each: Vec<bool> = (1..=4).map(|node| fan.sent_to(address(node)) >= 10).collect();
+    assert_eq!(each, [false, true, false, false], "it is served by unicast beside the group");
+    assert_eq!(fan.duplicates(), 0);
+}
+
+/// Nothing is sent where nothing arrives, and nobody waits for that to be found out.
+#[test]
+fn a_network_that_eats_multicast_gets_unicast() {
+    for reliability in [reliable(), best_effort()] {
+        let network = deaf_at(&[1, 2, 3]);
+        let mut fan = Fan::with(network, 3, 0, reliability, listening);
+        assert!(!fan.is_multicast());
+        assert_eq!(fan.network.nodes[0].counters().multicast_deaf_participants, 3);
+        let asked = fan.questions();
+        fan.network.run(20 * SECOND);
+        assert_eq!(fan.questions() - asked, 10, "the deaf are asked once in two seconds");
+    }
+}
+
+/// A switch forgets who listens: reliable readers lose nothing, and all are served by unicast soon, until it is well again.
+#[test]
+fn a_reader_that_hears_the_group_no_more_gets_unicast() {
+    let mut fan = Fan::new(4, 0, reliable());
+    assert!(fan.is_multicast());
+    fan.network.deaf = vec![2];
+    let waited: u64 = (0..10).map(|_| fan.write()).max().expect("there were some");
+    assert!((1..=25).contains(&waited), "a heartbeat to it alone finds out what it misses: {waited} ms");
+    fan.network.run(2 * SECOND);
+    fan.forget();
+    assert_eq!((0..10).map(|_| fan.write()).max(), Some(0), "sent to it alone at once");
+    let each: Vec<bool> = (1..=4).map(|node| fan.sent_to(address(node)) >= 10).collect();
+    assert_eq!(each, [false, true, false, false], "the others hear the group");
+    fan.network.deaf.clear();
+    fan.network.run(4 * SECOND);
+    assert!(fan.is_multicast());
+    assert_eq!(fan.sent_to(address(2)), 0);
+}
+
+/// Best-effort readers tell nobody what they miss; the questions do.
+#[test]
+fn best_effort_readers_that_hear_the_group_no_more_get_unicast() {
+    let mut fan = Fan::new(3, 0, best_effort());
+    fan.network.deaf = vec![1, 2, 3];
+    fan.network.run(4 * SECOND);
+    assert!(!fan.is_multicast());
+}
+
+/// It would hear everything twice.
+#[test]
+fn a_reader_that_listens_but_is_reached_otherwise_keeps_all_on_unicast() {
+    let mut fan = Fan::new(4, 0, reliable());
+    let own_port = ReaderSpec { unicast: vec![address(1)], ..reader_spec("T", false, keep_all_reader()) };
+    let other = fan.network.reader(1, own_port);
+    fan.network.await_match((0, fan.writer), (1, other));
+    fan.network.run(SECOND);
+    assert!(!fan.is_multicast());
+    fan.network.nodes[1].delete_reader(fan.network.now, other).expect("it is there");
+    fan.network.run(4 * SECOND);
+    assert!(fan.is_multicast());
+}
+
+/// Questions use up numbers of the writer of assertions, which go on to arrive.
+#[test]
+fn assertions_arrive_between_questions() {
+    let mut fan = Fan::new(3, 0, reliable());
+    let lease_duration = takt_wire::Duration::from_millis(300);
+    let liveliness = Liveliness { kind: LivelinessKind::Automatic, lease_duration };
+    let qos = DataWriterQos { liveliness, ..keep_all_writer() };
+    let writer = fan.network.writer(0, writer_spec("L", false, qos));
+    let qos = DataReaderQos { liveliness, ..keep_all_reader() };
+    let reader = fan.network.reader(1, reader_spec("L", false, qos));
+    fan.network.await_match((0, writer), (1, reader));
+    let stale = fan.network.nodes[0].counters().stale_acknowledgements;
+    let (asked, changed) = (fan.questions(), |fan: &mut Fan| {
+        let status = fan.network.nodes[1].liveliness_changed_status(reader).expect("the reader lives");
+        (status.alive_count, status.not_alive_count)
+    });
+    fan.network.run(10 * SECOND);
+    assert!(fan.questions() - asked >= 4);
+    assert_eq!(changed(&mut fan), (1, 0));
+    assert!(fan.is_multicast(), "and the answers are still understood");
+    assert_eq!(fan.network.nodes[0].counters().stale_acknowledgements, stale);
+}
