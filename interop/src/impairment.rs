@@ -22,6 +22,8 @@ pub struct Impairment {
     pub duplicate_percent: u32,
     /// Overtaken by what was sent after them.
     pub late_percent: u32,
+    /// Nothing that is for the multicast group of user data (domain 0) arrives.
+    pub eats_user_multicast: bool,
 }
 
 /// What an impairment did so far.
@@ -67,11 +69,14 @@ pub fn damage(host: &Host) -> Result<Damage> {
 }
 
 fn rules(impairment: Impairment) -> String {
-    let Impairment { loss_percent, duplicate_percent, late_percent } = impairment;
+    let Impairment { loss_percent, duplicate_percent, late_percent, eats_user_multicast } = impairment;
     let chosen = |percent: u32| format!("numgen random mod 100 < {percent} counter");
     let mut rules = format!("table inet {TABLE} {{\n chain incoming {{\n  type filter hook input priority 0;\n");
     if loss_percent > 0 {
         rules += &format!("  iifname \"{INTERFACE}\" meta l4proto udp {} drop\n", chosen(loss_percent));
+    }
+    if eats_user_multicast {
+        rules += &format!("  iifname \"{INTERFACE}\" ip daddr 224.0.0.0/4 udp dport 7401 counter drop\n");
     }
     rules += " }\n}\n";
     if duplicate_percent > 0 || late_percent > 0 {
@@ -110,6 +115,7 @@ mod tests {
         let loss = rules(Impairment { loss_percent: 10, ..Impairment::default() });
         assert!(loss.contains("numgen random mod 100 < 10 counter drop"));
         assert!(!loss.contains("netdev"));
+        assert!(!loss.contains("daddr"));
         let late = rules(Impairment { late_percent: 5, ..Impairment::default() });
         assert!(late.contains("priority set 1:2") && !late.contains("drop"));
     }

@@ -151,6 +151,7 @@ const INDEX: Kind = Kind::Int { min: 0, max: 119 };
 const PORT: Kind = Kind::Int { min: 1, max: 65_535 };
 const OFFSET: Kind = Kind::Int { min: 0, max: 65_535 };
 const CONNECTIONS: Kind = Kind::Int { min: 2, max: 65_535 };
+const COUNT_OR_NONE: Kind = Kind::Int { min: 0, max: 1 << 30 };
 const TTL: Kind = Kind::Int { min: 0, max: 255 };
 
 /// How a participant joins its domain.
@@ -219,6 +220,11 @@ const NETWORK: &[Setting] = settings! {
             let value = *value;
             plan.build(move |builder| builder.multicast(value));
         }, "announce and receive by multicast";
+    network.multicast_readers_min, "TAKT_MULTICAST_READERS_MIN": COUNT_OR_NONE, 3,
+        (plan, Value::Int(value)) => {
+            let value = number(*value);
+            plan.build(move |builder| builder.multicast_readers_min(value));
+        }, "readers of a writer from which on user data go to their multicast group, where that is cheaper; 0 for never";
     network.ipv6, "TAKT_IPV6": Kind::Bool, false,
         (plan, Value::Bool(value)) => {
             let value = *value;

@@ -26,6 +26,19 @@ use crate::work::Meter;
 /// Where announcements to all go.
 pub const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
 
+/// The port of the group of user data.
+const USER_GROUP_PORT: u16 = 7401;
+
+/// Whether a process listens to the group of user data, and writes to it: in every other world those that have to do with the
+/// topic of most readers, so that it is cheaper to write there.
+fn shares_group(scenario: &Scenario, process: usize) -> bool {
+    let endpoints = || scenario.processes.iter().flat_map(|process| &process.endpoints);
+    let is_reader = |plan: &&EndpointPlan| matches!(plan.role, Role::Reader { .. });
+    let readers = |topic: usize| endpoints().filter(is_reader).filter(|plan| plan.topic == topic).count();
+    let most = (0..scenario.topics.len()).max_by_key(|topic| readers(*topic));
+    scenario.seed % 2 == 1 && scenario.processes[process].endpoints.iter().any(|plan| Some(plan.topic) == most)
+}
+
 /// Where each process listens, counted from here by its index.
 const PORT_BASE: u16 = 7411;
 
@@ -61,8 +74,8 @@ impl Site {
         Locator::udp_v4(Ipv4Addr::new(10, self.moves, high, low), PORT_BASE + process as u16)
     }
 
-    /// What the host's processes are told of it.
-    fn presence(self, host: usize, process: usize, mtu: usize) -> (Vec<Interface>, Locators) {
+    /// What the host's processes are told of it, and whether they listen to the group of user data.
+    fn presence(self, host: usize, process: usize, mtu: usize, shares: bool) -> (Vec<Interface>, Locators) {
         if self.vanished {
             return (Vec::new(), Locators::default());
         }
@@ -70,8 +83,10 @@ impl Site {
         let ip = address.ip().expect("the address is IPv4");
         let interface = Interface { name: "sim0".into(), addresses: vec![(ip, 8)], mtu, loopback: false };
         let unicast = vec![address];
+        let default_multicast = if shares { vec![Locator::udp_v4(GROUP, USER_GROUP_PORT)] } else { Vec::new() };
+        let (metatraffic_unicast, default_unicast) = (unicast.clone(), unicast);
         let locators =
-            Locators { metatraffic_unicast: unicast.clone(), default_unicast: unicast, ..Locators::default() };
+            Locators { metatraffic_unicast, default_unicast, default_multicast, ..Locators::default() };
         (vec![interface], locators)
     }
 }
@@ -180,7 +195,7 @@ impl Process {
         let [c, d] = (self.incarnation as u16).to_be_bytes();
         let mut config = Config::new(0, GuidPrefix([1, 0x7a, 0x5e, 0xed, 0, 0, 0, 0, a, b, c, d]));
         config.secret = [scenario.seed, u64::from(self.incarnation)];
-        let presence = sites[self.host].presence(self.host, self.index, scenario.network.mtu);
+        let presence = sites[self.host].presence(self.host, self.index, scenario.network.mtu, shares_group(scenario, self.index));
         (config.interfaces, config.locators) = presence;
         config.initial_peers = peers(scenario, self.index, sites);
         config.lease_duration = std::time::Duration::from_nanos(LEASE);
@@ -199,8 +214,9 @@ impl Process {
     }
 
     /// Its host is elsewhere now.
-    pub fn moved(&mut self, now: Nanos, clock: &HostClock, mtu: usize, site: Site) {
-        let (interfaces, locators) = site.presence(self.host, self.index, mtu);
+    pub fn moved(&mut self, now: Nanos, clock: &HostClock, scenario: &Scenario, site: Site) {
+        let mtu = scenario.network.mtu;
+        let (interfaces, locators) = site.presence(self.host, self.index, mtu, shares_group(scenario, self.index));
         if let Some(core) = &mut self.core {
             core.handle_interfaces(clock.local(now), interfaces, locators);
         }

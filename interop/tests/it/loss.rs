@@ -59,7 +59,7 @@ fn stream(scene: &mut Scene, loss_percent: u32, batch: &Batch, label: &str) {
     right.matched("r", 1).expect("matched");
     warm_up(left, right);
 
-    let impairment = Impairment { loss_percent, duplicate_percent: 5, late_percent: 5 };
+    let impairment = Impairment { loss_percent, duplicate_percent: 5, late_percent: 5, ..Impairment::default() };
     for host in [&network.left, &network.right] {
         impair(host, impairment).expect("the kernel has a packet filter");
     }

@@ -5,6 +5,7 @@
 
 mod durability;
 mod exchange;
+mod fan_out;
 mod interoperability;
 mod late_joiners;
 mod loss;

@@ -143,11 +143,7 @@ impl Participant {
     /// What a reader hears that is reached by `path`. Data go by the channels of its participant if it has no locators of its
     /// own; those that do not go by UDP at all would come twice.
     pub(super) fn hearing_of(&self, prefix: GuidPrefix, has_own_locators: bool, path: &Path) -> Hearing {
-        if prefix == self.header.prefix {
-            // We hear ourselves.
-            let all = self.ctx.channels.list.iter().fold(0, |set: ChannelSet, _| set << 1 | 1);
-            return Hearing { hears: all, ..Hearing::default() };
-        }
+        // What we send to groups we do not listen to ourselves.
         let remote = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get(index));
         let Some(Remote { ears, .. }) = remote else { return Hearing::default() };
         let takes = !has_own_locators && path.locator.kind == Locator::KIND_UDP_V4;

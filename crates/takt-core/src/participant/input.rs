@@ -51,6 +51,10 @@ impl Participant {
             return;
         };
         let source = message.header().prefix;
+        if from.multicast && source == self.header.prefix {
+            // Our own readers are sent what is for them.
+            return;
+        }
         let octets = self.heard_from(now, source, datagram.len());
         let mut interpreter = Interpreter {
             sender: source,

@@ -210,6 +210,17 @@ fn best_effort_readers_that_hear_the_group_no_more_get_unicast() {
     assert!(!fan.is_multicast());
 }
 
+/// What goes to the group comes back to the sender too, whose own reader is sent it by unicast.
+#[test]
+fn an_own_reader_gets_each_sample_once() {
+    let mut fan = Fan::new(3, 0, reliable());
+    let own = fan.network.reader(0, reader_spec("T", false, keep_all_reader()));
+    fan.network.await_match((0, fan.writer), (0, own));
+    assert!(fan.is_multicast());
+    fan.network.run(SECOND);
+    assert_eq!((fan.network.take_all(0, own).len(), fan.sent_to(address(1)), fan.duplicates()), (10, 0, 0));
+}
+
 /// It would hear everything twice.
 #[test]
 fn a_reader_that_listens_but_is_reached_otherwise_keeps_all_on_unicast() {

@@ -202,7 +202,8 @@ impl Network {
         let received = Received { source: datagram.from, multicast };
         for (index, node) in self.nodes.iter_mut().enumerate() {
             let own = self.addresses[index];
-            let hears = (multicast && own != datagram.from) || datagram.to == own;
+            let loops = datagram.to.port == USER_PORT;
+            let hears = (multicast && (loops || own != datagram.from)) || datagram.to == own;
             let eaten = multicast && datagram.to.port == USER_PORT && self.deaf.contains(&index);
             if hears && !eaten && !self.cut.contains(&index) {
                 node.handle_datagram(self.now, received, &datagram.bytes);

@@ -37,6 +37,7 @@ type TcpChange = Box<dyn FnOnce(&mut TcpConfig)>;
 /// | `TAKT_PEERS` | hosts to announce to besides multicast, see [`peers`](Self::peers), separated by commas | none |
 /// | `TAKT_DISCOVERY_SERVERS` | see [`discovery_servers`](Self::discovery_servers), separated by commas | none |
 /// | `TAKT_MULTICAST` | `0` or `1` | `1`; `0` with discovery servers |
+/// | `TAKT_MULTICAST_READERS_MIN` | see [`multicast_readers_min`](Self::multicast_readers_min) | `3` |
 /// | `TAKT_IPV6` | `0` or `1`: UDPv6 beside UDPv4 | `0` |
 /// | `TAKT_UDP` | `0` or `1`, see [`udp`](Self::udp) | `1` |
 /// | `TAKT_SHARED_MEMORY` | `0` or `1`, see [`shared_memory`](Self::shared_memory) | `0` |
@@ -137,6 +138,15 @@ impl DomainParticipantBuilder {
     /// Whether to announce and to receive by multicast.
     pub fn multicast(mut self, multicast: bool) -> Self {
         self.network.multicast = Some(multicast);
+        self
+    }
+
+    /// From how many readers of a writer on, counted by the places that data go to, user data go to their multicast group
+    /// instead of to each: 3 by default, 0 for never. They do only where more than half of the participants that listen to
+    /// the group, this one included, are to have them, and once these have answered questions that were sent there; a
+    /// network that does not carry multicast gets unicast. Without [`multicast`](Self::multicast) there is no group.
+    pub fn multicast_readers_min(mut self, readers: usize) -> Self {
+        self.network.multicast_readers_min = Some(readers);
         self
     }
 
@@ -261,6 +271,7 @@ impl DomainParticipantBuilder {
         config.servers = network.server_locators(self.domain_id)?;
         config.initial_peers.extend(&config.servers);
         config.is_server = self.is_server;
+        config.multicast_readers_min = network.multicast_readers_min.unwrap_or(config.multicast_readers_min);
         config.static_endpoints = self.static_endpoints;
         warnings.extend(transports.iter().flat_map(|transport| transport.warnings().to_vec()));
 

@@ -17,6 +17,8 @@ pub(super) const TAKT_PEERS: &str = "TAKT_PEERS";
 pub(super) const TAKT_DISCOVERY_SERVERS: &str = "TAKT_DISCOVERY_SERVERS";
 /// `0` or `1`: whether to use multicast.
 pub(super) const TAKT_MULTICAST: &str = "TAKT_MULTICAST";
+/// A number: from how many readers on user data go to their multicast group; 0 for never.
+pub(super) const TAKT_MULTICAST_READERS_MIN: &str = "TAKT_MULTICAST_READERS_MIN";
 /// `0` or `1`: whether to use UDPv6 beside UDPv4.
 pub(super) const TAKT_IPV6: &str = "TAKT_IPV6";
 /// `0` or `1`: whether to use UDP.
@@ -31,6 +33,7 @@ pub(super) struct NetworkConfig {
     pub(super) peers: Option<Vec<String>>,
     pub(super) servers: Option<Vec<String>>,
     pub(super) multicast: Option<bool>,
+    pub(super) multicast_readers_min: Option<usize>,
     pub(super) ipv6: Option<bool>,
     pub(super) shared_memory: Option<bool>,
     pub(super) udp: Option<bool>,
@@ -41,11 +44,15 @@ impl NetworkConfig {
     pub(super) fn or_environment(self, variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
         let list = |name: &str| variable(name).map(|value| split(&value));
         let switch = |name: &str| variable(name).map(|value| parse_switch(name, &value)).transpose();
+        let number = |name: &str| variable(name).map(|value| parse_number(name, &value)).transpose();
         Ok(Self {
             interfaces: self.interfaces.or_else(|| list(TAKT_INTERFACES)),
             peers: self.peers.or_else(|| list(TAKT_PEERS)),
             servers: self.servers.or_else(|| list(TAKT_DISCOVERY_SERVERS)),
             multicast: self.multicast.map_or_else(|| switch(TAKT_MULTICAST), |value| Ok(Some(value)))?,
+            multicast_readers_min: self
+                .multicast_readers_min
+                .map_or_else(|| number(TAKT_MULTICAST_READERS_MIN), |value| Ok(Some(value)))?,
             ipv6: self.ipv6.map_or_else(|| switch(TAKT_IPV6), |value| Ok(Some(value)))?,
             shared_memory: self.shared_memory.map_or_else(|| switch(TAKT_SHARED_MEMORY), |value| Ok(Some(value)))?,
             udp: self.udp.map_or_else(|| switch(TAKT_UDP), |value| Ok(Some(value)))?,
@@ -116,6 +123,10 @@ fn parse_switch(name: &str, value: &str) -> Result<bool> {
     }
 }
 
+fn parse_number(name: &str, value: &str) -> Result<usize> {
+    value.trim().parse().map_err(|_| Error::BadParameter { what: format!("{name} is {value:?}, no number") })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,6 +136,7 @@ mod tests {
             TAKT_INTERFACES => "lo, 192.0.2.2,",
             TAKT_PEERS => "192.0.2.9,[2001:db8::1]:7410",
             TAKT_MULTICAST => "off",
+            TAKT_MULTICAST_READERS_MIN => " 8",
             _ => return None,
         };
         Some(value.to_owned())
@@ -135,7 +147,7 @@ mod tests {
         let config = NetworkConfig { multicast: Some(true), ..NetworkConfig::default() };
         let config = config.or_environment(environment).expect("well-formed");
         assert_eq!(config.interfaces, Some(vec!["lo".to_owned(), "192.0.2.2".to_owned()]));
-        assert_eq!(config.multicast, Some(true));
+        assert_eq!((config.multicast, config.multicast_readers_min), (Some(true), Some(8)));
         assert_eq!(config.ipv6, None);
     }
 

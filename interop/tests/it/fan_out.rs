@@ -1,0 +1,103 @@
+//! One writer of Takt, readers of several products on the other host: by multicast while that arrives, else by unicast.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use takt_interop::content;
+use takt_interop::impairment::{Impairment, impair, relieve};
+use takt_interop::network::{Host, Network};
+use takt_interop::peer::{Batch, Endpoint, Kind, Peer};
+use takt_interop::programs::Program;
+
+use crate::scene::{hosts, start};
+
+const READERS: [Program; 4] = [Program::Takt, Program::Cyclone10, Program::Cyclone11, Program::Takt];
+/// Samples that are written one by one.
+const BATCH: u64 = 20;
+/// For the writer to find out who hears the group.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+struct Fan {
+    left: Peer,
+    right: Vec<Peer>,
+    network: Network,
+    written: u64,
+    reliable: bool,
+}
+
+/// IPv4 multicast datagrams that have left a host.
+fn multicasts(host: &Host) -> u64 {
+    let output = host.command(Path::new("cat")).arg("/proc/net/netstat").output().expect("`cat` runs");
+    let text = String::from_utf8(output.stdout).expect("text");
+    let mut lines = text.lines().filter(|line| line.starts_with("IpExt:"));
+    let (names, values) = (lines.next().expect("the names"), lines.next().expect("the values"));
+    let found = names.split(' ').zip(values.split(' ')).find(|(name, _)| *name == "OutMcastPkts");
+    found.expect("the kernel counts multicast").1.parse().expect("a number")
+}
+
+impl Fan {
+    fn new(reliable: bool) -> Option<Self> {
+        let network = hosts()?;
+        let mut left = start(Program::Takt, &network.left, Default::default())?;
+        let endpoint = |id: &str| Endpoint { reliable, ..Endpoint::new(id, "T", Kind::Key) };
+        left.writer(&endpoint("w")).expect("created");
+        let mut right = Vec::new();
+        for program in READERS {
+            let mut peer = start(program, &network.right, Default::default())?;
+            peer.reader(&endpoint("r")).expect("created");
+            peer.matched("r", 1).expect("the reader finds the writer");
+            right.push(peer);
+        }
+        left.matched("w", READERS.len() as i64).expect("the writer finds all");
+        Some(Self { left, right, network, written: 0, reliable })
+    }
+
+    /// Writes some samples, which all get, once and in order; how many datagrams went to a group meanwhile.
+    fn write(&mut self, size: usize) -> u64 {
+        let before = multicasts(&self.network.left);
+        let batch = Batch { first: self.written, period_us: 2_000, ..Batch::new(BATCH, size) };
+        self.left.write("w", &batch).expect("running");
+        self.left.written("w", PATIENCE).expect("nobody holds the writer up");
+        for (peer, program) in self.right.iter_mut().zip(READERS) {
+            for number in self.written..self.written + BATCH {
+                let sample = peer.sample("r").unwrap_or_else(|error| panic!("{program}: {number}: {error}"));
+                let hash = format!("{:016x}", content::expected_hash(size, sample.key.expect("a key"), sample.seq));
+                assert_eq!((sample.seq, sample.hash), (number, hash), "{program}");
+            }
+        }
+        if self.reliable {
+            self.left.acknowledged("w", PATIENCE).expect("acknowledged");
+        }
+        self.written += BATCH;
+        multicasts(&self.network.left) - before
+    }
+
+    /// Writes until the samples go to the group, or no more.
+    fn await_multicast(&mut self, wanted: bool) {
+        let begin = Instant::now();
+        while (self.write(100) >= BATCH) != wanted {
+            assert!(begin.elapsed() < PATIENCE, "it goes {} the group", if wanted { "not to" } else { "to" });
+        }
+    }
+}
+
+#[test]
+fn readers_of_several_products_share_what_goes_to_the_group() {
+    for reliable in [true, false] {
+        let Some(mut fan) = Fan::new(reliable) else { return };
+        fan.await_multicast(true);
+        let fragmented = fan.write(3_000);
+        assert!(fragmented >= 3 * BATCH, "each fragment goes there: {fragmented}");
+    }
+}
+
+#[test]
+fn a_link_that_eats_multicast_loses_nothing_and_gets_unicast() {
+    let Some(mut fan) = Fan::new(true) else { return };
+    fan.await_multicast(true);
+    let eaten = Impairment { eats_user_multicast: true, ..Impairment::default() };
+    impair(&fan.network.right, eaten).expect("the packet filter works");
+    fan.await_multicast(false);
+    relieve(&fan.network.right).expect("the packet filter works");
+    fan.await_multicast(true);
+}
