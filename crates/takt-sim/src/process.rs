@@ -85,8 +85,7 @@ impl Site {
         let unicast = vec![address];
         let default_multicast = if shares { vec![Locator::udp_v4(GROUP, USER_GROUP_PORT)] } else { Vec::new() };
         let (metatraffic_unicast, default_unicast) = (unicast.clone(), unicast);
-        let locators =
-            Locators { metatraffic_unicast, default_unicast, default_multicast, ..Locators::default() };
+        let locators = Locators { metatraffic_unicast, default_unicast, default_multicast, ..Locators::default() };
         (vec![interface], locators)
     }
 }
@@ -195,7 +194,8 @@ impl Process {
         let [c, d] = (self.incarnation as u16).to_be_bytes();
         let mut config = Config::new(0, GuidPrefix([1, 0x7a, 0x5e, 0xed, 0, 0, 0, 0, a, b, c, d]));
         config.secret = [scenario.seed, u64::from(self.incarnation)];
-        let presence = sites[self.host].presence(self.host, self.index, scenario.network.mtu, shares_group(scenario, self.index));
+        let presence =
+            sites[self.host].presence(self.host, self.index, scenario.network.mtu, shares_group(scenario, self.index));
         (config.interfaces, config.locators) = presence;
         config.initial_peers = peers(scenario, self.index, sites);
         config.lease_duration = std::time::Duration::from_nanos(LEASE);

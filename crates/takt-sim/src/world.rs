@@ -699,7 +699,7 @@ impl<'a> World<'a> {
     fn tell_of_move(&mut self, index: usize) {
         let process = &mut self.processes[index];
         let host = process.host;
-        process.moved(self.now, &self.clocks[host], &self.scenario, self.sites[host]);
+        process.moved(self.now, &self.clocks[host], self.scenario, self.sites[host]);
     }
 
     /// How long the slowest reader takes to read what is owed to it.

@@ -192,6 +192,16 @@ mod tests {
     }
 
     #[test]
+    fn a_group_may_be_meant_by_one_interface() {
+        let group = Locator::udp_v4(Ipv4Addr::new(239, 255, 0, 1), 7401);
+        let interface = Ipv4Addr::new(192, 0, 2, 7);
+        let there = group.by_interface(interface);
+        assert_eq!((group.interface(), there.interface()), (None, Some(interface)));
+        assert_eq!((there.socket_addr(), there.is_multicast()), (group.socket_addr(), true));
+        assert_eq!(Locator::udp_v6(Ipv6Addr::LOCALHOST, 1).interface(), None);
+    }
+
+    #[test]
     fn survives_the_wire_in_both_byte_orders() {
         let locator = Locator::from(SocketAddr::from((Ipv6Addr::LOCALHOST, 65_535)));
         for endianness in [Endianness::Big, Endianness::Little] {

@@ -75,7 +75,8 @@ impl Participant {
         let Some(path) = self.remotes.get(remote).map(|remote| remote.metatraffic) else { return };
         if let Some(writer) = self.writers.get_mut(writer) {
             let wants_history = writer.data.qos.durability != Durability::Volatile;
-            let traits = ReaderTraits { reliable: true, wants_history, drops_repeats: false, path, hearing: Hearing::default() };
+            let traits =
+                ReaderTraits { reliable: true, wants_history, drops_repeats: false, path, hearing: Hearing::default() };
             writer.add_proxy(now, &mut self.ctx, guid, &traits);
         }
     }
@@ -428,7 +429,8 @@ impl Participant {
             in_set: false,
             origin: None,
         };
-        let questions = if writer == PARTICIPANT_MESSAGES { self.ctx.channels.last_question } else { SequenceNumber::ZERO };
+        let questions =
+            if writer == PARTICIPANT_MESSAGES { self.ctx.channels.last_question } else { SequenceNumber::ZERO };
         let Some(writer) = self.writers.get_mut(writer) else { return };
         writer.skip_to(questions);
         let result = writer.write(now, &mut self.ctx, &write, |slot| {

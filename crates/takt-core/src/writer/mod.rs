@@ -437,7 +437,11 @@ impl Writer {
     }
 
     /// What participants hear, and what they have proven to hear, has changed.
-    pub(crate) fn rehear(&mut self, ctx: &mut Context, ears_of: &dyn Fn(GuidPrefix) -> Option<(ChannelSet, ChannelSet)>) {
+    pub(crate) fn rehear(
+        &mut self,
+        ctx: &mut Context,
+        ears_of: &dyn Fn(GuidPrefix) -> Option<(ChannelSet, ChannelSet)>,
+    ) {
         ctx.work.steps(self.proxies.len());
         let mut is_news = false;
         for (_, proxy) in self.proxies.iter_mut().filter(|(_, proxy)| proxy.hearing != Hearing::default()) {

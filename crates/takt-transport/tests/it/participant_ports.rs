@@ -121,6 +121,18 @@ fn without_multicast_no_group_is_served() {
 }
 
 #[test]
+fn a_group_is_reached_by_the_interface_that_is_named() {
+    let mut transport = open(&loopback(59));
+    let group = transport.locators().default_multicast[0];
+    let elsewhere = group.by_interface(Ipv4Addr::new(192, 0, 2, 1));
+    send(&mut transport, b"by another", FlowId::DEFAULT, &[elsewhere]);
+    assert_eq!((transport.stats().send_errors.unserved, transport.stats().datagrams_out), (1, 0));
+    send(&mut transport, b"by this one", FlowId::DEFAULT, &[group.by_interface(Ipv4Addr::LOCALHOST)]);
+    let (bytes, meta) = receive(&mut transport);
+    assert_eq!((&bytes[..], meta.local, meta.multicast), (&b"by this one"[..], group, true));
+}
+
+#[test]
 fn an_unknown_interface_is_refused() {
     let mut config = loopback(58);
     config.interfaces = takt_transport::udp::InterfaceSelection::Named(vec!["no-such".into()]);
