@@ -86,7 +86,7 @@ impl Fan {
             for (at, reader) in self.readers.iter().enumerate() {
                 let taken: Vec<_> = network.take_all(at + 1, *reader).into_iter().map(|(_, bytes)| bytes).collect();
                 if !taken.is_empty() {
-                    assert_eq!(taken, [payload.clone()]);
+                    assert_eq!(taken, std::slice::from_ref(&payload));
                     missing[at] = false;
                 }
             }
