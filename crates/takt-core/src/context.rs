@@ -9,6 +9,7 @@ use crate::time::{Clocks, Instant};
 use crate::timer::{TimerId, TimerKind, TimerQueue};
 use crate::work::Work;
 use alloc::collections::VecDeque;
+use core::cell::Cell;
 use core::time::Duration;
 use takt_wire::{Lent, Timestamp};
 
@@ -48,6 +49,8 @@ pub(crate) struct Context {
     pub(crate) timing: Timing,
     /// Wall clock less monotonic clock in nanoseconds, modulo 2^64.
     wall_offset_ns: u64,
+    /// What the wall clock showed when it was last asked: each sample of a datagram or a batch asks.
+    wall: Cell<(Instant, Timestamp)>,
     /// Endpoints and matches that exist.
     owners: usize,
     /// Something may have become visible of a group.
@@ -90,6 +93,7 @@ impl Context {
             limits,
             timing,
             wall_offset_ns: 0,
+            wall: Cell::new((Instant(0), Timestamp::from_nanos(0))),
             owners: 0,
             groups_stirred: false,
             lent: None,
@@ -102,11 +106,18 @@ impl Context {
     pub(crate) fn set_wall_clock(&mut self, now: Instant, wall: Timestamp) -> bool {
         let offset = (wall.to_nanos() as u64).wrapping_sub(now.0);
         let before = core::mem::replace(&mut self.wall_offset_ns, offset);
+        self.wall.set((now, wall));
         (offset.wrapping_sub(before) as i64).unsigned_abs() >= WALL_STEP_NS
     }
 
     pub(crate) fn wall_clock(&self, now: Instant) -> Timestamp {
-        Timestamp::from_nanos(now.0.wrapping_add(self.wall_offset_ns) as i64)
+        let (at, wall) = self.wall.get();
+        if at == now {
+            return wall;
+        }
+        let wall = Timestamp::from_nanos(now.0.wrapping_add(self.wall_offset_ns) as i64);
+        self.wall.set((now, wall));
+        wall
     }
 
     /// A moment by both clocks.

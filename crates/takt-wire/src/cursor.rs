@@ -28,6 +28,22 @@ impl Endianness {
     }
 }
 
+impl Endianness {
+    pub(crate) const fn u16(self, octets: [u8; 2]) -> u16 {
+        match self {
+            Self::Big => u16::from_be_bytes(octets),
+            Self::Little => u16::from_le_bytes(octets),
+        }
+    }
+
+    pub(crate) const fn u32(self, octets: [u8; 4]) -> u32 {
+        match self {
+            Self::Big => u32::from_be_bytes(octets),
+            Self::Little => u32::from_le_bytes(octets),
+        }
+    }
+}
+
 macro_rules! integers {
     ($($name:ident $type:ty, $len:literal;)*) => {$(
         #[doc = concat!("Reads ", stringify!($type), " as it stands, without aligning first.")]

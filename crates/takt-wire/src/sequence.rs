@@ -39,9 +39,7 @@ impl SequenceNumber {
 
     /// Reads a number without judging it.
     pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
-        let high = cursor.i32()?;
-        let low = cursor.u32()?;
-        Ok(Self((i64::from(high) << 32) | i64::from(low)))
+        Ok(Self::from_halves(cursor.u32()?, cursor.u32()?))
     }
 
     /// Reads the number of a change.
@@ -49,6 +47,11 @@ impl SequenceNumber {
         let at = cursor.malformed("sequence number is not positive");
         let number = Self::parse(cursor)?;
         if number.is_valid() { Ok(number) } else { Err(at) }
+    }
+
+    /// From the upper and the lower half.
+    pub(crate) const fn from_halves(high: u32, low: u32) -> Self {
+        Self((((high as u64) << 32) | low as u64).cast_signed())
     }
 
     /// The upper and the lower half, in the order of the wire.

@@ -5,7 +5,7 @@ mod reader_cache;
 mod sample;
 
 pub(crate) use pool::{PayloadPool, PayloadRef};
-pub(crate) use reader_cache::{CacheLimits, CachePolicies, Delivered, Fit, Incoming, ReaderCache, Stored};
+pub(crate) use reader_cache::{CacheLimits, CachePolicies, Delivered, Fit, Incoming, Plain, ReaderCache, Stored};
 pub use sample::{
     ChangeKind, InstanceHandle, InstanceState, InstanceStates, Instances, KeyExtractor, KeyHash, OrderedSample,
     ReadCursor, SampleInfo, SampleQuery, SampleRef, SampleState, SampleStates, Selector, ViewState, ViewStates,

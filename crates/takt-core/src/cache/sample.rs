@@ -265,14 +265,18 @@ impl Selector {
         Self { instance: Instances::After(previous), ..self }
     }
 
-    pub(super) fn wants(&self, info: &SampleInfo) -> bool {
-        self.sample_states.contains(info.sample_state)
-            && self.view_states.contains(info.view_state)
-            && self.instance_states.contains(info.instance_state)
+    pub(super) fn wants(
+        &self,
+        (sample, view, instance): (SampleState, ViewState, InstanceState),
+        handle: InstanceHandle,
+    ) -> bool {
+        self.sample_states.contains(sample)
+            && self.view_states.contains(view)
+            && self.instance_states.contains(instance)
             && match self.instance {
                 Instances::Any | Instances::After(None) => true,
-                Instances::Only(only) => info.instance_handle == only,
-                Instances::After(Some(previous)) => info.instance_handle > previous,
+                Instances::Only(only) => handle == only,
+                Instances::After(Some(previous)) => handle > previous,
             }
     }
 }

@@ -64,21 +64,46 @@ impl Participant {
             octets,
             timestamp: Timestamp::INVALID,
         };
-        for submessage in message.submessages() {
-            match submessage {
-                Ok(submessage) => self.handle_submessage(now, &from, &mut interpreter, &submessage, lent),
-                Err(_) => self.ctx.counters.malformed_submessages += 1,
-            }
+        let mut submessages = message.submessages();
+        while let Some(envelope) = submessages.next_envelope() {
+            // DATA are what there are many of: they do without the room that any submessage takes.
+            let handled = envelope.and_then(|envelope| match envelope.data() {
+                Some(data) => data.map(|data| self.handle_data(now, &from, &mut interpreter, &data, lent)),
+                None => envelope.open().map(|other| self.handle_submessage(now, &mut interpreter, &other)),
+            });
+            self.ctx.counters.malformed_submessages += u64::from(handled.is_err());
         }
+    }
+
+    fn handle_data(
+        &mut self,
+        now: Instant,
+        from: &Received,
+        interpreter: &mut Interpreter,
+        data: &Data<'_>,
+        lent: Option<&Lent>,
+    ) {
+        self.ctx.work.unit();
+        if !interpreter.for_us {
+            return;
+        }
+        if data.writer == EntityId::SPDP_WRITER {
+            let sender = (interpreter.sender, interpreter.source);
+            return self.handle_spdp(now, from, sender, data, &mut interpreter.octets);
+        }
+        let writer = Guid { prefix: interpreter.source, entity_id: data.writer };
+        let stamp = Stamp { now, source_timestamp: interpreter.timestamp };
+        let heard = self.for_readers(writer, data.reader, |reader, ctx, proxy| {
+            reader.handle_data(ctx, proxy, stamp, data, lent);
+        });
+        self.after_data(now, writer, heard);
     }
 
     fn handle_submessage(
         &mut self,
         now: Instant,
-        from: &Received,
         interpreter: &mut Interpreter,
         submessage: &Submessage<'_>,
-        lent: Option<&Lent>,
     ) {
         self.ctx.work.unit();
         match submessage {
@@ -97,10 +122,8 @@ impl Participant {
             Submessage::Unknown { .. } => self.ctx.counters.unknown_submessages += 1,
             Submessage::InfoReply(_) | Submessage::Pad | Submessage::HeaderExtension(_) => {}
             _ if !interpreter.for_us => {}
-            Submessage::Data(data) if data.writer == EntityId::SPDP_WRITER => {
-                self.handle_spdp(now, from, (interpreter.sender, interpreter.source), data, &mut interpreter.octets);
-            }
-            Submessage::Data(data) => self.handle_data(now, interpreter, data, lent),
+            // Opened as such.
+            Submessage::Data(_) => {}
             Submessage::DataFrag(data) => {
                 let writer = Guid { prefix: interpreter.source, entity_id: data.writer };
                 let stamp = Stamp { now, source_timestamp: interpreter.timestamp };
@@ -141,15 +164,6 @@ impl Participant {
                 }
             }
         }
-    }
-
-    fn handle_data(&mut self, now: Instant, interpreter: &Interpreter, data: &Data<'_>, lent: Option<&Lent>) {
-        let writer = Guid { prefix: interpreter.source, entity_id: data.writer };
-        let stamp = Stamp { now, source_timestamp: interpreter.timestamp };
-        let heard = self.for_readers(writer, data.reader, |reader, ctx, proxy| {
-            reader.handle_data(ctx, proxy, stamp, data, lent);
-        });
-        self.after_data(now, writer, heard);
     }
 
     fn handle_heartbeat(&mut self, now: Instant, interpreter: &Interpreter, heartbeat: &Heartbeat) {

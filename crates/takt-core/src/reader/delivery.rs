@@ -117,11 +117,14 @@ impl Reader {
         self.wants_relief && (!self.cache.is_empty() || self.cache.releases() != self.blocked_at)
     }
 
+    fn has_made_room(&self) -> bool {
+        self.cache.has_room() && self.cache.releases() != self.blocked_at
+    }
+
     /// The application took samples: deliver what waited for room.
     /// Says whether anything was waiting. Without room made since the last attempt there is none.
     pub(crate) fn unblock(&mut self, now: Instant, ctx: &mut Context) -> bool {
-        let waits = !self.cache.has_room() || self.cache.releases() == self.blocked_at;
-        if !self.any_blocked || waits || is_on(Mutation::NeverUnblock) {
+        if !self.any_blocked || !self.has_made_room() || is_on(Mutation::NeverUnblock) {
             return false;
         }
         self.any_blocked = false;

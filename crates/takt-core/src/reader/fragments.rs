@@ -86,6 +86,11 @@ impl Fragments {
         Self { assemblies: [None; SAMPLES], reliable }
     }
 
+    /// Whether no sample is incomplete.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.assemblies.iter().all(Option::is_none)
+    }
+
     pub(crate) fn contains(&self, sn: SequenceNumber) -> bool {
         self.assemblies.iter().flatten().any(|assembly| assembly.sn == sn)
     }

@@ -20,6 +20,7 @@ mod patience;
 mod receive;
 mod room;
 mod service_wait;
+mod straight;
 mod upkeep;
 mod writer_proxy;
 

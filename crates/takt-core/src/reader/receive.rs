@@ -24,6 +24,9 @@ impl Reader {
         lent: Option<&Lent>,
     ) {
         self.saw_writer(stamp.now, ctx, index);
+        if lent.is_none() && self.show_at_once(ctx, index, stamp, data) {
+            return;
+        }
         if !self.accepts(ctx, index, data.sn, true) {
             return;
         }

@@ -56,6 +56,7 @@ impl<'a> Data<'a> {
     pub(crate) const FLAG_KEY: u8 = 0x08;
     const FLAG_NON_STANDARD: u8 = 0x10;
 
+    #[inline]
     pub(super) fn parse(envelope: Envelope<'a>) -> Result<Self, Malformed> {
         let at = envelope.body;
         let has_data = envelope.flag(Self::FLAG_DATA);
@@ -66,11 +67,20 @@ impl<'a> Data<'a> {
         if envelope.flag(Self::FLAG_NON_STANDARD) {
             return Err(at.malformed("payload is not in a standard encoding"));
         }
-        let mut body = envelope.body;
-        let mut rest = behind_fixed_part(&mut body, DATA_TO_INLINE_QOS)?;
-        let reader = EntityId(body.array()?);
-        let writer = EntityId(body.array()?);
-        let sn = SequenceNumber::parse_valid(&mut body)?;
+        let mut rest = envelope.body;
+        let order = rest.endianness();
+        let [_, _, to_inline_qos @ ..]: [u8; 4] = rest.array()?;
+        let reader = EntityId(rest.array()?);
+        let writer = EntityId(rest.array()?);
+        let sn = SequenceNumber::from_halves(order.u32(rest.array()?), order.u32(rest.array()?));
+        // Nearly always what follows comes next.
+        if order.u16(to_inline_qos) != DATA_TO_INLINE_QOS {
+            let mut body = envelope.body;
+            rest = behind_fixed_part(&mut body, DATA_TO_INLINE_QOS)?;
+        }
+        if !sn.is_valid() {
+            return Err(at.malformed("sequence number is not positive"));
+        }
         let inline_qos = match envelope.flag(Self::FLAG_INLINE_QOS) {
             true => Some(ParameterList::parse_from(&mut rest)?),
             false => None,

@@ -172,9 +172,9 @@ impl HeaderExtension {
     const FLAGS_CHECKSUM: u8 = 0x60;
     const FLAG_PARAMETERS: u8 = 0x80;
 
-    pub(super) fn parse(envelope: Envelope<'_>, is_first: bool) -> Result<Self, Malformed> {
+    pub(super) fn parse(envelope: Envelope<'_>) -> Result<Self, Malformed> {
         let mut body = envelope.body;
-        if !is_first {
+        if !envelope.is_first {
             return Err(body.malformed("header extension is not the first submessage"));
         }
         let flag = |mask| envelope.flag(mask);

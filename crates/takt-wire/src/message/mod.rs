@@ -147,35 +147,59 @@ pub struct Submessages<'a> {
     cursor: Cursor<'a>,
 }
 
-/// The header of a submessage, and its body.
-pub(crate) struct Envelope<'a> {
+/// A submessage of which the header was read: what it is and how long, not yet what it says.
+#[derive(Clone, Copy, Debug)]
+pub struct Envelope<'a> {
     id: u8,
     flags: u8,
+    /// Nothing but the header of the message is before it.
+    is_first: bool,
     /// The octets behind the header, in the submessage's byte order.
     body: Cursor<'a>,
 }
 
-impl Envelope<'_> {
+impl<'a> Envelope<'a> {
     fn flag(&self, mask: u8) -> bool {
         self.flags & mask != 0
+    }
+
+    /// Reads a DATA, the one that most messages consist of; `None` if it is another submessage.
+    #[inline]
+    pub fn data(&self) -> Option<Result<Data<'a>, Malformed>> {
+        (self.id == id::DATA).then(|| Data::parse(*self))
+    }
+
+    /// Reads it, whatever it is.
+    pub fn open(self) -> Result<Submessage<'a>, Malformed> {
+        parse(self)
     }
 }
 
 impl<'a> Submessages<'a> {
+    /// The next submessage, unopened. `None` at the end of the message, and behind an error.
+    #[inline]
+    pub fn next_envelope(&mut self) -> Option<Result<Envelope<'a>, Malformed>> {
+        if self.cursor.is_empty() {
+            return None;
+        }
+        let envelope = self.envelope();
+        if envelope.is_err() {
+            self.cursor = Cursor::new(&[], Endianness::Big);
+        }
+        Some(envelope)
+    }
+
     /// Takes the next submessage off (RTPS 2.5 §9.4.5.1).
     ///
     /// A length of zero means "up to the end of the message", but for the two kinds that can be
     /// empty. All others end at a multiple of four octets, unless they end the message.
+    #[inline]
     fn envelope(&mut self) -> Result<Envelope<'a>, Malformed> {
         let at = self.cursor;
-        let id = self.cursor.u8()?;
-        let flags = self.cursor.u8()?;
+        let is_first = at.offset() == HEADER_LEN;
+        let [id, flags, a, b] = self.cursor.array()?;
         let endianness = Endianness::from_flags(flags);
-        let [a, b] = self.cursor.array()?;
-        let len = match endianness {
-            Endianness::Big => u16::from_be_bytes([a, b]),
-            Endianness::Little => u16::from_le_bytes([a, b]),
-        };
+        let len = endianness.u16([a, b]);
         let rest = self.cursor.remaining();
         let len = match usize::from(len) {
             0 if !matches!(id, id::PAD | id::INFO_TS) => rest,
@@ -189,7 +213,7 @@ impl<'a> Submessages<'a> {
         }
         let base = self.cursor.offset();
         let body = Cursor::with_base(self.cursor.bytes(len)?, endianness, base);
-        Ok(Envelope { id, flags, body })
+        Ok(Envelope { id, flags, is_first, body })
     }
 }
 
@@ -197,21 +221,11 @@ impl<'a> Iterator for Submessages<'a> {
     type Item = Result<Submessage<'a>, Malformed>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.cursor.is_empty() {
-            return None;
-        }
-        let is_first = self.cursor.offset() == HEADER_LEN;
-        match self.envelope() {
-            Ok(envelope) => Some(parse(envelope, is_first)),
-            Err(error) => {
-                self.cursor = Cursor::new(&[], Endianness::Big);
-                Some(Err(error))
-            }
-        }
+        Some(self.next_envelope()?.and_then(Envelope::open))
     }
 }
 
-fn parse(envelope: Envelope<'_>, is_first: bool) -> Result<Submessage<'_>, Malformed> {
+fn parse(envelope: Envelope<'_>) -> Result<Submessage<'_>, Malformed> {
     Ok(match envelope.id {
         id::DATA => Submessage::Data(Data::parse(envelope)?),
         id::DATA_FRAG => Submessage::DataFrag(DataFrag::parse(envelope)?),
@@ -226,7 +240,7 @@ fn parse(envelope: Envelope<'_>, is_first: bool) -> Result<Submessage<'_>, Malfo
         id::INFO_REPLY => Submessage::InfoReply(InfoReply::parse(envelope)?),
         id::INFO_REPLY_IP4 => Submessage::InfoReply(InfoReply::parse_ip4(envelope)?),
         id::PAD => Submessage::Pad,
-        id::HEADER_EXTENSION => Submessage::HeaderExtension(HeaderExtension::parse(envelope, is_first)?),
+        id::HEADER_EXTENSION => Submessage::HeaderExtension(HeaderExtension::parse(envelope)?),
         id => Submessage::Unknown { id },
     })
 }

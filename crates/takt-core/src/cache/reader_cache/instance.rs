@@ -67,6 +67,11 @@ impl Instance {
         }
     }
 
+    /// Whether it is new to a pass; zero is none that has begun.
+    pub(super) fn view_in(&self, pass: u64) -> ViewState {
+        if pass != 0 && self.new_in_pass == pass { ViewState::New } else { self.view }
+    }
+
     /// Somebody writes it.
     pub(super) fn join(&mut self, writer: Guid) {
         if !self.writers.contains(&writer) {

@@ -1,7 +1,7 @@
 //! The lists that a delivered sample is in: all of the reader in order of arrival, and those of its instance.
 
 use super::{Incoming, NONE, ReaderCache};
-use crate::cache::sample::ChangeKind;
+use crate::cache::sample::{ChangeKind, SampleState};
 use crate::lifespan::Expiry;
 use takt_wire::Timestamp;
 
@@ -20,6 +20,12 @@ pub(super) struct Entry {
     pub(super) next: u32,
     pub(super) previous_in_instance: u32,
     pub(super) next_in_instance: u32,
+}
+
+impl Entry {
+    pub(super) fn sample_state(&self) -> SampleState {
+        if self.read { SampleState::Read } else { SampleState::NotRead }
+    }
 }
 
 impl ReaderCache {

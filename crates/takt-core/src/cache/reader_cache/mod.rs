@@ -10,7 +10,7 @@
 
 //!
 //! `mod.rs` takes changes in, `instances` knows the instances and `instance` the state of each, `lists` keeps the
-//! samples in order, `expiry` removes what is of no use any more, as does `purge`,
+//! samples in order, `straight` is the short way in, `expiry` removes what is of no use any more, as does `purge`,
 //! `filter` keeps back what comes too soon, `order` tells
 //! the later from the earlier, `reading` shows the rest to the application.
 
@@ -24,8 +24,10 @@ mod order;
 mod policies;
 mod purge;
 mod reading;
+mod straight;
 
 pub(crate) use policies::CachePolicies;
+pub(crate) use straight::Plain;
 
 use super::pool::{PayloadPool, PayloadRef};
 use super::sample::{ChangeKind, InstanceHandle, KeyExtractor, KeyHash};

@@ -35,6 +35,11 @@ impl CachePolicies {
         }
     }
 
+    /// Whether a sample of a living instance may be kept back or dropped for what it says.
+    pub(super) fn judges(&self) -> bool {
+        self.exclusive || self.by_source || self.separation.is_some()
+    }
+
     /// Whether instances that are not alive lose their samples some time.
     pub(super) fn purges(&self) -> bool {
         self.purge_no_writers.is_some() || self.purge_disposed.is_some()

@@ -5,7 +5,7 @@ use super::lists::Entry;
 use super::{Incoming, NONE, ReaderCache, Stored};
 use crate::cache::pool::PayloadRef;
 use crate::cache::sample::{
-    ChangeKind, Instances, OrderedSample, ReadCursor, SampleInfo, SampleQuery, SampleRef, SampleState, Selector,
+    ChangeKind, Instances, OrderedSample, ReadCursor, SampleInfo, SampleQuery, SampleRef, Selector,
     ViewState,
 };
 use alloc::vec::Vec;
@@ -44,12 +44,12 @@ impl ReaderCache {
         self.release_taken();
         self.begin_pass(cursor);
         let in_arrival_order = selector.instance == Instances::Any && !self.by_instance;
-        let (at, info) = if in_arrival_order {
+        let at = if in_arrival_order {
             self.find(&selector, query, self.first_after(*cursor), cursor.pass, |entry| entry.next)?
         } else {
             self.find_by_instance(&selector, query, cursor)?
         };
-        Some(self.hand_out(at, info, selector, cursor))
+        Some(self.hand_out(at, selector, cursor))
     }
 
     /// The samples that the selector and a query want, in the query's order. Of equal ones the first to arrive comes first.
@@ -62,7 +62,7 @@ impl ReaderCache {
             }
         }
         let (mut found, mut at) = (Vec::new(), self.oldest);
-        while let Some((entry, _)) = self.find(&selector, Some(query), at, 0, |entry| entry.next) {
+        while let Some(entry) = self.find(&selector, Some(query), at, 0, |entry| entry.next) {
             found.push(OrderedSample { entry, arrival: self.entries[entry as usize].arrival });
             at = self.entries[entry as usize].next;
         }
@@ -83,8 +83,7 @@ impl ReaderCache {
         self.begin_pass(cursor);
         let is_there = |entry: &super::lists::Entry| sample.arrival != 0 && entry.arrival == sample.arrival;
         self.entries.get(sample.entry as usize).filter(|entry| is_there(entry))?;
-        let info = self.info(sample.entry, cursor.pass);
-        Some(self.hand_out(sample.entry, info, selector, cursor))
+        Some(self.hand_out(sample.entry, selector, cursor))
     }
 
     fn begin_pass(&mut self, cursor: &mut ReadCursor) {
@@ -95,13 +94,8 @@ impl ReaderCache {
     }
 
     /// Returns a sample: it is read now, or taken.
-    fn hand_out(
-        &mut self,
-        at: u32,
-        mut info: SampleInfo,
-        selector: Selector,
-        cursor: &mut ReadCursor,
-    ) -> SampleRef<'_> {
+    fn hand_out(&mut self, at: u32, selector: Selector, cursor: &mut ReadCursor) -> SampleRef<'_> {
+        let mut info = self.info(at, cursor.pass);
         let Entry { incoming: Incoming { payload, kind, .. }, instance, .. } = self.entries[at as usize];
         let newest = &self.entries[self.instances[instance as usize].newest as usize];
         let generation = newest.disposed_generation.wrapping_add(newest.no_writers_generation);
@@ -145,7 +139,7 @@ impl ReaderCache {
     /// Calls with the place in order of arrival of each sample that the selector wants.
     pub(crate) fn for_each(&self, selector: &Selector, mut call: impl FnMut(u64)) {
         let mut at = self.oldest;
-        while let Some((found, _)) = self.find(selector, None, at, 0, |entry| entry.next) {
+        while let Some(found) = self.find(selector, None, at, 0, |entry| entry.next) {
             call(self.entries[found as usize].arrival);
             at = self.entries[found as usize].next;
         }
@@ -159,16 +153,19 @@ impl ReaderCache {
         mut at: u32,
         pass: u64,
         next: impl Fn(&Entry) -> u32,
-    ) -> Option<(u32, SampleInfo)> {
+    ) -> Option<u32> {
         while at != NONE {
-            let info = self.info(at, pass);
+            let entry = &self.entries[at as usize];
+            let instance = &self.instances[entry.instance as usize];
             let meets = |query: &dyn SampleQuery| {
-                query.meets(info.valid_data.then(|| self.pool.bytes(self.entries[at as usize].incoming.payload)))
+                let is_data = entry.incoming.kind == ChangeKind::Alive;
+                query.meets(is_data.then(|| self.pool.bytes(entry.incoming.payload)))
             };
-            if selector.wants(&info) && query.is_none_or(meets) {
-                return Some((at, info));
+            let states = (entry.sample_state(), instance.view_in(pass), instance.state);
+            if selector.wants(states, instance.handle) && query.is_none_or(meets) {
+                return Some(at);
             }
-            at = next(&self.entries[at as usize]);
+            at = next(entry);
         }
         None
     }
@@ -180,7 +177,7 @@ impl ReaderCache {
         selector: &Selector,
         query: Option<&dyn SampleQuery>,
         cursor: &mut ReadCursor,
-    ) -> Option<(u32, SampleInfo)> {
+    ) -> Option<u32> {
         let of_instance = |instance: u32, after: u64| {
             let first = self.first_of_instance(instance, cursor.entry, after);
             self.find(selector, query, first, cursor.pass, |entry| entry.next_in_instance)
@@ -222,9 +219,10 @@ impl ReaderCache {
     }
 
     /// Frees the sample that the last `next` took.
+    #[inline]
     pub(crate) fn release_taken(&mut self) {
-        let taken = core::mem::replace(&mut self.taken, NONE);
-        if taken != NONE {
+        if self.taken != NONE {
+            let taken = core::mem::replace(&mut self.taken, NONE);
             self.discard(Stored(taken));
             self.forget_if_gone(self.entries[taken as usize].instance);
         }
@@ -246,8 +244,8 @@ impl ReaderCache {
         let entry = &self.entries[index as usize];
         let instance = &self.instances[entry.instance as usize];
         SampleInfo {
-            sample_state: if entry.read { SampleState::Read } else { SampleState::NotRead },
-            view_state: if pass != 0 && instance.new_in_pass == pass { ViewState::New } else { instance.view },
+            sample_state: entry.sample_state(),
+            view_state: instance.view_in(pass),
             instance_state: instance.state,
             instance_handle: instance.handle,
             publication: entry.incoming.writer,

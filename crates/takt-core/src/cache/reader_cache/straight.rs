@@ -1,0 +1,62 @@
+//! What comes in the ordinary course: data of the instance of a topic without keys, which there is room for.
+
+use super::lists::Entry;
+use super::{Incoming, NONE, ReaderCache};
+use crate::cache::sample::{ChangeKind, InstanceHandle, InstanceState};
+use crate::lifespan::Expiry;
+use crate::presentation::Place;
+use crate::time::Clocks;
+use takt_wire::inline_qos::SampleIdentity;
+use takt_wire::{Guid, SequenceNumber, Timestamp};
+
+/// A sample of a topic without keys of which nothing is said but who wrote it and when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plain<'a> {
+    pub(crate) writer: Guid,
+    pub(crate) sn: SequenceNumber,
+    pub(crate) source_timestamp: Timestamp,
+    /// The writer's OWNERSHIP_STRENGTH.
+    pub(crate) strength: i32,
+    pub(crate) payload: &'a [u8],
+}
+
+impl ReaderCache {
+    /// Takes in and shows a sample, as `store` and `deliver` would, where that makes nothing give way and changes the state of
+    /// nothing. False if it is not so; then nothing has changed.
+    pub(crate) fn show_plain(&mut self, plain: &Plain<'_>, clocks: Clocks) -> bool {
+        if self.policies.judges() || self.free == NONE || self.data_count >= self.limits.max_samples {
+            return false;
+        }
+        let Some(&instance) = self.by_handle.get(&InstanceHandle::NIL) else { return false };
+        let state = &mut self.instances[instance as usize];
+        let (count, limit) = match self.limits.depth {
+            Some(depth) => (state.data_count, depth),
+            None => (state.count, self.limits.max_samples_per_instance),
+        };
+        let changes = state.state != InstanceState::Alive || !state.writers.contains(&plain.writer);
+        if count >= limit || changes || state.held != NONE {
+            return false;
+        }
+        let Some(payload) = self.pool.allocate(plain.payload.len()) else { return false };
+        state.shown_at = Some(clocks.at);
+        self.pool.bytes_mut(payload).copy_from_slice(plain.payload);
+        let Plain { writer, sn, source_timestamp, strength, .. } = *plain;
+        let index = self.free;
+        let Entry { incoming, next, .. } = &mut self.entries[index as usize];
+        self.free = *next;
+        *incoming = Incoming {
+            writer,
+            sn,
+            origin: SampleIdentity { writer, sn },
+            kind: ChangeKind::Alive,
+            key_hash: InstanceHandle::NIL.0,
+            source_timestamp,
+            payload,
+            strength,
+            expiry: Expiry::NEVER,
+            place: Place::default(),
+        };
+        self.append(index, instance, clocks.wall);
+        true
+    }
+}

@@ -1,0 +1,64 @@
+//! The straight way of a sample: the next one of a reliable writer, for a reader that has nothing to judge, goes from the
+//! datagram to the application's view at once.
+//!
+//! What it does is what [`super::receive`] and [`super::delivery`] come to in that case, without their questions. Whatever is
+//! out of the ordinary goes their way: inline QoS, keys, filters, sets, samples out of order, no room.
+
+use super::Reader;
+use super::writer_proxy::{Arrival, LAST_SAMPLE, WriterProxy};
+use crate::cache::Plain;
+use crate::context::Context;
+use takt_wire::message::{Data, Payload};
+
+use super::Stamp;
+
+impl Reader {
+    /// Shows a sample, if it can go straight. If not, nothing has changed.
+    pub(super) fn show_at_once(&mut self, ctx: &mut Context, index: u32, stamp: Stamp, data: &Data<'_>) -> bool {
+        let Payload::Data(payload) = data.payload else { return false };
+        if data.inline_qos.is_some() || self.judges() {
+            return false;
+        }
+        let Some(proxy) = self.proxies.get_mut(index) else { return false };
+        if proxy.expected != Some(data.sn) || !proxy.is_in_step() {
+            return false;
+        }
+        let Stamp { now, source_timestamp } = stamp;
+        let plain = Plain { writer: proxy.guid, sn: data.sn, source_timestamp, strength: proxy.strength, payload };
+        if !self.cache.show_plain(&plain, ctx.clocks(now)) {
+            return false;
+        }
+        ctx.work.steps(1);
+        proxy.repaired(now, data.sn, data.reader);
+        proxy.arrived(data.sn);
+        proxy.expected = Some(data.sn.next());
+        let (is_followed, misses) = (proxy.arrival(data.sn.next()) != Arrival::Missing, proxy.misses_something());
+        self.tell_available(ctx);
+        if is_followed {
+            self.deliver(ctx, index, now);
+        }
+        if misses {
+            self.notice_gap(ctx, index, now);
+        }
+        true
+    }
+
+    /// Whether it looks at more than who wrote a sample and in which order.
+    fn judges(&self) -> bool {
+        self.keyed || self.filter.is_some() || self.origins.is_some() || self.deadline.is_some()
+    }
+}
+
+impl WriterProxy {
+    /// Whether the sample that is expected can be shown as soon as it comes.
+    fn is_in_step(&self) -> bool {
+        self.reliable
+            && self.holding.is_none()
+            && self.history_end.is_none()
+            && self.lifespan.is_infinite()
+            && !self.blocked
+            && !self.awaits_services
+            && self.fragments.is_empty()
+            && self.expected.is_some_and(|sn| sn < LAST_SAMPLE && self.arrival(sn) == Arrival::Missing)
+    }
+}
