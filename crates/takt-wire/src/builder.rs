@@ -251,6 +251,7 @@ impl<'a> MessageBuilder<'a> {
     }
 
     /// DATA. One that is longer than the 16 bits of its length can say ends the message.
+    #[inline]
     pub fn data(&mut self, data: &DataEmit<'_>) -> Result<(), Full> {
         let payload = data.payload.bytes().unwrap_or_default();
         let inline_qos = data.inline_qos.unwrap_or_default();
@@ -261,13 +262,19 @@ impl<'a> MessageBuilder<'a> {
                 Payload::Data(_) => Data::FLAG_DATA,
                 Payload::Key(_) => Data::FLAG_KEY,
             };
+        // In one piece, since most messages consist of it: extraFlags, octetsToInlineQos, who, and which.
+        let ((high, low), order) = (data.sn.halves(), self.endianness);
+        let mut fixed = [0; data_overhead(0) - SUBMESSAGE_HEADER_LEN];
+        fixed[2..4].copy_from_slice(&order.octets16(DATA_TO_INLINE_QOS));
+        fixed[4..8].copy_from_slice(&data.reader.0);
+        fixed[8..12].copy_from_slice(&data.writer.0);
+        fixed[12..16].copy_from_slice(&order.octets32(high));
+        fixed[16..20].copy_from_slice(&order.octets32(low));
         let mut body = self.submessage(id::DATA, flags, len)?;
-        body.u16(0);
-        body.u16(DATA_TO_INLINE_QOS);
-        body.bytes(&data.reader.0);
-        body.bytes(&data.writer.0);
-        data.sn.emit(&mut body);
-        body.bytes(inline_qos);
+        body.bytes(&fixed);
+        if !inline_qos.is_empty() {
+            body.bytes(inline_qos);
+        }
         body.bytes(payload);
         body.fill();
         Ok(())
@@ -302,6 +309,7 @@ impl<'a> MessageBuilder<'a> {
     }
 
     /// Writes the header of a submessage, and returns its `len` octets to be filled.
+    #[inline]
     fn submessage(&mut self, id: u8, flags: u8, len: usize) -> Result<Emitter<'_>, Full> {
         if self.remaining() < SUBMESSAGE_HEADER_LEN || self.remaining() - SUBMESSAGE_HEADER_LEN < len {
             return Err(Full);

@@ -36,6 +36,20 @@ impl Endianness {
         }
     }
 
+    pub(crate) const fn octets16(self, value: u16) -> [u8; 2] {
+        match self {
+            Self::Big => value.to_be_bytes(),
+            Self::Little => value.to_le_bytes(),
+        }
+    }
+
+    pub(crate) const fn octets32(self, value: u32) -> [u8; 4] {
+        match self {
+            Self::Big => value.to_be_bytes(),
+            Self::Little => value.to_le_bytes(),
+        }
+    }
+
     pub(crate) const fn u32(self, octets: [u8; 4]) -> u32 {
         match self {
             Self::Big => u32::from_be_bytes(octets),
@@ -214,22 +228,19 @@ impl<'a> Emitter<'a> {
 
     /// Zeroes what is left.
     pub(crate) fn fill(&mut self) {
-        self.bytes[self.position..].fill(0);
-        self.position = self.bytes.len();
+        // Mostly none, so without a call.
+        while let Some(octet) = self.bytes.get_mut(self.position) {
+            *octet = 0;
+            self.position += 1;
+        }
     }
 
     pub(crate) fn u16(&mut self, value: u16) {
-        match self.endianness {
-            Endianness::Big => self.bytes(&value.to_be_bytes()),
-            Endianness::Little => self.bytes(&value.to_le_bytes()),
-        }
+        self.bytes(&self.endianness.octets16(value));
     }
 
     pub(crate) fn u32(&mut self, value: u32) {
-        match self.endianness {
-            Endianness::Big => self.bytes(&value.to_be_bytes()),
-            Endianness::Little => self.bytes(&value.to_le_bytes()),
-        }
+        self.bytes(&self.endianness.octets32(value));
     }
 
     pub(crate) fn i32(&mut self, value: i32) {

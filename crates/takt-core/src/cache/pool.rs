@@ -113,16 +113,16 @@ impl PayloadPool {
         if self.used_bytes == 0 && self.fresh + size > self.memory.len() {
             self.make_whole();
         }
-        let (class, offset) = match self.pop(class) {
-            Some(offset) => (class, offset),
+        let (class, size, offset) = match self.pop(class) {
+            Some(offset) => (class, size, offset),
             None if self.fresh + size <= self.memory.len() => {
                 let offset = (self.fresh / GRAIN) as u32;
                 self.fresh += size;
-                (class, offset)
+                (class, size, offset)
             }
-            None => (class + 1..CLASSES).find_map(|larger| Some((larger, self.pop(larger)?)))?,
+            None => (class + 1..CLASSES).find_map(|larger| Some((larger, size_of(larger), self.pop(larger)?)))?,
         };
-        self.used_bytes += size_of(class);
+        self.used_bytes += size;
         Some(PayloadRef { offset, len: len as u32, class: class as u8 })
     }
 

@@ -99,12 +99,7 @@ impl Participant {
         self.after_data(now, writer, heard);
     }
 
-    fn handle_submessage(
-        &mut self,
-        now: Instant,
-        interpreter: &mut Interpreter,
-        submessage: &Submessage<'_>,
-    ) {
+    fn handle_submessage(&mut self, now: Instant, interpreter: &mut Interpreter, submessage: &Submessage<'_>) {
         self.ctx.work.unit();
         match submessage {
             Submessage::InfoTimestamp(timestamp) => interpreter.timestamp = timestamp.unwrap_or(Timestamp::INVALID),

@@ -90,6 +90,12 @@ impl Filters {
     }
 }
 
+impl Filters {
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}
+
 impl Writer {
     /// Which filters reject data that are about to be written; looks at each filter. In sets and groups readers filter for
     /// themselves: they could not tell what is kept back from what is lost.

@@ -37,9 +37,9 @@ impl HeartbeatState {
     }
 
     /// A writer without reliable readers never sends a heartbeat, so the accounts saturate.
-    pub(crate) fn sent(&mut self, payload_len: usize) {
-        self.samples_since = self.samples_since.saturating_add(1);
-        self.bytes_since = self.bytes_since.saturating_add(payload_len);
+    pub(crate) fn sent(&mut self, samples: u32, bytes: usize) {
+        self.samples_since = self.samples_since.saturating_add(samples);
+        self.bytes_since = self.bytes_since.saturating_add(bytes);
     }
 
     /// Whether the datagram being built should carry a heartbeat.
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn a_writer_that_never_sends_a_heartbeat_does_not_overflow() {
         let mut state = HeartbeatState { samples_since: u32::MAX, bytes_since: usize::MAX - 10, ..Default::default() };
-        state.sent(100);
+        state.sent(1, 100);
         assert_eq!((state.samples_since, state.bytes_since), (u32::MAX, usize::MAX));
     }
 
@@ -101,14 +101,14 @@ mod tests {
     fn a_heartbeat_is_wanted_after_enough_samples_or_bytes() {
         let mut state = HeartbeatState::default();
         assert!(!state.wanted(true, 1000));
-        state.sent(10);
+        state.sent(1, 10);
         assert!(state.wanted(true, 1000) && !state.wanted(false, 1000));
-        state.sent(240);
+        state.sent(1, 240);
         assert!(state.wanted(false, 1000));
         state.next_count();
         for _ in 0..SAMPLES_PER_HEARTBEAT {
             assert!(!state.wanted(false, 1000));
-            state.sent(0);
+            state.sent(1, 0);
         }
         assert!(state.wanted(false, 1000));
     }

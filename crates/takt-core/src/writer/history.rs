@@ -255,20 +255,16 @@ impl WriterHistory {
     }
 
     /// Appends a change whose payload came from [`Self::make_room`].
-    pub(crate) fn append(&mut self, mut change: Change) -> SequenceNumber {
+    pub(crate) fn append(&mut self, change: &Change) -> SequenceNumber {
         if !(is_on(Mutation::ReuseSequenceNumber) && self.last_sn.0 % 64 == 63) {
             self.last_sn = SequenceNumber(self.last_sn.0 + 1);
         }
         let instance = self.instance(InstanceHandle(change.key_hash));
-        change.sn = self.last_sn;
-        change.instance = instance;
-        change.previous_in_instance = NONE;
-        change.next_in_instance = NONE;
         let slot = self.put(change);
         if change.expiry != Expiry::NEVER {
             self.expiries.set(slot, change.expiry);
         }
-        self.enlist(change.sn, slot);
+        self.enlist(self.last_sn, slot);
         self.live += 1;
         let state = &mut self.instances[instance as usize];
         state.count += 1;
@@ -278,19 +274,21 @@ impl WriterHistory {
         let newest = core::mem::replace(&mut state.newest, slot);
         if newest != NONE {
             self.changes[newest as usize].next_in_instance = slot;
-            self.changes[slot as usize].previous_in_instance = newest;
         }
-        change.sn
+        let kept = &mut self.changes[slot as usize];
+        (kept.sn, kept.instance) = (self.last_sn, instance);
+        (kept.previous_in_instance, kept.next_in_instance) = (newest, NONE);
+        self.last_sn
     }
 
-    fn put(&mut self, change: Change) -> u32 {
+    fn put(&mut self, change: &Change) -> u32 {
         match self.free.pop() {
             Some(slot) => {
-                self.changes[slot as usize] = change;
+                self.changes[slot as usize] = *change;
                 slot
             }
             None => {
-                self.changes.push(change);
+                self.changes.push(*change);
                 (self.changes.len() - 1) as u32
             }
         }
@@ -314,7 +312,7 @@ impl WriterHistory {
         let mut change = Self::change(kind, [0; 16], source_timestamp, payload, directed, u16::MAX, Expiry::NEVER);
         change.sn = self.last_sn;
         change.place = place;
-        let slot = self.put(change);
+        let slot = self.put(&change);
         self.enlist(change.sn, slot);
         self.ends += 1;
         change.sn
@@ -351,6 +349,9 @@ impl WriterHistory {
         if sn > last {
             return Err(self.order.len());
         }
+        if sn == first {
+            return Ok(0);
+        }
         // Without tombstones the place is known at once.
         if let Ok(guess) = usize::try_from(sn.0 - first.0)
             && self.order.get(guess).is_some_and(|(found, _)| *found == sn)
@@ -358,6 +359,13 @@ impl WriterHistory {
             return Ok(guess);
         }
         self.order.binary_search_by_key(&sn, |(sn, _)| *sn)
+    }
+
+    /// The changes from `sn` on, as long as none is missing.
+    pub(crate) fn from(&self, sn: SequenceNumber) -> impl Iterator<Item = &Change> {
+        let start = self.find(sn).unwrap_or(self.order.len());
+        let numbers = self.order.range(start..).zip(sn.0..);
+        numbers.map_while(|(&(sn, slot), next)| self.changes.get(slot as usize).filter(|_| sn.0 == next))
     }
 
     pub(crate) fn get(&self, sn: SequenceNumber) -> Option<&Change> {
@@ -368,8 +376,14 @@ impl WriterHistory {
     /// The first change at or above `sn`.
     pub(crate) fn at_or_after(&self, sn: SequenceNumber) -> Option<&Change> {
         let start = self.find(sn).unwrap_or_else(|place| place);
-        let (_, slot) = self.order.range(start..).find(|(_, slot)| *slot != NONE)?;
-        self.changes.get(*slot as usize)
+        let (_, slot) = *self.order.get(start)?;
+        // Nearly always there is none missing.
+        let is_there = |slot: &u32| *slot != NONE;
+        let slot = match Some(slot).filter(is_there) {
+            None => self.order.range(start..).map(|(_, slot)| *slot).find(is_there)?,
+            Some(slot) => slot,
+        };
+        self.changes.get(slot as usize)
     }
 
     pub(crate) fn set_fragment_size(&mut self, sn: SequenceNumber, size: u16) {
@@ -502,7 +516,7 @@ mod tests {
             0,
             Expiry::NEVER,
         );
-        Ok(history.append(change))
+        Ok(history.append(&change))
     }
 
     #[test]

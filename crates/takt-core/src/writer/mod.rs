@@ -22,6 +22,7 @@ mod pace;
 mod reader_proxy;
 mod repair;
 mod route;
+mod straight;
 mod transmit;
 
 pub(crate) use filters::Filters;
@@ -279,7 +280,7 @@ impl Writer {
         let room = self.make_room(write);
         let payload = room.inspect_err(|_| self.flush(now, ctx))?;
         let (payload, len) = self.fill(payload, content)?;
-        let rejected = self.judge(write.kind, payload, ctx);
+        let rejected = if self.filters.is_empty() { 0 } else { self.judge(write.kind, payload, ctx) };
         let mut change = WriterHistory::change(
             write.kind,
             write.key_hash,
@@ -294,7 +295,7 @@ impl Writer {
         if self.lends_to_all(payload) {
             change.flight_len = LENT_PREFIX_LEN as u32;
         }
-        let sn = self.history.append(change);
+        let sn = self.history.append(&change);
         if let Some(origin) = write.origin {
             self.history.set_origin(sn, origin);
         }

@@ -1,5 +1,6 @@
 //! Datagrams of new samples and periodic heartbeats, built in the transport's frame.
 
+use super::filters::Verdicts;
 use super::reader_proxy::borrows;
 use super::{Change, Cursor, ReaderProxy, Writer, is_stranger};
 use crate::cache::{ChangeKind, PayloadRef};
@@ -40,7 +41,7 @@ impl<'a> Message<'a> {
         Some(Self { builder: MessageBuilder::new(&mut frame[..len], header).ok()?, timestamp: None })
     }
 
-    fn stamp(&mut self, timestamp: Timestamp) -> Result<(), Full> {
+    pub(super) fn stamp(&mut self, timestamp: Timestamp) -> Result<(), Full> {
         if self.timestamp != Some(timestamp) {
             self.builder.info_timestamp((!timestamp.is_invalid()).then_some(timestamp))?;
             self.timestamp = Some(timestamp);
@@ -71,6 +72,43 @@ enum Audience {
     Others,
 }
 
+/// A datagram of new samples that is being built.
+struct Datagram {
+    /// The filters that reject its changes, once there is one.
+    rejected: Option<Verdicts>,
+    audience: Audience,
+    /// What comes next waits for acknowledgements.
+    stalled: bool,
+    /// Changes that every reader was looked at for.
+    directed: u32,
+    /// The change that is not to share it any more.
+    full_at: SequenceNumber,
+}
+
+impl Datagram {
+    /// One that begins with this change.
+    fn from(sn: SequenceNumber) -> Self {
+        let full_at = SequenceNumber(sn.0.saturating_add(SAMPLES_PER_DATAGRAM));
+        Self { rejected: None, audience: Audience::All, stalled: false, directed: 0, full_at }
+    }
+
+    /// Every reader was looked at for so many changes more.
+    fn looked_at(&mut self, changes: u32) -> Progress {
+        self.directed += changes;
+        if self.directed < DIRECTED_PER_CALL { Progress::Goes } else { Progress::Full }
+    }
+}
+
+/// Whether a datagram that is being built can have more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    Goes,
+    /// No, but there is more to send.
+    Full,
+    /// No, and what there is has to wait.
+    Over,
+}
+
 /// How many fragments of `size` bytes a payload has.
 pub(super) fn fragment_count(payload_len: usize, size: u16) -> u32 {
     if is_on(Mutation::FragmentsRoundedDown) {
@@ -97,89 +135,109 @@ impl Writer {
             self.greeted = self.cursor.sn;
             self.greet_strangers(&mut message, ctx);
         }
-        // What the changes of this datagram have in common, once there is one.
-        let mut rejected = None;
-        let (mut stalled, mut directed) = (false, 0);
-        let full_at = SequenceNumber(self.cursor.sn.0.saturating_add(SAMPLES_PER_DATAGRAM));
-        let mut audience = Audience::All;
+        let mut datagram = Datagram::from(self.cursor.sn);
         let more = loop {
-            ctx.work.steps(1);
-            let Some(mut change) = self.history.at_or_after(self.cursor.sn).copied() else {
-                self.cursor = Cursor { sn: self.history.last_sn().next(), fragment: 1 };
-                break false;
-            };
-            if change.sn > self.cursor.sn {
-                self.cursor = Cursor { sn: change.sn, fragment: 1 };
-            }
-            if self.relays || !change.directed.readers().is_empty() {
-                self.queue_directed(&change, ctx);
-                self.advance(&change);
-                directed += 1;
-                if directed == DIRECTED_PER_CALL {
-                    break true;
-                }
-                continue;
-            }
-            if self.is_stalled(&change, ctx.limits.send_window_bytes) {
-                stalled = true;
-                break false;
-            }
-            self.stalled = false;
-            if *rejected.get_or_insert(change.rejected) != change.rejected {
-                break true;
-            }
-            if change.rejected != 0 && destinations.is_empty() {
-                self.route_of(&change, destinations, ctx);
-                if destinations.is_empty() {
-                    rejected = None;
-                    self.advance(&change);
-                    directed += self.pass_over(&change, ctx);
-                    if directed == DIRECTED_PER_CALL {
-                        break true;
-                    }
-                    continue;
-                }
-            }
-            self.fit_to_route(&mut change);
-            let next = self.audience_of(&change);
-            if next != Audience::All && !message.builder.is_empty() {
-                break true;
-            }
-            audience = next;
-            let emitted = self.emit_next(&mut message, &change, audience, ctx);
-            if emitted.is_ok() && self.cursor.sn > change.sn {
-                directed += self.pass_over(&change, ctx);
-            }
-            match emitted {
-                Ok(true) if directed < DIRECTED_PER_CALL && self.cursor.sn < full_at => {}
-                Ok(_) => break true,
-                Err(Full) => break !message.builder.is_empty(),
+            match self.add_next(&mut message, &mut datagram, destinations, ctx) {
+                Progress::Goes => {}
+                Progress::Full => break true,
+                Progress::Over => break false,
             }
         };
-        self.stalled = stalled || self.cursor.sn >= full_at;
-        if stalled {
-            self.tell_passed_over(ctx);
-        }
-        let rejected = rejected.filter(|_| !destinations.is_empty()).unwrap_or(0);
-        if rejected == 0 {
-            destinations.clear();
-            let all = self.route.destinations.iter();
-            destinations.extend(all.filter(|locator| Self::is_for(audience, locator)));
-        }
-        // What not all are sent says nothing of the writer; the next datagram does.
-        let is_for_all = audience == Audience::All || destinations.len() == self.route.destinations.len();
-        if is_for_all
-            && self.route.reliable
-            && self.heartbeat.wanted(stalled || self.is_nearly_full(), ctx.limits.send_window_bytes)
-        {
-            self.heartbeat_along(rejected, &mut message, ctx);
-        }
+        self.stalled = datagram.stalled || self.cursor.sn >= datagram.full_at;
+        self.address(&mut message, &datagram, destinations, ctx);
         let len = (!message.builder.is_empty()).then(|| message.builder.len());
         if more {
             self.queue_data(ctx);
         }
         self.settle(ctx);
         len
+    }
+
+    /// Adds what comes next to a datagram: plain samples as they are, another change or a part of it, or none if that has to
+    /// wait or is not for all.
+    fn add_next(
+        &mut self,
+        message: &mut Message<'_>,
+        datagram: &mut Datagram,
+        destinations: &mut Vec<Locator>,
+        ctx: &mut Context,
+    ) -> Progress {
+        ctx.work.steps(1);
+        self.emit_plain(message, datagram.full_at, ctx);
+        if self.cursor.sn >= datagram.full_at {
+            return Progress::Full;
+        }
+        let Some(mut change) = self.history.at_or_after(self.cursor.sn).copied() else {
+            self.cursor = Cursor { sn: self.history.last_sn().next(), fragment: 1 };
+            return Progress::Over;
+        };
+        if change.sn > self.cursor.sn {
+            self.cursor = Cursor { sn: change.sn, fragment: 1 };
+        }
+        if self.relays || !change.directed.readers().is_empty() {
+            self.queue_directed(&change, ctx);
+            self.advance(&change);
+            return datagram.looked_at(1);
+        }
+        if self.is_stalled(&change, ctx.limits.send_window_bytes) {
+            datagram.stalled = true;
+            return Progress::Over;
+        }
+        self.stalled = false;
+        if *datagram.rejected.get_or_insert(change.rejected) != change.rejected {
+            return Progress::Full;
+        }
+        if change.rejected != 0 && destinations.is_empty() {
+            self.route_of(&change, destinations, ctx);
+            if destinations.is_empty() {
+                datagram.rejected = None;
+                self.advance(&change);
+                return datagram.looked_at(self.pass_over(&change, ctx));
+            }
+        }
+        self.fit_to_route(&mut change);
+        let next = self.audience_of(&change);
+        if next != Audience::All && !message.builder.is_empty() {
+            return Progress::Full;
+        }
+        datagram.audience = next;
+        let emitted = self.emit_next(message, &change, next, ctx);
+        if emitted.is_ok() && self.cursor.sn > change.sn {
+            datagram.looked_at(self.pass_over(&change, ctx));
+        }
+        match emitted {
+            Ok(true) => datagram.looked_at(0),
+            Ok(false) => Progress::Full,
+            Err(Full) if message.builder.is_empty() => Progress::Over,
+            Err(Full) => Progress::Full,
+        }
+    }
+
+    /// Says where a datagram goes that has all that it will have of new samples, and whether it asks for acknowledgements.
+    fn address(
+        &mut self,
+        message: &mut Message<'_>,
+        datagram: &Datagram,
+        destinations: &mut Vec<Locator>,
+        ctx: &mut Context,
+    ) {
+        if datagram.stalled {
+            self.tell_passed_over(ctx);
+        }
+        let rejected = datagram.rejected.filter(|_| !destinations.is_empty()).unwrap_or(0);
+        if rejected == 0 {
+            destinations.clear();
+            let all = self.route.destinations.iter();
+            destinations.extend(all.filter(|locator| Self::is_for(datagram.audience, locator)));
+        }
+        // What not all are sent says nothing of the writer; the next datagram does.
+        let is_for_all = datagram.audience == Audience::All || destinations.len() == self.route.destinations.len();
+        if is_for_all
+            && self.route.reliable
+            && self.heartbeat.wanted(datagram.stalled || self.is_nearly_full(), ctx.limits.send_window_bytes)
+        {
+            self.heartbeat_along(rejected, message, ctx);
+        }
     }
 
     /// Where new samples go.
@@ -307,7 +365,7 @@ impl Writer {
     fn advance(&mut self, change: &Change) {
         self.cursor = Cursor { sn: change.sn.next(), fragment: 1 };
         self.in_flight_bytes += change.flight_len as usize;
-        self.heartbeat.sent(change.flight_len as usize);
+        self.heartbeat.sent(1, change.flight_len as usize);
     }
 
     /// Whether the change must wait for acknowledgements. A change larger than the window goes alone. A window that was full

@@ -5,8 +5,7 @@ use super::lists::Entry;
 use super::{Incoming, NONE, ReaderCache, Stored};
 use crate::cache::pool::PayloadRef;
 use crate::cache::sample::{
-    ChangeKind, Instances, OrderedSample, ReadCursor, SampleInfo, SampleQuery, SampleRef, Selector,
-    ViewState,
+    ChangeKind, Instances, OrderedSample, ReadCursor, SampleInfo, SampleQuery, SampleRef, Selector, ViewState,
 };
 use alloc::vec::Vec;
 use core::ops::Bound;
