@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration as StdDuration;
 
+use takt::transport::shm::ShmConfig;
 use takt::transport::tcp::{TcpConfig, TlsConfig};
 use takt::transport::udp::{ParticipantIndex, UdpConfig};
 use takt::{DomainParticipant, DomainParticipantBuilder, Idle, Limits, Runtime};
@@ -66,6 +67,10 @@ impl Plan {
 
     fn udp(&mut self, change: impl FnOnce(&mut UdpConfig) + 'static) {
         self.build(|builder| builder.configure_udp(change));
+    }
+
+    fn shared_memory(&mut self, change: impl FnOnce(&mut ShmConfig) + 'static) {
+        self.build(|builder| builder.configure_shared_memory(change));
     }
 
     fn tcp(&mut self, change: impl FnOnce(&mut TcpConfig) + 'static) {
@@ -235,7 +240,7 @@ const NETWORK: &[Setting] = settings! {
             let value = *value;
             plan.build(move |builder| builder.udp(value));
         }, "UDP; without it there must be TCP";
-    network.shared_memory, "TAKT_SHARED_MEMORY": Kind::Bool, false,
+    network.shared_memory, "TAKT_SHARED_MEMORY": Kind::Bool, true,
         (plan, Value::Bool(value)) => {
             let value = *value;
             plan.build(move |builder| builder.shared_memory(value));
@@ -274,6 +279,33 @@ const UDP: &[Setting] = udp! {
         "receive buffer to ask the kernel for, for each socket";
     send_buffer_bytes, "TAKT_UDP_SEND_BUFFER_BYTES": COUNT, send_buffer_bytes,
         "send buffer to ask the kernel for, for each socket";
+};
+
+/// Rows for numbers of the configuration of shared memory: `key, variable, bounds, help`.
+macro_rules! shared_memory {
+    ($($key:ident, $variable:literal: $bounds:ident, $help:literal;)*) => {
+        &[$(Setting {
+            table: "shared_memory",
+            key: stringify!($key),
+            variable: $variable,
+            kind: Kind::Int { min: *ShmConfig::$bounds.start() as i64, max: *ShmConfig::$bounds.end() as i64 },
+            default: || ShmConfig::default().$key.to_string(),
+            help: $help,
+            apply: |plan, value| if let Value::Int(value) = value {
+                let value = number(*value);
+                plan.shared_memory(move |shm| shm.$key = value);
+            },
+        },)*]
+    };
+}
+
+/// How it uses shared memory, where it does.
+const SHARED_MEMORY: &[Setting] = shared_memory! {
+    segment_bytes, "TAKT_SHARED_MEMORY_SEGMENT_BYTES": SEGMENT_BYTES,
+        "what payloads that neighbours are lent may take together; what finds no room is copied";
+    segment_slots, "TAKT_SHARED_MEMORY_SEGMENT_SLOTS": SEGMENT_SLOTS, "payloads that neighbours are lent at once";
+    lane_bytes, "TAKT_SHARED_MEMORY_LANE_BYTES": LANE_BYTES, "how far a neighbour may be behind, rounded up to a power of two";
+    lanes_max, "TAKT_SHARED_MEMORY_LANES_MAX": LANES_MAX, "neighbours that are reached through shared memory";
 };
 
 /// What it makes of TCP. Any of these turns TCP on.
@@ -329,7 +361,7 @@ const LIMITS: &[Setting] = limits! {
 
 /// Every setting, in the order of the reference.
 pub fn all() -> impl Iterator<Item = &'static Setting> {
-    PARTICIPANT.iter().chain(NETWORK).chain(UDP).chain(TCP).chain(LIMITS)
+    PARTICIPANT.iter().chain(NETWORK).chain(UDP).chain(SHARED_MEMORY).chain(TCP).chain(LIMITS)
 }
 
 /// The longest period that makes sense: others take a longer lease for this.

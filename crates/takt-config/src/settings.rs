@@ -235,7 +235,7 @@ mod tests {
         let message = refusal("[radio]\n");
         assert_eq!(
             message,
-            "f.toml:1: radio: unknown table; expected participant, network, udp, tcp, limits or qos_library"
+            "f.toml:1: radio: unknown table; expected participant, network, udp, shared_memory, tcp, limits or qos_library"
         );
         let message = Settings::new().add_environment(|_| Some("?".to_owned())).expect_err("refused").to_string();
         assert_eq!(message, "TAKT_DOMAIN: \"?\" where a number from 0 to 232 is expected");
@@ -258,6 +258,21 @@ mod tests {
         let participant = read(text).participant().expect("well-formed").build().expect("loopback");
         let transports = participant.transport_stats().expect("open");
         assert_eq!(transports.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["tcp"]);
+    }
+
+    #[test]
+    fn shared_memory_has_bounds_and_can_be_turned_off() {
+        let transports = |text| {
+            let participant = read(text).participant().expect("well-formed").build().expect("loopback");
+            participant.transport_stats().expect("open").iter().map(|(name, _)| *name).collect::<Vec<_>>()
+        };
+        let text = "[network]\ninterfaces = [\"lo\"]\n[shared_memory]\nsegment_bytes = 65536\nsegment_slots = 65536\n";
+        assert_eq!(transports(text), ["udp", "shm"]);
+        assert_eq!(transports("[network]\ninterfaces = [\"lo\"]\nshared_memory = false\n"), ["udp"]);
+        let refused = "[shared_memory]\nsegment_bytes = 65535\n";
+        let message = Settings::new().add_text("f.toml", refused, Format::Toml).expect_err("refused").to_string();
+        assert!(message.starts_with("f.toml:2: shared_memory.segment_bytes"), "{message}");
+        assert!(message.contains("a number from 65536 to 16106127360"), "{message}");
     }
 
     #[test]

@@ -108,4 +108,6 @@ pub struct Counters {
     pub multicast_deaf_participants: u64,
     /// Remote participants whose lease ran out.
     pub leases_expired: u64,
+    /// Remote participants on this host whose process ended without a farewell.
+    pub neighbours_ended: u64,
 }

@@ -46,11 +46,11 @@ pub enum Event {
     TypeAnswer(TypeRequestId),
     /// The types of some pairs are to be compared; see [`crate::Participant::poll_type_check`].
     TypeChecks,
-    /// A participant on this host announces a locator that no network leads to; see
+    /// A participant on this host that something is to be exchanged with announces a locator that no network leads to; see
     /// [`crate::Participant::handle_neighbour`].
     NeighbourAnnounced(Locator),
     /// A remote participant appeared.
     ParticipantDiscovered(Guid),
-    /// A remote participant left or its lease ran out.
+    /// A remote participant left, its lease ran out, or its process on this host ended.
     ParticipantLost(Guid),
 }

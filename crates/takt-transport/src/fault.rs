@@ -152,7 +152,7 @@ impl<T: Transport> Transport for FaultInjector<T> {
         self.inner.reach(locator)
     }
 
-    fn poll_lost(&mut self) -> Option<Locator> {
+    fn poll_lost(&mut self) -> Option<crate::Lost> {
         self.inner.poll_lost()
     }
 

@@ -41,4 +41,4 @@ pub use packet::{Captured, LinkType};
 pub use pcap::{PcapFile, PcapTap};
 pub use stats::{ConnectionCounts, SendErrors, TransportStats};
 pub use trace::{Observer, TraceEvent, Tracer};
-pub use transport::{FlowId, FlowSpec, Locators, RxFrame, RxMeta, Scan, Transport};
+pub use transport::{FlowId, FlowSpec, Locators, Lost, RxFrame, RxMeta, Scan, Transport};

@@ -126,7 +126,7 @@ impl<T: Transport, O: Observer> Transport for Tracer<T, O> {
         self.inner.reach(locator)
     }
 
-    fn poll_lost(&mut self) -> Option<Locator> {
+    fn poll_lost(&mut self) -> Option<crate::Lost> {
         self.inner.poll_lost()
     }
 

@@ -43,6 +43,15 @@ pub struct Locators {
     pub default_multicast: Vec<Locator>,
 }
 
+/// A locator that was in reach; see [`Transport::poll_lost`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lost {
+    /// Where; the port means nothing.
+    pub locator: Locator,
+    /// The process there is gone, and all that it sent has been received. Otherwise it may be reached in another way.
+    pub has_ended: bool,
+}
+
 /// How thoroughly [`Transport::recv`] looks for a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scan {
@@ -149,9 +158,9 @@ pub trait Transport: Send {
         self.serves(locator)
     }
 
-    /// A locator that was [reached](Self::reach) and is out of reach now, each told once; the port means nothing. Cheap; what
-    /// it tells is noticed by the other calls.
-    fn poll_lost(&mut self) -> Option<Locator> {
+    /// A locator that was [reached](Self::reach) and is out of reach now, each told once. Cheap; what it tells is noticed by the
+    /// other calls.
+    fn poll_lost(&mut self) -> Option<Lost> {
         None
     }
 
@@ -287,7 +296,7 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
         (**self).reach(locator)
     }
 
-    fn poll_lost(&mut self) -> Option<Locator> {
+    fn poll_lost(&mut self) -> Option<Lost> {
         (**self).poll_lost()
     }
 

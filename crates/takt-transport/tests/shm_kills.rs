@@ -140,7 +140,7 @@ impl Survivor {
             known.answered += 1;
         }
         while let Some(gone) = self.transport.poll_lost() {
-            assert!(self.known.contains_key(&gone), "{gone} was answered once");
+            assert!(gone.has_ended && self.known.contains_key(&gone.locator), "{gone:?} was answered once, and killed");
             self.lost += 1;
         }
         true
@@ -183,6 +183,7 @@ fn survivors_are_unharmed() {
     let at = transport.locators().default_unicast[0];
     let (known, held) = (BTreeMap::new(), VecDeque::new());
     let mut survivor = Survivor { transport, known, received: 0, lost: 0, held, lent: 0 };
+    assert!(survivor.transport.lend(1).is_some(), "its segment is there");
     let descriptors = count("/proc/self/fd");
     let mut victims: Vec<Victim> = (0..VICTIMS).map(|_| Victim::start(&at)).collect();
     for _ in 0..kills {

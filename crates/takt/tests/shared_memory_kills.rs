@@ -2,7 +2,10 @@
 //! participants of their own, lose nothing that they said to each other, get what each of the dead wrote in order and without
 //! a gap, and are left with no memory of them.
 //!
-//! Twenty kills; a thousand with `TAKT_TEST_LONG=1`. The processes are this test binary again.
+//! The end of a process is noticed whatever its lease.
+//!
+//! Twenty kills; with `TAKT_TEST_LONG=1` a thousand; with `TAKT_TEST_KILLS` as many as that says. The processes are this test
+//! binary again.
 
 #[allow(dead_code, reason = "the other test binary uses the rest")]
 #[path = "it/support.rs"]
@@ -16,8 +19,10 @@ use support::*;
 use takt::qos::*;
 use takt::*;
 
-/// Says to a process of this binary that it is one of the victims, and in which domain.
-const ROLE: &str = "TAKT_TEST_VICTIM_IN";
+/// Says to a process of this binary what it is, in which domain, and whose child.
+const ROLE: &str = "TAKT_TEST_ROLE";
+/// Longer than any test.
+const LONG_LEASE: std::time::Duration = std::time::Duration::from_secs(36_000);
 /// Processes at a time.
 const VICTIMS: usize = 3;
 /// What survivors say to all, and victims to the survivors.
@@ -26,21 +31,32 @@ const TOPICS: [&str; 2] = ["Orders", "Reports"];
 fn participant(domain: u32) -> DomainParticipant {
     // The dead are not waited for longer than this; nor is who lives, if the machine is too busy to let him say so.
     let lease = std::time::Duration::from_secs(4);
-    let builder = on_loopback(domain, Runtime::Shared).shared_memory(true).lease_duration(lease);
-    builder.build().expect("participant")
+    on_loopback(domain, Runtime::Shared).lease_duration(lease).build().expect("participant")
 }
 
 struct Victim(Child);
 
 impl Victim {
     fn start(domain: u32) -> Self {
+        Self::with_life("the_life_of_a_victim", domain)
+    }
+
+    /// Runs this test of the binary.
+    fn with_life(test: &str, domain: u32) -> Self {
         let child = Command::new(std::env::current_exe().expect("this binary has a path"))
-            .args(["--exact", "the_life_of_a_victim", "--quiet", "--nocapture"])
+            .args(["--exact", test, "--quiet", "--nocapture"])
             .env(ROLE, format!("{domain} {}", std::process::id()))
             .stdout(Stdio::null())
             .spawn();
         Self(child.expect("a process"))
     }
+}
+
+/// The domain and the parent of a process of this binary; `None` for the one that runs the tests.
+fn role() -> Option<(u32, u32)> {
+    let role = std::env::var_os(ROLE)?.into_string().expect("two numbers");
+    let (domain, parent) = role.split_once(' ').expect("two numbers");
+    Some((domain.parse().expect("a number"), parent.parse().expect("a number")))
 }
 
 impl Drop for Victim {
@@ -80,12 +96,20 @@ fn len_of(number: u32) -> usize {
     if number.is_multiple_of(50) { 200_000 } else { 100 + number as usize % 1_000 }
 }
 
+/// How many processes are killed.
+fn kills() -> usize {
+    if let Some(kills) = std::env::var_os("TAKT_TEST_KILLS") {
+        return kills.into_string().expect("a number").parse().expect("a number");
+    }
+    if std::env::var_os("TAKT_TEST_LONG").is_some_and(|value| value == "1") { 1_000 } else { 20 }
+}
+
 #[test]
 fn survivors_lose_nothing() {
-    if std::env::var_os(ROLE).is_some() {
+    if role().is_some() {
         return;
     }
-    let kills = if std::env::var_os("TAKT_TEST_LONG").is_some_and(|value| value == "1") { 1_000 } else { 20 };
+    let kills = kills();
     let seed = RandomState::new().hash_one(std::process::id());
     println!("seed {seed}");
     let mut random = seed;
@@ -150,10 +174,7 @@ fn survivors_lose_nothing() {
 /// Reads orders and writes reports, until it is killed, or the survivors are gone.
 #[test]
 fn the_life_of_a_victim() {
-    let Some(role) = std::env::var_os(ROLE) else { return };
-    let role = role.into_string().expect("two numbers");
-    let (domain, parent) = role.split_once(' ').expect("two numbers");
-    let (domain, parent): (u32, u32) = (domain.parse().expect("a number"), parent.parse().expect("a number"));
+    let Some((domain, parent)) = role() else { return };
     let own = participant(domain);
     let writer = create_writer::<Blob>(&own, TOPICS[1], reliable_writer(History::KeepAll));
     let orders = create_reader::<Blob>(&own, TOPICS[0], reliable_reader(History::KeepAll));
@@ -169,5 +190,65 @@ fn the_life_of_a_victim() {
         if writer.matched_subscriptions().expect("open").is_empty() {
             std::thread::yield_now();
         }
+    }
+}
+
+/// A process is killed whose lease would last for hours: its writer, its reader and its instances are gone at once, what it wrote
+/// before is there, and who waits for its acknowledgements waits no more.
+#[test]
+fn the_end_of_a_process_is_noticed_whatever_its_lease() {
+    if role().is_some() {
+        return;
+    }
+    for runtime in RUNTIMES {
+        let domain = domain();
+        let own = on_loopback(domain, runtime).lease_duration(LONG_LEASE).build().expect("participant");
+        let shapes = create_reader::<Shape>(&own, "Shapes", reliable_reader(History::KeepAll));
+        let writer = create_writer::<Blob>(&own, TOPICS[0], reliable_writer(History::KeepAll));
+        let mut neighbour = Victim::with_life("the_life_of_a_neighbour", domain);
+        wait_until(&[&own], "matches", || {
+            writer.matched_subscriptions().expect("open").len() + shapes.matched_publications().expect("open").len()
+                == 2
+        });
+        let mut seen = Vec::new();
+        wait_until(&[&own], "its shapes", || {
+            seen.extend(shapes.take(usize::MAX).expect("open").into_iter().filter_map(|sample| sample.data));
+            seen.len() >= 100
+        });
+        neighbour.0.kill().expect("it is a child");
+        let mut ends = 0;
+        wait_until(&[&own], "its end", || {
+            for sample in shapes.take(usize::MAX).expect("open") {
+                ends += u32::from(sample.info.instance_state == InstanceState::NotAliveNoWriters);
+                seen.extend(sample.data);
+            }
+            ends > 0
+        });
+        assert!((0..).zip(&seen).all(|(x, shape)| *shape == Shape::new("RED", x)), "in order and without a gap");
+        assert_eq!(own.discovered_participants().expect("open"), []);
+        assert_eq!((ends, shapes.liveliness_changed_status().expect("open").alive_count), (1, 0), "{runtime:?}");
+        assert_eq!(writer.publication_matched_status().expect("open").current_count, 0);
+        let counters = own.counters().expect("open");
+        assert_eq!((counters.neighbours_ended, counters.leases_expired), (1, 0), "{runtime:?}");
+        // Far more than histories hold.
+        for number in 0..1_000 {
+            writer.write(&Blob::new(number, 100_000)).expect("nobody is waited for");
+        }
+    }
+}
+
+/// Writes shapes and reads orders, until it is killed, or its parent is gone.
+#[test]
+fn the_life_of_a_neighbour() {
+    let Some((domain, parent)) = role() else { return };
+    let own = on_loopback(domain, Runtime::Shared).lease_duration(LONG_LEASE).build().expect("participant");
+    let _orders = create_reader::<Blob>(&own, TOPICS[0], reliable_reader(History::KeepAll));
+    let writer = create_writer::<Shape>(&own, "Shapes", reliable_writer(History::KeepAll));
+    wait_until(&[], "a match", || !writer.matched_subscriptions().expect("open").is_empty());
+    for x in 0.. {
+        if std::os::unix::process::parent_id() != parent {
+            break;
+        }
+        writer.write(&Shape::new("RED", x)).expect("room");
     }
 }

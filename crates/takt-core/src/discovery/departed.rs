@@ -1,4 +1,4 @@
-//! Who said farewell a moment ago, so that an older announcement that arrives later does not call it back.
+//! Who said farewell a moment ago, or is known to have died, so that an older announcement that arrives later does not call it back.
 //!
 //! Announcements and farewells come by several ways (multicast, and unicast to each address), which keep no order among
 //! one another. The specification is silent about it (RTPS 2.5 §8.5.3 leaves SPDP best effort); a ghost would stay for

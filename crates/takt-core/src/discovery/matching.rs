@@ -255,6 +255,7 @@ impl Participant {
                 };
                 writer.add_proxy(now, &mut self.ctx, subscription.guid, &traits);
                 writer.set_filter(subscription.guid, subscription.content_filter.as_ref());
+                self.begin_exchange(subscription.guid.prefix);
             }
             (reason, _) => {
                 if is_matched {
@@ -323,6 +324,7 @@ impl Participant {
                 let proxy = reader.add_proxy(now, &mut self.ctx, publication.guid, &traits);
                 self.sources.entry(publication.guid).or_default().push((index, proxy));
                 self.join_group(index, proxy, publication.guid, publisher);
+                self.begin_exchange(publication.guid.prefix);
             }
             (reason, _) => {
                 let reason = reason.unwrap_or(RefusalReason::Unreachable);

@@ -67,6 +67,8 @@ pub(crate) struct Remote {
     /// The way to it without a network.
     pub(super) shortcut: Option<Shortcut>,
     pub(super) ears: Ears,
+    /// An endpoint of it was matched with one of ours.
+    pub(super) exchanges: bool,
     /// It has proven where it was, and says that it is elsewhere.
     pub(super) moving: Option<Box<Move>>,
     /// Its announcements reach us only because it sends them to us alone, so we must do the same.
@@ -431,6 +433,7 @@ impl Participant {
             letter: Letter::default(),
             shortcut: None,
             ears: Ears::default(),
+            exchanges: false,
             moving: None,
             sn: SequenceNumber::FIRST,
             standing: Standing::default(),

@@ -75,14 +75,48 @@ fn a_neighbour_is_reached_as_the_driver_says() {
     }
 }
 
+/// A way costs memory and descriptors: none is opened to those that nothing is exchanged with.
 #[test]
-fn an_answer_before_the_match_holds_too() {
+fn nobody_is_asked_about_before_a_match() {
     let mut network = network(on_one_host, &[0, 1]);
-    let met = network.run_until(10_000, |network| !asked(network, 0).is_empty());
-    assert!(met, "they find each other");
-    network.nodes[0].handle_neighbour(&memory(1, 2), true);
+    network.writer(0, writer_spec("T", false, keep_all_writer()));
+    network.reader(1, reader_spec("another", false, keep_all_reader()));
+    network.run(10_000);
+    assert_eq!(network.nodes[0].discovered_participants().len(), 1, "they have found each other");
+    assert_eq!((asked(&mut network, 0), asked(&mut network, 1)), (vec![], vec![]));
     let pair = matched(&mut network, false);
+    assert_eq!((asked(&mut network, 0), asked(&mut network, 1)), (vec![memory(1, 2)], vec![memory(0, 2)]));
+    network.nodes[0].handle_neighbour(&memory(1, 2), true);
     assert!(!is_delivered(&mut network, pair, 0), "it goes to the memory");
+}
+
+/// The driver has seen the process of node 1 end: node 0 parts with it at once, and what it said before does not call it back.
+#[test]
+fn a_neighbour_that_has_ended_is_lost_at_once() {
+    let mut network = network(on_one_host, &[0, 1]);
+    let reader = network.reader(0, reader_spec("U", true, keep_all_reader()));
+    let writer = network.writer(1, writer_spec("U", true, keep_all_writer()));
+    network.await_match((1, writer), (0, reader));
+    network.write_key(1, writer, ChangeKind::Alive, [7; 16], &payload(0, 50)).expect("there is room");
+    assert!(network.run_until(2_000, |network| !network.take_all(0, reader).is_empty()));
+    let now = network.now;
+    network.nodes[0].handle_neighbour_end(now, &memory(1, 2));
+    assert_eq!(network.nodes[0].discovered_participants().len(), 1, "nobody was reached there");
+    network.nodes[0].handle_neighbour(&memory(1, 2), true);
+    network.nodes[0].handle_neighbour_end(now, &memory(1, 9));
+    let node = &network.nodes[0];
+    assert_eq!((node.discovered_participants().len(), node.counters().neighbours_ended), (0, 1));
+    let events = network.events(0);
+    assert!(events.iter().any(|event| matches!(event, Event::ParticipantLost(_))), "{events:?}");
+    let alive = network.nodes[0].liveliness_changed_status(reader).expect("it exists").alive_count;
+    let matched = network.nodes[0].subscription_matched_status(reader).expect("it exists").current_count;
+    assert_eq!((alive, matched), (0, 0));
+    let states: Vec<_> = network.take_all(0, reader).into_iter().map(|(info, _)| info.instance_state).collect();
+    assert_eq!(states, [InstanceState::NotAliveNoWriters]);
+    // It goes on announcing itself here, as what is still on its way does there.
+    network.run(5_000);
+    assert_eq!(network.nodes[0].discovered_participants().len(), 0);
+    assert!(network.nodes[0].counters().stale_announcements > 0);
 }
 
 #[test]

@@ -15,7 +15,6 @@ use std::sync::{Arc, OnceLock};
 use takt_wire::{LENT_PREFIX_LEN, Lent, LentMemory, Piece};
 
 use super::mapping::Mapping;
-use super::segment::HEADER;
 
 /// A participant that writes to us, as far as what it lends goes.
 #[derive(Debug)]
@@ -28,6 +27,7 @@ pub(super) struct Lender {
 }
 
 impl Lender {
+    /// A segment of as many slots as the lane has holds.
     pub(super) fn new(lane: Mapping, segment: Mapping) -> Self {
         Self { lane, segment, socket: OnceLock::new() }
     }
@@ -43,9 +43,14 @@ impl Lender {
         let hold = self.lane.holds().get(piece.slot as usize)?;
         let start = (piece.grain as usize).checked_mul(Piece::GRAIN)?;
         let end = start.checked_add(piece.len as usize)?;
-        let is_inside = start >= HEADER * 8 && end <= self.segment.len() * 8;
+        let is_inside = start >= self.slots() * 8 && end <= self.segment.len() * 8;
         let is_sound = is_inside && piece.len as usize >= LENT_PREFIX_LEN && self.is_intact(&piece);
         (is_sound && hold.load(Ordering::Relaxed) != 0).then(|| Lent::new(Arc::clone(self) as _, piece))
+    }
+
+    /// Of the segment, which the lane has holds on.
+    fn slots(&self) -> usize {
+        self.lane.holds().len()
     }
 
     fn hold(&self, piece: &Piece) -> &AtomicU64 {
@@ -81,7 +86,7 @@ impl LentMemory for Lender {
 
     fn is_intact(&self, piece: &Piece) -> bool {
         fence(Ordering::Acquire);
-        let generation = self.segment.words(0..HEADER).get(piece.slot as usize);
+        let generation = self.segment.words(0..self.slots()).get(piece.slot as usize);
         piece.generation != 0
             && generation.is_some_and(|word| word.load(Ordering::Relaxed) == u64::from(piece.generation))
     }

@@ -1,36 +1,66 @@
 //! What a shared memory transport is asked to be.
 
+use std::ops::RangeInclusive;
+
+use super::segment::{SLOTS_MAX, SLOTS_STEP};
+
 /// Configuration of a [`ShmTransport`](super::ShmTransport).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShmConfig {
-    /// What a lane to another participant holds, in bytes: from 256 KiB to 64 MiB, rounded up to a power of two. Address
-    /// space; pages become real when a reader is that far behind.
+    /// What a lane to another participant holds, in bytes: within [`LANE_BYTES`](Self::LANE_BYTES), rounded up to a power of two.
+    /// Address space; pages become real when a reader is that far behind.
     pub lane_bytes: usize,
-    /// Lanes to others, and from others, at most; 65,536 at most. Each costs a descriptor. Whoever is beyond is reached otherwise.
+    /// Lanes to others, and from others, at most; within [`LANES_MAX`](Self::LANES_MAX). Each costs a descriptor. Whoever is
+    /// beyond is reached otherwise.
     pub lanes_max: usize,
-    /// What payloads that others are lent may take together, in bytes: from 64 KiB to 16 GiB less 8 KiB. Address space; pages
-    /// become real when they are lent. What finds no room is copied.
+    /// What payloads that others are lent may take together, in bytes: within [`SEGMENT_BYTES`](Self::SEGMENT_BYTES). Address
+    /// space; pages become real when they are lent. What finds no room is copied.
     pub segment_bytes: usize,
+    /// How many payloads others can be lent at once: within [`SEGMENT_SLOTS`](Self::SEGMENT_SLOTS), rounded up to a multiple of
+    /// 512. Each costs eight bytes here and in each lane.
+    pub segment_slots: usize,
 }
 
 impl Default for ShmConfig {
     fn default() -> Self {
-        Self { lane_bytes: 4 << 20, lanes_max: 512, segment_bytes: 64 << 20 }
+        Self { lane_bytes: 4 << 20, lanes_max: 512, segment_bytes: 64 << 20, segment_slots: 1024 }
     }
 }
 
 impl ShmConfig {
-    pub(super) fn lanes_max(&self) -> usize {
-        self.lanes_max.min(1 << 16)
+    /// 256 KiB to 64 MiB.
+    pub const LANE_BYTES: RangeInclusive<usize> = 256 << 10..=64 << 20;
+    /// 0 to 65,536.
+    pub const LANES_MAX: RangeInclusive<usize> = 0..=1 << 16;
+    /// 64 KiB to 15 GiB.
+    pub const SEGMENT_BYTES: RangeInclusive<usize> = 64 << 10..=15 << 30;
+    /// 1 to 65,536.
+    pub const SEGMENT_SLOTS: RangeInclusive<usize> = 1..=SLOTS_MAX;
+
+    /// Whether all is within its bounds.
+    ///
+    /// # Errors
+    /// What is not, and what it may be, in words.
+    pub fn check(&self) -> Result<(), String> {
+        let bounds = [
+            ("lane_bytes", self.lane_bytes, Self::LANE_BYTES),
+            ("lanes_max", self.lanes_max, Self::LANES_MAX),
+            ("segment_bytes", self.segment_bytes, Self::SEGMENT_BYTES),
+            ("segment_slots", self.segment_slots, Self::SEGMENT_SLOTS),
+        ];
+        let wrong = bounds.into_iter().find(|(_, value, bounds)| !bounds.contains(value));
+        wrong.map_or(Ok(()), |(name, value, bounds)| {
+            Err(format!("{name} of shared memory is {value}, not within {} to {}", bounds.start(), bounds.end()))
+        })
     }
 
-    pub(super) fn segment_bytes(&self) -> usize {
-        self.segment_bytes.clamp(64 << 10, (16 << 30) - (8 << 10))
+    pub(super) fn segment_slots(&self) -> usize {
+        self.segment_slots.next_multiple_of(SLOTS_STEP)
     }
 
     /// Words of a lane's records.
     pub(super) fn lane_words(&self) -> usize {
-        self.lane_bytes.clamp(256 << 10, 64 << 20).next_power_of_two() / 8
+        self.lane_bytes.next_power_of_two() / 8
     }
 }
 
@@ -39,9 +69,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lane_has_a_size_within_bounds() {
-        let words = |lane_bytes| ShmConfig { lane_bytes, ..ShmConfig::default() }.lane_words();
-        assert_eq!((words(0), words(usize::MAX)), (32_768, 8 << 20));
-        assert_eq!((words(4 << 20), words((4 << 20) + 1)), (1 << 19, 1 << 20));
+    fn what_is_out_of_bounds_is_told() {
+        let sound = ShmConfig::default();
+        assert_eq!(sound.check(), Ok(()));
+        let largest =
+            ShmConfig { lane_bytes: 64 << 20, lanes_max: 1 << 16, segment_bytes: 15 << 30, segment_slots: 65_536 };
+        let smallest = ShmConfig { lane_bytes: 256 << 10, lanes_max: 0, segment_bytes: 64 << 10, segment_slots: 1 };
+        assert_eq!((largest.check(), smallest.check()), (Ok(()), Ok(())));
+        assert_eq!((smallest.lane_words(), smallest.segment_slots()), (32_768, 512));
+        assert_eq!((largest.lane_words(), largest.segment_slots()), (8 << 20, 65_536));
+        for (wrong, name) in [
+            (ShmConfig { lane_bytes: (64 << 20) + 1, ..sound.clone() }, "lane_bytes"),
+            (ShmConfig { lanes_max: 65_537, ..sound.clone() }, "lanes_max"),
+            (ShmConfig { segment_bytes: 65_535, ..sound.clone() }, "segment_bytes"),
+            (ShmConfig { segment_slots: 0, ..sound.clone() }, "segment_slots"),
+        ] {
+            assert!(wrong.check().expect_err("out of bounds").contains(name), "{name}");
+        }
     }
 }

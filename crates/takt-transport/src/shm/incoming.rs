@@ -8,8 +8,9 @@ use std::sync::atomic::AtomicU64;
 use takt_wire::{Lent, Piece};
 
 use super::borrowed::Lender;
+use super::descriptors::Descriptor;
 use super::handover::{self, HandOver};
-use super::hello::{HELLO_LEN, Hello};
+use super::hello::{FAREWELL, HELLO_LEN, Hello};
 use super::host::Host;
 use super::mapping::Mapping;
 use super::ports::LENDS;
@@ -62,6 +63,7 @@ struct Connection {
     token: u64,
     /// `None` once the other end is gone.
     socket: Option<OwnedFd>,
+    _descriptor: Descriptor,
     /// `None` until it has come.
     lane: Option<Lane>,
 }
@@ -141,11 +143,16 @@ impl Incoming {
                     self.refused += 1;
                     self.has_ended = true;
                     connection.lane = None;
-                    connection.socket = None;
+                    connection.socket.take().inspect(say_farewell);
                 }
             }
         }
         None
+    }
+
+    /// Whether all that a participant wrote to us before its end has been read.
+    pub(super) fn is_read(&self, name: u64) -> bool {
+        self.lanes().filter(|lane| lane.from == name).all(Lane::is_drained)
     }
 
     #[cfg(test)]
@@ -200,12 +207,14 @@ impl Incoming {
             let is_ours = syscall::peer(socket.as_fd()).is_ok_and(|peer| peer.user == self.host.user());
             let token = self.next_token;
             let has_room = self.connections.len() < self.lanes_max;
-            if !is_ours || !has_room || epoll_add(epoll, socket.as_fd(), token).is_err() {
+            let may_have = is_ours && has_room && epoll_add(epoll, socket.as_fd(), token).is_ok();
+            let Some(descriptor) = may_have.then(Descriptor::reserve).and_then(Result::ok) else {
                 self.refused += 1;
+                say_farewell(&socket);
                 continue;
-            }
+            };
             self.next_token += 1;
-            self.connections.push(Connection { token, socket: Some(socket), lane: None });
+            self.connections.push(Connection { token, socket: Some(socket), _descriptor: descriptor, lane: None });
             self.read(self.connections.len() - 1);
         }
     }
@@ -229,8 +238,10 @@ impl Incoming {
             let [lane, segment] = received.descriptors;
             let files = lane.zip(segment).filter(|_| !received.truncated);
             let lane = hello.zip(files).and_then(|(hello, (lane, segment))| {
-                let lane = Mapping::adopt(lane.as_fd(), usize::try_from(hello.words).ok()?).ok()?;
-                let segment = Mapping::adopt_segment(segment.as_fd(), usize::try_from(hello.segment).ok()?).ok()?;
+                let [words, segment_words, slots] =
+                    [hello.words, hello.segment, hello.slots].map(|count| usize::try_from(count).unwrap_or(usize::MAX));
+                let lane = Mapping::adopt(lane.as_fd(), words, slots).ok()?;
+                let segment = Mapping::adopt_segment(segment.as_fd(), segment_words, slots).ok()?;
                 let is_here = syscall::peer(socket.as_fd()).is_ok_and(|peer| peer.is_this_process);
                 let handover = if is_here { handover::accept(hello.name, self.own_name) } else { None };
                 let lender = Arc::new(Lender::new(lane, segment));
@@ -239,7 +250,7 @@ impl Incoming {
             if lane.is_none() {
                 self.refused += 1;
                 self.has_ended = true;
-                connection.socket = None;
+                connection.socket.take().inspect(say_farewell);
             }
             connection.lane = lane;
             // Unless it says so too.
@@ -249,9 +260,13 @@ impl Incoming {
 }
 
 impl Drop for Incoming {
-    /// What somebody still holds stays lent.
+    /// What somebody still holds stays lent. All hear that this is no process that dies.
     fn drop(&mut self) {
+        while let Ok(socket) = syscall::accept(self.listener.as_fd()) {
+            say_farewell(&socket);
+        }
         for connection in self.connections.drain(..) {
+            connection.socket.iter().for_each(say_farewell);
             if let (Some(socket), Some(lane)) = (connection.socket, connection.lane)
                 && Arc::strong_count(&lane.lender) > 1
             {
@@ -259,4 +274,10 @@ impl Drop for Incoming {
             }
         }
     }
+}
+
+/// Tells the writer of a lane that nobody will read it, though nobody has died. There is room for it: nothing else is sent this
+/// way. If not, the writer has gone.
+fn say_farewell(socket: &OwnedFd) {
+    drop(syscall::send(socket.as_fd(), &FAREWELL, &[]));
 }

@@ -28,14 +28,12 @@ const ADOPTED_WORDS_MAX: usize = (64 << 20) / 8 + ring::RECORDS;
 /// Besides, nobody maps it from now on to write, nor writes to the file.
 const SEGMENT_SEALS: libc::c_int = SEALS | libc::F_SEAL_FUTURE_WRITE;
 
-/// Words of a lane behind its ring: for each slot of the writer's segment how often the reader holds what lies there. The
-/// writer adds before it lends, and the reader takes away when it lets go.
-pub(super) const HOLDS: usize = segment::SLOTS_MAX;
-
 /// Mapped words.
 pub(super) struct Mapping {
     words: NonNull<AtomicU64>,
     len: usize,
+    /// So many at the end are a lane's holds.
+    holds: usize,
 }
 
 // SAFETY: the memory is reached through atomics alone, and stays mapped until this is dropped, by whatever thread.
@@ -44,11 +42,11 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// A new lane with a ring of so many words, all 0, and the file to pass on.
-    pub(super) fn create(words: usize) -> io::Result<(Self, OwnedFd)> {
-        let file = anonymous_file(c"takt-shm", words + HOLDS)?;
+    /// A new lane with a ring of so many words and holds on so many slots, all 0, and the file to pass on.
+    pub(super) fn create(words: usize, slots: usize) -> io::Result<(Self, OwnedFd)> {
+        let file = anonymous_file(c"takt-shm", words + slots)?;
         seal(file.as_fd(), SEALS)?;
-        Ok((Self::map(file.as_fd(), words + HOLDS, READ_WRITE)?, file))
+        Ok((Self::map(file.as_fd(), words + slots, READ_WRITE)?.with_holds(slots), file))
     }
 
     /// A new segment of so many words, all 0, and the file to pass on. Nobody else can write to it.
@@ -59,19 +57,24 @@ impl Mapping {
         Ok((memory, file))
     }
 
-    /// The memory that another process has created for a lane with a ring of so many words. Refused if it is anything that
-    /// could fail us later: it must be of that size, of ordinary pages, and sealed.
-    pub(super) fn adopt(file: BorrowedFd<'_>, words: usize) -> io::Result<Self> {
-        if !ring::is_lane(words) || words > ADOPTED_WORDS_MAX {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "no size of a lane"));
-        }
-        examine(file, words + HOLDS, SEALS)?;
-        Self::map(file, words + HOLDS, READ_WRITE)
+    /// Whether the machine has such files, as of now.
+    pub(super) fn probe() -> io::Result<()> {
+        seal(anonymous_file(c"takt-probe", 1)?.as_fd(), SEGMENT_SEALS)
     }
 
-    /// The segment of so many words of another process, to be read. Refused as a lane is.
-    pub(super) fn adopt_segment(file: BorrowedFd<'_>, words: usize) -> io::Result<Self> {
-        if !segment::is_segment(words) {
+    /// The memory that another process has created for a lane with a ring of so many words and holds on so many slots. Refused
+    /// if it is anything that could fail us later: it must be of that size, of ordinary pages, and sealed.
+    pub(super) fn adopt(file: BorrowedFd<'_>, words: usize, slots: usize) -> io::Result<Self> {
+        if !ring::is_lane(words) || words > ADOPTED_WORDS_MAX || !segment::are_slots(slots) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "no size of a lane"));
+        }
+        examine(file, words + slots, SEALS)?;
+        Ok(Self::map(file, words + slots, READ_WRITE)?.with_holds(slots))
+    }
+
+    /// The segment of so many words and slots of another process, to be read. Refused as a lane is.
+    pub(super) fn adopt_segment(file: BorrowedFd<'_>, words: usize, slots: usize) -> io::Result<Self> {
+        if !segment::is_segment(words, slots) {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "no size of a segment"));
         }
         examine(file, words, SEGMENT_SEALS)?;
@@ -85,17 +88,23 @@ impl Mapping {
             return Err(io::Error::last_os_error());
         }
         let words_at = NonNull::new(at.cast()).expect("the kernel maps nothing at 0 unasked");
-        Ok(Self { words: words_at, len: words })
+        Ok(Self { words: words_at, len: words, holds: 0 })
+    }
+
+    fn with_holds(mut self, holds: usize) -> Self {
+        self.holds = holds;
+        self
     }
 
     /// The words of a lane's ring.
     pub(super) fn ring(&self) -> &[AtomicU64] {
-        self.words(0..self.len - HOLDS)
+        self.words(0..self.len - self.holds)
     }
 
-    /// The counts of a lane's holds.
+    /// Behind a lane's ring: for each slot of the writer's segment how often the reader holds what lies there. The writer adds
+    /// before it lends, and the reader takes away when it lets go.
     pub(super) fn holds(&self) -> &[AtomicU64] {
-        self.words(self.len - HOLDS..self.len)
+        self.words(self.len - self.holds..self.len)
     }
 
     /// Words of a segment that others write, or that nobody but its atomics touches.
@@ -198,11 +207,12 @@ mod tests {
     use super::*;
 
     const WORDS: usize = ring::RECORDS + 1024;
+    const SLOTS: usize = 1024;
 
     #[test]
     fn two_mappings_are_one_memory() {
-        let (ours, file) = Mapping::create(WORDS).expect("memory");
-        let theirs = Mapping::adopt(file.as_fd(), WORDS).expect("a lane");
+        let (ours, file) = Mapping::create(WORDS, SLOTS).expect("memory");
+        let theirs = Mapping::adopt(file.as_fd(), WORDS, SLOTS).expect("a lane");
         drop(file);
         let is_zero = |words: &[AtomicU64]| words.iter().all(|word| word.load(Ordering::Relaxed) == 0);
         assert!(is_zero(ours.ring()) && is_zero(ours.holds()));
@@ -210,34 +220,37 @@ mod tests {
         ours.holds()[0].store(6, Ordering::Relaxed);
         drop(ours);
         assert_eq!((theirs.ring().len(), theirs.ring()[WORDS - 1].load(Ordering::Relaxed)), (WORDS, 5));
-        assert_eq!((theirs.holds().len(), theirs.holds()[0].load(Ordering::Relaxed)), (HOLDS, 6));
+        assert_eq!((theirs.holds().len(), theirs.holds()[0].load(Ordering::Relaxed)), (SLOTS, 6));
     }
 
     #[test]
     fn a_lane_cannot_be_made_smaller() {
-        let (_ours, file) = Mapping::create(WORDS).expect("memory");
+        let (_ours, file) = Mapping::create(WORDS, SLOTS).expect("memory");
         let file = File::from(file);
         assert!(file.set_len(0).is_err() && file.set_len(1 << 20).is_err());
     }
 
     #[test]
     fn what_could_fail_later_is_refused() {
-        let (_ours, sound) = Mapping::create(WORDS).expect("memory");
+        let (_ours, sound) = Mapping::create(WORDS, SLOTS).expect("memory");
         for words in [WORDS - 1, WORDS + 1, ring::RECORDS + 2048, ring::RECORDS + 512, 0] {
-            assert!(Mapping::adopt(sound.as_fd(), words).is_err(), "{words}");
+            assert!(Mapping::adopt(sound.as_fd(), words, SLOTS).is_err(), "{words}");
         }
-        let unsealed = anonymous_file(c"takt-shm", WORDS + HOLDS).expect("memory");
-        assert!(Mapping::adopt(unsealed.as_fd(), WORDS).is_err());
+        for slots in [0, 1, SLOTS - 1, SLOTS + 512, usize::MAX] {
+            assert!(Mapping::adopt(sound.as_fd(), WORDS, slots).is_err(), "{slots} slots");
+        }
+        let unsealed = anonymous_file(c"takt-shm", WORDS + SLOTS).expect("memory");
+        assert!(Mapping::adopt(unsealed.as_fd(), WORDS, SLOTS).is_err());
         let other = File::open("/dev/zero").expect("it is there");
-        assert!(Mapping::adopt(other.as_fd(), WORDS).is_err());
+        assert!(Mapping::adopt(other.as_fd(), WORDS, SLOTS).is_err());
     }
 
-    const SEGMENT: usize = segment::HEADER + 512;
+    const SEGMENT: usize = SLOTS + 512;
 
     #[test]
     fn a_segment_is_written_by_its_maker_alone() {
         let (ours, file) = Mapping::create_segment(SEGMENT).expect("memory");
-        let theirs = Mapping::adopt_segment(file.as_fd(), SEGMENT).expect("a segment");
+        let theirs = Mapping::adopt_segment(file.as_fd(), SEGMENT, SLOTS).expect("a segment");
         assert!(Mapping::map(file.as_fd(), SEGMENT, READ_WRITE).is_err(), "nobody else maps it to write");
         ours.words(0..1)[0].store(7, Ordering::Relaxed);
         let file = File::from(file);
@@ -249,12 +262,15 @@ mod tests {
     #[test]
     fn a_segment_that_could_change_its_rules_is_refused() {
         let (_ours, sound) = Mapping::create_segment(SEGMENT).expect("memory");
-        for words in [0, segment::HEADER, SEGMENT - 1, SEGMENT + 512, usize::MAX] {
-            assert!(Mapping::adopt_segment(sound.as_fd(), words).is_err(), "{words}");
+        for words in [0, SLOTS, SEGMENT - 1, SEGMENT + 512, usize::MAX] {
+            assert!(Mapping::adopt_segment(sound.as_fd(), words, SLOTS).is_err(), "{words}");
+        }
+        for slots in [0, SLOTS - 1, SLOTS + 512, usize::MAX] {
+            assert!(Mapping::adopt_segment(sound.as_fd(), SEGMENT, slots).is_err(), "{slots} slots");
         }
         let writable = anonymous_file(c"takt-segment", SEGMENT).expect("memory");
-        assert!(Mapping::adopt_segment(writable.as_fd(), SEGMENT).is_err());
+        assert!(Mapping::adopt_segment(writable.as_fd(), SEGMENT, SLOTS).is_err());
         seal(writable.as_fd(), SEALS).expect("it can be sealed");
-        assert!(Mapping::adopt_segment(writable.as_fd(), SEGMENT).is_err());
+        assert!(Mapping::adopt_segment(writable.as_fd(), SEGMENT, SLOTS).is_err());
     }
 }

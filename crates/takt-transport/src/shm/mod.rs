@@ -13,7 +13,10 @@
 //!
 //! # Who dies
 //! A process that is killed at any instruction leaves lanes with whole records ([`ring`]). The kernel closes its
-//! connections; the other ends notice, read what is left, and unmap. Socket names and memory are gone with the last process
+//! connections; the other ends notice, read what is left, and unmap. Who merely closes a lane that it reads says farewell on the
+//! connection first ([`hello`]); so an end without one is the end of a process, and [`Transport::poll_lost`] tells which it was.
+//! Nobody else can feign it: the connection was made to the name that the participant itself announces and holds, and whose
+//! user the kernel has told. Socket names and memory are gone with the last process
 //! that has them (a child that it forked without `exec` counts). Nothing is to be cleaned up, so nothing can leak.
 //!
 //! # Who lies
@@ -31,17 +34,21 @@
 //!
 //! # Costs
 //! `commit` copies the datagram into each destination's lane, `recv` copies it out; neither calls the kernel, nor does `flush`
-//! unless somebody sleeps. `recv` with [`Scan::All`] and nothing to find is one system call. A lane is 4 MiB of address space on
-//! both sides, of which a reader that keeps up makes 32 KiB real, and one descriptor on each. Needs Linux 5.14.
+//! unless somebody sleeps. `recv` with [`Scan::All`] and nothing to find is one system call. A participant without neighbours
+//! has three descriptors and no memory that others could map. A lane is 4 MiB of address space on both sides, of which a reader
+//! that keeps up makes 32 KiB real, and one descriptor on each; all lanes of a process have a quarter of its descriptors at
+//! most. Needs Linux 5.14.
 //!
 //! Payloads may stay where their sender wrote them, in its [`segment`], and be lent to whoever it has lanes to ([`borrowed`]).
 //! Between participants of one process samples need not become payloads at all ([`handover`]).
-//! A segment is 64 MiB of address space, of which what is lent at once becomes real, and a descriptor.
+//! A segment is 64 MiB of address space, of which what is lent at once becomes real, and a descriptor. It is made with the
+//! first lane.
 //!
 //! Deliberately not here: multicast (a datagram goes to each reader's lane).
 
 mod borrowed;
 mod config;
+mod descriptors;
 mod handover;
 mod hello;
 mod host;
@@ -63,15 +70,17 @@ use takt_wire::{Lent, Locator, Piece};
 pub use config::ShmConfig;
 use host::Host;
 use incoming::{Arrival, Incoming, LISTENER, TOKENS};
+use mapping::Mapping;
 use outgoing::{OUTGOING, Outgoing};
 use ports::{LENDS, METATRAFFIC, Ports, USER};
 use ring::RECORD_LEN_MAX;
 pub use segment::Loan;
-use segment::Segment;
 
 use crate::readiness::Waker;
 use crate::udp::syscall::{BATCH, epoll, epoll_add, epoll_ready};
-use crate::{FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats};
+use crate::{
+    FlowId, FlowSpec, Interface, Locators, Lost, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats,
+};
 
 /// Futile hot scans between two looks at the connections, which are a system call.
 const SCANS_PER_LOOK: u32 = 1024;
@@ -111,14 +120,17 @@ pub struct ShmTransport {
 }
 
 impl ShmTransport {
-    /// Listens for others. Allocates; later only for lanes, and for the first loan and the first of a size.
+    /// Listens for others. Allocates; later only for lanes, for the first of them or the first loan, and for the first of a size.
     ///
     /// # Errors
-    /// What the machine refuses: a kernel that is too old, or a sandbox. Others are then reached otherwise.
+    /// What the machine refuses: a kernel that is too old, or a sandbox. Others are then reached otherwise. What is wrong with
+    /// the configuration ([`ShmConfig::check`]).
     pub fn open(config: &ShmConfig) -> Result<Self, TransportError> {
         let failed = |op: &'static str| move |source| TransportError::new(op, "shared memory", source);
+        let checked = config.check().map_err(|what| io::Error::new(io::ErrorKind::InvalidInput, what));
+        checked.map_err(failed("configure"))?;
         let (name, listener) = listen().map_err(failed("listen for"))?;
-        let segment = Segment::create(config.segment_bytes()).map_err(failed("create the segment of"))?;
+        Mapping::probe().map_err(failed("create a file of"))?;
         let host = Host::of(&listener).map_err(failed("identify the host for"))?;
         let epoll = epoll().map_err(failed("create an epoll instance for"))?;
         epoll_add(epoll.as_fd(), listener.as_fd(), LISTENER).map_err(failed("watch"))?;
@@ -135,8 +147,8 @@ impl ShmTransport {
             locators,
             descriptors: [epoll.as_raw_fd()],
             epoll,
-            incoming: Incoming::new(host, name, listener, config.lanes_max()),
-            outgoing: Outgoing::new(host, name, config.lane_words(), config.lanes_max(), segment),
+            incoming: Incoming::new(host, name, listener, config.lanes_max),
+            outgoing: Outgoing::new(host, name, config),
             ports: Ports::default(),
             frame: vec![0; RECORD_LEN_MAX],
             is_loaned: false,
@@ -280,8 +292,9 @@ impl Transport for ShmTransport {
         self.host.name(locator).is_some_and(|name| self.outgoing.open(name, self.epoll.as_fd()))
     }
 
-    fn poll_lost(&mut self) -> Option<Locator> {
-        Some(self.host.locator(self.outgoing.poll_lost()?, USER))
+    fn poll_lost(&mut self) -> Option<Lost> {
+        let (name, has_ended) = self.outgoing.poll_lost(|name| self.incoming.is_read(name))?;
+        Some(Lost { locator: self.host.locator(name, USER), has_ended })
     }
 
     fn interfaces(&self) -> &[Interface] {
@@ -330,7 +343,7 @@ impl Transport for ShmTransport {
         destinations: &[Locator],
         lent: &Lent,
     ) -> Result<(), TransportError> {
-        if lent.object().is_none() && !self.outgoing.segment.owns(lent) {
+        if lent.object().is_none() && !self.outgoing.owns(lent) {
             return Err(TransportError::new("commit", "a lent payload", io::ErrorKind::InvalidInput.into()));
         }
         self.send(len, flow, destinations, Some(lent))

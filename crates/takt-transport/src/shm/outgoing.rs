@@ -8,8 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use takt_wire::{Lent, Piece};
 
+use super::ShmConfig;
+use super::descriptors::Descriptor;
 use super::handover::{self, HandOver};
-use super::hello::{BELL, Hello};
+use super::hello::{BELL, FAREWELL, Hello};
 use super::host::Host;
 use super::mapping::Mapping;
 use super::ports::LENDS;
@@ -25,18 +27,29 @@ const GONE_MAX: usize = 1024;
 /// Epoll tokens of connections to others; those from others have this bit clear.
 pub(super) const OUTGOING: u64 = 1 << 63;
 
+/// A participant whose lane was closed.
+#[derive(Clone, Copy, Debug)]
+struct Lost {
+    name: u64,
+    /// Its process is gone: the connection ended without a farewell.
+    has_ended: bool,
+}
+
 /// The lane to one participant.
 #[derive(Debug)]
 struct Lane {
     name: u64,
     token: u64,
     socket: OwnedFd,
+    _descriptor: Descriptor,
     memory: Mapping,
     /// For objects, if the participant is one of this process.
     handover: Option<Arc<HandOver>>,
     tail: Tail,
     /// Something was written since the last bell.
     is_fresh: bool,
+    /// The other end has said farewell: nobody reads any more, though something may still be held.
+    is_left: bool,
 }
 
 /// All lanes to others.
@@ -44,10 +57,9 @@ struct Lane {
 pub(super) struct Outgoing {
     host: Host,
     own_name: u64,
-    words: usize,
-    lanes_max: usize,
-    /// What is lent to all of them.
-    pub(super) segment: Segment,
+    config: ShmConfig,
+    /// What is lent to all of them; made with the first lane, or loan.
+    pub(super) segment: Option<Segment>,
     /// By name.
     lanes: Vec<Lane>,
     /// Where the last datagram went.
@@ -56,31 +68,30 @@ pub(super) struct Outgoing {
     fresh: usize,
     gone: VecDeque<u64>,
     /// Whose lane was closed, until somebody asks.
-    lost: Vec<u64>,
+    lost: Vec<Lost>,
     next_token: u64,
 }
 
 impl Outgoing {
-    /// Words are those of a lane's records. Allocates all that it will ever need but the lanes.
-    pub(super) fn new(host: Host, own_name: u64, words: usize, lanes_max: usize, segment: Segment) -> Self {
+    /// Allocates all that it will ever need but the lanes and the segment.
+    pub(super) fn new(host: Host, own_name: u64, config: &ShmConfig) -> Self {
         Self {
             host,
             own_name,
-            words: ring::RECORDS + words,
-            lanes_max,
-            segment,
-            lanes: Vec::with_capacity(lanes_max),
+            config: config.clone(),
+            segment: None,
+            lanes: Vec::with_capacity(config.lanes_max),
             last: 0,
             fresh: 0,
             gone: VecDeque::with_capacity(GONE_MAX),
-            lost: Vec::with_capacity(lanes_max),
+            lost: Vec::with_capacity(config.lanes_max),
             next_token: OUTGOING,
         }
     }
 
     /// Whether a participant is not known to be gone.
     pub(super) fn may_reach(&self, name: u64) -> bool {
-        self.find(name).is_ok() || !self.gone.contains(&name)
+        self.find(name).map_or_else(|_| !self.gone.contains(&name), |at| !self.lanes[at].is_left)
     }
 
     fn find(&self, name: u64) -> Result<usize, usize> {
@@ -93,16 +104,30 @@ impl Outgoing {
     /// Opens the lane to a participant, if there is none. Says whether there is one now.
     pub(super) fn open(&mut self, name: u64, epoll: BorrowedFd<'_>) -> bool {
         match self.find(name) {
-            Ok(_) => true,
+            Ok(at) => !self.lanes[at].is_left,
             Err(at) => self.connect(at, name, epoll).is_ok(),
         }
     }
 
     /// Memory for a payload that is to be lent; `None` if there is none.
     pub(super) fn loan(&mut self, len: usize) -> Option<Loan> {
-        let lanes = &self.lanes;
+        self.segment().ok()?;
+        let Self { lanes, segment, .. } = self;
         let is_held = |slot: u32| lanes.iter().any(|lane| lane.holds(slot).load(Ordering::Acquire) != 0);
-        self.segment.loan(len, is_held)
+        segment.as_mut()?.loan(len, is_held)
+    }
+
+    /// Whether a payload lies in the segment.
+    pub(super) fn owns(&self, lent: &Lent) -> bool {
+        self.segment.as_ref().is_some_and(|segment| segment.owns(lent))
+    }
+
+    fn segment(&mut self) -> io::Result<&Segment> {
+        let made = match self.segment.take() {
+            Some(segment) => segment,
+            None => Segment::create(self.config.segment_bytes, self.config.segment_slots())?,
+        };
+        Ok(self.segment.insert(made))
     }
 
     /// Whether the lane to a participant leads to this process.
@@ -164,7 +189,7 @@ impl Outgoing {
             Err(Refusal::Full) => stats.send_errors.would_block += 1,
             Err(Refusal::Broken) => {
                 stats.send_errors.other += 1;
-                self.close(at);
+                self.close(at, false);
             }
         }
     }
@@ -175,7 +200,7 @@ impl Outgoing {
         if self.gone.contains(&name) {
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
-        if self.lanes.len() == self.lanes_max {
+        if self.lanes.len() == self.config.lanes_max {
             return Err(io::ErrorKind::QuotaExceeded.into());
         }
         let lane = match self.greet(name, epoll) {
@@ -198,15 +223,20 @@ impl Outgoing {
         if peer.user != self.host.user() {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
-        let (memory, file) = Mapping::create(self.words)?;
-        let (words, segment) = (self.words as u64, self.segment.words() as u64);
-        let hello = Hello { tag: self.host.tag(), name: self.own_name, words, segment };
-        let handover = peer.is_this_process.then(|| handover::offer(self.own_name, name));
-        syscall::send(socket.as_fd(), &hello.to_bytes(), &[file.as_fd(), self.segment.file()])?;
+        let descriptor = Descriptor::reserve()?;
+        let words = ring::RECORDS + self.config.lane_words();
+        let (tag, own_name) = (self.host.tag(), self.own_name);
+        let segment = self.segment()?;
+        let (memory, file) = Mapping::create(words, segment.slots())?;
+        let (words, slots) = (words as u64, segment.slots() as u64);
+        let hello = Hello { tag, name: own_name, words, segment: segment.words() as u64, slots };
+        let handover = peer.is_this_process.then(|| handover::offer(own_name, name));
+        syscall::send(socket.as_fd(), &hello.to_bytes(), &[file.as_fd(), segment.file()])?;
         let token = self.next_token;
         epoll_add(epoll, socket.as_fd(), token)?;
         self.next_token = OUTGOING | (token + 1);
-        Ok(Lane { name, token, socket, memory, handover, tail: Tail::default(), is_fresh: false })
+        let (tail, is_fresh, is_left) = (Tail::default(), false, false);
+        Ok(Lane { name, token, socket, _descriptor: descriptor, memory, handover, tail, is_fresh, is_left })
     }
 
     fn forget(&mut self, name: u64) {
@@ -216,28 +246,49 @@ impl Outgoing {
         self.gone.push_back(name);
     }
 
-    fn close(&mut self, at: usize) {
+    /// Closes a lane. Its participant was lost by then, if it has said farewell.
+    fn close(&mut self, at: usize, has_ended: bool) {
         let lane = self.lanes.remove(at);
         self.fresh -= usize::from(lane.is_fresh);
         lane.withdraw(self.own_name);
-        self.forget(lane.name);
-        // Nobody asks, if nobody wanted to know.
-        if self.lost.len() < self.lanes_max {
-            self.lost.push(lane.name);
+        if !lane.is_left {
+            self.lose(lane.name, has_ended);
         }
     }
 
-    /// A participant whose lane was closed.
-    pub(super) fn poll_lost(&mut self) -> Option<u64> {
-        self.lost.pop()
+    fn lose(&mut self, name: u64, has_ended: bool) {
+        self.forget(name);
+        // Nobody asks, if nobody wanted to know.
+        if self.lost.len() < self.config.lanes_max {
+            self.lost.push(Lost { name, has_ended });
+        }
     }
 
-    /// Something is to be read on a connection, where nothing but its end is expected.
+    /// A participant whose lane was closed, and whether its process is gone. Not told before all that it wrote was read.
+    pub(super) fn poll_lost(&mut self, is_read: impl Fn(u64) -> bool) -> Option<(u64, bool)> {
+        let at = self.lost.iter().position(|lost| !lost.has_ended || is_read(lost.name))?;
+        let Lost { name, has_ended } = self.lost.swap_remove(at);
+        Some((name, has_ended))
+    }
+
+    /// Something is to be read on a connection, where nothing but a farewell and its end is expected.
     pub(super) fn handle_ready(&mut self, token: u64) {
         let Some(at) = self.lanes.iter().position(|lane| lane.token == token) else { return };
-        let received = syscall::receive(self.lanes[at].socket.as_fd(), &mut [0; 8]);
-        if !received.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
-            self.close(at);
+        let lane = &mut self.lanes[at];
+        let (name, mut message) = (lane.name, [0; 8]);
+        let mut receive = || syscall::receive(lane.socket.as_fd(), &mut message).map(|received| received.len);
+        let mut received = receive();
+        // Once, before what is left to be read: the other end was closed with something unread.
+        if received.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::ConnectionReset) {
+            received = receive();
+        }
+        if received.as_ref().is_ok_and(|len| message[..*len] == FAREWELL) && !lane.is_left {
+            lane.is_left = true;
+            received = syscall::receive(lane.socket.as_fd(), &mut message).map(|received| received.len);
+            self.lose(name, false);
+        }
+        if !received.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
+            self.close(at, received.is_ok_and(|len| len == 0));
         }
     }
 

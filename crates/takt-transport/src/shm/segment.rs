@@ -2,14 +2,14 @@
 //!
 //! | words | |
 //! |---|---|
-//! | 0 .. 1024 | of each slot, how often it has been given out |
-//! | 1024 .. | payloads |
+//! | 0 .. *slots* | of each slot, how often it has been given out |
+//! | *slots* .. | payloads |
 //!
 //! A *slot* is a piece of the segment, from 4 KiB on, in four sizes for each power of two. It goes round: given out as a
 //! [`Loan`], to be written by one; finished as a [`Lent`], to be read by all; and free again when nobody here has that any
-//! more, nor any lane a hold on it ([`super::mapping::HOLDS`]). Pages become real when they are written, and slots that were
-//! freed last are used first, so a segment costs what was lent at once. There are at most [`SLOTS_MAX`] slots; when all
-//! are free and the sizes no longer fit, the segment is cut up anew.
+//! more, nor any lane a hold on it ([`Mapping::holds`]). Pages become real when they are written, and slots that were
+//! freed last are used first, so a segment costs what was lent at once. There are at most [`SLOTS_MAX`] slots, a multiple of 512, so that
+//! payloads begin with a page; when all are free and the sizes no longer fit, the segment is cut up anew.
 //!
 //! What is lent cannot be written by anybody: here not, since a [`Loan`] is gone when it is finished and another one is
 //! made only when all holds are; elsewhere not, since the kernel lets nobody else map the segment to write. So the
@@ -31,10 +31,10 @@ use takt_wire::{Lent, LentMemory, Piece};
 use super::mapping::Mapping;
 
 /// Slots of a segment, at most.
-pub(super) const SLOTS_MAX: usize = 1024;
+pub(super) const SLOTS_MAX: usize = 65_536;
 
-/// Words of a segment before its payloads.
-pub(super) const HEADER: usize = SLOTS_MAX;
+/// What the number of slots is a multiple of.
+pub(super) const SLOTS_STEP: usize = SLOT_LEN_MIN / 8;
 
 /// The least slot, and what all are multiples of, in bytes.
 const SLOT_LEN_MIN: usize = 4096;
@@ -45,9 +45,14 @@ const SEGMENT_WORDS_MAX: usize = (16 << 30) / 8;
 /// Slots that one call looks at to see whether they are free again.
 const LOOKS_PER_LOAN: usize = 4;
 
-/// Whether so many words are a segment: its first words and whole slots.
-pub(super) fn is_segment(words: usize) -> bool {
-    let payloads = words.checked_sub(HEADER).filter(|_| words <= SEGMENT_WORDS_MAX);
+/// Whether a segment has so many slots.
+pub(super) fn are_slots(slots: usize) -> bool {
+    (1..=SLOTS_MAX).contains(&slots) && slots.is_multiple_of(SLOTS_STEP)
+}
+
+/// Whether so many words are a segment of so many slots: a word for each, and whole pages.
+pub(super) fn is_segment(words: usize, slots: usize) -> bool {
+    let payloads = words.checked_sub(slots).filter(|_| words <= SEGMENT_WORDS_MAX && are_slots(slots));
     payloads.is_some_and(|payloads| payloads > 0 && (payloads * 8).is_multiple_of(SLOT_LEN_MIN))
 }
 
@@ -156,6 +161,7 @@ struct Class {
 pub(super) struct Segment {
     memory: Arc<Mapping>,
     file: OwnedFd,
+    slots_max: usize,
     /// All that there can be, once there was one.
     slots: Vec<Arc<Slot>>,
     /// So many of them are cut.
@@ -167,11 +173,12 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    /// A segment for payloads of so many bytes together, rounded up.
-    pub(super) fn create(bytes: usize) -> io::Result<Self> {
-        let words = HEADER + bytes.next_multiple_of(SLOT_LEN_MIN) / 8;
+    /// A segment for payloads of so many bytes together, rounded up, in so many slots ([`are_slots`]).
+    pub(super) fn create(bytes: usize, slots_max: usize) -> io::Result<Self> {
+        let words = slots_max + bytes.next_multiple_of(SLOT_LEN_MIN) / 8;
         let (memory, file) = Mapping::create_segment(words)?;
-        Ok(Self { memory: Arc::new(memory), file, slots: Vec::new(), cut: 0, classes: Vec::new(), fresh: HEADER * 8 })
+        let (memory, fresh) = (Arc::new(memory), slots_max * 8);
+        Ok(Self { memory, file, slots_max, slots: Vec::new(), cut: 0, classes: Vec::new(), fresh })
     }
 
     pub(super) fn file(&self) -> BorrowedFd<'_> {
@@ -182,6 +189,10 @@ impl Segment {
         self.memory.len()
     }
 
+    pub(super) fn slots(&self) -> usize {
+        self.slots_max
+    }
+
     /// Whether a payload lies in a slot of this segment.
     pub(super) fn owns(&self, lent: &Lent) -> bool {
         self.slots.get(lent.piece().slot as usize).is_some_and(|slot| lent.lies_in(slot))
@@ -190,14 +201,14 @@ impl Segment {
     /// Memory for a payload of `len` bytes; `None` if none is free. `is_held` says whether a lane has a hold on a slot. Allocates
     /// for the first of all, and for the first of a size.
     pub(super) fn loan(&mut self, len: usize, is_held: impl Fn(u32) -> bool) -> Option<Loan> {
-        if len == 0 || len > self.memory.len() * 8 - HEADER * 8 {
+        if len == 0 || len > (self.memory.len() - self.slots_max) * 8 {
             return None;
         }
         let size = slot_len(len);
         let found =
             self.find(size, &is_held).or_else(|| self.cut_anew(&is_held).then(|| self.find(size, &is_held))?)?;
         let slot = Arc::clone(&self.slots[found as usize]);
-        let word = &self.memory.words(0..HEADER)[found as usize];
+        let word = &self.memory.words(0..self.slots_max)[found as usize];
         // Never 0, not even after 2^32 loans.
         let generation = (word.load(Ordering::Relaxed) as u32).wrapping_add(1).max(1);
         word.store(u64::from(generation), Ordering::Relaxed);
@@ -214,7 +225,7 @@ impl Segment {
         if fits && let Some(slot) = self.take_from(first, is_held) {
             return Some(slot);
         }
-        if self.cut < SLOTS_MAX && self.fresh + size <= self.memory.len() * 8 {
+        if self.cut < self.slots_max && self.fresh + size <= self.memory.len() * 8 {
             return Some(self.cut_one(first, size));
         }
         (first + usize::from(fits)..self.classes.len()).find_map(|larger| self.take_from(larger, is_held))
@@ -225,10 +236,10 @@ impl Segment {
     fn cut_one(&mut self, class: usize, size: usize) -> u32 {
         if self.slots.is_empty() {
             let slot = || Arc::new(Slot { memory: Arc::clone(&self.memory), start: self.fresh, len: 0 });
-            self.slots = std::iter::repeat_with(slot).take(SLOTS_MAX).collect();
+            self.slots = std::iter::repeat_with(slot).take(self.slots_max).collect();
         }
         if self.classes.get(class).is_none_or(|known| known.len != size) {
-            let (free, out) = (Vec::with_capacity(SLOTS_MAX), VecDeque::with_capacity(SLOTS_MAX));
+            let (free, out) = (Vec::with_capacity(self.slots_max), VecDeque::with_capacity(self.slots_max));
             self.classes.insert(class, Class { len: size, free, out });
         }
         let slot =
@@ -264,7 +275,7 @@ impl Segment {
         let are_free = cut.all(|(at, slot)| Arc::get_mut(slot).is_some() && !is_held(at));
         if are_free {
             self.classes.clear();
-            (self.cut, self.fresh) = (0, HEADER * 8);
+            (self.cut, self.fresh) = (0, self.slots_max * 8);
         }
         are_free
     }
@@ -277,7 +288,7 @@ mod tests {
     const NOBODY: fn(u32) -> bool = |_| false;
 
     fn segment() -> Segment {
-        Segment::create(1 << 20).expect("memory")
+        Segment::create(1 << 20, 1024).expect("memory")
     }
 
     #[test]

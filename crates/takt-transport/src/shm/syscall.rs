@@ -44,10 +44,10 @@ fn socket() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// The abstract address of a participant's name: `takt-shm-2/` and 16 hexadecimal digits. The 2 is the version of all that
+/// The abstract address of a participant's name: `takt-shm-3/` and 16 hexadecimal digits. The 3 is the version of all that
 /// two sides must agree on.
 fn address(name: u64) -> (libc::sockaddr_un, libc::socklen_t) {
-    const PREFIX: &[u8] = b"\0takt-shm-2/";
+    const PREFIX: &[u8] = b"\0takt-shm-3/";
     // SAFETY: all-zero is a valid value of this C structure.
     let mut address: libc::sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };
     address.sun_family = libc::AF_UNIX as libc::sa_family_t;
@@ -122,6 +122,14 @@ pub(super) fn network_namespace(fd: BorrowedFd<'_>) -> io::Result<u64> {
     // SAFETY: `cookie` has room for `len` bytes; any bytes are valid in it.
     check(unsafe { libc::getsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, SO_NETNS_COOKIE, at, &mut len) })?;
     Ok(cookie)
+}
+
+/// How many descriptors this process may have now.
+pub(super) fn descriptors_max() -> io::Result<usize> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is alive and written by the call.
+    check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) })?;
+    Ok(usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX))
 }
 
 /// Lets the calling thread alone act as another user; false without the privilege to.

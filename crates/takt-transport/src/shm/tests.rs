@@ -5,7 +5,7 @@ mod lending;
 use std::sync::atomic::Ordering;
 
 use super::hello::{BELL, HELLO_LEN, Hello};
-use super::mapping::Mapping;
+use super::segment::Segment;
 use super::*;
 
 fn open() -> ShmTransport {
@@ -36,11 +36,12 @@ struct Stranger {
 
 impl Stranger {
     const WORDS: usize = ring::RECORDS + 1024;
+    const SLOTS: usize = 512;
 
     fn of(other: &ShmTransport) -> Self {
         let socket = syscall::connect_to(other.name).expect("it listens");
-        let (memory, file) = Mapping::create(Self::WORDS).expect("memory");
-        let segment = Segment::create(1 << 20).expect("memory");
+        let (memory, file) = Mapping::create(Self::WORDS, Self::SLOTS).expect("memory");
+        let segment = Segment::create(1 << 20, Self::SLOTS).expect("memory");
         Self { socket, memory, file, segment }
     }
 
@@ -50,6 +51,7 @@ impl Stranger {
             name: 77,
             words: self.memory.ring().len() as u64,
             segment: self.segment.words() as u64,
+            slots: Self::SLOTS as u64,
         }
     }
 
@@ -86,11 +88,61 @@ fn a_reader_that_has_gone_is_told_and_not_served() {
     assert!(a.reach(&to) && a.serves(&to));
     drop(b);
     assert_eq!(receive(&mut a), None);
-    assert_eq!(a.poll_lost(), Some(to));
-    assert_eq!(a.poll_lost(), None);
+    assert_eq!(a.poll_lost(), Some(Lost { locator: to, has_ended: false }));
+    assert_eq!((receive(&mut a), a.poll_lost()), (None, None), "once");
     assert!(!a.serves(&to) && !a.reach(&to));
     send(&mut a, &[1], to);
     assert_eq!((a.stats().send_errors.refused, a.stats().datagrams_out), (1, 0));
+}
+
+/// As the kernel closes what a process had that was killed: told when all that it wrote has been read.
+#[test]
+fn an_end_without_a_farewell_is_that_of_a_process() {
+    for is_accepted in [true, false] {
+        let mut a = open();
+        let (name, listener) = listen().expect("a name is free");
+        let to = a.host.locator(name, USER);
+        assert!(a.reach(&to));
+        let connection = is_accepted.then(|| syscall::accept(listener.as_fd()).expect("it was called"));
+        // It has a lane to us under its name.
+        let mut b = Stranger::of(&a);
+        b.say(&Hello { name, ..b.hello(&a) }.to_bytes(), true);
+        let mut tail = ring::Tail::default();
+        for n in [1, 2] {
+            tail.push(b.memory.ring(), ring::Ports { to: USER, from: USER }, &[n]).expect("there is room");
+        }
+        assert_eq!(receive(&mut a), Some(vec![1]));
+        b.socket = syscall::connect_to(a.name).expect("it listens");
+        drop((connection, listener));
+        // A look at the connections, which a flood of data does not keep from.
+        a.look().expect("looking works");
+        assert_eq!(a.poll_lost(), None, "something is left to be read");
+        assert_eq!(receive(&mut a), Some(vec![2]));
+        assert_eq!(a.poll_lost(), Some(Lost { locator: to, has_ended: true }), "accepted: {is_accepted}");
+        assert_eq!((receive(&mut a), a.poll_lost()), (None, None), "once");
+    }
+}
+
+/// Calls that were not answered before a transport was closed are told from those that died with it.
+#[test]
+fn a_transport_that_closes_says_farewell_to_all() {
+    let (mut a, b, mut c) = (open(), open(), open());
+    assert!(a.reach(&at(&b)) && c.reach(&at(&b)));
+    let to = at(&b);
+    drop(b);
+    for other in [&mut a, &mut c] {
+        assert_eq!(receive(other), None);
+        assert_eq!(other.poll_lost(), Some(Lost { locator: to, has_ended: false }));
+    }
+}
+
+#[test]
+fn a_participant_alone_has_no_segment() {
+    let (mut a, mut b) = (open(), open());
+    assert!(!a.outgoing.segment.is_some() && !b.outgoing.segment.is_some());
+    send(&mut a, &[1], at(&b));
+    assert_eq!(receive(&mut b), Some(vec![1]));
+    assert!(a.outgoing.segment.is_some() && !b.outgoing.segment.is_some(), "who receives needs none");
 }
 
 #[test]
@@ -115,7 +167,7 @@ fn other_hosts_are_not_served() {
 /// What does not fit is counted, and what fits is not lost.
 #[test]
 fn a_full_lane_is_counted() {
-    let config = ShmConfig { lane_bytes: 0, ..ShmConfig::default() };
+    let config = ShmConfig { lane_bytes: 256 << 10, ..ShmConfig::default() };
     let (mut a, mut b) = (ShmTransport::open(&config).expect("Linux 5.14"), open());
     for n in 0..1000_u32 {
         let mut bytes = [0; 1000];
@@ -145,7 +197,7 @@ fn no_more_lanes_than_allowed() {
     assert_eq!((receive(&mut few), receive(&mut few), receive(&mut few)), (Some(vec![1]), Some(vec![1]), None));
     assert_eq!(few.stats().receive_errors, 1);
     assert_eq!(receive(&mut writers[2]), None);
-    assert_eq!(writers[2].poll_lost(), Some(at(&few)));
+    assert_eq!(writers[2].poll_lost(), Some(Lost { locator: at(&few), has_ended: false }));
     // Room again when one has gone.
     let [first, _, mut third] = writers;
     drop(first);
@@ -254,20 +306,21 @@ fn a_lane_of_nonsense_is_closed() {
 #[test]
 fn a_reader_of_nonsense_is_left() {
     let (mut a, b) = (open(), open());
-    let listener = syscall::listen_at(5).or_else(|_| syscall::listen_at(6)).expect("one of them is free");
-    let to = [5, 6].map(|name| a.host.locator(name, USER)).into_iter().find(|to| a.reach(to)).expect("it listens");
+    let (name, listener) = listen().expect("a name is free");
+    let to = a.host.locator(name, USER);
+    assert!(a.reach(&to));
     let connection = syscall::accept(listener.as_fd()).expect("it was called");
     let mut message = [0; HELLO_LEN];
     let received = syscall::receive(connection.as_fd(), &mut message).expect("a greeting");
     let hello = Hello::parse(&message).expect("a greeting");
     let [Some(file), Some(_)] = received.descriptors else { panic!("the memory") };
-    let memory = Mapping::adopt(file.as_fd(), hello.words as usize).expect("a lane");
+    let memory = Mapping::adopt(file.as_fd(), hello.words as usize, hello.slots as usize).expect("a lane");
     send(&mut a, &[1], to);
     memory.ring().iter().for_each(|word| word.store(u64::MAX, Ordering::Relaxed));
     while a.stats().send_errors.other == 0 {
         send(&mut a, &[0; 60_000], to);
     }
-    assert_eq!(a.poll_lost(), Some(to));
+    assert_eq!(a.poll_lost(), Some(Lost { locator: to, has_ended: false }));
     let sent = a.stats().datagrams_out;
     send(&mut a, &[1], at(&b));
     assert_eq!(a.stats().datagrams_out, sent + 1, "others are reached");

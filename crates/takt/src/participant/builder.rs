@@ -26,6 +26,7 @@ use crate::{Error, Idle, Result, Runtime};
 type Wrapper = Box<dyn FnOnce(Box<dyn Transport>) -> Box<dyn Transport>>;
 type UdpChange = Box<dyn FnOnce(&mut UdpConfig)>;
 type TcpChange = Box<dyn FnOnce(&mut TcpConfig)>;
+type ShmChange = Box<dyn FnOnce(&mut ShmConfig)>;
 
 /// What a participant shall be. Made by [`DomainParticipant::builder`].
 ///
@@ -40,7 +41,7 @@ type TcpChange = Box<dyn FnOnce(&mut TcpConfig)>;
 /// | `TAKT_MULTICAST_READERS_MIN` | see [`multicast_readers_min`](Self::multicast_readers_min) | `3` |
 /// | `TAKT_IPV6` | `0` or `1`: UDPv6 beside UDPv4 | `0` |
 /// | `TAKT_UDP` | `0` or `1`, see [`udp`](Self::udp) | `1` |
-/// | `TAKT_SHARED_MEMORY` | `0` or `1`, see [`shared_memory`](Self::shared_memory) | `0` |
+/// | `TAKT_SHARED_MEMORY` | `0` or `1`, see [`shared_memory`](Self::shared_memory) | `1` |
 #[must_use]
 pub struct DomainParticipantBuilder {
     domain_id: u32,
@@ -52,6 +53,7 @@ pub struct DomainParticipantBuilder {
     is_server: bool,
     udp_changes: Vec<UdpChange>,
     tcp_changes: Vec<TcpChange>,
+    shm_changes: Vec<ShmChange>,
     lease_duration: Option<Duration>,
     announcement_period: Option<Duration>,
     limits: Limits,
@@ -73,6 +75,7 @@ impl DomainParticipantBuilder {
             is_server: false,
             udp_changes: Vec::new(),
             tcp_changes: Vec::new(),
+            shm_changes: Vec::new(),
             lease_duration: None,
             announcement_period: None,
             limits: Limits::default(),
@@ -159,6 +162,10 @@ impl DomainParticipantBuilder {
     /// Whether to exchange data with participants of the same user on this host through shared memory. Discovery goes by UDP as
     /// ever, and so does what is for others, or for those that are out of reach: other containers, other users, other
     /// implementations. Where the machine has no such memory it is a [warning](DomainParticipant::warnings), and UDP carries all.
+    ///
+    /// On by default beside the UDP that the builder opens. Off by default, since it would go past what was asked for, without
+    /// [`udp`](Self::udp), with a [`transport`](Self::transport) of the caller's, and where a transport is
+    /// [wrapped](Self::wrap_transport).
     pub fn shared_memory(mut self, shared_memory: bool) -> Self {
         self.network.shared_memory = Some(shared_memory);
         self
@@ -186,6 +193,13 @@ impl DomainParticipantBuilder {
     /// `tcp/HOST:PORT` is enough to connect to others. See `docs/tcp.md`.
     pub fn configure_tcp(mut self, change: impl FnOnce(&mut TcpConfig) + 'static) -> Self {
         self.tcp_changes.push(Box::new(change));
+        self
+    }
+
+    /// Changes what shared memory is opened with, if it is: how much is lent at once, and how far a neighbour may be behind.
+    /// [`build`](Self::build) refuses what is out of its bounds.
+    pub fn configure_shared_memory(mut self, change: impl FnOnce(&mut ShmConfig) + 'static) -> Self {
+        self.shm_changes.push(Box::new(change));
         self
     }
 
@@ -225,7 +239,9 @@ impl DomainParticipantBuilder {
         self
     }
 
-    /// Puts something around each transport, such as a tap or a fault injector.
+    /// Puts something around the transport that is opened first, such as a tap or a fault injector: the caller's first, else UDP.
+    /// What goes through shared memory does not come by there, so there is none unless
+    /// [`shared_memory`](Self::shared_memory) is asked for.
     pub fn wrap_transport(mut self, wrap: impl FnOnce(Box<dyn Transport>) -> Box<dyn Transport> + 'static) -> Self {
         self.wrappers.push(Box::new(wrap));
         self
@@ -242,10 +258,14 @@ impl DomainParticipantBuilder {
         for change in self.udp_changes {
             change(&mut udp);
         }
+        let is_plain = self.transports.is_empty() && self.wrappers.is_empty() && network.udp != Some(false);
         let mut transports = open_transports(self.transports, &network, &udp, self.tcp_changes)?;
         let mut warnings = Vec::new();
-        if network.shared_memory == Some(true) {
-            match ShmTransport::open(&ShmConfig::default()) {
+        if network.shared_memory.unwrap_or(is_plain) {
+            let mut config = ShmConfig::default();
+            self.shm_changes.into_iter().for_each(|change| change(&mut config));
+            config.check().map_err(|what| Error::BadParameter { what })?;
+            match ShmTransport::open(&config) {
                 Ok(shared_memory) => transports.push(Box::new(shared_memory)),
                 Err(error) => warnings.push(no_shared_memory(&error)),
             }

@@ -82,6 +82,7 @@ impl DiscoveryServerBuilder {
             .name("discovery server")
             .runtime(Runtime::Shared)
             .multicast(false)
+            .shared_memory(false)
             .peers([""; 0])
             .discovery_servers(self.others)
             .participant_index(ParticipantIndex::Metatraffic(self.listen.port()))

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use takt_core::{Event, FlowTag, Instant, Interface, Locators, Participant, Received, Transmit, WriterHandle};
 use takt_transport::shm::Loan;
-use takt_transport::{FlowId, FlowSpec, Scan, Transport, TransportError, TransportStats};
+use takt_transport::{FlowId, FlowSpec, Lost, Scan, Transport, TransportError, TransportStats};
 use takt_wire::{Lent, Locator};
 
 use super::clock;
@@ -42,6 +42,9 @@ pub struct DriverCounters {
     pub refresh_failures: u64,
     /// Datagrams without a transport that serves their destination.
     pub unserved_destinations: u64,
+    /// Participants on this host that announce shared memory through which they cannot be reached: they have no room for a
+    /// further lane or we have not, or the machine refuses memory. They are reached otherwise.
+    pub unreached_neighbours: u64,
     /// Payloads that readers on this host could have been lent, for which no shared memory was free: they were copied.
     pub unlent_payloads: u64,
 }
@@ -143,8 +146,11 @@ impl Driver {
             self.follow_interfaces(now);
         }
         for transport in &mut self.transports {
-            while let Some(lost) = transport.poll_lost() {
-                self.core.handle_neighbour(&lost, false);
+            while let Some(Lost { locator, has_ended }) = transport.poll_lost() {
+                match has_ended {
+                    true => self.core.handle_neighbour_end(now, &locator),
+                    false => self.core.handle_neighbour(&locator, false),
+                }
             }
         }
         if !self.is_due(now) {
@@ -256,6 +262,7 @@ impl Driver {
             if let Event::NeighbourAnnounced(locator) = event {
                 let is_reached = self.transports.iter_mut().any(|transport| transport.reach(&locator));
                 self.core.handle_neighbour(&locator, is_reached);
+                self.counters.unreached_neighbours += u64::from(!is_reached);
                 continue;
             }
             let is_type_event = matches!(event, Event::TypeChecks | Event::TypeAnswer(_));

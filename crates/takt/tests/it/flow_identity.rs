@@ -27,7 +27,7 @@ fn observed(domain: u32, ports: &Ports) -> DomainParticipant {
 fn a_writer_and_a_reader_with_own_ports_talk_between_these_alone() {
     let domain = domain();
     let ports = Ports::default();
-    let publisher = on_loopback(domain, Runtime::Inline).build().expect("participant");
+    let publisher = on_loopback(domain, Runtime::Inline).shared_memory(false).build().expect("participant");
     let subscriber = observed(domain, &ports);
     let topic = publisher.create_topic::<Shape>("Topic", TopicQos::default()).expect("topic");
     let writers = publisher.create_publisher(PublisherQos::default()).expect("publisher");

@@ -25,7 +25,9 @@ fn four_megabytes_arrive_whole() {
 fn a_sample_beyond_the_writers_memory_is_refused() {
     let limits = Limits { endpoint_memory_bytes: 1 << 20, ..Limits::default() };
     let domain = domain();
-    let publisher = on_loopback(domain, Runtime::Shared).limits(limits).build().expect("participant");
+    // What is lent takes none of it.
+    let publisher = on_loopback(domain, Runtime::Shared).shared_memory(false).limits(limits);
+    let publisher = publisher.build().expect("participant");
     let subscriber = on_loopback(domain, Runtime::Shared).build().expect("participant");
     let writer = reliable_writer(History::KeepAll);
     let pair = Pair::<Blob>::between(publisher, subscriber, writer, reliable_reader(History::KeepAll));

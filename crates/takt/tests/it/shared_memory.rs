@@ -64,6 +64,59 @@ fn a_neighbour_that_refuses_lanes_is_reached_by_udp() {
     let pair = pair_of(on_loopback(domain, Runtime::Shared).shared_memory(true), refuses);
     pair.exchange(50, 1000);
     assert_eq!(carried(&pair.subscriber, "shm").map(|carried| carried.1), Some(0));
+    assert_eq!(pair.publisher.counters().expect("open").neighbours_ended, 0, "it lives");
+}
+
+/// Whoever says nothing has it; it is off where it would go past what was asked for.
+#[test]
+fn it_is_on_unless_it_would_surprise() {
+    let names = |builder: DomainParticipantBuilder| {
+        let stats = builder.build().expect("participant").transport_stats().expect("open");
+        stats.iter().map(|(name, _)| *name).collect::<Vec<_>>()
+    };
+    let plain = || on_loopback(domain(), Runtime::Inline);
+    let udp = || {
+        let interfaces = InterfaceSelection::Named(vec!["lo".into()]);
+        Box::new(UdpTransport::open(&UdpConfig { interfaces, ..UdpConfig::new(domain()) }).expect("loopback"))
+    };
+    assert_eq!(names(plain()), ["udp", "shm"]);
+    assert_eq!(names(plain().shared_memory(false)), ["udp"]);
+    assert_eq!(names(plain().wrap_transport(|transport| transport)), ["udp"]);
+    assert_eq!(names(plain().wrap_transport(|transport| transport).shared_memory(true)), ["udp", "shm"]);
+    assert_eq!(names(plain().transport(udp())), ["udp"]);
+    assert_eq!(names(plain().transport(udp()).shared_memory(true)), ["udp", "shm"]);
+    let listen =
+        |tcp: &mut takt::transport::tcp::TcpConfig| tcp.listen = vec!["127.0.0.1:0".parse().expect("an address")];
+    assert_eq!(names(plain().configure_tcp(listen)), ["udp", "tcp", "shm"]);
+    assert_eq!(names(plain().configure_tcp(listen).udp(false)), ["tcp"]);
+    let participant = plain().build().expect("participant");
+    assert!(participant.warnings().iter().all(|warning| !warning.what.contains("shared memory")));
+}
+
+#[test]
+fn sizes_out_of_bounds_are_refused() {
+    let builder = on_loopback(domain(), Runtime::Inline).configure_shared_memory(|shm| shm.segment_slots = 1 << 20);
+    let error = builder.build().map(drop).expect_err("more than there can be").to_string();
+    assert!(error.contains("segment_slots of shared memory is 1048576, not within 1 to 65536"), "{error}");
+}
+
+/// A participant that nothing is exchanged with costs no lane; one that has no room for a lane is counted, and reached by UDP.
+#[test]
+fn lanes_are_for_those_that_exchange_something() {
+    let domain = domain();
+    let participant = |lanes_max| {
+        let builder =
+            on_loopback(domain, Runtime::Shared).configure_shared_memory(move |shm| shm.lanes_max = lanes_max);
+        builder.build().expect("participant")
+    };
+    let (bystander, publisher, subscriber) = (participant(512), participant(0), participant(512));
+    wait_until(&[], "discovery", || bystander.discovered_participants().expect("open").len() == 2);
+    let qos = (reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
+    let pair: Pair<Blob> = Pair::between(publisher, subscriber, qos.0, qos.1);
+    pair.exchange(20, 1000);
+    let unreached = [&bystander, &pair.publisher].map(|it| it.driver_counters().expect("open").unreached_neighbours);
+    assert_eq!(unreached, [0, 1]);
+    assert_eq!(carried(&bystander, "shm"), Some((0, 0, 0)));
 }
 
 /// One writer, readers with and without memory.
@@ -131,4 +184,5 @@ fn neighbours_come_and_go() {
         assert!((1..).zip(&taken).all(|(number, blob)| *blob == Blob::new(number, 2000)));
         assert!(carried(&subscriber, "shm").is_some_and(|(_, heard, _)| heard > 0));
     }
+    assert_eq!(publisher.counters().expect("open").neighbours_ended, 0, "they said farewell");
 }

@@ -1,0 +1,31 @@
+//! How many lanes a process may have: each end is a descriptor, and an application needs some for itself.
+
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::syscall;
+
+/// Ends of lanes of this process, of all its participants.
+static ENDS: AtomicUsize = AtomicUsize::new(0);
+
+/// The right to one end of a lane.
+#[derive(Debug)]
+pub(super) struct Descriptor(());
+
+impl Descriptor {
+    /// An error if a quarter of the descriptors that the process may have now (`RLIMIT_NOFILE`) are ends of lanes.
+    pub(super) fn reserve() -> io::Result<Self> {
+        let most = syscall::descriptors_max()? / 4;
+        let one_more = |ends: usize| (ends < most).then_some(ends + 1);
+        match ENDS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more) {
+            Ok(_) => Ok(Self(())),
+            Err(_) => Err(io::Error::new(io::ErrorKind::QuotaExceeded, "a quarter of all descriptors are lanes")),
+        }
+    }
+}
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        ENDS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
