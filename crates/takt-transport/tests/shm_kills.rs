@@ -23,7 +23,7 @@ const HELD: usize = 12;
 const VICTIMS: usize = 4;
 
 fn open() -> ShmTransport {
-    let config = ShmConfig { lane_bytes: 0, segment_bytes: SLOTS * 4096, ..ShmConfig::default() };
+    let config = ShmConfig { lane_bytes: 256 << 10, segment_bytes: SLOTS * 4096, ..ShmConfig::default() };
     ShmTransport::open(&config).expect("Linux 5.14")
 }
 

@@ -205,7 +205,7 @@ fn the_end_of_a_process_is_noticed_whatever_its_lease() {
         let own = on_loopback(domain, runtime).lease_duration(LONG_LEASE).build().expect("participant");
         let shapes = create_reader::<Shape>(&own, "Shapes", reliable_reader(History::KeepAll));
         let writer = create_writer::<Blob>(&own, TOPICS[0], reliable_writer(History::KeepAll));
-        let mut neighbour = Victim::with_life("the_life_of_a_neighbour", domain);
+        let neighbour = Victim::with_life("the_life_of_a_neighbour", domain);
         wait_until(&[&own], "matches", || {
             writer.matched_subscriptions().expect("open").len() + shapes.matched_publications().expect("open").len()
                 == 2
@@ -215,7 +215,7 @@ fn the_end_of_a_process_is_noticed_whatever_its_lease() {
             seen.extend(shapes.take(usize::MAX).expect("open").into_iter().filter_map(|sample| sample.data));
             seen.len() >= 100
         });
-        neighbour.0.kill().expect("it is a child");
+        drop(neighbour);
         let mut ends = 0;
         wait_until(&[&own], "its end", || {
             for sample in shapes.take(usize::MAX).expect("open") {

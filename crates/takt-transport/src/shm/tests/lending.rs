@@ -104,7 +104,7 @@ fn what_nobody_takes_is_let_go() {
 /// A lane that is full holds nothing of what it did not take.
 #[test]
 fn what_finds_no_room_in_the_lane_is_not_held() {
-    let config = ShmConfig { lane_bytes: 0, segment_bytes: 64 << 10, ..ShmConfig::default() };
+    let config = ShmConfig { lane_bytes: 256 << 10, segment_bytes: 64 << 10, ..ShmConfig::default() };
     let (mut a, b) = (ShmTransport::open(&config).expect("Linux 5.14"), open());
     let before = lend(&mut a, 1, LEN).expect("free");
     while a.stats().send_errors.would_block == 0 {
