@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(transports("[network]\ninterfaces = [\"lo\"]\nshared_memory = false\n"), ["udp"]);
         let refused = "[shared_memory]\nsegment_bytes = 65535\n";
         let message = Settings::new().add_text("f.toml", refused, Format::Toml).expect_err("refused").to_string();
-        assert!(message.starts_with("f.toml:2: shared_memory.segment_bytes"), "{message}");
+        assert!(message.starts_with("f.toml:2: shared_memory/segment_bytes"), "{message}");
         assert!(message.contains("a number from 65536 to 16106127360"), "{message}");
     }
 

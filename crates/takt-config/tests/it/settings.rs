@@ -15,7 +15,7 @@ fn a_participant_is_what_its_settings_say() {
     let text = format!(
         "[participant]\ndomain = 190\nname = \"camera\"\nindex = 3\nlease_duration = \"7 s\"\nruntime = \"inline\"\n\
          announcement_period = \"100 ms\"\n[network]\ninterfaces = [\"lo\"]\npeers = [\"127.0.0.1:{OBSERVER_PORT}\"]\n\
-         multicast = false\n[udp]\nport_base = 7500\nd3 = 21\n[qos_library.L.P]\nis_default_qos = true\n\
+         multicast = false\nshared_memory = false\n[udp]\nport_base = 7500\nd3 = 21\n[qos_library.L.P]\nis_default_qos = true\n\
          domain_participant_qos.user_data.value = [1, 2]\n"
     );
     let subject = build(&text);

@@ -139,10 +139,10 @@ fn a_transport_that_closes_says_farewell_to_all() {
 #[test]
 fn a_participant_alone_has_no_segment() {
     let (mut a, mut b) = (open(), open());
-    assert!(!a.outgoing.segment.is_some() && !b.outgoing.segment.is_some());
+    assert!(a.outgoing.segment.is_none() && b.outgoing.segment.is_none());
     send(&mut a, &[1], at(&b));
     assert_eq!(receive(&mut b), Some(vec![1]));
-    assert!(a.outgoing.segment.is_some() && !b.outgoing.segment.is_some(), "who receives needs none");
+    assert!(a.outgoing.segment.is_some() && b.outgoing.segment.is_none(), "who receives needs none");
 }
 
 #[test]
