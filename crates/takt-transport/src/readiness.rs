@@ -6,7 +6,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use crate::udp::syscall;
@@ -27,6 +27,36 @@ pub fn wait_each(descriptors: &[RawFd], timeout: Option<Duration>) -> io::Result
         Ok(ready) => Ok(ready),
         Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(0),
         Err(e) => Err(e),
+    }
+}
+
+/// Waits for the same descriptors again and again. The kernel keeps the list, so a wait costs less than one that names them.
+///
+/// A descriptor that is closed is waited for no longer, also if another one gets its number: make a new list then.
+#[derive(Debug)]
+pub struct Standing(OwnedFd);
+
+impl Standing {
+    /// Of at most 64 descriptors, each of them once. An error where the kernel cannot do it (before Linux 5.11, or in a sandbox).
+    pub fn new(descriptors: &[RawFd]) -> io::Result<Self> {
+        if descriptors.len() > syscall::BATCH {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let epoll = syscall::epoll()?;
+        for (descriptor, token) in descriptors.iter().zip(0..) {
+            syscall::epoll_add_raw(epoll.as_fd(), *descriptor, token)?;
+        }
+        // Whether the kernel knows the call at all.
+        syscall::epoll_wait_bits(epoll.as_fd(), Some(Duration::ZERO))?;
+        Ok(Self(epoll))
+    }
+
+    /// As [`wait_each`] for the descriptors of the list.
+    pub fn wait(&self, timeout: Option<Duration>) -> io::Result<u64> {
+        match syscall::epoll_wait_bits(self.0.as_fd(), timeout) {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(0),
+            result => result,
+        }
     }
 }
 
@@ -83,6 +113,30 @@ mod tests {
         assert_eq!(wait_each(&fds, None).expect("poll works"), 0b101);
         assert!(first.reset().expect("reset") && third.reset().expect("reset"));
         assert_eq!(wait_each(&fds, Some(Duration::ZERO)).expect("poll works"), 0);
+    }
+
+    #[test]
+    fn a_standing_wait_says_the_same_again_and_again() {
+        let [first, second, third] = std::array::from_fn(|_| Waker::new().expect("an eventfd"));
+        let fds = [first.as_raw_fd(), second.as_raw_fd(), third.as_raw_fd()];
+        let Ok(standing) = Standing::new(&fds) else {
+            assert!(syscall::epoll_wait_bits(syscall::epoll().expect("an instance").as_fd(), None).is_err());
+            return;
+        };
+        for _ in 0..3 {
+            assert_eq!(standing.wait(Some(Duration::ZERO)).expect("waiting works"), 0);
+            assert_eq!(standing.wait(Some(Duration::from_micros(1_500))).expect("waiting works"), 0);
+            second.wake().expect("woken");
+            third.wake().expect("woken");
+            assert_eq!(standing.wait(None).expect("waiting works"), 0b110);
+            assert_eq!(standing.wait(None).expect("waiting works"), 0b110, "until they are reset");
+            assert!(second.reset().expect("reset") && third.reset().expect("reset"));
+        }
+        drop(second);
+        first.wake().expect("woken");
+        assert_eq!(standing.wait(None).expect("waiting works"), 0b001);
+        assert!(Standing::new(&[first.as_raw_fd(); 2]).is_err() && Standing::new(&[-1]).is_err());
+        assert!(Standing::new(&[0; 65]).is_err());
     }
 
     #[test]

@@ -375,6 +375,47 @@ pub(crate) fn epoll_add(epoll: BorrowedFd<'_>, fd: BorrowedFd<'_>, token: u64) -
     Ok(())
 }
 
+/// As [`epoll_add`]; what is no descriptor, or none that can be waited for, is an error.
+pub(crate) fn epoll_add_raw(epoll: BorrowedFd<'_>, fd: RawFd, token: u64) -> io::Result<()> {
+    let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: token };
+    // SAFETY: `event` is alive during the call. The kernel checks the descriptor.
+    check(unsafe { libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut event) })?;
+    Ok(())
+}
+
+/// Waits until something that is watched is ready, or the time is over; which tokens, a bit for each, of up to [`BATCH`]. Tokens
+/// are below 64. Needs Linux 5.11.
+pub(crate) fn epoll_wait_bits(epoll: BorrowedFd<'_>, timeout: Option<Duration>) -> io::Result<u64> {
+    let mut events = [libc::epoll_event { events: 0, u64: 0 }; BATCH];
+    let time = timeout.map(timespec);
+    let time = time.as_ref().map_or(ptr::null(), ptr::from_ref);
+    // SAFETY: `events` has room for as many events as said; `time` is null or points to a live timespec; no signal mask
+    // is given.
+    let count = unsafe {
+        libc::syscall(
+            libc::SYS_epoll_pwait2,
+            epoll.as_raw_fd(),
+            events.as_mut_ptr(),
+            BATCH as libc::c_int,
+            time,
+            ptr::null::<libc::sigset_t>(),
+            0_usize,
+        )
+    };
+    if count < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(events[..count as usize].iter().fold(0, |bits, event| bits | 1 << (event.u64 & 63)))
+}
+
+/// A span as the kernel wants it.
+fn timespec(span: Duration) -> libc::timespec {
+    libc::timespec {
+        tv_sec: libc::time_t::try_from(span.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_nsec: libc::c_long::from(span.subsec_nanos() as i32),
+    }
+}
+
 /// Watches `fd`, which is watched already, for input and, if so said, for room to send.
 pub(crate) fn epoll_change(epoll: BorrowedFd<'_>, fd: BorrowedFd<'_>, token: u64, output: bool) -> io::Result<()> {
     let events = if output { libc::EPOLLIN | libc::EPOLLOUT } else { libc::EPOLLIN };
@@ -457,10 +498,7 @@ pub(crate) fn poll_readable(fds: &[RawFd], timeout: Option<Duration>) -> io::Res
     for (poll, fd) in polls.iter_mut().zip(fds) {
         poll.fd = *fd;
     }
-    let time = timeout.map(|t| libc::timespec {
-        tv_sec: libc::time_t::try_from(t.as_secs()).unwrap_or(libc::time_t::MAX),
-        tv_nsec: libc::c_long::from(t.subsec_nanos() as i32),
-    });
+    let time = timeout.map(timespec);
     let time = time.as_ref().map_or(ptr::null(), ptr::from_ref);
     // SAFETY: `polls` has `count` elements; `time` is null or points to a live
     // timespec; no signal mask is given. A closed descriptor is reported, not UB.

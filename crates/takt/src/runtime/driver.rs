@@ -11,7 +11,7 @@ use takt_transport::{FlowId, FlowSpec, Lost, Scan, Transport, TransportError, Tr
 use takt_wire::{Lent, Locator};
 
 use super::clock;
-use super::poll::{PollSet, Ready};
+use super::poll::{Edition, PollSet, Ready};
 use crate::consistency::TypeChecks;
 use crate::{Error, Result};
 
@@ -60,6 +60,8 @@ pub(crate) struct Driver {
     heard: usize,
     /// Attempts to receive while spinning.
     attempts: u32,
+    /// Of the transports' descriptors.
+    edition: Edition,
     /// Those whose hot scans look at memory.
     scan_memory: Vec<bool>,
     /// Per flow tag the flow of each transport.
@@ -87,6 +89,7 @@ impl Driver {
             lender: 0,
             heard: 0,
             attempts: 0,
+            edition: Edition::new(),
             flows: vec![Some(default_flow)],
             now: Instant(0),
             wall_clock_due: Instant(0),
@@ -176,6 +179,7 @@ impl Driver {
                 self.counters.refresh_failures += 1;
             }
         }
+        self.edition = Edition::new();
         self.core.handle_interfaces(now, interfaces(&self.transports), locators(&self.transports));
     }
 
@@ -275,6 +279,7 @@ impl Driver {
     /// Adds what to sleep on, and returns when to look again at the latest.
     pub(crate) fn prepare_sleep(&self, set: &mut PollSet, now: Instant) -> Option<Instant> {
         let mut until = self.poll_timeout();
+        set.add_edition(self.edition);
         if self.may_have_moved() {
             until = Some(until.map_or(self.refresh_due, |until| until.min(self.refresh_due)));
         }
@@ -294,6 +299,7 @@ impl Driver {
         if *spec == FlowSpec::default() {
             return Ok((FlowTag::default(), Vec::new()));
         }
+        self.edition = Edition::new();
         let index = self.flows.iter().position(Option::is_none).unwrap_or(self.flows.len());
         let tag =
             u16::try_from(index).map_err(|_| Error::OutOfResources { limit: "flows", value: u64::from(u16::MAX) })?;
@@ -329,6 +335,7 @@ impl Driver {
     }
 
     fn close_flows(&mut self, flows: &[FlowId]) {
+        self.edition = Edition::new();
         for (transport, flow) in self.transports.iter_mut().zip(flows) {
             if transport.close_flow(*flow).is_err() {
                 self.counters.send_failures += 1;

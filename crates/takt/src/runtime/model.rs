@@ -9,7 +9,6 @@ mod tests;
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::RawFd;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use shuttle::sync::atomic::{AtomicBool, AtomicU32};
 use shuttle::sync::{Condvar, Mutex};
 
 use super::os::{Event, Flag, Os, Word};
+use super::poll::PollSet;
 
 /// Orders of events that are tried at random.
 const RANDOM: usize = 3_000;
@@ -178,7 +178,7 @@ impl Event for ModelEvent {
         Ok(())
     }
 
-    fn wait(&self, _: &mut Vec<RawFd>, timeout: Option<Duration>) -> io::Result<(bool, u64)> {
+    fn wait(&self, _: &mut PollSet, timeout: Option<Duration>) -> io::Result<(bool, u64)> {
         assert_eq!(timeout, None, "nothing here is to depend on time");
         let mut is_set = self.is_set.lock().expect("no thread panics inside");
         while !*is_set {

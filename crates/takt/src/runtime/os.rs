@@ -5,11 +5,13 @@
 
 use std::cell::Cell;
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use takt_transport::readiness;
+
+use super::poll::PollSet;
 
 /// The operating system as far as threads need it to wait for each other.
 pub(crate) trait Os: 'static {
@@ -52,9 +54,9 @@ pub(crate) trait Event: Send + Sync + Sized {
     fn new() -> io::Result<Self>;
     fn set(&self) -> io::Result<()>;
     fn reset(&self) -> io::Result<()>;
-    /// Sleeps until it is set, one of the descriptors is readable, or the timeout is over; whether it is set, and which of
-    /// them are readable, a bit for each. The list is scratch space.
-    fn wait(&self, descriptors: &mut Vec<RawFd>, timeout: Option<Duration>) -> io::Result<(bool, u64)>;
+    /// Sleeps until it is set, a descriptor of the set is readable, or the timeout is over; whether it is set, and which of
+    /// them are readable, a bit for each.
+    fn wait(&self, set: &mut PollSet, timeout: Option<Duration>) -> io::Result<(bool, u64)>;
 }
 
 /// The real one.
@@ -171,10 +173,10 @@ impl Event for readiness::Waker {
         self.reset().map(|_| ())
     }
 
-    fn wait(&self, descriptors: &mut Vec<RawFd>, timeout: Option<Duration>) -> io::Result<(bool, u64)> {
-        let own = 1_u64.checked_shl(descriptors.len() as u32).unwrap_or(0);
-        descriptors.push(self.as_raw_fd());
-        let ready = readiness::wait_each(descriptors, timeout)?;
+    fn wait(&self, set: &mut PollSet, timeout: Option<Duration>) -> io::Result<(bool, u64)> {
+        let own = 1_u64.checked_shl(set.len() as u32).unwrap_or(0);
+        set.add(self.as_raw_fd());
+        let ready = set.wait(timeout)?;
         Ok((ready & own != 0, ready & !own))
     }
 }

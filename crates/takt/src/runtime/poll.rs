@@ -1,11 +1,14 @@
 //! Sleeping until a descriptor is readable, and waking such a sleep from elsewhere.
 
 use std::fmt;
+use std::io;
 use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use takt_core::Instant;
 use takt_transport::TransportError;
+use takt_transport::readiness::{self, Standing};
 
 use super::os::{Event, Flag, Linux, Os};
 use crate::Result;
@@ -37,10 +40,36 @@ impl Ready {
     }
 }
 
+/// Sleeps on the same descriptors after which the kernel is given the list to keep: some system calls, once.
+const SLEEPS_UNTIL_KEPT: u32 = 8;
+
+/// Says of descriptors that they are what they were, though their numbers may be used again: no two are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Edition(u64);
+
+impl Edition {
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// What a sleep is on.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct List {
+    descriptors: Vec<RawFd>,
+    editions: Vec<Edition>,
+}
+
 /// Descriptors to wait for. Keeps its memory, so that filling it again does not allocate.
 #[derive(Debug, Default)]
 pub(crate) struct PollSet {
-    descriptors: Vec<RawFd>,
+    list: List,
+    /// That of the last sleep, and how often it was the same.
+    last: List,
+    sleeps: u32,
+    /// The last list, where the kernel keeps it.
+    standing: Option<Standing>,
     /// See [`is_busy`](Self::is_busy).
     busy: bool,
     /// See [`ready`](Self::ready).
@@ -49,16 +78,41 @@ pub(crate) struct PollSet {
 
 impl PollSet {
     pub(crate) fn clear(&mut self) {
-        self.descriptors.clear();
+        self.list.descriptors.clear();
+        self.list.editions.clear();
     }
 
     pub(crate) fn add(&mut self, descriptor: RawFd) {
-        self.descriptors.push(descriptor);
+        self.list.descriptors.push(descriptor);
+    }
+
+    /// Some of the descriptors are of this edition.
+    pub(crate) fn add_edition(&mut self, edition: Edition) {
+        self.list.editions.push(edition);
+    }
+
+    /// Sleeps until one of them is readable, or the timeout is over; which are, a bit for each.
+    pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<u64> {
+        if self.list != self.last {
+            std::mem::swap(&mut self.list, &mut self.last);
+            (self.sleeps, self.standing) = (0, None);
+        }
+        if self.sleeps < SLEEPS_UNTIL_KEPT {
+            self.sleeps += 1;
+            if self.sleeps == SLEEPS_UNTIL_KEPT {
+                // tidy-allow(dropped-cause): a kernel that refuses is told each time.
+                self.standing = Standing::new(&self.last.descriptors).ok();
+            }
+        }
+        match &self.standing {
+            Some(standing) => standing.wait(timeout),
+            None => readiness::wait_each(&self.last.descriptors, timeout),
+        }
     }
 
     /// How many there are: the place of the next one.
     pub(crate) fn len(&self) -> usize {
-        self.descriptors.len()
+        self.list.descriptors.len()
     }
 
     /// Which were readable at the end of the last sleep.
@@ -123,7 +177,7 @@ impl<O: Os> Waker<O> {
         let timeout = deadline.map(|deadline| Duration::from_nanos(deadline.0.saturating_sub(now.0)));
         set.ready = None;
         self.sleeping.store(true);
-        let result = if self.is_signalled() { None } else { Some(self.event.wait(&mut set.descriptors, timeout)) };
+        let result = if self.is_signalled() { None } else { Some(self.event.wait(set, timeout)) };
         self.sleeping.store(false);
         let Some(result) = result else { return Ok(()) };
         let (is_set, ready) = result.map_err(|source| TransportError::new("poll", "descriptors", source))?;
@@ -178,6 +232,28 @@ mod tests {
         waker.wake();
         waker.sleep(&mut set, Instant(0), None).expect("poll");
         assert_eq!(set.ready(), Ready::ALL, "nobody looked");
+    }
+
+    #[test]
+    fn a_descriptor_that_takes_the_number_of_another_is_waited_for() {
+        let waker = Waker::new().expect("eventfd");
+        let event = || takt_transport::readiness::Waker::new().expect("eventfd");
+        let mut set = PollSet::default();
+        let sleep = |set: &mut PollSet, event: &takt_transport::readiness::Waker, edition, nanos| {
+            set.clear();
+            set.add_edition(edition);
+            set.add(std::os::fd::AsRawFd::as_raw_fd(event));
+            waker.sleep(set, Instant(0), Some(Instant(nanos))).expect("poll");
+            set.ready().is_any_of(1)
+        };
+        let (first, edition) = (event(), Edition::new());
+        assert!((0..2 * SLEEPS_UNTIL_KEPT).all(|_| !sleep(&mut set, &first, edition, 1_000)));
+        first.wake().expect("woken");
+        assert!(sleep(&mut set, &first, edition, 60_000_000_000));
+        drop(first);
+        let second = event();
+        second.wake().expect("woken");
+        assert!(sleep(&mut set, &second, Edition::new(), 60_000_000_000));
     }
 
     #[test]

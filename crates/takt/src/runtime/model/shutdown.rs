@@ -89,7 +89,7 @@ impl Participant {
             let former = state.tasks.insert(&mut key, &waker);
             drop(state);
             drop(former);
-            executor.0.wait(&mut Vec::new(), None).expect("a model");
+            executor.0.wait(&mut PollSet::default(), None).expect("a model");
             executor.0.reset().expect("a model");
         }
     }

@@ -140,7 +140,7 @@ fn tasks_are_woken_for_what_came_after_they_looked() {
             let former = state.1.insert(&mut key, &waker);
             drop(state);
             drop(former);
-            executor.0.wait(&mut Vec::new(), None).expect("a model");
+            executor.0.wait(&mut PollSet::default(), None).expect("a model");
             executor.0.reset().expect("a model");
         }
     }
