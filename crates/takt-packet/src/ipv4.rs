@@ -65,6 +65,11 @@ impl<'a> Ipv4Packet<'a> {
         self.bytes[1]
     }
 
+    /// Octets of the header, options included.
+    pub fn header_len(&self) -> usize {
+        self.header_len
+    }
+
     /// Does the header have options?
     pub fn has_options(&self) -> bool {
         self.header_len > Ipv4Header::LEN
@@ -200,7 +205,7 @@ mod tests {
         bytes[0] = 0x46;
         let packet = Ipv4Packet::parse(&bytes).expect("a packet");
         assert!(packet.has_options() && !packet.header_is_intact());
-        assert_eq!(packet.payload().len(), 5);
+        assert_eq!((packet.header_len(), packet.payload().len()), (24, 5));
         for (at, value, fragment) in [(6, 0x40, false), (6, 0x20, true), (6, 0x01, true), (7, 1, true)] {
             let mut bytes = a_packet();
             bytes[at] = value;

@@ -36,6 +36,12 @@ const CRATES: &[Crate] = &[
     Crate { name: "takt-core", internal: &["takt-wire"], internal_in_tests: &[], external: Some(&[]) },
     Crate { name: "takt-transport", internal: &["takt-wire"], internal_in_tests: &[], external: None },
     Crate {
+        name: "takt-xdp",
+        internal: &["takt-wire", "takt-packet", "takt-transport"],
+        internal_in_tests: &["takt"],
+        external: Some(&["libc"]),
+    },
+    Crate {
         name: "takt",
         internal: &["takt-wire", "takt-xtypes", "takt-derive", "takt-core", "takt-transport"],
         internal_in_tests: &[],

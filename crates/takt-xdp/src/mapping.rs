@@ -1,0 +1,64 @@
+//! Memory that is shared with the kernel: mapped here, unmapped when it is dropped.
+//!
+//! A ring's mapping keeps its socket alive, so a socket is gone for good only when its rings are unmapped too.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::{self, NonNull};
+
+/// Mapped memory: readable, writable, shared, aligned to a page. Nothing is said about who else writes to it.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    at: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: a mapping belongs to the process, not to a thread; what is done with the memory is up to who has the pointer.
+unsafe impl Send for Mapping {}
+// SAFETY: as above; `&Mapping` gives nothing but the pointer and the length.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// New memory, all zeros.
+    pub(crate) fn anonymous(len: usize) -> io::Result<Self> {
+        Self::map(len, libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_POPULATE, -1, 0)
+    }
+
+    /// The memory that a descriptor offers at `offset`.
+    pub(crate) fn of(fd: BorrowedFd<'_>, offset: u64, len: usize) -> io::Result<Self> {
+        let offset = libc::off_t::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
+        Self::map(len, libc::MAP_SHARED | libc::MAP_POPULATE, fd.as_raw_fd(), offset)
+    }
+
+    fn map(len: usize, flags: libc::c_int, fd: libc::c_int, offset: libc::off_t) -> io::Result<Self> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: the kernel chooses an address that nothing else occupies.
+        let at = unsafe { libc::mmap(ptr::null_mut(), len, protection, flags, fd, offset) };
+        if at == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        match NonNull::new(at.cast()) {
+            Some(at) => Ok(Self { at, len }),
+            None => Err(io::ErrorKind::OutOfMemory.into()),
+        }
+    }
+
+    /// Where it begins. Valid as long as this lives.
+    pub(crate) fn as_ptr(&self) -> *mut u8 {
+        self.at.as_ptr()
+    }
+
+    /// Octets.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: exactly what was mapped, and nobody keeps the pointer longer than this lives. It cannot fail then.
+        unsafe { libc::munmap(self.at.as_ptr().cast(), self.len) };
+    }
+}

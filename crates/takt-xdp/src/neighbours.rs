@@ -1,0 +1,277 @@
+//! The hardware addresses of IPv4 neighbours at one interface, as the kernel knows them.
+//!
+//! The kernel resolves addresses (ARP) and watches over them; this follows its table by netlink (rtnetlink(7)): once as a
+//! whole, then by its news. Nothing is learned from received frames, so that a neighbour is believed exactly as far as the kernel
+//! believes it.
+//!
+//! A neighbour that is not in the table is sent to through the kernel's sockets, which is what makes the kernel ask for it. One
+//! that the kernel has not heard of for a while (`NUD_STALE`) is sent to as before; since the kernel asks again only when it
+//! sends something itself, an empty datagram to the discard port (RFC 863) is sent through it, once for each time.
+//!
+//! Lengths are in octets. Messages are from the kernel, and parsed as if they were not.
+
+use std::io;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use takt_packet::MacAddress;
+
+use crate::syscall;
+
+/// Neighbours at most; further ones are sent to through the kernel's sockets.
+pub(crate) const NEIGHBOURS_MAX: usize = 1024;
+
+/// Messages read in one look.
+const READS_MAX: usize = 64;
+
+const DISCARD_PORT: u16 = 9;
+
+/// Lengths of `struct nlmsghdr`, `struct ndmsg` and `struct rtattr`.
+const MESSAGE_HEADER: usize = 16;
+const NEIGHBOUR_HEADER: usize = 12;
+const ATTRIBUTE_HEADER: usize = 4;
+
+/// States in which the address is known and may be used.
+const USABLE: u16 =
+    libc::NUD_REACHABLE | libc::NUD_STALE | libc::NUD_DELAY | libc::NUD_PROBE | libc::NUD_NOARP | libc::NUD_PERMANENT;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Neighbour {
+    ip: Ipv4Addr,
+    mac: MacAddress,
+    /// The kernel would ask again if it had something to send.
+    stale: bool,
+}
+
+/// The table, sorted by address.
+#[derive(Debug)]
+struct Table {
+    ifindex: u32,
+    known: Vec<Neighbour>,
+}
+
+impl Table {
+    fn new(ifindex: u32) -> Self {
+        Self { ifindex, known: Vec::with_capacity(NEIGHBOURS_MAX) }
+    }
+
+    fn find(&self, ip: Ipv4Addr) -> Result<usize, usize> {
+        self.known.binary_search_by_key(&ip, |neighbour| neighbour.ip)
+    }
+
+    /// Learns from what one read gave: any number of messages.
+    fn learn(&mut self, mut bytes: &[u8]) {
+        while let Some((header, _)) = bytes.split_first_chunk::<MESSAGE_HEADER>() {
+            let [a, b, c, d, e, f, ..] = *header;
+            let (len, kind) = (u32::from_ne_bytes([a, b, c, d]) as usize, u16::from_ne_bytes([e, f]));
+            let Some(message) = bytes.get(MESSAGE_HEADER..len) else {
+                return;
+            };
+            if let Some((ip, neighbour)) = neighbour(message, self.ifindex) {
+                self.set(ip, neighbour.filter(|_| kind == libc::RTM_NEWNEIGH), kind);
+            }
+            bytes = bytes.get(len.next_multiple_of(4)..).unwrap_or_default();
+        }
+    }
+
+    fn set(&mut self, ip: Ipv4Addr, neighbour: Option<Neighbour>, kind: u16) {
+        if !matches!(kind, libc::RTM_NEWNEIGH | libc::RTM_DELNEIGH) {
+            return;
+        }
+        match (self.find(ip), neighbour) {
+            (Ok(at), Some(neighbour)) => self.known[at] = neighbour,
+            (Ok(at), None) => drop(self.known.remove(at)),
+            (Err(at), Some(neighbour)) if self.known.len() < NEIGHBOURS_MAX => self.known.insert(at, neighbour),
+            (Err(_), _) => {}
+        }
+    }
+}
+
+/// What a message says of which address: a neighbour, or that there is none to be used. `None`: nothing of this interface.
+fn neighbour(message: &[u8], ifindex: u32) -> Option<(Ipv4Addr, Option<Neighbour>)> {
+    // struct ndmsg: family, padding, interface, state, flags, type.
+    let (header, mut attributes) = message.split_first_chunk::<NEIGHBOUR_HEADER>()?;
+    let [family, _, _, _, a, b, c, d, state_a, state_b, ..] = *header;
+    if i32::from(family) != libc::AF_INET || u32::from_ne_bytes([a, b, c, d]) != ifindex {
+        return None;
+    }
+    let state = u16::from_ne_bytes([state_a, state_b]);
+    let (mut ip, mut mac) = (None, None);
+    while let Some((header, _)) = attributes.split_first_chunk::<ATTRIBUTE_HEADER>() {
+        let [a, b, c, d] = *header;
+        let (len, kind) = (usize::from(u16::from_ne_bytes([a, b])), u16::from_ne_bytes([c, d]));
+        let value = attributes.get(ATTRIBUTE_HEADER..len)?;
+        match kind {
+            libc::NDA_DST => ip = value.first_chunk::<4>().map(|octets| Ipv4Addr::from(*octets)),
+            libc::NDA_LLADDR => mac = value.first_chunk().copied().map(MacAddress),
+            _ => {}
+        }
+        attributes = attributes.get(len.next_multiple_of(4)..).unwrap_or_default();
+    }
+    let ip = ip?;
+    let usable = mac.filter(|mac| state & USABLE != 0 && !mac.is_group());
+    Some((ip, usable.map(|mac| Neighbour { ip, mac, stale: state == libc::NUD_STALE })))
+}
+
+/// The neighbours at one interface.
+#[derive(Debug)]
+pub(crate) struct Neighbours {
+    table: Table,
+    route: OwnedFd,
+    /// Sends what makes the kernel ask again.
+    discard: UdpSocket,
+    buffer: Vec<u8>,
+}
+
+impl Neighbours {
+    /// Reads the kernel's table of an interface, and hears its news from now on.
+    pub(crate) fn new(ifindex: u32) -> io::Result<Self> {
+        let discard = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+        discard.set_nonblocking(true)?;
+        let route = syscall::route_socket(libc::RTMGRP_NEIGH as u32)?;
+        let mut neighbours = Self { table: Table::new(ifindex), route, discard, buffer: vec![0; 32 << 10] };
+        neighbours.ask_for_all()?;
+        while neighbours.listen() {}
+        Ok(neighbours)
+    }
+
+    /// Asks the kernel for the whole table; the answers are read like news.
+    fn ask_for_all(&mut self) -> io::Result<()> {
+        let mut request = [0; MESSAGE_HEADER + NEIGHBOUR_HEADER];
+        request[..4].copy_from_slice(&((MESSAGE_HEADER + NEIGHBOUR_HEADER) as u32).to_ne_bytes());
+        request[4..6].copy_from_slice(&libc::RTM_GETNEIGH.to_ne_bytes());
+        request[6..8].copy_from_slice(&((libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16).to_ne_bytes());
+        request[MESSAGE_HEADER] = libc::AF_INET as u8;
+        self.table.known.clear();
+        syscall::send(self.route.as_fd(), &request)
+    }
+
+    /// Reads the news, if there are any. Whether there may be more. Does not allocate.
+    pub(crate) fn listen(&mut self) -> bool {
+        for _ in 0..READS_MAX {
+            match syscall::receive(self.route.as_fd(), &mut self.buffer) {
+                Ok(len) => self.table.learn(&self.buffer[..len.min(self.buffer.len())]),
+                Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => {
+                    // News were lost. If the kernel does not answer now, everything goes through its sockets.
+                    drop(self.ask_for_all());
+                }
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    /// The hardware address of a neighbour, if it is known.
+    pub(crate) fn find(&mut self, ip: Ipv4Addr) -> Option<MacAddress> {
+        let at = self.table.find(ip).ok()?;
+        let neighbour = &mut self.table.known[at];
+        if std::mem::take(&mut neighbour.stale) {
+            // If it cannot be sent, the neighbour is used as long as the kernel says nothing else.
+            drop(self.discard.send_to(&[], (ip, DISCARD_PORT)));
+        }
+        Some(neighbour.mac)
+    }
+
+    /// Readable when there are news. A socket of the interface's network namespace.
+    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+        self.route.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IP: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 7);
+    const MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 7]);
+
+    /// A message about a neighbour as the kernel lays it out.
+    fn message(kind: u16, ifindex: u32, state: u16, ip: Ipv4Addr, mac: Option<MacAddress>) -> Vec<u8> {
+        let mut bytes = vec![0; MESSAGE_HEADER + NEIGHBOUR_HEADER];
+        bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
+        bytes[MESSAGE_HEADER] = libc::AF_INET as u8;
+        bytes[MESSAGE_HEADER + 4..][..4].copy_from_slice(&ifindex.to_ne_bytes());
+        bytes[MESSAGE_HEADER + 8..][..2].copy_from_slice(&state.to_ne_bytes());
+        let mut attribute = |kind: u16, value: &[u8]| {
+            bytes.extend(((ATTRIBUTE_HEADER + value.len()) as u16).to_ne_bytes());
+            bytes.extend(kind.to_ne_bytes());
+            bytes.extend(value);
+            bytes.resize(bytes.len().next_multiple_of(4), 0);
+        };
+        attribute(libc::NDA_DST, &ip.octets());
+        if let Some(mac) = mac {
+            attribute(libc::NDA_LLADDR, &mac.0);
+        }
+        attribute(libc::NDA_PROBES, &[0; 4]);
+        let len = bytes.len() as u32;
+        bytes[..4].copy_from_slice(&len.to_ne_bytes());
+        bytes
+    }
+
+    fn new(ip: Ipv4Addr, state: u16) -> Vec<u8> {
+        message(libc::RTM_NEWNEIGH, 3, state, ip, Some(MAC))
+    }
+
+    fn known(table: &Table) -> Vec<(Ipv4Addr, MacAddress, bool)> {
+        table.known.iter().map(|n| (n.ip, n.mac, n.stale)).collect()
+    }
+
+    #[test]
+    fn neighbours_come_change_and_go() {
+        let mut table = Table::new(3);
+        let before = Ipv4Addr::new(10, 0, 0, 1);
+        table.learn(&[new(IP, libc::NUD_REACHABLE), new(before, libc::NUD_STALE)].concat());
+        assert_eq!(known(&table), [(before, MAC, true), (IP, MAC, false)], "sorted");
+        let other = MacAddress([2, 0, 0, 0, 0, 8]);
+        table.learn(&message(libc::RTM_NEWNEIGH, 3, libc::NUD_REACHABLE, before, Some(other)));
+        assert_eq!(known(&table)[0], (before, other, false));
+        table.learn(&message(libc::RTM_DELNEIGH, 3, libc::NUD_REACHABLE, before, Some(other)));
+        table.learn(&message(libc::RTM_NEWNEIGH, 3, libc::NUD_FAILED, IP, None));
+        assert_eq!(known(&table), []);
+    }
+
+    #[test]
+    fn what_is_not_usable_is_no_neighbour() {
+        let mut table = Table::new(3);
+        table.learn(&message(libc::RTM_NEWNEIGH, 4, libc::NUD_REACHABLE, IP, Some(MAC)));
+        table.learn(&message(libc::RTM_NEWNEIGH, 3, libc::NUD_INCOMPLETE, IP, None));
+        table.learn(&message(libc::RTM_NEWNEIGH, 3, libc::NUD_FAILED, IP, Some(MAC)));
+        table.learn(&message(libc::RTM_NEWNEIGH, 3, libc::NUD_NOARP, IP, Some(MacAddress::BROADCAST)));
+        table.learn(&message(libc::RTM_NEWLINK, 3, libc::NUD_REACHABLE, IP, Some(MAC)));
+        assert_eq!(known(&table), []);
+    }
+
+    #[test]
+    fn every_cut_is_survived() {
+        let whole = [new(IP, libc::NUD_REACHABLE), new(Ipv4Addr::new(192, 0, 2, 8), libc::NUD_REACHABLE)].concat();
+        for len in 0..whole.len() {
+            let mut table = Table::new(3);
+            table.learn(&whole[..len]);
+            assert_eq!(table.known.len(), usize::from(len >= whole.len() / 2), "{len} octets");
+        }
+        // Lengths that lead nowhere.
+        for (at, value) in (0..whole.len()).flat_map(|at| [(at, 0), (at, 1), (at, 0xff)]) {
+            let mut damaged = whole.clone();
+            damaged[at] = value;
+            Table::new(3).learn(&damaged);
+        }
+    }
+
+    #[test]
+    fn there_is_room_for_so_many() {
+        let mut table = Table::new(3);
+        for n in 0..=NEIGHBOURS_MAX as u32 {
+            table.learn(&new(Ipv4Addr::from_bits(0x0a00_0000 + n), libc::NUD_REACHABLE));
+        }
+        assert_eq!(table.known.len(), NEIGHBOURS_MAX);
+        assert_eq!(table.known.capacity(), NEIGHBOURS_MAX, "nothing was allocated");
+    }
+
+    #[test]
+    fn the_kernel_tells_its_table() {
+        // Loopback has no neighbours; that the whole conversation works is what shows.
+        let mut neighbours = Neighbours::new(1).expect("netlink is there");
+        assert_eq!(neighbours.find(Ipv4Addr::LOCALHOST), None);
+        assert!(!neighbours.listen());
+    }
+}

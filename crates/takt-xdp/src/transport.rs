@@ -1,0 +1,360 @@
+//! [`XdpTransport`]: the kernel's UDP sockets, and AF_XDP for what it can carry.
+//!
+//! The sockets own ports, groups and locators, so that a peer cannot tell the difference. What goes which way:
+//!
+//! | to | by |
+//! |---|---|
+//! | an IPv4 neighbour at the interface whose hardware address the kernel knows | AF_XDP |
+//! | one that the kernel does not know yet: sending to it makes the kernel ask | the sockets |
+//! | this host, another interface or network, a multicast group, IPv6 | the sockets |
+//!
+//! What comes in to our unicast ports by the interface and its queue is taken by the filter; fragments, options, tags,
+//! other queues, multicast and what comes from this host arrive at the sockets. Multicast is left to the kernel both
+//! ways, since other participants of the host want it too.
+//!
+//! Bounds: a datagram has at most what one packet of the interface carries, whatever way it goes. `commit` does one
+//! look-up and one checksum for each destination, and a copy for each but one; `recv` looks at the ring, which is memory,
+//! and every [`KERNEL_INTERVAL`] calls at the sockets first.
+
+use std::io;
+use std::os::fd::RawFd;
+
+use takt_transport::udp::UdpTransport;
+use takt_transport::{
+    FlowId, FlowSpec, Interface, Locators, RxFrame, Scan, Transport, TransportError, TransportStats, Warning,
+};
+use takt_wire::Locator;
+
+use crate::carrier::{Carrier, Exit};
+use crate::config::{Mode, XdpConfig, XdpCounters, XdpReport};
+
+/// Every how many calls of `recv` the kernel's sockets come first. A look at the ring takes some 10 ns, one at the sockets
+/// a microsecond.
+const KERNEL_INTERVAL: u32 = 128;
+
+/// Destinations that are left to the kernel by one call at most.
+const BY_KERNEL: usize = 64;
+
+/// A participant's UDP sockets, with AF_XDP at one interface. See the [crate](crate).
+#[derive(Debug)]
+pub struct XdpTransport {
+    udp: UdpTransport,
+    carrier: Carrier,
+    report: XdpReport,
+    /// Of each flow.
+    exits: Vec<Option<Exit>>,
+    loaned: bool,
+    /// Destinations of the datagram at hand that are left to the kernel.
+    by_kernel: Vec<Locator>,
+    calls: u32,
+    descriptors: Vec<RawFd>,
+    own_warnings: Vec<Warning>,
+    warnings: Vec<Warning>,
+}
+
+impl XdpTransport {
+    /// Opens the sockets, loads and attaches the filter, and binds to the queue. Takes CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF.
+    /// Allocates; everything later but flows and changes of interfaces does not.
+    ///
+    /// Errors: those of [`UdpTransport::open`]; an interface that is not there, not Ethernet, or without an IPv4 address; another
+    /// program on it, or another socket at its queue; a kernel without AF_XDP; no permission.
+    pub fn open(config: &XdpConfig) -> Result<Self, TransportError> {
+        let udp = UdpTransport::open(&config.udp)?;
+        let chosen = udp.interfaces().iter().find(|interface| interface.name == config.interface);
+        let interface = chosen.filter(|i| i.addresses.iter().any(|(ip, _)| ip.is_ipv4())).ok_or_else(|| {
+            let why = "it is not among the UDP transport's, or has no IPv4 address";
+            TransportError::new("use interface", &config.interface, io::Error::new(io::ErrorKind::NotFound, why))
+        })?;
+        let carrier = Carrier::open(config, interface)?;
+        let zero_copy = carrier.socket().is_zero_copy();
+        let report = XdpReport {
+            interface: config.interface.clone(),
+            queue: config.queue,
+            mode: carrier.attached().mode,
+            not_native: carrier.attached().not_native.clone(),
+            zero_copy: zero_copy.map_err(|e| TransportError::new("ask", "an AF_XDP socket", e))?,
+            frame_len: carrier.socket().umem().frame_len(),
+            max_message_len: carrier.max_message_len(),
+        };
+        let mut xdp = Self {
+            own_warnings: not_native(&report).into_iter().collect(),
+            udp,
+            carrier,
+            report,
+            exits: Vec::new(),
+            loaned: false,
+            by_kernel: Vec::with_capacity(BY_KERNEL),
+            calls: 0,
+            descriptors: Vec::new(),
+            warnings: Vec::new(),
+        };
+        xdp.learn_exit(FlowId::DEFAULT, 0);
+        let announced = xdp.udp.locators().clone();
+        for locator in announced.default_unicast.iter().chain(&announced.metatraffic_unicast) {
+            xdp.listen_at(locator, FlowId::DEFAULT);
+        }
+        xdp.tell();
+        Ok(xdp)
+    }
+
+    /// What was chosen.
+    pub fn report(&self) -> &XdpReport {
+        &self.report
+    }
+
+    /// What AF_XDP has carried and refused. A system call.
+    pub fn counters(&self) -> XdpCounters {
+        self.carrier.counters()
+    }
+
+    /// Remembers where datagrams of a flow come from. Allocates.
+    fn learn_exit(&mut self, flow: FlowId, transport_priority: i32) {
+        let at = usize::from(flow.0);
+        if self.exits.len() <= at {
+            self.exits.resize(at + 1, None);
+        }
+        self.exits[at] = self.port_of(flow).map(|port| {
+            // The value is the DSCP, as of the UDP transport: six bits above those of ECN.
+            let traffic_class = (transport_priority.clamp(0, 63) as u8) << 2;
+            Exit { port, traffic_class }
+        });
+    }
+
+    /// The source port of a flow, if it is open.
+    fn port_of(&self, flow: FlowId) -> Option<u16> {
+        let anywhere = Locator::udp_v4(std::net::Ipv4Addr::BROADCAST, 1);
+        u16::try_from(self.udp.source_of(flow, &anywhere)?.port).ok() // tidy-allow(dropped-cause): ports have 16 bits.
+    }
+
+    fn listen_at(&mut self, locator: &Locator, flow: FlowId) {
+        let Some(port) = locator.socket_addr().filter(|address| address.is_ipv4()).map(|address| address.port()) else {
+            return;
+        };
+        if let Err(why) = self.carrier.listen_at(port, flow) {
+            self.own_warnings.push(Warning {
+                what: format!("what comes to port {port} comes through the kernel's sockets: {why}"),
+                remedy: format!("open at most {} flows with ports of their own", crate::filter::PORTS_MAX - 2),
+            });
+        }
+    }
+
+    /// Brings what others are told up to date.
+    fn tell(&mut self) {
+        self.descriptors.clear();
+        self.descriptors.extend(self.carrier.descriptors());
+        self.descriptors.extend(self.udp.descriptors());
+        self.warnings.clear();
+        self.warnings.extend(self.udp.warnings().iter().chain(&self.own_warnings).cloned());
+    }
+
+    /// Leaves a destination of the loaned datagram to the kernel.
+    fn leave(&mut self, to: Locator, len: usize, flow: FlowId) -> Result<(), TransportError> {
+        if self.by_kernel.len() == BY_KERNEL {
+            self.pass_on(len, flow)?;
+        }
+        self.by_kernel.push(to);
+        self.carrier.counters_mut().by_kernel_out += 1;
+        Ok(())
+    }
+
+    /// Commits the loaned datagram to the kernel's sockets for all destinations that were left to them.
+    fn pass_on(&mut self, len: usize, flow: FlowId) -> Result<(), TransportError> {
+        if self.by_kernel.is_empty() {
+            return Ok(());
+        }
+        let copy = self.udp.loan()?.get_mut(..len);
+        copy.expect("UDP carries whatever one packet does").copy_from_slice(&self.carrier.loan()[..len]);
+        let committed = self.udp.commit(len, flow, &self.by_kernel);
+        self.by_kernel.clear();
+        committed
+    }
+
+    /// Queues the loaned datagram for all destinations.
+    fn distribute(
+        &mut self,
+        len: usize,
+        flow: FlowId,
+        exit: Option<Exit>,
+        destinations: &[Locator],
+    ) -> Result<(), TransportError> {
+        // The last one that can be sent to gets the frame itself, once all others have what they need of it.
+        let mut last = None;
+        for (at, to) in destinations.iter().enumerate() {
+            let Some((exit, way)) = exit.and_then(|exit| Some((exit, self.carrier.way(to)?))) else {
+                self.leave(*to, len, flow)?;
+                continue;
+            };
+            if let Some((before, exit, way)) = last.replace((at, exit, way)) {
+                let sent = match self.carrier.spare() {
+                    Some(frame) => self.carrier.send_copy(frame, len, exit, way),
+                    None => false,
+                };
+                if !sent {
+                    self.carrier.counters_mut().no_frame_out += 1;
+                    self.leave(destinations[before], len, flow)?;
+                }
+            }
+        }
+        let Some((at, exit, way)) = last else {
+            return self.pass_on(len, flow);
+        };
+        match self.carrier.spare() {
+            Some(next) => {
+                self.pass_on(len, flow)?;
+                self.carrier.send_in_place(next, len, exit, way);
+                Ok(())
+            }
+            None => {
+                self.carrier.counters_mut().no_frame_out += 1;
+                self.leave(destinations[at], len, flow)?;
+                self.pass_on(len, flow)
+            }
+        }
+    }
+}
+
+fn not_native(report: &XdpReport) -> Option<Warning> {
+    let why = report.not_native.as_ref()?;
+    Some(Warning {
+        what: format!("the filter of {} runs in {} mode: {why}", report.interface, Mode::Generic),
+        remedy: "use an interface whose driver has native XDP, or ask for generic mode".into(),
+    })
+}
+
+fn misuse(why: &'static str) -> TransportError {
+    TransportError::new("commit", "a datagram", io::Error::new(io::ErrorKind::InvalidInput, why))
+}
+
+impl Transport for XdpTransport {
+    fn name(&self) -> &'static str {
+        "xdp"
+    }
+
+    fn serves(&self, locator: &Locator) -> bool {
+        self.udp.serves(locator)
+    }
+
+    fn interfaces(&self) -> &[Interface] {
+        self.udp.interfaces()
+    }
+
+    fn locators(&self) -> &Locators {
+        self.udp.locators()
+    }
+
+    fn may_have_moved(&self) -> bool {
+        self.udp.may_have_moved()
+    }
+
+    fn refresh(&mut self) -> Result<(), TransportError> {
+        self.udp.refresh()?;
+        let interface = self.udp.interfaces().iter().find(|interface| interface.name == self.report.interface);
+        let followed = self.carrier.follow(interface);
+        self.tell();
+        followed.map_err(|e| TransportError::new("follow", &self.report.interface, e))
+    }
+
+    fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {
+        let (flow, reached_by) = self.udp.open_flow(spec)?;
+        if flow != FlowId::DEFAULT {
+            self.learn_exit(flow, spec.transport_priority);
+        }
+        for locator in &reached_by {
+            self.listen_at(locator, flow);
+        }
+        self.tell();
+        Ok((flow, reached_by))
+    }
+
+    fn close_flow(&mut self, flow: FlowId) -> Result<(), TransportError> {
+        self.carrier.flush();
+        self.udp.close_flow(flow)?;
+        if self.port_of(flow).is_none() {
+            self.carrier.close_flow(flow);
+            self.exits[usize::from(flow.0)] = None;
+        }
+        self.tell();
+        Ok(())
+    }
+
+    fn scans_memory(&self) -> bool {
+        true
+    }
+
+    fn max_message_len(&self) -> usize {
+        self.report.max_message_len
+    }
+
+    fn loan(&mut self) -> Result<&mut [u8], TransportError> {
+        self.loaned = true;
+        Ok(self.carrier.loan())
+    }
+
+    fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
+        if !self.loaned {
+            return Err(misuse("commit without a loaned frame"));
+        }
+        if len > self.report.max_message_len {
+            return Err(misuse("longer than the frame"));
+        }
+        // Of a flow that is not open the sockets know nothing either, and say so.
+        let exit = self.exits.get(usize::from(flow.0)).copied().flatten();
+        self.distribute(len, flow, exit, destinations)?;
+        self.loaned = false;
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), TransportError> {
+        self.carrier.flush();
+        self.udp.flush()
+    }
+
+    fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
+        let Self { udp, carrier, calls, .. } = self;
+        carrier.give_back();
+        *calls = calls.wrapping_add(1);
+        let kernel_first = calls.is_multiple_of(KERNEL_INTERVAL) && scan != Scan::Taken;
+        if kernel_first || scan == Scan::All {
+            carrier.look_around();
+        }
+        if kernel_first {
+            if let Some(frame) = udp.recv(Scan::All)? {
+                return Ok(Some(frame));
+            }
+            return Ok(carrier.recv());
+        }
+        if let Some(frame) = carrier.recv() {
+            return Ok(Some(frame));
+        }
+        match scan {
+            Scan::Hot => Ok(None),
+            Scan::Taken | Scan::All => udp.recv(scan),
+        }
+    }
+
+    fn descriptors(&self) -> &[RawFd] {
+        &self.descriptors
+    }
+
+    fn stats(&self) -> TransportStats {
+        let (mut stats, own) = (self.udp.stats(), self.counters());
+        stats.datagrams_in += own.datagrams_in;
+        stats.bytes_in += own.bytes_in;
+        stats.datagrams_out += own.datagrams_out;
+        stats.bytes_out += own.bytes_out;
+        stats.kernel_drops += own.kernel_drops;
+        stats
+    }
+
+    fn name_sources(&mut self) {
+        self.udp.name_sources();
+    }
+
+    fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
+    fn source_of(&self, flow: FlowId, destination: &Locator) -> Option<Locator> {
+        self.udp.source_of(flow, destination)
+    }
+}

@@ -1,0 +1,207 @@
+//! With the kernel's own UDP at the other end: nobody there can tell the difference.
+
+use takt_transport::udp::UdpTransport;
+use takt_transport::{FlowId, Scan, Transport, readiness};
+use takt_wire::Locator;
+use takt_xdp::{Mode, XdpConfig, XdpTransport};
+
+use super::network::{Host, Network, ip};
+
+const MODES: [Mode; 2] = [Mode::Native, Mode::Generic];
+
+/// A transport by AF_XDP on one host, one by the kernel on another. `None`, and why, where AF_XDP is not to be had.
+fn pair(network: &Network, mode: Mode, know_each_other: bool) -> Option<(XdpTransport, UdpTransport)> {
+    let config = XdpConfig { mode: Some(mode), ..XdpConfig::new(0, "eth0") };
+    let (here, there) = (network.host(know_each_other), network.host(know_each_other));
+    let udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
+    match here.run(|| XdpTransport::open(&config)) {
+        Ok(xdp) => Some((xdp, udp)),
+        Err(why) => {
+            eprintln!("not tested: {why}");
+            None
+        }
+    }
+}
+
+fn user(transport: &impl Transport) -> Locator {
+    transport.locators().default_unicast[0]
+}
+
+/// A message of this length that begins as RTPS does and differs by `n`.
+fn message(n: usize, len: usize) -> Vec<u8> {
+    (0..len).map(|at| if at < 4 { b"RTPS"[at] } else { (at * 7 + n) as u8 }).collect()
+}
+
+fn commit(transport: &mut impl Transport, bytes: &[u8], to: Locator) {
+    transport.loan().expect("a frame is lent")[..bytes.len()].copy_from_slice(bytes);
+    transport.commit(bytes.len(), FlowId::DEFAULT, &[to]).expect("the frame is taken");
+}
+
+fn send(transport: &mut impl Transport, bytes: &[u8], to: Locator) {
+    commit(transport, bytes, to);
+    transport.flush().expect("flushing works");
+}
+
+/// The next datagram, when it comes.
+fn receive(transport: &mut impl Transport) -> Vec<u8> {
+    loop {
+        if let Some(frame) = transport.recv(Scan::All).expect("receiving works") {
+            return frame.to_vec();
+        }
+        readiness::wait(transport.descriptors(), None).expect("waiting works");
+    }
+}
+
+#[test]
+fn rtps_goes_by_af_xdp_both_ways() {
+    for mode in MODES {
+        let Some(network) = Network::new() else { return };
+        let Some((mut xdp, mut udp)) = pair(&network, mode, true) else { return };
+        let (at_xdp, at_udp) = (user(&xdp), user(&udp));
+        let sizes = [4, 5, 17, 18, 19, 64, 333, 1472];
+        for (n, len) in sizes.into_iter().enumerate() {
+            send(&mut xdp, &message(n, len), at_udp);
+            assert_eq!(receive(&mut udp), message(n, len), "checksums and lengths suit the kernel");
+            send(&mut udp, &message(n, len), at_xdp);
+            assert_eq!(receive(&mut xdp), message(n, len), "{len} octets");
+        }
+        let counters = xdp.counters();
+        let carried = sizes.len() as u64;
+        assert_eq!((counters.datagrams_out, counters.datagrams_in), (carried, carried));
+        assert_eq!((counters.in_place_out, counters.by_kernel_out), (carried, 0), "written where it is sent from");
+    }
+}
+
+#[test]
+fn what_the_filter_leaves_to_the_kernel_arrives_by_its_sockets() {
+    for mode in MODES {
+        let Some(network) = Network::new() else { return };
+        let Some((mut xdp, mut udp)) = pair(&network, mode, true) else { return };
+        let at_xdp = user(&xdp);
+        // No RTPS; in fragments.
+        for bytes in [b"something else".to_vec(), message(0, 20_000)] {
+            send(&mut udp, &bytes, at_xdp);
+            assert_eq!(receive(&mut xdp), bytes);
+        }
+        let group = xdp.locators().metatraffic_multicast[0];
+        send(&mut udp, &message(1, 100), group);
+        assert_eq!(receive(&mut xdp), message(1, 100), "a group's");
+        assert_eq!(receive(&mut udp), message(1, 100), "the sender is a member too");
+        assert_eq!(xdp.counters().datagrams_in, 0);
+        send(&mut xdp, &message(2, 100), group);
+        assert_eq!(receive(&mut udp), message(2, 100));
+        assert_eq!(receive(&mut xdp), message(2, 100));
+        // To this very host.
+        send(&mut xdp, &message(3, 100), at_xdp);
+        assert_eq!(receive(&mut xdp), message(3, 100));
+        assert_eq!((xdp.counters().datagrams_out, xdp.counters().datagrams_in), (0, 0));
+    }
+}
+
+#[test]
+fn trains_of_datagrams_arrive_whole() {
+    for mode in MODES {
+        let Some(network) = Network::new() else { return };
+        let Some((mut xdp, mut udp)) = pair(&network, mode, true) else { return };
+        let at_xdp = user(&xdp);
+        for n in 0..30 {
+            commit(&mut udp, &message(n, 1000), at_xdp);
+        }
+        udp.flush().expect("flushing works");
+        assert_eq!(udp.stats().segmented_out, 30, "they left in one piece");
+        let mut got: Vec<Vec<u8>> = (0..30).map(|_| receive(&mut xdp)).collect();
+        got.sort();
+        let mut sent: Vec<Vec<u8>> = (0..30).map(|n| message(n, 1000)).collect();
+        sent.sort();
+        assert_eq!(got, sent);
+        // In generic mode the kernel shows them in one piece, which no frame holds.
+        let by_af_xdp = if mode == Mode::Native { 30 } else { 0 };
+        assert_eq!(xdp.counters().datagrams_in, by_af_xdp);
+    }
+}
+
+#[test]
+fn a_neighbour_is_resolved_and_nothing_is_lost_meanwhile() {
+    for mode in MODES {
+        let Some(network) = Network::new() else { return };
+        let Some((mut xdp, mut udp)) = pair(&network, mode, false) else { return };
+        let at_udp = user(&udp);
+        let mut sent = 0;
+        while xdp.counters().datagrams_out < 10 {
+            send(&mut xdp, &message(sent, 50), at_udp);
+            assert_eq!(
+                receive(&mut udp),
+                message(sent, 50),
+                "the first ones by the kernel, which asks for the address"
+            );
+            sent += 1;
+            // Where the news of neighbours are heard.
+            assert!(xdp.recv(Scan::All).expect("receiving works").is_none());
+        }
+        let counters = xdp.counters();
+        assert!(counters.by_kernel_out >= 1, "{counters:?}");
+        assert_eq!(counters.by_kernel_out + counters.datagrams_out, sent as u64);
+    }
+}
+
+#[test]
+fn an_interface_of_large_packets_carries_what_fits_a_frame() {
+    for mode in MODES {
+        let Some(network) = Network::new() else { return };
+        let (here, there) = (network.host(true), network.host(true));
+        for host in [&here, &there] {
+            host.run(|| ip("link set eth0 mtu 9000"));
+        }
+        network.set_mtu(9000);
+        let config = XdpConfig { mode: Some(mode), ..XdpConfig::new(0, "eth0") };
+        let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
+        let mut xdp = match here.run(|| XdpTransport::open(&config)) {
+            Ok(xdp) => xdp,
+            Err(why) => return eprintln!("not tested: {why}"),
+        };
+        let (at_xdp, at_udp) = (user(&xdp), user(&udp));
+        let most = xdp.max_message_len();
+        assert_eq!((xdp.report().frame_len, most), (4096, 4096 - 256 - 42));
+        for (n, len) in [100, most - 1, most].into_iter().enumerate() {
+            send(&mut xdp, &message(n, len), at_udp);
+            assert_eq!(receive(&mut udp), message(n, len));
+            send(&mut udp, &message(n, len), at_xdp);
+            assert_eq!(receive(&mut xdp), message(n, len), "{len} octets");
+        }
+        assert_eq!((xdp.counters().datagrams_out, xdp.counters().datagrams_in), (3, 3));
+        // Too long for a frame, though not for the interface: by the kernel.
+        send(&mut udp, &message(7, 8000), at_xdp);
+        assert_eq!(receive(&mut xdp), message(7, 8000));
+        assert_eq!(xdp.counters().datagrams_in, 3);
+    }
+}
+
+#[test]
+fn a_second_one_on_the_same_interface_is_told_why_not() {
+    let Some(network) = Network::new() else { return };
+    let host: Host = network.host(true);
+    let open = || host.run(|| XdpTransport::open(&XdpConfig::new(0, "eth0")));
+    match open() {
+        Ok(first) => {
+            let why = open().expect_err("the interface is taken").to_string();
+            assert!(why.contains("eth0") && why.contains("another XDP program"), "{why}");
+            drop(first);
+            open().expect("it is free again");
+        }
+        Err(why) => eprintln!("not tested: {why}"),
+    }
+}
+
+#[test]
+fn an_interface_that_cannot_be_is_an_error() {
+    let Some(network) = Network::new() else { return };
+    let host = network.host(true);
+    let none = XdpConfig { interface: "eth7".into(), ..XdpConfig::new(0, "eth0") };
+    let why = host.run(|| XdpTransport::open(&none)).expect_err("there is no such interface").to_string();
+    assert!(why.contains("eth7"), "{why}");
+    for frames in [0, 63, 100, 65_536] {
+        let odd = XdpConfig { rx_frames: frames, ..XdpConfig::new(0, "eth0") };
+        let why = host.run(|| XdpTransport::open(&odd)).expect_err("not a possible number").to_string();
+        assert!(why.contains("a power of two"), "{why}");
+    }
+}

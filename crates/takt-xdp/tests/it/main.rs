@@ -1,0 +1,12 @@
+//! AF_XDP between network namespaces that the tests make themselves. That takes root and a kernel with AF_XDP; without them
+//! nothing is tested, and the reason is printed.
+
+mod conforms;
+#[path = "../../../takt-transport/tests/it/counting_allocator.rs"]
+mod counting_allocator;
+mod kernel_peer;
+mod kills;
+mod network;
+mod no_allocation;
+mod participants;
+mod resident;

@@ -1,0 +1,147 @@
+//! A network of the test's own: hosts, each a network namespace with one interface, `eth0`, at one bridge.
+//!
+//! Nothing of it has a name outside: a namespace lives as long as a thread, socket or descriptor of it, so that
+//! whatever becomes of a test, nothing is left.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+/// The bridge and what hangs on it.
+pub struct Network {
+    bridge: File,
+    hosts: AtomicU8,
+}
+
+/// One host: its namespace.
+pub struct Host {
+    namespace: File,
+}
+
+/// Moves this thread to a new namespace; a descriptor of it.
+fn new_namespace() -> io::Result<File> {
+    // SAFETY: no pointers; affects this thread only.
+    if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let namespace = File::open("/proc/thread-self/ns/net")?;
+    ip("link set lo up");
+    Ok(namespace)
+}
+
+/// Runs `f` on a thread of its own, which may move to another namespace.
+fn apart<R: Send>(f: impl FnOnce() -> R + Send) -> R {
+    std::thread::scope(|scope| scope.spawn(f).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+}
+
+/// Runs commands of iproute2, one a line, in this thread's namespace.
+pub fn ip(lines: &str) {
+    let mut child = Command::new("ip")
+        .args(["-batch", "-"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("iproute2 is installed");
+    let mut stdin = child.stdin.take().expect("it is piped");
+    stdin.write_all(lines.as_bytes()).expect("it reads");
+    drop(stdin);
+    let output = child.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "ip {lines}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+impl Network {
+    /// An empty network; `None`, and why, without the permission to make one.
+    pub fn new() -> Option<Self> {
+        let made = apart(|| {
+            let namespace = new_namespace()?;
+            // Groups are flooded: nobody here asks who is a member.
+            ip("link add br0 type bridge mcast_snooping 0
+                addr add 10.77.0.254/24 dev br0
+                link set br0 up");
+            Ok::<_, io::Error>(namespace)
+        });
+        match made {
+            Ok(bridge) => Some(Self { bridge, hosts: AtomicU8::new(0) }),
+            Err(why) => {
+                eprintln!("not tested: no network namespace can be made: {why}");
+                None
+            }
+        }
+    }
+
+    /// Sets the MTU of the bridge's ends of all links.
+    pub fn set_mtu(&self, mtu: usize) {
+        let ends = 1..=self.hosts.load(Ordering::Relaxed);
+        let lines: String = ends.map(|n| format!("link set port{n} mtu {mtu}\n")).collect();
+        Host::of(&self.bridge).run(|| ip(&lines));
+    }
+
+    /// A further host, the `n`-th with the address 10.77.0.`n`. It resolves the addresses of others when it needs them, or
+    /// knows those of all hosts from the start.
+    pub fn host(&self, knows_all: bool) -> Host {
+        let n = self.hosts.fetch_add(1, Ordering::Relaxed) + 1;
+        let bridge = format!("/proc/{}/fd/{}", std::process::id(), self.bridge.as_raw_fd());
+        let namespace = apart(|| {
+            let namespace = new_namespace().expect("the first one could be made");
+            ip(&format!(
+                "link add eth0 address 02:00:00:00:00:{n:02x} type veth peer name port{n}
+                 link set port{n} netns {bridge}
+                 addr add 10.77.0.{n}/24 brd 10.77.0.255 dev eth0
+                 link set eth0 up
+                 route add 224.0.0.0/4 dev eth0"
+            ));
+            let others = (1..=12).filter(|other| knows_all && *other != n);
+            let known =
+                |other| format!("neigh add 10.77.0.{other} lladdr 02:00:00:00:00:{other:02x} nud permanent dev eth0\n");
+            ip(&others.map(known).collect::<String>());
+            namespace
+        });
+        let host = Host { namespace };
+        let bridge = Host::of(&self.bridge);
+        bridge.run(|| ip(&format!("link set port{n} master br0 up")));
+        let [here, there] =
+            [&host, &bridge].map(|end| end.run(|| UdpSocket::bind("0.0.0.0:0").expect("a port is free")));
+        answer_each_other(&here, &there);
+        host
+    }
+}
+
+/// Waits until the way between a host and the bridge is open, both ways: links come up when they like.
+fn answer_each_other(here: &UdpSocket, there: &UdpSocket) {
+    let port = there.local_addr().expect("it is bound").port();
+    let mut buffer = [0; 8];
+    for socket in [here, there] {
+        socket.set_read_timeout(Some(Duration::from_millis(10))).expect("a timeout");
+    }
+    for _ in 0..2000 {
+        // It fails as long as there is no link.
+        drop(here.send_to(b"there?", (Ipv4Addr::new(10, 77, 0, 254), port)));
+        if let Ok((_, from)) = there.recv_from(&mut buffer) {
+            drop(there.send_to(b"here", from));
+            if here.recv_from(&mut buffer).is_ok() {
+                return;
+            }
+        }
+    }
+    panic!("the host does not reach the bridge");
+}
+
+impl Host {
+    fn of(namespace: &File) -> Self {
+        Self { namespace: namespace.try_clone().expect("a descriptor is free") }
+    }
+
+    /// Runs something in the host's namespace.
+    pub fn run<R: Send>(&self, errand: impl FnOnce() -> R + Send) -> R {
+        apart(|| {
+            // SAFETY: the descriptor is one of a network namespace; affects this thread only.
+            let entered = unsafe { libc::setns(self.namespace.as_raw_fd(), libc::CLONE_NEWNET) };
+            assert_eq!(entered, 0, "{}", io::Error::last_os_error());
+            errand()
+        })
+    }
+}

@@ -1,0 +1,42 @@
+//! Sending and receiving by AF_XDP allocate nothing.
+
+use takt_transport::{FlowId, Scan, Transport};
+use takt_xdp::{XdpConfig, XdpTransport};
+
+use super::counting_allocator::allocations;
+use super::network::Network;
+
+#[test]
+fn sending_and_receiving_allocate_nothing() {
+    let Some(network) = Network::new() else { return };
+    let open = || network.host(true).run(|| XdpTransport::open(&XdpConfig::new(0, "eth0")));
+    let (mut a, mut b) = match (open(), open()) {
+        (Ok(a), Ok(b)) => (a, b),
+        (Err(why), _) | (_, Err(why)) => return eprintln!("not tested: {why}"),
+    };
+    let known = b.locators().clone();
+    let to = [known.default_unicast, known.metatraffic_unicast, known.metatraffic_multicast].concat();
+    let mut received = 0;
+    let count = allocations(|| {
+        for round in 0..100 {
+            for _ in 0..round % 70 {
+                let frame = a.loan().expect("a frame is lent");
+                frame[..100].fill(1);
+                frame[..4].copy_from_slice(b"RTPS");
+                a.commit(100, FlowId::DEFAULT, &to).expect("the frame is taken");
+            }
+            a.flush().expect("flushing works");
+            for scan in [Scan::Hot, Scan::All] {
+                while b.recv(scan).expect("receiving works").is_some() {
+                    received += 1;
+                }
+            }
+            while a.recv(Scan::All).expect("receiving works").is_some() {}
+        }
+    });
+    assert_eq!(count, 0);
+    let counters = b.counters();
+    assert!(received > 5_000 && counters.datagrams_in > 5_000, "{received}: {counters:?}");
+    // Of two destinations by AF_XDP one gets the frame itself.
+    assert_eq!(a.counters().in_place_out * 2, a.counters().datagrams_out);
+}
