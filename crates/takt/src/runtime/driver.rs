@@ -213,16 +213,17 @@ impl Driver {
     }
 
     fn transmit_all(&mut self, now: Instant) {
-        while self.core.has_transmit() && self.transmit_one(now) {}
-        for transport in &mut self.transports {
-            if transport.flush().is_err() {
+        let mut carriers = Carriers::default();
+        while self.core.has_transmit() && self.transmit_one(now, &mut carriers) {}
+        for (index, transport) in self.transports.iter_mut().enumerate() {
+            if carriers.has(index) && transport.flush().is_err() {
                 self.counters.send_failures += 1;
             }
         }
     }
 
     /// Builds one datagram in a transport's frame and commits it. False if there is none.
-    fn transmit_one(&mut self, now: Instant) -> bool {
+    fn transmit_one(&mut self, now: Instant, carriers: &mut Carriers) -> bool {
         let Ok(frame) = self.transports[self.lender].loan() else {
             self.counters.send_failures += 1;
             return false;
@@ -237,12 +238,14 @@ impl Driver {
         let Transmit { len, destinations, lent, .. } = transmit;
         let outgoing = Outgoing { len, flows, destinations, lent: lent.as_ref() };
         if let [only] = &mut self.transports[..] {
+            carriers.add(0);
             if outgoing.commit(only, flows[0], destinations).is_err() {
                 self.counters.send_failures += 1;
             }
             return true;
         }
-        self.lender = outgoing.route(&mut self.transports, self.lender, &mut self.served, &mut self.counters);
+        let Self { transports, served, counters, lender, .. } = self;
+        *lender = outgoing.route(transports, *lender, served, carriers, counters);
         true
     }
 
@@ -396,6 +399,20 @@ pub(crate) fn locators(transports: &[Box<dyn Transport>]) -> Locators {
     all
 }
 
+/// Transports that have something to flush. Those beyond the 64th share a place.
+#[derive(Clone, Copy, Default)]
+struct Carriers(u64);
+
+impl Carriers {
+    fn add(&mut self, index: usize) {
+        self.0 |= 1 << index.min(63);
+    }
+
+    fn has(self, index: usize) -> bool {
+        self.0 >> index.min(63) & 1 != 0
+    }
+}
+
 /// A datagram on its way to several transports.
 struct Outgoing<'a> {
     len: usize,
@@ -414,6 +431,7 @@ impl Outgoing<'_> {
         transports: &mut [Box<dyn Transport>],
         lender: usize,
         served: &mut Vec<Locator>,
+        carriers: &mut Carriers,
         counters: &mut DriverCounters,
     ) -> usize {
         let carrier = |transports: &[Box<dyn Transport>], destination: &Locator| {
@@ -423,6 +441,7 @@ impl Outgoing<'_> {
         if let Some(alone) = first
             && self.destinations[1..].iter().all(|destination| carrier(transports, destination) == first)
         {
+            carriers.add(alone);
             let copied = alone == lender || self.copy(transports, lender, alone);
             if !copied || self.commit(&mut transports[alone], self.flows[alone], self.destinations).is_err() {
                 counters.send_failures += 1;
@@ -431,7 +450,7 @@ impl Outgoing<'_> {
         }
         let unserved = self.destinations.iter().filter(|destination| carrier(transports, destination).is_none());
         counters.unserved_destinations += unserved.count() as u64;
-        let (mut carriers, mut last) = (0, lender);
+        let (mut count, mut last) = (0, lender);
         // The lender's commit ends its loan.
         for index in (0..transports.len()).filter(|index| *index != lender).chain([lender]) {
             served.clear();
@@ -440,14 +459,15 @@ impl Outgoing<'_> {
             if served.is_empty() {
                 continue;
             }
-            (carriers, last) = (carriers + 1, index);
+            (count, last) = (count + 1, index);
+            carriers.add(index);
             let copied = index == lender || self.copy(transports, lender, index);
             if !copied || self.commit(&mut transports[index], self.flows[index], served).is_err() {
                 counters.send_failures += 1;
             }
         }
         // Alone, but for destinations that nobody serves.
-        if carriers == 1 { last } else { lender }
+        if count == 1 { last } else { lender }
     }
 
     /// Hands a transport what is in its frame.

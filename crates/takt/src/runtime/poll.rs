@@ -168,7 +168,10 @@ impl<O: Os> Waker<O> {
 
     /// Forgets the signal; call it before looking at what is waited for.
     pub(crate) fn reset(&self) {
-        self.signalled.store(false);
+        // Looking is cheaper than writing, and mostly there is none.
+        if self.signalled.load() {
+            self.signalled.store(false);
+        }
     }
 
     /// Sleeps until a descriptor of the set is readable, this waker is woken, or `deadline` has come (`None`: it

@@ -137,7 +137,9 @@ fn a_datagram_reaches_each_destination_by_the_first_transport_that_serves_it() {
         all[lender].loan().expect("a frame")[..5].copy_from_slice(b"hello");
         let outgoing = Outgoing { len: 5, flows: &flows, destinations: &destinations, lent: None };
         let mut counters = DriverCounters::default();
-        assert_eq!(outgoing.route(&mut all, lender, &mut Vec::new(), &mut counters), lender);
+        let mut carriers = Carriers::default();
+        assert_eq!(outgoing.route(&mut all, lender, &mut Vec::new(), &mut carriers, &mut counters), lender);
+        assert_eq!([0, 1, 2].map(|index| carriers.has(index)), [true, true, false], "whom to flush");
         all[0].loan().expect("a frame")[..5].fill(0);
         all[1].loan().expect("a frame")[..5].fill(0);
         let take = |sent: &Sent| std::mem::take(&mut *sent.lock().expect("no panic"));
@@ -156,7 +158,13 @@ fn whoever_carried_a_datagram_alone_lends_the_next_frame() {
     let (to_udp, to_shm) = (locator(Locator::KIND_UDP_V4, 1), locator(Locator::KIND_SHM, 2));
     let mut route = |lender, destinations: &[Locator]| {
         let outgoing = Outgoing { len: 5, flows: &[FlowId::DEFAULT; 2], destinations, lent: None };
-        outgoing.route(&mut both, lender, &mut Vec::new(), &mut DriverCounters::default())
+        let (mut carriers, mut counters) = (Carriers::default(), DriverCounters::default());
+        let next = outgoing.route(&mut both, lender, &mut Vec::new(), &mut carriers, &mut counters);
+        assert_eq!(
+            [carriers.has(0), carriers.has(1)],
+            [destinations.contains(&to_udp), destinations.contains(&to_shm)]
+        );
+        next
     };
     assert_eq!((route(0, &[to_shm]), route(1, &[to_shm, to_shm]), route(1, &[to_udp])), (1, 1, 0));
     assert_eq!((route(0, &[to_shm, to_udp]), route(1, &[to_shm, to_udp])), (0, 1));
@@ -170,7 +178,7 @@ fn a_datagram_too_large_for_a_transport_is_counted_and_reaches_the_others() {
     let mut both: Vec<Box<dyn Transport>> = vec![Box::new(udp), Box::new(shm)];
     let outgoing = Outgoing { len: 100, flows: &[FlowId::DEFAULT; 2], destinations: &destinations, lent: None };
     let mut counters = DriverCounters::default();
-    outgoing.route(&mut both, 0, &mut Vec::new(), &mut counters);
+    outgoing.route(&mut both, 0, &mut Vec::new(), &mut Carriers::default(), &mut counters);
     assert_eq!(udp_sent.lock().expect("no panic").len(), 1);
     assert!(shm_sent.lock().expect("no panic").is_empty());
     assert_eq!(counters.send_failures, 1);
