@@ -4,16 +4,18 @@
 //!
 //! The end of a process is noticed whatever its lease.
 //!
-//! Twenty kills; with `TAKT_TEST_LONG=1` a thousand; with `TAKT_TEST_KILLS` as many as that says. The processes are this test
-//! binary again.
+//! Twenty kills; with `TAKT_TEST_LONG=1` ten thousand, or as many as half an hour has room for; with `TAKT_TEST_KILLS` as many
+//! as that says. The processes are this test binary again.
 
 #[allow(dead_code, reason = "the other test binary uses the rest")]
 #[path = "it/support.rs"]
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, RandomState};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use support::*;
 use takt::qos::*;
@@ -91,17 +93,68 @@ fn lanes() -> usize {
     maps.lines().filter(|line| line.contains("takt-shm")).count()
 }
 
+/// What a survivor has that a leak would add to.
+#[derive(Debug, PartialEq)]
+struct Belongings {
+    lanes: usize,
+    /// But for sockets of UDP, some of which stay connected to whom much was sent.
+    descriptors: usize,
+    /// In `/dev/shm`, which nobody of Takt uses.
+    files: usize,
+}
+
+impl Belongings {
+    fn now() -> Self {
+        let unix = std::fs::read_to_string("/proc/net/unix").expect("it is there");
+        let unix: BTreeSet<_> = unix.lines().filter_map(|line| line.split_whitespace().nth(6)).collect();
+        let is_counted = |target: &str| {
+            let inode = target.strip_prefix("socket:[").and_then(|rest| rest.strip_suffix(']'));
+            inode.is_none_or(|inode| unix.contains(inode))
+        };
+        let descriptors = std::fs::read_dir("/proc/self/fd").expect("it is there").flatten();
+        let targets = descriptors.filter_map(|descriptor| std::fs::read_link(descriptor.path()).ok());
+        let descriptors = targets.filter(|target| is_counted(&target.to_string_lossy())).count();
+        let is_ours = |name: &std::ffi::OsStr| name.to_string_lossy().contains("takt-shm");
+        let files = std::fs::read_dir("/dev/shm").expect("it is there").flatten();
+        let files = files.filter(|file| is_ours(&file.file_name())).count();
+        Self { lanes: lanes(), descriptors, files }
+    }
+}
+
+/// Memory of this process that is real, in KiB.
+fn resident_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("it is there");
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("it is said");
+    line.split_whitespace().nth(1).expect("a number").parse().expect("a number")
+}
+
+/// The names in shared memory that participants announce, as sockets show them.
+fn names(participant: &DomainParticipant) -> impl Iterator<Item = String> {
+    let all = participant.discovered_participants().expect("open");
+    let memory = |locator: &Locator| locator.kind == Locator::KIND_TAKT_SHM;
+    let found = all.into_iter().filter_map(move |data| data.default_unicast.into_iter().find(memory));
+    found.map(|locator| locator.address[8..].iter().map(|octet| format!("{octet:02x}")).collect())
+}
+
+/// Whoever counts what the process has must be alone.
+fn alone() -> impl Sized {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Blobs of one datagram and of many.
 fn len_of(number: u32) -> usize {
     if number.is_multiple_of(50) { 200_000 } else { 100 + number as usize % 1_000 }
 }
 
-/// How many processes are killed.
-fn kills() -> usize {
+/// How many processes are killed, and for how long at most.
+fn kills() -> (usize, std::time::Duration) {
+    let minutes = |minutes: u64| std::time::Duration::from_secs(60 * minutes);
     if let Some(kills) = std::env::var_os("TAKT_TEST_KILLS") {
-        return kills.into_string().expect("a number").parse().expect("a number");
+        return (kills.into_string().expect("a number").parse().expect("a number"), minutes(24 * 60));
     }
-    if std::env::var_os("TAKT_TEST_LONG").is_some_and(|value| value == "1") { 1_000 } else { 20 }
+    let is_long = std::env::var_os("TAKT_TEST_LONG").is_some_and(|value| value == "1");
+    if is_long { (10_000, minutes(30)) } else { (20, minutes(30)) }
 }
 
 #[test]
@@ -109,7 +162,8 @@ fn survivors_lose_nothing() {
     if role().is_some() {
         return;
     }
-    let kills = kills();
+    let _alone = alone();
+    let ((kills_max, time), start) = (kills(), Instant::now());
     let seed = RandomState::new().hash_one(std::process::id());
     println!("seed {seed}");
     let mut random = seed;
@@ -139,8 +193,10 @@ fn survivors_lose_nothing() {
     });
     // The two ends of the two lanes between them.
     wait_until(&[], "lanes", || lanes() == 4);
+    let belongings = Belongings::now();
+    let (mut resident, mut known_names, mut kills) = (0, BTreeSet::new(), 0);
     let mut victims: Vec<Victim> = (0..VICTIMS).map(|_| Victim::start(domain)).collect();
-    for _ in 0..kills {
+    while kills < kills_max && start.elapsed() < time {
         // Until somebody new has been heard, or not even that.
         let known = reported.0.len();
         let patience = below(4) > 0;
@@ -151,8 +207,14 @@ fn survivors_lose_nothing() {
             reported.take(&reports);
             !patience || reported.0.len() > known || reported.0.len() < VICTIMS
         });
+        known_names.extend(names(&reads));
         let which = below(VICTIMS as u64) as usize;
         victims[which] = Victim::start(domain);
+        kills += 1;
+        // Histories and the first lanes have been used by now.
+        if kills == kills_max.div_ceil(10) {
+            resident = resident_kib();
+        }
     }
     victims.clear();
     let written = exchange(&mut heard, &mut reported);
@@ -164,10 +226,25 @@ fn survivors_lose_nothing() {
         reported.take(&reports);
         [&writes, &reads].iter().all(|survivor| survivor.discovered_participants().expect("open").len() == 1)
     });
-    wait_until(&[], "no lane of theirs is left", || lanes() == 4);
-    let counters = writes.driver_counters().expect("open");
-    assert_eq!(counters.send_failures, 0);
-    println!("{kills} kills, {} reported, {written} orders", reported.0.len());
+    wait_until(&[], "nothing of theirs is left", || Belongings::now() == belongings);
+    let sockets = std::fs::read_to_string("/proc/net/unix").expect("it is there");
+    let ours: BTreeSet<_> = names(&reads).chain(names(&writes)).collect();
+    assert!(known_names.difference(&ours).all(|name| !sockets.contains(name)), "nobody of them listens");
+    assert_eq!(writes.driver_counters().expect("open").send_failures, 0);
+    // No slot of the segment is held by the dead.
+    let unlent = || writes.driver_counters().expect("open").unlent_payloads;
+    let before = unlent();
+    writer.write(&Blob::new(written, 1 << 20)).expect("room within ten seconds");
+    assert_eq!(unlent(), before);
+    let ends: u64 = [&writes, &reads].iter().map(|it| it.counters().expect("open").neighbours_ended).sum();
+    let grown = resident_kib().saturating_sub(resident);
+    println!(
+        "{kills} kills in {:?}, {} reported, {written} orders, {ends} ends noticed",
+        start.elapsed(),
+        reported.0.len()
+    );
+    println!("{resident} KiB after a tenth of them, {grown} KiB more at the end; {belongings:?}");
+    assert!(resident == 0 || grown < 32 << 10, "memory of the survivors grows by {grown} KiB");
     assert!(reported.0.len() > kills / 4, "{} of them reported", reported.0.len());
 }
 
@@ -200,6 +277,7 @@ fn the_end_of_a_process_is_noticed_whatever_its_lease() {
     if role().is_some() {
         return;
     }
+    let _alone = alone();
     for runtime in RUNTIMES {
         let domain = domain();
         let own = on_loopback(domain, runtime).lease_duration(LONG_LEASE).build().expect("participant");

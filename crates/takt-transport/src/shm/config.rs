@@ -8,7 +8,8 @@ use super::segment::{SLOTS_MAX, SLOTS_STEP};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShmConfig {
     /// What a lane to another participant holds, in bytes: within [`LANE_BYTES`](Self::LANE_BYTES), rounded up to a power of two.
-    /// Address space; pages become real when a reader is that far behind.
+    /// Address space; pages become real when a reader is that far behind. A sample that is copied and larger than that loses
+    /// fragments on its way, which are repaired slowly.
     pub lane_bytes: usize,
     /// Lanes to others, and from others, at most; within [`LANES_MAX`](Self::LANES_MAX). Each costs a descriptor. Whoever is
     /// beyond is reached otherwise.
@@ -23,7 +24,7 @@ pub struct ShmConfig {
 
 impl Default for ShmConfig {
     fn default() -> Self {
-        Self { lane_bytes: 4 << 20, lanes_max: 512, segment_bytes: 64 << 20, segment_slots: 1024 }
+        Self { lane_bytes: 32 << 20, lanes_max: 512, segment_bytes: 256 << 20, segment_slots: 1024 }
     }
 }
 

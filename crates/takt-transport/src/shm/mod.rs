@@ -35,13 +35,13 @@
 //! # Costs
 //! `commit` copies the datagram into each destination's lane, `recv` copies it out; neither calls the kernel, nor does `flush`
 //! unless somebody sleeps. `recv` with [`Scan::All`] and nothing to find is one system call. A participant without neighbours
-//! has three descriptors and no memory that others could map. A lane is 4 MiB of address space on both sides, of which a reader
+//! has three descriptors and no memory that others could map. A lane is 32 MiB of address space on both sides, of which a reader
 //! that keeps up makes 32 KiB real, and one descriptor on each; all lanes of a process have a quarter of its descriptors at
 //! most. Needs Linux 5.14.
 //!
 //! Payloads may stay where their sender wrote them, in its [`segment`], and be lent to whoever it has lanes to ([`borrowed`]).
 //! Between participants of one process samples need not become payloads at all ([`handover`]).
-//! A segment is 64 MiB of address space, of which what is lent at once becomes real, and a descriptor. It is made with the
+//! A segment is 256 MiB of address space, of which what is lent at once becomes real, and a descriptor. It is made with the
 //! first lane.
 //!
 //! Deliberately not here: multicast (a datagram goes to each reader's lane).

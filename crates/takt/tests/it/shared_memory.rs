@@ -186,3 +186,17 @@ fn neighbours_come_and_go() {
     }
     assert_eq!(publisher.counters().expect("open").neighbours_ended, 0, "they said farewell");
 }
+
+/// What finds no memory to be lent from goes by the lane, which has room for all fragments of the largest sample.
+#[test]
+fn a_large_sample_that_is_copied_loses_nothing_on_its_way() {
+    let domain = domain();
+    let participant =
+        || on_loopback(domain, Runtime::Shared).configure_shared_memory(|shm| shm.segment_bytes = 64 << 10);
+    let pair = pair_of(participant(), participant());
+    pair.exchange(1, 100);
+    pair.exchange(3, 15 << 20);
+    let (sent, _, lost) = carried(&pair.publisher, "shm").expect("it is open");
+    assert!(sent > 3 * 240 && lost == 0, "{sent} {lost}");
+    assert_eq!(pair.publisher.driver_counters().expect("open").unlent_payloads, 3);
+}
