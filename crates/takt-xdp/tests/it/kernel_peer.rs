@@ -1,11 +1,16 @@
 //! With the kernel's own UDP at the other end: nobody there can tell the difference.
 
+use std::time::Duration;
+
 use takt_transport::udp::UdpTransport;
 use takt_transport::{FlowId, Scan, Transport, readiness};
 use takt_wire::Locator;
 use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
 use super::network::{Host, Network, ip};
+
+/// How long to wait for what must come, before the test is given up.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 const MODES: [Mode; 2] = [Mode::Native, Mode::Generic];
 
@@ -48,7 +53,7 @@ fn receive(transport: &mut impl Transport) -> Vec<u8> {
         if let Some(frame) = transport.recv(Scan::All).expect("receiving works") {
             return frame.to_vec();
         }
-        readiness::wait(transport.descriptors(), None).expect("waiting works");
+        assert!(readiness::wait(transport.descriptors(), Some(PATIENCE)).expect("waiting works"), "nothing arrives");
     }
 }
 
