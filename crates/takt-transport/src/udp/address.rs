@@ -155,9 +155,14 @@ impl Control {
         Self::message(libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, &data)
     }
 
-    /// "Cut into datagrams of this many octets" (`UDP_SEGMENT`).
-    pub(crate) fn segment(len: u16) -> Self {
-        Self::message(libc::IPPROTO_UDP, libc::UDP_SEGMENT, &len.to_ne_bytes())
+    /// "Cut into datagrams of this many octets" (`UDP_SEGMENT`), after what `way` says.
+    pub(crate) fn segment(len: u16, way: Option<&Self>) -> Self {
+        let segment = Self::message(libc::IPPROTO_UDP, libc::UDP_SEGMENT, &len.to_ne_bytes());
+        let Some(way) = way else { return segment };
+        let (mut both, end) = (*way, way.len + segment.len);
+        both.bytes[way.len..end].copy_from_slice(&segment.bytes[..segment.len]);
+        both.len = end;
+        both
     }
 
     /// As the kernel says of what length each datagram is.

@@ -200,9 +200,10 @@ pub(crate) fn send_batch(
     while let Some(message) = messages.get(at) {
         let len = train(&messages[at..]).clamp(1, messages.len() - at);
         let (name, name_len) = message.name();
+        let way = message.control.and_then(|at| controls.get(usize::from(at)));
         let control = match u16::try_from(message.len) {
-            Ok(each) if len > 1 => Some(&*segments[count].write(Control::segment(each))),
-            _ => message.control.and_then(|at| controls.get(usize::from(at))),
+            Ok(each) if len > 1 => Some(&*segments[count].write(Control::segment(each, way))),
+            _ => way,
         };
         let (control, control_len) = control.map_or((ptr::null(), 0), |control| (control.as_ptr(), control.len()));
         let vector = vectors[at].as_mut_ptr();

@@ -35,13 +35,13 @@ impl Trains {
 
     /// How many of these form a train, from the first: 1 is none.
     pub(super) fn first(self, queue: &[Outgoing]) -> usize {
-        let Some(first) = queue.first().filter(|first| first.control.is_none() && first.len > 0) else { return 1 };
+        let Some(first) = queue.first().filter(|first| first.len > 0) else { return 1 };
         if first.len > self.longest {
             return 1;
         }
         let (mut count, mut len) = (1, first.len);
         for next in queue[1..].iter().take(DATAGRAMS_MAX - 1) {
-            let is_next = next.fd == first.fd && next.connected == first.connected && next.control.is_none();
+            let is_next = next.fd == first.fd && next.connected == first.connected && next.control == first.control;
             if !is_next || next.len > first.len || next.len == 0 || len + next.len > LEN_MAX {
                 break;
             }
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_train_has_one_address_one_socket_and_no_control_message() {
+    fn a_train_has_one_address_one_socket_and_one_way() {
         let plain = datagram(10, 9);
         let others = [
             Outgoing { fd: 4, ..plain },
@@ -134,6 +134,8 @@ mod tests {
             assert_eq!(Trains::ANY.first(&[plain, plain, other, other]), 2);
             assert_eq!(Trains::ANY.first(&[other, plain]), 1);
         }
+        let by_one = [Outgoing { control: Some(1), ..plain }; 3];
+        assert_eq!(Trains::ANY.first(&by_one), 3, "a group by one interface");
         let connected = [datagram(10, 9), datagram(10, 10)].map(|one| Outgoing { connected: true, ..one });
         assert_eq!(Trains::ANY.first(&connected), 2, "the socket has the address");
     }

@@ -24,6 +24,23 @@ fn received(count: u64, by: &mut UdpTransport) -> Vec<(usize, usize)> {
     all.iter().map(|(bytes, _)| (usize::from(bytes[0]), bytes.len())).collect()
 }
 
+#[test]
+fn datagrams_to_a_group_by_one_interface_leave_in_trains() {
+    let config = loopback(58);
+    let [mut a, mut b, mut c] = [open(&config), open(&config), open(&config)];
+    let group = a.locators().default_multicast[0].by_interface(std::net::Ipv4Addr::LOCALHOST);
+    let lens = [1200; 30];
+    let expected: Vec<_> = lens.iter().copied().enumerate().collect();
+    for burst in 1..=3 {
+        commit(&mut a, &lens, &[group]);
+        a.flush().expect("flushing works");
+        assert_eq!(received(30 * burst, &mut b), expected);
+        assert_eq!(received(30 * burst, &mut c), expected);
+    }
+    let segmented = a.stats().segmented_out;
+    assert!(segmented == 90 || a.warnings().iter().any(|warning| warning.what.contains("segment")), "{segmented}");
+}
+
 /// Sends bursts of many kinds from one to two others. Says how many datagrams left, and came to the first, in trains.
 fn bursts(config: &UdpConfig) -> (u64, u64) {
     let [mut a, mut b, mut c] = [open(config), open(config), open(config)];
