@@ -1,5 +1,6 @@
 //! What every state machine of the participant shares: timers, pending work, events, counters.
 
+use crate::cache::PayloadRef;
 use crate::channel::{ChannelSet, Channels, Phase};
 use crate::config::Limits;
 use crate::counters::Counters;
@@ -10,6 +11,7 @@ use crate::timer::{TimerId, TimerKind, TimerQueue};
 use crate::work::Work;
 use alloc::collections::VecDeque;
 use core::cell::Cell;
+use core::ops::Range;
 use core::time::Duration;
 use takt_wire::{Lent, Timestamp};
 
@@ -38,6 +40,14 @@ pub(crate) enum Job {
 /// A channel that readers miss things of is asked about, but not more often than this.
 const SUSPICION: Duration = Duration::from_millis(200);
 
+/// A part of a payload that goes out from a writer's history, without being copied into the frame.
+#[derive(Clone, Debug)]
+pub(crate) struct Ahead {
+    pub(crate) writer: u32,
+    pub(crate) payload: PayloadRef,
+    pub(crate) range: Range<usize>,
+}
+
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) timers: TimerQueue,
@@ -59,6 +69,10 @@ pub(crate) struct Context {
     pub(crate) groups_timer: TimerId,
     /// The payload that goes with the datagram that is being built, and stays where it is.
     pub(crate) lent: Option<Lent>,
+    /// The caller sends payloads from where they are; see [`Ahead`].
+    pub(crate) gathers: bool,
+    /// What follows the datagram that is being built.
+    pub(crate) ahead: Option<Ahead>,
     /// Places given out in the order that readers of a subscriber share.
     pub(crate) arrivals: u64,
     /// Multicast of user data.
@@ -97,6 +111,8 @@ impl Context {
             owners: 0,
             groups_stirred: false,
             lent: None,
+            gathers: false,
+            ahead: None,
             arrivals: 0,
             channels: Channels::default(),
         }

@@ -217,6 +217,25 @@ pub trait Transport: Send {
     /// Errors: `len` beyond the frame, no loaned frame, an unknown flow.
     fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError>;
 
+    /// As [`commit`](Self::commit), of a datagram that goes on with `rest` behind the first `len` bytes of the frame: all of it
+    /// fits into the frame. What can send both from where they are does so at once, behind what was queued; others copy.
+    ///
+    /// Errors: as of `commit`.
+    fn commit_gathered(
+        &mut self,
+        len: usize,
+        rest: &[u8],
+        flow: FlowId,
+        destinations: &[Locator],
+    ) -> Result<(), TransportError> {
+        let whole = len.saturating_add(rest.len());
+        match self.loan()?.get_mut(len..whole) {
+            Some(place) => place.copy_from_slice(rest),
+            None => return Err(TransportError::new("commit", whole, std::io::ErrorKind::InvalidInput.into())),
+        }
+        self.commit(whole, flow, destinations)
+    }
+
     /// Whether datagrams to a locator that is [served](Self::serves) go to this process: then an
     /// [object](takt_wire::LentMemory::object) can be lent with them.
     fn stays_in_process(&self, locator: &Locator) -> bool {
@@ -338,6 +357,16 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
 
     fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
         (**self).commit(len, flow, destinations)
+    }
+
+    fn commit_gathered(
+        &mut self,
+        len: usize,
+        rest: &[u8],
+        flow: FlowId,
+        destinations: &[Locator],
+    ) -> Result<(), TransportError> {
+        (**self).commit_gathered(len, rest, flow, destinations)
     }
 
     fn stays_in_process(&self, locator: &Locator) -> bool {

@@ -104,7 +104,7 @@ pub struct MessageBuilder<'a> {
     len: usize,
     submessage_count: usize,
     endianness: Endianness,
-    /// The last submessage has no length of its own, so nothing can follow it.
+    /// Nothing can follow the last submessage: it has no length of its own, or its payload follows.
     is_closed: bool,
 }
 
@@ -282,6 +282,24 @@ impl<'a> MessageBuilder<'a> {
 
     /// DATA_FRAG. One that is longer than the 16 bits of its length can say ends the message.
     pub fn data_frag(&mut self, data: &DataFragEmit<'_>) -> Result<(), Full> {
+        let mut body = self.data_frag_fields(data)?;
+        body.bytes(data.payload);
+        body.fill();
+        Ok(())
+    }
+
+    /// DATA_FRAG whose payload, a multiple of four octets, is not copied: it has to follow the message, which ends here.
+    /// [`Self::len`] does not count it, but there is room for it in the frame.
+    pub fn data_frag_ahead(&mut self, data: &DataFragEmit<'_>) -> Result<(), Full> {
+        debug_assert_eq!(data.payload.len() % 4, 0, "padding would have to follow, too");
+        self.data_frag_fields(data)?;
+        self.len -= data.payload.len();
+        self.is_closed = true;
+        Ok(())
+    }
+
+    /// Writes a DATA_FRAG up to the payload, for which it leaves room.
+    fn data_frag_fields(&mut self, data: &DataFragEmit<'_>) -> Result<Emitter<'_>, Full> {
         let inline_qos = data.inline_qos.unwrap_or_default();
         let overhead = data_frag_overhead(inline_qos.len()) - SUBMESSAGE_HEADER_LEN;
         let flags = flag(data.inline_qos.is_some(), DataFrag::FLAG_INLINE_QOS) | flag(data.key, DataFrag::FLAG_KEY);
@@ -297,9 +315,7 @@ impl<'a> MessageBuilder<'a> {
         body.u16(data.fragment_size);
         body.u32(data.sample_size);
         body.bytes(inline_qos);
-        body.bytes(data.payload);
-        body.fill();
-        Ok(())
+        Ok(body)
     }
 
     /// PAD with `len` octets of nothing behind its header, a multiple of four.

@@ -18,6 +18,8 @@ pub struct Transmit<'a> {
     /// A payload that goes along by reference: the datagram's DATA has its first octets alone, and all destinations are of this
     /// host's memory.
     pub lent: Option<Lent>,
+    /// What the datagram goes on with behind those octets; empty but of [`Participant::poll_transmit_gathering`].
+    pub payload: &'a [u8],
 }
 
 /// What the narrowest path takes in one packet, IPv4 and UDP headers off.
@@ -28,6 +30,18 @@ impl Participant {
     /// transport takes if that is more; `None` if there is nothing more to send, or if the frame is shorter than any
     /// path allows. One call, one datagram; jobs that turn out to be stale are passed over, each of them once.
     pub fn poll_transmit(&mut self, now: Instant, frame: &mut [u8]) -> Option<Transmit<'_>> {
+        self.ctx.gathers = false;
+        self.transmit_next(now, frame)
+    }
+
+    /// As [`Self::poll_transmit`], but long fragments are not copied: they are left in [`Transmit::payload`] for the caller to
+    /// send along. There is room for them in the frame, behind what was built there.
+    pub fn poll_transmit_gathering(&mut self, now: Instant, frame: &mut [u8]) -> Option<Transmit<'_>> {
+        self.ctx.gathers = true;
+        self.transmit_next(now, frame)
+    }
+
+    fn transmit_next(&mut self, now: Instant, frame: &mut [u8]) -> Option<Transmit<'_>> {
         if frame.len() < LEAST_FRAME_LEN {
             return None;
         }
@@ -35,13 +49,18 @@ impl Participant {
             let job = self.ctx.jobs.pop_front()?;
             self.ctx.work.unit();
             self.destinations.clear();
-            self.ctx.lent = None;
+            (self.ctx.lent, self.ctx.ahead) = (None, None);
             let mut flow = FlowTag::default();
             let len = self.build(now, job, frame, &mut flow);
             if let Some(len) = len.filter(|_| !self.destinations.is_empty()) {
                 self.ctx.counters.datagrams_sent += 1;
                 let lent = self.ctx.lent.take();
-                return Some(Transmit { len, flow, destinations: &self.destinations, lent });
+                let payload = self.ctx.ahead.take().and_then(|ahead| {
+                    let writer = self.writers.get(ahead.writer)?;
+                    writer.history.pool.bytes(ahead.payload).get(ahead.range)
+                });
+                let payload = payload.unwrap_or_default();
+                return Some(Transmit { len, flow, destinations: &self.destinations, lent, payload });
             }
         }
     }

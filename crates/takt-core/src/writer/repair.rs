@@ -186,7 +186,7 @@ impl Writer {
             return Err(Full);
         }
         let number = proxy.repair_fragment(change.sn);
-        self.emit(message, change, reader, directed_to, Part::Fragment { number, size })?;
+        self.emit(message, change, reader, directed_to, Part::Fragment { number, size, ahead: false })?;
         ctx.counters.data_frags_sent += 1;
         ctx.counters.repairs_sent += 1;
         if number >= fragment_count(change.payload.len(), size) {
@@ -229,7 +229,7 @@ impl Writer {
             if message.builder.len() > empty {
                 return Err(Full);
             }
-            self.emit(message, change, reader, directed_to, Part::Fragment { number, size })?;
+            self.emit(message, change, reader, directed_to, Part::Fragment { number, size, ahead: false })?;
             ctx.counters.data_frags_sent += 1;
             ctx.counters.repairs_sent += 1;
             for later in fragments.iter().filter(|later| *later > number && *later <= count) {

@@ -4,7 +4,7 @@ use super::filters::Verdicts;
 use super::reader_proxy::borrows;
 use super::{Change, Cursor, ReaderProxy, Writer, is_stranger};
 use crate::cache::{ChangeKind, PayloadRef};
-use crate::context::Context;
+use crate::context::{Ahead, Context};
 use crate::mutation::{Mutation, is_on};
 use crate::presentation::Place;
 use crate::reader::REORDER_WINDOW;
@@ -24,6 +24,10 @@ const DIRECTED_PER_CALL: u32 = 4;
 /// Samples that one datagram carries at most: several datagrams fill the window, so that acknowledgements of the first come
 /// while the last are under way.
 pub(super) const SAMPLES_PER_DATAGRAM: i64 = REORDER_WINDOW / 4;
+
+/// Fragments from this length on are sent from where they are, if the caller can do that: of shorter ones many leave by one
+/// call. A multiple of eight, as are all lengths of fragments.
+const GATHERED_LEN_MIN: u16 = 16 << 10;
 
 /// Readers that may not have seen a heartbeat and get one of their own before the data, at most.
 const GREETED_AT_ONCE: usize = 4;
@@ -57,6 +61,8 @@ pub(super) enum Part {
     Fragment {
         number: u32,
         size: u16,
+        /// Without its octets, which follow the message.
+        ahead: bool,
     },
     /// So much that what is lent beside the datagram can take its place.
     Lent,
@@ -353,10 +359,18 @@ impl Writer {
         if !message.builder.is_empty() {
             return Err(Full);
         }
-        self.emit(message, change, EntityId::UNKNOWN, None, Part::Fragment { number: self.cursor.fragment, size })?;
+        let (number, count) = (self.cursor.fragment, fragment_count(change.payload.len(), size));
+        // The last one takes a heartbeat along, and its sample may be gone once it was sent.
+        let ahead = ctx.gathers && size >= GATHERED_LEN_MIN && number < count;
+        self.emit(message, change, EntityId::UNKNOWN, None, Part::Fragment { number, size, ahead })?;
+        if ahead {
+            let start = (number as usize - 1) * usize::from(size);
+            let range = start..start + usize::from(size);
+            ctx.ahead = Some(Ahead { writer: self.handle.index, payload: change.payload, range });
+        }
         ctx.counters.data_frags_sent += 1;
         self.cursor.fragment += 1;
-        if self.cursor.fragment > fragment_count(change.payload.len(), size) {
+        if self.cursor.fragment > count {
             self.advance(change);
         }
         Ok(false)
@@ -543,11 +557,11 @@ impl Writer {
                 (payload, ChangeKind::Alive) => Payload::Data(payload),
                 (payload, _) => Payload::Key(payload),
             })),
-            Part::Fragment { number, size } => {
+            Part::Fragment { number, size, ahead } => {
                 let payload = pool.bytes(change.payload);
                 let start = (number as usize - 1) * usize::from(size);
                 let end = (start + usize::from(size)).min(payload.len());
-                message.builder.data_frag(&DataFragEmit {
+                let fragment = DataFragEmit {
                     reader,
                     writer: self.entity_id,
                     sn: change.sn,
@@ -558,7 +572,8 @@ impl Writer {
                     inline_qos,
                     key: change.kind != ChangeKind::Alive,
                     payload: &payload[start..end],
-                })
+                };
+                if ahead { message.builder.data_frag_ahead(&fragment) } else { message.builder.data_frag(&fragment) }
             }
         }
     }

@@ -113,3 +113,27 @@ fn a_payload_beyond_the_memory_is_refused_with_the_limit() {
     let refused = network.write(0, writer, &payload(1, (1 << 20) + 1));
     assert!(matches!(refused, Err(WriteError::Refused(Error::OutOfResources { limit: "endpoint_memory_bytes", .. }))));
 }
+
+#[test]
+fn long_fragments_are_left_where_they_are_but_for_the_last() {
+    let mut network = Network::with_mtu(2, 68, 65_536);
+    let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
+    let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
+    network.await_match((0, writer), (1, reader));
+    network.run(500);
+    let sample = payload(1, 200_000);
+    network.write(0, writer, &sample).expect("there is room");
+    let (now, mut frame, mut ahead) = (network.now, vec![0x5a; 65_507], Vec::new());
+    let [left, right] = &mut network.nodes[..] else { panic!("there are two nodes") };
+    while let Some(transmit) = left.poll_transmit_gathering(now, &mut frame) {
+        let datagram = [&frame[..transmit.len], transmit.payload].concat();
+        ahead.extend((!transmit.payload.is_empty()).then_some((transmit.len, transmit.payload.len())));
+        right.handle_datagram(now, Received { source: address(0), multicast: false }, &datagram);
+    }
+    assert_eq!(ahead, [(68, 64_864); 3], "a header and the fragment itself, three times of four");
+    assert!(network.take(1, reader).is_some_and(|(_, bytes)| bytes == sample));
+    network.write(0, writer, &sample).expect("there is room");
+    while let Some(transmit) = network.nodes[0].poll_transmit(now, &mut frame) {
+        assert!(transmit.payload.is_empty(), "nobody asked for that");
+    }
+}

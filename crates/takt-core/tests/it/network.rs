@@ -169,9 +169,11 @@ impl Network {
     fn transmit(&mut self) {
         let mut frame = vec![0; 65_507];
         for (index, node) in self.nodes.iter_mut().enumerate() {
-            while let Some(transmit) = node.poll_transmit(self.now, &mut frame) {
-                self.longest = self.longest.max(transmit.len);
-                let (len, destinations) = (transmit.len, transmit.destinations.to_vec());
+            while let Some(transmit) = node.poll_transmit_gathering(self.now, &mut frame) {
+                let len = transmit.len + transmit.payload.len();
+                frame[transmit.len..len].copy_from_slice(transmit.payload);
+                self.longest = self.longest.max(len);
+                let destinations = transmit.destinations.to_vec();
                 for to in destinations {
                     *self.sent_to.entry(to).or_default() += 1;
                     if self.cut.contains(&index) || self.dice.percent(self.faults.loss) || self.keep == Some(0) {

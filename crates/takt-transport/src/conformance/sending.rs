@@ -23,6 +23,32 @@ pub fn more_than_a_batch_is_carried<T: Transport>(open: impl Fn() -> T) {
     assert_nothing_before(&mut a, &mut b, &marked, to);
 }
 
+/// A datagram of which a part lies elsewhere arrives whole and in its turn, wherever it goes.
+pub(super) fn a_datagram_in_two_parts_is_carried_whole<T: Transport>(open: impl Fn() -> T) {
+    let (mut a, mut b, mut c, marked) = (open(), open(), open(), Marked::new());
+    let (to_b, to_c) = (first(&b.locators().default_unicast), first(&c.locators().default_unicast));
+    let longest = a.max_message_len().min(60_000);
+    let mut whole = vec![0; longest];
+    for (n, len, head) in [(1, longest, 64), (3, 1_000, 999), (5, 1_000, 1)] {
+        commit(&mut a, &marked, n - 1, 100, FlowId::DEFAULT, &[to_b]);
+        marked.write(n, &mut whole[..len]);
+        a.loan().expect("a frame is lent")[..head].copy_from_slice(&whole[..head]);
+        a.commit_gathered(head, &whole[head..len], FlowId::DEFAULT, &[to_b]).expect("it is taken");
+        a.flush().expect("flushing works");
+        assert_eq!(receive(&mut b, &marked, Scan::All).0, n - 1);
+        assert_eq!(receive(&mut b, &marked, Scan::All).0, n);
+    }
+    marked.write(6, &mut whole);
+    a.loan().expect("a frame is lent")[..100].copy_from_slice(&whole[..100]);
+    a.commit_gathered(100, &whole[100..], FlowId::DEFAULT, &[to_b, to_c]).expect("it is taken");
+    a.flush().expect("flushing works");
+    assert_eq!((receive(&mut b, &marked, Scan::All).0, receive(&mut c, &marked, Scan::All).0), (6, 6));
+    let beyond = vec![0; a.max_message_len()];
+    a.loan().expect("a frame is lent");
+    assert!(a.commit_gathered(1, &beyond, FlowId::DEFAULT, &[to_b]).is_err(), "longer than any frame");
+    assert_nothing_before(&mut a, &mut b, &marked, to_b);
+}
+
 /// One frame with several destinations reaches each of them once.
 pub fn one_frame_goes_to_many<T: Transport>(open: impl Fn() -> T) {
     let (mut a, marked) = (open(), Marked::new());

@@ -2,6 +2,7 @@
 
 use takt_wire::Locator;
 
+use super::sending::a_datagram_in_two_parts_is_carried_whole;
 use super::{Marked, assert_nothing_before, commit, first, receive, send};
 use crate::{FlowId, Scan, Transport};
 
@@ -90,6 +91,8 @@ pub fn every_size_is_carried<T: Transport>(open: impl Fn() -> T) {
     }
     let stats = b.stats();
     assert_eq!((stats.truncated, stats.kernel_drops), (0, 0));
+    drop((a, b));
+    a_datagram_in_two_parts_is_carried_whole(open);
 }
 
 /// A datagram of `size` equal bytes arrives, and then the marked one.

@@ -368,6 +368,19 @@ impl Transport for UdpTransport {
             .map_err(|e| TransportError::new("commit", "a datagram", e))
     }
 
+    fn commit_gathered(
+        &mut self,
+        len: usize,
+        rest: &[u8],
+        flow: FlowId,
+        destinations: &[Locator],
+    ) -> Result<(), TransportError> {
+        let exits = self.flows.exits(flow)?;
+        self.sender
+            .commit_gathered(len, rest, exits, destinations, &mut self.stats)
+            .map_err(|e| TransportError::new("commit", "a datagram", e))
+    }
+
     fn flush(&mut self) -> Result<(), TransportError> {
         self.sender.flush(&mut self.stats);
         Ok(())

@@ -169,6 +169,36 @@ impl Sender {
         Ok(())
     }
 
+    /// As `commit`, with the rest of the datagram elsewhere: sent from there, at once, if it goes one way. Else it is copied.
+    pub(super) fn commit_gathered(
+        &mut self,
+        len: usize,
+        rest: &[u8],
+        exits: Exits,
+        destinations: &[Locator],
+        stats: &mut TransportStats,
+    ) -> io::Result<()> {
+        let whole = len.saturating_add(rest.len());
+        if self.loaned
+            && whole <= MAX_MESSAGE_LEN
+            && let [to] = destinations
+            && !to.is_multicast()
+        {
+            self.send_queue(stats);
+            self.loaned = false;
+            match self.route(len, exits, to, stats) {
+                true => self.send_alone(rest, stats),
+                false => stats.send_errors.unserved += 1,
+            }
+            self.frame = 0;
+            return Ok(());
+        }
+        if let Some(place) = self.loan().get_mut(len..whole) {
+            place.copy_from_slice(rest);
+        }
+        self.commit(whole, exits, destinations, stats)
+    }
+
     /// Queues the frame for one destination; `false` if it is not served.
     fn route(&mut self, len: usize, exits: Exits, to: &Locator, stats: &mut TransportStats) -> bool {
         let Some(family) = Family::of_kind(to.kind) else {
@@ -238,14 +268,20 @@ impl Sender {
         self.frame = 0;
     }
 
-    fn send_queue(&mut self, stats: &mut TransportStats) {
-        if let [one] = &self.queue[..]
-            && one.control.is_none()
-        {
-            // The path of a lone answer.
-            let result = retry_refused(stats, || syscall::send_one(one, &self.buffer));
-            match result {
-                Ok(()) => count_sent(stats, std::slice::from_ref(one)),
+    /// Sends what is queued, each with `rest` behind it: the path of a lone answer, and of long fragments. There is mostly one;
+    /// link-local IPv6 leaves by each interface.
+    fn send_alone(&mut self, rest: &[u8], stats: &mut TransportStats) {
+        for one in &self.queue {
+            let control = one.control.and_then(|at| self.controls.get(usize::from(at)));
+            let send = || match rest {
+                [] => syscall::send_one(one, &self.buffer),
+                _ => syscall::send_gathered(one, control, &self.buffer, rest),
+            };
+            match retry_refused(stats, send) {
+                Ok(()) => {
+                    count_sent(stats, std::slice::from_ref(one));
+                    stats.bytes_out += rest.len() as u64;
+                }
                 Err(e) => {
                     count_error(&mut stats.send_errors, &e);
                     if one.connected && is_about_the_socket(&e) {
@@ -253,8 +289,15 @@ impl Sender {
                     }
                 }
             }
-            self.queue.clear();
-            return;
+        }
+        self.queue.clear();
+    }
+
+    fn send_queue(&mut self, stats: &mut TransportStats) {
+        if let [one] = &self.queue[..]
+            && one.control.is_none()
+        {
+            return self.send_alone(&[], stats);
         }
         let mut rest = &self.queue[..];
         while let Some(first) = rest.first() {

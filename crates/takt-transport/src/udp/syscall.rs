@@ -174,6 +174,28 @@ pub(crate) fn send_one(message: &Outgoing, buffer: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
+/// Sends one datagram that begins in `buffer` and goes on with `rest`.
+pub(crate) fn send_gathered(
+    message: &Outgoing,
+    control: Option<&Control>,
+    buffer: &[u8],
+    rest: &[u8],
+) -> io::Result<()> {
+    let vector = |bytes: &[u8]| libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let mut vectors = [vector(payload(message, buffer)), vector(rest)];
+    let (name, name_len) = message.name();
+    let (control, control_len) = control.map_or((ptr::null(), 0), |control| (control.as_ptr(), control.len()));
+    let header =
+        header(name.cast_mut(), name_len, vectors.as_mut_ptr(), vectors.len(), control.cast_mut(), control_len);
+    // SAFETY: the header's pointers lead to `message`, `control` and `vectors`, and those to `buffer` and `rest`, all alive and
+    // of the lengths given. Sending only reads.
+    let sent = unsafe { libc::sendmsg(message.fd, &header.msg_hdr, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) };
+    if sent < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
 /// Sends datagrams of `buffer` through the socket of the first one, in order; at most [`BATCH`]. `train` says how many of
 /// those that are left, from the first, are one train: at least 1, at most all. Returns how many were taken; an error is about
 /// the first train.

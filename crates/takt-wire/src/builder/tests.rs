@@ -253,3 +253,31 @@ fn what_a_heartbeat_says_of_a_group_survives_the_wire() {
         }
     }
 }
+
+#[test]
+fn a_fragment_ahead_of_its_octets_is_the_same_with_them_behind_it() {
+    let octets = [5; 40];
+    let frag = DataFragEmit {
+        reader: READER,
+        writer: WRITER,
+        sn: SequenceNumber(5),
+        fragment_starting_num: 2,
+        fragment_size: 40,
+        sample_size: 90,
+        inline_qos: None,
+        key: false,
+        payload: &octets,
+        fragments_in_submessage: 1,
+    };
+    let (mut frame, mut other) = ([0; 200], [0; 200]);
+    let mut whole = MessageBuilder::new(&mut frame, &HEADER).expect("fits");
+    whole.data_frag(&frag).expect("fits");
+    let mut ahead = MessageBuilder::new(&mut other, &HEADER).expect("fits");
+    ahead.data_frag_ahead(&frag).expect("fits");
+    assert_eq!([ahead.bytes(), &octets].concat(), whole.bytes());
+    assert_eq!((ahead.remaining(), ahead.heartbeat(&heartbeat())), (0, Err(Full)), "nothing comes between them");
+    let mut short = [0; HEADER_LEN + data_frag_overhead(0) + 39];
+    let mut builder = MessageBuilder::new(&mut short, &HEADER).expect("fits");
+    assert_eq!(builder.data_frag_ahead(&frag), Err(Full), "there is to be room for all of it");
+    assert!(builder.is_empty());
+}

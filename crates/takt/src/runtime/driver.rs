@@ -228,15 +228,15 @@ impl Driver {
             self.counters.send_failures += 1;
             return false;
         };
-        let Some(transmit) = self.core.poll_transmit(now, frame) else {
+        let Some(transmit) = self.core.poll_transmit_gathering(now, frame) else {
             return false;
         };
         let Some(Some(flows)) = self.flows.get(usize::from(transmit.flow.0)) else {
             self.counters.send_failures += 1;
             return true;
         };
-        let Transmit { len, destinations, lent, .. } = transmit;
-        let outgoing = Outgoing { len, flows, destinations, lent: lent.as_ref() };
+        let Transmit { len, destinations, lent, payload, .. } = transmit;
+        let outgoing = Outgoing { len, payload, flows, destinations, lent: lent.as_ref() };
         if let [only] = &mut self.transports[..] {
             carriers.add(0);
             if outgoing.commit(only, flows[0], destinations).is_err() {
@@ -416,6 +416,8 @@ impl Carriers {
 /// A datagram on its way to several transports.
 struct Outgoing<'a> {
     len: usize,
+    /// What it goes on with behind the frame's first `len` octets.
+    payload: &'a [u8],
     flows: &'a [FlowId],
     destinations: &'a [Locator],
     /// The payload that goes with it.
@@ -478,7 +480,8 @@ impl Outgoing<'_> {
         destinations: &[Locator],
     ) -> std::result::Result<(), TransportError> {
         match self.lent {
-            None => transport.commit(self.len, flow, destinations),
+            None if self.payload.is_empty() => transport.commit(self.len, flow, destinations),
+            None => transport.commit_gathered(self.len, self.payload, flow, destinations),
             Some(lent) => transport.commit_lent(self.len, flow, destinations, lent),
         }
     }

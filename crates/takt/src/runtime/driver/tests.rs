@@ -133,9 +133,11 @@ fn a_datagram_reaches_each_destination_by_the_first_transport_that_serves_it() {
     let mut all: Vec<Box<dyn Transport>> = vec![Box::new(udp), Box::new(shm), Box::new(second_shm)];
     let flows = [FlowId(3), FlowId(4), FlowId(5)];
     let expect = |flow, destinations: &[Locator]| vec![(b"hello".to_vec(), flow, destinations.to_vec())];
-    for lender in 0..3 {
-        all[lender].loan().expect("a frame")[..5].copy_from_slice(b"hello");
-        let outgoing = Outgoing { len: 5, flows: &flows, destinations: &destinations, lent: None };
+    // A part of the datagram may lie elsewhere.
+    for (lender, payload) in (0..3).flat_map(|lender| [(lender, &b""[..]), (lender, b"lo")]) {
+        let len = 5 - payload.len();
+        all[lender].loan().expect("a frame")[..len].copy_from_slice(&b"hello"[..len]);
+        let outgoing = Outgoing { len, payload, flows: &flows, destinations: &destinations, lent: None };
         let mut counters = DriverCounters::default();
         let mut carriers = Carriers::default();
         assert_eq!(outgoing.route(&mut all, lender, &mut Vec::new(), &mut carriers, &mut counters), lender);
@@ -157,7 +159,7 @@ fn whoever_carried_a_datagram_alone_lends_the_next_frame() {
     let mut both: Vec<Box<dyn Transport>> = vec![Box::new(udp), Box::new(shm)];
     let (to_udp, to_shm) = (locator(Locator::KIND_UDP_V4, 1), locator(Locator::KIND_SHM, 2));
     let mut route = |lender, destinations: &[Locator]| {
-        let outgoing = Outgoing { len: 5, flows: &[FlowId::DEFAULT; 2], destinations, lent: None };
+        let outgoing = Outgoing { len: 5, payload: &[], flows: &[FlowId::DEFAULT; 2], destinations, lent: None };
         let (mut carriers, mut counters) = (Carriers::default(), DriverCounters::default());
         let next = outgoing.route(&mut both, lender, &mut Vec::new(), &mut carriers, &mut counters);
         assert_eq!(
@@ -176,7 +178,8 @@ fn a_datagram_too_large_for_a_transport_is_counted_and_reaches_the_others() {
     let (shm, shm_sent) = Fake::new(Locator::KIND_SHM, 16);
     let destinations = [locator(Locator::KIND_SHM, 2), locator(Locator::KIND_UDP_V4, 1)];
     let mut both: Vec<Box<dyn Transport>> = vec![Box::new(udp), Box::new(shm)];
-    let outgoing = Outgoing { len: 100, flows: &[FlowId::DEFAULT; 2], destinations: &destinations, lent: None };
+    let outgoing =
+        Outgoing { len: 100, payload: &[], flows: &[FlowId::DEFAULT; 2], destinations: &destinations, lent: None };
     let mut counters = DriverCounters::default();
     outgoing.route(&mut both, 0, &mut Vec::new(), &mut Carriers::default(), &mut counters);
     assert_eq!(udp_sent.lock().expect("no panic").len(), 1);
