@@ -105,13 +105,13 @@ impl Driver {
     }
 
     /// Time does not run backwards for the core, even if a thread comes with a reading from before another's.
-    fn advance(&mut self, now: Instant) -> Instant {
+    pub(crate) fn advance(&mut self, now: Instant) -> Instant {
         self.now = self.now.max(now);
         self.now
     }
 
     /// Takes at most one datagram from each transport. Says whether there was any. While spinning it has arrived just
-    /// now; otherwise the time of the last input is good enough, since that was the end of the sleep. While what comes
+    /// now; otherwise when the caller [advanced](Self::advance) to, which was the end of the sleep. While what comes
     /// comes by memory, spinning asks the kernel only now and then. After a sleep those are asked of which a descriptor is
     /// `ready`, by the places that [`prepare_sleep`](Self::prepare_sleep) gave them; others have what they took before.
     pub(crate) fn receive(&mut self, scan: Scan, mut ready: Ready) -> bool {

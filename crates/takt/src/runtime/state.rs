@@ -162,6 +162,9 @@ impl State {
     pub(crate) fn turn(&mut self, scan: Scan, ready: Ready, now: Instant) -> Result<bool> {
         self.sleeps_until = Instant(0);
         let driver = self.driver()?;
+        if scan != Scan::Hot {
+            driver.advance(now);
+        }
         if driver.core.has_transmit() {
             driver.transmit(if scan == Scan::Hot { clock::now() } else { now });
         }

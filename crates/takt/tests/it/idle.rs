@@ -5,7 +5,8 @@ use std::os::unix::net::UnixDatagram;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::support::domain;
+use crate::support::*;
+use takt::qos::History;
 use takt::{DomainParticipant, Idle, Runtime};
 use takt_transport::{
     FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats,
@@ -210,4 +211,40 @@ fn a_participants_own_thread_spins_and_sleeps_too() {
         let Some(hot) = later.iter().position(|(scan, ..)| *scan == Scan::Hot) else { return false };
         end_of_spinning(&later[hot..]).is_some_and(|(_, end)| end - log[found].1 >= SPAN)
     });
+}
+
+/// A thread that has slept for long does not take the time when it fell asleep for the time when it was woken.
+#[test]
+fn what_comes_after_a_silence_bears_the_time_of_its_arrival() {
+    const SILENCE: Duration = Duration::from_millis(600);
+    for runtime in RUNTIMES {
+        let domain = domain();
+        let publisher = on_loopback(domain, Runtime::Shared).build().expect("participant");
+        let subscriber = on_loopback(domain, runtime).build().expect("participant");
+        let (writer, reader) = (reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
+        let pair = Pair::<Shape>::between(publisher, subscriber, writer, reader);
+        let begun = Instant::now();
+        let mut samples = Vec::new();
+        let (writer, reader, subscriber) = (pair.writer.clone(), &pair.reader, &pair.subscriber);
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                while begun.elapsed() < SILENCE {
+                    std::thread::yield_now();
+                }
+                writer.write(&Shape::new("RED", 1)).expect("room");
+            });
+            while samples.is_empty() {
+                assert!(begun.elapsed() < PATIENCE, "{runtime:?}: the sample does not come");
+                if runtime == Runtime::Inline {
+                    subscriber.spin_once(takt::Duration::from_secs(10)).expect("driven");
+                } else {
+                    std::thread::yield_now();
+                }
+                samples = reader.take(1).expect("open");
+            }
+        });
+        let info = samples[0].info;
+        let early = info.source_timestamp.to_nanos() - info.reception_timestamp.to_nanos();
+        assert!(early < 100_000_000, "{runtime:?}: received {early} ns before it was sent");
+    }
 }
