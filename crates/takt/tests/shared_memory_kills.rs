@@ -97,7 +97,8 @@ fn lanes() -> usize {
 #[derive(Debug, PartialEq)]
 struct Belongings {
     lanes: usize,
-    /// But for sockets of UDP, some of which stay connected to whom much was sent.
+    /// But for sockets of UDP, some of which stay connected to whom much was sent, and for what threads sleep on, which they make
+    /// when they have slept often.
     descriptors: usize,
     /// In `/dev/shm`, which nobody of Takt uses.
     files: usize,
@@ -108,6 +109,9 @@ impl Belongings {
         let unix = std::fs::read_to_string("/proc/net/unix").expect("it is there");
         let unix: BTreeSet<_> = unix.lines().filter_map(|line| line.split_whitespace().nth(6)).collect();
         let is_counted = |target: &str| {
+            if target.contains("[eventpoll]") {
+                return false;
+            }
             let inode = target.strip_prefix("socket:[").and_then(|rest| rest.strip_suffix(']'));
             inode.is_none_or(|inode| unix.contains(inode))
         };
@@ -146,6 +150,9 @@ fn alone() -> impl Sized {
 fn len_of(number: u32) -> usize {
     if number.is_multiple_of(50) { 200_000 } else { 100 + number as usize % 1_000 }
 }
+
+/// Histories and the first lanes have been used after so many kills; from then on memory is not to grow.
+const USED_AFTER: usize = 500;
 
 /// How many processes are killed, and for how long at most.
 fn kills() -> (usize, std::time::Duration) {
@@ -211,8 +218,7 @@ fn survivors_lose_nothing() {
         let which = below(VICTIMS as u64) as usize;
         victims[which] = Victim::start(domain);
         kills += 1;
-        // Histories and the first lanes have been used by now.
-        if kills == kills_max.div_ceil(10) {
+        if kills == USED_AFTER {
             resident = resident_kib();
         }
     }
@@ -243,7 +249,7 @@ fn survivors_lose_nothing() {
         start.elapsed(),
         reported.0.len()
     );
-    println!("{resident} KiB after a tenth of them, {grown} KiB more at the end; {belongings:?}");
+    println!("{resident} KiB after {USED_AFTER} of them, {grown} KiB more at the end; {belongings:?}");
     assert!(resident == 0 || grown < 32 << 10, "memory of the survivors grows by {grown} KiB");
     assert!(reported.0.len() > kills / 4, "{} of them reported", reported.0.len());
 }
@@ -294,17 +300,17 @@ fn the_end_of_a_process_is_noticed_whatever_its_lease() {
             seen.len() >= 100
         });
         drop(neighbour);
-        let mut ends = 0;
+        let mut is_told = false;
         wait_until(&[&own], "its end", || {
             for sample in shapes.take(usize::MAX).expect("open") {
-                ends += u32::from(sample.info.instance_state == InstanceState::NotAliveNoWriters);
+                is_told |= sample.info.instance_state == InstanceState::NotAliveNoWriters;
                 seen.extend(sample.data);
             }
-            ends > 0
+            is_told
         });
         assert!((0..).zip(&seen).all(|(x, shape)| *shape == Shape::new("RED", x)), "in order and without a gap");
         assert_eq!(own.discovered_participants().expect("open"), []);
-        assert_eq!((ends, shapes.liveliness_changed_status().expect("open").alive_count), (1, 0), "{runtime:?}");
+        assert_eq!(shapes.liveliness_changed_status().expect("open").alive_count, 0, "{runtime:?}");
         assert_eq!(writer.publication_matched_status().expect("open").current_count, 0);
         let counters = own.counters().expect("open");
         assert_eq!((counters.neighbours_ended, counters.leases_expired), (1, 0), "{runtime:?}");
