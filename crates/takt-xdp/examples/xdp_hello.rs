@@ -1,10 +1,9 @@
 //! Writes or reads `Greeting` by AF_XDP: `xdp_hello IFACE read`, or `xdp_hello IFACE write COUNT`. Takes root.
 
 use std::error::Error;
-use std::time::Instant;
 
 use takt::qos::{DataReaderQos, DataWriterQos, PublisherQos, Reliability, SubscriberQos, TopicQos};
-use takt::{DdsType, DomainParticipant, Duration, WaitSet};
+use takt::{DdsType, DomainParticipant, Duration, StatusMask, WaitSet};
 use takt_xdp::{XdpConfig, XdpTransport};
 
 #[derive(DdsType, Clone, Debug, Default)]
@@ -32,12 +31,12 @@ fn write(participant: &DomainParticipant, count: u32) -> Result<(), Box<dyn Erro
     let topic = participant.create_topic::<Greeting>("Greeting", TopicQos::default())?;
     let qos = DataWriterQos { reliability: Reliability::RELIABLE, ..DataWriterQos::default() };
     let writer = participant.create_publisher(PublisherQos::default())?.create_datawriter(&topic, qos)?;
-    let since = Instant::now();
-    while writer.publication_matched_status()?.current_count == 0 {
-        if since.elapsed().as_secs() > 30 {
-            return Err("no reader came within 30 s".into());
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
+    let condition = writer.status_condition();
+    condition.set_enabled_statuses(StatusMask::PUBLICATION_MATCHED);
+    let waitset = WaitSet::new()?;
+    waitset.attach(condition)?;
+    if !waitset.wait_any(Duration::from_secs(30))? {
+        return Err("no reader came within 30 s".into());
     }
     for number in 1..=count {
         writer.write(&Greeting { number, text: "hello from beside the kernel".into() })?;

@@ -39,41 +39,64 @@ pub use unicast::*;
 /// How long to wait for what must come, before the test is given up.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Calls a macro with the behaviours of the suite, each with a number of its own: `conformance_cases!(all [the_macro] [arguments])`
+/// makes `the_macro! { [arguments] 0 a_datagram_is_answered_to_its_sender, ... }`. With `streams` those only that need no flow of its
+/// own, which a stream does not have.
+#[macro_export]
+macro_rules! conformance_cases {
+    (@ all $then:tt $arguments:tt { $($every:tt)* } { $($flows:tt)* }) => {
+        $crate::conformance_cases!(@ call $then $arguments $($every)* $($flows)*);
+    };
+    (@ streams $then:tt $arguments:tt { $($every:tt)* } { $($flows:tt)* }) => {
+        $crate::conformance_cases!(@ call $then $arguments $($every)*);
+    };
+    (@ call [$($then:tt)*] $arguments:tt $($cases:tt)*) => {
+        $($then)*! { $arguments $($cases)* }
+    };
+    ($which:ident $then:tt $arguments:tt) => {
+        $crate::conformance_cases!(@ $which $then $arguments
+            {
+                0 a_datagram_is_answered_to_its_sender,
+                1 every_announced_unicast_locator_is_reached,
+                2 multicast_reaches_all_members_and_oneself,
+                3 every_size_is_carried,
+                4 more_than_a_batch_is_carried,
+                5 one_frame_goes_to_many,
+                6 a_bad_destination_costs_the_others_nothing,
+                7 a_frame_is_kept_until_it_is_committed,
+                8 misuse_of_frames_is_an_error,
+                10 a_flow_without_demands_is_the_default_one,
+                14 what_is_carried_is_counted,
+                16 a_hot_scan_finds_everything_in_the_end,
+                17 a_received_frame_is_lent_until_the_next,
+                18 what_is_not_taken_yet_makes_a_descriptor_readable,
+                19 whoever_sleeps_is_woken,
+            }
+            {
+                9 a_flow_has_its_own_port,
+                11 a_closed_flow_is_no_more,
+                12 urgent_flows_are_carried,
+                13 many_flows_are_all_heard,
+                15 descriptors_tell_when_to_look,
+            }
+        );
+    };
+}
+
 /// Makes a `#[test]` of every behaviour, for transports opened by `$open`, a
 /// `Fn(u32) -> impl Transport`. To be used once per module.
 #[macro_export]
 macro_rules! conformance_tests {
-    ($open:expr) => {
-        $crate::conformance_tests!(@ $open,
-            0 a_datagram_is_answered_to_its_sender,
-            1 every_announced_unicast_locator_is_reached,
-            2 multicast_reaches_all_members_and_oneself,
-            3 every_size_is_carried,
-            4 more_than_a_batch_is_carried,
-            5 one_frame_goes_to_many,
-            6 a_bad_destination_costs_the_others_nothing,
-            7 a_frame_is_kept_until_it_is_committed,
-            8 misuse_of_frames_is_an_error,
-            9 a_flow_has_its_own_port,
-            10 a_flow_without_demands_is_the_default_one,
-            11 a_closed_flow_is_no_more,
-            12 urgent_flows_are_carried,
-            13 many_flows_are_all_heard,
-            14 what_is_carried_is_counted,
-            15 descriptors_tell_when_to_look,
-            16 a_hot_scan_finds_everything_in_the_end,
-            17 a_received_frame_is_lent_until_the_next,
-            18 what_is_not_taken_yet_makes_a_descriptor_readable,
-            19 whoever_sleeps_is_woken,
-        );
-    };
-    (@ $open:expr, $($realm:literal $name:ident,)*) => {
+    ([$open:expr] $($realm:literal $name:ident,)*) => {
         $(
             #[test]
             fn $name() {
                 $crate::conformance::$name(|| ($open)($realm));
             }
         )*
+    };
+    ($open:expr) => {
+        $crate::conformance_cases!(all [$crate::conformance_tests] [$open]);
     };
 }
 

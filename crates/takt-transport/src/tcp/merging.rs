@@ -48,7 +48,7 @@ impl TcpTransport {
         if vendor == VendorId::TAKT.0 && connection.carries() {
             let greeting = framing::greeting(vendor, own);
             let epoll = self.epoll.as_fd();
-            // A connection that breaks here is noticed when it is read.
+            // tidy-allow(dropped-cause): a connection that breaks here is noticed, with its cause, when it is read.
             let _ = connection.queue(&greeting, epoll).and_then(|_| connection.send(epoll));
         }
     }

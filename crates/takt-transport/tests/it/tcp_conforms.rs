@@ -77,39 +77,16 @@ impl Transport for WithHeader {
     }
 }
 
-/// Those behaviours that need no flow of its own, which a stream does not have.
-macro_rules! conformance_tests_of_streams {
-    ($open:expr) => {
-        takt_transport::conformance_tests!(@ $open,
-            0 a_datagram_is_answered_to_its_sender,
-            1 every_announced_unicast_locator_is_reached,
-            2 multicast_reaches_all_members_and_oneself,
-            3 every_size_is_carried,
-            4 more_than_a_batch_is_carried,
-            5 one_frame_goes_to_many,
-            6 a_bad_destination_costs_the_others_nothing,
-            7 a_frame_is_kept_until_it_is_committed,
-            8 misuse_of_frames_is_an_error,
-            10 a_flow_without_demands_is_the_default_one,
-            14 what_is_carried_is_counted,
-            16 a_hot_scan_finds_everything_in_the_end,
-            17 a_received_frame_is_lent_until_the_next,
-            18 what_is_not_taken_yet_makes_a_descriptor_readable,
-            19 whoever_sleeps_is_woken,
-        );
-    };
-}
-
 mod v4 {
     use super::*;
 
-    conformance_tests_of_streams!(|_: u32| open("127.0.0.1:0"));
+    takt_transport::conformance_cases!(streams[takt_transport::conformance_tests][|_: u32| open("127.0.0.1:0")]);
 }
 
 mod v6 {
     use super::*;
 
-    conformance_tests_of_streams!(|_: u32| open("[::1]:0"));
+    takt_transport::conformance_cases!(streams[takt_transport::conformance_tests][|_: u32| open("[::1]:0")]);
 }
 
 #[test]

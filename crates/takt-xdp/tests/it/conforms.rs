@@ -41,31 +41,10 @@ macro_rules! conforms {
             )*
         }
     };
-    ($($name:ident)*) => {
+    ([] $($realm:literal $name:ident,)*) => {
         conforms!(native, Mode::Native, $($name)*);
         conforms!(generic, Mode::Generic, $($name)*);
     };
 }
 
-conforms! {
-    a_datagram_is_answered_to_its_sender
-    every_announced_unicast_locator_is_reached
-    multicast_reaches_all_members_and_oneself
-    every_size_is_carried
-    more_than_a_batch_is_carried
-    one_frame_goes_to_many
-    a_bad_destination_costs_the_others_nothing
-    a_frame_is_kept_until_it_is_committed
-    misuse_of_frames_is_an_error
-    a_flow_has_its_own_port
-    a_flow_without_demands_is_the_default_one
-    a_closed_flow_is_no_more
-    urgent_flows_are_carried
-    many_flows_are_all_heard
-    what_is_carried_is_counted
-    descriptors_tell_when_to_look
-    a_hot_scan_finds_everything_in_the_end
-    a_received_frame_is_lent_until_the_next
-    what_is_not_taken_yet_makes_a_descriptor_readable
-    whoever_sleeps_is_woken
-}
+takt_transport::conformance_cases!(all [conforms] []);
