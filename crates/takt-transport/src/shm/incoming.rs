@@ -82,7 +82,7 @@ pub(super) struct Arrival {
 pub(super) struct Incoming {
     host: Host,
     own_name: u64,
-    listener: OwnedFd,
+    pub(super) listener: OwnedFd,
     lanes_max: usize,
     connections: Vec<Connection>,
     /// The lane whose turn it is.
@@ -262,6 +262,8 @@ impl Incoming {
 impl Drop for Incoming {
     /// What somebody still holds stays lent. All hear that this is no process that dies.
     fn drop(&mut self) {
+        let refuses = syscall::refuse_others(self.listener.as_fd());
+        debug_assert!(refuses.is_ok(), "a socket that listens can be shut down");
         while let Ok(socket) = syscall::accept(self.listener.as_fd()) {
             say_farewell(&socket);
         }

@@ -80,6 +80,13 @@ pub(super) fn connect_to(name: u64) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
+/// Nobody can connect any more, whoever else has the descriptor: a child has it too, between `fork` and `exec`.
+pub(super) fn refuse_others(listener: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: no pointers.
+    check(unsafe { libc::shutdown(listener.as_raw_fd(), libc::SHUT_RDWR) })?;
+    Ok(())
+}
+
 /// The next connection that somebody has made.
 pub(super) fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;

@@ -65,6 +65,19 @@ impl Stranger {
     }
 }
 
+/// A child that is about to become another program still has all descriptors.
+#[test]
+fn nobody_reaches_a_closed_participant_through_a_copy_of_its_descriptor() {
+    let (mut a, b) = (open(), open());
+    let (to, name) = (at(&b), b.name);
+    let _copy = b.incoming.listener.try_clone().expect("a descriptor");
+    drop(b);
+    let refused = syscall::connect_to(name).map_err(|error| error.kind());
+    assert_eq!(refused.err(), Some(io::ErrorKind::ConnectionRefused));
+    send(&mut a, &[1], to);
+    assert_eq!((a.stats().send_errors.refused, a.serves(&to)), (1, false));
+}
+
 #[test]
 fn what_a_writer_left_is_read_after_its_end() {
     let (mut a, mut b) = (open(), open());
