@@ -16,6 +16,8 @@ impl EtherType {
     pub const VLAN: Self = Self(0x8100);
     /// IPv6.
     pub const IPV6: Self = Self(0x86dd);
+    /// RTPS directly on Ethernet ([`TaktHeader`](crate::TaktHeader)): the first of the two that IEEE 802 leaves to local experiments.
+    pub const TAKT: Self = Self(0x88b5);
 }
 
 /// The tag of IEEE 802.1Q.

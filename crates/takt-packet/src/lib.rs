@@ -7,6 +7,7 @@
 //! | IPv4 | [`Ipv4Packet`] | [`Ipv4Header`] | RFC 791 |
 //! | IPv6 | [`Ipv6Packet`] | [`Ipv6Header`] | RFC 8200 |
 //! | UDP | [`UdpDatagram`] | [`UdpHeader`] | RFC 768 |
+//! | RTPS without IP | [`TaktDatagram`] | [`TaktHeader`] | Takt's own |
 //!
 //! and the [internet checksum](checksum) (RFC 1071), the "partial" one of Linux included.
 //!
@@ -30,6 +31,7 @@ mod error;
 mod ethernet;
 mod ipv4;
 mod ipv6;
+mod takt;
 mod udp;
 
 pub use address::MacAddress;
@@ -39,4 +41,5 @@ pub use error::{Full, Malformed};
 pub use ethernet::{EtherType, EthernetFrame, EthernetHeader, VlanTag};
 pub use ipv4::{Ipv4Header, Ipv4Packet};
 pub use ipv6::{Ipv6Header, Ipv6Packet};
+pub use takt::{TaktDatagram, TaktHeader};
 pub use udp::{UDP, UdpChecksum, UdpDatagram, UdpHeader};

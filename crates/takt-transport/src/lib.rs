@@ -11,6 +11,7 @@
 //! * [`udp`]: UDPv4 and UDPv6, the platform specific model of RTPS 2.5 §9,
 //! * [`tcp`]: TCP, with or without TLS,
 //! * [`shm`]: shared memory between the processes of one user,
+//! * [`ethernet`]: what moves Ethernet frames without IP,
 //! * transports that wrap transports: [`FaultInjector`], [`PcapTap`], [`Tracer`],
 //! * [`readiness`]: waiting for descriptors, and waking such a wait,
 //! * `conformance` (feature of that name): the suite that every backend passes.
@@ -22,6 +23,7 @@
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod error;
+pub mod ethernet;
 mod fault;
 mod interface;
 mod packet;

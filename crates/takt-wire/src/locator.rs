@@ -37,6 +37,9 @@ impl Locator {
     /// Shared memory as Takt does it: `Tak` and a one. No other implementation is known to use this number; eProsima and
     /// RTI number theirs 0x0100_0000, CycloneDDS 0.10 numbers its own 16.
     pub const KIND_TAKT_SHM: i32 = 0x5461_6b01;
+    /// Ethernet frames without IP, as Takt does it: `Tak` and a two. The hardware address stands in the last six octets, after
+    /// ten zeros.
+    pub const KIND_TAKT_ETHERNET: i32 = 0x5461_6b02;
 
     /// The locator that leads nowhere.
     pub const INVALID: Self = Self { kind: Self::KIND_INVALID, port: 0, address: [0; 16] };
@@ -54,6 +57,27 @@ impl Locator {
     /// A UDP port of an IPv6 address.
     pub const fn udp_v6(address: Ipv6Addr, port: u16) -> Self {
         Self { kind: Self::KIND_UDP_V6, port: port as u32, address: address.octets() }
+    }
+
+    /// A port of a hardware address, which may be a group's.
+    pub const fn takt_ethernet(mac: [u8; 6], port: u16) -> Self {
+        let [a, b, c, d, e, f] = mac;
+        let address = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d, e, f];
+        Self { kind: Self::KIND_TAKT_ETHERNET, port: port as u32, address }
+    }
+
+    /// The hardware address, if the transport is Takt's on Ethernet.
+    pub const fn mac(&self) -> Option<[u8; 6]> {
+        let [.., a, b, c, d, e, f] = self.address;
+        if self.kind == Self::KIND_TAKT_ETHERNET { Some([a, b, c, d, e, f]) } else { None }
+    }
+
+    /// The hardware address and port, if the transport is Takt's on Ethernet, the port is one that it has (1 to 65,535), and
+    /// the address is not all zeros.
+    pub fn mac_and_port(&self) -> Option<([u8; 6], u16)> {
+        let mac = self.mac().filter(|mac| *mac != [0; 6])?;
+        let port = u16::try_from(self.port).ok().filter(|port| *port != 0)?;
+        Some((mac, port))
     }
 
     /// The IP address, if the transport is UDP or TCP.
@@ -85,7 +109,10 @@ impl Locator {
 
     /// Does it lead to a multicast group?
     pub fn is_multicast(&self) -> bool {
-        self.ip().is_some_and(|ip| ip.is_multicast())
+        match self.mac() {
+            Some([first, ..]) => first & 1 == 1,
+            None => self.ip().is_some_and(|ip| ip.is_multicast()),
+        }
     }
 
     /// The same group of IPv4, by one of the own interfaces alone: the one with this address, which stands in front of the
@@ -106,13 +133,14 @@ impl Locator {
     }
 
     /// Could anything be sent to it? No for the invalid kind, for a port that UDP does not have,
-    /// and for the unspecified IP address; unknown transports get the benefit of the doubt.
+    /// and for the unspecified IP address, nor for their like on Ethernet; unknown transports get the benefit of the doubt.
     pub fn is_usable(&self) -> bool {
         match self.kind {
             Self::KIND_INVALID => false,
             Self::KIND_UDP_V4 | Self::KIND_UDP_V6 => {
                 self.socket_addr().is_some_and(|address| !address.ip().is_unspecified())
             }
+            Self::KIND_TAKT_ETHERNET => self.mac_and_port().is_some(),
             _ => true,
         }
     }
@@ -160,6 +188,11 @@ impl fmt::Display for Locator {
             Self::KIND_SHM => "shm",
             Self::KIND_ETHERNET => "eth",
             Self::KIND_TAKT_SHM => "takt-shm",
+            Self::KIND_TAKT_ETHERNET => {
+                let [.., a, b, c, d, e, g] = self.address;
+                let port = self.port;
+                return write!(f, "takt-eth/{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}/{port}");
+            }
             other => return write!(f, "kind {other}, port {}", self.port),
         };
         match self.ip() {
@@ -199,6 +232,32 @@ mod tests {
         assert_eq!((group.interface(), there.interface()), (None, Some(interface)));
         assert_eq!((there.socket_addr(), there.is_multicast()), (group.socket_addr(), true));
         assert_eq!(Locator::udp_v6(Ipv6Addr::LOCALHOST, 1).interface(), None);
+    }
+
+    #[test]
+    fn a_hardware_address_stands_in_the_last_six_octets() {
+        let locator = Locator::takt_ethernet([0x02, 0xab, 0, 0, 0, 0x0f], 7411);
+        let bytes = locator.to_bytes(Endianness::Big);
+        assert_eq!(bytes[..8], [0x54, 0x61, 0x6b, 0x02, 0, 0, 0x1c, 0xf3]);
+        assert_eq!(bytes[8..], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x02, 0xab, 0, 0, 0, 0x0f]);
+        assert_eq!((locator.mac(), locator.ip(), locator.socket_addr()), (Some([2, 0xab, 0, 0, 0, 15]), None, None));
+        assert_eq!(locator.to_string(), "takt-eth/02:ab:00:00:00:0f/7411");
+        assert!(locator.is_usable() && !locator.is_multicast());
+        let group = Locator::takt_ethernet([0x01, 0x00, 0x5e, 0x7f, 0, 1], 7400);
+        assert!(group.is_usable() && group.is_multicast());
+        assert_eq!(Locator::udp_v4(Ipv4Addr::LOCALHOST, 1).mac(), None);
+    }
+
+    #[test]
+    fn a_hardware_address_or_port_of_zero_leads_nowhere() {
+        let locator = Locator::takt_ethernet([2, 0, 0, 0, 0, 1], 1);
+        for port in [0, 65_536, u32::MAX] {
+            let locator = Locator { port, ..locator };
+            assert_eq!((locator.mac_and_port(), locator.is_usable()), (None, false), "port {port}");
+        }
+        assert!(!Locator::takt_ethernet([0; 6], 1).is_usable());
+        assert_eq!(locator.mac_and_port(), Some(([2, 0, 0, 0, 0, 1], 1)));
+        assert_eq!(Locator::udp_v4(Ipv4Addr::LOCALHOST, 1).mac_and_port(), None);
     }
 
     #[test]

@@ -34,7 +34,7 @@ const CRATES: &[Crate] = &[
     },
     Crate { name: "takt-xtypes", internal: &["takt-derive"], internal_in_tests: &[], external: Some(&["md-5"]) },
     Crate { name: "takt-core", internal: &["takt-wire"], internal_in_tests: &[], external: Some(&[]) },
-    Crate { name: "takt-transport", internal: &["takt-wire"], internal_in_tests: &[], external: None },
+    Crate { name: "takt-transport", internal: &["takt-wire", "takt-packet"], internal_in_tests: &[], external: None },
     Crate {
         name: "takt-xdp",
         internal: &["takt-wire", "takt-packet", "takt-transport"],

@@ -1,0 +1,144 @@
+//! RTPS directly on Ethernet, as Takt does it: a header of eight octets behind the EtherType [`EtherType::TAKT`].
+//!
+//! | octets | what it is |
+//! |---|---|
+//! | 0 | version, 1 |
+//! | 1 | flags, 0 |
+//! | 2, 3 | octets of payload |
+//! | 4, 5 | destination port |
+//! | 6, 7 | source port |
+//!
+//! Numbers are big-endian. Ports are those of RTPS 2.5 §9.6.2.3. What follows the payload is padding. Other versions and
+//! flags are refused: they may change what follows.
+//!
+//! Deliberately not here: a checksum (the frame has one), and fragments (RTPS has them).
+//!
+//! [`EtherType::TAKT`]: crate::EtherType::TAKT
+
+use crate::error::{header, room};
+use crate::{Full, Malformed};
+
+/// A datagram whose header and length have been checked.
+#[derive(Clone, Copy, Debug)]
+pub struct TaktDatagram<'a> {
+    header: TaktHeader,
+    payload: &'a [u8],
+}
+
+impl<'a> TaktDatagram<'a> {
+    /// Reads what an Ethernet frame carries. Octets beyond the datagram's own length are ignored.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let [version, flags, l0, l1, d0, d1, s0, s1] = *header(bytes, "a header of Takt that is cut off")?;
+        if version != TaktHeader::VERSION {
+            return Err(Malformed { offset: 0, what: "a version of Takt's header that is not known" });
+        }
+        if flags != 0 {
+            return Err(Malformed { offset: 1, what: "a flag of Takt's header that is not known" });
+        }
+        let len = usize::from(u16::from_be_bytes([l0, l1]));
+        let cut_off = Malformed { offset: bytes.len(), what: "a datagram of Takt that is cut off" };
+        Ok(Self {
+            header: TaktHeader {
+                destination_port: u16::from_be_bytes([d0, d1]),
+                source_port: u16::from_be_bytes([s0, s1]),
+            },
+            payload: bytes[TaktHeader::LEN..].get(..len).ok_or(cut_off)?,
+        })
+    }
+
+    /// The ports.
+    pub fn header(&self) -> &TaktHeader {
+        &self.header
+    }
+
+    /// What it carries, without padding.
+    pub fn payload(&self) -> &'a [u8] {
+        self.payload
+    }
+}
+
+/// The header of a datagram.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TaktHeader {
+    /// The receiver's port.
+    pub destination_port: u16,
+    /// The sender's port.
+    pub source_port: u16,
+}
+
+impl TaktHeader {
+    /// Octets.
+    pub const LEN: usize = 8;
+    /// The version that is read and written.
+    pub const VERSION: u8 = 1;
+
+    /// Writes it to the start of `into`, for the payload that stands behind it and is all the rest of `into`. How many octets the
+    /// header has.
+    pub fn emit(&self, into: &mut [u8]) -> Result<usize, Full> {
+        let len = into.len().checked_sub(Self::LEN).ok_or(Full)?;
+        let len = u16::try_from(len).map_err(|_| Full)?;
+        let fixed: &mut [u8; Self::LEN] = room(into)?;
+        let ([l0, l1], [d0, d1], [s0, s1]) =
+            (len.to_be_bytes(), self.destination_port.to_be_bytes(), self.source_port.to_be_bytes());
+        *fixed = [Self::VERSION, 0, l0, l1, d0, d1, s0, s1];
+        Ok(Self::LEN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: TaktHeader = TaktHeader { destination_port: 7413, source_port: 7411 };
+
+    #[test]
+    fn the_header_is_what_the_document_says() {
+        let mut bytes = [0xaa; 8 + 300];
+        assert_eq!(HEADER.emit(&mut bytes), Ok(8));
+        assert_eq!(bytes[..8], [1, 0, 0x01, 0x2c, 0x1c, 0xf5, 0x1c, 0xf3]);
+        assert!(bytes[8..].iter().all(|byte| *byte == 0xaa), "the payload is left alone");
+    }
+
+    #[test]
+    fn what_is_written_is_read_without_its_padding() {
+        for len in 0..40 {
+            let mut bytes = [0x5a; 60];
+            HEADER.emit(&mut bytes[..8 + len]).expect("it fits");
+            let datagram = TaktDatagram::parse(&bytes).expect("a datagram");
+            assert_eq!((datagram.header(), datagram.payload()), (&HEADER, &bytes[8..8 + len]));
+        }
+    }
+
+    #[test]
+    fn every_cut_is_malformed() {
+        let mut bytes = [0; 20];
+        HEADER.emit(&mut bytes).expect("it fits");
+        for cut in 0..20 {
+            assert_eq!(TaktDatagram::parse(&bytes[..cut]).expect_err("it is cut off").offset, cut);
+        }
+        for cut in 0..8 {
+            assert_eq!(HEADER.emit(&mut [0; 8][..cut]), Err(Full));
+        }
+    }
+
+    #[test]
+    fn other_versions_and_flags_are_refused() {
+        let mut bytes = [0; 20];
+        HEADER.emit(&mut bytes).expect("it fits");
+        for (at, values) in [(0, [0, 2, 3, 0x81, 255]), (1, [1, 2, 4, 128, 255])] {
+            for value in values {
+                let mut other = bytes;
+                other[at] = value;
+                assert_eq!(TaktDatagram::parse(&other).expect_err("it is refused").offset, at);
+            }
+        }
+    }
+
+    #[test]
+    fn a_payload_beyond_16_bits_does_not_fit() {
+        extern crate std;
+        let mut bytes = std::vec![0; 8 + 65_536];
+        assert_eq!(HEADER.emit(&mut bytes), Err(Full));
+        assert_eq!(HEADER.emit(&mut bytes[..8 + 65_535]), Ok(8));
+    }
+}
