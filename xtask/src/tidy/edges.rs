@@ -26,6 +26,7 @@ struct Crate {
 const CRATES: &[Crate] = &[
     Crate { name: "takt-wire", internal: &[], internal_in_tests: &[], external: Some(&[]) },
     Crate { name: "takt-packet", internal: &[], internal_in_tests: &[], external: Some(&[]) },
+    Crate { name: "takt-calculus", internal: &[], internal_in_tests: &[], external: Some(&["serde"]) },
     Crate {
         name: "takt-derive",
         internal: &[],

@@ -1,0 +1,234 @@
+//! One resource with fixed priorities that is never interrupted: an executor's thread, or a link with queues of strict priority.
+//!
+//! The most urgent waiting piece is served to its end, equals in the order of arrival. Work of lower priority delays by the one
+//! piece that was begun when more urgent work came. A job's events may consist of several pieces ([`Job::pieces`], the frames of a large
+//! sample), between which others are served.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Arrivals;
+
+/// Times of arrival within one busy period that are looked at for one job, at most.
+pub const POINTS_MAX: usize = 10_000;
+
+/// Steps towards one fixed point, at most.
+const STEPS_MAX: usize = 1_000_000;
+
+/// Busy periods beyond are taken for endless: one hour.
+pub const HORIZON_NS: u64 = 3_600_000_000_000;
+
+/// What one flow asks of a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Job {
+    /// The larger, the more urgent.
+    pub priority: u32,
+    /// `None`: as often as it can be served. Such a job has no bound, and leaves none to those that are not more urgent.
+    pub arrivals: Option<Arrivals>,
+    /// How long one piece takes at most.
+    pub piece_ns: u64,
+    /// Pieces of one event, at least 1. All arrive at once, or within the jitter of the arrivals.
+    pub pieces: u64,
+}
+
+impl Job {
+    /// How long all that comes in an interval of `window_ns`, ends included, takes at most.
+    fn demand(&self, window_ns: u64) -> Option<u64> {
+        self.arrivals?.count(window_ns).checked_mul(self.pieces)?.checked_mul(self.piece_ns)
+    }
+}
+
+/// An event of a job, by when it comes within a busy period.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Point {
+    /// When it comes, from the beginning of the busy period.
+    pub arrival_ns: u64,
+    /// When its last piece begins to be served, at the latest.
+    pub start_ns: u64,
+}
+
+/// What bounds a job's time at a resource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Response {
+    /// From an event until it is done, at most.
+    pub response_ns: u64,
+    /// How long work of this priority and above is never absent, at most.
+    pub busy_ns: u64,
+    /// All events that could be the latest.
+    pub points: Vec<Point>,
+}
+
+/// Why there is no bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unbounded {
+    /// Work of this priority and above keeps the resource busy, or would for an hour.
+    Overload,
+    /// More than [`POINTS_MAX`] events in one busy period, or a search of more than a million steps.
+    TooComplex,
+}
+
+impl fmt::Display for Unbounded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Overload => "work of this priority and above leaves no time",
+            Self::TooComplex => "too many events in one busy period",
+        })
+    }
+}
+
+/// How much of a resource `jobs` use, in parts of a million, rounded up; `None` if one of them is without limit.
+pub fn utilisation_ppm<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> Option<u64> {
+    jobs.into_iter().try_fold(0_u64, |sum, job| {
+        let work = (u128::from(job.pieces) * u128::from(job.piece_ns)).saturating_mul(1_000_000);
+        let share = work.div_ceil(u128::from(job.arrivals?.period_ns));
+        Some(sum.saturating_add(u64::try_from(share).unwrap_or(u64::MAX)))
+    })
+}
+
+/// The longest time from an event of `jobs[at]` until it is done. The work grows with the number of events in a busy period, times the
+/// number of jobs; limits are stated above.
+///
+/// # Panics
+/// If there is no such job, or one with a period of 0 or without pieces.
+pub fn respond(jobs: &[Job], at: usize) -> Result<Response, Unbounded> {
+    let own = jobs[at];
+    let blocking_ns = jobs.iter().filter(|job| job.priority < own.priority).map(|job| job.piece_ns).max().unwrap_or(0);
+    let rivals = |keep: fn(u32, u32) -> bool| {
+        let rivals = jobs.iter().enumerate().filter(move |(n, job)| *n != at && keep(job.priority, own.priority));
+        rivals.map(|(_, job)| *job).collect::<Vec<Job>>()
+    };
+    let (above, equal) = (rivals(|other, own| other > own), rivals(|other, own| other == own));
+    let level = || above.iter().chain(&equal).chain([&own]);
+    if utilisation_ppm(level()).is_none_or(|ppm| ppm > 1_000_000 + level().count() as u64) {
+        return Err(Unbounded::Overload);
+    }
+    // What comes at its very end begins another.
+    let first = total(level(), 0).and_then(|work| work.checked_add(blocking_ns)).ok_or(Unbounded::Overload)?;
+    let busy_ns = fixed_point(first, |busy_ns| total(level(), busy_ns.saturating_sub(1))?.checked_add(blocking_ns))?;
+
+    let (mut response_ns, mut begun_ns) = (0, 0);
+    let mut points = Vec::new();
+    for arrival_ns in arrivals_of(equal.iter().chain([&own]), busy_ns)? {
+        // All that came until then, but for its own last piece, and those above until that begins.
+        let before = total(equal.iter().chain([&own]), arrival_ns).map(|work| work - own.piece_ns);
+        let before = before.and_then(|work| work.checked_add(blocking_ns)).ok_or(Unbounded::Overload)?;
+        // Who comes later is not begun earlier.
+        let from = before.max(begun_ns);
+        let start_ns = fixed_point(from, |start_ns| total(above.iter(), start_ns)?.checked_add(before))?;
+        begun_ns = start_ns;
+        let done_ns = start_ns.checked_add(own.piece_ns).ok_or(Unbounded::Overload)?;
+        response_ns = response_ns.max(done_ns.saturating_sub(arrival_ns));
+        points.push(Point { arrival_ns, start_ns });
+    }
+    Ok(Response { response_ns, busy_ns, points })
+}
+
+/// All work of the jobs that comes in an interval, ends included.
+fn total<'a>(mut jobs: impl Iterator<Item = &'a Job>, window_ns: u64) -> Option<u64> {
+    jobs.try_fold(0_u64, |sum, job| sum.checked_add(job.demand(window_ns)?))
+}
+
+/// The smallest value from `from` on that `next` leaves as it is. `next` never falls.
+fn fixed_point(from: u64, next: impl Fn(u64) -> Option<u64>) -> Result<u64, Unbounded> {
+    let mut value = from;
+    for _ in 0..STEPS_MAX {
+        let then = next(value).filter(|then| *then <= HORIZON_NS).ok_or(Unbounded::Overload)?;
+        if then <= value {
+            return Ok(value);
+        }
+        value = then;
+    }
+    Err(Unbounded::TooComplex)
+}
+
+/// When events of jobs of one priority can come first, within a busy period, ascending. Between two of them an event's delay only
+/// falls.
+fn arrivals_of<'a>(jobs: impl Iterator<Item = &'a Job>, busy_ns: u64) -> Result<Vec<u64>, Unbounded> {
+    let mut points = Vec::new();
+    for arrivals in jobs.filter_map(|job| job.arrivals) {
+        let later = (arrivals.at_once()..).map(|n| arrivals.span(n)).take_while(|span| *span < busy_ns);
+        for span in core::iter::once(0).chain(later) {
+            points.push(span);
+            if points.len() > 2 * POINTS_MAX {
+                return Err(Unbounded::TooComplex);
+            }
+        }
+    }
+    points.sort_unstable();
+    points.dedup();
+    if points.len() > POINTS_MAX { Err(Unbounded::TooComplex) } else { Ok(points) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(priority: u32, period_ns: u64, piece_ns: u64) -> Job {
+        Job { priority, arrivals: Some(Arrivals::sporadic(period_ns)), piece_ns, pieces: 1 }
+    }
+
+    fn response(jobs: &[Job], at: usize) -> u64 {
+        respond(jobs, at).expect("bounded").response_ns
+    }
+
+    #[test]
+    fn alone_a_job_takes_what_it_takes() {
+        assert_eq!(response(&[job(1, 100, 30)], 0), 30);
+        // As long as it is not busy for ever.
+        assert_eq!(response(&[job(1, 30, 30)], 0), 30);
+        assert_eq!(respond(&[job(1, 29, 30)], 0), Err(Unbounded::Overload));
+    }
+
+    /// The example of Davis et al. (2007) which the older analysis got wrong: the second event of the lowest is the latest.
+    #[test]
+    fn the_refuted_example_of_can() {
+        let jobs = [job(3, 250, 100), job(2, 350, 100), job(1, 350, 100)];
+        assert_eq!([0, 1, 2].map(|at| response(&jobs, at)), [200, 300, 350]);
+    }
+
+    #[test]
+    fn equals_are_served_in_the_order_of_arrival() {
+        let jobs = [job(1, 100, 10), job(1, 100, 20), job(1, 100, 30)];
+        assert_eq!([0, 1, 2].map(|at| response(&jobs, at)), [60, 60, 60]);
+        // A frequent equal does not pass by: one of it is before the other, not four.
+        let jobs = [job(1, 20, 5), job(1, 1000, 70)];
+        assert_eq!(response(&jobs, 1), 75);
+        assert_eq!(response(&[job(2, 20, 5), job(1, 1000, 70)], 1), 75);
+        assert_eq!(response(&[job(2, 20, 5), job(1, 1000, 70), job(1, 1000, 70)], 1), 165);
+    }
+
+    #[test]
+    fn a_job_without_limit_delays_the_more_urgent_by_one_piece() {
+        let flood = Job { priority: 0, arrivals: None, piece_ns: 12, pieces: 1 };
+        let jobs = [flood, job(1, 100, 10), job(2, 100, 10)];
+        assert_eq!([1, 2].map(|at| response(&jobs, at)), [32, 22]);
+        assert_eq!(respond(&jobs, 0), Err(Unbounded::Overload));
+        assert_eq!(respond(&[Job { priority: 2, ..flood }, job(2, 100, 10)], 1), Err(Unbounded::Overload));
+    }
+
+    #[test]
+    fn others_are_served_between_the_pieces_of_an_event() {
+        let large = Job { pieces: 5, ..job(1, 1000, 10) };
+        assert_eq!(response(&[job(2, 1000, 7), large], 0), 17, "one piece is before it");
+        assert_eq!(response(&[job(2, 25, 7), large], 1), 50 + 3 * 7);
+    }
+
+    #[test]
+    fn a_burst_waits_for_itself() {
+        let burst = Job { arrivals: Some(Arrivals::bursts(100, 4)), ..job(1, 1, 10) };
+        assert_eq!(response(&[burst], 0), 40);
+    }
+
+    #[test]
+    fn too_much_at_once_is_told() {
+        let long = Job { arrivals: Some(Arrivals::sporadic(HORIZON_NS)), piece_ns: HORIZON_NS, ..job(1, 1, 1) };
+        assert_eq!(respond(&[long, job(1, 100, 1)], 0), Err(Unbounded::Overload));
+        let busy = Job { arrivals: Some(Arrivals::sporadic(1_000_000_000)), piece_ns: 500_000_000, ..job(1, 1, 1) };
+        assert_eq!(respond(&[busy, job(1, 1000, 100)], 0), Err(Unbounded::TooComplex));
+        let huge = Job { pieces: u64::MAX, ..job(1, u64::MAX, u64::MAX) };
+        assert_eq!(respond(&[huge], 0), Err(Unbounded::Overload));
+    }
+}

@@ -1,0 +1,174 @@
+//! The checker of certificates. It shares the types with the analysis, and not one line of arithmetic.
+//!
+//! It does not look for fixed points. A claimed time `w` is late enough if the work that may come before `w` is done by `w`: one
+//! evaluation of the demand, whose growth with `w` proves that the true time is not later. All sums are in `u128`, which they cannot exceed:
+//! more than 2^20 jobs are refused.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::certificate::StageClaim;
+use crate::{Arrivals, Certificate, Stage};
+
+/// Jobs at all resources together, at most.
+const JOBS_MAX: usize = 1 << 20;
+
+/// What a certificate claims without proving it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unproven {
+    /// Index of the flow.
+    pub flow: usize,
+    /// Index of the stage, if it is about one.
+    pub stage: Option<usize>,
+    /// What is not proven.
+    pub what: &'static str,
+}
+
+impl fmt::Display for Unproven {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.stage {
+            Some(stage) => write!(f, "flow {}, stage {stage}: {}", self.flow, self.what),
+            None => write!(f, "flow {}: {}", self.flow, self.what),
+        }
+    }
+}
+
+/// One flow at one resource, as it is claimed to come there.
+struct Load {
+    flow: usize,
+    stage: usize,
+    resource: usize,
+    priority: u32,
+    piece: u128,
+    pieces: u128,
+    /// `None`: without limit.
+    comes: Option<Arrivals>,
+}
+
+impl Load {
+    /// Work that comes from a first event on for `window`, both ends included; `None` if there is no limit.
+    fn within(&self, window: u128) -> Option<u128> {
+        let comes = self.comes?;
+        let mut events = (window + u128::from(comes.jitter_ns)) / u128::from(comes.period_ns) + 1;
+        if comes.distance_ns > 0 {
+            events = events.min(window / u128::from(comes.distance_ns) + 1);
+        }
+        events.checked_mul(self.pieces * self.piece)
+    }
+}
+
+/// Checks that every bound of a certificate follows from its system, and that every limit is kept. The work is that of one look at each claimed
+/// point, times the jobs at its resource.
+pub fn verify(certificate: &Certificate) -> Result<(), Unproven> {
+    let system = &certificate.system;
+    let whole = |flow, what| Unproven { flow, stage: None, what };
+    if system.check().is_err() || certificate.flows.len() != system.flows.len() {
+        return Err(whole(0, "the system makes no sense, or not every flow is claimed"));
+    }
+    let loads = loads(certificate)?;
+    for (at, (flow, claim)) in system.flows.iter().zip(&certificate.flows).enumerate() {
+        let Some(mut comes) = flow.arrivals else { continue };
+        let mut total = 0_u128;
+        for (n, (stage, said)) in flow.stages.iter().zip(&claim.stages).enumerate() {
+            let unproven = |what| Unproven { flow: at, stage: Some(n), what };
+            if said.arrivals.period_ns != comes.period_ns
+                || said.arrivals.jitter_ns < comes.jitter_ns
+                || said.arrivals.distance_ns > comes.distance_ns
+            {
+                return Err(unproven("its events may come more densely"));
+            }
+            check_stage(&loads, at, n, said).map_err(unproven)?;
+            comes = leaves(stage, said).ok_or_else(|| unproven("its jitter is beyond counting"))?;
+            total += u128::from(said.response_ns) + u128::from(stage.delay_ns);
+        }
+        match claim.bound_ns.map(u128::from) {
+            Some(bound) if bound >= total => {}
+            _ => return Err(whole(at, "its stages take longer than the bound")),
+        }
+        if flow.limit_ns.is_some_and(|limit| claim.bound_ns.is_none_or(|bound| bound > limit)) {
+            return Err(whole(at, "its limit is not kept"));
+        }
+    }
+    Ok(())
+}
+
+fn loads(certificate: &Certificate) -> Result<Vec<Load>, Unproven> {
+    let mut loads = Vec::new();
+    for (at, (flow, claim)) in certificate.system.flows.iter().zip(&certificate.flows).enumerate() {
+        let expected = if flow.arrivals.is_some() { flow.stages.len() } else { 0 };
+        if claim.stages.len() != expected || claim.bound_ns.is_some() != flow.arrivals.is_some() {
+            return Err(Unproven { flow: at, stage: None, what: "not every stage is claimed" });
+        }
+        for (n, stage) in flow.stages.iter().enumerate() {
+            loads.push(Load {
+                flow: at,
+                stage: n,
+                resource: stage.resource,
+                priority: stage.priority,
+                piece: stage.piece_ns.into(),
+                pieces: stage.pieces.into(),
+                comes: claim.stages.get(n).map(|said| said.arrivals),
+            });
+        }
+        if loads.len() > JOBS_MAX {
+            return Err(Unproven { flow: at, stage: None, what: "there are too many" });
+        }
+    }
+    Ok(loads)
+}
+
+/// How what came as claimed leaves.
+fn leaves(stage: &Stage, said: &StageClaim) -> Option<Arrivals> {
+    let latest = u128::from(said.response_ns) + u128::from(stage.delay_ns);
+    let earliest = u128::from(stage.piece_ns_min) + u128::from(stage.delay_ns_min);
+    let spread = latest.checked_sub(earliest)?;
+    let wobble = stage.delay_ns - stage.delay_ns_min;
+    let gap = if stage.pieces == 1 && stage.piece_ns_min > wobble { stage.piece_ns_min - wobble } else { 0 };
+    let jitter = u64::try_from(u128::from(said.arrivals.jitter_ns) + spread).ok()?; // tidy-allow(dropped-cause): said by the caller.
+    let kept = u128::from(said.arrivals.distance_ns).saturating_sub(spread) as u64;
+    Some(Arrivals { period_ns: said.arrivals.period_ns, jitter_ns: jitter, distance_ns: kept.max(gap) })
+}
+
+fn check_stage(loads: &[Load], flow: usize, stage: usize, said: &StageClaim) -> Result<(), &'static str> {
+    let own = loads.iter().find(|load| load.flow == flow && load.stage == stage).ok_or("it is not there")?;
+    let here: Vec<&Load> = loads.iter().filter(|load| load.resource == own.resource).collect();
+    let begun = here.iter().filter(|load| load.priority < own.priority).map(|load| load.piece).max().unwrap_or(0);
+    let until = |window: u128, chosen: &dyn Fn(u32) -> bool| {
+        let chosen = here.iter().filter(|load| chosen(load.priority));
+        chosen.map(|load| load.within(window)).try_fold(0_u128, |sum, work| sum.checked_add(work?))
+    };
+    let no_limit = "work without limit is as urgent";
+    let busy = u128::from(said.busy_ns);
+    let level = until(busy.saturating_sub(1), &|priority| priority >= own.priority).ok_or(no_limit)?;
+    if busy == 0 && level + begun > 0 || begun.checked_add(level).is_none_or(|work| work > busy) {
+        return Err("its busy period may be longer");
+    }
+    // Every event that may be the latest has a point.
+    for equal in here.iter().filter(|load| load.priority == own.priority) {
+        let comes = equal.comes.ok_or(no_limit)?;
+        // Those that come at once are one.
+        let at_once = if comes.distance_ns > 0 { 0 } else { comes.jitter_ns / comes.period_ns };
+        for n in u128::from(at_once).. {
+            let by_period = (n * u128::from(comes.period_ns)).saturating_sub(comes.jitter_ns.into());
+            let arrival = by_period.max(n * u128::from(comes.distance_ns));
+            if arrival > 0 && arrival >= busy {
+                break;
+            }
+            if said.points.binary_search_by_key(&arrival, |point| point.arrival_ns.into()).is_err() {
+                return Err("an event that may be the latest has no point, or they are not in order");
+            }
+        }
+    }
+    for point in &said.points {
+        let (arrival, start) = (u128::from(point.arrival_ns), u128::from(point.start_ns));
+        let equals = until(arrival, &|priority| priority == own.priority).ok_or(no_limit)?;
+        let above = until(start, &|priority| priority > own.priority).ok_or(no_limit)?;
+        if (begun + equals - own.piece).checked_add(above).is_none_or(|work| work > start) {
+            return Err("an event may be begun later");
+        }
+        if start + own.piece > arrival + u128::from(said.response_ns) {
+            return Err("an event may take longer");
+        }
+    }
+    Ok(())
+}
