@@ -67,6 +67,8 @@ pub enum Error {
     Encode(EncodeError),
     /// The machine failed.
     Transport(TransportError),
+    /// The machine does not give a thread or the process what was asked for.
+    RealTime(takt_exec::Refusal),
 }
 
 impl fmt::Display for Error {
@@ -87,6 +89,7 @@ impl fmt::Display for Error {
             Self::TypeUnavailable(reason) => write!(f, "the type is not available: {reason}"),
             Self::Encode(error) => write!(f, "the sample cannot be serialised: {error}"),
             Self::Transport(error) => write!(f, "transport: {error}"),
+            Self::RealTime(refusal) => write!(f, "real time: {refusal}"),
         }
     }
 }
@@ -97,6 +100,7 @@ impl std::error::Error for Error {
             Self::TypeUnavailable(reason) => Some(reason),
             Self::Encode(error) => Some(error),
             Self::Transport(error) => Some(error),
+            Self::RealTime(refusal) => Some(refusal),
             _ => None,
         }
     }
@@ -105,6 +109,12 @@ impl std::error::Error for Error {
 impl From<TransportError> for Error {
     fn from(error: TransportError) -> Self {
         Self::Transport(error)
+    }
+}
+
+impl From<takt_exec::Refusal> for Error {
+    fn from(refusal: takt_exec::Refusal) -> Self {
+        Self::RealTime(refusal)
     }
 }
 

@@ -93,6 +93,7 @@ pub use takt_core::{
     RefusalReason, SampleInfo, SampleState, SampleStates, Selector, StaticParticipant, ViewState, ViewStates,
 };
 pub use takt_derive::DdsType;
+pub use takt_exec as real_time;
 pub use takt_transport as transport;
 pub use takt_wire::compat;
 pub use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};

@@ -27,6 +27,7 @@ const CRATES: &[Crate] = &[
     Crate { name: "takt-wire", internal: &[], internal_in_tests: &[], external: Some(&[]) },
     Crate { name: "takt-packet", internal: &[], internal_in_tests: &[], external: Some(&[]) },
     Crate { name: "takt-calculus", internal: &[], internal_in_tests: &[], external: Some(&["serde"]) },
+    Crate { name: "takt-exec", internal: &[], internal_in_tests: &[], external: Some(&["libc"]) },
     Crate {
         name: "takt-derive",
         internal: &[],
@@ -44,7 +45,7 @@ const CRATES: &[Crate] = &[
     },
     Crate {
         name: "takt",
-        internal: &["takt-wire", "takt-xtypes", "takt-derive", "takt-core", "takt-transport"],
+        internal: &["takt-wire", "takt-xtypes", "takt-derive", "takt-core", "takt-transport", "takt-exec"],
         internal_in_tests: &[],
         external: None,
     },

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc;
 use std::time::Duration;
 
 use takt_core::{Config, Limits, Participant, StaticParticipant};
+use takt_exec::{ProcessSettings, ThreadSettings};
 use takt_transport::shm::{ShmConfig, ShmTransport};
 use takt_transport::tcp::{TcpConfig, TcpTransport};
 use takt_transport::udp::{ParticipantIndex, UdpConfig, UdpTransport};
@@ -59,6 +61,8 @@ pub struct DomainParticipantBuilder {
     limits: Limits,
     runtime: Runtime,
     idle: Idle,
+    thread_settings: ThreadSettings,
+    process_settings: ProcessSettings,
     transports: Vec<Box<dyn Transport>>,
     wrappers: Vec<Wrapper>,
 }
@@ -81,6 +85,8 @@ impl DomainParticipantBuilder {
             limits: Limits::default(),
             runtime: Runtime::default(),
             idle: Idle::default(),
+            thread_settings: ThreadSettings::default(),
+            process_settings: ProcessSettings::default(),
             transports: Vec::new(),
             wrappers: Vec::new(),
         }
@@ -233,6 +239,19 @@ impl DomainParticipantBuilder {
         self
     }
 
+    /// How the driving thread is scheduled, and where: `takt-rx`, or under [`Runtime::Inline`] the one that builds the participant.
+    pub fn thread_settings(mut self, settings: ThreadSettings) -> Self {
+        self.thread_settings = settings;
+        self
+    }
+
+    /// What the process is given when the participant is built. Sleep states are short until the participant is dropped;
+    /// memory stays locked.
+    pub fn process_settings(mut self, settings: ProcessSettings) -> Self {
+        self.process_settings = settings;
+        self
+    }
+
     /// Uses this transport instead of UDP. Several times: all of them; a destination is served by the first that can.
     pub fn transport(mut self, transport: Box<dyn Transport>) -> Self {
         self.transports.push(transport);
@@ -251,9 +270,11 @@ impl DomainParticipantBuilder {
     ///
     /// # Errors
     /// [`Error::Transport`](crate::Error::Transport) for sockets, interfaces and threads that the machine refuses,
+    /// [`Error::RealTime`](crate::Error::RealTime) for scheduling and memory that it refuses,
     /// [`Error::BadParameter`](crate::Error::BadParameter) for what cannot be understood.
     pub fn build(self) -> Result<DomainParticipant> {
         let network = self.network.or_environment(|name| std::env::var(name).ok())?;
+        let held = self.process_settings.apply()?;
         let mut udp = UdpConfig { participant_index: self.participant_index, ..network.udp(self.domain_id) };
         for change in self.udp_changes {
             change(&mut udp);
@@ -302,8 +323,11 @@ impl DomainParticipantBuilder {
         let guid = core.guid();
         let engine = Arc::new(Engine::new(self.runtime, self.idle, Driver::new(core, transports))?);
         let thread = match self.runtime {
-            Runtime::Inline => None,
-            Runtime::Shared => Some(start_thread(&engine)?),
+            Runtime::Inline => {
+                self.thread_settings.apply()?;
+                None
+            }
+            Runtime::Shared => Some(start_thread(&engine, self.thread_settings)?),
         };
         let inner = ParticipantInner {
             engine,
@@ -319,6 +343,7 @@ impl DomainParticipantBuilder {
             defaults: PiMutex::new(Defaults::default()),
             builtin_readers: BuiltinReaders::new(),
             thread: PiMutex::new(thread),
+            _held: held,
         };
         Ok(DomainParticipant { inner: Arc::new(inner) })
     }
@@ -367,10 +392,19 @@ fn wrap_first(transports: Vec<Box<dyn Transport>>, wrap: Wrapper) -> Vec<Box<dyn
     transports.next().map(wrap).into_iter().chain(transports).collect()
 }
 
-fn start_thread(engine: &Arc<Engine>) -> Result<std::thread::JoinHandle<()>> {
+/// Starts `takt-rx`. It drives once it has its settings.
+fn start_thread(engine: &Arc<Engine>, settings: ThreadSettings) -> Result<std::thread::JoinHandle<()>> {
     let engine = Arc::clone(engine);
-    std::thread::Builder::new()
-        .name("takt-rx".to_owned())
-        .spawn(move || engine.run())
-        .map_err(|source| TransportError::new("start", "thread takt-rx", source).into())
+    let (tell, told) = mpsc::sync_channel(1);
+    let run = move || {
+        let applied = settings.apply();
+        let is_ready = applied.is_ok();
+        if tell.send(applied).is_ok() && is_ready {
+            engine.run();
+        }
+    };
+    let thread = std::thread::Builder::new().name("takt-rx".to_owned()).spawn(run);
+    let thread = thread.map_err(|source| TransportError::new("start", "thread takt-rx", source))?;
+    told.recv().expect("the thread tells before it ends")?;
+    Ok(thread)
 }

@@ -57,6 +57,8 @@ pub(crate) struct ParticipantInner {
     pub(crate) builtin_readers: BuiltinReaders,
     /// `takt-rx`, until it is joined.
     thread: PiMutex<Option<JoinHandle<()>>>,
+    /// What the process was given for as long as this lives.
+    _held: takt_exec::Held,
 }
 
 const UNDISTURBED: &str = "no code of others runs under this lock";

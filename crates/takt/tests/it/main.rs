@@ -32,6 +32,7 @@ mod query_condition;
 mod races;
 mod reading;
 mod reading_instances;
+mod real_time;
 mod representation;
 mod shared_memory;
 mod shared_samples;

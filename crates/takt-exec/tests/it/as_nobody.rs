@@ -1,0 +1,53 @@
+//! A process without rights is told what it lacks. The test starts itself again, as nobody.
+
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::Duration;
+
+use takt_exec::{ProcessSettings, Scheduling, ThreadSettings};
+
+const NOBODY: u32 = 65_534;
+
+/// What is asked for by the process that may not, and what it has to be told.
+fn asks() -> [(String, &'static str); 3] {
+    let fifo = ThreadSettings { scheduling: Some(Scheduling::Fifo(80)), ..ThreadSettings::default() };
+    let locked = ProcessSettings { lock_memory: true, ..ProcessSettings::default() };
+    let awake = ProcessSettings { cpu_latency: Some(Duration::ZERO), ..ProcessSettings::default() };
+    let told =
+        |refusal: Option<takt_exec::Refusal>| refusal.map_or("granted".to_owned(), |refusal| refusal.to_string());
+    [
+        (told(fifo.apply().err()), "CAP_SYS_NICE"),
+        (told(locked.apply().err()), "CAP_IPC_LOCK"),
+        (told(awake.apply().err()), "/dev/cpu_dma_latency"),
+    ]
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    if std::env::var_os("TAKT_TEST_AS_NOBODY").is_some() {
+        for (told, missing) in asks() {
+            assert!(told.contains(missing), "{told}");
+        }
+        return;
+    }
+    let mut again = Command::new("/proc/self/exe");
+    again
+        .args(["--exact", "as_nobody::what_is_missing_is_named"])
+        .env("TAKT_TEST_AS_NOBODY", "1")
+        .uid(NOBODY)
+        .gid(NOBODY);
+    let limits = [libc::RLIMIT_MEMLOCK, libc::RLIMIT_RTPRIO];
+    // SAFETY: setrlimit may be called between fork and exec; its argument is on the stack.
+    unsafe {
+        again.pre_exec(move || {
+            let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+            let lowered = limits.iter().all(|limit| libc::setrlimit(*limit, &none) == 0);
+            if lowered { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+        })
+    };
+    let output = match again.output() {
+        Ok(output) => output,
+        Err(why) => return eprintln!("cannot become nobody: {why}"),
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}

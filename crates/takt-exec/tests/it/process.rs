@@ -1,0 +1,53 @@
+//! What a process has, seen from outside.
+
+use std::io::Read;
+use std::process::Command;
+use std::time::Duration;
+
+use takt_exec::ProcessSettings;
+
+fn shortest_latency_us() -> Option<i32> {
+    let mut latency = [0; 4];
+    std::fs::File::open("/dev/cpu_dma_latency").ok()?.read_exact(&mut latency).expect("four octets");
+    Some(i32::from_ne_bytes(latency))
+}
+
+#[test]
+fn short_sleep_states_are_held_as_long_as_asked() {
+    let Some(before) = shortest_latency_us() else {
+        return eprintln!("no right to /dev/cpu_dma_latency, or none there");
+    };
+    // Opening it to look makes a request of its own, of the default.
+    assert!(before > 7, "somebody holds it at {before} us");
+    let wanted = Duration::from_micros(7);
+    let held = ProcessSettings { cpu_latency: Some(wanted), ..ProcessSettings::default() }.apply().expect("it may");
+    assert_eq!(shortest_latency_us(), Some(7));
+    drop(held);
+    assert_eq!(shortest_latency_us(), Some(before));
+}
+
+/// In a process of its own: it cannot be undone.
+#[test]
+fn locked_memory_is_there_before_it_is_touched() {
+    if std::env::var_os("TAKT_TEST_LOCKED").is_none() {
+        let mut again = Command::new("/proc/self/exe");
+        again.args(["--exact", "process::locked_memory_is_there_before_it_is_touched"]).env("TAKT_TEST_LOCKED", "1");
+        let output = again.output().expect("this program can be run");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        return;
+    }
+    let locked = ProcessSettings { lock_memory: true, ..ProcessSettings::default() };
+    if let Err(refusal) = locked.apply() {
+        return assert!(refusal.to_string().contains("CAP_IPC_LOCK"), "{refusal}");
+    }
+    let before = resident_kib();
+    let untouched: Vec<u8> = Vec::with_capacity(64 << 20);
+    let grown_kib = resident_kib() - before;
+    assert!(grown_kib >= 64 << 10, "{grown_kib} KiB for {} octets", untouched.capacity());
+}
+
+fn resident_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("/proc is mounted");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it has memory");
+    line.split_whitespace().next().expect("a number").parse().expect("a number")
+}

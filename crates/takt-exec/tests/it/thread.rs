@@ -1,0 +1,92 @@
+//! Each test has a thread of its own to change.
+
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use takt_exec::{Refusal, Scheduling, ThreadSettings};
+
+/// Applies settings to a new thread, and returns what a file of /proc tells of that thread afterwards.
+fn applied(settings: ThreadSettings, file: &'static str) -> Result<String, Refusal> {
+    let thread = std::thread::spawn(move || {
+        settings.apply()?;
+        let own = std::fs::read_link("/proc/thread-self").expect("/proc is mounted");
+        let id = own.file_name().expect("PID/task/TID").to_str().expect("a number").to_owned();
+        Ok(std::fs::read_to_string(format!("/proc/{id}/{file}")).expect("the thread lives"))
+    });
+    thread.join().expect("it does not panic")
+}
+
+fn scheduled(scheduling: Scheduling) -> Result<String, Refusal> {
+    applied(ThreadSettings { scheduling: Some(scheduling), ..ThreadSettings::default() }, "stat")
+}
+
+/// Priority and policy of the text of `stat`; proc_pid_stat(5), fields 40 and 41.
+fn priority_and_policy(stat: &str) -> (u32, u32) {
+    let fields: Vec<_> = stat.rsplit(')').next().expect("a name").split_whitespace().collect();
+    (fields[40 - 3].parse().expect("a number"), fields[41 - 3].parse().expect("a number"))
+}
+
+fn is_root() -> bool {
+    std::fs::read_to_string("/proc/self/status").expect("/proc is mounted").contains("\nUid:\t0\t0")
+}
+
+#[test]
+fn policies_and_priorities_are_those_asked_for() {
+    if !is_root() {
+        return eprintln!("not root: real-time policies cannot be tried");
+    }
+    let stat = scheduled(Scheduling::Fifo(7)).expect("root may");
+    assert_eq!(priority_and_policy(&stat), (7, libc::SCHED_FIFO as u32));
+    let stat = scheduled(Scheduling::RoundRobin(99)).expect("root may");
+    assert_eq!(priority_and_policy(&stat), (99, libc::SCHED_RR as u32));
+    let ms = Duration::from_millis;
+    let deadline = Scheduling::Deadline { runtime: ms(1), deadline: ms(10), period: ms(100) };
+    match scheduled(deadline) {
+        Ok(stat) => assert_eq!(priority_and_policy(&stat).1, libc::SCHED_DEADLINE as u32),
+        // A cpuset that is not a root domain of its own.
+        Err(refusal) => assert!(refusal.remedy.contains("root domain"), "{refusal}"),
+    }
+}
+
+#[test]
+fn priorities_that_do_not_exist_are_refused() {
+    for scheduling in [Scheduling::Fifo(0), Scheduling::Fifo(100), Scheduling::RoundRobin(255)] {
+        let refusal = scheduled(scheduling).expect_err("there is none");
+        assert_eq!(refusal.why.kind(), ErrorKind::InvalidInput, "{refusal}");
+        assert!(refusal.to_string().contains("1 to 99"), "{refusal}");
+    }
+    let (runtime, period) = (Duration::from_millis(2), Duration::from_millis(1));
+    let refusal = scheduled(Scheduling::Deadline { runtime, deadline: period, period }).expect_err("it is too much");
+    assert!(refusal.to_string().contains("runtime <= deadline"), "{refusal}");
+}
+
+#[test]
+fn a_thread_runs_where_it_is_told() {
+    let bound = |cpus: Vec<usize>| applied(ThreadSettings { cpus, ..ThreadSettings::default() }, "status");
+    let status = bound(vec![0, 0]).expect("there is one");
+    assert!(status.contains("\nCpus_allowed_list:\t0\n"), "{status}");
+    let refusal = bound(vec![1024]).expect_err("beyond all that can be named");
+    assert!(refusal.to_string().contains("at most 1024"), "{refusal}");
+    // One that is not there, alone and beside one that is.
+    for cpus in [vec![1023], vec![0, 1023]] {
+        let refusal = bound(cpus).expect_err("no such processor");
+        assert!(refusal.to_string().contains("online"), "{refusal}");
+    }
+}
+
+#[test]
+fn timer_slack_is_as_asked() {
+    let slack = |slack| ThreadSettings { timer_slack: Some(slack), ..ThreadSettings::default() };
+    let text = applied(slack(Duration::from_nanos(1)), "timerslack_ns");
+    assert_eq!(text.expect("anybody may").trim(), "1");
+    let refusal = slack(Duration::ZERO).apply().expect_err("it would be the default");
+    assert!(refusal.to_string().contains("1 ns"), "{refusal}");
+}
+
+#[test]
+fn nothing_asked_changes_nothing() {
+    let before = std::fs::read_to_string("/proc/thread-self/stat").map(|stat| priority_and_policy(&stat));
+    ThreadSettings::default().apply().expect("nothing is asked for");
+    let after = std::fs::read_to_string("/proc/thread-self/stat").map(|stat| priority_and_policy(&stat));
+    assert_eq!(before.expect("/proc is mounted"), after.expect("/proc is mounted"));
+}
