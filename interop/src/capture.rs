@@ -9,11 +9,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use crate::error::{output_of, shown};
-use crate::network::{Host, INTERFACE};
+use crate::network::{Host, INTERFACE, Network, PORTS};
 use crate::{Error, Result};
 
 /// `_ws.expert.severity` of an error-level item.
 const SEVERITY_ERROR: u64 = 0x0080_0000;
+/// RFC 863: where Takt sends an empty datagram when it wants the kernel to see whether a neighbour is still there.
+const DISCARD_PORT: &str = "9";
 /// Twice the time after which the kernel hands recorded frames to dumpcap, full block or not.
 const HANDOVER: Duration = Duration::from_millis(500);
 
@@ -47,13 +49,20 @@ pub struct Verdict {
 }
 
 impl Capture {
-    /// Starts to record everything that `host` sends and receives.
-    pub fn start(host: &Host) -> Result<Self> {
+    /// Starts to record everything that the left host sends and receives: there, or where a switch sees it.
+    pub fn start(network: &Network) -> Result<Self> {
+        match network.switch() {
+            None => Self::start_at(&network.left, INTERFACE),
+            Some(switch) => Self::start_at(switch, PORTS[0]),
+        }
+    }
+
+    fn start_at(host: &Host, interface: &str) -> Result<Self> {
         static CAPTURES: AtomicU32 = AtomicU32::new(0);
         let number = CAPTURES.fetch_add(1, Ordering::Relaxed);
         let file = std::env::temp_dir().join(format!("takt-{}-{number}.pcapng", std::process::id()));
         let mut command = host.command("dumpcap".as_ref());
-        command.args(["-q", "-B", "64", "-i", INTERFACE, "-w"]).arg(&file);
+        command.args(["-q", "-B", "64", "-i", interface, "-w"]).arg(&file);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let shown = shown(&command);
         let mut dumpcap = command.spawn().map_err(Error::io(format!("cannot run `{shown}`")))?;
@@ -97,6 +106,7 @@ pub fn judge(file: &Path) -> Result<Verdict> {
         "frame.protocols",
         "_ws.expert.severity",
         "_ws.malformed",
+        "udp.dstport",
         "_ws.expert.message",
     ] {
         tshark.args(["-e", field]);
@@ -120,8 +130,9 @@ impl Drop for Capture {
 fn verdict(fields: &str) -> Verdict {
     let mut verdict = Verdict::default();
     for line in fields.lines() {
-        let field: Vec<&str> = line.splitn(8, '|').collect();
-        let [frame, source, more_fragments, fragment_offset, protocols, severities, malformed, message] = field[..]
+        let field: Vec<&str> = line.splitn(9, '|').collect();
+        let [frame, source, more_fragments, fragment_offset, protocols, severities, malformed, port, message] =
+            field[..]
         else {
             verdict.errors.push(Remark { frame: 0, source: None, what: format!("unexpected line: {line}") });
             continue;
@@ -132,7 +143,8 @@ fn verdict(fields: &str) -> Verdict {
             any(more_fragments, |value| value == "1" || value == "True") || any(fragment_offset, |value| value != "0");
         let is_error = any(severities, |value| number(value).is_some_and(|severity| severity >= SEVERITY_ERROR));
         let is_rtps = protocols.ends_with(":rtps") || protocols.contains(":rtps:");
-        let is_unknown = protocols.contains(":udp") && !protocols.contains(":icmp") && !is_rtps && !is_fragment;
+        let is_known = is_rtps || is_fragment || port == DISCARD_PORT;
+        let is_unknown = protocols.contains(":udp") && !protocols.contains(":icmp") && !is_known;
         if is_error || !malformed.is_empty() || is_unknown {
             let what = format!("{protocols} {severities} {malformed} {message}");
             verdict.errors.push(Remark { frame: frame.parse().unwrap_or(0), source, what });
@@ -163,12 +175,13 @@ mod tests {
     #[test]
     fn sees_fragments_errors_and_strangers() {
         let verdict = verdict(concat!(
-            "1|10.77.0.1|0|0|eth:ethertype:ip:udp:rtps|||\n",
-            "2|10.77.0.2|1|0|eth:ethertype:ip:data|||\n",
-            "3|10.77.0.2|0|1480|eth:ethertype:ip:udp:rtps|||\n",
-            "4|10.77.0.1|0|0|eth:ethertype:ip:udp:rtps|2097152,8388608||Malformed | Packet\n",
-            "5|10.77.0.1|0|0|eth:ethertype:ip:udp:data|||\n",
-            "6|10.77.0.2,10.77.0.1|0,0|0,0|eth:ethertype:ip:icmp:ip:udp:data|||\n",
+            "1|10.77.0.1|0|0|eth:ethertype:ip:udp:rtps|||7400|\n",
+            "2|10.77.0.2|1|0|eth:ethertype:ip:data||||\n",
+            "3|10.77.0.2|0|1480|eth:ethertype:ip:udp:rtps|||7400|\n",
+            "4|10.77.0.1|0|0|eth:ethertype:ip:udp:rtps|2097152,8388608||7400|Malformed | Packet\n",
+            "5|10.77.0.1|0|0|eth:ethertype:ip:udp:data|||7411|\n",
+            "6|10.77.0.2,10.77.0.1|0,0|0,0|eth:ethertype:ip:icmp:ip:udp:data|||7411|\n",
+            "7|10.77.0.1|0|0|eth:ethertype:ip:udp|||9|\n",
         ));
         assert_eq!(verdict.rtps[&Ipv4Addr::new(10, 77, 0, 1)], 2);
         assert_eq!(verdict.fragments[&Ipv4Addr::new(10, 77, 0, 1)], 0);

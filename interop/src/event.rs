@@ -29,6 +29,13 @@ pub enum Event {
         /// The product's reason.
         what: String,
     },
+    /// Takt's transport, so far.
+    Carried {
+        /// Datagrams received past the kernel's network stack.
+        bypassed_in: u64,
+        /// Datagrams sent past it.
+        bypassed_out: u64,
+    },
     /// PUBLICATION_MATCHED or SUBSCRIPTION_MATCHED.
     Matched {
         /// Endpoint.
@@ -122,7 +129,7 @@ impl Event {
     /// The endpoint that an event belongs to; empty for the program as a whole.
     pub fn id(&self) -> &str {
         match self {
-            Self::Ready { .. } => "",
+            Self::Ready { .. } | Self::Carried { .. } => "",
             Self::Done { id, .. }
             | Self::Error { id, .. }
             | Self::Matched { id, .. }

@@ -3,15 +3,16 @@
 //! Loss is taken out of what a host receives, after the kernel has put IP fragments together again, so that a per cent is
 //! a per cent of *datagrams* for everybody. Duplication and reordering are done to what it sends; a datagram chosen to be
 //! late goes through a slow queue, and the following ones overtake it.
+//!
+//! Where hosts are at a switch, all of it is done to what leaves by its ports: their own kernels do not see what passes by
+//! their network stacks. A per cent of frames is then a per cent of datagrams for those who send none that are longer than a frame.
 
 use std::io::Write;
 use std::process::Stdio;
 
 use crate::error::{checked, shown};
-use crate::network::{Host, INTERFACE, LATE_BAND};
+use crate::network::{Host, INTERFACE, LATE_BAND, Network, PORTS};
 use crate::{Error, Result};
-
-const TABLE: &str = "takt_impairment";
 
 /// What to do to UDP, in per cent of the datagrams that reach (loss) or leave (the others) a host.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,59 +40,131 @@ pub struct Damage {
 
 /// Starts to impair what `host` receives and sends; replaced by the next call.
 pub fn impair(host: &Host, impairment: Impairment) -> Result<()> {
-    relieve(host)?;
-    load_rules(host, &rules(impairment))
+    Place::Host(host).impair(impairment)
 }
 
 /// Ends the impairment.
 pub fn relieve(host: &Host) -> Result<()> {
-    for family in ["inet", "netdev"] {
-        // "add" first: deleting what is not there is an error.
-        host.run(&["nft", "add", "table", family, TABLE])?;
-        host.run(&["nft", "delete", "table", family, TABLE])?;
-    }
-    Ok(())
+    Place::Host(host).relieve()
 }
 
-/// What was done to the datagrams of `host` since [`impair`].
-pub fn damage(host: &Host) -> Result<Damage> {
-    let listing = host.run(&["nft", "list", "ruleset"])?;
-    let count = |verdict: &str| -> u64 {
-        let rules =
-            listing.lines().filter(|line| line.contains("counter packets") && line.trim_end().ends_with(verdict));
-        rules.filter_map(|line| line.split("packets ").nth(1)?.split_whitespace().next()?.parse::<u64>().ok()).sum()
-    };
-    Ok(Damage {
-        dropped: count("drop"),
-        duplicated: count(&format!("dup to \"{INTERFACE}\"")),
-        late: count(&format!("priority set {LATE_BAND}")),
-    })
+impl Network {
+    /// Starts to impair both directions: at the hosts, or at the ports of the switch, if there is one.
+    pub fn impair(&self, impairment: Impairment) -> Result<()> {
+        self.places().iter().try_for_each(|place| place.impair(impairment))
+    }
+
+    /// Ends the impairment.
+    pub fn relieve(&self) -> Result<()> {
+        self.places().iter().try_for_each(Place::relieve)
+    }
+
+    /// What was done to the datagrams from left to right since [`impair`](Self::impair).
+    pub fn damage(&self) -> Result<Damage> {
+        let [left, right] = self.places();
+        match left {
+            Place::Host(_) => Ok(Damage { dropped: right.damage()?.dropped, ..left.damage()? }),
+            Place::Port(..) => right.damage(),
+        }
+    }
+
+    /// Where each direction is impaired, or both partly.
+    fn places(&self) -> [Place<'_>; 2] {
+        match self.switch() {
+            None => [Place::Host(&self.left), Place::Host(&self.right)],
+            Some(switch) => PORTS.map(|port| Place::Port(switch, port)),
+        }
+    }
 }
 
-fn rules(impairment: Impairment) -> String {
-    let Impairment { loss_percent, duplicate_percent, late_percent, eats_user_multicast } = impairment;
-    let chosen = |percent: u32| format!("numgen random mod 100 < {percent} counter");
-    let mut rules = format!("table inet {TABLE} {{\n chain incoming {{\n  type filter hook input priority 0;\n");
-    if loss_percent > 0 {
-        rules += &format!("  iifname \"{INTERFACE}\" meta l4proto udp {} drop\n", chosen(loss_percent));
+/// Where datagrams are impaired.
+enum Place<'a> {
+    /// At a host: lost of what it receives, the rest to what it sends.
+    Host(&'a Host),
+    /// At a port of a switch: all of it to what leaves there.
+    Port(&'a Host, &'static str),
+}
+
+impl Place<'_> {
+    fn host(&self) -> &Host {
+        match self {
+            Self::Host(host) | Self::Port(host, _) => host,
+        }
     }
-    if eats_user_multicast {
-        rules += &format!("  iifname \"{INTERFACE}\" ip daddr 224.0.0.0/4 udp dport 7401 counter drop\n");
+
+    fn interface(&self) -> &'static str {
+        match self {
+            Self::Host(_) => INTERFACE,
+            Self::Port(_, port) => port,
+        }
     }
-    rules += " }\n}\n";
-    if duplicate_percent > 0 || late_percent > 0 {
-        rules += &format!(
-            "table netdev {TABLE} {{\n chain outgoing {{\n  type filter hook egress device \"{INTERFACE}\" priority 0;\n"
-        );
+
+    /// The name of its tables: a switch has several.
+    fn table(&self) -> String {
+        format!("takt_impairment_{}", self.interface().replace('-', "_"))
+    }
+
+    fn impair(&self, impairment: Impairment) -> Result<()> {
+        self.relieve()?;
+        load_rules(self.host(), &self.rules(impairment))
+    }
+
+    fn relieve(&self) -> Result<()> {
+        let table = self.table();
+        for family in ["inet", "netdev"] {
+            // "add" first: deleting what is not there is an error.
+            self.host().run(&["nft", "add", "table", family, &table])?;
+            self.host().run(&["nft", "delete", "table", family, &table])?;
+        }
+        Ok(())
+    }
+
+    fn damage(&self) -> Result<Damage> {
+        let mut listing = self.host().run(&["nft", "list", "table", "inet", &self.table()])?;
+        // There is none of this family for loss alone.
+        listing += &self.host().run(&["nft", "list", "table", "netdev", &self.table()]).unwrap_or_default();
+        let count = |verdict: &str| -> u64 {
+            let rules =
+                listing.lines().filter(|line| line.contains("counter packets") && line.trim_end().ends_with(verdict));
+            rules.filter_map(|line| line.split("packets ").nth(1)?.split_whitespace().next()?.parse::<u64>().ok()).sum()
+        };
+        Ok(Damage {
+            dropped: count("drop"),
+            duplicated: count(&format!("dup to \"{}\"", self.interface())),
+            late: count(&format!("priority set {LATE_BAND}")),
+        })
+    }
+
+    fn rules(&self, impairment: Impairment) -> String {
+        let Impairment { loss_percent, duplicate_percent, late_percent, eats_user_multicast } = impairment;
+        let (table, interface) = (self.table(), self.interface());
+        let chosen = |percent: u32| format!("numgen random mod 100 < {percent} counter");
+        let (mut incoming, mut outgoing) = (String::new(), String::new());
+        if loss_percent > 0 {
+            let loss = chosen(loss_percent);
+            match self {
+                Self::Host(_) => incoming += &format!("  iifname \"{interface}\" meta l4proto udp {loss} drop\n"),
+                Self::Port(..) => outgoing += &format!("  ip protocol udp {loss} drop\n"),
+            }
+        }
+        if eats_user_multicast {
+            incoming += &format!("  iifname \"{interface}\" ip daddr 224.0.0.0/4 udp dport 7401 counter drop\n");
+        }
         if duplicate_percent > 0 {
-            rules += &format!("  ip protocol udp {} dup to \"{INTERFACE}\"\n", chosen(duplicate_percent));
+            outgoing += &format!("  ip protocol udp {} dup to \"{interface}\"\n", chosen(duplicate_percent));
         }
         if late_percent > 0 {
-            rules += &format!("  ip protocol udp {} meta priority set {LATE_BAND}\n", chosen(late_percent));
+            outgoing += &format!("  ip protocol udp {} meta priority set {LATE_BAND}\n", chosen(late_percent));
         }
-        rules += " }\n}\n";
+        let mut rules = format!(
+            "table inet {table} {{\n chain incoming {{\n  type filter hook input priority 0;\n{incoming} }}\n}}\n"
+        );
+        if !outgoing.is_empty() {
+            let hook = format!("type filter hook egress device \"{interface}\" priority 0;");
+            rules += &format!("table netdev {table} {{\n chain outgoing {{\n  {hook}\n{outgoing} }}\n}}\n");
+        }
+        rules
     }
-    rules
 }
 
 fn load_rules(host: &Host, rules: &str) -> Result<()> {
@@ -112,11 +185,22 @@ mod tests {
 
     #[test]
     fn rules_name_only_what_is_asked_for() {
-        let loss = rules(Impairment { loss_percent: 10, ..Impairment::default() });
-        assert!(loss.contains("numgen random mod 100 < 10 counter drop"));
-        assert!(!loss.contains("netdev"));
-        assert!(!loss.contains("daddr"));
-        let late = rules(Impairment { late_percent: 5, ..Impairment::default() });
+        let host = Host::loopback();
+        let loss = Impairment { loss_percent: 10, ..Impairment::default() };
+        let at_host = Place::Host(&host).rules(loss);
+        assert!(at_host.contains("numgen random mod 100 < 10 counter drop"));
+        assert!(!at_host.contains("netdev"));
+        assert!(!at_host.contains("daddr"));
+        let late = Place::Host(&host).rules(Impairment { late_percent: 5, ..Impairment::default() });
         assert!(late.contains("priority set 1:2") && !late.contains("drop"));
+    }
+
+    #[test]
+    fn a_port_of_a_switch_loses_what_leaves_by_it() {
+        let switch = Host::loopback();
+        let loss = Impairment { loss_percent: 10, ..Impairment::default() };
+        let rules = Place::Port(&switch, "to-left").rules(loss);
+        let (incoming, outgoing) = rules.split_once("table netdev").expect("what leaves is touched");
+        assert!(!incoming.contains("drop") && outgoing.contains("device \"to-left\"") && outgoing.contains("drop"));
     }
 }

@@ -1,7 +1,9 @@
-//! Two hosts on one machine: network namespaces joined by a veth pair with an MTU of 1500 and multicast.
+//! Two hosts on one machine: network namespaces joined by a veth pair with an MTU of 1500 and multicast, or by two such
+//! pairs and a switch between them.
 //!
 //! The link carries 1 Gbit/s where the kernel can shape it (HTB): a sender is then held back by its socket buffer, as by a
-//! real network card, instead of flooding the receiver's at the speed of memory.
+//! real network card, instead of flooding the receiver's at the speed of memory. Whoever sends past its kernel's stack (AF_XDP)
+//! passes by that as well: for them there is the switch, which has a rate, a queue and faults of its own.
 //!
 //! The names carry the process id; what a killed run left behind is removed by the next one. Needs root.
 
@@ -17,6 +19,10 @@ use crate::{Error, Result};
 pub const INTERFACE: &str = "veth0";
 /// The band that passes 1500 B in 0.6 ms, so that what follows overtakes it.
 pub(crate) const LATE_BAND: &str = "1:2";
+/// The ports of a switch, named by the host that they lead to.
+pub(crate) const PORTS: [&str; 2] = ["to-left", "to-right"];
+/// Packets that wait at a port of the switch: more than the largest sample has.
+const PORT_QUEUE: &str = "20000";
 const PREFIX: &str = "takt-";
 
 /// One end of a [`Network`], or this machine itself.
@@ -65,18 +71,29 @@ impl Host {
     }
 }
 
-/// Two namespaces and the link between them; gone when dropped.
+/// Two namespaces and what joins them; gone when dropped.
 #[derive(Debug)]
 pub struct Network {
     /// One host.
     pub left: Host,
     /// The other.
     pub right: Host,
+    /// What stands between them, if it is not a mere link: a bridge with [`PORTS`].
+    switch: Option<Host>,
 }
 
 impl Network {
-    /// Makes the namespaces. [`Error::Unavailable`] if this machine or this user cannot.
+    /// Two hosts at one link. [`Error::Unavailable`] if this machine or this user cannot.
     pub fn new() -> Result<Self> {
+        Self::make(false)
+    }
+
+    /// Two hosts at a switch. [`Error::Unavailable`] if this machine or this user cannot.
+    pub fn switched() -> Result<Self> {
+        Self::make(true)
+    }
+
+    fn make(is_switched: bool) -> Result<Self> {
         static NETWORKS: AtomicU32 = AtomicU32::new(0);
         remove_stale();
         let number = NETWORKS.fetch_add(1, Ordering::Relaxed);
@@ -84,21 +101,36 @@ impl Network {
             namespace: Some(format!("{PREFIX}{}-{number}{side}", std::process::id())),
             address: Ipv4Addr::new(10, 77, 0, last),
         };
-        let network = Self { left: host("l", 1), right: host("r", 2) };
+        let switch = is_switched.then(|| host("s", 254));
+        let network = Self { left: host("l", 1), right: host("r", 2), switch };
         network.build().map_err(|error| {
             Error::Unavailable(format!("no network namespaces (they need root and iproute2): {error}"))
         })?;
         Ok(network)
     }
 
+    /// The bridge between the hosts, if there is one.
+    pub(crate) fn switch(&self) -> Option<&Host> {
+        self.switch.as_ref()
+    }
+
     fn build(&self) -> Result<()> {
         let (Some(left), Some(right)) = (&self.left.namespace, &self.right.namespace) else { return Ok(()) };
         ip(&["netns", "add", left])?;
         ip(&["netns", "add", right])?;
-        ip(&[
-            "link", "add", INTERFACE, "mtu", "1500", "netns", left, "type", "veth", "peer", "name", INTERFACE, "mtu",
-            "1500", "netns", right,
-        ])?;
+        match self.switch.as_ref().and_then(|switch| switch.namespace.as_ref()) {
+            None => join((left, INTERFACE), (right, INTERFACE))?,
+            Some(switch) => {
+                ip(&["netns", "add", switch])?;
+                // Groups are flooded: nobody asks who is a member.
+                ip(&["-n", switch, "link", "add", "switch", "type", "bridge", "mcast_snooping", "0"])?;
+                ip(&["-n", switch, "link", "set", "switch", "up"])?;
+                for (host, port) in [left, right].into_iter().zip(PORTS) {
+                    join((host, INTERFACE), (switch, port))?;
+                    ip(&["-n", switch, "link", "set", port, "master", "switch", "up"])?;
+                }
+            }
+        }
         for (host, namespace) in [(&self.left, left), (&self.right, right)] {
             let address = format!("{}/24", host.address);
             ip(&["-n", namespace, "addr", "add", &address, "dev", INTERFACE])?;
@@ -108,8 +140,18 @@ impl Network {
             ip(&["-n", namespace, "link", "set", INTERFACE, "up"])?;
             ip(&["-n", namespace, "route", "add", "224.0.0.0/4", "dev", INTERFACE])?;
             // Without it the tests still hold, but a large best-effort sample may find no receiver fast enough.
-            if let Err(error) = shape(host) {
+            if let Err(error) = shape(host, INTERFACE) {
                 eprintln!("the link is not shaped: {error}");
+            }
+        }
+        for port in self.switch.iter().flat_map(|_| PORTS) {
+            let switch = self.switch.as_ref().expect("it has ports");
+            let queued = shape(switch, port).and_then(|()| {
+                let queue = ["tc", "qdisc", "add", "dev", port, "parent", "1:1", "pfifo", "limit", PORT_QUEUE];
+                switch.run(&queue).map(drop)
+            });
+            if let Err(error) = queued {
+                eprintln!("the switch is not shaped: {error}");
             }
         }
         Ok(())
@@ -118,7 +160,7 @@ impl Network {
 
 impl Drop for Network {
     fn drop(&mut self) {
-        for host in [&self.left, &self.right] {
+        for host in [&self.left, &self.right].into_iter().chain(&self.switch) {
             if let Some(namespace) = &host.namespace {
                 remove(namespace);
             }
@@ -126,17 +168,22 @@ impl Drop for Network {
     }
 }
 
-/// Gives what leaves the host two bands: the usual one, and a slow one for datagrams that shall be late.
-fn shape(host: &Host) -> Result<()> {
-    let htb = |words: &[&str]| host.run(&[&["tc"], words].concat()).map(drop);
-    htb(&["qdisc", "add", "dev", INTERFACE, "root", "handle", "1:", "htb", "default", "1"])?;
-    htb(&[
-        "class", "add", "dev", INTERFACE, "parent", "1:", "classid", "1:1", "htb", "rate", "1gbit", "quantum", "60000",
-    ])?;
-    htb(&[
-        "class", "add", "dev", INTERFACE, "parent", "1:", "classid", LATE_BAND, "htb", "rate", "20mbit", "quantum",
-        "1500",
+/// A veth pair between two namespaces.
+fn join((here, one): (&str, &str), (there, other): (&str, &str)) -> Result<()> {
+    ip(&[
+        "link", "add", one, "mtu", "1500", "netns", here, "type", "veth", "peer", "name", other, "mtu", "1500",
+        "netns", there,
     ])
+    .map(drop)
+}
+
+/// Gives what leaves by an interface two bands: the usual one, and a slow one for datagrams that shall be late.
+fn shape(host: &Host, interface: &str) -> Result<()> {
+    let htb = |words: &[&str]| host.run(&[&["tc"], words].concat()).map(drop);
+    htb(&["qdisc", "add", "dev", interface, "root", "handle", "1:", "htb", "default", "1"])?;
+    let class = ["class", "add", "dev", interface, "parent", "1:", "classid"];
+    htb(&[&class[..], &["1:1", "htb", "rate", "1gbit", "quantum", "60000"]].concat())?;
+    htb(&[&class[..], &[LATE_BAND, "htb", "rate", "20mbit", "quantum", "1500"]].concat())
 }
 
 fn ip(arguments: &[&str]) -> Result<String> {

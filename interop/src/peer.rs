@@ -180,6 +180,17 @@ pub struct Options {
     pub max_message: u32,
     /// TCP alone in place of UDP.
     pub tcp: Option<Tcp>,
+    /// AF_XDP, where the peer is Takt.
+    pub xdp: Option<Xdp>,
+}
+
+/// Where the kernel runs the filter of AF_XDP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Xdp {
+    /// In the driver.
+    Native,
+    /// In the receive path.
+    Generic,
 }
 
 /// What a peer that has TCP alone does.
@@ -220,6 +231,11 @@ impl Peer {
             None => {}
             Some(Tcp::Listen(port)) => drop(command.arg(format!("tcp_listen={port}"))),
             Some(Tcp::Connect(to)) => drop(command.arg(format!("tcp_connect={to}"))),
+        }
+        match options.xdp.filter(|_| program == Program::Takt) {
+            None => {}
+            Some(Xdp::Native) => drop(command.arg("xdp=native")),
+            Some(Xdp::Generic) => drop(command.arg("xdp=generic")),
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(Error::io(format!("start {}", executable.display())))?;
@@ -302,6 +318,15 @@ impl Peer {
     pub fn deadline_missed(&mut self, id: &str) -> Result<i64> {
         self.wait(id, &format!("{id} to miss a deadline"), |event| match event {
             Event::DeadlineMissed { total, .. } => Some(*total),
+            _ => None,
+        })
+    }
+
+    /// How many datagrams Takt has received and sent past its kernel's network stack so far.
+    pub fn carried(&mut self) -> Result<(u64, u64)> {
+        self.send("carried")?;
+        self.wait("", "what was carried", |event| match event {
+            Event::Carried { bypassed_in, bypassed_out } => Some((*bypassed_in, *bypassed_out)),
             _ => None,
         })
     }

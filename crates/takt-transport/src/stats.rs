@@ -18,6 +18,10 @@ pub struct TransportStats {
     pub segmented_out: u64,
     /// Of the datagrams received, those that the kernel handed out in one piece with others (`UDP_GRO`).
     pub joined_in: u64,
+    /// Of the datagrams sent, those that passed by the kernel's network stack.
+    pub bypassed_out: u64,
+    /// Of the datagrams received, those that passed by the kernel's network stack.
+    pub bypassed_in: u64,
     /// Datagrams that the kernel dropped since a receive buffer was full (`SO_MEMINFO`).
     pub kernel_drops: u64,
     /// Received datagrams that did not fit and were dropped.

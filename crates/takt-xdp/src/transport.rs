@@ -342,6 +342,8 @@ impl Transport for XdpTransport {
         stats.bytes_in += own.bytes_in;
         stats.datagrams_out += own.datagrams_out;
         stats.bytes_out += own.bytes_out;
+        stats.bypassed_in += own.datagrams_in;
+        stats.bypassed_out += own.datagrams_out;
         stats.kernel_drops += own.kernel_drops;
         stats
     }

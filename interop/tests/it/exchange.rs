@@ -92,6 +92,11 @@ impl Case {
         !refused && !unannounced
     }
 
+    /// Whether it is of the few that stand for all others where only the transport matters: every delivery and size, one type.
+    pub fn is_representative(&self) -> bool {
+        self.kind == Kind::NameKey && !self.appendable && self.representation == Representation::Xcdr1
+    }
+
     /// Whether `dispose` and `unregister` reach the reader.
     fn instances_end(&self, publisher: Program, subscriber: Program) -> bool {
         let keyed = self.kind != Kind::Unkeyed;

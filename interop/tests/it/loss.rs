@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use takt_interop::content;
 use takt_interop::event::Event;
-use takt_interop::impairment::{Impairment, damage, impair, relieve};
-use takt_interop::peer::{Batch, Endpoint, Kind};
+use takt_interop::impairment::Impairment;
+use takt_interop::peer::{Batch, Endpoint, Kind, Options};
 use takt_interop::programs::Program;
 
 use crate::scene::Scene;
@@ -18,9 +18,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Sequence numbers from here on were written before the link went bad.
 const WARM_UP: u64 = 1 << 32;
 
+pub fn is_long() -> bool {
+    std::env::var_os("TAKT_TEST_LONG").is_some()
+}
+
 fn batches() -> [Batch; 2] {
-    let long = std::env::var_os("TAKT_TEST_LONG").is_some();
-    match long {
+    match is_long() {
         true => [Batch::new(100_000, 100), Batch::new(200, 1 << 20)],
         false => [Batch::new(2_000, 100), Batch::new(4, 1 << 20)],
     }
@@ -28,27 +31,40 @@ fn batches() -> [Batch; 2] {
 
 #[test]
 fn takt_to_takt() {
-    survives(Program::Takt, Program::Takt);
+    survives(Program::Takt, Program::Takt, Options::default(), &[1, 10, 30]);
 }
 
 #[test]
 fn takt_to_cyclonedds() {
-    survives(Program::Takt, Program::Cyclone11);
+    survives(Program::Takt, Program::Cyclone11, Options::default(), &[1, 10, 30]);
 }
 
 #[test]
 fn cyclonedds_to_takt() {
-    survives(Program::Cyclone11, Program::Takt);
+    survives(Program::Cyclone11, Program::Takt, Options::default(), &[1, 10, 30]);
 }
 
-fn survives(publisher: Program, subscriber: Program) {
-    for loss_percent in [1, 10, 30] {
+/// One stream after the other at each loss rate. What Takt's ends received and sent past their kernels.
+pub fn survives(
+    publisher: Program,
+    subscriber: Program,
+    options: Options,
+    loss_percent: &[u32],
+) -> Option<Vec<(u64, u64)>> {
+    let mut carried = Vec::new();
+    for loss_percent in loss_percent {
         for batch in batches() {
-            let Some(mut scene) = Scene::new(publisher, subscriber) else { return };
+            let mut scene = Scene::with(publisher, subscriber, options)?;
             let label = format!("{publisher} -> {subscriber}, {loss_percent} %, {} of {} B", batch.count, batch.size);
-            stream(&mut scene, loss_percent, &batch, &label);
+            stream(&mut scene, *loss_percent, &batch, &label);
+            for (program, peer) in [(publisher, &mut scene.left), (subscriber, &mut scene.right)] {
+                if program == Program::Takt {
+                    carried.push(peer.carried().expect("Takt still answers"));
+                }
+            }
         }
     }
+    Some(carried)
 }
 
 fn stream(scene: &mut Scene, loss_percent: u32, batch: &Batch, label: &str) {
@@ -60,9 +76,7 @@ fn stream(scene: &mut Scene, loss_percent: u32, batch: &Batch, label: &str) {
     warm_up(left, right);
 
     let impairment = Impairment { loss_percent, duplicate_percent: 5, late_percent: 5, ..Impairment::default() };
-    for host in [&network.left, &network.right] {
-        impair(host, impairment).expect("the kernel has a packet filter");
-    }
+    network.impair(impairment).expect("the kernel has a packet filter");
     left.write("w", batch).expect("running");
     let mut expected = 0;
     while expected < batch.count {
@@ -77,12 +91,10 @@ fn stream(scene: &mut Scene, loss_percent: u32, batch: &Batch, label: &str) {
     }
     left.written("w", PATIENCE).unwrap_or_else(|error| panic!("{label}: {error}"));
     left.acknowledged("w", PATIENCE).unwrap_or_else(|error| panic!("{label}: {error}"));
-    let (sent, answered) = (damage(&network.left).expect("rules"), damage(&network.right).expect("rules"));
-    assert!(answered.dropped > 0, "{label}: the link lost nothing of the data");
-    assert!(sent.duplicated > 0 && sent.late > 0, "{label}: the link neither repeated nor delayed: {sent:?}");
-    for host in [&network.left, &network.right] {
-        relieve(host).expect("the rules go");
-    }
+    let damage = network.damage().expect("rules");
+    assert!(damage.dropped > 0, "{label}: the link lost nothing of the data");
+    assert!(damage.duplicated > 0 && damage.late > 0, "{label}: the link neither repeated nor delayed: {damage:?}");
+    network.relieve().expect("the rules go");
     let surplus = right.pending("r");
     assert!(surplus.iter().all(|event| !matches!(event, Event::Sample(_))), "{label}: {surplus:?}");
 }

@@ -18,3 +18,4 @@ mod simulation;
 mod tcp;
 mod tools;
 mod types;
+mod xdp;

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use takt_interop::capture::{Capture, Verdict};
+use takt_interop::capture::Capture;
 use takt_interop::network::{Host, Network};
 use takt_interop::peer::{Options, Peer};
 use takt_interop::programs::Program;
@@ -22,8 +22,12 @@ impl Scene {
         Self::with(left, right, Options::default())
     }
 
+    /// Takt by AF_XDP, if that is asked for, has a switch before it.
     pub fn with(left: Program, right: Program, options: Options) -> Option<Self> {
-        let network = hosts()?;
+        Self::on(network_for(options)?, left, right, options)
+    }
+
+    fn on(network: Network, left: Program, right: Program, options: Options) -> Option<Self> {
         let left = start(left, &network.left, options)?;
         let right = start(right, &network.right, options)?;
         Some(Self { left, right, network })
@@ -39,40 +43,48 @@ pub struct Recorded {
 
 impl Recorded {
     pub fn new(left: Program, right: Program) -> Option<Self> {
-        let programs = [left, right];
-        let network = hosts()?;
-        let capture = possible(Capture::start(&network.left))?;
-        let left = start(left, &network.left, Options::default())?;
-        let right = start(right, &network.right, Options::default())?;
-        Some(Self { scene: Scene { left, right, network }, capture, programs })
+        Self::with(left, right, Options::default())
     }
 
-    /// Lets the programs end by themselves, and has tshark look at what Takt sent.
-    pub fn end(self) {
+    pub fn with(left: Program, right: Program, options: Options) -> Option<Self> {
+        let programs = [left, right];
+        let network = network_for(options)?;
+        let capture = possible(Capture::start(&network))?;
+        let scene = Scene::on(network, left, right, options)?;
+        Some(Self { scene, capture, programs })
+    }
+
+    /// Lets the programs end by themselves; what tshark has against what Takt sent, and who does not end.
+    pub fn ended(self) -> Vec<String> {
         let Scene { left, right, network } = self.scene;
-        left.quit().expect("it ends");
-        right.quit().expect("it ends");
-        judge(self.capture, &network, self.programs);
+        let mut found = Vec::new();
+        for (program, running) in self.programs.into_iter().zip([left, right]) {
+            found.extend(running.quit().err().map(|error| format!("{program} does not end: {error}")));
+        }
+        found.extend(remarks(self.capture, &network, self.programs));
+        found
+    }
+
+    /// As [`Self::ended`], and there must be nothing.
+    pub fn end(self) {
+        let remarks = self.ended();
+        assert!(remarks.is_empty(), "{}", remarks.join("\n"));
     }
 
     /// Kills the programs, and has tshark look at what Takt sent.
     pub fn stop(self) {
         let Scene { left, right, network } = self.scene;
         drop((left, right));
-        judge(self.capture, &network, self.programs);
+        let remarks = remarks(self.capture, &network, self.programs);
+        assert!(remarks.is_empty(), "{}", remarks.join("\n"));
     }
 }
 
-fn judge(capture: Capture, network: &Network, programs: [Program; 2]) {
-    let verdict = capture.judge().expect("tshark reads the capture");
-    let remarks = remarks(&verdict, network, programs);
-    assert!(remarks.is_empty(), "{}", remarks.join("\n"));
-}
-
 /// What tshark has against what Takt sent; `programs` ran left and right.
-pub fn remarks(verdict: &Verdict, network: &Network, programs: [Program; 2]) -> Vec<String> {
+fn remarks(capture: Capture, network: &Network, programs: [Program; 2]) -> Vec<String> {
     /// More of a kind teach nothing new.
     const ENOUGH: usize = 8;
+    let verdict = capture.judge().expect("tshark reads the capture");
     let mut found = Vec::new();
     for (host, program) in [&network.left, &network.right].into_iter().zip(programs) {
         if program != Program::Takt {
@@ -89,6 +101,10 @@ pub fn remarks(verdict: &Verdict, network: &Network, programs: [Program; 2]) -> 
         found.extend(errors.take(ENOUGH).map(|remark| format!("frame {}: {}", remark.frame, remark.what)));
     }
     found
+}
+
+fn network_for(options: Options) -> Option<Network> {
+    possible(if options.xdp.is_some() { Network::switched() } else { Network::new() })
 }
 
 /// Two hosts.

@@ -64,7 +64,12 @@ const CRATES: &[Crate] = &[
         internal_in_tests: &[],
         external: Some(&[]),
     },
-    Crate { name: "takt-interop", internal: &["takt", "takt-bench"], internal_in_tests: &["takt-sim"], external: None },
+    Crate {
+        name: "takt-interop",
+        internal: &["takt", "takt-bench", "takt-xdp"],
+        internal_in_tests: &["takt-sim"],
+        external: None,
+    },
     Crate { name: "xtask", internal: &[], internal_in_tests: &[], external: Some(&["serde_json"]) },
 ];
 

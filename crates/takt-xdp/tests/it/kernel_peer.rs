@@ -74,6 +74,7 @@ fn rtps_goes_by_af_xdp_both_ways() {
         let carried = sizes.len() as u64;
         assert_eq!((counters.datagrams_out, counters.datagrams_in), (carried, carried));
         assert_eq!((counters.in_place_out, counters.by_kernel_out), (carried, 0), "written where it is sent from");
+        assert_eq!((xdp.stats().bypassed_out, xdp.stats().bypassed_in), (carried, carried));
     }
 }
 

@@ -1,47 +1,131 @@
-//! A process that is killed leaves nothing on the interface: no program, no queue that is busy.
+//! A process that is killed leaves nothing on the interface: no program, no queue that is busy. Who talked to it goes on, and
+//! has no more descriptors than before.
+//!
+//! Twenty kills; with `TAKT_TEST_LONG=1` a hundred; with `TAKT_TEST_KILLS` as many as that says. The processes are this program
+//! again: they play [`victim`] and [`survivor`].
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
 use takt_xdp::{XdpConfig, XdpTransport};
 
 use super::network::{Host, Network};
+use super::participants::{Blob, PATIENCE, party};
 
-/// Says to the copy of this program that it is to be killed.
-const VICTIM: &str = "TAKT_XDP_VICTIM";
+/// Says to a copy of this program that it is one, and which round it is.
+const ROUND: &str = "TAKT_XDP_ROUND";
 
-/// Rounds; all of them take the same queue of the same interface.
-const ROUNDS: usize = 20;
+/// Before each line that is for the test.
+const MARK: &str = "copy: ";
 
-/// What the copy does: open, say so, and wait for its end. For anyone else there is nothing to do.
+/// Rounds; all victims take the same queue of the same interface.
+fn rounds() -> usize {
+    if let Some(kills) = std::env::var_os("TAKT_TEST_KILLS") {
+        return kills.into_string().expect("a number").parse().expect("a number");
+    }
+    if std::env::var_os("TAKT_TEST_LONG").is_some_and(|value| value == "1") { 100 } else { 20 }
+}
+
+/// The round that this copy is of; `None` in the test itself.
+fn round() -> Option<u32> {
+    std::env::var(ROUND).ok().map(|number| number.parse().expect("a number")) // tidy-allow(dropped-cause): it is not set.
+}
+
+/// The transport of this copy; the test is told how that went.
+fn open() -> XdpTransport {
+    let opened = XdpTransport::open(&XdpConfig::new(0, "eth0"));
+    println!("\n{MARK}{}", opened.as_ref().map_or_else(ToString::to_string, |_| "open".to_owned()));
+    opened.expect("the test is told why not")
+}
+
+/// Writes its round's number to the survivor, and lives until it is killed. For anyone but a copy there is nothing to do.
 #[test]
 fn victim() {
-    if std::env::var_os(VICTIM).is_none() {
-        return;
+    let Some(round) = round() else { return };
+    let party = party(Box::new(open()), "Numbers", "Answers").expect("a participant");
+    while party.writer.publication_matched_status().expect("open").current_count == 0 {
+        party.participant.spin_once(takt::Duration::from_millis(100)).expect("open");
     }
-    let opened = XdpTransport::open(&XdpConfig::new(0, "eth0"));
-    println!("\nvictim: {}", opened.as_ref().map_or_else(ToString::to_string, |_| "open".to_owned()));
-    assert!(opened.is_ok());
+    party.writer.write(&Blob { number: round, octets: vec![7; 5000] }).expect("there is room");
     loop {
-        std::thread::park();
+        party.participant.spin_once(takt::Duration::from_millis(100)).expect("open");
     }
 }
 
-/// Starts a victim on the host; what it says.
-fn victim_on(host: &Host) -> (Child, String) {
-    let mut child = host.run(|| {
-        Command::new(std::env::current_exe().expect("this program"))
-            .args(["--exact", "kills::victim", "--nocapture"])
-            .env(VICTIM, "1")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("this program can be started")
-    });
-    let said = BufReader::new(child.stdout.take().expect("it is piped"));
-    let mut lines = said.lines().map_while(Result::ok);
-    let line = lines.find_map(|line| line.strip_prefix("victim: ").map(str::to_owned));
-    (child, line.expect("it says how it went"))
+/// Tells what it reads, until it is killed. For anyone but a copy there is nothing to do.
+#[test]
+fn survivor() {
+    if round().is_none() {
+        return;
+    }
+    let party = party(Box::new(open()), "Answers", "Numbers").expect("a participant");
+    loop {
+        party.participant.spin_once(takt::Duration::from_millis(100)).expect("open");
+        for sample in party.reader.take(usize::MAX).expect("open") {
+            if let Some(blob) = sample.data {
+                println!("\n{MARK}heard {}", blob.number);
+            }
+        }
+    }
+}
+
+/// A running copy; killed when dropped.
+struct Copy {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Copy {
+    /// Starts a copy that plays a role on a host.
+    fn start(host: &Host, role: &str, round: usize) -> Self {
+        let mut child = host.run(|| {
+            Command::new(std::env::current_exe().expect("this program"))
+                .args(["--exact", role, "--nocapture"])
+                .env(ROUND, round.to_string())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null())
+                .spawn()
+                .expect("this program can be started")
+        });
+        let said = BufReader::new(child.stdout.take().expect("it is piped"));
+        let (tell, lines) = channel();
+        std::thread::spawn(move || {
+            let marked =
+                said.lines().map_while(Result::ok).filter_map(|line| Some(line.strip_prefix(MARK)?.to_owned()));
+            // Who no longer listens has ended.
+            for line in marked {
+                if tell.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { child, lines }
+    }
+
+    fn says(&self) -> String {
+        self.lines.recv_timeout(PATIENCE).expect("it says something")
+    }
+
+    /// How many it has open, and how many of those that the runtime sleeps on, which it makes anew now and then.
+    fn descriptors(&self) -> (usize, usize) {
+        let open = std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).expect("it lives");
+        let targets = open.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok()); // tidy-allow(dropped-cause): closed meanwhile.
+        let (waits, others): (Vec<_>, Vec<_>) = targets.partition(|target| target.ends_with("anon_inode:[eventpoll]"));
+        (others.len(), waits.len())
+    }
+
+    fn kill(&mut self) {
+        self.child.kill().expect("it has not been waited for");
+        self.child.wait().expect("it ends");
+    }
+}
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        self.kill();
+    }
 }
 
 /// What `ip` says of the host's interface.
@@ -53,17 +137,25 @@ fn interface(host: &Host) -> String {
 #[test]
 fn nothing_is_left_of_a_process_that_was_killed() {
     let Some(network) = Network::new() else { return };
-    let host = network.host(true);
+    let (host, other) = (network.host(true), network.host(true));
     if let Err(why) = host.run(|| XdpTransport::open(&XdpConfig::new(0, "eth0"))) {
         return eprintln!("not tested: {why}");
     }
-    for round in 0..ROUNDS {
-        let (mut child, said) = victim_on(&host);
-        assert_eq!(said, "open", "round {round}");
+    let survivor = Copy::start(&other, "kills::survivor", 0);
+    assert_eq!(survivor.says(), "open");
+    let mut descriptors = None;
+    for round in 1..=rounds() {
+        let mut victim = Copy::start(&host, "kills::victim", round);
+        assert_eq!(victim.says(), "open", "round {round}");
         assert!(interface(&host).contains("xdp"), "the program is there");
-        child.kill().expect("it lives");
-        child.wait().expect("it ends");
+        assert_eq!(survivor.says(), format!("heard {round}"));
+        let (now, waits) = survivor.descriptors();
+        assert_eq!(*descriptors.get_or_insert(now), now, "of the survivor, round {round}");
+        assert!(waits <= 2, "{waits} of the survivor, round {round}");
+        victim.kill();
         assert!(!interface(&host).contains("xdp"), "round {round}: {}", interface(&host));
     }
+    assert!(interface(&other).contains("xdp"), "the survivor keeps its own");
+    assert!(survivor.lines.recv_timeout(Duration::ZERO).is_err(), "it heard each once");
     host.run(|| XdpTransport::open(&XdpConfig::new(0, "eth0"))).expect("nothing is taken");
 }

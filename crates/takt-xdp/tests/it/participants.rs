@@ -12,12 +12,12 @@ use takt_xdp::{Mode, XdpConfig, XdpTransport};
 use super::network::Network;
 use super::resident::Resident;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
-struct Blob {
-    number: u32,
-    octets: Vec<u8>,
+pub struct Blob {
+    pub number: u32,
+    pub octets: Vec<u8>,
 }
 
 impl Blob {
@@ -28,14 +28,14 @@ impl Blob {
     }
 }
 
-struct Party {
-    participant: DomainParticipant,
-    writer: DataWriter<Blob>,
-    reader: DataReader<Blob>,
+pub struct Party {
+    pub participant: DomainParticipant,
+    pub writer: DataWriter<Blob>,
+    pub reader: DataReader<Blob>,
 }
 
 /// A participant that writes one topic and reads the other.
-fn party(transport: Box<dyn Transport>, writes: &str, reads: &str) -> takt::Result<Party> {
+pub fn party(transport: Box<dyn Transport>, writes: &str, reads: &str) -> takt::Result<Party> {
     let participant = DomainParticipant::builder(0).runtime(Runtime::Inline).transport(transport).build()?;
     let reliability = Reliability { max_blocking_time: takt::Duration::from_secs(10), ..Reliability::RELIABLE };
     let (written, read) = (

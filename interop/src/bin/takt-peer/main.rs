@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use takt::DomainParticipant;
 use takt::qos::{PublisherQos, SubscriberQos};
+use takt::transport::TransportStats;
+use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
 use crate::endpoint::{Batch, Entities, ReaderEndpoint, Spec, WriterEndpoint};
 use crate::types::{KeyAppendable, KeyFinal, NameKeyAppendable, NameKeyFinal, UnkeyedAppendable, UnkeyedFinal};
@@ -103,6 +105,12 @@ impl Peer {
         if !listener.is_empty() {
             builder = builder.udp(false).peers([format!("tcp/{listener}")]);
         }
+        if let Some(mode) = words.values.get("xdp") {
+            let mode = if *mode == "generic" { Mode::Generic } else { Mode::Native };
+            let domain_id = words.number("domain", 0).unwrap_or(0);
+            let config = XdpConfig { mode: Some(mode), ..XdpConfig::new(domain_id, interface) };
+            builder = builder.transport(Box::new(XdpTransport::open(&config)?));
+        }
         let participant = builder.build()?;
         for warning in participant.warnings() {
             eprintln!("{warning:?}");
@@ -121,6 +129,12 @@ impl Peer {
         match words.command {
             "writer" => self.create_writer(words),
             "reader" => self.create_reader(words),
+            "carried" => {
+                let stats = self.entities.participant.transport_stats().map_err(|error| error.to_string())?;
+                let of = |count: fn(&TransportStats) -> u64| stats.iter().map(|(_, stats)| count(stats)).sum();
+                report::carried(of(|stats| stats.bypassed_in), of(|stats| stats.bypassed_out));
+                Ok(())
+            }
             "delete" => {
                 let known = self.writers.remove(id).is_some() | self.readers.remove(id).is_some();
                 if known { Ok(()) } else { Err("no such endpoint".to_owned()) }

@@ -37,6 +37,11 @@ pub fn done(id: &str, command: &str) {
     line(&json!({"ev": "done", "id": id, "command": command}));
 }
 
+/// Datagrams that passed by the kernel's network stack.
+pub fn carried(bypassed_in: u64, bypassed_out: u64) {
+    line(&json!({"ev": "carried", "bypassed_in": bypassed_in, "bypassed_out": bypassed_out}));
+}
+
 pub fn error(id: &str, command: &str, what: &str) {
     line(&json!({"ev": "error", "id": id, "command": command, "what": what}));
 }
