@@ -1,4 +1,4 @@
-//! Instructions of BPF by name, and jumps to one label, "let it pass", which is all that a filter needs.
+//! Instructions of BPF by name, and jumps forward: to labels, and to one that every filter has, "let it pass".
 //!
 //! The encoding is that of RFC 9669: an operation's octet is class, source and code; a register is four bits.
 
@@ -26,15 +26,45 @@ impl Width {
     }
 }
 
+/// A place further on in the program that jumps lead to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Label(usize);
+
 /// A program that is being written.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Assembler {
     instructions: Vec<Instruction>,
-    /// Which of them jump to the label.
-    jumps: Vec<usize>,
+    /// Which of them jump, and where to.
+    jumps: Vec<(usize, Label)>,
+    /// Labels given out.
+    labels: usize,
 }
 
 impl Assembler {
+    /// "Let it pass", at the program's end.
+    const PASS: Label = Label(0);
+
+    /// An empty program.
+    pub(crate) fn new() -> Self {
+        Self { instructions: Vec::new(), jumps: Vec::new(), labels: 1 }
+    }
+
+    /// A label that is to be [placed](Self::place).
+    pub(crate) fn label(&mut self) -> Label {
+        self.labels += 1;
+        Label(self.labels - 1)
+    }
+
+    /// The label is here: the jumps to it are complete.
+    pub(crate) fn place(&mut self, label: Label) -> &mut Self {
+        let here = self.instructions.len();
+        for (jump, _) in self.jumps.extract_if(.., |(_, to)| *to == label) {
+            // A jump counts from the instruction behind it; a filter has less than a hundred.
+            self.instructions[jump].offset = (here - jump - 1) as i16;
+        }
+        self
+    }
+
     fn add(&mut self, code: u8, to: Register, from: Register, offset: i16, immediate: i32) -> &mut Self {
         self.instructions.push(Instruction { code, registers: from.0 << 4 | to.0, offset, immediate });
         self
@@ -58,6 +88,26 @@ impl Assembler {
     /// `to &= mask`, 32 bits
     pub(crate) fn mask(&mut self, to: Register, mask: u32) -> &mut Self {
         self.add(0x54, to, Register(0), 0, mask.cast_signed())
+    }
+
+    /// `to |= from`, 32 bits
+    pub(crate) fn unite(&mut self, to: Register, from: Register) -> &mut Self {
+        self.add(0x4c, to, from, 0, 0)
+    }
+
+    /// `to <<= bits`, 32 bits
+    pub(crate) fn shift_up(&mut self, to: Register, bits: i32) -> &mut Self {
+        self.add(0x64, to, Register(0), 0, bits)
+    }
+
+    /// `to >>= bits`, 32 bits
+    pub(crate) fn shift_down(&mut self, to: Register, bits: i32) -> &mut Self {
+        self.add(0x74, to, Register(0), 0, bits)
+    }
+
+    /// The lower 16 bits of `to` are in network order: they become a number, the others zero.
+    pub(crate) fn from_network_16(&mut self, to: Register) -> &mut Self {
+        self.add(0xdc, to, Register(0), 0, 16)
     }
 
     /// `to = *(from + offset)`
@@ -87,39 +137,45 @@ impl Assembler {
         self.add(0x95, Register(0), Register(0), 0, 0)
     }
 
-    fn pass_if(&mut self, code: u8, a: Register, b: Register, immediate: i32) -> &mut Self {
-        self.jumps.push(self.instructions.len());
+    fn jump(&mut self, code: u8, a: Register, b: Register, immediate: i32, to: Label) -> &mut Self {
+        self.jumps.push((self.instructions.len(), to));
         self.add(code, a, b, 0, immediate)
+    }
+
+    /// Go on at the label.
+    pub(crate) fn go(&mut self, to: Label) -> &mut Self {
+        self.jump(0x05, Register(0), Register(0), 0, to)
+    }
+
+    /// Go on at the label if the lower 32 bits of `a` are these.
+    pub(crate) fn go_if(&mut self, a: Register, value: u32, to: Label) -> &mut Self {
+        self.jump(0x16, a, Register(0), value.cast_signed(), to)
+    }
+
+    /// Go on at the label unless the lower 32 bits of `a` are these.
+    pub(crate) fn go_unless(&mut self, a: Register, value: u32, to: Label) -> &mut Self {
+        self.jump(0x56, a, Register(0), value.cast_signed(), to)
     }
 
     /// Let it pass if `a > b`.
     pub(crate) fn pass_if_beyond(&mut self, a: Register, b: Register) -> &mut Self {
-        self.pass_if(0x2d, a, b, 0)
-    }
-
-    /// Let it pass if `a > value`.
-    pub(crate) fn pass_if_above(&mut self, a: Register, value: i32) -> &mut Self {
-        self.pass_if(0x25, a, Register(0), value)
+        self.jump(0x2d, a, b, 0, Self::PASS)
     }
 
     /// Let it pass if the lower 32 bits of `a` are not these.
     pub(crate) fn pass_unless(&mut self, a: Register, value: u32) -> &mut Self {
-        self.pass_if(0x56, a, Register(0), value.cast_signed())
+        self.go_unless(a, value, Self::PASS)
     }
 
     /// Let it pass if `a` is zero.
     pub(crate) fn pass_if_none(&mut self, a: Register) -> &mut Self {
-        self.pass_if(0x15, a, Register(0), 0)
+        self.jump(0x15, a, Register(0), 0, Self::PASS)
     }
 
-    /// Here is the label; ends the program.
+    /// Ends the program: what passes is answered with this.
     pub(crate) fn finish(mut self, pass: i32) -> Vec<Instruction> {
-        let label = self.instructions.len();
-        for jump in std::mem::take(&mut self.jumps) {
-            // A jump counts from the instruction behind it; a filter has some forty.
-            self.instructions[jump].offset = (label - jump - 1) as i16;
-        }
-        self.set(Register(0), pass).exit();
+        self.place(Self::PASS).set(Register(0), pass).exit();
+        assert!(self.jumps.is_empty(), "every label has its place");
         self.instructions
     }
 }
@@ -129,19 +185,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn jumps_lead_to_the_label() {
-        let mut program = Assembler::default();
+    fn jumps_lead_to_their_labels() {
+        let mut program = Assembler::new();
         let (r0, r3) = (Register(0), Register(3));
-        program.pass_if_none(r3).pass_if_above(r3, 7).set(r0, 1).exit();
+        let end = program.label();
+        program.pass_if_none(r3).go_if(r3, 7, end).pass_if_beyond(r3, r0).place(end).set(r0, 1).exit();
         let program = program.finish(2);
         let offsets: Vec<i16> = program.iter().map(|instruction| instruction.offset).collect();
-        assert_eq!(offsets, [3, 2, 0, 0, 0, 0]);
-        assert_eq!(program[4], Instruction { code: 0xb7, registers: 0, offset: 0, immediate: 2 });
+        assert_eq!(offsets, [4, 1, 2, 0, 0, 0, 0]);
+        assert_eq!(program[5], Instruction { code: 0xb7, registers: 0, offset: 0, immediate: 2 });
+    }
+
+    #[test]
+    #[should_panic(expected = "every label has its place")]
+    fn a_label_without_a_place_is_a_mistake() {
+        let mut program = Assembler::new();
+        let nowhere = program.label();
+        program.go(nowhere);
+        program.finish(2);
     }
 
     #[test]
     fn registers_and_widths_are_encoded_as_the_rfc_says() {
-        let mut program = Assembler::default();
+        let mut program = Assembler::new();
         program.load(Width::U16, Register(5), Register(2), 12).load(Width::U8, Register(5), Register(2), 14);
         program.load(Width::U32, Register(5), Register(2), 30).store(Register(10), -8, Register(5));
         let program = program.finish(0);

@@ -1,38 +1,36 @@
 //! The filter on an interface: natively if the driver can, else generically.
 //!
-//! It is attached by a link, which the kernel takes away with the process, whichever way that ends.
+//! It is attached by a link, which the kernel takes away with the last process that has it, whichever way that ends.
 
 use std::io;
 
 use crate::bpf::Attachment;
 use crate::config::Mode;
 use crate::filter::Filter;
-use crate::patience::while_busy;
 
 /// Flags of an attachment.
 const FLAG_GENERIC: u32 = 1 << 1;
 const FLAG_NATIVE: u32 = 1 << 2;
 
-/// A filter that is attached.
+/// How a filter is attached.
 #[derive(Debug)]
 pub(crate) struct Attached {
+    pub(crate) attachment: Attachment,
     pub(crate) mode: Mode,
     /// Why it is not native, if that was tried.
     pub(crate) not_native: Option<String>,
-    #[expect(dead_code, reason = "held, never asked")]
-    attachment: Attachment,
 }
 
-/// Attaches the filter in this mode, or the best one.
+/// Attaches the filter in this mode, or the best one. "Busy" if another program is there; that may be one that just goes.
 pub(crate) fn attach(filter: &Filter, ifindex: u32, wanted: Option<Mode>) -> io::Result<Attached> {
     let in_mode = |mode| {
         let flags = match mode {
             Mode::Native => FLAG_NATIVE,
             Mode::Generic => FLAG_GENERIC,
         };
-        while_busy(|| filter.program.attach(ifindex, flags).map_err(|error| clearer(error, mode)))
+        filter.program.attach(ifindex, flags).map_err(|error| clearer(error, mode))
     };
-    let done = |mode, not_native| move |attachment| Attached { mode, not_native, attachment };
+    let done = |mode, not_native| move |attachment| Attached { attachment, mode, not_native };
     match wanted {
         Some(mode) => in_mode(mode).map(done(mode, None)),
         None => match in_mode(Mode::Native) {

@@ -46,7 +46,10 @@ const MAP_DELETE_ELEM: libc::c_int = 3;
 const PROG_LOAD: libc::c_int = 5;
 const LINK_CREATE: libc::c_int = 28;
 
+const OBJ_GET_INFO_BY_FD: libc::c_int = 15;
+
 const MAP_TYPE_HASH: u32 = 1;
+const MAP_TYPE_ARRAY_OF_MAPS: u32 = 12;
 const MAP_TYPE_XSKMAP: u32 = 17;
 const PROG_TYPE_XDP: u32 = 6;
 const ATTACH_XDP: u32 = 37;
@@ -58,11 +61,14 @@ const PROG_HAS_FRAGS: u32 = 1 << 5;
 pub(crate) struct Map<const KEY: usize>(OwnedFd);
 
 #[repr(C)]
+#[derive(Default)]
 struct MapCreate {
     map_type: u32,
     key_size: u32,
     value_size: u32,
     max_entries: u32,
+    map_flags: u32,
+    inner_map_fd: u32,
 }
 // SAFETY: no addresses.
 unsafe impl Attributes for MapCreate {}
@@ -78,24 +84,20 @@ struct MapElement {
 // SAFETY: made by `Map` alone, from references to a key and a value of the map's sizes.
 unsafe impl Attributes for MapElement {}
 
-impl Map<8> {
+impl<const KEY: usize> Map<KEY> {
     /// A hash map of at most `max_entries`.
     pub(crate) fn hash(max_entries: u32) -> io::Result<Self> {
-        Self::create(MAP_TYPE_HASH, max_entries)
+        Self::create(MapCreate { map_type: MAP_TYPE_HASH, max_entries, ..MapCreate::default() })
     }
-}
 
-impl Map<4> {
-    /// A map from queues to AF_XDP sockets.
-    pub(crate) fn sockets(queues: u32) -> io::Result<Self> {
-        Self::create(MAP_TYPE_XSKMAP, queues)
-    }
-}
-
-impl<const KEY: usize> Map<KEY> {
-    fn create(map_type: u32, max_entries: u32) -> io::Result<Self> {
-        let mut attributes = MapCreate { map_type, key_size: KEY as u32, value_size: 4, max_entries };
+    fn create(wanted: MapCreate) -> io::Result<Self> {
+        let mut attributes = MapCreate { key_size: KEY as u32, value_size: 4, ..wanted };
         bpf_descriptor(MAP_CREATE, &mut attributes).map(Self)
+    }
+
+    /// A map that somebody else made, with such keys.
+    pub(crate) fn of(fd: OwnedFd) -> Self {
+        Self(fd)
     }
 
     fn element(&self, key: &[u8; KEY], value: &[u8; 4]) -> MapElement {
@@ -116,6 +118,25 @@ impl<const KEY: usize> Map<KEY> {
     /// The descriptor's number, by which a program names the map.
     pub(crate) fn number(&self) -> u32 {
         self.0.as_raw_fd() as u32
+    }
+}
+
+impl<const KEY: usize> AsFd for Map<KEY> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Map<4> {
+    /// A map from queues to AF_XDP sockets.
+    pub(crate) fn sockets(queues: u32) -> io::Result<Self> {
+        Self::create(MapCreate { map_type: MAP_TYPE_XSKMAP, max_entries: queues, ..MapCreate::default() })
+    }
+
+    /// A map from queues to maps like this one.
+    pub(crate) fn maps<const KEY: usize>(queues: u32, like: &Map<KEY>) -> io::Result<Self> {
+        let (map_type, inner_map_fd) = (MAP_TYPE_ARRAY_OF_MAPS, like.number());
+        Self::create(MapCreate { map_type, max_entries: queues, inner_map_fd, ..MapCreate::default() })
     }
 }
 
@@ -202,10 +223,61 @@ fn explained(error: &io::Error, log: &[u8]) -> io::Error {
     io::Error::new(error.kind(), format!("{error}; the verifier says: {}", last.join(" / ")))
 }
 
-/// A program on an interface; gone when this is dropped.
+/// A program on an interface; gone when this is dropped in all processes that have it.
 #[derive(Debug)]
-#[expect(dead_code, reason = "held, never asked")]
 pub(crate) struct Attachment(OwnedFd);
+
+#[repr(C)]
+struct ObjectInfo {
+    bpf_fd: u32,
+    info_len: u32,
+    info: u64,
+}
+// SAFETY: made by `Attachment::info` alone, from a reference to room of that length, which the kernel may fill with any bytes.
+unsafe impl Attributes for ObjectInfo {}
+
+/// The beginning of `struct bpf_link_info`.
+#[repr(C)]
+#[derive(Default)]
+struct LinkInfo {
+    link_type: u32,
+    id: u32,
+    prog_id: u32,
+    pad: u32,
+    ifindex: u32,
+    pad_end: u32,
+}
+
+impl Attachment {
+    /// One that somebody else made.
+    pub(crate) fn of(fd: OwnedFd) -> Self {
+        Self(fd)
+    }
+
+    /// The kernel's number of it, by which two descriptors can be seen to be of the same one.
+    pub(crate) fn id(&self) -> io::Result<u32> {
+        self.info().map(|info| info.id)
+    }
+
+    /// Is the interface still there?
+    pub(crate) fn is_in_place(&self) -> bool {
+        self.info().is_ok_and(|info| info.ifindex != 0)
+    }
+
+    fn info(&self) -> io::Result<LinkInfo> {
+        let mut link = LinkInfo::default();
+        let info_len = size_of::<LinkInfo>() as u32;
+        let info = std::ptr::from_mut(&mut link) as u64;
+        bpf(OBJ_GET_INFO_BY_FD, &mut ObjectInfo { bpf_fd: self.0.as_raw_fd() as u32, info_len, info })?;
+        Ok(link)
+    }
+}
+
+impl AsFd for Attachment {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
 
 /// Runs a program on bytes, without an interface.
 #[cfg(test)]

@@ -2,24 +2,28 @@
 //!
 //! A datagram is written where it is sent from: the loaned frame is one of the umem, with room for the headers before it. A second
 //! destination takes a copy. A received one is lent where the kernel put it, until the next call.
+//!
+//! Of several queues a datagram leaves by the one for its priority: the 64 values are divided evenly among them, the lowest to
+//! the first. So datagrams of one flow never overtake each other.
 
+use std::ffi::CString;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 
-use takt_packet::MacAddress;
+use takt_packet::{EthernetHeader, MacAddress};
 use takt_transport::{FlowId, Interface, RxFrame, RxMeta, TransportError};
 use takt_wire::Locator;
 
-use crate::attach::{self, Attached};
+use crate::bank::Place;
 use crate::config::{XdpConfig, XdpCounters};
-use crate::filter::{Filter, Rules};
+use crate::filter::{Key, Rules};
 use crate::neighbours::Neighbours;
-use crate::socket::{Socket, Wanted};
+use crate::seat::{Asked, Seat};
 use crate::syscall;
 use crate::umem::{Frame, Umem};
-use crate::wire::{self, End, HEADERS, PAYLOAD_AT, Refused};
+use crate::wire::{self, End, Label, PAYLOAD_AT, Refused};
 
 /// The largest MTU for which frames of 2 KiB suffice: what the kernel leaves of one, less the header of Ethernet with a tag.
 const SMALL_MTU: usize = 2048 - Umem::RX_RESERVE - 18;
@@ -30,72 +34,90 @@ const ONE_PART_MTU: usize = 3400;
 /// What gives outgoing datagrams their source port and priority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Exit {
-    pub(crate) port: u16,
-    pub(crate) traffic_class: u8,
+    pub(crate) port_v4: Option<u16>,
+    pub(crate) port_v6: Option<u16>,
+    /// 0 to 63.
+    pub(crate) priority: u8,
 }
 
-/// A destination that can be sent to.
+/// A destination that can be sent to, and how.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Way {
-    mac: MacAddress,
-    ip: Ipv4Addr,
-    port: u16,
+    to: End,
+    source_port: u16,
+    priority: u8,
+}
+
+/// A frame that was received, and the queue that it goes back to.
+#[derive(Debug)]
+struct Lent {
+    frame: Frame,
+    queue: usize,
 }
 
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Carrier {
-    /// First, so that nothing is sent our way any more when the socket goes.
-    attached: Attached,
-    filter: Filter,
-    socket: Socket,
+    seat: Seat,
     neighbours: Neighbours,
+    config: XdpConfig,
     ifindex: u32,
     mac: MacAddress,
-    /// Ours at the interface, with the lengths of their prefixes. Empty when the interface is gone.
-    addresses: Vec<(Ipv4Addr, u8)>,
+    /// Ours at the interface, with the lengths of their prefixes. Empty when the interface is down or gone.
+    addresses: Vec<(IpAddr, u8)>,
     /// The ports that the filter takes, sorted, and the flow that each is of.
     ports: Vec<(u16, FlowId)>,
     /// Where the next datagram is written.
     loan: Frame,
     /// What was handed out by the last call.
-    lent: Option<Frame>,
+    lent: Option<Lent>,
     counters: XdpCounters,
     max_message_len: usize,
+    /// What the interface carries now, if that is less.
+    carried_len: usize,
+}
+
+/// What there is at one interface, until it is made anew.
+struct Opened {
+    seat: Seat,
+    neighbours: Neighbours,
+    carried_len: usize,
+}
+
+/// Takes a seat at the interface as it is now, with frames that have room for datagrams of at least this length.
+fn open(config: &XdpConfig, interface: &Interface, room: usize) -> Result<Opened, TransportError> {
+    let failed = |op| move |e| TransportError::new(op, format_args!("AF_XDP on {}", config.interface), e);
+    let neighbours = Neighbours::new(interface.index).map_err(failed("read the neighbours of"))?;
+    let small = interface.mtu <= SMALL_MTU && PAYLOAD_AT + room <= 2048;
+    let frame_len = if small { 2048 } else { 4096 };
+    let frame_len_max = frame_len - Umem::RX_RESERVE;
+    let name = CString::new(interface.name.as_str()).map_err(|e| failed("open")(e.into()))?;
+    let asked = Asked {
+        place: Place { ifindex: interface.index, name: &name, queues: &config.queues, frame_len },
+        mode: config.mode,
+        several_parts: interface.mtu > ONE_PART_MTU,
+        rules: Rules { rtps_only: config.rtps_only, frame_len_max },
+        rx_frames: config.rx_frames,
+        tx_frames: config.tx_frames,
+    };
+    let seat = Seat::take(&asked, neighbours.socket()).map_err(|(op, e)| failed(op)(e))?;
+    let tag_len = config.vlan.map_or(0, |_| EthernetHeader::TAG_LEN);
+    let packet = interface.mtu.min(frame_len_max - EthernetHeader::LEN - tag_len);
+    let headers = if config.udp.ipv6 { wire::V6_HEADERS } else { wire::V4_HEADERS };
+    Ok(Opened { seat, neighbours, carried_len: packet - headers })
 }
 
 impl Carrier {
-    /// Loads and attaches the filter, and binds the socket.
+    /// Takes a seat at the interface.
     pub(crate) fn open(config: &XdpConfig, interface: &Interface) -> Result<Self, TransportError> {
         let failed = |op| move |e| TransportError::new(op, format_args!("AF_XDP on {}", config.interface), e);
-        for frames in [config.rx_frames, config.tx_frames] {
-            if !frames.is_power_of_two() || !(64..=32_768).contains(&frames) {
-                let why = format!("{frames} frames: a power of two from 64 to 32,768 is possible");
-                return Err(failed("open")(io::Error::new(io::ErrorKind::InvalidInput, why)));
-            }
-        }
-        let frame_len = if interface.mtu <= SMALL_MTU { 2048 } else { 4096 };
-        let frame_len_max = frame_len - Umem::RX_RESERVE;
-        let several_parts = interface.mtu > ONE_PART_MTU;
-        let rules = Rules { rtps_only: config.rtps_only, frame_len_max, several_parts };
-        let filter = Filter::load(rules).map_err(failed("load the filter of"))?;
-        let attached = attach::attach(&filter, interface.index, config.mode).map_err(failed("attach the filter of"))?;
-        let wanted = Wanted {
-            ifindex: interface.index,
-            queue: config.queue,
-            frame_len,
-            rx_frames: config.rx_frames,
-            tx_frames: config.tx_frames,
-            copy: attached.mode == crate::Mode::Generic,
-        };
-        let mut socket = Socket::open(&wanted).map_err(failed("bind"))?;
-        let neighbours = Neighbours::new(interface.index).map_err(failed("read the neighbours of"))?;
-        let loan = socket.take().expect("no frame is in use yet");
+        config.check().map_err(failed("open"))?;
+        let Opened { mut seat, neighbours, carried_len } = open(config, interface, 0)?;
+        let loan = seat.bank_mut().take().expect("no frame is in use yet");
         let mut carrier = Self {
-            attached,
-            filter,
-            socket,
+            seat,
             neighbours,
+            config: config.clone(),
             ifindex: interface.index,
             mac: MacAddress::default(),
             addresses: Vec::new(),
@@ -103,50 +125,71 @@ impl Carrier {
             loan,
             lent: None,
             counters: XdpCounters::default(),
-            max_message_len: interface.mtu.min(frame_len_max - 14) + 14 - HEADERS,
+            max_message_len: carried_len,
+            carried_len,
         };
-        carrier.follow(Some(interface)).map_err(failed("set up"))?;
-        let queue = carrier.filter.connect(config.queue, carrier.socket.as_fd());
-        queue.map_err(failed("connect a queue of"))?;
+        carrier.follow_addresses(Some(interface)).map_err(failed("set up"))?;
         Ok(carrier)
     }
 
-    pub(crate) fn attached(&self) -> &Attached {
-        &self.attached
+    pub(crate) fn seat(&self) -> &Seat {
+        &self.seat
     }
 
-    pub(crate) fn socket(&self) -> &Socket {
-        &self.socket
-    }
-
-    /// The largest datagram: what fits one packet of the interface, and a frame.
+    /// The largest datagram: what fits one packet of the interface, and a frame, as they were at first.
     pub(crate) fn max_message_len(&self) -> usize {
         self.max_message_len
     }
 
-    /// Takes over the interface's addresses as they are now. Without the interface everything is left to the kernel, for good:
-    /// the filter and the socket's queue went with it.
-    pub(crate) fn follow(&mut self, interface: Option<&Interface>) -> io::Result<()> {
-        let interface = interface.filter(|interface| interface.index == self.ifindex);
-        let of_v4 = |(ip, prefix_len): &(IpAddr, u8)| match ip {
-            IpAddr::V4(ip) => Some((*ip, *prefix_len)),
-            IpAddr::V6(_) => None,
-        };
-        let now: Vec<_> = interface.iter().flat_map(|i| &i.addresses).filter_map(of_v4).collect();
+    /// Takes over the interface as it is now. While it is not there or not up everything is left to the kernel. One that was made anew
+    /// is opened anew; whether that was done.
+    pub(crate) fn follow(&mut self, interface: Option<&Interface>) -> Result<bool, TransportError> {
+        let is_new = interface.is_some_and(|interface| interface.index != self.ifindex);
+        if let Some(interface) = interface.filter(|_| is_new) {
+            self.addresses.clear();
+            self.reopen(interface)?;
+        }
+        let followed = self.follow_addresses(interface);
+        followed.map_err(|e| TransportError::new("follow", &self.config.interface, e))?;
+        Ok(is_new)
+    }
+
+    /// What was queued is lost with the old interface, and what was written to the loaned frame is kept.
+    fn reopen(&mut self, interface: &Interface) -> Result<(), TransportError> {
+        let mut opened = open(&self.config, interface, self.max_message_len)?;
+        let loan = opened.seat.bank_mut().take().expect("no frame is in use yet");
+        let range = PAYLOAD_AT..PAYLOAD_AT + self.max_message_len;
+        let written = self.seat.bank().umem().bytes(&self.loan, range.clone());
+        opened.seat.bank_mut().umem_mut().bytes_mut(&loan, range).copy_from_slice(written);
+        // Those of the old sockets go with them.
+        self.counters = self.counters();
+        self.lent = None;
+        self.loan = loan;
+        self.ifindex = interface.index;
+        Opened { seat: self.seat, neighbours: self.neighbours, carried_len: self.carried_len } = opened;
+        Ok(())
+    }
+
+    fn follow_addresses(&mut self, interface: Option<&Interface>) -> io::Result<()> {
+        let now: Vec<_> = interface.map(|i| i.addresses.clone()).unwrap_or_default();
         if let Some(interface) = interface {
-            let name = std::ffi::CString::new(interface.name.as_str())?;
+            let name = CString::new(interface.name.as_str())?;
             self.mac = syscall::hardware_address(self.neighbours.socket(), &name)?;
         }
         for (port, _) in &self.ports {
             for (gone, _) in self.addresses.iter().filter(|address| !now.contains(address)) {
-                self.filter.close(*gone, *port)?;
+                self.seat.close(self.key(*gone, *port))?;
             }
             for (new, _) in now.iter().filter(|address| !self.addresses.contains(address)) {
-                self.filter.open(*new, *port)?;
+                self.seat.open(self.key(*new, *port))?;
             }
         }
         self.addresses = now;
         Ok(())
+    }
+
+    fn key(&self, address: IpAddr, port: u16) -> Key {
+        Key::udp(address, port, self.config.vlan.unwrap_or(0))
     }
 
     /// Receives what comes to this port, for this flow, from now on.
@@ -154,7 +197,7 @@ impl Carrier {
         if let Err(at) = self.ports.binary_search_by_key(&port, |known| known.0) {
             self.ports.insert(at, (port, flow));
         }
-        let opened = self.addresses.iter().try_for_each(|(address, _)| self.filter.open(*address, port));
+        let opened = self.addresses.iter().try_for_each(|(address, _)| self.seat.open(self.key(*address, port)));
         opened.inspect_err(|_| self.close_port(port))
     }
 
@@ -168,122 +211,125 @@ impl Carrier {
         self.ports.retain(|known| known.0 != port);
         for (address, _) in &self.addresses {
             // It can only fail for a port that was not open.
-            drop(self.filter.close(*address, port));
+            drop(self.seat.close(self.key(*address, port)));
         }
     }
 
-    /// How to send to a destination; `None`: not by this way.
-    pub(crate) fn way(&mut self, to: &Locator) -> Option<Way> {
-        if to.kind != Locator::KIND_UDP_V4 || self.addresses.is_empty() {
+    /// How to send a datagram of this length to a destination; `None`: not by this way.
+    pub(crate) fn way(&mut self, to: &Locator, len: usize, exit: Exit) -> Option<Way> {
+        if len > self.carried_len || self.addresses.is_empty() {
             return None;
         }
-        let [.., a, b, c, d] = to.address;
-        let ip = Ipv4Addr::new(a, b, c, d);
-        let port = u16::try_from(to.port).ok().filter(|port| *port != 0)?; // tidy-allow(dropped-cause): no such port.
-        Some(Way { mac: self.neighbours.find(ip)?, ip, port })
+        let to = to.socket_addr().filter(|to| to.port() != 0)?;
+        let source_port = if to.is_ipv4() { exit.port_v4? } else { exit.port_v6? };
+        let end = End { mac: self.neighbours.find(to.ip())?, ip: to.ip(), port: to.port() };
+        Some(Way { to: end, source_port, priority: exit.priority })
     }
 
     /// Where the next datagram is written.
     pub(crate) fn loan(&mut self) -> &mut [u8] {
         let range = PAYLOAD_AT..PAYLOAD_AT + self.max_message_len;
-        self.socket.umem_mut().bytes_mut(&self.loan, range)
+        self.seat.bank_mut().umem_mut().bytes_mut(&self.loan, range)
     }
 
     /// A frame to be sent besides the loaned one, if one is free now.
     pub(crate) fn spare(&mut self) -> Option<Frame> {
-        let spare = self.socket.take();
+        let spare = self.seat.bank_mut().take();
         if spare.is_some() {
             return spare;
         }
         self.flush();
-        self.socket.take()
+        self.seat.bank_mut().take()
     }
 
-    /// Queues the loaned datagram as it stands; `next` is loaned from now on. False: it is too long for a datagram.
-    pub(crate) fn send_in_place(&mut self, next: Frame, len: usize, exit: Exit, way: Way) -> bool {
+    /// Queues the loaned datagram as it stands; `next` is loaned from now on. False: it cannot be enclosed.
+    pub(crate) fn send_in_place(&mut self, next: Frame, len: usize, way: Way) -> bool {
         let frame = std::mem::replace(&mut self.loan, next);
         self.counters.in_place_out += 1;
-        self.send(frame, len, exit, way)
+        self.send(frame, len, way)
     }
 
     /// Queues a copy of the loaned datagram in `frame`.
-    pub(crate) fn send_copy(&mut self, frame: Frame, len: usize, exit: Exit, way: Way) -> bool {
+    pub(crate) fn send_copy(&mut self, frame: Frame, len: usize, way: Way) -> bool {
         let range = PAYLOAD_AT..PAYLOAD_AT + len;
-        self.socket.umem_mut().copy(&self.loan, &frame, range);
-        self.send(frame, len, exit, way)
+        self.seat.bank_mut().umem_mut().copy(&self.loan, &frame, range);
+        self.send(frame, len, way)
     }
 
-    fn send(&mut self, frame: Frame, len: usize, exit: Exit, way: Way) -> bool {
-        let from = End { mac: self.mac, ip: self.source(way.ip), port: exit.port };
-        let to = End { mac: way.mac, ip: way.ip, port: way.port };
-        let umem = self.socket.umem_mut();
+    fn send(&mut self, frame: Frame, len: usize, way: Way) -> bool {
+        let from = self.source(way.to.ip).map(|ip| End { mac: self.mac, ip, port: way.source_port });
+        let label = Label { priority: way.priority, vid: self.config.vlan };
+        let bank = self.seat.bank_mut();
+        let umem = bank.umem_mut();
         let all = 0..umem.frame_len();
-        let Some(range) = wire::enclose(umem.bytes_mut(&frame, all), len, from, to, exit.traffic_class) else {
+        let enclosed = from.and_then(|from| wire::enclose(umem.bytes_mut(&frame, all), len, from, way.to, label));
+        let Some(range) = enclosed else {
             umem.put(frame);
             return false;
         };
-        self.socket.send(frame, range);
+        let queue = usize::from(way.priority) * bank.count() / 64;
+        bank.send(frame, range, queue);
         self.counters.datagrams_out += 1;
         self.counters.bytes_out += len as u64;
         true
     }
 
-    /// Our address in the destination's network, or any.
-    fn source(&self, to: Ipv4Addr) -> Ipv4Addr {
-        let shares = |&&(own, len): &&(Ipv4Addr, u8)| {
-            let differ = own.to_bits() ^ to.to_bits();
-            differ.leading_zeros() >= u32::from(len)
+    /// Our address in the destination's network, or any of its family.
+    fn source(&self, to: IpAddr) -> Option<IpAddr> {
+        let of_family = self.addresses.iter().filter(|(own, _)| own.is_ipv4() == to.is_ipv4());
+        let shares = |&&(own, len): &&(IpAddr, u8)| match (own, to) {
+            (IpAddr::V4(own), IpAddr::V4(to)) => (own.to_bits() ^ to.to_bits()).leading_zeros() >= u32::from(len),
+            (IpAddr::V6(own), IpAddr::V6(to)) => (own.to_bits() ^ to.to_bits()).leading_zeros() >= u32::from(len),
+            _ => false,
         };
-        let near = self.addresses.iter().find(shares).or(self.addresses.first());
-        near.map_or(Ipv4Addr::UNSPECIFIED, |(own, _)| *own)
+        let near = of_family.clone().find(shares).or_else(|| of_family.clone().next());
+        near.map(|(own, _)| *own)
     }
 
     /// Sends what is queued. What the interface refuses now stays queued.
     pub(crate) fn flush(&mut self) {
-        if self.socket.flush().is_err() {
+        if self.seat.bank_mut().flush().is_err() {
             self.counters.refused_flushes += 1;
         }
     }
 
     /// What was handed out is not used any more.
     pub(crate) fn give_back(&mut self) {
-        if let Some(frame) = self.lent.take() {
-            self.socket.lend_to_receive(frame);
+        if let Some(Lent { frame, queue }) = self.lent.take() {
+            self.seat.bank_mut().lend_to_receive(frame, queue);
         }
     }
 
-    /// Hears the news of neighbours, and wakes a driver that waits. A system call.
+    /// Hears the news of neighbours, and wakes drivers that wait. A system call.
     pub(crate) fn look_around(&mut self) {
         self.neighbours.listen();
-        if self.socket.receive_needs_wakeup() {
-            self.socket.wake_receiver();
-        }
+        self.seat.bank().wake_receivers();
     }
 
     /// The next datagram, lent until [`give_back`](Self::give_back). No system call.
     pub(crate) fn recv(&mut self) -> Option<RxFrame<'_>> {
-        let (frame, range, meta) = self.next()?;
+        let (lent, range, meta) = self.next()?;
         self.counters.datagrams_in += 1;
         self.counters.bytes_in += range.len() as u64;
-        let lent = self.lent.insert(frame);
-        Some(RxFrame::new(self.socket.umem().bytes(lent, range), meta))
+        let lent = self.lent.insert(lent);
+        Some(RxFrame::new(self.seat.bank().umem().bytes(&lent.frame, range), meta))
     }
 
-    fn next(&mut self) -> Option<(Frame, Range<usize>, RxMeta)> {
+    fn next(&mut self) -> Option<(Lent, Range<usize>, RxMeta)> {
         loop {
-            let (frame, range) = self.socket.receive()?;
+            let (frame, range, queue) = self.seat.bank_mut().receive()?;
             let start = range.start;
-            let refused = match wire::open(self.socket.umem().bytes(&frame, range)) {
-                Ok(datagram) => match self.ports.binary_search_by_key(&datagram.to.1, |known| known.0) {
+            let refused = match wire::open(self.seat.bank().umem().bytes(&frame, range)) {
+                Ok(datagram) => match self.ports.binary_search_by_key(&datagram.to.port(), |known| known.0) {
                     Ok(at) => {
                         let meta = RxMeta {
-                            source: Locator::udp_v4(datagram.from.0, datagram.from.1),
-                            local: Locator::udp_v4(datagram.to.0, datagram.to.1),
+                            source: datagram.from.into(),
+                            local: datagram.to.into(),
                             flow: self.ports[at].1,
                             multicast: false,
                         };
                         let payload = start + datagram.payload.start..start + datagram.payload.end;
-                        return Some((frame, payload, meta));
+                        return Some((Lent { frame, queue }, payload, meta));
                     }
                     Err(_) => &mut self.counters.closed,
                 },
@@ -291,15 +337,18 @@ impl Carrier {
                 Err(Refused::Damaged) => &mut self.counters.damaged,
             };
             *refused += 1;
-            self.socket.lend_to_receive(frame);
+            self.seat.bank_mut().lend_to_receive(frame, queue);
         }
     }
 
     pub(crate) fn counters(&self) -> XdpCounters {
+        let sockets = || self.seat.bank().sockets();
+        // A socket of AF_XDP always answers this.
+        let drops: u64 = sockets().map(|socket| socket.kernel_drops().unwrap_or(0)).sum();
+        let strange: u64 = sockets().map(crate::socket::Socket::strange_entries).sum();
         XdpCounters {
-            // A socket of AF_XDP always answers this.
-            kernel_drops: self.socket.kernel_drops().unwrap_or(0),
-            strange_entries: self.socket.strange_entries(),
+            kernel_drops: self.counters.kernel_drops + drops,
+            strange_entries: self.counters.strange_entries + strange,
             ..self.counters
         }
     }
@@ -310,7 +359,8 @@ impl Carrier {
     }
 
     /// Readable when there is something to receive, or news of neighbours.
-    pub(crate) fn descriptors(&self) -> [RawFd; 2] {
-        [self.socket.as_fd().as_raw_fd(), self.neighbours.socket().as_raw_fd()]
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
+        let sockets = self.seat.bank().sockets().map(|socket| socket.as_fd().as_raw_fd());
+        sockets.chain([self.neighbours.socket().as_raw_fd()])
     }
 }

@@ -1,6 +1,7 @@
 //! What an AF_XDP transport is asked to be, and what it has become.
 
 use std::fmt;
+use std::io;
 
 use takt_transport::udp::{InterfaceSelection, UdpConfig};
 
@@ -22,19 +23,35 @@ impl fmt::Display for Mode {
     }
 }
 
+/// Which of an interface's queues a participant has. A queue is one participant's at a time, of all processes; the kernel's
+/// sockets carry what arrives by others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Queues {
+    /// So many of those that nobody has.
+    Free(u32),
+    /// These.
+    These(Vec<u32>),
+    /// All that the interface has now.
+    All,
+}
+
 /// Configuration of an [`XdpTransport`](crate::XdpTransport).
 #[derive(Debug, Clone, PartialEq)]
 pub struct XdpConfig {
     /// The interface whose frames are sent and received by AF_XDP.
     pub interface: String,
-    /// The queue of that interface. One socket can have it at a time, in all processes together. What arrives by other queues
-    /// comes through the kernel's sockets.
-    pub queue: u32,
-    /// Where the filter is to run; `None`: natively if the driver can, else generically.
+    /// Its queues. Of several a datagram leaves by the one for its flow's priority (TRANSPORT_PRIORITY): the values 0 to 63 are
+    /// divided evenly among them, the lowest to the first. They are received from in turn.
+    pub queues: Queues,
+    /// Where the filter is to run; `None`: as it does for others at the interface, or natively if the driver can, else generically.
     pub mode: Option<Mode>,
-    /// Frames that can wait to be received, a power of two from 64 to 32,768. Each takes 2 KiB, or 4 KiB where the MTU is above 1774.
+    /// The VLAN, 0 to 4094, of what goes by AF_XDP; 0 says that frames are tagged for their priority alone. The priority (PCP) is the
+    /// upper half of the DSCP. Addresses and neighbours are those of the interface itself. `None`: no tags. Frames of another VLAN are
+    /// left to the kernel; one without a VLAN may have a tag or not.
+    pub vlan: Option<u16>,
+    /// Frames that can wait to be received by each queue, a power of two from 64 to 32,768. Each takes 2 KiB, or 4 KiB where the MTU is above 1774.
     pub rx_frames: u32,
-    /// Frames that can be on their way out, a power of two from 64 to 32,768; of the same size.
+    /// Frames that can be on their way out, by all queues, a power of two from 64 to 32,768; of the same size.
     pub tx_frames: u32,
     /// Take only what begins with `RTPS`; the rest that comes to our ports arrives through the kernel's sockets.
     pub rtps_only: bool,
@@ -43,12 +60,13 @@ pub struct XdpConfig {
 }
 
 impl XdpConfig {
-    /// The defaults for a domain: queue 0, and kernel sockets at the same interface alone.
+    /// The defaults for a domain: one queue, no tags, and kernel sockets at the same interface alone.
     pub fn new(domain_id: u32, interface: &str) -> Self {
         Self {
             interface: interface.to_owned(),
-            queue: 0,
+            queues: Queues::Free(1),
             mode: None,
+            vlan: None,
             rx_frames: 4096,
             tx_frames: 1024,
             rtps_only: true,
@@ -58,6 +76,19 @@ impl XdpConfig {
             },
         }
     }
+
+    /// Can it be at all?
+    pub(crate) fn check(&self) -> io::Result<()> {
+        let odd = |frames: &u32| !frames.is_power_of_two() || !(64..=32_768).contains(frames);
+        let why = if let Some(frames) = [self.rx_frames, self.tx_frames].into_iter().find(odd) {
+            format!("{frames} frames: a power of two from 64 to 32,768 is possible")
+        } else if let Some(vlan) = self.vlan.filter(|vlan| *vlan > 4094) {
+            format!("VLAN {vlan}: 0 to 4094 is possible")
+        } else {
+            return Ok(());
+        };
+        Err(io::Error::new(io::ErrorKind::InvalidInput, why))
+    }
 }
 
 /// What an AF_XDP transport has become.
@@ -65,8 +96,10 @@ impl XdpConfig {
 pub struct XdpReport {
     /// The interface.
     pub interface: String,
-    /// Its queue.
-    pub queue: u32,
+    /// Its queues that this participant has.
+    pub queues: Vec<u32>,
+    /// Other participants, of this process or others, had the filter there already.
+    pub is_joined: bool,
     /// Where the filter runs.
     pub mode: Mode,
     /// Why it does not run in the driver, if that was tried.
@@ -82,11 +115,18 @@ pub struct XdpReport {
 impl fmt::Display for XdpReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let copy = if self.zero_copy { "zero copy" } else { "copy" };
+        let (noun, queues) = match &self.queues[..] {
+            [only] => ("queue", only.to_string()),
+            several => ("queues", several.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")),
+        };
         write!(
             f,
-            "{} queue {}: {}, {copy}, frames of {} octets, datagrams of up to {}",
-            self.interface, self.queue, self.mode, self.frame_len, self.max_message_len
+            "{} {noun} {queues}: {}, {copy}, frames of {} octets, datagrams of up to {}",
+            self.interface, self.mode, self.frame_len, self.max_message_len
         )?;
+        if self.is_joined {
+            f.write_str(", filter shared")?;
+        }
         match &self.not_native {
             Some(why) => write!(f, " (not native: {why})"),
             None => Ok(()),

@@ -6,8 +6,10 @@
 //! | module | what it is |
 //! |---|---|
 //! | `mapping`, `umem`, `ring` | memory that is shared with the kernel: frames, and the rings that hand them over |
-//! | `socket` | one AF_XDP socket, its umem and rings, bound to one queue |
+//! | `socket`, `bank` | an AF_XDP socket and its rings, bound to one queue; those of one participant |
 //! | `assembler`, `bpf`, `filter`, `attach` | the packet filter: written, loaded, given ports, attached |
+//! | `share` | one filter for all participants at an interface |
+//! | `seat` | one participant's queues and its part in the filter |
 //! | `patience` | waiting for what was let go a moment ago |
 //! | `neighbours` | the hardware addresses of neighbours, as the kernel knows them |
 //! | `wire` | frames to datagrams and back |
@@ -24,6 +26,7 @@
 
 mod assembler;
 mod attach;
+mod bank;
 mod bpf;
 mod carrier;
 mod config;
@@ -32,13 +35,15 @@ mod mapping;
 mod neighbours;
 mod patience;
 mod ring;
+mod seat;
+mod share;
 mod socket;
 mod syscall;
 mod transport;
 mod umem;
 mod wire;
 
-pub use config::{Mode, XdpConfig, XdpCounters, XdpReport};
+pub use config::{Mode, Queues, XdpConfig, XdpCounters, XdpReport};
 pub use transport::XdpTransport;
 
 // The code in the documents is compiled with the tests.

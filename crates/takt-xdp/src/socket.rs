@@ -1,13 +1,14 @@
-//! An AF_XDP socket: its umem, its four rings, bound to one queue of an interface.
+//! An AF_XDP socket: four rings, bound to one queue of an interface. The frames are a [umem's](crate::umem), which several
+//! sockets of one participant share.
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use libc::xdp_desc;
 
 use crate::mapping::Mapping;
-use crate::patience::while_busy;
 use crate::ring::{Consumer, Entry, Layout, Producer};
 use crate::syscall;
 use crate::umem::{Frame, Umem};
@@ -15,9 +16,6 @@ use crate::umem::{Frame, Umem};
 /// What a socket is asked to be.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
-    pub(crate) ifindex: u32,
-    pub(crate) queue: u32,
-    pub(crate) frame_len: usize,
     /// Powers of two.
     pub(crate) rx_frames: u32,
     pub(crate) tx_frames: u32,
@@ -25,7 +23,7 @@ pub(crate) struct Wanted {
     pub(crate) copy: bool,
 }
 
-/// A bound socket. Dropped, it lets go of the queue.
+/// A socket. Dropped, it lets go of the queue.
 #[derive(Debug)]
 pub(crate) struct Socket {
     /// First, so that it is closed before its memory goes.
@@ -34,28 +32,30 @@ pub(crate) struct Socket {
     completion: Consumer<u64>,
     rx: Consumer<xdp_desc>,
     tx: Producer<xdp_desc>,
-    umem: Umem,
     /// Frames in the transmit ring or on their way out.
     tx_pending: u32,
+    /// Entries of rings that the kernel cannot have meant.
     strange: u64,
 }
 
 impl Socket {
-    /// Opens and binds a socket, and gives the kernel all receive frames.
-    pub(crate) fn open(wanted: &Wanted) -> io::Result<Self> {
+    /// Opens a socket, not bound yet, and gives the kernel its receive frames. The first one of the umem's sockets registers it.
+    /// Takes CAP_NET_RAW.
+    pub(crate) fn open(wanted: &Wanted, umem: &mut Umem, registers: bool) -> io::Result<Self> {
         let fd = syscall::xdp_socket()?;
-        let umem = Umem::new(wanted.frame_len, wanted.rx_frames + wanted.tx_frames)?;
-        syscall::set_xdp_option(fd.as_fd(), libc::XDP_UMEM_REG, &umem.registration())?;
+        if registers {
+            syscall::set_xdp_option(fd.as_fd(), libc::XDP_UMEM_REG, &umem.registration())?;
+        }
+        let (rx_frames, tx_frames) = (wanted.rx_frames, wanted.tx_frames);
         for (name, size) in [
-            (libc::XDP_UMEM_FILL_RING, wanted.rx_frames),
-            (libc::XDP_UMEM_COMPLETION_RING, wanted.tx_frames),
-            (libc::XDP_RX_RING, wanted.rx_frames),
-            (libc::XDP_TX_RING, wanted.tx_frames),
+            (libc::XDP_UMEM_FILL_RING, rx_frames),
+            (libc::XDP_UMEM_COMPLETION_RING, tx_frames),
+            (libc::XDP_RX_RING, rx_frames),
+            (libc::XDP_TX_RING, tx_frames),
         ] {
             syscall::set_xdp_option(fd.as_fd(), name, &(size as libc::c_int))?;
         }
         let at: libc::xdp_mmap_offsets = syscall::xdp_option(fd.as_fd(), libc::XDP_MMAP_OFFSETS)?;
-        let (rx_frames, tx_frames) = (wanted.rx_frames, wanted.tx_frames);
         let fill = map::<u64>(&fd, libc::XDP_UMEM_PGOFF_FILL_RING, &at.fr, rx_frames)?;
         let completion = map::<u64>(&fd, libc::XDP_UMEM_PGOFF_COMPLETION_RING, &at.cr, tx_frames)?;
         let rx = map::<xdp_desc>(&fd, libc::XDP_PGOFF_RX_RING as u64, &at.rx, rx_frames)?;
@@ -66,17 +66,21 @@ impl Socket {
             completion: Consumer::new(completion.0, completion.1),
             rx: Consumer::new(rx.0, rx.1),
             tx: Producer::new(tx.0, tx.1),
-            umem,
             tx_pending: 0,
             strange: 0,
         };
         for _ in 0..rx_frames {
-            let frame = socket.umem.take().expect("there are more frames than receive frames");
-            socket.lend_to_receive(frame);
+            let frame = umem.take().expect("the umem has the receive frames of every socket");
+            socket.lend_to_receive(umem, frame);
         }
-        let flags = libc::XDP_USE_NEED_WAKEUP | if wanted.copy { libc::XDP_COPY } else { 0 };
-        bind(socket.fd.as_fd(), wanted, flags)?;
         Ok(socket)
+    }
+
+    /// Binds it to a queue, with the frames that itself or another socket has registered. "Busy" if another socket has the queue, or
+    /// had it some 15 ms ago; "invalid" if there is no such queue. It may be tried again.
+    pub(crate) fn bind(&self, ifindex: u32, queue: u32, copy: bool, frames_of: Option<&Self>) -> io::Result<()> {
+        let flags = libc::XDP_USE_NEED_WAKEUP | if copy { libc::XDP_COPY } else { 0 };
+        syscall::bind_xdp(self.as_fd(), ifindex, queue, flags, frames_of.map(AsFd::as_fd))
     }
 
     /// Does the driver read and write the frames themselves?
@@ -97,37 +101,27 @@ impl Socket {
         self.strange
     }
 
-    /// The frames' memory.
-    pub(crate) fn umem(&self) -> &Umem {
-        &self.umem
-    }
-
-    /// The same to be written to.
-    pub(crate) fn umem_mut(&mut self) -> &mut Umem {
-        &mut self.umem
-    }
-
     /// The next received frame, and where in it its octets are.
-    pub(crate) fn receive(&mut self) -> Option<(Frame, std::ops::Range<usize>)> {
+    pub(crate) fn receive(&mut self, umem: &mut Umem) -> Option<(Frame, Range<usize>)> {
         loop {
             let entry = self.rx.pop()?;
             self.rx.release();
-            match self.umem.regain(entry.addr) {
-                Some((frame, at)) if at + entry.len as usize <= self.umem.frame_len() => {
+            match umem.regain(entry.addr) {
+                Some((frame, at)) if at + entry.len as usize <= umem.frame_len() => {
                     return Some((frame, at..at + entry.len as usize));
                 }
                 Some((frame, _)) => {
                     self.strange += 1;
-                    self.lend_to_receive(frame);
+                    self.lend_to_receive(umem, frame);
                 }
                 None => self.strange += 1,
             }
         }
     }
 
-    /// The frame may be received into again.
-    pub(crate) fn lend_to_receive(&mut self, frame: Frame) {
-        let address = self.umem.lend(frame, 0);
+    /// The frame, one that was received here, may be received into again.
+    pub(crate) fn lend_to_receive(&mut self, umem: &mut Umem, frame: Frame) {
+        let address = umem.lend(frame, 0);
         // There are exactly as many receive frames as the ring has places.
         let pushed = self.fill.push(address);
         debug_assert!(pushed, "the fill ring has room for every receive frame");
@@ -139,19 +133,10 @@ impl Socket {
         self.fill.needs_wakeup()
     }
 
-    /// A frame to be sent, if one is free.
-    pub(crate) fn take(&mut self) -> Option<Frame> {
-        if let Some(frame) = self.umem.take() {
-            return Some(frame);
-        }
-        self.reap();
-        self.umem.take()
-    }
-
     /// Queues octets of a frame to be sent; they leave at [`flush`](Self::flush).
-    pub(crate) fn send(&mut self, frame: Frame, range: std::ops::Range<usize>) {
-        let addr = self.umem.lend(frame, range.start);
-        // There are exactly as many transmit frames as the ring has places.
+    pub(crate) fn send(&mut self, umem: &mut Umem, frame: Frame, range: Range<usize>) {
+        let addr = umem.lend(frame, range.start);
+        // The ring has a place for every transmit frame of the umem.
         let pushed = self.tx.push(xdp_desc { addr, len: range.len() as u32, options: 0 });
         debug_assert!(pushed, "the transmit ring has room for every transmit frame");
         self.tx_pending += 1;
@@ -159,18 +144,18 @@ impl Socket {
 
     /// Has the kernel send what is queued, and takes back what was sent. An error is about the interface; what is
     /// queued stays so.
-    pub(crate) fn flush(&mut self) -> io::Result<()> {
+    pub(crate) fn flush(&mut self, umem: &mut Umem) -> io::Result<()> {
         if self.tx_pending == 0 {
             return Ok(());
         }
         self.tx.publish();
-        let kicked = self.kick();
-        self.reap();
+        let kicked = self.kick(umem);
+        self.reap(umem);
         kicked
     }
 
     /// One system call sends up to 32 frames where they are copied, and says `EAGAIN` if there are more.
-    fn kick(&mut self) -> io::Result<()> {
+    fn kick(&mut self, umem: &mut Umem) -> io::Result<()> {
         for _ in 0..=self.tx_pending / 16 + 1 {
             if !self.tx.needs_wakeup() {
                 return Ok(());
@@ -184,7 +169,7 @@ impl Socket {
                 return Ok(());
             }
             // Whatever was sent makes room for what is left.
-            self.reap();
+            self.reap(umem);
         }
         Ok(())
     }
@@ -197,13 +182,13 @@ impl Socket {
     }
 
     /// Takes back the frames that were sent.
-    fn reap(&mut self) {
+    pub(crate) fn reap(&mut self, umem: &mut Umem) {
         let mut any = false;
         while let Some(address) = self.completion.pop() {
             any = true;
-            match self.umem.regain(address) {
+            match umem.regain(address) {
                 Some((frame, _)) => {
-                    self.umem.put(frame);
+                    umem.put(frame);
                     self.tx_pending = self.tx_pending.saturating_sub(1);
                 }
                 None => self.strange += 1,
@@ -231,19 +216,4 @@ fn map<T: Entry>(
     let layout = Layout::told(told, size).and_then(|layout| Some((layout.memory_len::<T>()?, layout)));
     let (len, layout) = layout.ok_or(io::ErrorKind::InvalidData)?;
     Ok((Arc::new(Mapping::of(fd.as_fd(), offset, len)?), layout))
-}
-
-/// Binds to a queue; waits for one that was let go a moment ago.
-fn bind(fd: BorrowedFd<'_>, wanted: &Wanted, flags: u16) -> io::Result<()> {
-    while_busy(|| syscall::bind_xdp(fd, wanted.ifindex, wanted.queue, flags)).map_err(|e| match e.kind() {
-        io::ErrorKind::ResourceBusy => {
-            let why = "another AF_XDP socket has this queue: one participant can have it at a time";
-            io::Error::new(io::ErrorKind::ResourceBusy, why)
-        }
-        io::ErrorKind::InvalidInput => {
-            let why = format!("{e}: is there a queue {}?", wanted.queue);
-            io::Error::new(io::ErrorKind::InvalidInput, why)
-        }
-        _ => e,
-    })
 }

@@ -82,14 +82,20 @@ pub(crate) fn xdp_option<T: OptionValue>(fd: BorrowedFd<'_>, name: libc::c_int) 
     Ok(value)
 }
 
-/// Binds an AF_XDP socket to a queue of an interface.
-pub(crate) fn bind_xdp(fd: BorrowedFd<'_>, ifindex: u32, queue: u32, flags: u16) -> io::Result<()> {
+/// Binds an AF_XDP socket to a queue of an interface. With the frames of another socket its flags are that one's.
+pub(crate) fn bind_xdp(
+    fd: BorrowedFd<'_>,
+    ifindex: u32,
+    queue: u32,
+    flags: u16,
+    frames_of: Option<BorrowedFd<'_>>,
+) -> io::Result<()> {
     let address = libc::sockaddr_xdp {
         sxdp_family: libc::AF_XDP as u16,
-        sxdp_flags: flags,
+        sxdp_flags: if frames_of.is_some() { libc::XDP_SHARED_UMEM } else { flags },
         sxdp_ifindex: ifindex,
         sxdp_queue_id: queue,
-        sxdp_shared_umem_fd: 0,
+        sxdp_shared_umem_fd: frames_of.map_or(0, |other| other.as_raw_fd() as u32),
     };
     let len = size_of_val(&address) as libc::socklen_t;
     // SAFETY: `address` holds `len` valid bytes of a socket address.
@@ -125,8 +131,117 @@ pub(crate) fn receive(fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> 
     usize::try_from(len).map_err(|_| io::Error::last_os_error())
 }
 
-/// The hardware address of an interface; an error if that is not Ethernet. `any` is any socket of its network namespace.
-pub(crate) fn hardware_address(any: BorrowedFd<'_>, name: &CStr) -> io::Result<MacAddress> {
+/// Descriptors in one message.
+const DESCRIPTORS_MAX: usize = 4;
+
+/// Room for them in a control message, aligned as its header.
+const CONTROL_WORDS: usize = 8;
+
+/// Octets of so many descriptors.
+const fn descriptors_len(count: usize) -> u32 {
+    (count * size_of::<libc::c_int>()) as u32
+}
+
+/// Sends a message through a connected Unix socket, and with it descriptors.
+pub(crate) fn send_with(fd: BorrowedFd<'_>, message: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    assert!((1..=DESCRIPTORS_MAX).contains(&descriptors.len()), "there is room for them");
+    let mut vector = libc::iovec { iov_base: message.as_ptr().cast_mut().cast(), iov_len: message.len() };
+    let mut control = [0_u64; CONTROL_WORDS];
+    // SAFETY: all-zero is a valid value of this C structure.
+    let mut header: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    header.msg_iov = &mut vector;
+    header.msg_iovlen = 1;
+    header.msg_control = control.as_mut_ptr().cast();
+    let len = descriptors_len(descriptors.len());
+    // SAFETY: arithmetic.
+    header.msg_controllen = unsafe { libc::CMSG_SPACE(len) } as _;
+    // SAFETY: `control` has room for a header with `DESCRIPTORS_MAX` descriptors, and is aligned for it; so the first header is
+    // there and its data too.
+    unsafe {
+        let first = libc::CMSG_FIRSTHDR(&header);
+        (*first).cmsg_level = libc::SOL_SOCKET;
+        (*first).cmsg_type = libc::SCM_RIGHTS;
+        (*first).cmsg_len = libc::CMSG_LEN(len) as _;
+        let data = libc::CMSG_DATA(first).cast::<libc::c_int>();
+        for (at, descriptor) in descriptors.iter().enumerate() {
+            data.add(at).write_unaligned(descriptor.as_raw_fd());
+        }
+    }
+    // SAFETY: the header's pointers lead to `message`, `vector` and `control`, all alive; sending only reads.
+    let sent = unsafe { libc::sendmsg(fd.as_raw_fd(), &header, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) };
+    match usize::try_from(sent) {
+        Ok(len) if len == message.len() => Ok(()),
+        Ok(_) => Err(io::ErrorKind::WriteZero.into()),
+        Err(_) => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Receives a message of at most so many octets, and exactly `N` descriptors or fewer, in which case the others are `None`. A
+/// length of 0 says that the other end is gone.
+pub(crate) fn receive_with<const N: usize>(
+    fd: BorrowedFd<'_>,
+    into: &mut [u8],
+) -> io::Result<(usize, [Option<OwnedFd>; N])> {
+    const { assert!(N <= DESCRIPTORS_MAX, "there is room for them") };
+    let mut vector = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+    let mut control = [0_u64; CONTROL_WORDS];
+    // SAFETY: all-zero is a valid value of this C structure.
+    let mut header: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    header.msg_iov = &mut vector;
+    header.msg_iovlen = 1;
+    header.msg_control = control.as_mut_ptr().cast();
+    // SAFETY: arithmetic. What the other end sends beyond that the kernel closes.
+    header.msg_controllen = unsafe { libc::CMSG_SPACE(descriptors_len(N)) } as _;
+    // SAFETY: the header's pointers lead to `into`, `vector` and `control`, all alive, with room for what they say.
+    let len = unsafe { libc::recvmsg(fd.as_raw_fd(), &mut header, libc::MSG_CMSG_CLOEXEC) };
+    let len = usize::try_from(len).map_err(|_| io::Error::last_os_error())?;
+    let mut descriptors = [const { None }; N];
+    // SAFETY: the kernel has filled in the header and the control messages that it says are there; only their own lengths are
+    // read. Each descriptor is new and nobody else owns it. Room is aligned to 8 octets, so there may be one more than `N`.
+    unsafe {
+        let first = libc::CMSG_FIRSTHDR(&header);
+        if !first.is_null() && (*first).cmsg_level == libc::SOL_SOCKET && (*first).cmsg_type == libc::SCM_RIGHTS {
+            let data = libc::CMSG_DATA(first).cast::<libc::c_int>();
+            let octets = ((*first).cmsg_len as usize).saturating_sub(libc::CMSG_LEN(0) as usize);
+            for at in 0..octets / size_of::<libc::c_int>() {
+                let descriptor = OwnedFd::from_raw_fd(data.add(at).read_unaligned());
+                if let Some(place) = descriptors.get_mut(at) {
+                    *place = Some(descriptor);
+                }
+            }
+        }
+    }
+    Ok((len, descriptors))
+}
+
+/// The user at the other end of a connected Unix socket, as the kernel knows it.
+pub(crate) fn peer_user(fd: BorrowedFd<'_>) -> io::Result<u32> {
+    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut len = size_of::<libc::ucred>() as libc::socklen_t;
+    let at = ptr::from_mut(&mut peer).cast();
+    // SAFETY: `peer` has room for `len` bytes; any bytes are valid in it.
+    check(unsafe { libc::getsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, at, &mut len) })?;
+    Ok(peer.uid)
+}
+
+/// The user that this process acts as.
+pub(crate) fn own_user() -> u32 {
+    // SAFETY: no pointers; it cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// The calling thread takes no signals from now on: they are for the others.
+pub(crate) fn block_signals() {
+    // SAFETY: all-zero is a valid value of this C structure; both calls get a pointer to it, and nothing else is written to.
+    unsafe {
+        let mut all: libc::sigset_t = MaybeUninit::zeroed().assume_init();
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &all, ptr::null_mut());
+    }
+}
+
+/// An empty request about an interface.
+fn request(name: &CStr) -> io::Result<libc::ifreq> {
     // SAFETY: all-zero is a valid value of this C structure.
     let mut request: libc::ifreq = unsafe { MaybeUninit::zeroed().assume_init() };
     let name = name.to_bytes();
@@ -136,6 +251,32 @@ pub(crate) fn hardware_address(any: BorrowedFd<'_>, name: &CStr) -> io::Result<M
     for (to, from) in request.ifr_name.iter_mut().zip(name) {
         *to = *from as libc::c_char;
     }
+    Ok(request)
+}
+
+/// Queues by which an interface receives now; 1 for a driver that says nothing of queues. `any` is any socket of its network
+/// namespace.
+pub(crate) fn receive_queues(any: BorrowedFd<'_>, name: &CStr) -> io::Result<u32> {
+    /// `ETHTOOL_GCHANNELS` and `struct ethtool_channels` of `linux/ethtool.h`: command; the most of each kind: receive, transmit,
+    /// other, combined; how many there are of them now.
+    const GET_CHANNELS: u32 = 0x3c;
+    const RX: usize = 5;
+    const COMBINED: usize = 8;
+    let mut channels = [0_u32; 9];
+    channels[0] = GET_CHANNELS;
+    let mut request = request(name)?;
+    request.ifr_ifru.ifru_data = channels.as_mut_ptr().cast();
+    // SAFETY: the request reads the name, which ends in a zero, and reads and writes `channels`, which has that structure's size.
+    match check(unsafe { libc::ioctl(any.as_raw_fd(), libc::SIOCETHTOOL as _, ptr::from_mut(&mut request)) }) {
+        Ok(_) => Ok((channels[RX] + channels[COMBINED]).max(1)),
+        Err(e) if e.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(1),
+        Err(e) => Err(e),
+    }
+}
+
+/// The hardware address of an interface; an error if that is not Ethernet. `any` is any socket of its network namespace.
+pub(crate) fn hardware_address(any: BorrowedFd<'_>, name: &CStr) -> io::Result<MacAddress> {
+    let mut request = request(name)?;
     // SAFETY: the request reads the name, which ends in a zero, and writes the address to the structure.
     check(unsafe { libc::ioctl(any.as_raw_fd(), libc::SIOCGIFHWADDR as _, ptr::from_mut(&mut request)) })?;
     // SAFETY: the kernel has filled in this member of the union.

@@ -17,6 +17,7 @@
 //! and every [`KERNEL_INTERVAL`] calls at the sockets first.
 
 use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::RawFd;
 
 use takt_transport::udp::UdpTransport;
@@ -27,6 +28,7 @@ use takt_wire::Locator;
 
 use crate::carrier::{Carrier, Exit};
 use crate::config::{Mode, XdpConfig, XdpCounters, XdpReport};
+use crate::socket::Socket;
 
 /// Every how many calls of `recv` the kernel's sockets come first. A look at the ring takes some 10 ns, one at the sockets
 /// a microsecond.
@@ -38,8 +40,9 @@ const BY_KERNEL: usize = 64;
 /// A participant's UDP sockets, with AF_XDP at one interface. See the [crate](crate).
 #[derive(Debug)]
 pub struct XdpTransport {
-    udp: UdpTransport,
+    /// First: what goes is not taken by the filter any more when its port is free for others.
     carrier: Carrier,
+    udp: UdpTransport,
     report: XdpReport,
     /// Of each flow.
     exits: Vec<Option<Exit>>,
@@ -61,25 +64,16 @@ impl XdpTransport {
     pub fn open(config: &XdpConfig) -> Result<Self, TransportError> {
         let udp = UdpTransport::open(&config.udp)?;
         let chosen = udp.interfaces().iter().find(|interface| interface.name == config.interface);
-        let interface = chosen.filter(|i| i.addresses.iter().any(|(ip, _)| ip.is_ipv4())).ok_or_else(|| {
-            let why = "it is not among the UDP transport's, or has no IPv4 address";
+        let interface = chosen.filter(|interface| !interface.addresses.is_empty()).ok_or_else(|| {
+            let why = "it is not among the UDP transport's, or has no address";
             TransportError::new("use interface", &config.interface, io::Error::new(io::ErrorKind::NotFound, why))
         })?;
         let carrier = Carrier::open(config, interface)?;
-        let zero_copy = carrier.socket().is_zero_copy();
-        let report = XdpReport {
-            interface: config.interface.clone(),
-            queue: config.queue,
-            mode: carrier.attached().mode,
-            not_native: carrier.attached().not_native.clone(),
-            zero_copy: zero_copy.map_err(|e| TransportError::new("ask", "an AF_XDP socket", e))?,
-            frame_len: carrier.socket().umem().frame_len(),
-            max_message_len: carrier.max_message_len(),
-        };
+        let report = report(&config.interface, &carrier)?;
         let mut xdp = Self {
             own_warnings: not_native(&report).into_iter().collect(),
-            udp,
             carrier,
+            udp,
             report,
             exits: Vec::new(),
             loaned: false,
@@ -113,21 +107,28 @@ impl XdpTransport {
         if self.exits.len() <= at {
             self.exits.resize(at + 1, None);
         }
-        self.exits[at] = self.port_of(flow).map(|port| {
-            // The value is the DSCP, as of the UDP transport: six bits above those of ECN.
-            let traffic_class = (transport_priority.clamp(0, 63) as u8) << 2;
-            Exit { port, traffic_class }
-        });
+        let [port_v4, port_v6] = self.ports_of(flow);
+        // The value is the DSCP, as of the UDP transport.
+        let priority = transport_priority.clamp(0, 63) as u8;
+        let is_open = port_v4.is_some() || port_v6.is_some();
+        self.exits[at] = is_open.then_some(Exit { port_v4, port_v6, priority });
     }
 
-    /// The source port of a flow, if it is open.
-    fn port_of(&self, flow: FlowId) -> Option<u16> {
-        let anywhere = Locator::udp_v4(std::net::Ipv4Addr::BROADCAST, 1);
-        u16::try_from(self.udp.source_of(flow, &anywhere)?.port).ok() // tidy-allow(dropped-cause): ports have 16 bits.
+    /// The source ports of a flow that is open.
+    fn ports_of(&self, flow: FlowId) -> [Option<u16>; 2] {
+        let anywhere = [Locator::udp_v4(Ipv4Addr::BROADCAST, 1), Locator::udp_v6(Ipv6Addr::LOCALHOST, 1)];
+        // tidy-allow(dropped-cause): ports have 16 bits.
+        anywhere.map(|to| self.udp.source_of(flow, &to).and_then(|source| u16::try_from(source.port).ok()))
+    }
+
+    /// The interface was made anew, and opened anew.
+    fn adopt(&mut self) -> Result<(), TransportError> {
+        self.report = report(&self.report.interface, &self.carrier)?;
+        Ok(())
     }
 
     fn listen_at(&mut self, locator: &Locator, flow: FlowId) {
-        let Some(port) = locator.socket_addr().filter(|address| address.is_ipv4()).map(|address| address.port()) else {
+        let Some(port) = locator.socket_addr().map(|address| address.port()) else {
             return;
         };
         if let Err(why) = self.carrier.listen_at(port, flow) {
@@ -180,13 +181,13 @@ impl XdpTransport {
         // The last one that can be sent to gets the frame itself, once all others have what they need of it.
         let mut last = None;
         for (at, to) in destinations.iter().enumerate() {
-            let Some((exit, way)) = exit.and_then(|exit| Some((exit, self.carrier.way(to)?))) else {
+            let Some(way) = exit.and_then(|exit| self.carrier.way(to, len, exit)) else {
                 self.leave(*to, len, flow)?;
                 continue;
             };
-            if let Some((before, exit, way)) = last.replace((at, exit, way)) {
+            if let Some((before, way)) = last.replace((at, way)) {
                 let sent = match self.carrier.spare() {
-                    Some(frame) => self.carrier.send_copy(frame, len, exit, way),
+                    Some(frame) => self.carrier.send_copy(frame, len, way),
                     None => false,
                 };
                 if !sent {
@@ -195,13 +196,13 @@ impl XdpTransport {
                 }
             }
         }
-        let Some((at, exit, way)) = last else {
+        let Some((at, way)) = last else {
             return self.pass_on(len, flow);
         };
         match self.carrier.spare() {
             Some(next) => {
                 self.pass_on(len, flow)?;
-                self.carrier.send_in_place(next, len, exit, way);
+                self.carrier.send_in_place(next, len, way);
                 Ok(())
             }
             None => {
@@ -211,6 +212,21 @@ impl XdpTransport {
             }
         }
     }
+}
+
+fn report(interface: &str, carrier: &Carrier) -> Result<XdpReport, TransportError> {
+    let (bank, share) = (carrier.seat().bank(), carrier.seat().share());
+    let zero_copy = bank.sockets().map(Socket::is_zero_copy).find(|answer| !matches!(answer, Ok(true)));
+    Ok(XdpReport {
+        interface: interface.to_owned(),
+        queues: bank.numbers().collect(),
+        is_joined: share.is_joined(),
+        mode: share.mode(),
+        not_native: share.not_native().map(str::to_owned),
+        zero_copy: zero_copy.unwrap_or(Ok(true)).map_err(|e| TransportError::new("ask", "an AF_XDP socket", e))?,
+        frame_len: bank.umem().frame_len(),
+        max_message_len: carrier.max_message_len(),
+    })
 }
 
 fn not_native(report: &XdpReport) -> Option<Warning> {
@@ -250,8 +266,9 @@ impl Transport for XdpTransport {
         self.udp.refresh()?;
         let interface = self.udp.interfaces().iter().find(|interface| interface.name == self.report.interface);
         let followed = self.carrier.follow(interface);
+        let followed = followed.and_then(|is_new| if is_new { self.adopt() } else { Ok(()) });
         self.tell();
-        followed.map_err(|e| TransportError::new("follow", &self.report.interface, e))
+        followed
     }
 
     fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {
@@ -268,9 +285,12 @@ impl Transport for XdpTransport {
 
     fn close_flow(&mut self, flow: FlowId) -> Result<(), TransportError> {
         self.carrier.flush();
-        self.udp.close_flow(flow)?;
-        if self.port_of(flow).is_none() {
+        // First: afterwards its port may be somebody else's. Only a flow that is not shared has one that is listened at.
+        if flow != FlowId::DEFAULT {
             self.carrier.close_flow(flow);
+        }
+        self.udp.close_flow(flow)?;
+        if self.ports_of(flow) == [None; 2] {
             self.exits[usize::from(flow.0)] = None;
         }
         self.tell();

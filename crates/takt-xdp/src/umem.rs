@@ -6,6 +6,7 @@
 
 #![allow(unsafe_code)]
 
+use std::fmt;
 use std::io;
 use std::ops::Range;
 
@@ -16,7 +17,6 @@ use crate::mapping::Mapping;
 pub(crate) struct Frame(u32);
 
 /// All frames of a socket.
-#[derive(Debug)]
 pub(crate) struct Umem {
     memory: Mapping,
     frame_len: usize,
@@ -112,6 +112,13 @@ impl Umem {
         assert!(range.start <= range.end && range.end <= self.frame_len, "octets of one frame");
         // SAFETY: there are as many frames as `lent` has entries, and the range begins within this one.
         unsafe { self.memory.as_ptr().add(index * self.frame_len + range.start) }
+    }
+}
+
+impl fmt::Debug for Umem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (of, free) = (self.lent.len(), self.free.len());
+        f.debug_struct("Umem").field("frame_len", &self.frame_len).field("of", &of).field("free", &free).finish()
     }
 }
 

@@ -1,20 +1,19 @@
-//! Frames to datagrams and back: Ethernet, IPv4 and UDP around what RTPS makes.
+//! Frames to datagrams and back: Ethernet with or without a tag, IPv4 or IPv6, and UDP around what RTPS makes.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 
 use takt_packet::{
-    EtherType, EthernetFrame, EthernetHeader, Ipv4Header, Ipv4Packet, MacAddress, Sum, UDP, UdpDatagram, UdpHeader,
+    EtherType, EthernetFrame, EthernetHeader, Ipv4Header, Ipv4Packet, Ipv6Header, Ipv6Packet, MacAddress, Sum, UDP,
+    UdpChecksum, UdpDatagram, UdpHeader, VlanTag,
 };
 
-/// Where in a frame of the umem an outgoing datagram begins: room for the headers, and a multiple of a cache line.
-pub(crate) const PAYLOAD_AT: usize = 64;
+/// Where in a frame of the umem an outgoing datagram begins: room for the longest headers, and a multiple of a cache line.
+pub(crate) const PAYLOAD_AT: usize = 128;
 
-/// Octets of all headers.
-pub(crate) const HEADERS: usize = EthernetHeader::LEN + Ipv4Header::LEN + UdpHeader::LEN;
-
-/// Where in a frame of the umem an outgoing frame begins.
-pub(crate) const FRAME_AT: usize = PAYLOAD_AT - HEADERS;
+/// Octets between the header of Ethernet and the payload.
+pub(crate) const V4_HEADERS: usize = Ipv4Header::LEN + UdpHeader::LEN;
+pub(crate) const V6_HEADERS: usize = Ipv6Header::LEN + UdpHeader::LEN;
 
 /// The shortest frame of Ethernet, without check sequence.
 const FRAME_MIN: usize = 60;
@@ -26,37 +25,63 @@ const TTL: u8 = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct End {
     pub(crate) mac: MacAddress,
-    pub(crate) ip: Ipv4Addr,
+    pub(crate) ip: IpAddr,
     pub(crate) port: u16,
 }
 
+/// How urgent a datagram is, and where it belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Label {
+    /// 0 to 63: the DSCP; the PCP is its upper half.
+    pub(crate) priority: u8,
+    /// The VLAN, if the frame is to be tagged.
+    pub(crate) vid: Option<u16>,
+}
+
 /// Writes headers before the `len` octets of payload at [`PAYLOAD_AT`] of `bytes`, which begin a frame of the umem; which octets are to
-/// be sent. `None` if `bytes` is too short, or the datagram too long for UDP.
-pub(crate) fn enclose(bytes: &mut [u8], len: usize, from: End, to: End, traffic_class: u8) -> Option<Range<usize>> {
+/// be sent. `None` if `bytes` is too short, the datagram too long for UDP, or the ends are of different families.
+pub(crate) fn enclose(bytes: &mut [u8], len: usize, from: End, to: End, label: Label) -> Option<Range<usize>> {
     let end = PAYLOAD_AT.checked_add(len)?;
-    let frame = bytes.get_mut(FRAME_AT..end)?;
     let payload_len = u16::try_from(UdpHeader::LEN + len).ok()?;
-    let (ethernet, rest) = frame.split_at_mut(EthernetHeader::LEN);
-    let header = EthernetHeader { destination: to.mac, source: from.mac, tag: None, ether_type: EtherType::IPV4 };
-    header.emit(ethernet).ok()?; // tidy-allow(dropped-cause): the room is the header's own length.
-    let (ip, datagram) = rest.split_at_mut(Ipv4Header::LEN);
-    let (source, destination) = (from.ip, to.ip);
-    let header = Ipv4Header { source, destination, protocol: UDP, ttl: TTL, traffic_class, payload_len };
-    header.emit(ip).ok()?; // tidy-allow(dropped-cause): only a length can be wrong, and the caller counts that.
-    let header = UdpHeader { source_port: from.port, destination_port: to.port };
-    // tidy-allow(dropped-cause): as above.
-    header.emit(datagram, |len| Sum::pseudo_v4(source, destination, UDP, len)).ok()?;
-    let frame_end = end.max(FRAME_AT + FRAME_MIN);
+    let udp_at = PAYLOAD_AT - UdpHeader::LEN;
+    let udp = UdpHeader { source_port: from.port, destination_port: to.port };
+    let traffic_class = label.priority << 2;
+    // What is emitted has its own length as room, so that it cannot fail.
+    let (ip_at, ether_type) = match (from.ip, to.ip) {
+        (IpAddr::V4(source), IpAddr::V4(destination)) => {
+            let at = udp_at - Ipv4Header::LEN;
+            let header = Ipv4Header { source, destination, protocol: UDP, ttl: TTL, traffic_class, payload_len };
+            header.emit(bytes.get_mut(at..udp_at)?).ok()?; // tidy-allow(dropped-cause): see above.
+            let pseudo = |len| Sum::pseudo_v4(source, destination, UDP, len);
+            udp.emit(bytes.get_mut(udp_at..end)?, pseudo).ok()?; // tidy-allow(dropped-cause): see above.
+            (at, EtherType::IPV4)
+        }
+        (IpAddr::V6(source), IpAddr::V6(destination)) => {
+            let at = udp_at - Ipv6Header::LEN;
+            let (next_header, hop_limit) = (UDP, TTL);
+            let header = Ipv6Header { source, destination, next_header, hop_limit, traffic_class, payload_len };
+            header.emit(bytes.get_mut(at..udp_at)?).ok()?; // tidy-allow(dropped-cause): see above.
+            let pseudo = |len| Sum::pseudo_v6(source, destination, UDP, len);
+            udp.emit(bytes.get_mut(udp_at..end)?, pseudo).ok()?; // tidy-allow(dropped-cause): see above.
+            (at, EtherType::IPV6)
+        }
+        _ => return None,
+    };
+    let tag = label.vid.map(|vid| VlanTag { pcp: label.priority >> 3, dei: false, vid });
+    let header = EthernetHeader { destination: to.mac, source: from.mac, tag, ether_type };
+    let start = ip_at - header.header_len();
+    header.emit(&mut bytes[start..ip_at]).ok()?; // tidy-allow(dropped-cause): see above.
+    let frame_end = end.max(start + FRAME_MIN);
     // What once stood in the frame is nobody's business.
     bytes.get_mut(end..frame_end)?.fill(0);
-    Some(FRAME_AT..frame_end)
+    Some(start..frame_end)
 }
 
 /// A received datagram.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Enclosed {
-    pub(crate) from: (Ipv4Addr, u16),
-    pub(crate) to: (Ipv4Addr, u16),
+    pub(crate) from: SocketAddr,
+    pub(crate) to: SocketAddr,
     /// Which octets of the frame it is.
     pub(crate) payload: Range<usize>,
 }
@@ -72,12 +97,21 @@ pub(crate) enum Refused {
 
 /// The datagram in a frame. Every frame may be given, but the filter takes only what this understands.
 pub(crate) fn open(frame: &[u8]) -> Result<Enclosed, Refused> {
-    let malformed = |_| Refused::Malformed;
     let ethernet = EthernetFrame::parse(frame).map_err(malformed)?;
-    if ethernet.header().ether_type != EtherType::IPV4 {
-        return Err(Refused::Malformed);
+    let before = ethernet.header().header_len();
+    match ethernet.header().ether_type {
+        EtherType::IPV4 => open_v4(ethernet.payload(), before),
+        EtherType::IPV6 => open_v6(ethernet.payload(), before),
+        _ => Err(Refused::Malformed),
     }
-    let ip = Ipv4Packet::parse(ethernet.payload()).map_err(malformed)?;
+}
+
+fn malformed(_: takt_packet::Malformed) -> Refused {
+    Refused::Malformed
+}
+
+fn open_v4(packet: &[u8], before: usize) -> Result<Enclosed, Refused> {
+    let ip = Ipv4Packet::parse(packet).map_err(malformed)?;
     if ip.is_fragment() || ip.protocol() != UDP || !ip.header_is_intact() {
         return Err(Refused::Malformed);
     }
@@ -88,42 +122,84 @@ pub(crate) fn open(frame: &[u8]) -> Result<Enclosed, Refused> {
     if !udp.checksum(pseudo).is_acceptable() {
         return Err(Refused::Damaged);
     }
-    let before = ethernet.header().header_len() + ip.header_len() + UdpHeader::LEN;
-    Ok(Enclosed {
-        from: (ip.source(), udp.source_port()),
-        to: (ip.destination(), udp.destination_port()),
-        payload: before..before + udp.payload().len(),
-    })
+    Ok(enclosed((ip.source().into(), ip.destination().into()), &udp, before + ip.header_len()))
+}
+
+fn open_v6(packet: &[u8], before: usize) -> Result<Enclosed, Refused> {
+    let ip = Ipv6Packet::parse(packet).map_err(malformed)?;
+    if ip.next_header() != UDP {
+        return Err(Refused::Malformed);
+    }
+    let udp = UdpDatagram::parse(ip.payload()).map_err(malformed)?;
+    let len = UdpHeader::LEN + udp.payload().len();
+    let pseudo = Sum::pseudo_v6(ip.source(), ip.destination(), UDP, len as u16);
+    // IPv6 has no datagrams without a checksum (RFC 8200 §8.1).
+    if matches!(udp.checksum(pseudo), UdpChecksum::Wrong | UdpChecksum::Absent) {
+        return Err(Refused::Damaged);
+    }
+    Ok(enclosed((ip.source().into(), ip.destination().into()), &udp, before + Ipv6Header::LEN))
+}
+
+fn enclosed((source, destination): (IpAddr, IpAddr), udp: &UdpDatagram<'_>, udp_at: usize) -> Enclosed {
+    let start = udp_at + UdpHeader::LEN;
+    Enclosed {
+        from: SocketAddr::new(source, udp.source_port()),
+        to: SocketAddr::new(destination, udp.destination_port()),
+        payload: start..start + udp.payload().len(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn end(n: u8) -> End {
-        End { mac: MacAddress([2, 0, 0, 0, 0, n]), ip: Ipv4Addr::new(192, 0, 2, n), port: 7400 + u16::from(n) }
+    /// Ends of both families.
+    fn ends(v6: bool) -> [End; 2] {
+        [1, 2].map(|n| {
+            let ip = if v6 { IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, n]) } else { IpAddr::from([192, 0, 2, n as u8]) };
+            End { mac: MacAddress([2, 0, 0, 0, 0, n as u8]), ip, port: 7400 + n }
+        })
     }
 
-    fn enclosed(len: usize) -> (Vec<u8>, Range<usize>) {
+    const LABELS: [Label; 3] = [
+        Label { priority: 46, vid: None },
+        Label { priority: 46, vid: Some(0) },
+        Label { priority: 46, vid: Some(0x0abc) },
+    ];
+
+    fn enclosed(len: usize, v6: bool, label: Label) -> (Vec<u8>, Range<usize>) {
         let mut bytes = vec![0xee; 2048];
         for (n, byte) in bytes[PAYLOAD_AT..PAYLOAD_AT + len].iter_mut().enumerate() {
             *byte = n as u8;
         }
-        let range = enclose(&mut bytes, len, end(1), end(2), 0xb8).expect("it fits");
+        let [from, to] = ends(v6);
+        let range = enclose(&mut bytes, len, from, to, label).expect("it fits");
         (bytes, range)
     }
 
     #[test]
     fn what_was_enclosed_is_opened() {
-        for len in [0, 1, 17, 18, 19, 64, 1472] {
-            let (bytes, range) = enclosed(len);
+        for (len, v6, label) in [0, 1, 17, 18, 19, 64, 1472]
+            .into_iter()
+            .flat_map(|len| [false, true].into_iter().flat_map(move |v6| LABELS.map(|label| (len, v6, label))))
+        {
+            let (bytes, range) = enclosed(len, v6, label);
             let frame = &bytes[range];
-            assert_eq!(frame.len(), (HEADERS + len).max(60));
-            assert_eq!(frame[..14], [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0]);
-            assert_eq!((frame[15], frame[22]), (0xb8, 64));
-            assert!(frame[HEADERS + len..].iter().all(|byte| *byte == 0), "padded with zeros");
-            let datagram = open(frame).expect("a datagram");
-            assert_eq!((datagram.from, datagram.to), ((end(1).ip, 7401), (end(2).ip, 7402)));
+            let ip = 14 + if label.vid.is_some() { 4 } else { 0 };
+            let headers = ip + if v6 { V6_HEADERS } else { V4_HEADERS };
+            assert_eq!(frame.len(), (headers + len).max(60));
+            assert_eq!(frame[..12], [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1]);
+            assert_eq!(frame[ip - 2..ip], if v6 { [0x86, 0xdd] } else { [8, 0] });
+            let tag: &[u8] = match label.vid {
+                // Priority 46 is PCP 5.
+                Some(vid) => &[0x81, 0, 5 << 5 | (vid >> 8) as u8, vid as u8],
+                None => &[],
+            };
+            assert_eq!(&frame[12..ip - 2], tag);
+            assert_eq!(frame[ip..ip + 2], if v6 { [0x6b, 0x80] } else { [0x45, 0xb8] }, "DSCP 46");
+            assert!(frame[headers + len..].iter().all(|byte| *byte == 0), "padded with zeros");
+            let (datagram, [from, to]) = (open(frame).expect("a datagram"), ends(v6));
+            assert_eq!((datagram.from, datagram.to), ((from.ip, 7401).into(), (to.ip, 7402).into()));
             assert!(frame[datagram.payload].iter().enumerate().all(|(n, byte)| *byte == n as u8));
         }
     }
@@ -131,14 +207,17 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused() {
         let mut bytes = vec![0; 2048];
-        assert_eq!(enclose(&mut bytes, 2048 - 64 + 1, end(1), end(2), 0), None);
-        assert_eq!(enclose(&mut bytes, usize::MAX, end(1), end(2), 0), None);
-        assert!(enclose(&mut bytes, 2048 - 64, end(1), end(2), 0).is_some());
+        let ([from, to], [_, other]) = (ends(false), ends(true));
+        let most = 2048 - PAYLOAD_AT;
+        assert_eq!(enclose(&mut bytes, most + 1, from, to, Label::default()), None);
+        assert_eq!(enclose(&mut bytes, usize::MAX, from, to, Label::default()), None);
+        assert_eq!(enclose(&mut bytes, 10, from, other, Label::default()), None, "of another family");
+        assert!(enclose(&mut bytes, most, from, to, Label::default()).is_some());
     }
 
     #[test]
     fn cuts_and_damage_are_refused() {
-        let (bytes, range) = enclosed(100);
+        let (bytes, range) = enclosed(100, false, LABELS[0]);
         let frame = &bytes[range];
         for len in 0..frame.len() {
             assert_eq!(open(&frame[..len]), Err(Refused::Malformed), "{len} octets");
@@ -153,8 +232,47 @@ mod tests {
     }
 
     #[test]
+    fn cuts_and_damage_of_version_6_are_refused() {
+        let (bytes, range) = enclosed(100, true, LABELS[2]);
+        let frame = &bytes[range];
+        for len in 0..frame.len() {
+            assert_eq!(open(&frame[..len]), Err(Refused::Malformed), "{len} octets");
+        }
+        // Addresses, ports, checksum and payload.
+        for at in (26..58).chain(58..62).chain(64..frame.len()) {
+            let mut damaged = frame.to_vec();
+            damaged[at] ^= 0x04;
+            assert_eq!(open(&damaged), Err(Refused::Damaged), "octet {at}");
+        }
+        let mut unchecked = frame.to_vec();
+        unchecked[64..66].fill(0);
+        assert_eq!(open(&unchecked), Err(Refused::Damaged), "version 6 of IP demands a checksum");
+        let mut extended = frame.to_vec();
+        extended[24] = 0;
+        assert_eq!(open(&extended), Err(Refused::Malformed), "an extension header");
+    }
+
+    #[test]
+    fn a_checksum_of_the_pseudo_header_alone_will_do() {
+        for v6 in [false, true] {
+            let (bytes, range) = enclosed(100, v6, LABELS[0]);
+            let mut frame = bytes[range].to_vec();
+            let pseudo = match (ends(v6)[0].ip, ends(v6)[1].ip) {
+                (IpAddr::V4(source), IpAddr::V4(destination)) => Sum::pseudo_v4(source, destination, UDP, 108),
+                (IpAddr::V6(source), IpAddr::V6(destination)) => Sum::pseudo_v6(source, destination, UDP, 108),
+                _ => unreachable!("both are of one family"),
+            };
+            let at = 14 + if v6 { V6_HEADERS } else { V4_HEADERS } - 2;
+            frame[at..at + 2].copy_from_slice(&pseudo.folded().to_be_bytes());
+            assert!(open(&frame).is_ok());
+            frame[at + 1] ^= 1;
+            assert_eq!(open(&frame), Err(Refused::Damaged));
+        }
+    }
+
+    #[test]
     fn options_do_not_shift_the_payload() {
-        let (bytes, range) = enclosed(20);
+        let (bytes, range) = enclosed(20, false, LABELS[0]);
         let mut frame = bytes[range].to_vec();
         frame.splice(34..34, [1, 1, 1, 1]);
         frame[14] = 0x46;

@@ -1,16 +1,11 @@
 //! With the kernel's own UDP at the other end: nobody there can tell the difference.
 
-use std::time::Duration;
-
 use takt_transport::udp::UdpTransport;
-use takt_transport::{FlowId, Scan, Transport, readiness};
-use takt_wire::Locator;
+use takt_transport::{Scan, Transport};
 use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
-use super::network::{Host, Network, ip};
-
-/// How long to wait for what must come, before the test is given up.
-const PATIENCE: Duration = Duration::from_secs(20);
+use super::datagrams::{commit, message, receive, send, user};
+use super::network::{Network, ip};
 
 const MODES: [Mode; 2] = [Mode::Native, Mode::Generic];
 
@@ -25,35 +20,6 @@ fn pair(network: &Network, mode: Mode, know_each_other: bool) -> Option<(XdpTran
             eprintln!("not tested: {why}");
             None
         }
-    }
-}
-
-fn user(transport: &impl Transport) -> Locator {
-    transport.locators().default_unicast[0]
-}
-
-/// A message of this length that begins as RTPS does and differs by `n`.
-fn message(n: usize, len: usize) -> Vec<u8> {
-    (0..len).map(|at| if at < 4 { b"RTPS"[at] } else { (at * 7 + n) as u8 }).collect()
-}
-
-fn commit(transport: &mut impl Transport, bytes: &[u8], to: Locator) {
-    transport.loan().expect("a frame is lent")[..bytes.len()].copy_from_slice(bytes);
-    transport.commit(bytes.len(), FlowId::DEFAULT, &[to]).expect("the frame is taken");
-}
-
-fn send(transport: &mut impl Transport, bytes: &[u8], to: Locator) {
-    commit(transport, bytes, to);
-    transport.flush().expect("flushing works");
-}
-
-/// The next datagram, when it comes.
-fn receive(transport: &mut impl Transport) -> Vec<u8> {
-    loop {
-        if let Some(frame) = transport.recv(Scan::All).expect("receiving works") {
-            return frame.to_vec();
-        }
-        assert!(readiness::wait(transport.descriptors(), Some(PATIENCE)).expect("waiting works"), "nothing arrives");
     }
 }
 
@@ -179,22 +145,6 @@ fn an_interface_of_large_packets_carries_what_fits_a_frame() {
         send(&mut udp, &message(7, 8000), at_xdp);
         assert_eq!(receive(&mut xdp), message(7, 8000));
         assert_eq!(xdp.counters().datagrams_in, 3);
-    }
-}
-
-#[test]
-fn a_second_one_on_the_same_interface_is_told_why_not() {
-    let Some(network) = Network::new() else { return };
-    let host: Host = network.host(true);
-    let open = || host.run(|| XdpTransport::open(&XdpConfig::new(0, "eth0")));
-    match open() {
-        Ok(first) => {
-            let why = open().expect_err("the interface is taken").to_string();
-            assert!(why.contains("eth0") && why.contains("another XDP program"), "{why}");
-            drop(first);
-            open().expect("it is free again");
-        }
-        Err(why) => eprintln!("not tested: {why}"),
     }
 }
 

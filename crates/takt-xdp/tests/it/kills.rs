@@ -29,12 +29,12 @@ fn rounds() -> usize {
 }
 
 /// The round that this copy is of; `None` in the test itself.
-fn round() -> Option<u32> {
+pub fn round() -> Option<u32> {
     std::env::var(ROUND).ok().map(|number| number.parse().expect("a number")) // tidy-allow(dropped-cause): it is not set.
 }
 
 /// The transport of this copy; the test is told how that went.
-fn open() -> XdpTransport {
+pub fn open() -> XdpTransport {
     let opened = XdpTransport::open(&XdpConfig::new(0, "eth0"));
     println!("\n{MARK}{}", opened.as_ref().map_or_else(ToString::to_string, |_| "open".to_owned()));
     opened.expect("the test is told why not")
@@ -72,14 +72,14 @@ fn survivor() {
 }
 
 /// A running copy; killed when dropped.
-struct Copy {
+pub struct Copy {
     child: Child,
     lines: Receiver<String>,
 }
 
 impl Copy {
     /// Starts a copy that plays a role on a host.
-    fn start(host: &Host, role: &str, round: usize) -> Self {
+    pub fn start(host: &Host, role: &str, round: usize) -> Self {
         let mut child = host.run(|| {
             Command::new(std::env::current_exe().expect("this program"))
                 .args(["--exact", role, "--nocapture"])
@@ -104,7 +104,7 @@ impl Copy {
         Self { child, lines }
     }
 
-    fn says(&self) -> String {
+    pub fn says(&self) -> String {
         self.lines.recv_timeout(PATIENCE).expect("it says something")
     }
 
@@ -116,7 +116,7 @@ impl Copy {
         (others.len(), waits.len())
     }
 
-    fn kill(&mut self) {
+    pub fn kill(&mut self) {
         self.child.kill().expect("it has not been waited for");
         self.child.wait().expect("it ends");
     }
@@ -129,7 +129,7 @@ impl Drop for Copy {
 }
 
 /// What `ip` says of the host's interface.
-fn interface(host: &Host) -> String {
+pub fn interface(host: &Host) -> String {
     let shown = host.run(|| Command::new("ip").args(["link", "show", "eth0"]).output());
     String::from_utf8(shown.expect("iproute2 is installed").stdout).expect("text")
 }

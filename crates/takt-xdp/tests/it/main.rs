@@ -4,9 +4,12 @@
 mod conforms;
 #[path = "../../../takt-transport/tests/it/counting_allocator.rs"]
 mod counting_allocator;
+mod datagrams;
 mod kernel_peer;
 mod kills;
 mod network;
 mod no_allocation;
 mod participants;
+mod queues;
 mod resident;
+mod sharing;

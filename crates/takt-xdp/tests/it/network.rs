@@ -105,13 +105,13 @@ impl Network {
         bridge.run(|| ip(&format!("link set port{n} master br0 up")));
         let [here, there] =
             [&host, &bridge].map(|end| end.run(|| UdpSocket::bind("0.0.0.0:0").expect("a port is free")));
-        answer_each_other(&here, &there);
+        answer(&here, &there, Ipv4Addr::new(10, 77, 0, 254));
         host
     }
 }
 
-/// Waits until the way between a host and the bridge is open, both ways: links come up when they like.
-fn answer_each_other(here: &UdpSocket, there: &UdpSocket) {
+/// Waits until the way from one to the other, at `address`, is open, both ways: links come up when they like.
+fn answer(here: &UdpSocket, there: &UdpSocket, address: Ipv4Addr) {
     let port = there.local_addr().expect("it is bound").port();
     let mut buffer = [0; 8];
     for socket in [here, there] {
@@ -119,7 +119,7 @@ fn answer_each_other(here: &UdpSocket, there: &UdpSocket) {
     }
     for _ in 0..2000 {
         // It fails as long as there is no link.
-        drop(here.send_to(b"there?", (Ipv4Addr::new(10, 77, 0, 254), port)));
+        drop(here.send_to(b"there?", (address, port)));
         if let Ok((_, from)) = there.recv_from(&mut buffer) {
             drop(there.send_to(b"here", from));
             if here.recv_from(&mut buffer).is_ok() {
@@ -127,7 +127,7 @@ fn answer_each_other(here: &UdpSocket, there: &UdpSocket) {
             }
         }
     }
-    panic!("the host does not reach the bridge");
+    panic!("the host does not reach {address}");
 }
 
 impl Host {
@@ -144,4 +144,45 @@ impl Host {
             errand()
         })
     }
+}
+
+/// Two hosts with nothing but a wire between them, of so many queues each way. Their addresses are 10.77.0.1 and 10.77.0.2, and
+/// fd77::1 and fd77::2; they know each other's. `None`, and why, without the permission to make them.
+pub fn wire(queues: u32) -> Option<[Host; 2]> {
+    let made = apart(|| Ok::<_, io::Error>([apart(new_namespace)?, apart(new_namespace)?]));
+    let hosts = match made {
+        Ok(namespaces) => namespaces.map(|namespace| Host { namespace }),
+        Err(why) => {
+            eprintln!("not tested: no network namespace can be made: {why}");
+            return None;
+        }
+    };
+    lay(&hosts, queues);
+    Some(hosts)
+}
+
+/// Lays the wire between two hosts, who are as before.
+pub fn lay(hosts: &[Host; 2], queues: u32) {
+    let there = format!("/proc/{}/fd/{}", std::process::id(), hosts[1].namespace.as_raw_fd());
+    hosts[0].run(|| {
+        ip(&format!(
+            "link add eth0 numtxqueues {queues} numrxqueues {queues} type veth peer name eth0 netns {there} \
+             numtxqueues {queues} numrxqueues {queues}"
+        ));
+    });
+    for (own, other, host) in [(1, 2, &hosts[0]), (2, 1, &hosts[1])] {
+        host.run(|| {
+            ip(&format!(
+                "link set eth0 address 02:00:00:00:00:{own:02x}
+                 addr add 10.77.0.{own}/24 brd 10.77.0.255 dev eth0
+                 addr add fd77::{own}/64 dev eth0 nodad
+                 link set eth0 up
+                 route add 224.0.0.0/4 dev eth0
+                 neigh add 10.77.0.{other} lladdr 02:00:00:00:00:{other:02x} nud permanent dev eth0
+                 neigh add fd77::{other} lladdr 02:00:00:00:00:{other:02x} nud permanent dev eth0"
+            ));
+        });
+    }
+    let [here, there] = hosts.each_ref().map(|host| host.run(|| UdpSocket::bind("0.0.0.0:0").expect("a port is free")));
+    answer(&here, &there, Ipv4Addr::new(10, 77, 0, 2));
 }

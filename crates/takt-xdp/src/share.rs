@@ -1,0 +1,311 @@
+//! One program and its maps for all participants at an interface, in whatever processes of one user.
+//!
+//! There is no daemon. Who comes first attaches the program and listens at a name in the abstract namespace of Unix sockets,
+//! which belongs to the network namespace; who comes later connects there and is given the descriptors. The program stays
+//! as long as anyone has them. When the one who listens ends, however it does, the connections tell the others, and one of them
+//! takes the name over.
+//!
+//! Nothing needs to be tidied up after a process: the kernel takes back its name, its queues and its part in the program. What of a
+//! queue belongs to whom says the [filter](crate::filter).
+//!
+//! One thread for each participant does this, and sleeps but for others that come and go: the data path knows nothing of it. It has
+//! no capabilities and takes no signals.
+//!
+//! Trust: only processes of the same user are served or believed. Another user can take the name, and with it keep this one from
+//! AF_XDP, not more.
+
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use takt_transport::readiness;
+
+use crate::attach::{self, Attached};
+use crate::bpf::Attachment;
+use crate::config::Mode;
+use crate::filter::{Filter, Switchboard};
+use crate::patience::while_busy;
+use crate::syscall;
+
+/// Of the names, the greeting, the maps and the meaning of their entries: who differs in one of them differs in this.
+const VERSION: u32 = 1;
+
+/// Participants besides the one that listens: as many as can be waited for.
+const GUESTS_MAX: usize = 62;
+
+/// How long who listens may take to answer. It has a thread for nothing else.
+const ANSWER: Duration = Duration::from_secs(2);
+
+/// Pauses between attempts to take a name over, doubled each time.
+const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(256)];
+
+/// Descriptors of a greeting: the attachment, and the switchboard's.
+const DESCRIPTORS: usize = 3;
+
+/// Octets of a greeting: the attachment's number and the mode, and why that is not native.
+const GREETING_MAX: usize = 5 + 512;
+
+/// What all have.
+#[derive(Debug)]
+struct Commons {
+    attached: Attached,
+    switchboard: Switchboard,
+}
+
+/// One participant's part in it. Dropped, and in all others, the program is gone.
+#[derive(Debug)]
+pub(crate) struct Share {
+    commons: Arc<Commons>,
+    /// Another participant had attached the program.
+    is_joined: bool,
+    /// Closed to end the thread.
+    stop: Option<UnixStream>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Share {
+    /// Joins those who are at this interface already, or attaches the filter. For the latter see [`Filter::load`]; the former
+    /// takes no capability.
+    ///
+    /// Errors: "busy" if a program that is none of Takt's, or of another version, is there; a mode other than the one in which the
+    /// filter runs already; another user's; one that does not answer.
+    pub(crate) fn open(ifindex: u32, wanted: Option<Mode>, several_parts: bool) -> io::Result<Self> {
+        let address = address(ifindex)?;
+        while_busy(|| match UnixStream::connect_addr(&address) {
+            Ok(connection) => Self::join(connection, &address, wanted),
+            Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {
+                Self::begin(ifindex, &address, wanted, several_parts)
+            }
+            Err(e) => Err(e),
+        })
+    }
+
+    fn begin(ifindex: u32, address: &SocketAddr, wanted: Option<Mode>, several_parts: bool) -> io::Result<Self> {
+        let filter = Filter::load(several_parts)?;
+        let listener = UnixListener::bind_addr(address).map_err(|e| match e.kind() {
+            io::ErrorKind::AddrInUse => busy("others open and close it all the time"),
+            _ => e,
+        })?;
+        // If that fails since others have the program and are about to take the name, it is theirs: the listener is dropped.
+        let attached = attach::attach(&filter, ifindex, wanted)?;
+        let commons = Commons { attached, switchboard: filter.switchboard };
+        Self::start(commons, Role::Host(listener, Vec::new()), address, false)
+    }
+
+    fn join(connection: UnixStream, address: &SocketAddr, wanted: Option<Mode>) -> io::Result<Self> {
+        let (_, commons) = greeted(&connection)?;
+        let mode = commons.attached.mode;
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != mode) {
+            let why = format!("its filter runs in {mode} mode for other participants, and {wanted} mode is asked for");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        Self::start(commons, Role::Guest(connection), address, true)
+    }
+
+    fn start(commons: Commons, role: Role, address: &SocketAddr, is_joined: bool) -> io::Result<Self> {
+        let commons = Arc::new(commons);
+        let (stop, stopped) = UnixStream::pair()?;
+        role.set_nonblocking()?;
+        let service = Service { commons: commons.clone(), address: address.clone(), stopped };
+        let thread = std::thread::Builder::new().name("takt-xdp".into()).spawn(move || service.run(role))?;
+        Ok(Self { commons, is_joined, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Where queues are connected.
+    pub(crate) fn switchboard(&self) -> &Switchboard {
+        &self.commons.switchboard
+    }
+
+    /// Where the filter runs.
+    pub(crate) fn mode(&self) -> Mode {
+        self.commons.attached.mode
+    }
+
+    /// Why it does not run natively, if that was tried.
+    pub(crate) fn not_native(&self) -> Option<&str> {
+        self.commons.attached.not_native.as_deref()
+    }
+
+    /// Another participant had attached it.
+    pub(crate) fn is_joined(&self) -> bool {
+        self.is_joined
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            // It has closed its descriptors then. If it panicked, that was told.
+            drop(thread.join());
+        }
+    }
+}
+
+/// What one is to another.
+#[derive(Debug)]
+enum Role {
+    /// Has the name, and connections of these.
+    Host(UnixListener, Vec<UnixStream>),
+    /// Is connected to who has it.
+    Guest(UnixStream),
+}
+
+impl Role {
+    fn set_nonblocking(&self) -> io::Result<()> {
+        match self {
+            Self::Host(listener, _) => listener.set_nonblocking(true),
+            Self::Guest(connection) => connection.set_nonblocking(true),
+        }
+    }
+
+    fn descriptors(&self) -> Vec<RawFd> {
+        match self {
+            Self::Host(listener, guests) => {
+                guests.iter().map(AsRawFd::as_raw_fd).chain([listener.as_raw_fd()]).collect()
+            }
+            Self::Guest(connection) => vec![connection.as_raw_fd()],
+        }
+    }
+}
+
+/// What the thread does.
+#[derive(Debug)]
+struct Service {
+    commons: Arc<Commons>,
+    address: SocketAddr,
+    /// The other end is closed when it is time to go.
+    stopped: UnixStream,
+}
+
+impl Service {
+    fn run(self, mut role: Role) {
+        syscall::block_signals();
+        loop {
+            let mut descriptors = role.descriptors();
+            descriptors.push(self.stopped.as_raw_fd());
+            if readiness::wait(&descriptors, None).is_err() || self.is_stopped(Duration::ZERO) {
+                return;
+            }
+            role = match role {
+                Role::Host(listener, mut guests) => {
+                    guests.retain(|guest| !is_gone(guest));
+                    // Of an interface that is gone nobody is to have a share any more.
+                    if !self.commons.attached.attachment.is_in_place() {
+                        return;
+                    }
+                    self.admit(&listener, &mut guests);
+                    Role::Host(listener, guests)
+                }
+                Role::Guest(host) if is_gone(&host) => match self.succeed() {
+                    Some(role) => role,
+                    None => return,
+                },
+                guest => guest,
+            };
+        }
+    }
+
+    /// Whether to end, after waiting for that.
+    fn is_stopped(&self, patience: Duration) -> bool {
+        readiness::wait(&[self.stopped.as_raw_fd()], Some(patience)).unwrap_or(true)
+    }
+
+    /// Gives those who came what they came for.
+    fn admit(&self, listener: &UnixListener, guests: &mut Vec<UnixStream>) {
+        while let Ok((guest, _)) = listener.accept() {
+            let is_friend = syscall::peer_user(guest.as_fd()).is_ok_and(|user| user == syscall::own_user());
+            // Who is not greeted sees the connection's end.
+            let is_greeted = guests.len() < GUESTS_MAX && is_friend && self.commons.greet(&guest).is_ok();
+            if is_greeted && guest.set_nonblocking(true).is_ok() {
+                guests.push(guest);
+            }
+        }
+    }
+
+    /// Takes the name, or becomes the guest of who was faster. `None`: it is time to go.
+    fn succeed(&self) -> Option<Role> {
+        let [mut pause, longest] = PAUSES;
+        loop {
+            let role = match UnixListener::bind_addr(&self.address) {
+                Ok(listener) => Some(Role::Host(listener, Vec::new())),
+                Err(_) => self.call().map(Role::Guest),
+            };
+            if let Some(role) = role.filter(|role| role.set_nonblocking().is_ok()) {
+                return Some(role);
+            }
+            if self.is_stopped(pause) {
+                return None;
+            }
+            pause = longest.min(pause * 2);
+        }
+    }
+
+    /// A connection to who has the name, if it has the same program.
+    fn call(&self) -> Option<UnixStream> {
+        let connection = UnixStream::connect_addr(&self.address).ok()?; // tidy-allow(dropped-cause): tried again.
+        let own = self.commons.attached.attachment.id();
+        let (theirs, _) = greeted(&connection).ok()?; // tidy-allow(dropped-cause): as above.
+        own.is_ok_and(|own| own == theirs).then_some(connection)
+    }
+}
+
+impl Commons {
+    /// Tells a guest of them.
+    fn greet(&self, guest: &UnixStream) -> io::Result<()> {
+        let mut greeting = self.attached.attachment.id()?.to_ne_bytes().to_vec();
+        greeting.push(u8::from(self.attached.mode == Mode::Generic));
+        greeting.extend(self.attached.not_native.as_deref().unwrap_or_default().bytes());
+        greeting.truncate(GREETING_MAX);
+        let [tables, sockets] = self.switchboard.descriptors();
+        syscall::send_with(guest.as_fd(), &greeting, &[self.attached.attachment.as_fd(), tables, sockets])
+    }
+}
+
+/// What the one at the other end has told: the attachment's number, and the commons.
+fn greeted(connection: &UnixStream) -> io::Result<(u32, Commons)> {
+    if syscall::peer_user(connection.as_fd())? != syscall::own_user() {
+        let why = "a process of another user has its filter: one user's participants can share an interface";
+        return Err(io::Error::new(io::ErrorKind::AddrInUse, why));
+    }
+    connection.set_read_timeout(Some(ANSWER))?;
+    let mut greeting = [0; GREETING_MAX];
+    let received = syscall::receive_with::<DESCRIPTORS>(connection.as_fd(), &mut greeting);
+    let (len, descriptors) = received.map_err(|e| match e.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            io::Error::new(io::ErrorKind::TimedOut, "the process that has its filter does not answer: is it stopped?")
+        }
+        // It has gone, or could not do it.
+        _ => busy("the process that has its filter turns others away"),
+    })?;
+    let (Some((number, rest)), [Some(attachment), Some(tables), Some(sockets)]) =
+        (greeting[..len].split_first_chunk::<4>(), descriptors)
+    else {
+        return Err(busy("the process that has its filter turns others away"));
+    };
+    let (mode, why) = rest.split_first().unwrap_or((&0, &[]));
+    let not_native = (!why.is_empty()).then(|| String::from_utf8_lossy(why).into_owned());
+    let mode = if *mode == 0 { Mode::Native } else { Mode::Generic };
+    let attached = Attached { attachment: Attachment::of(attachment), mode, not_native };
+    Ok((u32::from_ne_bytes(*number), Commons { attached, switchboard: Switchboard::of([tables, sockets]) }))
+}
+
+fn busy(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::ResourceBusy, why)
+}
+
+fn address(ifindex: u32) -> io::Result<SocketAddr> {
+    SocketAddr::from_abstract_name(format!("takt-xdp-{VERSION}/{ifindex}"))
+}
+
+/// Has the other end been closed? Nothing is ever sent this way.
+fn is_gone(mut connection: &UnixStream) -> bool {
+    match connection.read(&mut [0; 64]) {
+        Ok(len) => len == 0,
+        Err(e) => !matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted),
+    }
+}

@@ -1,0 +1,38 @@
+//! Datagrams that tests send and receive.
+
+use std::time::Duration;
+
+use takt_transport::{FlowId, Scan, Transport, readiness};
+use takt_wire::Locator;
+
+/// How long to wait for what must come, before a test is given up.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+pub fn user(transport: &impl Transport) -> Locator {
+    transport.locators().default_unicast[0]
+}
+
+/// A message of this length that begins as RTPS does and differs by `n`.
+pub fn message(n: usize, len: usize) -> Vec<u8> {
+    (0..len).map(|at| if at < 4 { b"RTPS"[at] } else { (at * 7 + n) as u8 }).collect()
+}
+
+pub fn commit(transport: &mut impl Transport, bytes: &[u8], to: Locator) {
+    transport.loan().expect("a frame is lent")[..bytes.len()].copy_from_slice(bytes);
+    transport.commit(bytes.len(), FlowId::DEFAULT, &[to]).expect("the frame is taken");
+}
+
+pub fn send(transport: &mut impl Transport, bytes: &[u8], to: Locator) {
+    commit(transport, bytes, to);
+    transport.flush().expect("flushing works");
+}
+
+/// The next datagram, when it comes.
+pub fn receive(transport: &mut impl Transport) -> Vec<u8> {
+    loop {
+        if let Some(frame) = transport.recv(Scan::All).expect("receiving works") {
+            return frame.to_vec();
+        }
+        assert!(readiness::wait(transport.descriptors(), Some(PATIENCE)).expect("waiting works"), "nothing arrives");
+    }
+}

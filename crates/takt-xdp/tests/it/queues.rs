@@ -1,0 +1,105 @@
+//! One participant with several queues.
+
+use takt_transport::udp::UdpTransport;
+use takt_transport::{FlowId, FlowSpec, Scan, Transport, readiness};
+use takt_xdp::{Mode, Queues, XdpConfig, XdpTransport};
+
+use super::datagrams::{PATIENCE, message, receive, user};
+use super::network::wire;
+
+/// Sends one datagram of a flow.
+fn send_by(xdp: &mut XdpTransport, flow: FlowId, bytes: &[u8], to: takt_wire::Locator) {
+    xdp.loan().expect("a frame is lent")[..bytes.len()].copy_from_slice(bytes);
+    xdp.commit(bytes.len(), flow, &[to]).expect("the frame is taken");
+    xdp.flush().expect("flushing works");
+}
+
+/// Flows of four priorities, the first the default one's.
+fn flows(xdp: &mut XdpTransport) -> [FlowId; 4] {
+    [0, 20, 40, 60].map(|transport_priority| {
+        xdp.open_flow(&FlowSpec { own_port: false, transport_priority }).expect("a flow can be opened").0
+    })
+}
+
+#[test]
+fn all_queues_are_received_from_and_sent_by_in_both_modes() {
+    for mode in [Mode::Native, Mode::Generic] {
+        let Some([here, there]) = wire(4) else { return };
+        let config = XdpConfig { queues: Queues::All, mode: Some(mode), ..XdpConfig::new(0, "eth0") };
+        let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
+        let mut xdp = match here.run(|| XdpTransport::open(&config)) {
+            Ok(xdp) => xdp,
+            Err(why) => return eprintln!("not tested: {why}"),
+        };
+        assert_eq!(xdp.report().queues, [0, 1, 2, 3]);
+        let (at_xdp, at_udp) = (user(&xdp), user(&udp));
+        let flows = here.run(|| flows(&mut xdp));
+        for round in 0..100 {
+            send_by(&mut xdp, flows[round % 4], &message(round, 200), at_udp);
+            assert_eq!(receive(&mut udp), message(round, 200));
+            udp.loan().expect("a frame is lent")[..200].copy_from_slice(&message(round, 200));
+            udp.commit(200, FlowId::DEFAULT, &[at_xdp]).expect("the frame is taken");
+            udp.flush().expect("flushing works");
+            assert_eq!(receive(&mut xdp), message(round, 200));
+        }
+        let counters = xdp.counters();
+        assert_eq!((counters.datagrams_in, counters.datagrams_out, counters.in_place_out), (100, 100, 100));
+    }
+}
+
+#[test]
+fn the_priority_of_a_flow_chooses_the_queue() {
+    // Natively what leaves a wire's end by one queue arrives at the other end by the same.
+    let Some([here, there]) = wire(4) else { return };
+    let mode = Some(Mode::Native);
+    let config = XdpConfig { queues: Queues::All, mode, ..XdpConfig::new(0, "eth0") };
+    let mut xdp = match here.run(|| XdpTransport::open(&config)) {
+        Ok(xdp) => xdp,
+        Err(why) => return eprintln!("not tested: {why}"),
+    };
+    let flows = here.run(|| flows(&mut xdp));
+    for queue in 0..4 {
+        let config = XdpConfig { queues: Queues::These(vec![queue]), mode, ..XdpConfig::new(0, "eth0") };
+        let mut one = there.run(|| XdpTransport::open(&config)).expect("it could be opened here");
+        for (n, flow) in flows.into_iter().enumerate() {
+            send_by(&mut xdp, flow, &message(n, 64), user(&one));
+            assert_eq!(receive(&mut one), message(n, 64), "by whichever way");
+            let by_af_xdp = one.counters().datagrams_in;
+            assert_eq!(by_af_xdp, u64::from(n >= queue as usize), "flow {n}, queue {queue}");
+        }
+    }
+}
+
+#[test]
+fn queues_are_received_from_in_turn() {
+    let Some([here, there]) = wire(2) else { return };
+    let config = XdpConfig { queues: Queues::All, mode: Some(Mode::Native), ..XdpConfig::new(0, "eth0") };
+    let mut sender = match here.run(|| XdpTransport::open(&config)) {
+        Ok(xdp) => xdp,
+        Err(why) => return eprintln!("not tested: {why}"),
+    };
+    let mut receiver = there.run(|| XdpTransport::open(&config)).expect("it could be opened here");
+    let to = user(&receiver);
+    let urgent = here.run(|| sender.open_flow(&FlowSpec { own_port: false, transport_priority: 63 }));
+    let urgent = urgent.expect("a flow can be opened").0;
+    for n in 0..100 {
+        send_by(&mut sender, FlowId::DEFAULT, &message(n, 64), to);
+    }
+    for n in 100..103 {
+        send_by(&mut sender, urgent, &message(n, 64), to);
+    }
+    // All are in their rings before the first one is looked for: what was sent last woke the last queue.
+    while !readiness::wait(receiver.descriptors(), Some(PATIENCE)).expect("waiting works") {}
+    let mut order = Vec::new();
+    while order.len() < 103 {
+        if let Some(frame) = receiver.recv(Scan::Taken).expect("receiving works") {
+            let n = (0..103).find(|n| message(*n, 64) == *frame).expect("one of those that were sent");
+            order.push(n);
+        }
+    }
+    let mut urgent: Vec<usize> = (0..103).filter(|at| order[*at] >= 100).collect();
+    urgent.sort_unstable();
+    assert!(urgent[2] - urgent[0] == 4, "every second one of them: {order:?}");
+    order.retain(|n| *n < 100);
+    assert!(order.is_sorted(), "each queue's in their order");
+}

@@ -1,0 +1,246 @@
+//! Several participants, in several processes, at one interface.
+
+use std::collections::BTreeSet;
+use std::net::UdpSocket;
+
+use takt_transport::{Scan, Transport, readiness};
+use takt_xdp::{Mode, Queues, XdpConfig, XdpTransport};
+
+use super::datagrams::{PATIENCE, message, receive, user};
+use super::kills::{self, Copy, interface};
+use super::network::{Host, wire};
+
+/// Ports of a peer: so many that its datagrams come by all queues.
+const FLOWS: usize = 48;
+
+fn config(domain_id: u32) -> XdpConfig {
+    XdpConfig::new(domain_id, "eth0")
+}
+
+fn open(host: &Host, config: &XdpConfig) -> Result<XdpTransport, String> {
+    host.run(|| XdpTransport::open(config)).map_err(|why| why.to_string())
+}
+
+/// Has a seat until it is killed. For anyone but a copy of this program there is nothing to do.
+#[test]
+fn occupant() {
+    if kills::round().is_none() {
+        return;
+    }
+    let _seat = kills::open();
+    loop {
+        std::thread::park();
+    }
+}
+
+/// A copy of this program that has a seat.
+fn occupant_on(host: &Host, round: usize) -> Copy {
+    let copy = Copy::start(host, "sharing::occupant", round);
+    assert_eq!(copy.says(), "open", "round {round}");
+    copy
+}
+
+/// The kernel's sockets of a peer that sends from many ports.
+fn peers(host: &Host) -> Vec<UdpSocket> {
+    host.run(|| (0..FLOWS).map(|_| UdpSocket::bind("10.77.0.2:0").expect("a port is free")).collect())
+}
+
+/// Each of the peer's sockets sends one datagram, all different, and all are received. How many came by AF_XDP.
+fn hear_all(xdp: &mut XdpTransport, peers: &[UdpSocket]) -> u64 {
+    let to = user(xdp).socket_addr().expect("an address of UDP");
+    let before = xdp.counters().datagrams_in;
+    for (n, peer) in peers.iter().enumerate() {
+        assert_eq!(peer.send_to(&message(n, 100), to).expect("it is sent"), 100);
+    }
+    let got: BTreeSet<Vec<u8>> = peers.iter().map(|_| receive(xdp)).collect();
+    assert_eq!(got, (0..peers.len()).map(|n| message(n, 100)).collect(), "nothing is lost, nothing comes twice");
+    xdp.counters().datagrams_in - before
+}
+
+#[test]
+fn each_one_gets_what_is_its_own_whichever_queue_it_comes_by() {
+    for mode in [Mode::Native, Mode::Generic] {
+        // One more than there are participants: in generic mode nothing comes by the last queue of a wire.
+        let Some([here, there]) = wire(4) else { return };
+        let in_mode = |domain_id| XdpConfig { mode: Some(mode), ..config(domain_id) };
+        // Of one domain, and of another one with other rules and frames; the third does not care for the mode.
+        let other = XdpConfig { rtps_only: false, rx_frames: 64, mode: None, ..config(7) };
+        let mut all = Vec::new();
+        for (config, queue) in [(in_mode(0), 0), (in_mode(0), 1), (other, 2)] {
+            match open(&here, &config) {
+                Ok(xdp) => {
+                    let report = xdp.report();
+                    assert_eq!((&report.queues[..], report.is_joined, report.mode), (&[queue][..], queue > 0, mode));
+                    all.push(xdp);
+                }
+                Err(why) => return eprintln!("not tested: {why}"),
+            }
+        }
+        let peers = peers(&there);
+        for xdp in &mut all {
+            let by_af_xdp = hear_all(xdp, &peers);
+            assert!(0 < by_af_xdp && by_af_xdp < FLOWS as u64, "{by_af_xdp} came by the own queue");
+        }
+        for xdp in &mut all {
+            assert!(xdp.recv(Scan::All).expect("receiving works").is_none(), "nothing is somebody else's");
+            let counters = xdp.counters();
+            assert_eq!((counters.closed, counters.kernel_drops), (0, 0), "{counters:?}");
+        }
+    }
+}
+
+#[test]
+fn one_too_many_is_told_so_and_has_the_next_queue_that_is_free() {
+    let Some([here, _there]) = wire(2) else { return };
+    let first = match open(&here, &config(0)) {
+        Ok(first) => first,
+        Err(why) => return eprintln!("not tested: {why}"),
+    };
+    let second = open(&here, &config(0)).expect("there are two queues");
+    let why = open(&here, &config(0)).expect_err("there is no third queue");
+    assert!(why.contains("eth0") && why.contains("queues [0, 1] are taken"), "{why}");
+    drop(first);
+    let third = open(&here, &config(0)).expect("the first one's queue is free");
+    assert_eq!((&third.report().queues[..], third.report().is_joined), (&[0][..], true));
+    let why = open(&here, &XdpConfig { queues: Queues::These(vec![1]), ..config(0) }).expect_err("it is taken");
+    assert!(why.contains("queue 1 is taken"), "{why}");
+    drop((second, third));
+    assert!(!interface(&here).contains("xdp"), "nothing is left: {}", interface(&here));
+}
+
+#[test]
+fn what_cannot_be_shared_is_refused_with_the_reason() {
+    let Some([here, _there]) = wire(4) else { return };
+    let first = match open(&here, &XdpConfig { mode: Some(Mode::Generic), ..config(0) }) {
+        Ok(first) => first,
+        Err(why) => return eprintln!("not tested: {why}"),
+    };
+    let why = open(&here, &XdpConfig { mode: Some(Mode::Native), ..config(0) }).expect_err("the other mode");
+    assert!(why.contains("runs in generic mode for other participants"), "{why}");
+    for (queues, what) in [
+        (Queues::These(vec![4]), "no queue 4: it has 4"),
+        (Queues::These(vec![1, 1]), "twice"),
+        (Queues::These(Vec::new()), "no queue"),
+        (Queues::Free(5), "it has 4"),
+        (Queues::All, "are taken"),
+    ] {
+        let why = open(&here, &XdpConfig { queues: queues.clone(), ..config(0) }).expect_err("they cannot be had");
+        assert!(why.contains(what), "{queues:?}: {why}");
+    }
+    assert!(open(&here, &XdpConfig { vlan: Some(4095), ..config(0) }).expect_err("no such VLAN").contains("4095"));
+    // Whoever was refused has left nothing behind.
+    let rest = open(&here, &XdpConfig { queues: Queues::Free(3), ..config(0) }).expect("three are free");
+    assert_eq!(rest.report().queues, [1, 2, 3]);
+    drop((first, rest));
+    open(&here, &XdpConfig { mode: Some(Mode::Native), ..config(0) }).expect("it is the first one again");
+}
+
+#[test]
+fn who_has_the_name_and_does_not_answer_is_not_waited_for_forever() {
+    let Some([here, _there]) = wire(2) else { return };
+    match open(&here, &config(0)) {
+        Ok(first) => drop(first),
+        Err(why) => return eprintln!("not tested: {why}"),
+    }
+    let index = here.run(|| std::fs::read_to_string("/proc/thread-self/net/if_inet6").expect("the kernel has IPv6"));
+    let of_eth0 = index.lines().find(|line| line.ends_with("eth0")).expect("it has an address of IPv6");
+    let index = u32::from_str_radix(of_eth0.split_whitespace().nth(1).expect("an index"), 16).expect("a number");
+    let listener = here.run(|| {
+        use std::os::linux::net::SocketAddrExt;
+        let name = std::os::unix::net::SocketAddr::from_abstract_name(format!("takt-xdp-1/{index}"));
+        std::os::unix::net::UnixListener::bind_addr(&name.expect("a name")).expect("nobody has the name")
+    });
+    let why = open(&here, &config(0)).expect_err("nobody answers");
+    assert!(why.contains("does not answer"), "{why}");
+    drop(listener);
+    open(&here, &config(0)).expect("the name is free");
+}
+
+#[test]
+fn the_first_ones_end_leaves_the_others_as_they_are() {
+    let Some([here, there]) = wire(2) else { return };
+    let probe = open(&here, &config(0));
+    if let Err(why) = probe {
+        return eprintln!("not tested: {why}");
+    }
+    drop(probe);
+    let peers = peers(&there);
+    let mut first = occupant_on(&here, 0);
+    let mut second = open(&here, &config(0)).expect("there are two queues");
+    assert!(second.report().is_joined);
+    assert!(hear_all(&mut second, &peers) > 0);
+    for round in 0..10 {
+        first.kill();
+        assert!(interface(&here).contains("xdp"), "the program is the second one's as well");
+        assert!(hear_all(&mut second, &peers) > 0, "round {round}: the second one goes on");
+        // Who comes now is served by the second one, and gets the dead one's queue.
+        first = occupant_on(&here, round);
+        assert!(hear_all(&mut second, &peers) > 0, "round {round}");
+    }
+    drop(second);
+    assert!(interface(&here).contains("xdp"), "now it is the other one's alone");
+    first.kill();
+    assert!(!interface(&here).contains("xdp"), "nothing is left: {}", interface(&here));
+}
+
+#[test]
+fn processes_come_and_go_and_nothing_is_left() {
+    let Some([here, there]) = wire(10) else { return };
+    let mut resident = match open(&here, &config(0)) {
+        Ok(resident) => resident,
+        Err(why) => return eprintln!("not tested: {why}"),
+    };
+    let peers = peers(&there);
+    let mut children = Vec::new();
+    for round in 0..24 {
+        children.push(occupant_on(&here, round));
+        if children.len() == 8 {
+            // Not always the eldest.
+            children.remove(round * 5 % 8).kill();
+        }
+        if round == 12 {
+            drop(resident);
+            resident = open(&here, &config(0)).expect("its own queue is free");
+        }
+        assert!(hear_all(&mut resident, &peers) > 0, "round {round}");
+    }
+    drop(resident);
+    drop(children);
+    assert!(!interface(&here).contains("xdp"), "nothing is left: {}", interface(&here));
+    let all = open(&here, &XdpConfig { queues: Queues::All, rx_frames: 64, ..config(0) }).expect("all queues are free");
+    assert_eq!((all.report().queues.len(), all.report().is_joined), (10, false));
+}
+
+#[test]
+fn who_serves_others_keeps_nothing_of_those_who_are_gone() {
+    let Some([here, _there]) = wire(2) else { return };
+    let first = match open(&here, &config(0)) {
+        Ok(first) => first,
+        Err(why) => return eprintln!("not tested: {why}"),
+    };
+    // Had it kept their connections, it could not wait for so many descriptors any more: 64 is the most.
+    for round in 0..70 {
+        let second = open(&here, &config(0)).expect("one queue is free");
+        assert!(second.report().is_joined, "round {round}");
+    }
+    drop(first);
+    assert!(!interface(&here).contains("xdp"), "nothing is left: {}", interface(&here));
+}
+
+/// What is received wakes who waits, also by the second queue.
+#[test]
+fn a_datagram_by_any_queue_wakes_who_waits() {
+    let Some([here, there]) = wire(4) else { return };
+    let mut xdp = match open(&here, &XdpConfig { queues: Queues::All, ..config(0) }) {
+        Ok(xdp) => xdp,
+        Err(why) => return eprintln!("not tested: {why}"),
+    };
+    let to = user(&xdp).socket_addr().expect("an address of UDP");
+    for peer in peers(&there) {
+        while xdp.recv(Scan::All).expect("receiving works").is_some() {}
+        peer.send_to(&message(1, 50), to).expect("it is sent");
+        assert!(readiness::wait(xdp.descriptors(), Some(PATIENCE)).expect("waiting works"), "nobody was woken");
+        assert_eq!(receive(&mut xdp), message(1, 50));
+    }
+    assert_eq!(xdp.counters().datagrams_in, FLOWS as u64, "all queues are its own");
+}
