@@ -106,7 +106,7 @@ impl Assembler {
     }
 
     /// The lower 16 bits of `to` are in network order: they become a number, the others zero.
-    pub(crate) fn from_network_16(&mut self, to: Register) -> &mut Self {
+    pub(crate) fn number_of_network_16(&mut self, to: Register) -> &mut Self {
         self.add(0xdc, to, Register(0), 0, 16)
     }
 

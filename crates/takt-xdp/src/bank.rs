@@ -153,7 +153,11 @@ impl Bank {
     /// so.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         let Self { queues, umem, .. } = self;
-        queues.iter_mut().map(|queue| queue.socket.flush(umem)).fold(Ok(()), |all, this| all.and(this))
+        let mut refused = None;
+        for queue in queues {
+            refused = queue.socket.flush(umem).err().or(refused);
+        }
+        refused.map_or(Ok(()), Err)
     }
 
     /// Has drivers that wait for frames to receive into look again.

@@ -228,7 +228,7 @@ fn assemble(tables: u32, sockets: u32) -> Vec<Instruction> {
     program.copy(R4, R2).increase(R4, offset::TAGGED_ETHER_TYPE as i32 + 2).pass_if_beyond(R4, R3);
     program.load(Width::U16, R5, R2, offset::ETHER_TYPE).set(FORM, 0).copy(INNER, R2);
     program.go_unless(R5, network(EtherType::VLAN.0), untagged);
-    program.load(Width::U16, FORM, R2, offset::TAG).from_network_16(FORM).mask(FORM, 0x0fff);
+    program.load(Width::U16, FORM, R2, offset::TAG).number_of_network_16(FORM).mask(FORM, 0x0fff);
     program.load(Width::U16, R5, R2, offset::TAGGED_ETHER_TYPE).increase(INNER, 4);
     program.place(untagged).increase(INNER, 14);
     program.go_if(R5, network(EtherType::IPV4.0), v4).go_if(R5, network(EtherType::IPV6.0), v6);

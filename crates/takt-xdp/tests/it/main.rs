@@ -5,6 +5,7 @@ mod conforms;
 #[path = "../../../takt-transport/tests/it/counting_allocator.rs"]
 mod counting_allocator;
 mod datagrams;
+mod families;
 mod kernel_peer;
 mod kills;
 mod network;

@@ -1,0 +1,160 @@
+//! IPv6, and tagged frames.
+
+use takt_transport::udp::{UdpConfig, UdpTransport};
+use takt_transport::{FlowSpec, Scan, Transport};
+use takt_wire::Locator;
+use takt_xdp::{Mode, XdpConfig, XdpTransport};
+
+use super::datagrams::{message, receive, send};
+use super::network::wire;
+
+const MODES: [Mode; 2] = [Mode::Native, Mode::Generic];
+
+/// IPv4 and IPv6.
+fn both(mode: Mode) -> XdpConfig {
+    let config = XdpConfig::new(0, "eth0");
+    XdpConfig { mode: Some(mode), udp: UdpConfig { ipv6: true, ..config.udp }, ..config }
+}
+
+/// Where it is reached by this kind of locator.
+fn user(transport: &impl Transport, kind: i32) -> Locator {
+    let all = &transport.locators().default_unicast;
+    let of_kind = all.iter().filter(|locator| locator.kind == kind);
+    let global = |locator: &&Locator| locator.address[..2] != [0xfe, 0x80];
+    *of_kind.clone().find(global).expect("an address of the kind")
+}
+
+#[test]
+fn datagrams_of_both_families_go_by_af_xdp_both_ways() {
+    for mode in MODES {
+        let Some([here, there]) = wire(1) else { return };
+        let config = both(mode);
+        let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
+        let mut xdp = match here.run(|| XdpTransport::open(&config)) {
+            Ok(xdp) => xdp,
+            Err(why) => return eprintln!("not tested: {why}"),
+        };
+        let most = xdp.max_message_len();
+        assert_eq!(most, 1500 - 48);
+        let sizes = [4, 5, 17, 18, 64, 333, most];
+        for kind in [Locator::KIND_UDP_V4, Locator::KIND_UDP_V6] {
+            let (at_xdp, at_udp) = (user(&xdp, kind), user(&udp, kind));
+            for (n, len) in sizes.into_iter().enumerate() {
+                send(&mut xdp, &message(n, len), at_udp);
+                assert_eq!(receive(&mut udp), message(n, len), "checksums and lengths suit the kernel");
+                send(&mut udp, &message(n, len), at_xdp);
+                assert_eq!(receive(&mut xdp), message(n, len), "{len} octets");
+            }
+            // In fragments, which have an extension header.
+            send(&mut udp, &message(7, 20_000), at_xdp);
+            assert_eq!(receive(&mut xdp), message(7, 20_000));
+        }
+        let (counters, carried) = (xdp.counters(), 2 * sizes.len() as u64);
+        assert_eq!((counters.datagrams_out, counters.datagrams_in), (carried, carried), "{counters:?}");
+        assert_eq!((counters.by_kernel_out, counters.damaged, counters.malformed), (0, 0, 0));
+    }
+}
+
+#[test]
+fn one_datagram_to_both_families_is_the_same() {
+    let Some([here, there]) = wire(1) else { return };
+    let config = both(Mode::Native);
+    let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
+    let mut xdp = match here.run(|| XdpTransport::open(&config)) {
+        Ok(xdp) => xdp,
+        Err(why) => return eprintln!("not tested: {why}"),
+    };
+    let to = [Locator::KIND_UDP_V6, Locator::KIND_UDP_V4].map(|kind| user(&udp, kind));
+    for n in 0..20 {
+        xdp.loan().expect("a frame is lent")[..100].copy_from_slice(&message(n, 100));
+        xdp.commit(100, takt_transport::FlowId::DEFAULT, &to).expect("the frame is taken");
+        xdp.flush().expect("flushing works");
+        assert_eq!([receive(&mut udp), receive(&mut udp)], [message(n, 100), message(n, 100)]);
+    }
+    assert_eq!((xdp.counters().datagrams_out, xdp.counters().in_place_out), (40, 20));
+}
+
+#[test]
+fn a_neighbour_of_ipv6_is_resolved() {
+    for mode in MODES {
+        let Some([here, there]) = wire(1) else { return };
+        here.run(|| super::network::ip("neigh del fd77::2 dev eth0"));
+        let config = both(mode);
+        let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
+        let mut xdp = match here.run(|| XdpTransport::open(&config)) {
+            Ok(xdp) => xdp,
+            Err(why) => return eprintln!("not tested: {why}"),
+        };
+        let at_udp = user(&udp, Locator::KIND_UDP_V6);
+        let mut sent = 0;
+        while xdp.counters().datagrams_out < 10 {
+            send(&mut xdp, &message(sent, 50), at_udp);
+            assert_eq!(receive(&mut udp), message(sent, 50), "the first ones by the kernel, which asks");
+            sent += 1;
+            assert!(xdp.recv(Scan::All).expect("receiving works").is_none());
+        }
+        assert!(xdp.counters().by_kernel_out >= 1);
+    }
+}
+
+#[test]
+fn a_tag_for_the_priority_alone_suits_the_kernel() {
+    for mode in MODES {
+        let Some([here, there]) = wire(1) else { return };
+        let config = XdpConfig { vlan: Some(0), ..both(mode) };
+        let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
+        let mut xdp = match here.run(|| XdpTransport::open(&config)) {
+            Ok(xdp) => xdp,
+            Err(why) => return eprintln!("not tested: {why}"),
+        };
+        let urgent = here.run(|| xdp.open_flow(&FlowSpec { own_port: false, transport_priority: 46 }));
+        let urgent = urgent.expect("a flow can be opened").0;
+        for kind in [Locator::KIND_UDP_V4, Locator::KIND_UDP_V6] {
+            let (at_xdp, at_udp) = (user(&xdp, kind), user(&udp, kind));
+            for len in [4, 64, xdp.max_message_len()] {
+                xdp.loan().expect("a frame is lent")[..len].copy_from_slice(&message(1, len));
+                xdp.commit(len, urgent, &[at_udp]).expect("the frame is taken");
+                xdp.flush().expect("flushing works");
+                assert_eq!(receive(&mut udp), message(1, len));
+                // The kernel's are not tagged.
+                send(&mut udp, &message(2, len), at_xdp);
+                assert_eq!(receive(&mut xdp), message(2, len));
+            }
+        }
+        assert_eq!((xdp.counters().datagrams_out, xdp.counters().datagrams_in), (6, 6));
+    }
+}
+
+#[test]
+fn those_in_one_vlan_hear_each_other_and_those_in_others_do_not() {
+    for mode in MODES {
+        let Some([here, there]) = wire(1) else { return };
+        let of_vlan = |vlan| XdpConfig { vlan: Some(vlan), ..both(mode) };
+        let mut one = match here.run(|| XdpTransport::open(&of_vlan(77))) {
+            Ok(xdp) => xdp,
+            Err(why) => return eprintln!("not tested: {why}"),
+        };
+        let mut other = there.run(|| XdpTransport::open(&of_vlan(78))).expect("it could be opened here");
+        let stranger = user(&other, Locator::KIND_UDP_V6);
+        for n in 0..10 {
+            send(&mut one, &message(n, 100), stranger);
+        }
+        // Behind them one without a tag, by the kernel.
+        let udp = here.run(|| std::net::UdpSocket::bind("[fd77::1]:0").expect("a port is free"));
+        udp.send_to(&message(99, 100), stranger.socket_addr().expect("UDP")).expect("it is sent");
+        assert_eq!(receive(&mut other), message(99, 100), "nothing of another VLAN");
+        assert_eq!(other.counters().datagrams_in, 0, "and nothing without one");
+        drop(other);
+        let mut other = there.run(|| XdpTransport::open(&of_vlan(77))).expect("the queue is free");
+        for kind in [Locator::KIND_UDP_V4, Locator::KIND_UDP_V6] {
+            let to = [user(&one, kind), user(&other, kind)];
+            for (n, len) in [4, 64, one.max_message_len()].into_iter().enumerate() {
+                send(&mut one, &message(n, len), to[1]);
+                assert_eq!(receive(&mut other), message(n, len));
+                send(&mut other, &message(n, len), to[0]);
+                assert_eq!(receive(&mut one), message(n, len));
+            }
+        }
+        assert_eq!((other.counters().datagrams_in, one.counters().datagrams_in), (6, 6));
+    }
+}
