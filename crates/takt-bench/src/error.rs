@@ -39,6 +39,11 @@ pub enum Error {
         /// What can be done instead.
         hint: &'static str,
     },
+    /// A bound is not kept, or not proven.
+    NotKept {
+        /// Which, and why.
+        what: String,
+    },
     /// A signal asked this process to stop before it had a result.
     Stopped,
     /// A child process that follows the agent contract failed.
@@ -76,7 +81,7 @@ impl fmt::Display for Error {
                 "not matched after {seconds} s: {} of {} readers, {} of {} writers found",
                 found.readers, wanted.readers, found.writers, wanted.writers
             ),
-            Self::NoAnswer { what } => f.write_str(what),
+            Self::NoAnswer { what } | Self::NotKept { what } => f.write_str(what),
             Self::NoType { what, hint } => write!(f, "the type is not available: {what}\n{hint}"),
             Self::Stopped => f.write_str("stopped by a signal"),
             Self::Agent { column, what } => write!(f, "column {column}: {what}"),

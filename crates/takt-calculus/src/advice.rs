@@ -1,5 +1,8 @@
 //! What a bound is made of, and what would change it.
 
+use alloc::vec::Vec;
+
+use crate::server::{self, Job};
 use crate::system::{Infeasible, analyse};
 use crate::{Certificate, System};
 
@@ -8,6 +11,13 @@ pub fn binding_stage(certificate: &Certificate, flow: usize) -> Option<(usize, u
     let stages = certificate.flows.get(flow)?.stages.iter().zip(&certificate.system.flows.get(flow)?.stages);
     let times = stages.map(|(claim, stage)| claim.response_ns.saturating_add(stage.delay_ns)).enumerate();
     times.max_by_key(|(at, time_ns)| (*time_ns, usize::MAX - at))
+}
+
+/// How much of a resource all flows use together, in parts of a million, rounded up; `None` if one comes without limit.
+pub fn utilisation_ppm(system: &System, resource: usize) -> Option<u64> {
+    let stages = system.flows.iter().flat_map(|flow| flow.stages.iter().map(|stage| (flow.arrivals, stage)));
+    let jobs = stages.filter(|(_, stage)| stage.resource == resource).map(|(arrivals, stage)| stage.job(arrivals));
+    server::utilisation_ppm(&jobs.collect::<Vec<Job>>())
 }
 
 /// The first flow, in the system's order, that cannot be admitted to those before it: with it one of them, or it, has no bound or

@@ -151,7 +151,7 @@ impl Stage {
         })
     }
 
-    fn job(&self, arrivals: Option<Arrivals>) -> Job {
+    pub(crate) fn job(&self, arrivals: Option<Arrivals>) -> Job {
         Job { priority: self.priority, arrivals, piece_ns: self.piece_ns, pieces: self.pieces }
     }
 }

@@ -4,6 +4,7 @@
 //! standard error. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 nobody answered, 4 a type
 //! cannot be learned, 130 stopped by a signal.
 
+mod analyze;
 mod config;
 mod discovery_server;
 mod domain;
@@ -44,6 +45,8 @@ enum Command {
     Durability(durability::Durability),
     /// Check, show and explain configurations: QoS profiles and settings
     Config(config::Config),
+    /// Bound what flows take over executors and links, before any of them flows
+    Analyze(analyze::Analyze),
 }
 
 fn main() -> ExitCode {
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         Command::DiscoveryServer(server) => server.run(),
         Command::Durability(durability) => durability.run(),
         Command::Config(config) => config.run(),
+        Command::Analyze(analyze) => analyze.run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail their test by a panic")]
 
 mod agent_contract;
+mod analyze;
 mod command_line;
 mod compare;
 mod config;

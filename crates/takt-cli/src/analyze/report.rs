@@ -1,0 +1,109 @@
+//! What an analysis came to, for people and as JSON.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+use takt_calculus::system::Infeasible;
+use takt_calculus::{Certificate, System, advice};
+
+/// What may change with all limits kept.
+pub struct WhatIf {
+    /// In thousandths; `None` if they are not kept as it is.
+    headroom_permille: Option<u64>,
+    /// Of each flow.
+    shortest_period_ns: Vec<Option<u64>>,
+}
+
+impl WhatIf {
+    pub fn of(system: &System) -> Self {
+        let shortest = |at| advice::shortest_period_ns(system, at);
+        Self {
+            headroom_permille: advice::headroom_permille(system),
+            shortest_period_ns: (0..system.flows.len()).map(shortest).collect(),
+        }
+    }
+}
+
+/// Why there are no bounds, with names.
+pub fn infeasible(system: &System, why: &Infeasible) -> String {
+    match why {
+        Infeasible::Nonsense { flow, what } => format!("flow {}: {what}", system.flows[*flow].name),
+        Infeasible::Unbounded { flow, stage, why } => {
+            let flow = &system.flows[*flow];
+            let resource = flow.stages[*stage].resource;
+            let name = &system.resources[resource].name;
+            let used = advice::utilisation_ppm(system, resource).map_or("without limit".to_owned(), percent);
+            format!("no bound for {} on {name}: {why} ({name} is used {used})", flow.name)
+        }
+        other => other.to_string(),
+    }
+}
+
+pub fn table(certificate: &Certificate, what_if: Option<&WhatIf>) -> String {
+    let system = &certificate.system;
+    let mut text = format!("{:<24} {:>12} {:>12} {:>12}  spent most on\n", "flow", "bound", "limit", "slack");
+    for (at, (flow, claim)) in system.flows.iter().zip(&certificate.flows).enumerate() {
+        let bound = claim.bound_ns.map_or("none".to_owned(), microseconds);
+        let limit = flow.limit_ns.map_or("-".to_owned(), microseconds);
+        let slack = claim.bound_ns.zip(flow.limit_ns).map_or("-".to_owned(), |(bound, limit)| {
+            let sign = if bound > limit { "-" } else { "" };
+            format!("{sign}{}", microseconds(bound.abs_diff(limit)))
+        });
+        let binding = advice::binding_stage(certificate, at).map_or(String::new(), |(stage, time_ns)| {
+            format!("{} ({})", system.resources[flow.stages[stage].resource].name, microseconds(time_ns))
+        });
+        let line = format!("{:<24} {bound:>12} {limit:>12} {slack:>12}  {binding}", flow.name);
+        writeln!(text, "{}", line.trim_end()).expect("text takes all");
+    }
+    for (at, resource) in system.resources.iter().enumerate() {
+        let used = advice::utilisation_ppm(system, at).map_or("as much as there is".to_owned(), percent);
+        writeln!(text, "{:<24} used {used}", resource.name).expect("text takes all");
+    }
+    let Some(what_if) = what_if else { return text };
+    match what_if.headroom_permille {
+        Some(permille) => {
+            let factor = format!("{}.{:03}", permille / 1000, permille % 1000);
+            writeln!(text, "all may take {factor} times as long").expect("text takes all");
+        }
+        None => text.push_str("as it is, limits are not kept\n"),
+    }
+    for (flow, shortest) in system.flows.iter().zip(&what_if.shortest_period_ns) {
+        if let Some(shortest) = shortest {
+            writeln!(text, "{:<24} may come every {}", flow.name, microseconds(*shortest)).expect("text takes all");
+        }
+    }
+    text
+}
+
+pub fn json(certificate: &Certificate, what_if: Option<&WhatIf>) -> Value {
+    let system = &certificate.system;
+    let flow = |at: usize| {
+        let (flow, claim) = (&system.flows[at], &certificate.flows[at]);
+        let stages = flow.stages.iter().zip(&claim.stages).map(|(stage, claim)| {
+            json!({"on": system.resources[stage.resource].name, "response_ns": claim.response_ns, "delay_ns": stage.delay_ns})
+        });
+        json!({
+            "name": flow.name,
+            "bound_ns": claim.bound_ns,
+            "limit_ns": flow.limit_ns,
+            "is_kept": flow.limit_ns.map(|limit| claim.bound_ns.is_some_and(|bound| bound <= limit)),
+            "stages": stages.collect::<Vec<_>>(),
+            "shortest_period_ns": what_if.and_then(|what_if| what_if.shortest_period_ns[at]),
+        })
+    };
+    let resource =
+        |at: usize| json!({"name": system.resources[at].name, "used_ppm": advice::utilisation_ppm(system, at)});
+    json!({
+        "flows": (0..system.flows.len()).map(flow).collect::<Vec<_>>(),
+        "resources": (0..system.resources.len()).map(resource).collect::<Vec<_>>(),
+        "headroom_permille": what_if.and_then(|what_if| what_if.headroom_permille),
+    })
+}
+
+fn microseconds(time_ns: u64) -> String {
+    format!("{}.{:03} us", time_ns / 1000, time_ns % 1000)
+}
+
+fn percent(ppm: u64) -> String {
+    format!("{}.{:02} %", ppm / 10_000, ppm % 10_000 / 100)
+}

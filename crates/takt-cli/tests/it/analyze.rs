@@ -1,0 +1,119 @@
+//! `takt analyze`: the example of the documents, what does not fit, and certificates.
+
+use std::path::PathBuf;
+
+use crate::process::Takt;
+
+/// The first block of that language in docs/analysis.md.
+fn example(language: &str) -> String {
+    let page = include_str!("../../../../docs/analysis.md");
+    let (_, behind) = page.split_once(&format!("```{language}\n")).expect("there is one");
+    behind.split_once("```").expect("it ends").0.to_owned()
+}
+
+/// A file that goes with its handle.
+struct File(PathBuf);
+
+impl File {
+    fn new(name: &str, text: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("takt-analyze-{}-{name}", std::process::id()));
+        std::fs::write(&path, text).expect("the temporary directory can be written");
+        Self(path)
+    }
+
+    fn path(&self) -> String {
+        self.0.display().to_string()
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        drop(std::fs::remove_file(&self.0));
+    }
+}
+
+fn output(line: &str) -> String {
+    let (text, status) = Takt::start(line).finish();
+    assert!(status.success(), "{line}: {text}");
+    text
+}
+
+fn complaint(line: &str) -> (String, i32) {
+    let (text, code) = Takt::start(line).complaint();
+    (text, code.expect("not by a signal"))
+}
+
+#[test]
+fn the_document_shows_what_is_printed() {
+    let system = File::new("document.toml", &example("toml"));
+    let shown = example("text");
+    let (_, shown) = shown.split_once('\n').expect("the command stands first");
+    let lines = |text: &str| text.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>();
+    assert_eq!(lines(&output(&format!("analyze {}", system.path()))), lines(shown));
+}
+
+#[test]
+fn a_certificate_is_proven_and_a_changed_one_is_not() {
+    let system = File::new("proven.toml", &example("toml"));
+    let certificate = File::new("proven.json", "");
+    output(&format!("analyze {} --certificate {}", system.path(), certificate.path()));
+    let said = output(&format!("analyze --verify {}", certificate.path()));
+    assert_eq!(said, "proven: 4 flows over 3 resources, 1 limits kept");
+    let text = std::fs::read_to_string(&certificate.0).expect("it was written");
+    for (from, to) in [("\"piece_ns\": 35000", "\"piece_ns\": 35001"), ("\"limit_ns\": 200000", "\"limit_ns\": 100000")]
+    {
+        assert!(text.contains(from), "{from}");
+        let changed = File::new("changed.json", &text.replace(from, to));
+        let (said, code) = complaint(&format!("analyze --verify {}", changed.path()));
+        assert!(code == 1 && said.contains("flow 0"), "{said}");
+    }
+    let (said, code) = complaint(&format!("analyze --verify {}", system.path()));
+    assert!(code == 1 && said.contains("line 1"), "{said}");
+}
+
+#[test]
+fn who_does_not_fit_is_named() {
+    let tight = File::new("tight.toml", &example("toml").replace("limit = \"200 us\"", "limit = \"120 us\""));
+    let (said, code) = complaint(&format!("analyze {}", tight.path()));
+    assert!(code == 1 && said.contains("not within their limits: steering; camera is the first"), "{said}");
+    let flooded = File::new("flooded.toml", &example("toml").replace("priority = 0,", "priority = 7,"));
+    let (said, code) = complaint(&format!("analyze {}", flooded.path()));
+    assert!(code == 1 && said.contains("no bound for steering on controller.eth0"), "{said}");
+}
+
+#[test]
+fn what_may_change_is_told() {
+    let system = File::new("what-if.toml", &example("toml"));
+    let text = output(&format!("analyze {} --what-if --json", system.path()));
+    let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(value["flows"][0]["bound_ns"], 171_432);
+    assert_eq!(value["flows"][0]["is_kept"], true);
+    let permille = value["headroom_permille"].as_u64().expect("it fits");
+    assert!(permille > 1000 && permille < 1200, "{permille}");
+    let shortest = value["flows"][0]["shortest_period_ns"].as_u64().expect("it fits");
+    assert!(shortest < 1_000_000, "{shortest}");
+}
+
+#[test]
+fn what_cannot_be_read_is_explained() {
+    for (from, to, why) in [
+        ("time = \"35 us\"", "time = \"35\"", "a number and one of ns, us, ms, s"),
+        (
+            "on = \"actuator\", priority = 90",
+            "on = \"nobody\", priority = 90",
+            "there is no executor or link \"nobody\"",
+        ),
+        ("limit =", "limits =", "unknown field `limits`"),
+        ("name = \"actuator\"", "name = \"controller\"", "two executors or links are called \"controller\""),
+        ("burst = 20", "burst = 0", "a burst of 0"),
+        ("sample = 64", "time = \"1 us\", sample = 64", "either sample, or time and pieces"),
+        ("rate = \"1 Gbit/s\"", "rate = \"0 Gbit/s\"", "a link without rate"),
+        ("time_min = \"8 us\"", "time_min = \"80 us\"", "takes less than"),
+        ("min_separation = \"1 ms\"", "min_separation = \"0 ms\"", "its period is 0"),
+    ] {
+        assert!(example("toml").contains(from), "{from}");
+        let wrong = File::new("wrong.toml", &example("toml").replace(from, to));
+        let (said, code) = complaint(&format!("analyze {}", wrong.path()));
+        assert!((code == 1 || code == 2) && said.contains(why), "{to}: {said}");
+    }
+}
