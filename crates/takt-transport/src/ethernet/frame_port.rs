@@ -27,6 +27,11 @@ pub trait FramePort: Send {
     /// Octets that a frame carries behind its Ethernet header, a tag not counted.
     fn mtu(&self) -> usize;
 
+    /// The VLAN whose tag the frames have, 0 for a priority alone; `None`: frames have no tag.
+    fn vlan(&self) -> Option<u16> {
+        None
+    }
+
     /// The outgoing frame, from its Ethernet header on: room for the header, a tag and [`mtu`](Self::mtu) octets. The same one, its
     /// content kept, until [`send`](Self::send).
     fn loan(&mut self) -> &mut [u8];

@@ -1,7 +1,394 @@
-//! RTPS directly on Ethernet: the layer-2 form that AF_PACKET, AF_XDP and DPDK share.
+//! RTPS directly on Ethernet: no IP, no UDP, no neighbours to resolve. The layer-2 form that all backends share.
 //!
-//! A [`FramePort`] moves frames of one interface.
+//! [`EthernetTransport`] makes datagrams of frames; a [`FramePort`] moves the frames of one interface. [`PacketPort`] is the one
+//! of AF_PACKET; other crates have those of AF_XDP and DPDK. All of them talk to each other.
+//!
+//! ```text
+//! | destination 6 | source 6 | [802.1Q tag 4] | 0x88b5 | version, flags, length, ports: 8 | RTPS message | padding |
+//! ```
+//!
+//! [`takt_packet::TaktHeader`] is the header of eight octets. A locator is of [`Locator::KIND_TAKT_ETHERNET`]: a hardware
+//! address and a port of 16 bits. Ports are those that UDP would have (RTPS 2.5 §9.6.2.3), groups have the hardware address
+//! that IPv4 gives them (RFC 1112 §6.4). A port belongs to one participant of an interface at a time ([`ports`]).
+//!
+//! Costs: the message is written where it is sent from; all destinations of it but the last take a copy. `commit` and `recv` are
+//! no system calls, `flush` is one.
+//!
+//! What comes is believed as far as the wire can be: everything is checked for its length, and whatever is not for an open
+//! port at our address is counted and dropped ([`EthernetCounters`]).
+//!
+//! Deliberately not here: fragments (RTPS has them), routers, several interfaces in one transport, and checksums, which the
+//! frame has.
 
+mod config;
+mod flows;
 mod frame_port;
+mod packet;
+mod ports;
 
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::RawFd;
+
+use takt_packet::{EtherType, EthernetFrame, EthernetHeader, MacAddress, TaktDatagram, TaktHeader, VlanTag};
+use takt_wire::Locator;
+
+pub use config::{EthernetConfig, EthernetCounters};
+use flows::{Exit, Flows};
 pub use frame_port::{FramePort, FramePortStats};
+pub use packet::{PacketConfig, PacketPort};
+use ports::{PortNames, Taken};
+
+use crate::{
+    FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats, Warning,
+};
+
+/// Frames that are not for us that one call passes over.
+const STRAYS_PER_CALL: usize = 64;
+
+/// The least MTU: RTPS messages of 512 octets fit.
+const MTU_MIN: usize = 576;
+
+/// The largest message: what the length field can say.
+const MESSAGE_MAX: usize = 65_535;
+
+/// A participant's presence on an Ethernet interface. See the [module](self).
+#[derive(Debug)]
+pub struct EthernetTransport<P: FramePort> {
+    port: P,
+    config: EthernetConfig,
+    index: Option<u16>,
+    /// The group of discovery and user data.
+    group: MacAddress,
+    /// Whose ports are open.
+    flows: Flows,
+    names: PortNames,
+    /// The ports of this participant: of metatraffic and of user data.
+    own: [Taken; 2],
+    /// The ports of the domain's groups: of metatraffic and of user data; without multicast none.
+    group_ports: Option<[u16; 2]>,
+    interfaces: Vec<Interface>,
+    locators: Locators,
+    max_message_len: usize,
+    is_loaned: bool,
+    counters: EthernetCounters,
+    stats: TransportStats,
+}
+
+impl<P: FramePort> EthernetTransport<P> {
+    /// Takes the ports of a participant on this interface. Allocates; everything later but flows does not.
+    ///
+    /// # Errors
+    /// A taken [`Fixed`](crate::udp::ParticipantIndex::Fixed) index, a domain without a multicast port, an interface with an MTU below
+    /// 576, or whatever the machine refuses.
+    pub fn open(port: P, config: &EthernetConfig) -> Result<Self, TransportError> {
+        let interface = port.interface().clone();
+        if port.mtu() < MTU_MIN {
+            let why = format!("an MTU of {}; at least {MTU_MIN} is needed", port.mtu());
+            let why = io::Error::new(io::ErrorKind::Unsupported, why);
+            return Err(TransportError::new("use interface", interface.name, why));
+        }
+        let mut names = PortNames::new(&interface.name);
+        let (index, own) = names.take_participant(config)?;
+        let group = MacAddress::of_group(IpAddr::V4(config.multicast_group)).ok_or_else(|| {
+            let why = io::Error::new(io::ErrorKind::InvalidInput, "no multicast group");
+            TransportError::new("use", config.multicast_group, why)
+        })?;
+        let mut transport = Self {
+            max_message_len: (port.mtu() - TaktHeader::LEN).min(MESSAGE_MAX),
+            flows: Flows::new(own[1].number()),
+            port,
+            config: config.clone(),
+            index,
+            group,
+            names,
+            own,
+            group_ports: None,
+            interfaces: vec![interface],
+            locators: Locators::default(),
+            is_loaned: false,
+            counters: EthernetCounters::default(),
+            stats: TransportStats::default(),
+        };
+        transport.listen()?;
+        transport.announce();
+        Ok(transport)
+    }
+
+    /// The participant index whose well-known ports these are; `None` if they are others.
+    pub fn participant_index(&self) -> Option<u16> {
+        self.index
+    }
+
+    /// What moves the frames.
+    pub fn port(&self) -> &P {
+        &self.port
+    }
+
+    /// What was dropped, and why. See [`FramePort::stats`] for what did not get as far.
+    pub fn counters(&self) -> EthernetCounters {
+        self.counters
+    }
+
+    fn listen(&mut self) -> Result<(), TransportError> {
+        let failed = |op| move |e| TransportError::new(op, "an Ethernet interface", e);
+        for taken in &self.own {
+            self.port.listen_at(taken.number()).map_err(failed("listen at"))?;
+        }
+        if !self.config.multicast {
+            return Ok(());
+        }
+        let domain = self.config.domain_id;
+        let ports = (self.config.ports.discovery_multicast(domain), self.config.ports.user_multicast(domain));
+        let (Some(metatraffic), Some(user)) = ports else {
+            let why = io::Error::new(io::ErrorKind::InvalidInput, "its multicast ports lie beyond 65535");
+            return Err(TransportError::new("use multicast in domain", domain, why));
+        };
+        for port in [metatraffic, user] {
+            self.port.listen_at(port).map_err(failed("listen at"))?;
+        }
+        self.port.join(self.group).map_err(failed("join a group at"))?;
+        self.group_ports = Some([metatraffic, user]);
+        Ok(())
+    }
+
+    /// Brings the locators up to date.
+    fn announce(&mut self) {
+        let [metatraffic, user] =
+            [0, 1].map(|at| vec![Locator::takt_ethernet(self.port.mac().0, self.own[at].number())]);
+        let group = |at: usize| {
+            let ports = self.group_ports.iter().map(|ports| ports[at]);
+            ports.map(|port| Locator::takt_ethernet(self.group.0, port)).collect()
+        };
+        self.locators = Locators {
+            metatraffic_unicast: metatraffic,
+            metatraffic_multicast: group(0),
+            default_unicast: user,
+            default_multicast: group(1),
+        };
+    }
+
+    /// Writes the headers around the `len` octets of the loaned frame's message, and queues it, or a copy of it.
+    fn send(&mut self, (to, port): ([u8; 6], u16), len: usize, exit: Exit, is_copy: bool) {
+        let vlan = self.port.vlan();
+        let header = EthernetHeader {
+            destination: MacAddress(to),
+            source: self.port.mac(),
+            tag: vlan.map(|vid| VlanTag { pcp: exit.pcp, dei: false, vid }),
+            ether_type: EtherType::TAKT,
+        };
+        let before = header.header_len();
+        let whole = before + TaktHeader::LEN + len;
+        let frame = &mut self.port.loan()[..whole];
+        let (ethernet, rest) = frame.split_at_mut(before);
+        let takt = TaktHeader { destination_port: port, source_port: exit.port };
+        let written = header.emit(ethernet).and_then(|_| takt.emit(rest));
+        debug_assert!(written.is_ok(), "the length was checked");
+        let sent = if is_copy { self.port.send_copy(whole) } else { self.port.send(whole) };
+        if sent {
+            self.stats.datagrams_out += 1;
+            self.stats.bytes_out += len as u64;
+        } else {
+            self.stats.send_errors.would_block += 1;
+        }
+    }
+
+    /// What the frame at hand is, if it is for us.
+    fn look(&mut self) -> Option<RxMeta> {
+        let Ok(frame) = EthernetFrame::parse(self.port.received()) else {
+            self.counters.malformed += 1;
+            return None;
+        };
+        let header = frame.header();
+        let is_group = header.destination.is_group();
+        let is_ours = if is_group { header.destination == self.group } else { header.destination == self.port.mac() };
+        let vlan = header.tag.map_or(0, |tag| tag.vid);
+        if header.ether_type != EtherType::TAKT || !is_ours || vlan != self.port.vlan().unwrap_or(0) {
+            self.counters.foreign += 1;
+            return None;
+        }
+        let Ok(datagram) = TaktDatagram::parse(frame.payload()) else {
+            self.counters.malformed += 1;
+            return None;
+        };
+        let TaktHeader { destination_port, source_port } = *datagram.header();
+        if header.source.is_group() || source_port == 0 {
+            self.counters.malformed += 1;
+            return None;
+        }
+        let flow = if is_group {
+            self.group_ports.filter(|ports| ports.contains(&destination_port)).map(|_| FlowId::DEFAULT)
+        } else if self.own.iter().any(|own| own.number() == destination_port) {
+            Some(FlowId::DEFAULT)
+        } else {
+            self.flows.at(destination_port)
+        };
+        let Some(flow) = flow else {
+            self.counters.closed += 1;
+            return None;
+        };
+        Some(RxMeta {
+            source: Locator::takt_ethernet(header.source.0, source_port),
+            local: Locator::takt_ethernet(header.destination.0, destination_port),
+            flow,
+            multicast: is_group,
+        })
+    }
+
+    /// The message in a frame that was looked at.
+    fn message(&self) -> &[u8] {
+        let frame = EthernetFrame::parse(self.port.received());
+        frame.ok().and_then(|frame| Some(TaktDatagram::parse(frame.payload()).ok()?.payload())).unwrap_or_default()
+    }
+
+    /// Octets of headers before a message.
+    fn headroom(&self) -> usize {
+        let tag = if self.port.vlan().is_some() { EthernetHeader::TAG_LEN } else { 0 };
+        EthernetHeader::LEN + tag + TaktHeader::LEN
+    }
+}
+
+fn misuse(why: &'static str) -> TransportError {
+    TransportError::new("commit", "a datagram", io::Error::new(io::ErrorKind::InvalidInput, why))
+}
+
+impl<P: FramePort> Transport for EthernetTransport<P> {
+    fn name(&self) -> &'static str {
+        self.port.name()
+    }
+
+    fn serves(&self, locator: &Locator) -> bool {
+        locator.mac_and_port().is_some() && (self.config.multicast || !locator.is_multicast())
+    }
+
+    fn interfaces(&self) -> &[Interface] {
+        &self.interfaces
+    }
+
+    fn locators(&self) -> &Locators {
+        &self.locators
+    }
+
+    fn may_have_moved(&self) -> bool {
+        self.port.may_have_changed()
+    }
+
+    fn refresh(&mut self) -> Result<(), TransportError> {
+        let refreshed = self.port.refresh();
+        self.interfaces = vec![self.port.interface().clone()];
+        self.announce();
+        refreshed.map_err(|e| TransportError::new("follow", &self.interfaces[0].name, e))
+    }
+
+    fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {
+        if !spec.own_port {
+            return Ok((self.flows.share(spec.transport_priority)?, Vec::new()));
+        }
+        let port = self.names.take_any()?;
+        let number = port.number();
+        self.port.listen_at(number).map_err(|e| TransportError::new("listen at port", number, e))?;
+        let opened = self.flows.open(spec.transport_priority, port);
+        if opened.is_err() {
+            self.port.close(number);
+        }
+        Ok((opened?, vec![Locator::takt_ethernet(self.port.mac().0, number)]))
+    }
+
+    fn close_flow(&mut self, flow: FlowId) -> Result<(), TransportError> {
+        self.flush()?;
+        if let Some(port) = self.flows.close(flow)? {
+            self.port.close(port.number());
+        }
+        Ok(())
+    }
+
+    fn scans_memory(&self) -> bool {
+        self.port.scans_memory()
+    }
+
+    fn max_message_len(&self) -> usize {
+        self.max_message_len
+    }
+
+    fn loan(&mut self) -> Result<&mut [u8], TransportError> {
+        self.is_loaned = true;
+        let (from, len) = (self.headroom(), self.max_message_len);
+        Ok(&mut self.port.loan()[from..from + len])
+    }
+
+    fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
+        let exit = self.flows.exit(flow)?;
+        if !self.is_loaned {
+            return Err(misuse("no frame is loaned"));
+        }
+        if len > self.max_message_len {
+            return Err(misuse("it is longer than the frame"));
+        }
+        self.is_loaned = false;
+        // The last one gets the frame itself, once all others have what they need of it.
+        let mut last = None;
+        for to in destinations {
+            match to.mac_and_port() {
+                Some(target) if self.config.multicast || !to.is_multicast() => {
+                    if let Some(before) = last.replace(target) {
+                        self.send(before, len, exit, true);
+                    }
+                }
+                _ => self.stats.send_errors.unserved += 1,
+            }
+        }
+        if let Some(target) = last {
+            self.send(target, len, exit, false);
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), TransportError> {
+        // The port has counted what it lost.
+        if self.port.flush().is_err() {
+            self.counters.refused_flushes += 1;
+        }
+        Ok(())
+    }
+
+    fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
+        for _ in 0..STRAYS_PER_CALL {
+            let found = self.port.recv(scan).map_err(|e| TransportError::new("receive from", self.port.name(), e))?;
+            if !found {
+                return Ok(None);
+            }
+            if let Some(meta) = self.look() {
+                let message = self.message();
+                // Borrowed from the port, which is not touched by counting.
+                let len = message.len() as u64;
+                self.stats.datagrams_in += 1;
+                self.stats.bytes_in += len;
+                return Ok(Some(RxFrame::new(self.message(), meta)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn descriptors(&self) -> &[RawFd] {
+        self.port.descriptors()
+    }
+
+    fn stats(&self) -> TransportStats {
+        let port = self.port.stats();
+        let mut stats = self.stats;
+        stats.kernel_drops = port.dropped_in;
+        stats.truncated = port.truncated;
+        stats.send_errors.network_unreachable = port.refused_out;
+        stats
+    }
+
+    fn warnings(&self) -> &[Warning] {
+        self.port.warnings()
+    }
+
+    fn source_of(&self, flow: FlowId, destination: &Locator) -> Option<Locator> {
+        destination.mac()?;
+        let exit = self.flows.exit(flow).ok()?; // tidy-allow(dropped-cause): such a flow has no source.
+        Some(Locator::takt_ethernet(self.port.mac().0, exit.port))
+    }
+}

@@ -37,7 +37,7 @@ mod sender;
 mod socket;
 pub(crate) mod syscall;
 mod train;
-mod watch;
+pub(crate) mod watch;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};

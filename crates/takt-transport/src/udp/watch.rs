@@ -20,14 +20,14 @@ const HEADER: usize = 16;
 
 /// Listens to the kernel's news of interfaces.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(crate) struct Watch {
     fd: OwnedFd,
     news: News,
 }
 
 /// Which interfaces may have changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct News {
+pub(crate) struct News {
     concerned: Vec<u32>,
     /// News were lost.
     all: bool,
@@ -43,7 +43,7 @@ impl News {
     }
 
     /// Whether this interface may have changed.
-    pub(super) fn concern(&self, ifindex: u32) -> bool {
+    pub(crate) fn concern(&self, ifindex: u32) -> bool {
         self.all || self.concerned.contains(&ifindex)
     }
 
@@ -77,12 +77,12 @@ impl News {
 }
 
 impl Watch {
-    pub(super) fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         Ok(Self { fd: syscall::interface_news()?, news: News::none() })
     }
 
     /// Reads what the kernel has said. Does not allocate.
-    pub(super) fn listen(&mut self) {
+    pub(crate) fn listen(&mut self) {
         let mut portion = [0; PORTION];
         for _ in 0..PORTIONS_MAX {
             match syscall::read_news(self.fd.as_fd(), &mut portion) {
@@ -94,12 +94,21 @@ impl Watch {
         }
     }
 
-    pub(super) fn has_news(&self) -> bool {
+    pub(crate) fn has_news(&self) -> bool {
         self.news.is_some()
     }
 
+    /// Whether what it has heard since the last call or [`take`](Self::take) concerns this interface, or any at all if there is none.
+    /// Does not allocate.
+    pub(crate) fn concerned(&mut self, ifindex: Option<u32>) -> bool {
+        let concerned = ifindex.map_or(self.news.is_some(), |ifindex| self.news.concern(ifindex));
+        self.news.concerned.clear();
+        self.news.all = false;
+        concerned
+    }
+
     /// What it has heard since the last call.
-    pub(super) fn take(&mut self) -> Option<News> {
+    pub(crate) fn take(&mut self) -> Option<News> {
         self.news.is_some().then(|| std::mem::replace(&mut self.news, News::none()))
     }
 }

@@ -5,8 +5,13 @@ mod counting_allocator;
 mod faults;
 mod kernel_limits;
 mod multicast_routes;
+#[path = "../../../takt-xdp/tests/it/network.rs"]
+mod network;
 mod network_priority;
 mod no_allocation;
+mod packet_conforms;
+mod packet_frames;
+mod packet_interfaces;
 mod participant_ports;
 mod pcap_files;
 mod shm_conforms;

@@ -84,6 +84,31 @@ fn of_the_shared_memory_transport() {
     assert_eq!(lent, 0);
 }
 
+/// On one host and between two.
+#[test]
+fn of_the_ethernet_transport() {
+    use super::packet_conforms::open_on;
+    use takt_transport::ethernet::PacketConfig;
+
+    let Some(network) = super::network::Network::new() else { return };
+    let (here, there) = (network.host(true), network.host(true));
+    let config = PacketConfig::new("eth0");
+    let (mut a, mut b, mut c) = (open_on(&here, &config, 0), open_on(&there, &config, 0), open_on(&here, &config, 0));
+    let spec = FlowSpec { own_port: true, transport_priority: 46 };
+    let (flow, _) = a.open_flow(&spec).expect("a port is free");
+    let (_, own) = b.open_flow(&spec).expect("a port is free");
+    let known = b.locators().clone();
+    let nowhere = vec![Locator::INVALID];
+    let to = [known.default_unicast, known.metatraffic_unicast, known.metatraffic_multicast, own, nowhere].concat();
+    let mut received = 0;
+    assert_eq!(allocations(|| received = traffic(&mut a, &mut b, flow, &to)), 0);
+    assert!(received > 10_000, "{received}");
+    assert!(a.stats().send_errors.unserved > 0);
+    let to = [c.locators().default_unicast.clone(), c.locators().metatraffic_unicast.clone()].concat();
+    assert_eq!(allocations(|| received = traffic(&mut a, &mut c, flow, &to)), 0);
+    assert!(received > 10_000, "{received}");
+}
+
 /// Once its connections are open.
 #[test]
 fn of_the_tcp_transport() {

@@ -1,0 +1,416 @@
+//! [`PacketPort`]: frames by AF_PACKET with mapped rings, on any Ethernet interface.
+//!
+//! Two sockets. One at the interface receives its frames of [`EtherType::TAKT`] into a ring and sends from one. The other at `lo`
+//! carries what is for members of a group on this host and for the interface's own hardware address, which no interface
+//! brings back: it receives into a ring, and sends each frame by a system call of its own (what `lo` is lent, it gives back
+//! before it has copied it). What is for others is untouched: the sockets take copies of frames of one EtherType, which
+//! nobody else wants.
+//!
+//! A [filter](filter) in the kernel leaves out what is for other addresses, VLANs and ports.
+//!
+//! # Tags
+//! The kernel takes tags off before it looks for sockets of an EtherType. So with a VLAN the socket asks for all frames of the
+//! interface, and the filter chooses: it costs every packet of the interface a few instructions. At `lo` the tag is disguised by
+//! another EtherType ([`DISGUISE`]), so that it arrives.
+//!
+//! # What it takes
+//! CAP_NET_RAW to open, and nothing afterwards; not even to follow an interface that is deleted and made anew. The rings are
+//! memory of the kernel that is not counted as locked (`RLIMIT_MEMLOCK`).
+//!
+//! # Interfaces that go
+//! While an interface is down, what is sent to it is refused and counted; when it is up again all goes on. When it was
+//! deleted, one of the same name takes its place as soon as there is one ([`refresh`](FramePort::refresh)).
+
+mod filter;
+mod slots;
+mod socket;
+mod syscall;
+
+use std::cell::Cell;
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::net::UnixDatagram;
+
+use takt_packet::{EtherType, MacAddress};
+
+use super::{FramePort, FramePortStats};
+use crate::udp::syscall::interface_mtu;
+use crate::udp::watch::Watch;
+use crate::{Interface, Scan, TransportError, Warning};
+use filter::Way;
+use slots::Slots;
+use socket::PacketSocket;
+
+/// Instead of [`EtherType::VLAN`] in frames at `lo`, so that the kernel leaves them as they are: the second EtherType that IEEE 802
+/// leaves to local experiments. Such frames never leave the host.
+const DISGUISE: EtherType = EtherType(0x88b6);
+
+/// Where the EtherType stands.
+const ETHER_TYPE_AT: usize = 12;
+
+/// Futile hot scans between two looks at the kernel's news, which are a system call.
+const SCANS_PER_LOOK: u32 = 1024;
+
+/// Configuration of a [`PacketPort`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PacketConfig {
+    /// The interface.
+    pub interface: String,
+    /// The VLAN, 1 to 4,094, whose tag frames have; 0 for a tag with a priority alone. `None`: no tags.
+    pub vlan: Option<u16>,
+    /// Frames that can wait to be received, a power of two from 64 to 32,768. Each takes the least power of two that is at least
+    /// 2 KiB and the MTU and 128 octets; a quarter as many can wait that come from this host.
+    pub rx_frames: u32,
+    /// Frames that can be on their way out, a power of two from 64 to 32,768; of the same size.
+    pub tx_frames: u32,
+    /// Hand frames to the interface without its queueing discipline: sooner, but past all shaping.
+    pub bypass_qdisc: bool,
+}
+
+impl PacketConfig {
+    /// The defaults for an interface: no VLAN, 2,048 frames in, 512 out, by its queueing discipline.
+    pub fn new(interface: &str) -> Self {
+        Self { interface: interface.to_owned(), vlan: None, rx_frames: 2048, tx_frames: 512, bypass_qdisc: false }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        for frames in [self.rx_frames, self.tx_frames] {
+            if !frames.is_power_of_two() || !(64..=32_768).contains(&frames) {
+                return Err(format!("{frames} frames: a power of two from 64 to 32,768 is possible"));
+            }
+        }
+        match self.vlan {
+            Some(vid) if vid > 4094 => Err(format!("VLAN {vid}: 0 to 4,094 are possible")),
+            _ => Ok(()),
+        }
+    }
+
+    /// The VLAN, but for a tag with a priority alone, which the kernel takes off and forgets.
+    fn true_vlan(&self) -> Option<u16> {
+        self.vlan.filter(|vid| *vid != 0)
+    }
+}
+
+/// Moves frames by AF_PACKET. See the [module](self).
+#[derive(Debug)]
+pub struct PacketPort {
+    config: PacketConfig,
+    interface: Interface,
+    mac: MacAddress,
+    wire: PacketSocket,
+    local: PacketSocket,
+    /// The index of `lo`.
+    loopback: u32,
+    /// What was found last came by this way.
+    found: Option<Way>,
+    /// That way is asked first.
+    turn: Way,
+    /// Open ports, ascending.
+    ports: Vec<u16>,
+    groups: Vec<MacAddress>,
+    watch: Option<Watch>,
+    has_changed: bool,
+    /// Hot scans since the last look at the news.
+    scans: u32,
+    descriptors: Vec<RawFd>,
+    /// Frames for this host that the kernel had no memory for.
+    refused: u64,
+    dropped: Cell<u64>,
+    warnings: Vec<Warning>,
+}
+
+impl PacketPort {
+    /// Opens both sockets. Takes CAP_NET_RAW. Allocates; later only for ports, groups, and changes of the interface.
+    ///
+    /// # Errors
+    /// No such interface, one that is not Ethernet, what is wrong with the configuration, no permission, or whatever else the
+    /// machine refuses.
+    pub fn open(config: &PacketConfig) -> Result<Self, TransportError> {
+        let failed = |op| move |e| TransportError::new(op, format_args!("AF_PACKET on {}", config.interface), e);
+        config.check().map_err(|why| failed("configure")(io::Error::new(io::ErrorKind::InvalidInput, why)))?;
+        let any = UnixDatagram::unbound().map_err(failed("ask for an interface for"))?;
+        let (interface, mac) = look_up(any.as_fd(), &config.interface).map_err(failed("use"))?;
+        let loopback = syscall::interface_index(any.as_fd(), c"lo");
+        let loopback = loopback.map_err(failed("find the loopback interface for"))?;
+        let slot_len = Slots::len_for(interface.mtu);
+        let (received, sent) = (config.rx_frames as usize, config.tx_frames as usize);
+        let wire = PacketSocket::open(slot_len, received, sent).map_err(failed("open"))?;
+        let local = PacketSocket::open(slot_len, received / 4, 0).map_err(failed("open"))?;
+        if config.bypass_qdisc {
+            wire.bypass_qdisc().map_err(failed("bypass the queueing discipline of"))?;
+        }
+        let watch = Watch::new();
+        let warnings = watch.as_ref().err().map(|e| Warning {
+            what: format!("changes of {} are not noticed: {e}", config.interface),
+            remedy: "permit netlink sockets (NETLINK_ROUTE)".into(),
+        });
+        let mut port = Self {
+            config: config.clone(),
+            interface,
+            mac,
+            wire,
+            local,
+            loopback,
+            found: None,
+            turn: Way::Wire,
+            ports: Vec::new(),
+            groups: Vec::new(),
+            watch: watch.ok(), // tidy-allow(dropped-cause): it is in the warning.
+            has_changed: false,
+            scans: 0,
+            descriptors: Vec::new(),
+            refused: 0,
+            dropped: Cell::new(0),
+            warnings: warnings.into_iter().collect(),
+        };
+        port.attach().map_err(failed("bind"))?;
+        let sockets = [port.wire.as_raw_fd(), port.local.as_raw_fd()];
+        port.descriptors =
+            sockets.into_iter().chain(port.watch.as_ref().map(|watch| watch.as_fd().as_raw_fd())).collect();
+        Ok(port)
+    }
+
+    /// Has both sockets receive, from the interface that is there now.
+    fn attach(&mut self) -> io::Result<()> {
+        self.renew_filters()?;
+        let (of_wire, of_local) = match self.config.true_vlan() {
+            Some(_) => (None, DISGUISE),
+            None => (Some(EtherType::TAKT.0), EtherType::TAKT),
+        };
+        self.wire.bind(self.interface.index, of_wire)?;
+        self.local.bind(self.loopback, Some(of_local.0))
+    }
+
+    fn renew_filters(&self) -> io::Result<()> {
+        let vlan = self.config.true_vlan();
+        for (way, socket) in [(Way::Wire, &self.wire), (Way::Local, &self.local)] {
+            syscall::attach_filter(socket.as_fd(), &filter::program(way, self.mac, vlan, &self.ports))?;
+        }
+        Ok(())
+    }
+
+    /// Sends the loaned frame to this host.
+    fn send_here(&mut self, len: usize) {
+        let frame = &mut self.wire.loan()[..len];
+        let disguised = self.config.true_vlan().is_some();
+        if disguised {
+            frame[ETHER_TYPE_AT..ETHER_TYPE_AT + 2].copy_from_slice(&DISGUISE.0.to_be_bytes());
+        }
+        if syscall::send(self.local.as_fd(), frame).is_err() {
+            self.refused += 1;
+        }
+        if disguised {
+            frame[ETHER_TYPE_AT..ETHER_TYPE_AT + 2].copy_from_slice(&EtherType::VLAN.0.to_be_bytes());
+        }
+    }
+
+    /// Queues the loaned frame, or sends it, by the ways that its destination asks for.
+    fn dispatch(&mut self, len: usize, keep: bool) -> bool {
+        let Some(destination) = self.wire.loan()[..len].first_chunk().copied().map(MacAddress) else { return false };
+        if destination == self.mac {
+            self.send_here(len);
+            return true;
+        }
+        if destination.is_group() {
+            self.send_here(len);
+        }
+        self.wire.queue(len, keep)
+    }
+
+    /// The next frame of either socket. Whose turn it is is asked first, so that neither keeps the other from being heard.
+    fn next(&mut self) -> bool {
+        self.wire.give_back();
+        self.local.give_back();
+        let (first, second) = match self.turn {
+            Way::Wire => (Way::Wire, Way::Local),
+            Way::Local => (Way::Local, Way::Wire),
+        };
+        self.found = [first, second].into_iter().find(|way| match way {
+            Way::Wire => self.wire.recv(),
+            Way::Local => self.local.recv(),
+        });
+        match self.found {
+            Some(Way::Wire) => self.turn = Way::Local,
+            Some(Way::Local) => {
+                self.turn = Way::Wire;
+                let frame = self.local.received_mut();
+                if self.config.true_vlan().is_some() && frame.len() > ETHER_TYPE_AT + 2 {
+                    frame[ETHER_TYPE_AT..ETHER_TYPE_AT + 2].copy_from_slice(&EtherType::VLAN.0.to_be_bytes());
+                }
+            }
+            None => {}
+        }
+        self.found.is_some()
+    }
+
+    /// Hears what the kernel says of interfaces. A system call.
+    fn look_around(&mut self) {
+        let Some(watch) = &mut self.watch else { return };
+        watch.listen();
+        // One that is gone has no index.
+        let ifindex = Some(self.interface.index).filter(|index| *index != 0);
+        if watch.concerned(ifindex) {
+            self.has_changed = true;
+            // An interface that goes down makes a socket readable until somebody asks why.
+            drop((self.wire.take_error(), self.local.take_error()));
+        }
+    }
+}
+
+/// An Ethernet interface as it is now, in the network namespace of any socket. Addresses of IP are none of its concern.
+fn look_up(any: BorrowedFd<'_>, name: &str) -> io::Result<(Interface, MacAddress)> {
+    let label = CString::new(name)?;
+    let interface = Interface {
+        name: name.to_owned(),
+        index: syscall::interface_index(any, &label)?,
+        addresses: Vec::new(),
+        mtu: interface_mtu(any, &label)?,
+        loopback: false,
+        multicast: true,
+    };
+    Ok((interface, syscall::hardware_address(any, &label)?))
+}
+
+impl FramePort for PacketPort {
+    fn name(&self) -> &'static str {
+        "packet"
+    }
+
+    fn interface(&self) -> &Interface {
+        &self.interface
+    }
+
+    fn mac(&self) -> MacAddress {
+        self.mac
+    }
+
+    fn mtu(&self) -> usize {
+        // What the slots were made for stays the most.
+        self.interface.mtu.min(self.wire.room() - 18)
+    }
+
+    fn vlan(&self) -> Option<u16> {
+        self.config.vlan
+    }
+
+    fn loan(&mut self) -> &mut [u8] {
+        self.wire.loan()
+    }
+
+    fn send(&mut self, len: usize) -> bool {
+        self.dispatch(len, false)
+    }
+
+    fn send_copy(&mut self, len: usize) -> bool {
+        self.dispatch(len, true)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.wire.flush()
+    }
+
+    fn recv(&mut self, scan: Scan) -> io::Result<bool> {
+        if self.next() {
+            return Ok(true);
+        }
+        match scan {
+            Scan::Taken => return Ok(false),
+            Scan::Hot => {
+                self.scans += 1;
+                if self.scans < SCANS_PER_LOOK {
+                    return Ok(false);
+                }
+                self.scans = 0;
+            }
+            Scan::All => {}
+        }
+        self.look_around();
+        // What waits for memory of the kernel waits no longer than this; what is refused is counted.
+        drop(self.wire.flush());
+        Ok(self.next())
+    }
+
+    fn received(&self) -> &[u8] {
+        match self.found {
+            Some(Way::Wire) => self.wire.received(),
+            Some(Way::Local) => self.local.received(),
+            None => &[],
+        }
+    }
+
+    fn listen_at(&mut self, port: u16) -> io::Result<()> {
+        if let Err(at) = self.ports.binary_search(&port) {
+            self.ports.insert(at, port);
+            self.renew_filters()?;
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, port: u16) {
+        self.ports.retain(|open| *open != port);
+        // With the former filter more comes than is wanted, which does no harm.
+        drop(self.renew_filters());
+    }
+
+    fn join(&mut self, group: MacAddress) -> io::Result<()> {
+        self.wire.set_membership(self.interface.index, group, true)?;
+        self.groups.push(group);
+        Ok(())
+    }
+
+    fn leave(&mut self, group: MacAddress) {
+        if let Some(at) = self.groups.iter().position(|joined| *joined == group) {
+            self.groups.swap_remove(at);
+            // It can only fail if the interface is gone, and the membership with it.
+            drop(self.wire.set_membership(self.interface.index, group, false));
+        }
+    }
+
+    fn descriptors(&self) -> &[RawFd] {
+        &self.descriptors
+    }
+
+    fn scans_memory(&self) -> bool {
+        true
+    }
+
+    fn may_have_changed(&self) -> bool {
+        self.has_changed
+    }
+
+    fn refresh(&mut self) -> io::Result<()> {
+        self.has_changed = false;
+        let former = (self.interface.index, self.mac);
+        match look_up(self.wire.as_fd(), &self.interface.name) {
+            Ok((interface, mac)) => (self.interface, self.mac) = (interface, mac),
+            // It may come back.
+            Err(e) if e.raw_os_error() == Some(libc::ENODEV) => self.interface.index = 0,
+            Err(e) => return Err(e),
+        }
+        if self.interface.index == 0 || former == (self.interface.index, self.mac) {
+            return Ok(());
+        }
+        self.attach()?;
+        if former.0 != self.interface.index {
+            self.groups.iter().try_for_each(|group| self.wire.set_membership(self.interface.index, *group, true))?;
+        }
+        Ok(())
+    }
+
+    fn stats(&self) -> FramePortStats {
+        let dropped = self.dropped.get() + self.wire.take_drops() + self.local.take_drops();
+        self.dropped.set(dropped);
+        FramePortStats {
+            dropped_in: dropped,
+            truncated: self.wire.truncated + self.local.truncated,
+            malformed: self.wire.malformed + self.local.malformed,
+            refused_out: self.refused + self.wire.refused,
+            in_place_out: self.wire.in_place,
+        }
+    }
+
+    fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+}

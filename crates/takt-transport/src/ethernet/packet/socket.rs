@@ -1,0 +1,225 @@
+//! One socket of AF_PACKET with its mapped rings.
+
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+use takt_packet::MacAddress;
+
+use super::slots::Slots;
+use super::syscall;
+use crate::udp::syscall::{int_option, set_option};
+
+/// Octets of the two hardware addresses, behind which a tag stands.
+const ADDRESSES: usize = 12;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct PacketSocket {
+    fd: OwnedFd,
+    slots: Slots,
+    /// The slot to look at next.
+    next: usize,
+    /// The slot whose frame is lent, and which octets of it that is.
+    lent: Option<(usize, Range<usize>)>,
+    /// The slot to send that is loaned.
+    loaned: usize,
+    /// Slots before it that have been queued and not been seen to be sent.
+    queued: usize,
+    pub(super) truncated: u64,
+    pub(super) malformed: u64,
+    pub(super) refused: u64,
+    pub(super) in_place: u64,
+}
+
+impl PacketSocket {
+    /// A socket that receives nothing until it is [bound](Self::bind).
+    pub(super) fn open(slot_len: usize, received: usize, sent: usize) -> io::Result<Self> {
+        let fd = syscall::socket()?;
+        let slots = Slots::map(fd.as_fd(), slot_len, received, sent)?;
+        if sent > 0 {
+            // What the kernel counts for a frame that is on its way is more than its octets.
+            let wanted = libc::c_int::try_from(2 * sent * slot_len).unwrap_or(libc::c_int::MAX);
+            set_option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_SNDBUF, &wanted)?;
+        }
+        Ok(Self {
+            fd,
+            slots,
+            next: 0,
+            lent: None,
+            loaned: 0,
+            queued: 0,
+            truncated: 0,
+            malformed: 0,
+            refused: 0,
+            in_place: 0,
+        })
+    }
+
+    /// Hands frames to the interface without its queueing discipline.
+    pub(super) fn bypass_qdisc(&self) -> io::Result<()> {
+        set_option(self.fd.as_fd(), libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1)
+    }
+
+    /// Receives from this interface from now on; see [`syscall::bind`].
+    pub(super) fn bind(&self, ifindex: u32, ether_type: Option<u16>) -> io::Result<()> {
+        syscall::bind(self.fd.as_fd(), ifindex, ether_type)
+    }
+
+    /// What the socket has been told of its interface, if that was something bad: it is not told again.
+    pub(super) fn take_error(&self) -> io::Result<libc::c_int> {
+        int_option(self.fd.as_fd(), libc::SOL_SOCKET, libc::SO_ERROR)
+    }
+
+    pub(super) fn set_membership(&self, ifindex: u32, group: MacAddress, is_member: bool) -> io::Result<()> {
+        syscall::set_membership(self.fd.as_fd(), ifindex, group, is_member)
+    }
+
+    /// Octets that an outgoing frame has room for.
+    pub(super) fn room(&self) -> usize {
+        self.slots.room()
+    }
+
+    /// Finds the next frame; see [`received`](Self::received). No system call. At most as many attempts as there are slots.
+    pub(super) fn recv(&mut self) -> bool {
+        self.give_back();
+        for _ in 0..self.slots.received() {
+            let slot = self.next;
+            let Some(described) = self.slots.arrival(slot) else { return false };
+            self.next = (slot + 1) & (self.slots.received() - 1);
+            match described {
+                Ok(arrival) if !arrival.is_cut_off => {
+                    let mut range = arrival.range;
+                    if let Some((protocol, contents)) = arrival.tag
+                        && range.len() >= ADDRESSES
+                    {
+                        range = self.put_tag(slot, range, protocol, contents);
+                    }
+                    self.lent = Some((slot, range));
+                    return true;
+                }
+                Ok(_) => self.truncated += 1,
+                Err(()) => self.malformed += 1,
+            }
+            self.slots.give_back(slot);
+        }
+        false
+    }
+
+    /// Puts a tag back where the kernel took it from: the addresses move to make room.
+    fn put_tag(&mut self, slot: usize, range: Range<usize>, protocol: u16, contents: u16) -> Range<usize> {
+        let grown = range.start - 4..range.end;
+        let frame = self.slots.octets_mut(slot, grown.clone());
+        frame.copy_within(4..4 + ADDRESSES, 0);
+        frame[ADDRESSES..ADDRESSES + 2].copy_from_slice(&protocol.to_be_bytes());
+        frame[ADDRESSES + 2..ADDRESSES + 4].copy_from_slice(&contents.to_be_bytes());
+        grown
+    }
+
+    /// The frame that was found.
+    pub(super) fn received(&self) -> &[u8] {
+        match &self.lent {
+            Some((slot, range)) => self.slots.octets(*slot, range.clone()),
+            None => &[],
+        }
+    }
+
+    /// The same to be changed.
+    pub(super) fn received_mut(&mut self) -> &mut [u8] {
+        match &self.lent {
+            Some((slot, range)) => self.slots.octets_mut(*slot, range.clone()),
+            None => &mut [],
+        }
+    }
+
+    /// The frame that was found is not used any more.
+    pub(super) fn give_back(&mut self) {
+        if let Some((slot, _)) = self.lent.take() {
+            self.slots.give_back(slot);
+        }
+    }
+
+    /// The outgoing frame.
+    pub(super) fn loan(&mut self) -> &mut [u8] {
+        self.slots.frame_mut(self.loaned)
+    }
+
+    /// Queues the loaned frame; with `keep`, what is loaned next has its content. False: there is no room.
+    pub(super) fn queue(&mut self, len: usize, keep: bool) -> bool {
+        if !self.slots.is_free(self.after(self.loaned, 1)) {
+            // What it loses it counts.
+            drop(self.flush());
+        }
+        let (loaned, next) = (self.loaned, self.after(self.loaned, 1));
+        if !self.slots.is_free(next) {
+            return false;
+        }
+        if keep {
+            self.slots.copy_frame(loaned, next, len);
+        } else {
+            self.in_place += 1;
+        }
+        self.slots.ask_to_send(loaned, len);
+        self.loaned = next;
+        self.queued += 1;
+        true
+    }
+
+    fn after(&self, slot: usize, count: usize) -> usize {
+        (slot + count) & (self.slots.sent() - 1)
+    }
+
+    /// Sends what is queued. What the kernel has no memory for now stays so; what the interface refuses is lost.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        if self.queued == 0 {
+            return Ok(());
+        }
+        let kicked = syscall::kick(self.fd.as_fd());
+        while self.queued > 0 {
+            let first = self.after(self.loaned, self.slots.sent() - self.queued);
+            if self.slots.is_unsent(first) {
+                break;
+            }
+            self.queued -= 1;
+        }
+        match kicked {
+            Ok(()) => Ok(()),
+            Err(e) if matches!(e.raw_os_error(), Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR)) => Ok(()),
+            Err(e) => {
+                self.take_back();
+                Err(e)
+            }
+        }
+    }
+
+    /// Forgets what is queued: the kernel goes on where it refused, so that is where the loaned frame has to be.
+    fn take_back(&mut self) {
+        if self.queued == 0 {
+            return;
+        }
+        let (loaned, sent) = (self.loaned, self.slots.sent());
+        let first = self.after(loaned, sent - self.queued);
+        (0..self.queued).for_each(|n| self.slots.take_back(self.after(first, n)));
+        self.slots.copy_frame(loaned, first, self.slots.room());
+        self.refused += self.queued as u64;
+        (self.loaned, self.queued) = (first, 0);
+    }
+
+    /// Frames that found the ring full since the last call.
+    pub(super) fn take_drops(&self) -> u64 {
+        // A socket with a ring always answers this.
+        syscall::take_drops(self.fd.as_fd()).unwrap_or(0).into()
+    }
+}
+
+impl AsFd for PacketSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl AsRawFd for PacketSocket {
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+}

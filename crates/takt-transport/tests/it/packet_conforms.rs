@@ -1,0 +1,69 @@
+//! RTPS on Ethernet by AF_PACKET passes the conformance suite: between hosts at a bridge, with a VLAN, and within one host.
+//!
+//! That takes root; without it nothing is tested, and the reason is printed. All tests have the same hosts, each its own domain.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use takt_transport::Transport;
+use takt_transport::ethernet::{EthernetConfig, EthernetTransport, PacketConfig, PacketPort};
+
+use super::network::{Host, Network};
+
+pub(super) type Packet = EthernetTransport<PacketPort>;
+
+pub(super) fn open_on(host: &Host, config: &PacketConfig, domain_id: u32) -> Packet {
+    host.run(|| {
+        let port = PacketPort::open(config).expect("root may open sockets of AF_PACKET");
+        EthernetTransport::open(port, &EthernetConfig::new(domain_id)).expect("an index is free")
+    })
+}
+
+/// Four hosts, if they can be made.
+fn hosts() -> Option<&'static [Host]> {
+    static HOSTS: OnceLock<Option<(Network, Vec<Host>)>> = OnceLock::new();
+    let made = HOSTS.get_or_init(|| {
+        let network = Network::new()?;
+        let hosts = (0..4).map(|_| network.host(true)).collect();
+        Some((network, hosts))
+    });
+    made.as_ref().map(|(_, hosts)| &hosts[..])
+}
+
+/// Each on the next host, or all on one.
+fn among(domain_id: u32, vlan: Option<u16>, is_one_host: bool, test: impl FnOnce(&dyn Fn() -> Packet)) {
+    let Some(hosts) = hosts() else { return };
+    let config = PacketConfig { vlan, ..PacketConfig::new("eth0") };
+    let opened = AtomicUsize::new(0);
+    test(&|| {
+        let nth = opened.fetch_add(1, Ordering::Relaxed);
+        let host = if is_one_host { &hosts[0] } else { &hosts[nth % hosts.len()] };
+        let transport = open_on(host, &config, domain_id);
+        assert_eq!((transport.name(), transport.max_message_len()), ("packet", 1492));
+        transport
+    });
+}
+
+macro_rules! conforms {
+    ($module:ident, $first:literal, $vlan:expr, $is_one_host:expr, $($realm:literal $name:ident,)*) => {
+        mod $module {
+            use super::*;
+
+            $(
+                #[test]
+                fn $name() {
+                    let domain_id = $first + $realm;
+                    among(domain_id, $vlan, $is_one_host, |open| takt_transport::conformance::$name(open));
+                }
+            )*
+        }
+    };
+    ([] $($realm:literal $name:ident,)*) => {
+        conforms!(between_hosts, 0, None, false, $($realm $name,)*);
+        conforms!(on_one_host, 20, None, true, $($realm $name,)*);
+        conforms!(between_hosts_with_a_vlan, 40, Some(42), false, $($realm $name,)*);
+        conforms!(on_one_host_with_a_vlan, 60, Some(42), true, $($realm $name,)*);
+    };
+}
+
+takt_transport::conformance_cases!(all [conforms] []);

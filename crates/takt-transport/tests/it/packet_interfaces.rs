@@ -1,0 +1,157 @@
+//! Interfaces that go down, come back, and are made anew under a participant by AF_PACKET; and processes that are killed.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use takt_transport::ethernet::PacketConfig;
+use takt_transport::{FlowId, Scan, Transport, readiness};
+use takt_wire::Locator;
+
+use super::network::{Host, Network, ip};
+use super::packet_conforms::{Packet, open_on};
+use super::{send, user_locator};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Sends until something arrives: links come up when they like.
+fn reaches(a: &mut Packet, b: &mut Packet) -> Option<Locator> {
+    let since = Instant::now();
+    while since.elapsed() < PATIENCE {
+        send(a, b"there?", FlowId::DEFAULT, &[user_locator(b)]);
+        if let Some(frame) = b.recv(Scan::All).expect("receiving works") {
+            assert_eq!(frame[..], *b"there?");
+            return Some(frame.meta.source);
+        }
+    }
+    None
+}
+
+/// Looks until the transport says that something has changed, and follows it.
+fn follow(transport: &mut Packet) {
+    let since = Instant::now();
+    while !transport.may_have_moved() {
+        assert!(since.elapsed() < PATIENCE, "no news");
+        while transport.recv(Scan::All).expect("receiving works").is_some() {}
+    }
+    transport.refresh().expect("the interface can be looked at");
+}
+
+/// A host with two interfaces of its own, `x0` and `x1`, that are each other's wire.
+fn make_wire(host: &Host, last: u8) {
+    host.run(|| {
+        ip(&format!(
+            "link add x0 address 02:00:00:01:00:{last:02x} type veth peer name x1 address 02:00:00:02:00:{last:02x}
+             link set x0 up
+             link set x1 up"
+        ));
+    });
+}
+
+#[test]
+fn an_interface_that_was_down_goes_on() {
+    let Some(network) = Network::new() else { return };
+    let host = network.host(true);
+    make_wire(&host, 1);
+    let [mut a, mut b] = ["x0", "x1"].map(|name| open_on(&host, &PacketConfig::new(name), 0));
+    assert_eq!(reaches(&mut a, &mut b), Some(user_locator(&a)));
+    host.run(|| ip("link set x0 down"));
+    follow(&mut a);
+    let before = a.stats();
+    for _ in 0..10 {
+        send(&mut a, b"lost", FlowId::DEFAULT, &[user_locator(&b)]);
+    }
+    assert_eq!(a.stats().send_errors.network_unreachable - before.send_errors.network_unreachable, 10);
+    // Nobody is woken again and again.
+    while a.recv(Scan::All).expect("receiving works").is_some() {}
+    assert!(!readiness::wait(a.descriptors(), Some(Duration::ZERO)).expect("waiting works"));
+    host.run(|| ip("link set x0 up"));
+    // What was refused does not come later.
+    assert_eq!(reaches(&mut a, &mut b), Some(user_locator(&a)));
+    assert_eq!(reaches(&mut b, &mut a), Some(user_locator(&b)));
+}
+
+#[test]
+fn an_interface_that_was_made_anew_is_followed() {
+    let Some(network) = Network::new() else { return };
+    let host = network.host(true);
+    make_wire(&host, 1);
+    let [mut a, mut b] = ["x0", "x1"].map(|name| open_on(&host, &PacketConfig::new(name), 0));
+    assert!(reaches(&mut a, &mut b).is_some());
+    let before = [user_locator(&a), user_locator(&b)];
+    host.run(|| ip("link del x0"));
+    for transport in [&mut a, &mut b] {
+        follow(transport);
+        send(transport, b"lost", FlowId::DEFAULT, &[before[0], before[1]]);
+        assert!(transport.stats().send_errors.network_unreachable > 0);
+    }
+    make_wire(&host, 2);
+    for transport in [&mut a, &mut b] {
+        while user_locator(transport).mac().is_none_or(|mac| mac[5] != 2) {
+            follow(transport);
+        }
+    }
+    assert_eq!(user_locator(&a).port, before[0].port, "ports stay what they were");
+    assert_eq!(reaches(&mut a, &mut b), Some(user_locator(&a)));
+    assert_eq!(reaches(&mut b, &mut a), Some(user_locator(&b)));
+    // Its members are members again.
+    let group = a.locators().metatraffic_multicast[0];
+    assert!(host_says(&host, "x1").contains("01:00:5e:7f:00:01"), "{}", host_says(&host, "x1"));
+    send(&mut a, b"all", FlowId::DEFAULT, &[group]);
+    assert_eq!(super::receive(&mut a).0, b"all");
+}
+
+/// Which groups an interface of a host lets through.
+fn host_says(host: &Host, interface: &str) -> String {
+    let shown = host.run(|| Command::new("ip").args(["maddress", "show", "dev", interface]).output());
+    String::from_utf8(shown.expect("iproute2 is installed").stdout).expect("text")
+}
+
+/// Says to the copy of this program that it is to be killed.
+const VICTIM: &str = "TAKT_PACKET_VICTIM";
+
+/// What the copy does: open, say so, and wait for its end. For anyone else there is nothing to do.
+#[test]
+fn victim() {
+    if std::env::var_os(VICTIM).is_none() {
+        return;
+    }
+    let port = takt_transport::ethernet::PacketPort::open(&PacketConfig::new("x0")).expect("root may");
+    let config = takt_transport::ethernet::EthernetConfig::new(0);
+    let transport = takt_transport::ethernet::EthernetTransport::open(port, &config).expect("an index is free");
+    println!("\nvictim: {:?}", transport.participant_index());
+    loop {
+        std::thread::park();
+    }
+}
+
+fn victim_on(host: &Host) -> (Child, String) {
+    let mut child = host.run(|| {
+        Command::new(std::env::current_exe().expect("this program"))
+            .args(["--exact", "packet_interfaces::victim", "--nocapture"])
+            .env(VICTIM, "1")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("this program can be started")
+    });
+    let said = BufReader::new(child.stdout.take().expect("it is piped"));
+    let mut lines = said.lines().map_while(Result::ok);
+    let line = lines.find_map(|line| line.strip_prefix("victim: ").map(str::to_owned));
+    (child, line.expect("it says how it went"))
+}
+
+#[test]
+fn nothing_is_left_of_a_process_that_was_killed() {
+    let Some(network) = Network::new() else { return };
+    let host = network.host(true);
+    make_wire(&host, 1);
+    for round in 0..10 {
+        let (mut child, index) = victim_on(&host);
+        assert_eq!(index, "Some(0)", "round {round}");
+        assert!(host_says(&host, "x0").contains("01:00:5e:7f:00:01"));
+        child.kill().expect("it lives");
+        child.wait().expect("it ends");
+        assert!(!host_says(&host, "x0").contains("01:00:5e:7f:00:01"), "round {round}");
+    }
+}
