@@ -6,6 +6,7 @@ mod faults;
 mod kernel_limits;
 mod multicast_routes;
 #[path = "../../../takt-xdp/tests/it/network.rs"]
+#[allow(dead_code, reason = "other tests use the rest of it")]
 mod network;
 mod network_priority;
 mod no_allocation;
