@@ -12,6 +12,7 @@
 //! * [`tcp`]: TCP, with or without TLS,
 //! * [`shm`]: shared memory between the processes of one user,
 //! * [`ethernet`]: what moves Ethernet frames without IP,
+//! * [`choice`]: transports by name, for those who configure them,
 //! * transports that wrap transports: [`FaultInjector`], [`PcapTap`], [`Tracer`],
 //! * [`readiness`]: waiting for descriptors, and waking such a wait,
 //! * `conformance` (feature of that name): the suite that every backend passes.
@@ -20,6 +21,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod choice;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod error;

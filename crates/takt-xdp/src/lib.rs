@@ -15,6 +15,7 @@
 //! | `wire` | frames to datagrams and back |
 //! | `carrier` | one interface: datagrams to its neighbours and from them |
 //! | `transport` | all of it as a transport, with the kernel's sockets for what AF_XDP does not carry |
+//! | `factory` | the transport by its name in a configuration |
 //!
 //! Invariants:
 //! - nothing but `libc` is needed: no C library, no compiler of filters, no file on disk;
@@ -30,6 +31,7 @@ mod bank;
 mod bpf;
 mod carrier;
 mod config;
+mod factory;
 mod filter;
 mod mapping;
 mod neighbours;
@@ -44,6 +46,7 @@ mod umem;
 mod wire;
 
 pub use config::{Mode, Queues, XdpConfig, XdpCounters, XdpReport};
+pub use factory::register;
 pub use transport::XdpTransport;
 
 // The code in the documents is compiled with the tests.

@@ -1,0 +1,161 @@
+//! What is asked for, as text.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A transport as it is asked for: `xdp:eth0/queue=1`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TransportSpec {
+    /// Which one.
+    pub name: String,
+    /// The interface or device that it shall use.
+    pub target: Option<String>,
+    /// Its options, in the order in which they were given.
+    pub options: Vec<(String, String)>,
+}
+
+/// Transports in the order of preference: the first that opens is used. Each may be several that are used together.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TransportChoice {
+    /// Never an empty list within; empty itself if nothing was asked for.
+    pub alternatives: Vec<Vec<TransportSpec>>,
+}
+
+/// A text that asks for nothing that could be understood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Malformed {
+    /// The text.
+    pub text: String,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "transport {:?}: {}", self.text, self.what)
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+impl TransportSpec {
+    /// One without target and options.
+    pub fn named(name: &str) -> Self {
+        Self { name: name.to_owned(), target: None, options: Vec::new() }
+    }
+}
+
+impl FromStr for TransportSpec {
+    type Err = Malformed;
+
+    fn from_str(text: &str) -> Result<Self, Malformed> {
+        let wrong = |what: String| Malformed { text: text.to_owned(), what };
+        let mut parts = text.trim().split('/');
+        let head = parts.next().unwrap_or_default();
+        let (name, target) = head.split_once(':').map_or((head, None), |(name, target)| (name, Some(target)));
+        if !super::KNOWN_NAMES.contains(&name) {
+            return Err(wrong(format!("there is no {name:?}, but {}", super::KNOWN_NAMES.join(", "))));
+        }
+        if target.is_some_and(|target| target.is_empty() || target.contains(char::is_whitespace)) {
+            return Err(wrong(format!("an interface is expected after {name}:")));
+        }
+        let mut options: Vec<(String, String)> = Vec::new();
+        for part in parts {
+            let pair = part.split_once('=').filter(|(key, value)| !key.is_empty() && !value.is_empty());
+            let (key, value) = pair.ok_or_else(|| wrong(format!("{part:?} where KEY=VALUE is expected")))?;
+            if options.iter().any(|(known, _)| known == key) {
+                return Err(wrong(format!("{key} is given twice")));
+            }
+            options.push((key.to_owned(), value.to_owned()));
+        }
+        Ok(Self { name: name.to_owned(), target: target.map(str::to_owned), options })
+    }
+}
+
+impl fmt::Display for TransportSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        if let Some(target) = &self.target {
+            write!(f, ":{target}")?;
+        }
+        self.options.iter().try_for_each(|(key, value)| write!(f, "/{key}={value}"))
+    }
+}
+
+impl TransportChoice {
+    /// Reads a list whose members may be alternatives themselves.
+    ///
+    /// # Errors
+    /// The first member that cannot be understood.
+    pub fn of<S: AsRef<str>>(list: impl IntoIterator<Item = S>) -> Result<Self, Malformed> {
+        let mut alternatives = Vec::new();
+        for text in list {
+            for alternative in text.as_ref().split('|') {
+                alternatives.push(alternative.split('+').map(str::parse).collect::<Result<Vec<_>, _>>()?);
+            }
+        }
+        Ok(Self { alternatives })
+    }
+
+    /// Whether nothing was asked for.
+    pub fn is_empty(&self) -> bool {
+        self.alternatives.is_empty()
+    }
+}
+
+impl FromStr for TransportChoice {
+    type Err = Malformed;
+
+    fn from_str(text: &str) -> Result<Self, Malformed> {
+        Self::of([text])
+    }
+}
+
+impl fmt::Display for TransportChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let texts: Vec<String> = self.alternatives.iter().map(|set| together(set)).collect();
+        f.write_str(&texts.join("|"))
+    }
+}
+
+/// Transports that are used together, as they are written.
+pub(crate) fn together(set: &[TransportSpec]) -> String {
+    set.iter().map(ToString::to_string).collect::<Vec<_>>().join("+")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_what_is_read() {
+        for text in ["udp", "xdp:eth0", "xdp:eth0/queue=1/mode=generic", "dpdk:0000:03:00.0", "shm+xdp:eth0|udp"] {
+            let choice: TransportChoice = text.parse().expect(text);
+            assert_eq!(choice.to_string(), text);
+        }
+        let choice = TransportChoice::of(["xdp:eth0 | packet:eth0", " shm + udp"]).expect("well-formed");
+        let eth0 = |name: &str| TransportSpec { target: Some("eth0".to_owned()), ..TransportSpec::named(name) };
+        let both = vec![TransportSpec::named("shm"), TransportSpec::named("udp")];
+        assert_eq!(choice.alternatives, [vec![eth0("xdp")], vec![eth0("packet")], both]);
+        assert!(TransportChoice::of([""; 0]).expect("nothing").is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_named_with_the_reason() {
+        for (text, part) in [
+            ("", "there is no \"\", but udp, tcp"),
+            ("pigeon", "there is no \"pigeon\""),
+            ("UDP", "there is no \"UDP\""),
+            ("xdp:", "an interface is expected after xdp:"),
+            ("xdp:eth0 eth1", "an interface is expected"),
+            ("xdp:eth0/queue", "\"queue\" where KEY=VALUE"),
+            ("xdp:eth0/queue=", "where KEY=VALUE"),
+            ("xdp:eth0/queue=1/queue=2", "queue is given twice"),
+            ("udp||tcp", "there is no \"\""),
+            ("udp+", "there is no \"\""),
+        ] {
+            let error = text.parse::<TransportChoice>().expect_err(text).to_string();
+            assert!(error.contains(part) && error.starts_with("transport \""), "{error}");
+        }
+    }
+}
