@@ -48,7 +48,11 @@ impl DdsLink {
     /// # Errors
     /// No such interface, or Takt refused.
     pub fn new(spec: &LinkSpec, write_topic: Option<&str>, read_topic: Option<&str>) -> Result<Self> {
-        let participant = DomainParticipant::builder(spec.domain)
+        let mut builder = DomainParticipant::builder(spec.domain);
+        if let Transport::Named(transports) = &spec.transport {
+            builder = builder.user_data_transports([transports.as_str()]);
+        }
+        let participant = builder
             .name("takt-bench")
             .interfaces([spec.interface.as_str()])
             .peers([spec.address()?.to_string().as_str()])
@@ -62,6 +66,7 @@ impl DdsLink {
                 Idle::Spin => takt::Idle::Spin,
             })
             .build()?;
+        eprint!("{}", participant.transport_report());
         let writer = match write_topic {
             Some(name) => {
                 let topic = participant.create_topic::<Blob>(name, TopicQos::default())?;

@@ -217,11 +217,12 @@ impl Display for Configuration {
         if let Some(hz) = self.rate_hz {
             write!(f, ", {hz} Hz")?;
         }
-        let transport = match link.transport {
+        let transport = match &link.transport {
             Transport::Udp => "udp",
             Transport::Shm => "shared memory",
             Transport::RawShm => "raw shared memory",
             Transport::RawUdp => "raw udp",
+            Transport::Named(name) => name,
         };
         let words = format!("{:?} runtime, {:?}, {:?}", link.runtime, link.notify, link.idle);
         write!(f, ", {transport} on {}, {}", link.interface, words.to_lowercase())?;

@@ -11,7 +11,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 /// What carries the samples.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
     /// Takt over UDP.
@@ -23,6 +23,9 @@ pub enum Transport {
     RawShm,
     /// Plain UDP sockets, no middleware: the baseline.
     RawUdp,
+    /// Takt over what is asked for by name, such as `xdp:eth0`; see [`takt::transport::choice`].
+    #[serde(untagged)]
+    Named(String),
 }
 
 /// Who drives the participant.
@@ -103,7 +106,7 @@ impl LinkSpec {
     /// The transport cannot do what is asked, there is no such interface, or the middleware refused.
     pub fn open(&self, write: Option<&str>, read: Option<&str>) -> Result<Box<dyn Link>> {
         match self.transport {
-            Transport::Udp | Transport::Shm => Ok(Box::new(DdsLink::new(self, write, read)?)),
+            Transport::Udp | Transport::Shm | Transport::Named(_) => Ok(Box::new(DdsLink::new(self, write, read)?)),
             Transport::RawShm => Ok(Box::new(RawShm::new(self.domain, self.idle, write, read)?)),
             Transport::RawUdp => {
                 if self.size_max > crate::raw_udp::DATAGRAM_LEN_MAX {

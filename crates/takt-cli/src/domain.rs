@@ -24,6 +24,9 @@ pub struct Domain {
     /// Discovery server to use in place of multicast; may be repeated
     #[arg(long, value_name = "ADDRESS")]
     pub server: Vec<String>,
+    /// What carries user data, by the names of takt transport ls, such as xdp:eth0; repeated: the first that opens
+    #[arg(long, value_name = "NAME")]
+    pub transport: Vec<String>,
 }
 
 impl Domain {
@@ -45,7 +48,13 @@ impl Domain {
         if !self.peer.is_empty() {
             builder = builder.peers(&self.peer);
         }
-        Ok(builder.build()?)
+        if !self.transport.is_empty() {
+            builder = builder.user_data_transports(&self.transport);
+        }
+        let participant = builder.build()?;
+        // Why it is not the first choice is worth a line, and so is what it has become.
+        participant.transport_report().to_string().lines().for_each(|line| eprintln!("takt: {line}"));
+        Ok(participant)
     }
 }
 

@@ -52,6 +52,7 @@ enum Command {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     takt_bench::signal::install();
+    takt_xdp::register();
     let result = match cli.command {
         Command::Echo(echo) => echo.run(),
         Command::Sub(sub) => sub.run(),

@@ -67,13 +67,16 @@ mod writer;
 pub use condition::{Condition, GuardCondition, ReadCondition, StatusCondition};
 pub use content_filter::{ContentFilteredTopic, TopicDescription};
 pub use error::{Error, Result};
-pub use flow::Flow;
+pub use flow::{Flow, TRANSPORT_PROPERTY};
 pub use listener::{
     DataReaderListener, DataWriterListener, DomainParticipantListener, PublisherListener, SubscriberListener,
     TopicListener,
 };
 pub use multitopic::{Constituent, JOINED_TOPICS_MAX, MultiTopic, MultiTopicReader};
-pub use participant::{DiscoveryServer, DiscoveryServerBuilder, DomainParticipant, DomainParticipantBuilder};
+pub use participant::{
+    Attempt, Decision, DiscoveryServer, DiscoveryServerBuilder, DomainParticipant, DomainParticipantBuilder,
+    TransportReport,
+};
 pub use publisher::Publisher;
 pub use query::QueryCondition;
 pub use readable::Readable;

@@ -8,6 +8,7 @@ use crate::spec::{History, LinkSpec, Runtime, Transport};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
+use takt::transport::choice::TransportChoice;
 
 /// Values of the key `transport`. `default` is `udp`: an Inline participant that sleeps when idle.
 /// `shm` is shared memory, with the same two ways of waiting.
@@ -170,14 +171,26 @@ impl Options {
             "raw-shm-spin" => (Transport::RawShm, Runtime::Inline, Idle::Spin),
             "raw" => (Transport::RawUdp, Runtime::Inline, Idle::Block),
             "raw-spin" => (Transport::RawUdp, Runtime::Inline, Idle::Spin),
-            _ => return Err(unknown("transport", value, &TRANSPORTS.join(", "))),
+            named => self.named_transport(named)?,
         };
         self.link.transport = transport;
         self.link.runtime = runtime;
         self.link.idle = idle;
         Ok(())
     }
+
+    /// One that is asked for by name, such as `xdp:eth0`; with `-spin` behind it, spinning.
+    fn named_transport(&self, value: &str) -> Result<(Transport, Runtime, Idle)> {
+        let (name, idle) = value.strip_suffix(SPIN).map_or((value, Idle::Block), |name| (name, Idle::Spin));
+        match name.parse::<TransportChoice>() {
+            Ok(_) => Ok((Transport::Named(name.to_owned()), Runtime::Inline, idle)),
+            Err(_) => Err(unknown("transport", value, &format!("{}, or as in xdp:eth0", TRANSPORTS.join(", ")))),
+        }
+    }
 }
+
+/// What ends the name of a transport that is to be spun at.
+const SPIN: &str = "-spin";
 
 fn unknown(key: &str, value: &str, known: &str) -> Error {
     Error::Usage(format!("{key}={value}: there is {known}"))

@@ -1,25 +1,13 @@
 //! The options that `ping`, `pong`, `pub` and `sub` have in common.
 
 use clap::{Args, ValueEnum};
+use takt::transport::choice::TransportChoice;
 use takt_bench::agent::options::BATCH_MAX;
 use takt_bench::link::{Idle, Notify};
 use takt_bench::machine::Scheduling;
 use takt_bench::payload::MARKS_LEN;
 use takt_bench::report::Configuration;
 use takt_bench::spec::{History, LinkSpec, Runtime, Transport};
-
-/// What carries the samples.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum TransportName {
-    /// Takt over UDP
-    Udp,
-    /// Takt over shared memory
-    Shm,
-    /// Plain UDP sockets without any middleware, as a baseline
-    RawUdp,
-    /// Plain shared memory without any middleware, as a baseline of round trips
-    RawShm,
-}
 
 /// Who drives the participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -89,9 +77,10 @@ impl Notification {
 /// `takt perf ping|pong|pub|sub`
 #[derive(Args, Clone, Debug)]
 pub struct Run {
-    /// What carries the samples
-    #[arg(long, value_enum, default_value = "udp")]
-    transport: TransportName,
+    /// What carries the samples: udp, shm (discovery stays on UDP), one of takt transport ls, such as xdp:eth0, the first that
+    /// opens of several, as in 'xdp:eth0|udp'; raw-udp and raw-shm, without any middleware, are baselines
+    #[arg(long, default_value = "udp", value_name = "NAME", value_parser = transport)]
+    transport: Transport,
     /// Who drives the participant
     #[arg(long, value_enum, default_value = "inline")]
     runtime: RuntimeName,
@@ -135,9 +124,9 @@ pub struct Run {
     /// DDS domain
     #[arg(long, default_value = "0", value_parser = clap::value_parser!(u32).range(0..=232))]
     domain: u32,
-    /// Network interface that all traffic is on
-    #[arg(long, value_name = "NAME", default_value = "lo")]
-    interface: String,
+    /// Network interface that all traffic is on [default: that of the transport, or lo]
+    #[arg(long, value_name = "NAME")]
+    interface: Option<String>,
     /// Subscribers that pub waits for
     #[arg(long, value_name = "N", default_value = "1")]
     pub readers: usize,
@@ -170,17 +159,12 @@ impl Run {
 
     fn link(&self) -> LinkSpec {
         LinkSpec {
-            transport: match self.transport {
-                TransportName::Udp => Transport::Udp,
-                TransportName::Shm => Transport::Shm,
-                TransportName::RawUdp => Transport::RawUdp,
-                TransportName::RawShm => Transport::RawShm,
-            },
+            transport: self.transport.clone(),
             runtime: self.runtime.into(),
             idle: if self.spin { Idle::Spin } else { Idle::Block },
             notify: self.notification.chosen().unwrap_or_default(),
             domain: self.domain,
-            interface: self.interface.clone(),
+            interface: self.interface.clone().or_else(|| interface_of(&self.transport)).unwrap_or_else(|| "lo".into()),
             reliable: self.qos.is_reliable(),
             history: self.qos.history(),
             size_max: self.size,
@@ -198,6 +182,28 @@ impl From<RuntimeName> for Runtime {
             RuntimeName::Shared => Self::Shared,
         }
     }
+}
+
+/// Reads what carries the samples.
+fn transport(text: &str) -> Result<Transport, String> {
+    match text {
+        "udp" => Ok(Transport::Udp),
+        "shm" => Ok(Transport::Shm),
+        "raw-udp" => Ok(Transport::RawUdp),
+        "raw-shm" => Ok(Transport::RawShm),
+        named => match named.parse::<TransportChoice>() {
+            Ok(_) => Ok(Transport::Named(named.into())),
+            Err(error) => Err(error.what),
+        },
+    }
+}
+
+/// The interface that a transport is asked for with, the first one of several.
+fn interface_of(transport: &Transport) -> Option<String> {
+    let Transport::Named(name) = transport else { return None };
+    // tidy-allow(dropped-cause): it was read before.
+    let choice: TransportChoice = name.parse().ok()?;
+    choice.alternatives.into_iter().flatten().find_map(|spec| spec.target)
 }
 
 /// Reads a payload size.
@@ -283,6 +289,15 @@ mod tests {
         let link = parse("--reliable --keep-all --max --listener --block").unwrap().link();
         assert_eq!(link, LinkSpec::default());
         assert_eq!(parse("--poll").unwrap().link().notify, Notify::Poll);
+    }
+
+    #[test]
+    fn a_transport_is_asked_for_by_name() {
+        let link = parse("--transport xdp:eth7 --spin").unwrap().link();
+        assert_eq!((link.transport, link.interface.as_str()), (Transport::Named("xdp:eth7".into()), "eth7"));
+        let link = parse("--transport xdp:eth7|udp --interface eth1").unwrap().link();
+        assert_eq!((link.transport, link.interface.as_str()), (Transport::Named("xdp:eth7|udp".into()), "eth1"));
+        assert_eq!(parse("--transport raw-shm").unwrap().link().transport, Transport::RawShm);
     }
 
     #[test]

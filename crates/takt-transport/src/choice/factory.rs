@@ -29,7 +29,10 @@ impl Request<'_> {
     /// # Errors
     /// None was.
     pub fn target(&self) -> Result<&str, TransportError> {
-        self.spec.target.as_deref().ok_or_else(|| self.refused(&format!("an interface is missing: {}:eth0", self.spec.name)))
+        self.spec
+            .target
+            .as_deref()
+            .ok_or_else(|| self.refused(&format!("an interface is missing: {}:eth0", self.spec.name)))
     }
 
     /// The options; each of them one of `known`.
@@ -48,9 +51,7 @@ impl Request<'_> {
     pub fn udp_there(&self) -> UdpConfig {
         match &self.spec.target {
             None => self.udp.clone(),
-            Some(name) => {
-                UdpConfig { interfaces: InterfaceSelection::Named(vec![name.clone()]), ..self.udp.clone() }
-            }
+            Some(name) => UdpConfig { interfaces: InterfaceSelection::Named(vec![name.clone()]), ..self.udp.clone() },
         }
     }
 

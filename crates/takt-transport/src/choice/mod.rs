@@ -21,5 +21,4 @@ pub use factory::{Opened, Request, TransportFactory, factories, register};
 pub use spec::{Malformed, TransportChoice, TransportSpec};
 
 /// The names that mean something, whether or not a program has the transport: a configuration may be for several.
-pub const KNOWN_NAMES: [&str; 8] =
-    ["udp", "tcp", "shm", "packet", "xdp", "xdp-ethernet", "dpdk", "dpdk-ethernet"];
+pub const KNOWN_NAMES: [&str; 8] = ["udp", "tcp", "shm", "packet", "xdp", "xdp-ethernet", "dpdk", "dpdk-ethernet"];

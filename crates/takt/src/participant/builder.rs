@@ -16,13 +16,15 @@ use takt_transport::{Transport, TransportError, Warning};
 use takt_wire::Locator;
 
 use super::config::NetworkConfig;
-use super::{Defaults, DomainParticipant, Entities, ParticipantInner, guid_prefix};
+use super::transports::{Assembly, Beside, Configs, assemble};
+use super::{Defaults, DomainParticipant, Entities, ParticipantInner, TransportReport, guid_prefix};
 use crate::builtin::BuiltinReaders;
 use crate::qos::{DomainParticipantQos, EntityName};
 use crate::runtime::clock;
-use crate::runtime::driver::{Driver, interfaces, locators};
+use crate::runtime::driver::{Driver, interfaces};
 use crate::runtime::engine::Engine;
 use crate::runtime::pi_mutex::PiMutex;
+use crate::runtime::roles::Roles;
 use crate::{Error, Idle, Result, Runtime};
 
 type Wrapper = Box<dyn FnOnce(Box<dyn Transport>) -> Box<dyn Transport>>;
@@ -44,6 +46,10 @@ type ShmChange = Box<dyn FnOnce(&mut ShmConfig)>;
 /// | `TAKT_IPV6` | `0` or `1`: UDPv6 beside UDPv4 | `0` |
 /// | `TAKT_UDP` | `0` or `1`, see [`udp`](Self::udp) | `1` |
 /// | `TAKT_SHARED_MEMORY` | `0` or `1`, see [`shared_memory`](Self::shared_memory) | `1` |
+/// | `TAKT_TRANSPORT_USER_DATA` | see [`user_data_transports`](Self::user_data_transports), separated by commas | UDP |
+/// | `TAKT_TRANSPORT_DISCOVERY` | see [`discovery_transports`](Self::discovery_transports), separated by commas | as user data, else UDP |
+/// | `TAKT_TRANSPORT_TOPICS` | `PATTERN=TRANSPORTS`, see [`topic_transports`](Self::topic_transports), separated by commas | as user data |
+/// | `TAKT_TRANSPORT_EXTRA` | see [`extra_transports`](Self::extra_transports), separated by commas | none |
 #[must_use]
 pub struct DomainParticipantBuilder {
     domain_id: u32,
@@ -258,6 +264,37 @@ impl DomainParticipantBuilder {
         self
     }
 
+    /// What carries user data, by name, in the order of preference: the first that opens is used, and why others did not is in
+    /// the [report](DomainParticipant::transport_report) and the [warnings](DomainParticipant::warnings). Forms:
+    /// [`choice`](crate::transport::choice). Transports of other crates are there once they are registered, as by
+    /// `takt_xdp::register()`. Shared memory with participants of this host stays beside it, unless it is
+    /// [off](Self::shared_memory), and so does TCP that is configured. See `docs/transports.md`.
+    pub fn user_data_transports<S: Into<String>>(mut self, transports: impl IntoIterator<Item = S>) -> Self {
+        self.network.transports.user_data = Some(transports.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// What carries discovery, likewise: UDP or TCP. By default that is what carries user data, if it is one of these, else UDP.
+    pub fn discovery_transports<S: Into<String>>(mut self, transports: impl IntoIterator<Item = S>) -> Self {
+        self.network.transports.discovery = Some(transports.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// What carries the data of topics whose names fit a pattern, in which `*` stands for any characters and `?` for one: these
+    /// transports and no others, `"shm+xdp:eth0|udp"`. Several times: the first pattern that fits holds. The property
+    /// `takt.transport` of an endpoint comes before it.
+    pub fn topic_transports(mut self, pattern: &str, transports: &str) -> Self {
+        let rule = format!("{pattern}={transports}");
+        self.network.transports.topics.get_or_insert_default().push(rule);
+        self
+    }
+
+    /// What is opened besides, if it can be, for endpoints whose property `takt.transport` asks for it.
+    pub fn extra_transports<S: Into<String>>(mut self, transports: impl IntoIterator<Item = S>) -> Self {
+        self.network.transports.extra = Some(transports.into_iter().map(Into::into).collect());
+        self
+    }
+
     /// Puts something around the transport that is opened first, such as a tap or a fault injector: the caller's first, else UDP.
     /// What goes through shared memory does not come by there, so there is none unless
     /// [`shared_memory`](Self::shared_memory) is asked for.
@@ -272,26 +309,15 @@ impl DomainParticipantBuilder {
     /// [`Error::Transport`](crate::Error::Transport) for sockets, interfaces and threads that the machine refuses,
     /// [`Error::RealTime`](crate::Error::RealTime) for scheduling and memory that it refuses,
     /// [`Error::BadParameter`](crate::Error::BadParameter) for what cannot be understood.
-    pub fn build(self) -> Result<DomainParticipant> {
-        let network = self.network.or_environment(|name| std::env::var(name).ok())?;
+    pub fn build(mut self) -> Result<DomainParticipant> {
+        let network = std::mem::take(&mut self.network).or_environment(|name| std::env::var(name).ok())?;
         let held = self.process_settings.apply()?;
         let mut udp = UdpConfig { participant_index: self.participant_index, ..network.udp(self.domain_id) };
-        for change in self.udp_changes {
+        for change in std::mem::take(&mut self.udp_changes) {
             change(&mut udp);
         }
-        let is_plain = self.transports.is_empty() && self.wrappers.is_empty() && network.udp != Some(false);
-        let mut transports = open_transports(self.transports, &network, &udp, self.tcp_changes)?;
-        let mut warnings = Vec::new();
-        if network.shared_memory.unwrap_or(is_plain) {
-            let mut config = ShmConfig::default();
-            self.shm_changes.into_iter().for_each(|change| change(&mut config));
-            config.check().map_err(|what| Error::BadParameter { what })?;
-            match ShmTransport::open(&config) {
-                Ok(shared_memory) => transports.push(Box::new(shared_memory)),
-                Err(error) => warnings.push(no_shared_memory(&error)),
-            }
-        }
-        for wrap in self.wrappers {
+        let Assembly { mut transports, roles, report, mut warnings } = self.open_transports(&network, &udp)?;
+        for wrap in std::mem::take(&mut self.wrappers) {
             transports = wrap_first(transports, wrap);
         }
         let mut config = Config::new(self.domain_id, guid_prefix::generate()?);
@@ -306,7 +332,7 @@ impl DomainParticipantBuilder {
         config.has_tcp = transports.iter().any(|transport| carries_tcp(transport.as_ref()));
         config.has_udp = !transports.iter().all(|transport| carries_tcp(transport.as_ref()));
         let has_tcp = config.has_tcp;
-        config.locators = locators(&transports);
+        config.locators = roles.locators(&transports);
         config.initial_peers = config.locators.metatraffic_multicast.clone();
         config.initial_peers.extend(network.peer_locators(self.domain_id)?);
         config.servers = network.server_locators(self.domain_id)?;
@@ -321,7 +347,7 @@ impl DomainParticipantBuilder {
         let (moment, wall) = clock::both();
         core.set_wall_clock(moment, wall);
         let guid = core.guid();
-        let engine = Arc::new(Engine::new(self.runtime, self.idle, Driver::new(core, transports))?);
+        let engine = Arc::new(Engine::new(self.runtime, self.idle, Driver::new(core, transports, roles))?);
         let thread = match self.runtime {
             Runtime::Inline => {
                 self.thread_settings.apply()?;
@@ -338,6 +364,7 @@ impl DomainParticipantBuilder {
             ipv6: udp.ipv6,
             has_tcp,
             warnings,
+            transport_report: report,
             topics: PiMutex::new(BTreeMap::new()),
             entities: PiMutex::new(Entities::default()),
             defaults: PiMutex::new(Defaults::default()),
@@ -347,30 +374,49 @@ impl DomainParticipantBuilder {
         };
         Ok(DomainParticipant { inner: Arc::new(inner) })
     }
-}
 
-/// Those that were brought, or UDP; and TCP if anything is said of it.
-fn open_transports(
-    brought: Vec<Box<dyn Transport>>,
-    network: &NetworkConfig,
-    udp: &UdpConfig,
-    tcp_changes: Vec<TcpChange>,
-) -> Result<Vec<Box<dyn Transport>>> {
-    let mut transports = brought;
-    if transports.is_empty() && network.udp != Some(false) {
-        transports.push(Box::new(UdpTransport::open(udp)?));
+    /// What was brought, what was asked for by name, or UDP and what goes with it.
+    fn open_transports(&mut self, network: &NetworkConfig, udp: &UdpConfig) -> Result<Assembly> {
+        let mut shm = ShmConfig::default();
+        std::mem::take(&mut self.shm_changes).into_iter().for_each(|change| change(&mut shm));
+        let has_tcp = !self.tcp_changes.is_empty() || network.has_tcp_peers();
+        let mut tcp =
+            TcpConfig { interfaces: udp.interfaces.clone(), names: network.tcp_names()?, ..TcpConfig::default() };
+        std::mem::take(&mut self.tcp_changes).into_iter().for_each(|change| change(&mut tcp));
+        // Who is to introduce others, and who has transports already, chooses none.
+        let is_chosen = network.transports.is_set() && self.transports.is_empty() && !self.is_server;
+        let is_plain = self.transports.is_empty() && self.wrappers.is_empty() && network.udp != Some(false);
+        let beside = Beside { tcp: has_tcp, shm: network.shared_memory.unwrap_or(is_plain) };
+        if beside.shm || is_chosen {
+            shm.check().map_err(|what| Error::BadParameter { what })?;
+        }
+        if is_chosen {
+            let configs = Configs { udp, tcp: &tcp, shm: &shm };
+            return assemble(&network.transports, &configs, beside);
+        }
+        let mut transports = std::mem::take(&mut self.transports);
+        if transports.is_empty() && network.udp != Some(false) {
+            transports.push(Box::new(UdpTransport::open(udp)?));
+        }
+        if has_tcp {
+            transports.push(Box::new(TcpTransport::open(&tcp)?));
+        }
+        if transports.is_empty() {
+            let what = "without UDP there must be TCP: a peer of the form tcp/HOST:PORT, or where to listen".to_owned();
+            return Err(Error::BadParameter { what });
+        }
+        let mut warnings = Vec::new();
+        if network.transports.is_set() {
+            warnings.push(no_choice());
+        }
+        if beside.shm {
+            match ShmTransport::open(&shm) {
+                Ok(shared_memory) => transports.push(Box::new(shared_memory)),
+                Err(error) => warnings.push(no_shared_memory(&error)),
+            }
+        }
+        Ok(Assembly { transports, roles: Roles::all(), report: TransportReport::default(), warnings })
     }
-    if !tcp_changes.is_empty() || network.has_tcp_peers() {
-        let names = network.tcp_names()?;
-        let mut tcp = TcpConfig { interfaces: udp.interfaces.clone(), names, ..TcpConfig::default() };
-        tcp_changes.into_iter().for_each(|change| change(&mut tcp));
-        transports.push(Box::new(TcpTransport::open(&tcp)?));
-    }
-    if transports.is_empty() {
-        let what = "without UDP there must be TCP: a peer of the form tcp/HOST:PORT, or where to listen".to_owned();
-        return Err(Error::BadParameter { what });
-    }
-    Ok(transports)
 }
 
 /// Whether a transport is one of TCP.
@@ -383,6 +429,13 @@ fn no_shared_memory(error: &TransportError) -> Warning {
     Warning {
         what: format!("no shared memory, UDP carries all: {error}"),
         remedy: "use Linux 5.14 or later, and permit Unix sockets and memfd_create".into(),
+    }
+}
+
+fn no_choice() -> Warning {
+    Warning {
+        what: "transports were chosen by name, but this participant is a server, or brings its own".into(),
+        remedy: "leave out the settings of transports for it".into(),
     }
 }
 

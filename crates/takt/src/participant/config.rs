@@ -7,6 +7,7 @@ use takt_transport::udp::{InterfaceSelection, UdpConfig};
 use takt_wire::Locator;
 
 use super::peers;
+use super::transports::TransportConfig;
 use crate::{Error, Result};
 
 /// Interfaces to use, by name or address, separated by commas.
@@ -26,6 +27,15 @@ pub(super) const TAKT_UDP: &str = "TAKT_UDP";
 /// `0` or `1`: whether to use shared memory.
 pub(super) const TAKT_SHARED_MEMORY: &str = "TAKT_SHARED_MEMORY";
 
+/// What carries user data, in the order of preference, separated by commas.
+const TAKT_TRANSPORT_USER_DATA: &str = "TAKT_TRANSPORT_USER_DATA";
+/// What carries discovery, likewise.
+const TAKT_TRANSPORT_DISCOVERY: &str = "TAKT_TRANSPORT_DISCOVERY";
+/// What carries topics of a pattern: `PATTERN=TRANSPORTS`, separated by commas.
+const TAKT_TRANSPORT_TOPICS: &str = "TAKT_TRANSPORT_TOPICS";
+/// What is opened besides, for endpoints that ask for it, separated by commas.
+const TAKT_TRANSPORT_EXTRA: &str = "TAKT_TRANSPORT_EXTRA";
+
 /// What is to be decided about the network. `None` is left open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct NetworkConfig {
@@ -37,6 +47,7 @@ pub(super) struct NetworkConfig {
     pub(super) ipv6: Option<bool>,
     pub(super) shared_memory: Option<bool>,
     pub(super) udp: Option<bool>,
+    pub(super) transports: TransportConfig,
 }
 
 impl NetworkConfig {
@@ -45,6 +56,12 @@ impl NetworkConfig {
         let list = |name: &str| variable(name).map(|value| split(&value));
         let switch = |name: &str| variable(name).map(|value| parse_switch(name, &value)).transpose();
         let number = |name: &str| variable(name).map(|value| parse_number(name, &value)).transpose();
+        let transports = TransportConfig {
+            user_data: list(TAKT_TRANSPORT_USER_DATA),
+            discovery: list(TAKT_TRANSPORT_DISCOVERY),
+            topics: list(TAKT_TRANSPORT_TOPICS),
+            extra: list(TAKT_TRANSPORT_EXTRA),
+        };
         Ok(Self {
             interfaces: self.interfaces.or_else(|| list(TAKT_INTERFACES)),
             peers: self.peers.or_else(|| list(TAKT_PEERS)),
@@ -56,6 +73,7 @@ impl NetworkConfig {
             ipv6: self.ipv6.map_or_else(|| switch(TAKT_IPV6), |value| Ok(Some(value)))?,
             shared_memory: self.shared_memory.map_or_else(|| switch(TAKT_SHARED_MEMORY), |value| Ok(Some(value)))?,
             udp: self.udp.map_or_else(|| switch(TAKT_UDP), |value| Ok(Some(value)))?,
+            transports: self.transports.or(transports),
         })
     }
 

@@ -5,7 +5,9 @@ mod config;
 mod entities;
 mod guid_prefix;
 mod peers;
+mod report;
 mod server;
+mod transports;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,6 +21,7 @@ use takt_wire::Guid;
 use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};
 
 pub use builder::DomainParticipantBuilder;
+pub use report::{Attempt, Decision, TransportReport};
 pub use server::{DiscoveryServer, DiscoveryServerBuilder};
 
 use crate::builtin::{BuiltinReaders, BuiltinSubscriber};
@@ -50,6 +53,7 @@ pub(crate) struct ParticipantInner {
     ipv6: bool,
     has_tcp: bool,
     warnings: Vec<Warning>,
+    transport_report: TransportReport,
     /// Per topic name its type and how many topics there are.
     topics: PiMutex<BTreeMap<String, (String, usize)>>,
     entities: PiMutex<Entities>,
@@ -205,6 +209,12 @@ impl DomainParticipant {
     #[must_use]
     pub fn warnings(&self) -> &[Warning] {
         &self.inner.warnings
+    }
+
+    /// Which transports were asked for, by name, and what came of it. Empty if none were.
+    #[must_use]
+    pub fn transport_report(&self) -> &TransportReport {
+        &self.inner.transport_report
     }
 
     /// The other participants that are known.

@@ -25,7 +25,7 @@ use crate::status::{
 };
 use crate::subscriber::{Subscriber, SubscriberInner};
 use crate::topic::{AnyTopic, TopicInner};
-use crate::{Error, Flow, Readable, Result};
+use crate::{Error, Flow, Readable, Result, TRANSPORT_PROPERTY};
 
 /// A reader, whatever its type: what every [`DataReader`] is besides reading. Handles are clones of one another; the
 /// reader is deleted with the last one, or by [`close`](Self::close).
@@ -65,8 +65,10 @@ impl AnyDataReader {
         }
         let flow_spec = FlowSpec { own_port: flow.own_port, transport_priority: 0 };
         let is_enabled = subscriber.inner.enables_entities();
+        let (name, property) = (topic.name.clone(), qos.property.get(TRANSPORT_PROPERTY).map(str::to_owned));
         Self::register::<T>(&subscriber.inner, topic, qos, |driver, now| {
-            let (flow, unicast) = driver.open_flow(&flow_spec)?;
+            let by = driver.carriers_of(&name, property.as_deref())?;
+            let (flow, unicast) = driver.open_flow(&flow_spec, by)?;
             let spec = spec(driver, unicast);
             let created =
                 if is_enabled { driver.core.create_reader(now, spec) } else { driver.core.prepare_reader(spec) };

@@ -5,13 +5,14 @@
 
 use std::time::Duration;
 
-use takt_core::{Event, FlowTag, Instant, Interface, Locators, Participant, Received, Transmit, WriterHandle};
+use takt_core::{Event, FlowTag, Instant, Interface, Participant, Received, Transmit, WriterHandle};
 use takt_transport::shm::Loan;
 use takt_transport::{FlowId, FlowSpec, Lost, Scan, Transport, TransportError, TransportStats};
 use takt_wire::{Lent, Locator};
 
 use super::clock;
 use super::poll::{Edition, PollSet, Ready};
+use super::roles::{Roles, Set};
 use crate::consistency::TypeChecks;
 use crate::{Error, Result};
 
@@ -64,8 +65,9 @@ pub(crate) struct Driver {
     edition: Edition,
     /// Those whose hot scans look at memory.
     scan_memory: Vec<bool>,
-    /// Per flow tag the flow of each transport.
-    flows: Vec<Option<Vec<FlowId>>>,
+    roles: Roles,
+    /// By their tags.
+    flows: Vec<Option<Flow>>,
     /// When something was last received, sent or due: near enough for what only restarts what waited.
     now: Instant,
     wall_clock_due: Instant,
@@ -76,10 +78,18 @@ pub(crate) struct Driver {
     counters: DriverCounters,
 }
 
+/// What an endpoint's datagrams leave by.
+struct Flow {
+    /// The flow of each transport.
+    ids: Vec<FlowId>,
+    /// The transports that may carry them.
+    by: Set,
+}
+
 impl Driver {
     /// There is at least one transport.
-    pub(crate) fn new(core: Participant, transports: Vec<Box<dyn Transport>>) -> Self {
-        let default_flow = vec![FlowId::DEFAULT; transports.len()];
+    pub(crate) fn new(core: Participant, transports: Vec<Box<dyn Transport>>, roles: Roles) -> Self {
+        let default_flow = Flow { ids: vec![FlowId::DEFAULT; transports.len()], by: roles.discovery };
         let mixed = if transports.len() > 1 { DESTINATIONS_AT_FIRST } else { 0 };
         Self {
             core,
@@ -90,6 +100,7 @@ impl Driver {
             heard: 0,
             attempts: 0,
             edition: Edition::new(),
+            roles,
             flows: vec![Some(default_flow)],
             now: Instant(0),
             wall_clock_due: Instant(0),
@@ -180,7 +191,7 @@ impl Driver {
             }
         }
         self.edition = Edition::new();
-        self.core.handle_interfaces(now, interfaces(&self.transports), locators(&self.transports));
+        self.core.handle_interfaces(now, interfaces(&self.transports), self.roles.locators(&self.transports));
     }
 
     fn is_due(&self, now: Instant) -> bool {
@@ -231,12 +242,12 @@ impl Driver {
         let Some(transmit) = self.core.poll_transmit_gathering(now, frame) else {
             return false;
         };
-        let Some(Some(flows)) = self.flows.get(usize::from(transmit.flow.0)) else {
+        let Some(Some(Flow { ids: flows, by })) = self.flows.get(usize::from(transmit.flow.0)) else {
             self.counters.send_failures += 1;
             return true;
         };
         let Transmit { len, destinations, lent, payload, .. } = transmit;
-        let outgoing = Outgoing { len, payload, flows, destinations, lent: lent.as_ref() };
+        let outgoing = Outgoing { len, payload, flows, by: *by, destinations, lent: lent.as_ref() };
         if let [only] = &mut self.transports[..] {
             carriers.add(0);
             if outgoing.commit(only, flows[0], destinations).is_err() {
@@ -297,25 +308,39 @@ impl Driver {
         until
     }
 
-    /// Opens a flow on every transport. Also returns the locators that reach it.
-    pub(crate) fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowTag, Vec<Locator>)> {
-        if *spec == FlowSpec::default() {
-            return Ok((FlowTag::default(), Vec::new()));
+    /// What carries the data of an endpoint of this topic, which may have the property `takt.transport`.
+    pub(crate) fn carriers_of(&self, topic_name: &str, property: Option<&str>) -> Result<Set> {
+        self.roles.of_endpoint(topic_name, property)
+    }
+
+    /// Opens a flow by these transports. Also returns the locators that reach it, if they are not the participant's.
+    pub(crate) fn open_flow(&mut self, spec: &FlowSpec, by: Set) -> Result<(FlowTag, Vec<Locator>)> {
+        let is_default = *spec == FlowSpec::default();
+        let mut locators = Vec::new();
+        if !spec.own_port && by != self.roles.user_data {
+            let those = self.transports.iter().enumerate().filter(|(place, _)| by.has(*place));
+            locators.extend(those.flat_map(|(_, transport)| &transport.locators().default_unicast));
+        }
+        if is_default && by == self.roles.discovery {
+            return Ok((FlowTag::default(), locators));
         }
         self.edition = Edition::new();
         let index = self.flows.iter().position(Option::is_none).unwrap_or(self.flows.len());
         let tag =
             u16::try_from(index).map_err(|_| Error::OutOfResources { limit: "flows", value: u64::from(u16::MAX) })?;
-        let mut flows = Vec::new();
-        let mut locators = Vec::new();
-        for transport in &mut self.transports {
+        let mut ids = Vec::new();
+        for (place, transport) in self.transports.iter_mut().enumerate() {
+            if is_default || !by.has(place) {
+                ids.push(FlowId::DEFAULT);
+                continue;
+            }
             match transport.open_flow(spec) {
                 Ok((flow, reached_at)) => {
-                    flows.push(flow);
+                    ids.push(flow);
                     locators.extend(reached_at);
                 }
                 Err(error) => {
-                    self.close_flows(&flows);
+                    self.close_flows(&ids);
                     return Err(error.into());
                 }
             }
@@ -323,7 +348,7 @@ impl Driver {
         if index == self.flows.len() {
             self.flows.push(None);
         }
-        self.flows[index] = Some(flows);
+        self.flows[index] = Some(Flow { ids, by });
         Ok((FlowTag(tag), locators))
     }
 
@@ -332,8 +357,8 @@ impl Driver {
         if tag == FlowTag::default() {
             return;
         }
-        if let Some(flows) = self.flows.get_mut(usize::from(tag.0)).and_then(Option::take) {
-            self.close_flows(&flows);
+        if let Some(flow) = self.flows.get_mut(usize::from(tag.0)).and_then(Option::take) {
+            self.close_flows(&flow.ids);
         }
     }
 
@@ -386,19 +411,6 @@ pub(crate) fn interfaces(transports: &[Box<dyn Transport>]) -> Vec<Interface> {
     all
 }
 
-/// Where all transports can be reached, as the core wants it. Discovery goes by networks alone: it finds out who is near.
-pub(crate) fn locators(transports: &[Box<dyn Transport>]) -> Locators {
-    let mut all = Locators::default();
-    for own in transports.iter().map(|transport| transport.locators()) {
-        let by_network = own.metatraffic_unicast.iter().filter(|locator| locator.kind != Locator::KIND_TAKT_SHM);
-        all.metatraffic_unicast.extend(by_network);
-        all.metatraffic_multicast.extend(&own.metatraffic_multicast);
-        all.default_unicast.extend(&own.default_unicast);
-        all.default_multicast.extend(&own.default_multicast);
-    }
-    all
-}
-
 /// Transports that have something to flush. Those beyond the 64th share a place.
 #[derive(Clone, Copy, Default)]
 struct Carriers(u64);
@@ -419,6 +431,8 @@ struct Outgoing<'a> {
     /// What it goes on with behind the frame's first `len` octets.
     payload: &'a [u8],
     flows: &'a [FlowId],
+    /// The transports that may carry it.
+    by: Set,
     destinations: &'a [Locator],
     /// The payload that goes with it.
     lent: Option<&'a Lent>,
@@ -437,7 +451,8 @@ impl Outgoing<'_> {
         counters: &mut DriverCounters,
     ) -> usize {
         let carrier = |transports: &[Box<dyn Transport>], destination: &Locator| {
-            transports.iter().position(|transport| transport.serves(destination))
+            let mut places = transports.iter().enumerate();
+            places.position(|(place, transport)| self.by.has(place) && transport.serves(destination))
         };
         let first = self.destinations.first().and_then(|destination| carrier(transports, destination));
         if let Some(alone) = first

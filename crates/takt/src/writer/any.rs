@@ -21,13 +21,14 @@ use crate::runtime::engine::Engine;
 use crate::runtime::event_count::EventCount;
 use crate::runtime::listeners::{EndpointRef, Listener, Place};
 use crate::runtime::pi_mutex::PiMutex;
+use crate::runtime::roles::Set;
 use crate::runtime::state::Target;
 use crate::status::{
     DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessLostStatus, MatchedStatus, Signal,
     StatusMask,
 };
 use crate::topic::{AnyTopic, TopicInner};
-use crate::{Duration, Error, Flow, Result, TypeSupport};
+use crate::{Duration, Error, Flow, Result, TRANSPORT_PROPERTY, TypeSupport};
 
 /// A writer, whatever its type: what every [`DataWriter`] is besides writing. Handles are clones of one another; the
 /// writer is deleted with the last one, or by [`close`](Self::close).
@@ -49,6 +50,8 @@ pub(crate) struct WriterCore {
     pub(crate) autodispose: AtomicBool,
     settings: PiMutex<Settings>,
     own_port: bool,
+    /// The transports that carry its data.
+    by: Set,
     pub(crate) representation: Representation,
     pub(crate) topic: Arc<TopicInner>,
     /// Keeps the publisher, and by it the participant.
@@ -83,16 +86,17 @@ impl AnyDataWriter {
         let place = Place { group: publisher.inner.parent, topic: topic.parent };
         let flow_spec = FlowSpec { own_port: flow.own_port, transport_priority: qos.transport_priority.0 };
         let is_enabled = publisher.inner.enables_entities();
-        let (handle, guid, tag) = engine.call_state(|state, now| {
+        let (handle, guid, tag, by) = engine.call_state(|state, now| {
             let driver = state.driver()?;
-            let (tag, unicast) = driver.open_flow(&flow_spec)?;
+            let by = driver.carriers_of(&topic.name, qos.property.get(TRANSPORT_PROPERTY))?;
+            let (tag, unicast) = driver.open_flow(&flow_spec, by)?;
             let spec = spec(driver, tag, unicast);
             let core = &mut driver.core;
             let created = if is_enabled { core.create_writer(now, spec) } else { core.prepare_writer(now, spec) };
             let handle = created.inspect_err(|_| driver.close_flow(tag))?;
             let guid = driver.core.writer_guid(handle)?;
             state.add_endpoint(Target::Writer(handle), Arc::clone(&signal), Arc::clone(&progress), place);
-            Ok((handle, guid, tag))
+            Ok((handle, guid, tag, by))
         })?;
         let core = Arc::new(WriterCore {
             handle,
@@ -105,6 +109,7 @@ impl AnyDataWriter {
             autodispose: AtomicBool::new(qos.writer_data_lifecycle.autodispose_unregistered_instances),
             settings: PiMutex::new(Settings { qos, flow: tag }),
             own_port: flow.own_port,
+            by,
             representation,
             topic,
             publisher: Arc::clone(&publisher.inner),
@@ -152,7 +157,7 @@ impl AnyDataWriter {
             driver.core.set_writer_qos(now, core.handle, qos.clone())?;
             if settings.qos.transport_priority != qos.transport_priority {
                 let spec = FlowSpec { own_port: core.own_port, transport_priority: qos.transport_priority.0 };
-                let (flow, unicast) = driver.open_flow(&spec)?;
+                let (flow, unicast) = driver.open_flow(&spec, core.by)?;
                 driver.core.set_writer_flow(now, core.handle, flow, unicast)?;
                 driver.transmit(now);
                 driver.close_flow(std::mem::replace(&mut settings.flow, flow));

@@ -39,5 +39,6 @@ mod shared_samples;
 mod suffering;
 mod support;
 mod tcp;
+mod transports;
 mod type_consistency;
 mod waitset;

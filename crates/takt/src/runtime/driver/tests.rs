@@ -114,7 +114,7 @@ fn driver(transports: Vec<Box<dyn Transport>>, peers: Vec<Locator>) -> Driver {
     let mut config = Config::new(0, GuidPrefix([1; 12]));
     config.initial_peers = peers;
     let core = Participant::new(config, clock::now()).expect("a sound configuration");
-    Driver::new(core, transports)
+    Driver::new(core, transports, Roles::all())
 }
 
 const ROOM: usize = 1500;
@@ -137,7 +137,7 @@ fn a_datagram_reaches_each_destination_by_the_first_transport_that_serves_it() {
     for (lender, payload) in (0..3).flat_map(|lender| [(lender, &b""[..]), (lender, b"lo")]) {
         let len = 5 - payload.len();
         all[lender].loan().expect("a frame")[..len].copy_from_slice(&b"hello"[..len]);
-        let outgoing = Outgoing { len, payload, flows: &flows, destinations: &destinations, lent: None };
+        let outgoing = Outgoing { len, payload, flows: &flows, by: Set::ALL, destinations: &destinations, lent: None };
         let mut counters = DriverCounters::default();
         let mut carriers = Carriers::default();
         assert_eq!(outgoing.route(&mut all, lender, &mut Vec::new(), &mut carriers, &mut counters), lender);
@@ -159,7 +159,8 @@ fn whoever_carried_a_datagram_alone_lends_the_next_frame() {
     let mut both: Vec<Box<dyn Transport>> = vec![Box::new(udp), Box::new(shm)];
     let (to_udp, to_shm) = (locator(Locator::KIND_UDP_V4, 1), locator(Locator::KIND_SHM, 2));
     let mut route = |lender, destinations: &[Locator]| {
-        let outgoing = Outgoing { len: 5, payload: &[], flows: &[FlowId::DEFAULT; 2], destinations, lent: None };
+        let outgoing =
+            Outgoing { len: 5, payload: &[], flows: &[FlowId::DEFAULT; 2], by: Set::ALL, destinations, lent: None };
         let (mut carriers, mut counters) = (Carriers::default(), DriverCounters::default());
         let next = outgoing.route(&mut both, lender, &mut Vec::new(), &mut carriers, &mut counters);
         assert_eq!(
@@ -178,8 +179,14 @@ fn a_datagram_too_large_for_a_transport_is_counted_and_reaches_the_others() {
     let (shm, shm_sent) = Fake::new(Locator::KIND_SHM, 16);
     let destinations = [locator(Locator::KIND_SHM, 2), locator(Locator::KIND_UDP_V4, 1)];
     let mut both: Vec<Box<dyn Transport>> = vec![Box::new(udp), Box::new(shm)];
-    let outgoing =
-        Outgoing { len: 100, payload: &[], flows: &[FlowId::DEFAULT; 2], destinations: &destinations, lent: None };
+    let outgoing = Outgoing {
+        len: 100,
+        payload: &[],
+        flows: &[FlowId::DEFAULT; 2],
+        by: Set::ALL,
+        destinations: &destinations,
+        lent: None,
+    };
     let mut counters = DriverCounters::default();
     outgoing.route(&mut both, 0, &mut Vec::new(), &mut Carriers::default(), &mut counters);
     assert_eq!(udp_sent.lock().expect("no panic").len(), 1);
@@ -226,7 +233,7 @@ fn a_flow_is_open_on_all_transports_or_on_none() {
     two.refuses_flows = true;
     let open = Arc::clone(&one.open_flows);
     let mut driver = driver(vec![Box::new(one), Box::new(two)], Vec::new());
-    let result = driver.open_flow(&FlowSpec { own_port: true, transport_priority: 0 });
+    let result = driver.open_flow(&FlowSpec { own_port: true, transport_priority: 0 }, Set::ALL);
     assert!(matches!(result, Err(Error::Transport(_))), "{result:?}");
     assert!(open.lock().expect("no panic").is_empty(), "closed again");
 }
@@ -237,13 +244,13 @@ fn flow_tags_are_used_again() {
     let open = Arc::clone(&udp.open_flows);
     let mut driver = driver(vec![Box::new(udp)], Vec::new());
     let spec = FlowSpec { own_port: true, transport_priority: 3 };
-    let (first, reached_at) = driver.open_flow(&spec).expect("a flow");
-    let (second, _) = driver.open_flow(&spec).expect("a flow");
+    let (first, reached_at) = driver.open_flow(&spec, Set::ALL).expect("a flow");
+    let (second, _) = driver.open_flow(&spec, Set::ALL).expect("a flow");
     assert_ne!(first, second);
     assert_eq!(reached_at.len(), 1);
     driver.close_flow(first);
     assert_eq!(*open.lock().expect("no panic"), [FlowId(2)]);
-    assert_eq!(driver.open_flow(&spec).expect("a flow").0, first);
-    let (default, locators) = driver.open_flow(&FlowSpec::default()).expect("always open");
+    assert_eq!(driver.open_flow(&spec, Set::ALL).expect("a flow").0, first);
+    let (default, locators) = driver.open_flow(&FlowSpec::default(), Set::ALL).expect("always open");
     assert_eq!((default, locators), (FlowTag::default(), Vec::new()));
 }

@@ -1,0 +1,88 @@
+//! Transports that are chosen by name: fallback, reasons, and what goes by which.
+
+use crate::support::*;
+use takt::qos::*;
+use takt::*;
+
+fn report(participant: &DomainParticipant) -> Vec<String> {
+    participant.transport_report().to_string().lines().map(str::to_owned).collect()
+}
+
+fn warnings(participant: &DomainParticipant) -> String {
+    participant.warnings().iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_first_that_opens_is_taken_and_the_others_are_told_of_with_their_reasons() {
+    let builder = on_loopback(domain(), Runtime::Inline);
+    let list = ["dpdk:nowhere0", "udp:nowhere0", "udp:lo", "tcp"];
+    let participant = builder.shared_memory(false).user_data_transports(list).build().expect("the third opens");
+    let report = report(&participant);
+    assert_eq!(report.len(), 5, "{report:?}");
+    assert_eq!((report[0].as_str(), report[3].as_str()), ("user data", "  udp:lo: open"));
+    assert!(report[1].starts_with("  dpdk:nowhere0: refused, this program has no such transport"), "{report:?}");
+    assert!(report[2].starts_with("  udp:nowhere0: refused, ") && report[2].contains("nowhere0"), "{report:?}");
+    assert_eq!(report[4], "  tcp: not needed");
+    let warnings = warnings(&participant);
+    assert!(
+        warnings.contains("user data by udp:lo, since others were refused: dpdk:nowhere0: this program"),
+        "{warnings}"
+    );
+    assert_eq!(participant.transport_stats().expect("open").len(), 1, "discovery goes by the same one");
+}
+
+#[test]
+fn a_choice_of_which_nothing_opens_is_an_error_with_all_reasons() {
+    let builder = on_loopback(domain(), Runtime::Inline).user_data_transports(["packet:x|udp:nowhere0"]);
+    let error = builder.build().expect_err("nothing opens").to_string();
+    assert!(error.starts_with("transport: find a transport for user data: packet:x: "), "{error}");
+    assert!(error.contains("; udp:nowhere0: "), "{error}");
+}
+
+#[test]
+fn what_is_opened_in_vain_is_closed_again() {
+    let builder = on_loopback(domain(), Runtime::Inline).shared_memory(false);
+    let builder = builder.user_data_transports(["shm+udp:lo+udp:nowhere0", "udp"]);
+    let participant = builder.build().expect("udp opens");
+    let names: Vec<&str> = participant.transport_stats().expect("open").iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, ["udp"]);
+}
+
+#[test]
+fn what_cannot_be_understood_is_an_error_that_names_it() {
+    let refusal = |builder: DomainParticipantBuilder| builder.build().expect_err("refused").to_string();
+    let builder = || on_loopback(domain(), Runtime::Inline);
+    let message = refusal(builder().user_data_transports(["udp", "pigeon"]));
+    assert!(message.contains("transport \"pigeon\": there is no \"pigeon\", but udp, tcp, shm"), "{message}");
+    let message = refusal(builder().topic_transports("", "udp"));
+    assert!(message.contains("transports of topics: \"=udp\": a pattern of topic names is expected"), "{message}");
+    let message = refusal(builder().topic_transports("A*", "udp:"));
+    assert!(message.contains("\"A*=udp:\": transport \"udp:\": an interface is expected"), "{message}");
+    let message = refusal(builder().discovery_transports(["shm"]));
+    assert!(message.contains("discovery by shm: it has to go by UDP or TCP"), "{message}");
+    let participant = builder().build().expect("udp");
+    let message = create(&participant, "Topic", Some("udp")).map(drop).expect_err("nothing by name").to_string();
+    assert!(message.contains("property takt.transport: udp is not open here"), "{message}");
+}
+
+fn create(participant: &DomainParticipant, topic: &str, property: Option<&str>) -> Result<DataWriter<Shape>> {
+    let topic = participant.create_topic::<Shape>(topic, TopicQos::default())?;
+    let mut qos = reliable_writer(History::KeepAll);
+    let property = property.map(|value| (TRANSPORT_PROPERTY.to_owned(), value.to_owned(), false));
+    qos.property.0.extend(property);
+    participant.create_publisher(PublisherQos::default())?.create_datawriter(&topic, qos)
+}
+
+#[test]
+fn a_server_and_who_brings_transports_choose_none_and_are_told() {
+    let domain = domain();
+    let config = transport::udp::UdpConfig {
+        interfaces: transport::udp::InterfaceSelection::Named(vec!["lo".into()]),
+        ..transport::udp::UdpConfig::new(domain)
+    };
+    let udp = transport::udp::UdpTransport::open(&config).expect("loopback");
+    let builder = on_loopback(domain, Runtime::Inline).transport(Box::new(udp)).user_data_transports(["shm"]);
+    let participant = builder.build().expect("it has its own");
+    assert!(report(&participant).is_empty());
+    assert!(warnings(&participant).contains("transports were chosen by name, but"), "{}", warnings(&participant));
+}
