@@ -77,7 +77,10 @@ mod tests {
         assert_eq!(refusal("xdp"), "open xdp: an interface is missing: xdp:eth0");
         assert_eq!(refusal("xdp:x/queue=a"), "open xdp:x/queue=a: queue \"a\" is no number from 0 to 65,535");
         assert_eq!(refusal("xdp:x/mode=fast"), "open xdp:x/mode=fast: mode \"fast\" is neither native nor generic");
-        assert_eq!(refusal("xdp:x/speed=1"), "open xdp:x/speed=1: it has no option speed, but queues, queue, mode, vlan");
+        assert_eq!(
+            refusal("xdp:x/speed=1"),
+            "open xdp:x/speed=1: it has no option speed, but queues, queue, mode, vlan"
+        );
         assert!(refusal("xdp:nowhere0").contains("nowhere0"));
     }
 }
