@@ -10,6 +10,7 @@
 //! | `assembler`, `bpf`, `filter`, `attach` | the packet filter: written, loaded, given ports, attached |
 //! | `share` | one filter for all participants at an interface |
 //! | `seat` | one participant's queues and its part in the filter |
+//! | `capabilities` | what opening takes and running does not |
 //! | `patience` | waiting for what was let go a moment ago |
 //! | `neighbours` | the hardware addresses of neighbours, as the kernel knows them |
 //! | `wire` | frames to datagrams and back |
@@ -29,6 +30,7 @@ mod assembler;
 mod attach;
 mod bank;
 mod bpf;
+mod capabilities;
 mod carrier;
 mod config;
 mod factory;
@@ -45,6 +47,7 @@ mod transport;
 mod umem;
 mod wire;
 
+pub use capabilities::drop_capabilities;
 pub use config::{Mode, Queues, XdpConfig, XdpCounters, XdpReport};
 pub use factory::register;
 pub use transport::XdpTransport;

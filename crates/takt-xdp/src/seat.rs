@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use crate::bank::{Bank, Place};
+use crate::capabilities::lacking;
 use crate::config::Mode;
 use crate::filter::{Key, Rules, Table};
 use crate::share::Share;
@@ -37,7 +38,8 @@ impl Seat {
         let failed = |op| move |e| (op, e);
         let share = Share::open(asked.place.ifindex, asked.mode, asked.several_parts);
         let share = share.map_err(failed("attach the filter of"))?;
-        let table = Table::new(asked.rules).map_err(failed("make a table for the filter of"))?;
+        let table =
+            Table::new(asked.rules).map_err(lacking("CAP_BPF")).map_err(failed("make a table for the filter of"))?;
         let copy = share.mode() == Mode::Generic;
         let wanted = Wanted { rx_frames: asked.rx_frames, tx_frames: asked.tx_frames, copy };
         let bank = Bank::open(asked.place, &wanted, route).map_err(failed("bind"))?;

@@ -26,6 +26,7 @@ use takt_transport::readiness;
 
 use crate::attach::{self, Attached};
 use crate::bpf::Attachment;
+use crate::capabilities::{drop_capabilities, lacking};
 use crate::config::Mode;
 use crate::filter::{Filter, Switchboard};
 use crate::patience::while_busy;
@@ -85,13 +86,13 @@ impl Share {
     }
 
     fn begin(ifindex: u32, address: &SocketAddr, wanted: Option<Mode>, several_parts: bool) -> io::Result<Self> {
-        let filter = Filter::load(several_parts)?;
+        let filter = Filter::load(several_parts).map_err(lacking("CAP_BPF and CAP_NET_ADMIN"))?;
         let listener = UnixListener::bind_addr(address).map_err(|e| match e.kind() {
             io::ErrorKind::AddrInUse => busy("others open and close it all the time"),
             _ => e,
         })?;
         // If that fails since others have the program and are about to take the name, it is theirs: the listener is dropped.
-        let attached = attach::attach(&filter, ifindex, wanted)?;
+        let attached = attach::attach(&filter, ifindex, wanted).map_err(lacking("CAP_NET_ADMIN"))?;
         let commons = Commons { attached, switchboard: filter.switchboard };
         Self::start(commons, Role::Host(listener, Vec::new()), address, false)
     }
@@ -185,6 +186,8 @@ struct Service {
 impl Service {
     fn run(self, mut role: Role) {
         syscall::block_signals();
+        // Fewer are always possible; and if not, it uses none.
+        drop(drop_capabilities());
         loop {
             let mut descriptors = role.descriptors();
             descriptors.push(self.stopped.as_raw_fd());

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use libc::xdp_desc;
 
+use crate::capabilities::lacking;
 use crate::mapping::Mapping;
 use crate::ring::{Consumer, Entry, Layout, Producer};
 use crate::syscall;
@@ -42,9 +43,17 @@ impl Socket {
     /// Opens a socket, not bound yet, and gives the kernel its receive frames. The first one of the umem's sockets registers it.
     /// Takes CAP_NET_RAW.
     pub(crate) fn open(wanted: &Wanted, umem: &mut Umem, registers: bool) -> io::Result<Self> {
-        let fd = syscall::xdp_socket()?;
+        let fd = syscall::xdp_socket().map_err(lacking("CAP_NET_RAW"))?;
         if registers {
-            syscall::set_xdp_option(fd.as_fd(), libc::XDP_UMEM_REG, &umem.registration())?;
+            let registered = syscall::set_xdp_option(fd.as_fd(), libc::XDP_UMEM_REG, &umem.registration());
+            registered.map_err(|e| match e.raw_os_error() {
+                Some(libc::ENOBUFS) => {
+                    let why = "the frames are more memory than may be locked: raise that limit (`ulimit -l`), grant CAP_IPC_LOCK, \
+                               or ask for fewer frames";
+                    io::Error::new(io::ErrorKind::OutOfMemory, why)
+                }
+                _ => e,
+            })?;
         }
         let (rx_frames, tx_frames) = (wanted.rx_frames, wanted.tx_frames);
         for (name, size) in [

@@ -230,6 +230,35 @@ pub(crate) fn own_user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
+/// `struct __user_cap_header_struct` of `linux/capability.h`.
+#[repr(C)]
+struct CapabilityHeader {
+    version: u32,
+    pid: libc::c_int,
+}
+
+/// Version 3: two structures of three sets of 32 bits each. Of the calling thread.
+const CAPABILITIES: CapabilityHeader = CapabilityHeader { version: 0x2008_0522, pid: 0 };
+
+/// The calling thread's capabilities: effective, permitted, inheritable; a bit for each.
+pub(crate) fn capabilities() -> io::Result<[u64; 3]> {
+    let (mut header, mut low_and_high) = (CAPABILITIES, [[0_u32; 3]; 2]);
+    // SAFETY: the call reads and writes the header, and writes two structures of three numbers each.
+    let result =
+        unsafe { libc::syscall(libc::SYS_capget, ptr::from_mut(&mut header), ptr::from_mut(&mut low_and_high)) };
+    check(result as libc::c_int)?;
+    let [low, high] = low_and_high;
+    Ok(std::array::from_fn(|set| u64::from(high[set]) << 32 | u64::from(low[set])))
+}
+
+/// Sets them; only fewer are always possible.
+pub(crate) fn set_capabilities(sets: [u64; 3]) -> io::Result<()> {
+    let (mut header, low_and_high) = (CAPABILITIES, [sets.map(|set| set as u32), sets.map(|set| (set >> 32) as u32)]);
+    // SAFETY: the call reads and writes the header, and reads two structures of three numbers each.
+    let result = unsafe { libc::syscall(libc::SYS_capset, ptr::from_mut(&mut header), ptr::from_ref(&low_and_high)) };
+    check(result as libc::c_int).map(drop)
+}
+
 /// The calling thread takes no signals from now on: they are for the others.
 pub(crate) fn block_signals() {
     // SAFETY: all-zero is a valid value of this C structure; both calls get a pointer to it, and nothing else is written to.

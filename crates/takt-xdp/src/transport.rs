@@ -52,6 +52,8 @@ pub struct XdpTransport {
     calls: u32,
     descriptors: Vec<RawFd>,
     own_warnings: Vec<Warning>,
+    /// Why an interface that has changed is left to the kernel.
+    not_followed: Option<Warning>,
     warnings: Vec<Warning>,
 }
 
@@ -80,6 +82,7 @@ impl XdpTransport {
             by_kernel: Vec::with_capacity(BY_KERNEL),
             calls: 0,
             descriptors: Vec::new(),
+            not_followed: None,
             warnings: Vec::new(),
         };
         xdp.learn_exit(FlowId::DEFAULT, 0);
@@ -121,12 +124,6 @@ impl XdpTransport {
         anywhere.map(|to| self.udp.source_of(flow, &to).and_then(|source| u16::try_from(source.port).ok()))
     }
 
-    /// The interface was made anew, and opened anew.
-    fn adopt(&mut self) -> Result<(), TransportError> {
-        self.report = report(&self.report.interface, &self.carrier)?;
-        Ok(())
-    }
-
     fn listen_at(&mut self, locator: &Locator, flow: FlowId) {
         let Some(port) = locator.socket_addr().map(|address| address.port()) else {
             return;
@@ -145,7 +142,7 @@ impl XdpTransport {
         self.descriptors.extend(self.carrier.descriptors());
         self.descriptors.extend(self.udp.descriptors());
         self.warnings.clear();
-        self.warnings.extend(self.udp.warnings().iter().chain(&self.own_warnings).cloned());
+        self.warnings.extend(self.udp.warnings().iter().chain(&self.own_warnings).chain(&self.not_followed).cloned());
     }
 
     /// Leaves a destination of the loaned datagram to the kernel.
@@ -237,6 +234,13 @@ fn not_native(report: &XdpReport) -> Option<Warning> {
     })
 }
 
+fn not_followed(interface: &str, why: &TransportError) -> Warning {
+    Warning {
+        what: format!("what goes by {interface} goes by the kernel: {why}"),
+        remedy: "when the cause is removed, the interface's next change is an occasion to try again".into(),
+    }
+}
+
 fn misuse(why: &'static str) -> TransportError {
     TransportError::new("commit", "a datagram", io::Error::new(io::ErrorKind::InvalidInput, why))
 }
@@ -265,10 +269,19 @@ impl Transport for XdpTransport {
     fn refresh(&mut self) -> Result<(), TransportError> {
         self.udp.refresh()?;
         let interface = self.udp.interfaces().iter().find(|interface| interface.name == self.report.interface);
-        let followed = self.carrier.follow(interface);
-        let followed = followed.and_then(|is_new| if is_new { self.adopt() } else { Ok(()) });
+        let followed = self.carrier.follow(interface).and_then(|is_new| match is_new {
+            true => report(&self.report.interface, &self.carrier).map(Some),
+            false => Ok(None),
+        });
+        self.not_followed = None;
+        match followed {
+            Ok(None) => {}
+            Ok(Some(report)) => self.report = report,
+            // It works on, by the kernel.
+            Err(why) => self.not_followed = Some(not_followed(&self.report.interface, &why)),
+        }
         self.tell();
-        followed
+        Ok(())
     }
 
     fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {

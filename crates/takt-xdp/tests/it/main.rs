@@ -11,6 +11,8 @@ mod kills;
 mod network;
 mod no_allocation;
 mod participants;
+mod permissions;
 mod queues;
+mod reopening;
 mod resident;
 mod sharing;

@@ -1,0 +1,142 @@
+//! What opening takes, and that running takes none of it. Capabilities are a thread's: each test drops those of threads of its own.
+
+use std::io;
+
+use takt_transport::udp::UdpTransport;
+use takt_transport::{FlowSpec, Scan, Transport, readiness};
+use takt_xdp::{XdpConfig, XdpTransport, drop_capabilities};
+
+use super::datagrams::{PATIENCE, message, receive, send};
+use super::network::{Host, ip, lay, wire};
+use super::reopening::{exchange, follow, is_there};
+
+const NET_ADMIN: u32 = 12;
+const NET_RAW: u32 = 13;
+const BPF: u32 = 39;
+
+/// Little enough to be locked without CAP_IPC_LOCK.
+fn config() -> XdpConfig {
+    XdpConfig { rx_frames: 64, tx_frames: 64, ..XdpConfig::new(0, "eth0") }
+}
+
+/// Leaves the calling thread these capabilities alone.
+fn keep(capabilities: &[u32]) {
+    let set = capabilities.iter().fold(0_u64, |set, capability| set | 1 << capability);
+    let (low, high) = (set as u32, (set >> 32) as u32);
+    let (mut header, sets) = ([0x2008_0522_u32, 0], [low, low, 0, high, high, 0]);
+    // SAFETY: version 3 of the call takes a header of two numbers and two structures of three; it affects this thread only.
+    let result = unsafe { libc::syscall(libc::SYS_capset, header.as_mut_ptr(), sets.as_ptr()) };
+    assert_eq!(result, 0, "{}", io::Error::last_os_error());
+}
+
+/// Opens a transport with these capabilities alone.
+fn open(host: &Host, capabilities: &[u32]) -> Result<XdpTransport, String> {
+    host.run(|| {
+        keep(capabilities);
+        XdpTransport::open(&config()).map_err(|why| why.to_string())
+    })
+}
+
+/// Does this machine let everyone make maps?
+fn anyone_makes_maps() -> bool {
+    let disabled =
+        std::fs::read_to_string("/proc/sys/kernel/unprivileged_bpf_disabled").expect("the kernel has bpf(2)");
+    disabled.trim() == "0"
+}
+
+#[test]
+fn the_first_one_takes_three_capabilities_and_no_other() {
+    let Some([here, _there]) = wire(2) else { return };
+    if let Err(why) = here.run(|| XdpTransport::open(&config())) {
+        return eprintln!("not tested: {why}");
+    }
+    for (capabilities, lacking) in [
+        (&[NET_RAW, BPF][..], "CAP_NET_ADMIN"),
+        (&[NET_ADMIN, BPF], "CAP_NET_RAW"),
+        (&[NET_ADMIN, NET_RAW], "CAP_BPF"),
+        (&[], "CAP_"),
+    ] {
+        let why = open(&here, capabilities).expect_err("one is lacking");
+        assert!(why.contains(lacking), "{why}");
+    }
+    open(&here, &[NET_ADMIN, NET_RAW, BPF]).expect("these suffice");
+}
+
+#[test]
+fn who_joins_others_takes_fewer() {
+    let Some([here, _there]) = wire(2) else { return };
+    let _first = match here.run(|| XdpTransport::open(&config())) {
+        Ok(first) => first,
+        Err(why) => return eprintln!("not tested: {why}"),
+    };
+    let second = open(&here, &[NET_RAW, BPF]).expect("these suffice");
+    assert!(second.report().is_joined);
+    drop(second);
+    assert!(open(&here, &[NET_ADMIN, BPF]).expect_err("one is lacking").contains("CAP_NET_RAW"));
+    match open(&here, &[NET_RAW]) {
+        Ok(_) => assert!(anyone_makes_maps()),
+        Err(why) => assert!(!anyone_makes_maps() && why.contains("CAP_BPF"), "{why}"),
+    }
+}
+
+#[test]
+fn running_takes_none() {
+    let Some(hosts) = wire(1) else { return };
+    let [here, there] = &hosts;
+    let mut xdp = match here.run(|| XdpTransport::open(&config())) {
+        Ok(xdp) => xdp,
+        Err(why) => return eprintln!("not tested: {why}"),
+    };
+    let mut udp = there.run(|| UdpTransport::open(&config().udp)).expect("the kernel has UDP");
+    // Flows that are opened later, and received at.
+    let reached_by = here.run(|| {
+        drop_capabilities().expect("they are dropped");
+        let (_, reached_by) = xdp.open_flow(&FlowSpec { own_port: true, transport_priority: 9 }).expect("a flow");
+        assert!(XdpTransport::open(&config()).is_err(), "nobody opens anything here any more");
+        reached_by
+    });
+    let before = xdp.counters().datagrams_in;
+    send(&mut udp, &message(1, 99), reached_by[0]);
+    assert_eq!(receive(&mut xdp), message(1, 99));
+    assert_eq!(xdp.counters().datagrams_in, before + 1);
+    // Addresses that change.
+    here.run(|| {
+        ip("addr add 10.77.0.9/24 dev eth0\naddr del 10.77.0.1/24 dev eth0\naddr add 10.77.0.8/24 dev eth0
+        neigh replace 10.77.0.2 lladdr 02:00:00:00:00:02 nud permanent dev eth0")
+    });
+    there.run(|| {
+        ip("neigh add 10.77.0.8 lladdr 02:00:00:00:00:01 nud permanent dev eth0
+        neigh add 10.77.0.9 lladdr 02:00:00:00:00:01 nud permanent dev eth0")
+    });
+    // As a participant does whose threads were started without them.
+    let refresh = |xdp: &mut XdpTransport, until: &dyn Fn(&XdpTransport) -> bool| {
+        while !until(xdp) {
+            assert!(readiness::wait(xdp.descriptors(), Some(PATIENCE)).expect("it waits"), "no news");
+            while xdp.recv(Scan::All).expect("receiving works").is_some() {}
+            here.run(|| {
+                drop_capabilities().expect("they are dropped");
+                xdp.refresh().expect("interfaces can be followed");
+            });
+        }
+    };
+    let moved = |xdp: &XdpTransport| {
+        let ips: Vec<_> = xdp.interfaces().iter().flat_map(|i| &i.addresses).map(|(ip, _)| ip.to_string()).collect();
+        !ips.contains(&"10.77.0.1".to_owned()) && ips.contains(&"10.77.0.8".to_owned())
+    };
+    refresh(&mut xdp, &moved);
+    while xdp.recv(Scan::All).expect("receiving works").is_some() {}
+    assert_eq!(exchange(&mut xdp, &mut udp), (10, 10));
+    // An interface that is made anew is another matter.
+    here.run(|| ip("link del eth0"));
+    refresh(&mut xdp, &|xdp| !is_there(xdp));
+    lay(&hosts, 1);
+    refresh(&mut xdp, &is_there);
+    let warned = xdp.warnings().iter().any(|warning| warning.what.contains("CAP_"));
+    assert!(warned, "{:?}", xdp.warnings());
+    let mut udp = there.run(|| UdpTransport::open(&config().udp)).expect("the kernel has UDP");
+    assert_eq!(exchange(&mut xdp, &mut udp), (0, 0), "everything goes by the kernel");
+    // With them it is opened at the next occasion.
+    here.run(|| ip("addr add 10.77.1.1/24 dev eth0"));
+    follow(here, &mut xdp, |xdp| xdp.interfaces()[0].addresses.len() == 2);
+    assert_eq!(exchange(&mut xdp, &mut udp), (10, 10));
+}

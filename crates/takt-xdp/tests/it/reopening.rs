@@ -1,0 +1,135 @@
+//! Interfaces that go down, or away, and come back. Meanwhile everything is the kernel's.
+
+use std::time::Duration;
+
+use takt_transport::udp::UdpTransport;
+use takt_transport::{Scan, Transport, readiness};
+use takt_xdp::{Mode, Queues, XdpConfig, XdpTransport};
+
+use super::datagrams::{PATIENCE, message, receive, send, user};
+use super::kills::interface;
+use super::network::{Host, ip, lay, wire};
+
+const MODES: [Mode; 2] = [Mode::Native, Mode::Generic];
+
+/// Waits for news of interfaces, and follows them, until this holds.
+pub fn follow(host: &Host, xdp: &mut XdpTransport, until: impl Fn(&XdpTransport) -> bool) {
+    while !until(xdp) {
+        assert!(readiness::wait(xdp.descriptors(), Some(PATIENCE)).expect("waiting works"), "no news");
+        while xdp.recv(Scan::All).expect("receiving works").is_some() {}
+        if xdp.may_have_moved() {
+            host.run(|| xdp.refresh()).expect("interfaces can be followed");
+        }
+    }
+}
+
+pub fn is_there(xdp: &XdpTransport) -> bool {
+    !xdp.interfaces().is_empty() && !xdp.locators().default_unicast.is_empty()
+}
+
+/// Once all news are heard nothing keeps who waits awake.
+fn stays_asleep(xdp: &mut XdpTransport) {
+    let quiet = (0..1000).any(|_| {
+        while xdp.recv(Scan::All).expect("receiving works").is_some() {}
+        !readiness::wait(xdp.descriptors(), Some(Duration::ZERO)).expect("waiting works")
+    });
+    assert!(quiet, "something is readable all the time");
+}
+
+/// Both ways; how many datagrams went by AF_XDP, out and in.
+pub fn exchange(xdp: &mut XdpTransport, udp: &mut UdpTransport) -> (u64, u64) {
+    let before = xdp.counters();
+    let (at_xdp, at_udp) = (user(xdp), user(udp));
+    for n in 0..10 {
+        send(xdp, &message(n, 300), at_udp);
+        assert_eq!(receive(udp), message(n, 300));
+        send(udp, &message(n, 300), at_xdp);
+        assert_eq!(receive(xdp), message(n, 300));
+    }
+    let now = xdp.counters();
+    (now.datagrams_out - before.datagrams_out, now.datagrams_in - before.datagrams_in)
+}
+
+#[test]
+fn an_interface_that_was_down_is_used_again() {
+    for mode in MODES {
+        let Some([here, there]) = wire(1) else { return };
+        let config = XdpConfig { mode: Some(mode), ..XdpConfig::new(0, "eth0") };
+        let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
+        let mut xdp = match here.run(|| XdpTransport::open(&config)) {
+            Ok(xdp) => xdp,
+            Err(why) => return eprintln!("not tested: {why}"),
+        };
+        assert_eq!(exchange(&mut xdp, &mut udp), (10, 10));
+        let at_udp = user(&udp);
+        here.run(|| ip("link set eth0 down"));
+        follow(&here, &mut xdp, |xdp| !is_there(xdp));
+        let out = xdp.counters().datagrams_out;
+        send(&mut xdp, &message(0, 300), at_udp);
+        assert_eq!(xdp.counters().datagrams_out, out, "nothing is given to an interface that is down");
+        here.run(|| ip("link set eth0 up"));
+        here.run(|| ip("neigh replace 10.77.0.2 lladdr 02:00:00:00:00:02 nud permanent dev eth0"));
+        follow(&here, &mut xdp, is_there);
+        while xdp.recv(Scan::All).expect("receiving works").is_some() {}
+        assert_eq!(exchange(&mut xdp, &mut udp), (10, 10));
+    }
+}
+
+#[test]
+fn an_interface_that_was_made_anew_is_opened_anew() {
+    for mode in MODES {
+        let Some(hosts) = wire(2) else { return };
+        let [here, there] = &hosts;
+        let queues = Queues::All;
+        let config = XdpConfig { mode: Some(mode), queues, ..XdpConfig::new(0, "eth0") };
+        let mut xdp = match here.run(|| XdpTransport::open(&config)) {
+            Ok(xdp) => xdp,
+            Err(why) => return eprintln!("not tested: {why}"),
+        };
+        let before = xdp.max_message_len();
+        for _ in 0..2 {
+            here.run(|| ip("link del eth0"));
+            follow(here, &mut xdp, |xdp| !is_there(xdp));
+            stays_asleep(&mut xdp);
+            // What is written to the frame meanwhile stays there.
+            xdp.loan().expect("a frame is lent")[..300].copy_from_slice(&message(77, 300));
+            lay(&hosts, 2);
+            follow(here, &mut xdp, |xdp| is_there(xdp) && xdp.report().queues.len() == 2);
+            assert!(interface(here).contains("xdp"), "the filter is there again");
+            assert_eq!(
+                (xdp.max_message_len(), &xdp.loan().expect("a frame is lent")[..300]),
+                (before, &message(77, 300)[..])
+            );
+            let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
+            assert_eq!(exchange(&mut xdp, &mut udp), (10, 10));
+        }
+        drop(xdp);
+        assert!(!interface(here).contains("xdp"), "nothing is left: {}", interface(here));
+    }
+}
+
+#[test]
+fn an_interface_that_came_back_without_room_is_the_kernels_with_a_warning() {
+    let Some(hosts) = wire(1) else { return };
+    let [here, there] = &hosts;
+    let config = XdpConfig::new(0, "eth0");
+    let mut xdp = match here.run(|| XdpTransport::open(&config)) {
+        Ok(xdp) => xdp,
+        Err(why) => return eprintln!("not tested: {why}"),
+    };
+    here.run(|| ip("link del eth0"));
+    follow(here, &mut xdp, |xdp| !is_there(xdp));
+    lay(&hosts, 1);
+    let other = here.run(|| XdpTransport::open(&config)).expect("its only queue is free");
+    follow(here, &mut xdp, is_there);
+    let warned = xdp.warnings().iter().any(|warning| warning.what.contains("eth0") && warning.what.contains("taken"));
+    assert!(warned, "{:?}", xdp.warnings());
+    let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
+    assert_eq!(exchange(&mut xdp, &mut udp), (0, 0), "everything goes by the kernel");
+    drop(other);
+    // The next news are an occasion to try again.
+    here.run(|| ip("addr add 10.77.1.1/24 dev eth0"));
+    follow(here, &mut xdp, |xdp| xdp.interfaces()[0].addresses.len() == 2);
+    assert!(!xdp.warnings().iter().any(|warning| warning.what.contains("taken")), "{:?}", xdp.warnings());
+    assert_eq!(exchange(&mut xdp, &mut udp), (10, 10));
+}
