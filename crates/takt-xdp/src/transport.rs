@@ -4,12 +4,12 @@
 //!
 //! | to | by |
 //! |---|---|
-//! | an IPv4 neighbour at the interface whose hardware address the kernel knows | AF_XDP |
+//! | a neighbour at the interface whose hardware address the kernel knows | AF_XDP |
 //! | one that the kernel does not know yet: sending to it makes the kernel ask | the sockets |
-//! | this host, another interface or network, a multicast group, IPv6 | the sockets |
+//! | this host, another interface or network, a multicast group | the sockets |
 //!
-//! What comes in to our unicast ports by the interface and its queue is taken by the filter; fragments, options, tags,
-//! other queues, multicast and what comes from this host arrive at the sockets. Multicast is left to the kernel both
+//! What comes in to our unicast ports by the interface and our queues of it is taken by the filter; fragments, options, other
+//! VLANs, other queues, multicast and what comes from this host arrive at the sockets. Multicast is left to the kernel both
 //! ways, since other participants of the host want it too.
 //!
 //! Bounds: a datagram has at most what one packet of the interface carries, whatever way it goes. `commit` does one
@@ -58,11 +58,11 @@ pub struct XdpTransport {
 }
 
 impl XdpTransport {
-    /// Opens the sockets, loads and attaches the filter, and binds to the queue. Takes CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF.
-    /// Allocates; everything later but flows and changes of interfaces does not.
+    /// Opens the sockets, attaches the filter or joins those who have, and binds to queues. Takes CAP_NET_ADMIN, CAP_NET_RAW and
+    /// CAP_BPF, to join others but the last two. Allocates; everything later but flows and changes of interfaces does not.
     ///
-    /// Errors: those of [`UdpTransport::open`]; an interface that is not there, not Ethernet, or without an IPv4 address; another
-    /// program on it, or another socket at its queue; a kernel without AF_XDP; no permission.
+    /// Errors: those of [`UdpTransport::open`]; an interface that is not there, not Ethernet, or without an address; another
+    /// program on it, or another user's participants; no queue that is free; a kernel without AF_XDP; no permission.
     pub fn open(config: &XdpConfig) -> Result<Self, TransportError> {
         let udp = UdpTransport::open(&config.udp)?;
         let chosen = udp.interfaces().iter().find(|interface| interface.name == config.interface);
