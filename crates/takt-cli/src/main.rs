@@ -9,6 +9,7 @@ mod config;
 mod discovery_server;
 mod domain;
 mod durability;
+mod host;
 mod ls;
 mod perf;
 mod topic;
@@ -45,6 +46,10 @@ enum Command {
     Durability(durability::Durability),
     /// Check, show and explain configurations: QoS profiles and settings
     Config(config::Config),
+    /// Make this machine fit for real-time traffic, and undo that
+    Host(host::Host),
+    /// Say what on this machine stands in the way of real-time traffic, and what mends it
+    Doctor(host::Doctor),
     /// Bound what flows take over executors and links, before any of them flows
     Analyze(analyze::Analyze),
 }
@@ -64,6 +69,8 @@ fn main() -> ExitCode {
         Command::Durability(durability) => durability.run(),
         Command::Config(config) => config.run(),
         Command::Analyze(analyze) => analyze.run(),
+        Command::Host(host) => host.run(),
+        Command::Doctor(doctor) => doctor.run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

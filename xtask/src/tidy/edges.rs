@@ -29,6 +29,12 @@ const CRATES: &[Crate] = &[
     Crate { name: "takt-calculus", internal: &[], internal_in_tests: &[], external: Some(&["serde"]) },
     Crate { name: "takt-exec", internal: &[], internal_in_tests: &[], external: Some(&["libc"]) },
     Crate {
+        name: "takt-host",
+        internal: &[],
+        internal_in_tests: &[],
+        external: Some(&["libc", "serde", "serde_json"]),
+    },
+    Crate {
         name: "takt-derive",
         internal: &[],
         internal_in_tests: &["takt-xtypes"],

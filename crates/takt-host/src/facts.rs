@@ -1,0 +1,114 @@
+//! What is there.
+
+use serde::Serialize;
+
+use crate::machine::Machine;
+
+/// A network interface.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct InterfaceFacts {
+    /// Its name.
+    pub name: String,
+    /// Of its driver, if it has a device.
+    pub driver: Option<String>,
+    /// Queues that it receives by.
+    pub rx_queues: usize,
+    /// Queues that it sends by.
+    pub tx_queues: usize,
+    /// Interrupts of its device, in the order of their numbers.
+    pub interrupts: Vec<u32>,
+}
+
+/// What a plan is made from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Facts {
+    /// The kernel's release.
+    pub kernel: String,
+    /// The kernel can be interrupted nearly everywhere (PREEMPT_RT).
+    pub is_preempt_rt: bool,
+    /// Processors that run.
+    pub cpus: Vec<usize>,
+    /// Of these, those that the scheduler leaves alone (`isolcpus`).
+    pub isolated: Vec<usize>,
+    /// Interrupts of the machine.
+    pub interrupts: Vec<u32>,
+    /// Network interfaces.
+    pub interfaces: Vec<InterfaceFacts>,
+}
+
+impl Facts {
+    /// Looks at a machine. What cannot be read is not there.
+    pub fn of(machine: &Machine) -> Self {
+        let text = |path: &str| std::fs::read_to_string(machine.path(path)).unwrap_or_default().trim().to_owned();
+        Self {
+            kernel: text("/proc/sys/kernel/osrelease"),
+            is_preempt_rt: text("/sys/kernel/realtime") == "1",
+            cpus: numbers(&text("/sys/devices/system/cpu/online")),
+            isolated: numbers(&text("/sys/devices/system/cpu/isolated")),
+            interrupts: parsed(machine.names("/proc/irq")),
+            interfaces: machine.names("/sys/class/net").iter().map(|name| interface(machine, name)).collect(),
+        }
+    }
+
+    /// The interface of that name.
+    pub fn interface(&self, name: &str) -> Option<&InterfaceFacts> {
+        self.interfaces.iter().find(|interface| interface.name == name)
+    }
+}
+
+fn parsed(names: Vec<String>) -> Vec<u32> {
+    names.iter().filter_map(|name| name.parse().ok()).collect() // tidy-allow(dropped-cause): other files stand there too.
+}
+
+fn interface(machine: &Machine, name: &str) -> InterfaceFacts {
+    let base = format!("/sys/class/net/{name}");
+    let queues = machine.names(format!("{base}/queues"));
+    let count = |kind: &str| queues.iter().filter(|queue| queue.starts_with(kind)).count();
+    let driver = std::fs::read_link(machine.path(format!("{base}/device/driver"))).ok(); // tidy-allow(dropped-cause): none.
+    // A virtio device's interrupts are those of the PCI device above it.
+    let interrupts = ["device/msi_irqs", "device/../msi_irqs"].map(|at| parsed(machine.names(format!("{base}/{at}"))));
+    InterfaceFacts {
+        name: name.to_owned(),
+        driver: driver.and_then(|path| Some(path.file_name()?.to_str()?.to_owned())),
+        rx_queues: count("rx-"),
+        tx_queues: count("tx-"),
+        interrupts: interrupts.into_iter().find(|found| !found.is_empty()).unwrap_or_default(),
+    }
+}
+
+/// A list of numbers as the kernel writes it: `0,2-4`. What makes no sense is left out.
+pub(crate) fn numbers(list: &str) -> Vec<usize> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let [first, last] = [first, last].map(|number| number.trim().parse::<usize>().unwrap_or(usize::MAX));
+        first..=if last < usize::from(u16::MAX) { last } else { 0 }
+    };
+    list.split(',').filter(|part| !part.trim().is_empty()).flat_map(range).collect()
+}
+
+/// The same, written as the kernel writes it.
+pub(crate) fn list(numbers: &[usize]) -> String {
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for number in numbers {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == *number => *last = *number,
+            _ => ranges.push((*number, *number)),
+        }
+    }
+    let range =
+        |(first, last): &(usize, usize)| if first == last { first.to_string() } else { format!("{first}-{last}") };
+    ranges.iter().map(range).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_processors_are_read_and_written() {
+        assert_eq!(numbers("0,2-4,7"), [0, 2, 3, 4, 7]);
+        assert_eq!(list(&[0, 2, 3, 4, 7]), "0,2-4,7");
+        assert_eq!((numbers(""), list(&[])), (vec![], String::new()));
+        assert_eq!(numbers("x,1-99999999999999999999,3-1"), [0; 0]);
+    }
+}

@@ -1,0 +1,137 @@
+//! All or none, and back to what was there, whatever happens in between.
+
+use std::io::{BufRead, BufReader, ErrorKind};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use takt_host::apply::NotApplied;
+use takt_host::{Change, Facts, Journal, Plan, Wish, apply, revert, verify};
+
+use super::tree::Tree;
+
+fn plan(tree: &Tree) -> Plan {
+    let machine = tree.machine();
+    let wish = Wish { cpus: vec![3], interface: Some("takt0".into()) };
+    Plan::new(&machine, &Facts::of(&machine), &wish).expect("it is possible")
+}
+
+fn change(knob: &str, to: &str) -> Change {
+    Change { knob: knob.parse().expect("a knob"), from: String::new(), to: to.into(), why: String::new() }
+}
+
+fn reverted(tree: &Tree) {
+    let failures = revert(&tree.machine(), tree.journal()).expect("the journal can be ended");
+    assert!(failures.is_empty(), "{failures:?}");
+    assert!(!tree.journal_path().exists());
+}
+
+#[test]
+fn what_was_applied_is_so_and_is_taken_back() {
+    let tree = Tree::new("apply");
+    let (before, plan) = (tree.dump(), plan(&tree));
+    assert_eq!(verify(&tree.machine(), &plan).len(), plan.changes.len());
+    apply(&tree.machine(), &plan, &mut tree.journal()).expect("it can be applied");
+    assert!(verify(&tree.machine(), &plan).is_empty());
+    assert_eq!(tree.read("proc/irq/40/smp_affinity_list"), "3");
+    reverted(&tree);
+    assert_eq!(tree.dump(), before);
+}
+
+#[test]
+fn twice_applied_goes_back_to_the_beginning() {
+    let tree = Tree::new("twice");
+    let before = tree.dump();
+    apply(&tree.machine(), &plan(&tree), &mut tree.journal()).expect("it can be applied");
+    // Somebody has another wish, and a knob was turned by hand meanwhile.
+    tree.write("proc/sys/vm/stat_interval", "60\n");
+    let other = Plan { changes: vec![change("/proc/sys/vm/stat_interval", "30")], ..plan(&tree) };
+    apply(&tree.machine(), &other, &mut tree.journal()).expect("it can be applied");
+    reverted(&tree);
+    assert_eq!(tree.dump(), before);
+}
+
+#[test]
+fn a_change_that_fails_takes_those_before_it_back() {
+    let tree = Tree::new("fails");
+    let (before, mut plan) = (tree.dump(), plan(&tree));
+    plan.changes.push(change("/proc/sys/net/ipv4/nothing", "1"));
+    let why = apply(&tree.machine(), &plan, &mut tree.journal()).expect_err("there is no such file");
+    let NotApplied::Change(failure, left) = &why else { panic!("{why}") };
+    assert_eq!((failure.why.kind(), left.len()), (ErrorKind::NotFound, 0), "{why}");
+    assert!(why.to_string().starts_with("/proc/sys/net/ipv4/nothing cannot be \"1\": "), "{why}");
+    assert_eq!(tree.dump(), before);
+    reverted(&tree);
+    assert_eq!(tree.dump(), before);
+}
+
+#[test]
+fn one_at_a_time_has_the_journal() {
+    let tree = Tree::new("alone");
+    let journal = tree.journal();
+    let refused = Journal::open(tree.journal_path()).map(drop).expect_err("it is taken");
+    assert_eq!(refused.kind(), ErrorKind::WouldBlock);
+    drop(journal);
+    drop(tree.journal());
+}
+
+#[test]
+fn a_line_that_was_cut_off_is_of_no_account() {
+    let tree = Tree::new("torn");
+    let before = tree.dump();
+    apply(&tree.machine(), &plan(&tree), &mut tree.journal()).expect("it can be applied");
+    let whole = std::fs::read(tree.journal_path()).expect("it was written");
+    let noted = tree.journal().formers().len();
+    std::fs::write(tree.journal_path(), [&whole[..], b"{\"knob\":\"/proc/sys/vm/st"].concat()).expect("it can be");
+    assert_eq!(tree.journal().formers().len(), noted);
+    std::fs::write(tree.journal_path(), [&whole[..], b"nonsense\n"].concat()).expect("it can be");
+    let refused = Journal::open(tree.journal_path()).map(drop).expect_err("a whole line");
+    assert_eq!(refused.kind(), ErrorKind::InvalidData);
+    std::fs::write(tree.journal_path(), whole).expect("it can be");
+    reverted(&tree);
+    assert_eq!(tree.dump(), before);
+}
+
+/// An interface that is gone has no settings to be restored.
+#[test]
+fn what_is_gone_is_passed_over() {
+    let tree = Tree::new("gone");
+    apply(&tree.machine(), &plan(&tree), &mut tree.journal()).expect("it can be applied");
+    tree.remove("sys/class/net/takt0/queues/rx-0/rps_cpus");
+    reverted(&tree);
+    assert_eq!(tree.read("proc/sys/vm/stat_interval"), "1");
+}
+
+/// The test is also the program that is killed: it applies and takes back for ever, and tells each time.
+#[test]
+fn a_kill_at_any_moment_can_be_taken_back() {
+    if let Some(root) = std::env::var_os("TAKT_TEST_HOST_ROOT") {
+        let machine = takt_host::Machine::below(&root);
+        let path = std::path::Path::new(&root).join("run/host.journal");
+        loop {
+            let wish = Wish { cpus: vec![3], interface: Some("takt0".into()) };
+            let plan = Plan::new(&machine, &Facts::of(&machine), &wish).expect("it is possible");
+            let mut journal = Journal::open(&path).expect("nobody else has it");
+            println!("applying");
+            apply(&machine, &plan, &mut journal).expect("it can be applied");
+            revert(&machine, journal).expect("the journal can be ended");
+        }
+    }
+    let tree = Tree::new("killed");
+    let before = tree.dump();
+    let mut half_done = 0;
+    for round in 0..40 {
+        let mut applying = Command::new("/proc/self/exe");
+        applying.args(["--exact", "transactions::a_kill_at_any_moment_can_be_taken_back", "--nocapture"]);
+        applying.env("TAKT_TEST_HOST_ROOT", tree.root()).stdout(Stdio::piped());
+        let mut applying = applying.spawn().expect("this program can be run");
+        let mut said = BufReader::new(applying.stdout.take().expect("it is piped")).lines();
+        assert!(said.any(|line| line.is_ok_and(|line| line.contains("applying"))));
+        std::thread::sleep(Duration::from_micros(97 * round));
+        applying.kill().expect("it runs");
+        applying.wait().expect("it has ended");
+        half_done += usize::from(tree.dump() != before);
+        revert(&tree.machine(), tree.journal()).expect("the journal can be ended");
+        assert_eq!(tree.dump(), before, "round {round}");
+    }
+    assert!(half_done > 0, "it was never killed in the middle");
+}
