@@ -13,7 +13,8 @@ impl Namespace {
         }
         let own = Self(name);
         let queues = ["numtxqueues", "2", "numrxqueues", "2"];
-        let pair = [&["link", "add", "takt0"][..], &queues, &["type", "veth", "peer", "name", "takt1"], &queues].concat();
+        let pair =
+            [&["link", "add", "takt0"][..], &queues, &["type", "veth", "peer", "name", "takt1"], &queues].concat();
         let added = run("ip", &[&["-n", &own.0], &pair[..]].concat());
         assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
         Some(own)
@@ -34,7 +35,9 @@ impl Namespace {
     /// All settings of the interface that could be touched.
     fn dump(&self) -> String {
         let files = "grep -r . /sys/class/net/takt0/queues /sys/class/net/takt0/napi_defer_hard_irqs /sys/class/net/takt0/gro_flush_timeout";
-        let sorted = format!("{files} 2>/dev/null | grep -v -e inflight -e byte_queue | sort; sysctl net.core.rmem_max net.core.wmem_max");
+        let sorted = format!(
+            "{files} 2>/dev/null | grep -v -e inflight -e byte_queue | sort; sysctl net.core.rmem_max net.core.wmem_max"
+        );
         self.within(&["sh", "-c", &sorted]).expect("it can be read")
     }
 }
@@ -79,7 +82,10 @@ fn an_interface_is_tuned_and_restored() {
     let said = namespace.takt(&format!("host revert --journal {journal}")).expect("it can be taken back");
     assert_eq!(said, "1 settings are as they were");
     assert_eq!(namespace.dump(), before);
-    assert_eq!(namespace.takt(&format!("host revert --journal {journal}")).as_deref(), Ok("0 settings are as they were"));
+    assert_eq!(
+        namespace.takt(&format!("host revert --journal {journal}")).as_deref(),
+        Ok("0 settings are as they were")
+    );
     std::fs::remove_file(plan).expect("it was written");
 }
 
