@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use takt_host::apply::NotApplied;
 use takt_host::{Change, Facts, Journal, Plan, Wish, apply, revert, verify};
@@ -126,7 +126,11 @@ fn a_kill_at_any_moment_can_be_taken_back() {
         let mut applying = applying.spawn().expect("this program can be run");
         let mut said = BufReader::new(applying.stdout.take().expect("it is piped")).lines();
         assert!(said.any(|line| line.is_ok_and(|line| line.contains("applying"))));
-        std::thread::sleep(Duration::from_micros(97 * round));
+        // Another moment in each round.
+        let told = Instant::now();
+        while told.elapsed() < Duration::from_micros(97 * round) {
+            std::hint::spin_loop();
+        }
         applying.kill().expect("it runs");
         applying.wait().expect("it has ended");
         half_done += usize::from(tree.dump() != before);
