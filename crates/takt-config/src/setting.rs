@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration as StdDuration;
 
+use takt::real_time::{ProcessSettings, Scheduling, ThreadSettings};
 use takt::transport::shm::ShmConfig;
 use takt::transport::tcp::{TcpConfig, TlsConfig};
 use takt::transport::udp::{ParticipantIndex, UdpConfig};
@@ -43,6 +44,8 @@ pub(crate) struct Plan {
     domain_id: u32,
     changes: Vec<Change>,
     limits: Limits,
+    thread: ThreadSettings,
+    process: ProcessSettings,
     tls: TlsFiles,
     /// The first that is wrong, though it has the form of its kind.
     wrong: Option<(&'static str, String)>,
@@ -87,6 +90,15 @@ impl Plan {
         }
     }
 
+    fn cpus(&mut self, setting: &'static str, texts: &[String]) {
+        match texts.iter().map(|text| text.parse().map_err(|_| text)).collect() {
+            Ok(cpus) => self.thread.cpus = cpus,
+            Err(text) => {
+                self.wrong.get_or_insert((setting, format!("\"{text}\" where the number of a processor is expected")));
+            }
+        }
+    }
+
     /// Puts the files of TLS together. What is wrong is told with the setting that it is about.
     pub(crate) fn check(&mut self) -> Result<(), (&'static str, String)> {
         match std::mem::take(&mut self.tls) {
@@ -111,7 +123,10 @@ impl Plan {
 
     /// A builder on which every setting has been applied.
     pub(crate) fn builder(self) -> DomainParticipantBuilder {
-        let builder = DomainParticipant::builder(self.domain_id).limits(self.limits);
+        let builder = DomainParticipant::builder(self.domain_id)
+            .limits(self.limits)
+            .thread_settings(self.thread)
+            .process_settings(self.process);
         self.changes.into_iter().fold(builder, |builder, change| change(builder))
     }
 }
@@ -157,6 +172,7 @@ const PORT: Kind = Kind::Int { min: 1, max: 65_535 };
 const OFFSET: Kind = Kind::Int { min: 0, max: 65_535 };
 const CONNECTIONS: Kind = Kind::Int { min: 2, max: 65_535 };
 const COUNT_OR_NONE: Kind = Kind::Int { min: 0, max: 1 << 30 };
+const PRIORITY: Kind = Kind::Int { min: 1, max: 99 };
 const TTL: Kind = Kind::Int { min: 0, max: 255 };
 
 /// How a participant joins its domain.
@@ -341,6 +357,28 @@ const TCP: &[Setting] = settings! {
         }, "bytes that wait for one connection";
 };
 
+/// What its driving thread and its process are given. What the machine refuses is an error.
+const REAL_TIME: &[Setting] = settings! {
+    real_time.fifo, "TAKT_REAL_TIME_FIFO": PRIORITY, "not asked for",
+        (plan, Value::Int(value)) => plan.thread.scheduling = Some(Scheduling::Fifo(number(*value))),
+        "SCHED_FIFO of this priority for the driving thread";
+    real_time.round_robin, "TAKT_REAL_TIME_ROUND_ROBIN": PRIORITY, "not asked for",
+        (plan, Value::Int(value)) => plan.thread.scheduling = Some(Scheduling::RoundRobin(number(*value))),
+        "in place of fifo: SCHED_RR of this priority";
+    real_time.cpus, "TAKT_REAL_TIME_CPUS": Kind::Texts, "those of the process",
+        (plan, Value::Texts(cpus)) => plan.cpus("real_time.cpus", cpus),
+        "processors that the driving thread may run on";
+    real_time.timer_slack, "TAKT_REAL_TIME_TIMER_SLACK": Kind::Duration, "50 us",
+        (plan, Value::Duration(value)) => plan.thread.timer_slack = Some(within_a_day(*value)),
+        "how much later than asked the driving thread may be woken";
+    real_time.lock_memory, "TAKT_REAL_TIME_LOCK_MEMORY": Kind::Bool, false,
+        (plan, Value::Bool(value)) => plan.process.lock_memory = *value,
+        "all memory of the process stays in RAM and is there before it is touched";
+    real_time.cpu_latency, "TAKT_REAL_TIME_CPU_LATENCY": Kind::Duration, "not asked for",
+        (plan, Value::Duration(value)) => plan.process.cpu_latency = Some(within_a_day(*value)),
+        "sleep states of the machine that take longer to leave are not entered; 0 s for none";
+};
+
 /// What it keeps at most.
 const LIMITS: &[Setting] = limits! {
     max_participants, "TAKT_MAX_PARTICIPANTS", "remote participants";
@@ -361,7 +399,7 @@ const LIMITS: &[Setting] = limits! {
 
 /// Every setting, in the order of the reference.
 pub fn all() -> impl Iterator<Item = &'static Setting> {
-    PARTICIPANT.iter().chain(NETWORK).chain(UDP).chain(SHARED_MEMORY).chain(TCP).chain(LIMITS)
+    PARTICIPANT.iter().chain(NETWORK).chain(UDP).chain(SHARED_MEMORY).chain(TCP).chain(REAL_TIME).chain(LIMITS)
 }
 
 /// The longest period that makes sense: others take a longer lease for this.

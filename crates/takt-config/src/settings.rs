@@ -235,7 +235,7 @@ mod tests {
         let message = refusal("[radio]\n");
         assert_eq!(
             message,
-            "f.toml:1: radio: unknown table; expected participant, network, udp, shared_memory, tcp, limits or qos_library"
+            "f.toml:1: radio: unknown table; expected participant, network, udp, shared_memory, tcp, real_time, limits or qos_library"
         );
         let message = Settings::new().add_environment(|_| Some("?".to_owned())).expect_err("refused").to_string();
         assert_eq!(message, "TAKT_DOMAIN: \"?\" where a number from 0 to 232 is expected");
@@ -274,6 +274,24 @@ mod tests {
         let message = Settings::new().add_text("f.toml", refused, Format::Toml).expect_err("refused").to_string();
         assert!(message.starts_with("f.toml:2: shared_memory/segment_bytes"), "{message}");
         assert!(message.contains("a number from 65536 to 16106127360"), "{message}");
+    }
+
+    #[test]
+    fn what_the_thread_is_given_is_given_or_refused() {
+        let build = |text: &str| {
+            let text = format!("[network]\ninterfaces = [\"lo\"]\n[real_time]\n{text}");
+            read(&text)
+                .participant()
+                .map_err(|error| error.to_string())?
+                .build()
+                .map(drop)
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(build("cpus = [\"0\"]\ntimer_slack = \"1 us\"\n"), Ok(()));
+        let message = build("cpus = [\"one\"]\n").expect_err("no number");
+        assert!(message.starts_with("f.toml:4: real_time.cpus: \"one\" where the number"), "{message}");
+        let message = build("cpus = [\"1023\"]\nfifo = 10\n").expect_err("no such processor");
+        assert!(message.starts_with("real time: run on the processors [1023]"), "{message}");
     }
 
     #[test]
