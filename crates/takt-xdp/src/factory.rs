@@ -27,7 +27,7 @@ impl TransportFactory for Xdp {
     }
 
     fn needs(&self) -> &'static str {
-        "CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF; AF_XDP; an Ethernet interface with an IPv4 address"
+        "CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF to open; AF_XDP; an Ethernet interface with an address"
     }
 
     fn form(&self) -> &'static str {

@@ -6,6 +6,7 @@ mod conforms;
 mod counting_allocator;
 mod datagrams;
 mod families;
+mod idle;
 mod kernel_peer;
 mod kills;
 mod network;

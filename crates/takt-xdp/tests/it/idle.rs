@@ -1,0 +1,107 @@
+//! A participant that spins for a while and then sleeps: what comes by AF_XDP is noticed in both states, and in between.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use takt::qos::{DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos, TopicQos};
+use takt::{DataReader, DataReaderListener, DomainParticipant, Idle, Runtime};
+use takt_transport::Transport;
+use takt_transport::udp::UdpTransport;
+use takt_xdp::{Mode, XdpConfig, XdpTransport};
+
+use super::network::wire;
+use super::participants::{Blob, PATIENCE};
+
+/// So long does the participant spin: far shorter than it takes to look at its thread.
+const SPAN: Duration = Duration::from_micros(200);
+
+/// Longer than any test: nothing but data wakes anyone.
+const NEVER: Duration = Duration::from_secs(100_000);
+
+/// Tells the numbers that arrive, and the thread that they arrive in.
+struct Hears(Sender<(u32, libc::pid_t)>);
+
+impl DataReaderListener<Blob> for Hears {
+    fn on_data_available(&mut self, reader: &DataReader<Blob>) {
+        // SAFETY: no pointers; it cannot fail.
+        let thread = unsafe { libc::gettid() };
+        for blob in reader.take(usize::MAX).expect("open").into_iter().filter_map(|sample| sample.data) {
+            self.0.send((blob.number, thread)).expect("the test listens");
+        }
+    }
+}
+
+fn participant(transport: Box<dyn Transport>, runtime: Runtime, idle: Idle) -> DomainParticipant {
+    let builder = DomainParticipant::builder(0).runtime(runtime).transport(transport).idle(idle);
+    builder.lease_duration(NEVER).announcement_period(Duration::from_secs(10_000)).build().expect("a participant")
+}
+
+/// Waits until a thread of this process sleeps.
+fn falls_asleep(thread: libc::pid_t) {
+    let state = || {
+        let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).expect("it lives");
+        stat.rsplit_once(") ").expect("a name and a state").1.starts_with('S')
+    };
+    while !state() {
+        std::thread::yield_now();
+    }
+}
+
+/// The next number, and its thread.
+fn hear(heard: &Receiver<(u32, libc::pid_t)>) -> (u32, libc::pid_t) {
+    heard.recv_timeout(PATIENCE).expect("it was slept through")
+}
+
+#[test]
+fn nothing_is_slept_through_by_who_spins_and_then_blocks() {
+    for mode in [Mode::Native, Mode::Generic] {
+        let Some([here, there]) = wire(1) else { return };
+        let config = XdpConfig { mode: Some(mode), ..XdpConfig::new(0, "eth0") };
+        let xdp = match here.run(|| XdpTransport::open(&config)) {
+            Ok(xdp) => xdp,
+            Err(why) => return eprintln!("not tested: {why}"),
+        };
+        assert!(xdp.scans_memory());
+        let udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
+        let (tell, heard) = channel();
+        let listening = here.run(|| participant(Box::new(xdp), Runtime::Shared, Idle::SpinThenBlock(SPAN)));
+        let topic = listening.create_topic::<Blob>("Numbers", TopicQos::default()).expect("a topic");
+        let subscriber = listening.create_subscriber(SubscriberQos::default()).expect("a subscriber");
+        let reader = subscriber.create_datareader(&topic, DataReaderQos::default()).expect("a reader");
+        reader.set_listener(Box::new(Hears(tell))).expect("a listener");
+        let writing = participant(Box::new(udp), Runtime::Inline, Idle::Block);
+        let topic = writing.create_topic::<Blob>("Numbers", TopicQos::default()).expect("a topic");
+        let publisher = writing.create_publisher(PublisherQos::default()).expect("a publisher");
+        // As best it can: what is not noticed is not sent again.
+        let qos = DataWriterQos { reliability: takt::qos::Reliability::BEST_EFFORT, ..DataWriterQos::default() };
+        let writer = publisher.create_datawriter(&topic, qos).expect("a writer");
+        let matched = || {
+            let (writer, reader) = (writer.publication_matched_status(), reader.subscription_matched_status());
+            writer.expect("open").current_count == 1 && reader.expect("open").current_count == 1
+        };
+        while !matched() {
+            writing.spin_once(takt::Duration::from_millis(10)).expect("open");
+        }
+        let mut thread = None;
+        for number in 0..600 {
+            // Asleep, just having heard of the last one, or about to fall asleep.
+            match (thread, number % 3) {
+                (Some(thread), 0) => falls_asleep(thread),
+                (Some(_), 1) => {
+                    let since = Instant::now();
+                    while since.elapsed() < Duration::from_micros(180 + u64::from(number % 40)) {
+                        std::hint::spin_loop();
+                    }
+                }
+                _ => {}
+            }
+            writer.write(&Blob { number, octets: vec![1; 64] }).expect("there is room");
+            let (got, by) = hear(&heard);
+            assert_eq!(got, number);
+            assert_eq!(*thread.get_or_insert(by), by, "there is one thread that receives");
+        }
+        let stats = listening.transport_stats().expect("open");
+        let by_af_xdp: u64 = stats.iter().map(|(_, stats)| stats.bypassed_in).sum();
+        assert!(by_af_xdp >= 600, "{by_af_xdp} came by AF_XDP");
+    }
+}
