@@ -18,6 +18,9 @@ say "AddressSanitizer: system calls and shared memory of takt-transport"
 RUSTFLAGS=-Zsanitizer=address cargo +nightly test --locked --quiet --target "$host" -p takt-transport --lib --tests -- \
     --skip ring::model
 
+say "AddressSanitizer: shared frames, rings and system calls of takt-xdp, as root over interfaces of the tests' own"
+RUSTFLAGS=-Zsanitizer=address cargo +nightly test --locked --quiet --target "$host" -p takt-xdp --lib --tests
+
 say "AddressSanitizer: lock, event count, thread cell, clock and waker of takt, and races between its threads"
 RUSTFLAGS=-Zsanitizer=address cargo +nightly test --locked --quiet --target "$host" -p takt --lib --test it -- \
     --skip runtime::model runtime:: status:: races:: blocking_write::
@@ -25,6 +28,9 @@ RUSTFLAGS=-Zsanitizer=address cargo +nightly test --locked --quiet --target "$ho
 say "ThreadSanitizer: the rings of shared memory"
 RUSTFLAGS=-Zsanitizer=thread cargo +nightly test -Zbuild-std --locked --quiet --target "$host" -p takt-transport --lib -- \
     shm::ring::tests
+
+say "ThreadSanitizer: the rings of takt-xdp"
+RUSTFLAGS=-Zsanitizer=thread cargo +nightly test -Zbuild-std --locked --quiet --target "$host" -p takt-xdp --lib -- ring:: umem::
 
 say "ThreadSanitizer: the same without its sockets, on a standard library built for it"
 RUSTFLAGS=-Zsanitizer=thread cargo +nightly test -Zbuild-std --locked --quiet --target "$host" -p takt --lib -- \
@@ -36,3 +42,5 @@ cargo +nightly miri test --locked --quiet -p takt-wire --lib -- cursor sequence 
 cargo +nightly miri test --locked --quiet -p takt --lib -- runtime::thread_cell runtime::tasks
 MIRIFLAGS="$MIRIFLAGS -Zmiri-many-seeds=0..16" cargo +nightly miri test --locked --quiet -p takt-transport --lib -- \
     shm::ring::tests::two_threads
+say "Miri: rings and frames of takt-xdp, over memory of the test's own"
+MIRIFLAGS="$MIRIFLAGS -Zmiri-many-seeds=0..4" cargo +nightly miri test --locked --quiet -p takt-xdp --lib -- ring:: umem::

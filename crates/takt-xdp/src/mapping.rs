@@ -23,7 +23,9 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// New memory, all zeros.
     pub(crate) fn anonymous(len: usize) -> io::Result<Self> {
-        Self::map(len, libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_POPULATE, -1, 0)
+        // Miri knows memory of the process's own alone; it has no kernel to share it with.
+        let shared = if cfg!(miri) { libc::MAP_PRIVATE } else { libc::MAP_SHARED | libc::MAP_POPULATE };
+        Self::map(len, shared | libc::MAP_ANONYMOUS, -1, 0)
     }
 
     /// The memory that a descriptor offers at `offset`.

@@ -15,6 +15,9 @@ use super::participants::{Blob, PATIENCE};
 /// So long does the participant spin: far shorter than it takes to look at its thread.
 const SPAN: Duration = Duration::from_micros(200);
 
+/// Longer than any sleep that ends without a cause.
+const DEEP: Duration = Duration::from_millis(20);
+
 /// Longer than any test: nothing but data wakes anyone.
 const NEVER: Duration = Duration::from_secs(100_000);
 
@@ -31,19 +34,28 @@ impl DataReaderListener<Blob> for Hears {
     }
 }
 
-fn participant(transport: Box<dyn Transport>, runtime: Runtime, idle: Idle) -> DomainParticipant {
-    let builder = DomainParticipant::builder(0).runtime(runtime).transport(transport).idle(idle);
+fn participant(transport: Box<dyn Transport>, idle: Idle) -> DomainParticipant {
+    let builder = DomainParticipant::builder(0).runtime(Runtime::Shared).transport(transport).idle(idle);
     builder.lease_duration(NEVER).announcement_period(Duration::from_secs(10_000)).build().expect("a participant")
 }
 
-/// Waits until a thread of this process sleeps.
-fn falls_asleep(thread: libc::pid_t) {
-    let state = || {
-        let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).expect("it lives");
-        stat.rsplit_once(") ").expect("a name and a state").1.starts_with('S')
-    };
-    while !state() {
+/// A thread's state, and how often it has gone to sleep.
+fn sleeps(thread: libc::pid_t) -> (bool, String) {
+    let status = std::fs::read_to_string(format!("/proc/self/task/{thread}/status")).expect("it lives");
+    let line = |name| status.lines().find(|line| line.starts_with(name)).expect("the kernel tells it").to_owned();
+    (line("State:").contains('S'), line("voluntary_ctxt_switches:"))
+}
+
+/// Waits until a thread of this process has slept for so long without waking: its first sleep after something has happened is a
+/// short one.
+fn falls_asleep(thread: libc::pid_t, span: Duration) {
+    let (mut since, mut before) = (Instant::now(), sleeps(thread));
+    while !before.0 || since.elapsed() < span {
         std::thread::yield_now();
+        let now = sleeps(thread);
+        if now != before {
+            (since, before) = (Instant::now(), now);
+        }
     }
 }
 
@@ -64,12 +76,12 @@ fn nothing_is_slept_through_by_who_spins_and_then_blocks() {
         assert!(xdp.scans_memory());
         let udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
         let (tell, heard) = channel();
-        let listening = here.run(|| participant(Box::new(xdp), Runtime::Shared, Idle::SpinThenBlock(SPAN)));
+        let listening = here.run(|| participant(Box::new(xdp), Idle::SpinThenBlock(SPAN)));
         let topic = listening.create_topic::<Blob>("Numbers", TopicQos::default()).expect("a topic");
         let subscriber = listening.create_subscriber(SubscriberQos::default()).expect("a subscriber");
         let reader = subscriber.create_datareader(&topic, DataReaderQos::default()).expect("a reader");
         reader.set_listener(Box::new(Hears(tell))).expect("a listener");
-        let writing = participant(Box::new(udp), Runtime::Inline, Idle::Block);
+        let writing = there.run(|| participant(Box::new(udp), Idle::Block));
         let topic = writing.create_topic::<Blob>("Numbers", TopicQos::default()).expect("a topic");
         let publisher = writing.create_publisher(PublisherQos::default()).expect("a publisher");
         // As best it can: what is not noticed is not sent again.
@@ -80,13 +92,13 @@ fn nothing_is_slept_through_by_who_spins_and_then_blocks() {
             writer.expect("open").current_count == 1 && reader.expect("open").current_count == 1
         };
         while !matched() {
-            writing.spin_once(takt::Duration::from_millis(10)).expect("open");
+            std::thread::yield_now();
         }
         let mut thread = None;
         for number in 0..600 {
-            // Asleep, just having heard of the last one, or about to fall asleep.
+            // Fast asleep, only just so, about to be, or awake for it has just heard of the last one.
             match (thread, number % 3) {
-                (Some(thread), 0) => falls_asleep(thread),
+                (Some(thread), 0) => falls_asleep(thread, if number % 30 == 0 { DEEP } else { Duration::ZERO }),
                 (Some(_), 1) => {
                     let since = Instant::now();
                     while since.elapsed() < Duration::from_micros(180 + u64::from(number % 40)) {
