@@ -220,7 +220,16 @@ impl Service {
 
     /// Gives those who came what they came for.
     fn admit(&self, listener: &UnixListener, guests: &mut Vec<UnixStream>) {
-        while let Ok((guest, _)) = listener.accept() {
+        loop {
+            let guest = match listener.accept() {
+                Ok((guest, _)) => guest,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
+                // For want of descriptors, mostly: not to be asked at once again.
+                Err(_) => {
+                    self.is_stopped(PAUSES[1]);
+                    return;
+                }
+            };
             let is_friend = syscall::peer_user(guest.as_fd()).is_ok_and(|user| user == syscall::own_user());
             // Who is not greeted sees the connection's end.
             let is_greeted = guests.len() < GUESTS_MAX && is_friend && self.commons.greet(&guest).is_ok();
