@@ -16,7 +16,8 @@ pub const MAX_PEERS: usize = 4096;
 pub struct Interface {
     /// The kernel's name of it.
     pub name: String,
-    /// Its addresses with the length of their network prefix in bits.
+    /// Its addresses with the length of their network prefix in bits; none if it carries Ethernet frames without IP
+    /// ([`Locator::KIND_TAKT_ETHERNET`]).
     pub addresses: Vec<(IpAddr, u8)>,
     /// The largest IP packet in bytes.
     pub mtu: usize,

@@ -273,6 +273,7 @@ impl Participant {
         self.initial_peers.retain(|peer| !former.metatraffic_multicast.contains(peer));
         self.initial_peers.extend_from_slice(&self.locators.metatraffic_multicast);
         self.reachability.set_interfaces(interfaces);
+        self.reachability.set_own(&self.locators);
         let Self { announcer, locators, ctx, .. } = self;
         announcer.urge(now, ctx, |data| {
             data.metatraffic_unicast.clone_from(&locators.metatraffic_unicast);
@@ -378,11 +379,13 @@ impl Remote {
     }
 }
 
-/// The UDP ports of `own` at each of the `addresses`, and what else is in `own`; `None` if that is nothing new.
+/// The ports of UDP and Ethernet of `own` at each of the `addresses`, and what else is in `own`; `None` if that is nothing new.
 fn at_addresses(own: &[Locator], addresses: &[Locator]) -> Option<Vec<Locator>> {
-    let is_udp = |locator: &&Locator| matches!(locator.kind, Locator::KIND_UDP_V4 | Locator::KIND_UDP_V6);
-    let ports: BTreeSet<(i32, u32)> = own.iter().filter(is_udp).map(|locator| (locator.kind, locator.port)).collect();
-    let mut found: Vec<Locator> = own.iter().filter(|locator| !is_udp(locator)).copied().collect();
+    const KINDS: [i32; 3] = [Locator::KIND_UDP_V4, Locator::KIND_UDP_V6, Locator::KIND_TAKT_ETHERNET];
+    let has_ports = |locator: &&Locator| KINDS.contains(&locator.kind);
+    let ports: BTreeSet<(i32, u32)> =
+        own.iter().filter(has_ports).map(|locator| (locator.kind, locator.port)).collect();
+    let mut found: Vec<Locator> = own.iter().filter(|locator| !has_ports(locator)).copied().collect();
     for (kind, port) in ports {
         let there = addresses.iter().filter(|address| address.kind == kind);
         found.extend(there.map(|address| Locator { port, ..*address }));

@@ -5,11 +5,14 @@
 //! is refused and counted, so that a forged announcement cannot aim us at a third party. What a participant's endpoints
 //! announce must moreover be where the participant has proven to be (`super::validation`).
 //!
+//! A hardware address is on the same Ethernet or nowhere, so any is plausible to who is on one. Whoever has proven an address of IP
+//! on one of our networks is believed what it says of its hardware: it answers for that address anyway (ARP).
+//!
 //! Who announces itself by a connection is answered by that connection, whatever it announces: behind address translation
 //! its own addresses lead nowhere, and who does not listen has none.
 
 use super::neighbours::is_memory;
-use crate::config::Interface;
+use crate::config::{Interface, Locators};
 use crate::writer::Path;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
@@ -20,6 +23,8 @@ pub(super) const MAX_MESSAGE: usize = 65_000;
 /// Assumed where the way is unknown: the least MTU of Ethernet.
 const DEFAULT_MTU: usize = 1500;
 const LOOPBACK_MTU: usize = 65_536;
+/// The octets behind an Ethernet header that are not the message.
+const ETHERNET_OVERHEAD: usize = 8;
 /// An interface that claims less is not believed: every host takes packets of this size (RFC 1122 §3.3.2).
 const LEAST_MTU: usize = 576;
 
@@ -27,8 +32,23 @@ const LEAST_MTU: usize = 576;
 pub(crate) struct Reachability {
     interfaces: Vec<Interface>,
     peers: Vec<IpAddr>,
+    /// Our hardware addresses, where we are reached without IP.
+    macs: Vec<[u8; 6]>,
     has_udp: bool,
     has_tcp: bool,
+}
+
+/// Where a locator leads, whatever its port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Host {
+    Ip(IpAddr),
+    Mac([u8; 6]),
+}
+
+impl Host {
+    pub(super) fn of(locator: &Locator) -> Option<Self> {
+        locator.ip().map(Self::Ip).or_else(|| locator.mac().map(Self::Mac))
+    }
 }
 
 /// The plausible ways, best first.
@@ -52,7 +72,7 @@ fn is_in_network(address: IpAddr, network: IpAddr, prefix_len: u8) -> bool {
 
 impl Reachability {
     pub(crate) fn new(interfaces: Vec<Interface>, peers: &[Locator]) -> Self {
-        let mut reachability = Self { interfaces, peers: Vec::new(), has_udp: true, has_tcp: false };
+        let mut reachability = Self { interfaces, peers: Vec::new(), macs: Vec::new(), has_udp: true, has_tcp: false };
         reachability.set_peers(peers);
         reachability
     }
@@ -60,6 +80,19 @@ impl Reachability {
     /// Whether there is a way to UDP and to TCP locators.
     pub(crate) fn with_ways(self, has_udp: bool, has_tcp: bool) -> Self {
         Self { has_udp, has_tcp, ..self }
+    }
+
+    /// Where we are reached ourselves.
+    pub(crate) fn with_own(mut self, own: &Locators) -> Self {
+        self.set_own(own);
+        self
+    }
+
+    /// We are reached elsewhere now.
+    pub(crate) fn set_own(&mut self, own: &Locators) {
+        let unicast = own.metatraffic_unicast.iter().chain(&own.default_unicast);
+        self.macs = unicast.filter_map(Locator::mac).collect();
+        self.macs.dedup();
     }
 
     /// The user has named these.
@@ -112,6 +145,9 @@ impl Reachability {
     }
 
     fn path(&self, locator: Locator, source: Locator) -> Option<(Way, Path)> {
+        if locator.kind == Locator::KIND_TAKT_ETHERNET {
+            return self.ethernet_path(locator, source);
+        }
         let ip = locator.ip()?;
         let is_broadcast = matches!(ip, IpAddr::V4(v4) if v4.is_broadcast());
         if ip.is_unspecified() || ip.is_multicast() || is_broadcast || locator.port == 0 || locator.port > 65_535 {
@@ -142,10 +178,26 @@ impl Reachability {
         Some((way, Path { locator, max_message: if is_tcp { MAX_MESSAGE } else { packet } }))
     }
 
+    fn ethernet_path(&self, locator: Locator, source: Locator) -> Option<(Way, Path)> {
+        let (mac, _) = locator.mac_and_port().filter(|_| !locator.is_multicast() && !self.macs.is_empty())?;
+        let way = match self.macs.contains(&mac) {
+            true if !self.is_here(&source) => return None,
+            true => Way::OwnAddress,
+            false => Way::Attached,
+        };
+        // Interfaces without addresses are those that carry no IP for us.
+        let mtu = self.interfaces.iter().filter(|interface| interface.addresses.is_empty()).map(|i| i.mtu).min();
+        let packet = mtu.unwrap_or(DEFAULT_MTU).max(LEAST_MTU) - ETHERNET_OVERHEAD;
+        Some((way, Path { locator, max_message: packet.min(MAX_MESSAGE) }))
+    }
+
     /// Whether whoever receives at `proven` may direct data to `other`: it is the same host, or one that the user named.
     pub(crate) fn is_proven_by(&self, proven: &Locator, other: &Locator) -> bool {
         let both_here = self.is_here(proven) && self.is_here(other);
-        proven.ip().is_some() && (proven.ip() == other.ip() || both_here)
+        let same = Host::of(proven).is_some_and(|host| Host::of(other) == Some(host));
+        let is_on_link = || proven.ip().is_some_and(|ip| self.attached(ip).is_some());
+        same || both_here
+            || other.mac().is_some_and(|mac| !self.macs.contains(&mac) && is_on_link())
             || other.ip().is_some_and(|ip| self.peers.contains(&ip))
     }
 
@@ -173,7 +225,11 @@ impl Reachability {
 
     /// Whether it is on this host.
     pub(crate) fn is_here(&self, locator: &Locator) -> bool {
-        locator.ip().is_some_and(|ip| ip.is_loopback() || self.is_own(ip))
+        match Host::of(locator) {
+            Some(Host::Ip(ip)) => ip.is_loopback() || self.is_own(ip),
+            Some(Host::Mac(mac)) => self.macs.contains(&mac),
+            None => false,
+        }
     }
 
     fn is_own(&self, ip: IpAddr) -> bool {
@@ -260,6 +316,49 @@ mod tests {
         assert_eq!(choose(&[listener], outside), (None, 1));
         let path = reachability().with_ways(false, true).choose(&[outside, listener], outside, &mut 0);
         assert_eq!(path.map(|p| (p.locator, p.max_message)), Some((listener, MAX_MESSAGE)));
+    }
+
+    fn mac(last: u8) -> Locator {
+        Locator::takt_ethernet([2, 0, 0, 0, 0, last], 7411)
+    }
+
+    /// With an interface that has no addresses of IP, at which we are the first.
+    fn on_ethernet() -> Reachability {
+        let without_ip = Interface { name: "eth1".into(), addresses: Vec::new(), mtu: 1400, loopback: false };
+        let interfaces = [reachability().interfaces, vec![without_ip]].concat();
+        let own = Locators { default_unicast: vec![mac(1)], ..Locators::default() };
+        Reachability::new(interfaces, &[]).with_own(&own)
+    }
+
+    #[test]
+    fn a_hardware_address_is_beside_us_or_nowhere() {
+        let choose = |announced, source| {
+            let mut refused = 0;
+            let path = on_ethernet().choose(&[announced], source, &mut refused);
+            (path.map(|p| (p.locator, p.max_message)), refused)
+        };
+        assert_eq!(choose(mac(2), mac(2)), (Some((mac(2), 1392)), 0));
+        assert_eq!(choose(mac(1), mac(1)), (Some((mac(1), 1392)), 0), "ourselves");
+        assert_eq!(choose(mac(1), mac(2)), (None, 1), "another in our name");
+        let group = Locator::takt_ethernet([1, 0, 0x5e, 0x7f, 0, 1], 7400);
+        for nowhere in [group, Locator { port: 0, ..mac(2) }, Locator::takt_ethernet([0; 6], 1)] {
+            assert_eq!(choose(nowhere, mac(2)), (None, 1), "{nowhere}");
+        }
+        assert_eq!(self::choose(&[mac(2)], mac(2)), (None, 1), "without an interface for it");
+    }
+
+    #[test]
+    fn whoever_is_on_our_network_answers_for_its_hardware() {
+        let reachability = on_ethernet();
+        let at = |ip: [u8; 4]| Locator::udp_v4(ip.into(), 7411);
+        let (near, far) = (at([10, 0, 0, 2]), at([192, 0, 2, 2]));
+        assert!(reachability.is_proven_by(&near, &mac(2)) && !reachability.is_proven_by(&far, &mac(2)));
+        assert!(reachability.is_proven_by(&mac(2), &mac(2)) && !reachability.is_proven_by(&mac(3), &mac(2)));
+        assert!(!reachability.is_proven_by(&near, &mac(1)), "ours is not its");
+        assert!(reachability.is_proven_by(&at([10, 0, 0, 1]), &mac(1)) && reachability.is_here(&mac(1)));
+        assert!(!reachability.is_proven_by(&mac(2), &near));
+        let memory = Locator { kind: Locator::KIND_TAKT_SHM, ..mac(1) };
+        assert!(!reachability.is_proven_by(&memory, &memory), "memory proves nothing");
     }
 
     #[test]

@@ -17,6 +17,7 @@
 //!   address is believed there only if it is of this vendor, or once it has forgotten us.
 //! - Who speaks in the name of a proven participant can ask for what is then sent to that participant.
 
+use super::reachability::Host;
 use super::{Remote, SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS};
 use crate::context::{Context, Job};
 use crate::participant::Participant;
@@ -24,7 +25,6 @@ use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
 use crate::writer::Path;
 use alloc::collections::VecDeque;
-use core::net::IpAddr;
 use core::time::Duration;
 use takt_wire::builder::MessageBuilder;
 use takt_wire::message::{AckNack, Heartbeat};
@@ -167,7 +167,7 @@ impl Probation {
 #[derive(Debug)]
 pub(crate) struct Validation {
     secret: [u64; 2],
-    known: VecDeque<(GuidPrefix, IpAddr)>,
+    known: VecDeque<(GuidPrefix, Host)>,
 }
 
 impl Validation {
@@ -189,17 +189,17 @@ impl Validation {
 
     /// A proven participant was lost.
     pub(super) fn remember(&mut self, prefix: GuidPrefix, at: &Locator) {
-        let Some(ip) = at.ip() else { return };
+        let Some(host) = Host::of(at) else { return };
         self.known.retain(|(known, _)| *known != prefix);
         if self.known.len() == KNOWN_MAX {
             self.known.pop_front();
         }
-        self.known.push_back((prefix, ip));
+        self.known.push_back((prefix, host));
     }
 
     /// Whether it has proven this address before.
     pub(super) fn knows(&self, prefix: GuidPrefix, at: &Locator) -> bool {
-        at.ip().is_some_and(|ip| self.known.contains(&(prefix, ip)))
+        Host::of(at).is_some_and(|host| self.known.contains(&(prefix, host)))
     }
 }
 
@@ -305,7 +305,7 @@ impl Participant {
         let there = self
             .remotes
             .iter()
-            .filter(|(_, remote)| remote.probation.is_none() && remote.metatraffic.locator.ip() == at.ip());
+            .filter(|(_, remote)| remote.probation.is_none() && Host::of(&remote.metatraffic.locator) == Host::of(at));
         self.reachability.is_here(at) || there.count() < self.ctx.limits.max_participants_per_address
     }
 

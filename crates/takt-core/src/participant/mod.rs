@@ -150,7 +150,8 @@ impl Participant {
             is_enabled: config.is_enabled,
             header: Header { version: ProtocolVersion::V2_5, vendor: VendorId::TAKT, prefix: config.guid_prefix },
             reachability: Reachability::new(config.interfaces, &config.initial_peers)
-                .with_ways(config.has_udp, config.has_tcp),
+                .with_ways(config.has_udp, config.has_tcp)
+                .with_own(&config.locators),
             locators: config.locators,
             initial_peers: config.initial_peers,
             servers: config.servers,
