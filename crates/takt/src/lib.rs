@@ -110,4 +110,5 @@ pub use takt_xtypes::TypeSupport;
 #[doc = include_str!("../../../docs/getting-started.md")]
 #[doc = include_str!("../../../docs/presentation.md")]
 #[doc = include_str!("../../../docs/tcp.md")]
+#[doc = include_str!("../../../docs/ethernet.md")]
 struct Documents;

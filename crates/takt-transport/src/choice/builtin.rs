@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use super::factory::{Opened, Request, TransportFactory};
 use crate::TransportError;
+use crate::ethernet::{EthernetConfig, EthernetTransport, PacketConfig, PacketPort};
 use crate::shm::ShmTransport;
 use crate::tcp::{TcpConfig, TcpTransport};
 use crate::udp::UdpTransport;
 
 /// All of them.
 pub(super) fn all() -> Vec<Arc<dyn TransportFactory>> {
-    vec![Arc::new(Udp), Arc::new(Tcp), Arc::new(Shm)]
+    vec![Arc::new(Udp), Arc::new(Tcp), Arc::new(Shm), Arc::new(Packet)]
 }
 
 struct Udp;
@@ -89,5 +90,45 @@ impl TransportFactory for Shm {
             return Err(request.refused(&format!("shared memory has no interface, and so no {target}")));
         }
         ShmTransport::open(request.shm).map(Opened::plain)
+    }
+}
+
+/// RTPS on Ethernet. Options:
+/// - `vlan`: the VLAN, or 0 for a priority alone;
+/// - `qdisc`: `bypass`.
+struct Packet;
+
+impl TransportFactory for Packet {
+    fn name(&self) -> &'static str {
+        "packet"
+    }
+
+    fn summary(&self) -> &'static str {
+        "RTPS on Ethernet without IP, by AF_PACKET"
+    }
+
+    fn needs(&self) -> &'static str {
+        "CAP_NET_RAW; an Ethernet interface"
+    }
+
+    fn form(&self) -> &'static str {
+        "packet:IFACE[/vlan=ID][/qdisc=bypass]"
+    }
+
+    fn open(&self, request: &Request<'_>) -> Result<Opened, TransportError> {
+        let mut config = PacketConfig::new(request.target()?);
+        for (key, value) in request.options(&["vlan", "qdisc"])? {
+            match (key.as_str(), value.as_str()) {
+                ("qdisc", "bypass") => config.bypass_qdisc = true,
+                ("vlan", _) => {
+                    let vlan = value.parse();
+                    let wrong = |_| request.refused(&format!("vlan {value:?} is no number from 0 to 4,094"));
+                    config.vlan = Some(vlan.map_err(wrong)?);
+                }
+                _ => return Err(request.refused(&format!("qdisc {value:?} is not bypass"))),
+            }
+        }
+        let port = PacketPort::open(&config)?;
+        EthernetTransport::open(port, &EthernetConfig::beside(request.udp)).map(Opened::plain)
     }
 }

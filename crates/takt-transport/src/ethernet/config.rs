@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use takt_wire::ports::PortMapping;
 
-use crate::udp::ParticipantIndex;
+use crate::udp::{ParticipantIndex, UdpConfig};
 
 /// Configuration of an [`EthernetTransport`](super::EthernetTransport).
 #[derive(Debug, Clone, PartialEq)]
@@ -30,6 +30,17 @@ impl EthernetConfig {
             multicast: true,
             multicast_group: Ipv4Addr::new(239, 255, 0, 1),
             ports: PortMapping::default(),
+        }
+    }
+
+    /// What a participant is that would use UDP like this.
+    pub fn beside(udp: &UdpConfig) -> Self {
+        Self {
+            domain_id: udp.domain_id,
+            participant_index: udp.participant_index,
+            multicast: udp.multicast,
+            multicast_group: udp.multicast_group_v4,
+            ports: udp.ports,
         }
     }
 }

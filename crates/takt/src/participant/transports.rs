@@ -110,13 +110,13 @@ pub(super) fn assemble(config: &TransportConfig, configs: &Configs<'_>, beside: 
     let mut opener = Opener::new(configs);
     let user_data = if wanted.user_data.is_empty() { plain("udp") } else { wanted.user_data };
     let mut for_data = opener.choose("user data".to_owned(), &user_data)?;
-    let mut for_discovery = match (wanted.discovery.is_empty(), opener.carries_discovery(for_data)) {
+    let mut for_discovery = match (wanted.discovery.is_empty(), opener.any(for_data, carries_ip)) {
         (true, true) => for_data,
         (true, false) => opener.choose("discovery".to_owned(), &plain("udp"))?,
         (false, _) => opener.choose("discovery".to_owned(), &wanted.discovery)?,
     };
-    if !opener.carries_discovery(for_discovery) {
-        let what = format!("discovery by {}: it has to go by UDP or TCP", wanted.discovery);
+    if !opener.any(for_discovery, |transport| carries_ip(transport) || carries_ethernet(transport)) {
+        let what = format!("discovery by {}: it has to go by UDP, TCP or Ethernet", wanted.discovery);
         return Err(Error::BadParameter { what });
     }
     let mut rules = Vec::new();
@@ -147,6 +147,11 @@ fn plain(name: &str) -> TransportChoice {
 fn carries_ip(transport: &dyn Transport) -> bool {
     let udp = Locator::udp_v4(Ipv4Addr::LOCALHOST, 1);
     [Locator::KIND_UDP_V4, Locator::KIND_TCP_V4].iter().any(|kind| transport.serves(&Locator { kind: *kind, ..udp }))
+}
+
+/// Whether a transport sends to hardware addresses, by which Takt's others are found, and nobody else's.
+fn carries_ethernet(transport: &dyn Transport) -> bool {
+    transport.serves(&Locator::takt_ethernet([2, 0, 0, 0, 0, 1], 1))
 }
 
 /// Why a transport did not open.
@@ -288,9 +293,9 @@ impl<'a> Opener<'a> {
         details.collect::<Vec<_>>().join("; ")
     }
 
-    fn carries_discovery(&self, set: Set) -> bool {
+    fn any(&self, set: Set, does: impl Fn(&dyn Transport) -> bool) -> bool {
         let mut members = self.open.iter().enumerate().filter(|(place, _)| set.has(*place));
-        members.any(|(_, (_, opened))| carries_ip(opened.transport.as_ref()))
+        members.any(|(_, (_, opened))| does(opened.transport.as_ref()))
     }
 
     /// Keeps what is used.

@@ -11,6 +11,7 @@ mod directed_write;
 mod discovery_server;
 mod dynamic;
 mod entity_tree;
+mod ethernet;
 mod exchange;
 mod flow_identity;
 mod idle;
@@ -26,6 +27,9 @@ mod lossy_network;
 mod many_participants;
 mod matching;
 mod multitopic;
+#[path = "../../../takt-xdp/tests/it/network.rs"]
+#[allow(dead_code, reason = "other tests use the rest of it")]
+mod network;
 mod peers;
 mod policies;
 mod query_condition;

@@ -59,7 +59,7 @@ fn what_cannot_be_understood_is_an_error_that_names_it() {
     let message = refusal(builder().topic_transports("A*", "udp:"));
     assert!(message.contains("\"A*=udp:\": transport \"udp:\": an interface is expected"), "{message}");
     let message = refusal(builder().discovery_transports(["shm"]));
-    assert!(message.contains("discovery by shm: it has to go by UDP or TCP"), "{message}");
+    assert!(message.contains("discovery by shm: it has to go by UDP, TCP or Ethernet"), "{message}");
     let participant = builder().build().expect("udp");
     let message = create(&participant, "Topic", Some("udp")).map(drop).expect_err("nothing by name").to_string();
     assert!(message.contains("property takt.transport: udp is not open here"), "{message}");
