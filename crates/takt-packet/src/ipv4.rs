@@ -81,6 +81,21 @@ impl<'a> Ipv4Packet<'a> {
         u16::from_be_bytes(self.octets(6)) & 0x3fff != 0
     }
 
+    /// What all parts of one packet have in common, with addresses and protocol.
+    pub fn identification(&self) -> u16 {
+        u16::from_be_bytes(self.octets(4))
+    }
+
+    /// Where its payload begins in that of the whole packet, in octets.
+    pub fn fragment_offset(&self) -> usize {
+        usize::from(u16::from_be_bytes(self.octets(6)) & 0x1fff) * 8
+    }
+
+    /// Does another part follow?
+    pub fn has_more_fragments(&self) -> bool {
+        u16::from_be_bytes(self.octets(6)) & 0x2000 != 0
+    }
+
     /// Is the checksum of the header right?
     pub fn header_is_intact(&self) -> bool {
         let mut sum = Sum::default();
@@ -121,13 +136,25 @@ impl Ipv4Header {
     /// Octets without options.
     pub const LEN: usize = 20;
 
+    /// Octets with the option that tells routers to look at the packet.
+    pub const ALERT_LEN: usize = 24;
+
     /// Writes it with its checksum to the start of `into`; how many octets it has. [`Full`] also if packet and header
     /// together are more than 65,535 octets.
     pub fn emit(&self, into: &mut [u8]) -> Result<usize, Full> {
-        let total_len = self.payload_len.checked_add(Self::LEN as u16).ok_or(Full)?;
-        let into: &mut [u8; Self::LEN] = room(into)?;
-        *into = [0; Self::LEN];
-        into[0] = 0x45;
+        self.emit_with::<{ Self::LEN }>(into, &[])
+    }
+
+    /// The same with the router alert option (RFC 2113), which IGMP wants.
+    pub fn emit_alert(&self, into: &mut [u8]) -> Result<usize, Full> {
+        self.emit_with::<{ Self::ALERT_LEN }>(into, &[0x94, 4, 0, 0])
+    }
+
+    fn emit_with<const LEN: usize>(&self, into: &mut [u8], options: &[u8]) -> Result<usize, Full> {
+        let total_len = self.payload_len.checked_add(LEN as u16).ok_or(Full)?;
+        let into: &mut [u8; LEN] = room(into)?;
+        into.fill(0);
+        into[0] = 0x40 | (LEN / 4) as u8;
         into[1] = self.traffic_class;
         into[2..4].copy_from_slice(&total_len.to_be_bytes());
         // The identification may be anything in what is not to be fragmented (RFC 6864 §4.1).
@@ -135,11 +162,12 @@ impl Ipv4Header {
         into[8] = self.ttl;
         into[9] = self.protocol;
         into[12..16].copy_from_slice(&self.source.octets());
-        into[16..].copy_from_slice(&self.destination.octets());
+        into[16..20].copy_from_slice(&self.destination.octets());
+        into[Self::LEN..].copy_from_slice(options);
         let mut sum = Sum::default();
         sum.add(into);
         into[10..12].copy_from_slice(&sum.checksum().to_be_bytes());
-        Ok(Self::LEN)
+        Ok(LEN)
     }
 }
 
@@ -211,6 +239,30 @@ mod tests {
             bytes[at] = value;
             assert_eq!(Ipv4Packet::parse(&bytes).expect("a packet").is_fragment(), fragment, "{at}: {value}");
         }
+    }
+
+    #[test]
+    fn a_part_says_where_it_belongs() {
+        let mut bytes = a_packet();
+        bytes[4..8].copy_from_slice(&[0x12, 0x34, 0x20, 0xb9]);
+        let packet = Ipv4Packet::parse(&bytes).expect("a packet");
+        assert_eq!((packet.identification(), packet.fragment_offset()), (0x1234, 1480));
+        assert!(packet.is_fragment() && packet.has_more_fragments());
+        bytes[6] = 0x40;
+        let packet = Ipv4Packet::parse(&bytes).expect("a packet");
+        assert!(packet.is_fragment() && !packet.has_more_fragments(), "the last one");
+    }
+
+    #[test]
+    fn an_alert_stands_in_an_option() {
+        let mut bytes = [0xee; 32];
+        let header = Ipv4Header { payload_len: 8, ..HEADER };
+        assert_eq!(header.emit_alert(&mut bytes), Ok(24));
+        let packet = Ipv4Packet::parse(&bytes).expect("a packet");
+        assert!(packet.has_options() && packet.header_is_intact());
+        assert_eq!((packet.header_len(), packet.payload()), (24, &[0xee; 8][..]));
+        assert_eq!(bytes[20..24], [0x94, 4, 0, 0]);
+        assert_eq!(header.emit_alert(&mut [0; 23]), Err(Full));
     }
 
     #[test]

@@ -6,6 +6,8 @@
 //! | ARP | [`ArpPacket`] | [`ArpPacket`] | RFC 826 |
 //! | IPv4 | [`Ipv4Packet`] | [`Ipv4Header`] | RFC 791 |
 //! | IPv6 | [`Ipv6Packet`] | [`Ipv6Header`] | RFC 8200 |
+//! | ICMP: the answer to a ping | | [`answer_echo`] | RFC 792 |
+//! | IGMP | [`IgmpMessage`] | [`IgmpMessage`] | RFC 2236, RFC 3376 |
 //! | UDP | [`UdpDatagram`] | [`UdpHeader`] | RFC 768 |
 //! | RTPS without IP | [`TaktDatagram`] | [`TaktHeader`] | Takt's own |
 //!
@@ -29,6 +31,8 @@ mod arp;
 pub mod checksum;
 mod error;
 mod ethernet;
+mod icmp;
+mod igmp;
 mod ipv4;
 mod ipv6;
 mod takt;
@@ -39,6 +43,8 @@ pub use arp::{ArpOperation, ArpPacket};
 pub use checksum::Sum;
 pub use error::{Full, Malformed};
 pub use ethernet::{EtherType, EthernetFrame, EthernetHeader, VlanTag};
+pub use icmp::{ICMP, answer_echo};
+pub use igmp::{IGMP, IgmpMessage};
 pub use ipv4::{Ipv4Header, Ipv4Packet};
 pub use ipv6::{Ipv6Header, Ipv6Packet};
 pub use takt::{TaktDatagram, TaktHeader};

@@ -1,0 +1,516 @@
+//! [`DpdkPort`]: frames in and out of one port of DPDK's, in bursts.
+//!
+//! The loaned frame is an mbuf: what is written there is what the driver gets. A received one is lent where the driver put it; one in
+//! several parts is copied together first. What is sent to a group that we listen to, or to ourselves, also comes back by a queue of
+//! our own, since no device returns it: to ourselves the frame itself, to a group a copy.
+//!
+//! Bounds: a call of `recv` takes at most one burst; a flush gives up on frames that the driver does not take after
+//! [`PATIENCE`] attempts, and counts them. Offloads are not used: checksums are the caller's, in software.
+
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::os::fd::RawFd;
+use std::time::{Duration, Instant};
+
+use takt_packet::{EthernetHeader, MacAddress};
+use takt_transport::ethernet::{FramePort, FramePortStats};
+use takt_transport::{Interface, Scan, TransportError, Warning};
+
+use crate::config::DpdkConfig;
+use crate::eal;
+use crate::ffi::{BURST, Mbuf, Pool, Port};
+
+/// Attempts to hand over a burst of which the driver takes nothing.
+const PATIENCE: u32 = 64;
+
+/// Frames to ourselves that can wait.
+const OWN_QUEUE: usize = 256;
+
+/// Octets of a tag.
+const TAG: usize = 4;
+
+/// The largest MTU.
+const MTU_MAX: u16 = 9_216;
+
+/// Octets of the frames of a pool, for an MTU of up to 1,500 and for larger ones. The drivers of hardware want multiples of 1,024.
+const ROOM_SMALL: u16 = 2_048;
+const ROOM_LARGE: u16 = 10_240;
+
+/// Frames that a driver may want for receiving, however few are asked of it: `net_af_xdp` fills a ring of its own with so many.
+const RX_FRAMES_MIN: u16 = 2_048;
+
+/// How many calls that find nothing may pass between two looks at the clock.
+const CLOCK_INTERVAL: u32 = 64;
+
+/// What a port has carried, and what has become of the rest. Cumulative since it was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DpdkCounters {
+    /// Frames taken from the driver.
+    pub frames_in: u64,
+    /// Of those, the ones in several parts, which were copied together.
+    pub gathered_in: u64,
+    /// Of those, the ones for other hardware addresses or groups: not shown.
+    pub foreign_in: u64,
+    /// Frames that the driver took.
+    pub frames_out: u64,
+    /// Frames to ourselves, and copies for ourselves of frames to groups.
+    pub own: u64,
+    /// The same, of those for which there was no frame or no room in the queue.
+    pub own_lost: u64,
+    /// Frames that the driver did not take in time.
+    pub refused_out: u64,
+    /// Frames that were sent while the link was down, and lost.
+    pub link_down_out: u64,
+    /// Sends for which no frame was free.
+    pub no_frame_out: u64,
+    /// How often the link went down.
+    pub link_losses: u64,
+}
+
+/// One port, with one queue each way. See the [module](self).
+#[derive(Debug)]
+pub struct DpdkPort {
+    port: Port,
+    /// Frames for the driver to receive into, and those that we send. Taken by `drop`.
+    pools: Option<[Pool; 2]>,
+    driver: String,
+    interface: Interface,
+    mac: MacAddress,
+    promiscuous: bool,
+    groups: Vec<MacAddress>,
+    /// Where the next frame is written.
+    loan: Mbuf,
+    out: Vec<Mbuf>,
+    taken: VecDeque<Mbuf>,
+    own: VecDeque<Mbuf>,
+    /// What was found last, and its length if it lies in `gathered`.
+    lent: Option<Mbuf>,
+    gathered: Box<[u8]>,
+    gathered_len: Option<usize>,
+    link: Link,
+    counters: DpdkCounters,
+    truncated: u64,
+    in_place_out: u64,
+    /// Has room for the next one.
+    warnings: Vec<Warning>,
+    /// What is warned of while the link is down; made beforehand.
+    link_warning: Option<Warning>,
+}
+
+/// The state of the link, looked at now and then.
+#[derive(Debug)]
+struct Link {
+    is_up: bool,
+    period: Duration,
+    looked_at: Instant,
+    calls: u32,
+}
+
+impl DpdkPort {
+    /// Starts DPDK's environment, if this is the first port of the process, brings the device and starts it. Devices that belong to
+    /// a network namespace take the calling thread's. Allocates; afterwards only `join` and `leave` do.
+    ///
+    /// Errors: an environment that does not start, with DPDK's reason (it also writes to standard error); a device that is not there or
+    /// is another transport's; no memory left in the environment.
+    pub fn open(config: &DpdkConfig) -> Result<Self, TransportError> {
+        let is_ours = eal::start(&config.eal)?;
+        let failed = |source| TransportError::new("attach", format_args!("DPDK device {}", config.device), source);
+        let port = Port::attach(&config.device).map_err(failed)?;
+        Self::start(config, port, is_ours)
+    }
+
+    /// Two ports of `net_ring`, joined to each other: what is sent at one end arrives at the other. Their names are `near.device` with
+    /// `a` and `b` behind it. At most 1,024 frames are under way in each direction.
+    pub fn ring_pair(near: &DpdkConfig, far: &DpdkConfig) -> Result<[Self; 2], TransportError> {
+        let is_ours = eal::start(&near.eal)?;
+        let names = ["a", "b"].map(|end| format!("{}{end}", near.device));
+        let failed = |source| TransportError::new("make", format_args!("the rings {}", near.device), source);
+        let [a, b] = Port::ring_pair([&names[0], &names[1]], 1024).map_err(failed)?;
+        Ok([Self::start(near, a, is_ours)?, Self::start(far, b, is_ours)?])
+    }
+
+    fn start(config: &DpdkConfig, mut port: Port, is_ours: bool) -> Result<Self, TransportError> {
+        let failed = |op| move |source| TransportError::new(op, format_args!("DPDK device {}", config.device), source);
+        let mtu = config.mtu.unwrap_or(1_500);
+        if !(64..=MTU_MAX).contains(&mtu) {
+            let why = format!("an MTU of {mtu}: 64 to {MTU_MAX} are possible");
+            return Err(failed("open")(io::Error::new(io::ErrorKind::InvalidInput, why)));
+        }
+        let room = if mtu <= 1_500 { ROOM_SMALL } else { ROOM_LARGE };
+        let rx_room = config.rx_room.unwrap_or(room);
+        // Full rings, what was taken and is lent; full rings, what is queued, and what comes back to us. And half as much for what
+        // drivers keep.
+        let incoming = (u32::from(config.rx_frames.max(RX_FRAMES_MIN)) + 2 * BURST as u32) * 3 / 2;
+        let outgoing = (u32::from(config.tx_frames) + (OWN_QUEUE + 2 * BURST) as u32) * 3 / 2;
+        let incoming = Pool::take(incoming, rx_room).map_err(failed("make frames for"))?;
+        let pool = Pool::take(outgoing, room).map_err(failed("make frames for"))?;
+        let info = match port.start(&incoming, config.rx_frames, config.tx_frames, config.mtu) {
+            Ok(info) => info,
+            Err(why) => {
+                drop(port);
+                [incoming, pool].into_iter().for_each(Pool::retire);
+                return Err(failed("start")(why));
+            }
+        };
+        let mac = config.mac.unwrap_or(if info.mac == MacAddress::default() { random_address() } else { info.mac });
+        let mut warnings = Vec::with_capacity(3);
+        let wants_all = config.promiscuous || mac != info.mac;
+        // What a ring carries arrives in any case.
+        if wants_all && port.promiscuous().is_err() && info.driver != "net_ring" {
+            warnings.push(Warning {
+                what: format!("{} may leave out frames to other addresses than {}", config.device, info.mac),
+                remedy: "leave the hardware address to the device".into(),
+            });
+        }
+        if !is_ours {
+            warnings.push(Warning {
+                what: "DPDK was started in this process with other arguments before; those count".into(),
+                remedy: "give all ports of a process the same arguments of the environment".into(),
+            });
+        }
+        // What the device is set to may be more than a small frame holds.
+        let mtu = info.mtu.min(usize::from(if config.mtu.is_some() { mtu } else { 1_500 }));
+        let loan = pool.frame().ok_or_else(|| failed("open")(io::ErrorKind::OutOfMemory.into()))?;
+        let mut own = Self {
+            driver: info.driver,
+            interface: Interface {
+                name: config.device.clone(),
+                index: 0,
+                addresses: Vec::new(),
+                mtu,
+                loopback: false,
+                multicast: true,
+            },
+            mac,
+            promiscuous: config.promiscuous,
+            groups: Vec::new(),
+            loan,
+            out: Vec::with_capacity(BURST),
+            taken: VecDeque::with_capacity(BURST),
+            own: VecDeque::with_capacity(OWN_QUEUE),
+            lent: None,
+            gathered: vec![0; EthernetHeader::LEN + TAG + mtu].into(),
+            gathered_len: None,
+            link: Link { is_up: true, period: config.link_period, looked_at: Instant::now(), calls: 0 },
+            counters: DpdkCounters::default(),
+            truncated: 0,
+            in_place_out: 0,
+            warnings,
+            link_warning: Some(Warning {
+                what: format!("the link of {} is down: what is sent is lost", config.device),
+                remedy: "look after the cable, or the other end".into(),
+            }),
+            port,
+            pools: Some([incoming, pool]),
+        };
+        own.look_at_link();
+        own.counters.link_losses = 0;
+        Ok(own)
+    }
+
+    /// The driver: `net_af_packet`.
+    pub fn driver(&self) -> &str {
+        &self.driver
+    }
+
+    /// What it has carried and lost.
+    pub fn counters(&self) -> DpdkCounters {
+        self.counters
+    }
+
+    /// Whether the link was up when it was looked at last, at most `link_period` before the last calls. What is sent while it is down
+    /// is lost. Drivers without a link of their own, as `net_af_packet`, always say yes.
+    pub fn link_is_up(&self) -> bool {
+        self.link.is_up
+    }
+
+    /// Looks at the link now. With some drivers (`net_memif`) this is what makes them connect.
+    pub fn look_at_link(&mut self) -> bool {
+        let is_up = self.port.link_is_up();
+        if self.link.is_up && !is_up {
+            self.counters.link_losses += 1;
+            self.warnings.extend(self.link_warning.take());
+        } else if !self.link.is_up && is_up {
+            // It was added last.
+            self.link_warning = self.warnings.pop();
+        }
+        if is_up && self.taken.is_empty() {
+            // A client of `net_memif` that has never looked has lent the other end no memory to send into.
+            self.take_burst();
+        }
+        self.link.is_up = is_up;
+        self.link.looked_at = Instant::now();
+        self.link.calls = 0;
+        is_up
+    }
+
+    /// The addresses that the [interface](FramePort::interface) has, for who gives it some.
+    pub(crate) fn interface_mut(&mut self) -> &mut Interface {
+        &mut self.interface
+    }
+
+    /// The pool of what is sent.
+    fn pool(&self) -> &Pool {
+        let [_, outgoing] = self.pools.as_ref().expect("they are taken at the end only");
+        outgoing
+    }
+
+    /// A free frame, after what is queued was sent if there is none before.
+    fn frame(&mut self) -> Option<Mbuf> {
+        let frame = self.pool().frame();
+        if frame.is_some() {
+            return frame;
+        }
+        self.hand_over();
+        let frame = self.pool().frame();
+        if frame.is_none() {
+            self.counters.no_frame_out += 1;
+        }
+        frame
+    }
+
+    /// Queues a frame where it goes: out, back to us, or both.
+    fn queue(&mut self, frame: Mbuf) {
+        let Some(to) = frame.whole().and_then(destination) else {
+            return;
+        };
+        if to == self.mac {
+            self.keep(frame);
+            return;
+        }
+        if self.groups.contains(&to) {
+            match self.copy_of(&frame) {
+                Some(copy) => self.keep(copy),
+                None => self.counters.own_lost += 1,
+            }
+        }
+        if !self.link.is_up {
+            self.counters.link_down_out += 1;
+            return;
+        }
+        self.out.push(frame);
+        if self.out.len() == BURST {
+            self.hand_over();
+        }
+    }
+
+    /// A frame to ourselves.
+    fn keep(&mut self, frame: Mbuf) {
+        if self.own.len() == OWN_QUEUE {
+            self.counters.own_lost += 1;
+            return;
+        }
+        self.counters.own += 1;
+        self.own.push_back(frame);
+    }
+
+    fn copy_of(&mut self, frame: &Mbuf) -> Option<Mbuf> {
+        let mut copy = self.frame()?;
+        let bytes = frame.whole()?;
+        copy.room().get_mut(..bytes.len())?.copy_from_slice(bytes);
+        copy.set_len(bytes.len());
+        Some(copy)
+    }
+
+    /// Gives the driver what is queued; what it does not take is lost.
+    fn hand_over(&mut self) {
+        let mut idle = 0;
+        while !self.out.is_empty() && idle < PATIENCE {
+            match self.port.transmit(&mut self.out) {
+                0 => {
+                    idle += 1;
+                    std::hint::spin_loop();
+                }
+                taken => {
+                    idle = 0;
+                    self.counters.frames_out += taken as u64;
+                }
+            }
+        }
+        self.counters.refused_out += self.out.len() as u64;
+        self.out.clear();
+    }
+
+    /// Looks at the link when it is time to.
+    fn keep_watch(&mut self, scan: Scan) {
+        self.link.calls += 1;
+        let is_time = scan == Scan::All || self.link.calls >= CLOCK_INTERVAL;
+        if is_time && self.link.looked_at.elapsed() >= self.link.period {
+            self.look_at_link();
+        }
+        if self.link.calls >= CLOCK_INTERVAL {
+            self.link.calls = 0;
+        }
+    }
+
+    fn take_burst(&mut self) {
+        self.port.receive(&mut self.taken);
+        self.counters.frames_in += self.taken.len() as u64;
+    }
+
+    /// Is a frame to this address for us?
+    fn wants(&self, to: MacAddress) -> bool {
+        self.promiscuous || to == self.mac || to == MacAddress::BROADCAST || self.groups.contains(&to)
+    }
+
+    /// The next frame of the driver that is for us.
+    fn next(&mut self) -> Option<Mbuf> {
+        if self.taken.is_empty() {
+            self.take_burst();
+        }
+        while let Some(frame) = self.taken.pop_front() {
+            self.gathered_len = None;
+            let to = match frame.whole() {
+                Some(bytes) => destination(bytes),
+                None => {
+                    self.counters.gathered_in += 1;
+                    let (copied, len) = frame.gather(&mut self.gathered);
+                    if copied < len {
+                        self.truncated += 1;
+                        continue;
+                    }
+                    self.gathered_len = Some(len);
+                    destination(&self.gathered[..len])
+                }
+            };
+            if to.is_some_and(|to| self.wants(to)) {
+                return Some(frame);
+            }
+            self.counters.foreign_in += 1;
+        }
+        self.gathered_len = None;
+        None
+    }
+}
+
+/// Whom a frame is for.
+fn destination(frame: &[u8]) -> Option<MacAddress> {
+    frame.get(..EthernetHeader::LEN)?.first_chunk().map(|octets| MacAddress(*octets))
+}
+
+/// An address that nobody else has, most probably: of those that everyone may make up.
+fn random_address() -> MacAddress {
+    let [a, b, c, d, e, f, ..] = RandomState::new().hash_one(std::process::id()).to_ne_bytes();
+    MacAddress([a & 0xfc | 0x02, b, c, d, e, f])
+}
+
+impl FramePort for DpdkPort {
+    fn name(&self) -> &'static str {
+        "dpdk"
+    }
+
+    fn interface(&self) -> &Interface {
+        &self.interface
+    }
+
+    fn mac(&self) -> MacAddress {
+        self.mac
+    }
+
+    fn mtu(&self) -> usize {
+        self.interface.mtu
+    }
+
+    fn loan(&mut self) -> &mut [u8] {
+        let len = EthernetHeader::LEN + TAG + self.interface.mtu;
+        &mut self.loan.room()[..len]
+    }
+
+    fn send(&mut self, len: usize) -> bool {
+        let Some(next) = self.frame() else {
+            return false;
+        };
+        self.loan.set_len(len);
+        let frame = std::mem::replace(&mut self.loan, next);
+        self.in_place_out += 1;
+        self.queue(frame);
+        true
+    }
+
+    fn send_copy(&mut self, len: usize) -> bool {
+        self.loan.set_len(len);
+        let Some(mut copy) = self.frame() else {
+            return false;
+        };
+        let whole = EthernetHeader::LEN + TAG + self.interface.mtu;
+        copy.room()[..whole].copy_from_slice(&self.loan.room()[..whole]);
+        let frame = std::mem::replace(&mut self.loan, copy);
+        self.queue(frame);
+        true
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.hand_over();
+        Ok(())
+    }
+
+    fn recv(&mut self, scan: Scan) -> io::Result<bool> {
+        self.lent = None;
+        self.gathered_len = None;
+        let found = self.own.pop_front().or_else(|| self.next());
+        if found.is_none() && scan != Scan::Taken {
+            self.keep_watch(scan);
+        }
+        self.lent = found;
+        Ok(self.lent.is_some())
+    }
+
+    fn received(&self) -> &[u8] {
+        match (&self.lent, self.gathered_len) {
+            (Some(_), Some(len)) => &self.gathered[..len],
+            (Some(frame), None) => frame.whole().unwrap_or_default(),
+            (None, _) => &[],
+        }
+    }
+
+    fn listen_at(&mut self, _: u16) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn close(&mut self, _: u16) {}
+
+    fn join(&mut self, group: MacAddress) -> io::Result<()> {
+        if !self.groups.contains(&group) {
+            self.groups.push(group);
+            self.port.set_groups(&self.groups);
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self, group: MacAddress) {
+        self.groups.retain(|known| *known != group);
+        self.port.set_groups(&self.groups);
+    }
+
+    fn descriptors(&self) -> &[RawFd] {
+        &[]
+    }
+
+    fn scans_memory(&self) -> bool {
+        true
+    }
+
+    fn stats(&self) -> FramePortStats {
+        let driver = self.port.stats();
+        let own = &self.counters;
+        FramePortStats {
+            dropped_in: driver.dropped_in + own.own_lost,
+            truncated: self.truncated,
+            malformed: driver.malformed_in,
+            refused_out: driver.refused_out + own.refused_out + own.link_down_out,
+            in_place_out: self.in_place_out,
+        }
+    }
+
+    fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+}
+
+impl Drop for DpdkPort {
+    fn drop(&mut self) {
+        // The driver gives its frames back when the port is closed, which is after this; a pool is used again only when it has all.
+        self.pools.take().into_iter().flatten().for_each(Pool::retire);
+    }
+}

@@ -1,0 +1,134 @@
+//! Flows and ports: which there are, and what each gives to what it sends.
+
+use takt_transport::{FlowId, FlowSpec};
+
+/// The first of the ports that flows get (RFC 6335 §6).
+const EPHEMERAL: u16 = 49_152;
+
+/// What a flow gives to outgoing datagrams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Exit {
+    pub(super) port: u16,
+    /// Differentiated services code point, 0 to 63: the TRANSPORT_PRIORITY itself.
+    pub(super) dscp: u8,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Flow {
+    exit: Exit,
+    own_port: bool,
+    /// As often as it was opened.
+    users: u32,
+}
+
+/// All flows, the default one first.
+#[derive(Debug)]
+pub(super) struct Flows {
+    flows: Vec<Option<Flow>>,
+    /// Where unicast is received, sorted.
+    ports: Vec<(u16, FlowId)>,
+}
+
+impl Flows {
+    pub(super) fn new(metatraffic: u16, user: u16) -> Self {
+        let default = Flow { exit: Exit { port: user, dscp: 0 }, own_port: false, users: 1 };
+        let mut ports = vec![(metatraffic, FlowId::DEFAULT), (user, FlowId::DEFAULT)];
+        ports.sort_unstable();
+        Self { flows: vec![Some(default)], ports }
+    }
+
+    /// Opens a flow; also its port, if it has one of its own. `None`: there are no ports left.
+    pub(super) fn open(&mut self, spec: &FlowSpec) -> Option<(FlowId, Option<u16>)> {
+        let dscp = spec.transport_priority.clamp(0, 63) as u8;
+        if !spec.own_port {
+            let same = |flow: &Option<Flow>| flow.is_some_and(|flow| !flow.own_port && flow.exit.dscp == dscp);
+            if let Some(at) = self.flows.iter().position(same) {
+                if let Some(flow) = &mut self.flows[at] {
+                    flow.users += 1;
+                }
+                return Some((FlowId(at as u16), None));
+            }
+        }
+        let free = self.flows.iter().position(Option::is_none).unwrap_or(self.flows.len());
+        let id = FlowId(u16::try_from(free).ok()?); // tidy-allow(dropped-cause): that many flows there are not.
+        let mut port = self.flows.first()?.as_ref()?.exit.port;
+        if spec.own_port {
+            let mut at = self.ports.partition_point(|known| known.0 < EPHEMERAL);
+            port = EPHEMERAL;
+            while self.ports.get(at).is_some_and(|known| known.0 == port) {
+                (at, port) = (at + 1, port.checked_add(1)?);
+            }
+            self.ports.insert(at, (port, id));
+        }
+        let flow = Flow { exit: Exit { port, dscp }, own_port: spec.own_port, users: 1 };
+        if free == self.flows.len() {
+            self.flows.push(None);
+        }
+        self.flows[free] = Some(flow);
+        Some((id, spec.own_port.then_some(port)))
+    }
+
+    /// Closes a flow once; false if there is none.
+    pub(super) fn close(&mut self, id: FlowId) -> bool {
+        if id == FlowId::DEFAULT {
+            return true;
+        }
+        let Some(place) = self.flows.get_mut(usize::from(id.0)) else {
+            return false;
+        };
+        let Some(flow) = place else {
+            return false;
+        };
+        flow.users -= 1;
+        if flow.users == 0 {
+            *place = None;
+            self.ports.retain(|known| known.1 != id);
+        }
+        true
+    }
+
+    pub(super) fn exit(&self, id: FlowId) -> Option<Exit> {
+        self.flows.get(usize::from(id.0))?.as_ref().map(|flow| flow.exit)
+    }
+
+    /// Whose port it is.
+    pub(super) fn flow_of(&self, port: u16) -> Option<FlowId> {
+        let at = self.ports.binary_search_by_key(&port, |known| known.0).ok()?; // tidy-allow(dropped-cause): nobody's.
+        Some(self.ports[at].1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWN: FlowSpec = FlowSpec { own_port: true, transport_priority: 46 };
+
+    #[test]
+    fn ports_end_and_are_free_again() {
+        let mut flows = Flows::new(7410, 7411);
+        let opened: Vec<_> = std::iter::from_fn(|| flows.open(&OWN)).collect();
+        assert_eq!(opened.len(), 16_384);
+        let (id, port) = opened[77];
+        assert_eq!(flows.flow_of(port.expect("its own")), Some(id));
+        assert!(flows.close(id) && !flows.close(id));
+        assert_eq!((flows.exit(id), flows.flow_of(port.expect("its own"))), (None, None));
+        assert_eq!(flows.open(&OWN), Some((id, port)));
+        assert_eq!(flows.exit(id), port.map(|port| Exit { port, dscp: 46 }));
+    }
+
+    #[test]
+    fn flows_of_one_priority_are_one() {
+        let mut flows = Flows::new(7410, 7411);
+        let open = |flows: &mut Flows, transport_priority| {
+            flows.open(&FlowSpec { own_port: false, transport_priority }).expect("room").0
+        };
+        assert_eq!((open(&mut flows, 0), open(&mut flows, -5)), (FlowId::DEFAULT, FlowId::DEFAULT));
+        let (a, b, c) = (open(&mut flows, 63), open(&mut flows, 1_000), open(&mut flows, 8));
+        assert!(a == b && a != c);
+        assert_eq!(flows.exit(a), Some(Exit { port: 7411, dscp: 63 }));
+        assert!(flows.close(a) && flows.close(a) && !flows.close(a));
+        assert_eq!((flows.flow_of(7410), flows.flow_of(7411)), (Some(FlowId::DEFAULT), Some(FlowId::DEFAULT)));
+        assert!(flows.close(FlowId::DEFAULT) && flows.exit(FlowId::DEFAULT).is_some());
+    }
+}

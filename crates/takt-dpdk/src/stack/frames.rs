@@ -1,0 +1,143 @@
+//! Frames that wait: for a neighbour's hardware address, or for the loaned frame to be free.
+//!
+//! A fixed number of places, made once. First in, first out, as far as the neighbours' answers allow.
+
+use std::collections::VecDeque;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+/// One frame that waits.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    bytes: Box<[u8]>,
+    len: usize,
+    /// Whose hardware address it waits for, if it does.
+    pub(super) to: Option<Ipv4Addr>,
+    pub(super) since: Duration,
+}
+
+impl Waiting {
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Frames {
+    queue: VecDeque<Waiting>,
+    free: Vec<Waiting>,
+    per_neighbour: usize,
+}
+
+impl Frames {
+    /// Room for `count` frames of `frame_len` octets, of which one neighbour can have `per_neighbour`.
+    pub(super) fn new(count: usize, per_neighbour: usize, frame_len: usize) -> Self {
+        let place = || Waiting { bytes: vec![0; frame_len].into(), len: 0, to: None, since: Duration::ZERO };
+        Self {
+            queue: VecDeque::with_capacity(count),
+            free: std::iter::repeat_with(place).take(count).collect(),
+            per_neighbour,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Does a frame wait for this neighbour?
+    pub(super) fn any_to(&self, to: Ipv4Addr) -> bool {
+        self.queue.iter().any(|frame| frame.to == Some(to))
+    }
+
+    /// Adds a frame that `write` writes; it says how many octets it has, or that there is none after all. False: no room.
+    pub(super) fn push(
+        &mut self,
+        to: Option<Ipv4Addr>,
+        since: Duration,
+        write: impl FnOnce(&mut [u8]) -> Option<usize>,
+    ) -> bool {
+        let of_same = self.queue.iter().filter(|frame| to.is_some() && frame.to == to).count();
+        if of_same >= self.per_neighbour {
+            return false;
+        }
+        let Some(mut place) = self.free.pop() else {
+            return false;
+        };
+        let len = write(&mut place.bytes);
+        (place.len, place.to, place.since) = (len.unwrap_or(0), to, since);
+        match len {
+            Some(_) => self.queue.push_back(place),
+            None => self.free.push(place),
+        }
+        true
+    }
+
+    /// Asks of each frame, the oldest first, whether it is done with; those that are make room.
+    pub(super) fn take_each(&mut self, mut is_done: impl FnMut(&mut Waiting) -> bool) {
+        for _ in 0..self.queue.len() {
+            let Some(mut frame) = self.queue.pop_front() else {
+                return;
+            };
+            if is_done(&mut frame) {
+                self.free.push(frame);
+            } else {
+                self.queue.push_back(frame);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+    const B: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
+
+    fn push(frames: &mut Frames, to: Ipv4Addr, n: u8) -> bool {
+        frames.push(Some(to), Duration::ZERO, |bytes| {
+            bytes[0] = n;
+            Some(1)
+        })
+    }
+
+    fn all(frames: &mut Frames) -> Vec<u8> {
+        let mut all = Vec::new();
+        frames.take_each(|frame| {
+            all.extend_from_slice(frame.bytes());
+            false
+        });
+        all
+    }
+
+    #[test]
+    fn one_neighbour_does_not_take_all_the_room() {
+        let mut frames = Frames::new(5, 3, 8);
+        let taken: Vec<bool> = (0..5).map(|n| push(&mut frames, A, n)).collect();
+        assert_eq!(taken, [true, true, true, false, false]);
+        let taken: Vec<bool> = (5..8).map(|n| push(&mut frames, B, n)).collect();
+        assert_eq!(taken, [true, true, false], "the room for all is up");
+        assert_eq!(all(&mut frames), [0, 1, 2, 5, 6]);
+    }
+
+    #[test]
+    fn what_is_done_makes_room_and_the_others_keep_their_order() {
+        let mut frames = Frames::new(4, 2, 8);
+        for (to, n) in [(A, 0), (B, 1), (A, 2), (B, 3)] {
+            assert!(push(&mut frames, to, n));
+        }
+        let mut done = Vec::new();
+        frames.take_each(|frame| {
+            let is_done = frame.to == Some(A);
+            done.extend(is_done.then(|| frame.bytes()[0]));
+            is_done
+        });
+        assert_eq!((done, frames.any_to(A), frames.any_to(B)), (vec![0, 2], false, true));
+        assert!(push(&mut frames, A, 4) && push(&mut frames, A, 5));
+        assert_eq!(all(&mut frames), [1, 3, 4, 5]);
+        assert!(!frames.push(None, Duration::ZERO, |_| None), "full");
+        frames.take_each(|_| true);
+        assert!(frames.push(None, Duration::ZERO, |_| None) && frames.is_empty(), "there was none after all");
+    }
+}

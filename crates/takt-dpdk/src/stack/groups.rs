@@ -1,0 +1,126 @@
+//! Membership in our group, as routers and switches hear of it: IGMP version 3 (RFC 3376), or version 2 (RFC 2236) as long as a router
+//! asks by that. The question of a router of version 1 is answered by version 2.
+//!
+//! A report is sent at the start, once more a second later, and as an answer to each question, after a part of the time that
+//! the question gives.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use takt_packet::{IgmpMessage, MacAddress};
+
+/// How long after a question by version 2 that version is spoken (RFC 3376 §8.12 with the default values).
+const OLDER_ROUTER: Duration = Duration::from_secs(260);
+
+/// Between the first two reports.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Membership {
+    group: Ipv4Addr,
+    /// Makes hosts answer at different moments.
+    spread: u32,
+    /// Version 2 until then.
+    v2_until: Option<Duration>,
+    due: Option<Duration>,
+    /// First reports that are still to be sent.
+    first: u8,
+}
+
+impl Membership {
+    pub(super) fn new(group: Ipv4Addr, own: MacAddress, now: Duration) -> Self {
+        let [.., b, c, d, e] = own.0;
+        Self { group, spread: u32::from_be_bytes([b, c, d, e]), v2_until: None, due: Some(now), first: 2 }
+    }
+
+    /// The report that is due now, if one is.
+    pub(super) fn poll(&mut self, now: Duration) -> Option<IgmpMessage> {
+        self.due.filter(|due| *due <= now)?;
+        let is_change = self.first > 0;
+        self.first = self.first.saturating_sub(1);
+        self.due = (self.first > 0).then_some(now + AGAIN);
+        Some(match self.speaks_v2(now) {
+            true => IgmpMessage::ReportV2(self.group),
+            false => IgmpMessage::ReportV3 { group: self.group, is_change },
+        })
+    }
+
+    /// What is said at the end.
+    pub(super) fn leave(&self, now: Duration) -> IgmpMessage {
+        if self.speaks_v2(now) { IgmpMessage::LeaveV2(self.group) } else { IgmpMessage::LeaveV3(self.group) }
+    }
+
+    /// Hears what others say.
+    pub(super) fn hear(&mut self, message: IgmpMessage, now: Duration) {
+        match message {
+            IgmpMessage::Query { version, group, max_response } if group.is_unspecified() || group == self.group => {
+                if version < 3 {
+                    self.v2_until = Some(now + OLDER_ROUTER);
+                }
+                self.spread = self.spread.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                let within = Duration::from_millis(u64::from(max_response) * 100);
+                let answer = now + within.mul_f32((self.spread >> 16) as f32 / 65_536.0);
+                self.due = Some(self.due.map_or(answer, |due| due.min(answer)));
+            }
+            // Another member has answered already, and by version 2 one suffices (RFC 2236 §3).
+            IgmpMessage::ReportV2(group) if group == self.group && self.first == 0 && self.speaks_v2(now) => self.due = None,
+            _ => {}
+        }
+    }
+
+    fn speaks_v2(&self, now: Duration) -> bool {
+        self.v2_until.is_some_and(|until| now < until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
+    const CHANGE: IgmpMessage = IgmpMessage::ReportV3 { group: GROUP, is_change: true };
+    const ANSWER: IgmpMessage = IgmpMessage::ReportV3 { group: GROUP, is_change: false };
+
+    fn at(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    /// One that has said what it says unasked.
+    fn member() -> Membership {
+        let mut member = Membership::new(GROUP, MacAddress([2, 0, 0, 0, 0, 1]), at(0));
+        assert_eq!((member.poll(at(0)), member.poll(at(999))), (Some(CHANGE), None));
+        assert_eq!((member.poll(at(1_000)), member.poll(at(900_000))), (Some(CHANGE), None));
+        member
+    }
+
+    fn query(version: u8, group: Ipv4Addr) -> IgmpMessage {
+        IgmpMessage::Query { version, group, max_response: 100 }
+    }
+
+    #[test]
+    fn a_question_is_answered_in_time_and_once() {
+        for group in [GROUP, Ipv4Addr::UNSPECIFIED] {
+            let mut member = member();
+            member.hear(query(3, group), at(900_000));
+            assert_eq!((member.poll(at(910_000)), member.poll(at(999_000))), (Some(ANSWER), None));
+        }
+        let mut member = member();
+        member.hear(query(3, Ipv4Addr::new(239, 0, 0, 7)), at(900_000));
+        assert_eq!(member.poll(at(999_000)), None, "another group");
+        assert_eq!(member.leave(at(999_000)), IgmpMessage::LeaveV3(GROUP));
+    }
+
+    #[test]
+    fn the_version_is_the_routers() {
+        let mut member = member();
+        member.hear(query(2, GROUP), at(900_000));
+        assert_eq!(member.poll(at(910_000)), Some(IgmpMessage::ReportV2(GROUP)));
+        assert_eq!(member.leave(at(910_000)), IgmpMessage::LeaveV2(GROUP));
+        member.hear(query(2, GROUP), at(910_000));
+        member.hear(IgmpMessage::ReportV2(GROUP), at(910_000));
+        assert_eq!(member.poll(at(930_000)), None, "another member was faster");
+        member.hear(query(3, GROUP), at(1_300_000));
+        assert_eq!(member.poll(at(1_310_000)), Some(ANSWER), "the old router is gone");
+    }
+}

@@ -1,0 +1,600 @@
+//! What a kernel does otherwise, for one address at a port that moves frames: ARP, IGMP, IPv4 and UDP.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | `wire` | frames to what they carry, and back |
+//! | `neighbours` | hardware addresses, asked for and aging |
+//! | `groups` | membership in our group |
+//! | `frames` | frames that wait |
+//! | `reassembly` | packets that arrive in parts |
+//! | `flows` | flows and ports |
+//! | `transport` | all of it as a [`Transport`](takt_transport::Transport) |
+//!
+//! Nobody but us may have the address. A question for it is answered, a ping too; all else that is not for our ports is counted and
+//! dropped, and never answered.
+
+mod flows;
+mod frames;
+mod groups;
+mod neighbours;
+mod reassembly;
+mod transport;
+mod wire;
+
+use std::io;
+use std::net::Ipv4Addr;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use takt_packet::{ArpOperation, ArpPacket, EthernetHeader, IgmpMessage, MacAddress, VlanTag};
+use takt_transport::ethernet::FramePort;
+use takt_transport::{Interface, Locators, RxMeta, TransportError, TransportStats};
+use takt_wire::Locator;
+
+use crate::config::UdpStackConfig;
+use flows::{Exit, Flows};
+use frames::Frames;
+use groups::Membership;
+use neighbours::Neighbours;
+use reassembly::Reassembly;
+use wire::{Datagram, End, Refused, Seen};
+
+/// Datagrams that wait for hardware addresses, in all and for one neighbour.
+const WAITING: usize = 64;
+const WAITING_PER_NEIGHBOUR: usize = 16;
+
+/// How long a datagram waits.
+const WAITING_TIME: Duration = Duration::from_secs(3);
+
+/// Answers that wait for the loaned frame to be free.
+const ANSWERS: usize = 16;
+
+/// Between two looks at what is due.
+const TURN: Duration = Duration::from_millis(20);
+
+/// Frames that one call looks at: none of them need be for us.
+const LOOKS: usize = 256;
+
+/// Where questions of routers go (RFC 1112 §4).
+const ALL_HOSTS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
+
+/// What the stack has seen and said beside datagrams. Cumulative since it was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StackCounters {
+    /// Frames of other protocols, VLANs or addresses.
+    pub foreign: u64,
+    /// Frames whose lengths contradict each other, or with a damaged header.
+    pub malformed: u64,
+    /// Datagrams with a wrong checksum.
+    pub damaged: u64,
+    /// Datagrams to ports that are not open.
+    pub closed: u64,
+    /// Parts of packets.
+    pub parts_in: u64,
+    /// Packets of which not all parts came in time, or contradicted each other.
+    pub given_up: u64,
+    /// Frames from someone else who says to have our address.
+    pub conflicts: u64,
+    /// Questions for hardware addresses, ours at the start included.
+    pub questions_out: u64,
+    /// Answers to such questions and to pings, and reports of membership.
+    pub answers_out: u64,
+    /// Answers for which there was no room.
+    pub answers_lost: u64,
+    /// Datagrams that waited for a hardware address.
+    pub waited: u64,
+    /// Of those, the ones that were lost: there was no room, or no answer.
+    pub unanswered: u64,
+}
+
+/// UDP over IPv4 at a port that moves frames, for one participant. See the [crate](crate).
+///
+/// The port has to deliver frames of all kinds, not RTPS on Ethernet alone.
+#[derive(Debug)]
+pub struct UdpStack<P: FramePort> {
+    port: P,
+    own: (MacAddress, Ipv4Addr),
+    prefix_len: u8,
+    gateway: Option<Ipv4Addr>,
+    tag: Option<VlanTag>,
+    vlan: Option<u16>,
+    multicast: Option<Multicast>,
+    multicast_ttl: u8,
+    flows: Flows,
+    neighbours: Neighbours,
+    reassembly: Reassembly,
+    /// Datagrams that wait for hardware addresses.
+    waiting: Frames,
+    /// Whole frames, to leave when no frame is loaned.
+    answers: Frames,
+    /// Some of those that wait may go on.
+    has_news: bool,
+    loaned: bool,
+    headers_len: usize,
+    max_message_len: usize,
+    opened: Instant,
+    /// Since opening, as of the last look at the clock.
+    now: Duration,
+    turned: Duration,
+    /// When our address is to be announced again.
+    announce: Option<Duration>,
+    calls: u32,
+    interfaces: Vec<Interface>,
+    locators: Locators,
+    stats: TransportStats,
+    counters: StackCounters,
+}
+
+/// The group that we are a member of.
+#[derive(Debug)]
+struct Multicast {
+    group: Ipv4Addr,
+    ports: [u16; 2],
+    membership: Membership,
+}
+
+/// Where a received datagram lies.
+#[derive(Debug)]
+enum Place {
+    Frame(Range<usize>),
+    Reassembled(usize, usize, Range<usize>),
+}
+
+/// A transport by UDP over a port of DPDK's.
+#[cfg(feature = "dpdk")]
+pub type DpdkTransport = UdpStack<crate::DpdkPort>;
+
+#[cfg(feature = "dpdk")]
+impl DpdkTransport {
+    /// Opens a port, and UDP over it. Errors: those of [`DpdkPort::open`](crate::DpdkPort::open) and [`UdpStack::new`].
+    pub fn open(port: &crate::DpdkConfig, config: &UdpStackConfig) -> Result<Self, TransportError> {
+        let mut port = crate::DpdkPort::open(port)?;
+        port.interface_mut().addresses = vec![(config.address.into(), config.prefix_len)];
+        Self::new(config, port)
+    }
+}
+
+impl<P: FramePort> UdpStack<P> {
+    /// Takes the port, joins the group and announces the address. Allocates; everything later but flows does not.
+    ///
+    /// Errors: an address, group, tag or participant index that cannot be, and what the port says.
+    pub fn new(config: &UdpStackConfig, mut port: P) -> Result<Self, TransportError> {
+        let failed = |op: &'static str, why: io::Error| TransportError::new(op, config.address, why);
+        let impossible = |why| failed("use address", io::Error::new(io::ErrorKind::InvalidInput, why));
+        let ports = check(config).map_err(impossible)?;
+        let tag_len = if config.vlan.is_some() { 4 } else { 0 };
+        let headers_len = wire::headers_len(config.vlan.is_some());
+        let max_message_len = (port.mtu() + EthernetHeader::LEN + tag_len).saturating_sub(headers_len).min(65_507);
+        let frame_len = headers_len + max_message_len;
+        let own = (port.mac(), config.address);
+        let mut multicast = None;
+        if config.multicast {
+            for group in [config.multicast_group, ALL_HOSTS] {
+                let group = MacAddress::of_group(group.into()).expect("it was checked");
+                port.join(group).map_err(|e| failed("join a group at", e))?;
+            }
+            let membership = Membership::new(config.multicast_group, own.0, Duration::ZERO);
+            multicast = Some(Multicast { group: config.multicast_group, ports: ports.multicast, membership });
+        }
+        let interface = Interface {
+            addresses: vec![(config.address.into(), config.prefix_len)],
+            multicast: config.multicast,
+            ..port.interface().clone()
+        };
+        let mut stack = Self {
+            own,
+            prefix_len: config.prefix_len,
+            gateway: config.gateway,
+            tag: config.vlan,
+            vlan: config.vlan.map(|tag| tag.vid).filter(|vid| *vid != 0),
+            locators: ports.locators(config),
+            multicast,
+            multicast_ttl: config.multicast_ttl,
+            flows: Flows::new(ports.unicast[0], ports.unicast[1]),
+            neighbours: Neighbours::new(&config.neighbours),
+            reassembly: Reassembly::new(),
+            waiting: Frames::new(WAITING, WAITING_PER_NEIGHBOUR, frame_len),
+            answers: Frames::new(ANSWERS, ANSWERS, frame_len),
+            has_news: false,
+            loaned: false,
+            headers_len,
+            max_message_len,
+            opened: Instant::now(),
+            now: Duration::ZERO,
+            turned: Duration::ZERO,
+            announce: Some(Duration::ZERO),
+            calls: 0,
+            interfaces: vec![interface],
+            stats: TransportStats::default(),
+            counters: StackCounters::default(),
+            port,
+        };
+        stack.turn();
+        stack.serve();
+        Ok(stack)
+    }
+
+    /// The port below.
+    pub fn port(&self) -> &P {
+        &self.port
+    }
+
+    /// The same, to look after it.
+    pub fn port_mut(&mut self) -> &mut P {
+        &mut self.port
+    }
+
+    /// What was seen and said beside datagrams.
+    pub fn counters(&self) -> StackCounters {
+        StackCounters { given_up: self.reassembly.given_up(), ..self.counters }
+    }
+
+    /// Looks at the clock, and at what is due if it is time to.
+    fn look_at_clock(&mut self) {
+        self.now = self.opened.elapsed();
+        if self.now.saturating_sub(self.turned) >= TURN {
+            self.turn();
+        }
+    }
+
+    /// Does what is due.
+    fn turn(&mut self) {
+        self.turned = self.now;
+        if self.announce.is_some_and(|due| due <= self.now) {
+            // Twice, in case that the first is lost.
+            self.announce = (self.announce == Some(Duration::ZERO)).then_some(self.now + Duration::from_secs(1));
+            self.ask(MacAddress::BROADCAST, self.own.1);
+        }
+        let now = self.now;
+        if let Some(report) = self.multicast.as_mut().and_then(|multicast| multicast.membership.poll(now)) {
+            let (own, tag) = (self.own, self.tag);
+            self.answer(|frame| wire::igmp(frame, own, tag, report));
+        }
+        if !self.waiting.is_empty() {
+            self.remind();
+        }
+        self.reassembly.expire(now);
+    }
+
+    /// Asks again for those whom a datagram waits for, and gives up what has waited too long.
+    fn remind(&mut self) {
+        let mut asked = [None; WAITING];
+        let mut count = 0;
+        let Self { waiting, neighbours, counters, stats, now, .. } = self;
+        waiting.take_each(|frame| {
+            let Some(to) = frame.to else { return true };
+            if now.saturating_sub(frame.since) >= WAITING_TIME {
+                counters.unanswered += 1;
+                stats.send_errors.host_unreachable += 1;
+                return true;
+            }
+            if neighbours.find(to, *now).ask && count < WAITING {
+                asked[count] = Some(to);
+                count += 1;
+            }
+            false
+        });
+        asked.into_iter().flatten().for_each(|to| self.ask(MacAddress::BROADCAST, to));
+    }
+
+    /// Asks who has an address: everyone, or the one who is believed to.
+    fn ask(&mut self, whom: MacAddress, of: Ipv4Addr) {
+        let (own, tag) = (self.own, self.tag);
+        if self.answers.push(None, self.now, |frame| wire::arp(frame, whom, tag, wire::question(own, of))) {
+            self.counters.questions_out += 1;
+        } else {
+            self.counters.answers_lost += 1;
+        }
+    }
+
+    /// Queues a frame of our own.
+    fn answer(&mut self, write: impl FnOnce(&mut [u8]) -> Option<usize>) {
+        if self.answers.push(None, self.now, write) {
+            self.counters.answers_out += 1;
+        } else {
+            self.counters.answers_lost += 1;
+        }
+    }
+
+    /// Sends what waits and can go, unless a frame is loaned.
+    fn serve(&mut self) {
+        if self.loaned || (self.answers.is_empty() && !self.has_news) {
+            return;
+        }
+        self.has_news = false;
+        let Self { port, answers, waiting, neighbours, stats, headers_len, .. } = self;
+        let mut send = |bytes: &[u8], to: Option<MacAddress>| {
+            let frame = port.loan();
+            frame[..bytes.len()].copy_from_slice(bytes);
+            if let Some(to) = to {
+                frame[..6].copy_from_slice(&to.0);
+            }
+            port.send(bytes.len())
+        };
+        answers.take_each(|frame| send(frame.bytes(), None));
+        waiting.take_each(|frame| {
+            let mac = frame.to.and_then(|to| neighbours.known(to));
+            if mac.is_none() || !send(frame.bytes(), mac) {
+                return false;
+            }
+            stats.datagrams_out += 1;
+            stats.bytes_out += (frame.bytes().len() - *headers_len) as u64;
+            true
+        });
+        if self.port.flush().is_err() {
+            self.stats.send_errors.other += 1;
+        }
+    }
+
+    /// Handles the frame that the port has found: the datagram in it, if it is one for us.
+    fn handle(&mut self) -> Option<(Place, RxMeta)> {
+        let (place, datagram) = match wire::look(self.port.received(), self.vlan) {
+            Ok(Seen::Datagram(datagram)) => (Place::Frame(datagram.payload.clone()), datagram),
+            Ok(Seen::Part(part)) => {
+                self.counters.parts_in += 1;
+                if !is_ours(part.destination(), self.own.1, self.multicast.as_ref()) || part.protocol() != takt_packet::UDP {
+                    self.counters.foreign += 1;
+                    return None;
+                }
+                let (source, destination) = (part.source(), part.destination());
+                let (at, len) = self.reassembly.add(&part, self.now)?;
+                match wire::datagram(self.reassembly.payload(at, len), source, destination) {
+                    Ok(datagram) => (Place::Reassembled(at, len, datagram.payload.clone()), datagram),
+                    Err(why) => return self.refuse(why),
+                }
+            }
+            Ok(Seen::Arp(packet)) => return self.hear(packet),
+            Ok(Seen::Igmp(message)) => return self.hear_of_groups(message),
+            Ok(Seen::Ping(to)) if to == self.own.1 => return self.echo(),
+            Ok(Seen::Ping(_)) => return self.refuse(Refused::Foreign),
+            Err(why) => return self.refuse(why),
+        };
+        let meta = self.meta(&datagram)?;
+        self.stats.datagrams_in += 1;
+        self.stats.bytes_in += datagram.payload.len() as u64;
+        Some((place, meta))
+    }
+
+    fn refuse<T>(&mut self, why: Refused) -> Option<T> {
+        *match why {
+            Refused::Foreign => &mut self.counters.foreign,
+            Refused::Malformed => &mut self.counters.malformed,
+            Refused::Damaged => &mut self.counters.damaged,
+        } += 1;
+        None
+    }
+
+    /// Where a datagram came from and for which flow, if it is for one.
+    fn meta(&mut self, datagram: &Datagram) -> Option<RxMeta> {
+        let (ip, port) = datagram.to;
+        if !is_ours(ip, self.own.1, self.multicast.as_ref()) {
+            return self.refuse(Refused::Foreign);
+        }
+        let multicast = ip.is_multicast();
+        let flow = match &self.multicast {
+            Some(group) if multicast => group.ports.contains(&port).then_some(takt_transport::FlowId::DEFAULT),
+            _ => self.flows.flow_of(port),
+        };
+        let Some(flow) = flow else {
+            self.counters.closed += 1;
+            return None;
+        };
+        let source = Locator::udp_v4(datagram.from.0, datagram.from.1);
+        Some(RxMeta { source, local: Locator::udp_v4(ip, port), flow, multicast })
+    }
+
+    /// Hears what ARP asks and tells, and answers what is asked of us.
+    fn hear<T>(&mut self, packet: ArpPacket) -> Option<T> {
+        let (mac, ip) = packet.sender;
+        if mac.is_group() {
+            return self.refuse(Refused::Malformed);
+        }
+        if ip == self.own.1 {
+            // Our own announcement comes back from some devices.
+            self.counters.conflicts += u64::from(mac != self.own.0);
+            return None;
+        }
+        let is_for_us = packet.target.1 == self.own.1;
+        // Who does not know its own address yet asks from none (RFC 5227 §1.1).
+        if !ip.is_unspecified() && !ip.is_multicast() && self.is_near(ip) {
+            self.neighbours.hear(ip, mac, is_for_us, self.now);
+            self.has_news |= !self.waiting.is_empty();
+        }
+        if is_for_us && packet.operation == ArpOperation::Request {
+            let answer = ArpPacket { operation: ArpOperation::Reply, sender: self.own, target: (mac, ip) };
+            let tag = self.tag;
+            self.answer(|frame| wire::arp(frame, mac, tag, answer));
+        }
+        None
+    }
+
+    fn hear_of_groups<T>(&mut self, message: IgmpMessage) -> Option<T> {
+        let now = self.now;
+        if let Some(multicast) = &mut self.multicast {
+            multicast.membership.hear(message, now);
+        }
+        None
+    }
+
+    fn echo<T>(&mut self) -> Option<T> {
+        let Self { port, answers, own, now, counters, .. } = self;
+        let request = port.received();
+        let is_room = answers.push(None, *now, |frame| wire::echo(frame, request, own.0));
+        *if is_room { &mut counters.answers_out } else { &mut counters.answers_lost } += 1;
+        None
+    }
+
+    /// Is it in our network?
+    fn is_near(&self, ip: Ipv4Addr) -> bool {
+        (self.own.1.to_bits() ^ ip.to_bits()).leading_zeros() >= u32::from(self.prefix_len)
+    }
+
+    /// Whose hardware address leads to an address: its own, or the router's.
+    fn next_hop(&self, ip: Ipv4Addr) -> Option<Ipv4Addr> {
+        if self.is_near(ip) { Some(ip) } else { self.gateway }
+    }
+
+    /// The address that a locator says, if it can be sent to.
+    fn address(&self, to: &Locator) -> Option<(Ipv4Addr, u16)> {
+        if to.kind != Locator::KIND_UDP_V4 {
+            return None;
+        }
+        let [.., a, b, c, d] = to.address;
+        let ip = Ipv4Addr::new(a, b, c, d);
+        let port = u16::try_from(to.port).ok().filter(|port| *port != 0)?; // tidy-allow(dropped-cause): no such port.
+        let is_possible = match ip.is_multicast() {
+            true => self.multicast.is_some(),
+            false => {
+                let is_none = ip.is_unspecified() || ip.is_loopback() || ip.is_broadcast();
+                !is_none && self.next_hop(ip).is_some()
+            }
+        };
+        is_possible.then_some((ip, port))
+    }
+
+    /// Queues the loaned datagram for all destinations.
+    fn distribute(&mut self, len: usize, exit: Exit, destinations: &[Locator]) {
+        // The last one gets the frame itself, once all others have their copies.
+        let mut last: Option<End> = None;
+        for to in destinations {
+            let Some((ip, port)) = self.address(to) else {
+                self.stats.send_errors.unserved += 1;
+                continue;
+            };
+            let known = match MacAddress::of_group(ip.into()) {
+                Some(group) => Ok(group),
+                None if ip == self.own.1 => Ok(self.own.0),
+                None => self.resolve(self.next_hop(ip).unwrap_or(ip)),
+            };
+            match known {
+                Ok(mac) => {
+                    if let Some(before) = last.replace(End { mac, ip, port }) {
+                        self.send(len, exit, before, true);
+                    }
+                }
+                Err(hop) => self.wait(len, exit, hop, End { mac: MacAddress::default(), ip, port }),
+            }
+        }
+        if let Some(to) = last {
+            self.send(len, exit, to, false);
+        }
+    }
+
+    /// The hardware address of a neighbour that nothing waits for, asking if need be; else whom to wait for.
+    fn resolve(&mut self, hop: Ipv4Addr) -> Result<MacAddress, Ipv4Addr> {
+        let found = self.neighbours.find(hop, self.now);
+        if found.ask {
+            self.ask(found.mac.unwrap_or(MacAddress::BROADCAST), hop);
+        }
+        let is_in_turn = self.waiting.is_empty() || !self.waiting.any_to(hop);
+        found.mac.filter(|_| is_in_turn).ok_or(hop)
+    }
+
+    /// Copies the loaned datagram to where it waits for the hardware address.
+    fn wait(&mut self, len: usize, exit: Exit, hop: Ipv4Addr, to: End) {
+        let (ends, tag, marks) = self.around(exit, to);
+        let Self { port, waiting, now, headers_len, counters, stats, .. } = self;
+        counters.waited += 1;
+        let payload = &port.loan()[*headers_len..*headers_len + len];
+        let is_room = waiting.push(Some(hop), *now, |frame| {
+            frame.get_mut(*headers_len..*headers_len + len)?.copy_from_slice(payload);
+            wire::enclose(frame, len, ends, tag, marks)
+        });
+        if !is_room {
+            counters.unanswered += 1;
+            stats.send_errors.host_unreachable += 1;
+        }
+    }
+
+    /// Sends the loaned datagram, or a copy of it.
+    fn send(&mut self, len: usize, exit: Exit, to: End, as_copy: bool) {
+        let (ends, tag, marks) = self.around(exit, to);
+        let Some(whole) = wire::enclose(self.port.loan(), len, ends, tag, marks) else {
+            self.stats.send_errors.too_large += 1;
+            return;
+        };
+        let is_sent = if as_copy { self.port.send_copy(whole) } else { self.port.send(whole) };
+        if is_sent {
+            self.stats.datagrams_out += 1;
+            self.stats.bytes_out += len as u64;
+        } else {
+            self.stats.send_errors.no_buffers += 1;
+        }
+    }
+
+    /// What stands around a datagram: ends, tag, traffic class and TTL.
+    fn around(&self, exit: Exit, to: End) -> ([End; 2], Option<VlanTag>, [u8; 2]) {
+        let from = End { mac: self.own.0, ip: self.own.1, port: exit.port };
+        let pcp = exit.dscp >> 3;
+        let tag = self.tag.map(|tag| VlanTag { pcp: if exit.dscp == 0 { tag.pcp } else { pcp }, ..tag });
+        let ttl = if to.ip.is_multicast() { self.multicast_ttl } else { wire::TTL };
+        ([from, to], tag, [exit.dscp << 2, ttl])
+    }
+}
+
+/// Is a datagram to this address for us?
+fn is_ours(ip: Ipv4Addr, own: Ipv4Addr, multicast: Option<&Multicast>) -> bool {
+    ip == own || multicast.is_some_and(|multicast| multicast.group == ip)
+}
+
+/// The well-known ports, metatraffic first.
+struct Ports {
+    unicast: [u16; 2],
+    multicast: [u16; 2],
+}
+
+impl Ports {
+    fn locators(&self, config: &UdpStackConfig) -> Locators {
+        let at = |port| vec![Locator::udp_v4(config.address, port)];
+        let group = |port| match config.multicast {
+            true => vec![Locator::udp_v4(config.multicast_group, port)],
+            false => Vec::new(),
+        };
+        Locators {
+            metatraffic_unicast: at(self.unicast[0]),
+            metatraffic_multicast: group(self.multicast[0]),
+            default_unicast: at(self.unicast[1]),
+            default_multicast: group(self.multicast[1]),
+        }
+    }
+}
+
+/// Whether what is configured can be, and the ports that follow from it (RTPS 2.5 §9.6.2).
+fn check(config: &UdpStackConfig) -> Result<Ports, &'static str> {
+    let own = config.address;
+    if own.is_unspecified() || own.is_multicast() || own.is_broadcast() || own.is_loopback() {
+        return Err("a host cannot have it");
+    }
+    if config.prefix_len > 32 {
+        return Err("a prefix has at most 32 bits");
+    }
+    if !config.multicast_group.is_multicast() {
+        return Err("the group is none");
+    }
+    if config.vlan.is_some_and(|tag| tag.pcp > 7 || tag.vid > 4_094) {
+        return Err("a tag has a PCP of at most 7 and a VLAN of at most 4094");
+    }
+    if config.participant_index > 119 {
+        return Err("a participant index is at most 119");
+    }
+    let (domain, index, ports) = (config.domain_id, u32::from(config.participant_index), &config.ports);
+    let unicast = [ports.discovery_unicast(domain, index), ports.user_unicast(domain, index)];
+    let multicast = [ports.discovery_multicast(domain), ports.user_multicast(domain)];
+    match (unicast, multicast) {
+        ([Some(a), Some(b)], [Some(c), Some(d)]) => Ok(Ports { unicast: [a, b], multicast: [c, d] }),
+        _ => Err("UDP has no ports for that domain"),
+    }
+}
+
+impl<P: FramePort> Drop for UdpStack<P> {
+    /// Says farewell to the group; whether that arrives matters little.
+    fn drop(&mut self) {
+        if let Some(multicast) = &self.multicast {
+            let message = multicast.membership.leave(self.now);
+            if let Some(len) = wire::igmp(self.port.loan(), self.own, self.tag, message) {
+                self.port.send(len);
+                drop(self.port.flush());
+            }
+        }
+    }
+}

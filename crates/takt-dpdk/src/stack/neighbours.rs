@@ -1,0 +1,198 @@
+//! Whose hardware address is which: a bounded table, filled by ARP (RFC 826).
+//!
+//! An address is believed for [`FRESH`] after it was heard. Later it is still used, but asked for again; whoever does not answer
+//! [`TRIES`] times is forgotten. Only answers that were asked for, and questions that are put to us, make an entry; other
+//! news change one that is there. When the table is full, the entry that was used longest ago makes room.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use takt_packet::MacAddress;
+
+/// Entries.
+pub(super) const NEIGHBOURS_MAX: usize = 1_024;
+
+/// How long an address is believed unasked.
+const FRESH: Duration = Duration::from_secs(30);
+
+/// Between two questions for one address.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Questions until an address that was known is forgotten.
+const TRIES: u8 = 3;
+
+#[derive(Debug)]
+struct Neighbour {
+    ip: Ipv4Addr,
+    mac: Option<MacAddress>,
+    /// From the configuration: never asked for.
+    fixed: bool,
+    heard: Duration,
+    asked: Option<Duration>,
+    tries: u8,
+    used: Duration,
+}
+
+/// What is known of a neighbour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) mac: Option<MacAddress>,
+    /// A question is due: to the address that is known, or to all.
+    pub(super) ask: bool,
+}
+
+/// See the [module](self). Times are since any moment, and do not go back.
+#[derive(Debug)]
+pub(super) struct Neighbours {
+    /// By address.
+    table: Vec<Neighbour>,
+}
+
+impl Neighbours {
+    pub(super) fn new(fixed: &[(Ipv4Addr, MacAddress)]) -> Self {
+        let mut table = Vec::with_capacity(NEIGHBOURS_MAX);
+        table.extend(fixed.iter().take(NEIGHBOURS_MAX).map(|(ip, mac)| Neighbour {
+            mac: Some(*mac),
+            fixed: true,
+            ..Neighbour::unknown(*ip, Duration::ZERO)
+        }));
+        table.sort_by_key(|neighbour| neighbour.ip);
+        table.dedup_by_key(|neighbour| neighbour.ip);
+        Self { table }
+    }
+
+    /// Looks for the address of someone who is to be sent to.
+    pub(super) fn find(&mut self, ip: Ipv4Addr, now: Duration) -> Found {
+        let Some(neighbour) = self.entry(ip, now) else {
+            return Found { mac: None, ask: false };
+        };
+        neighbour.used = now;
+        let is_fresh = neighbour.mac.is_some() && now.saturating_sub(neighbour.heard) < FRESH;
+        let asked_lately = neighbour.asked.is_some_and(|asked| now.saturating_sub(asked) < RETRY);
+        if neighbour.fixed || is_fresh || asked_lately {
+            return Found { mac: neighbour.mac, ask: false };
+        }
+        if neighbour.tries >= TRIES {
+            neighbour.mac = None;
+        }
+        neighbour.asked = Some(now);
+        neighbour.tries = neighbour.tries.saturating_add(1);
+        Found { mac: neighbour.mac, ask: true }
+    }
+
+    /// Takes over what a neighbour has said of itself. One that is not known becomes so if `is_for_us`.
+    pub(super) fn hear(&mut self, ip: Ipv4Addr, mac: MacAddress, is_for_us: bool, now: Duration) {
+        if !is_for_us && self.place(ip).is_err() {
+            return;
+        }
+        if let Some(neighbour) = self.entry(ip, now).filter(|neighbour| !neighbour.fixed) {
+            (neighbour.mac, neighbour.heard) = (Some(mac), now);
+            (neighbour.asked, neighbour.tries) = (None, 0);
+        }
+    }
+
+    /// The address that is believed, without asking anyone.
+    pub(super) fn known(&self, ip: Ipv4Addr) -> Option<MacAddress> {
+        self.place(ip).ok().and_then(|at| self.table[at].mac) // tidy-allow(dropped-cause): a stranger.
+    }
+
+    fn place(&self, ip: Ipv4Addr) -> Result<usize, usize> {
+        self.table.binary_search_by_key(&ip, |neighbour| neighbour.ip)
+    }
+
+    /// The entry for an address, an empty one if need be. `None`: all others are fixed.
+    fn entry(&mut self, ip: Ipv4Addr, now: Duration) -> Option<&mut Neighbour> {
+        let at = match self.place(ip) {
+            Ok(at) => at,
+            Err(_) => {
+                if self.table.len() == NEIGHBOURS_MAX {
+                    let others = self.table.iter().enumerate().filter(|(_, neighbour)| !neighbour.fixed);
+                    let (oldest, _) = others.min_by_key(|(_, neighbour)| neighbour.used)?;
+                    self.table.remove(oldest);
+                }
+                let at = self.place(ip).unwrap_or_else(|at| at);
+                self.table.insert(at, Neighbour::unknown(ip, now));
+                at
+            }
+        };
+        self.table.get_mut(at)
+    }
+
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.table.len()
+    }
+}
+
+impl Neighbour {
+    fn unknown(ip: Ipv4Addr, now: Duration) -> Self {
+        Self { ip, mac: None, fixed: false, heard: now, asked: None, tries: 0, used: now }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+    const MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
+    const OTHER: MacAddress = MacAddress([2, 0, 0, 0, 0, 2]);
+
+    fn at(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    fn found(mac: Option<MacAddress>, ask: bool) -> Found {
+        Found { mac, ask }
+    }
+
+    #[test]
+    fn one_asks_once_a_second_until_there_is_an_answer() {
+        let mut table = Neighbours::new(&[]);
+        for (ms, ask) in [(0, true), (1, false), (999, false), (1_000, true), (1_500, false), (9_000, true)] {
+            assert_eq!(table.find(A, at(ms)), found(None, ask), "after {ms} ms");
+        }
+        table.hear(A, MAC, true, at(9_100));
+        assert_eq!(table.find(A, at(9_100)), found(Some(MAC), false));
+    }
+
+    #[test]
+    fn what_is_old_is_asked_for_again_and_then_forgotten() {
+        let mut table = Neighbours::new(&[]);
+        table.hear(A, MAC, true, at(0));
+        assert_eq!(table.find(A, at(29_999)), found(Some(MAC), false));
+        for ms in [30_000, 31_000, 32_000] {
+            assert_eq!(table.find(A, at(ms)), found(Some(MAC), true), "after {ms} ms");
+            assert_eq!(table.find(A, at(ms + 999)), found(Some(MAC), false));
+        }
+        assert_eq!(table.find(A, at(33_000)), found(None, true), "it has not answered three times");
+        table.hear(A, OTHER, true, at(33_100));
+        assert_eq!(table.find(A, at(63_000)), found(Some(OTHER), false));
+    }
+
+    #[test]
+    fn strangers_make_no_entry_but_change_one() {
+        let mut table = Neighbours::new(&[]);
+        table.hear(A, MAC, false, at(0));
+        assert_eq!(table.len(), 0);
+        table.hear(A, MAC, true, at(0));
+        table.hear(A, OTHER, false, at(1));
+        assert_eq!(table.find(A, at(2)), found(Some(OTHER), false));
+    }
+
+    #[test]
+    fn the_table_is_bounded_and_what_is_configured_stays() {
+        let mut table = Neighbours::new(&[(A, MAC), (A, MAC)]);
+        for n in 0..5_000_u32 {
+            table.hear(Ipv4Addr::from_bits(0x0a00_0000 + n), OTHER, true, at(u64::from(n)));
+        }
+        assert_eq!(table.len(), NEIGHBOURS_MAX);
+        table.hear(A, OTHER, true, at(5_000));
+        assert_eq!(table.find(A, at(900_000)), found(Some(MAC), false));
+        let last = Ipv4Addr::from_bits(0x0a00_0000 + 4_999);
+        assert_eq!(table.find(last, at(5_000)), found(Some(OTHER), false), "the last one is there");
+        let many: Vec<_> = (0..2_000).map(|n| (Ipv4Addr::from_bits(n), MAC)).collect();
+        let mut full = Neighbours::new(&many);
+        assert_eq!(full.find(A, at(0)), found(None, false), "no room, and nobody to make it");
+    }
+}

@@ -1,0 +1,229 @@
+//! Packets of IPv4 that arrive in parts: senders who leave it to their kernel to cut datagrams that are longer than a frame.
+//!
+//! Each packet that is not whole yet has a place of its own, of which there are [`PLACES`]; when all are taken the oldest packet is given up, as
+//! is one that has waited for [`PATIENCE`]. Parts that overlap are an attack rather than an accident: the packet is given
+//! up (RFC 5722 has that for IPv6).
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use takt_packet::Ipv4Packet;
+
+/// Packets that can be incomplete at once.
+pub(super) const PLACES: usize = 16;
+
+/// How long the parts of a packet may take.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Octets of the longest payload, and units of 8 octets in it.
+const LEN_MAX: usize = 65_536;
+const UNITS: usize = LEN_MAX / 8;
+
+/// What the parts of one packet have in common.
+type Key = (Ipv4Addr, Ipv4Addr, u8, u16);
+
+#[derive(Debug)]
+struct Place {
+    key: Option<Key>,
+    since: Duration,
+    bytes: Box<[u8]>,
+    /// A bit for each unit that has arrived.
+    units: Box<[u64]>,
+    units_count: usize,
+    /// Known when the last part is.
+    len: Option<usize>,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Reassembly {
+    places: Vec<Place>,
+    given_up: u64,
+}
+
+impl Reassembly {
+    pub(super) fn new() -> Self {
+        let place = || Place {
+            key: None,
+            since: Duration::ZERO,
+            bytes: vec![0; LEN_MAX].into(),
+            units: vec![0; UNITS / 64].into(),
+            units_count: 0,
+            len: None,
+        };
+        Self { places: std::iter::repeat_with(place).take(PLACES).collect(), given_up: 0 }
+    }
+
+    /// Packets of which not all parts came, or parts that contradict each other.
+    pub(super) fn given_up(&self) -> u64 {
+        self.given_up
+    }
+
+    /// Takes a part; which place has a whole packet now, and its length. It stays there until the next call.
+    pub(super) fn add(&mut self, part: &Ipv4Packet<'_>, now: Duration) -> Option<(usize, usize)> {
+        let key = (part.source(), part.destination(), part.protocol(), part.identification());
+        let at = self.place_of(key, now);
+        let place = &mut self.places[at];
+        match place.fill(part.fragment_offset(), part.payload(), part.has_more_fragments()) {
+            Err(()) => {
+                place.key = None;
+                self.given_up += 1;
+                None
+            }
+            Ok(false) => None,
+            Ok(true) => {
+                place.key = None;
+                Some((at, place.len.unwrap_or(0)))
+            }
+        }
+    }
+
+    /// What [`add`](Self::add) said is whole.
+    pub(super) fn payload(&self, at: usize, len: usize) -> &[u8] {
+        self.places.get(at).map_or(&[], |place| &place.bytes[..len])
+    }
+
+    /// Gives up what has waited for too long.
+    pub(super) fn expire(&mut self, now: Duration) {
+        for place in &mut self.places {
+            if place.key.is_some() && now.saturating_sub(place.since) >= PATIENCE {
+                place.key = None;
+                self.given_up += 1;
+            }
+        }
+    }
+
+    fn place_of(&mut self, key: Key, now: Duration) -> usize {
+        if let Some(at) = self.places.iter().position(|place| place.key == Some(key)) {
+            return at;
+        }
+        let free = self.places.iter().position(|place| place.key.is_none());
+        let at = free.unwrap_or_else(|| {
+            self.given_up += 1;
+            let by_age = self.places.iter().enumerate().min_by_key(|(_, place)| place.since);
+            by_age.map_or(0, |(at, _)| at)
+        });
+        let place = &mut self.places[at];
+        place.units.fill(0);
+        (place.key, place.since, place.units_count, place.len) = (Some(key), now, 0, None);
+        at
+    }
+}
+
+impl Place {
+    /// Puts a part where it belongs; whether the packet is whole now. An error if it cannot be a part of it.
+    fn fill(&mut self, offset: usize, bytes: &[u8], more: bool) -> Result<bool, ()> {
+        let end = offset + bytes.len();
+        // An empty part, one beyond the longest packet, one in the middle that is no whole number of units, a second end.
+        let is_impossible = bytes.is_empty() || end > LEN_MAX || (more && !bytes.len().is_multiple_of(8));
+        let is_beyond = self.len.is_some_and(|len| end > len || !more);
+        if is_impossible || is_beyond {
+            return Err(());
+        }
+        for unit in offset / 8..end.div_ceil(8) {
+            let (word, bit) = (unit / 64, 1 << (unit % 64));
+            if self.units[word] & bit != 0 {
+                return Err(());
+            }
+            self.units[word] |= bit;
+            self.units_count += 1;
+        }
+        self.bytes[offset..end].copy_from_slice(bytes);
+        if !more {
+            self.len = Some(end);
+        }
+        // Units beyond the end would make the count too large, and the packet never whole.
+        Ok(self.len.is_some_and(|len| self.units_count == len.div_ceil(8)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ME: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
+
+    /// A part of packet `id`: octets that follow from where they are.
+    fn part(id: u16, offset: usize, len: usize, more: bool) -> Vec<u8> {
+        let mut bytes = vec![0; 20];
+        bytes[0] = 0x45;
+        bytes[2..4].copy_from_slice(&((20 + len) as u16).to_be_bytes());
+        bytes[4..6].copy_from_slice(&id.to_be_bytes());
+        bytes[6..8].copy_from_slice(&((offset / 8) as u16 | if more { 0x2000 } else { 0 }).to_be_bytes());
+        bytes[9] = 17;
+        bytes[12..16].copy_from_slice(&[192, 0, 2, 1]);
+        bytes[16..20].copy_from_slice(&ME.octets());
+        bytes.extend((offset..offset + len).map(|at| (at * 7) as u8));
+        bytes
+    }
+
+    fn add(reassembly: &mut Reassembly, part: &[u8], ms: u64) -> Option<(usize, usize)> {
+        reassembly.add(&Ipv4Packet::parse(part).expect("a part"), Duration::from_millis(ms))
+    }
+
+    #[test]
+    fn parts_make_the_whole_in_any_order() {
+        let parts = [part(1, 0, 1480, true), part(1, 1480, 1480, true), part(1, 2960, 33, false)];
+        for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0], [2, 0, 1]] {
+            let mut reassembly = Reassembly::new();
+            let [a, b, c] = order.map(|at| add(&mut reassembly, &parts[at], 0));
+            assert_eq!((a, b), (None, None));
+            let (at, len) = c.expect("whole");
+            assert_eq!(len, 2993);
+            assert!(reassembly.payload(at, len).iter().enumerate().all(|(at, byte)| *byte == (at * 7) as u8));
+            assert_eq!(reassembly.given_up(), 0);
+        }
+    }
+
+    #[test]
+    fn packets_do_not_mix() {
+        let mut reassembly = Reassembly::new();
+        for id in 0..8 {
+            assert_eq!(add(&mut reassembly, &part(id, 0, 800, true), 0), None);
+        }
+        for id in 0..8 {
+            let (_, len) = add(&mut reassembly, &part(id, 800, 8 + usize::from(id), false), 0).expect("whole");
+            assert_eq!(len, 808 + usize::from(id));
+        }
+    }
+
+    #[test]
+    fn what_contradicts_is_given_up() {
+        let wrong: [&[Vec<u8>]; 5] = [
+            &[part(1, 0, 16, true), part(1, 8, 16, true)],
+            &[part(1, 16, 8, false), part(1, 24, 8, true)],
+            &[part(1, 16, 8, false), part(1, 8, 8, false)],
+            &[part(1, 0, 15, true)],
+            &[part(1, 65_528, 16, false)],
+        ];
+        for parts in wrong {
+            let mut reassembly = Reassembly::new();
+            for part in parts {
+                assert_eq!(add(&mut reassembly, part, 0), None);
+            }
+            assert_eq!(reassembly.given_up(), 1, "{} parts", parts.len());
+        }
+    }
+
+    #[test]
+    fn a_part_before_the_end_that_lies_behind_it_never_makes_a_whole() {
+        let mut reassembly = Reassembly::new();
+        assert_eq!(add(&mut reassembly, &part(1, 800, 8, true), 0), None);
+        assert_eq!(add(&mut reassembly, &part(1, 0, 8, true), 0), None);
+        assert_eq!(add(&mut reassembly, &part(1, 8, 8, false), 0), None);
+    }
+
+    #[test]
+    fn there_is_room_for_so_many_and_for_so_long() {
+        let mut reassembly = Reassembly::new();
+        for id in 0..100 {
+            assert_eq!(add(&mut reassembly, &part(id, 0, 8, true), u64::from(id)), None);
+        }
+        assert_eq!(reassembly.given_up(), 100 - PLACES as u64);
+        assert!(add(&mut reassembly, &part(99, 8, 8, false), 100).is_some(), "the last ones are there");
+        reassembly.expire(Duration::from_millis(2_084));
+        assert_eq!(reassembly.given_up(), 100 - PLACES as u64 + 1, "the oldest");
+        reassembly.expire(Duration::from_secs(9));
+        assert_eq!(reassembly.given_up(), 99, "all that were not whole");
+    }
+}

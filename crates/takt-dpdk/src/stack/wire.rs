@@ -1,0 +1,263 @@
+//! Frames and what they carry: datagrams, ARP, IGMP, echoes; with or without a tag.
+
+use std::net::Ipv4Addr;
+use std::ops::Range;
+
+use takt_packet::{
+    ArpOperation, ArpPacket, EtherType, EthernetFrame, EthernetHeader, ICMP, IGMP, IgmpMessage, Ipv4Header, Ipv4Packet, MacAddress,
+    Sum, UDP, UdpDatagram, UdpHeader, VlanTag, answer_echo,
+};
+
+/// As many routers as a unicast datagram may pass.
+pub(super) const TTL: u8 = 64;
+
+/// One end of a datagram's way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct End {
+    pub(super) mac: MacAddress,
+    pub(super) ip: Ipv4Addr,
+    pub(super) port: u16,
+}
+
+/// Octets before a datagram's payload.
+pub(super) const fn headers_len(is_tagged: bool) -> usize {
+    EthernetHeader::LEN + if is_tagged { 4 } else { 0 } + Ipv4Header::LEN + UdpHeader::LEN
+}
+
+/// Writes an Ethernet header; how many octets it has.
+fn ethernet(frame: &mut [u8], to: MacAddress, from: MacAddress, tag: Option<VlanTag>, kind: EtherType) -> Option<usize> {
+    let header = EthernetHeader { destination: to, source: from, tag, ether_type: kind };
+    header.emit(frame).ok() // tidy-allow(dropped-cause): only room can be missing; the caller counts that.
+}
+
+/// Writes the headers of a datagram before its payload, which are `len` octets behind [`headers_len`]; how many octets the frame has.
+/// `None` if they are more than a datagram, or this frame, can have.
+pub(super) fn enclose(
+    frame: &mut [u8],
+    len: usize,
+    [from, to]: [End; 2],
+    tag: Option<VlanTag>,
+    [traffic_class, ttl]: [u8; 2],
+) -> Option<usize> {
+    let end = headers_len(tag.is_some()).checked_add(len)?;
+    let frame = frame.get_mut(..end)?;
+    let payload_len = u16::try_from(UdpHeader::LEN + len).ok()?; // tidy-allow(dropped-cause): too long, as said.
+    let at = ethernet(frame, to.mac, from.mac, tag, EtherType::IPV4)?;
+    let (ip, datagram) = frame.get_mut(at..)?.split_at_mut(Ipv4Header::LEN);
+    let (source, destination) = (from.ip, to.ip);
+    let header = Ipv4Header { source, destination, protocol: UDP, ttl, traffic_class, payload_len };
+    header.emit(ip).ok()?; // tidy-allow(dropped-cause): as above.
+    let header = UdpHeader { source_port: from.port, destination_port: to.port };
+    // tidy-allow(dropped-cause): as above.
+    header.emit(datagram, |len| Sum::pseudo_v4(source, destination, UDP, len)).ok()?;
+    Some(end)
+}
+
+/// Writes what is asked or told by ARP; how many octets the frame has.
+pub(super) fn arp(frame: &mut [u8], to: MacAddress, tag: Option<VlanTag>, packet: ArpPacket) -> Option<usize> {
+    let at = ethernet(frame, to, packet.sender.0, tag, EtherType::ARP)?;
+    let len = packet.emit(frame.get_mut(at..)?).ok()?; // tidy-allow(dropped-cause): only room can be missing.
+    Some(at + len)
+}
+
+/// The question who has an address.
+pub(super) fn question(own: (MacAddress, Ipv4Addr), of: Ipv4Addr) -> ArpPacket {
+    ArpPacket { operation: ArpOperation::Request, sender: own, target: (MacAddress::default(), of) }
+}
+
+/// Writes what routers and switches are told about a group; how many octets the frame has.
+pub(super) fn igmp(frame: &mut [u8], own: (MacAddress, Ipv4Addr), tag: Option<VlanTag>, message: IgmpMessage) -> Option<usize> {
+    let to = message.destination();
+    let at = ethernet(frame, MacAddress::of_group(to.into())?, own.0, tag, EtherType::IPV4)?;
+    let (ip, rest) = frame.get_mut(at..)?.split_at_mut_checked(Ipv4Header::ALERT_LEN)?;
+    let len = message.emit(rest).ok()?; // tidy-allow(dropped-cause): only room can be missing.
+    let header = Ipv4Header {
+        source: own.1,
+        destination: to,
+        protocol: IGMP,
+        ttl: 1,
+        // Internetwork control (RFC 3376 §4).
+        traffic_class: 0xc0,
+        payload_len: len as u16,
+    };
+    header.emit_alert(ip).ok()?; // tidy-allow(dropped-cause): as above.
+    Some(at + Ipv4Header::ALERT_LEN + len)
+}
+
+/// Writes the answer to a ping that came in this frame; how many octets it has. `None` if it does not fit or is damaged.
+pub(super) fn echo(frame: &mut [u8], request: &[u8], own: MacAddress) -> Option<usize> {
+    let seen = EthernetFrame::parse(request).ok()?; // tidy-allow(dropped-cause): it was looked at before.
+    let packet = Ipv4Packet::parse(seen.payload()).ok()?; // tidy-allow(dropped-cause): as above.
+    let at = seen.header().header_len();
+    let message = at + packet.header_len();
+    let end = message + packet.payload().len();
+    let answer = frame.get_mut(..end)?;
+    answer.copy_from_slice(request.get(..end)?);
+    ethernet(answer, seen.header().source, own, seen.header().tag, EtherType::IPV4)?;
+    // Of addresses that change places the checksum stays.
+    answer[at + 12..at + 16].copy_from_slice(&packet.destination().octets());
+    answer[at + 16..at + 20].copy_from_slice(&packet.source().octets());
+    answer_echo(&mut answer[message..]).ok()?; // tidy-allow(dropped-cause): damaged, as said.
+    Some(end)
+}
+
+/// A received datagram.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Datagram {
+    pub(super) from: (Ipv4Addr, u16),
+    pub(super) to: (Ipv4Addr, u16),
+    /// Which octets of what was looked at it is.
+    pub(super) payload: Range<usize>,
+}
+
+/// What is in a frame.
+#[derive(Debug)]
+pub(super) enum Seen<'a> {
+    Datagram(Datagram),
+    /// A part of a larger packet.
+    Part(Ipv4Packet<'a>),
+    Arp(ArpPacket),
+    Igmp(IgmpMessage),
+    /// A request for an echo, to this address.
+    Ping(Ipv4Addr),
+}
+
+/// Why a frame is not for us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// Another VLAN, protocol or address.
+    Foreign,
+    /// Lengths that contradict each other, or a header that is damaged.
+    Malformed,
+    /// A datagram with a wrong checksum.
+    Damaged,
+}
+
+/// Reads a frame. Those of the VLAN are looked at, or those of none.
+pub(super) fn look(frame: &[u8], vlan: Option<u16>) -> Result<Seen<'_>, Refused> {
+    let malformed = |_| Refused::Malformed;
+    let ethernet = EthernetFrame::parse(frame).map_err(malformed)?;
+    let header = ethernet.header();
+    // VLAN 0 is none, with a priority.
+    let tagged = header.tag.map(|tag| tag.vid).filter(|vid| *vid != 0);
+    if tagged != vlan {
+        return Err(Refused::Foreign);
+    }
+    match header.ether_type {
+        EtherType::ARP => return ArpPacket::parse(ethernet.payload()).map(Seen::Arp).map_err(malformed),
+        EtherType::IPV4 => {}
+        _ => return Err(Refused::Foreign),
+    }
+    let packet = Ipv4Packet::parse(ethernet.payload()).map_err(malformed)?;
+    if !packet.header_is_intact() {
+        return Err(Refused::Malformed);
+    }
+    if packet.is_fragment() {
+        return Ok(Seen::Part(packet));
+    }
+    match packet.protocol() {
+        UDP => {
+            let mut datagram = datagram(packet.payload(), packet.source(), packet.destination())?;
+            let at = header.header_len() + packet.header_len();
+            datagram.payload = datagram.payload.start + at..datagram.payload.end + at;
+            Ok(Seen::Datagram(datagram))
+        }
+        IGMP => IgmpMessage::parse(packet.payload()).map(Seen::Igmp).map_err(|_| Refused::Foreign),
+        ICMP if packet.payload().first() == Some(&8) => Ok(Seen::Ping(packet.destination())),
+        _ => Err(Refused::Foreign),
+    }
+}
+
+/// Reads the datagram that a packet carries.
+pub(super) fn datagram(bytes: &[u8], source: Ipv4Addr, destination: Ipv4Addr) -> Result<Datagram, Refused> {
+    let udp = UdpDatagram::parse(bytes).map_err(|_| Refused::Malformed)?;
+    // Nobody can be answered there.
+    if source.is_multicast() || source.is_broadcast() || source.is_unspecified() {
+        return Err(Refused::Malformed);
+    }
+    let len = UdpHeader::LEN + udp.payload().len();
+    if !udp.checksum(Sum::pseudo_v4(source, destination, UDP, len as u16)).is_acceptable() {
+        return Err(Refused::Damaged);
+    }
+    Ok(Datagram {
+        from: (source, udp.source_port()),
+        to: (destination, udp.destination_port()),
+        payload: UdpHeader::LEN..len,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TAG: VlanTag = VlanTag { pcp: 5, dei: false, vid: 7 };
+
+    fn end(n: u8) -> End {
+        End { mac: MacAddress([2, 0, 0, 0, 0, n]), ip: Ipv4Addr::new(192, 0, 2, n), port: 7400 + u16::from(n) }
+    }
+
+    fn enclosed(len: usize, tag: Option<VlanTag>) -> Vec<u8> {
+        let mut frame = vec![0x5a; 1600];
+        let whole = enclose(&mut frame, len, [end(1), end(2)], tag, [0xb8, 64]).expect("it fits");
+        frame.truncate(whole);
+        frame
+    }
+
+    #[test]
+    fn what_was_enclosed_is_seen() {
+        for (tag, vlan) in [(None, None), (Some(TAG), Some(7)), (Some(VlanTag { vid: 0, ..TAG }), None)] {
+            for len in [0, 1, 17, 64, 1472] {
+                let frame = enclosed(len, tag);
+                assert_eq!(frame.len(), headers_len(tag.is_some()) + len);
+                let Ok(Seen::Datagram(datagram)) = look(&frame, vlan) else { panic!("{len} octets") };
+                assert_eq!((datagram.from, datagram.to), ((end(1).ip, 7401), (end(2).ip, 7402)));
+                assert_eq!(frame[datagram.payload], vec![0x5a; len]);
+            }
+        }
+        for (tag, vlan) in [(None, Some(7)), (Some(TAG), None), (Some(TAG), Some(8))] {
+            assert!(matches!(look(&enclosed(9, tag), vlan), Err(Refused::Foreign)));
+        }
+        assert_eq!(enclose(&mut [0; 100], 59, [end(1), end(2)], None, [0, 64]), None);
+        assert_eq!(enclose(&mut [0; 100], usize::MAX, [end(1), end(2)], None, [0, 64]), None);
+    }
+
+    #[test]
+    fn cuts_and_damage_are_refused() {
+        let frame = enclosed(100, None);
+        for len in 0..frame.len() {
+            assert!(matches!(look(&frame[..len], None), Err(Refused::Malformed)), "{len} octets");
+        }
+        // The addresses of Ethernet are in no checksum; the octets behind are its type.
+        for at in 14..frame.len() {
+            let mut damaged = frame.clone();
+            damaged[at] ^= 0x04;
+            assert!(look(&damaged, None).is_err(), "octet {at}");
+        }
+    }
+
+    #[test]
+    fn nobody_can_be_a_group() {
+        for source in [Ipv4Addr::new(239, 255, 0, 1), Ipv4Addr::BROADCAST, Ipv4Addr::UNSPECIFIED] {
+            let mut frame = [0; 64];
+            let from = End { ip: source, ..end(1) };
+            let len = enclose(&mut frame, 4, [from, end(2)], None, [0, 64]).expect("it fits");
+            assert!(matches!(look(&frame[..len], None), Err(Refused::Malformed)), "{source}");
+        }
+    }
+
+    #[test]
+    fn questions_and_reports_are_seen() {
+        let own = (end(1).mac, end(1).ip);
+        for (tag, vlan) in [(None, None), (Some(TAG), Some(7))] {
+            let mut frame = [0; 64];
+            let asked = question(own, end(2).ip);
+            let len = arp(&mut frame, MacAddress::BROADCAST, tag, asked).expect("it fits");
+            assert!(matches!(look(&frame[..len], vlan), Ok(Seen::Arp(seen)) if seen == asked));
+            let message = IgmpMessage::ReportV3 { group: Ipv4Addr::new(239, 255, 0, 1), is_change: true };
+            let len = igmp(&mut frame, own, tag, message).expect("it fits");
+            assert!(matches!(look(&frame[..len], vlan), Ok(Seen::Igmp(seen)) if seen == message));
+            assert_eq!(frame[..6], [0x01, 0x00, 0x5e, 0, 0, 22]);
+            assert_eq!((arp(&mut [0; 41], end(2).mac, tag, asked), igmp(&mut [0; 50], own, tag, message)), (None, None));
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Both wire forms pass the conformance suite over DPDK's virtual devices. Those at the kernel's bridge take root; `net_af_xdp` and
+//! `net_tap` are tested at full length only.
+
+use std::net::Ipv4Addr;
+
+use takt_dpdk::{DpdkPort, UdpStack, UdpStackConfig};
+
+use super::devices::{Bench, Device, at_full_length, mac, with_bench};
+
+/// UDP at the next port of the bench; they know each other's hardware addresses.
+fn udp(bench: &Bench) -> UdpStack<DpdkPort> {
+    let (n, port) = bench.port();
+    let address = |n| Ipv4Addr::new(10, 78, 0, n);
+    let config = UdpStackConfig {
+        neighbours: (1..12).map(|n| (address(n), mac(n))).collect(),
+        ..UdpStackConfig::new(0, address(n), 24)
+    };
+    UdpStack::new(&config, port).expect("the address can be")
+}
+
+macro_rules! conforms {
+    ($module:ident, $device:expr, $open:expr, $($name:ident)*) => {
+        mod $module {
+            use super::*;
+
+            $(
+                #[test]
+                fn $name() {
+                    if !matches!($device, Device::Xdp | Device::Tap) || at_full_length() {
+                        with_bench($device, |bench| takt_transport::conformance::$name(|| $open(bench)));
+                    }
+                }
+            )*
+        }
+    };
+    ([] $($realm:literal $name:ident,)*) => {
+        conforms!(udp_ring, Device::Ring, udp, $($name)*);
+        conforms!(udp_memif, Device::Memif, udp, $($name)*);
+        conforms!(udp_packet, Device::Packet, udp, $($name)*);
+        conforms!(udp_xdp, Device::Xdp, udp, $($name)*);
+        conforms!(udp_tap, Device::Tap, udp, $($name)*);
+    };
+}
+
+takt_transport::conformance_cases!(all [conforms] []);

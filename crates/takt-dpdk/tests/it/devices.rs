@@ -1,0 +1,167 @@
+//! DPDK's virtual devices, joined so that all ports of one bench reach each other.
+//!
+//! DPDK's environment is one for the process and has room for 32 ports, so tests with devices take turns.
+
+use std::cell::Cell;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use takt_dpdk::{DpdkConfig, DpdkPort};
+use takt_packet::MacAddress;
+
+use super::network::{Host, Network, ip};
+use super::switch::Switch;
+
+/// A kind of device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Device {
+    /// Rings within this process; the far ends are at a switch of our own.
+    Ring,
+    /// Shared memory, as between processes; the far ends are at a switch of our own.
+    Memif,
+    /// Packet sockets at virtual links, which are at the kernel's bridge.
+    Packet,
+    /// AF_XDP at the same.
+    Xdp,
+    /// Interfaces that the device makes, at the kernel's bridge.
+    Tap,
+}
+
+/// One port after another, all of which reach each other.
+pub struct Bench {
+    device: Device,
+    switch: Option<Switch>,
+    count: Cell<u8>,
+}
+
+/// A name that no other device of this process has.
+pub fn fresh(driver: &str) -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!("{driver}{}", COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// How all devices of this process are opened: the environment's arguments have to be the same.
+pub fn config(device: &str) -> DpdkConfig {
+    let mut config = DpdkConfig::trial(device);
+    let memory = config.eal.iter().position(|argument| argument == "-m").expect("it says how much memory");
+    config.eal[memory + 1] = "768".into();
+    config
+}
+
+/// The hardware address of the `n`-th port.
+pub fn mac(n: u8) -> MacAddress {
+    MacAddress([2, 0, 0, 0, 1, n])
+}
+
+/// This test's turn.
+pub fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ports that a bench of devices at the kernel's bridge has.
+const LINKS: u8 = 6;
+
+/// A host with a bridge and links to it, `v1` and so on, which all tests use one after the other: links take their time to come up.
+fn host() -> Option<&'static Host> {
+    static HOST: OnceLock<Option<Host>> = OnceLock::new();
+    let made = HOST.get_or_init(|| {
+        let host = Network::new()?.host(false);
+        host.run(|| {
+            ip("link add hub type bridge mcast_snooping 0
+                link set hub up");
+            for n in 1..=LINKS {
+                ip(&format!(
+                    "link add v{n} type veth peer name p{n}
+                     link set p{n} master hub up
+                     link set v{n} address {} up",
+                    mac(n)
+                ));
+            }
+            (1..=LINKS).for_each(|n| wait_for_link(&format!("p{n}")));
+        });
+        Some(host)
+    });
+    made.as_ref()
+}
+
+/// Runs something with a bench, in a network namespace where the devices take one. Why not, if not, is printed.
+pub fn with_bench(device: Device, errand: impl FnOnce(&Bench) + Send) {
+    let _turn = turn();
+    let takes_links = matches!(device, Device::Packet | Device::Xdp | Device::Tap);
+    // Made where it is used: what it opens belongs to the thread's namespace.
+    let run = || errand(&Bench { device, switch: (!takes_links).then(Switch::new), count: Cell::new(0) });
+    if !takes_links {
+        run();
+    } else if let Some(host) = host() {
+        host.run(run);
+    }
+}
+
+/// Whether tests are wanted that take longer, or that print what a driver has to say.
+pub fn at_full_length() -> bool {
+    let wanted = std::env::var_os("TAKT_TEST_LONG").is_some();
+    if !wanted {
+        eprintln!("tested at full length only (TAKT_TEST_LONG=1)");
+    }
+    wanted
+}
+
+impl Bench {
+    /// Opens the next port: the `n`-th, with the address [`mac`]`(n)`.
+    pub fn port(&self) -> (u8, DpdkPort) {
+        let n = self.count.get() + 1;
+        self.count.set(n);
+        let own = |device: &str| DpdkConfig { mac: Some(mac(n)), ..config(device) };
+        let far = |device: &str| DpdkConfig { promiscuous: true, ..config(device) };
+        let open = |config: &DpdkConfig| DpdkPort::open(config).expect("a virtual device");
+        let port = match self.device {
+            Device::Ring => {
+                let [near, end] = DpdkPort::ring_pair(&own(&fresh("ring")), &far("")).expect("rings");
+                self.switch_to(end);
+                near
+            }
+            Device::Memif => {
+                let [name, other] = ["net_memif", "net_memif"].map(fresh);
+                let socket = format!("id={n},socket=takt-{}-{name}", std::process::id());
+                let mut end = open(&far(&format!("{other},role=server,{socket}")));
+                let mut near = open(&own(&format!("{name},role=client,{socket}")));
+                while !(near.look_at_link() & end.look_at_link()) {
+                    std::thread::yield_now();
+                }
+                self.switch_to(end);
+                near
+            }
+            Device::Packet | Device::Xdp => {
+                let arguments = match self.device {
+                    Device::Packet => format!("{},iface=v{n}", fresh("net_af_packet")),
+                    _ => format!("{},iface=v{n},force_copy=1", fresh("net_af_xdp")),
+                };
+                open(&config(&arguments))
+            }
+            Device::Tap => {
+                let port = open(&own(&format!("{},iface=t{n}", fresh("net_tap"))));
+                ip(&format!("link set t{n} master hub up"));
+                wait_for_link(&format!("t{n}"));
+                port
+            }
+        };
+        (n, port)
+    }
+
+    fn switch_to(&self, end: DpdkPort) {
+        self.switch.as_ref().expect("it has one").add(end);
+    }
+}
+
+/// Waits until frames pass an interface of the bridge: links come up when they like.
+fn wait_for_link(name: &str) {
+    for _ in 0..2000 {
+        let shown = Command::new("bridge").args(["link", "show", "dev", name]).output().expect("iproute2 is installed");
+        if String::from_utf8_lossy(&shown.stdout).contains("state forwarding") {
+            return;
+        }
+    }
+    panic!("{name} stays down");
+}

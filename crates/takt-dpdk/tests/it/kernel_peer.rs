@@ -1,0 +1,137 @@
+//! With the kernel's own UDP at the other end: nobody there can tell the difference.
+
+use std::net::Ipv4Addr;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use takt_dpdk::{DpdkConfig, DpdkTransport, UdpStackConfig};
+use takt_transport::udp::{InterfaceSelection, UdpConfig, UdpTransport};
+use takt_transport::{FlowId, Scan, Transport};
+use takt_wire::Locator;
+
+use super::devices::{config, fresh, turn};
+use super::network::{Host, Network, ip};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Ours, at the interface of the host whose kernel has 10.77.0.1.
+pub const OWN: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 101);
+
+/// A transport over the host's interface.
+pub fn by_dpdk(host: &Host, set: impl FnOnce(DpdkConfig) -> DpdkConfig + Send) -> DpdkTransport {
+    let device = set(config(&format!("{},iface=eth0", fresh("net_af_packet"))));
+    host.run(|| DpdkTransport::open(&device, &UdpStackConfig::new(0, OWN, 24))).expect("a virtual device")
+}
+
+/// One by the host's kernel.
+pub fn by_kernel(host: &Host) -> UdpTransport {
+    let config = UdpConfig { interfaces: InterfaceSelection::Named(vec!["eth0".into()]), ..UdpConfig::new(0) };
+    host.run(|| UdpTransport::open(&config)).expect("the kernel has UDP")
+}
+
+fn user(transport: &impl Transport) -> Locator {
+    transport.locators().default_unicast[0]
+}
+
+fn message(n: usize, len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at * 7 + n) as u8).collect()
+}
+
+fn send(transport: &mut impl Transport, bytes: &[u8], to: Locator) {
+    transport.loan().expect("a frame is lent")[..bytes.len()].copy_from_slice(bytes);
+    transport.commit(bytes.len(), FlowId::DEFAULT, &[to]).expect("the frame is taken");
+    transport.flush().expect("flushing works");
+}
+
+/// What arrives at `at` when it comes; `other` lives on meanwhile, and receives nothing.
+fn receive(at: &mut impl Transport, other: &mut impl Transport) -> Vec<u8> {
+    let since = Instant::now();
+    loop {
+        if let Some(frame) = at.recv(Scan::All).expect("receiving works") {
+            return frame.to_vec();
+        }
+        assert!(other.recv(Scan::All).expect("receiving works").is_none());
+        assert!(since.elapsed() < PATIENCE, "nothing arrives");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn datagrams_of_all_sizes_go_both_ways_and_groups_reach_all() {
+    let _turn = turn();
+    let Some(network) = Network::new() else { return };
+    let (here, there) = (network.host(false), network.host(false));
+    let mut dpdk = by_dpdk(&here, |config| config);
+    let mut udp = by_kernel(&there);
+    let (at_dpdk, at_udp) = (user(&dpdk), user(&udp));
+    let most = dpdk.max_message_len();
+    assert_eq!(most, 1_472);
+    for (n, len) in [1, 4, 17, 18, 19, 64, 333, most].into_iter().enumerate() {
+        send(&mut dpdk, &message(n, len), at_udp);
+        assert_eq!(receive(&mut udp, &mut dpdk), message(n, len), "checksums and lengths suit the kernel");
+        send(&mut udp, &message(n, len), at_dpdk);
+        assert_eq!(receive(&mut dpdk, &mut udp), message(n, len), "{len} octets");
+    }
+    // The kernel cuts these.
+    for len in [1_473, 14_720, 60_000] {
+        send(&mut udp, &message(7, len), at_dpdk);
+        assert_eq!(receive(&mut dpdk, &mut udp), message(7, len), "{len} octets in parts");
+    }
+    for group in [dpdk.locators().metatraffic_multicast[0], dpdk.locators().default_multicast[0]] {
+        for from_dpdk in [true, false] {
+            match from_dpdk {
+                true => send(&mut dpdk, &message(9, 200), group),
+                false => send(&mut udp, &message(9, 200), group),
+            }
+            let since = Instant::now();
+            let (mut at_dpdk, mut at_udp) = (0, 0);
+            while (at_dpdk, at_udp) != (1, 1) {
+                at_dpdk += usize::from(dpdk.recv(Scan::All).expect("receiving works").is_some());
+                at_udp += usize::from(udp.recv(Scan::All).expect("receiving works").is_some());
+                assert!(since.elapsed() < PATIENCE && at_dpdk < 2 && at_udp < 2, "{at_dpdk}, {at_udp}");
+            }
+        }
+    }
+    let counters = dpdk.counters();
+    assert_eq!((counters.damaged, counters.given_up, counters.conflicts), (0, 0, 0), "{counters:?}");
+    assert!(counters.parts_in > 50 && counters.waited <= 1, "{counters:?}");
+}
+
+#[test]
+fn a_host_pings_us() {
+    let _turn = turn();
+    let Some(network) = Network::new() else { return };
+    let (here, there) = (network.host(false), network.host(false));
+    let mut dpdk = by_dpdk(&here, |config| config);
+    let mut ping = there.run(|| {
+        let ping = ["-c", "3", "-i", "0.01", "-s", "1000", "-W", "10", &OWN.to_string()].map(str::to_owned);
+        Command::new("ping").args(ping).stdout(std::process::Stdio::null()).spawn().ok()
+    });
+    let Some(ping) = &mut ping else { return eprintln!("not tested: there is no ping") };
+    let status = loop {
+        assert!(dpdk.recv(Scan::All).expect("receiving works").is_none());
+        if let Some(status) = ping.try_wait().expect("it is ours") {
+            break status;
+        }
+        std::thread::yield_now();
+    };
+    assert!(status.success(), "{status}: {:?}", dpdk.counters());
+}
+
+#[test]
+fn a_switch_that_looks_at_memberships_learns_of_ours() {
+    let _turn = turn();
+    let Some(network) = Network::new() else { return };
+    let (here, there) = (network.host(false), network.host(false));
+    network.run(|| ip("link set br0 type bridge mcast_snooping 1 mcast_querier 1"));
+    let dpdk = by_dpdk(&here, |config| config);
+    let is_known = || {
+        let shown = network.run(|| Command::new("bridge").args(["mdb", "show"]).output()).expect("iproute2 is installed");
+        String::from_utf8_lossy(&shown.stdout).contains("port port1 grp 239.255.0.1")
+    };
+    let since = Instant::now();
+    while !is_known() {
+        assert!(since.elapsed() < PATIENCE, "the switch does not know");
+    }
+    drop((dpdk, there));
+}

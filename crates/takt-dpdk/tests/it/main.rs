@@ -1,0 +1,24 @@
+//! The stack over frames in memory; and, with the feature `dpdk`, both wire forms over DPDK's virtual devices. What takes root (network
+//! namespaces) is not tested without it, and the reason is printed.
+
+#[path = "../../../takt-transport/tests/it/counting_allocator.rs"]
+mod counting_allocator;
+mod memory;
+mod stack_behaviour;
+mod stack_conforms;
+
+#[cfg(feature = "dpdk")]
+mod conforms;
+#[cfg(feature = "dpdk")]
+mod devices;
+#[cfg(feature = "dpdk")]
+mod kernel_peer;
+#[cfg(feature = "dpdk")]
+#[path = "../../../takt-xdp/tests/it/network.rs"]
+mod network;
+#[cfg(feature = "dpdk")]
+mod participants;
+#[cfg(feature = "dpdk")]
+mod ports;
+#[cfg(feature = "dpdk")]
+mod switch;

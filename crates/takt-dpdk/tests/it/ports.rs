@@ -1,0 +1,190 @@
+//! Ports: links that come and go, frames in several parts, what is refused.
+
+use std::time::{Duration, Instant};
+
+use takt_dpdk::{DpdkConfig, DpdkPort};
+use takt_packet::MacAddress;
+use takt_transport::Scan;
+use takt_transport::ethernet::FramePort;
+
+use super::counting_allocator::allocations;
+use super::devices::{config, fresh, mac, turn};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Waits for something, as long as a test does.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let since = Instant::now();
+    while !is_so() {
+        assert!(since.elapsed() < PATIENCE, "{what}");
+        std::thread::yield_now();
+    }
+}
+
+fn send(port: &mut DpdkPort, to: MacAddress, fill: u8, len: usize) {
+    let frame = &mut port.loan()[..len];
+    frame.fill(fill);
+    frame[..6].copy_from_slice(&to.0);
+    assert!(port.send(len));
+    port.flush().expect("flushing works");
+}
+
+fn receive(port: &mut DpdkPort) -> Vec<u8> {
+    until("nothing arrives", || port.recv(Scan::All).expect("receiving works"));
+    port.received().to_vec()
+}
+
+/// Both ends of shared memory between processes, here in one.
+fn memif(set: impl Fn(DpdkConfig) -> DpdkConfig) -> [DpdkConfig; 2] {
+    let socket = format!("takt-{}-{}", std::process::id(), fresh("socket"));
+    let end = |role| set(config(&format!("{},role={role},socket={socket}", fresh("net_memif"))));
+    [end("server"), end("client")]
+}
+
+#[test]
+fn a_link_that_goes_down_is_counted_and_comes_back() {
+    let _turn = turn();
+    let [server, client] = memif(|config| config).map(|config| DpdkConfig { link_period: Duration::ZERO, ..config });
+    let mut here = DpdkPort::open(&server).expect("a virtual device");
+    assert!(!here.link_is_up());
+    assert!(here.warnings()[0].to_string().contains("is down"), "{:?}", here.warnings());
+    for round in 1..=3 {
+        let mut there = DpdkPort::open(&client).expect("a virtual device");
+        until("no link", || here.look_at_link() & there.look_at_link());
+        assert_eq!(here.warnings(), []);
+        let (at_here, at_there) = (here.mac(), there.mac());
+        send(&mut here, at_there, round, 100);
+        assert_eq!(receive(&mut there)[6..], [round; 94]);
+        send(&mut there, at_here, round, 100);
+        assert_eq!(receive(&mut here)[6..], [round; 94]);
+        drop(there);
+        // Noticed while receiving, as a transport would.
+        until("still a link", || {
+            assert!(!here.recv(Scan::All).expect("receiving works"));
+            !here.link_is_up()
+        });
+        assert_eq!(here.counters().link_losses, u64::from(round));
+        assert_eq!(here.warnings().len(), 1);
+        send(&mut here, at_there, round, 100);
+        assert_eq!(here.counters().link_down_out, u64::from(round));
+        assert_eq!(here.stats().refused_out, u64::from(round));
+    }
+}
+
+#[test]
+fn a_frame_in_several_parts_is_received_whole() {
+    let _turn = turn();
+    let [server, client] = memif(|config| DpdkConfig { mtu: Some(9_000), ..config });
+    let mut here = DpdkPort::open(&DpdkConfig { rx_room: Some(2_048), ..server }).expect("a virtual device");
+    let mut there = DpdkPort::open(&client).expect("a virtual device");
+    until("no link", || here.look_at_link() & there.look_at_link());
+    let to = here.mac();
+    for (n, len) in [60, 1_514, 3_000, 9_014].into_iter().enumerate() {
+        let octets: Vec<u8> = (0..len).map(|at: usize| (at * 7 + n) as u8).collect();
+        there.loan()[..len].copy_from_slice(&octets);
+        there.loan()[..6].copy_from_slice(&to.0);
+        assert!(there.send(len));
+        there.flush().expect("flushing works");
+        assert_eq!(receive(&mut here)[6..], octets[6..], "{len} octets");
+    }
+    assert_eq!((here.counters().frames_in, here.counters().gathered_in), (4, 2));
+}
+
+#[test]
+fn what_is_for_others_is_not_shown_and_what_is_for_us_comes_back() {
+    let _turn = turn();
+    let [one, other] = [1, 2].map(|n| DpdkConfig { mac: Some(mac(n)), ..config(&fresh("ring")) });
+    let [mut here, mut there] = DpdkPort::ring_pair(&one, &other).expect("rings");
+    let group = MacAddress([0x01, 0x00, 0x5e, 0x7f, 0, 1]);
+    there.join(group).expect("it can");
+    for to in [mac(9), group, mac(2), MacAddress([0x01, 0x00, 0x5e, 0, 0, 9])] {
+        send(&mut here, to, 0x33, 60);
+    }
+    assert_eq!(receive(&mut there)[..6], group.0);
+    assert_eq!(receive(&mut there)[..6], mac(2).0);
+    assert!(!there.recv(Scan::All).expect("receiving works"));
+    assert_eq!(there.counters().foreign_in, 2);
+    // To oneself, and to a group that one listens to.
+    send(&mut there, mac(2), 1, 60);
+    send(&mut there, group, 2, 60);
+    assert_eq!((receive(&mut there)[6], receive(&mut there)[6]), (1, 2));
+    assert!(!here.recv(Scan::All).expect("receiving works"), "neither is for us");
+    assert_eq!((there.counters().own, there.counters().frames_out), (2, 1));
+    there.leave(group);
+    send(&mut there, group, 3, 60);
+    assert!(!there.recv(Scan::All).expect("receiving works"));
+}
+
+#[test]
+fn frames_that_nobody_takes_run_out_and_come_back() {
+    let _turn = turn();
+    let [one, other] = [1, 2].map(|n| DpdkConfig { mac: Some(mac(n)), ..config(&fresh("ring")) });
+    let [mut here, mut there] = DpdkPort::ring_pair(&one, &other).expect("rings");
+    for _ in 0..5_000 {
+        here.loan()[..6].copy_from_slice(&mac(2).0);
+        here.send(60);
+    }
+    here.flush().expect("flushing works");
+    let counters = here.counters();
+    assert!(counters.frames_out > 1_000, "{counters:?}");
+    assert_eq!(counters.frames_out + counters.refused_out + counters.no_frame_out, 5_000, "none is unaccounted for");
+    let mut count = 0;
+    while there.recv(Scan::All).expect("receiving works") {
+        count += 1;
+    }
+    assert_eq!(count, counters.frames_out);
+    send(&mut here, mac(2), 7, 60);
+    assert_eq!(receive(&mut there)[6], 7, "all are free again");
+}
+
+#[test]
+fn what_cannot_be_opened_is_an_error_with_the_reason() {
+    let _turn = turn();
+    let why = |config: &DpdkConfig| DpdkPort::open(config).expect_err("it cannot be").to_string();
+    let absent = why(&config("net_nothing0"));
+    assert!(absent.contains("net_nothing0"), "{absent}");
+    for mtu in [0, 63, 9_217] {
+        let [ring, other] = [fresh("ring"), fresh("ring")].map(|name| config(&name));
+        let why = DpdkPort::ring_pair(&DpdkConfig { mtu: Some(mtu), ..ring }, &other).expect_err("it cannot be");
+        assert!(why.to_string().contains("64 to 9216"), "{why}");
+    }
+    let ends = DpdkConfig { eal: vec!["--help".into()], ..config("net_nothing1") };
+    let [mut here, _there] = [1, 2].map(|_| config(&fresh("ring"))).map(Some);
+    let pair = DpdkPort::ring_pair(here.as_ref().expect("one"), &ends).expect("the far end's arguments do not count");
+    here.take();
+    let [server, _] = memif(|config| config);
+    let first = DpdkPort::open(&server).expect("a virtual device");
+    let taken = why(&server);
+    assert!(taken.contains("another transport"), "{taken}");
+    drop((first, pair));
+    drop(DpdkPort::open(&server).expect("it is free again"));
+    let different = DpdkConfig { eal: vec!["--no-pci".into()], ..server };
+    let port = DpdkPort::open(&different).expect("it is open already");
+    assert!(port.warnings().iter().any(|warning| warning.what.contains("other arguments")), "{:?}", port.warnings());
+}
+
+#[test]
+fn frames_are_moved_without_allocating() {
+    let _turn = turn();
+    let [one, other] = [1, 2].map(|n| DpdkConfig { mac: Some(mac(n)), ..config(&fresh("ring")) });
+    let [mut here, mut there] = DpdkPort::ring_pair(&one, &other).expect("rings");
+    let mut count = 0;
+    let allocated = allocations(|| {
+        for round in 0..200 {
+            for _ in 0..round % 70 {
+                here.loan()[..6].copy_from_slice(&mac(2).0);
+                here.send(100);
+                here.send_copy(100);
+            }
+            here.flush().expect("flushing works");
+            while there.recv(Scan::All).expect("receiving works") {
+                count += 1;
+            }
+        }
+    });
+    assert_eq!(allocated, 0);
+    let sent: u32 = (0..200).map(|round| 2 * (round % 70)).sum();
+    // What is loaned after a frame was sent has no address, so its copy may be for nobody.
+    assert!(count >= sent / 2, "{count} of {sent}");
+    assert_eq!(here.stats().in_place_out, u64::from(sent / 2));
+}

@@ -1,0 +1,315 @@
+//! What the stack does beside datagrams, frame by frame: ARP, IGMP, pings, parts of packets, tags, and what it refuses.
+
+use std::net::Ipv4Addr;
+
+use takt_dpdk::{UdpStack, UdpStackConfig};
+use takt_packet::{
+    ArpOperation, ArpPacket, EtherType, EthernetFrame, EthernetHeader, IGMP, IgmpMessage, Ipv4Header, Ipv4Packet,
+    MacAddress, Sum, UDP, UdpDatagram, UdpHeader, VlanTag,
+};
+use takt_transport::{FlowId, FlowSpec, Scan, Transport};
+use takt_wire::Locator;
+
+use super::counting_allocator::allocations;
+use super::memory::{Memory, MemoryPort, mac};
+
+const OWN: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
+const PEER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
+const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
+
+type Stack = UdpStack<MemoryPort>;
+
+/// A stack, and a bare port beside it that has heard its first words.
+fn stack(config: UdpStackConfig) -> (Stack, MemoryPort) {
+    let memory = Memory::default();
+    let (port, peer) = (memory.port(), memory.port());
+    (UdpStack::new(&config, port).expect("the address can be"), peer)
+}
+
+fn config() -> UdpStackConfig {
+    UdpStackConfig::new(0, OWN, 24)
+}
+
+fn send(stack: &mut Stack, bytes: &[u8], to: Ipv4Addr) {
+    stack.loan().expect("a frame is lent")[..bytes.len()].copy_from_slice(bytes);
+    stack.commit(bytes.len(), FlowId::DEFAULT, &[Locator::udp_v4(to, 7411)]).expect("the frame is taken");
+    stack.flush().expect("flushing works");
+}
+
+fn recv(stack: &mut Stack) -> Option<Vec<u8>> {
+    stack.recv(Scan::All).expect("receiving works").map(|frame| frame.to_vec())
+}
+
+fn arp(operation: ArpOperation, sender: (MacAddress, Ipv4Addr), target: (MacAddress, Ipv4Addr)) -> Vec<u8> {
+    let mut frame = vec![0; 60];
+    let destination = if operation == ArpOperation::Request { MacAddress::BROADCAST } else { target.0 };
+    let header = EthernetHeader { destination, source: sender.0, tag: None, ether_type: EtherType::ARP };
+    let at = header.emit(&mut frame).expect("it fits");
+    ArpPacket { operation, sender, target }.emit(&mut frame[at..]).expect("it fits");
+    frame
+}
+
+fn arp_in(frame: &[u8]) -> Option<ArpPacket> {
+    let ethernet = EthernetFrame::parse(frame).expect("a frame");
+    (ethernet.header().ether_type == EtherType::ARP).then(|| ArpPacket::parse(ethernet.payload()).expect("ARP"))
+}
+
+fn igmp_in(frame: &[u8]) -> Option<IgmpMessage> {
+    let ethernet = EthernetFrame::parse(frame).expect("a frame");
+    let packet = Ipv4Packet::parse(ethernet.payload()).ok().filter(|packet| packet.protocol() == IGMP)?;
+    assert!((packet.ttl(), packet.has_options(), packet.header_is_intact()) == (1, true, true));
+    Some(IgmpMessage::parse(packet.payload()).expect("IGMP"))
+}
+
+/// An IPv4 packet in a frame from the peer.
+fn packet(to: (MacAddress, Ipv4Addr), protocol: u8, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![0; 14 + 20 + payload.len()];
+    let header = EthernetHeader { destination: to.0, source: mac(2), tag: None, ether_type: EtherType::IPV4 };
+    header.emit(&mut frame).expect("it fits");
+    let payload_len = payload.len() as u16;
+    let header = Ipv4Header { source: PEER, destination: to.1, protocol, ttl: 64, traffic_class: 0, payload_len };
+    header.emit(&mut frame[14..]).expect("it fits");
+    frame[34..].copy_from_slice(payload);
+    frame
+}
+
+fn datagram(to: Ipv4Addr, port: u16, bytes: &[u8]) -> Vec<u8> {
+    let mut datagram = vec![0; UdpHeader::LEN + bytes.len()];
+    datagram[UdpHeader::LEN..].copy_from_slice(bytes);
+    let header = UdpHeader { source_port: 7411, destination_port: port };
+    header.emit(&mut datagram, |len| Sum::pseudo_v4(PEER, to, UDP, len)).expect("it fits");
+    datagram
+}
+
+#[test]
+fn the_address_and_the_group_are_announced_at_the_start_and_the_group_left_at_the_end() {
+    let (stack, mut peer) = stack(config());
+    let announced = arp_in(&peer.take().expect("the first word")).expect("ARP");
+    assert_eq!((announced.sender, announced.target.1), ((mac(1), OWN), OWN));
+    let report = IgmpMessage::ReportV3 { group: GROUP, is_change: true };
+    assert_eq!(igmp_in(&peer.take().expect("the second word")), Some(report));
+    assert_eq!(peer.take(), None);
+    drop(stack);
+    assert_eq!(igmp_in(&peer.take().expect("farewell")), Some(IgmpMessage::LeaveV3(GROUP)));
+}
+
+#[test]
+fn what_waits_for_an_answer_leaves_in_order_when_it_comes() {
+    let (mut stack, mut peer) = stack(config());
+    while peer.take().is_some() {}
+    for n in 0..20 {
+        send(&mut stack, &[n; 30], PEER);
+    }
+    let asked = arp_in(&peer.take().expect("a question")).expect("ARP");
+    assert_eq!((asked.operation, asked.target.1), (ArpOperation::Request, PEER));
+    assert_eq!(peer.take(), None, "one question, nothing else");
+    // A loaned frame is nobody's but the user's.
+    stack.loan().expect("a frame is lent")[..3].copy_from_slice(b"own");
+    peer.put(&arp(ArpOperation::Reply, (mac(2), PEER), (mac(1), OWN)));
+    assert_eq!(recv(&mut stack), None);
+    assert_eq!(peer.take(), None, "they wait for the loaned frame to be committed");
+    assert_eq!(&stack.loan().expect("a frame is lent")[..3], b"own");
+    stack.commit(3, FlowId::DEFAULT, &[Locator::udp_v4(PEER, 7411)]).expect("the frame is taken");
+    let mut got = Vec::new();
+    while let Some(frame) = peer.take() {
+        let ethernet = EthernetFrame::parse(&frame).expect("a frame");
+        assert_eq!((ethernet.header().destination, ethernet.header().source), (mac(2), mac(1)));
+        let packet = Ipv4Packet::parse(ethernet.payload()).expect("a packet");
+        got.push(UdpDatagram::parse(packet.payload()).expect("a datagram").payload()[0]);
+    }
+    assert_eq!(got, (0..16).collect::<Vec<u8>>(), "as many as there is room for");
+    let counters = stack.counters();
+    assert_eq!((counters.waited, counters.unanswered), (21, 5));
+    assert_eq!((stack.stats().datagrams_out, stack.stats().send_errors.host_unreachable), (16, 5));
+    send(&mut stack, b"at once", PEER);
+    assert!(peer.take().is_some() && stack.counters().waited == 21);
+}
+
+#[test]
+fn questions_for_the_address_are_answered_and_their_askers_known() {
+    let (mut stack, mut peer) = stack(config());
+    while peer.take().is_some() {}
+    peer.put(&arp(ArpOperation::Request, (mac(2), PEER), (MacAddress::default(), OWN)));
+    peer.put(&arp(ArpOperation::Request, (mac(2), PEER), (MacAddress::default(), Ipv4Addr::new(10, 77, 0, 9))));
+    assert_eq!(recv(&mut stack), None);
+    let heard: Vec<_> = std::iter::from_fn(|| peer.take()).filter_map(|frame| arp_in(&frame)).collect();
+    let replies: Vec<_> = heard.iter().filter(|packet| packet.operation == ArpOperation::Reply).collect();
+    assert_eq!(replies.len(), 1, "{heard:?}");
+    assert_eq!((replies[0].sender, replies[0].target), ((mac(1), OWN), (mac(2), PEER)));
+    send(&mut stack, b"known", PEER);
+    assert_eq!(stack.counters().waited, 0);
+    // Someone else has our address.
+    peer.put(&arp(ArpOperation::Reply, (mac(2), OWN), (mac(1), OWN)));
+    assert_eq!((recv(&mut stack), stack.counters().conflicts), (None, 1));
+}
+
+#[test]
+fn other_networks_are_behind_the_gateway() {
+    let far = Ipv4Addr::new(192, 0, 2, 7);
+    let (stack_without, _) = stack(config());
+    assert!(!stack_without.serves(&Locator::udp_v4(far, 7411)));
+    let neighbours = vec![(PEER, mac(2))];
+    let (mut stack, mut peer) = stack(UdpStackConfig { gateway: Some(PEER), neighbours, ..config() });
+    while peer.take().is_some() {}
+    send(&mut stack, b"far", far);
+    let frame = peer.take().expect("to the gateway");
+    let ethernet = EthernetFrame::parse(&frame).expect("a frame");
+    let packet = Ipv4Packet::parse(ethernet.payload()).expect("a packet");
+    assert_eq!((ethernet.header().destination, packet.destination()), (mac(2), far));
+}
+
+#[test]
+fn a_ping_is_answered_and_nothing_else_that_is_not_for_our_ports() {
+    let (mut stack, mut peer) = stack(config());
+    while peer.take().is_some() {}
+    let mut ping = vec![8, 0, 0, 0, 0, 1, 0, 2];
+    ping.extend((0..100).map(|n| n as u8));
+    let mut sum = Sum::default();
+    sum.add(&ping);
+    ping[2..4].copy_from_slice(&sum.checksum().to_be_bytes());
+    let us = (mac(1), OWN);
+    peer.put(&packet(us, 1, &ping));
+    assert_eq!(recv(&mut stack), None);
+    let frame = peer.take().expect("an answer");
+    let answer = Ipv4Packet::parse(&frame[14..]).expect("a packet");
+    assert_eq!((answer.source(), answer.destination(), answer.header_is_intact()), (OWN, PEER, true));
+    assert_eq!((answer.payload()[0], &answer.payload()[4..]), (0, &ping[4..]));
+    assert_eq!(frame[..6], mac(2).0);
+    ping[20] ^= 1;
+    peer.put(&packet(us, 1, &ping));
+    peer.put(&packet(us, 6, &ping));
+    peer.put(&packet((mac(1), PEER), UDP, &datagram(PEER, 7411, b"not ours")));
+    peer.put(&packet(us, UDP, &datagram(OWN, 9, b"closed")));
+    peer.put(&packet((MacAddress::of_group(GROUP.into()).expect("a group"), GROUP), UDP, &datagram(GROUP, 7411, b"")));
+    let mut damaged = datagram(OWN, 7411, b"damaged");
+    damaged[9] ^= 1;
+    peer.put(&packet(us, UDP, &damaged));
+    peer.put(&packet(us, UDP, &datagram(OWN, 7411, b"fine"))[..40]);
+    assert_eq!((recv(&mut stack), peer.take()), (None, None));
+    let counters = stack.counters();
+    assert_eq!((counters.foreign, counters.closed, counters.damaged, counters.malformed), (2, 2, 1, 1));
+}
+
+#[test]
+fn parts_of_a_packet_are_put_together() {
+    let (mut stack, mut peer) = stack(config());
+    let bytes: Vec<u8> = (0..20_000_u32).map(|at| (at % 251) as u8).collect();
+    let whole = datagram(OWN, 7411, &bytes);
+    for (n, part) in whole.chunks(1480).enumerate() {
+        let mut frame = packet((mac(1), OWN), UDP, part);
+        let more = (n + 1) * 1480 < whole.len();
+        frame[18..20].copy_from_slice(&[0x12, 0x34]);
+        frame[20..22].copy_from_slice(&((n * 185) as u16 | if more { 0x2000 } else { 0 }).to_be_bytes());
+        frame[24..26].fill(0);
+        let mut sum = Sum::default();
+        sum.add(&frame[14..34]);
+        frame[24..26].copy_from_slice(&sum.checksum().to_be_bytes());
+        peer.put(&frame);
+    }
+    assert_eq!(recv(&mut stack).as_deref(), Some(&bytes[..]));
+    assert_eq!((stack.counters().parts_in, stack.counters().given_up), (14, 0));
+}
+
+#[test]
+fn a_router_that_asks_is_answered() {
+    let (mut stack, mut peer) = stack(config());
+    while peer.take().is_some() {}
+    let mut query = [0; 8];
+    let asked = IgmpMessage::Query { version: 2, group: Ipv4Addr::UNSPECIFIED, max_response: 1 };
+    asked.emit(&mut query).expect("it fits");
+    let all = Ipv4Addr::new(224, 0, 0, 1);
+    peer.put(&packet((MacAddress::of_group(all.into()).expect("a group"), all), IGMP, &query));
+    let report = loop {
+        assert_eq!(recv(&mut stack), None);
+        if let Some(message) = peer.take().and_then(|frame| igmp_in(&frame)) {
+            break message;
+        }
+    };
+    assert_eq!(report, IgmpMessage::ReportV2(GROUP), "by the router's version");
+}
+
+#[test]
+fn a_tag_says_the_vlan_and_how_urgent() {
+    let tag = VlanTag { pcp: 2, dei: false, vid: 7 };
+    let (mut stack, mut peer) = stack(UdpStackConfig { vlan: Some(tag), neighbours: vec![(PEER, mac(2))], ..config() });
+    while let Some(frame) = peer.take() {
+        assert_eq!(EthernetFrame::parse(&frame).expect("a frame").header().tag, Some(tag));
+    }
+    let spec = FlowSpec { own_port: false, transport_priority: 46 };
+    let (urgent, _) = stack.open_flow(&spec).expect("there is room");
+    for (flow, pcp, traffic_class) in [(FlowId::DEFAULT, 2, 0), (urgent, 5, 46 << 2)] {
+        stack.loan().expect("a frame is lent")[..2].copy_from_slice(b"it");
+        stack.commit(2, flow, &[Locator::udp_v4(PEER, 7411)]).expect("the frame is taken");
+        stack.flush().expect("flushing works");
+        let frame = peer.take().expect("a frame");
+        let ethernet = EthernetFrame::parse(&frame).expect("a frame");
+        assert_eq!(ethernet.header().tag, Some(VlanTag { pcp, ..tag }));
+        assert_eq!(Ipv4Packet::parse(ethernet.payload()).expect("a packet").traffic_class(), traffic_class);
+    }
+    peer.put(&packet((mac(1), OWN), UDP, &datagram(OWN, 7411, b"untagged")));
+    assert_eq!((recv(&mut stack), stack.counters().foreign), (None, 1));
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let refused = |config: UdpStackConfig| UdpStack::new(&config, Memory::default().port()).err().map(|e| e.to_string());
+    assert_eq!(refused(config()), None);
+    for (config, why) in [
+        (UdpStackConfig { address: GROUP, ..config() }, "a host cannot have it"),
+        (UdpStackConfig { prefix_len: 33, ..config() }, "at most 32 bits"),
+        (UdpStackConfig { multicast_group: PEER, ..config() }, "the group is none"),
+        (UdpStackConfig { vlan: Some(VlanTag { pcp: 8, dei: false, vid: 1 }), ..config() }, "a PCP"),
+        (UdpStackConfig { participant_index: 120, ..config() }, "at most 119"),
+        (UdpStackConfig { domain_id: 4_000, ..config() }, "no ports for that domain"),
+    ] {
+        let said = refused(config).expect("it cannot be");
+        assert!(said.contains(why), "{said}");
+    }
+}
+
+#[test]
+fn any_bytes_are_only_counted() {
+    let (mut stack, mut peer) = stack(config());
+    let good = [
+        packet((mac(1), OWN), UDP, &datagram(OWN, 7411, b"payload")),
+        arp(ArpOperation::Request, (mac(2), PEER), (MacAddress::default(), OWN)),
+        packet((mac(1), OWN), 1, &[8, 0, 0xf7, 0xfc, 0, 1, 0, 2]),
+    ];
+    for frame in &good {
+        for len in 6..=frame.len() {
+            peer.put(&frame[..len]);
+            drop(recv(&mut stack));
+        }
+        for at in 6..frame.len() {
+            for bit in 0..8 {
+                let mut damaged = frame.clone();
+                damaged[at] ^= 1 << bit;
+                peer.put(&damaged);
+                drop(recv(&mut stack));
+            }
+        }
+    }
+    peer.put(&good[0]);
+    let got = std::iter::from_fn(|| recv(&mut stack)).last();
+    assert_eq!(got.as_deref(), Some(&b"payload"[..]));
+}
+
+#[test]
+fn refusing_and_waiting_allocate_nothing() {
+    let (mut stack, mut peer) = stack(config());
+    for n in 0..200_u8 {
+        peer.put(&packet((mac(1), OWN), UDP, &datagram(OWN, 9, &[n])));
+        peer.put(&arp(ArpOperation::Request, (mac(3), Ipv4Addr::new(10, 77, 0, n)), (MacAddress::default(), PEER)));
+    }
+    let count = allocations(|| assert!(recv(&mut stack).is_none()));
+    assert_eq!(count, 0);
+    let to: Vec<Locator> = (20..50).map(|n| Locator::udp_v4(Ipv4Addr::new(10, 77, 0, n), 7411)).collect();
+    let mut commit = || {
+        stack.loan().expect("a frame is lent");
+        stack.commit(100, FlowId::DEFAULT, &to).expect("the frame is taken");
+    };
+    // The port in memory copies the questions.
+    commit();
+    assert_eq!(allocations(commit), 0);
+    assert_eq!((stack.counters().waited, stack.counters().unanswered), (60, 0));
+}

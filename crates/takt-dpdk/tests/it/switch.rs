@@ -1,0 +1,78 @@
+//! A switch of our own, for devices that join two ends only: a thread that has the far ends and passes frames on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use takt_dpdk::DpdkPort;
+use takt_transport::Scan;
+use takt_transport::ethernet::FramePort;
+
+/// Ends when dropped.
+pub struct Switch {
+    add: Sender<DpdkPort>,
+    ends: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Switch {
+    pub fn new() -> Self {
+        let (add, added) = channel();
+        let ends = Arc::new(AtomicBool::new(false));
+        let thread = std::thread::spawn({
+            let ends = ends.clone();
+            move || run(&added, &ends)
+        });
+        Self { add, ends, thread: Some(thread) }
+    }
+
+    /// Adds a port, which has to show all frames.
+    pub fn add(&self, port: DpdkPort) {
+        self.add.send(port).expect("the thread runs");
+    }
+}
+
+impl Drop for Switch {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            assert!(thread.join().is_ok() || std::thread::panicking(), "the switch panicked");
+        }
+    }
+}
+
+fn run(added: &Receiver<DpdkPort>, ends: &AtomicBool) {
+    let mut ports: Vec<(DpdkPort, [u8; 6])> = Vec::new();
+    let mut frame = Vec::new();
+    while !ends.load(Ordering::Relaxed) {
+        ports.extend(added.try_iter().map(|port| (port, [0; 6])));
+        for from in 0..ports.len() {
+            for _ in 0..32 {
+                let (port, address) = &mut ports[from];
+                if !port.recv(Scan::Hot).expect("receiving works") {
+                    break;
+                }
+                frame.clear();
+                frame.extend_from_slice(port.received());
+                address.copy_from_slice(&frame[6..12]);
+                pass_on(&mut ports, from, &frame);
+            }
+        }
+        for (port, _) in &mut ports {
+            port.flush().expect("flushing works");
+        }
+        std::thread::yield_now();
+    }
+}
+
+/// To the port whose address it is for, or to all others.
+fn pass_on(ports: &mut [(DpdkPort, [u8; 6])], from: usize, frame: &[u8]) {
+    let known = ports.iter().position(|(_, address)| frame[..6] == *address);
+    for (at, (port, _)) in ports.iter_mut().enumerate() {
+        if at != from && known.is_none_or(|known| known == at) {
+            port.loan()[..frame.len()].copy_from_slice(frame);
+            port.send(frame.len());
+        }
+    }
+}

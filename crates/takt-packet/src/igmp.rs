@@ -1,0 +1,209 @@
+//! IGMP (RFC 2236, RFC 3376): which groups a host of a network listens to.
+//!
+//! Read are queries of all versions and reports of version 2; written are reports of versions 2 and 3 and the leave message of
+//! version 2. Source filters are not: a report of version 3 says "from everyone".
+
+use core::net::Ipv4Addr;
+
+use crate::checksum::Sum;
+use crate::error::{header, room};
+use crate::{Full, Malformed};
+
+/// IGMP among the protocols of IP.
+pub const IGMP: u8 = 2;
+
+/// What is asked or told about a group. IP carries it with a TTL of 1 and the router alert option.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IgmpMessage {
+    /// A router asks who listens: to a group, or to any (the unspecified address).
+    Query {
+        /// Of the protocol: 1, 2 or 3.
+        version: u8,
+        /// The group, or unspecified.
+        group: Ipv4Addr,
+        /// Within how many tenths of a second the answer is wanted.
+        max_response: u16,
+    },
+    /// A host listens to a group, by version 2.
+    ReportV2(Ipv4Addr),
+    /// A host listens no longer, by version 2.
+    LeaveV2(Ipv4Addr),
+    /// A host listens no longer, by version 3.
+    LeaveV3(Ipv4Addr),
+    /// A host listens to a group, to all its sources, by version 3. `is_change`: since now.
+    ReportV3 {
+        /// The group.
+        group: Ipv4Addr,
+        /// It begins now; otherwise it is the answer to a query.
+        is_change: bool,
+    },
+}
+
+impl IgmpMessage {
+    /// Octets of the longest message that is written.
+    pub const LEN_MAX: usize = 16;
+
+    /// Where a report goes by version 3, to all routers that speak it (RFC 3376 §4.2.14).
+    pub const REPORTS_V3: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 22);
+
+    /// Where a leave message goes, to all routers (RFC 2236 §3).
+    pub const ALL_ROUTERS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 2);
+
+    /// Reads what an IP packet carries, whole, and its checksum. Of reports of version 3 the first record alone, and only if it is one that is
+    /// written here.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
+        let fixed: &[u8; 8] = header(bytes, "an IGMP message that is cut off")?;
+        let mut sum = Sum::default();
+        sum.add(bytes);
+        if sum.checksum() != 0 {
+            return Err(Malformed { offset: 2, what: "an IGMP message with a wrong checksum" });
+        }
+        let group = Ipv4Addr::new(fixed[4], fixed[5], fixed[6], fixed[7]);
+        match fixed[0] {
+            0x11 => {
+                // RFC 3376 §7.1: the versions are told apart by length and response time.
+                let version = match (bytes.len(), fixed[1]) {
+                    (8, 0) => 1,
+                    (8, _) => 2,
+                    (12.., _) => 3,
+                    _ => return Err(Malformed { offset: 8, what: "an IGMP query of no version" }),
+                };
+                let max_response = match (version, fixed[1]) {
+                    (1, _) => 100,
+                    (3, code @ 128..) => (u16::from(code & 0x0f) | 0x10) << (u16::from(code >> 4 & 7) + 3),
+                    (_, code) => u16::from(code),
+                };
+                Ok(Self::Query { version, group, max_response })
+            }
+            0x16 => Ok(Self::ReportV2(group)),
+            0x17 => Ok(Self::LeaveV2(group)),
+            0x22 => {
+                let record: &[u8; 16] = header(bytes, "an IGMP report without a record")?;
+                let group = Ipv4Addr::new(record[12], record[13], record[14], record[15]);
+                // Kind of record, and the number of its sources: all but none, or none.
+                match (record[8], record[10], record[11]) {
+                    (2, 0, 0) => Ok(Self::ReportV3 { group, is_change: false }),
+                    (4, 0, 0) => Ok(Self::ReportV3 { group, is_change: true }),
+                    (3, 0, 0) => Ok(Self::LeaveV3(group)),
+                    _ => Err(Malformed { offset: 8, what: "an IGMP report of another kind" }),
+                }
+            }
+            _ => Err(Malformed { offset: 0, what: "an IGMP message of another kind" }),
+        }
+    }
+
+    /// Where IP sends it.
+    pub fn destination(&self) -> Ipv4Addr {
+        match self {
+            Self::Query { group, .. } if group.is_unspecified() => Ipv4Addr::new(224, 0, 0, 1),
+            Self::Query { group, .. } | Self::ReportV2(group) => *group,
+            Self::LeaveV2(_) => Self::ALL_ROUTERS,
+            Self::ReportV3 { .. } | Self::LeaveV3(_) => Self::REPORTS_V3,
+        }
+    }
+
+    /// Writes it with its checksum to the start of `into`; how many octets it has. Queries of version 3 ask for all sources, and
+    /// times beyond 12.7 s are written as that.
+    pub fn emit(&self, into: &mut [u8]) -> Result<usize, Full> {
+        let (kind, code, group, len) = match *self {
+            Self::Query { version, group, max_response } => {
+                let code = if version == 1 { 0 } else { max_response.min(127) as u8 };
+                (0x11, code, group, if version == 3 { 12 } else { 8 })
+            }
+            Self::ReportV2(group) => (0x16, 0, group, 8),
+            Self::LeaveV2(group) => (0x17, 0, group, 8),
+            Self::ReportV3 { group, .. } | Self::LeaveV3(group) => (0x22, 0, group, 16),
+        };
+        let message = into.get_mut(..len).ok_or(Full)?;
+        message.fill(0);
+        let fixed: &mut [u8; 8] = room(message)?;
+        (fixed[0], fixed[1]) = (kind, code);
+        let record = match self {
+            Self::ReportV3 { is_change: false, .. } => Some(2),
+            Self::LeaveV3(_) => Some(3),
+            Self::ReportV3 { is_change: true, .. } => Some(4),
+            _ => None,
+        };
+        match record {
+            Some(kind) => {
+                // One record, without sources.
+                message[7] = 1;
+                message[8] = kind;
+                message[12..].copy_from_slice(&group.octets());
+            }
+            None => fixed[4..].copy_from_slice(&group.octets()),
+        }
+        let mut sum = Sum::default();
+        sum.add(message);
+        message[2..4].copy_from_slice(&sum.checksum().to_be_bytes());
+        Ok(len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
+
+    const ALL: [(IgmpMessage, usize); 9] = [
+        (IgmpMessage::LeaveV3(GROUP), 16),
+        (IgmpMessage::Query { version: 1, group: Ipv4Addr::UNSPECIFIED, max_response: 100 }, 8),
+        (IgmpMessage::Query { version: 2, group: GROUP, max_response: 20 }, 8),
+        (IgmpMessage::Query { version: 3, group: GROUP, max_response: 127 }, 12),
+        (IgmpMessage::ReportV2(GROUP), 8),
+        (IgmpMessage::LeaveV2(GROUP), 8),
+        (IgmpMessage::ReportV3 { group: GROUP, is_change: false }, 16),
+        (IgmpMessage::ReportV3 { group: GROUP, is_change: true }, 16),
+        (IgmpMessage::Query { version: 2, group: Ipv4Addr::UNSPECIFIED, max_response: 1 }, 8),
+    ];
+
+    #[test]
+    fn what_is_written_is_read() {
+        for (message, len) in ALL {
+            let mut bytes = [0xee; IgmpMessage::LEN_MAX];
+            assert_eq!(message.emit(&mut bytes), Ok(len));
+            assert_eq!(IgmpMessage::parse(&bytes[..len]), Ok(message));
+            for cut in 0..len {
+                // What is left of a query of version 3 is one of version 2.
+                let is_whole = (len, cut) == (12, 8);
+                assert_eq!(IgmpMessage::parse(&bytes[..cut]).is_ok(), is_whole, "{message:?}: {cut} octets");
+                assert_eq!(message.emit(&mut [0; 16][..cut]), Err(Full));
+            }
+        }
+    }
+
+    #[test]
+    fn every_damaged_octet_shows() {
+        for (message, len) in ALL {
+            let mut bytes = [0; IgmpMessage::LEN_MAX];
+            message.emit(&mut bytes).expect("it fits");
+            for at in 0..len {
+                let mut damaged = bytes;
+                damaged[at] ^= 0x10;
+                assert!(IgmpMessage::parse(&damaged[..len]).is_err(), "{message:?}: octet {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_report_of_version_3_is_as_the_kernel_writes_it() {
+        // RFC 3376 §4.2: type, reserved, checksum, reserved, one record; change to "exclude none".
+        let mut bytes = [0; 16];
+        IgmpMessage::ReportV3 { group: GROUP, is_change: true }.emit(&mut bytes).expect("it fits");
+        assert_eq!(bytes, [0x22, 0, 0xe9, 0xfd, 0, 0, 0, 1, 4, 0, 0, 0, 239, 255, 0, 1]);
+    }
+
+    #[test]
+    fn long_response_times_have_an_exponent() {
+        let mut bytes = [0; 12];
+        IgmpMessage::Query { version: 3, group: GROUP, max_response: 1 }.emit(&mut bytes).expect("it fits");
+        bytes[1] = 0x92;
+        bytes[2..4].fill(0);
+        let mut sum = Sum::default();
+        sum.add(&bytes);
+        bytes[2..4].copy_from_slice(&sum.checksum().to_be_bytes());
+        // RFC 3376 §4.1.1: (2 | 0x10) << (1 + 3).
+        assert!(matches!(IgmpMessage::parse(&bytes), Ok(IgmpMessage::Query { max_response: 288, .. })));
+    }
+}
