@@ -5,7 +5,7 @@
 #
 # build  a C compiler and Rust (by rustup, only if there is no cargo)
 # peers  CycloneDDS 0.10 and Fast DDS 2.9 (apt), CycloneDDS 11 (pip, in a virtual environment below
-#        ~/.cache/takt), the programs of interop/peers, tshark, the tools for network namespaces
+#        ~/.cache/takt), the programs of interop/peers, tshark, the tools for network namespaces, DPDK
 # nightly  the nightly compiler of `make fuzz`, `fuzz-coverage` and `sanitize`, with Miri, llvm-tools and
 #        the sources of the standard library (by rustup)
 #
@@ -19,6 +19,7 @@ readonly PEER_PACKAGES=(
     cyclonedds-dev cyclonedds-tools
     libfastrtps-dev libfastcdr-dev
     tshark iproute2 nftables python3 python3-venv
+    dpdk-dev pkg-config ethtool iputils-ping
 )
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -109,7 +110,7 @@ setup_peers() {
     apt_install "${PEER_PACKAGES[@]}"
     build_peers
     local package state=()
-    for package in cyclonedds-dev libfastrtps-dev tshark; do
+    for package in cyclonedds-dev libfastrtps-dev tshark dpdk-dev; do
         state+=("$package $(dpkg-query -W -f='${Version}' "$package" 2>/dev/null || echo missing)")
     done
     say "peers: $(printf '%s; ' "${state[@]}" | sed 's/; $//')"

@@ -3,10 +3,12 @@
  * border; results below zero are errors of errno's numbers, negated. Rust's side is src/ffi.rs; both change together.
  */
 #include <errno.h>
+#include <semaphore.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
+#include <rte_alarm.h>
 #include <rte_dev.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
@@ -52,6 +54,7 @@ int takt_dpdk_init(int argc, char **argv) {
 /* The number of a port by its device's name; probed first if need be, which `*probed` says. */
 int takt_dpdk_attach(const char *device, const char *name, uint16_t *port, int *probed) {
     *probed = 0;
+    rte_errno = 0;
     if (rte_eth_dev_get_port_by_name(name, port) == 0)
         return 0;
     int rc = rte_dev_probe(device);
@@ -131,15 +134,41 @@ int takt_dpdk_start(uint16_t port, struct rte_mempool *pool, uint16_t rx, uint16
     return 0;
 }
 
-/* Stops and closes a port, and lets its device go if `remove`. */
+struct closing {
+    uint16_t port;
+    struct rte_device *remove;
+    sem_t done;
+};
+
+static void close_now(void *argument) {
+    struct closing *closing = argument;
+    rte_eth_dev_stop(closing->port);
+    rte_eth_dev_close(closing->port);
+    if (closing->remove != NULL)
+        rte_dev_remove(closing->remove);
+    sem_post(&closing->done);
+}
+
+/*
+ * Stops and closes a port, and lets its device go if `remove`. net_memif (22.11) also closes in DPDK's interrupt thread, when
+ * the other end does, and the two do not expect each other; so it is closed there.
+ */
 void takt_dpdk_close(uint16_t port, int remove) {
     struct rte_eth_dev_info info;
+    struct closing closing;
     memset(&info, 0, sizeof info);
-    int known = rte_eth_dev_info_get(port, &info);
-    rte_eth_dev_stop(port);
-    rte_eth_dev_close(port);
-    if (remove && known == 0 && info.device != NULL)
-        rte_dev_remove(info.device);
+    memset(&closing, 0, sizeof closing);
+    int known = rte_eth_dev_info_get(port, &info) == 0;
+    closing.port = port;
+    if (remove && known)
+        closing.remove = info.device;
+    sem_init(&closing.done, 0, 0);
+    int is_memif = known && info.driver_name != NULL && strcmp(info.driver_name, "net_memif") == 0;
+    if (!is_memif || rte_eal_alarm_set(1, close_now, &closing) != 0)
+        close_now(&closing);
+    while (sem_wait(&closing.done) != 0)
+        ;
+    sem_destroy(&closing.done);
 }
 
 int takt_dpdk_promiscuous(uint16_t port) {

@@ -37,8 +37,8 @@ const MTU_MAX: u16 = 9_216;
 const ROOM_SMALL: u16 = 2_048;
 const ROOM_LARGE: u16 = 10_240;
 
-/// Frames that a driver may want for receiving, however few are asked of it: `net_af_xdp` fills a ring of its own with so many.
-const RX_FRAMES_MIN: u16 = 2_048;
+/// Frames that `net_af_xdp` fills a ring of its own with, however few are asked of it.
+const AF_XDP_FRAMES: u16 = 2_048;
 
 /// How many calls that find nothing may pass between two looks at the clock.
 const CLOCK_INTERVAL: u32 = 64;
@@ -141,7 +141,8 @@ impl DpdkPort {
         let rx_room = config.rx_room.unwrap_or(room);
         // Full rings, what was taken and is lent; full rings, what is queued, and what comes back to us. And half as much for what
         // drivers keep.
-        let incoming = (u32::from(config.rx_frames.max(RX_FRAMES_MIN)) + 2 * BURST as u32) * 3 / 2;
+        let least = if config.device.starts_with("net_af_xdp") { AF_XDP_FRAMES } else { 0 };
+        let incoming = (u32::from(config.rx_frames.max(least)) + 2 * BURST as u32) * 3 / 2;
         let outgoing = (u32::from(config.tx_frames) + (OWN_QUEUE + 2 * BURST) as u32) * 3 / 2;
         let incoming = Pool::take(incoming, rx_room).map_err(failed("make frames for"))?;
         let pool = Pool::take(outgoing, room).map_err(failed("make frames for"))?;

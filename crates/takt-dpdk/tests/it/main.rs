@@ -13,7 +13,9 @@ mod conforms;
 mod devices;
 #[cfg(feature = "dpdk")]
 mod kernel_peer;
+// The tests of AF_XDP use more of it.
 #[cfg(feature = "dpdk")]
+#[allow(dead_code)]
 #[path = "../../../takt-xdp/tests/it/network.rs"]
 mod network;
 #[cfg(feature = "dpdk")]
