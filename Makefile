@@ -11,6 +11,12 @@ MUTANTS ?=
 SLOW_TESTS := --skip nobody_is_taken_for_late --skip a_lease_without_an_end --skip a_dead_reader_does_not_silence \
 	--skip every_datagram_of_the_catalogue
 
+# DPDK's library, where it is installed: asked when it is used, since setup may have installed it a moment ago. Without it its ports are
+# neither tested nor checked.
+HAS_DPDK = $(shell pkg-config --exists 'libdpdk >= 22.11' 2>/dev/null && echo yes)
+DPDK_FEATURE = $(if $(HAS_DPDK),takt-dpdk/dpdk)
+DPDK_TOLD = $(if $(HAS_DPDK),with DPDK,without DPDK: dpdk-dev is not installed)
+
 # Where rustup puts cargo, for a shell that was opened before it was installed.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
@@ -31,12 +37,12 @@ demo: setup ## two hosts in network namespaces; Takt and CycloneDDS feed each ot
 
 test: setup ## everything that must pass: format, clippy, house rules, all tests, peers included
 	@$(MAKE) --no-print-directory lint
-	$(call say,tests of all crates)
-	@cargo test --locked --workspace --no-fail-fast
+	$(call say,tests of all crates ($(DPDK_TOLD)))
+	@cargo test --locked --workspace --features '$(DPDK_FEATURE)' --no-fail-fast
 
 test-long: setup ## the tests at full length (more seeds, more samples, more datagrams)
-	$(call say,tests of all crates at full length)
-	@TAKT_TEST_LONG=1 cargo test --locked --workspace --features takt/long-tests --no-fail-fast --release
+	$(call say,tests of all crates at full length ($(DPDK_TOLD)))
+	@TAKT_TEST_LONG=1 cargo test --locked --workspace --features 'takt/long-tests $(DPDK_FEATURE)' --no-fail-fast --release
 	$(call say,simulated worlds for $(SWARM_MINUTES) minutes)
 	@cargo xtask sim --swarm --minutes $(SWARM_MINUTES)
 	$(call say,deliberate bugs)
@@ -49,7 +55,7 @@ lint: ## format, clippy, house rules
 	$(call say,house rules)
 	@cargo xtask tidy
 	$(call say,clippy)
-	@cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
+	@cargo clippy --locked --workspace $(if $(HAS_DPDK),,--exclude takt-dpdk) --all-targets --all-features -- -D warnings
 
 bench: ## latency beside plain UDP (and the agents in $TAKT_AGENTS), and what the core's steps cost
 	@scripts/setup.sh build

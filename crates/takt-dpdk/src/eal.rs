@@ -51,9 +51,8 @@ fn command_line(arguments: &[String]) -> io::Result<Vec<CString>> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     let mut list = vec!["takt".to_owned()];
-    let names_processors = |argument: &String| {
-        ["-l", "-c", "--lcores", "-s", "-S"].iter().any(|option| argument.starts_with(option))
-    };
+    let names_processors =
+        |argument: &String| ["-l", "-c", "--lcores", "-s", "-S"].iter().any(|option| argument.starts_with(option));
     if !arguments.iter().any(names_processors) {
         list.extend(["-l".to_owned(), first_processor().to_string()]);
     }

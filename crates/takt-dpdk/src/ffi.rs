@@ -327,9 +327,7 @@ impl Port {
         let mut raw = RawInfo { mac: [0; 6], mtu: 0, frame_len_max: 0, driver: [0; 32] };
         changing_tables(|| {
             // SAFETY: the pool lives as long as the process, and the place is valid.
-            checked(unsafe {
-                takt_dpdk_start(self.number, pool.raw.as_ptr(), rx, tx, mtu.unwrap_or(0), &mut raw)
-            })
+            checked(unsafe { takt_dpdk_start(self.number, pool.raw.as_ptr(), rx, tx, mtu.unwrap_or(0), &mut raw) })
         })?;
         let driver = CStr::from_bytes_until_nul(&raw.driver).unwrap_or_default();
         Ok(PortInfo {

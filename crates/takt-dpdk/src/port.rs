@@ -137,15 +137,7 @@ impl DpdkPort {
             let why = format!("an MTU of {mtu}: 64 to {MTU_MAX} are possible");
             return Err(failed("open")(io::Error::new(io::ErrorKind::InvalidInput, why)));
         }
-        let room = if mtu <= 1_500 { ROOM_SMALL } else { ROOM_LARGE };
-        let rx_room = config.rx_room.unwrap_or(room);
-        // Full rings, what was taken and is lent; full rings, what is queued, and what comes back to us. And half as much for what
-        // drivers keep.
-        let least = if config.device.starts_with("net_af_xdp") { AF_XDP_FRAMES } else { 0 };
-        let incoming = (u32::from(config.rx_frames.max(least)) + 2 * BURST as u32) * 3 / 2;
-        let outgoing = (u32::from(config.tx_frames) + (OWN_QUEUE + 2 * BURST) as u32) * 3 / 2;
-        let incoming = Pool::take(incoming, rx_room).map_err(failed("make frames for"))?;
-        let pool = Pool::take(outgoing, room).map_err(failed("make frames for"))?;
+        let [incoming, pool] = pools(config, mtu).map_err(failed("make frames for"))?;
         let info = match port.start(&incoming, config.rx_frames, config.tx_frames, config.mtu) {
             Ok(info) => info,
             Err(why) => {
@@ -383,6 +375,17 @@ impl DpdkPort {
         self.gathered_len = None;
         None
     }
+}
+
+/// Frames for the driver to receive into, and those that are sent.
+fn pools(config: &DpdkConfig, mtu: u16) -> io::Result<[Pool; 2]> {
+    let room = if mtu <= 1_500 { ROOM_SMALL } else { ROOM_LARGE };
+    let least = if config.device.starts_with("net_af_xdp") { AF_XDP_FRAMES } else { 0 };
+    // Full rings, what was taken and is lent; full rings, what is queued, and what comes back to us. And half as much for what
+    // drivers keep.
+    let incoming = (u32::from(config.rx_frames.max(least)) + 2 * BURST as u32) * 3 / 2;
+    let outgoing = (u32::from(config.tx_frames) + (OWN_QUEUE + 2 * BURST) as u32) * 3 / 2;
+    Ok([Pool::take(incoming, config.rx_room.unwrap_or(room))?, Pool::take(outgoing, room)?])
 }
 
 /// Whom a frame is for.

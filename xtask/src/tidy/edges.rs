@@ -50,6 +50,12 @@ const CRATES: &[Crate] = &[
         external: Some(&["libc"]),
     },
     Crate {
+        name: "takt-dpdk",
+        internal: &["takt-wire", "takt-packet", "takt-transport"],
+        internal_in_tests: &["takt"],
+        external: Some(&["cc", "pkg-config"]),
+    },
+    Crate {
         name: "takt",
         internal: &["takt-wire", "takt-xtypes", "takt-derive", "takt-core", "takt-transport", "takt-exec"],
         internal_in_tests: &[],

@@ -64,7 +64,9 @@ impl Membership {
                 self.due = Some(self.due.map_or(answer, |due| due.min(answer)));
             }
             // Another member has answered already, and by version 2 one suffices (RFC 2236 §3).
-            IgmpMessage::ReportV2(group) if group == self.group && self.first == 0 && self.speaks_v2(now) => self.due = None,
+            IgmpMessage::ReportV2(group) if group == self.group && self.first == 0 && self.speaks_v2(now) => {
+                self.due = None
+            }
             _ => {}
         }
     }

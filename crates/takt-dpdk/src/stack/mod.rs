@@ -332,7 +332,9 @@ impl<P: FramePort> UdpStack<P> {
             Ok(Seen::Datagram(datagram)) => (Place::Frame(datagram.payload.clone()), datagram),
             Ok(Seen::Part(part)) => {
                 self.counters.parts_in += 1;
-                if !is_ours(part.destination(), self.own.1, self.multicast.as_ref()) || part.protocol() != takt_packet::UDP {
+                if !is_ours(part.destination(), self.own.1, self.multicast.as_ref())
+                    || part.protocol() != takt_packet::UDP
+                {
                     self.counters.foreign += 1;
                     return None;
                 }

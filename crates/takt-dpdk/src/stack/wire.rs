@@ -4,8 +4,8 @@ use std::net::Ipv4Addr;
 use std::ops::Range;
 
 use takt_packet::{
-    ArpOperation, ArpPacket, EtherType, EthernetFrame, EthernetHeader, ICMP, IGMP, IgmpMessage, Ipv4Header, Ipv4Packet, MacAddress,
-    Sum, UDP, UdpDatagram, UdpHeader, VlanTag, answer_echo,
+    ArpOperation, ArpPacket, EtherType, EthernetFrame, EthernetHeader, ICMP, IGMP, IgmpMessage, Ipv4Header, Ipv4Packet,
+    MacAddress, Sum, UDP, UdpDatagram, UdpHeader, VlanTag, answer_echo,
 };
 
 /// As many routers as a unicast datagram may pass.
@@ -25,7 +25,13 @@ pub(super) const fn headers_len(is_tagged: bool) -> usize {
 }
 
 /// Writes an Ethernet header; how many octets it has.
-fn ethernet(frame: &mut [u8], to: MacAddress, from: MacAddress, tag: Option<VlanTag>, kind: EtherType) -> Option<usize> {
+fn ethernet(
+    frame: &mut [u8],
+    to: MacAddress,
+    from: MacAddress,
+    tag: Option<VlanTag>,
+    kind: EtherType,
+) -> Option<usize> {
     let header = EthernetHeader { destination: to, source: from, tag, ether_type: kind };
     header.emit(frame).ok() // tidy-allow(dropped-cause): only room can be missing; the caller counts that.
 }
@@ -66,7 +72,12 @@ pub(super) fn question(own: (MacAddress, Ipv4Addr), of: Ipv4Addr) -> ArpPacket {
 }
 
 /// Writes what routers and switches are told about a group; how many octets the frame has.
-pub(super) fn igmp(frame: &mut [u8], own: (MacAddress, Ipv4Addr), tag: Option<VlanTag>, message: IgmpMessage) -> Option<usize> {
+pub(super) fn igmp(
+    frame: &mut [u8],
+    own: (MacAddress, Ipv4Addr),
+    tag: Option<VlanTag>,
+    message: IgmpMessage,
+) -> Option<usize> {
     let to = message.destination();
     let at = ethernet(frame, MacAddress::of_group(to.into())?, own.0, tag, EtherType::IPV4)?;
     let (ip, rest) = frame.get_mut(at..)?.split_at_mut_checked(Ipv4Header::ALERT_LEN)?;
@@ -257,7 +268,10 @@ mod tests {
             let len = igmp(&mut frame, own, tag, message).expect("it fits");
             assert!(matches!(look(&frame[..len], vlan), Ok(Seen::Igmp(seen)) if seen == message));
             assert_eq!(frame[..6], [0x01, 0x00, 0x5e, 0, 0, 22]);
-            assert_eq!((arp(&mut [0; 41], end(2).mac, tag, asked), igmp(&mut [0; 50], own, tag, message)), (None, None));
+            assert_eq!(
+                (arp(&mut [0; 41], end(2).mac, tag, asked), igmp(&mut [0; 50], own, tag, message)),
+                (None, None)
+            );
         }
     }
 }

@@ -4,6 +4,7 @@
 use std::net::Ipv4Addr;
 
 use takt_dpdk::{DpdkPort, UdpStack, UdpStackConfig};
+use takt_transport::ethernet::{EthernetConfig, EthernetTransport};
 
 use super::devices::{Bench, Device, at_full_length, mac, with_bench};
 
@@ -16,6 +17,11 @@ fn udp(bench: &Bench) -> UdpStack<DpdkPort> {
         ..UdpStackConfig::new(0, address(n), 24)
     };
     UdpStack::new(&config, port).expect("the address can be")
+}
+
+/// RTPS directly on Ethernet, at the next port of the bench.
+fn l2(bench: &Bench) -> EthernetTransport<DpdkPort> {
+    EthernetTransport::open(bench.port().1, &EthernetConfig::new(0)).expect("nobody else has the port")
 }
 
 macro_rules! conforms {
@@ -35,10 +41,15 @@ macro_rules! conforms {
     };
     ([] $($realm:literal $name:ident,)*) => {
         conforms!(udp_ring, Device::Ring, udp, $($name)*);
+        conforms!(l2_ring, Device::Ring, l2, $($name)*);
         conforms!(udp_memif, Device::Memif, udp, $($name)*);
+        conforms!(l2_memif, Device::Memif, l2, $($name)*);
         conforms!(udp_packet, Device::Packet, udp, $($name)*);
+        conforms!(l2_packet, Device::Packet, l2, $($name)*);
         conforms!(udp_xdp, Device::Xdp, udp, $($name)*);
+        conforms!(l2_xdp, Device::Xdp, l2, $($name)*);
         conforms!(udp_tap, Device::Tap, udp, $($name)*);
+        conforms!(l2_tap, Device::Tap, l2, $($name)*);
     };
 }
 

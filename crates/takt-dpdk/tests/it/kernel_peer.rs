@@ -26,7 +26,8 @@ pub fn by_dpdk(host: &Host, set: impl FnOnce(DpdkConfig) -> DpdkConfig + Send) -
 /// One by the host's kernel, which cuts what is longer than a packet before it leaves, as one with hardware below does: between
 /// virtual interfaces it saves itself the trouble.
 pub fn by_kernel(host: &Host) -> UdpTransport {
-    let cut = host.run(|| Command::new("ethtool").args(["-K", "eth0", "tx", "off"]).output()).expect("ethtool is installed");
+    let cut =
+        host.run(|| Command::new("ethtool").args(["-K", "eth0", "tx", "off"]).output()).expect("ethtool is installed");
     assert!(cut.status.success(), "{}", String::from_utf8_lossy(&cut.stderr));
     let config = UdpConfig { interfaces: InterfaceSelection::Named(vec!["eth0".into()]), ..UdpConfig::new(0) };
     host.run(|| UdpTransport::open(&config)).expect("the kernel has UDP")
@@ -169,7 +170,8 @@ fn a_switch_that_looks_at_memberships_learns_of_ours() {
             link set v1 up");
     });
     let device = config(&format!("{},iface=v1", fresh("net_af_packet")));
-    let mut dpdk = host.run(|| DpdkTransport::open(&device, &UdpStackConfig::new(0, OWN, 24))).expect("a virtual device");
+    let mut dpdk =
+        host.run(|| DpdkTransport::open(&device, &UdpStackConfig::new(0, OWN, 24))).expect("a virtual device");
     let since = Instant::now();
     let is_known = || {
         let shown = host.run(|| Command::new("bridge").args(["mdb", "show"]).output()).expect("iproute2 is installed");

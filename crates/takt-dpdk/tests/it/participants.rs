@@ -51,10 +51,8 @@ fn party(transport: Box<dyn Transport>, writes: &str, reads: &str) -> takt::Resu
 /// Both write samples and read those of the other.
 fn exchange(here: Box<dyn Transport>, there: Box<dyn Transport>) {
     const COUNT: u32 = 40;
-    let parties = [
-        party(here, "There", "Back").expect("a participant"),
-        party(there, "Back", "There").expect("a participant"),
-    ];
+    let parties =
+        [party(here, "There", "Back").expect("a participant"), party(there, "Back", "There").expect("a participant")];
     let since = Instant::now();
     let turn = || {
         assert!(since.elapsed() < PATIENCE, "nothing arrives");

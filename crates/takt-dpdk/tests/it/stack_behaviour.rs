@@ -252,7 +252,8 @@ fn a_tag_says_the_vlan_and_how_urgent() {
 
 #[test]
 fn what_cannot_be_is_refused() {
-    let refused = |config: UdpStackConfig| UdpStack::new(&config, Memory::default().port()).err().map(|e| e.to_string());
+    let refused =
+        |config: UdpStackConfig| UdpStack::new(&config, Memory::default().port()).err().map(|e| e.to_string());
     assert_eq!(refused(config()), None);
     for (config, why) in [
         (UdpStackConfig { address: GROUP, ..config() }, "a host cannot have it"),
