@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::UdpSocket;
+use std::time::{Duration, Instant};
 
 use takt_transport::{Scan, Transport, readiness};
 use takt_xdp::{Mode, Queues, XdpConfig, XdpTransport};
@@ -209,6 +210,55 @@ fn processes_come_and_go_and_nothing_is_left() {
     assert!(!interface(&here).contains("xdp"), "nothing is left: {}", interface(&here));
     let all = open(&here, &XdpConfig { queues: Queues::All, rx_frames: 64, ..config(0) }).expect("all queues are free");
     assert_eq!((all.report().queues.len(), all.report().is_joined), (10, false));
+}
+
+#[test]
+fn at_whatever_moment_one_is_killed_nothing_is_left() {
+    let Some([here, there]) = wire(3) else { return };
+    let mut resident = match open(&here, &config(0)) {
+        Ok(resident) => resident,
+        Err(why) => return eprintln!("not tested: {why}"),
+    };
+    let peers = peers(&there);
+    for round in 0..30_u32 {
+        // From the first instant to long after all is open.
+        let (since, life) = (Instant::now(), Duration::from_micros(u64::from(round * 7919 % 30) * 2500));
+        let mut one = Copy::start(&here, "sharing::occupant", round as usize);
+        while since.elapsed() < life {
+            std::hint::spin_loop();
+        }
+        one.kill();
+        if round % 3 == 0 {
+            // Now those who come may be the first ones.
+            drop(resident);
+            let mut first = Copy::start(&here, "sharing::occupant", round as usize);
+            while since.elapsed() < 2 * life {
+                std::hint::spin_loop();
+            }
+            first.kill();
+            resident = open(&here, &config(0)).unwrap_or_else(|why| panic!("round {round}: {why}"));
+        }
+        assert!(hear_all(&mut resident, &peers) > 0, "round {round}");
+    }
+    drop(resident);
+    assert!(!interface(&here).contains("xdp"), "nothing is left: {}", interface(&here));
+    let all = open(&here, &XdpConfig { queues: Queues::All, ..config(0) }).expect("all queues are free");
+    assert_eq!((all.report().queues.len(), all.report().is_joined), (3, false));
+}
+
+#[test]
+fn another_user_has_no_share() {
+    let Some([here, _there]) = wire(2) else { return };
+    let _first = match open(&here, &config(0)) {
+        Ok(first) => first,
+        Err(why) => return eprintln!("not tested: {why}"),
+    };
+    let why = here.run(|| {
+        // SAFETY: no pointers. The C library's function would change all threads; the system call changes this one, which ends.
+        assert_eq!(unsafe { libc::syscall(libc::SYS_setresuid, -1, 65_534, -1) }, 0, "root can be anyone");
+        XdpTransport::open(&config(0)).expect_err("it is root's").to_string()
+    });
+    assert!(why.contains("another user"), "{why}");
 }
 
 #[test]
