@@ -56,8 +56,10 @@ impl Socket {
             })?;
         }
         let (rx_frames, tx_frames) = (wanted.rx_frames, wanted.tx_frames);
+        // The kernel shows a received frame before it shows that the frame's place in this ring is free, and may be some frames behind.
+        let fill_places = 2 * rx_frames;
         for (name, size) in [
-            (libc::XDP_UMEM_FILL_RING, rx_frames),
+            (libc::XDP_UMEM_FILL_RING, fill_places),
             (libc::XDP_UMEM_COMPLETION_RING, tx_frames),
             (libc::XDP_RX_RING, rx_frames),
             (libc::XDP_TX_RING, tx_frames),
@@ -65,7 +67,7 @@ impl Socket {
             syscall::set_xdp_option(fd.as_fd(), name, &(size as libc::c_int))?;
         }
         let at: libc::xdp_mmap_offsets = syscall::xdp_option(fd.as_fd(), libc::XDP_MMAP_OFFSETS)?;
-        let fill = map::<u64>(&fd, libc::XDP_UMEM_PGOFF_FILL_RING, &at.fr, rx_frames)?;
+        let fill = map::<u64>(&fd, libc::XDP_UMEM_PGOFF_FILL_RING, &at.fr, fill_places)?;
         let completion = map::<u64>(&fd, libc::XDP_UMEM_PGOFF_COMPLETION_RING, &at.cr, tx_frames)?;
         let rx = map::<xdp_desc>(&fd, libc::XDP_PGOFF_RX_RING as u64, &at.rx, rx_frames)?;
         let tx = map::<xdp_desc>(&fd, libc::XDP_PGOFF_TX_RING as u64, &at.tx, tx_frames)?;
@@ -131,7 +133,7 @@ impl Socket {
     /// The frame, one that was received here, may be received into again.
     pub(crate) fn lend_to_receive(&mut self, umem: &mut Umem, frame: Frame) {
         let address = umem.lend(frame, 0);
-        // There are exactly as many receive frames as the ring has places.
+        // The ring has twice as many places as there are receive frames.
         let pushed = self.fill.push(address);
         debug_assert!(pushed, "the fill ring has room for every receive frame");
         self.fill.publish();
@@ -225,4 +227,27 @@ fn map<T: Entry>(
     let layout = Layout::told(told, size).and_then(|layout| Some((layout.memory_len::<T>()?, layout)));
     let (len, layout) = layout.ok_or(io::ErrorKind::InvalidData)?;
     Ok((Arc::new(Mapping::of(fd.as_fd(), offset, len)?), layout))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kernel submits what it received before it moves its end of the fill ring on. Whoever is fast in between gives frames
+    /// back whose places are not free yet: at worst all of them.
+    #[test]
+    fn frames_that_are_given_back_early_have_a_place() {
+        const FRAMES: u32 = 64;
+        let wanted = Wanted { rx_frames: FRAMES, tx_frames: FRAMES, copy: true };
+        let mut umem = Umem::new(2048, 2 * FRAMES).expect("memory");
+        let mut socket = match Socket::open(&wanted, &mut umem, true) {
+            Ok(socket) => socket,
+            Err(why) => return eprintln!("not tested: {why}"),
+        };
+        // It is bound to nothing, so that nothing takes the frames that opening has put there.
+        for n in 0..FRAMES {
+            assert!(socket.fill.push(u64::from(n) * 2048), "frame {n}");
+        }
+        assert!(!socket.fill.push(0), "more than all frames twice is a mistake of ours");
+    }
 }
