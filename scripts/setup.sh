@@ -5,7 +5,8 @@
 #
 # build  a C compiler and Rust (by rustup, only if there is no cargo)
 # peers  CycloneDDS 0.10 and Fast DDS 2.9 (apt), CycloneDDS 11 (pip, in a virtual environment below
-#        ~/.cache/takt), the programs of interop/peers, tshark, the tools for network namespaces, DPDK
+#        ~/.cache/takt), the programs of interop/peers, tshark, iperf3, the tools for network
+#        namespaces, DPDK
 # nightly  the nightly compiler of `make fuzz`, `fuzz-coverage` and `sanitize`, with Miri, llvm-tools and
 #        the sources of the standard library (by rustup)
 #
@@ -18,7 +19,7 @@ readonly BUILD_PACKAGES=(build-essential curl ca-certificates)
 readonly PEER_PACKAGES=(
     cyclonedds-dev cyclonedds-tools
     libfastrtps-dev libfastcdr-dev
-    tshark iproute2 nftables python3 python3-venv
+    tshark iproute2 nftables iperf3 python3 python3-venv
     dpdk-dev pkg-config ethtool iputils-ping
 )
 

@@ -6,11 +6,19 @@
 //! disturbed too much can be repeated, and what remains is reported. Two campaigns on one machine would disturb each
 //! other: the second waits for the first.
 
+mod beside;
 mod child;
 mod column;
+mod ratio;
+mod site;
+mod stream;
 mod table;
 
+pub use beside::{ALONE, TcpCell, tcp};
 pub use column::{Column, columns_in};
+pub use ratio::{Figure, Ratio, ratio};
+pub use site::{End, Site};
+pub use stream::{StreamCell, streams};
 pub use table::{Row, table, tabulate};
 
 use crate::error::{Error, Result};
@@ -63,6 +71,10 @@ pub struct Plan {
     pub foreign_max: Option<f64>,
     /// Tries for each measurement.
     pub tries: usize,
+    /// Time between two pings; `None`: the next when the last is back.
+    pub period: Option<Duration>,
+    /// Hosts of the pinging and of the answering process; `None`: both on this one.
+    pub ends: Option<[End; 2]>,
 }
 
 /// One column in one round, for one size.
@@ -145,16 +157,18 @@ fn wait_until_alone() -> Result<File> {
 /// One column once, all sizes.
 fn measure(plan: &Plan, column: &Column, domain: u32) -> Result<Vec<Cell>> {
     let file = OutFile::new();
-    let arguments = arguments(plan, column, domain);
     let (busy, own, started_ns) = (busy_seconds()?, own_cpu_seconds(), monotonic_ns());
 
-    let mut pong = Child::start(column, "pong", &arguments, placement(plan, plan.cpus.1))?;
+    let mut pong = Child::start(column, "pong", &arguments(plan, column, domain, 1), placement(plan, 1))?;
     pong.wait_for("ready", READY_LIMIT)?;
-    let mut ping_arguments = arguments.clone();
+    let mut ping_arguments = arguments(plan, column, domain, 0);
     ping_arguments.push(format!("warmup={}", plan.warmup));
     ping_arguments.push(format!("count={}", plan.count));
     ping_arguments.push(format!("out={}", file.0.display()));
-    let mut ping = Child::start(column, "ping", &ping_arguments, placement(plan, plan.cpus.0))?;
+    if let Some(period) = plan.period {
+        ping_arguments.push(format!("period_ns={}", period.as_nanos()));
+    }
+    let mut ping = Child::start(column, "ping", &ping_arguments, placement(plan, 0))?;
     let trips = (plan.count + plan.warmup) * plan.sizes.len() as u64;
     let limit = RUN_LIMIT + ROUND_TRIP_LIMIT * u32::try_from(trips).unwrap_or(u32::MAX);
     let results = ping.results_until("done", limit)?;
@@ -168,8 +182,11 @@ fn measure(plan: &Plan, column: &Column, domain: u32) -> Result<Vec<Cell>> {
     cells(plan, column, &results, &recorded, foreign)
 }
 
-fn placement(plan: &Plan, cpu: usize) -> Placement {
-    Placement { cpu, fifo: plan.fifo }
+/// Of the first or of the second process of a pair.
+fn placement(plan: &Plan, side: usize) -> Placement {
+    let cpu = [plan.cpus.0, plan.cpus.1][side];
+    let namespace = plan.ends.as_ref().map(|ends| ends[side].namespace.clone());
+    Placement { cpu, fifo: plan.fifo, namespace }
 }
 
 /// CPU time of this process and of its children that have ended.
@@ -177,8 +194,8 @@ fn own_cpu_seconds() -> f64 {
     Usage::now().cpu_seconds + Usage::of_children().cpu_seconds
 }
 
-/// Arguments that both sides get. Those of the column come last and win.
-fn arguments(plan: &Plan, column: &Column, domain: u32) -> Vec<String> {
+/// Arguments of the first or the second process of a pair. Those of the column come last and win.
+fn arguments(plan: &Plan, column: &Column, domain: u32, side: usize) -> Vec<String> {
     let sizes: Vec<String> = plan.sizes.iter().map(ToString::to_string).collect();
     let history = match plan.history {
         History::KeepAll => "all".to_string(),
@@ -191,8 +208,14 @@ fn arguments(plan: &Plan, column: &Column, domain: u32) -> Vec<String> {
         format!("rel={reliability}"),
         format!("hist={history}"),
         format!("iface={}", plan.interface),
-        format!("addr={}", plan.address),
     ];
+    match &plan.ends {
+        None => arguments.push(format!("addr={}", plan.address)),
+        Some(ends) => {
+            arguments.push(format!("addr={}", ends[side].address));
+            arguments.push(format!("peer={}", ends[1 - side].address));
+        }
+    }
     arguments.extend(column.arguments.iter().cloned());
     arguments
 }
@@ -266,6 +289,8 @@ mod tests {
             fifo: None,
             foreign_max: None,
             tries: 1,
+            period: None,
+            ends: None,
         }
     }
 
@@ -275,7 +300,7 @@ mod tests {
 
     #[test]
     fn arguments_follow_the_contract_and_the_column_has_the_last_word() {
-        let arguments = arguments(&plan(&[16, 64]), &column(), 41);
+        let arguments = arguments(&plan(&[16, 64]), &column(), 41, 0);
         assert_eq!(
             arguments,
             ["domain=41", "sizes=16,64", "rel=reliable", "hist=all", "iface=lo", "addr=127.0.0.1", "transport=udp"]

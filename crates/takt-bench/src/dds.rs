@@ -48,6 +48,7 @@ impl DdsLink {
     /// # Errors
     /// No such interface, or Takt refused.
     pub fn new(spec: &LinkSpec, write_topic: Option<&str>, read_topic: Option<&str>) -> Result<Self> {
+        let peer = spec.peer.map_or_else(|| spec.address(), Ok)?;
         let mut builder = DomainParticipant::builder(spec.domain);
         if let Transport::Named(transports) = &spec.transport {
             builder = builder.user_data_transports([transports.as_str()]);
@@ -55,7 +56,7 @@ impl DdsLink {
         let participant = builder
             .name("takt-bench")
             .interfaces([spec.interface.as_str()])
-            .peers([spec.address()?.to_string().as_str()])
+            .peers([peer.to_string().as_str()])
             .shared_memory(spec.transport == Transport::Shm)
             .runtime(match spec.runtime {
                 Runtime::Inline => takt::Runtime::Inline,

@@ -1,7 +1,8 @@
 //! Measuring Takt beside its peers and beside the bare operating system.
 //!
 //! A **workload** ([`workload`]) is a loop over a [`link::Link`]: one writer, one reader, a way to
-//! wait. Takt ([`dds`]), plain UDP sockets ([`raw_udp`]) and plain shared memory ([`raw_shm`]) are links. A **report** ([`report`]) is what one
+//! wait. Takt ([`dds`]), plain UDP sockets ([`raw_udp`]) plain shared memory ([`raw_shm`]) and plain
+//! datagrams by other ways ([`wire`]) are links. A **report** ([`report`]) is what one
 //! process says of its run. An **agent** ([`agent`]) is a process that runs a workload for somebody else and
 //! speaks a line protocol of JSON objects; a **campaign** ([`campaign`]) starts agents, ours and those of other
 //! middleware, in interleaved rounds on pinned cores, and sets their figures side by side. What needs no second process
@@ -21,10 +22,12 @@ pub mod payload;
 pub mod raw_shm;
 pub mod raw_udp;
 pub mod report;
+pub mod rest;
 pub mod sequence;
 pub mod signal;
 pub mod spec;
 pub mod stats;
+pub mod wire;
 pub mod workload;
 
 pub use error::{Error, Result};

@@ -48,23 +48,23 @@ pub struct RawUdp {
 }
 
 impl RawUdp {
-    /// Sends to `write_topic` and listens to `read_topic`, both on `address`.
+    /// Sends to `write_topic` at the peer and listens to `read_topic`; the addresses are one's own and the peer's.
     ///
     /// # Errors
     /// No such topic, or the sockets cannot be had.
     pub fn new(
         domain: u32,
-        address: Ipv4Addr,
+        [own, peer]: [Ipv4Addr; 2],
         idle: Idle,
         write_topic: Option<&str>,
         read_topic: Option<&str>,
     ) -> Result<Self> {
         let receiver = match read_topic {
-            Some(topic) => Some(open_receiver(SocketAddrV4::new(address, port(domain, topic)?))?),
+            Some(topic) => Some(open_receiver(SocketAddrV4::new(own, port(domain, topic)?))?),
             None => None,
         };
         let sender = match write_topic {
-            Some(topic) => Some(open_sender(SocketAddrV4::new(address, port(domain, topic)?))?),
+            Some(topic) => Some(open_sender(own, SocketAddrV4::new(peer, port(domain, topic)?))?),
             None => None,
         };
         Ok(Self { sender, receiver, idle })
@@ -137,8 +137,8 @@ fn open_receiver(address: SocketAddrV4) -> Result<UdpSocket> {
     Ok(receiver)
 }
 
-fn open_sender(address: SocketAddrV4) -> Result<UdpSocket> {
-    let any_port = SocketAddrV4::new(*address.ip(), 0);
+fn open_sender(own: Ipv4Addr, address: SocketAddrV4) -> Result<UdpSocket> {
+    let any_port = SocketAddrV4::new(own, 0);
     let sender = UdpSocket::bind(any_port).map_err(|e| Error::os(format!("bind {any_port}"), e))?;
     set_buffer(&sender, libc::SO_SNDBUF);
     sender.connect(address).map_err(|e| Error::os(format!("connect {address}"), e))?;
@@ -201,7 +201,7 @@ mod tests {
     const LO: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
     fn loop_back(domain: u32, idle: Idle) {
-        let mut link = RawUdp::new(domain, LO, idle, Some("Ping"), Some("Ping")).unwrap();
+        let mut link = RawUdp::new(domain, [LO, LO], idle, Some("Ping"), Some("Ping")).unwrap();
         let mut sent = Blob::filled(100);
         sent.mark(3, 4);
         assert!(link.write(&sent).unwrap());
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_is_not_there_is_no_error() {
-        let mut link = RawUdp::new(229, LO, Idle::Block, Some("Pong"), None).unwrap();
+        let mut link = RawUdp::new(229, [LO, LO], Idle::Block, Some("Pong"), None).unwrap();
         let sample = Blob::filled(16);
         for _ in 0..3 {
             assert!(link.write(&sample).unwrap());

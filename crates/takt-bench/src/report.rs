@@ -155,6 +155,20 @@ impl Report {
     }
 }
 
+/// A value on one line of JSON, with `ev`.
+///
+/// # Errors
+/// Something cannot be JSON.
+pub fn to_json_line(event: &str, value: &impl Serialize) -> Result<String> {
+    #[derive(Serialize)]
+    struct Line<'a, T> {
+        ev: &'a str,
+        #[serde(flatten)]
+        value: &'a T,
+    }
+    serde_json::to_string(&Line { ev: event, value }).map_err(|e| Error::os("JSON", e.into()))
+}
+
 /// Anything of this crate as indented JSON.
 ///
 /// # Errors
@@ -222,6 +236,7 @@ impl Display for Configuration {
             Transport::Shm => "shared memory",
             Transport::RawShm => "raw shared memory",
             Transport::RawUdp => "raw udp",
+            Transport::RawNamed(name) => return write!(f, ", raw {name} on {}", link.interface),
             Transport::Named(name) => name,
         };
         let words = format!("{:?} runtime, {:?}, {:?}", link.runtime, link.notify, link.idle);

@@ -6,6 +6,8 @@ use crate::link::{Idle, Link, Notify};
 use crate::machine::interface_ipv4;
 use crate::raw_shm::RawShm;
 use crate::raw_udp::RawUdp;
+use crate::rest::Resting;
+use crate::wire::RawWire;
 use serde::Serialize;
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -23,6 +25,8 @@ pub enum Transport {
     RawShm,
     /// Plain UDP sockets, no middleware: the baseline.
     RawUdp,
+    /// Plain datagrams over what is asked for by name, no middleware: the baseline of that.
+    RawNamed(String),
     /// Takt over what is asked for by name, such as `xdp:eth0`; see [`takt::transport::choice`].
     #[serde(untagged)]
     Named(String),
@@ -65,6 +69,10 @@ pub struct LinkSpec {
     pub domain: u32,
     /// Network interface that all traffic is on.
     pub interface: String,
+    /// Address of the other end, where that is another host.
+    pub peer: Option<Ipv4Addr>,
+    /// Pauses now and then ([`rest`](crate::rest)), for who spins in real time.
+    pub rests: bool,
     /// RELIABLE, or BEST_EFFORT.
     pub reliable: bool,
     /// HISTORY.
@@ -89,6 +97,8 @@ impl Default for LinkSpec {
             notify: Notify::default(),
             domain: 0,
             interface: "lo".into(),
+            peer: None,
+            rests: false,
             reliable: true,
             history: History::default(),
             latency_budget: Duration::ZERO,
@@ -105,7 +115,13 @@ impl LinkSpec {
     /// # Errors
     /// The transport cannot do what is asked, there is no such interface, or the middleware refused.
     pub fn open(&self, write: Option<&str>, read: Option<&str>) -> Result<Box<dyn Link>> {
-        match self.transport {
+        let link = self.open_restless(write, read)?;
+        Ok(if self.rests { Box::new(Resting(link)) } else { link })
+    }
+
+    fn open_restless(&self, write: Option<&str>, read: Option<&str>) -> Result<Box<dyn Link>> {
+        match &self.transport {
+            Transport::RawNamed(name) => Ok(Box::new(RawWire::new(self, name, write.is_some(), read.is_some())?)),
             Transport::Udp | Transport::Shm | Transport::Named(_) => Ok(Box::new(DdsLink::new(self, write, read)?)),
             Transport::RawShm => Ok(Box::new(RawShm::new(self.domain, self.idle, write, read)?)),
             Transport::RawUdp => {
@@ -116,8 +132,9 @@ impl LinkSpec {
                         crate::raw_udp::DATAGRAM_LEN_MAX
                     )));
                 }
-                let address = self.address()?;
-                let link = RawUdp::new(self.domain, address, self.idle, write, read)?;
+                let own = self.address()?;
+                let ends = [own, self.peer.unwrap_or(own)];
+                let link = RawUdp::new(self.domain, ends, self.idle, write, read)?;
                 Ok(Box::new(link))
             }
         }

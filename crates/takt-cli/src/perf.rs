@@ -4,6 +4,8 @@ mod compare;
 mod duo;
 mod options;
 mod run;
+mod transports;
+mod transports_table;
 
 use clap::{Args, Subcommand};
 use takt_bench::{Result, agent};
@@ -18,6 +20,7 @@ Examples:
   takt perf pub --size 1024 --max                  send it as fast as possible
   takt perf compare --size 64 --spin               beside plain UDP, in interleaved rounds
   takt perf compare --block --peers DIR            beside other DDS too: agents in DIR
+  takt perf transports                             AF_XDP beside sockets, between two namespaces
   takt perf topics --topics 1,1000                 what a thousand topics cost
   takt perf within --size 1048576                  a megabyte within a process, serialised and as it is
 
@@ -43,6 +46,8 @@ enum Workload {
     Sub(options::Run),
     /// Measure round trips beside plain UDP, and beside other middleware, in interleaved rounds
     Compare(compare::Compare),
+    /// Measure the ways through a network beside each other, between two network namespaces (root)
+    Transports(transports::Transports),
     /// Measure what many topics cost, between two participants of this process
     Topics(duo::Topics),
     /// Measure what samples cost within a process, serialised and as they are
@@ -73,6 +78,7 @@ impl Perf {
             Workload::Pub(options) => run::publish(options),
             Workload::Sub(options) => run::subscribe(options),
             Workload::Compare(compare) => compare.run(),
+            Workload::Transports(transports) => transports.run(),
             Workload::Topics(topics) => topics.run(),
             Workload::Within(within) => within.run(),
             Workload::Agent(agent) => agent::run(&agent.role, &agent.arguments, &mut std::io::stdout().lock()),

@@ -139,6 +139,11 @@ impl Options {
             }
             "budget_us" => self.link.latency_budget = Duration::from_micros(number(key, value)?),
             "loan" => self.link.loan = value != "0",
+            "peer" => {
+                let address = value.parse().map_err(|e| Error::Usage(format!("{key}={value}: {e}")))?;
+                self.link.peer = Some(address);
+            }
+            "rest" => self.link.rests = value != "0",
             "iface" => self.link.interface = value.into(),
             "domain" => self.link.domain = number(key, value)?,
             "size" | "sizes" => self.sizes = sizes(key, value)?,
@@ -179,16 +184,24 @@ impl Options {
         Ok(())
     }
 
-    /// One that is asked for by name, such as `xdp:eth0`; with `-spin` behind it, spinning.
+    /// One that is asked for by name, such as `xdp:eth0`; with `-spin` behind it, spinning; with `raw=` before it, as plain
+    /// datagrams.
     fn named_transport(&self, value: &str) -> Result<(Transport, Runtime, Idle)> {
         let (name, idle) = value.strip_suffix(SPIN).map_or((value, Idle::Block), |name| (name, Idle::Spin));
-        match name.parse::<TransportChoice>() {
-            Ok(_) => Ok((Transport::Named(name.to_owned()), Runtime::Inline, idle)),
+        let raw = name.strip_prefix(RAW);
+        match raw.unwrap_or(name).parse::<TransportChoice>() {
+            Ok(_) => {
+                let transport =
+                    raw.map_or_else(|| Transport::Named(name.to_owned()), |raw| Transport::RawNamed(raw.to_owned()));
+                Ok((transport, Runtime::Inline, idle))
+            }
             Err(_) => Err(unknown("transport", value, &format!("{}, or as in xdp:eth0", TRANSPORTS.join(", ")))),
         }
     }
 }
 
+/// What comes before the name of a transport whose plain datagrams are wanted.
+const RAW: &str = "raw=";
 /// What ends the name of a transport that is to be spun at.
 const SPIN: &str = "-spin";
 
@@ -242,7 +255,7 @@ mod tests {
         let options = parse(
             "transport=spin rel=besteffort hist=16 notify=poll sizes=16,1024 warmup=5 count=6 period_ns=1000 \
              warm_s=0.25 secs=3 rate=100 n=4 id=2 domain=11 iface=lo touch=1 batch=32 t0=99 out=/x budget_us=250 \
-             mcast=1 addr=10.0.0.1",
+             mcast=1 addr=10.0.0.1 peer=10.0.0.2 rest=1",
         )
         .unwrap();
         assert_eq!(options.link.idle, Idle::Spin);
@@ -259,6 +272,7 @@ mod tests {
         assert_eq!((options.peers, options.id), (4, 2));
         assert_eq!((options.link.domain, options.link.interface.as_str()), (11, "lo"));
         assert_eq!(options.link.batch, 32);
+        assert_eq!((options.link.peer, options.link.rests), (Some([10, 0, 0, 2].into()), true));
         assert_eq!(options.started_at_ns, Some(99));
         assert_eq!(options.out, Some(PathBuf::from("/x")));
     }
@@ -293,6 +307,7 @@ mod tests {
             "secs=-1",
             "secs=nan",
             "domain=1.5",
+            "peer=nobody",
         ] {
             let error = parse(wrong).unwrap_err().to_string();
             let key = wrong.split('=').next().unwrap();

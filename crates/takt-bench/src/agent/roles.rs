@@ -41,8 +41,8 @@ pub(super) fn ping(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
         if stopped() {
             break;
         }
-        let outcome =
-            ping.run(ping::Plan { size, warmup: options.warmup, count: options.count, period: options.period })?;
+        let Options { warmup, count, period, .. } = *options;
+        let outcome = ping.run(ping::Plan { size, warmup, count, period, rests: options.link.rests })?;
         if let Some(out) = &mut out {
             let bytes: Vec<u8> = outcome.latencies_ns.iter().flat_map(|ns| ns.to_le_bytes()).collect();
             out.write_all(&bytes).map_err(|e| Error::os("out", e))?;

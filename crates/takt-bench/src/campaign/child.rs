@@ -4,6 +4,7 @@ use super::column::Column;
 use crate::error::{Error, Result};
 use crate::machine::{bind_to_cpu, set_fifo};
 use serde_json::Value;
+use std::ffi::{CStr, CString};
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus, Stdio};
@@ -15,12 +16,14 @@ const STOP_LIMIT: Duration = Duration::from_secs(3);
 const STOP_STEP: Duration = Duration::from_millis(5);
 
 /// Where and how a process runs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Placement {
     /// Core that it is bound to.
     pub cpu: usize,
     /// `SCHED_FIFO` priority.
     pub fifo: Option<u8>,
+    /// Path of its network namespace; `None`: that of this process.
+    pub namespace: Option<CString>,
 }
 
 /// A running agent. Dropping it kills it.
@@ -43,7 +46,7 @@ impl<'a> Child<'a> {
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
         // SAFETY: between fork and exec only async-signal-safe system calls are made; no allocation, no lock.
-        unsafe { command.pre_exec(move || prepare(placement)) };
+        unsafe { command.pre_exec(move || prepare(&placement)) };
         let mut process = command.spawn().map_err(|e| Error::os(format!("start {}", column.program.display()), e))?;
         let output = process.stdout.take().expect("standard output was asked to be a pipe");
         let (sender, lines) = channel();
@@ -133,20 +136,34 @@ impl Drop for Child<'_> {
 }
 
 /// Runs in the child before the agent does: placement, and an end with its driver's.
-fn prepare(placement: Placement) -> std::io::Result<()> {
+fn prepare(placement: &Placement) -> std::io::Result<()> {
     // SAFETY: takes no pointer.
     if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } != 0 {
         return Err(std::io::Error::last_os_error());
     }
+    if let Some(path) = &placement.namespace {
+        enter(path)?;
+    }
     bind_to_cpu(placement.cpu)?;
     placement.fifo.map_or(Ok(()), set_fifo)
+}
+
+/// Moves this thread to a network namespace. Only system calls.
+fn enter(path: &CStr) -> std::io::Result<()> {
+    // SAFETY: the path ends with a NUL.
+    let namespace = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    // SAFETY: a descriptor that is none is refused; it is closed by exec.
+    match unsafe { libc::setns(namespace, libc::CLONE_NEWNET) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const HERE: Placement = Placement { cpu: 0, fifo: None };
+    const HERE: Placement = Placement { cpu: 0, fifo: None, namespace: None };
     const LIMIT: Duration = Duration::from_secs(20);
 
     /// An agent written in shell.

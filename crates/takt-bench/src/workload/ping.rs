@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::link::Link;
 use crate::machine::{Usage, monotonic_ns};
 use crate::payload::Blob;
+use crate::rest;
 use crate::sequence::{Counts, SequenceTracker};
 use crate::signal::stopped;
 use std::sync::{Arc, Mutex};
@@ -31,6 +32,8 @@ pub struct Plan {
     pub count: u64,
     /// Time between two pings of an open loop; `None`: closed loop.
     pub period: Option<Duration>,
+    /// No ping of an open loop is sent in a pause ([`rest`](crate::rest)).
+    pub rests: bool,
 }
 
 /// What one run gave.
@@ -80,7 +83,7 @@ impl Pinger {
 
     /// A run that is over before it begins, for a listener between two runs.
     fn finished() -> Self {
-        let plan = Plan { size: 0, warmup: 0, count: 0, period: None };
+        let plan = Plan { size: 0, warmup: 0, count: 0, period: None, rests: false };
         Self { done: true, ..Self::new(plan) }
     }
 
@@ -189,7 +192,7 @@ impl<'a> Ping<'a> {
         let usage = Usage::now();
         let started_ns = monotonic_ns();
         match plan.period {
-            Some(period) => self.open_loop(period)?,
+            Some(period) => self.open_loop(period, plan.rests)?,
             None if self.listening => self.closed_loop_listening()?,
             None => self.closed_loop()?,
         }
@@ -246,11 +249,14 @@ impl<'a> Ping<'a> {
         }
     }
 
-    fn open_loop(&mut self, period: Duration) -> Result<()> {
+    fn open_loop(&mut self, period: Duration, rests: bool) -> Result<()> {
         let last = lock(&self.state).last();
         let mut next_ns = monotonic_ns();
         for _ in 0..last {
             next_ns += nanoseconds(period);
+            if rests {
+                next_ns = rest::begin_at(next_ns);
+            }
             self.receive_until(next_ns)?;
             if stopped() || lock(&self.state).failure.is_some() {
                 return Ok(());
@@ -298,7 +304,7 @@ mod tests {
     use super::*;
 
     fn pinger(warmup: u64, count: u64, period: Option<Duration>) -> Pinger {
-        Pinger::new(Plan { size: 32, warmup, count, period })
+        Pinger::new(Plan { size: 32, warmup, count, period, rests: false })
     }
 
     #[test]

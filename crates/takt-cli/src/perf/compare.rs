@@ -148,6 +148,8 @@ impl Compare {
             fifo: self.fifo,
             foreign_max: self.quiet.map(|percent| percent / 100.0),
             tries: 5,
+            period: None,
+            ends: None,
         })
     }
 
@@ -203,7 +205,7 @@ impl Compare {
 }
 
 /// A column of this very program.
-fn own(name: &str, transport: &str, notify: Option<Notify>) -> Result<Column> {
+pub(super) fn own(name: &str, transport: &str, notify: Option<Notify>) -> Result<Column> {
     let program = std::env::current_exe().map_err(|source| Error::Os { op: "find this program".into(), source })?;
     let notify = match notify {
         None => "auto",

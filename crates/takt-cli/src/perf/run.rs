@@ -34,6 +34,7 @@ pub fn ping(options: &Run) -> Result<()> {
         warmup: configuration.warmup,
         count: configuration.samples.unwrap_or_default(),
         period: configuration.rate_hz.map(|hz| Duration::from_secs_f64(1.0 / hz)),
+        rests: false,
     })?;
     let received = outcome.latencies_ns.len() as u64;
     let size = configuration.size.unwrap_or_default() as u64;

@@ -16,3 +16,4 @@ mod process;
 mod round_trips;
 mod streams;
 mod topics;
+mod transports;

@@ -1,0 +1,88 @@
+//! One-way streams of several columns, in interleaved rounds: what arrived is counted where it arrives.
+
+use super::child::Child;
+use super::column::Column;
+use super::{DOMAINS, Plan, READY_LIMIT, RUN_LIMIT, arguments, placement, wait_until_alone};
+use crate::error::{Error, Result};
+use crate::signal::stopped;
+use serde::Serialize;
+use std::time::Duration;
+
+/// Before the window, so that queues and caches are what they will be.
+const WARM: Duration = Duration::from_millis(300);
+
+/// One column in one round, for one size.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StreamCell {
+    /// Name of the column.
+    pub column: String,
+    /// Round, from 0.
+    pub round: usize,
+    /// Payload, bytes.
+    pub size: usize,
+    /// Samples written in the writer's window, for each second of it.
+    pub written_hz: f64,
+    /// Samples that arrived in the reader's window, for each second of it.
+    pub received_hz: f64,
+    /// The same in MB of payload.
+    pub megabytes_per_second: f64,
+    /// Samples between the first and the last of the reader's window that did not arrive.
+    pub lost: u64,
+}
+
+/// Measures `columns` for each size of the plan, `window` long. Waits until it is the only campaign on the machine.
+///
+/// # Errors
+/// As of [`run`](super::run).
+pub fn streams(
+    plan: &Plan,
+    window: Duration,
+    columns: &[Column],
+    progress: &mut dyn FnMut(usize, &str),
+) -> Result<Vec<StreamCell>> {
+    let _alone = wait_until_alone()?;
+    let mut cells = Vec::new();
+    let mut domain = 0;
+    for round in 0..plan.rounds {
+        for index in 0..columns.len() {
+            let column = &columns[(index + round) % columns.len()];
+            for size in &plan.sizes {
+                if stopped() {
+                    return Err(Error::Stopped);
+                }
+                progress(round, &column.name);
+                domain = (domain + 1) % DOMAINS;
+                let one = Plan { sizes: vec![*size], ..plan.clone() };
+                cells.push(measure(&one, window, column, plan.domain + domain, round)?);
+            }
+        }
+    }
+    Ok(cells)
+}
+
+fn measure(plan: &Plan, window: Duration, column: &Column, domain: u32, round: usize) -> Result<StreamCell> {
+    let times = [format!("warm_s={}", WARM.as_secs_f64()), format!("secs={}", window.as_secs_f64())];
+    let of = |side| [arguments(plan, column, domain, side), times.to_vec()].concat();
+    let mut reader = Child::start(column, "sub", &of(1), placement(plan, 1))?;
+    reader.wait_for("ready", READY_LIMIT)?;
+    let mut writer = Child::start(column, "pub", &of(0), placement(plan, 0))?;
+    let limit = RUN_LIMIT + 4 * window;
+    let written = writer.wait_for("result", limit)?;
+    let received = reader.wait_for("result", limit)?;
+    writer.stop()?;
+    reader.stop()?;
+    let whole = |value: &serde_json::Value, key: &str| value[key].as_u64().unwrap_or(0);
+    let rate = |value: &serde_json::Value, key: &str| {
+        let seconds = value["wall_s"].as_f64().unwrap_or(0.0);
+        if seconds > 0.0 { whole(value, key) as f64 / seconds } else { 0.0 }
+    };
+    Ok(StreamCell {
+        column: column.name.clone(),
+        round,
+        size: plan.sizes[0],
+        written_hz: rate(&written, "n"),
+        received_hz: rate(&received, "n"),
+        megabytes_per_second: rate(&received, "bytes") * 1e-6,
+        lost: whole(&received, "span").saturating_sub(whole(&received, "n")),
+    })
+}

@@ -1,0 +1,113 @@
+//! Deliberate pauses of whoever spins.
+//!
+//! A thread that spins with a real-time priority leaves nothing to others; after most of a second the kernel gives them its core for
+//! some 50 ms, at a moment of its own choice. So it rests when that harms nothing: at the end of each stretch of
+//! `CLOCK_MONOTONIC`, which is one for all processes of a host, so that both ends of a link rest at the same time.
+
+use crate::error::Result;
+use crate::link::{Handler, Link, Matched};
+use crate::machine::monotonic_ns;
+use crate::payload::Blob;
+use std::time::Duration;
+
+/// How long a stretch is, its pause included.
+const STRETCH_NS: u64 = 800_000_000;
+/// The pause at its end.
+const PAUSE_NS: u64 = 100_000_000;
+/// So long before a pause, and after one, no round trip is begun.
+const MARGIN_NS: u64 = 5_000_000;
+
+/// Time until the next pause, in ns; 0 in one.
+fn until_pause(now_ns: u64) -> u64 {
+    (STRETCH_NS - PAUSE_NS).saturating_sub(now_ns % STRETCH_NS)
+}
+
+/// The first moment from this one on at which a round trip may be begun.
+#[must_use]
+pub fn begin_at(time_ns: u64) -> u64 {
+    let (start, at) = (time_ns - time_ns % STRETCH_NS, time_ns % STRETCH_NS);
+    if at < MARGIN_NS {
+        start + MARGIN_NS
+    } else if at >= STRETCH_NS - PAUSE_NS - MARGIN_NS {
+        start + STRETCH_NS + MARGIN_NS
+    } else {
+        time_ns
+    }
+}
+
+/// A link that sleeps in the pauses.
+pub struct Resting(pub Box<dyn Link>);
+
+impl Resting {
+    /// Sleeps if it is time to; otherwise how long of `timeout` may be waited.
+    fn awake(timeout: Duration) -> Option<Duration> {
+        let now = monotonic_ns();
+        match until_pause(now) {
+            0 => {
+                std::thread::sleep(Duration::from_nanos(STRETCH_NS - now % STRETCH_NS));
+                None
+            }
+            left => Some(timeout.min(Duration::from_nanos(left))),
+        }
+    }
+}
+
+impl Link for Resting {
+    fn write(&mut self, sample: &Blob) -> Result<bool> {
+        self.0.write(sample)
+    }
+
+    fn write_batch(&mut self, samples: &[Blob]) -> Result<usize> {
+        self.0.write_batch(samples)
+    }
+
+    fn receive(&mut self, sample: &mut Blob, timeout: Duration) -> Result<bool> {
+        match Self::awake(timeout) {
+            Some(left) => self.0.receive(sample, left),
+            None => self.0.receive(sample, Duration::ZERO),
+        }
+    }
+
+    fn drive(&mut self, timeout: Duration) -> Result<()> {
+        match Self::awake(timeout) {
+            Some(left) => self.0.drive(left),
+            None => self.0.drive(Duration::ZERO),
+        }
+    }
+
+    fn matched(&mut self) -> Result<Matched> {
+        self.0.matched()
+    }
+
+    fn listen(&mut self, handler: Handler) -> Result<bool> {
+        self.0.listen(handler)
+    }
+
+    fn flush(&mut self, timeout: Duration) -> Result<()> {
+        self.0.flush(timeout)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_ends_each_stretch() {
+        assert_eq!(until_pause(STRETCH_NS), STRETCH_NS - PAUSE_NS);
+        assert_eq!(until_pause(2 * STRETCH_NS - PAUSE_NS - 1), 1);
+        assert_eq!(until_pause(2 * STRETCH_NS - PAUSE_NS), 0);
+        assert_eq!(until_pause(2 * STRETCH_NS - 1), 0);
+    }
+
+    #[test]
+    fn nothing_is_begun_in_a_pause_or_close_to_one() {
+        let middle = STRETCH_NS / 2;
+        assert_eq!(begin_at(middle), middle);
+        let next = STRETCH_NS + MARGIN_NS;
+        for late in [STRETCH_NS - PAUSE_NS - MARGIN_NS, STRETCH_NS - PAUSE_NS, STRETCH_NS - 1, STRETCH_NS] {
+            assert_eq!(begin_at(late), next);
+        }
+        assert_eq!(begin_at(STRETCH_NS - PAUSE_NS - MARGIN_NS - 1), STRETCH_NS - PAUSE_NS - MARGIN_NS - 1);
+    }
+}

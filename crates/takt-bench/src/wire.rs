@@ -1,0 +1,173 @@
+//! Plain datagrams over a transport that is asked for by name, without any middleware.
+//!
+//! A sample is one datagram, written into the frame that is sent and read where it was received; before it stands `RTPS`, without
+//! which no packet filter takes it. There is no discovery: the other end has the same port at the peer's address, and where
+//! transports know no IP, the hardware address that [`Site`](crate::campaign::Site) gives to it. Whatever is lost stays
+//! lost. What this takes for a round trip is what the technology takes; what Takt takes beyond that is Takt's.
+
+use crate::error::{Error, Result};
+use crate::link::{Handler, Idle, Link, Matched};
+use crate::machine::monotonic_ns;
+use crate::payload::Blob;
+use crate::signal::stopped;
+use crate::spec::LinkSpec;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+use takt::Locator;
+use takt::transport::choice::{Request, TransportChoice, factories};
+use takt::transport::shm::ShmConfig;
+use takt::transport::tcp::TcpConfig;
+use takt::transport::udp::UdpConfig;
+use takt::transport::{FlowId, Scan, Transport, readiness};
+
+/// Looks between two looks at the clock, and at what is not in memory.
+const SPINS_PER_CLOCK: u32 = 128;
+/// What a datagram begins with.
+const MAGIC: &[u8] = b"RTPS";
+
+/// Opens the one transport that is named.
+fn open(name: &str, domain: u32) -> Result<Box<dyn Transport>> {
+    let refused = |why: &str| Error::Usage(format!("{name}: {why}"));
+    let choice: TransportChoice = name.parse().map_err(|why| refused(&format!("{why}")))?;
+    let Some([spec]) = choice.alternatives.first().map(Vec::as_slice) else {
+        return Err(refused("one transport alone can be plain"));
+    };
+    let known = factories();
+    let factory = known.iter().find(|factory| factory.name() == spec.name).ok_or_else(|| refused("not known here"))?;
+    let (udp, tcp, shm) = (UdpConfig::new(domain), TcpConfig::default(), ShmConfig::default());
+    let opened = factory.open(&Request { spec, udp: &udp, tcp: &tcp, shm: &shm }).map_err(takt::Error::from)?;
+    Ok(opened.transport)
+}
+
+/// Plain datagrams over a transport, to and from the same port of one peer.
+pub struct RawWire {
+    transport: Box<dyn Transport>,
+    peer: Locator,
+    idle: Idle,
+    ends: Matched,
+}
+
+impl RawWire {
+    /// Sends to the peer's port and receives at one's own.
+    ///
+    /// # Errors
+    /// The machine has no such transport.
+    pub fn new(spec: &LinkSpec, name: &str, writes: bool, reads: bool) -> Result<Self> {
+        let transport = open(name, spec.domain)?;
+        let nothing = || Error::Usage(format!("{name} has no address"));
+        let peer = spec.peer.ok_or_else(|| Error::Usage("a raw transport needs peer=ADDRESS".into()))?;
+        let own = transport.locators().default_unicast.first().copied().ok_or_else(nothing)?;
+        let peer = at(&own, peer);
+        let ends = Matched { readers: usize::from(writes), writers: usize::from(reads) };
+        Ok(Self { transport, peer, idle: spec.idle, ends })
+    }
+
+    /// Takes what there is.
+    fn take(&mut self, sample: &mut Blob, scan: Scan) -> Result<bool> {
+        let Some(frame) = self.transport.recv(scan).map_err(takt::Error::from)? else {
+            return Ok(false);
+        };
+        let Some(data) = frame.strip_prefix(MAGIC) else {
+            return Ok(false);
+        };
+        sample.data.clear();
+        sample.data.extend_from_slice(data);
+        Ok(true)
+    }
+}
+
+/// The same port at another address.
+fn at(own: &Locator, address: Ipv4Addr) -> Locator {
+    match own.kind {
+        Locator::KIND_TAKT_ETHERNET => Locator::takt_ethernet(hardware_address(address), own.port as u16),
+        _ => Locator { address: Locator::udp_v4(address, 1).address, ..*own },
+    }
+}
+
+/// The hardware address of the host with this address in a campaign.
+pub(crate) fn hardware_address(address: Ipv4Addr) -> [u8; 6] {
+    let [a, b, c, d] = address.octets();
+    [2, 0, a, b, c, d]
+}
+
+impl Link for RawWire {
+    fn write(&mut self, sample: &Blob) -> Result<bool> {
+        let len = MAGIC.len() + sample.data.len();
+        let too_long = || Error::Usage(format!("{len} bytes do not fit into one datagram of this transport"));
+        let frame = self.transport.loan().map_err(takt::Error::from)?;
+        let (magic, data) = frame.get_mut(..len).ok_or_else(too_long)?.split_at_mut(MAGIC.len());
+        magic.copy_from_slice(MAGIC);
+        data.copy_from_slice(&sample.data);
+        let sent = self.transport.commit(len, FlowId::DEFAULT, &[self.peer]).and_then(|()| self.transport.flush());
+        sent.map_err(takt::Error::from)?;
+        Ok(true)
+    }
+
+    fn receive(&mut self, sample: &mut Blob, timeout: Duration) -> Result<bool> {
+        let deadline = monotonic_ns() + timeout.as_nanos() as u64;
+        loop {
+            if self.idle == Idle::Spin {
+                for _ in 0..SPINS_PER_CLOCK {
+                    if self.take(sample, Scan::Hot)? {
+                        return Ok(true);
+                    }
+                }
+            }
+            if self.take(sample, Scan::All)? {
+                return Ok(true);
+            }
+            let now = monotonic_ns();
+            if stopped() || now >= deadline {
+                return Ok(false);
+            }
+            if self.idle == Idle::Block {
+                let left = Duration::from_nanos(deadline - now);
+                readiness::wait(self.transport.descriptors(), Some(left)).map_err(|e| Error::os("wait", e))?;
+            }
+        }
+    }
+
+    fn drive(&mut self, timeout: Duration) -> Result<()> {
+        std::thread::park_timeout(timeout);
+        Ok(())
+    }
+
+    fn matched(&mut self) -> Result<Matched> {
+        Ok(self.ends)
+    }
+
+    fn listen(&mut self, _: Handler) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn flush(&mut self, _: Duration) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_peer_has_the_same_port() {
+        let own = Locator::udp_v4(Ipv4Addr::new(10, 0, 0, 1), 7411);
+        let peer = Ipv4Addr::new(10, 0, 0, 2);
+        assert_eq!(at(&own, peer), Locator::udp_v4(peer, 7411));
+    }
+
+    #[test]
+    fn a_peer_without_ip_has_the_hardware_address_of_its_address() {
+        let peer = Ipv4Addr::new(10, 0, 0, 2);
+        let own = Locator::takt_ethernet([2, 0, 10, 0, 0, 1], 7411);
+        assert_eq!(at(&own, peer), Locator::takt_ethernet([2, 0, 10, 0, 0, 2], 7411));
+    }
+
+    #[test]
+    fn what_cannot_be_plain_is_refused() {
+        for (name, why) in [("pigeon:eth0", "not known here"), ("udp+shm", "one transport alone")] {
+            let error = RawWire::new(&LinkSpec::default(), name, true, true).err().unwrap().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! `takt perf transports`: the ways through a network, each as Takt uses it and as plain datagrams, beside other middleware, between
+//! two network namespaces.
+
+use super::transports_table::{batched, plain, ratios_of_trips, trips_table};
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use std::fs::File;
+use std::io::Write;
+use std::time::Duration;
+use takt_bench::campaign::{self, ALONE, Column, Figure, Plan, Ratio, Site, StreamCell, ratio};
+use takt_bench::machine::available_cpus;
+use takt_bench::report::to_json_line;
+use takt_bench::spec::History;
+use takt_bench::stats::{median, spread};
+use takt_bench::{Error, Result};
+
+const EXAMPLES: &str = "\
+Makes two network namespaces at a veth pair; needs root and iproute2, and iperf3 for tcp. Columns take turns in each round. The round
+trips are reliable, KEEP_ALL, on two topics, one ping each period; who spins rests 100 ms of each 800. Agents of
+other middleware follow the contract of `takt perf agent`; the address of the other end is `peer=`.
+
+Examples:
+  takt perf transports                                        everything, some minutes
+  takt perf transports --only trips --samples 300000 --rounds 1 --columns takt-udp-spin,takt-xdp-spin
+  takt perf transports --peer cyclone=./cyclone,notify=waitset --peer cyclone-spin=./cyclone,notify=poll";
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// Round trips
+    Trips,
+    /// Samples a second, one way
+    Rate,
+    /// MB a second, one way
+    Bandwidth,
+    /// What a stream of TCP through the same interface is left
+    Tcp,
+}
+
+/// `takt perf transports`
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Transports {
+    /// Parts to measure
+    #[arg(long, value_enum, value_name = "PART", value_delimiter = ',', default_value = "trips,rate,bandwidth,tcp")]
+    only: Vec<Part>,
+    /// Columns to measure, by name [default: all]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    columns: Vec<String>,
+    /// Rounds; every column is measured once in each
+    #[arg(long, default_value = "5", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    rounds: u64,
+    /// Round trips to measure in each round
+    #[arg(long, default_value = "3000", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    samples: u64,
+    /// Round trips before those
+    #[arg(long, default_value = "300", value_name = "N")]
+    warmup: u64,
+    /// Pings a second
+    #[arg(long, default_value = "1000", value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    rate: u32,
+    /// Payload of a ping in bytes, and of a sample when samples are counted
+    #[arg(long, default_value = "32", value_name = "BYTES", value_parser = super::options::size)]
+    size: usize,
+    /// Payload in bytes when MB are counted
+    #[arg(long, default_value = "1024", value_name = "BYTES", value_parser = super::options::size)]
+    bulk: usize,
+    /// Length of a stream in seconds
+    #[arg(long, default_value = "1", value_name = "S", value_parser = clap::value_parser!(u64).range(1..=60))]
+    seconds: u64,
+    /// Cores of the two processes
+    #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 1)]
+    cpu: Vec<usize>,
+    /// SCHED_FIFO priority of both, for round trips; 0: none
+    #[arg(long, default_value = "50", value_name = "PRIO", value_parser = clap::value_parser!(u8).range(0..=99))]
+    fifo: u8,
+    /// An agent of other middleware with its own arguments; may be repeated
+    #[arg(long, value_name = "NAME=PROGRAM[,KEY=VALUE]...")]
+    peer: Vec<String>,
+    /// JSON lines instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
+impl Transports {
+    /// Measures and prints.
+    ///
+    /// # Errors
+    /// No permission, a column failed, or the options make no sense.
+    pub fn run(&self) -> Result<()> {
+        let site = Site::new()?;
+        // Whoever sleeps is woken faster while this is open; it does no harm where it is not to be had.
+        let _awake = File::options().write(true).open("/dev/cpu_dma_latency").and_then(|mut file| {
+            file.write_all(&0_i32.to_ne_bytes())?;
+            Ok(file)
+        });
+        let peers = self.peer.iter().map(|text| Column::parse(text)).collect::<Result<Vec<_>>>()?;
+        let window = Duration::from_secs(self.seconds);
+        for part in &self.only {
+            let mut columns = match part {
+                Part::Trips => plain()?,
+                Part::Rate | Part::Bandwidth => batched()?,
+                Part::Tcp => {
+                    plain()?.into_iter().filter(|c| ["takt-xdp", "takt-xdp-generic"].contains(&&*c.name)).collect()
+                }
+            };
+            if *part != Part::Tcp {
+                columns.extend(peers.iter().cloned());
+            }
+            columns.retain(|column| self.columns.is_empty() || self.columns.contains(&column.name));
+            if columns.is_empty() {
+                continue;
+            }
+            let plan = self.plan(*part, &site)?;
+            let mut progress = progress(plan.rounds);
+            match part {
+                Part::Trips => self.trips(&campaign::run(&plan, &columns, &mut progress)?, &columns, &peers)?,
+                Part::Rate | Part::Bandwidth => {
+                    let cells = campaign::streams(&plan, window, &columns, &mut progress)?;
+                    self.streams(*part, &cells, &columns, &peers)?;
+                }
+                Part::Tcp => self.tcp(&campaign::tcp(&plan, &site, window, &columns, &mut progress)?, &columns)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn plan(&self, part: Part, site: &Site) -> Result<Plan> {
+        let cpus = match (self.cpu.as_slice(), available_cpus()) {
+            ([], 1) => (0, 0),
+            ([], _) => (0, 1),
+            ([a, b], _) => (*a, *b),
+            _ => return Err(Error::Usage("--cpu takes two cores".into())),
+        };
+        let ends = site.ends();
+        Ok(Plan {
+            sizes: vec![if part == Part::Bandwidth { self.bulk } else { self.size }],
+            rounds: self.rounds as usize,
+            count: self.samples,
+            warmup: self.warmup,
+            reliable: true,
+            history: History::KeepAll,
+            interface: site.interface().into(),
+            address: ends[0].address.to_string(),
+            domain: 20,
+            cpus,
+            // On one core two that spin in real time would never meet.
+            fifo: (part == Part::Trips && self.fifo > 0 && cpus.0 != cpus.1).then_some(self.fifo),
+            foreign_max: None,
+            tries: 1,
+            period: Some(Duration::from_secs(1) / self.rate),
+            ends: Some(ends),
+        })
+    }
+
+    fn trips(&self, cells: &[campaign::Cell], columns: &[Column], peers: &[Column]) -> Result<()> {
+        let ratios = ratios_of_trips(cells, columns, peers);
+        if !self.json {
+            println!("{}", trips_table(cells, columns));
+        }
+        self.print("trip", cells, &ratios)
+    }
+
+    fn streams(&self, part: Part, cells: &[StreamCell], columns: &[Column], peers: &[Column]) -> Result<()> {
+        let (name, unit) = if part == Part::Rate { ("rate", "thousand/s") } else { ("bandwidth", "MB/s") };
+        let value = |cell: &StreamCell| match part {
+            Part::Rate => cell.received_hz * 1e-3,
+            _ => cell.megabytes_per_second,
+        };
+        let of = |cell: &StreamCell| Figure { column: cell.column.clone(), round: cell.round, value: value(cell) };
+        let figures: Vec<Figure> = cells.iter().map(of).collect();
+        if !self.json {
+            println!("{:<26} {unit:>12} {:>24} {:>10}", name, "(rounds)", "lost");
+            for column in columns {
+                let own: Vec<&StreamCell> = cells.iter().filter(|cell| cell.column == column.name).collect();
+                let values: Vec<f64> = own.iter().map(|cell| value(cell)).collect();
+                let (low, high) = spread(&values);
+                let lost: u64 = own.iter().map(|cell| cell.lost).sum();
+                let range = format!("{low:.1}..{high:.1}");
+                println!("{:<26} {:>12.1} {range:>24} {lost:>10}", column.name, median(&values));
+            }
+        }
+        let others = peers.iter().map(|peer| peer.name.as_str()).chain(["takt-udp-spin"]);
+        let ratios: Vec<Ratio> = others
+            .flat_map(|to| columns.iter().map(move |column| (column, to)))
+            .filter(|(column, to)| column.name.starts_with("takt-") && column.name != *to)
+            .filter_map(|(column, to)| ratio(name, &figures, &column.name, to))
+            .collect();
+        self.print(name, cells, &ratios)
+    }
+
+    fn tcp(&self, cells: &[campaign::TcpCell], columns: &[Column]) -> Result<()> {
+        let of = |cell: &campaign::TcpCell| Figure {
+            column: cell.column.clone(),
+            round: cell.round,
+            value: cell.gigabits_per_second,
+        };
+        let figures: Vec<Figure> = cells.iter().map(of).collect();
+        if !self.json {
+            println!("{:<26} {:>12} {:>24}", "tcp beside", "Gbit/s", "(rounds)");
+            for name in [ALONE].into_iter().chain(columns.iter().map(|column| column.name.as_str())) {
+                let own: Vec<f64> = figures.iter().filter(|f| f.column == name).map(|f| f.value).collect();
+                let (low, high) = spread(&own);
+                let range = format!("{low:.2}..{high:.2}");
+                println!("{name:<26} {:>12.2} {range:>24}", median(&own));
+            }
+        }
+        let ratios: Vec<Ratio> = columns.iter().filter_map(|c| ratio("tcp", &figures, &c.name, ALONE)).collect();
+        self.print("tcp", cells, &ratios)
+    }
+
+    /// The cells as JSON, and the ratios in either form.
+    fn print(&self, part: &str, cells: &[impl Serialize], ratios: &[Ratio]) -> Result<()> {
+        if self.json {
+            for cell in cells {
+                println!("{}", to_json_line(part, cell)?);
+            }
+            for ratio in ratios {
+                println!("{}", to_json_line("ratio", ratio)?);
+            }
+            return Ok(());
+        }
+        println!(
+            "\n{:<12} {:<26} {:<22} {:>8} {:>16} {:>12}",
+            "ratio of", "column", "to", "ratio", "(rounds)", "difference"
+        );
+        for Ratio { figure, column, to, ratio, ratio_spread: (low, high), difference, .. } in ratios {
+            let range = format!("{low:.2}..{high:.2}");
+            println!("{figure:<12} {column:<26} {to:<22} {ratio:>8.3} {range:>16} {difference:>12.2}");
+        }
+        println!();
+        Ok(())
+    }
+}
+
+/// Says on standard error what is measured.
+fn progress(rounds: usize) -> impl FnMut(usize, &str) {
+    let mut started = None;
+    move |round, column| {
+        if started != Some(round) {
+            started = Some(round);
+            eprint!("\nround {} of {rounds}:", round + 1);
+        }
+        eprint!(" {column}");
+    }
+}
