@@ -53,8 +53,9 @@ pub fn batched() -> Result<Vec<Column>> {
 /// Mean and 99.99th percentile of each of Takt's columns: to Takt by sockets, to others, and to what is below it.
 pub fn ratios_of_trips(cells: &[Cell], columns: &[Column], peers: &[Column]) -> Vec<Ratio> {
     let mut ratios = Vec::new();
-    let figures: [(&'static str, fn(&Summary) -> f64); 3] =
-        [("mean", |s| s.mean), ("p50", |s| s.p50), ("p99.99", |s| s.p9999)];
+    /// A figure of a summary.
+    type Of = fn(&Summary) -> f64;
+    let figures: [(&str, Of); 3] = [("mean", |s| s.mean), ("p50", |s| s.p50), ("p99.99", |s| s.p9999)];
     for (name, of) in figures {
         let figure = |cell: &Cell| {
             let value = of(cell.latency_us.as_ref()?);
