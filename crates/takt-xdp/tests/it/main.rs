@@ -11,6 +11,7 @@ mod kernel_peer;
 mod kills;
 mod network;
 mod no_allocation;
+mod others;
 mod participants;
 mod permissions;
 mod queues;

@@ -1,0 +1,131 @@
+//! What is not ours, beside AF_XDP on the same interface: streams of TCP, datagrams to other ports, echoes, and the questions
+//! for hardware addresses before them arrive complete and as they were.
+
+use std::hash::{DefaultHasher, Hasher};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use takt_transport::Transport;
+use takt_transport::udp::UdpTransport;
+use takt_xdp::{Mode, XdpConfig, XdpTransport};
+
+use super::datagrams::{message, receive, send, user};
+use super::network::{Host, Network};
+
+/// Octets of the stream.
+const STREAM: usize = 32 << 20;
+/// Datagrams to a port that is not ours, some of them RTPS by their first octets.
+const DATAGRAMS: usize = 500;
+
+/// The addresses of the first two hosts of a network.
+const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 77, 0, 1), Ipv4Addr::new(10, 77, 0, 2)];
+
+/// Octets that do not repeat.
+fn octets(len: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_u32;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        state as u8
+    };
+    (0..len).map(|_| next()).collect()
+}
+
+fn hash(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(bytes);
+    hasher.finish()
+}
+
+/// A stream of TCP from one host to the other; what arrived.
+fn stream(from: &Host, to: &Host, address: Ipv4Addr, bytes: &[u8]) -> Vec<u8> {
+    let listener = to.run(|| TcpListener::bind((address, 0)).expect("a port is free"));
+    let at = listener.local_addr().expect("it is bound");
+    let mut sender = from.run(|| TcpStream::connect(at).expect("the hosts reach each other"));
+    let (mut receiver, _) = listener.accept().expect("it has connected");
+    std::thread::scope(|scope| {
+        scope.spawn(move || sender.write_all(bytes).expect("it is read"));
+        let mut arrived = Vec::with_capacity(bytes.len());
+        receiver.read_to_end(&mut arrived).expect("it ends");
+        arrived
+    })
+}
+
+/// Datagrams one by one to a port that is not ours, each awaited.
+fn datagrams(from: &Host, to: &Host, address: Ipv4Addr) {
+    let there = to.run(|| UdpSocket::bind((address, 0)).expect("a port is free"));
+    let here = from.run(|| UdpSocket::bind("0.0.0.0:0").expect("a port is free"));
+    let at: SocketAddr = there.local_addr().expect("it is bound");
+    let mut buffer = [0; 2048];
+    for n in 0..DATAGRAMS {
+        let sent = message(n, 4 + n * 2);
+        here.send_to(&sent, at).expect("it is sent");
+        let (len, _) = there.recv_from(&mut buffer).expect("it arrives");
+        assert_eq!(buffer[..len], sent);
+    }
+}
+
+/// Asks for an echo.
+fn echo(from: &Host, to: Ipv4Addr) {
+    from.run(|| {
+        // SAFETY: no pointers.
+        let socket = unsafe { libc::socket(libc::AF_INET, libc::SOCK_RAW, libc::IPPROTO_ICMP) };
+        assert!(socket >= 0, "{}", std::io::Error::last_os_error());
+        // SAFETY: the descriptor is new and nobody else's.
+        let socket: UdpSocket = unsafe { std::os::fd::FromRawFd::from_raw_fd(socket) };
+        // Type 8, code 0; the checksum is that of these words alone.
+        let (id, sequence) = (0x7461_u16, 1_u16);
+        let checksum = !(0x0800_u16 + sequence).wrapping_add(id);
+        let request: Vec<u8> =
+            [0x0800, checksum, id, sequence].iter().flat_map(|word: &u16| word.to_be_bytes()).collect();
+        socket.send_to(&request, (to, 0)).expect("it is sent");
+        let mut buffer = [0; 256];
+        loop {
+            let len = socket.recv(&mut buffer).expect("it is answered");
+            // Behind the header of IP; type 0 is the answer.
+            if len >= 28 && buffer[20] == 0 && buffer[24..28] == request[4..8] {
+                return;
+            }
+        }
+    });
+}
+
+#[test]
+fn what_is_not_ours_arrives_complete_and_as_it_was() {
+    for mode in [Mode::Native, Mode::Generic] {
+        let Some(network) = Network::new() else { return };
+        let (here, there) = (network.host(false), network.host(false));
+        let config = XdpConfig { mode: Some(mode), ..XdpConfig::new(0, "eth0") };
+        let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
+        let mut xdp = match here.run(|| XdpTransport::open(&config)) {
+            Ok(xdp) => xdp,
+            Err(why) => return eprintln!("not tested: {why}"),
+        };
+        let (at_xdp, is_over) = (user(&xdp), AtomicBool::new(false));
+        let bytes = octets(STREAM);
+        let carried = std::thread::scope(|scope| {
+            let ours = scope.spawn(|| {
+                let mut carried = 0;
+                while !is_over.load(Ordering::Relaxed) || carried == 0 {
+                    send(&mut udp, &message(carried, 200), at_xdp);
+                    assert_eq!(receive(&mut xdp), message(carried, 200));
+                    carried += 1;
+                }
+                carried
+            });
+            for (from, to, address) in [(&here, &there, ADDRESSES[1]), (&there, &here, ADDRESSES[0])] {
+                let arrived = stream(from, to, address, &bytes);
+                assert_eq!((arrived.len(), hash(&arrived)), (bytes.len(), hash(&bytes)));
+                datagrams(from, to, address);
+                echo(from, address);
+            }
+            is_over.store(true, Ordering::Relaxed);
+            ours.join().expect("ours arrive too")
+        });
+        let counters = xdp.counters();
+        assert!(counters.datagrams_in > 0 && counters.datagrams_in <= carried as u64, "{carried}: {counters:?}");
+        assert_eq!((counters.malformed, counters.damaged, counters.kernel_drops), (0, 0, 0), "{:?}", xdp.stats());
+    }
+}
