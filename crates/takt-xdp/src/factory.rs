@@ -1,20 +1,53 @@
-//! The transport by its name, for those who configure it: `xdp:eth0`.
+//! The transports by their names, for those who configure them: `xdp:eth0` and `xdp-ethernet:eth0`.
 
 use takt_transport::TransportError;
+use takt_transport::ethernet::{EthernetConfig, EthernetTransport, FramePort};
 use takt_transport::choice::{Opened, Request, TransportFactory};
 
 use crate::config::{Mode, Queues, XdpConfig};
+use crate::ethernet::{XdpPort, XdpPortConfig};
 use crate::transport::XdpTransport;
 
-/// Makes `xdp:IFACE` known to the participants of this process: a configuration can ask for it then.
+/// Makes `xdp:IFACE` and `xdp-ethernet:IFACE` known to the participants of this process: a configuration can ask for them then.
 pub fn register() {
     takt_transport::choice::register(Xdp);
+    takt_transport::choice::register(XdpEthernet);
 }
 
-/// The UDP form. Options:
+/// What can be asked for:
 /// - `queues`: how many of those that are free, or `all`; `queue`: this one;
 /// - `mode`: `native` or `generic`;
 /// - `vlan`: the VLAN of what goes by AF_XDP.
+#[derive(Default)]
+struct Options {
+    queues: Option<Queues>,
+    mode: Option<Mode>,
+    vlan: Option<u16>,
+}
+
+impl Options {
+    fn of(request: &Request<'_>) -> Result<Self, TransportError> {
+        let mut options = Self::default();
+        for (key, value) in request.options(&["queues", "queue", "mode", "vlan"])? {
+            let number = || {
+                let parsed = value.parse::<u16>();
+                parsed.map_err(|_| request.refused(&format!("{key} {value:?} is no number from 0 to 65,535")))
+            };
+            match (key.as_str(), value.as_str()) {
+                ("queues", "all") => options.queues = Some(Queues::All),
+                ("queues", _) => options.queues = Some(Queues::Free(number()?.into())),
+                ("queue", _) => options.queues = Some(Queues::These(vec![number()?.into()])),
+                ("vlan", _) => options.vlan = Some(number()?),
+                ("mode", "native") => options.mode = Some(Mode::Native),
+                ("mode", "generic") => options.mode = Some(Mode::Generic),
+                _ => return Err(request.refused(&format!("mode {value:?} is neither native nor generic"))),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// The UDP form.
 struct Xdp;
 
 impl TransportFactory for Xdp {
@@ -37,24 +70,44 @@ impl TransportFactory for Xdp {
     fn open(&self, request: &Request<'_>) -> Result<Opened, TransportError> {
         let interface = request.target()?;
         let mut config = XdpConfig { udp: request.udp_there(), ..XdpConfig::new(request.udp.domain_id, interface) };
-        for (key, value) in request.options(&["queues", "queue", "mode", "vlan"])? {
-            let number = || {
-                let parsed = value.parse::<u16>();
-                parsed.map_err(|_| request.refused(&format!("{key} {value:?} is no number from 0 to 65,535")))
-            };
-            match (key.as_str(), value.as_str()) {
-                ("queues", "all") => config.queues = Queues::All,
-                ("queues", _) => config.queues = Queues::Free(number()?.into()),
-                ("queue", _) => config.queues = Queues::These(vec![number()?.into()]),
-                ("vlan", _) => config.vlan = Some(number()?),
-                ("mode", "native") => config.mode = Some(Mode::Native),
-                ("mode", "generic") => config.mode = Some(Mode::Generic),
-                _ => return Err(request.refused(&format!("mode {value:?} is neither native nor generic"))),
-            }
-        }
+        let Options { queues, mode, vlan } = Options::of(request)?;
+        config.queues = queues.unwrap_or(config.queues);
+        (config.mode, config.vlan) = (mode, vlan);
         let xdp = XdpTransport::open(&config)?;
         let detail = xdp.report().to_string();
         Ok(Opened { transport: Box::new(xdp), detail })
+    }
+}
+
+/// The layer-2 form.
+struct XdpEthernet;
+
+impl TransportFactory for XdpEthernet {
+    fn name(&self) -> &'static str {
+        "xdp-ethernet"
+    }
+
+    fn summary(&self) -> &'static str {
+        "RTPS on Ethernet without IP, by AF_XDP"
+    }
+
+    fn needs(&self) -> &'static str {
+        "CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF; AF_XDP; an Ethernet interface"
+    }
+
+    fn form(&self) -> &'static str {
+        "xdp-ethernet:IFACE[/queues=COUNT|all][/queue=N][/mode=native|generic][/vlan=ID]"
+    }
+
+    fn open(&self, request: &Request<'_>) -> Result<Opened, TransportError> {
+        let mut config = XdpPortConfig::new(request.target()?);
+        let Options { queues, mode, vlan } = Options::of(request)?;
+        config.queues = queues.unwrap_or(config.queues);
+        (config.mode, config.packet.vlan) = (mode, vlan);
+        let port = XdpPort::open(&config)?;
+        let detail = format!("{}: {}, messages of up to {}", config.packet.interface, port.mode(), port.mtu() - 8);
+        let ethernet = EthernetTransport::open(port, &EthernetConfig::beside(request.udp))?;
+        Ok(Opened { transport: Box::new(ethernet), detail })
     }
 }
 
@@ -66,10 +119,11 @@ mod tests {
     use takt_transport::udp::UdpConfig;
 
     fn refusal(text: &str) -> String {
-        let spec = text.parse().expect("well-formed");
+        let spec: takt_transport::choice::TransportSpec = text.parse().expect("well-formed");
         let (udp, tcp, shm) = (UdpConfig::new(0), TcpConfig::default(), ShmConfig::default());
         let request = Request { spec: &spec, udp: &udp, tcp: &tcp, shm: &shm };
-        Xdp.open(&request).map(drop).expect_err("it cannot be opened").to_string()
+        let factory: &dyn TransportFactory = if spec.name == "xdp" { &Xdp } else { &XdpEthernet };
+        factory.open(&request).map(drop).expect_err("it cannot be opened").to_string()
     }
 
     #[test]
@@ -82,5 +136,7 @@ mod tests {
             "open xdp:x/speed=1: it has no option speed, but queues, queue, mode, vlan"
         );
         assert!(refusal("xdp:nowhere0").contains("nowhere0"));
+        assert!(refusal("xdp-ethernet:nowhere0").contains("nowhere0"));
+        assert!(refusal("xdp-ethernet:x/vlan=4095").contains("VLAN 4095"));
     }
 }

@@ -66,7 +66,6 @@ impl Key {
     }
 
     /// A port of the layer-2 form.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the layer-2 form"))]
     pub(crate) fn ethernet(address: MacAddress, port: u16, vid: u16) -> Self {
         let mut octets = [0; 16];
         octets[..6].copy_from_slice(&address.0);

@@ -33,6 +33,7 @@ mod bpf;
 mod capabilities;
 mod carrier;
 mod config;
+mod ethernet;
 mod factory;
 mod filter;
 mod mapping;
@@ -49,6 +50,7 @@ mod wire;
 
 pub use capabilities::drop_capabilities;
 pub use config::{Mode, Queues, XdpConfig, XdpCounters, XdpReport};
+pub use ethernet::{XdpPort, XdpPortConfig};
 pub use factory::register;
 pub use transport::XdpTransport;
 

@@ -5,6 +5,7 @@ mod conforms;
 #[path = "../../../takt-transport/tests/it/counting_allocator.rs"]
 mod counting_allocator;
 mod datagrams;
+mod ethernet;
 mod families;
 mod idle;
 mod kernel_peer;

@@ -1,0 +1,398 @@
+//! [`XdpPort`]: the layer-2 form of Takt by AF_XDP. Frames of Takt's own EtherType to and from one interface.
+//!
+//! | | by AF_XDP | by AF_PACKET ([`PacketPort`]) |
+//! |---|---|---|
+//! | out | to other hardware addresses | to groups, and to this host |
+//! | in | what is for our address and ports, by our queues | groups, this host, other queues, versions that are not known, frames longer than ours, tags that the driver or a bridge has taken off |
+//!
+//! Both have the same ports, so that each frame arrives, whichever way it takes.
+
+use std::ffi::CString;
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::unix::net::UnixDatagram;
+
+use takt_packet::{EthernetHeader, MacAddress};
+use takt_transport::ethernet::{FramePort, FramePortStats, PacketConfig, PacketPort};
+use takt_transport::{Interface, Scan, TransportError, Warning};
+
+use crate::bank::Place;
+use crate::config::{Mode, Queues};
+use crate::filter::{Key, PORTS_MAX, Rules};
+use crate::seat::{Asked, Seat};
+use crate::umem::{Frame, Umem};
+
+/// Where in a frame of the umem an outgoing one begins: its message begins 22 octets later, at a cache line.
+const FRAME_AT: usize = 42;
+
+/// The shortest frame of Ethernet, without check sequence.
+const FRAME_MIN: usize = 60;
+
+/// A header of Ethernet with a tag.
+const HEADER_MAX: usize = EthernetHeader::LEN + EthernetHeader::TAG_LEN;
+
+/// The largest MTU at which any driver has a frame in one part.
+const ONE_PART_MTU: usize = 3400;
+
+/// Configuration of an [`XdpPort`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct XdpPortConfig {
+    /// The interface, its VLAN, and the sockets of AF_PACKET beside.
+    pub packet: PacketConfig,
+    /// Its queues. What arrives by others comes by AF_PACKET; what is sent leaves by the first.
+    pub queues: Queues,
+    /// Where the filter is to run; `None`: natively if the driver can, else generically.
+    pub mode: Option<Mode>,
+    /// Frames that can wait to be received by AF_XDP, a power of two from 64 to 32,768, for each queue.
+    pub rx_frames: u32,
+    /// Frames that can be on their way out by AF_XDP, a power of two from 64 to 32,768.
+    pub tx_frames: u32,
+}
+
+impl XdpPortConfig {
+    /// The defaults for an interface: one queue that is free, 4,096 frames in, 1,024 out.
+    pub fn new(interface: &str) -> Self {
+        Self {
+            packet: PacketConfig::new(interface),
+            queues: Queues::Free(1),
+            mode: None,
+            rx_frames: 4096,
+            tx_frames: 1024,
+        }
+    }
+}
+
+/// A received frame that is lent.
+#[derive(Debug)]
+struct Lent {
+    frame: Frame,
+    range: Range<usize>,
+    /// The index of its queue.
+    queue: usize,
+}
+
+/// Moves frames by AF_XDP. See the [module](self).
+#[derive(Debug)]
+pub struct XdpPort {
+    seat: Seat,
+    packet: PacketPort,
+    config: XdpPortConfig,
+    /// The interface as it was when the seat was taken; with the MTU that frames of the umem have room for.
+    interface: Interface,
+    /// The address in the filter's table.
+    mac: MacAddress,
+    /// Any socket of the interface's network namespace.
+    any: UnixDatagram,
+    frame_len: usize,
+    loan: Frame,
+    lent: Option<Lent>,
+    /// AF_PACKET is asked first.
+    is_packets_turn: bool,
+    ports: Vec<u16>,
+    descriptors: Vec<RawFd>,
+    in_place: u64,
+    received: u64,
+    refused: u64,
+    own_warnings: Vec<Warning>,
+    warnings: Vec<Warning>,
+}
+
+fn take_seat(
+    config: &XdpPortConfig,
+    interface: &Interface,
+    frame_len: usize,
+    any: &UnixDatagram,
+) -> Result<Seat, TransportError> {
+    let failed = |op| move |e| TransportError::new(op, format_args!("AF_XDP on {}", config.packet.interface), e);
+    let name = CString::new(interface.name.as_str()).map_err(|e| failed("open")(e.into()))?;
+    let asked = Asked {
+        place: Place { ifindex: interface.index, name: &name, queues: &config.queues, frame_len },
+        mode: config.mode,
+        several_parts: interface.mtu > ONE_PART_MTU,
+        rules: Rules { rtps_only: false, frame_len_max: frame_len - Umem::RX_RESERVE },
+        rx_frames: config.rx_frames,
+        tx_frames: config.tx_frames,
+    };
+    Seat::take(&asked, any.as_fd()).map_err(|(op, e)| failed(op)(e))
+}
+
+impl XdpPort {
+    /// Opens the sockets and joins or attaches the filter. Takes CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF. Allocates; later only
+    /// for ports, groups, and changes of the interface.
+    ///
+    /// # Errors
+    /// Those of [`PacketPort::open`], no queue that is free, another program on the interface, or a kernel without AF_XDP.
+    pub fn open(config: &XdpPortConfig) -> Result<Self, TransportError> {
+        let failed = |op| move |e| TransportError::new(op, format_args!("AF_XDP on {}", config.packet.interface), e);
+        for frames in [config.rx_frames, config.tx_frames] {
+            if !frames.is_power_of_two() || !(64..=32_768).contains(&frames) {
+                let why = format!("{frames} frames: a power of two from 64 to 32,768 is possible");
+                return Err(failed("configure")(io::Error::new(io::ErrorKind::InvalidInput, why)));
+            }
+        }
+        let packet = PacketPort::open(&config.packet)?;
+        let any = UnixDatagram::unbound().map_err(failed("open"))?;
+        let small = packet.mtu() + HEADER_MAX <= 2048 - Umem::RX_RESERVE;
+        let frame_len = if small { 2048 } else { 4096 };
+        let mut seat = take_seat(config, packet.interface(), frame_len, &any)?;
+        let loan = seat.bank_mut().take().expect("no frame is in use yet");
+        let mut port = Self {
+            seat,
+            config: config.clone(),
+            interface: packet.interface().clone(),
+            mac: packet.mac(),
+            packet,
+            any,
+            frame_len,
+            loan,
+            lent: None,
+            is_packets_turn: false,
+            ports: Vec::new(),
+            descriptors: Vec::new(),
+            in_place: 0,
+            received: 0,
+            refused: 0,
+            own_warnings: Vec::new(),
+            warnings: Vec::new(),
+        };
+        port.tell();
+        Ok(port)
+    }
+
+    /// Where the filter runs.
+    pub fn mode(&self) -> Mode {
+        self.seat.share().mode()
+    }
+
+    /// Frames that came by AF_XDP.
+    pub fn received_by_xdp(&self) -> u64 {
+        self.received
+    }
+
+    /// Brings what others are told up to date.
+    fn tell(&mut self) {
+        self.interface.mtu = self.packet.mtu().min(self.frame_len - FRAME_AT - HEADER_MAX);
+        self.descriptors.clear();
+        self.descriptors.extend(self.seat.bank().numbered().map(|(_, socket)| socket.as_raw_fd()));
+        self.descriptors.extend(self.packet.descriptors());
+        self.warnings.clear();
+        self.warnings.extend(self.packet.warnings().iter().chain(&self.own_warnings).cloned());
+    }
+
+    fn key(&self, port: u16) -> Key {
+        Key::ethernet(self.mac, port, self.config.packet.vlan.unwrap_or(0))
+    }
+
+    /// A frame to be sent besides the loaned one, if one is free now.
+    fn spare(&mut self) -> Option<Frame> {
+        let spare = self.seat.bank_mut().take();
+        if spare.is_some() {
+            return spare;
+        }
+        self.flush_queues();
+        self.seat.bank_mut().take()
+    }
+
+    /// What the interface refuses stays queued, and is counted.
+    fn flush_queues(&mut self) {
+        if self.seat.bank_mut().flush().is_err() {
+            self.refused += 1;
+        }
+    }
+
+    fn dispatch(&mut self, len: usize, keep: bool) -> bool {
+        let bank = self.seat.bank_mut();
+        let frame = bank.umem().bytes(&self.loan, FRAME_AT..FRAME_AT + len);
+        let Some(destination) = frame.first_chunk().copied().map(MacAddress) else { return false };
+        if destination.is_group() || destination == self.mac {
+            self.packet.loan()[..len].copy_from_slice(frame);
+            return self.packet.send(len);
+        }
+        let Some(spare) = self.spare() else { return false };
+        let bank = self.seat.bank_mut();
+        let frame = if keep {
+            bank.umem_mut().copy(&self.loan, &spare, FRAME_AT..FRAME_AT + len);
+            spare
+        } else {
+            self.in_place += 1;
+            std::mem::replace(&mut self.loan, spare)
+        };
+        // What once stood in the frame is nobody's business.
+        let end = FRAME_AT + len.max(FRAME_MIN);
+        bank.umem_mut().bytes_mut(&frame, FRAME_AT + len..end).fill(0);
+        bank.send(frame, FRAME_AT..end, 0);
+        true
+    }
+
+    /// Has found something by AF_XDP.
+    fn receive(&mut self) -> bool {
+        let received = self.seat.bank_mut().receive();
+        self.lent = received.map(|(frame, range, queue)| Lent { frame, range, queue });
+        self.received += u64::from(self.lent.is_some());
+        self.lent.is_some()
+    }
+
+    /// What was queued is lost with the old interface; what was written to the loaned frame is kept.
+    fn reopen(&mut self) -> Result<(), TransportError> {
+        let mut seat = take_seat(&self.config, self.packet.interface(), self.frame_len, &self.any)?;
+        let loan = seat.bank_mut().take().expect("no frame is in use yet");
+        let written = self.seat.bank().umem().bytes(&self.loan, FRAME_AT..self.frame_len);
+        seat.bank_mut().umem_mut().bytes_mut(&loan, FRAME_AT..self.frame_len).copy_from_slice(written);
+        (self.seat, self.loan, self.lent) = (seat, loan, None);
+        self.interface = self.packet.interface().clone();
+        self.mac = self.packet.mac();
+        for at in 0..self.ports.len() {
+            self.take_port(self.ports[at]);
+        }
+        Ok(())
+    }
+
+    fn take_port(&mut self, port: u16) {
+        if let Err(why) = self.seat.open(self.key(port)) {
+            self.own_warnings.push(Warning {
+                what: format!("what comes to port {port} comes by AF_PACKET: {why}"),
+                remedy: format!("open at most {} flows with ports of their own", PORTS_MAX - 4),
+            });
+        }
+    }
+}
+
+impl FramePort for XdpPort {
+    fn name(&self) -> &'static str {
+        "xdp-ethernet"
+    }
+
+    fn interface(&self) -> &Interface {
+        &self.interface
+    }
+
+    fn mac(&self) -> MacAddress {
+        self.mac
+    }
+
+    fn mtu(&self) -> usize {
+        self.interface.mtu
+    }
+
+    fn vlan(&self) -> Option<u16> {
+        self.packet.vlan()
+    }
+
+    fn loan(&mut self) -> &mut [u8] {
+        let range = FRAME_AT..self.frame_len;
+        self.seat.bank_mut().umem_mut().bytes_mut(&self.loan, range)
+    }
+
+    fn send(&mut self, len: usize) -> bool {
+        self.dispatch(len, false)
+    }
+
+    fn send_copy(&mut self, len: usize) -> bool {
+        self.dispatch(len, true)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.flush_queues();
+        self.packet.flush()
+    }
+
+    fn recv(&mut self, scan: Scan) -> io::Result<bool> {
+        if let Some(Lent { frame, queue, .. }) = self.lent.take() {
+            self.seat.bank_mut().lend_to_receive(frame, queue);
+        }
+        // Each in turn, so that neither keeps the other from being heard; looking is memory for both.
+        self.is_packets_turn = !self.is_packets_turn;
+        if self.is_packets_turn && self.packet.recv(Scan::Taken)? {
+            return Ok(true);
+        }
+        if self.receive() {
+            return Ok(true);
+        }
+        if scan == Scan::All {
+            self.seat.bank().wake_receivers();
+        }
+        self.packet.recv(scan)
+    }
+
+    fn received(&self) -> &[u8] {
+        match &self.lent {
+            Some(Lent { frame, range, .. }) => self.seat.bank().umem().bytes(frame, range.clone()),
+            None => self.packet.received(),
+        }
+    }
+
+    fn listen_at(&mut self, port: u16) -> io::Result<()> {
+        self.packet.listen_at(port)?;
+        if !self.ports.contains(&port) {
+            self.ports.push(port);
+            self.take_port(port);
+            self.tell();
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, port: u16) {
+        self.packet.close(port);
+        self.ports.retain(|open| *open != port);
+        // It can only fail for a port that was not open.
+        drop(self.seat.close(self.key(port)));
+    }
+
+    fn join(&mut self, group: MacAddress) -> io::Result<()> {
+        self.packet.join(group)
+    }
+
+    fn leave(&mut self, group: MacAddress) {
+        self.packet.leave(group);
+    }
+
+    fn descriptors(&self) -> &[RawFd] {
+        &self.descriptors
+    }
+
+    fn scans_memory(&self) -> bool {
+        true
+    }
+
+    fn may_have_changed(&self) -> bool {
+        self.packet.may_have_changed()
+    }
+
+    fn refresh(&mut self) -> io::Result<()> {
+        self.packet.refresh()?;
+        let (index, mac) = (self.packet.interface().index, self.packet.mac());
+        if index != 0 && index != self.interface.index {
+            self.reopen().map_err(|e| e.source)?;
+        } else if mac != self.mac {
+            for at in 0..self.ports.len() {
+                // It is in the table, or was never let in.
+                drop(self.seat.close(self.key(self.ports[at])));
+            }
+            self.mac = mac;
+            for at in 0..self.ports.len() {
+                self.take_port(self.ports[at]);
+            }
+        }
+        self.tell();
+        Ok(())
+    }
+
+    fn stats(&self) -> FramePortStats {
+        let packet = self.packet.stats();
+        let sockets = || self.seat.bank().sockets();
+        // A socket of AF_XDP always answers this.
+        let dropped: u64 = sockets().map(|socket| socket.kernel_drops().unwrap_or(0)).sum();
+        FramePortStats {
+            dropped_in: packet.dropped_in + dropped,
+            malformed: packet.malformed + sockets().map(crate::socket::Socket::strange_entries).sum::<u64>(),
+            refused_out: packet.refused_out + self.refused,
+            in_place_out: self.in_place,
+            ..packet
+        }
+    }
+
+    fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+}

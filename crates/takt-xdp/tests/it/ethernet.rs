@@ -1,0 +1,160 @@
+//! The layer-2 form by AF_XDP passes the conformance suite in both modes, and talks to the one by AF_PACKET. All tests have the same
+//! hosts, one after the other, for each host has one queue.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use takt_transport::ethernet::{EthernetConfig, EthernetTransport, FramePort, PacketConfig, PacketPort};
+use takt_transport::{FlowId, Scan, Transport, readiness};
+use takt_wire::Locator;
+use takt_xdp::{Mode, XdpPort, XdpPortConfig};
+
+use super::counting_allocator::allocations;
+use super::network::{Host, Network};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const MODES: [Mode; 2] = [Mode::Native, Mode::Generic];
+
+type Xdp = EthernetTransport<XdpPort>;
+type Packet = EthernetTransport<PacketPort>;
+
+/// Eight hosts, if they can be made, for one test at a time.
+fn hosts() -> Option<MutexGuard<'static, Vec<Host>>> {
+    static HOSTS: OnceLock<Option<(Network, Mutex<Vec<Host>>)>> = OnceLock::new();
+    let made = HOSTS.get_or_init(|| {
+        let network = Network::new()?;
+        let hosts = (0..8).map(|_| network.host(true)).collect();
+        Some((network, Mutex::new(hosts)))
+    });
+    made.as_ref().map(|(_, hosts)| hosts.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// A transport, or why there is none, which is printed.
+fn open(host: &Host, mode: Mode, vlan: Option<u16>) -> Option<Xdp> {
+    let packet = PacketConfig { vlan, ..PacketConfig::new("eth0") };
+    let config = XdpPortConfig { packet, mode: Some(mode), ..XdpPortConfig::new("eth0") };
+    let opened = host.run(|| EthernetTransport::open(XdpPort::open(&config)?, &EthernetConfig::new(0)));
+    opened.inspect_err(|why| eprintln!("not tested: {why}")).ok()
+}
+
+fn by_packet(host: &Host, vlan: Option<u16>) -> Packet {
+    let config = PacketConfig { vlan, ..PacketConfig::new("eth0") };
+    host.run(|| EthernetTransport::open(PacketPort::open(&config)?, &EthernetConfig::new(0))).expect("root may")
+}
+
+/// Each transport of a test on the next host.
+fn in_mode(mode: Mode, test: impl FnOnce(&dyn Fn() -> Xdp)) {
+    let Some(hosts) = hosts() else { return };
+    let Some(first) = open(&hosts[0], mode, None) else { return };
+    assert_eq!((first.port().mode(), first.max_message_len()), (mode, 1492));
+    drop(first);
+    let opened = AtomicUsize::new(0);
+    test(&|| {
+        let nth = opened.fetch_add(1, Ordering::Relaxed);
+        open(&hosts[nth % hosts.len()], mode, None).expect("one could be opened a moment ago")
+    });
+}
+
+macro_rules! conforms {
+    ($module:ident, $mode:expr, $($name:ident)*) => {
+        mod $module {
+            use super::*;
+
+            $(
+                #[test]
+                fn $name() {
+                    in_mode($mode, |open| takt_transport::conformance::$name(open));
+                }
+            )*
+        }
+    };
+    ([] $($realm:literal $name:ident,)*) => {
+        conforms!(native, Mode::Native, $($name)*);
+        conforms!(generic, Mode::Generic, $($name)*);
+    };
+}
+
+takt_transport::conformance_cases!(all [conforms] []);
+
+fn send(transport: &mut impl Transport, bytes: &[u8], to: Locator) {
+    transport.loan().expect("a frame is lent")[..bytes.len()].copy_from_slice(bytes);
+    transport.commit(bytes.len(), FlowId::DEFAULT, &[to]).expect("the frame is taken");
+    transport.flush().expect("flushing works");
+}
+
+fn receive(transport: &mut impl Transport) -> Vec<u8> {
+    loop {
+        if let Some(frame) = transport.recv(Scan::All).expect("receiving works") {
+            return frame.to_vec();
+        }
+        assert!(readiness::wait(transport.descriptors(), Some(PATIENCE)).expect("waiting works"), "nothing arrives");
+    }
+}
+
+#[test]
+fn both_backends_talk_to_each_other() {
+    let Some(hosts) = hosts() else { return };
+    for (mode, vlan) in [(MODES[0], None), (MODES[1], None), (MODES[0], Some(42)), (MODES[1], Some(42))] {
+        let Some(mut xdp) = open(&hosts[0], mode, vlan) else { return };
+        let (mut there, mut here) = (by_packet(&hosts[1], vlan), by_packet(&hosts[0], vlan));
+        let at = |transport: &dyn Transport| transport.locators().default_unicast[0];
+        let (at_xdp, at_there, at_here) = (at(&xdp), at(&there), at(&here));
+        for len in [1, 30, 31, 38, 39, 1000, 1492] {
+            let message = vec![len as u8; len];
+            send(&mut xdp, &message, at_there);
+            assert_eq!(receive(&mut there), message, "{len} octets, {mode:?}, {vlan:?}");
+            send(&mut there, &message, at_xdp);
+            assert_eq!(receive(&mut xdp), message);
+            // On one host.
+            send(&mut xdp, &message, at_here);
+            assert_eq!(receive(&mut here), message);
+            send(&mut here, &message, at_xdp);
+            assert_eq!(receive(&mut xdp), message);
+        }
+        let group = xdp.locators().metatraffic_multicast[0];
+        for n in 0..3 {
+            match n {
+                0 => send(&mut xdp, &[n; 9], group),
+                1 => send(&mut there, &[n; 9], group),
+                _ => send(&mut here, &[n; 9], group),
+            }
+            let heard = [receive(&mut xdp), receive(&mut there), receive(&mut here)];
+            assert!(heard.iter().all(|heard| *heard == [n; 9]));
+        }
+        assert_eq!(xdp.port().stats().in_place_out, 7, "what left by AF_XDP was written there");
+        // A bridge takes tags off, and then they do not stand in the frame where the filter looks.
+        if vlan.is_none() {
+            assert_eq!(xdp.port().received_by_xdp(), 7, "what came from the other host, {mode:?}");
+        }
+        assert_eq!((xdp.stats().send_errors.total(), xdp.counters().malformed), (0, 0));
+    }
+}
+
+#[test]
+fn nothing_is_allocated() {
+    let Some(hosts) = hosts() else { return };
+    for mode in MODES {
+        let (Some(mut a), Some(mut b)) = (open(&hosts[0], mode, None), open(&hosts[1], mode, None)) else { return };
+        let known = b.locators().clone();
+        let to = [known.default_unicast, known.metatraffic_unicast, known.metatraffic_multicast].concat();
+        let mut received = 0;
+        let count = allocations(|| {
+            for round in 0..100 {
+                for _ in 0..round % 70 {
+                    a.loan().expect("a frame is lent")[..100].fill(1);
+                    a.commit(100, FlowId::DEFAULT, &to).expect("the frame is taken");
+                }
+                a.flush().expect("flushing works");
+                for scan in [Scan::Hot, Scan::All] {
+                    while b.recv(scan).expect("receiving works").is_some() {
+                        received += 1;
+                    }
+                }
+                while a.recv(Scan::All).expect("receiving works").is_some() {}
+            }
+        });
+        assert_eq!(count, 0);
+        assert!(received > 5_000 && b.port().received_by_xdp() > 5_000, "{received}");
+    }
+}
