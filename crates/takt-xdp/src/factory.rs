@@ -1,8 +1,8 @@
 //! The transports by their names, for those who configure them: `xdp:eth0` and `xdp-ethernet:eth0`.
 
 use takt_transport::TransportError;
-use takt_transport::ethernet::{EthernetConfig, EthernetTransport, FramePort};
 use takt_transport::choice::{Opened, Request, TransportFactory};
+use takt_transport::ethernet::{EthernetConfig, EthernetTransport, FramePort};
 
 use crate::config::{Mode, Queues, XdpConfig};
 use crate::ethernet::{XdpPort, XdpPortConfig};
