@@ -13,6 +13,7 @@ mod host;
 mod ls;
 mod perf;
 mod topic;
+mod transport;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -44,6 +45,8 @@ enum Command {
     DiscoveryServer(discovery_server::DiscoveryServer),
     /// Keep samples of TRANSIENT and PERSISTENT writers, and serve them to late joiners
     Durability(durability::Durability),
+    /// List transports, and say what an interface is good for
+    Transport(transport::Transport),
     /// Check, show and explain configurations: QoS profiles and settings
     Config(config::Config),
     /// Make this machine fit for real-time traffic, and undo that
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         Command::Ls(ls) => ls.run(),
         Command::DiscoveryServer(server) => server.run(),
         Command::Durability(durability) => durability.run(),
+        Command::Transport(transport) => transport.run(),
         Command::Config(config) => config.run(),
         Command::Analyze(analyze) => analyze.run(),
         Command::Host(host) => host.run(),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration as StdDuration;
 
 use takt::real_time::{ProcessSettings, Scheduling, ThreadSettings};
+use takt::transport::choice::TransportChoice;
 use takt::transport::shm::ShmConfig;
 use takt::transport::tcp::{TcpConfig, TlsConfig};
 use takt::transport::udp::{ParticipantIndex, UdpConfig};
@@ -95,6 +96,39 @@ impl Plan {
             Ok(cpus) => self.thread.cpus = cpus,
             Err(text) => {
                 self.wrong.get_or_insert((setting, format!("\"{text}\" where the number of a processor is expected")));
+            }
+        }
+    }
+
+    /// Transports by name, which are looked at here so that what is wrong with them is told with its place.
+    fn transports(
+        &mut self,
+        setting: &'static str,
+        list: &[String],
+        set: fn(DomainParticipantBuilder, Vec<String>) -> DomainParticipantBuilder,
+    ) {
+        match TransportChoice::of(list) {
+            Ok(_) => {
+                let list = list.to_vec();
+                self.build(move |builder| set(builder, list));
+            }
+            Err(error) => _ = self.wrong.get_or_insert((setting, error.to_string())),
+        }
+    }
+
+    fn topic_transports(&mut self, rules: &[String]) {
+        for rule in rules {
+            let parts = rule.split_once('=').map(|(pattern, list)| (pattern.trim().to_owned(), list.trim().to_owned()));
+            let wrong = match &parts {
+                Some((pattern, list)) if !pattern.is_empty() => {
+                    list.parse::<TransportChoice>().err().map(|error| error.to_string())
+                }
+                _ => Some(format!("{rule:?} where PATTERN=TRANSPORTS is expected, such as Lidar*=xdp:eth0|udp")),
+            };
+            match (wrong, parts) {
+                (Some(what), _) => _ = self.wrong.get_or_insert(("transport.topics", what)),
+                (None, Some((pattern, list))) => self.build(move |builder| builder.topic_transports(&pattern, &list)),
+                (None, None) => {}
             }
         }
     }
@@ -263,6 +297,25 @@ const NETWORK: &[Setting] = settings! {
         }, "shared memory with participants of the same user on this host";
 };
 
+/// Which transports carry what, by name.
+const TRANSPORT: &[Setting] = settings! {
+    transport.user_data, "TAKT_TRANSPORT_USER_DATA": Kind::Texts, "udp",
+        (plan, Value::Texts(list)) => {
+            plan.transports("transport.user_data", list, |builder, list| builder.user_data_transports(list));
+        }, "what carries user data: the first that opens; see docs/transports.md";
+    transport.discovery, "TAKT_TRANSPORT_DISCOVERY": Kind::Texts, "what carries user data, if that is UDP or TCP, else udp",
+        (plan, Value::Texts(list)) => {
+            plan.transports("transport.discovery", list, |builder, list| builder.discovery_transports(list));
+        }, "what carries discovery, likewise";
+    transport.topics, "TAKT_TRANSPORT_TOPICS": Kind::Texts, "as other user data",
+        (plan, Value::Texts(rules)) => plan.topic_transports(rules),
+        "what carries topics whose names fit, and nothing else does: PATTERN=TRANSPORTS, such as Lidar*=xdp:eth0";
+    transport.extra, "TAKT_TRANSPORT_EXTRA": Kind::Texts, "none",
+        (plan, Value::Texts(list)) => {
+            plan.transports("transport.extra", list, |builder, list| builder.extra_transports(list));
+        }, "what is opened besides, for writers and readers whose property takt.transport asks for it";
+};
+
 /// Rows for numbers of the UDP transport's configuration: `key, variable, kind, path in UdpConfig, help`.
 macro_rules! udp {
     ($($key:ident, $variable:literal: $kind:expr, $($field:ident).+, $help:literal;)*) => {
@@ -399,7 +452,8 @@ const LIMITS: &[Setting] = limits! {
 
 /// Every setting, in the order of the reference.
 pub fn all() -> impl Iterator<Item = &'static Setting> {
-    PARTICIPANT.iter().chain(NETWORK).chain(UDP).chain(SHARED_MEMORY).chain(TCP).chain(REAL_TIME).chain(LIMITS)
+    let transports = NETWORK.iter().chain(TRANSPORT).chain(UDP).chain(SHARED_MEMORY).chain(TCP);
+    PARTICIPANT.iter().chain(transports).chain(REAL_TIME).chain(LIMITS)
 }
 
 /// The longest period that makes sense: others take a longer lease for this.

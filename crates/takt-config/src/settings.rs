@@ -235,7 +235,7 @@ mod tests {
         let message = refusal("[radio]\n");
         assert_eq!(
             message,
-            "f.toml:1: radio: unknown table; expected participant, network, udp, shared_memory, tcp, real_time, limits or qos_library"
+            "f.toml:1: radio: unknown table; expected participant, network, transport, udp, shared_memory, tcp, real_time, limits or qos_library"
         );
         let message = Settings::new().add_environment(|_| Some("?".to_owned())).expect_err("refused").to_string();
         assert_eq!(message, "TAKT_DOMAIN: \"?\" where a number from 0 to 232 is expected");
@@ -292,6 +292,51 @@ mod tests {
         assert!(message.starts_with("f.toml:4: real_time.cpus: \"one\" where the number"), "{message}");
         let message = build("cpus = [\"1023\"]\nfifo = 10\n").expect_err("no such processor");
         assert!(message.starts_with("real time: run on the processors [1023]"), "{message}");
+    }
+
+    #[test]
+    fn transports_are_chosen_in_order() {
+        let text = "[network]\ninterfaces = [\"lo\"]\nshared_memory = false\n[transport]\n\
+            user_data = [\"dpdk:x\", \"udp:lo\"]\ndiscovery = [\"udp\"]\ntopics = [\"A*=udp:lo\", \"B=shm|udp\"]\nextra = [\"packet:x\"]\n";
+        let participant = read(text).participant().expect("well-formed").build().expect("loopback");
+        let report = participant.transport_report().to_string();
+        let lines: Vec<&str> = report.lines().map(|line| line.split(", ").next().unwrap_or_default()).collect();
+        assert_eq!(
+            lines,
+            [
+                "user data",
+                "  dpdk:x: refused",
+                "  udp:lo: open",
+                "discovery",
+                "  udp: open",
+                "topics A*",
+                "  udp:lo: open",
+                "topics B",
+                "  shm: open",
+                "  udp: not needed",
+                "extra",
+                "  packet:x: refused"
+            ]
+        );
+        let names: Vec<_> = participant.transport_stats().expect("open").iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, ["udp", "udp", "shm"]);
+    }
+
+    #[test]
+    fn what_is_wrong_with_transports_is_told_with_its_place() {
+        let refusal = |text| read(text).participant().map(drop).expect_err("refused").to_string();
+        let message = refusal("[transport]\n\nuser_data = [\"udp\", \"xpd:eth0\"]\n");
+        assert!(
+            message.starts_with("f.toml:3: transport.user_data: transport \"xpd:eth0\": there is no \"xpd\", but udp"),
+            "{message}"
+        );
+        let message = refusal("[transport]\ntopics = [\"udp\"]\n");
+        assert!(
+            message.starts_with("f.toml:2: transport.topics: \"udp\" where PATTERN=TRANSPORTS is expected"),
+            "{message}"
+        );
+        let message = refusal("[transport]\ntopics = [\"A=udp/x\"]\n");
+        assert!(message.contains("transport \"udp/x\": \"x\" where KEY=VALUE is expected"), "{message}");
     }
 
     #[test]

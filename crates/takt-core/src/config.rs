@@ -117,6 +117,8 @@ pub struct Config {
     pub has_udp: bool,
     /// Whether there is a way to TCP locators.
     pub has_tcp: bool,
+    /// The longest message that may go to a UDP locator.
+    pub udp_message_max: usize,
     /// Where this participant listens.
     pub locators: Locators,
     /// Where announcements go: the multicast groups, and the ports of unicast peers. At most [`MAX_PEERS`].
@@ -153,6 +155,7 @@ impl Config {
             interfaces: Vec::new(),
             has_udp: true,
             has_tcp: false,
+            udp_message_max: usize::MAX,
             locators: Locators::default(),
             initial_peers: Vec::new(),
             servers: Vec::new(),

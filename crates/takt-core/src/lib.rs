@@ -32,6 +32,7 @@ mod discovery;
 mod error;
 mod event;
 mod lifespan;
+mod locator_kinds;
 #[cfg(feature = "mutations")]
 pub mod mutation;
 #[cfg(not(feature = "mutations"))]
@@ -60,6 +61,7 @@ pub use discovery::{
 };
 pub use error::{Error, WriteError};
 pub use event::Event;
+pub use locator_kinds::LocatorKinds;
 pub use participant::{
     DURABILITY_SERVICE, MAX_TIMERS_PER_CALL, NewChange, Participant, ReaderSpec, Received, Transmit, WriterSpec,
 };

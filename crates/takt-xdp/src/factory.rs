@@ -1,11 +1,13 @@
 //! The transports by their names, for those who configure them: `xdp:eth0` and `xdp-ethernet:eth0`.
 
 use takt_transport::TransportError;
+use takt_transport::choice::probe::Finding;
 use takt_transport::choice::{Opened, Request, TransportFactory};
 use takt_transport::ethernet::{EthernetConfig, EthernetTransport, FramePort};
 
 use crate::config::{Mode, Queues, XdpConfig};
 use crate::ethernet::{XdpPort, XdpPortConfig};
+use crate::probe;
 use crate::transport::XdpTransport;
 
 /// Makes `xdp:IFACE` and `xdp-ethernet:IFACE` known to the participants of this process: a configuration can ask for them then.
@@ -65,6 +67,10 @@ impl TransportFactory for Xdp {
 
     fn form(&self) -> &'static str {
         "xdp:IFACE[/queues=COUNT|all][/queue=N][/mode=native|generic][/vlan=ID]"
+    }
+
+    fn probe(&self, interface: &str) -> Vec<Finding> {
+        probe::findings(interface)
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Opened, TransportError> {

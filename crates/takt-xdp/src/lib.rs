@@ -16,7 +16,7 @@
 //! | `wire` | frames to datagrams and back |
 //! | `carrier` | one interface: datagrams to its neighbours and from them |
 //! | `transport` | all of it as a transport, with the kernel's sockets for what AF_XDP does not carry |
-//! | `factory` | the transport by its name in a configuration |
+//! | `factory`, `probe` | the transport by its name in a configuration, and what an interface has for it |
 //!
 //! Invariants:
 //! - nothing but `libc` is needed: no C library, no compiler of filters, no file on disk;
@@ -39,6 +39,7 @@ mod filter;
 mod mapping;
 mod neighbours;
 mod patience;
+mod probe;
 mod ring;
 mod seat;
 mod share;

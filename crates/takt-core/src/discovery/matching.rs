@@ -5,6 +5,7 @@ use super::neighbours::is_memory;
 use super::type_checks::Fit;
 use crate::channel::Hearing;
 use crate::event::Event;
+use crate::locator_kinds::LocatorKinds;
 use crate::mutation::{Mutation, is_on};
 use crate::participant::{Participant, is_durability_service};
 use crate::reader::WriterTraits;
@@ -110,27 +111,35 @@ fn refusal_of(
 impl Participant {
     /// Another endpoint's way: its own locators, else its participant's, at the address that the participant has proven.
     /// That one it keeps even if none of our interfaces leads there now. Who is reached by a connection gets all by it.
-    pub(super) fn path_to(&mut self, prefix: GuidPrefix, unicast: &[Locator]) -> Option<Path> {
+    /// It is of one of the kinds that our own endpoint uses.
+    pub(super) fn path_to(&mut self, prefix: GuidPrefix, unicast: &[Locator], kinds: LocatorKinds) -> Option<Path> {
         let mut refused = 0;
+        let of_kinds = |announced: &[Locator]| -> Vec<Locator> {
+            announced.iter().filter(|locator| kinds.has(locator)).copied().collect()
+        };
         let path = if prefix == self.header.prefix {
             let shortcut = self.shortcut_home();
             let default = &self.locators.default_unicast;
             let source = default.first().copied().unwrap_or(Locator::INVALID);
-            let announced = if unicast.is_empty() { default } else { unicast };
+            let all = if unicast.is_empty() { default } else { unicast };
+            let announced = &of_kinds(all)[..];
             if let Some(path) = shortcut.and_then(|shortcut| shortcut.path(announced)) {
                 return Some(path);
+            }
+            if announced.is_empty() && !all.is_empty() {
+                return None;
             }
             let path = self.reachability.choose(announced, source, &mut refused);
             // Without any interface we know at least who we are.
             Some(path.unwrap_or(Path { locator: Locator::INVALID, max_message: LEAST_MESSAGE }))
         } else {
             let remote = self.remotes.get(*self.remote_by_prefix.get(&prefix)?)?;
-            let announced = if unicast.is_empty() { &remote.data.default_unicast } else { unicast };
+            let announced = &of_kinds(if unicast.is_empty() { &remote.data.default_unicast } else { unicast })[..];
             if let Some(path) = remote.shortcut.and_then(|shortcut| shortcut.path(announced)) {
                 return Some(path);
             }
             if remote.metatraffic.locator.is_tcp() {
-                return Some(remote.metatraffic);
+                return kinds.has(&remote.metatraffic.locator).then_some(remote.metatraffic);
             }
             let proven = |locator: &&Locator| self.reachability.is_proven_by(&remote.metatraffic.locator, locator);
             let near: Vec<_> = announced.iter().filter(proven).copied().collect();
@@ -235,8 +244,8 @@ impl Participant {
                 Fit::No(why) => Some(RefusalReason::TypesDiffer { why }),
             };
         }
-        let local = writer.data.guid;
-        let path = self.path_to(subscription.guid.prefix, &subscription.unicast);
+        let (local, kinds) = (writer.data.guid, writer.kinds);
+        let path = self.path_to(subscription.guid.prefix, &subscription.unicast, kinds);
         let vendor = self.vendor_of(subscription.guid.prefix);
         let hearing = |path| self.hearing_of(subscription.guid.prefix, has_own_locators(subscription), path);
         let hearing = path.as_ref().map_or_else(Hearing::default, hearing);
@@ -297,8 +306,8 @@ impl Participant {
                 Fit::No(why) => Some(RefusalReason::TypesDiffer { why }),
             };
         }
-        let local = reader.data.guid;
-        let path = self.path_to(publication.guid.prefix, &publication.unicast);
+        let (local, kinds) = (reader.data.guid, reader.kinds);
+        let path = self.path_to(publication.guid.prefix, &publication.unicast, kinds);
         let vendor = self.vendor_of(publication.guid.prefix);
         let publisher = self.publisher_of(index, publication);
         let Some(reader) = self.readers.get_mut(index) else { return };

@@ -20,6 +20,7 @@ use super::footprint::Footprint;
 use super::validation::Probation;
 use crate::channel::Hearing;
 use crate::config::{Interface, Locators};
+use crate::locator_kinds::LocatorKinds;
 use crate::mutation::{Mutation, is_on};
 use crate::participant::{Participant, Received};
 use crate::time::Instant;
@@ -212,26 +213,34 @@ impl Participant {
             return;
         }
         let announced = self.announced_locators(prefix);
-        self.ctx.work.steps(announced.len() + self.writers.len());
-        let ways: BTreeMap<Guid, (Locator, Hearing)> = announced
-            .into_iter()
-            .filter_map(|(guid, unicast, has_own)| {
-                let path = self.path_to(prefix, &unicast)?;
-                Some((guid, (path.locator, self.hearing_of(prefix, has_own, &path))))
-            })
-            .collect();
+        // Mostly one: endpoints have transports of their own where somebody says so.
+        let of_writers = self.writers.iter().map(|(_, writer)| writer.kinds);
+        let kinds: BTreeSet<LocatorKinds> = of_writers.chain(self.readers.iter().map(|(_, it)| it.kinds)).collect();
+        self.ctx.work.steps(announced.len() * kinds.len() + self.writers.len());
+        let mut ways: BTreeMap<(LocatorKinds, Guid), (Locator, Hearing)> = BTreeMap::new();
+        for kinds in kinds {
+            for (guid, unicast, has_own) in &announced {
+                if let Some(path) = self.path_to(prefix, unicast, kinds) {
+                    ways.insert((kinds, *guid), (path.locator, self.hearing_of(prefix, *has_own, &path)));
+                }
+            }
+        }
         let metatraffic = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get(index));
         let metatraffic = metatraffic.map(|remote| (remote.metatraffic.locator, Hearing::default()));
-        let way = |guid: &Guid| if guid.entity_id.is_builtin() { metatraffic } else { ways.get(guid).copied() };
+        let way = |kinds: LocatorKinds, guid: &Guid| match guid.entity_id.is_builtin() {
+            true => metatraffic,
+            false => ways.get(&(kinds, *guid)).copied(),
+        };
         for (_, writer) in self.writers.iter_mut() {
-            writer.follow(&mut self.ctx, prefix, &way);
+            let kinds = writer.kinds;
+            writer.follow(&mut self.ctx, prefix, &|guid| way(kinds, guid));
         }
         let from = Guid { prefix, entity_id: Guid::from_bytes([0; 16]).entity_id };
         for (guid, listeners) in self.sources.range(from..).take_while(|(guid, _)| guid.prefix == prefix) {
             self.ctx.work.steps(listeners.len());
-            let Some((locator, _)) = way(guid) else { continue };
             for &(reader, proxy) in listeners {
                 if let Some(reader) = self.readers.get_mut(reader)
+                    && let Some((locator, _)) = way(reader.kinds, guid)
                     && let Some(proxy) = reader.proxies.get_mut(proxy)
                 {
                     proxy.path.locator = locator;

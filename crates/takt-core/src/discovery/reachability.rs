@@ -36,6 +36,7 @@ pub(crate) struct Reachability {
     macs: Vec<[u8; 6]>,
     has_udp: bool,
     has_tcp: bool,
+    udp_message_max: usize,
 }
 
 /// Where a locator leads, whatever its port.
@@ -72,7 +73,14 @@ fn is_in_network(address: IpAddr, network: IpAddr, prefix_len: u8) -> bool {
 
 impl Reachability {
     pub(crate) fn new(interfaces: Vec<Interface>, peers: &[Locator]) -> Self {
-        let mut reachability = Self { interfaces, peers: Vec::new(), macs: Vec::new(), has_udp: true, has_tcp: false };
+        let mut reachability = Self {
+            interfaces,
+            peers: Vec::new(),
+            macs: Vec::new(),
+            has_udp: true,
+            has_tcp: false,
+            udp_message_max: MAX_MESSAGE,
+        };
         reachability.set_peers(peers);
         reachability
     }
@@ -80,6 +88,11 @@ impl Reachability {
     /// Whether there is a way to UDP and to TCP locators.
     pub(crate) fn with_ways(self, has_udp: bool, has_tcp: bool) -> Self {
         Self { has_udp, has_tcp, ..self }
+    }
+
+    /// The longest message that our transports of UDP all carry.
+    pub(crate) fn with_udp_messages_of(self, len_max: usize) -> Self {
+        Self { udp_message_max: len_max.clamp(LEAST_MTU - 48, MAX_MESSAGE), ..self }
     }
 
     /// Where we are reached ourselves.
@@ -174,7 +187,7 @@ impl Reachability {
             return None;
         };
         let headers = if ip.is_ipv4() { 28 } else { 48 };
-        let packet = (mtu.max(LEAST_MTU) - headers).min(MAX_MESSAGE);
+        let packet = (mtu.max(LEAST_MTU) - headers).min(self.udp_message_max);
         Some((way, Path { locator, max_message: if is_tcp { MAX_MESSAGE } else { packet } }))
     }
 
@@ -209,7 +222,7 @@ impl Reachability {
                 IpAddr::V6(_) => None,
             })?;
             let mtu = if interface.loopback { LOOPBACK_MTU } else { interface.mtu };
-            Some((address, (mtu.max(LEAST_MTU) - 28).min(MAX_MESSAGE)))
+            Some((address, (mtu.max(LEAST_MTU) - 28).min(self.udp_message_max)))
         })
     }
 
@@ -297,6 +310,17 @@ mod tests {
         assert_eq!(choose(&[victim], victim).0.map(|p| p.locator), Some(victim));
         let peer = Locator::udp_v4(Ipv4Addr::new(10, 9, 9, 9), 4711);
         assert_eq!(choose(&[peer], attacker).0.map(|p| p.locator), Some(peer));
+    }
+
+    #[test]
+    fn a_message_is_no_longer_than_our_transports_of_udp_carry() {
+        let own = Locator::udp_v4(Ipv4Addr::new(10, 0, 0, 1), 7411);
+        let best = |len_max| reachability().with_udp_messages_of(len_max).choose(&[own], own, &mut 0);
+        assert_eq!(best(1472).map(|path| path.max_message), Some(1472));
+        assert_eq!(
+            best(usize::MAX).map(|path| path.max_message),
+            Some(65_536 - 28).map(|len: usize| len.min(MAX_MESSAGE))
+        );
     }
 
     #[test]

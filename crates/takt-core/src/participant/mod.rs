@@ -151,7 +151,8 @@ impl Participant {
             header: Header { version: ProtocolVersion::V2_5, vendor: VendorId::TAKT, prefix: config.guid_prefix },
             reachability: Reachability::new(config.interfaces, &config.initial_peers)
                 .with_ways(config.has_udp, config.has_tcp)
-                .with_own(&config.locators),
+                .with_own(&config.locators)
+                .with_udp_messages_of(config.udp_message_max),
             locators: config.locators,
             initial_peers: config.initial_peers,
             servers: config.servers,

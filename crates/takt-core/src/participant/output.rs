@@ -4,6 +4,7 @@ use super::Participant;
 use crate::FlowTag;
 use crate::context::Job;
 use crate::time::Instant;
+use crate::writer::Writer;
 use takt_wire::{Lent, Locator};
 
 /// A datagram that was built in the caller's frame.
@@ -88,7 +89,9 @@ impl Participant {
                 writer.transmit_heartbeat(ctx, header, frame, destinations)
             }
             Job::AckNack { reader, proxy } => {
-                readers.get_mut(reader)?.transmit_acknack(now, proxy, ctx, header, frame, destinations)
+                let reader = readers.get_mut(reader)?;
+                *flow = reader.flow;
+                reader.transmit_acknack(now, proxy, ctx, header, frame, destinations)
             }
         }
     }
@@ -97,6 +100,20 @@ impl Participant {
     #[must_use]
     pub fn has_transmit(&self) -> bool {
         !self.ctx.jobs.is_empty()
+    }
+
+    /// How long the next datagram may be at most, in octets, if it carries data: what its way takes. Others fit into whatever
+    /// frame they are given.
+    #[must_use]
+    pub fn next_transmit_len_max(&self) -> usize {
+        match self.ctx.jobs.front() {
+            Some(Job::Data { writer }) => self.writers.get(*writer).map_or(0, Writer::message_len_max),
+            Some(Job::Repair { writer, proxy }) => {
+                let proxy = self.writers.get(*writer).and_then(|writer| writer.proxies.get(*proxy));
+                proxy.map_or(0, |proxy| proxy.path.max_message)
+            }
+            _ => 0,
+        }
     }
 
     /// Where this participant listens for discovery.

@@ -8,6 +8,7 @@ use super::{Participant, cache_limits, history_limits};
 use crate::FlowTag;
 use crate::cache::ReaderCache;
 use crate::error::Error;
+use crate::locator_kinds::LocatorKinds;
 use crate::reader::{REORDER_WINDOW, Reader};
 use crate::slots::{ReaderHandle, WriterHandle};
 use crate::time::Instant;
@@ -255,6 +256,26 @@ impl Participant {
         self.change_writer(now, handle, data)
     }
 
+    /// What the data of a writer may go by: it is matched with readers alone that can be reached so. Before it is enabled.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn confine_writer(&mut self, handle: WriterHandle, kinds: LocatorKinds) -> Result<(), Error> {
+        self.writer(handle)?.kinds = kinds;
+        Ok(())
+    }
+
+    /// By which flow the acknowledgements of a reader leave, and what they may go by: it is matched with writers alone that can
+    /// be reached so. Before it is enabled.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn confine_reader(&mut self, handle: ReaderHandle, flow: FlowTag, kinds: LocatorKinds) -> Result<(), Error> {
+        let reader = self.reader(handle)?;
+        (reader.flow, reader.kinds) = (flow, kinds);
+        Ok(())
+    }
+
     /// How many endpoints of others were found for a topic's name that have another type.
     #[must_use]
     pub fn inconsistent_topics(&self, topic_name: &str) -> u32 {
@@ -316,6 +337,7 @@ impl Participant {
         let writer = self.writer(handle)?;
         let max_len = writer.data.max_sample_serialized.map(|len| len as usize);
         let (mut data, keyed, flow, group) = (writer.data.clone(), writer.keyed, writer.flow, writer.group);
+        let kinds = writer.kinds;
         data.qos = qos;
         let history = WriterHistory::new(limits, self.memory_bytes(limits.max_samples, max_len));
         let Self { writers, ctx, .. } = self;
@@ -323,7 +345,7 @@ impl Participant {
             writer.close(ctx);
             let factory = writer.filters.factory.take();
             *writer = Writer::new(handle, data, keyed, flow, history, now, ctx);
-            writer.group = group;
+            (writer.group, writer.kinds) = (group, kinds);
             writer.filters.factory = factory;
         }
         Ok(())
@@ -335,7 +357,7 @@ impl Participant {
         let reader = self.reader(handle)?;
         let (mut data, key, max_len) = (reader.data.clone(), reader.take_key(), reader.max_serialized_len);
         let filter = reader.filter.take();
-        let group = reader.group;
+        let (group, flow, kinds) = (reader.group, reader.flow, reader.kinds);
         data.qos = qos;
         let memory_bytes = self.memory_bytes(limits.max_samples + REORDER_WINDOW as usize, max_len);
         let cache = ReaderCache::new(limits, memory_bytes);
@@ -346,7 +368,7 @@ impl Participant {
             *reader = Reader::new(handle, data, keyed, key, cache, ctx);
             reader.max_serialized_len = max_len;
             reader.filter = filter;
-            reader.group = group;
+            (reader.group, reader.flow, reader.kinds) = (group, flow, kinds);
         }
         Ok(())
     }

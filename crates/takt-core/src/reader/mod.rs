@@ -27,10 +27,12 @@ mod writer_proxy;
 pub(crate) use holding::{Holding, Range};
 pub(crate) use writer_proxy::{REORDER_WINDOW, WriterProxy};
 
+use crate::FlowTag;
 use crate::cache::{CachePolicies, KeyExtractor, ReaderCache};
 use crate::content_filter::ContentFilter;
 use crate::context::Context;
 use crate::deadline::DeadlineMonitor;
+use crate::locator_kinds::LocatorKinds;
 use crate::slots::{ReaderHandle, Slots};
 use crate::status::{
     DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus, MatchedStatus,
@@ -53,6 +55,10 @@ pub(crate) struct Reader {
     /// As announced; builtin readers have a description too.
     pub(crate) data: Box<SubscriptionData>,
     pub(crate) is_enabled: bool,
+    /// What its acknowledgements leave by.
+    pub(crate) flow: FlowTag,
+    /// What they may go by.
+    pub(crate) kinds: LocatorKinds,
     /// Longest serialised sample in bytes, if the type has a bound.
     pub(crate) max_serialized_len: Option<usize>,
     /// The subscriber that it is one of, if that was created.
@@ -153,6 +159,8 @@ impl Reader {
             entity_id: data.guid.entity_id,
             data,
             is_enabled: false,
+            flow: FlowTag::default(),
+            kinds: LocatorKinds::ALL,
             max_serialized_len: None,
             group: None,
             keyed,

@@ -37,6 +37,7 @@ use crate::deadline::DeadlineMonitor;
 use crate::error::{Error, WriteError};
 use crate::event::Event;
 use crate::lifespan::Expiry;
+use crate::locator_kinds::LocatorKinds;
 use crate::mutation::{Mutation, is_on};
 use crate::presentation::Place;
 use crate::slots::{Slots, WriterHandle};
@@ -104,6 +105,8 @@ pub(crate) struct Writer {
     /// As announced; builtin writers have a description too.
     pub(crate) data: Box<PublicationData>,
     pub(crate) flow: FlowTag,
+    /// What its data may go by.
+    pub(crate) kinds: LocatorKinds,
     /// The publisher that it is one of, if that was created.
     pub(crate) group: Option<u32>,
     pub(crate) keyed: bool,
@@ -180,6 +183,7 @@ impl Writer {
             keeps_history: data.qos.durability != takt_wire::qos::Durability::Volatile,
             data,
             flow,
+            kinds: LocatorKinds::ALL,
             group: None,
             keyed,
             relays: false,
@@ -454,6 +458,11 @@ impl Writer {
         if is_news {
             self.reroute(ctx);
         }
+    }
+
+    /// How long a datagram of new changes may be, in octets.
+    pub(crate) fn message_len_max(&self) -> usize {
+        self.route.max_message
     }
 
     /// The channels that it would use if all who listen had proven to hear them.

@@ -45,4 +45,5 @@ mod statuses;
 mod time_filter;
 mod type_checks;
 mod type_lookup;
+mod ways;
 mod work;

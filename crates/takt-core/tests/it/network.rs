@@ -46,6 +46,8 @@ pub struct Network {
     pub nodes: Vec<Participant>,
     /// Where each node listens.
     pub addresses: Vec<Locator>,
+    /// Where nodes listen besides.
+    pub further: Vec<(usize, Locator)>,
     pub faults: Faults,
     /// Nodes that neither send nor receive.
     pub cut: Vec<usize>,
@@ -53,6 +55,8 @@ pub struct Network {
     pub deaf: Vec<usize>,
     /// Datagrams by destination.
     pub sent_to: BTreeMap<Locator, usize>,
+    /// And by the flow that they left by.
+    pub sent_by: BTreeMap<FlowTag, usize>,
     pub delivered: u64,
     /// So many further datagrams are sent, and the rest is lost; `None` for all.
     pub keep: Option<usize>,
@@ -93,10 +97,12 @@ impl Network {
             now: Instant(1_000_000_000),
             nodes: Vec::new(),
             addresses: Vec::new(),
+            further: Vec::new(),
             faults: Faults::default(),
             cut: Vec::new(),
             deaf: Vec::new(),
             sent_to: BTreeMap::new(),
+            sent_by: BTreeMap::new(),
             delivered: 0,
             keep: None,
             longest: 0,
@@ -171,6 +177,7 @@ impl Network {
         for (index, node) in self.nodes.iter_mut().enumerate() {
             while let Some(transmit) = node.poll_transmit_gathering(self.now, &mut frame) {
                 let len = transmit.len + transmit.payload.len();
+                *self.sent_by.entry(transmit.flow).or_default() += 1;
                 frame[transmit.len..len].copy_from_slice(transmit.payload);
                 self.longest = self.longest.max(len);
                 let destinations = transmit.destinations.to_vec();
@@ -205,7 +212,9 @@ impl Network {
         for (index, node) in self.nodes.iter_mut().enumerate() {
             let own = self.addresses[index];
             let loops = datagram.to.port == USER_PORT;
-            let hears = (multicast && (loops || own != datagram.from)) || datagram.to == own;
+            let hears = (multicast && (loops || own != datagram.from))
+                || datagram.to == own
+                || self.further.contains(&(index, datagram.to));
             let eaten = multicast && datagram.to.port == USER_PORT && self.deaf.contains(&index);
             if hears && !eaten && !self.cut.contains(&index) {
                 node.handle_datagram(self.now, received, &datagram.bytes);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::factory::{Opened, Request, TransportFactory};
+use super::probe::{Finding, Needs, capabilities_finding, interface_finding};
 use crate::TransportError;
 use crate::ethernet::{EthernetConfig, EthernetTransport, PacketConfig, PacketPort};
 use crate::shm::ShmTransport;
@@ -31,6 +32,10 @@ impl TransportFactory for Udp {
 
     fn form(&self) -> &'static str {
         "udp or udp:IFACE"
+    }
+
+    fn probe(&self, interface: &str) -> Vec<Finding> {
+        vec![interface_finding(interface, Needs { ethernet: false, ipv4: true }).0]
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Opened, TransportError> {
@@ -113,6 +118,11 @@ impl TransportFactory for Packet {
 
     fn form(&self) -> &'static str {
         "packet:IFACE[/vlan=ID][/qdisc=bypass]"
+    }
+
+    fn probe(&self, interface: &str) -> Vec<Finding> {
+        let needs = Needs { ethernet: true, ipv4: false };
+        vec![capabilities_finding(&["CAP_NET_RAW"]), interface_finding(interface, needs).0]
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Opened, TransportError> {

@@ -8,6 +8,7 @@ use crate::udp::{InterfaceSelection, UdpConfig};
 use crate::{Transport, TransportError};
 
 use super::builtin;
+use super::probe::Finding;
 use super::spec::TransportSpec;
 
 /// What a transport is opened with.
@@ -90,6 +91,13 @@ pub trait TransportFactory: Send + Sync {
 
     /// How it is written in a configuration: `xdp:IFACE`.
     fn form(&self) -> &'static str;
+
+    /// What this interface, kernel and process have for it, and what is missing. Changes nothing. Empty for one that has
+    /// nothing to do with interfaces.
+    fn probe(&self, interface: &str) -> Vec<Finding> {
+        let _ = interface;
+        Vec::new()
+    }
 
     /// Opens one.
     ///

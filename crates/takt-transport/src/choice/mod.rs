@@ -15,9 +15,13 @@
 
 mod builtin;
 mod factory;
+mod link;
+mod netlink;
+pub mod probe;
 mod spec;
 
 pub use factory::{Opened, Request, TransportFactory, factories, register};
+pub use link::{Link, XdpFeatures};
 pub use spec::{Malformed, TransportChoice, TransportSpec};
 
 /// The names that mean something, whether or not a program has the transport: a configuration may be for several.

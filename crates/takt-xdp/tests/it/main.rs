@@ -1,6 +1,7 @@
 //! AF_XDP between network namespaces that the tests make themselves. That takes root and a kernel with AF_XDP; without them
 //! nothing is tested, and the reason is printed.
 
+mod chosen;
 mod conforms;
 #[path = "../../../takt-transport/tests/it/counting_allocator.rs"]
 mod counting_allocator;
@@ -15,6 +16,7 @@ mod no_allocation;
 mod others;
 mod participants;
 mod permissions;
+mod probing;
 mod queues;
 mod reopening;
 mod resident;

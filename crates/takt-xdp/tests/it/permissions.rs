@@ -11,7 +11,7 @@ use super::network::{Host, ip, lay, wire};
 use super::reopening::{exchange, follow, is_there};
 
 const NET_ADMIN: u32 = 12;
-const NET_RAW: u32 = 13;
+pub const NET_RAW: u32 = 13;
 const BPF: u32 = 39;
 
 /// Little enough to be locked without CAP_IPC_LOCK.
@@ -20,7 +20,7 @@ fn config() -> XdpConfig {
 }
 
 /// Leaves the calling thread these capabilities alone.
-fn keep(capabilities: &[u32]) {
+pub fn keep(capabilities: &[u32]) {
     let set = capabilities.iter().fold(0_u64, |set, capability| set | 1 << capability);
     let (low, high) = (set as u32, (set >> 32) as u32);
     let (mut header, sets) = ([0x2008_0522_u32, 0], [low, low, 0, high, high, 0]);

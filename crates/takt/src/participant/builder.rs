@@ -331,6 +331,7 @@ impl DomainParticipantBuilder {
         config.interfaces = interfaces(&transports);
         config.has_tcp = transports.iter().any(|transport| carries_tcp(transport.as_ref()));
         config.has_udp = !transports.iter().all(|transport| carries_tcp(transport.as_ref()));
+        config.udp_message_max = longest_udp_message(&transports).unwrap_or(usize::MAX);
         let has_tcp = config.has_tcp;
         config.locators = roles.locators(&transports);
         config.initial_peers = config.locators.metatraffic_multicast.clone();
@@ -423,6 +424,13 @@ impl DomainParticipantBuilder {
 fn carries_tcp(transport: &dyn Transport) -> bool {
     let somewhere = Locator::udp_v4(Ipv4Addr::LOCALHOST, 1);
     transport.serves(&Locator { kind: Locator::KIND_TCP_V4, ..somewhere })
+}
+
+/// What every transport of UDP can carry, in octets; `None` if there is none.
+fn longest_udp_message(transports: &[Box<dyn Transport>]) -> Option<usize> {
+    let sample = Locator::udp_v4(Ipv4Addr::LOCALHOST, 1);
+    let those = transports.iter().filter(|transport| transport.serves(&sample));
+    those.map(|transport| transport.max_message_len()).min()
 }
 
 fn no_shared_memory(error: &TransportError) -> Warning {

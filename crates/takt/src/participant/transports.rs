@@ -107,8 +107,9 @@ pub(super) struct Beside {
 /// [`Error::BadParameter`] for what cannot be understood, [`Error::Transport`] for a choice of which nothing opens.
 pub(super) fn assemble(config: &TransportConfig, configs: &Configs<'_>, beside: Beside) -> Result<Assembly> {
     let wanted = config.understood()?;
-    let mut opener = Opener::new(configs);
     let user_data = if wanted.user_data.is_empty() { plain("udp") } else { wanted.user_data };
+    let general = [&user_data, &wanted.discovery, &plain("udp")].map(|choice| choice.alternatives.concat());
+    let mut opener = Opener::new(configs, general.concat());
     let mut for_data = opener.choose("user data".to_owned(), &user_data)?;
     let mut for_discovery = match (wanted.discovery.is_empty(), opener.any(for_data, carries_ip)) {
         (true, true) => for_data,
@@ -170,6 +171,8 @@ impl Refused {
 
 struct Opener<'a> {
     configs: &'a Configs<'a>,
+    /// What may be for all endpoints, or for discovery. Others are reached by unicast, and so need no groups.
+    general: Vec<TransportSpec>,
     open: Vec<(TransportSpec, Opened)>,
     refused: Vec<Refused>,
     report: TransportReport,
@@ -177,9 +180,9 @@ struct Opener<'a> {
 }
 
 impl<'a> Opener<'a> {
-    fn new(configs: &'a Configs<'a>) -> Self {
+    fn new(configs: &'a Configs<'a>, general: Vec<TransportSpec>) -> Self {
         let (report, warnings) = (TransportReport::default(), Vec::new());
-        Self { configs, open: Vec::new(), refused: Vec::new(), report, warnings }
+        Self { configs, general, open: Vec::new(), refused: Vec::new(), report, warnings }
     }
 
     /// The place of a transport; opens it if nobody has tried before.
@@ -194,7 +197,8 @@ impl<'a> Opener<'a> {
             return Err(Error::OutOfResources { limit: "transports", value: TRANSPORTS_MAX as u64 });
         }
         let Configs { udp, tcp, shm } = *self.configs;
-        let request = Request { spec, udp, tcp, shm };
+        let udp = UdpConfig { multicast: udp.multicast && self.general.contains(spec), ..udp.clone() };
+        let request = Request { spec, udp: &udp, tcp, shm };
         let opened = match choice::factories().iter().find(|factory| factory.name() == spec.name) {
             Some(factory) => factory.open(&request),
             None => Err(request.refused("this program has no such transport: the crate that has it is not registered")),

@@ -70,8 +70,14 @@ impl AnyDataReader {
             let by = driver.carriers_of(&name, property.as_deref())?;
             let (flow, unicast) = driver.open_flow(&flow_spec, by)?;
             let spec = spec(driver, unicast);
-            let created =
-                if is_enabled { driver.core.create_reader(now, spec) } else { driver.core.prepare_reader(spec) };
+            let (kinds, core) = (driver.kinds_of(by), &mut driver.core);
+            let created = core.prepare_reader(spec).and_then(|handle| {
+                core.confine_reader(handle, flow, kinds)?;
+                if is_enabled {
+                    core.enable_reader(now, handle)?;
+                }
+                Ok(handle)
+            });
             Ok((created.inspect_err(|_| driver.close_flow(flow))?, flow))
         })
     }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use takt_core::{Event, FlowTag, Instant, Interface, Participant, Received, Transmit, WriterHandle};
+use takt_core::{Event, FlowTag, Instant, Interface, LocatorKinds, Participant, Received, Transmit, WriterHandle};
 use takt_transport::shm::Loan;
 use takt_transport::{FlowId, FlowSpec, Lost, Scan, Transport, TransportError, TransportStats};
 use takt_wire::{Lent, Locator};
@@ -57,6 +57,8 @@ pub(crate) struct Driver {
     transports: Vec<Box<dyn Transport>>,
     /// The one whose frame the next datagram is built in: it carried the last one, so this one is probably not copied.
     lender: usize,
+    /// Where the frames of transports differ in length: the one with the longest.
+    roomiest: Option<usize>,
     /// The one that something last came by.
     heard: usize,
     /// Attempts to receive while spinning.
@@ -95,6 +97,7 @@ impl Driver {
             core,
             type_checks: TypeChecks::default(),
             scan_memory: transports.iter().map(|transport| transport.scans_memory()).collect(),
+            roomiest: roomiest(&transports),
             transports,
             lender: 0,
             heard: 0,
@@ -235,6 +238,11 @@ impl Driver {
 
     /// Builds one datagram in a transport's frame and commits it. False if there is none.
     fn transmit_one(&mut self, now: Instant, carriers: &mut Carriers) -> bool {
+        if let Some(roomiest) = self.roomiest
+            && self.transports[self.lender].max_message_len() < self.core.next_transmit_len_max()
+        {
+            self.lender = roomiest;
+        }
         let Ok(frame) = self.transports[self.lender].loan() else {
             self.counters.send_failures += 1;
             return false;
@@ -306,6 +314,11 @@ impl Driver {
             descriptors.iter().for_each(|descriptor| set.add(*descriptor));
         }
         until
+    }
+
+    /// The kinds of locators that these transports send to.
+    pub(crate) fn kinds_of(&self, by: Set) -> LocatorKinds {
+        Roles::kinds(&self.transports, by)
     }
 
     /// What carries the data of an endpoint of this topic, which may have the property `takt.transport`.
@@ -384,6 +397,13 @@ impl Driver {
     pub(crate) fn transport_stats(&self) -> impl Iterator<Item = (&'static str, TransportStats)> {
         self.transports.iter().map(|transport| (transport.name(), transport.stats()))
     }
+}
+
+/// The transport with the longest frames, if there are shorter ones.
+fn roomiest(transports: &[Box<dyn Transport>]) -> Option<usize> {
+    let room = |place: &usize| transports[*place].max_message_len();
+    let (least, most) = ((0..transports.len()).min_by_key(room)?, (0..transports.len()).max_by_key(room)?);
+    (room(&least) < room(&most)).then_some(most)
 }
 
 /// How to ask a transport when a sleep has ended: no further if none of its descriptors is readable. Passes over them.

@@ -1,6 +1,8 @@
 //! Which of a participant's transports carry what.
 
-use takt_core::Locators;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use takt_core::{LocatorKinds, Locators};
 use takt_transport::Transport;
 use takt_transport::choice::{TransportChoice, TransportSpec};
 use takt_wire::Locator;
@@ -81,6 +83,21 @@ impl Roles {
         all
     }
 
+    /// The kinds of locators that some of the transports send to. All, if it is all of the transports.
+    pub(crate) fn kinds(transports: &[Box<dyn Transport>], by: Set) -> LocatorKinds {
+        if (0..transports.len()).all(|place| by.has(place)) {
+            return LocatorKinds::ALL;
+        }
+        let mut kinds = LocatorKinds::NONE;
+        for (_, transport) in transports.iter().enumerate().filter(|(place, _)| by.has(*place)) {
+            let reached = sample_of_each_kind().into_iter().filter(|locator| transport.serves(locator));
+            kinds = reached.fold(kinds, |kinds, locator| kinds.with(locator.kind));
+            // What a transport announces it can be sent to by its like, even if it serves nobody yet.
+            kinds = transport.locators().default_unicast.iter().fold(kinds, |kinds, own| kinds.with(own.kind));
+        }
+        kinds
+    }
+
     /// What carries the data of an endpoint: as its property says, else the first rule that fits its topic, else as all user
     /// data.
     ///
@@ -111,6 +128,14 @@ impl Roles {
             wrong(format!("{choice} is not open here, but {open}; transport.extra opens more"))
         })
     }
+}
+
+/// A locator of each kind that has an address.
+fn sample_of_each_kind() -> [Locator; 5] {
+    let (v4, v6) = (Locator::udp_v4(Ipv4Addr::LOCALHOST, 1), Locator::udp_v6(Ipv6Addr::LOCALHOST, 1));
+    let tcp = |kind, udp: Locator| Locator { kind, ..udp };
+    let ethernet = Locator::takt_ethernet([2, 0, 0, 0, 0, 1], 1);
+    [v4, v6, tcp(Locator::KIND_TCP_V4, v4), tcp(Locator::KIND_TCP_V6, v6), ethernet]
 }
 
 /// Whether a name fits a pattern, in which `*` stands for any characters and `?` for one.

@@ -91,8 +91,14 @@ impl AnyDataWriter {
             let by = driver.carriers_of(&topic.name, qos.property.get(TRANSPORT_PROPERTY))?;
             let (tag, unicast) = driver.open_flow(&flow_spec, by)?;
             let spec = spec(driver, tag, unicast);
-            let core = &mut driver.core;
-            let created = if is_enabled { core.create_writer(now, spec) } else { core.prepare_writer(now, spec) };
+            let (kinds, core) = (driver.kinds_of(by), &mut driver.core);
+            let created = core.prepare_writer(now, spec).and_then(|handle| {
+                core.confine_writer(handle, kinds)?;
+                if is_enabled {
+                    core.enable_writer(now, handle)?;
+                }
+                Ok(handle)
+            });
             let handle = created.inspect_err(|_| driver.close_flow(tag))?;
             let guid = driver.core.writer_guid(handle)?;
             state.add_endpoint(Target::Writer(handle), Arc::clone(&signal), Arc::clone(&progress), place);

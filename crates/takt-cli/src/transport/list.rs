@@ -1,0 +1,57 @@
+//! `takt transport ls`
+
+use clap::Args;
+use serde::Serialize;
+use takt::transport::choice::{KNOWN_NAMES, factories};
+use takt_bench::Result;
+use takt_bench::report::to_json;
+
+/// `takt transport ls`
+#[derive(Args)]
+pub struct List {
+    /// One JSON object instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    transports: Vec<Row>,
+    /// Names that mean something, and that this program does not have.
+    absent: Vec<&'static str>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    name: &'static str,
+    form: &'static str,
+    summary: &'static str,
+    needs: &'static str,
+}
+
+impl List {
+    /// Prints.
+    ///
+    /// # Errors
+    /// None is expected.
+    pub fn run(&self) -> Result<()> {
+        let factories = factories();
+        let row = |name: &'static str| {
+            let factory = factories.iter().find(|factory| factory.name() == name)?;
+            Some(Row { name, form: factory.form(), summary: factory.summary(), needs: factory.needs() })
+        };
+        let absent = KNOWN_NAMES.into_iter().filter(|name| row(name).is_none()).collect();
+        let report = Report { transports: KNOWN_NAMES.into_iter().filter_map(row).collect(), absent };
+        if self.json {
+            println!("{}", to_json(&report)?);
+            return Ok(());
+        }
+        for Row { form, summary, needs, .. } in &report.transports {
+            println!("{form}\n    {summary}\n    takes: {needs}");
+        }
+        if !report.absent.is_empty() {
+            println!("not in this program: {}", report.absent.join(", "));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,95 @@
+//! `takt transport probe`
+
+use clap::Args;
+use serde::Serialize;
+use takt::transport::choice::factories;
+use takt::transport::choice::probe::{Finding, Grade};
+use takt_bench::report::to_json;
+use takt_bench::{Error, Result};
+
+/// `takt transport probe`
+#[derive(Args)]
+pub struct Probe {
+    /// The network interface
+    interface: String,
+    /// One JSON object instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    interface: &'a str,
+    transports: Vec<Judged>,
+}
+
+#[derive(Serialize)]
+struct Judged {
+    name: &'static str,
+    /// How it is asked for.
+    transport: String,
+    /// Nothing that it needs is missing.
+    usable: bool,
+    findings: Vec<Line>,
+}
+
+#[derive(Serialize)]
+struct Line {
+    what: &'static str,
+    grade: &'static str,
+    detail: String,
+}
+
+fn word(grade: Grade) -> &'static str {
+    match grade {
+        Grade::Good => "good",
+        Grade::Lesser => "lesser",
+        Grade::Unknown => "unknown",
+        Grade::Missing => "missing",
+    }
+}
+
+impl From<Finding> for Line {
+    fn from(finding: Finding) -> Self {
+        Self { what: finding.what, grade: word(finding.grade), detail: finding.detail }
+    }
+}
+
+impl Probe {
+    /// Looks and prints.
+    ///
+    /// # Errors
+    /// No transport could use the interface.
+    pub fn run(&self) -> Result<()> {
+        let mut transports = Vec::new();
+        for factory in factories() {
+            let findings = factory.probe(&self.interface);
+            if findings.is_empty() {
+                continue;
+            }
+            let usable = findings.iter().all(|finding| finding.grade != Grade::Missing);
+            let findings = findings.into_iter().map(Line::from).collect();
+            let transport = format!("{}:{}", factory.name(), self.interface);
+            transports.push(Judged { name: factory.name(), transport, usable, findings });
+        }
+        let report = Report { interface: &self.interface, transports };
+        if self.json {
+            println!("{}", to_json(&report)?);
+        } else {
+            report.transports.iter().for_each(print);
+        }
+        if report.transports.iter().any(|judged| judged.usable) {
+            return Ok(());
+        }
+        let source = std::io::Error::new(std::io::ErrorKind::Unsupported, "no transport can use it");
+        Err(Error::Os { op: format!("probe {}", self.interface), source })
+    }
+}
+
+fn print(judged: &Judged) {
+    let verdict = if judged.usable { "can be used" } else { "cannot be used" };
+    println!("{}: {verdict}", judged.transport);
+    for Line { what, grade, detail } in &judged.findings {
+        println!("  {grade:<8}{what:<14}{detail}");
+    }
+}

@@ -1,0 +1,174 @@
+//! What the kernel tells of a network interface, for those who judge what it is good for. Nothing is changed by asking.
+
+use std::io;
+use std::net::Ipv4Addr;
+
+use super::netlink::{Netlink, find, find_u32, put};
+
+/// Requests about links and addresses, and attributes of the answers (`linux/rtnetlink.h`, `linux/if_link.h`).
+const GET_LINK: u16 = 18;
+const GET_ADDRESS: u16 = 22;
+const LINK_LEN: usize = 16;
+const ADDRESS_LEN: usize = 8;
+const LINK_NAME: u16 = 3;
+const LINK_MTU: u16 = 4;
+const LINK_INFO: u16 = 18;
+const INFO_KIND: u16 = 1;
+const LINK_RX_QUEUES: u16 = 32;
+const LINK_XDP: u16 = 43;
+const XDP_ATTACHED: u16 = 2;
+const ADDRESS_LOCAL: u16 = 2;
+/// Of Ethernet (`linux/if_arp.h`).
+const TYPE_ETHERNET: u16 = 1;
+const FLAG_UP: u32 = 1;
+const FLAG_RUNNING: u32 = 1 << 6;
+
+/// The family `netdev` of generic netlink (`linux/netdev.h`).
+const DEVICE_GET: u8 = 1;
+const DEVICE_INDEX: u16 = 1;
+const DEVICE_XDP_FEATURES: u16 = 3;
+const DEVICE_ZERO_COPY_PARTS: u16 = 4;
+const QUEUE_GET: u8 = 10;
+const QUEUE_INDEX: u16 = 2;
+const QUEUE_TYPE: u16 = 3;
+/// Of what a driver can do with XDP.
+const XDP_BASIC: u64 = 1;
+const XDP_REDIRECT: u64 = 1 << 1;
+const XDP_ZERO_COPY: u64 = 1 << 3;
+const XDP_RX_PARTS: u64 = 1 << 5;
+
+/// What a driver can do with XDP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct XdpFeatures {
+    /// It runs programs itself, and they can hand frames to sockets.
+    pub native: bool,
+    /// Sockets can share their memory with the device.
+    pub zero_copy: bool,
+    /// Frames of several parts, as of large MTUs.
+    pub several_parts: bool,
+    /// Parts of a frame that is sent without a copy, at most.
+    pub zero_copy_parts_max: u32,
+}
+
+/// An interface, as it is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// Its name.
+    pub name: String,
+    /// The operating system's handle.
+    pub index: u32,
+    /// The driver: the device's, or for a virtual one its kind, such as `veth`; empty if neither is known.
+    pub driver: String,
+    /// Its frames have Ethernet headers.
+    pub is_ethernet: bool,
+    /// It is switched on.
+    pub is_up: bool,
+    /// There is somebody at the other end.
+    pub has_carrier: bool,
+    /// Octets of its packets, at most.
+    pub mtu: usize,
+    /// Its addresses of IPv4.
+    pub ipv4: Vec<Ipv4Addr>,
+    /// Queues that frames arrive at.
+    pub rx_queues: u32,
+    /// An XDP program is on it.
+    pub has_xdp_program: bool,
+    /// `None`: the kernel does not say (it does from Linux 6.3 on).
+    pub xdp: Option<XdpFeatures>,
+}
+
+impl Link {
+    /// Asks for an interface of this thread's network namespace.
+    ///
+    /// # Errors
+    /// There is none of this name; or the kernel does not answer.
+    pub fn of(name: &str) -> io::Result<Self> {
+        let mut route = Netlink::route()?;
+        let mut body = vec![0; LINK_LEN];
+        put(&mut body, LINK_NAME, &[name.as_bytes(), &[0]].concat());
+        let answers = route.ask(GET_LINK, false, &body)?;
+        let answer = answers.into_iter().map(|(_, body)| body).find(|body| body.len() >= LINK_LEN);
+        let answer = answer.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
+        let (fixed, rest) = answer.split_at(LINK_LEN);
+        let number = |at: usize| u32::from_ne_bytes(fixed[at..at + 4].try_into().expect("four octets"));
+        let (index, flags) = (number(4), number(8));
+        let kind = find(rest, LINK_INFO).and_then(|info| find(info, INFO_KIND)).map(text).unwrap_or_default();
+        let attached = find(rest, LINK_XDP).and_then(|xdp| find(xdp, XDP_ATTACHED)?.first().copied());
+        let mut link = Self {
+            name: name.to_owned(),
+            index,
+            driver: if kind.is_empty() { driver_of(name, index).unwrap_or_default() } else { kind },
+            is_ethernet: u16::from_ne_bytes([fixed[2], fixed[3]]) == TYPE_ETHERNET,
+            is_up: flags & FLAG_UP != 0,
+            has_carrier: flags & FLAG_RUNNING != 0,
+            mtu: find_u32(rest, LINK_MTU).unwrap_or_default() as usize,
+            ipv4: addresses(&mut route, index)?,
+            rx_queues: find_u32(rest, LINK_RX_QUEUES).unwrap_or(1),
+            has_xdp_program: attached.is_some_and(|mode| mode != 0),
+            xdp: None,
+        };
+        // A kernel without this family has said all that it can say.
+        if let Ok(mut generic) = Netlink::generic()
+            && let Ok(family) = generic.family("netdev")
+        {
+            link.xdp = features(&mut generic, family, index);
+            link.rx_queues = queues(&mut generic, family, index).unwrap_or(link.rx_queues);
+        }
+        Ok(link)
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned()
+}
+
+/// The driver of the device beneath, if there is one. What is mounted may be of another network namespace, and so of another interface.
+fn driver_of(name: &str, index: u32) -> Option<String> {
+    let directory = format!("/sys/class/net/{name}");
+    // tidy-allow(dropped-cause): no device, no driver.
+    let known = std::fs::read_to_string(format!("{directory}/ifindex")).ok()?;
+    if known.trim() != index.to_string() {
+        return None;
+    }
+    // tidy-allow(dropped-cause): likewise.
+    let link = std::fs::read_link(format!("{directory}/device/driver")).ok()?;
+    Some(link.file_name()?.to_string_lossy().into_owned())
+}
+
+fn addresses(route: &mut Netlink, index: u32) -> io::Result<Vec<Ipv4Addr>> {
+    let mut body = vec![0; ADDRESS_LEN];
+    body[0] = libc::AF_INET as u8;
+    let answers = route.ask(GET_ADDRESS, true, &body)?;
+    let local = |body: &Vec<u8>| {
+        let (fixed, rest) = body.split_at_checked(ADDRESS_LEN)?;
+        let octets: [u8; 4] = find(rest, ADDRESS_LOCAL)?.try_into().ok()?; // tidy-allow(dropped-cause): four octets
+        (fixed[4..] == index.to_ne_bytes()).then(|| Ipv4Addr::from(octets))
+    };
+    Ok(answers.iter().filter_map(|(_, body)| local(body)).collect())
+}
+
+fn features(generic: &mut Netlink, family: u16, index: u32) -> Option<XdpFeatures> {
+    let mut body = vec![DEVICE_GET, 1, 0, 0];
+    put(&mut body, DEVICE_INDEX, &index.to_ne_bytes());
+    // tidy-allow(dropped-cause): whatever the reason, the kernel does not say.
+    let answers = generic.ask(family, false, &body).ok()?;
+    let attributes = answers.first()?.1.get(4..)?;
+    let octets = find(attributes, DEVICE_XDP_FEATURES)?.try_into().ok()?; // tidy-allow(dropped-cause): eight octets
+    let features = u64::from_ne_bytes(octets);
+    Some(XdpFeatures {
+        native: features & (XDP_BASIC | XDP_REDIRECT) == XDP_BASIC | XDP_REDIRECT,
+        zero_copy: features & XDP_ZERO_COPY != 0,
+        several_parts: features & XDP_RX_PARTS != 0,
+        zero_copy_parts_max: find_u32(attributes, DEVICE_ZERO_COPY_PARTS).unwrap_or(1),
+    })
+}
+
+/// The queues that are in use; the kernel tells from Linux 6.8 on.
+fn queues(generic: &mut Netlink, family: u16, index: u32) -> Option<u32> {
+    let mut body = vec![QUEUE_GET, 1, 0, 0];
+    put(&mut body, QUEUE_INDEX, &index.to_ne_bytes());
+    // tidy-allow(dropped-cause): whatever the reason, the kernel does not say.
+    let answers = generic.ask(family, true, &body).ok()?;
+    let receives = |body: &Vec<u8>| body.get(4..).and_then(|rest| find_u32(rest, QUEUE_TYPE)) == Some(0);
+    u32::try_from(answers.iter().filter(|(_, body)| receives(body)).count()).ok().filter(|count| *count > 0) // tidy-allow(dropped-cause): bounded
+}

@@ -1,0 +1,90 @@
+//! What an interface, the kernel and the process have for AF_XDP. Nothing is attached, loaded or bound by looking.
+
+use takt_transport::choice::probe::{
+    Finding, Grade, Needs, capabilities_finding, has_capability, interface_finding, kernel_finding,
+};
+
+use crate::syscall;
+
+/// What AF_XDP finds.
+pub(crate) fn findings(interface: &str) -> Vec<Finding> {
+    let mut findings = vec![
+        // Links of XDP programs, by which nothing is left behind.
+        kernel_finding(5, 9, "AF_XDP"),
+        capabilities_finding(&["CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_BPF|CAP_SYS_ADMIN"]),
+        sockets(),
+        memory(),
+    ];
+    let (finding, link) = interface_finding(interface, Needs { ethernet: true, ipv4: true });
+    findings.push(finding);
+    let Some(link) = link.filter(|link| link.is_ethernet) else { return findings };
+    if link.has_xdp_program {
+        let detail = "one is on the interface (`ip link`, `bpftool net`); it has to be one of Takt's, or to go";
+        findings.push(Finding::new("program", Grade::Unknown, detail));
+    }
+    let queues = match link.rx_queues {
+        1 => "one".to_owned(),
+        count => format!("{count}; what arrives at others than the participant's comes by the kernel's sockets"),
+    };
+    findings.push(Finding::new("queues", Grade::Good, queues));
+    let yes = |what, is_there, good: &str, lesser: &str| {
+        let (grade, detail) = if is_there { (Grade::Good, good) } else { (Grade::Lesser, lesser) };
+        Finding::new(what, grade, detail)
+    };
+    match link.xdp {
+        None => findings.push(Finding::new(
+            "driver",
+            Grade::Unknown,
+            "a kernel below 6.3 does not say what a driver can do",
+        )),
+        Some(xdp) => findings.extend([
+            yes("native", xdp.native, "the driver runs the filter", "the kernel's receive path runs the filter"),
+            yes("zero copy", xdp.zero_copy, "the driver uses the frames in place", "frames are copied by the kernel"),
+            yes(
+                "large frames",
+                xdp.several_parts,
+                "the driver takes MTUs above a page",
+                "the driver refuses a filter at MTUs above a page",
+            ),
+        ]),
+    }
+    findings
+}
+
+fn sockets() -> Finding {
+    let what = "AF_XDP";
+    match syscall::xdp_socket() {
+        Ok(_) => Finding::new(what, Grade::Good, "the kernel has it"),
+        Err(error) => match error.raw_os_error() {
+            Some(libc::EAFNOSUPPORT) => {
+                Finding::new(what, Grade::Missing, "the kernel was built without CONFIG_XDP_SOCKETS")
+            }
+            // Without CAP_NET_RAW there is no telling.
+            Some(libc::EPERM) => Finding::new(what, Grade::Unknown, "asking takes CAP_NET_RAW"),
+            _ => Finding::new(what, Grade::Missing, error.to_string()),
+        },
+    }
+}
+
+/// Memory of the frames is locked. With the default numbers of frames at an MTU of 1500 that is 10 MiB.
+fn memory() -> Finding {
+    const NEEDED: u64 = 10 << 20;
+    let what = "memory";
+    if has_capability("CAP_IPC_LOCK") {
+        return Finding::new(what, Grade::Good, "CAP_IPC_LOCK: as much as there is");
+    }
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max locked memory"));
+    let soft = line.and_then(|line| line.split_whitespace().next());
+    match soft.map(|soft| (soft, soft.parse::<u64>())) {
+        Some(("unlimited", _)) => Finding::new(what, Grade::Good, "the limit of locked memory is infinite"),
+        Some((_, Ok(bytes))) if bytes >= NEEDED => {
+            Finding::new(what, Grade::Good, format!("{bytes} bytes may be locked, {NEEDED} are needed"))
+        }
+        Some((_, Ok(bytes))) => {
+            let detail = format!("{bytes} bytes may be locked, {NEEDED} are needed: `ulimit -l`, or CAP_IPC_LOCK");
+            Finding::new(what, Grade::Missing, detail)
+        }
+        _ => Finding::new(what, Grade::Unknown, "the limit of locked memory is not known"),
+    }
+}

@@ -1,0 +1,207 @@
+//! Transports that are chosen by name: what falls back, and what goes by which, between two hosts.
+
+use std::time::{Duration, Instant};
+
+use takt::qos::{DataReaderQos, DataWriterQos, History, PublisherQos, Reliability, SubscriberQos, TopicQos};
+use takt::{DataReader, DataWriter, DdsType, DomainParticipant, DomainParticipantBuilder, Runtime, TRANSPORT_PROPERTY};
+
+use super::network::{Host, wire};
+use super::permissions::keep;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+struct Blob {
+    number: u32,
+    octets: Vec<u8>,
+}
+
+/// A participant of a host, which drives itself.
+fn participant(
+    host: &Host,
+    choose: impl FnOnce(DomainParticipantBuilder) -> DomainParticipantBuilder + Send,
+) -> DomainParticipant {
+    takt_xdp::register();
+    let build = || choose(DomainParticipant::builder(0).runtime(Runtime::Shared).shared_memory(false)).build();
+    host.run(build).expect("a participant")
+}
+
+fn reliable() -> Reliability {
+    Reliability { max_blocking_time: takt::Duration::from_secs(30), ..Reliability::RELIABLE }
+}
+
+fn writer(host: &Host, participant: &DomainParticipant, topic: &str, transport: Option<&str>) -> DataWriter<Blob> {
+    let mut qos = DataWriterQos { history: History::KeepAll, reliability: reliable(), ..DataWriterQos::default() };
+    qos.property.0.extend(transport.map(|value| (TRANSPORT_PROPERTY.to_owned(), value.to_owned(), false)));
+    host.run(|| {
+        let topic = participant.create_topic::<Blob>(topic, TopicQos::default())?;
+        participant.create_publisher(PublisherQos::default())?.create_datawriter(&topic, qos)
+    })
+    .expect("a writer")
+}
+
+fn reader(host: &Host, participant: &DomainParticipant, topic: &str, transport: Option<&str>) -> DataReader<Blob> {
+    let mut qos = DataReaderQos { history: History::KeepAll, reliability: reliable(), ..DataReaderQos::default() };
+    qos.property.0.extend(transport.map(|value| (TRANSPORT_PROPERTY.to_owned(), value.to_owned(), false)));
+    host.run(|| {
+        let topic = participant.create_topic::<Blob>(topic, TopicQos::default())?;
+        participant.create_subscriber(SubscriberQos::default())?.create_datareader(&topic, qos)
+    })
+    .expect("a reader")
+}
+
+fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
+    let since = Instant::now();
+    while !is_so() {
+        assert!(since.elapsed() < PATIENCE, "waited in vain: {what}");
+        std::thread::yield_now();
+    }
+}
+
+/// Writes some samples, one of them large, has them arrive and acknowledged.
+fn exchange(writer: &DataWriter<Blob>, reader: &DataReader<Blob>) {
+    wait("match", || {
+        let matched = (writer.publication_matched_status(), reader.subscription_matched_status());
+        matched.0.expect("open").current_count == 1 && matched.1.expect("open").current_count == 1
+    });
+    let blob = |number: u32| Blob { number, octets: vec![number as u8; if number == 50 { 100_000 } else { 100 }] };
+    for number in 0..SAMPLES {
+        writer.write(&blob(number)).expect("there is room");
+    }
+    let mut expected = 0;
+    wait(&format!("samples of {}", writer.topic().name()), || {
+        for sample in reader.take(usize::MAX).expect("open") {
+            assert_eq!(sample.data, Some(blob(expected)));
+            expected += 1;
+        }
+        expected == SAMPLES
+    });
+    writer.wait_for_acknowledgments(takt::Duration::from_secs(60)).expect("the reader acknowledges");
+}
+
+const SAMPLES: u32 = 100;
+/// Some 70 of the large one besides.
+const DATAGRAMS_MIN: u64 = 100;
+/// Announcements and heartbeats of discovery meanwhile.
+const BESIDE_MAX: u64 = 40;
+
+/// Datagrams that each transport has sent and received.
+fn carried(participant: &DomainParticipant) -> Vec<(&'static str, u64, u64)> {
+    let stats = participant.transport_stats().expect("open");
+    stats.iter().map(|(name, stats)| (*name, stats.datagrams_out, stats.datagrams_in)).collect()
+}
+
+/// What was carried by the transport at a place since then, both ways.
+fn since(before: &[(&'static str, u64, u64)], participant: &DomainParticipant, name: &str) -> u64 {
+    let now = carried(participant);
+    let place = now.iter().position(|(known, ..)| *known == name).expect("it is open");
+    now[place].1 - before[place].1 + now[place].2 - before[place].2
+}
+
+/// Can AF_XDP be had at all?
+fn has_xdp(host: &Host) -> bool {
+    let tried = host.run(|| takt_xdp::XdpTransport::open(&takt_xdp::XdpConfig::new(7, "eth0")).map(drop));
+    tried.inspect_err(|why| eprintln!("not tested: {why}")).is_ok()
+}
+
+#[test]
+fn topics_go_by_the_transports_of_their_rule_and_discovery_by_another() {
+    let Some([here, there]) = &wire(1) else { return };
+    if !has_xdp(here) {
+        return;
+    }
+    let rules = |builder: DomainParticipantBuilder| {
+        builder
+            .discovery_transports(["udp"])
+            .topic_transports("Fast*", "xdp:eth0")
+            .topic_transports("Raw*", "packet:eth0")
+    };
+    let [one, other] = [participant(here, rules), participant(there, rules)];
+    assert_eq!(carried(&one).iter().map(|(name, ..)| *name).collect::<Vec<_>>(), ["udp", "xdp", "packet"]);
+    for (topic, by) in [("FastLidar", "xdp"), ("RawLidar", "packet")] {
+        let (writer, reader) = (writer(here, &one, topic, None), reader(there, &other, topic, None));
+        let before = [carried(&one), carried(&other)];
+        exchange(&writer, &reader);
+        for (participant, before) in [&one, &other].into_iter().zip(&before) {
+            for name in ["udp", "xdp", "packet"] {
+                let count = since(before, participant, name);
+                match (name == by, name) {
+                    (true, _) => assert!(count >= DATAGRAMS_MIN, "{topic} by {name}: {count}"),
+                    (false, "udp") => assert!(count < BESIDE_MAX, "{topic} by {name}: {count}"),
+                    (false, _) => assert_eq!(count, 0, "{topic} by {name}"),
+                }
+            }
+        }
+        let announced = other.discovered_publications().expect("open");
+        let announced = announced.iter().find(|data| data.guid == writer.guid()).expect("it is known");
+        assert_eq!(announced.unicast.is_empty(), by == "udp", "{:?}", announced.unicast);
+    }
+}
+
+#[test]
+fn a_property_of_an_endpoint_comes_before_the_rules() {
+    let Some([here, there]) = &wire(1) else { return };
+    if !has_xdp(here) {
+        return;
+    }
+    let extra = |builder: DomainParticipantBuilder| {
+        builder
+            .user_data_transports(["udp"])
+            .topic_transports("T", "udp")
+            .extra_transports(["xdp:eth0", "packet:nowhere0"])
+    };
+    let [one, other] = [participant(here, extra), participant(there, extra)];
+    let (writer, reader) = (writer(here, &one, "T", Some("packet|xdp")), reader(there, &other, "T", Some("xdp:eth0")));
+    let before = [carried(&one), carried(&other)];
+    exchange(&writer, &reader);
+    for (participant, before) in [&one, &other].into_iter().zip(&before) {
+        let (by_xdp, by_udp) = (since(before, participant, "xdp"), since(before, participant, "udp"));
+        assert!(by_xdp >= DATAGRAMS_MIN && by_udp < BESIDE_MAX, "{by_xdp} {by_udp}");
+        assert!(participant.transport_report().to_string().contains("  packet:nowhere0: refused, "));
+    }
+}
+
+#[test]
+fn all_user_data_on_ethernet_while_discovery_is_on_udp() {
+    let Some([here, there]) = &wire(1) else { return };
+    let choose = |builder: DomainParticipantBuilder| builder.user_data_transports(["packet:eth0"]);
+    let [one, other] = [participant(here, choose), participant(there, choose)];
+    let (writer, reader) = (writer(here, &one, "T", None), reader(there, &other, "T", None));
+    let before = carried(&one);
+    exchange(&writer, &reader);
+    let (by_frames, by_udp) = (since(&before, &one, "packet"), since(&before, &one, "udp"));
+    assert!(by_frames >= DATAGRAMS_MIN && by_udp < BESIDE_MAX, "{by_frames} {by_udp}");
+}
+
+#[test]
+fn discovery_and_user_data_on_ethernet_without_any_udp() {
+    let Some([here, there]) = &wire(1) else { return };
+    let choose = |builder: DomainParticipantBuilder| {
+        builder.user_data_transports(["packet:eth0"]).discovery_transports(["packet:eth0"])
+    };
+    let [one, other] = [participant(here, choose), participant(there, choose)];
+    let (writer, reader) = (writer(here, &one, "T", None), reader(there, &other, "T", None));
+    exchange(&writer, &reader);
+    assert_eq!(carried(&one).iter().map(|(name, ..)| *name).collect::<Vec<_>>(), ["packet"]);
+}
+
+#[test]
+fn who_may_not_use_af_xdp_falls_back_and_says_which_capability_is_missing() {
+    let Some([here, _there]) = &wire(1) else { return };
+    takt_xdp::register();
+    let participant = here.run(|| {
+        keep(&[]);
+        DomainParticipant::builder(0).user_data_transports(["xdp:eth0|packet:eth0", "udp:eth0"]).build()
+    });
+    let participant = participant.expect("UDP takes nothing");
+    let report = participant.transport_report().to_string();
+    let lines: Vec<&str> = report.lines().collect();
+    assert_eq!((lines[0], lines[3]), ("user data", "  udp:eth0: open"), "{report}");
+    assert!(lines[1].starts_with("  xdp:eth0: refused, ") && lines[1].contains("CAP_"), "{report}");
+    assert!(lines[2].starts_with("  packet:eth0: refused, "), "{report}");
+    let warnings: Vec<String> = participant.warnings().iter().map(ToString::to_string).collect();
+    assert!(
+        warnings.iter().any(|warning| warning.contains("user data by udp:eth0, since others were refused")),
+        "{warnings:?}"
+    );
+}

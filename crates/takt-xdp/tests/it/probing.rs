@@ -1,0 +1,101 @@
+//! What is found at an interface, and that nothing is left there by looking.
+
+use std::process::Command;
+
+use takt_transport::choice::factories;
+use takt_transport::choice::probe::{Finding, Grade};
+
+use super::network::{Host, ip, wire};
+use super::permissions::{NET_RAW, keep};
+
+fn findings(host: &Host, name: &'static str, interface: &str, capabilities: Option<&[u32]>) -> Vec<Finding> {
+    takt_xdp::register();
+    let factory = factories().into_iter().find(|factory| factory.name() == name).expect("it is registered");
+    host.run(|| {
+        if let Some(capabilities) = capabilities {
+            keep(capabilities);
+        }
+        factory.probe(interface)
+    })
+}
+
+/// Grade and text of one finding; `None` if there is none.
+fn found<'a>(findings: &'a [Finding], what: &str) -> Option<(Grade, &'a str)> {
+    let finding = findings.iter().find(|finding| finding.what == what)?;
+    Some((finding.grade, finding.detail.as_str()))
+}
+
+/// The interface, as the system shows it.
+fn shown(host: &Host, interface: &str) -> String {
+    let output = host.run(|| Command::new("ip").args(["-d", "link", "show", interface]).output());
+    String::from_utf8_lossy(&output.expect("iproute2 is installed").stdout).into_owned()
+}
+
+#[test]
+fn a_pair_of_interfaces_is_native_with_two_queues_and_without_zero_copy() {
+    let Some([here, _there]) = wire(2) else { return };
+    let before = shown(&here, "eth0");
+    let all = findings(&here, "xdp", "eth0", None);
+    assert_eq!(found(&all, "AF_XDP"), Some((Grade::Good, "the kernel has it")));
+    assert_eq!(found(&all, "capabilities"), Some((Grade::Good, "CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF")));
+    let interface = found(&all, "interface").expect("it is looked at");
+    assert!(interface.0 == Grade::Good && interface.1.starts_with("veth, MTU 1500, 10."), "{interface:?}");
+    let queues = found(&all, "queues").expect("they are counted");
+    assert!(queues.0 == Grade::Good && queues.1.starts_with("2; "), "{queues:?}");
+    // Kernels below 6.3 do not say.
+    if found(&all, "driver").is_none() {
+        assert_eq!(found(&all, "native"), Some((Grade::Good, "the driver runs the filter")));
+        assert_eq!(found(&all, "zero copy"), Some((Grade::Lesser, "frames are copied by the kernel")));
+    }
+    assert_eq!(found(&all, "program"), None);
+    assert_eq!(shown(&here, "eth0"), before, "nothing is left");
+}
+
+#[test]
+fn a_program_on_the_interface_is_seen() {
+    let Some([here, _there]) = wire(1) else { return };
+    let xdp = match here.run(|| takt_xdp::XdpTransport::open(&takt_xdp::XdpConfig::new(0, "eth0"))) {
+        Ok(xdp) => xdp,
+        Err(why) => return eprintln!("not tested: {why}"),
+    };
+    assert_eq!(found(&findings(&here, "xdp", "eth0", None), "program").map(|it| it.0), Some(Grade::Unknown));
+    drop(xdp);
+}
+
+#[test]
+fn what_is_in_the_way_is_named() {
+    let Some([here, _there]) = wire(1) else { return };
+    let interface = |name| {
+        let all = findings(&here, "xdp", name, None);
+        found(&all, "interface").map(|(grade, detail)| (grade, detail.to_owned())).expect("it is looked at")
+    };
+    assert_eq!(interface("nowhere0"), (Grade::Missing, "there is no nowhere0".to_owned()));
+    let (grade, detail) = interface("lo");
+    assert!(grade == Grade::Missing && detail.ends_with("it is not Ethernet"), "{detail}");
+    here.run(|| ip("addr flush dev eth0"));
+    let (grade, detail) = interface("eth0");
+    assert!(grade == Grade::Missing && detail.ends_with("it has no IPv4 address"), "{detail}");
+    let packet = findings(&here, "packet", "eth0", None);
+    assert_eq!(found(&packet, "interface").map(|it| it.0), Some(Grade::Good), "frames need none");
+    here.run(|| ip("link set eth0 down"));
+    let (grade, detail) = interface("eth0");
+    assert!(grade == Grade::Missing && detail.ends_with("it is down: `ip link set eth0 up`"), "{detail}");
+}
+
+#[test]
+fn missing_capabilities_are_named() {
+    let Some([here, _there]) = wire(1) else { return };
+    let lacking = |name, capabilities: &[u32]| {
+        let all = findings(&here, name, "eth0", Some(capabilities));
+        found(&all, "capabilities").map(|(grade, detail)| (grade, detail.to_owned())).expect("they are looked at")
+    };
+    let (grade, detail) = lacking("xdp", &[]);
+    assert_eq!(grade, Grade::Missing);
+    assert!(detail.starts_with("CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF or CAP_SYS_ADMIN missing"), "{detail}");
+    let (_, detail) = lacking("xdp", &[NET_RAW]);
+    assert!(detail.starts_with("CAP_NET_ADMIN, CAP_BPF or CAP_SYS_ADMIN missing"), "{detail}");
+    assert!(lacking("packet", &[]).1.starts_with("CAP_NET_RAW missing"));
+    assert_eq!(lacking("packet", &[NET_RAW]), (Grade::Good, "CAP_NET_RAW".to_owned()));
+    let all = findings(&here, "xdp", "eth0", Some(&[]));
+    assert_eq!(found(&all, "AF_XDP"), Some((Grade::Unknown, "asking takes CAP_NET_RAW")));
+}
