@@ -6,6 +6,7 @@ use takt::qos::{DataReaderQos, DataWriterQos, History, PublisherQos, Reliability
 use takt::{DataReader, DataWriter, DdsType, DomainParticipant, Runtime};
 use takt_dpdk::{DpdkConfig, DpdkPort, UdpStack, UdpStackConfig};
 use takt_transport::Transport;
+use takt_transport::ethernet::{EthernetConfig, EthernetTransport, PacketConfig, PacketPort};
 
 use super::devices::{config, fresh, mac, turn};
 use super::kernel_peer::{by_dpdk, by_kernel};
@@ -97,15 +98,46 @@ fn one_by_dpdk_and_one_by_the_kernel_exchange_samples() {
     exchange(Box::new(by_dpdk(&here, |config| config)), Box::new(by_kernel(&there)));
 }
 
+/// Two ports that are joined by shared memory between processes, here in one.
+fn joined_ports() -> [DpdkPort; 2] {
+    let socket = format!("takt-{}-{}", std::process::id(), fresh("socket"));
+    [("server", 1), ("client", 2)].map(|(role, n)| {
+        let device = format!("{},role={role},socket={socket}", fresh("net_memif"));
+        DpdkPort::open(&DpdkConfig { mac: Some(mac(n)), ..config(&device) }).expect("a virtual device")
+    })
+}
+
 #[test]
 fn two_by_dpdk_exchange_samples_through_shared_memory() {
     let _turn = turn();
-    let socket = format!("takt-{}-{}", std::process::id(), fresh("socket"));
-    let end = |role: &str, n: u8| {
-        let device = format!("{},role={role},socket={socket}", fresh("net_memif"));
-        let port = DpdkPort::open(&DpdkConfig { mac: Some(mac(n)), ..config(&device) }).expect("a virtual device");
+    let [here, there] = joined_ports();
+    let udp = |n: u8, port| {
         let address = UdpStackConfig::new(0, [10, 78, 0, n].into(), 24);
         Box::new(UdpStack::new(&address, port).expect("the address can be"))
     };
-    exchange(end("server", 1), end("client", 2));
+    exchange(udp(1, here), udp(2, there));
+}
+
+#[test]
+fn two_by_dpdk_exchange_samples_without_ip() {
+    let _turn = turn();
+    let [here, there] = joined_ports().map(|port| {
+        Box::new(EthernetTransport::open(port, &EthernetConfig::new(0)).expect("nobody else has the port"))
+    });
+    exchange(here, there);
+}
+
+#[test]
+fn one_by_dpdk_and_one_by_packet_sockets_exchange_samples_without_ip() {
+    let _turn = turn();
+    let Some(network) = Network::new() else { return };
+    let (here, there) = (network.host(false), network.host(false));
+    let device = config(&format!("{},iface=eth0", fresh("net_af_packet")));
+    let port = here.run(|| DpdkPort::open(&device)).expect("a virtual device");
+    let dpdk = EthernetTransport::open(port, &EthernetConfig::new(0)).expect("nobody else has the port");
+    let packet = there.run(|| {
+        let port = PacketPort::open(&PacketConfig::new("eth0")).expect("the kernel has packet sockets");
+        EthernetTransport::open(port, &EthernetConfig::new(0)).expect("nobody else has the port")
+    });
+    exchange(Box::new(dpdk), Box::new(packet));
 }
