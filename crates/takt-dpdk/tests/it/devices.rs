@@ -63,27 +63,29 @@ pub fn turn() -> MutexGuard<'static, ()> {
 /// Ports that a bench of devices at the kernel's bridge has.
 const LINKS: u8 = 6;
 
-/// A host with a bridge and links to it, `v1` and so on, which all tests use one after the other: links take their time to come up.
-fn host() -> Option<&'static Host> {
-    static HOST: OnceLock<Option<Host>> = OnceLock::new();
-    let made = HOST.get_or_init(|| {
-        let host = Network::new()?.host(false);
-        host.run(|| {
-            ip("link add hub type bridge mcast_snooping 0
-                link set hub up");
-            for n in 1..=LINKS {
-                ip(&format!(
-                    "link add v{n} type veth peer name p{n}
-                     link set p{n} master hub up
-                     link set v{n} address {} up",
-                    mac(n)
-                ));
-            }
-            (1..=LINKS).for_each(|n| wait_for_link(&format!("p{n}")));
-        });
-        Some(host)
+/// A host with a bridge, and so many links to it: `v1` and so on.
+fn host(links: u8) -> Option<Host> {
+    let host = Network::new()?.host(false);
+    host.run(|| {
+        ip("link add hub type bridge mcast_snooping 0
+            link set hub up");
+        for n in 1..=links {
+            ip(&format!(
+                "link add v{n} type veth peer name p{n}
+                 link set p{n} master hub up
+                 link set v{n} address {} up",
+                mac(n)
+            ));
+        }
+        (1..=links).for_each(|n| wait_for_link(&format!("p{n}")));
     });
-    made.as_ref()
+    Some(host)
+}
+
+/// The one that tests with packet sockets use one after the other: links take their time to come up.
+fn common_host() -> Option<&'static Host> {
+    static HOST: OnceLock<Option<Host>> = OnceLock::new();
+    HOST.get_or_init(|| host(LINKS)).as_ref()
 }
 
 /// Runs something with a bench, in a network namespace where the devices take one. Why not, if not, is printed.
@@ -92,9 +94,14 @@ pub fn with_bench(device: Device, errand: impl FnOnce(&Bench) + Send) {
     let takes_links = matches!(device, Device::Packet | Device::Xdp | Device::Tap);
     // Made where it is used: what it opens belongs to the thread's namespace.
     let run = || errand(&Bench { device, switch: (!takes_links).then(Switch::new), count: Cell::new(0) });
-    if !takes_links {
-        run();
-    } else if let Some(host) = host() {
+    let own = match device {
+        Device::Ring | Device::Memif => return run(),
+        Device::Packet => None,
+        // AF_XDP of DPDK 22.11 leaves its program on a link; a tap has the address that a link would have.
+        Device::Xdp => host(LINKS),
+        Device::Tap => host(0),
+    };
+    if let Some(host) = own.as_ref().or_else(|| common_host()) {
         host.run(run);
     }
 }
@@ -133,13 +140,8 @@ impl Bench {
                 self.switch_to(end);
                 near
             }
-            Device::Packet | Device::Xdp => {
-                let arguments = match self.device {
-                    Device::Packet => format!("{},iface=v{n}", fresh("net_af_packet")),
-                    _ => format!("{},iface=v{n},force_copy=1", fresh("net_af_xdp")),
-                };
-                open(&config(&arguments))
-            }
+            Device::Packet => open(&config(&format!("{},iface=v{n}", fresh("net_af_packet")))),
+            Device::Xdp => open(&config(&format!("{},iface=v{n},force_copy=1", fresh("net_af_xdp")))),
             Device::Tap => {
                 let port = open(&own(&format!("{},iface=t{n}", fresh("net_tap"))));
                 ip(&format!("link set t{n} master hub up"));
