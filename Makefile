@@ -14,7 +14,7 @@ SLOW_TESTS := --skip nobody_is_taken_for_late --skip a_lease_without_an_end --sk
 # DPDK's library, where it is installed: asked when it is used, since setup may have installed it a moment ago. Without it its ports are
 # neither tested nor checked.
 HAS_DPDK = $(shell pkg-config --exists 'libdpdk >= 22.11' 2>/dev/null && echo yes)
-DPDK_FEATURE = $(if $(HAS_DPDK),takt-dpdk/dpdk)
+DPDK_FEATURE = $(if $(HAS_DPDK),takt-dpdk/dpdk takt-cli/dpdk)
 DPDK_TOLD = $(if $(HAS_DPDK),with DPDK,without DPDK: dpdk-dev is not installed)
 
 # Where rustup puts cargo, for a shell that was opened before it was installed.

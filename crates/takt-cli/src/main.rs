@@ -61,6 +61,8 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     takt_bench::signal::install();
     takt_xdp::register();
+    #[cfg(feature = "dpdk")]
+    takt_dpdk::register();
     let result = match cli.command {
         Command::Echo(echo) => echo.run(),
         Command::Sub(sub) => sub.run(),

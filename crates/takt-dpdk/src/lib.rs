@@ -12,6 +12,7 @@
 //! | `ffi` | the border to the library, with owners for what crosses it; all unsafe code |
 //! | `eal` | DPDK's environment, once in a process |
 //! | `port` | one port: frames in bursts, in mbufs |
+//! | `factory` | the transports by name |
 //! | `stack` | what a kernel does otherwise: ARP, IGMP, IPv4 and UDP, over any [`FramePort`](takt_transport::ethernet::FramePort) |
 //!
 //! Invariants:
@@ -25,12 +26,16 @@ mod config;
 #[cfg(feature = "dpdk")]
 mod eal;
 #[cfg(feature = "dpdk")]
+mod factory;
+#[cfg(feature = "dpdk")]
 mod ffi;
 #[cfg(feature = "dpdk")]
 mod port;
 mod stack;
 
 pub use config::{DpdkConfig, UdpStackConfig};
+#[cfg(feature = "dpdk")]
+pub use factory::register;
 #[cfg(feature = "dpdk")]
 pub use port::{DpdkCounters, DpdkPort};
 #[cfg(feature = "dpdk")]

@@ -66,7 +66,16 @@ const CRATES: &[Crate] = &[
     Crate { name: "takt-bench", internal: &["takt"], internal_in_tests: &[], external: None },
     Crate {
         name: "takt-cli",
-        internal: &["takt", "takt-calculus", "takt-config", "takt-durability", "takt-bench", "takt-host", "takt-xdp"],
+        internal: &[
+            "takt",
+            "takt-calculus",
+            "takt-config",
+            "takt-dpdk",
+            "takt-durability",
+            "takt-bench",
+            "takt-host",
+            "takt-xdp",
+        ],
         internal_in_tests: &[],
         external: None,
     },

@@ -7,13 +7,15 @@ use crate::error::{Error, Result};
 use crate::signal::stopped;
 use serde::Serialize;
 use serde_json::Value;
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::process::{Output, Stdio};
+use std::time::{Duration, Instant};
 
 /// Says that there is no end to the pings.
 const ENDLESS: &str = "count=1000000";
 /// So long a measurement may take to begin.
 const BEGIN_LIMIT: Duration = Duration::from_secs(10);
+/// So long one server is waited for.
+const BEGIN_PATIENCE: Duration = Duration::from_secs(1);
 const BEGIN_STEP: Duration = Duration::from_millis(20);
 /// The name of the measurement without any agent.
 pub const ALONE: &str = "alone";
@@ -77,35 +79,42 @@ fn beside(plan: &Plan, site: &Site, window: Duration, column: &Column, domain: u
     Ok(rate)
 }
 
-/// One run of iperf3 from the first host to the second.
+/// One run of iperf3 from the first host to the second. A server that answers nobody is replaced.
 fn transfer(site: &Site, window: Duration) -> Result<f64> {
-    let quiet = |command: &mut Command| {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    };
-    let ends = site.ends();
+    let since = Instant::now();
+    loop {
+        let answer = serve_once(site, window)?;
+        if answer.status.success() || since.elapsed() > BEGIN_LIMIT {
+            return received(&answer);
+        }
+    }
+}
+
+/// A server, and the answer of a client that has found it, or of one that has not for [`BEGIN_PATIENCE`].
+fn serve_once(site: &Site, window: Duration) -> Result<Output> {
     let mut server = site.command(1, "iperf3");
-    server.args(["-s", "-1", "-p", PORT]);
-    quiet(&mut server);
+    server.args(["-s", "-p", PORT]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut server = server.spawn().map_err(|e| Error::os("start iperf3", e))?;
-    let since = std::time::Instant::now();
+    let since = Instant::now();
     let answer = loop {
         let mut client = site.command(0, "iperf3");
-        client
-            .args(["-c", &ends[1].address.to_string(), "-p", PORT, "-J", "-t"])
-            .arg(window.as_secs().max(1).to_string());
-        quiet(&mut client);
-        let output = client.output().map_err(|e| Error::os("run iperf3", e))?;
+        client.args(["-c", &site.ends()[1].address.to_string(), "-p", PORT, "-J", "-t"]);
+        client.arg(window.as_secs().max(1).to_string()).stdin(Stdio::null());
+        let answer = client.output().map_err(|e| Error::os("run iperf3", e));
         // The server may not listen yet.
-        if output.status.success() || since.elapsed() > BEGIN_LIMIT {
-            break output;
+        if answer.as_ref().map_or(true, |answer| answer.status.success()) || since.elapsed() > BEGIN_PATIENCE {
+            break answer;
         }
         std::thread::sleep(BEGIN_STEP);
     };
-    if !answer.status.success() {
-        // It is gone already if it was never there.
-        drop(server.kill());
-    }
+    // It serves for ever, but is gone already if it could not listen.
+    drop(server.kill());
     server.wait().map_err(|e| Error::os("wait for iperf3", e))?;
+    answer
+}
+
+/// The rate that arrived, Gbit/s.
+fn received(answer: &Output) -> Result<f64> {
     let report: Value = serde_json::from_slice(&answer.stdout).unwrap_or_default();
     let rate = report["end"]["sum_received"]["bits_per_second"].as_f64();
     let said = || String::from_utf8_lossy(&answer.stderr).trim().to_owned();

@@ -109,6 +109,10 @@ impl Transports {
             }
             columns.retain(|column| self.columns.is_empty() || self.columns.contains(&column.name));
             if columns.is_empty() {
+                eprintln!(
+                    "nothing to measure for {}: none of the columns has it",
+                    part.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned())
+                );
                 continue;
             }
             let plan = self.plan(*part, &site)?;

@@ -20,6 +20,8 @@ const TECHNOLOGIES: &[(&str, &str, &str)] = &[
     ("takt-xdp", "xdp:eth0/mode=native", ""),
     ("takt-xdp-spin", "xdp:eth0/mode=native-spin", "raw-xdp-spin"),
     ("takt-xdp-generic", "xdp:eth0/mode=generic", ""),
+    ("takt-packet-spin", "packet:eth0-spin", ""),
+    ("takt-xdp-ethernet-spin", "xdp-ethernet:eth0/mode=native-spin", "raw-xdp-spin"),
     ("takt-xdp-generic-spin", "xdp:eth0/mode=generic-spin", "raw-xdp-generic-spin"),
 ];
 

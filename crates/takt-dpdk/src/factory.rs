@@ -1,0 +1,157 @@
+//! The transports by their names, for those who configure them: `dpdk:DEVICE` and `dpdk-ethernet:DEVICE`.
+
+use std::net::Ipv4Addr;
+use std::str::FromStr;
+
+use takt_packet::VlanTag;
+use takt_transport::choice::{Opened, Request, TransportFactory};
+use takt_transport::ethernet::{EthernetConfig, EthernetTransport};
+use takt_transport::udp::ParticipantIndex;
+use takt_transport::{Transport, TransportError};
+
+use crate::{DpdkConfig, DpdkPort, DpdkTransport, UdpStackConfig};
+
+/// Makes `dpdk:DEVICE` and `dpdk-ethernet:DEVICE` known to the participants of this process: a configuration can ask for them then.
+pub fn register() {
+    takt_transport::choice::register(Dpdk);
+    takt_transport::choice::register(DpdkEthernet);
+}
+
+/// Options that say how the device is opened.
+const OF_DEVICE: [&str; 3] = ["huge", "mtu", "rx_room"];
+
+fn number<T: FromStr>(request: &Request<'_>, key: &str, value: &str) -> Result<T, TransportError> {
+    value.parse().map_err(|_| request.refused(&format!("{key} {value:?} makes no sense")))
+}
+
+/// The device, with the options of its own: `huge=no` has DPDK use ordinary memory and look for no hardware.
+fn device(request: &Request<'_>) -> Result<DpdkConfig, TransportError> {
+    let name = request.target()?;
+    let mut config = DpdkConfig::new(name);
+    for (key, value) in &request.spec.options {
+        match (key.as_str(), value.as_str()) {
+            ("huge", "no") => {
+                config = DpdkConfig { mtu: config.mtu, rx_room: config.rx_room, ..DpdkConfig::trial(name) }
+            }
+            ("huge", "yes") => {}
+            ("huge", _) => return Err(request.refused(&format!("huge {value:?} is neither yes nor no"))),
+            ("mtu", _) => config.mtu = Some(number(request, key, value)?),
+            ("rx_room", _) => config.rx_room = Some(number(request, key, value)?),
+            _ => {}
+        }
+    }
+    Ok(config)
+}
+
+/// The UDP form.
+struct Dpdk;
+
+impl TransportFactory for Dpdk {
+    fn name(&self) -> &'static str {
+        "dpdk"
+    }
+
+    fn summary(&self) -> &'static str {
+        "UDP on the wire, by a port that DPDK drives"
+    }
+
+    fn needs(&self) -> &'static str {
+        "a device that DPDK has a driver for, hugepages (or huge=no), an address of its own"
+    }
+
+    fn form(&self) -> &'static str {
+        "dpdk:DEVICE/address=A.B.C.D[/prefix=24][/gateway=A.B.C.D][/vlan=ID][/huge=no][/mtu=N][/rx_room=N]"
+    }
+
+    fn open(&self, request: &Request<'_>) -> Result<Opened, TransportError> {
+        let known = [&["address", "prefix", "gateway", "vlan"][..], &OF_DEVICE].concat();
+        request.options(&known)?;
+        let device = device(request)?;
+        let mut config = UdpStackConfig::new(request.udp.domain_id, Ipv4Addr::UNSPECIFIED, 24);
+        for (key, value) in &request.spec.options {
+            match key.as_str() {
+                "address" => config.address = number(request, key, value)?,
+                "prefix" => config.prefix_len = number(request, key, value)?,
+                "gateway" => config.gateway = Some(number(request, key, value)?),
+                "vlan" => config.vlan = Some(VlanTag { vid: number(request, key, value)?, ..VlanTag::default() }),
+                _ => {}
+            }
+        }
+        if config.address.is_unspecified() {
+            return Err(request.refused("it needs an address that nobody else has: address=10.0.0.1"));
+        }
+        if let ParticipantIndex::Fixed(index) = request.udp.participant_index {
+            config.participant_index = index;
+        }
+        config.multicast = request.udp.multicast;
+        config.multicast_group = request.udp.multicast_group_v4;
+        config.multicast_ttl = request.udp.multicast_ttl;
+        config.ports = request.udp.ports;
+        let dpdk = DpdkTransport::open(&device, &config)?;
+        let detail = format!(
+            "{}, {}/{}, datagrams of up to {}",
+            dpdk.port().driver(),
+            config.address,
+            config.prefix_len,
+            dpdk.max_message_len()
+        );
+        Ok(Opened { transport: Box::new(dpdk), detail })
+    }
+}
+
+/// The layer-2 form.
+struct DpdkEthernet;
+
+impl TransportFactory for DpdkEthernet {
+    fn name(&self) -> &'static str {
+        "dpdk-ethernet"
+    }
+
+    fn summary(&self) -> &'static str {
+        "RTPS on Ethernet without IP, by a port that DPDK drives"
+    }
+
+    fn needs(&self) -> &'static str {
+        "a device that DPDK has a driver for, hugepages (or huge=no)"
+    }
+
+    fn form(&self) -> &'static str {
+        "dpdk-ethernet:DEVICE[/huge=no][/mtu=N][/rx_room=N]"
+    }
+
+    fn open(&self, request: &Request<'_>) -> Result<Opened, TransportError> {
+        request.options(&OF_DEVICE)?;
+        let port = DpdkPort::open(&device(request)?)?;
+        let driver = port.driver().to_owned();
+        let ethernet = EthernetTransport::open(port, &EthernetConfig::beside(request.udp))?;
+        let detail = format!("{driver}, messages of up to {}", ethernet.max_message_len());
+        Ok(Opened { transport: Box::new(ethernet), detail })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use takt_transport::choice::TransportSpec;
+    use takt_transport::shm::ShmConfig;
+    use takt_transport::tcp::TcpConfig;
+    use takt_transport::udp::UdpConfig;
+
+    fn refusal(text: &str) -> String {
+        let spec: TransportSpec = text.parse().expect("well-formed");
+        let (udp, tcp, shm) = (UdpConfig::new(0), TcpConfig::default(), ShmConfig::default());
+        let request = Request { spec: &spec, udp: &udp, tcp: &tcp, shm: &shm };
+        let factory: &dyn TransportFactory = if spec.name == "dpdk" { &Dpdk } else { &DpdkEthernet };
+        factory.open(&request).map(drop).expect_err("it cannot be opened").to_string()
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_option_is_said() {
+        assert_eq!(refusal("dpdk"), "open dpdk: an interface is missing: dpdk:eth0");
+        let text = "dpdk:net_null0";
+        assert_eq!(refusal(text), format!("open {text}: it needs an address that nobody else has: address=10.0.0.1"));
+        assert!(refusal("dpdk:net_null0/address=10.0.0").ends_with("address \"10.0.0\" makes no sense"));
+        assert!(refusal("dpdk:net_null0/huge=maybe").ends_with("huge \"maybe\" is neither yes nor no"));
+        assert!(refusal("dpdk-ethernet:net_null0/address=10.0.0.1").contains("no option address"));
+    }
+}
