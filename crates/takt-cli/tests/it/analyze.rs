@@ -1,7 +1,6 @@
 //! `takt analyze`: the example of the documents, what does not fit, and certificates.
 
-use std::path::PathBuf;
-
+use crate::file::File;
 use crate::process::Takt;
 
 /// The first block of that language in docs/analysis.md.
@@ -9,27 +8,6 @@ fn example(language: &str) -> String {
     let page = include_str!("../../../../docs/analysis.md");
     let (_, behind) = page.split_once(&format!("```{language}\n")).expect("there is one");
     behind.split_once("```").expect("it ends").0.to_owned()
-}
-
-/// A file that goes with its handle.
-struct File(PathBuf);
-
-impl File {
-    fn new(name: &str, text: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("takt-analyze-{}-{name}", std::process::id()));
-        std::fs::write(&path, text).expect("the temporary directory can be written");
-        Self(path)
-    }
-
-    fn path(&self) -> String {
-        self.0.display().to_string()
-    }
-}
-
-impl Drop for File {
-    fn drop(&mut self) {
-        drop(std::fs::remove_file(&self.0));
-    }
 }
 
 fn output(line: &str) -> String {

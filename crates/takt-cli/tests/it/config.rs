@@ -1,7 +1,6 @@
 //! `takt config`: files that are right, files that are wrong, and what is shown of them.
 
-use std::path::PathBuf;
-
+use crate::file::File;
 use crate::process::Takt;
 
 const XML: &str = "<qos_library name='Robots'>
@@ -11,27 +10,6 @@ const XML: &str = "<qos_library name='Robots'>
   </datawriter_qos>
  </qos_profile>
 </qos_library>";
-
-/// A file that goes with its handle.
-struct File(PathBuf);
-
-impl File {
-    fn new(name: &str, text: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("takt-config-{}-{name}", std::process::id()));
-        std::fs::write(&path, text).expect("the temporary directory can be written");
-        Self(path)
-    }
-
-    fn path(&self) -> String {
-        self.0.display().to_string()
-    }
-}
-
-impl Drop for File {
-    fn drop(&mut self) {
-        drop(std::fs::remove_file(&self.0));
-    }
-}
 
 fn output(line: &str) -> String {
     let (text, status) = Takt::start(line).finish();

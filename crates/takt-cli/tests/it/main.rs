@@ -10,6 +10,7 @@ mod compare;
 mod config;
 mod discovery_server;
 mod durability;
+mod file;
 mod host;
 mod listing;
 mod process;
