@@ -1,0 +1,120 @@
+//! Jobs that wait: the most urgent first, and those of one priority in the order in which they came.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use crate::priority::{LEVELS, Priority};
+
+/// A queue by priority. Adding and taking one take the same time whatever is queued, and allocate nothing within what was
+/// [reserved](Self::reserve).
+#[derive(Clone, Debug)]
+pub struct PriorityQueue<T> {
+    levels: Vec<VecDeque<T>>,
+    /// The levels that are not empty.
+    waiting: u128,
+    len: usize,
+}
+
+impl<T> Default for PriorityQueue<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> PriorityQueue<T> {
+    /// An empty one.
+    #[must_use]
+    pub fn new() -> Self {
+        let mut levels = Vec::new();
+        levels.resize_with(LEVELS, VecDeque::new);
+        Self { levels, waiting: 0, len: 0 }
+    }
+
+    /// Makes room for so many of one priority.
+    pub fn reserve(&mut self, priority: Priority, count: usize) {
+        let level = &mut self.levels[priority.level()];
+        level.reserve(count.saturating_sub(level.len()));
+    }
+
+    /// Adds one behind all that is as urgent.
+    #[inline]
+    pub fn push(&mut self, priority: Priority, item: T) {
+        self.levels[priority.level()].push_back(item);
+        self.waiting |= 1 << priority.level();
+        self.len += 1;
+    }
+
+    /// Takes the first of the most urgent.
+    #[inline]
+    pub fn pop(&mut self) -> Option<(Priority, T)> {
+        let priority = self.first_priority()?;
+        let level = &mut self.levels[priority.level()];
+        let item = level.pop_front()?;
+        if level.is_empty() {
+            self.waiting &= !(1 << priority.level());
+        }
+        self.len -= 1;
+        Some((priority, item))
+    }
+
+    /// What [`pop`](Self::pop) would take.
+    #[must_use]
+    pub fn first(&self) -> Option<&T> {
+        self.levels[self.first_priority()?.level()].front()
+    }
+
+    /// The priority of the most urgent.
+    #[inline]
+    #[must_use]
+    pub fn first_priority(&self) -> Option<Priority> {
+        let level = LEVELS.checked_sub(1 + self.waiting.leading_zeros() as usize)?;
+        Some(Priority::of_level(level))
+    }
+
+    /// How many wait.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether none waits.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.levels.iter_mut().for_each(VecDeque::clear);
+        (self.waiting, self.len) = (0, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_urgent_comes_first_and_equals_in_their_order() {
+        let mut queue = PriorityQueue::new();
+        for (item, priority) in [0, 5, 0, -64, 63, 5, 63].into_iter().enumerate() {
+            queue.push(Priority::new(priority), item);
+        }
+        assert_eq!((queue.len(), queue.first(), queue.first_priority()), (7, Some(&4), Some(Priority::MAX)));
+        let order: Vec<_> =
+            core::iter::from_fn(|| queue.pop()).map(|(priority, item)| (priority.get(), item)).collect();
+        assert_eq!(order, [(63, 4), (63, 6), (5, 1), (5, 5), (0, 0), (0, 2), (-64, 3)]);
+        assert!(queue.is_empty() && queue.first_priority().is_none() && queue.first().is_none());
+    }
+
+    #[test]
+    fn a_queue_that_was_cleared_is_empty() {
+        let mut queue = PriorityQueue::new();
+        queue.push(Priority::MIN, 1);
+        queue.clear();
+        assert!(queue.pop().is_none() && queue.is_empty());
+        queue.push(Priority::NORMAL, 2);
+        assert_eq!(queue.pop(), Some((Priority::NORMAL, 2)));
+    }
+}
