@@ -2,6 +2,7 @@
 
 use core::fmt;
 use core::net::IpAddr;
+use core::str::FromStr;
 
 /// A hardware address of Ethernet, in the order of the wire.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -34,6 +35,33 @@ impl MacAddress {
         self.0[0] & 1 == 1
     }
 }
+
+impl FromStr for MacAddress {
+    type Err = NotAMacAddress;
+
+    /// Six octets in hexadecimal with colons between: `02:00:0a:00:00:01`.
+    fn from_str(text: &str) -> Result<Self, NotAMacAddress> {
+        let mut octets = [0; 6];
+        let mut parts = text.split(':');
+        for octet in &mut octets {
+            let part = parts.next().filter(|part| matches!(part.len(), 1 | 2) && !part.starts_with('+'));
+            *octet = part.and_then(|part| u8::from_str_radix(part, 16).ok()).ok_or(NotAMacAddress)?; // tidy-allow(dropped-cause): it is the only one.
+        }
+        parts.next().map_or(Ok(Self(octets)), |_| Err(NotAMacAddress))
+    }
+}
+
+/// A text that is no hardware address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotAMacAddress;
+
+impl fmt::Display for NotAMacAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a hardware address has six octets, as in 02:00:0a:00:00:01")
+    }
+}
+
+impl core::error::Error for NotAMacAddress {}
 
 impl fmt::Display for MacAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -75,5 +103,16 @@ mod tests {
         let one = MacAddress([0x02, 0xab, 0, 0, 0, 0x0f]);
         assert!(!one.is_group());
         assert_eq!(one.to_string(), "02:ab:00:00:00:0f");
+    }
+
+    #[test]
+    fn what_is_shown_is_read_again_and_nothing_else() {
+        let one = MacAddress([0x02, 0xab, 0, 0, 0, 0x0f]);
+        assert_eq!((one.to_string().parse(), "2:AB:0:0:0:f".parse()), (Ok(one), Ok(one)));
+        for wrong in
+            ["", "02:ab:00:00:00", "02:ab:00:00:00:0f:00", "02:ab:00:00:00:100", "02:ab:00:00:00:+f", "02:ab:00:00::0f"]
+        {
+            assert_eq!(wrong.parse::<MacAddress>(), Err(NotAMacAddress), "{wrong}");
+        }
     }
 }

@@ -38,7 +38,7 @@ mod ipv6;
 mod takt;
 mod udp;
 
-pub use address::MacAddress;
+pub use address::{MacAddress, NotAMacAddress};
 pub use arp::{ArpOperation, ArpPacket};
 pub use checksum::Sum;
 pub use error::{Full, Malformed};

@@ -10,6 +10,9 @@
 //! Within a process not even the payload need be there: what is lent is then the sample itself, an *object*, and its bytes are
 //! made when somebody asks for them.
 //!
+//! A datagram that came over a network may lie in memory that can be held too: where a device or the kernel has put it. Of such a
+//! [`LentFrame`] parts can be held, each by its own [`Lent`]; what nobody holds by the time when the next datagram is received is used again.
+//!
 //! Deliberately not here: whose memory it is and how it is shared.
 
 use alloc::sync::Arc;
@@ -26,7 +29,7 @@ pub struct Piece {
     pub slot: u32,
     /// How often the slot had been lent; never 0.
     pub generation: u32,
-    /// Its place, in units of 64 octets.
+    /// Its place, in units of 64 octets; of a part of a [`LentFrame`], which never travels, in octets.
     pub grain: u32,
     /// Its length in octets.
     pub len: u32,
@@ -148,6 +151,56 @@ impl Lent {
     }
 }
 
+/// A received datagram in memory that can be held. It is held as long as whoever received it lends it; [`hold`](Self::hold) is for
+/// longer.
+#[derive(Clone, Copy, Debug)]
+pub struct LentFrame<'a> {
+    memory: &'a Arc<dyn LentMemory>,
+    piece: Piece,
+    octets: &'a [u8],
+}
+
+impl<'a> LentFrame<'a> {
+    /// The datagram `octets`, which are `piece` of the memory.
+    #[must_use]
+    pub fn new(memory: &'a Arc<dyn LentMemory>, piece: Piece, octets: &'a [u8]) -> Self {
+        Self { memory, piece, octets }
+    }
+
+    /// A hold on octets of it. `None` if these are none of its own, by where they lie, or too few for a payload.
+    #[must_use]
+    pub fn hold(&self, part: &[u8]) -> Option<Lent> {
+        let offset = (part.as_ptr() as usize).checked_sub(self.octets.as_ptr() as usize)?;
+        let is_inside = offset.checked_add(part.len()).is_some_and(|end| end <= self.octets.len());
+        if !is_inside || part.len() < LENT_PREFIX_LEN {
+            return None;
+        }
+        let piece = Piece { grain: self.piece.grain + offset as u32, len: part.len() as u32, ..self.piece };
+        self.memory.retain(&piece);
+        Some(Lent::new(Arc::clone(self.memory), piece))
+    }
+}
+
+/// What there is to hold beside a received datagram.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Beside<'a> {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The payload that its DATA stands for.
+    Payload(&'a Lent),
+    /// The datagram itself.
+    Frame(LentFrame<'a>),
+}
+
+impl<'a> Beside<'a> {
+    /// The payload that goes with the datagram, if one does.
+    #[must_use]
+    pub fn payload(&self) -> Option<&'a Lent> {
+        if let Self::Payload(lent) = self { Some(lent) } else { None }
+    }
+}
+
 impl Clone for Lent {
     fn clone(&self) -> Self {
         self.memory.retain(&self.piece);
@@ -213,6 +266,22 @@ mod tests {
         assert!(lent.lies_in(&memory) && !lent.lies_in(&Arc::new(Counted::default())));
         drop((lent, other));
         assert_eq!(memory.0.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn parts_of_a_frame_are_held_one_by_one() {
+        let counted = Arc::new(Counted::default());
+        let memory: Arc<dyn LentMemory> = counted.clone();
+        let octets = [[1_u8; 40], [2; 40]].concat();
+        let frame = LentFrame::new(&memory, Piece { slot: 3, generation: 1, grain: 300, len: 40 }, &octets[..40]);
+        let held = frame.hold(&octets[8..40]).expect("they are the frame's");
+        assert_eq!(held.piece(), Piece { slot: 3, generation: 1, grain: 308, len: 32 });
+        let other = frame.hold(&octets[..4]).expect("these too");
+        assert_eq!((other.piece().grain, counted.0.load(Ordering::Relaxed)), (300, 2));
+        assert_eq!([frame.hold(&octets[36..41]), frame.hold(&octets[8..11]), frame.hold(&[0; 8])], [None, None, None]);
+        assert_eq!(LentFrame::new(&memory, held.piece(), &octets[40..]).hold(&octets[..40]), None, "before it");
+        drop((held, other));
+        assert_eq!(counted.0.load(Ordering::Relaxed), 0);
     }
 
     #[test]
