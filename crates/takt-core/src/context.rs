@@ -13,9 +13,10 @@ use alloc::collections::VecDeque;
 use core::cell::Cell;
 use core::ops::Range;
 use core::time::Duration;
+use takt_exec::{Priority, PriorityQueue};
 use takt_wire::{Lent, Timestamp};
 
-/// A datagram that somebody wants to send. Each owner queues at most one job of a kind, and knows that it has:
+/// A datagram that somebody wants to send, of the priority of its endpoint; discovery has the normal one. Each owner queues at most one job of a kind, and knows that it has:
 /// a job that finds its owner gone, or another one in its place that wants nothing, does nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Job {
@@ -51,7 +52,7 @@ pub(crate) struct Ahead {
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) timers: TimerQueue,
-    pub(crate) jobs: VecDeque<Job>,
+    pub(crate) jobs: PriorityQueue<Job>,
     pub(crate) events: VecDeque<Event>,
     pub(crate) counters: Counters,
     pub(crate) work: Work,
@@ -83,7 +84,7 @@ pub(crate) struct Context {
 const WALL_STEP_NS: u64 = 1_000_000;
 
 const JOBS_PER_OWNER: usize = 2;
-const EVENTS_PER_OWNER: usize = 8;
+const EVENTS_PER_OWNER: usize = 10;
 
 /// The protocol's periods.
 #[derive(Clone, Copy, Debug)]
@@ -97,10 +98,12 @@ pub(crate) struct Timing {
 impl Context {
     pub(crate) fn new(limits: Limits, timing: Timing) -> Self {
         let mut timers = TimerQueue::new();
+        let mut jobs = PriorityQueue::new();
+        jobs.reserve(Priority::NORMAL, 64);
         Self {
             groups_timer: timers.register(TimerKind::Groups),
             timers,
-            jobs: VecDeque::with_capacity(64),
+            jobs,
             events: VecDeque::with_capacity(64),
             counters: Counters::default(),
             work: Work::default(),
@@ -148,10 +151,15 @@ impl Context {
 
     /// Makes room for the jobs and events that one more owner can have pending at once, so that queueing
     /// them never allocates.
-    pub(crate) fn add_owner(&mut self) {
+    pub(crate) fn add_owner(&mut self, priority: Priority) {
         self.owners += 1;
-        self.jobs.reserve((self.owners * JOBS_PER_OWNER).saturating_sub(self.jobs.len()));
+        self.make_room(priority);
         self.events.reserve((self.owners * EVENTS_PER_OWNER).saturating_sub(self.events.len()));
+    }
+
+    /// Makes room for the jobs of all owners, if they were of this priority.
+    pub(crate) fn make_room(&mut self, priority: Priority) {
+        self.jobs.reserve(priority, self.owners * JOBS_PER_OWNER);
     }
 
     /// Endpoints and matches that exist.
@@ -168,7 +176,7 @@ impl Context {
         for (channel, it) in self.channels.list.iter_mut().enumerate() {
             if wanted >> channel & 1 != 0 && it.phase == Phase::Idle {
                 (it.phase, it.asked) = (Phase::Queued, 0);
-                self.jobs.push_back(Job::Ask { channel });
+                self.jobs.push(Priority::NORMAL, Job::Ask { channel });
             }
         }
     }

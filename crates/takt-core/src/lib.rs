@@ -49,8 +49,9 @@ mod work;
 mod writer;
 
 pub use cache::{
-    ChangeKind, InstanceHandle, InstanceState, InstanceStates, Instances, KeyExtractor, KeyHash, OrderedSample,
-    ReadCursor, SampleInfo, SampleQuery, SampleRef, SampleState, SampleStates, Selector, ViewState, ViewStates,
+    ChangeKind, InstanceHandle, InstanceState, InstanceStates, Instances, KeyExtractor, KeyHash, LatencyExceededStatus,
+    OrderedSample, ReadCursor, SampleInfo, SampleQuery, SampleRef, SampleState, SampleStates, Selector, ViewState,
+    ViewStates,
 };
 pub use config::{Config, Interface, Limits, Locators, MAX_PEERS};
 pub use content_filter::{ContentFilter, FilterFactory, ReaderFilter};
@@ -70,6 +71,7 @@ pub use status::{
     DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus,
     LivelinessLostStatus, MatchedStatus, SampleLostStatus, SampleRejectedReason, SampleRejectedStatus,
 };
+pub use takt_exec::Priority;
 pub use time::Instant;
 pub use work::{Kept, Work};
 

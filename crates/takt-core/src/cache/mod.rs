@@ -1,9 +1,12 @@
 //! Sample memory: the payload pool that both histories use, and what a reader shows of a sample.
 
+mod latency;
 mod pool;
 mod reader_cache;
 mod sample;
 
+pub use latency::LatencyExceededStatus;
+pub(crate) use latency::LatencyMonitor;
 pub(crate) use pool::{PayloadPool, PayloadRef};
 pub(crate) use reader_cache::{CacheLimits, CachePolicies, Delivered, Fit, Incoming, Plain, ReaderCache, Stored};
 pub use sample::{

@@ -26,6 +26,7 @@ use crate::writer::Path;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use core::time::Duration;
+use takt_exec::Priority;
 use takt_wire::builder::MessageBuilder;
 use takt_wire::discovery::SubscriptionData;
 use takt_wire::message::AckNack;
@@ -239,7 +240,7 @@ impl Participant {
     fn ask(&mut self, at: usize, asked: usize) {
         if let Some(channel) = self.ctx.channels.list.get_mut(at) {
             (channel.phase, channel.asked) = (Phase::Queued, asked);
-            self.ctx.jobs.push_back(Job::Ask { channel: at });
+            self.ctx.jobs.push(Priority::NORMAL, Job::Ask { channel: at });
         }
     }
 

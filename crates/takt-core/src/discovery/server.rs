@@ -29,6 +29,7 @@ use crate::timer::{TimerId, TimerKind};
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::string::ToString;
 use core::time::Duration;
+use takt_exec::Priority;
 use takt_wire::builder::{DataEmit, MessageBuilder};
 use takt_wire::discovery::ParticipantData;
 use takt_wire::message::{InfoSource, Payload};
@@ -194,7 +195,7 @@ impl Participant {
         let Some(introducer) = &mut self.introducer else { return };
         self.ctx.work.steps(introducer.due.len());
         for participant in core::mem::take(&mut introducer.due) {
-            self.ctx.jobs.push_back(Job::Introduce { participant });
+            self.ctx.jobs.push(Priority::NORMAL, Job::Introduce { participant });
         }
     }
 

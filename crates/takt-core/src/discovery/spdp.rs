@@ -23,6 +23,7 @@ use crate::writer::Path;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
+use takt_exec::Priority;
 use takt_wire::builder::{DataEmit, MessageBuilder};
 use takt_wire::discovery::ParticipantData;
 use takt_wire::inline_qos::{InlineQos, InlineQosBuilder, STATUS_INFO_DISPOSED, STATUS_INFO_UNREGISTERED};
@@ -167,7 +168,7 @@ impl Announcer {
     fn queue(&mut self, ctx: &mut Context) {
         if !self.queued {
             self.queued = true;
-            ctx.jobs.push_back(Job::Announce);
+            ctx.jobs.push(Priority::NORMAL, Job::Announce);
         }
     }
 

@@ -26,6 +26,7 @@ use crate::timer::{TimerId, TimerKind};
 use crate::writer::Path;
 use alloc::collections::VecDeque;
 use core::time::Duration;
+use takt_exec::Priority;
 use takt_wire::builder::MessageBuilder;
 use takt_wire::message::{AckNack, Heartbeat};
 use takt_wire::{EntityId, Full, GuidPrefix, Locator, SequenceNumber, SequenceNumberSet};
@@ -257,7 +258,7 @@ impl Participant {
         if let Some(remote) = self.remotes.get_mut(index)
             && !core::mem::replace(&mut remote.letter.queued, true)
         {
-            self.ctx.jobs.push_back(Job::Greet { participant: index });
+            self.ctx.jobs.push(Priority::NORMAL, Job::Greet { participant: index });
         }
     }
 

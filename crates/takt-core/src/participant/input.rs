@@ -7,7 +7,7 @@ use crate::reader::{Reader, Stamp};
 use crate::slots::Slots;
 use crate::time::Instant;
 use takt_wire::message::{Data, Heartbeat, MessageView, Submessage};
-use takt_wire::{EntityId, Guid, GuidPrefix, Lent, Locator, Timestamp};
+use takt_wire::{Beside, EntityId, Guid, GuidPrefix, Locator, Timestamp};
 
 /// How a datagram came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,12 +36,12 @@ impl Participant {
     /// Handles one datagram, whatever it contains: at most one pass over its bytes, and deliveries of at most
     /// one reorder window for each sample in it. Bad bytes are counted and dropped.
     pub fn handle_datagram(&mut self, now: Instant, from: Received, datagram: &[u8]) {
-        self.handle_lent(now, from, datagram, None);
+        self.handle_lent(now, from, datagram, Beside::Nothing);
     }
 
-    /// As [`Self::handle_datagram`], with the payload of its DATA if that was lent beside it. Readers that do not
-    /// [borrow](Self::set_borrowing) copy it.
-    pub fn handle_lent(&mut self, now: Instant, from: Received, datagram: &[u8], lent: Option<&Lent>) {
+    /// As [`Self::handle_datagram`], with what there is to hold beside it: the payload of its DATA if that was lent, or itself.
+    /// Readers that do not [borrow](Self::set_borrowing) copy their payloads.
+    pub fn handle_lent(&mut self, now: Instant, from: Received, datagram: &[u8], beside: Beside<'_>) {
         self.ctx.counters.datagrams_received += 1;
         if !self.is_enabled {
             return;
@@ -68,7 +68,7 @@ impl Participant {
         while let Some(envelope) = submessages.next_envelope() {
             // DATA are what there are many of: they do without the room that any submessage takes.
             let handled = envelope.and_then(|envelope| match envelope.data() {
-                Some(data) => data.map(|data| self.handle_data(now, &from, &mut interpreter, &data, lent)),
+                Some(data) => data.map(|data| self.handle_data(now, &from, &mut interpreter, &data, beside)),
                 None => envelope.open().map(|other| self.handle_submessage(now, &mut interpreter, &other)),
             });
             self.ctx.counters.malformed_submessages += u64::from(handled.is_err());
@@ -81,7 +81,7 @@ impl Participant {
         from: &Received,
         interpreter: &mut Interpreter,
         data: &Data<'_>,
-        lent: Option<&Lent>,
+        beside: Beside<'_>,
     ) {
         self.ctx.work.unit();
         if !interpreter.for_us {
@@ -94,7 +94,7 @@ impl Participant {
         let writer = Guid { prefix: interpreter.source, entity_id: data.writer };
         let stamp = Stamp { now, source_timestamp: interpreter.timestamp };
         let heard = self.for_readers(writer, data.reader, |reader, ctx, proxy| {
-            reader.handle_data(ctx, proxy, stamp, data, lent);
+            reader.handle_data(ctx, proxy, stamp, data, beside);
         });
         self.after_data(now, writer, heard);
     }

@@ -439,6 +439,7 @@ fn is_builtin(event: &Event) -> bool {
         | Event::RequestedIncompatibleQos(reader)
         | Event::RequestedDeadlineMissed(reader)
         | Event::SampleLost(reader)
+        | Event::LatencyExceeded(reader)
         | Event::SampleRejected(reader)
         | Event::LivelinessChanged(reader)
         | Event::ReaderInconsistentTopic(reader) => reader.index < BUILTIN_ENDPOINTS,

@@ -5,6 +5,7 @@ use crate::FlowTag;
 use crate::context::Job;
 use crate::time::Instant;
 use crate::writer::Writer;
+use takt_exec::Priority;
 use takt_wire::{Lent, Locator};
 
 /// A datagram that was built in the caller's frame.
@@ -14,6 +15,8 @@ pub struct Transmit<'a> {
     pub len: usize,
     /// The socket it should leave by.
     pub flow: FlowTag,
+    /// How urgent it is: no more than what was built before, and no less than what comes next, if nothing is queued meanwhile.
+    pub priority: Priority,
     /// Where it goes; never empty.
     pub destinations: &'a [Locator],
     /// A payload that goes along by reference: the datagram's DATA has its first octets alone, and all destinations are of this
@@ -27,7 +30,7 @@ pub struct Transmit<'a> {
 const LEAST_FRAME_LEN: usize = 548;
 
 impl Participant {
-    /// Builds the next datagram in `frame`, which must hold a packet of the largest MTU in use, or what the
+    /// Builds the next datagram, the most urgent one, in `frame`, which must hold a packet of the largest MTU in use, or what the
     /// transport takes if that is more; `None` if there is nothing more to send, or if the frame is shorter than any
     /// path allows. One call, one datagram; jobs that turn out to be stale are passed over, each of them once.
     pub fn poll_transmit(&mut self, now: Instant, frame: &mut [u8]) -> Option<Transmit<'_>> {
@@ -47,7 +50,7 @@ impl Participant {
             return None;
         }
         loop {
-            let job = self.ctx.jobs.pop_front()?;
+            let (priority, job) = self.ctx.jobs.pop()?;
             self.ctx.work.unit();
             self.destinations.clear();
             (self.ctx.lent, self.ctx.ahead) = (None, None);
@@ -61,7 +64,7 @@ impl Participant {
                     writer.history.pool.bytes(ahead.payload).get(ahead.range)
                 });
                 let payload = payload.unwrap_or_default();
-                return Some(Transmit { len, flow, destinations: &self.destinations, lent, payload });
+                return Some(Transmit { len, flow, priority, destinations: &self.destinations, lent, payload });
             }
         }
     }
@@ -102,11 +105,17 @@ impl Participant {
         !self.ctx.jobs.is_empty()
     }
 
+    /// How urgent the next datagram is; it may turn out that nobody wants that one any more, and the next is less so.
+    #[must_use]
+    pub fn transmit_priority(&self) -> Option<Priority> {
+        self.ctx.jobs.first_priority()
+    }
+
     /// How long the next datagram may be at most, in octets, if it carries data: what its way takes. Others fit into whatever
     /// frame they are given.
     #[must_use]
     pub fn next_transmit_len_max(&self) -> usize {
-        match self.ctx.jobs.front() {
+        match self.ctx.jobs.first() {
             Some(Job::Data { writer }) => self.writers.get(*writer).map_or(0, Writer::message_len_max),
             Some(Job::Repair { writer, proxy }) => {
                 let proxy = self.writers.get(*writer).and_then(|writer| writer.proxies.get(*proxy));

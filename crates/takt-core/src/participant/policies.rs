@@ -6,7 +6,7 @@
 use super::endpoints;
 use super::{Participant, cache_limits, history_limits};
 use crate::FlowTag;
-use crate::cache::ReaderCache;
+use crate::cache::{LatencyMonitor, ReaderCache};
 use crate::error::Error;
 use crate::locator_kinds::LocatorKinds;
 use crate::reader::{REORDER_WINDOW, Reader};
@@ -15,11 +15,13 @@ use crate::time::Instant;
 use crate::writer::{Writer, WriterHistory};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use takt_exec::Priority;
 use takt_wire::Locator;
 use takt_wire::compat::PolicyId;
 use takt_wire::discovery::{PublicationData, SubscriptionData};
 use takt_wire::qos::{
-    DataReaderQos, DataTag, DataWriterQos, DomainParticipantQos, EntityName, PublisherQos, SubscriberQos, TopicData,
+    Contract, DataReaderQos, DataTag, DataWriterQos, DomainParticipantQos, EntityName, PublisherQos, SubscriberQos,
+    TopicData,
 };
 
 /// The first policy that differs, of those that may not.
@@ -118,8 +120,12 @@ impl Participant {
         if !self.is_enabled {
             return Err(Error::NotEnabled);
         }
+        let since = self.ctx.wall_clock(now);
         let reader = self.reader(handle)?;
         if !core::mem::replace(&mut reader.is_enabled, true) {
+            let contract = Contract::of(&reader.data.qos.user_data, &reader.data.qos.property);
+            let limit_ns = contract.e2e_latency.and_then(|latency| latency.as_nanos());
+            reader.cache.latency = limit_ns.map(|limit_ns| Box::new(LatencyMonitor::new(limit_ns, since)));
             self.join_subscriber(handle.index);
             let data = self.reader(handle)?.data.clone();
             self.announce_subscription(now, &data);
@@ -273,6 +279,26 @@ impl Participant {
     pub fn confine_reader(&mut self, handle: ReaderHandle, flow: FlowTag, kinds: LocatorKinds) -> Result<(), Error> {
         let reader = self.reader(handle)?;
         (reader.flow, reader.kinds) = (flow, kinds);
+        Ok(())
+    }
+
+    /// How urgent what a writer sends is; [`Priority::NORMAL`] unless it is said. What is queued already stays where it is.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn set_writer_priority(&mut self, handle: WriterHandle, priority: Priority) -> Result<(), Error> {
+        self.writer(handle)?.priority = priority;
+        self.ctx.make_room(priority);
+        Ok(())
+    }
+
+    /// How urgent a reader's acknowledgements are, likewise.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn set_reader_priority(&mut self, handle: ReaderHandle, priority: Priority) -> Result<(), Error> {
+        self.reader(handle)?.priority = priority;
+        self.ctx.make_room(priority);
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! The communication statuses of endpoints (DDS 1.4 §2.2.4.1).
 
 use super::Participant;
+use crate::cache::LatencyExceededStatus;
 use crate::error::Error;
 use crate::slots::{ReaderHandle, WriterHandle};
 use crate::status::{
@@ -95,6 +96,14 @@ impl Participant {
     /// [`Error::AlreadyDeleted`].
     pub fn liveliness_lost_status(&mut self, handle: WriterHandle) -> Result<LivelinessLostStatus, Error> {
         Ok(self.writer(handle)?.liveliness_lost.read())
+    }
+
+    /// Reads and resets what became of a reader's E2E_LATENCY. `None` if it has none, or is not enabled.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn latency_exceeded_status(&mut self, handle: ReaderHandle) -> Result<Option<LatencyExceededStatus>, Error> {
+        Ok(self.reader(handle)?.cache.latency.as_mut().map(|latency| latency.read()))
     }
 
     /// Reads and resets `SAMPLE_REJECTED`.

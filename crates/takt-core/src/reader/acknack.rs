@@ -46,7 +46,7 @@ impl Reader {
             && !proxy.queued
         {
             proxy.queued = true;
-            ctx.jobs.push_back(Job::AckNack { reader, proxy: index });
+            ctx.jobs.push(self.priority, Job::AckNack { reader, proxy: index });
         }
     }
 

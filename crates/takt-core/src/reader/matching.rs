@@ -14,7 +14,7 @@ use takt_wire::{Guid, SequenceNumber, VendorId};
 impl Reader {
     /// A matching writer appeared. Returns the proxy's index.
     pub(crate) fn add_proxy(&mut self, now: Instant, ctx: &mut Context, guid: Guid, writer: &WriterTraits) -> u32 {
-        ctx.add_owner();
+        ctx.add_owner(self.priority);
         let (reader, proxy_index) = (self.handle.index, self.proxies.vacant());
         let timer = ctx.timers.register(TimerKind::AckNack { reader, proxy: proxy_index });
         let lease_timer = TimerKind::WriterLease { reader, proxy: proxy_index };

@@ -45,6 +45,7 @@ use alloc::boxed::Box;
 use core::fmt;
 use fragments::Budget;
 use origins::Origins;
+use takt_exec::Priority;
 use takt_wire::discovery::SubscriptionData;
 use takt_wire::qos::{Durability, Liveliness, Presentation};
 use takt_wire::{Duration, EntityId, Guid, Timestamp, VendorId};
@@ -59,6 +60,8 @@ pub(crate) struct Reader {
     pub(crate) flow: FlowTag,
     /// What they may go by.
     pub(crate) kinds: LocatorKinds,
+    /// That of its acknowledgements.
+    pub(crate) priority: Priority,
     /// Longest serialised sample in bytes, if the type has a bound.
     pub(crate) max_serialized_len: Option<usize>,
     /// The subscriber that it is one of, if that was created.
@@ -150,7 +153,7 @@ impl Reader {
         cache: ReaderCache,
         ctx: &mut Context,
     ) -> Self {
-        ctx.add_owner();
+        ctx.add_owner(Priority::NORMAL);
         let mut cache = cache;
         cache.adopt(CachePolicies::of(&data.qos));
         let deadline = deadline::monitor(handle, &data, &cache, ctx);
@@ -161,6 +164,7 @@ impl Reader {
             is_enabled: false,
             flow: FlowTag::default(),
             kinds: LocatorKinds::ALL,
+            priority: Priority::NORMAL,
             max_serialized_len: None,
             group: None,
             keyed,

@@ -11,7 +11,7 @@ use crate::presentation::Place;
 use takt_wire::inline_qos::{InlineQos, STATUS_INFO_DISPOSED, STATUS_INFO_UNREGISTERED, SampleIdentity};
 use takt_wire::message::{Data, DataFrag, Payload};
 use takt_wire::parameter::ParameterList;
-use takt_wire::{Lent, SequenceNumber};
+use takt_wire::{Beside, Lent, SequenceNumber};
 
 impl Reader {
     /// RTPS 2.5 §8.3.8.2: a whole sample.
@@ -21,10 +21,13 @@ impl Reader {
         index: u32,
         stamp: Stamp,
         data: &Data<'_>,
-        lent: Option<&Lent>,
+        beside: Beside<'_>,
     ) {
         self.saw_writer(stamp.now, ctx, index);
-        if lent.is_none() && self.show_at_once(ctx, index, stamp, data) {
+        // Not yet held: of a frame that is of no use nobody is to have a hold.
+        let frame = if let Beside::Frame(frame) = beside { Some(frame).filter(|_| self.is_borrower()) } else { None };
+        let lent = beside.payload();
+        if lent.is_none() && frame.is_none() && self.show_at_once(ctx, index, stamp, data) {
             return;
         }
         if !self.accepts(ctx, index, data.sn, true) {
@@ -36,7 +39,8 @@ impl Reader {
             Payload::Data(bytes) => (bytes, false),
             Payload::Key(bytes) => (bytes, true),
         };
-        let lent = lent.filter(|_| !key_only);
+        let part = frame.filter(|_| !key_only).and_then(|frame| frame.hold(payload));
+        let lent = part.as_ref().or(lent).filter(|_| !key_only);
         let borrowed = lent.filter(|lent| self.may_borrow(lent));
         let piece = match borrowed {
             Some(lent) => Some(self.cache.pool.adopt(lent.clone())),
@@ -65,8 +69,12 @@ impl Reader {
     /// Whether a payload may stay with its lender: nobody here has to look into it, or it is an object, whose bytes can be had;
     /// and it is not longer than what the reader has room for at all.
     fn may_borrow(&self, lent: &Lent) -> bool {
-        let is_wanted = self.borrows && !self.keyed && self.filter.is_none();
-        (is_wanted || lent.object().is_some()) && self.cache.pool.has_room_ever(lent.len())
+        (self.is_borrower() || lent.object().is_some()) && self.cache.pool.has_room_ever(lent.len())
+    }
+
+    /// Whether it takes payloads without a look into them.
+    fn is_borrower(&self) -> bool {
+        self.borrows && !self.keyed && self.filter.is_none()
     }
 
     /// RTPS 2.5 §8.3.8.3: a part of a large sample.

@@ -39,6 +39,9 @@ impl Reader {
         if !core::mem::replace(&mut self.is_told, true) {
             ctx.events.push_back(Event::DataAvailable(self.handle));
         }
+        if self.cache.latency.as_mut().is_some_and(|latency| latency.take_news()) {
+            ctx.notify(Event::LatencyExceeded(self.handle));
+        }
     }
 
     /// To be called when samples came.

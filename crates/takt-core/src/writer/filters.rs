@@ -16,7 +16,7 @@ use super::reader_proxy::ReaderProxy;
 use super::{Writer, transmit};
 use crate::cache::{ChangeKind, PayloadRef};
 use crate::content_filter::{ContentFilter, FilterFactory};
-use crate::context::{Context, Job};
+use crate::context::Context;
 use crate::mutation::{Mutation, is_on};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -219,9 +219,6 @@ impl Writer {
         if rejected == 0 {
             return self.append_heartbeat(message, false, ctx);
         }
-        if !self.heartbeat_queued {
-            self.heartbeat_queued = true;
-            ctx.jobs.push_back(Job::Heartbeat { writer: self.handle.index });
-        }
+        self.queue_heartbeat(ctx);
     }
 }

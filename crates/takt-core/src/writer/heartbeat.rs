@@ -1,7 +1,7 @@
 //! When a writer asks its readers what they have (RTPS 2.5 §8.4.2.2.3, §8.4.9).
 //!
-//! Heartbeats ride on data where acknowledgements are wanted soon: every [`SAMPLES_PER_HEARTBEAT`] samples,
-//! a quarter of the send window, or when the window is full. For the rest there is a timer: it starts fast
+//! Heartbeats ride on data where acknowledgements are wanted soon: every [`SAMPLES_PER_HEARTBEAT`] samples, or an eighth of what the
+//! writer may hold if that is less and it fills up; a quarter of the send window; or when the window is full. For the rest there is a timer: it starts fast
 //! after the first unacknowledged sample and backs off while nothing is acknowledged.
 
 use crate::time::Instant;
@@ -42,10 +42,13 @@ impl HeartbeatState {
         self.bytes_since = self.bytes_since.saturating_add(bytes);
     }
 
-    /// Whether the datagram being built should carry a heartbeat.
-    pub(crate) fn wanted(&self, stalled: bool, window_bytes: usize) -> bool {
-        self.samples_since > 0
-            && (stalled || self.samples_since >= SAMPLES_PER_HEARTBEAT || self.bytes_since >= window_bytes / 4)
+    /// Whether the datagram being built should carry a heartbeat. `filling`: how many samples the writer may hold, if it has so
+    /// many that the application will soon have to wait. Even then not every datagram does: an answer to each costs as much as
+    /// the data.
+    pub(crate) fn wanted(&self, stalled: bool, filling: Option<usize>, window_bytes: usize) -> bool {
+        let eighth = filling.and_then(|samples_max| u32::try_from(samples_max / 8).ok()); // tidy-allow(dropped-cause): more than enough.
+        let samples = eighth.map_or(SAMPLES_PER_HEARTBEAT, |eighth| eighth.clamp(1, SAMPLES_PER_HEARTBEAT));
+        self.samples_since > 0 && (stalled || self.samples_since >= samples || self.bytes_since >= window_bytes / 4)
     }
 
     /// Readers have acknowledged something: be fast again.
@@ -100,16 +103,28 @@ mod tests {
     #[test]
     fn a_heartbeat_is_wanted_after_enough_samples_or_bytes() {
         let mut state = HeartbeatState::default();
-        assert!(!state.wanted(true, 1000));
+        assert!(!state.wanted(true, None, 1000));
         state.sent(1, 10);
-        assert!(state.wanted(true, 1000) && !state.wanted(false, 1000));
+        assert!(state.wanted(true, None, 1000) && !state.wanted(false, None, 1000));
         state.sent(1, 240);
-        assert!(state.wanted(false, 1000));
+        assert!(state.wanted(false, None, 1000));
         state.next_count();
         for _ in 0..SAMPLES_PER_HEARTBEAT {
-            assert!(!state.wanted(false, 1000));
+            assert!(!state.wanted(false, None, 1000));
             state.sent(1, 0);
         }
-        assert!(state.wanted(false, 1000));
+        assert!(state.wanted(false, None, 1000));
+    }
+
+    #[test]
+    fn a_writer_that_fills_up_asks_every_eighth_of_what_it_may_hold() {
+        for (samples_max, expected) in [(1, 1), (8, 1), (16, 2), (400, 50), (4096, 64), (usize::MAX, 64)] {
+            let mut state = HeartbeatState::default();
+            let sent = (1..).find(|_| {
+                state.sent(1, 0);
+                state.wanted(false, Some(samples_max), 1000)
+            });
+            assert_eq!(sent, Some(expected), "{samples_max}");
+        }
     }
 }

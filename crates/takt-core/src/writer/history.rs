@@ -193,6 +193,11 @@ impl WriterHistory {
         }
     }
 
+    /// Samples that it may hold.
+    pub(crate) fn samples_max(&self) -> usize {
+        self.limits.max_samples
+    }
+
     /// Whether half of the samples that it may hold are there.
     pub(crate) fn is_half_full(&self) -> bool {
         self.live * 2 >= self.limits.max_samples

@@ -5,7 +5,7 @@
 //! which comes from each of them.
 
 use super::{Write, Writer};
-use crate::context::{Context, Job};
+use crate::context::Context;
 use crate::presentation::{Place, is_of_group, matters};
 use crate::time::Instant;
 use takt_wire::SequenceNumber;
@@ -74,13 +74,6 @@ impl Writer {
         if tell && is_reliable {
             membership.has_news = true;
             self.queue_heartbeat(ctx);
-        }
-    }
-
-    pub(super) fn queue_heartbeat(&mut self, ctx: &mut Context) {
-        if !self.heartbeat_queued {
-            self.heartbeat_queued = true;
-            ctx.jobs.push_back(Job::Heartbeat { writer: self.handle.index });
         }
     }
 

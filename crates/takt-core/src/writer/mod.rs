@@ -54,6 +54,7 @@ use heartbeat::HeartbeatState;
 use membership::Membership;
 use pace::Pace;
 use route::Route;
+use takt_exec::Priority;
 use takt_wire::discovery::PublicationData;
 use takt_wire::inline_qos::SampleIdentity;
 use takt_wire::message::{AckNack, NackFrag};
@@ -107,6 +108,8 @@ pub(crate) struct Writer {
     pub(crate) flow: FlowTag,
     /// What its data may go by.
     pub(crate) kinds: LocatorKinds,
+    /// That of all that it sends.
+    pub(crate) priority: Priority,
     /// The publisher that it is one of, if that was created.
     pub(crate) group: Option<u32>,
     pub(crate) keyed: bool,
@@ -169,7 +172,7 @@ impl Writer {
         now: Instant,
         ctx: &mut Context,
     ) -> Self {
-        ctx.add_owner();
+        ctx.add_owner(Priority::NORMAL);
         let mut history = history;
         if !data.qos.lifespan.duration.is_infinite() {
             history.expect_expiries();
@@ -184,6 +187,7 @@ impl Writer {
             data,
             flow,
             kinds: LocatorKinds::ALL,
+            priority: Priority::NORMAL,
             group: None,
             keyed,
             relays: false,
@@ -370,7 +374,14 @@ impl Writer {
     fn queue_data(&mut self, ctx: &mut Context) {
         if !self.data_queued && self.proxies.len() > 0 && !self.is_suspended && !self.batch.waits() {
             self.data_queued = true;
-            ctx.jobs.push_back(Job::Data { writer: self.index() });
+            ctx.jobs.push(self.priority, Job::Data { writer: self.index() });
+        }
+    }
+
+    pub(super) fn queue_heartbeat(&mut self, ctx: &mut Context) {
+        if !self.heartbeat_queued {
+            self.heartbeat_queued = true;
+            ctx.jobs.push(self.priority, Job::Heartbeat { writer: self.index() });
         }
     }
 
@@ -385,7 +396,7 @@ impl Writer {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         if !proxy.queued && proxy.has_work() {
             proxy.queued = true;
-            ctx.jobs.push_back(Job::Repair { writer, proxy: index });
+            ctx.jobs.push(self.priority, Job::Repair { writer, proxy: index });
         }
     }
 
@@ -399,7 +410,7 @@ impl Writer {
 
     /// A matching reader appeared.
     pub(crate) fn add_proxy(&mut self, now: Instant, ctx: &mut Context, guid: Guid, reader: &ReaderTraits) {
-        ctx.add_owner();
+        ctx.add_owner(self.priority);
         // With nobody there nothing was sent; what was written before is history.
         if self.proxies.len() == 0 {
             self.cursor = Cursor { sn: self.history.last_sn().next(), fragment: 1 };
@@ -604,9 +615,8 @@ impl Writer {
             return;
         }
         if !self.heartbeat_queued && !is_on(Mutation::NoPeriodicHeartbeat) {
-            self.heartbeat_queued = true;
             self.heartbeat.repeated();
-            ctx.jobs.push_back(Job::Heartbeat { writer: self.index() });
+            self.queue_heartbeat(ctx);
         }
         self.queue_data(ctx);
         self.arm_heartbeat(now, ctx);

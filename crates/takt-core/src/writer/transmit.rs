@@ -238,9 +238,10 @@ impl Writer {
         }
         // What not all are sent says nothing of the writer; the next datagram does.
         let is_for_all = datagram.audience == Audience::All || destinations.len() == self.route.destinations.len();
+        let filling = self.is_nearly_full().then(|| self.history.samples_max());
         if is_for_all
             && self.route.reliable
-            && self.heartbeat.wanted(datagram.stalled || self.is_nearly_full(), ctx.limits.send_window_bytes)
+            && self.heartbeat.wanted(datagram.stalled, filling, ctx.limits.send_window_bytes)
         {
             self.heartbeat_along(rejected, message, ctx);
         }

@@ -34,6 +34,11 @@ impl ReaderCache {
         let state = &mut self.instances[instance as usize];
         let entry = &mut self.entries[index as usize];
         entry.reception_timestamp = now;
+        if let Some(latency) = &mut self.latency
+            && entry.incoming.kind == ChangeKind::Alive
+        {
+            latency.arrived(entry.incoming.source_timestamp, now);
+        }
         entry.arrival = self.arrivals;
         entry.instance = instance;
         entry.read = false;

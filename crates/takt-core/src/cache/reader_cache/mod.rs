@@ -29,6 +29,7 @@ mod straight;
 pub(crate) use policies::CachePolicies;
 pub(crate) use straight::Plain;
 
+use super::latency::LatencyMonitor;
 use super::pool::{PayloadPool, PayloadRef};
 use super::sample::{ChangeKind, InstanceHandle, KeyExtractor, KeyHash};
 use crate::lifespan::Expiry;
@@ -135,6 +136,8 @@ pub(crate) struct ReaderCache {
     /// Taken by the last read, its payload still borrowed by the caller.
     taken: u32,
     claims: claims::Claims,
+    /// Of a reader that has an E2E_LATENCY.
+    pub(crate) latency: Option<Box<LatencyMonitor>>,
 }
 
 impl ReaderCache {
@@ -162,6 +165,7 @@ impl ReaderCache {
             copies: true,
             taken: NONE,
             claims: claims::Claims::default(),
+            latency: None,
         }
     }
 

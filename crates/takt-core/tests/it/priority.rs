@@ -1,0 +1,79 @@
+//! The most urgent datagram is built first, whoever wrote first.
+
+use takt_core::*;
+
+use crate::network::*;
+
+/// The priorities of all that the node wants to send now, in that order.
+fn drain(network: &mut Network, node: usize) -> Vec<i32> {
+    let (now, mut frame) = (network.now, vec![0; 65_536]);
+    let mut order = Vec::new();
+    loop {
+        let announced = network.nodes[node].transmit_priority();
+        let Some(transmit) = network.nodes[node].poll_transmit(now, &mut frame) else { return order };
+        assert!(announced >= Some(transmit.priority), "what is next was told before: {announced:?}");
+        order.push(transmit.priority.get());
+    }
+}
+
+#[test]
+fn data_and_acknowledgements_leave_by_their_endpoints_priority() {
+    let mut network = Network::new(2, 1);
+    let mut endpoints = Vec::new();
+    for (topic, priority) in [("Log", -5), ("Camera", 0), ("Brake", 40)] {
+        let writer = network.writer(0, writer_spec(topic, false, keep_all_writer()));
+        let reader = network.reader(1, reader_spec(topic, false, keep_all_reader()));
+        network.nodes[0].set_writer_priority(writer, Priority::new(priority)).expect("lives");
+        network.nodes[1].set_reader_priority(reader, Priority::new(priority)).expect("lives");
+        network.await_match((0, writer), (1, reader));
+        endpoints.push((writer, reader));
+    }
+    network.run(500);
+    assert_eq!(drain(&mut network, 0), [], "nothing is left from before");
+
+    for (writer, _) in &endpoints {
+        for _ in 0..2 {
+            network.write(0, *writer, &payload(1, 40_000)).expect("room");
+        }
+    }
+    let order = drain(&mut network, 0);
+    assert!(order.is_sorted_by(|earlier, later| earlier >= later), "{order:?}");
+    for priority in [-5, 0, 40] {
+        let fragments = order.iter().filter(|it| **it == priority).count();
+        assert!(fragments > 50, "two samples of 40 kB are many datagrams: {fragments} of priority {priority}");
+    }
+}
+
+#[test]
+fn what_becomes_urgent_passes_what_waits() {
+    let mut network = Network::new(2, 1);
+    let mut writers = Vec::new();
+    for (topic, priority) in [("Camera", 0), ("Brake", 40)] {
+        let writer = network.writer(0, writer_spec(topic, false, keep_all_writer()));
+        let reader = network.reader(1, reader_spec(topic, false, keep_all_reader()));
+        network.nodes[0].set_writer_priority(writer, Priority::new(priority)).expect("lives");
+        network.await_match((0, writer), (1, reader));
+        writers.push(writer);
+    }
+    network.run(500);
+    assert_eq!(drain(&mut network, 0), []);
+
+    network.write(0, writers[0], &payload(1, 40_000)).expect("room");
+    let (now, mut frame) = (network.now, vec![0; 65_536]);
+    let first = network.nodes[0].poll_transmit(now, &mut frame).expect("data").priority;
+    assert_eq!(first, Priority::NORMAL);
+    network.write(0, writers[1], &payload(2, 10)).expect("room");
+    let next = network.nodes[0].poll_transmit(now, &mut frame).expect("data").priority;
+    assert_eq!(next, Priority::new(40), "in the middle of a large sample of the other topic");
+    assert!(drain(&mut network, 0).iter().all(|priority| *priority == 0), "and the rest follows");
+}
+
+#[test]
+fn a_writer_that_has_gone_has_no_priority() {
+    let mut network = Network::new(1, 1);
+    let writer = network.writer(0, writer_spec("Camera", false, keep_all_writer()));
+    let now = network.now;
+    network.nodes[0].delete_writer(now, writer).expect("lives");
+    let refused = network.nodes[0].set_writer_priority(writer, Priority::MAX);
+    assert!(matches!(refused, Err(Error::AlreadyDeleted)), "{refused:?}");
+}
