@@ -198,6 +198,15 @@ impl<T: Transport, O: Observer> Transport for Tracer<T, O> {
         self.inner.flush()
     }
 
+    fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
+        let received = self.inner.recv_urgent(above)?;
+        if let Some(datagram) = &received {
+            let (meta, destination) = (datagram.meta, destination(&datagram.meta, &self.addresses));
+            self.observer.observe(TraceEvent::Received { meta, destination, datagram });
+        }
+        Ok(received)
+    }
+
     fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
         let received = self.inner.recv(scan)?;
         self.observer.observe(match &received {

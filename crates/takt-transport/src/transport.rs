@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::os::fd::RawFd;
 
-use takt_wire::{Lent, Locator};
+use takt_wire::{Beside, Lent, LentFrame, Locator};
 
 use crate::shm::Loan;
 use crate::{Interface, TransportError, TransportStats, Warning};
@@ -88,7 +88,7 @@ pub struct RxMeta {
 #[derive(Debug, Clone, Copy)]
 pub struct RxFrame<'a> {
     bytes: &'a [u8],
-    lent: Option<&'a Lent>,
+    beside: Beside<'a>,
     /// Where it came from and how.
     pub meta: RxMeta,
 }
@@ -96,19 +96,30 @@ pub struct RxFrame<'a> {
 impl<'a> RxFrame<'a> {
     /// A frame of these bytes; for those who implement [`Transport`].
     pub fn new(bytes: &'a [u8], meta: RxMeta) -> Self {
-        Self { bytes, lent: None, meta }
+        Self { bytes, beside: Beside::Nothing, meta }
     }
 
     /// The same with a payload that goes with it.
     #[must_use]
     pub fn with_lent(self, lent: Option<&'a Lent>) -> Self {
-        Self { lent, ..self }
+        Self { beside: lent.map_or(Beside::Nothing, Beside::Payload), ..self }
+    }
+
+    /// The same, which can be held.
+    #[must_use]
+    pub fn with_frame(self, frame: Option<LentFrame<'a>>) -> Self {
+        Self { beside: frame.map_or(Beside::Nothing, Beside::Frame), ..self }
+    }
+
+    /// What there is to hold beside it.
+    pub fn beside(&self) -> Beside<'a> {
+        self.beside
     }
 
     /// The payload that the datagram's DATA stands for, if that was lent. It is held until the next [`Transport::recv`]; a
     /// clone holds it longer.
     pub fn lent(&self) -> Option<&'a Lent> {
-        self.lent
+        self.beside.payload()
     }
 
     /// The datagram, for as long as the transport lends it.
@@ -270,8 +281,19 @@ pub trait Transport: Send {
     /// this never blocks.
     fn flush(&mut self) -> Result<(), TransportError>;
 
-    /// The next received datagram, if there is one; see [`Scan`]. Never blocks.
+    /// The next received datagram, if there is one; see [`Scan`]. Never blocks. Of a flow that [is urgent](Self::recv_urgent)
+    /// before others.
     fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError>;
+
+    /// The next datagram of a flow with a port of its own and a `transport_priority` above `above`, which is 0 or more: of the most
+    /// urgent such flow that has one. Never blocks, and never takes another datagram. Asks each such flow, so that nothing that is
+    /// less urgent is received between an urgent arrival and the end of the next call.
+    ///
+    /// `None` too from a transport that hands out what arrives in its order; [`recv`](Self::recv) finds all that there is.
+    fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
+        let _ = above;
+        Ok(None)
+    }
 
     /// Descriptors that are readable (`POLLIN`) when [`recv`](Self::recv) has
     /// something to find. Empty means: poll me. May change with
@@ -393,6 +415,10 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
 
     fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
         (**self).recv(scan)
+    }
+
+    fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
+        (**self).recv_urgent(above)
     }
 
     fn descriptors(&self) -> &[RawFd] {

@@ -92,6 +92,11 @@ pub trait TransportFactory: Send + Sync {
     /// How it is written in a configuration: `xdp:IFACE`.
     fn form(&self) -> &'static str;
 
+    /// How it is written for an interface: `xdp:eth0`.
+    fn at(&self, interface: &str) -> String {
+        format!("{}:{interface}", self.name())
+    }
+
     /// What this interface, kernel and process have for it, and what is missing. Changes nothing. Empty for one that has
     /// nothing to do with interfaces.
     fn probe(&self, interface: &str) -> Vec<Finding> {

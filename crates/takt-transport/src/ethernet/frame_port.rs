@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::RawFd;
 
 use takt_packet::MacAddress;
+use takt_wire::LentFrame;
 
 use crate::{Interface, Scan, Warning};
 
@@ -54,6 +55,11 @@ pub trait FramePort: Send {
     /// What the last [`recv`](Self::recv) found; empty if that was nothing. With its tag, if it has one. May be anything: nobody has
     /// looked at it, and it may be meant for others.
     fn received(&self) -> &[u8];
+
+    /// The same, if it can be held longer than until the next call.
+    fn lent_frame(&self) -> Option<LentFrame<'_>> {
+        None
+    }
 
     /// Frames to this destination port are wanted from now on. For ports that can leave out the others early; those that
     /// cannot deliver all. Allocates.

@@ -363,7 +363,7 @@ impl<P: FramePort> Transport for EthernetTransport<P> {
                 let len = message.len() as u64;
                 self.stats.datagrams_in += 1;
                 self.stats.bytes_in += len;
-                return Ok(Some(RxFrame::new(self.message(), meta)));
+                return Ok(Some(RxFrame::new(self.message(), meta).with_frame(self.port.lent_frame())));
             }
         }
         Ok(None)

@@ -220,7 +220,7 @@ impl UdpTransport {
     /// Sends trains of datagrams if the kernel knows them.
     fn probe_trains(&mut self, sockets: &[Socket]) {
         match sockets.iter().try_for_each(|socket| syscall::knows_segments(socket.as_fd())) {
-            Ok(()) => self.sender.set_trains(Trains::ANY),
+            Ok(()) => self.sender.set_trains(Trains::ANY.beyond_packets(&self.interfaces)),
             Err(e) => self.warnings.add(Warning {
                 what: format!("datagrams leave one by one: the kernel does not segment them ({e})"),
                 remedy: "use Linux 4.18 or later".into(),
@@ -231,7 +231,11 @@ impl UdpTransport {
     fn receive_from(&mut self, socket: Socket, role: Role) -> Result<(), TransportError> {
         socket.size_buffers(&self.config, &mut self.warnings);
         let local = socket.local;
-        self.receiver.add(socket, role).map_err(|e| TransportError::new("watch socket", local, e))
+        let urgency = match role {
+            Role::User(flow) => i32::from(self.flows.priority(flow).dscp),
+            Role::Metatraffic | Role::Group(_) => 0,
+        };
+        self.receiver.add(socket, role, urgency).map_err(|e| TransportError::new("watch socket", local, e))
     }
 
     /// The unicast locators that reach a socket: its port at each chosen address.
@@ -388,6 +392,11 @@ impl Transport for UdpTransport {
 
     fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
         let received = self.receiver.recv(scan, &mut self.stats);
+        Ok(received.map(|(bytes, meta)| RxFrame::new(bytes, meta)))
+    }
+
+    fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
+        let received = self.receiver.recv_urgent(above, &mut self.stats);
         Ok(received.map(|(bytes, meta)| RxFrame::new(bytes, meta)))
     }
 

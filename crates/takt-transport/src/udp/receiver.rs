@@ -7,6 +7,9 @@
 //! sockets and that epoll instance, so flows come and go without anyone who
 //! waits having to know, and user data takes no detour.
 //!
+//! Sockets of *urgent* flows, which have a port and a priority of their own, are asked before all others and one datagram at a
+//! time, so that a less urgent one never stands before a more urgent one that had arrived.
+//!
 //! The batch grows with what is queued: one datagram per call while there is
 //! no more (the cheapest call, and one page of memory), up to [`BATCH`] under load.
 
@@ -58,6 +61,8 @@ pub(super) enum Role {
 struct Listener {
     socket: Socket,
     role: Role,
+    /// Above 0 it is asked before others, the larger the earlier.
+    urgency: i32,
     /// Asked at every call, whatever was heard.
     pinned: bool,
     /// Futile calls left until it is not hot any more; 0 is cold.
@@ -79,6 +84,8 @@ pub(super) struct Receiver {
     listeners: Vec<Option<Listener>>,
     /// Indices into `listeners` of those to be asked at every call.
     hot: Vec<usize>,
+    /// Indices into `listeners` of the urgent ones, the most urgent first. They are never hot.
+    urgent: Vec<usize>,
     /// Where in `hot` to begin, so that nobody starves behind a busy socket.
     turn: usize,
     calls: u32,
@@ -95,6 +102,8 @@ pub(super) struct Receiver {
     /// Under load trains of datagrams are taken in one piece.
     trains: bool,
     batch: Batch,
+    /// Of urgent sockets; with room for one datagram, once there are any.
+    urgent_batch: Batch,
 }
 
 /// Datagrams taken from one socket and not yet handed out.
@@ -125,6 +134,7 @@ impl Receiver {
             epoll,
             listeners: Vec::new(),
             hot: Vec::new(),
+            urgent: Vec::new(),
             turn: 0,
             calls: 0,
             interfaces: interfaces.iter().map(|i| i.index).collect(),
@@ -133,17 +143,8 @@ impl Receiver {
             names: false,
             former_drops: 0,
             trains,
-            batch: Batch {
-                // Zeroed memory comes from the kernel page by page when touched.
-                buffer: vec![0; BATCH * STRIDE],
-                incoming: [Incoming::EMPTY; BATCH],
-                next: 0,
-                part: 0,
-                count: 0,
-                from: 0,
-                role: Role::Metatraffic,
-                local: Locator::INVALID,
-            },
+            batch: Batch::new(BATCH),
+            urgent_batch: Batch::new(0),
         })
     }
 
@@ -190,14 +191,15 @@ impl Receiver {
             |l: &mut Listener| !matches!(l.role, Role::Group(_)) && (l.socket.family == Family::V4) == v4;
         for at in 0..self.listeners.len() {
             let Some(listener) = self.listeners[at].take_if(is_concerned) else { continue };
-            let (role, port, fd) = (listener.role, listener.socket.port(), listener.socket.raw_fd());
+            let Listener { role, urgency, .. } = listener;
+            let (port, fd) = (listener.socket.port(), listener.socket.raw_fd());
             self.former_drops += u64::from(listener.socket.drops());
-            self.hot.retain(|hot| *hot != at);
+            self.forget(at);
             self.descriptors.retain(|descriptor| *descriptor != fd);
             drop(listener);
             let socket = open(role, port)?;
             let local = socket.local;
-            self.add(socket, role).map_err(|e| TransportError::new("watch socket", local, e))?;
+            self.add(socket, role, urgency).map_err(|e| TransportError::new("watch socket", local, e))?;
         }
         Ok(())
     }
@@ -211,8 +213,8 @@ impl Receiver {
         &self.descriptors
     }
 
-    /// Receives from `socket` from now on.
-    pub(super) fn add(&mut self, socket: Socket, role: Role) -> io::Result<()> {
+    /// Receives from `socket` from now on; before others if it is `urgent`, which is above 0.
+    pub(super) fn add(&mut self, socket: Socket, role: Role, urgency: i32) -> io::Result<()> {
         let free = self.listeners.iter().position(Option::is_none);
         let at = free.unwrap_or(self.listeners.len());
         if role == Role::User(FlowId::DEFAULT) {
@@ -221,15 +223,22 @@ impl Receiver {
             syscall::epoll_add(self.epoll.as_fd(), socket.as_fd(), at as u64)?;
         }
         let user = matches!(role, Role::User(_));
-        let pinned = user && self.pinned() < PINNED_MAX;
-        let trains = (user && self.trains).then_some(false);
-        let listener = Some(Listener { socket, role, pinned, attention: 0, appetite: 1, busy: false, trains });
+        let is_urgent = urgency > 0;
+        let pinned = user && !is_urgent && self.pinned() < PINNED_MAX;
+        let trains = (user && !is_urgent && self.trains).then_some(false);
+        let listener = Some(Listener { socket, role, urgency, pinned, attention: 0, appetite: 1, busy: false, trains });
         match free {
             Some(at) => self.listeners[at] = listener,
             None => self.listeners.push(listener),
         }
         if pinned {
             self.hot.push(at);
+        }
+        if is_urgent {
+            let urgency_of = |at: &usize| self.listeners[*at].as_ref().map_or(0, |listener| listener.urgency);
+            let place = self.urgent.partition_point(|other| urgency_of(other) >= urgency);
+            self.urgent.insert(place, at);
+            self.urgent_batch.make_room(1);
         }
         // Room for all at once, so that nothing allocates later.
         self.hot.reserve(self.listeners.len() - self.hot.len());
@@ -239,16 +248,24 @@ impl Receiver {
 
     /// Closes the sockets of a flow. What they had queued is lost.
     pub(super) fn remove(&mut self, flow: FlowId) {
-        if self.batch.role == Role::User(flow) {
-            self.batch.count = 0;
+        for batch in [&mut self.batch, &mut self.urgent_batch] {
+            if batch.role == Role::User(flow) {
+                batch.count = 0;
+            }
         }
         for at in 0..self.listeners.len() {
             if let Some(listener) = self.listeners[at].take_if(|l| l.role == Role::User(flow)) {
                 self.former_drops += u64::from(listener.socket.drops());
-                self.hot.retain(|h| *h != at);
+                self.forget(at);
             }
         }
         self.count_crowd();
+    }
+
+    /// A listener has gone.
+    fn forget(&mut self, at: usize) {
+        self.hot.retain(|other| *other != at);
+        self.urgent.retain(|other| *other != at);
     }
 
     fn pinned(&self) -> usize {
@@ -257,7 +274,7 @@ impl Receiver {
     }
 
     fn count_crowd(&mut self) {
-        let unpinned = |l: &Listener| matches!(l.role, Role::User(_)) && !l.pinned;
+        let unpinned = |l: &Listener| matches!(l.role, Role::User(_)) && !l.pinned && l.urgency <= 0;
         self.crowded = self.listeners.iter().flatten().any(unpinned);
     }
 
@@ -267,23 +284,17 @@ impl Receiver {
         self.former_drops + open.map(|listener| u64::from(listener.socket.drops())).sum::<u64>()
     }
 
-    /// The next datagram: one of the batch, or else of the next one.
+    /// The next datagram: an urgent one, one of the batch, or else of the next one.
     pub(super) fn recv(&mut self, scan: Scan, stats: &mut TransportStats) -> Option<(&[u8], RxMeta)> {
+        if !self.urgent.is_empty()
+            && scan != Scan::Taken
+            && let Some((range, meta)) = self.next_urgent(0, stats)
+        {
+            return Some((&self.urgent_batch.buffer[range], meta));
+        }
         loop {
-            while self.batch.next < self.batch.count {
-                let (at, part) = self.batch.step();
-                if self.batch.incoming[at].truncated {
-                    stats.truncated += 1;
-                    continue;
-                }
-                let Some(meta) = self.batch.meta(at, &self.interfaces) else {
-                    continue;
-                };
-                stats.datagrams_in += 1;
-                stats.joined_in += u64::from(part.len() < self.batch.incoming[at].len as usize);
-                stats.bytes_in += part.len() as u64;
-                let bytes = &self.batch.buffer[at * STRIDE..][part];
-                return Some((bytes, meta));
+            if let Some((range, meta)) = self.batch.next(&self.interfaces, stats) {
+                return Some((&self.batch.buffer[range], meta));
             }
             if scan == Scan::Taken {
                 self.pause();
@@ -293,6 +304,32 @@ impl Receiver {
                 return None;
             }
         }
+    }
+
+    /// The next datagram of the most urgent flow above `above` that has one.
+    pub(super) fn recv_urgent(&mut self, above: i32, stats: &mut TransportStats) -> Option<(&[u8], RxMeta)> {
+        let (range, meta) = self.next_urgent(above, stats)?;
+        Some((&self.urgent_batch.buffer[range], meta))
+    }
+
+    /// Takes one datagram of the most urgent socket above `above` that has one. What it leaves in the batch is read by the caller
+    /// at once, so there is never one left over.
+    fn next_urgent(&mut self, above: i32, stats: &mut TransportStats) -> Option<(Range<usize>, RxMeta)> {
+        let Self { listeners, urgent, urgent_batch, interfaces, names, .. } = self;
+        for at in urgent {
+            let Some(listener) = &mut listeners[*at] else {
+                unreachable!("who is removed is removed from the urgent ones too");
+            };
+            if listener.urgency <= above {
+                return None;
+            }
+            while listener.ask(urgent_batch, *names, stats) {
+                if let Some(next) = urgent_batch.next(interfaces, stats) {
+                    return Some(next);
+                }
+            }
+        }
+        None
     }
 
     /// Nobody asks whether there is more: the lone datagram taken last was not the beginning of many.
@@ -324,7 +361,7 @@ impl Receiver {
             }
             let at = token as usize;
             if let Some(listener) = listeners.get_mut(at).and_then(Option::as_mut) {
-                if listener.attention == 0 && !listener.pinned {
+                if listener.attention == 0 && !listener.pinned && listener.urgency <= 0 {
                     hot.push(at);
                 }
                 listener.attention = ATTENTION;
@@ -382,6 +419,8 @@ impl Listener {
             }
         };
         self.appetite = match count == self.appetite {
+            // What is left in the kernel can still be passed by.
+            _ if self.urgency > 0 => 1,
             // A lone datagram is often followed by none: a second one at once is needed to ask for more.
             true if self.busy => (count * 2).min(BATCH),
             true => count,
@@ -414,6 +453,49 @@ impl Listener {
 }
 
 impl Batch {
+    /// One with room for so many datagrams.
+    fn new(room: usize) -> Self {
+        let mut batch = Self {
+            buffer: Vec::new(),
+            incoming: [Incoming::EMPTY; BATCH],
+            next: 0,
+            part: 0,
+            count: 0,
+            from: 0,
+            role: Role::Metatraffic,
+            local: Locator::INVALID,
+        };
+        batch.make_room(room);
+        batch
+    }
+
+    fn make_room(&mut self, datagrams: usize) {
+        if self.buffer.len() < datagrams * STRIDE {
+            // Zeroed memory comes from the kernel page by page when touched.
+            self.buffer = vec![0; datagrams * STRIDE];
+        }
+    }
+
+    /// The next datagram that is whole and came by a chosen interface: where it stands in the buffer.
+    #[inline]
+    fn next(&mut self, interfaces: &[u32], stats: &mut TransportStats) -> Option<(Range<usize>, RxMeta)> {
+        while self.next < self.count {
+            let (at, part) = self.step();
+            if self.incoming[at].truncated {
+                stats.truncated += 1;
+                continue;
+            }
+            let Some(meta) = self.meta(at, interfaces) else {
+                continue;
+            };
+            stats.datagrams_in += 1;
+            stats.joined_in += u64::from(part.len() < self.incoming[at].len as usize);
+            stats.bytes_in += part.len() as u64;
+            return Some((at * STRIDE + part.start..at * STRIDE + part.end, meta));
+        }
+        None
+    }
+
     /// Goes on to the next datagram: which buffer it is in, and where in that.
     fn step(&mut self) -> (usize, Range<usize>) {
         let (at, start) = (self.next, self.part);

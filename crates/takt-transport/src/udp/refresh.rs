@@ -28,6 +28,7 @@ impl UdpTransport {
             self.sender.flush(&mut self.stats);
             self.sender.forget_interfaces();
             self.interfaces = present;
+            self.sender.know_packets(&self.interfaces);
             self.receiver.set_interfaces(&self.interfaces);
             let rebound = self.bind_anew();
             self.locators.default_unicast = self.reaching_all(|role| role == Role::User(FlowId::DEFAULT));

@@ -16,7 +16,7 @@ use super::address::{Control, Family, SockAddr};
 use super::express::Express;
 use super::syscall::{self, Outgoing};
 use super::train::Trains;
-use crate::{SendErrors, TransportStats};
+use crate::{Interface, SendErrors, TransportStats};
 
 /// Largest UDP payload of IPv4: 65,535 less the headers' 20 and 8. Kept for
 /// IPv6 too, which could carry 20 bytes more.
@@ -101,6 +101,11 @@ impl Sender {
     /// Sends trains of datagrams from now on, as far as `trains` says that the machine can.
     pub(super) fn set_trains(&mut self, trains: Trains) {
         self.trains = trains;
+    }
+
+    /// These are the interfaces now.
+    pub(super) fn know_packets(&mut self, interfaces: &[Interface]) {
+        self.trains = self.trains.beyond_packets(interfaces);
     }
 
     /// Multicast leaves by this interface too, from this address of it.

@@ -4,11 +4,15 @@
 //! shorter, go through the network stack once and are cut apart behind it. Receiving (`UDP_GRO`, Linux 5.0): such datagrams
 //! arrive in one buffer with the length of each. On the wire, and for whoever is above the transport, nothing is different.
 //!
+//! What one packet could carry is no train: on the way it would look like a single datagram to whoever reads packets before the
+//! receiving machine's network stack does, as AF_XDP does in generic mode.
+//!
 //! A kernel, device or path that cannot do it says so, by an error; then datagrams leave one by one, as before. A receiving
 //! socket takes trains from the moment when it had a good deal queued: the call that can tell them apart costs some 0.2 us
 //! more, which a lone datagram should not pay.
 
 use super::syscall::{Incoming, Outgoing};
+use crate::Interface;
 
 /// Octets of a train at most: what fits into one IP packet, with the headers of IPv6.
 const LEN_MAX: u32 = 65_487;
@@ -27,11 +31,19 @@ const LONG: u32 = 16 << 10;
 pub(super) struct Trains {
     /// Datagrams of this length at most; 0 is none.
     longest: u32,
+    /// The largest packet of an interface that leads elsewhere: together they have more octets.
+    packet: u32,
 }
 
 impl Trains {
-    pub(super) const NONE: Self = Self { longest: 0 };
-    pub(super) const ANY: Self = Self { longest: LEN_MAX };
+    pub(super) const NONE: Self = Self { longest: 0, packet: 0 };
+    pub(super) const ANY: Self = Self { longest: LEN_MAX, packet: 0 };
+
+    /// Those that no packet of these interfaces carries as a whole.
+    pub(super) fn beyond_packets(self, interfaces: &[Interface]) -> Self {
+        let largest = interfaces.iter().filter(|interface| !interface.loopback).map(|interface| interface.mtu).max();
+        Self { packet: largest.map_or(0, |mtu| u32::try_from(mtu).unwrap_or(u32::MAX)), ..self }
+    }
 
     /// How many of these form a train, from the first: 1 is none.
     pub(super) fn first(self, queue: &[Outgoing]) -> usize {
@@ -53,7 +65,7 @@ impl Trains {
                 break;
             }
         }
-        count
+        if len > self.packet { count } else { 1 }
     }
 
     /// How many of these, which have left, did so in trains.
@@ -119,6 +131,23 @@ mod tests {
         assert_eq!(first(&[21_829, 21_829, 21_829]), 3);
         assert_eq!(first(&[21_830, 21_830, 21_830]), 2);
         assert_eq!(first(&[10; 100]), DATAGRAMS_MAX);
+    }
+
+    #[test]
+    fn what_one_packet_carries_is_no_train() {
+        let interface = |mtu, loopback| Interface {
+            name: String::new(),
+            index: 1,
+            addresses: Vec::new(),
+            mtu,
+            loopback,
+            multicast: true,
+        };
+        let trains = Trains::ANY.beyond_packets(&[interface(65_536, true), interface(1500, false)]);
+        let first = |len: u32, count: usize| trains.first(&vec![datagram(len, 9); count]);
+        assert_eq!((first(100, 15), first(100, 16), first(750, 2), first(751, 2)), (1, 16, 1, 2));
+        let elsewhere = Trains::ANY.beyond_packets(&[interface(65_536, true)]);
+        assert_eq!(elsewhere.first(&[datagram(10, 9); 2]), 2, "there are no packets but to this machine");
     }
 
     #[test]

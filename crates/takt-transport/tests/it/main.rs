@@ -19,6 +19,7 @@ mod shm_conforms;
 mod tcp_conforms;
 mod udp_conforms;
 mod udp_trains;
+mod urgent_first;
 mod wrappers_conform;
 
 use takt_transport::udp::{InterfaceSelection, UdpConfig, UdpTransport};

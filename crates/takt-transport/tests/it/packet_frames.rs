@@ -7,7 +7,7 @@ use takt_packet::{EtherType, EthernetFrame, EthernetHeader, MacAddress, TaktHead
 use takt_transport::ethernet::{EthernetCounters, FramePort, PacketConfig, PacketPort};
 use takt_transport::{FlowId, FlowSpec, Scan, Transport, readiness};
 
-use super::network::{Host, Network, ip};
+use super::network::{Host, Network};
 use super::packet_conforms::open_on;
 use super::{receive, send, user_locator};
 
@@ -121,12 +121,8 @@ fn a_priority_is_in_the_tag_of_the_vlan() {
 
 #[test]
 fn an_interface_of_large_packets_carries_large_messages() {
-    let Some(network) = Network::new() else { return };
+    let Some(network) = Network::of_mtu(9000) else { return };
     let (here, there) = (network.host(true), network.host(true));
-    for host in [&here, &there] {
-        host.run(|| ip("link set eth0 mtu 9000"));
-    }
-    network.set_mtu(9000);
     let config = PacketConfig::new("eth0");
     let (mut a, mut b) = (open_on(&here, &config, 0), open_on(&there, &config, 0));
     assert_eq!(a.max_message_len(), 8992);

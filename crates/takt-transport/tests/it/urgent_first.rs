@@ -1,0 +1,89 @@
+//! What arrives for an urgent flow is handed out before what arrived earlier for others.
+
+use takt_transport::{FlowId, FlowSpec, Scan, Transport};
+use takt_wire::Locator;
+
+use super::{loopback, open, send};
+
+fn urgent(transport: &mut impl Transport, transport_priority: i32) -> (FlowId, Locator) {
+    let (flow, reached_by) =
+        transport.open_flow(&FlowSpec { own_port: true, transport_priority }).expect("a port is free");
+    (flow, *reached_by.first().expect("a flow with a port is reached by it"))
+}
+
+/// The first octet of the next datagram, and its flow.
+fn next(transport: &mut impl Transport, scan: Scan) -> Option<(u8, FlowId)> {
+    let frame = transport.recv(scan).expect("receiving works")?;
+    Some((frame[0], frame.meta.flow))
+}
+
+fn next_urgent(transport: &mut impl Transport, above: i32) -> Option<(u8, FlowId)> {
+    let frame = transport.recv_urgent(above).expect("receiving works")?;
+    Some((frame[0], frame.meta.flow))
+}
+
+#[test]
+fn the_most_urgent_comes_first() {
+    let (mut from, mut to) = (open(&loopback(66)), open(&loopback(66)));
+    let default = to.locators().default_unicast[0];
+    let (brake, to_brake) = urgent(&mut to, 46);
+    let (steering, to_steering) = urgent(&mut to, 30);
+    for (number, destination) in [(1, default), (2, to_steering), (3, to_steering), (4, to_brake), (5, default)] {
+        send(&mut from, &[number], FlowId::DEFAULT, &[destination]);
+    }
+    let order: Vec<_> = std::iter::from_fn(|| next(&mut to, Scan::All)).collect();
+    let default = FlowId::DEFAULT;
+    assert_eq!(order, [(4, brake), (2, steering), (3, steering), (1, default), (5, default)]);
+}
+
+#[test]
+fn what_was_taken_from_the_kernel_already_is_passed_by() {
+    let (mut from, mut to) = (open(&loopback(67)), open(&loopback(67)));
+    let default = to.locators().default_unicast[0];
+    let (brake, to_brake) = urgent(&mut to, 46);
+    (0..100).for_each(|number| send(&mut from, &[number], FlowId::DEFAULT, &[default]));
+    // In batches, by now.
+    (0..10).for_each(|number| assert_eq!(next(&mut to, Scan::All), Some((number, FlowId::DEFAULT))));
+    send(&mut from, &[200], FlowId::DEFAULT, &[to_brake]);
+    assert_eq!(next_urgent(&mut to, 0), Some((200, brake)));
+    send(&mut from, &[201], FlowId::DEFAULT, &[to_brake]);
+    assert_eq!(next(&mut to, Scan::Hot), Some((201, brake)));
+    let rest: Vec<_> = std::iter::from_fn(|| next(&mut to, Scan::All)).map(|(number, _)| number).collect();
+    assert_eq!(rest, (10..100).collect::<Vec<_>>(), "nothing is lost, and in its order");
+}
+
+#[test]
+fn those_that_are_not_urgent_enough_stay() {
+    let (mut from, mut to) = (open(&loopback(68)), open(&loopback(68)));
+    let default = to.locators().default_unicast[0];
+    let (steering, to_steering) = urgent(&mut to, 30);
+    assert_eq!(next_urgent(&mut to, 0), None);
+    send(&mut from, &[1], FlowId::DEFAULT, &[default]);
+    send(&mut from, &[2], FlowId::DEFAULT, &[to_steering]);
+    assert_eq!(next_urgent(&mut to, 30), None);
+    assert_eq!(next_urgent(&mut to, 29), Some((2, steering)));
+    assert_eq!(next_urgent(&mut to, 0), None);
+    assert_eq!(next(&mut to, Scan::All), Some((1, FlowId::DEFAULT)));
+}
+
+#[test]
+fn a_flow_of_a_port_without_priority_is_as_others() {
+    let (mut from, mut to) = (open(&loopback(69)), open(&loopback(69)));
+    let (flow, reached_by) = urgent(&mut to, 0);
+    send(&mut from, &[1], FlowId::DEFAULT, &[reached_by]);
+    assert_eq!(next_urgent(&mut to, 0), None);
+    assert_eq!(next(&mut to, Scan::All), Some((1, flow)));
+}
+
+#[test]
+fn an_urgent_flow_that_was_closed_is_forgotten() {
+    let (mut from, mut to) = (open(&loopback(70)), open(&loopback(70)));
+    let (brake, to_brake) = urgent(&mut to, 46);
+    let (steering, to_steering) = urgent(&mut to, 30);
+    to.close_flow(brake).expect("it is open");
+    send(&mut from, &[1], FlowId::DEFAULT, &[to_brake]);
+    send(&mut from, &[2], FlowId::DEFAULT, &[to_steering]);
+    assert_eq!(next_urgent(&mut to, 0), Some((2, steering)));
+    to.close_flow(steering).expect("it is open");
+    assert_eq!((next_urgent(&mut to, 0), next(&mut to, Scan::All)), (None, None));
+}
