@@ -5,19 +5,24 @@
 //! frames to be sent are common to all queues.
 
 use std::ffi::CStr;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
+
+use takt_wire::LentFrame;
 
 use crate::config::Queues;
 use crate::filter::QUEUES_MAX;
 use crate::patience::while_busy;
-use crate::socket::{Socket, Wanted};
+use crate::socket::{self, Binding, Socket, Wanted};
 use crate::syscall;
-use crate::umem::{Frame, Umem};
+use crate::umem::{Frame, Shape, Umem};
 
 /// Queues of one participant at most: each has a descriptor to be waited for.
 pub(crate) const QUEUES_OF_ONE: usize = 32;
+
+/// Of so many received chunks one may be held by others at a time; what comes beyond cannot be held.
+const HELD: usize = 4;
 
 /// Where a participant is to have queues.
 #[derive(Debug, Clone, Copy)]
@@ -25,8 +30,10 @@ pub(crate) struct Place<'a> {
     pub(crate) ifindex: u32,
     pub(crate) name: &'a CStr,
     pub(crate) queues: &'a Queues,
-    /// Octets, 2048 or 4096.
-    pub(crate) frame_len: usize,
+    /// Its MTU.
+    pub(crate) mtu: usize,
+    /// Of the frames.
+    pub(crate) shape: Shape,
 }
 
 /// One of its queues.
@@ -36,14 +43,37 @@ struct Queue {
     socket: Socket,
 }
 
+/// A received frame, to be [given back](Bank::give_back) before the next one is received.
+#[derive(Debug)]
+pub(crate) struct Received {
+    what: socket::Received,
+    /// The index of its queue.
+    queue: usize,
+}
+
+impl Received {
+    /// It was not copied.
+    pub(crate) fn is_in_place(&self) -> bool {
+        matches!(self.what, socket::Received::InPlace(..))
+    }
+}
+
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Bank {
     /// First: the sockets are closed before their memory goes.
     queues: Vec<Queue>,
     umem: Umem,
+    /// Parts of a frame at most: one where the kernel knows no more.
+    parts: u32,
     /// Which queue is looked at first.
     turn: usize,
+    /// Received chunks that others hold, and the queues that they go back to; room for as many as may be held.
+    held: Vec<(Frame, usize)>,
+    /// What [`Umem::freed`] was when they were last looked at.
+    freed: u32,
+    /// How many were held so far.
+    held_ever: u64,
 }
 
 impl Bank {
@@ -58,11 +88,20 @@ impl Bank {
             Queues::All => ((0..there).collect(), there as usize),
         };
         check(&candidates, count, there)?;
-        let frames = wanted.rx_frames * count as u32 + wanted.tx_frames;
-        let mut bank = Self { queues: Vec::new(), umem: Umem::new(place.frame_len, frames)?, turn: 0 };
+        let parts = place.shape.parts;
+        let umem = Umem::new(place.shape, wanted.rx_frames * count as u32, wanted.tx_frames / parts)?;
+        let mut bank = Self { queues: Vec::new(), umem, parts, turn: 0, held: Vec::new(), freed: 0, held_ever: 0 };
+        bank.held.reserve_exact((wanted.rx_frames as usize * count) / HELD);
         for nth in 0..count {
             let socket = Socket::open(wanted, &mut bank.umem, nth == 0)?;
-            let number = while_busy(|| bank.bind(&socket, place.ifindex, &candidates, wanted.copy))?;
+            let number = match while_busy(|| bank.bind(&socket, place.ifindex, &candidates, wanted.copy)) {
+                // Before Linux 6.6, or of the driver.
+                Err(e) if bank.parts > 1 && matches!(e.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => {
+                    bank.parts = 1;
+                    while_busy(|| bank.bind(&socket, place.ifindex, &candidates, wanted.copy))?
+                }
+                bound => bound?,
+            };
             bank.queues.push(Queue { number, socket });
         }
         Ok(bank)
@@ -73,7 +112,7 @@ impl Bank {
         let first = self.queues.first().map(|queue| &queue.socket);
         let own = |number: &&u32| self.queues.iter().all(|queue| queue.number != **number);
         for number in candidates.iter().filter(own) {
-            match socket.bind(ifindex, *number, copy, first) {
+            match socket.bind(ifindex, *number, Binding { copy, several_parts: self.parts > 1 }, first) {
                 Ok(()) => return Ok(*number),
                 Err(e) if e.kind() == io::ErrorKind::ResourceBusy => {}
                 Err(e) => return Err(io::Error::new(e.kind(), format!("queue {number}: {e}"))),
@@ -117,22 +156,80 @@ impl Bank {
         &mut self.umem
     }
 
-    /// The next received frame, where in it its octets are, and the index of the queue that it is to be [given
-    /// back](Self::lend_to_receive) to.
-    pub(crate) fn receive(&mut self) -> Option<(Frame, Range<usize>, usize)> {
+    /// Octets of the longest frame that can be received and sent.
+    pub(crate) fn frame_len_max(&self) -> usize {
+        self.umem.shape().received_max(self.parts)
+    }
+
+    /// Parts of a frame at most.
+    pub(crate) fn parts(&self) -> u32 {
+        self.parts
+    }
+
+    /// The next received frame.
+    pub(crate) fn receive(&mut self) -> Option<Received> {
+        if !self.held.is_empty() {
+            self.take_back();
+        }
         for _ in 0..self.queues.len() {
-            let at = self.turn;
-            self.turn = if at + 1 < self.queues.len() { at + 1 } else { 0 };
-            if let Some((frame, range)) = self.queues[at].socket.receive(&mut self.umem) {
-                return Some((frame, range, at));
+            let queue = self.turn;
+            self.turn = if queue + 1 < self.queues.len() { queue + 1 } else { 0 };
+            if let Some(what) = self.queues[queue].socket.receive(&mut self.umem) {
+                return Some(Received { what, queue });
             }
         }
         None
     }
 
-    /// A received frame may be received into again.
-    pub(crate) fn lend_to_receive(&mut self, frame: Frame, at: usize) {
-        self.queues[at].socket.lend_to_receive(&mut self.umem, frame);
+    /// Its octets.
+    pub(crate) fn bytes(&self, received: &Received) -> &[u8] {
+        match &received.what {
+            socket::Received::InPlace(frame, range) => self.umem.bytes(frame, range.clone()),
+            socket::Received::Assembled(len) => self.queues[received.queue].socket.assembled(*len),
+        }
+    }
+
+    /// It as it can be held; `None` if it cannot, or too many are held.
+    pub(crate) fn lent_frame(&self, received: &Received) -> Option<LentFrame<'_>> {
+        match &received.what {
+            socket::Received::InPlace(frame, range) if self.held.len() < self.held.capacity() => {
+                Some(self.umem.lent_frame(frame, range.clone()))
+            }
+            _ => None,
+        }
+    }
+
+    /// It may be received into again, when nobody holds it any more.
+    pub(crate) fn give_back(&mut self, received: Received) {
+        let socket::Received::InPlace(frame, _) = received.what else { return };
+        if self.umem.is_held(&frame) {
+            self.held_ever += 1;
+            self.held.push((frame, received.queue));
+        } else {
+            self.queues[received.queue].socket.lend_to_receive(&mut self.umem, frame);
+        }
+    }
+
+    /// Lets the kernel have the chunks that were held.
+    fn take_back(&mut self) {
+        let freed = self.umem.freed();
+        if freed == std::mem::replace(&mut self.freed, freed) {
+            return;
+        }
+        let mut at = 0;
+        while at < self.held.len() {
+            if self.umem.is_held(&self.held[at].0) {
+                at += 1;
+                continue;
+            }
+            let (frame, queue) = self.held.swap_remove(at);
+            self.queues[queue].socket.lend_to_receive(&mut self.umem, frame);
+        }
+    }
+
+    /// How many received frames were held so far when the next one was received.
+    pub(crate) fn held_ever(&self) -> u64 {
+        self.held_ever
     }
 
     /// A frame to be sent, if one is free.

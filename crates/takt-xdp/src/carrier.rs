@@ -1,7 +1,10 @@
 //! The AF_XDP half of the transport: datagrams to neighbours at one interface, and from there to our ports.
 //!
 //! A datagram is written where it is sent from: the loaned frame is one of the umem, with room for the headers before it. A second
-//! destination takes a copy. A received one is lent where the kernel put it, until the next call.
+//! destination takes a copy. A received one is lent where the kernel put it, until the next call, and longer to who holds it.
+//!
+//! A ring hands out frames as they came. While a flow with a port is urgent they are looked at as they come and wait sorted, so that
+//! an urgent one is handed out before others that came earlier ([`waiting`](crate::waiting)).
 //!
 //! Of several queues a datagram leaves by the one for its priority: the 64 values are divided evenly among them, the lowest to
 //! the first. So datagrams of one flow never overtake each other.
@@ -9,27 +12,36 @@
 use std::ffi::CString;
 use std::io;
 use std::net::IpAddr;
-use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 
 use takt_packet::{EthernetHeader, MacAddress};
 use takt_transport::{FlowId, Interface, RxFrame, RxMeta, TransportError};
 use takt_wire::Locator;
 
-use crate::bank::Place;
+use crate::bank::{Place, Received};
 use crate::config::{XdpConfig, XdpCounters};
-use crate::filter::{Key, Rules};
+use crate::filter::Key;
 use crate::neighbours::Neighbours;
 use crate::seat::{Asked, Seat};
 use crate::syscall;
-use crate::umem::{Frame, Umem};
+use crate::umem::{Frame, Shape};
+use crate::waiting::{Arrival, Waiting};
 use crate::wire::{self, End, Label, PAYLOAD_AT, Refused};
 
-/// The largest MTU for which frames of 2 KiB suffice: what the kernel leaves of one, less the header of Ethernet with a tag.
-const SMALL_MTU: usize = 2048 - Umem::RX_RESERVE - 18;
+/// Datagrams that one call looks at for urgent ones among them.
+const LOOKED_AT_MAX: usize = 256;
 
-/// The largest MTU at which any driver has a frame in one part: a page, less what the kernel keeps of it.
-const ONE_PART_MTU: usize = 3400;
+/// A port that the filter takes.
+#[derive(Debug, Clone, Copy)]
+struct Port {
+    number: u16,
+    flow: FlowId,
+    /// What comes to it is handed out before what comes to ports of less.
+    urgency: i32,
+}
+
+/// The longest datagram of UDP over IPv4.
+const DATAGRAM_MAX: usize = 65_507;
 
 /// What gives outgoing datagrams their source port and priority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,13 +60,6 @@ pub(crate) struct Way {
     priority: u8,
 }
 
-/// A frame that was received, and the queue that it goes back to.
-#[derive(Debug)]
-struct Lent {
-    frame: Frame,
-    queue: usize,
-}
-
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Carrier {
@@ -65,12 +70,14 @@ pub(crate) struct Carrier {
     mac: MacAddress,
     /// Ours at the interface, with the lengths of their prefixes. Empty when the interface is down or gone.
     addresses: Vec<(IpAddr, u8)>,
-    /// The ports that the filter takes, sorted, and the flow that each is of.
-    ports: Vec<(u16, FlowId)>,
+    /// The ports that the filter takes, sorted.
+    ports: Vec<Port>,
+    /// Datagrams that were taken from a ring and not handed out yet; none unless a port is urgent.
+    waiting: Waiting,
     /// Where the next datagram is written.
     loan: Frame,
     /// What was handed out by the last call.
-    lent: Option<Lent>,
+    lent: Option<Received>,
     counters: XdpCounters,
     max_message_len: usize,
     /// What the interface carries now, if that is less.
@@ -88,23 +95,23 @@ struct Opened {
 fn open(config: &XdpConfig, interface: &Interface, room: usize) -> Result<Opened, TransportError> {
     let failed = |op| move |e| TransportError::new(op, format_args!("AF_XDP on {}", config.interface), e);
     let neighbours = Neighbours::new(interface.index).map_err(failed("read the neighbours of"))?;
-    let small = interface.mtu <= SMALL_MTU && PAYLOAD_AT + room <= 2048;
-    let frame_len = if small { 2048 } else { 4096 };
-    let frame_len_max = frame_len - Umem::RX_RESERVE;
+    let shape = Shape::for_frames(
+        interface.mtu + EthernetHeader::LEN + EthernetHeader::TAG_LEN,
+        PAYLOAD_AT + room.max(interface.mtu),
+    );
     let name = CString::new(interface.name.as_str()).map_err(|e| failed("open")(e.into()))?;
     let asked = Asked {
-        place: Place { ifindex: interface.index, name: &name, queues: &config.queues, frame_len },
+        place: Place { ifindex: interface.index, name: &name, queues: &config.queues, mtu: interface.mtu, shape },
         mode: config.mode,
-        several_parts: interface.mtu > ONE_PART_MTU,
-        rules: Rules { rtps_only: config.rtps_only, frame_len_max },
+        rtps_only: config.rtps_only,
         rx_frames: config.rx_frames,
         tx_frames: config.tx_frames,
     };
     let seat = Seat::take(&asked, neighbours.socket()).map_err(|(op, e)| failed(op)(e))?;
     let tag_len = config.vlan.map_or(0, |_| EthernetHeader::TAG_LEN);
-    let packet = interface.mtu.min(frame_len_max - EthernetHeader::LEN - tag_len);
+    let packet = interface.mtu.min(seat.bank().frame_len_max() - EthernetHeader::LEN - tag_len);
     let headers = if config.udp.ipv6 { wire::V6_HEADERS } else { wire::V4_HEADERS };
-    Ok(Opened { seat, neighbours, carried_len: packet - headers })
+    Ok(Opened { seat, neighbours, carried_len: (packet - headers).min(DATAGRAM_MAX) })
 }
 
 impl Carrier {
@@ -122,6 +129,7 @@ impl Carrier {
             mac: MacAddress::default(),
             addresses: Vec::new(),
             ports: Vec::new(),
+            waiting: Waiting::default(),
             loan,
             lent: None,
             counters: XdpCounters::default(),
@@ -163,7 +171,8 @@ impl Carrier {
         opened.seat.bank_mut().umem_mut().bytes_mut(&loan, range).copy_from_slice(written);
         // Those of the old sockets go with them.
         self.counters = self.counters();
-        self.lent = None;
+        (self.lent, self.waiting) = (None, Waiting::default());
+        self.sort_if_urgent();
         self.loan = loan;
         self.ifindex = interface.index;
         Opened { seat: self.seat, neighbours: self.neighbours, carried_len: self.carried_len } = opened;
@@ -176,12 +185,12 @@ impl Carrier {
             let name = CString::new(interface.name.as_str())?;
             self.mac = syscall::hardware_address(self.neighbours.socket(), &name)?;
         }
-        for (port, _) in &self.ports {
+        for Port { number, .. } in &self.ports {
             for (gone, _) in self.addresses.iter().filter(|address| !now.contains(address)) {
-                self.seat.close(self.key(*gone, *port))?;
+                self.seat.close(self.key(*gone, *number))?;
             }
             for (new, _) in now.iter().filter(|address| !self.addresses.contains(address)) {
-                self.seat.open(self.key(*new, *port))?;
+                self.seat.open(self.key(*new, *number))?;
             }
         }
         self.addresses = now;
@@ -192,23 +201,25 @@ impl Carrier {
         Key::udp(address, port, self.config.vlan.unwrap_or(0))
     }
 
-    /// Receives what comes to this port, for this flow, from now on.
-    pub(crate) fn listen_at(&mut self, port: u16, flow: FlowId) -> io::Result<()> {
-        if let Err(at) = self.ports.binary_search_by_key(&port, |known| known.0) {
-            self.ports.insert(at, (port, flow));
+    /// Receives what comes to this port, for this flow, from now on; before others if its `urgency` is above 0. May allocate.
+    pub(crate) fn listen_at(&mut self, port: u16, flow: FlowId, urgency: i32) -> io::Result<()> {
+        if let Err(at) = self.ports.binary_search_by_key(&port, |known| known.number) {
+            self.ports.insert(at, Port { number: port, flow, urgency });
         }
+        self.sort_if_urgent();
         let opened = self.addresses.iter().try_for_each(|(address, _)| self.seat.open(self.key(*address, port)));
         opened.inspect_err(|_| self.close_port(port))
     }
 
     /// Leaves what comes to the port of this flow to the kernel from now on.
     pub(crate) fn close_flow(&mut self, flow: FlowId) {
-        let of_flow: Vec<u16> = self.ports.iter().filter(|known| known.1 == flow).map(|known| known.0).collect();
+        let of_flow: Vec<u16> =
+            self.ports.iter().filter(|known| known.flow == flow).map(|known| known.number).collect();
         of_flow.into_iter().for_each(|port| self.close_port(port));
     }
 
     fn close_port(&mut self, port: u16) {
-        self.ports.retain(|known| known.0 != port);
+        self.ports.retain(|known| known.number != port);
         for (address, _) in &self.addresses {
             // It can only fail for a port that was not open.
             drop(self.seat.close(self.key(*address, port)));
@@ -295,8 +306,8 @@ impl Carrier {
 
     /// What was handed out is not used any more.
     pub(crate) fn give_back(&mut self) {
-        if let Some(Lent { frame, queue }) = self.lent.take() {
-            self.seat.bank_mut().lend_to_receive(frame, queue);
+        if let Some(lent) = self.lent.take() {
+            self.seat.bank_mut().give_back(lent);
         }
     }
 
@@ -306,30 +317,69 @@ impl Carrier {
         self.seat.bank().wake_receivers();
     }
 
-    /// The next datagram, lent until [`give_back`](Self::give_back). No system call.
-    pub(crate) fn recv(&mut self) -> Option<RxFrame<'_>> {
-        let (lent, range, meta) = self.next()?;
-        self.counters.datagrams_in += 1;
-        self.counters.bytes_in += range.len() as u64;
-        let lent = self.lent.insert(lent);
-        Some(RxFrame::new(self.seat.bank().umem().bytes(&lent.frame, range), meta))
+    /// Datagrams are sorted from now on if a port is urgent.
+    fn sort_if_urgent(&mut self) {
+        for port in self.ports.iter().filter(|port| port.urgency > 0) {
+            self.waiting.sort_from_now(port.urgency, self.config.rx_frames as usize);
+        }
     }
 
-    fn next(&mut self) -> Option<(Lent, Range<usize>, RxMeta)> {
+    /// The next datagram, the most urgent of those that wait, lent until [`give_back`](Self::give_back). No system call.
+    pub(crate) fn recv(&mut self) -> Option<RxFrame<'_>> {
+        if !self.waiting.sorts() {
+            let next = self.next()?;
+            return Some(self.lend(next));
+        }
+        self.look_ahead();
+        let next = self.waiting.pop()?;
+        Some(self.lend(next))
+    }
+
+    /// The most urgent datagram that waits, if it is above `above`; otherwise as [`recv`](Self::recv).
+    pub(crate) fn recv_urgent(&mut self, above: i32) -> Option<RxFrame<'_>> {
+        if !self.waiting.sorts() {
+            return None;
+        }
+        self.look_ahead();
+        let next = self.waiting.pop_above(above)?;
+        Some(self.lend(next))
+    }
+
+    /// Takes what has come from the rings, as much as one call may.
+    fn look_ahead(&mut self) {
+        for _ in 0..LOOKED_AT_MAX {
+            if self.waiting.is_blocked() {
+                return;
+            }
+            let Some(arrival) = self.next() else { return };
+            let urgency = self.ports.iter().find(|port| port.flow == arrival.meta.flow).map_or(0, |port| port.urgency);
+            self.waiting.push(urgency, arrival);
+        }
+    }
+
+    fn lend(&mut self, Arrival { received: lent, range, meta }: Arrival) -> RxFrame<'_> {
+        self.counters.datagrams_in += 1;
+        self.counters.bytes_in += range.len() as u64;
+        self.counters.in_place_in += u64::from(lent.is_in_place());
+        let lent = self.lent.insert(lent);
+        let bank = self.seat.bank();
+        RxFrame::new(&bank.bytes(lent)[range], meta).with_frame(bank.lent_frame(lent))
+    }
+
+    /// A frame, and where in it the datagram is.
+    fn next(&mut self) -> Option<Arrival> {
         loop {
-            let (frame, range, queue) = self.seat.bank_mut().receive()?;
-            let start = range.start;
-            let refused = match wire::open(self.seat.bank().umem().bytes(&frame, range)) {
-                Ok(datagram) => match self.ports.binary_search_by_key(&datagram.to.port(), |known| known.0) {
+            let received = self.seat.bank_mut().receive()?;
+            let refused = match wire::open(self.seat.bank().bytes(&received)) {
+                Ok(datagram) => match self.ports.binary_search_by_key(&datagram.to.port(), |known| known.number) {
                     Ok(at) => {
                         let meta = RxMeta {
                             source: datagram.from.into(),
                             local: datagram.to.into(),
-                            flow: self.ports[at].1,
+                            flow: self.ports[at].flow,
                             multicast: false,
                         };
-                        let payload = start + datagram.payload.start..start + datagram.payload.end;
-                        return Some((Lent { frame, queue }, payload, meta));
+                        return Some(Arrival { received, range: datagram.payload, meta });
                     }
                     Err(_) => &mut self.counters.closed,
                 },
@@ -337,7 +387,7 @@ impl Carrier {
                 Err(Refused::Damaged) => &mut self.counters.damaged,
             };
             *refused += 1;
-            self.seat.bank_mut().lend_to_receive(frame, queue);
+            self.seat.bank_mut().give_back(received);
         }
     }
 
@@ -349,6 +399,7 @@ impl Carrier {
         XdpCounters {
             kernel_drops: self.counters.kernel_drops + drops,
             strange_entries: self.counters.strange_entries + strange,
+            held_in: self.counters.held_in + self.seat.bank().held_ever(),
             ..self.counters
         }
     }

@@ -43,15 +43,18 @@ pub struct XdpConfig {
     /// Its queues. Of several a datagram leaves by the one for its flow's priority (TRANSPORT_PRIORITY): the values 0 to 63 are
     /// divided evenly among them, the lowest to the first. They are received from in turn.
     pub queues: Queues,
-    /// Where the filter is to run; `None`: as it does for others at the interface, or natively if the driver can, else generically.
+    /// Where the filter is to run; `None`: as it does for others at the interface, or natively if the driver can, else generically;
+    /// generically on a veth, where others would pay for the other one.
     pub mode: Option<Mode>,
     /// The VLAN, 0 to 4094, of what goes by AF_XDP; 0 says that frames are tagged for their priority alone. The priority (PCP) is the
     /// upper half of the DSCP. Addresses and neighbours are those of the interface itself. `None`: no tags. Frames of another VLAN are
     /// left to the kernel; one without a VLAN may have a tag or not.
     pub vlan: Option<u16>,
-    /// Frames that can wait to be received by each queue, a power of two from 64 to 32,768. Each takes 2 KiB, or 4 KiB where the MTU is above 1774.
+    /// Frames that can wait to be received by each queue, a power of two from 64 to 32,768. Each takes 2 KiB, or 4 KiB where the MTU is
+    /// above 1774. A packet that is longer than 3840 octets takes several.
     pub rx_frames: u32,
-    /// Frames that can be on their way out, by all queues, a power of two from 64 to 32,768; of the same size.
+    /// Frames that can be on their way out, by all queues, a power of two from 64 to 32,768; of the same size. Where the MTU is above
+    /// 3822, a packet takes as many as the longest one does, of whatever length it is.
     pub tx_frames: u32,
     /// Take only what begins with `RTPS`; the rest that comes to our ports arrives through the kernel's sockets.
     pub rtps_only: bool,
@@ -108,6 +111,8 @@ pub struct XdpReport {
     pub zero_copy: bool,
     /// Octets of a frame in the shared memory.
     pub frame_len: usize,
+    /// How many of these a packet may take, as where the MTU is above 3,822.
+    pub parts: u32,
     /// The largest datagram, in octets.
     pub max_message_len: usize,
 }
@@ -119,10 +124,11 @@ impl fmt::Display for XdpReport {
             [only] => ("queue", only.to_string()),
             several => ("queues", several.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")),
         };
+        let parts = if self.parts > 1 { format!("up to {} times ", self.parts) } else { String::new() };
         write!(
             f,
-            "{} {noun} {queues}: {}, {copy}, frames of {} octets, datagrams of up to {}",
-            self.interface, self.mode, self.frame_len, self.max_message_len
+            "{} {noun} {queues}: {}, {copy}, frames of {}{} octets, datagrams of up to {}",
+            self.interface, self.mode, parts, self.frame_len, self.max_message_len
         )?;
         if self.is_joined {
             f.write_str(", filter shared")?;
@@ -141,6 +147,10 @@ pub struct XdpCounters {
     pub datagrams_in: u64,
     /// Their octets, without headers.
     pub bytes_in: u64,
+    /// Of those datagrams the ones that were read where the kernel, or the driver, put them: all that came in one part.
+    pub in_place_in: u64,
+    /// Frames that were held beyond the call that received them: samples are borrowed from them.
+    pub held_in: u64,
     /// Datagrams put into the transmit ring.
     pub datagrams_out: u64,
     /// Their octets, without headers.

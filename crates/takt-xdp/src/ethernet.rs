@@ -9,19 +9,19 @@
 
 use std::ffi::CString;
 use std::io;
-use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::os::unix::net::UnixDatagram;
 
 use takt_packet::{EthernetHeader, MacAddress};
 use takt_transport::ethernet::{FramePort, FramePortStats, PacketConfig, PacketPort};
 use takt_transport::{Interface, Scan, TransportError, Warning};
+use takt_wire::LentFrame;
 
-use crate::bank::Place;
+use crate::bank::{Place, Received};
 use crate::config::{Mode, Queues};
-use crate::filter::{Key, PORTS_MAX, Rules};
+use crate::filter::{Key, PORTS_MAX};
 use crate::seat::{Asked, Seat};
-use crate::umem::{Frame, Umem};
+use crate::umem::{Frame, Shape};
 
 /// Where in a frame of the umem an outgoing one begins: its message begins 22 octets later, at a cache line.
 const FRAME_AT: usize = 42;
@@ -32,9 +32,6 @@ const FRAME_MIN: usize = 60;
 /// A header of Ethernet with a tag.
 const HEADER_MAX: usize = EthernetHeader::LEN + EthernetHeader::TAG_LEN;
 
-/// The largest MTU at which any driver has a frame in one part.
-const ONE_PART_MTU: usize = 3400;
-
 /// Configuration of an [`XdpPort`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct XdpPortConfig {
@@ -42,7 +39,7 @@ pub struct XdpPortConfig {
     pub packet: PacketConfig,
     /// Its queues. What arrives by others comes by AF_PACKET; what is sent leaves by the first.
     pub queues: Queues,
-    /// Where the filter is to run; `None`: natively if the driver can, else generically.
+    /// Where the filter is to run; `None`: see [`XdpConfig::mode`](crate::XdpConfig::mode).
     pub mode: Option<Mode>,
     /// Frames that can wait to be received by AF_XDP, a power of two from 64 to 32,768, for each queue.
     pub rx_frames: u32,
@@ -63,15 +60,6 @@ impl XdpPortConfig {
     }
 }
 
-/// A received frame that is lent.
-#[derive(Debug)]
-struct Lent {
-    frame: Frame,
-    range: Range<usize>,
-    /// The index of its queue.
-    queue: usize,
-}
-
 /// Moves frames by AF_XDP. See the [module](self).
 #[derive(Debug)]
 pub struct XdpPort {
@@ -84,9 +72,10 @@ pub struct XdpPort {
     mac: MacAddress,
     /// Any socket of the interface's network namespace.
     any: UnixDatagram,
-    frame_len: usize,
+    shape: Shape,
     loan: Frame,
-    lent: Option<Lent>,
+    /// A received frame that is lent.
+    lent: Option<Received>,
     /// AF_PACKET is asked first.
     is_packets_turn: bool,
     ports: Vec<u16>,
@@ -101,16 +90,15 @@ pub struct XdpPort {
 fn take_seat(
     config: &XdpPortConfig,
     interface: &Interface,
-    frame_len: usize,
+    shape: Shape,
     any: &UnixDatagram,
 ) -> Result<Seat, TransportError> {
     let failed = |op| move |e| TransportError::new(op, format_args!("AF_XDP on {}", config.packet.interface), e);
     let name = CString::new(interface.name.as_str()).map_err(|e| failed("open")(e.into()))?;
     let asked = Asked {
-        place: Place { ifindex: interface.index, name: &name, queues: &config.queues, frame_len },
+        place: Place { ifindex: interface.index, name: &name, queues: &config.queues, mtu: interface.mtu, shape },
         mode: config.mode,
-        several_parts: interface.mtu > ONE_PART_MTU,
-        rules: Rules { rtps_only: false, frame_len_max: frame_len - Umem::RX_RESERVE },
+        rtps_only: false,
         rx_frames: config.rx_frames,
         tx_frames: config.tx_frames,
     };
@@ -133,9 +121,9 @@ impl XdpPort {
         }
         let packet = PacketPort::open(&config.packet)?;
         let any = UnixDatagram::unbound().map_err(failed("open"))?;
-        let small = packet.mtu() + HEADER_MAX <= 2048 - Umem::RX_RESERVE;
-        let frame_len = if small { 2048 } else { 4096 };
-        let mut seat = take_seat(config, packet.interface(), frame_len, &any)?;
+        let longest = packet.mtu() + HEADER_MAX;
+        let shape = Shape::for_frames(longest, FRAME_AT + longest);
+        let mut seat = take_seat(config, packet.interface(), shape, &any)?;
         let loan = seat.bank_mut().take().expect("no frame is in use yet");
         let mut port = Self {
             seat,
@@ -144,7 +132,7 @@ impl XdpPort {
             mac: packet.mac(),
             packet,
             any,
-            frame_len,
+            shape,
             loan,
             lent: None,
             is_packets_turn: false,
@@ -172,7 +160,7 @@ impl XdpPort {
 
     /// Brings what others are told up to date.
     fn tell(&mut self) {
-        self.interface.mtu = self.packet.mtu().min(self.frame_len - FRAME_AT - HEADER_MAX);
+        self.interface.mtu = self.packet.mtu().min(self.seat.bank().frame_len_max() - HEADER_MAX);
         self.descriptors.clear();
         self.descriptors.extend(self.seat.bank().numbered().map(|(_, socket)| socket.as_raw_fd()));
         self.descriptors.extend(self.packet.descriptors());
@@ -228,17 +216,19 @@ impl XdpPort {
     /// Has found something by AF_XDP.
     fn receive(&mut self) -> bool {
         let received = self.seat.bank_mut().receive();
-        self.lent = received.map(|(frame, range, queue)| Lent { frame, range, queue });
+        self.lent = received;
         self.received += u64::from(self.lent.is_some());
         self.lent.is_some()
     }
 
     /// What was queued is lost with the old interface; what was written to the loaned frame is kept.
     fn reopen(&mut self) -> Result<(), TransportError> {
-        let mut seat = take_seat(&self.config, self.packet.interface(), self.frame_len, &self.any)?;
+        let mut seat = take_seat(&self.config, self.packet.interface(), self.shape, &self.any)?;
         let loan = seat.bank_mut().take().expect("no frame is in use yet");
-        let written = self.seat.bank().umem().bytes(&self.loan, FRAME_AT..self.frame_len);
-        seat.bank_mut().umem_mut().bytes_mut(&loan, FRAME_AT..self.frame_len).copy_from_slice(written);
+        let umem = self.seat.bank().umem();
+        let written = FRAME_AT..umem.frame_len();
+        let octets = umem.bytes(&self.loan, written.clone());
+        seat.bank_mut().umem_mut().bytes_mut(&loan, written).copy_from_slice(octets);
         (self.seat, self.loan, self.lent) = (seat, loan, None);
         self.interface = self.packet.interface().clone();
         self.mac = self.packet.mac();
@@ -280,8 +270,9 @@ impl FramePort for XdpPort {
     }
 
     fn loan(&mut self) -> &mut [u8] {
-        let range = FRAME_AT..self.frame_len;
-        self.seat.bank_mut().umem_mut().bytes_mut(&self.loan, range)
+        let umem = self.seat.bank_mut().umem_mut();
+        let range = FRAME_AT..umem.frame_len();
+        umem.bytes_mut(&self.loan, range)
     }
 
     fn send(&mut self, len: usize) -> bool {
@@ -298,8 +289,8 @@ impl FramePort for XdpPort {
     }
 
     fn recv(&mut self, scan: Scan) -> io::Result<bool> {
-        if let Some(Lent { frame, queue, .. }) = self.lent.take() {
-            self.seat.bank_mut().lend_to_receive(frame, queue);
+        if let Some(lent) = self.lent.take() {
+            self.seat.bank_mut().give_back(lent);
         }
         // Each in turn, so that neither keeps the other from being heard; looking is memory for both.
         self.is_packets_turn = !self.is_packets_turn;
@@ -317,9 +308,13 @@ impl FramePort for XdpPort {
 
     fn received(&self) -> &[u8] {
         match &self.lent {
-            Some(Lent { frame, range, .. }) => self.seat.bank().umem().bytes(frame, range.clone()),
+            Some(lent) => self.seat.bank().bytes(lent),
             None => self.packet.received(),
         }
+    }
+
+    fn lent_frame(&self) -> Option<LentFrame<'_>> {
+        self.seat.bank().lent_frame(self.lent.as_ref()?)
     }
 
     fn listen_at(&mut self, port: u16) -> io::Result<()> {

@@ -126,7 +126,8 @@ pub(crate) struct Switchboard {
 }
 
 impl Switchboard {
-    fn new() -> io::Result<Self> {
+    /// An empty one. Takes CAP_BPF.
+    pub(crate) fn new() -> io::Result<Self> {
         let tables = Map::maps(QUEUES_MAX, &Map::<KEY>::hash(PORTS_MAX)?)?;
         Ok(Self { tables, sockets: Map::sockets(QUEUES_MAX)? })
     }
@@ -134,6 +135,12 @@ impl Switchboard {
     /// Those that another process made.
     pub(crate) fn of([tables, sockets]: [OwnedFd; 2]) -> Self {
         Self { tables: Map::of(tables), sockets: Map::of(sockets) }
+    }
+
+    /// The program that looks into it, which takes nothing until a queue is [connected](Self::connect). Frames may come to it in
+    /// `several_parts`, or in one. Takes CAP_BPF and CAP_NET_ADMIN.
+    pub(crate) fn program(&self, several_parts: bool) -> io::Result<Program> {
+        Program::load(&assemble(self.tables.number(), self.sockets.number()), several_parts)
     }
 
     /// To be given to another process.
@@ -153,25 +160,6 @@ impl Switchboard {
         // They can only fail for what is not there.
         drop(self.sockets.remove(&queue.to_ne_bytes()));
         drop(self.tables.remove(&queue.to_ne_bytes()));
-    }
-}
-
-/// A loaded filter. It takes nothing until a queue is [connected](Switchboard::connect).
-#[derive(Debug)]
-pub(crate) struct Filter {
-    pub(crate) program: Program,
-    pub(crate) switchboard: Switchboard,
-}
-
-impl Filter {
-    /// Loads it. Takes CAP_BPF and CAP_NET_ADMIN.
-    ///
-    /// `several_parts`: frames may come in several parts, as drivers have it where the MTU exceeds a page. Where it does not, a driver
-    /// without them has trains of datagrams from this machine taken apart before, so that they can be taken too.
-    pub(crate) fn load(several_parts: bool) -> io::Result<Self> {
-        let switchboard = Switchboard::new()?;
-        let program = assemble(switchboard.tables.number(), switchboard.sockets.number());
-        Ok(Self { program: Program::load(&program, several_parts)?, switchboard })
     }
 }
 

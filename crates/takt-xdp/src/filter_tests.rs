@@ -18,7 +18,8 @@ const RULES: Rules = Rules { rtps_only: true, frame_len_max: 1792 };
 
 /// A filter with one participant, which listens at one port of all forms and has the queue that test runs come by.
 struct Tried {
-    filter: Filter,
+    switchboard: Switchboard,
+    program: Program,
     table: Table,
     socket: OwnedFd,
 }
@@ -26,14 +27,16 @@ struct Tried {
 impl Tried {
     /// `None`, and why, without the permission.
     fn new(rules: Rules) -> Option<Self> {
-        let made = Filter::load(false)
-            .and_then(|filter| Ok(Self { filter, table: Table::new(rules)?, socket: syscall::xdp_socket()? }));
+        let made = Switchboard::new().and_then(|switchboard| {
+            let (program, table, socket) = (switchboard.program(false)?, Table::new(rules)?, syscall::xdp_socket()?);
+            Ok(Self { switchboard, program, table, socket })
+        });
         match made {
             Ok(tried) => {
                 for key in [Key::udp(HERE, PORT, 0), Key::udp(HERE_V6, PORT, 0), Key::ethernet(MAC, PORT, 0)] {
                     tried.table.open(key).expect("there is room for a port");
                 }
-                let connected = tried.filter.switchboard.connect(0, &tried.table, tried.socket.as_fd());
+                let connected = tried.switchboard.connect(0, &tried.table, tried.socket.as_fd());
                 connected.expect("there is room for a queue");
                 Some(tried)
             }
@@ -46,7 +49,7 @@ impl Tried {
     }
 
     fn decide(&self, frame: &[u8]) -> u32 {
-        self.filter.program.decide(frame).expect("it can be run")
+        self.program.decide(frame).expect("it can be run")
     }
 }
 
@@ -278,19 +281,19 @@ fn a_queue_that_changes_hands_takes_what_is_its_owners() {
     other.open(Key::udp(HERE, 1, 0)).expect("there is room");
     assert_eq!([&theirs, &ours].map(|frame| tried.decide(frame)), [REDIRECT, PASS]);
     // As after the end of a process: its table is still there when the next one takes the queue.
-    tried.filter.switchboard.connect(0, &other, tried.socket.as_fd()).expect("there is room");
+    tried.switchboard.connect(0, &other, tried.socket.as_fd()).expect("there is room");
     assert_eq!([&theirs, &ours].map(|frame| tried.decide(frame)), [PASS, REDIRECT]);
     assert_eq!(tried.decide(&frame(HERE, 1, None, b"?")), REDIRECT, "by its owner's rules");
-    tried.filter.switchboard.disconnect(0);
+    tried.switchboard.disconnect(0);
     assert_eq!([&theirs, &ours].map(|frame| tried.decide(frame)), [PASS, PASS]);
 }
 
 #[test]
 fn without_a_socket_for_the_queue_everything_passes() {
     let Some(tried) = Tried::new(RULES) else { return };
-    let Tried { filter, table, socket } = tried;
+    let Tried { switchboard: _switchboard, program, table, socket } = tried;
     drop(socket);
     // The table is there; a socket that is closed is forgotten by the kernel.
-    assert_eq!(filter.program.decide(&frame(HERE, PORT, None, b"RTPS")).expect("it can be run"), PASS);
+    assert_eq!(program.decide(&frame(HERE, PORT, None, b"RTPS")).expect("it can be run"), PASS);
     drop(table);
 }

@@ -7,6 +7,8 @@
 //! |---|---|
 //! | `mapping`, `umem`, `ring` | memory that is shared with the kernel: frames, and the rings that hand them over |
 //! | `socket`, `bank` | an AF_XDP socket and its rings, bound to one queue; those of one participant |
+//! | `assembly` | frames that are received in several parts |
+//! | `held` | received frames that samples are borrowed from |
 //! | `assembler`, `bpf`, `filter`, `attach` | the packet filter: written, loaded, given ports, attached |
 //! | `share` | one filter for all participants at an interface |
 //! | `seat` | one participant's queues and its part in the filter |
@@ -27,6 +29,7 @@
 #![deny(unsafe_code)]
 
 mod assembler;
+mod assembly;
 mod attach;
 mod bank;
 mod bpf;
@@ -36,6 +39,7 @@ mod config;
 mod ethernet;
 mod factory;
 mod filter;
+mod held;
 mod mapping;
 mod neighbours;
 mod patience;
@@ -47,6 +51,7 @@ mod socket;
 mod syscall;
 mod transport;
 mod umem;
+mod waiting;
 mod wire;
 
 pub use capabilities::drop_capabilities;

@@ -4,6 +4,7 @@ use takt_transport::choice::probe::{
     Finding, Grade, Needs, capabilities_finding, has_capability, interface_finding, kernel_finding,
 };
 
+use crate::attach;
 use crate::syscall;
 
 /// What AF_XDP finds.
@@ -38,7 +39,12 @@ pub(crate) fn findings(interface: &str) -> Vec<Finding> {
             "a kernel below 6.3 does not say what a driver can do",
         )),
         Some(xdp) => findings.extend([
-            yes("native", xdp.native, "the driver runs the filter", "the kernel's receive path runs the filter"),
+            match attach::costs_others(&link.driver) {
+                true if xdp.native => Finding::new("native", Grade::Lesser, kept_generic(interface)),
+                _ => {
+                    yes("native", xdp.native, "the driver runs the filter", "the kernel's receive path runs the filter")
+                }
+            },
             yes("zero copy", xdp.zero_copy, "the driver uses the frames in place", "frames are copied by the kernel"),
             yes(
                 "large frames",
@@ -49,6 +55,14 @@ pub(crate) fn findings(interface: &str) -> Vec<Finding> {
         ]),
     }
     findings
+}
+
+/// Why the filter does not run in a driver that could run it, and what to do if it is to.
+fn kept_generic(interface: &str) -> String {
+    format!(
+        "the kernel's receive path runs the filter, for in the driver it would slow TCP of others towards {interface} to a third; if \
+         that is wanted (mode=native), `ethtool -K {interface} gro on` and a larger MTU mend some of it"
+    )
 }
 
 fn sockets() -> Finding {

@@ -4,12 +4,16 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
+use takt_packet::EthernetHeader;
+
+use crate::attach::Target;
 use crate::bank::{Bank, Place};
 use crate::capabilities::lacking;
 use crate::config::Mode;
 use crate::filter::{Key, Rules, Table};
 use crate::share::Share;
 use crate::socket::Wanted;
+use crate::syscall;
 
 /// What a seat is asked to be.
 #[derive(Debug, Clone, Copy)]
@@ -17,9 +21,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) place: Place<'a>,
     /// Where the filter is to run.
     pub(crate) mode: Option<Mode>,
-    /// See [`Filter::load`](crate::filter::Filter::load).
-    pub(crate) several_parts: bool,
-    pub(crate) rules: Rules,
+    /// Only what begins with `RTPS`.
+    pub(crate) rtps_only: bool,
     pub(crate) rx_frames: u32,
     pub(crate) tx_frames: u32,
 }
@@ -36,13 +39,16 @@ impl Seat {
     /// Joins or attaches the filter, takes queues and connects them. `route` is any socket of the interface's network namespace.
     pub(crate) fn take(asked: &Asked<'_>, route: BorrowedFd<'_>) -> Result<Self, (&'static str, io::Error)> {
         let failed = |op| move |e| (op, e);
-        let share = Share::open(asked.place.ifindex, asked.mode, asked.several_parts);
-        let share = share.map_err(failed("attach the filter of"))?;
-        let table =
-            Table::new(asked.rules).map_err(lacking("CAP_BPF")).map_err(failed("make a table for the filter of"))?;
+        let driver = syscall::driver(route, asked.place.name).map_err(failed("ask for the driver of"))?;
+        let target = Target { ifindex: asked.place.ifindex, driver: &driver, mode: asked.mode };
+        let share = Share::open(target).map_err(failed("attach the filter of"))?;
         let copy = share.mode() == Mode::Generic;
         let wanted = Wanted { rx_frames: asked.rx_frames, tx_frames: asked.tx_frames, copy };
         let bank = Bank::open(asked.place, &wanted, route).map_err(failed("bind"))?;
+        // What is longer than a packet is no frame, but a train of them from this machine, which its kernel takes apart.
+        let packet = asked.place.mtu + EthernetHeader::LEN + EthernetHeader::TAG_LEN;
+        let rules = Rules { rtps_only: asked.rtps_only, frame_len_max: packet.min(bank.frame_len_max()) };
+        let table = Table::new(rules).map_err(lacking("CAP_BPF")).map_err(failed("make a table for the filter of"))?;
         let seat = Self { bank, table, share };
         for (number, socket) in seat.bank.numbered() {
             let connected = seat.share.switchboard().connect(number, &seat.table, socket);

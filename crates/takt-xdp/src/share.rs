@@ -24,11 +24,11 @@ use std::time::Duration;
 
 use takt_transport::readiness;
 
-use crate::attach::{self, Attached};
+use crate::attach::{self, Attached, Target};
 use crate::bpf::Attachment;
 use crate::capabilities::{drop_capabilities, lacking};
 use crate::config::Mode;
-use crate::filter::{Filter, Switchboard};
+use crate::filter::Switchboard;
 use crate::patience::while_busy;
 use crate::syscall;
 
@@ -69,31 +69,27 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// Joins those who are at this interface already, or attaches the filter. For the latter see [`Filter::load`]; the former
-    /// takes no capability.
+    /// Joins those who are at this interface already, which takes no capability, or attaches the filter.
     ///
     /// Errors: "busy" if a program that is none of Takt's, or of another version, is there; a mode other than the one in which the
     /// filter runs already; another user's; one that does not answer.
-    pub(crate) fn open(ifindex: u32, wanted: Option<Mode>, several_parts: bool) -> io::Result<Self> {
-        let address = address(ifindex)?;
+    pub(crate) fn open(at: Target<'_>) -> io::Result<Self> {
+        let address = address(at.ifindex)?;
         while_busy(|| match UnixStream::connect_addr(&address) {
-            Ok(connection) => Self::join(connection, &address, wanted),
-            Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {
-                Self::begin(ifindex, &address, wanted, several_parts)
-            }
+            Ok(connection) => Self::join(connection, &address, at.mode),
+            Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => Self::begin(at, &address),
             Err(e) => Err(e),
         })
     }
 
-    fn begin(ifindex: u32, address: &SocketAddr, wanted: Option<Mode>, several_parts: bool) -> io::Result<Self> {
-        let filter = Filter::load(several_parts).map_err(lacking("CAP_BPF and CAP_NET_ADMIN"))?;
+    fn begin(at: Target<'_>, address: &SocketAddr) -> io::Result<Self> {
+        let switchboard = Switchboard::new().map_err(lacking("CAP_BPF and CAP_NET_ADMIN"))?;
         let listener = UnixListener::bind_addr(address).map_err(|e| match e.kind() {
             io::ErrorKind::AddrInUse => busy("others open and close it all the time"),
             _ => e,
         })?;
         // If that fails since others have the program and are about to take the name, it is theirs: the listener is dropped.
-        let attached = attach::attach(&filter, ifindex, wanted).map_err(lacking("CAP_NET_ADMIN"))?;
-        let commons = Commons { attached, switchboard: filter.switchboard };
+        let commons = Commons { attached: attach::attach(&switchboard, at)?, switchboard };
         Self::start(commons, Role::Host(listener, Vec::new()), address, false)
     }
 

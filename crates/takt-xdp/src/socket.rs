@@ -8,11 +8,16 @@ use std::sync::Arc;
 
 use libc::xdp_desc;
 
+use crate::assembly::Assembly;
 use crate::capabilities::lacking;
 use crate::mapping::Mapping;
 use crate::ring::{Consumer, Entry, Layout, Producer};
 use crate::syscall;
-use crate::umem::{Frame, Umem};
+use crate::umem::{Frame, Sent, Umem};
+
+/// Of `linux/if_xdp.h`: of binding, frames may have several parts (Linux 6.6); of an entry, the next one is of the same frame.
+const XDP_USE_SG: u16 = 1 << 4;
+const XDP_PKT_CONTD: u32 = 1;
 
 /// What a socket is asked to be.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +29,24 @@ pub(crate) struct Wanted {
     pub(crate) copy: bool,
 }
 
+/// What was received.
+#[derive(Debug)]
+pub(crate) enum Received {
+    /// A frame of one part: its chunk, which is to be [given back](Socket::lend_to_receive), and where in it its octets are.
+    InPlace(Frame, Range<usize>),
+    /// One of several, which is [copied](Socket::assembled): its length.
+    Assembled(usize),
+}
+
+/// How it is bound.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Binding {
+    /// See [`Wanted::copy`].
+    pub(crate) copy: bool,
+    /// Frames may come and go in several parts.
+    pub(crate) several_parts: bool,
+}
+
 /// A socket. Dropped, it lets go of the queue.
 #[derive(Debug)]
 pub(crate) struct Socket {
@@ -33,8 +56,10 @@ pub(crate) struct Socket {
     completion: Consumer<u64>,
     rx: Consumer<xdp_desc>,
     tx: Producer<xdp_desc>,
-    /// Frames in the transmit ring or on their way out.
+    /// Chunks in the transmit ring or on their way out.
     tx_pending: u32,
+    /// Of what comes in several parts.
+    assembly: Assembly,
     /// Entries of rings that the kernel cannot have meant.
     strange: u64,
 }
@@ -55,7 +80,7 @@ impl Socket {
                 _ => e,
             })?;
         }
-        let (rx_frames, tx_frames) = (wanted.rx_frames, wanted.tx_frames);
+        let (rx_frames, tx_frames, shape) = (wanted.rx_frames, wanted.tx_frames, umem.shape());
         // The kernel shows a received frame before it shows that the frame's place in this ring is free, and may be some frames behind.
         let fill_places = 2 * rx_frames;
         for (name, size) in [
@@ -78,10 +103,11 @@ impl Socket {
             rx: Consumer::new(rx.0, rx.1),
             tx: Producer::new(tx.0, tx.1),
             tx_pending: 0,
+            assembly: Assembly::new(if shape.parts > 1 { shape.received_max(shape.parts) } else { 0 }),
             strange: 0,
         };
         for _ in 0..rx_frames {
-            let frame = umem.take().expect("the umem has the receive frames of every socket");
+            let frame = umem.take_unused().expect("the umem has the receive frames of every socket");
             socket.lend_to_receive(umem, frame);
         }
         Ok(socket)
@@ -89,8 +115,10 @@ impl Socket {
 
     /// Binds it to a queue, with the frames that itself or another socket has registered. "Busy" if another socket has the queue, or
     /// had it some 15 ms ago; "invalid" if there is no such queue. It may be tried again.
-    pub(crate) fn bind(&self, ifindex: u32, queue: u32, copy: bool, frames_of: Option<&Self>) -> io::Result<()> {
-        let flags = libc::XDP_USE_NEED_WAKEUP | if copy { libc::XDP_COPY } else { 0 };
+    pub(crate) fn bind(&self, ifindex: u32, queue: u32, how: Binding, frames_of: Option<&Self>) -> io::Result<()> {
+        let copy = if how.copy { libc::XDP_COPY } else { 0 };
+        let parts = if how.several_parts { XDP_USE_SG } else { 0 };
+        let flags = libc::XDP_USE_NEED_WAKEUP | copy | parts;
         syscall::bind_xdp(self.as_fd(), ifindex, queue, flags, frames_of.map(AsFd::as_fd))
     }
 
@@ -112,27 +140,44 @@ impl Socket {
         self.strange
     }
 
-    /// The next received frame, and where in it its octets are.
-    pub(crate) fn receive(&mut self, umem: &mut Umem) -> Option<(Frame, Range<usize>)> {
+    /// The next received frame.
+    pub(crate) fn receive(&mut self, umem: &mut Umem) -> Option<Received> {
         loop {
             let entry = self.rx.pop()?;
             self.rx.release();
-            match umem.regain(entry.addr) {
-                Some((frame, at)) if at + entry.len as usize <= umem.frame_len() => {
-                    return Some((frame, at..at + entry.len as usize));
+            let more = entry.options & XDP_PKT_CONTD != 0;
+            let (chunk, range) = match umem.regain(entry.addr) {
+                Some((chunk, at)) => (Some(chunk), at..at + entry.len as usize),
+                None => (None, usize::MAX..usize::MAX),
+            };
+            let added = match &chunk {
+                Some(chunk) if range.end <= umem.shape().chunk_len && (more || self.assembly.is_open()) => {
+                    self.assembly.add(Some(umem.bytes(chunk, range)), more)
                 }
-                Some((frame, _)) => {
-                    self.strange += 1;
-                    self.lend_to_receive(umem, frame);
+                Some(_) if range.end <= umem.shape().chunk_len => {
+                    return chunk.map(|chunk| Received::InPlace(chunk, range));
                 }
-                None => self.strange += 1,
+                _ => self.assembly.add(None, more),
+            };
+            if let Some(chunk) = chunk {
+                self.lend_to_receive(umem, chunk);
+            }
+            match added {
+                Ok(None) => {}
+                Ok(Some(len)) => return Some(Received::Assembled(len)),
+                Err(_) => self.strange += 1,
             }
         }
     }
 
-    /// The frame, one that was received here, may be received into again.
-    pub(crate) fn lend_to_receive(&mut self, umem: &mut Umem, frame: Frame) {
-        let address = umem.lend(frame, 0);
+    /// What was received last, if that was of several parts, and had this length.
+    pub(crate) fn assembled(&self, len: usize) -> &[u8] {
+        self.assembly.octets(len)
+    }
+
+    /// The chunk, one that was received here, may be received into again.
+    pub(crate) fn lend_to_receive(&mut self, umem: &mut Umem, chunk: Frame) {
+        let address = umem.lend(chunk);
         // The ring has twice as many places as there are receive frames.
         let pushed = self.fill.push(address);
         debug_assert!(pushed, "the fill ring has room for every receive frame");
@@ -146,11 +191,14 @@ impl Socket {
 
     /// Queues octets of a frame to be sent; they leave at [`flush`](Self::flush).
     pub(crate) fn send(&mut self, umem: &mut Umem, frame: Frame, range: Range<usize>) {
-        let addr = umem.lend(frame, range.start);
-        // The ring has a place for every transmit frame of the umem.
-        let pushed = self.tx.push(xdp_desc { addr, len: range.len() as u32, options: 0 });
-        debug_assert!(pushed, "the transmit ring has room for every transmit frame");
-        self.tx_pending += 1;
+        let mut parts = umem.lend_to_send(frame, range).peekable();
+        while let Some((addr, len)) = parts.next() {
+            let options = if parts.peek().is_some() { XDP_PKT_CONTD } else { 0 };
+            // The ring has a place for every transmit chunk of the umem.
+            let pushed = self.tx.push(xdp_desc { addr, len, options });
+            debug_assert!(pushed, "the transmit ring has room for every transmit frame");
+            self.tx_pending += 1;
+        }
     }
 
     /// Has the kernel send what is queued, and takes back what was sent. An error is about the interface; what is
@@ -197,12 +245,13 @@ impl Socket {
         let mut any = false;
         while let Some(address) = self.completion.pop() {
             any = true;
-            match umem.regain(address) {
-                Some((frame, _)) => {
-                    umem.put(frame);
-                    self.tx_pending = self.tx_pending.saturating_sub(1);
-                }
-                None => self.strange += 1,
+            let Some(sent) = umem.regain_sent(address) else {
+                self.strange += 1;
+                continue;
+            };
+            self.tx_pending = self.tx_pending.saturating_sub(1);
+            if let Sent::Frame(frame) = sent {
+                umem.put(frame);
             }
         }
         if any {
@@ -232,6 +281,7 @@ fn map<T: Entry>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::umem::Shape;
 
     /// The kernel submits what it received before it moves its end of the fill ring on. Whoever is fast in between gives frames
     /// back whose places are not free yet: at worst all of them.
@@ -239,7 +289,7 @@ mod tests {
     fn frames_that_are_given_back_early_have_a_place() {
         const FRAMES: u32 = 64;
         let wanted = Wanted { rx_frames: FRAMES, tx_frames: FRAMES, copy: true };
-        let mut umem = Umem::new(2048, 2 * FRAMES).expect("memory");
+        let mut umem = Umem::new(Shape { chunk_len: 2048, parts: 1 }, FRAMES, FRAMES).expect("memory");
         let mut socket = match Socket::open(&wanted, &mut umem, true) {
             Ok(socket) => socket,
             Err(why) => return eprintln!("not tested: {why}"),

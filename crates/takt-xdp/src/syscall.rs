@@ -303,6 +303,26 @@ pub(crate) fn receive_queues(any: BorrowedFd<'_>, name: &CStr) -> io::Result<u32
     }
 }
 
+/// The name of an interface's driver; empty for a driver that does not tell. `any` is any socket of its network namespace.
+pub(crate) fn driver(any: BorrowedFd<'_>, name: &CStr) -> io::Result<String> {
+    /// `ETHTOOL_GDRVINFO` and `struct ethtool_drvinfo` of `linux/ethtool.h`: the command, the driver's name of 32 octets, and more.
+    const GET_DRIVER: u32 = 0x3;
+    const WORDS: usize = 196 / 4;
+    let mut info = [0_u32; WORDS];
+    info[0] = GET_DRIVER;
+    let mut request = request(name)?;
+    request.ifr_ifru.ifru_data = info.as_mut_ptr().cast();
+    // SAFETY: the request reads the name, which ends in a zero, and reads and writes `info`, which has that structure's size.
+    match check(unsafe { libc::ioctl(any.as_raw_fd(), libc::SIOCETHTOOL as _, ptr::from_mut(&mut request)) }) {
+        Ok(_) => {
+            let octets = info[1..9].iter().flat_map(|word| word.to_ne_bytes()).take_while(|octet| *octet != 0);
+            Ok(String::from_utf8_lossy(&octets.collect::<Vec<u8>>()).into_owned())
+        }
+        Err(e) if e.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(String::new()),
+        Err(e) => Err(e),
+    }
+}
+
 /// The hardware address of an interface; an error if that is not Ethernet. `any` is any socket of its network namespace.
 pub(crate) fn hardware_address(any: BorrowedFd<'_>, name: &CStr) -> io::Result<MacAddress> {
     let mut request = request(name)?;

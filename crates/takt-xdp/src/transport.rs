@@ -88,7 +88,7 @@ impl XdpTransport {
         xdp.learn_exit(FlowId::DEFAULT, 0);
         let announced = xdp.udp.locators().clone();
         for locator in announced.default_unicast.iter().chain(&announced.metatraffic_unicast) {
-            xdp.listen_at(locator, FlowId::DEFAULT);
+            xdp.listen_at(locator, FlowId::DEFAULT, 0);
         }
         xdp.tell();
         Ok(xdp)
@@ -124,11 +124,11 @@ impl XdpTransport {
         anywhere.map(|to| self.udp.source_of(flow, &to).and_then(|source| u16::try_from(source.port).ok()))
     }
 
-    fn listen_at(&mut self, locator: &Locator, flow: FlowId) {
+    fn listen_at(&mut self, locator: &Locator, flow: FlowId, urgency: i32) {
         let Some(port) = locator.socket_addr().map(|address| address.port()) else {
             return;
         };
-        if let Err(why) = self.carrier.listen_at(port, flow) {
+        if let Err(why) = self.carrier.listen_at(port, flow, urgency) {
             self.own_warnings.push(Warning {
                 what: format!("what comes to port {port} comes through the kernel's sockets: {why}"),
                 remedy: format!("open at most {} flows with ports of their own", crate::filter::PORTS_MAX - 2),
@@ -221,7 +221,8 @@ fn report(interface: &str, carrier: &Carrier) -> Result<XdpReport, TransportErro
         mode: share.mode(),
         not_native: share.not_native().map(str::to_owned),
         zero_copy: zero_copy.unwrap_or(Ok(true)).map_err(|e| TransportError::new("ask", "an AF_XDP socket", e))?,
-        frame_len: bank.umem().frame_len(),
+        frame_len: bank.umem().shape().chunk_len,
+        parts: bank.parts(),
         max_message_len: carrier.max_message_len(),
     })
 }
@@ -290,7 +291,7 @@ impl Transport for XdpTransport {
             self.learn_exit(flow, spec.transport_priority);
         }
         for locator in &reached_by {
-            self.listen_at(locator, flow);
+            self.listen_at(locator, flow, spec.transport_priority);
         }
         self.tell();
         Ok((flow, reached_by))
@@ -340,6 +341,17 @@ impl Transport for XdpTransport {
     fn flush(&mut self) -> Result<(), TransportError> {
         self.carrier.flush();
         self.udp.flush()
+    }
+
+    fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
+        let Self { udp, carrier, calls, .. } = self;
+        carrier.give_back();
+        *calls = calls.wrapping_add(1);
+        // What is urgent may come by the kernel, too, and asking it is a system call.
+        if calls.is_multiple_of(KERNEL_INTERVAL) {
+            return udp.recv_urgent(above);
+        }
+        Ok(carrier.recv_urgent(above))
     }
 
     fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {

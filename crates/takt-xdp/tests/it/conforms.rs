@@ -4,6 +4,7 @@
 //! kept; that addresses are resolved is another test. What is carried is no RTPS, so the filter takes whatever comes to
 //! the ports.
 
+use takt_transport::Transport;
 use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
 use super::network::Network;
@@ -14,36 +15,41 @@ fn config(domain_id: u32, mode: Mode) -> XdpConfig {
 }
 
 /// Runs a test of the suite, if a transport can be opened in this mode; else why not is printed.
-fn in_mode(mode: Mode, test: impl FnOnce(&dyn Fn() -> Resident)) {
-    let Some(network) = Network::new() else { return };
+fn in_mode(mode: Mode, mtu: usize, test: impl FnOnce(&dyn Fn() -> Resident)) {
+    let Some(network) = Network::of_mtu(mtu) else { return };
     let open = || {
         let host = network.host(true);
         let opened = host.run(|| XdpTransport::open(&config(0, mode)));
         opened.map(|xdp| Resident::new(xdp, host, None))
     };
     match open() {
-        Ok(resident) => assert_eq!(resident.report().mode, mode),
+        Ok(resident) => {
+            assert_eq!((resident.report().mode, resident.max_message_len()), (mode, mtu - 28));
+        }
         Err(why) => return eprintln!("not tested: {why}"),
     }
     test(&|| open().expect("one could be opened a moment ago"));
 }
 
 macro_rules! conforms {
-    ($module:ident, $mode:expr, $($name:ident)*) => {
+    ($module:ident, $mode:expr, $mtu:expr, $($name:ident)*) => {
         mod $module {
             use super::*;
 
             $(
                 #[test]
                 fn $name() {
-                    in_mode($mode, |open| takt_transport::conformance::$name(open));
+                    in_mode($mode, $mtu, |open| takt_transport::conformance::$name(open));
                 }
             )*
         }
     };
     ([] $($realm:literal $name:ident,)*) => {
-        conforms!(native, Mode::Native, $($name)*);
-        conforms!(generic, Mode::Generic, $($name)*);
+        conforms!(native, Mode::Native, 1500, $($name)*);
+        conforms!(generic, Mode::Generic, 1500, $($name)*);
+        // Large datagrams take three frames each.
+        conforms!(native_large, Mode::Native, 9000, $($name)*);
+        conforms!(generic_large, Mode::Generic, 9000, $($name)*);
     };
 }
 

@@ -3,31 +3,36 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
 
 use takt_transport::ethernet::{EthernetConfig, EthernetTransport, FramePort, PacketConfig, PacketPort};
-use takt_transport::{FlowId, Scan, Transport, readiness};
-use takt_wire::Locator;
+use takt_transport::{FlowId, Scan, Transport};
 use takt_xdp::{Mode, XdpPort, XdpPortConfig};
 
 use super::counting_allocator::allocations;
+use super::datagrams::{receive, send, user};
 use super::network::{Host, Network};
 
-const PATIENCE: Duration = Duration::from_secs(20);
 const MODES: [Mode; 2] = [Mode::Native, Mode::Generic];
 
 type Xdp = EthernetTransport<XdpPort>;
 type Packet = EthernetTransport<PacketPort>;
 
-/// Eight hosts, if they can be made, for one test at a time.
-fn hosts() -> Option<MutexGuard<'static, Vec<Host>>> {
-    static HOSTS: OnceLock<Option<(Network, Mutex<Vec<Host>>)>> = OnceLock::new();
-    let made = HOSTS.get_or_init(|| {
-        let network = Network::new()?;
+/// A network and its hosts, if they can be made.
+type Made = OnceLock<Option<(Network, Mutex<Vec<Host>>)>>;
+
+/// Eight hosts of a network with this MTU, 1500 or 9000, if they can be made, for one test at a time.
+fn hosts_of(mtu: usize) -> Option<MutexGuard<'static, Vec<Host>>> {
+    static HOSTS: [Made; 2] = [const { OnceLock::new() }; 2];
+    let made = HOSTS[usize::from(mtu == 9000)].get_or_init(|| {
+        let network = Network::of_mtu(mtu)?;
         let hosts = (0..8).map(|_| network.host(true)).collect();
         Some((network, Mutex::new(hosts)))
     });
     made.as_ref().map(|(_, hosts)| hosts.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+fn hosts() -> Option<MutexGuard<'static, Vec<Host>>> {
+    hosts_of(1500)
 }
 
 /// A transport, or why there is none, which is printed.
@@ -38,16 +43,16 @@ fn open(host: &Host, mode: Mode, vlan: Option<u16>) -> Option<Xdp> {
     opened.inspect_err(|why| eprintln!("not tested: {why}")).ok()
 }
 
-fn by_packet(host: &Host, vlan: Option<u16>) -> Packet {
+pub fn by_packet(host: &Host, vlan: Option<u16>) -> Packet {
     let config = PacketConfig { vlan, ..PacketConfig::new("eth0") };
     host.run(|| EthernetTransport::open(PacketPort::open(&config)?, &EthernetConfig::new(0))).expect("root may")
 }
 
 /// Each transport of a test on the next host.
-fn in_mode(mode: Mode, test: impl FnOnce(&dyn Fn() -> Xdp)) {
-    let Some(hosts) = hosts() else { return };
+fn in_mode(mode: Mode, mtu: usize, test: impl FnOnce(&dyn Fn() -> Xdp)) {
+    let Some(hosts) = hosts_of(mtu) else { return };
     let Some(first) = open(&hosts[0], mode, None) else { return };
-    assert_eq!((first.port().mode(), first.max_message_len()), (mode, 1492));
+    assert_eq!((first.port().mode(), first.max_message_len()), (mode, mtu - 8));
     drop(first);
     let opened = AtomicUsize::new(0);
     test(&|| {
@@ -57,40 +62,28 @@ fn in_mode(mode: Mode, test: impl FnOnce(&dyn Fn() -> Xdp)) {
 }
 
 macro_rules! conforms {
-    ($module:ident, $mode:expr, $($name:ident)*) => {
+    ($module:ident, $mode:expr, $mtu:expr, $($name:ident)*) => {
         mod $module {
             use super::*;
 
             $(
                 #[test]
                 fn $name() {
-                    in_mode($mode, |open| takt_transport::conformance::$name(open));
+                    in_mode($mode, $mtu, |open| takt_transport::conformance::$name(open));
                 }
             )*
         }
     };
     ([] $($realm:literal $name:ident,)*) => {
-        conforms!(native, Mode::Native, $($name)*);
-        conforms!(generic, Mode::Generic, $($name)*);
+        conforms!(native, Mode::Native, 1500, $($name)*);
+        conforms!(generic, Mode::Generic, 1500, $($name)*);
+        // Large messages take three frames each.
+        conforms!(native_large, Mode::Native, 9000, $($name)*);
+        conforms!(generic_large, Mode::Generic, 9000, $($name)*);
     };
 }
 
 takt_transport::conformance_cases!(all [conforms] []);
-
-fn send(transport: &mut impl Transport, bytes: &[u8], to: Locator) {
-    transport.loan().expect("a frame is lent")[..bytes.len()].copy_from_slice(bytes);
-    transport.commit(bytes.len(), FlowId::DEFAULT, &[to]).expect("the frame is taken");
-    transport.flush().expect("flushing works");
-}
-
-fn receive(transport: &mut impl Transport) -> Vec<u8> {
-    loop {
-        if let Some(frame) = transport.recv(Scan::All).expect("receiving works") {
-            return frame.to_vec();
-        }
-        assert!(readiness::wait(transport.descriptors(), Some(PATIENCE)).expect("waiting works"), "nothing arrives");
-    }
-}
 
 #[test]
 fn both_backends_talk_to_each_other() {
@@ -98,8 +91,7 @@ fn both_backends_talk_to_each_other() {
     for (mode, vlan) in [(MODES[0], None), (MODES[1], None), (MODES[0], Some(42)), (MODES[1], Some(42))] {
         let Some(mut xdp) = open(&hosts[0], mode, vlan) else { return };
         let (mut there, mut here) = (by_packet(&hosts[1], vlan), by_packet(&hosts[0], vlan));
-        let at = |transport: &dyn Transport| transport.locators().default_unicast[0];
-        let (at_xdp, at_there, at_here) = (at(&xdp), at(&there), at(&here));
+        let (at_xdp, at_there, at_here) = (user(&xdp), user(&there), user(&here));
         for len in [1, 30, 31, 38, 39, 1000, 1492] {
             let message = vec![len as u8; len];
             send(&mut xdp, &message, at_there);
@@ -128,6 +120,29 @@ fn both_backends_talk_to_each_other() {
             assert_eq!(xdp.port().received_by_xdp(), 7, "what came from the other host, {mode:?}");
         }
         assert_eq!((xdp.stats().send_errors.total(), xdp.counters().malformed), (0, 0));
+    }
+}
+
+#[test]
+fn large_frames_go_by_af_xdp_in_several_parts() {
+    let Some(hosts) = hosts_of(9000) else { return };
+    for mode in MODES {
+        let Some(mut xdp) = open(&hosts[0], mode, None) else { return };
+        let mut there = by_packet(&hosts[1], None);
+        let at = |transport: &dyn Transport| transport.locators().default_unicast[0];
+        let (at_xdp, at_there) = (at(&xdp), at(&there));
+        // About where frames end, as they are received and as they are sent, and the whole.
+        let sizes = [1, 3818, 3819, 4032, 4033, 7658, 7659, 8128, 8129, 8991, 8992];
+        for (n, len) in sizes.into_iter().enumerate() {
+            let message: Vec<u8> = (0..len).map(|at| (at * 7 + n) as u8).collect();
+            send(&mut xdp, &message, at_there);
+            assert_eq!(receive(&mut there), message, "{len} octets, {mode:?}");
+            send(&mut there, &message, at_xdp);
+            assert_eq!(receive(&mut xdp), message, "{len} octets, {mode:?}");
+        }
+        let carried = sizes.len() as u64;
+        assert_eq!((xdp.port().stats().in_place_out, xdp.port().received_by_xdp()), (carried, carried), "{mode:?}");
+        assert_eq!((xdp.stats().send_errors.total(), xdp.counters().malformed, xdp.stats().kernel_drops), (0, 0, 0));
     }
 }
 

@@ -10,7 +10,7 @@ use takt_transport::udp::UdpTransport;
 use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
 use super::network::wire;
-use super::participants::{Blob, PATIENCE};
+use super::parties::{Blob, PATIENCE};
 
 /// So long does the participant spin: far shorter than it takes to look at its thread.
 const SPAN: Duration = Duration::from_micros(200);

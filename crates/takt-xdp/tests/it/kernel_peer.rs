@@ -5,7 +5,7 @@ use takt_transport::{Scan, Transport};
 use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
 use super::datagrams::{commit, message, receive, send, user};
-use super::network::{Network, ip};
+use super::network::Network;
 
 const MODES: [Mode; 2] = [Mode::Native, Mode::Generic];
 
@@ -117,14 +117,10 @@ fn a_neighbour_is_resolved_and_nothing_is_lost_meanwhile() {
 }
 
 #[test]
-fn an_interface_of_large_packets_carries_what_fits_a_frame() {
+fn large_packets_are_carried_whole_in_several_frames() {
     for mode in MODES {
-        let Some(network) = Network::new() else { return };
+        let Some(network) = Network::of_mtu(9000) else { return };
         let (here, there) = (network.host(true), network.host(true));
-        for host in [&here, &there] {
-            host.run(|| ip("link set eth0 mtu 9000"));
-        }
-        network.set_mtu(9000);
         let config = XdpConfig { mode: Some(mode), ..XdpConfig::new(0, "eth0") };
         let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
         let mut xdp = match here.run(|| XdpTransport::open(&config)) {
@@ -133,18 +129,23 @@ fn an_interface_of_large_packets_carries_what_fits_a_frame() {
         };
         let (at_xdp, at_udp) = (user(&xdp), user(&udp));
         let most = xdp.max_message_len();
-        assert_eq!((xdp.report().frame_len, most), (4096, 4096 - 256 - 42));
-        for (n, len) in [100, most - 1, most].into_iter().enumerate() {
+        assert_eq!((xdp.report().frame_len, xdp.report().parts, most), (4096, 3, 9000 - 28));
+        // About where frames end, as they are received and as they are sent, and the whole.
+        let sizes = [100, 3797, 3798, 3799, 3967, 3968, 3969, 7638, 7639, 8063, 8064, 8065, most - 1, most];
+        for (n, len) in sizes.into_iter().enumerate() {
             send(&mut xdp, &message(n, len), at_udp);
             assert_eq!(receive(&mut udp), message(n, len));
             send(&mut udp, &message(n, len), at_xdp);
             assert_eq!(receive(&mut xdp), message(n, len), "{len} octets");
         }
-        assert_eq!((xdp.counters().datagrams_out, xdp.counters().datagrams_in), (3, 3));
-        // Too long for a frame, though not for the interface: by the kernel.
-        send(&mut udp, &message(7, 8000), at_xdp);
-        assert_eq!(receive(&mut xdp), message(7, 8000));
-        assert_eq!(xdp.counters().datagrams_in, 3);
+        let carried = sizes.len() as u64;
+        let counters = xdp.counters();
+        assert_eq!((counters.datagrams_out, counters.datagrams_in), (carried, carried), "{mode}: {counters:?}");
+        assert_eq!((counters.in_place_out, counters.strange_entries, counters.kernel_drops), (carried, 0, 0));
+        // In fragments: by the kernel.
+        send(&mut udp, &message(7, 20_000), at_xdp);
+        assert_eq!(receive(&mut xdp), message(7, 20_000));
+        assert_eq!(xdp.counters().datagrams_in, carried);
     }
 }
 
@@ -159,5 +160,54 @@ fn an_interface_that_cannot_be_is_an_error() {
         let odd = XdpConfig { rx_frames: frames, ..XdpConfig::new(0, "eth0") };
         let why = host.run(|| XdpTransport::open(&odd)).expect_err("not a possible number").to_string();
         assert!(why.contains("a power of two"), "{why}");
+    }
+}
+
+#[test]
+fn more_large_packets_than_there_are_frames_leave_and_arrive_whole() {
+    for mode in MODES {
+        let Some(network) = Network::of_mtu(9000) else { return };
+        let config = XdpConfig { mode: Some(mode), tx_frames: 64, rx_frames: 64, ..XdpConfig::new(0, "eth0") };
+        let open = || network.host(true).run(|| XdpTransport::open(&config));
+        let (mut here, mut there) = match (open(), open()) {
+            (Ok(here), Ok(there)) => (here, there),
+            (Err(why), _) | (_, Err(why)) => return eprintln!("not tested: {why}"),
+        };
+        let to = user(&there);
+        for round in 0..50 {
+            // The 64 chunks for sending are 21 frames of three; these are received into twelve.
+            let sizes = [8000, 100, 8972, 4000, 20, 7000];
+            for (n, len) in sizes.into_iter().enumerate() {
+                commit(&mut here, &message(round + n, len), to);
+            }
+            here.flush().expect("flushing works");
+            for (n, len) in sizes.into_iter().enumerate() {
+                assert_eq!(receive(&mut there), message(round + n, len), "round {round}, {mode}");
+            }
+        }
+        let (sent, received) = (here.counters(), there.counters());
+        assert_eq!((sent.in_place_out, sent.no_frame_out, sent.strange_entries), (300, 0, 0), "{sent:?}");
+        assert_eq!(
+            (received.datagrams_in, received.kernel_drops, received.strange_entries),
+            (300, 0, 0),
+            "{received:?}"
+        );
+    }
+}
+#[test]
+fn trains_that_fit_one_packet_arrive_apart() {
+    for mode in MODES {
+        let Some(network) = Network::new() else { return };
+        let Some((mut xdp, mut udp)) = pair(&network, mode, true) else { return };
+        let at_xdp = user(&xdp);
+        for n in 0..10 {
+            commit(&mut udp, &message(n, 100), at_xdp);
+        }
+        udp.flush().expect("flushing works");
+        let mut got: Vec<Vec<u8>> = (0..10).map(|_| receive(&mut xdp)).collect();
+        got.sort();
+        let mut sent: Vec<Vec<u8>> = (0..10).map(|n| message(n, 100)).collect();
+        sent.sort();
+        assert_eq!(got, sent, "{mode:?}");
     }
 }

@@ -9,16 +9,16 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use takt_xdp::{XdpConfig, XdpTransport};
+use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
 use super::network::{Host, Network};
-use super::participants::{Blob, PATIENCE, party};
+use super::parties::{Blob, PATIENCE, party};
 
 /// Says to a copy of this program that it is one, and which round it is.
 const ROUND: &str = "TAKT_XDP_ROUND";
 
 /// Before each line that is for the test.
-const MARK: &str = "copy: ";
+pub const MARK: &str = "copy: ";
 
 /// Rounds; all victims take the same queue of the same interface.
 fn rounds() -> usize {
@@ -33,9 +33,14 @@ pub fn round() -> Option<u32> {
     std::env::var(ROUND).ok().map(|number| number.parse().expect("a number")) // tidy-allow(dropped-cause): it is not set.
 }
 
+/// What copies open: natively, since then something comes by each queue of a wire.
+pub fn config(domain_id: u32) -> XdpConfig {
+    XdpConfig { mode: Some(Mode::Native), ..XdpConfig::new(domain_id, "eth0") }
+}
+
 /// The transport of this copy; the test is told how that went.
 pub fn open() -> XdpTransport {
-    let opened = XdpTransport::open(&XdpConfig::new(0, "eth0"));
+    let opened = XdpTransport::open(&config(0));
     println!("\n{MARK}{}", opened.as_ref().map_or_else(ToString::to_string, |_| "open".to_owned()));
     opened.expect("the test is told why not")
 }
@@ -138,7 +143,7 @@ pub fn interface(host: &Host) -> String {
 fn nothing_is_left_of_a_process_that_was_killed() {
     let Some(network) = Network::new() else { return };
     let (host, other) = (network.host(true), network.host(true));
-    if let Err(why) = host.run(|| XdpTransport::open(&XdpConfig::new(0, "eth0"))) {
+    if let Err(why) = host.run(|| XdpTransport::open(&config(0))) {
         return eprintln!("not tested: {why}");
     }
     let survivor = Copy::start(&other, "kills::survivor", 0);
@@ -157,5 +162,5 @@ fn nothing_is_left_of_a_process_that_was_killed() {
     }
     assert!(interface(&other).contains("xdp"), "the survivor keeps its own");
     assert!(survivor.lines.recv_timeout(Duration::ZERO).is_err(), "it heard each once");
-    host.run(|| XdpTransport::open(&XdpConfig::new(0, "eth0"))).expect("nothing is taken");
+    host.run(|| XdpTransport::open(&config(0))).expect("nothing is taken");
 }

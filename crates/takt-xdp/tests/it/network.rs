@@ -15,6 +15,7 @@ use std::time::Duration;
 pub struct Network {
     bridge: File,
     hosts: AtomicU8,
+    mtu: usize,
 }
 
 /// One host: its namespace.
@@ -54,8 +55,13 @@ pub fn ip(lines: &str) {
 }
 
 impl Network {
-    /// An empty network; `None`, and why, without the permission to make one.
+    /// An empty network of the usual MTU; `None`, and why, without the permission to make one.
     pub fn new() -> Option<Self> {
+        Self::of_mtu(1500)
+    }
+
+    /// One of this MTU.
+    pub fn of_mtu(mtu: usize) -> Option<Self> {
         let made = apart(|| {
             let namespace = new_namespace()?;
             // Groups are flooded: nobody here asks who is a member.
@@ -65,7 +71,7 @@ impl Network {
             Ok::<_, io::Error>(namespace)
         });
         match made {
-            Ok(bridge) => Some(Self { bridge, hosts: AtomicU8::new(0) }),
+            Ok(bridge) => Some(Self { bridge, hosts: AtomicU8::new(0), mtu }),
             Err(why) => {
                 eprintln!("not tested: no network namespace can be made: {why}");
                 None
@@ -73,22 +79,16 @@ impl Network {
         }
     }
 
-    /// Sets the MTU of the bridge's ends of all links.
-    pub fn set_mtu(&self, mtu: usize) {
-        let ends = 1..=self.hosts.load(Ordering::Relaxed);
-        let lines: String = ends.map(|n| format!("link set port{n} mtu {mtu}\n")).collect();
-        Host::of(&self.bridge).run(|| ip(&lines));
-    }
-
     /// A further host, the `n`-th with the address 10.77.0.`n`. It resolves the addresses of others when it needs them, or
     /// knows those of all hosts from the start.
     pub fn host(&self, knows_all: bool) -> Host {
         let n = self.hosts.fetch_add(1, Ordering::Relaxed) + 1;
         let bridge = format!("/proc/{}/fd/{}", std::process::id(), self.bridge.as_raw_fd());
+        let mtu = self.mtu;
         let namespace = apart(|| {
             let namespace = new_namespace().expect("the first one could be made");
             ip(&format!(
-                "link add eth0 address 02:00:00:00:00:{n:02x} type veth peer name port{n}
+                "link add eth0 address 02:00:00:00:00:{n:02x} mtu {mtu} type veth peer name port{n} mtu {mtu}
                  link set port{n} netns {bridge}
                  addr add 10.77.0.{n}/24 brd 10.77.0.255 dev eth0
                  link set eth0 up

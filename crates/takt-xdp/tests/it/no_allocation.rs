@@ -1,15 +1,25 @@
 //! Sending and receiving by AF_XDP allocate nothing.
 
 use takt_transport::{FlowId, Scan, Transport};
-use takt_xdp::{XdpConfig, XdpTransport};
+use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
 use super::counting_allocator::allocations;
 use super::network::Network;
 
 #[test]
 fn sending_and_receiving_allocate_nothing() {
-    let Some(network) = Network::new() else { return };
-    let open = || network.host(true).run(|| XdpTransport::open(&XdpConfig::new(0, "eth0")));
+    for mode in [Mode::Native, Mode::Generic] {
+        count(mode, 1500, 100);
+        // In three parts.
+        count(mode, 9000, 8000);
+    }
+}
+
+/// In this mode, with this MTU, datagrams of so many octets.
+fn count(mode: Mode, mtu: usize, len: usize) {
+    let Some(network) = Network::of_mtu(mtu) else { return };
+    let config = XdpConfig { mode: Some(mode), ..XdpConfig::new(0, "eth0") };
+    let open = || network.host(true).run(|| XdpTransport::open(&config));
     let (mut a, mut b) = match (open(), open()) {
         (Ok(a), Ok(b)) => (a, b),
         (Err(why), _) | (_, Err(why)) => return eprintln!("not tested: {why}"),
@@ -21,9 +31,9 @@ fn sending_and_receiving_allocate_nothing() {
         for round in 0..100 {
             for _ in 0..round % 70 {
                 let frame = a.loan().expect("a frame is lent");
-                frame[..100].fill(1);
+                frame[..len].fill(1);
                 frame[..4].copy_from_slice(b"RTPS");
-                a.commit(100, FlowId::DEFAULT, &to).expect("the frame is taken");
+                a.commit(len, FlowId::DEFAULT, &to).expect("the frame is taken");
             }
             a.flush().expect("flushing works");
             for scan in [Scan::Hot, Scan::All] {

@@ -1,0 +1,175 @@
+//! Received chunks that somebody holds: samples that a reader borrows stay where the kernel has put them.
+//!
+//! A chunk that is held is not given to the kernel, so that nobody writes to it. Holds are counted, by whatever thread lets go of one; the
+//! one that receives is told by a counter and gives the chunk to the kernel then. The memory stays for as long as anything of it is held,
+//! also when the transport is gone.
+//!
+//! Nothing here relies on others' counting: what is held is read by atomic loads, of words that lie within its chunk.
+
+#![allow(unsafe_code)]
+
+use std::fmt;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use takt_wire::{LentMemory, Piece};
+
+use crate::mapping::Mapping;
+
+/// The generation of all pieces: a chunk is not used again while it is held.
+pub(crate) const GENERATION: u32 = 1;
+
+/// The memory of all chunks, and the holds on those that are received into, which come first.
+pub(crate) struct Chunks {
+    memory: Mapping,
+    chunk_len: usize,
+    holds: Box<[AtomicU32]>,
+    /// How often a chunk has lost its last hold.
+    freed: AtomicU32,
+}
+
+impl Chunks {
+    /// Of `received` chunks holds are counted. The length of a chunk is a multiple of eight.
+    pub(crate) fn new(memory: Mapping, chunk_len: usize, received: u32) -> Self {
+        let holds = (0..received).map(|_| AtomicU32::new(0)).collect();
+        Self { memory, chunk_len, holds, freed: AtomicU32::new(0) }
+    }
+
+    pub(crate) fn memory(&self) -> &Mapping {
+        &self.memory
+    }
+
+    /// Whether somebody holds a part of this chunk.
+    pub(crate) fn is_held(&self, chunk: u32) -> bool {
+        // What was read before is read before the kernel writes.
+        self.holds.get(chunk as usize).is_some_and(|holds| holds.load(Ordering::Acquire) != 0)
+    }
+
+    /// How often a chunk has lost its last hold, modulo 2^32.
+    pub(crate) fn freed(&self) -> u32 {
+        self.freed.load(Ordering::Acquire)
+    }
+
+    /// The word of a chunk in which octet `at` of it lies. Panics beyond its end.
+    fn word(&self, chunk: usize, at: usize) -> &AtomicU64 {
+        assert!(chunk < self.holds.len() && at < self.chunk_len, "an octet of a received chunk");
+        // SAFETY: the memory has at least as many chunks as there are counts, each a multiple of eight octets and aligned so, and is mapped
+        // and initialised until `self` is dropped. Whoever writes there is the kernel, or nobody: as atomic or no reference to it exists.
+        unsafe { AtomicU64::from_ptr(self.memory.as_ptr().add(chunk * self.chunk_len + at / 8 * 8).cast()) }
+    }
+}
+
+impl LentMemory for Chunks {
+    fn bytes(&self, _: &Piece) -> Option<&[u8]> {
+        None
+    }
+
+    fn copy_to(&self, piece: &Piece, from: usize, to: &mut [u8]) {
+        let chunk = piece.slot as usize;
+        let len = (piece.len as usize).saturating_sub(from).min(to.len());
+        let first = (piece.grain as usize).saturating_add(from);
+        if chunk >= self.holds.len() || first.checked_add(len).is_none_or(|end| end > self.chunk_len) {
+            return;
+        }
+        let octets = |at: usize| self.word(chunk, at).load(Ordering::Relaxed).to_ne_bytes();
+        let (skip, to) = (first % 8, &mut to[..len]);
+        let (begin, rest) = to.split_at_mut(if skip == 0 { 0 } else { len.min(8 - skip) });
+        if !begin.is_empty() {
+            begin.copy_from_slice(&octets(first)[skip..][..begin.len()]);
+        }
+        let mut at = first + begin.len();
+        let mut words = rest.chunks_exact_mut(8);
+        for word in &mut words {
+            word.copy_from_slice(&octets(at));
+            at += 8;
+        }
+        let end = words.into_remainder();
+        if !end.is_empty() {
+            end.copy_from_slice(&octets(at)[..end.len()]);
+        }
+    }
+
+    fn is_intact(&self, piece: &Piece) -> bool {
+        self.is_held(piece.slot)
+    }
+
+    fn retain(&self, piece: &Piece) {
+        if let Some(holds) = self.holds.get(piece.slot as usize) {
+            holds.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn release(&self, piece: &Piece) {
+        if let Some(holds) = self.holds.get(piece.slot as usize)
+            && holds.fetch_sub(1, Ordering::Release) == 1
+        {
+            self.freed.fetch_add(1, Ordering::Release);
+        }
+    }
+}
+
+impl fmt::Debug for Chunks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let held = (0..self.holds.len() as u32).filter(|chunk| self.is_held(*chunk)).count();
+        f.debug_struct("Chunks").field("chunk_len", &self.chunk_len).field("held", &held).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chunks() -> Chunks {
+        let memory = Mapping::anonymous(3 * 2048).expect("some memory");
+        // SAFETY: nobody else knows of the memory yet.
+        let octets = unsafe { std::slice::from_raw_parts_mut(memory.as_ptr(), 3 * 2048) };
+        octets.iter_mut().enumerate().for_each(|(at, octet)| *octet = (at * 7 + at / 2048) as u8);
+        Chunks::new(memory, 2048, 2)
+    }
+
+    #[test]
+    fn whatever_lies_in_a_chunk_is_copied() {
+        let chunks = chunks();
+        for (first, len) in [(0, 8), (3, 2), (3, 5), (3, 6), (1, 100), (256, 1500), (2047, 1), (2040, 8), (5, 0)] {
+            let piece = Piece { slot: 1, generation: GENERATION, grain: first, len };
+            let expected: Vec<u8> = (0..len).map(|at| ((2048 + first + at) * 7 + 1) as u8).collect();
+            let mut got = vec![0; len as usize];
+            chunks.copy_to(&piece, 0, &mut got);
+            assert_eq!(got, expected, "{len} octets from {first}");
+            let mut rest = [0xee; 4000];
+            chunks.copy_to(&piece, 3, &mut rest);
+            let behind = expected.get(3..).unwrap_or_default();
+            assert_eq!((&rest[..behind.len()], rest[behind.len()]), (behind, 0xee), "and no more");
+        }
+    }
+
+    #[test]
+    fn what_lies_in_no_received_chunk_is_left_alone() {
+        let chunks = chunks();
+        for (slot, grain, len) in [(2, 0, 8), (u32::MAX, 0, 8), (0, 2041, 8), (0, u32::MAX, 8), (1, 2048, 1)] {
+            let piece = Piece { slot, generation: GENERATION, grain, len };
+            let mut got = [0xee; 8];
+            chunks.copy_to(&piece, 0, &mut got);
+            chunks.copy_to(&piece, usize::MAX, &mut got);
+            assert_eq!(got, [0xee; 8]);
+            if slot >= 2 {
+                chunks.retain(&piece);
+                assert!(!chunks.is_intact(&piece) && !chunks.is_held(slot));
+                chunks.release(&piece);
+            }
+        }
+        assert_eq!(chunks.freed(), 0);
+    }
+
+    #[test]
+    fn a_chunk_is_free_when_the_last_hold_is_gone() {
+        let chunks = chunks();
+        let parts = [8, 600].map(|grain| Piece { slot: 1, generation: GENERATION, grain, len: 100 });
+        parts.iter().for_each(|part| chunks.retain(part));
+        chunks.release(&parts[0]);
+        assert!(chunks.is_held(1) && chunks.is_intact(&parts[1]) && !chunks.is_held(0));
+        assert_eq!(chunks.freed(), 0);
+        chunks.release(&parts[1]);
+        assert!(!chunks.is_held(1));
+        assert_eq!(chunks.freed(), 1);
+    }
+}

@@ -1,0 +1,113 @@
+//! What one datagram takes between the transport's caller and the kernel, each way: copies, system calls, allocations. It is the
+//! table of `docs/data-path.md`.
+
+use takt_transport::ethernet::{EthernetConfig, EthernetTransport, FramePort, PacketConfig};
+use takt_transport::{Scan, Transport};
+use takt_wire::Locator;
+use takt_xdp::{Mode, XdpConfig, XdpPort, XdpPortConfig, XdpTransport};
+
+use super::counting_allocator::allocations;
+use super::counting_calls::{Calls, watched};
+use super::datagrams::{commit, message, receive, send, user};
+use super::network::Network;
+
+const MODES: [Mode; 2] = [Mode::Native, Mode::Generic];
+
+/// Datagrams that are sent and received one by one.
+const COUNT: usize = 100;
+
+/// Calls of `recv` between two looks at the kernel's sockets.
+const INTERVAL: usize = 128;
+
+/// Sends datagrams one by one, and then as many by one `flush` as the kernel takes at once. What that took.
+fn send_all(calls: &Calls, transport: &mut impl Transport, to: Locator, len: usize) {
+    let (bytes, mut count) = (message(1, len), 0);
+    let made = calls.of(|| {
+        count = allocations(|| {
+            for _ in 0..COUNT {
+                send(transport, &bytes, to);
+            }
+        });
+    });
+    assert_eq!((made, count), (vec![libc::SYS_sendto; COUNT], 0), "one call for each");
+    let made = calls.of(|| {
+        for _ in 0..10 {
+            commit(transport, &bytes, to);
+        }
+        transport.flush().expect("flushing works");
+    });
+    assert_eq!(made, [libc::SYS_sendto], "one call for all");
+}
+
+/// Receives what `send_all` sent. The system calls that as many calls of `recv` made.
+fn receive_all(calls: &Calls, transport: &mut impl Transport, len: usize) -> Vec<i64> {
+    let (mut received, mut count) = (0, 0);
+    let made = calls.of(|| {
+        count = allocations(|| {
+            for _ in 0..INTERVAL {
+                if let Some(frame) = transport.recv(Scan::Hot).expect("receiving works") {
+                    assert_eq!((frame.len(), frame[5]), (len, 5 * 7 + 1));
+                    received += 1;
+                }
+            }
+        });
+    });
+    assert_eq!((received, count), (COUNT + 10, 0), "all were there, without allocation");
+    made
+}
+
+#[test]
+fn a_datagram_of_udp_is_not_copied_and_takes_one_system_call_out_and_none_in() {
+    for mode in MODES {
+        for (mtu, len, is_copied_in) in [(1500, 1000, false), (9000, 8000, true)] {
+            let Some(network) = Network::of_mtu(mtu) else { return };
+            let config = XdpConfig { mode: Some(mode), ..XdpConfig::new(0, "eth0") };
+            let open = || network.host(true).run(|| XdpTransport::open(&config));
+            let (mut a, mut b) = match (open(), open()) {
+                (Ok(a), Ok(b)) => (a, b),
+                (Err(why), _) | (_, Err(why)) => return eprintln!("not tested: {why}"),
+            };
+            let to = user(&b);
+            // What is done once.
+            send(&mut a, &message(0, 10), to);
+            receive(&mut b);
+            let made = watched(|calls| {
+                send_all(calls, &mut a, to, len);
+                receive_all(calls, &mut b, len)
+            });
+            let Some(made) = made else { return };
+            // One look at the kernel's sockets, and at the news of neighbours and interfaces.
+            assert!(made.len() <= 6, "{made:?}");
+            let (sent, received) = (a.counters(), b.counters());
+            let all = COUNT as u64 + 11;
+            assert_eq!((sent.in_place_out, sent.datagrams_out, received.datagrams_in), (all, all, all));
+            assert_eq!(received.in_place_in, if is_copied_in { 1 } else { all }, "{mode}: {received:?}");
+        }
+    }
+}
+
+#[test]
+fn a_frame_of_the_layer_2_form_is_not_copied_and_takes_one_system_call_out_and_none_in() {
+    for mode in MODES {
+        let Some(network) = Network::new() else { return };
+        let config =
+            XdpPortConfig { packet: PacketConfig::new("eth0"), mode: Some(mode), ..XdpPortConfig::new("eth0") };
+        let open =
+            || network.host(true).run(|| EthernetTransport::open(XdpPort::open(&config)?, &EthernetConfig::new(0)));
+        let (mut a, mut b) = match (open(), open()) {
+            (Ok(a), Ok(b)) => (a, b),
+            (Err(why), _) | (_, Err(why)) => return eprintln!("not tested: {why}"),
+        };
+        let to = user(&b);
+        send(&mut a, &message(0, 10), to);
+        receive(&mut b);
+        let made = watched(|calls| {
+            send_all(calls, &mut a, to, 1000);
+            receive_all(calls, &mut b, 1000)
+        });
+        let Some(made) = made else { return };
+        assert!(made.is_empty(), "{made:?}");
+        let all = COUNT as u64 + 11;
+        assert_eq!((a.port().stats().in_place_out, b.port().received_by_xdp()), (all, all), "{mode}");
+    }
+}

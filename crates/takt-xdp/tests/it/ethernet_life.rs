@@ -1,0 +1,137 @@
+//! [`XdpPort`] when interfaces and processes come and go, and when several participants share an interface.
+
+use takt_transport::ethernet::{EthernetConfig, EthernetTransport, FramePort};
+use takt_transport::{Scan, Transport, TransportError, readiness};
+use takt_xdp::{Mode, XdpPort, XdpPortConfig};
+
+use super::datagrams::{PATIENCE, message, receive, send, user};
+use super::ethernet::by_packet;
+use super::kills::{Copy, MARK, interface, round};
+use super::network::{Host, ip, lay, wire};
+
+type Xdp = EthernetTransport<XdpPort>;
+
+/// The transport at the next queue of the host's interface, as the configuration chooses it.
+fn open(host: &Host, config: &XdpPortConfig) -> Result<Xdp, TransportError> {
+    host.run(|| EthernetTransport::open(XdpPort::open(config)?, &EthernetConfig::new(0)))
+}
+
+/// Both ways; how many frames went by AF_XDP, out and in.
+fn exchange(xdp: &mut Xdp, other: &mut impl Transport) -> (u64, u64) {
+    let before = (xdp.port().stats().in_place_out, xdp.port().received_by_xdp());
+    let (at_xdp, at_other) = (user(xdp), user(other));
+    for n in 0..10 {
+        send(xdp, &message(n, 300), at_other);
+        assert_eq!(receive(other), message(n, 300));
+        send(other, &message(n, 300), at_xdp);
+        assert_eq!(receive(xdp), message(n, 300));
+    }
+    (xdp.port().stats().in_place_out - before.0, xdp.port().received_by_xdp() - before.1)
+}
+
+/// Waits for news of the interface, and follows it, until there is one or none.
+fn follow(host: &Host, xdp: &mut Xdp, until: impl Fn(&Xdp) -> bool) {
+    while !until(xdp) {
+        assert!(readiness::wait(xdp.descriptors(), Some(PATIENCE)).expect("waiting works"), "no news");
+        while xdp.recv(Scan::All).expect("receiving works").is_some() {}
+        if xdp.may_have_moved() {
+            host.run(|| xdp.refresh()).expect("interfaces can be followed");
+        }
+    }
+}
+
+#[test]
+fn an_interface_that_was_made_anew_has_a_queue_again() {
+    for mode in [Mode::Native, Mode::Generic] {
+        let Some(hosts) = wire(1) else { return };
+        let [here, there] = &hosts;
+        let config = XdpPortConfig { mode: Some(mode), ..XdpPortConfig::new("eth0") };
+        let mut xdp = match open(here, &config) {
+            Ok(xdp) => xdp,
+            Err(why) => return eprintln!("not tested: {why}"),
+        };
+        assert_eq!(exchange(&mut xdp, &mut by_packet(there, None)), (10, 10));
+        for _ in 0..2 {
+            let index = xdp.port().interface().index;
+            here.run(|| ip("link del eth0"));
+            lay(&hosts, 1);
+            follow(here, &mut xdp, |xdp| {
+                let now = xdp.port().interface().index;
+                now != index && now != 0 && interface(here).contains("xdp")
+            });
+            assert_eq!(exchange(&mut xdp, &mut by_packet(there, None)), (10, 10), "{mode:?}");
+        }
+        drop(xdp);
+        assert!(!interface(here).contains("xdp"), "nothing is left: {}", interface(here));
+    }
+}
+
+#[test]
+fn each_participant_of_an_interface_has_a_queue_and_its_own_frames() {
+    let Some([here, there]) = wire(2) else { return };
+    let config = XdpPortConfig::new("eth0");
+    let mut all = Vec::new();
+    for _ in 0..2 {
+        match open(&here, &config) {
+            Ok(xdp) => all.push(xdp),
+            Err(why) => return eprintln!("not tested: {why}"),
+        }
+    }
+    let why = open(&here, &config).map(drop).expect_err("both queues are taken").to_string();
+    assert!(why.contains("AF_XDP on eth0"), "{why}");
+    assert_ne!(user(&all[0]), user(&all[1]), "each has its port");
+    let mut other = by_packet(&there, None);
+    for xdp in &mut all {
+        let (out, _) = exchange(xdp, &mut other);
+        assert_eq!(out, 10);
+    }
+    for xdp in &mut all {
+        assert!(xdp.recv(Scan::All).expect("receiving works").is_none(), "nobody hears what is for another");
+    }
+    // Between both, on one host.
+    let [first, second] = &mut all[..] else { unreachable!("two were opened") };
+    let (at_first, at_second) = (user(first), user(second));
+    send(first, &message(7, 300), at_second);
+    assert_eq!(receive(second), message(7, 300));
+    send(second, &message(8, 300), at_first);
+    assert_eq!(receive(first), message(8, 300));
+    all.pop();
+    open(&here, &config).expect("a queue is free again");
+}
+
+/// Has a port until it is killed. For anyone but a copy there is nothing to do.
+#[test]
+fn victim() {
+    if round().is_none() {
+        return;
+    }
+    let mut port = EthernetTransport::open(
+        XdpPort::open(&XdpPortConfig::new("eth0")).expect("the test could open one"),
+        &EthernetConfig::new(0),
+    )
+    .expect("nobody else has the port");
+    println!("\n{MARK}open");
+    loop {
+        while port.recv(Scan::All).expect("receiving works").is_some() {}
+        readiness::wait(port.descriptors(), None).expect("waiting works");
+    }
+}
+
+#[test]
+fn nothing_is_left_of_a_port_whose_process_was_killed() {
+    let Some([here, there]) = wire(1) else { return };
+    let config = XdpPortConfig::new("eth0");
+    if let Err(why) = open(&here, &config) {
+        return eprintln!("not tested: {why}");
+    }
+    for round in 1..=5 {
+        let mut victim = Copy::start(&here, "ethernet_life::victim", round);
+        assert_eq!(victim.says(), "open", "round {round}");
+        assert!(interface(&here).contains("xdp"), "the program is there");
+        open(&here, &config).map(drop).expect_err("the only queue is taken");
+        victim.kill();
+        assert!(!interface(&here).contains("xdp"), "round {round}: {}", interface(&here));
+        let mut xdp = open(&here, &config).expect("the queue and the port are free");
+        assert_eq!(exchange(&mut xdp, &mut by_packet(&there, None)), (10, 10));
+    }
+}

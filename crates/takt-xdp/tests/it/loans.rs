@@ -1,0 +1,123 @@
+//! Samples that a reader borrows stay in the frames that they came in.
+
+use std::sync::mpsc;
+use std::time::Instant;
+
+use takt::LoanedSample;
+use takt_transport::Transport;
+use takt_transport::ethernet::{EthernetConfig, EthernetTransport, PacketConfig, PacketPort};
+use takt_transport::udp::UdpTransport;
+use takt_xdp::{Mode, XdpConfig, XdpPort, XdpPortConfig, XdpTransport};
+
+use super::network::Network;
+use super::parties::{Blob, PATIENCE, Party, party};
+use super::resident::Resident;
+
+const MODES: [Mode; 2] = [Mode::Native, Mode::Generic];
+
+/// Frames that can be received into, and those of them that may be held.
+const FRAMES: u32 = 64;
+const HELD: usize = 16;
+
+fn blob(number: u32) -> Blob {
+    Blob { number, octets: (0..400).map(|at: u32| (at ^ number) as u8).collect() }
+}
+
+fn spin(parties: [&Party; 2]) {
+    for party in parties {
+        party.participant.spin_once(takt::Duration::from_millis(1)).expect("open");
+    }
+}
+
+/// Writes these samples one after the other, and borrows them when all are there.
+fn borrow(writer: &Party, reader: &Party, numbers: std::ops::Range<u32>) -> Vec<LoanedSample<Blob>> {
+    let since = Instant::now();
+    let matched = || writer.writer.publication_matched_status().expect("open").current_count;
+    while matched() == 0 {
+        assert!(since.elapsed() < PATIENCE, "they do not find each other");
+        spin([writer, reader]);
+    }
+    let count = numbers.len();
+    for number in numbers {
+        writer.writer.write(&blob(number)).expect("there is room");
+        spin([writer, reader]);
+    }
+    // All are in the reader's history before one is taken: acknowledged is what has come that far.
+    while writer.writer.wait_for_acknowledgments(takt::Duration::ZERO).is_err() {
+        assert!(since.elapsed() < PATIENCE, "nothing arrives");
+        spin([writer, reader]);
+    }
+    let samples: Vec<_> = std::iter::from_fn(|| reader.reader.take_loaned().expect("open")).collect();
+    assert_eq!(samples.len(), count);
+    samples
+}
+
+/// They are what was written, from this number on. How many of them are lent.
+fn judge(samples: &[LoanedSample<Blob>], first: u32) -> usize {
+    for (number, sample) in (first..).zip(samples) {
+        let mut value = Blob::default();
+        assert!(sample.decode(&mut value) && value == blob(number), "{number}: {value:?}");
+        assert!(sample.is_intact());
+    }
+    samples.iter().filter(|sample| sample.is_lent()).count()
+}
+
+/// Borrows, holds, lets go, borrows again, and holds longer than there is a participant.
+fn lend_and_let_go(writer: Party, reader: Party) {
+    reader.reader.borrow_samples(true).expect("open");
+    let mut first = borrow(&writer, &reader, 0..40);
+    assert_eq!(judge(&first, 0), HELD, "what comes beyond is copied");
+    // All other frames go round meanwhile.
+    let second = borrow(&writer, &reader, 40..200);
+    assert_eq!((judge(&second, 40), judge(&first, 0)), (0, HELD));
+    let last = first.swap_remove(0);
+    drop((first, second));
+    assert_eq!(judge(&borrow(&writer, &reader, 200..210), 200), 10, "there is room again");
+    reader.reader.borrow_samples(false).expect("open");
+    assert_eq!(judge(&borrow(&writer, &reader, 210..220), 210), 0, "who does not borrow copies");
+    drop((writer, reader));
+    assert!(last.is_lent());
+    assert_eq!(judge(&[last], 0), 1, "it stays");
+}
+
+#[test]
+fn samples_by_udp_are_borrowed_from_the_frames() {
+    for mode in MODES {
+        let Some(network) = Network::new() else { return };
+        let (here, there) = (network.host(true), network.host(true));
+        let config = XdpConfig { mode: Some(mode), rx_frames: FRAMES, ..XdpConfig::new(0, "eth0") };
+        let xdp = match here.run(|| XdpTransport::open(&config)) {
+            Ok(xdp) => xdp,
+            Err(why) => return eprintln!("not tested: {why}"),
+        };
+        let udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
+        let (tell, told) = mpsc::channel();
+        let reader = party(Box::new(Resident::new(xdp, here, Some(tell))), "Back", "There").expect("a participant");
+        let writer = party(Box::new(udp), "There", "Back").expect("a participant");
+        lend_and_let_go(writer, reader);
+        let counters = told.recv_timeout(PATIENCE).expect("the transport is dropped");
+        assert_eq!((counters.held_in, counters.kernel_drops), (HELD as u64 + 10, 0), "{counters:?}");
+    }
+}
+
+#[test]
+fn samples_without_ip_are_borrowed_from_the_frames() {
+    for mode in MODES {
+        let Some(network) = Network::new() else { return };
+        let (here, there) = (network.host(true), network.host(true));
+        let packet = PacketConfig::new("eth0");
+        let config =
+            XdpPortConfig { packet: packet.clone(), mode: Some(mode), rx_frames: FRAMES, ..XdpPortConfig::new("eth0") };
+        let (xdp, other) = (
+            here.run(|| EthernetTransport::open(XdpPort::open(&config)?, &EthernetConfig::new(0))),
+            there.run(|| EthernetTransport::open(PacketPort::open(&packet)?, &EthernetConfig::new(0))),
+        );
+        let parties = match (xdp, other) {
+            (Ok(xdp), Ok(other)) => [Box::new(other) as Box<dyn Transport>, Box::new(xdp)],
+            (Err(why), _) | (_, Err(why)) => return eprintln!("not tested: {why}"),
+        };
+        let [writer, reader] = parties;
+        let writer = party(writer, "There", "Back").expect("a participant");
+        lend_and_let_go(writer, party(reader, "Back", "There").expect("a participant"));
+    }
+}

@@ -1,0 +1,87 @@
+//! Participants that write samples small and large, and read those of the other.
+
+use std::time::{Duration, Instant};
+
+use takt::qos::{DataReaderQos, DataWriterQos, History, PublisherQos, Reliability, SubscriberQos, TopicQos};
+use takt::{DataReader, DataWriter, DdsType, DomainParticipant, DomainParticipantBuilder, Runtime};
+use takt_transport::Transport;
+
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+pub struct Blob {
+    pub number: u32,
+    pub octets: Vec<u8>,
+}
+
+impl Blob {
+    fn new(number: u32) -> Self {
+        // Most in one datagram, some in many.
+        let len = if number % 10 == 9 { 300_000 } else { 100 };
+        Self { number, octets: (0..len).map(|at: u32| (at ^ number) as u8).collect() }
+    }
+}
+
+pub struct Party {
+    pub participant: DomainParticipant,
+    pub writer: DataWriter<Blob>,
+    pub reader: DataReader<Blob>,
+}
+
+/// A participant by one transport that writes one topic and reads the other.
+pub fn party(transport: Box<dyn Transport>, writes: &str, reads: &str) -> takt::Result<Party> {
+    party_of(DomainParticipant::builder(0).transport(transport), writes, reads)
+}
+
+/// The same, of a participant that is yet to be built.
+pub fn party_of(builder: DomainParticipantBuilder, writes: &str, reads: &str) -> takt::Result<Party> {
+    let participant = builder.runtime(Runtime::Inline).build()?;
+    let reliability = Reliability { max_blocking_time: takt::Duration::from_secs(10), ..Reliability::RELIABLE };
+    let (written, read) = (
+        participant.create_topic::<Blob>(writes, TopicQos::default())?,
+        participant.create_topic::<Blob>(reads, TopicQos::default())?,
+    );
+    let qos = DataWriterQos { history: History::KeepAll, reliability, ..DataWriterQos::default() };
+    let writer = participant.create_publisher(PublisherQos::default())?.create_datawriter(&written, qos)?;
+    let qos = DataReaderQos { history: History::KeepAll, reliability, ..DataReaderQos::default() };
+    let reader = participant.create_subscriber(SubscriberQos::default())?.create_datareader(&read, qos)?;
+    Ok(Party { participant, writer, reader })
+}
+
+/// Both write `count` samples and read those of the other.
+pub fn exchange(parties: &[Party; 2], count: u32) {
+    let since = Instant::now();
+    let turn = || {
+        assert!(since.elapsed() < PATIENCE, "nothing arrives");
+        for party in parties {
+            party.participant.spin_once(takt::Duration::from_millis(1)).expect("open");
+        }
+    };
+    let matched = |party: &Party| party.writer.publication_matched_status().expect("open").current_count;
+    while parties.iter().any(|party| matched(party) == 0) {
+        turn();
+    }
+    let mut expected = [0; 2];
+    for number in 0..count {
+        for party in parties {
+            party.writer.write(&Blob::new(number)).expect("there is room");
+        }
+        turn();
+        take(parties, &mut expected);
+    }
+    while expected != [count; 2] {
+        turn();
+        take(parties, &mut expected);
+    }
+}
+
+fn take(parties: &[Party; 2], expected: &mut [u32; 2]) {
+    for (party, expected) in parties.iter().zip(expected) {
+        for sample in party.reader.take(usize::MAX).expect("open") {
+            if let Some(blob) = sample.data {
+                assert_eq!(blob, Blob::new(*expected));
+                *expected += 1;
+            }
+        }
+    }
+}

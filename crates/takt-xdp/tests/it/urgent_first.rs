@@ -1,0 +1,64 @@
+//! What arrives for an urgent flow is handed out before what a ring had earlier for others.
+
+use takt_transport::udp::UdpTransport;
+use takt_transport::{FlowId, FlowSpec, Scan, Transport, readiness};
+use takt_wire::Locator;
+use takt_xdp::{Mode, XdpConfig, XdpTransport};
+
+use super::datagrams::{PATIENCE, message, send, user};
+use super::network::Network;
+
+fn urgent(transport: &mut XdpTransport, transport_priority: i32) -> (FlowId, Locator) {
+    let (flow, reached_by) =
+        transport.open_flow(&FlowSpec { own_port: true, transport_priority }).expect("a port is free");
+    (flow, *reached_by.first().expect("a flow with a port is reached by it"))
+}
+
+/// The flow of the next datagram.
+fn next(transport: &mut XdpTransport) -> Option<FlowId> {
+    transport.recv(Scan::All).expect("receiving works").map(|frame| frame.meta.flow)
+}
+
+#[test]
+fn the_most_urgent_of_a_ring_comes_first_and_nothing_is_lost() {
+    for mode in [Mode::Native, Mode::Generic] {
+        let Some(network) = Network::new() else { return };
+        let (here, there) = (network.host(false), network.host(false));
+        let config = XdpConfig { mode: Some(mode), ..XdpConfig::new(0, "eth0") };
+        let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
+        let mut xdp = match here.run(|| XdpTransport::open(&config)) {
+            Ok(xdp) => xdp,
+            Err(why) => return eprintln!("not tested: {why}"),
+        };
+        let default = user(&xdp);
+        let (brake, to_brake) = here.run(|| urgent(&mut xdp, 46));
+        let (steering, to_steering) = here.run(|| urgent(&mut xdp, 30));
+        // The first one finds the hardware address, and is awaited so that all others are in the ring.
+        send(&mut udp, &message(0, 100), default);
+        assert!(readiness::wait(xdp.descriptors(), Some(PATIENCE)).expect("waiting works"));
+        assert_eq!(next(&mut xdp), Some(FlowId::DEFAULT));
+        for _ in 0..100 {
+            send(&mut udp, &message(1, 100), default);
+        }
+        for to in [to_steering, to_brake, to_steering] {
+            send(&mut udp, &message(2, 100), to);
+        }
+        let before = xdp.counters().datagrams_in;
+        assert!(xdp.recv_urgent(46).expect("receiving works").is_none());
+        let first = xdp.recv_urgent(30).expect("receiving works").map(|frame| frame.meta.flow);
+        assert_eq!(first, Some(brake), "{mode:?}");
+        assert_eq!([next(&mut xdp), next(&mut xdp)], [Some(steering); 2]);
+        assert!(xdp.recv_urgent(0).expect("receiving works").is_none());
+        let mut rest = 0;
+        while let Some(flow) = next(&mut xdp) {
+            assert_eq!(flow, FlowId::DEFAULT);
+            rest += 1;
+        }
+        assert_eq!((rest, xdp.counters().datagrams_in - before), (100, 103), "by AF_XDP, all of them");
+        xdp.close_flow(brake).expect("it is open");
+        xdp.close_flow(steering).expect("it is open");
+        send(&mut udp, &message(3, 100), default);
+        assert!(readiness::wait(xdp.descriptors(), Some(PATIENCE)).expect("waiting works"));
+        assert_eq!(next(&mut xdp), Some(FlowId::DEFAULT));
+    }
+}
