@@ -3,6 +3,8 @@
  * border; results below zero are errors of errno's numbers, negated. Rust's side is src/ffi.rs; both change together.
  */
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,6 +20,7 @@
 #include <rte_mbuf_pool_ops.h>
 #include <rte_mempool.h>
 #include <rte_ring.h>
+#include <rte_version.h>
 
 struct takt_port_info {
     uint8_t mac[6];
@@ -47,7 +50,24 @@ static int failure(int rc) {
     return rte_errno != 0 ? -rte_errno : -EIO;
 }
 
+/* The version in words, and where the drivers are. May be asked before the start. */
+const char *takt_dpdk_version(void) {
+    return rte_version();
+}
+
+const char *takt_dpdk_drivers(void) {
+    return RTE_EAL_PMD_PATH;
+}
+
+/*
+ * On a thread of its own, whose threads have its scheduling. In real time it would wait for ever: DPDK sleeps a microsecond at
+ * a time until its first thread runs, which never has its turn on the same processor.
+ */
 int takt_dpdk_init(int argc, char **argv) {
+    struct sched_param ordinary = {0};
+    int rc = pthread_setschedparam(pthread_self(), SCHED_OTHER, &ordinary);
+    if (rc != 0)
+        return -rc;
     return rte_eal_init(argc, argv) < 0 ? failure(-1) : 0;
 }
 

@@ -1,8 +1,8 @@
 //! DPDK's environment (EAL): started once in a process, with the arguments of whoever comes first.
 //!
 //! It binds the thread that starts it to one processor, and starts a thread on each processor that its arguments name. So it is started
-//! on a thread of its own, and told of one processor only unless the arguments say otherwise. It is never stopped: what it holds
-//! is gone with the process.
+//! on a thread of its own, and told of one processor only unless the arguments say otherwise. That thread, and so all of DPDK's, has
+//! ordinary scheduling even if the caller is a real-time one. It is never stopped: what it holds is gone with the process.
 //!
 //! Arguments that make it end the process (`--help`, `--version`) are refused. Of the others, DPDK 22.11 answers bad ones with an error;
 //! that a driver or a plugin of it never ends the process is not in our hands.

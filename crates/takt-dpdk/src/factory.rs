@@ -4,12 +4,13 @@ use std::net::Ipv4Addr;
 use std::str::FromStr;
 
 use takt_packet::VlanTag;
+use takt_transport::choice::probe::Finding;
 use takt_transport::choice::{Opened, Request, TransportFactory};
 use takt_transport::ethernet::{EthernetConfig, EthernetTransport};
 use takt_transport::udp::ParticipantIndex;
 use takt_transport::{Transport, TransportError};
 
-use crate::{DpdkConfig, DpdkPort, DpdkTransport, UdpStackConfig};
+use crate::{DpdkConfig, DpdkPort, DpdkTransport, UdpStackConfig, probe};
 
 /// Makes `dpdk:DEVICE` and `dpdk-ethernet:DEVICE` known to the participants of this process: a configuration can ask for them then.
 pub fn register() {
@@ -18,7 +19,7 @@ pub fn register() {
 }
 
 /// Options that say how the device is opened.
-const OF_DEVICE: [&str; 3] = ["huge", "mtu", "rx_room"];
+const OF_DEVICE: [&str; 4] = ["huge", "mac", "mtu", "rx_room"];
 
 fn number<T: FromStr>(request: &Request<'_>, key: &str, value: &str) -> Result<T, TransportError> {
     value.parse().map_err(|_| request.refused(&format!("{key} {value:?} makes no sense")))
@@ -31,10 +32,12 @@ fn device(request: &Request<'_>) -> Result<DpdkConfig, TransportError> {
     for (key, value) in &request.spec.options {
         match (key.as_str(), value.as_str()) {
             ("huge", "no") => {
-                config = DpdkConfig { mtu: config.mtu, rx_room: config.rx_room, ..DpdkConfig::trial(name) }
+                let DpdkConfig { mac, mtu, rx_room, .. } = config;
+                config = DpdkConfig { mac, mtu, rx_room, ..DpdkConfig::trial(name) };
             }
             ("huge", "yes") => {}
             ("huge", _) => return Err(request.refused(&format!("huge {value:?} is neither yes nor no"))),
+            ("mac", _) => config.mac = Some(number(request, key, value)?),
             ("mtu", _) => config.mtu = Some(number(request, key, value)?),
             ("rx_room", _) => config.rx_room = Some(number(request, key, value)?),
             _ => {}
@@ -60,7 +63,15 @@ impl TransportFactory for Dpdk {
     }
 
     fn form(&self) -> &'static str {
-        "dpdk:DEVICE/address=A.B.C.D[/prefix=24][/gateway=A.B.C.D][/vlan=ID][/huge=no][/mtu=N][/rx_room=N]"
+        "dpdk:DEVICE/address=A.B.C.D[/prefix=24][/gateway=A.B.C.D][/vlan=ID][/huge=no][/mac=ADDRESS][/mtu=N][/rx_room=N]"
+    }
+
+    fn at(&self, interface: &str) -> String {
+        format!("dpdk:net_af_packet0,iface={interface}/address=A.B.C.D")
+    }
+
+    fn probe(&self, interface: &str) -> Vec<Finding> {
+        probe::findings(interface)
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Opened, TransportError> {
@@ -116,7 +127,15 @@ impl TransportFactory for DpdkEthernet {
     }
 
     fn form(&self) -> &'static str {
-        "dpdk-ethernet:DEVICE[/huge=no][/mtu=N][/rx_room=N]"
+        "dpdk-ethernet:DEVICE[/huge=no][/mac=ADDRESS][/mtu=N][/rx_room=N]"
+    }
+
+    fn at(&self, interface: &str) -> String {
+        format!("dpdk-ethernet:net_af_packet0,iface={interface}")
+    }
+
+    fn probe(&self, interface: &str) -> Vec<Finding> {
+        probe::findings(interface)
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Opened, TransportError> {
@@ -151,6 +170,7 @@ mod tests {
         let text = "dpdk:net_null0";
         assert_eq!(refusal(text), format!("open {text}: it needs an address that nobody else has: address=10.0.0.1"));
         assert!(refusal("dpdk:net_null0/address=10.0.0").ends_with("address \"10.0.0\" makes no sense"));
+        assert!(refusal("dpdk:net_null0/mac=02:00").ends_with("mac \"02:00\" makes no sense"));
         assert!(refusal("dpdk:net_null0/huge=maybe").ends_with("huge \"maybe\" is neither yes nor no"));
         assert!(refusal("dpdk-ethernet:net_null0/address=10.0.0.1").contains("no option address"));
     }

@@ -60,6 +60,8 @@ struct RawPart {
 }
 
 unsafe extern "C" {
+    fn takt_dpdk_version() -> *const c_char;
+    fn takt_dpdk_drivers() -> *const c_char;
     fn takt_dpdk_init(argc: c_int, argv: *mut *mut c_char) -> c_int;
     fn takt_dpdk_attach(device: *const c_char, name: *const c_char, port: *mut u16, probed: *mut c_int) -> c_int;
     fn takt_dpdk_ring(name: *const c_char, size: u32) -> *mut RawRing;
@@ -85,6 +87,13 @@ unsafe extern "C" {
 /// A result of the shim: below zero a number of errno, negated.
 fn checked(result: c_int) -> io::Result<c_int> {
     if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { Ok(result) }
+}
+
+/// The library's version, and the directory of its drivers.
+pub(crate) fn about() -> (String, String) {
+    // SAFETY: both are strings of C that are part of the library and of the shim.
+    let [version, drivers] = unsafe { [takt_dpdk_version(), takt_dpdk_drivers()].map(|text| CStr::from_ptr(text)) };
+    (version.to_string_lossy().into_owned(), drivers.to_string_lossy().into_owned())
 }
 
 /// What takes a lock of DPDK's own tables, or has none at all: ports that come and go, pools, rings.

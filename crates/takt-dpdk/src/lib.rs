@@ -13,6 +13,7 @@
 //! | `eal` | DPDK's environment, once in a process |
 //! | `port` | one port: frames in bursts, in mbufs |
 //! | `factory` | the transports by name |
+//! | `probe` | what DPDK could drive here |
 //! | `stack` | what a kernel does otherwise: ARP, IGMP, IPv4 and UDP, over any [`FramePort`](takt_transport::ethernet::FramePort) |
 //!
 //! Invariants:
@@ -31,6 +32,8 @@ mod factory;
 mod ffi;
 #[cfg(feature = "dpdk")]
 mod port;
+#[cfg(feature = "dpdk")]
+mod probe;
 mod stack;
 
 pub use config::{DpdkConfig, UdpStackConfig};

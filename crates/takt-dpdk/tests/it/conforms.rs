@@ -47,6 +47,7 @@ macro_rules! conforms {
         conforms!(udp_packet, Device::Packet, udp, $($name)*);
         conforms!(l2_packet, Device::Packet, l2, $($name)*);
         conforms!(udp_xdp, Device::Xdp, udp, $($name)*);
+        conforms!(l2_xdp, Device::Xdp, l2, $($name)*);
         conforms!(udp_tap, Device::Tap, udp, $($name)*);
         conforms!(l2_tap, Device::Tap, l2, $($name)*);
     };

@@ -45,7 +45,7 @@ pub fn fresh(driver: &str) -> String {
 pub fn config(device: &str) -> DpdkConfig {
     let mut config = DpdkConfig::trial(device);
     let memory = config.eal.iter().position(|argument| argument == "-m").expect("it says how much memory");
-    config.eal[memory + 1] = "768".into();
+    config.eal[memory + 1] = "1536".into();
     config
 }
 

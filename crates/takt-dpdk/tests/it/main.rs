@@ -10,6 +10,11 @@ mod stack_conforms;
 #[cfg(feature = "dpdk")]
 mod conforms;
 #[cfg(feature = "dpdk")]
+#[path = "../../../takt-xdp/tests/it/counting_calls.rs"]
+mod counting_calls;
+#[cfg(feature = "dpdk")]
+mod data_path;
+#[cfg(feature = "dpdk")]
 mod devices;
 #[cfg(feature = "dpdk")]
 mod kernel_peer;
@@ -20,6 +25,10 @@ mod kernel_peer;
 mod network;
 #[cfg(feature = "dpdk")]
 mod participants;
+#[cfg(feature = "dpdk")]
+#[allow(dead_code)]
+#[path = "../../../takt-xdp/tests/it/parties.rs"]
+mod parties;
 #[cfg(feature = "dpdk")]
 mod ports;
 #[cfg(feature = "dpdk")]

@@ -1,9 +1,6 @@
 //! Participants: one by DPDK, one by the kernel's UDP or by DPDK too, that discover each other and exchange samples small and large.
 
-use std::time::{Duration, Instant};
-
-use takt::qos::{DataReaderQos, DataWriterQos, History, PublisherQos, Reliability, SubscriberQos, TopicQos};
-use takt::{DataReader, DataWriter, DdsType, DomainParticipant, Runtime};
+use takt::{DomainParticipant, DomainParticipantBuilder};
 use takt_dpdk::{DpdkConfig, DpdkPort, UdpStack, UdpStackConfig};
 use takt_transport::Transport;
 use takt_transport::ethernet::{EthernetConfig, EthernetTransport, PacketConfig, PacketPort};
@@ -11,83 +8,17 @@ use takt_transport::ethernet::{EthernetConfig, EthernetTransport, PacketConfig, 
 use super::devices::{config, fresh, mac, turn};
 use super::kernel_peer::{by_dpdk, by_kernel};
 use super::network::Network;
+use super::parties::{self, party_of};
 
-const PATIENCE: Duration = Duration::from_secs(60);
-
-#[derive(DdsType, Clone, Debug, Default, PartialEq)]
-struct Blob {
-    number: u32,
-    octets: Vec<u8>,
-}
-
-impl Blob {
-    fn new(number: u32) -> Self {
-        // Most in one datagram, some in many.
-        let len = if number % 10 == 9 { 300_000 } else { 100 };
-        Self { number, octets: (0..len).map(|at: u32| (at ^ number) as u8).collect() }
-    }
-}
-
-struct Party {
-    participant: DomainParticipant,
-    writer: DataWriter<Blob>,
-    reader: DataReader<Blob>,
-}
-
-/// A participant that writes one topic and reads the other.
-fn party(transport: Box<dyn Transport>, writes: &str, reads: &str) -> takt::Result<Party> {
-    let participant = DomainParticipant::builder(0).runtime(Runtime::Inline).transport(transport).build()?;
-    let reliability = Reliability { max_blocking_time: takt::Duration::from_secs(10), ..Reliability::RELIABLE };
-    let (written, read) = (
-        participant.create_topic::<Blob>(writes, TopicQos::default())?,
-        participant.create_topic::<Blob>(reads, TopicQos::default())?,
-    );
-    let qos = DataWriterQos { history: History::KeepAll, reliability, ..DataWriterQos::default() };
-    let writer = participant.create_publisher(PublisherQos::default())?.create_datawriter(&written, qos)?;
-    let qos = DataReaderQos { history: History::KeepAll, reliability, ..DataReaderQos::default() };
-    let reader = participant.create_subscriber(SubscriberQos::default())?.create_datareader(&read, qos)?;
-    Ok(Party { participant, writer, reader })
-}
-
-/// Both write samples and read those of the other.
+/// Participants with these transports and no others exchange samples.
 fn exchange(here: Box<dyn Transport>, there: Box<dyn Transport>) {
-    const COUNT: u32 = 40;
-    let parties =
-        [party(here, "There", "Back").expect("a participant"), party(there, "Back", "There").expect("a participant")];
-    let since = Instant::now();
-    let turn = || {
-        assert!(since.elapsed() < PATIENCE, "nothing arrives");
-        for party in &parties {
-            party.participant.spin_once(takt::Duration::from_millis(1)).expect("open");
-        }
-    };
-    let matched = |party: &Party| party.writer.publication_matched_status().expect("open").current_count;
-    while parties.iter().any(|party| matched(party) == 0) {
-        turn();
-    }
-    let mut expected = [0; 2];
-    for number in 0..COUNT {
-        for party in &parties {
-            party.writer.write(&Blob::new(number)).expect("there is room");
-        }
-        turn();
-        take(&parties, &mut expected);
-    }
-    while expected != [COUNT; 2] {
-        turn();
-        take(&parties, &mut expected);
-    }
+    exchange_by([here, there].map(|transport| DomainParticipant::builder(0).transport(transport)));
 }
 
-fn take(parties: &[Party; 2], expected: &mut [u32; 2]) {
-    for (party, expected) in parties.iter().zip(expected) {
-        for sample in party.reader.take(usize::MAX).expect("open") {
-            if let Some(blob) = sample.data {
-                assert_eq!(blob, Blob::new(*expected));
-                *expected += 1;
-            }
-        }
-    }
+/// Those that are built so exchange samples.
+fn exchange_by([here, there]: [DomainParticipantBuilder; 2]) {
+    let parties = [party_of(here, "There", "Back"), party_of(there, "Back", "There")];
+    parties::exchange(&parties.map(|party| party.expect("a participant")), 40);
 }
 
 #[test]
@@ -116,6 +47,21 @@ fn two_by_dpdk_exchange_samples_through_shared_memory() {
         Box::new(UdpStack::new(&address, port).expect("the address can be"))
     };
     exchange(udp(1, here), udp(2, there));
+}
+
+/// All of it goes by DPDK, discovery too: nothing is opened beside it.
+#[test]
+fn two_that_ask_for_dpdk_by_name_find_each_other_by_it() {
+    let _turn = turn();
+    // Whoever is first decides how DPDK is started: as all tests have it.
+    drop(DpdkPort::ring_pair(&config(&fresh("ring")), &config("")).expect("rings"));
+    takt_dpdk::register();
+    let socket = format!("takt-{}-{}", std::process::id(), fresh("socket"));
+    exchange_by([("server", 1), ("client", 2)].map(|(role, n)| {
+        let device = format!("{},role={role},socket={socket}", fresh("net_memif"));
+        let name = format!("dpdk:{device}/address=10.78.0.{n}/huge=no");
+        DomainParticipant::builder(0).shared_memory(false).user_data_transports([name])
+    }));
 }
 
 #[test]

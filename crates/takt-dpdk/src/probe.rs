@@ -1,0 +1,207 @@
+//! What DPDK could drive at an interface, and the memory that it would use. DPDK is not started, nothing is bound or opened by looking.
+
+use std::fs;
+use std::path::Path;
+
+use takt_transport::choice::probe::{Finding, Grade, Needs, capabilities_finding, interface_finding};
+
+use crate::ffi;
+
+/// Drivers of DPDK's that work beside the kernel's own, at an interface that stays the kernel's.
+const AT_INTERFACES: [&str; 2] = ["net_af_packet", "net_af_xdp"];
+
+/// Drivers of the kernel that leave a card to user space.
+const LEAVES_CARDS: [&str; 3] = ["vfio-pci", "uio_pci_generic", "igb_uio"];
+
+/// What DPDK finds.
+pub(crate) fn findings(interface: &str) -> Vec<Finding> {
+    let sys = Path::new("/sys");
+    let (version, plugins) = ffi::about();
+    let (of_interface, link) = interface_finding(interface, Needs { ethernet: true, ipv4: false });
+    let mut findings = vec![
+        Finding::new("library", Grade::Good, version),
+        hugepages(sys),
+        // As packet sockets take it; AF_XDP takes more.
+        capabilities_finding(&["CAP_NET_RAW"]),
+        of_interface,
+    ];
+    if link.is_some() {
+        findings.push(devices(interface, Path::new(&plugins)));
+        findings.extend(card(sys, interface));
+    }
+    findings.push(cards(sys));
+    findings
+}
+
+/// Names of what a directory has, sorted; none if there is no such directory.
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// Huge pages of each size, and how many are free.
+fn hugepages(sys: &Path) -> Finding {
+    let root = sys.join("kernel/mm/hugepages");
+    let mut pages = Vec::new();
+    let mut free_kib = 0;
+    for name in names(&root) {
+        let kib = name.strip_prefix("hugepages-").and_then(|size| size.strip_suffix("kB")?.parse::<u64>().ok()); // tidy-allow(dropped-cause): not a size.
+        let count = |file: &str| fs::read_to_string(root.join(&name).join(file)).ok()?.trim().parse::<u64>().ok(); // tidy-allow(dropped-cause): then it is not counted.
+        if let (Some(kib), Some(all @ 1..), Some(free)) = (kib, count("nr_hugepages"), count("free_hugepages")) {
+            pages.push(format!("{all} of {} MiB, {free} free", kib / 1024));
+            free_kib += free * kib;
+        }
+    }
+    let text = pages.join("; ");
+    match (pages.is_empty(), free_kib) {
+        (true, _) => Finding::new(
+            "huge pages",
+            Grade::Lesser,
+            "none (`sysctl vm.nr_hugepages=128`); with huge=no virtual devices do without",
+        ),
+        (false, 0) => {
+            Finding::new("huge pages", Grade::Lesser, format!("{text}; with huge=no virtual devices do without"))
+        }
+        _ => Finding::new("huge pages", Grade::Good, text),
+    }
+}
+
+/// As which devices the interface can be named.
+fn devices(interface: &str, plugins: &Path) -> Finding {
+    let is_there = |driver: &&str| plugins.join(format!("librte_{driver}.so")).exists();
+    let devices: Vec<String> =
+        AT_INTERFACES.into_iter().filter(is_there).map(|driver| format!("{driver}0,iface={interface}")).collect();
+    if devices.is_empty() {
+        let detail = format!("no driver for it in {}", plugins.display());
+        return Finding::new("devices", Grade::Unknown, detail);
+    }
+    Finding::new("devices", Grade::Good, devices.join(" or "))
+}
+
+/// The card behind the interface.
+fn card(sys: &Path, interface: &str) -> Option<Finding> {
+    let device = fs::canonicalize(sys.join("class/net").join(interface).join("device")).ok()?; // tidy-allow(dropped-cause): a virtual one.
+    let bus = fs::canonicalize(device.join("subsystem")).ok()?; // tidy-allow(dropped-cause): as above.
+    if bus.file_name()? != "pci" {
+        return None;
+    }
+    let address = device.file_name()?.to_string_lossy();
+    let detail = format!("{address}; once it is bound to vfio-pci DPDK drives it alone, and the kernel has it no more");
+    Some(Finding::new("card", Grade::Unknown, detail))
+}
+
+/// Network cards that are left to user space.
+fn cards(sys: &Path) -> Finding {
+    let root = sys.join("bus/pci/devices");
+    let is_left = |address: &String| {
+        let device = root.join(address);
+        let class = fs::read_to_string(device.join("class")).unwrap_or_default();
+        let driver = fs::canonicalize(device.join("driver")).unwrap_or_default();
+        let driver = driver.file_name().unwrap_or_default().to_string_lossy();
+        class.starts_with("0x02") && LEAVES_CARDS.contains(&&*driver)
+    };
+    let left: Vec<String> = names(&root).into_iter().filter(is_left).collect();
+    match left.is_empty() {
+        true => Finding::new("free cards", Grade::Lesser, "none is bound to vfio-pci (`dpdk-devbind.py --status`)"),
+        false => Finding::new("free cards", Grade::Good, left.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+    use std::path::PathBuf;
+
+    /// A directory like `/sys`, gone when dropped.
+    struct Sys(PathBuf);
+
+    impl Sys {
+        fn new(name: &str) -> Self {
+            let root = std::env::temp_dir().join(format!("takt-dpdk-sys-{}-{name}", std::process::id()));
+            fs::create_dir_all(&root).expect("a directory");
+            Self(fs::canonicalize(root).expect("it is there"))
+        }
+
+        fn file(&self, path: &str, text: &str) {
+            let path = self.0.join(path);
+            fs::create_dir_all(path.parent().expect("it has one")).expect("a directory");
+            fs::write(path, text).expect("a file");
+        }
+
+        fn link(&self, path: &str, to: &str) {
+            fs::create_dir_all(self.0.join(to)).expect("a directory");
+            let path = self.0.join(path);
+            fs::create_dir_all(path.parent().expect("it has one")).expect("a directory");
+            symlink(self.0.join(to), path).expect("a link");
+        }
+    }
+
+    impl Drop for Sys {
+        fn drop(&mut self) {
+            fs::remove_dir_all(&self.0).expect("it was made here");
+        }
+    }
+
+    fn told(finding: &Finding) -> (Grade, &str) {
+        (finding.grade, finding.detail.as_str())
+    }
+
+    #[test]
+    fn huge_pages_are_counted_by_size() {
+        let sys = Sys::new("pages");
+        assert!(hugepages(&sys.0).detail.starts_with("none (`sysctl"));
+        let page = |size: &str, all: u32, free: u32| {
+            sys.file(&format!("kernel/mm/hugepages/hugepages-{size}kB/nr_hugepages"), &format!("{all}\n"));
+            sys.file(&format!("kernel/mm/hugepages/hugepages-{size}kB/free_hugepages"), &format!("{free}\n"));
+        };
+        page("1048576", 0, 0);
+        page("2048", 64, 0);
+        let full = "64 of 2 MiB, 0 free; with huge=no virtual devices do without";
+        assert_eq!(told(&hugepages(&sys.0)), (Grade::Lesser, full));
+        page("2048", 64, 60);
+        page("1048576", 1, 1);
+        assert_eq!(told(&hugepages(&sys.0)), (Grade::Good, "1 of 1024 MiB, 1 free; 64 of 2 MiB, 60 free"));
+    }
+
+    #[test]
+    fn cards_that_are_left_to_user_space_are_listed() {
+        let sys = Sys::new("cards");
+        assert_eq!(cards(&sys.0).grade, Grade::Lesser);
+        for (address, class, driver) in [
+            ("0000:03:00.0", "0x020000\n", "vfio-pci"),
+            ("0000:04:00.0", "0x020000\n", "ixgbe"),
+            ("0000:05:00.0", "0x010802\n", "vfio-pci"),
+        ] {
+            sys.file(&format!("bus/pci/devices/{address}/class"), class);
+            sys.link(&format!("bus/pci/devices/{address}/driver"), &format!("bus/pci/drivers/{driver}"));
+        }
+        assert_eq!(told(&cards(&sys.0)), (Grade::Good, "0000:03:00.0"));
+    }
+
+    #[test]
+    fn a_card_is_named_by_its_address_and_a_virtual_interface_has_none() {
+        let sys = Sys::new("card");
+        sys.file("class/net/veth0/mtu", "1500");
+        sys.link("devices/0000:03:00.0/subsystem", "bus/pci");
+        sys.link("devices/virtio0/subsystem", "bus/virtio");
+        sys.link("class/net/eth0/device", "devices/0000:03:00.0");
+        sys.link("class/net/eth1/device", "devices/virtio0");
+        let found = card(&sys.0, "eth0").expect("a card");
+        assert!(found.detail.starts_with("0000:03:00.0; once it is bound to vfio-pci"), "{found:?}");
+        assert_eq!((card(&sys.0, "veth0"), card(&sys.0, "eth1")), (None, None));
+    }
+
+    #[test]
+    fn devices_are_those_whose_drivers_are_installed() {
+        let plugins = Sys::new("plugins");
+        assert_eq!(devices("eth0", &plugins.0).grade, Grade::Unknown);
+        plugins.file("librte_net_af_packet.so", "");
+        assert_eq!(told(&devices("eth0", &plugins.0)), (Grade::Good, "net_af_packet0,iface=eth0"));
+        plugins.file("librte_net_af_xdp.so", "");
+        let both = "net_af_packet0,iface=eth0 or net_af_xdp0,iface=eth0";
+        assert_eq!(told(&devices("eth0", &plugins.0)), (Grade::Good, both));
+    }
+}

@@ -1,0 +1,78 @@
+//! What one datagram takes between the transport's caller and the device, each way, in both wire forms: copies, system calls,
+//! allocations. It is the table of `docs/data-path.md`. The devices are rings in memory: what a device of another kind does itself comes
+//! on top.
+
+use std::net::Ipv4Addr;
+
+use takt_dpdk::{DpdkConfig, DpdkPort, UdpStack, UdpStackConfig};
+use takt_transport::ethernet::{EthernetConfig, EthernetTransport, FramePort};
+use takt_transport::{FlowId, Scan, Transport};
+use takt_wire::Locator;
+
+use super::counting_allocator::allocations;
+use super::counting_calls::watched;
+use super::devices::{config, fresh, mac, turn};
+
+/// Datagrams that are sent and received one by one.
+const COUNT: usize = 100;
+/// Their octets.
+const LEN: usize = 1000;
+
+fn pair() -> [DpdkPort; 2] {
+    let [one, other] = [1, 2].map(|n| DpdkConfig { mac: Some(mac(n)), ..config(&fresh("ring")) });
+    DpdkPort::ring_pair(&one, &other).expect("rings")
+}
+
+/// Sends from one to the other and receives there: without a system call, without an allocation.
+fn carry(here: &mut impl Transport, there: &mut impl Transport) {
+    let to: Locator = there.locators().default_unicast[0];
+    let (mut received, mut count) = (0, 0);
+    let made = watched(|calls| {
+        calls.of(|| {
+            count = allocations(|| {
+                for n in 0..COUNT {
+                    here.loan().expect("a frame is lent")[..LEN].fill(n as u8);
+                    here.commit(LEN, FlowId::DEFAULT, &[to]).expect("the frame is taken");
+                    here.flush().expect("flushing works");
+                    while let Some(frame) = there.recv(Scan::Hot).expect("receiving works") {
+                        assert_eq!(frame.bytes(), [received as u8; LEN]);
+                        received += 1;
+                    }
+                }
+            });
+        })
+    });
+    let Some(made) = made else { return };
+    assert_eq!((received, count, made), (COUNT, 0, vec![]));
+}
+
+/// All were written where they were sent from, and read where they were received; so were `others` that are no datagrams.
+fn nothing_was_copied(here: &DpdkPort, there: &DpdkPort, others: u64) {
+    let (counters, all) = (there.counters(), COUNT as u64 + others);
+    assert_eq!((here.stats().in_place_out, counters.frames_in, counters.gathered_in), (all, all, 0));
+}
+
+#[test]
+fn a_datagram_of_udp_is_not_copied_and_takes_no_system_call() {
+    let _turn = turn();
+    let mut n = 0;
+    let [mut here, mut there] = pair().map(|port| {
+        n += 1;
+        let address = |n| Ipv4Addr::new(10, 78, 0, n);
+        let neighbours = [1, 2].map(|n| (address(n), mac(n))).to_vec();
+        let config = UdpStackConfig { neighbours, multicast: false, ..UdpStackConfig::new(0, address(n), 24) };
+        UdpStack::new(&config, port).expect("the address can be")
+    });
+    carry(&mut here, &mut there);
+    // What tells others that the address is taken.
+    nothing_was_copied(here.port(), there.port(), 1);
+}
+
+#[test]
+fn a_frame_of_the_layer_2_form_is_not_copied_and_takes_no_system_call() {
+    let _turn = turn();
+    let [mut here, mut there] =
+        pair().map(|port| EthernetTransport::open(port, &EthernetConfig::new(0)).expect("nobody else has the port"));
+    carry(&mut here, &mut there);
+    nothing_was_copied(here.port(), there.port(), 0);
+}
