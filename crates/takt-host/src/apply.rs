@@ -6,6 +6,7 @@ use std::io;
 use crate::journal::{Former, Journal};
 use crate::knob::Knob;
 use crate::machine::Machine;
+use crate::namespace;
 use crate::plan::Plan;
 
 /// A knob that is not as it should be.
@@ -67,6 +68,19 @@ impl std::error::Error for NotApplied {
 /// # Errors
 /// What was not possible, and what could not be taken back either.
 pub fn apply(machine: &Machine, plan: &Plan, journal: &mut Journal) -> Result<(), NotApplied> {
+    apply_watched(machine, plan, journal, &mut || {})
+}
+
+/// As [`apply`], and calls back after every step: a knob noted, a knob set. For tests that end it there.
+///
+/// # Errors
+/// As of [`apply`].
+pub fn apply_watched(
+    machine: &Machine,
+    plan: &Plan,
+    journal: &mut Journal,
+    after_step: &mut dyn FnMut(),
+) -> Result<(), NotApplied> {
     let mut done: Vec<Former> = Vec::new();
     for change in &plan.changes {
         let fail = |why| Failure { knob: change.knob.clone(), wanted: change.to.clone(), why };
@@ -79,10 +93,12 @@ pub fn apply(machine: &Machine, plan: &Plan, journal: &mut Journal) -> Result<()
             take_back(machine, done);
             return Err(NotApplied::Journal(why));
         }
-        done.push(Former { knob: change.knob.clone(), value: now });
+        after_step();
+        done.push(Former::new(&change.knob, &now));
         if let Err(why) = machine.write(&change.knob, &change.to) {
             return Err(NotApplied::Change(fail(why), take_back(machine, done)));
         }
+        after_step();
     }
     Ok(())
 }
@@ -95,12 +111,24 @@ fn take_back(machine: &Machine, formers: Vec<Former>) -> Vec<Failure> {
 
 fn restore(machine: &Machine, former: &Former) -> Result<(), Failure> {
     let fail = |why| Failure { knob: former.knob.clone(), wanted: former.value.clone(), why };
+    match former.namespace {
+        Some(noted) if former.namespace != namespace::own() => {
+            // It is gone, and all of its settings with it.
+            if !namespace::is_there(noted) {
+                return Ok(());
+            }
+            return Err(fail(io::Error::other(format!(
+                "it is of another network namespace, net:[{noted}]: revert there"
+            ))));
+        }
+        _ => {}
+    }
     match machine.read(&former.knob) {
         Ok(now) if now == former.value => Ok(()),
-        Ok(_) => machine.write(&former.knob, &former.value).map_err(fail),
         // Its interface is gone, and all of its settings with it.
-        Err(why) if matches!(why.raw_os_error(), Some(libc::ENOENT | libc::ENODEV)) => Ok(()),
-        Err(why) => Err(fail(why)),
+        Err(why) if matches!(crate::netlink::code(&why), Some(libc::ENOENT | libc::ENODEV)) => Ok(()),
+        // What is there now may be such as cannot be read, as a tree with filters: that is not what is to be there.
+        Ok(_) | Err(_) => machine.write(&former.knob, &former.value).map_err(fail),
     }
 }
 
@@ -109,6 +137,14 @@ fn restore(machine: &Machine, former: &Former) -> Result<(), Failure> {
 /// # Errors
 /// The journal cannot be ended.
 pub fn revert(machine: &Machine, journal: Journal) -> io::Result<Vec<Failure>> {
+    revert_watched(machine, journal, &mut || {})
+}
+
+/// As [`revert`], and calls back after every knob. For tests that end it there.
+///
+/// # Errors
+/// As of [`revert`].
+pub fn revert_watched(machine: &Machine, journal: Journal, after_step: &mut dyn FnMut()) -> io::Result<Vec<Failure>> {
     let mut left = Vec::new();
     let mut failures = Vec::new();
     for former in journal.formers().iter().rev() {
@@ -116,6 +152,7 @@ pub fn revert(machine: &Machine, journal: Journal) -> io::Result<Vec<Failure>> {
             left.insert(0, former.clone());
             failures.push(failure);
         }
+        after_step();
     }
     journal.keep(left)?;
     Ok(failures)

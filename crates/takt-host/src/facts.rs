@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::ethtool::{self, rules};
+use crate::knob::Knob;
 use crate::machine::Machine;
 
 /// A network interface.
@@ -17,6 +19,12 @@ pub struct InterfaceFacts {
     pub tx_queues: usize,
     /// Interrupts of its device, in the order of their numbers.
     pub interrupts: Vec<u32>,
+    /// Its tree of queueing disciplines, if that could be made again.
+    pub disciplines: Option<String>,
+    /// Its driver can put flows to queues by rules.
+    pub has_rules: bool,
+    /// Its own clock, `ptpN`, if it has one.
+    pub clock: Option<String>,
 }
 
 /// What a plan is made from.
@@ -30,6 +38,8 @@ pub struct Facts {
     pub cpus: Vec<usize>,
     /// Of these, those that the scheduler leaves alone (`isolcpus`).
     pub isolated: Vec<usize>,
+    /// Of these, those that the timer leaves alone while one thread runs (`nohz_full`).
+    pub without_tick: Vec<usize>,
     /// Interrupts of the machine.
     pub interrupts: Vec<u32>,
     /// Network interfaces.
@@ -45,6 +55,7 @@ impl Facts {
             is_preempt_rt: text("/sys/kernel/realtime") == "1",
             cpus: numbers(&text("/sys/devices/system/cpu/online")),
             isolated: numbers(&text("/sys/devices/system/cpu/isolated")),
+            without_tick: numbers(&text("/sys/devices/system/cpu/nohz_full")),
             interrupts: parsed(machine.names("/proc/irq")),
             interfaces: machine.names("/sys/class/net").iter().map(|name| interface(machine, name)).collect(),
         }
@@ -72,6 +83,9 @@ fn interface(machine: &Machine, name: &str) -> InterfaceFacts {
         driver: driver.and_then(|path| Some(path.file_name()?.to_str()?.to_owned())),
         rx_queues: count("rx-"),
         tx_queues: count("tx-"),
+        disciplines: machine.read(&Knob::Qdisc(name.to_owned())).ok(), // tidy-allow(dropped-cause): a plan says why not.
+        has_rules: rules::table(&ethtool::driver, name).is_ok(),
+        clock: machine.names(format!("{base}/device/ptp")).into_iter().next(),
         interrupts: interrupts.into_iter().find(|found| !found.is_empty()).unwrap_or_default(),
     }
 }
@@ -100,6 +114,19 @@ pub(crate) fn list(numbers: &[usize]) -> String {
     ranges.iter().map(range).collect::<Vec<_>>().join(",")
 }
 
+/// Processors as a mask, as the kernel writes and reads it: hexadecimal digits, a comma before every eight.
+pub(crate) fn mask(numbers: &[usize]) -> String {
+    let mut digits = vec![0_u32; numbers.iter().max().map_or(1, |most| most / 4 + 1)];
+    numbers.iter().for_each(|number| digits[number / 4] |= 1 << (number % 4));
+    let digits: Vec<_> = digits.iter().rev().filter_map(|digit| char::from_digit(*digit, 16)).collect();
+    grouped(&digits)
+}
+
+/// Digits with a comma before every eight, counted from the last: the kernel takes no more than eight together.
+pub(crate) fn grouped(digits: &[char]) -> String {
+    digits.rchunks(8).rev().map(|group| group.iter().collect::<String>()).collect::<Vec<_>>().join(",")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,6 +136,7 @@ mod tests {
         assert_eq!(numbers("0,2-4,7"), [0, 2, 3, 4, 7]);
         assert_eq!(list(&[0, 2, 3, 4, 7]), "0,2-4,7");
         assert_eq!((numbers(""), list(&[])), (vec![], String::new()));
+        assert_eq!([mask(&[]), mask(&[0, 1, 3]), mask(&[4]), mask(&[35, 0])], ["0", "b", "10", "8,00000001"]);
         assert_eq!(numbers("x,1-99999999999999999999,3-1"), [0; 0]);
     }
 }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::knob::Knob;
+use crate::namespace;
 
 /// A knob and what it was before anything was applied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +20,16 @@ pub struct Former {
     pub knob: Knob,
     /// Its value.
     pub value: String,
+    /// The network namespace that it was noted in, if it is another knob in each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<u64>,
+}
+
+impl Former {
+    pub(crate) fn new(knob: &Knob, value: &str) -> Self {
+        let namespace = if knob.is_of_network() { namespace::own() } else { None };
+        Self { knob: knob.clone(), value: value.to_owned(), namespace }
+    }
 }
 
 /// See the [module](self).
@@ -72,10 +83,11 @@ impl Journal {
 
     /// Writes down what a knob is, unless that was done before.
     pub(crate) fn note(&mut self, knob: &Knob, value: &str) -> io::Result<()> {
-        if self.formers.iter().any(|former| former.knob == *knob) {
+        let former = Former::new(knob, value);
+        let is_same = |noted: &Former| noted.knob == former.knob && noted.namespace == former.namespace;
+        if self.formers.iter().any(is_same) {
             return Ok(());
         }
-        let former = Former { knob: knob.clone(), value: value.to_owned() };
         let line = serde_json::to_string(&former).map_err(io::Error::other)? + "\n";
         self.file.write_all(line.as_bytes())?;
         self.file.sync_all()?;

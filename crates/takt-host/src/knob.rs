@@ -7,14 +7,41 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::ethtool::Parameter;
+use crate::route::Groups;
 
-/// Names one setting. As text: the path of a file below `/proc` or `/sys`, or `ethtool/INTERFACE/PARAMETER`.
+/// Names one setting. As text:
+///
+/// | text | what it is | values |
+/// |---|---|---|
+/// | a path below `/proc` or `/sys` | a file with one value | that |
+/// | the same with `/` at its end | a directory | `there`, `none` |
+/// | `ethtool/INTERFACE/PARAMETER` | a number that the driver keeps | that |
+/// | `rule/INTERFACE/PLACE` | a rule of the driver that puts flows to a queue | `udp4 dscp 46 queue 3`, `none` |
+/// | `spread/INTERFACE` | over which queues the driver spreads all else | `default`, `0,1,0,1` |
+/// | `qdisc/INTERFACE` | the tree of queueing disciplines | `default`, `qdisc mq 1: root; ..` |
+/// | `clsact/INTERFACE` | where filters hang | `clsact`, `none` |
+/// | `steer/INTERFACE` | where marked frames leave | `queue 3 of 4 dscp 46`, `class 1:10 dscp 46`, `none` |
+/// | `route/INTERFACE/GROUPS` | whether multicast groups go by it | `here`, `none` |
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Knob {
     /// A file of `/proc` or `/sys` that holds one value.
     File(PathBuf),
-    /// What ethtool(8) sets, of an interface.
+    /// A directory that the kernel fills when it is made, such as a control group.
+    Directory(PathBuf),
+    /// A number that ethtool(8) sets, of an interface.
     Ethtool(String, Parameter),
+    /// A rule for what an interface receives, by its place.
+    Rule(String, u32),
+    /// Queues of an interface that receive what no rule is for.
+    Spread(String),
+    /// Queueing disciplines of an interface.
+    Qdisc(String),
+    /// Where filters of an interface hang.
+    Clsact(String),
+    /// Frames that leave an interface by a queue or class of their own.
+    Steering(String),
+    /// Multicast groups that go by an interface.
+    Route(String, Groups),
 }
 
 /// Names no knob.
@@ -23,7 +50,7 @@ pub struct NoKnob(String);
 
 impl fmt::Display for NoKnob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is neither a file below /proc or /sys nor ethtool/INTERFACE/PARAMETER", self.0)
+        write!(f, "{:?} is neither a file below /proc or /sys nor a setting of an interface", self.0)
     }
 }
 
@@ -35,13 +62,35 @@ impl Knob {
         Self::File(path.into())
     }
 
+    /// Whether it is another one in each network namespace.
+    pub(crate) fn is_of_network(&self) -> bool {
+        match self {
+            Self::File(path) => path.starts_with("/sys/class/net") || path.starts_with("/proc/sys/net"),
+            Self::Directory(_) => false,
+            _ => true,
+        }
+    }
+
+    /// Which controllers the children of a control group have: it is told whole, and set by what is to be added and removed.
+    pub(crate) fn is_list_of_controllers(&self) -> bool {
+        matches!(self, Self::File(path) if path.ends_with("cgroup.subtree_control"))
+    }
+
     /// What the kernel tells, in one form: of a choice the chosen, of a mask of processors no zeros that say nothing.
     pub(crate) fn normal(&self, text: &str) -> String {
         let text = text.trim();
+        if !matches!(self, Self::File(_)) {
+            return text.to_owned();
+        }
         if let Some((_, rest)) = text.split_once('[')
             && let Some((chosen, _)) = rest.split_once(']')
         {
             return chosen.to_owned();
+        }
+        if self.is_list_of_controllers() {
+            let mut controllers: Vec<_> = text.split_whitespace().collect();
+            controllers.sort_unstable();
+            return controllers.join(" ");
         }
         let is_mask = matches!(self, Self::File(path) if path.file_name().is_some_and(|name| {
             name == "cpumask" || name.to_str().is_some_and(|name| name.ends_with("_cpus"))
@@ -49,9 +98,8 @@ impl Knob {
         if !is_mask {
             return text.to_owned();
         }
-        let digits = text.replace(',', "");
-        let digits = digits.trim_start_matches('0');
-        if digits.is_empty() { "0".to_owned() } else { digits.to_owned() }
+        let digits: Vec<_> = text.chars().filter(|c| *c != ',').skip_while(|c| *c == '0').collect();
+        if digits.is_empty() { "0".to_owned() } else { crate::facts::grouped(&digits) }
     }
 }
 
@@ -59,7 +107,14 @@ impl fmt::Display for Knob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => path.display().fmt(f),
+            Self::Directory(path) => write!(f, "{}/", path.display()),
             Self::Ethtool(interface, parameter) => write!(f, "ethtool/{interface}/{parameter}"),
+            Self::Rule(interface, place) => write!(f, "rule/{interface}/{place}"),
+            Self::Spread(interface) => write!(f, "spread/{interface}"),
+            Self::Qdisc(interface) => write!(f, "qdisc/{interface}"),
+            Self::Clsact(interface) => write!(f, "clsact/{interface}"),
+            Self::Steering(interface) => write!(f, "steer/{interface}"),
+            Self::Route(interface, groups) => write!(f, "route/{interface}/{groups}"),
         }
     }
 }
@@ -70,12 +125,31 @@ impl FromStr for Knob {
     fn from_str(text: &str) -> Result<Self, NoKnob> {
         let is_below = |root: &str| text.starts_with(root) && !text.split('/').any(|part| part == "..");
         if is_below("/proc/") || is_below("/sys/") {
-            return Ok(Self::file(text));
+            return Ok(match text.strip_suffix('/') {
+                Some(path) => Self::Directory(path.into()),
+                None => Self::file(text),
+            });
         }
-        let named = text.strip_prefix("ethtool/").and_then(|rest| rest.split_once('/'));
-        let knob =
-            named.and_then(|(interface, name)| Some(Self::Ethtool(interface.to_owned(), Parameter::named(name)?)));
-        knob.ok_or_else(|| NoKnob(text.to_owned()))
+        of_interface(text).ok_or_else(|| NoKnob(text.to_owned()))
+    }
+}
+
+fn of_interface(text: &str) -> Option<Knob> {
+    let (kind, rest) = text.split_once('/')?;
+    let (interface, name) = rest.split_once('/').map_or((rest, None), |(interface, name)| (interface, Some(name)));
+    let own = interface.to_owned();
+    if interface.is_empty() {
+        return None;
+    }
+    match (kind, name) {
+        ("ethtool", Some(name)) => Some(Knob::Ethtool(own, Parameter::named(name)?)),
+        ("rule", Some(place)) => Some(Knob::Rule(own, place.parse().ok()?)), // tidy-allow(dropped-cause): the error names the text
+        ("route", Some(groups)) => Some(Knob::Route(own, groups.parse().ok()?)), // tidy-allow(dropped-cause): as above
+        ("spread", None) => Some(Knob::Spread(own)),
+        ("qdisc", None) => Some(Knob::Qdisc(own)),
+        ("clsact", None) => Some(Knob::Clsact(own)),
+        ("steer", None) => Some(Knob::Steering(own)),
+        _ => None,
     }
 }
 
@@ -97,10 +171,32 @@ mod tests {
 
     #[test]
     fn knobs_are_named_by_text() {
-        for text in ["/proc/sys/net/core/rmem_max", "/sys/class/net/eth0/gro_flush_timeout", "ethtool/eth0/rx-usecs"] {
+        for text in [
+            "/proc/sys/net/core/rmem_max",
+            "/sys/class/net/eth0/gro_flush_timeout",
+            "/sys/fs/cgroup/takt/",
+            "ethtool/eth0/rx-usecs",
+            "rule/eth0/5",
+            "spread/eth0",
+            "qdisc/eth0",
+            "clsact/eth0",
+            "steer/eth0",
+            "route/eth0/239.255.0.0/16",
+        ] {
             assert_eq!(text.parse::<Knob>().map(|knob| knob.to_string()), Ok(text.to_owned()));
         }
-        for text in ["", "/etc/passwd", "/proc/../etc/passwd", "ethtool/eth0", "ethtool/eth0/nothing", "rmem_max"] {
+        for text in [
+            "",
+            "/etc/passwd",
+            "/proc/../etc/passwd",
+            "ethtool/eth0",
+            "ethtool/eth0/nothing",
+            "rmem_max",
+            "rule/eth0/x",
+            "qdisc/",
+            "qdisc/eth0/1",
+            "route/eth0/10.0.0.0/8",
+        ] {
             assert_eq!(text.parse::<Knob>(), Err(NoKnob(text.to_owned())));
         }
     }
@@ -111,6 +207,8 @@ mod tests {
         assert_eq!(normal("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n"), "madvise");
         assert_eq!(normal("/sys/class/net/eth0/queues/rx-0/rps_cpus", "00000000,0000000c\n"), "c");
         assert_eq!(normal("/sys/class/net/eth0/queues/rx-0/rps_cpus", "00,0\n"), "0");
+        assert_eq!(normal("/sys/class/net/eth0/queues/tx-0/xps_cpus", "00c0,0000000c\n"), "c0,0000000c");
         assert_eq!(normal("/proc/sys/net/core/rmem_max", "0010\n"), "0010");
+        assert_eq!(normal("/sys/fs/cgroup/cgroup.subtree_control", "memory cpu\n"), "cpu memory");
     }
 }

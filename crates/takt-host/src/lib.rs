@@ -8,6 +8,8 @@
 //! | [`plan`] | what is wished for, the changes that make it so, and what cannot be had |
 //! | [`journal`] | what was there before, written down before it is changed |
 //! | [`apply`] | all changes of a plan or none; and back |
+//! | [`measure`] | whether marked frames really leave where a plan has them leave |
+//! | [`clock`] | how far clocks are from each other, and how well that is known |
 //!
 //! Invariants:
 //! - nothing is changed before what was there is on disk; `revert` restores it whatever happened in between, a `kill -9` included;
@@ -17,16 +19,24 @@
 #![deny(unsafe_code)]
 
 pub mod apply;
+pub mod clock;
 mod ethtool;
 pub mod facts;
 pub mod journal;
 pub mod knob;
 pub mod machine;
+pub mod measure;
+mod namespace;
+mod netlink;
 pub mod plan;
+mod route;
+mod tc;
 
 pub use apply::{apply, revert, verify};
+pub use clock::ClockQuality;
 pub use facts::Facts;
 pub use journal::Journal;
 pub use knob::Knob;
 pub use machine::Machine;
 pub use plan::{Change, Lack, Plan, Wish};
+pub use route::Groups;

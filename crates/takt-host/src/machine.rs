@@ -5,8 +5,9 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::ethtool;
+use crate::ethtool::{driver, numbers, rules, spread};
 use crate::knob::Knob;
+use crate::{route, tc};
 
 /// A machine: this one, or a tree of files that looks like one.
 #[derive(Debug, Clone)]
@@ -39,7 +40,17 @@ impl Machine {
     pub fn read(&self, knob: &Knob) -> io::Result<String> {
         let text = match knob {
             Knob::File(path) => fs::read_to_string(self.path(path))?,
-            Knob::Ethtool(interface, parameter) => ethtool::read(interface, *parameter)?.to_string(),
+            Knob::Directory(path) => {
+                let there = if fs::exists(self.path(path))? { "there" } else { "none" };
+                there.to_owned()
+            }
+            Knob::Ethtool(interface, parameter) => numbers::read(&driver, interface, *parameter)?.to_string(),
+            Knob::Rule(interface, place) => rules::read(&driver, interface, *place)?,
+            Knob::Spread(interface) => spread::read(&driver, interface)?,
+            Knob::Qdisc(interface) => tc::read(interface)?,
+            Knob::Clsact(interface) => tc::read_beside(interface)?,
+            Knob::Steering(interface) => tc::steering::read(interface)?,
+            Knob::Route(interface, groups) => route::read(interface, *groups)?,
         };
         Ok(knob.normal(&text))
     }
@@ -50,18 +61,27 @@ impl Machine {
     /// As of [`read`](Self::read); a value that was taken and is not there.
     pub fn write(&self, knob: &Knob, value: &str) -> io::Result<()> {
         match knob {
-            Knob::File(path) => {
-                // Not truncated, not created: it is the kernel's.
-                let mut file = fs::File::options().write(true).open(self.path(path))?;
-                io::Write::write_all(&mut file, value.as_bytes())?;
-                if self.root != Path::new("/") {
-                    file.set_len(value.len() as u64)?;
+            Knob::File(path) if knob.is_list_of_controllers() => {
+                for change in controller_changes(&self.read(knob)?, value) {
+                    self.write_file(path, &change)?;
                 }
             }
+            Knob::File(path) => self.write_file(path, value)?,
+            Knob::Directory(path) => match value {
+                "there" => fs::create_dir(self.path(path))?,
+                "none" => fs::remove_dir(self.path(path))?,
+                _ => return Err(io::Error::new(io::ErrorKind::InvalidInput, "a directory is there, or none")),
+            },
             Knob::Ethtool(interface, parameter) => {
                 let wrong = |e| io::Error::new(io::ErrorKind::InvalidInput, e);
-                ethtool::write(interface, *parameter, value.parse().map_err(wrong)?)?;
+                numbers::write(&driver, interface, *parameter, value.parse().map_err(wrong)?)?;
             }
+            Knob::Rule(interface, place) => rules::write(&driver, interface, *place, value)?,
+            Knob::Spread(interface) => spread::write(&driver, interface, value)?,
+            Knob::Qdisc(interface) => tc::write(interface, value)?,
+            Knob::Clsact(interface) => tc::write_beside(interface, value)?,
+            Knob::Steering(interface) => tc::steering::write(interface, value)?,
+            Knob::Route(interface, groups) => route::write(interface, *groups, value)?,
         }
         let found = self.read(knob)?;
         if found != knob.normal(value) {
@@ -70,11 +90,21 @@ impl Machine {
         Ok(())
     }
 
+    fn write_file(&self, path: &Path, value: &str) -> io::Result<()> {
+        // Not truncated, not created: it is the kernel's. Nothing at all would not be written.
+        let mut file = fs::File::options().write(true).open(self.path(path))?;
+        io::Write::write_all(&mut file, if value.is_empty() { "\n" } else { value }.as_bytes())?;
+        if self.root != Path::new("/") {
+            file.set_len(value.len() as u64)?;
+        }
+        Ok(())
+    }
+
     /// Whether the kernel lets anybody set it: the mode of a file says so, such as of an interrupt that the driver has placed itself.
     pub(crate) fn is_settable(&self, knob: &Knob) -> bool {
         match knob {
             Knob::File(path) => fs::metadata(self.path(path)).is_ok_and(|file| file.permissions().mode() & 0o222 != 0),
-            Knob::Ethtool(..) => true,
+            _ => true,
         }
     }
 
@@ -87,5 +117,24 @@ impl Machine {
             (head.to_owned(), name[head.len()..].parse::<u64>().unwrap_or(0), name.clone())
         });
         names
+    }
+}
+
+/// What is written for one list of controllers to become another.
+fn controller_changes(now: &str, wanted: &str) -> Vec<String> {
+    let [now, wanted] = [now, wanted].map(|list| list.split_whitespace().collect::<Vec<_>>());
+    let added = wanted.iter().filter(|one| !now.contains(one)).map(|one| format!("+{one}"));
+    let removed = now.iter().filter(|one| !wanted.contains(one)).map(|one| format!("-{one}"));
+    added.chain(removed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn controllers_are_added_and_removed_one_by_one() {
+        assert_eq!(controller_changes("cpu memory", "cpu cpuset"), ["+cpuset", "-memory"]);
+        assert_eq!(controller_changes("cpu", "cpu"), [""; 0]);
     }
 }

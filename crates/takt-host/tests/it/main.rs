@@ -1,5 +1,8 @@
 //! Plans made, applied and taken back, in trees of files that look like a machine, and on a real interface.
 
+mod interfaces;
+mod namespace;
 mod plans;
+mod steering;
 mod transactions;
 mod tree;

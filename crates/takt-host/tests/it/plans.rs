@@ -5,7 +5,7 @@ use takt_host::{Facts, Plan, Wish};
 use super::tree::Tree;
 
 fn wish() -> Wish {
-    Wish { cpus: vec![3], interface: Some("takt0".into()) }
+    Wish { cpus: vec![3], interface: Some("takt0".into()), ..Wish::default() }
 }
 
 fn plan(tree: &Tree) -> Plan {
@@ -80,10 +80,107 @@ fn what_cannot_be_is_refused() {
     let machine = tree.machine();
     let facts = Facts::of(&machine);
     let refused = |cpus: &[usize], interface: &str| {
-        let wish = Wish { cpus: cpus.to_vec(), interface: Some(interface.into()) };
+        let wish = Wish { cpus: cpus.to_vec(), interface: Some(interface.into()), ..Wish::default() };
         Plan::new(&machine, &facts, &wish).expect_err("it is not possible").to_string()
     };
     assert_eq!(refused(&[4], "takt0"), "processor 4 is not online; there are 0-3");
     assert_eq!(refused(&[0, 1, 2, 3], "takt0"), "one processor at least must be left for all else");
     assert_eq!(refused(&[3], "takt9"), "there is no interface \"takt9\"");
+}
+
+#[test]
+fn a_control_group_has_the_processors_alone() {
+    let tree = Tree::new("group");
+    tree.write("sys/fs/cgroup/cgroup.controllers", "cpuset cpu io\n");
+    tree.write("sys/fs/cgroup/cgroup.subtree_control", "cpu\n");
+    let machine = tree.machine();
+    let wish = Wish { has_control_group: true, ..wish() };
+    let planned = |tree: &Tree| {
+        let plan = Plan::new(&tree.machine(), &Facts::of(&machine), &wish).expect("it is possible");
+        let mut changes = changes(&plan);
+        changes.retain(|change| change.contains("cgroup"));
+        (changes, plan.lacks.into_iter().find(|lack| lack.what.contains("control groups")))
+    };
+    let group = [
+        "/sys/fs/cgroup/cgroup.subtree_control cpu -> cpu cpuset",
+        "/sys/fs/cgroup/takt/ none -> there",
+        "/sys/fs/cgroup/takt/cpuset.cpus  -> 3",
+        "/sys/fs/cgroup/takt/cpuset.cpus.partition member -> isolated",
+    ];
+    assert_eq!(planned(&tree), (group.map(str::to_owned).to_vec(), None));
+    // It is there, with another processor.
+    tree.write("sys/fs/cgroup/cgroup.subtree_control", "cpuset cpu\n");
+    tree.write("sys/fs/cgroup/takt/cpuset.cpus", "1\n");
+    tree.write("sys/fs/cgroup/takt/cpuset.cpus.partition", "isolated\n");
+    assert_eq!(planned(&tree).0, ["/sys/fs/cgroup/takt/cpuset.cpus 1 -> 3"]);
+    tree.write("sys/fs/cgroup/cgroup.controllers", "cpu io\n");
+    let (changes, lack) = planned(&tree);
+    assert!(changes.is_empty());
+    assert!(lack.expect("it is named").instead.contains("cgroup_no_v1=cpuset"));
+}
+
+#[test]
+fn sockets_poll_for_as_long_as_is_wished() {
+    let tree = Tree::new("poll");
+    tree.write("proc/sys/net/core/busy_read", "0\n");
+    tree.write("proc/sys/net/core/busy_poll", "50\n");
+    tree.write("sys/class/net/takt0/threaded", "1\n");
+    let machine = tree.machine();
+    let wish = Wish { busy_poll_us: Some(50), cpus: Vec::new(), ..wish() };
+    let plan = Plan::new(&machine, &Facts::of(&machine), &wish).expect("it is possible");
+    // The tree has PREEMPT_RT, where a thread of the driver's may be wanted; and interrupts are put off as they should be.
+    assert_eq!(
+        changes(&plan),
+        [
+            "/proc/sys/net/core/rmem_max 212992 -> 8388608",
+            "/proc/sys/net/core/busy_read 0 -> 50",
+            "/sys/class/net/takt0/queues/rx-0/rps_cpus f -> 0",
+        ]
+    );
+    tree.remove("sys/kernel/realtime");
+    let plan = Plan::new(&machine, &Facts::of(&machine), &wish).expect("it is possible");
+    assert!(changes(&plan).contains(&"/sys/class/net/takt0/threaded 1 -> 0".to_owned()), "{plan:?}");
+}
+
+/// Of an interface's interrupts only those of the queue come to the real-time processor.
+#[test]
+fn the_queues_interrupt_comes_and_the_others_go() {
+    let tree = Tree::new("interrupts");
+    tree.write("sys/class/net/takt0/device/msi_irqs/41", "");
+    tree.write("sys/kernel/irq/40/actions", "takt0-TxRx-0\n");
+    tree.write("sys/kernel/irq/41/actions", "takt0-TxRx-1\n");
+    tree.write("proc/irq/40/smp_affinity_list", "3\n");
+    tree.write("sys/class/net/takt0/queues/tx-1/xps_cpus", "0\n");
+    let machine = tree.machine();
+    let wish = Wish { queue: Some(1), ..wish() };
+    let plan = Plan::new(&machine, &Facts::of(&machine), &wish).expect("it is possible");
+    let changes = changes(&plan);
+    let of = |start: &str| changes.iter().filter(|change| change.starts_with(start)).cloned().collect::<Vec<_>>();
+    assert_eq!(of("/proc/irq/4"), ["/proc/irq/40/smp_affinity_list 3 -> 0-2", "/proc/irq/41/smp_affinity_list 1 -> 3"]);
+    assert_eq!(
+        of("/sys/class/net/takt0/queues/tx"),
+        ["/sys/class/net/takt0/queues/tx-0/xps_cpus 3 -> 7", "/sys/class/net/takt0/queues/tx-1/xps_cpus 0 -> 8"]
+    );
+    assert!(plan.lacks.iter().any(|lack| lack.what.contains("rules of takt0")), "{plan:?}");
+}
+
+#[test]
+fn wishes_that_contradict_themselves_are_refused() {
+    let tree = Tree::new("contradictions");
+    let machine = tree.machine();
+    let facts = Facts::of(&machine);
+    let none = Wish::default();
+    let on = |wish: Wish| Wish { interface: Some("takt0".into()), ..wish };
+    for (wish, why) in [
+        (Wish { queue: Some(1), cpus: vec![3], ..none.clone() }, "are of an interface"),
+        (Wish { has_control_group: true, ..none.clone() }, "a control group is of processors"),
+        (on(Wish { dscp: vec![64], queue: Some(1), ..none.clone() }), "a DSCP is at most 63"),
+        (on(Wish { dscp: vec![46], ..none.clone() }), "is to have a queue"),
+        (on(Wish { queue: Some(1), ..none.clone() }), "a queue is for marked traffic"),
+        (on(Wish { line_rate_bits: Some(1_000_000), ..none.clone() }), "nothing goes first"),
+        (on(Wish { line_rate_bits: Some(1), dscp: vec![46], ..none }), "a line rate is from"),
+    ] {
+        let refused = Plan::new(&machine, &facts, &wish).expect_err("it makes no sense").to_string();
+        assert!(refused.contains(why), "{refused}");
+    }
 }

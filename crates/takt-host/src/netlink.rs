@@ -1,0 +1,246 @@
+//! Questions and orders to the kernel by netlink: one request, all its answers.
+//!
+//! What the kernel answers is read with bounds, as if a stranger had said it. Octets are in the machine's own order, as netlink has them.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+
+const HEADER_LEN: usize = 16;
+/// Flags of a request.
+const REQUEST: u16 = 0x1;
+const ACK: u16 = 0x4;
+const DUMP: u16 = 0x300;
+/// Make it; it must not be there.
+pub(crate) const NEW: u16 = 0x400 | 0x200;
+/// Kinds of answers.
+const ERROR: u16 = 2;
+const DONE: u16 = 3;
+/// In the flags of an answer that says an error: what was asked is not repeated; attributes follow.
+const CAPPED: u16 = 0x100;
+const ERROR_ATTRIBUTES: u16 = 0x200;
+/// Of these attributes, the one with words.
+const ERROR_WORDS: u16 = 1;
+
+/// Answers that are read at most.
+const ANSWERS_MAX: usize = 65_536;
+
+/// A socket of netlink about links, addresses, routes and queueing disciplines.
+pub(crate) struct Netlink(File);
+
+impl Netlink {
+    pub(crate) fn route() -> io::Result<Self> {
+        socket::open().map(Self)
+    }
+
+    /// Asks for all there is of a kind.
+    pub(crate) fn dump(&mut self, kind: u16, body: &[u8]) -> io::Result<Vec<Vec<u8>>> {
+        self.talk(kind, DUMP, body)
+    }
+
+    /// Has the kernel do something.
+    pub(crate) fn order(&mut self, kind: u16, flags: u16, body: &[u8]) -> io::Result<()> {
+        self.talk(kind, ACK | flags, body).map(drop)
+    }
+
+    fn talk(&mut self, kind: u16, flags: u16, body: &[u8]) -> io::Result<Vec<Vec<u8>>> {
+        let len = u32::try_from(HEADER_LEN + body.len()).map_err(io::Error::other)?;
+        let mut request = len.to_ne_bytes().to_vec();
+        request.extend(kind.to_ne_bytes());
+        request.extend((REQUEST | flags).to_ne_bytes());
+        request.extend([0; 8]);
+        request.extend(body);
+        self.0.write_all(&request)?;
+        let mut answers = Vec::new();
+        let mut buffer = vec![0; 64 << 10];
+        while answers.len() < ANSWERS_MAX {
+            let len = self.0.read(&mut buffer)?;
+            for (kind, flags, body) in messages(&buffer[..len]) {
+                match kind {
+                    DONE => return Ok(answers),
+                    ERROR => return refusal(flags, body).map_or(Ok(answers), Err),
+                    _ => answers.push(body.to_vec()),
+                }
+            }
+        }
+        Err(io::Error::other("the kernel has more than is read"))
+    }
+}
+
+/// What the kernel refused, in its own words if it has any.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    code: i32,
+    words: String,
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({})", self.words, io::Error::from_raw_os_error(self.code))
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// The number of an error, whether it came with words or without.
+pub(crate) fn code(error: &io::Error) -> Option<i32> {
+    let refused = error.get_ref().and_then(|inner| inner.downcast_ref::<Refused>());
+    refused.map(|refused| refused.code).or_else(|| error.raw_os_error())
+}
+
+/// What an answer says that is none; `None`: all is well.
+fn refusal(flags: u16, body: &[u8]) -> Option<io::Error> {
+    let number = |at: usize| number(body.get(at..)?);
+    let code = number(0).map_or(libc::EBADMSG, |code| code.cast_signed().saturating_neg());
+    if code == 0 {
+        return None;
+    }
+    let repeated = if flags & CAPPED == 0 { number(4).map_or(0, |len| len as usize) } else { HEADER_LEN };
+    let attributes = body.get(4 + repeated.next_multiple_of(4)..).filter(|_| flags & ERROR_ATTRIBUTES != 0);
+    let words = attributes.and_then(|attributes| find(attributes, ERROR_WORDS)).map(text).unwrap_or_default();
+    if words.is_empty() {
+        return Some(io::Error::from_raw_os_error(code));
+    }
+    let kind = io::Error::from_raw_os_error(code).kind();
+    Some(io::Error::new(kind, Refused { code, words }))
+}
+
+/// The messages of a datagram, each with its kind and flags.
+fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u16, u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let len = number(bytes)? as usize;
+        let (kind, flags) = (half(bytes, 4)?, half(bytes, 6)?);
+        let body = bytes.get(HEADER_LEN..len)?;
+        bytes = bytes.get(len.next_multiple_of(4)..).unwrap_or_default();
+        Some((kind, flags, body))
+    })
+}
+
+/// The attributes of a message, or of an attribute that has some, each with its kind.
+pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let len = usize::from(half(bytes, 0)?);
+        // The upper two bits say that there are more within, and in which order the octets are.
+        let kind = half(bytes, 2)? & 0x3fff;
+        let value = bytes.get(4..len)?;
+        bytes = bytes.get(len.next_multiple_of(4)..).unwrap_or_default();
+        Some((kind, value))
+    })
+}
+
+/// The value of an attribute.
+pub(crate) fn find(bytes: &[u8], kind: u16) -> Option<&[u8]> {
+    attributes(bytes).find(|(found, _)| *found == kind).map(|(_, value)| value)
+}
+
+/// The first 32 bits as a number.
+pub(crate) fn number(bytes: &[u8]) -> Option<u32> {
+    Some(u32::from_ne_bytes(*bytes.first_chunk()?))
+}
+
+fn half(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// A text that ends in a zero.
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes.split(|octet| *octet == 0).next().unwrap_or_default()).into_owned()
+}
+
+/// Adds an attribute.
+pub(crate) fn put(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
+    let len = u16::try_from(4 + value.len()).expect("what is said is short");
+    body.extend(len.to_ne_bytes());
+    body.extend(kind.to_ne_bytes());
+    body.extend(value);
+    body.resize(body.len().next_multiple_of(4), 0);
+}
+
+/// Adds a text as an attribute.
+pub(crate) fn put_text(body: &mut Vec<u8>, kind: u16, text: &str) {
+    put(body, kind, &[text.as_bytes(), &[0]].concat());
+}
+
+/// The number of an interface.
+///
+/// # Errors
+/// `ENODEV`: there is none of that name.
+pub(crate) fn interface_index(name: &str) -> io::Result<i32> {
+    let none = || io::Error::from_raw_os_error(libc::ENODEV);
+    let name = std::ffi::CString::new(name).map_err(|_| none())?;
+    socket::index(&name).ok_or_else(none)
+}
+
+/// The system calls that the standard library has not.
+mod socket {
+    #![allow(unsafe_code)]
+
+    use std::ffi::CStr;
+    use std::fs::File;
+    use std::io;
+    use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+    /// What is written to it goes to the kernel. It gives up reading after a second: the kernel answers within the request.
+    pub(super) fn open() -> io::Result<File> {
+        // SAFETY: no pointers.
+        let fd = unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::NETLINK_ROUTE) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the call made a new descriptor that nobody else owns.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let second = libc::timeval { tv_sec: 1, tv_usec: 0 };
+        set(&fd, libc::SOL_SOCKET, libc::SO_RCVTIMEO, &second)?;
+        set(&fd, libc::SOL_NETLINK, libc::NETLINK_EXT_ACK, &1_i32)?;
+        Ok(File::from(fd))
+    }
+
+    fn set<T: Copy>(fd: &OwnedFd, level: i32, option: i32, value: &T) -> io::Result<()> {
+        let (address, len) = (std::ptr::from_ref(value).cast(), size_of::<T>() as libc::socklen_t);
+        // SAFETY: the address is of `len` initialised octets.
+        match unsafe { libc::setsockopt(fd.as_raw_fd(), level, option, address, len) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    pub(super) fn index(name: &CStr) -> Option<i32> {
+        // SAFETY: the name ends in a zero.
+        let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+        (index != 0).then_some(index.cast_signed())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_cut_off_ends_the_reading_at_every_length() {
+        let mut inner = Vec::new();
+        put(&mut inner, 7, &[1, 2, 3]);
+        put(&mut inner, 8, &9_u32.to_ne_bytes());
+        let mut bytes = (HEADER_LEN as u32 + inner.len() as u32).to_ne_bytes().to_vec();
+        bytes.extend(5_u16.to_ne_bytes());
+        bytes.extend([0; 10]);
+        bytes.extend(&inner);
+        let whole: Vec<_> = messages(&bytes).collect();
+        assert_eq!((whole.len(), whole[0].0, find(whole[0].2, 7)), (1, 5, Some([1, 2, 3].as_slice())));
+        for len in 0..bytes.len() {
+            assert_eq!(messages(&bytes[..len]).count(), 0, "{len}");
+        }
+        for len in 0..inner.len() {
+            assert!(attributes(&inner[..len]).count() < 2, "{len}");
+        }
+        assert_eq!(messages(&[0; 64]).count(), 0, "a message without its own header does not repeat for ever");
+    }
+
+    #[test]
+    fn a_refusal_has_the_words_of_the_kernel() {
+        let mut netlink = Netlink::route().expect("anybody may ask");
+        // A queueing discipline (RTM_NEWQDISC) of a kind that there is not, on no interface.
+        let error = netlink.order(36, NEW, &[0; 20]).expect_err("nobody may, and there is no such interface");
+        assert!(matches!(code(&error), Some(libc::EPERM | libc::ENODEV)), "{error}");
+        assert_eq!(interface_index("there-is-none").map_err(|e| e.raw_os_error()), Err(Some(libc::ENODEV)));
+        assert_eq!(interface_index("lo").map(|index| index > 0).map_err(|e| e.raw_os_error()), Ok(true));
+    }
+}

@@ -1,0 +1,73 @@
+//! Sockets, and the interface that real-time traffic comes and goes by.
+
+use super::{Planner, Wish};
+use crate::ethtool::Parameter;
+use crate::facts::{Facts, InterfaceFacts};
+use crate::knob::Knob;
+
+/// Room for what comes at once at a socket, in octets: a sample of some megabytes.
+const SOCKET_BUFFER: u64 = 8 << 20;
+
+/// While sockets poll: interrupts that are put off in a row, and for how long each, in nanoseconds.
+const DEFERRED: (&str, &str) = ("2", "200000");
+
+const NOT_HERE: &str = "nothing: this kernel has it not";
+
+impl Planner<'_> {
+    pub(super) fn sockets(&mut self, busy_poll_us: Option<u32>) {
+        let machines = "set it in the first network namespace: it is the whole machine's";
+        for name in ["rmem_max", "wmem_max"] {
+            let knob = Knob::file(format!("/proc/sys/net/core/{name}"));
+            let now = self.machine.read(&knob).ok().and_then(|now| now.parse::<u64>().ok()); // tidy-allow(dropped-cause): `set` says why.
+            if now.is_none_or(|now| now < SOCKET_BUFFER) {
+                self.set(knob, &SOCKET_BUFFER.to_string(), "what comes at once finds room", machines);
+            }
+        }
+        if let Some(time) = busy_poll_us {
+            for (name, what) in [("busy_read", "a receiving socket"), ("busy_poll", "poll and epoll")] {
+                let knob = Knob::file(format!("/proc/sys/net/core/{name}"));
+                self.set(knob, &time.to_string(), &format!("{what} asks the driver before it sleeps"), machines);
+            }
+        }
+    }
+
+    pub(super) fn interface(&mut self, facts: &InterfaceFacts, machine: &Facts, wish: &Wish, others: &[usize]) {
+        let name = &facts.name;
+        let base = format!("/sys/class/net/{name}");
+        let none = "nothing: the driver raises an interrupt for each frame, or polls";
+        for parameter in ["adaptive-rx", "adaptive-tx", "rx-usecs", "tx-usecs"] {
+            let parameter = Parameter::named(parameter).expect("it stands in the table");
+            self.set(Knob::Ethtool(name.clone(), parameter), "0", "a frame is told of at once", none);
+        }
+        let (deferred, why) = match wish.busy_poll_us {
+            Some(_) => (DEFERRED, "whoever polls is not interrupted"),
+            None => (("0", "0"), "a frame is told of at once"),
+        };
+        for (file, to) in [("napi_defer_hard_irqs", deferred.0), ("gro_flush_timeout", deferred.1)] {
+            self.set(Knob::file(format!("{base}/{file}")), to, why, NOT_HERE);
+        }
+        if !machine.is_preempt_rt {
+            // With PREEMPT_RT, a thread with a priority may be what is wanted.
+            let why = "frames are handled by the interrupt, not by a thread that has to be woken";
+            self.set(Knob::file(format!("{base}/threaded")), "0", why, NOT_HERE);
+        }
+        for queue in 0..facts.rx_queues {
+            let knob = Knob::file(format!("{base}/queues/rx-{queue}/rps_cpus"));
+            self.set(knob, "0", "frames are handled where the interrupt came", NOT_HERE);
+        }
+        if facts.rx_queues < 2 {
+            let instead = "AF_XDP for real-time traffic (docs/xdp.md); for what leaves, marked frames first: --dscp 46 --line-rate RATE";
+            self.lack(&format!("a queue of {name} for real-time traffic alone"), "it has one queue", instead);
+        }
+        self.traffic(facts, wish, others);
+        for groups in &wish.groups {
+            let knob = Knob::Route(name.clone(), *groups);
+            if self.machine.read(&knob).is_ok_and(|way| way == "elsewhere") {
+                let instead = "take that route away, or name the interface in the configuration of each program";
+                self.lack(&format!("{knob} as \"here\""), "they go by another interface", instead);
+            } else {
+                self.set(knob, "here", "who names no interface sends by this one", NOT_HERE);
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Processors for real-time threads alone, and what of the kernel is in their way.
+
+use super::{Planner, Wish};
+use crate::facts::{Facts, InterfaceFacts, list, mask, numbers};
+use crate::knob::Knob;
+
+/// Where control groups of the second version are.
+const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
+
+/// The group's own.
+const CONTROL_GROUP: &str = "/sys/fs/cgroup/takt";
+
+impl Planner<'_> {
+    pub(super) fn kernel(&mut self, facts: &Facts, wish: &Wish) {
+        if !facts.is_preempt_rt {
+            let instead = "install a kernel with PREEMPT_RT (Debian: linux-image-rt-amd64); without it what the kernel does for others delays by milliseconds";
+            self.lack("PREEMPT_RT", "/sys/kernel/realtime is not 1", instead);
+        }
+        let shared =
+            |known: &[usize]| -> Vec<usize> { wish.cpus.iter().copied().filter(|cpu| !known.contains(cpu)).collect() };
+        if wish.has_control_group {
+            self.control_group(&wish.cpus);
+        } else if let shared @ [_, ..] = &*shared(&facts.isolated) {
+            let cpus = list(shared);
+            let instead =
+                format!("boot with isolcpus={cpus} nohz_full={cpus} rcu_nocbs={cpus}, or plan with --control-group");
+            self.lack("isolated processors", &format!("the scheduler uses {cpus} for all"), &instead);
+        }
+        if let ticking @ [_, ..] = &*shared(&facts.without_tick) {
+            let cpus = list(ticking);
+            let instead = format!("boot with nohz_full={cpus} rcu_nocbs={cpus}");
+            self.lack("processors without tick", &format!("the timer interrupts {cpus}"), &instead);
+        }
+        let instead = "nothing: this kernel has it not";
+        self.set(Knob::file("/proc/sys/vm/stat_interval"), "120", "counters are gathered seldom", instead);
+        self.set(Knob::file("/proc/sys/kernel/nmi_watchdog"), "0", "no watchdog interrupts", instead);
+    }
+
+    /// A control group whose processors no other program's threads are put on.
+    fn control_group(&mut self, cpus: &[usize]) {
+        let file = |name: &str| Knob::file(format!("{CONTROL_GROUP}/{name}"));
+        let controllers = self.machine.read(&Knob::file(format!("{CONTROL_GROUPS}/cgroup.controllers")));
+        if !controllers.is_ok_and(|names| names.split(' ').any(|name| name == "cpuset")) {
+            let cpus = list(cpus);
+            let instead =
+                format!("boot with cgroup_no_v1=cpuset if cpuset is of the first version, or with isolcpus={cpus}");
+            return self.lack(
+                "cpuset control groups",
+                "the second version of control groups has no cpuset here",
+                &instead,
+            );
+        }
+        let given = Knob::file(format!("{CONTROL_GROUPS}/cgroup.subtree_control"));
+        let now = self.machine.read(&given).unwrap_or_default();
+        let mut names: Vec<_> = now.split_whitespace().collect();
+        if !names.contains(&"cpuset") {
+            names.push("cpuset");
+            names.sort_unstable();
+            self.set(given, &names.join(" "), "groups can have processors", "nothing: this kernel has it not");
+        }
+        let group = Knob::Directory(CONTROL_GROUP.into());
+        let whose = format!("programs started in {CONTROL_GROUP} (cgroup.procs) have them alone");
+        let settings = [("cpuset.cpus", "", list(cpus)), ("cpuset.cpus.partition", "member", "isolated".to_owned())];
+        if self.machine.read(&group).is_ok_and(|there| there == "there") {
+            for (name, _, to) in settings {
+                self.set(file(name), &to, &whose, "isolcpus");
+            }
+        } else {
+            self.change(group, "none", "there", "processors of their own are given to groups");
+            for (name, from, to) in settings {
+                self.change(file(name), from, &to, &whose);
+            }
+        }
+    }
+
+    pub(super) fn processor(&mut self, cpu: usize) {
+        let base = format!("/sys/devices/system/cpu/cpu{cpu}");
+        let governor = Knob::file(format!("{base}/cpufreq/scaling_governor"));
+        let instead =
+            "its frequency is not in this kernel's hands: ask the firmware, or the host of the virtual machine";
+        self.set(governor, "performance", "its clock does not slow down", instead);
+        let idle = format!("{base}/cpuidle");
+        let states = self.machine.names(&idle);
+        if states.is_empty() {
+            let instead = "hold /dev/cpu_dma_latency: ProcessSettings::cpu_latency of a participant";
+            self.lack(&idle, "there are no sleep states to switch off", instead);
+        }
+        for state in states {
+            let takes = self.machine.read(&Knob::file(format!("{idle}/{state}/latency")));
+            if takes.is_ok_and(|takes| takes != "0") {
+                let knob = Knob::file(format!("{idle}/{state}/disable"));
+                self.set(knob, "1", "it need not be woken", "hold /dev/cpu_dma_latency");
+            }
+        }
+    }
+
+    /// Sends interrupts and the kernel's own work to the other processors; those of the interface, or of its queue, to the first of ours.
+    pub(super) fn keep_away(
+        &mut self,
+        facts: &Facts,
+        wish: &Wish,
+        others: &[usize],
+        interface: Option<&InterfaceFacts>,
+    ) {
+        let work = Knob::file("/sys/devices/virtual/workqueue/cpumask");
+        self.set(work, &mask(others), "the kernel's own work is done elsewhere", "nothing: this kernel has it not");
+        let managed = "the driver has placed it: boot with isolcpus=managed_irq, and the processors";
+        let own = interface.map(|interface| self.own_interrupts(interface, wish.queue)).unwrap_or_default();
+        for interrupt in &facts.interrupts {
+            let knob = Knob::file(format!("/proc/irq/{interrupt}/smp_affinity_list"));
+            let Ok(now) = self.machine.read(&knob) else { continue };
+            let goes_to = numbers(&now);
+            if own.contains(interrupt) {
+                self.set(knob, &list(&wish.cpus[..1]), "its frames are handled where they are waited for", managed);
+            } else if goes_to.iter().any(|cpu| wish.cpus.contains(cpu)) {
+                self.set(knob, &list(others), "it interrupts others", managed);
+            }
+        }
+    }
+
+    /// Interrupts for real-time traffic: of the queue, as far as their names say which are; else all of the interface.
+    fn own_interrupts(&self, interface: &InterfaceFacts, queue: Option<u32>) -> Vec<u32> {
+        let name = |interrupt: &u32| self.machine.read(&Knob::file(format!("/sys/kernel/irq/{interrupt}/actions")));
+        let is_of_queue =
+            |interrupt: &u32| queue.is_some() && name(interrupt).is_ok_and(|name| queue_of(&name) == queue);
+        let of_queue: Vec<u32> = interface.interrupts.iter().copied().filter(is_of_queue).collect();
+        if of_queue.is_empty() { interface.interrupts.clone() } else { of_queue }
+    }
+}
+
+/// The queue that an interrupt is of, by the name that a driver gives it: `eth0-TxRx-3`, `virtio1-input.3`, `mlx5_comp3@pci:0000:01:00.0`.
+fn queue_of(name: &str) -> Option<u32> {
+    let name = name.split('@').next()?;
+    let head = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    // What ends in the interface's own number is of the whole interface.
+    let is_queue = ["-", ".", "comp"].iter().any(|end| head.ends_with(end));
+    name[head.len()..].parse().ok().filter(|_| is_queue) // tidy-allow(dropped-cause): no number
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interrupts_are_told_by_their_names() {
+        for (name, queue) in [
+            ("eth0-TxRx-3", Some(3)),
+            ("i40e-eth0-TxRx-12", Some(12)),
+            ("virtio1-input.0", Some(0)),
+            ("virtio1-output.7", Some(7)),
+            ("mlx5_comp3@pci:0000:01:00.0", Some(3)),
+            ("mlx5_async0@pci:0000:01:00.0", None),
+            ("virtio1-config", None),
+            ("eth0", None),
+            ("", None),
+        ] {
+            assert_eq!(queue_of(name), queue, "{name}");
+        }
+    }
+}

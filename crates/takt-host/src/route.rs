@@ -1,0 +1,125 @@
+//! Routes of multicast groups by an interface, in the main table of IPv4.
+//!
+//! A program that names no interface sends to a group by the route to it; without one by the default route, or not at all.
+
+use std::fmt;
+use std::io;
+use std::net::Ipv4Addr;
+use std::str::FromStr;
+
+use crate::netlink::{NEW, Netlink, find, interface_index, number, put};
+
+const NEW_ROUTE: u16 = 24;
+const DELETE_ROUTE: u16 = 25;
+const GET_ROUTE: u16 = 26;
+const DESTINATION: u16 = 1;
+const BY: u16 = 4;
+/// Groups are reached on the link itself, and root has put the route there.
+const PROTOCOL_STATIC: u8 = 4;
+const SCOPE_LINK: u8 = 253;
+const SCOPE_ANY: u8 = 255;
+const MAIN: u8 = 254;
+const UNICAST: u8 = 1;
+
+/// Groups that begin alike: `239.255.0.0/16`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Groups {
+    address: Ipv4Addr,
+    len: u8,
+}
+
+/// Names no multicast groups.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoGroups(String);
+
+impl fmt::Display for NoGroups {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} are no multicast groups such as 239.255.0.0/16", self.0)
+    }
+}
+
+impl std::error::Error for NoGroups {}
+
+impl fmt::Display for Groups {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.len)
+    }
+}
+
+impl FromStr for Groups {
+    type Err = NoGroups;
+
+    fn from_str(text: &str) -> Result<Self, NoGroups> {
+        let parse = || {
+            let (address, len) = text.split_once('/').unwrap_or((text, "32"));
+            let address: Ipv4Addr = address.parse().ok()?; // tidy-allow(dropped-cause): the error names the text
+            let len: u8 = len.parse().ok().filter(|len| (4..=32).contains(len))?; // tidy-allow(dropped-cause): as above
+            let is_whole = address.to_bits().checked_shl(u32::from(len)).unwrap_or(0) == 0;
+            (address.is_multicast() && is_whole).then_some(Self { address, len })
+        };
+        parse().ok_or_else(|| NoGroups(text.to_owned()))
+    }
+}
+
+fn message(groups: Groups, scope: u8) -> Vec<u8> {
+    let mut body = vec![libc::AF_INET as u8, groups.len, 0, 0, MAIN, PROTOCOL_STATIC, scope, UNICAST, 0, 0, 0, 0];
+    put(&mut body, DESTINATION, &groups.address.octets());
+    body
+}
+
+/// By which interfaces groups go, by their numbers.
+fn ways(groups: Groups) -> io::Result<Vec<u32>> {
+    let routes = Netlink::route()?.dump(GET_ROUTE, &message(groups, SCOPE_ANY))?;
+    let by = |route: &Vec<u8>| {
+        let [family, len, _, _, table, _, _, kind] = *route.first_chunk()?;
+        let attributes = route.get(12..)?;
+        let is_it = (i32::from(family), len, table, kind) == (libc::AF_INET, groups.len, MAIN, UNICAST)
+            && find(attributes, DESTINATION) == Some(&groups.address.octets());
+        is_it.then(|| find(attributes, BY).and_then(number)).flatten()
+    };
+    Ok(routes.iter().filter_map(by).collect())
+}
+
+/// `here` if groups go by the interface, `elsewhere` if they go by another alone, `none` if there is no route.
+pub(crate) fn read(interface: &str, groups: Groups) -> io::Result<String> {
+    let index = interface_index(interface)?.cast_unsigned();
+    let ways = ways(groups)?;
+    let way = if ways.contains(&index) {
+        "here"
+    } else if ways.is_empty() {
+        "none"
+    } else {
+        "elsewhere"
+    };
+    Ok(way.to_owned())
+}
+
+/// Makes the route, or takes it away.
+pub(crate) fn write(interface: &str, groups: Groups, way: &str) -> io::Result<()> {
+    let index = interface_index(interface)?;
+    let is_there = read(interface, groups)? == "here";
+    let mut body = message(groups, SCOPE_LINK);
+    put(&mut body, BY, &index.to_ne_bytes());
+    match way {
+        "here" if !is_there => Netlink::route()?.order(NEW_ROUTE, NEW, &body),
+        "none" | "elsewhere" if is_there => Netlink::route()?.order(DELETE_ROUTE, 0, &body),
+        "here" | "none" | "elsewhere" => Ok(()),
+        other => Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{other:?} is neither here nor none"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_named_by_text() {
+        for text in ["239.255.0.0/16", "224.0.0.0/4", "239.255.0.1/32"] {
+            assert_eq!(text.parse::<Groups>().map(|groups| groups.to_string()), Ok(text.to_owned()));
+        }
+        assert_eq!("239.255.0.1".parse::<Groups>().map(|groups| groups.to_string()), Ok("239.255.0.1/32".to_owned()));
+        for text in ["", "10.0.0.0/8", "239.255.0.1/16", "239.0.0.0/3", "239.0.0.0/33", "ff02::1/128"] {
+            assert_eq!(text.parse::<Groups>(), Err(NoGroups(text.to_owned())));
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! Queueing disciplines of an interface: read as text, set by text, as tc(8) would.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`options`] | what a discipline or a class is set to: octets of the kernel, and words where those are known |
+//! | [`steering`] | a program that sends marked frames to a queue or a class of their own |
+//!
+//! A tree is one line, `default` or its disciplines and classes from the root down:
+//! `qdisc htb 1: root default 20 r2q 10; class htb 1:1 root rate ..; qdisc pfifo 10: parent 1:10 limit 100`. What has the number 0 the
+//! kernel has made itself, and makes again. Settings without words stand as octets, so that what was there can be restored whatever it
+//! says; a tree that cannot be restored (kinds not listed in [`options::RESTORED`], filters, size tables) cannot be read either, and so is
+//! never replaced. By rtnetlink and not by tc(8): what tc prints is rounded and not what it reads.
+
+pub(crate) mod options;
+pub(crate) mod steering;
+
+use std::fmt;
+use std::io;
+
+use crate::netlink::{NEW, Netlink, find, interface_index, number, put, put_text, text};
+
+const NEW_QDISC: u16 = 36;
+const DELETE_QDISC: u16 = 37;
+const GET_QDISC: u16 = 38;
+const NEW_CLASS: u16 = 40;
+const GET_CLASS: u16 = 42;
+const NEW_FILTER: u16 = 44;
+const DELETE_FILTER: u16 = 45;
+const GET_FILTER: u16 = 46;
+
+/// Attributes of all of them.
+const KIND: u16 = 1;
+const OPTIONS: u16 = 2;
+const STAB: u16 = 8;
+
+const ROOT: u32 = 0xffff_ffff;
+/// The parent of `ingress` and `clsact`, which stand beside the tree.
+const CLSACT: u32 = 0xffff_fff1;
+const CLSACT_HANDLE: u32 = 0xffff_0000;
+/// Where filters hang for what comes and what leaves.
+const INGRESS: u32 = 0xffff_fff2;
+const EGRESS: u32 = 0xffff_fff3;
+
+/// What is neither a discipline nor a class: the kernel's own tree.
+const DEFAULT: &str = "default";
+
+/// A discipline or a class.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Entry {
+    is_class: bool,
+    kind: String,
+    handle: u32,
+    parent: u32,
+    options: Vec<u8>,
+}
+
+/// A handle as tc writes it.
+struct Handle(u32);
+
+impl fmt::Display for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.0 >> 16, self.0 & 0xffff) {
+            (major, 0) => write!(f, "{major:x}:"),
+            (major, minor) => write!(f, "{major:x}:{minor:x}"),
+        }
+    }
+}
+
+fn parse_handle(text: &str) -> Option<u32> {
+    let (major, minor) = text.split_once(':')?;
+    let part = |text: &str| if text.is_empty() { Some(0) } else { u16::from_str_radix(text, 16).ok() }; // tidy-allow(dropped-cause): the caller names the text
+    Some(u32::from(part(major)?) << 16 | u32::from(part(minor)?))
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = if self.is_class { "class" } else { "qdisc" };
+        write!(f, "{what} {} {} ", self.kind, Handle(self.handle))?;
+        match self.parent {
+            ROOT => write!(f, "root")?,
+            parent => write!(f, "parent {}", Handle(parent))?,
+        }
+        let words = options::words(&self.kind, self.is_class, &self.options);
+        if words.is_empty() { Ok(()) } else { write!(f, " {words}") }
+    }
+}
+
+impl Entry {
+    fn parse(text: &str) -> Option<Self> {
+        let mut words = text.split_whitespace();
+        let is_class = match words.next()? {
+            "class" => true,
+            "qdisc" => false,
+            _ => return None,
+        };
+        let (kind, handle) = (words.next()?.to_owned(), parse_handle(words.next()?)?);
+        let parent = match words.next()? {
+            "root" => ROOT,
+            "parent" => parse_handle(words.next()?)?,
+            _ => return None,
+        };
+        let words: Vec<_> = words.collect();
+        let options = options::octets(&kind, is_class, &words)?;
+        Some(Self { is_class, kind, handle, parent, options })
+    }
+
+    /// What the kernel says of one; `None` for those of other interfaces, and for what stands beside the tree.
+    fn read(index: i32, is_class: bool, message: &[u8]) -> Option<io::Result<Self>> {
+        let (handle, parent) = (number(message.get(8..)?)?, number(message.get(12..)?)?);
+        if number(message.get(4..)?)? != index.cast_unsigned() || parent == CLSACT {
+            return None;
+        }
+        let attributes = message.get(20..)?;
+        let kind = text(find(attributes, KIND)?);
+        if find(attributes, STAB).is_some() {
+            return Some(Err(unrestorable(&format!("{kind} {} has a size table", Handle(handle)))));
+        }
+        let options = options::normal(&kind, is_class, find(attributes, OPTIONS).unwrap_or_default());
+        Some(Ok(Self { is_class, kind, handle, parent, options }))
+    }
+
+    /// A message that makes it.
+    fn message(&self, index: i32) -> Vec<u8> {
+        let mut body = message(index, self.handle, self.parent, 0);
+        put_text(&mut body, KIND, &self.kind);
+        if !self.options.is_empty() {
+            put(&mut body, OPTIONS, &self.options);
+        }
+        body
+    }
+}
+
+/// The part that all messages begin with.
+fn message(index: i32, handle: u32, parent: u32, info: u32) -> Vec<u8> {
+    let mut body = vec![0; 4];
+    body.extend(index.to_ne_bytes());
+    [handle, parent, info].iter().for_each(|number| body.extend(number.to_ne_bytes()));
+    body
+}
+
+fn unrestorable(what: &str) -> io::Error {
+    let text = format!("{what}, which could not be restored afterwards: take it away with tc first");
+    io::Error::new(io::ErrorKind::Unsupported, text)
+}
+
+/// The kernel's entries of an interface, from the root down.
+fn entries(netlink: &mut Netlink, index: i32) -> io::Result<Vec<Entry>> {
+    let qdiscs = netlink.dump(GET_QDISC, &message(index, 0, 0, 0))?;
+    let qdiscs = qdiscs.iter().filter_map(|one| Entry::read(index, false, one)).collect::<io::Result<Vec<_>>>()?;
+    let Some(root) = qdiscs.iter().find(|entry| entry.parent == ROOT && entry.handle != 0) else {
+        return Ok(Vec::new());
+    };
+    if let Some(other) = qdiscs.iter().find(|entry| !options::RESTORED.contains(&entry.kind.as_str())) {
+        return Err(unrestorable(&format!("there is a discipline of the kind {}", other.kind)));
+    }
+    let mut all = qdiscs.clone();
+    if root.kind == "htb" || qdiscs.iter().any(|entry| entry.kind == "htb") {
+        let classes = netlink.dump(GET_CLASS, &message(index, 0, 0, 0))?;
+        let classes: Vec<_> =
+            classes.iter().filter_map(|one| Entry::read(index, true, one)).collect::<io::Result<_>>()?;
+        all.extend(classes.into_iter().filter(|class| class.kind == "htb"));
+        for entry in all.iter().filter(|entry| entry.kind == "htb") {
+            if !netlink.dump(GET_FILTER, &message(index, 0, entry.handle, 0))?.is_empty() {
+                return Err(unrestorable(&format!("{} has filters", Handle(entry.handle))));
+            }
+        }
+    }
+    Ok(from_the_root(all))
+}
+
+/// Parents before children, and otherwise by number.
+fn from_the_root(mut rest: Vec<Entry>) -> Vec<Entry> {
+    rest.sort_by_key(|entry| (!entry.is_class, entry.parent, entry.handle));
+    let mut ordered: Vec<Entry> = Vec::new();
+    loop {
+        let is_next = |entry: &Entry| match (entry.is_class, entry.parent) {
+            (false, ROOT) => true,
+            // A class without a parent belongs to the discipline of its number.
+            (true, ROOT) => ordered.iter().any(|one| one.handle == entry.handle & 0xffff_0000),
+            // Classes of some kinds are not listed: they come with their discipline.
+            (_, parent) => {
+                let is_listed = rest.iter().any(|one| one.handle == parent);
+                let parent = if is_listed { parent } else { parent & 0xffff_0000 };
+                ordered.iter().any(|one| one.handle == parent)
+            }
+        };
+        let Some(next) = rest.iter().position(is_next) else { break };
+        ordered.push(rest.remove(next));
+    }
+    ordered
+}
+
+/// The tree of an interface as text; see the [module](self).
+pub(crate) fn read(interface: &str) -> io::Result<String> {
+    let index = interface_index(interface)?;
+    let entries = entries(&mut Netlink::route()?, index)?;
+    if entries.is_empty() {
+        return Ok(DEFAULT.to_owned());
+    }
+    Ok(entries.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+}
+
+/// Makes the tree of an interface what the text says. What waits in the former one is lost, as with `tc qdisc replace`.
+pub(crate) fn write(interface: &str, tree: &str) -> io::Result<()> {
+    let wanted = parse(tree)?;
+    let index = interface_index(interface)?;
+    let mut netlink = Netlink::route()?;
+    let qdiscs = netlink.dump(GET_QDISC, &message(index, 0, 0, 0))?;
+    let mut qdiscs = qdiscs.iter().filter_map(|one| Entry::read(index, false, one)).flatten();
+    if qdiscs.any(|entry| entry.parent == ROOT && entry.handle != 0) {
+        netlink.order(DELETE_QDISC, 0, &message(index, 0, ROOT, 0))?;
+    }
+    for entry in wanted.iter().filter(|entry| entry.handle != 0) {
+        let kind = if entry.is_class { NEW_CLASS } else { NEW_QDISC };
+        let made = netlink.order(kind, NEW, &entry.message(index));
+        made.map_err(|why| io::Error::new(why.kind(), format!("{entry}: {why}")))?;
+    }
+    Ok(())
+}
+
+fn parse(tree: &str) -> io::Result<Vec<Entry>> {
+    if tree == DEFAULT {
+        return Ok(Vec::new());
+    }
+    let entry = |text: &str| {
+        let wrong = || io::Error::new(io::ErrorKind::InvalidInput, format!("{text:?} is no discipline and no class"));
+        Entry::parse(text).ok_or_else(wrong)
+    };
+    tree.split(';').map(entry).collect()
+}
+
+/// Attributes of counters, and within them.
+const STATS: u16 = 7;
+const STATS_BASIC: u16 = 1;
+
+/// The number of the discipline at the root.
+///
+/// # Errors
+/// It is the kernel's own.
+pub(crate) fn root(interface: &str) -> io::Result<u32> {
+    let index = interface_index(interface)?;
+    let entries = entries(&mut Netlink::route()?, index)?;
+    entries.first().map(|root| root.handle).ok_or_else(|| io::Error::other("the tree is the kernel's own"))
+}
+
+/// Frames that have left by the discipline below a class.
+pub(crate) fn frames(interface: &str, class: u32) -> io::Result<u64> {
+    let index = interface_index(interface)?;
+    let qdiscs = Netlink::route()?.dump(GET_QDISC, &message(index, 0, 0, 0))?;
+    let of_class = |message: &&Vec<u8>| {
+        let number = |at: usize| message.get(at..).and_then(number);
+        number(4) == Some(index.cast_unsigned()) && number(12) == Some(class)
+    };
+    let basic = |message: &Vec<u8>| {
+        let basic = find(find(message.get(20..)?, STATS)?, STATS_BASIC)?;
+        // Octets, then frames.
+        number(basic.get(8..)?).map(u64::from)
+    };
+    let nothing = || io::Error::other(format!("nothing is counted of {}", Handle(class)));
+    qdiscs.iter().find(of_class).and_then(basic).ok_or_else(nothing)
+}
+
+/// Whether the kernel has disciplines of a kind. Asks for one without the settings that these kinds cannot be without, so none is made.
+///
+/// # Errors
+/// Nobody but root may ask.
+pub(crate) fn has_kind(kind: &str) -> io::Result<bool> {
+    debug_assert!(["mqprio", "taprio", "etf"].contains(&kind), "it is not made without settings");
+    let mut body = message(interface_index("lo")?, 0, ROOT, 0);
+    put_text(&mut body, KIND, kind);
+    match Netlink::route()?.order(NEW_QDISC, NEW, &body).map_err(|e| (crate::netlink::code(&e), e)) {
+        Ok(()) => Err(io::Error::other(format!("{kind} was made without settings"))),
+        Err((Some(libc::ENOENT), _)) => Ok(false),
+        Err((Some(libc::EPERM), why)) => Err(why),
+        Err(_) => Ok(true),
+    }
+}
+
+/// What stands beside the tree: `none`, `clsact` or `ingress`.
+pub(crate) fn read_beside(interface: &str) -> io::Result<String> {
+    let index = interface_index(interface)?;
+    let qdiscs = Netlink::route()?.dump(GET_QDISC, &message(index, 0, 0, 0))?;
+    let kind = |message: &Vec<u8>| {
+        let is_beside = number(message.get(4..)?)? == index.cast_unsigned() && number(message.get(12..)?)? == CLSACT;
+        is_beside.then(|| find(message.get(20..)?, KIND).map(text)).flatten()
+    };
+    Ok(qdiscs.iter().find_map(kind).unwrap_or_else(|| "none".to_owned()))
+}
+
+/// Puts `clsact` beside the tree, or takes it away; not as long as there are filters.
+pub(crate) fn write_beside(interface: &str, kind: &str) -> io::Result<()> {
+    let index = interface_index(interface)?;
+    let now = read_beside(interface)?;
+    let mut netlink = Netlink::route()?;
+    match (now.as_str(), kind) {
+        ("none", "clsact") => {
+            let mut body = message(index, CLSACT_HANDLE, CLSACT, 0);
+            put_text(&mut body, KIND, kind);
+            netlink.order(NEW_QDISC, NEW, &body)
+        }
+        ("clsact", "none") => {
+            for parent in [INGRESS, EGRESS] {
+                if !netlink.dump(GET_FILTER, &message(index, 0, parent, 0))?.is_empty() {
+                    return Err(io::Error::other("somebody has put filters there since"));
+                }
+            }
+            netlink.order(DELETE_QDISC, 0, &message(index, 0, CLSACT, 0))
+        }
+        (now, kind) if now == kind => Ok(()),
+        (now, kind) => Err(io::Error::other(format!("{now} is not made {kind}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trees_are_read_and_written() {
+        let tree = "qdisc htb 1: root default 20 r2q 10 direct_qlen 1000; \
+             class htb 1:1 root rate 12500000 ceil 12500000 burst_ticks 2000 cburst_ticks 2000 quantum 1514 prio 0 overhead 24; \
+             qdisc pfifo 10: parent 1:1 limit 100; qdisc tbf 11: parent 1:2 octets 00ff";
+        let entries = parse(tree).expect("a tree");
+        assert_eq!(entries.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "), tree);
+        assert_eq!(parse("default").map(|entries| entries.len()).map_err(|e| e.kind()), Ok(0));
+        for wrong in
+            ["", "qdisc", "qdisc mq 1 root", "qdisc mq 1: over 1:2", "filter u32 1: root", "qdisc mq 1: root fast"]
+        {
+            assert_eq!(parse(wrong).map_err(|e| e.kind()), Err(io::ErrorKind::InvalidInput), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn parents_come_before_their_children() {
+        let tree = "qdisc htb 9: root default 0 r2q 10; class htb 9:1 root octets 00; class htb 9:5 parent 9:1 octets 00; \
+             class htb 9:3 parent 9:5 octets 00; qdisc pfifo 2: parent 9:3 limit 1";
+        let mut entries = parse(tree).expect("a tree");
+        entries.reverse();
+        let ordered = from_the_root(entries);
+        assert_eq!(ordered.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "), tree);
+        let leaves = "qdisc mq 1: root; qdisc pfifo_fast 0: parent 1:2; qdisc pfifo 10: parent 1:1 limit 7";
+        let mut entries = parse(leaves).expect("a tree");
+        entries.reverse();
+        assert_eq!(from_the_root(entries).len(), 3, "classes of mq are not listed");
+    }
+}

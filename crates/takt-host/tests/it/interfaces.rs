@@ -1,0 +1,278 @@
+//! Settings of a real interface, in a namespace of its own: applied, killed at every step, and back as the usual tools tell them.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use takt_host::apply::{apply_watched, revert_watched};
+use takt_host::{Change, Journal, Machine, Plan, verify};
+
+use super::namespace::Namespace;
+
+const ACTOR: &str = "interfaces::the_actor";
+const DO: &str = "TAKT_TEST_HOST_DO";
+const AT: &str = "TAKT_TEST_HOST_AT";
+
+/// Not a test, but the program that the tests run within their namespaces: applies or reverts, and is killed at a step.
+#[test]
+fn the_actor() {
+    let (Some(what), Some(at)) = (std::env::var_os(DO), std::env::var_os(AT)) else { return };
+    let directory = PathBuf::from(what);
+    let mut left: u32 = at.to_str().and_then(|at| at.parse().ok()).expect("a number");
+    let mut after_step = || {
+        left = left.wrapping_sub(1);
+        if left == 0 {
+            let own = std::process::id().to_string();
+            Command::new("kill").args(["-9", &own]).status().expect("it can be run");
+            std::thread::park();
+        }
+    };
+    let machine = Machine::default();
+    let mut journal = Journal::open(directory.join("journal")).expect("nobody else has it");
+    match fs::read_to_string(directory.join("plan")) {
+        Ok(plan) => {
+            let plan: Plan = serde_json::from_str(&plan).expect("a plan");
+            apply_watched(&machine, &plan, &mut journal, &mut after_step).unwrap_or_else(|why| panic!("{why}"));
+            let differ = verify(&machine, &plan);
+            assert!(differ.is_empty(), "{differ:?}");
+        }
+        Err(_) => {
+            let failures = revert_watched(&machine, journal, &mut after_step).expect("the journal can be ended");
+            assert!(failures.is_empty(), "{failures:?}");
+        }
+    }
+}
+
+/// A directory for a plan and a journal. Gone with its handle.
+struct Files(PathBuf);
+
+impl Files {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("takt-host-{}-{name}", std::process::id()));
+        fs::create_dir_all(&path).expect("the temporary directory can be written");
+        Self(path)
+    }
+
+    fn journal(&self) -> PathBuf {
+        self.0.join("journal")
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        drop(fs::remove_dir_all(&self.0));
+    }
+}
+
+fn act(namespace: &Namespace, directory: &Path, at: u32) -> Output {
+    namespace.test(ACTOR, &[(DO, directory.display().to_string()), (AT, at.to_string())])
+}
+
+/// Whether it was done, and not killed.
+fn is_done(output: &Output) -> bool {
+    let said = String::from_utf8_lossy(&output.stdout);
+    let is_killed = output.status.signal() == Some(9);
+    assert!(is_killed || output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(is_killed || said.contains("1 passed"), "it was run: {said}");
+    !is_killed
+}
+
+/// Applies; killed at a step if that comes.
+fn apply(namespace: &Namespace, files: &Files, changes: &[(&str, &str)], at: u32) -> bool {
+    let change = |(knob, to): &(&str, &str)| Change {
+        knob: knob.parse().unwrap_or_else(|why| panic!("{why}")),
+        from: String::new(),
+        to: (*to).to_owned(),
+        why: String::new(),
+    };
+    let plan = Plan { changes: changes.iter().map(change).collect(), lacks: Vec::new() };
+    let path = files.0.join("plan");
+    fs::write(&path, serde_json::to_string(&plan).expect("it can be written")).expect("it is ours");
+    let is_done = is_done(&act(namespace, &files.0, at));
+    fs::remove_file(path).expect("it was written");
+    is_done
+}
+
+/// Reverts; killed at a step if that comes.
+fn revert(namespace: &Namespace, files: &Files, at: u32) -> bool {
+    is_done(&act(namespace, &files.0, at))
+}
+
+const NEVER: u32 = u32::MAX;
+
+const QUEUES: [(&str, &str); 10] = [
+    ("/sys/class/net/takt0/napi_defer_hard_irqs", "2"),
+    ("/sys/class/net/takt0/gro_flush_timeout", "200000"),
+    ("/sys/class/net/takt0/queues/rx-1/rps_cpus", "0"),
+    (
+        "qdisc/takt0",
+        "qdisc mq 1: root; qdisc pfifo 10: parent 1:1 limit 1000; qdisc pfifo 11: parent 1:2 limit 1000; \
+         qdisc pfifo 12: parent 1:3 limit 1000; qdisc pfifo 13: parent 1:4 limit 50",
+    ),
+    ("/sys/class/net/takt0/queues/tx-1/xps_cpus", "0"),
+    ("/sys/class/net/takt0/queues/tx-2/xps_cpus", "1"),
+    ("clsact/takt0", "clsact"),
+    ("steer/takt0", "queue 3 of 4 dscp 46,34 pcp 5"),
+    ("route/takt0/239.255.0.0/16", "here"),
+    ("ethtool/takt0/gro", "1"),
+];
+
+const PRIORITIES: [(&str, &str); 6] = [
+    ("ethtool/takt0/tx-channels", "2"),
+    (
+        "qdisc/takt0",
+        "qdisc htb 1: root default 20 r2q 10 direct_qlen 1000; \
+         class htb 1:1 root rate 12500000 ceil 12500000 burst_ticks 2000 cburst_ticks 2000 quantum 1514 prio 0 overhead 24; \
+         class htb 1:10 parent 1:1 rate 1000 ceil 12500000 burst_ticks 25000000 cburst_ticks 2000 quantum 1514 prio 0 overhead 24; \
+         qdisc pfifo 10: parent 1:10 limit 100",
+    ),
+    ("clsact/takt0", "clsact"),
+    ("steer/takt0", "class 1:10 dscp 46"),
+    ("/sys/class/net/takt0/queues/rx-1/rps_cpus", "2"),
+    ("/sys/class/net/takt0/gro_flush_timeout", "0"),
+];
+
+/// What somebody has set before: a tree with classes of different link layers and leaves of several kinds.
+const FORMER: &str = "\
+    echo 1 > /sys/class/net/takt0/queues/rx-1/rps_cpus; echo 1 > /sys/class/net/takt0/queues/tx-1/xps_cpus; \
+    echo 7000 > /sys/class/net/takt0/gro_flush_timeout; \
+    tc qdisc add dev takt0 root handle 7: htb default 30 r2q 20; \
+    tc class add dev takt0 parent 7: classid 7:1 htb rate 50mbit burst 3000 cburst 4000 quantum 3000; \
+    tc class add dev takt0 parent 7:1 classid 7:20 htb rate 5mbit ceil 40mbit prio 3 burst 2000 quantum 1600 overhead 18 mpu 64; \
+    tc class add dev takt0 parent 7:1 classid 7:30 htb rate 6mbit ceil 40mbit prio 5 burst 2000 quantum 1600 linklayer atm; \
+    tc qdisc add dev takt0 parent 7:20 handle 72: pfifo limit 77; \
+    tc qdisc add dev takt0 parent 7:30 handle 73: tbf rate 3mbit burst 5000 latency 50ms";
+
+#[test]
+fn a_kill_at_every_step_of_either_can_be_taken_back() {
+    let Some(namespace) = Namespace::new("steps") else { return };
+    let files = Files::new("steps");
+    for former in ["true", FORMER] {
+        namespace.sh(former);
+        let before = namespace.dump();
+        for changes in [&QUEUES[..], &PRIORITIES] {
+            let mut steps = 0;
+            while !apply(&namespace, &files, changes, steps + 1) {
+                steps += 1;
+                assert!(files.journal().exists(), "step {steps}");
+                assert!(revert(&namespace, &files, NEVER));
+                assert_eq!(namespace.dump(), before, "killed at step {steps} of {changes:?}");
+            }
+            assert!(steps as usize > changes.len(), "{steps}: a change has two steps, unless it is so already");
+            assert_ne!(namespace.dump(), before);
+            // All is applied now; taking it back is killed at every step, each time further.
+            let mut kills = 0;
+            while !revert(&namespace, &files, 1 + kills) {
+                kills += 1;
+            }
+            assert_eq!(namespace.dump(), before, "of {changes:?}");
+            assert!(kills > 2 && !files.journal().exists());
+        }
+    }
+}
+
+#[test]
+fn two_plans_one_after_the_other_go_back_to_the_beginning() {
+    let Some(namespace) = Namespace::new("twice") else { return };
+    let files = Files::new("twice");
+    for former in ["true", FORMER] {
+        namespace.sh(former);
+        let before = namespace.dump();
+        // With fewer queues, the other plan's would not be there.
+        let priorities = &PRIORITIES[1..];
+        for plans in [[&QUEUES[..], priorities], [priorities, &QUEUES], [&QUEUES, &QUEUES]] {
+            assert!(plans.iter().all(|changes| apply(&namespace, &files, changes, NEVER)));
+            assert!(revert(&namespace, &files, NEVER));
+            assert_eq!(namespace.dump(), before);
+        }
+    }
+}
+
+/// A tree that could not be made again is not replaced, and a change that fails takes those before it back.
+#[test]
+fn what_cannot_be_restored_is_not_touched() {
+    let Some(namespace) = Namespace::new("foreign") else { return };
+    let files = Files::new("foreign");
+    namespace.sh("tc qdisc add dev takt0 root handle 7: htb");
+    namespace.sh("tc class add dev takt0 parent 7: classid 7:1 htb rate 50mbit quantum 1600");
+    namespace.sh("tc filter add dev takt0 parent 7: protocol ip u32 match ip dsfield 0xb8 0xfc flowid 7:1");
+    let before = namespace.dump();
+    let plan = |changes: &[(&str, &str)]| {
+        let change = |(knob, to): &(&str, &str)| serde_json::json!({"knob": knob, "from": "", "to": to, "why": ""});
+        let changes: Vec<_> = changes.iter().map(change).collect();
+        fs::write(files.0.join("plan"), serde_json::json!({ "changes": changes }).to_string()).expect("it is ours");
+        let output = act(&namespace, &files.0, NEVER);
+        assert!(!output.status.success());
+        String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout)
+    };
+    let said = plan(&[QUEUES[0], QUEUES[3]]);
+    assert!(said.contains("7: has filters, which could not be restored afterwards"), "{said}");
+    assert_eq!(namespace.dump(), before);
+    namespace.sh("tc qdisc del dev takt0 root");
+    let before = namespace.dump();
+    let said = plan(&[QUEUES[0], ("qdisc/takt0", "qdisc mq 1: root; qdisc pfifo 10: parent 1:9 limit 1")]);
+    assert!(said.contains("qdisc pfifo 10: parent 1:9 limit 1: "), "the kernel's reason is told: {said}");
+    assert_eq!(namespace.dump(), before, "half a tree is taken back too");
+    let said = plan(&[("clsact/takt0", "clsact"), ("steer/takt0", "queue 9 of 4 dscp 46")]);
+    assert!(said.contains("says not where which frames go"), "{said}");
+    assert_eq!(namespace.dump(), before);
+    namespace.sh("ip route add 239.1.0.0/16 dev takt1");
+    let before = namespace.dump();
+    let said = plan(&[QUEUES[0], ("route/takt0/239.1.0.0/16", "here")]);
+    assert!(said.contains("route/takt0/239.1.0.0/16 cannot be \"here\""), "{said}");
+    assert_eq!(namespace.dump(), before);
+}
+
+/// Filters that somebody has put to clsact since are not swept away with it.
+#[test]
+fn what_others_have_added_since_is_left_and_named() {
+    let Some(namespace) = Namespace::new("others") else { return };
+    let files = Files::new("others");
+    assert!(apply(&namespace, &files, &[("clsact/takt0", "clsact"), ("steer/takt0", "queue 0 of 4 dscp 46")], NEVER));
+    namespace.sh("tc filter add dev takt0 ingress protocol ip u32 match ip dsfield 0xb8 0xfc flowid 7:1");
+    let output = act(&namespace, &files.0, NEVER);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("somebody has put filters there since"), "{said}");
+    assert!(files.journal().exists(), "what is not restored stays noted");
+    namespace.sh("tc filter del dev takt0 ingress");
+    assert!(revert(&namespace, &files, NEVER));
+    assert!(!namespace.sh("tc qdisc show dev takt0").contains("clsact"));
+}
+
+/// A tree that was made from ours by hand is no reason not to restore the former one.
+#[test]
+fn what_was_put_on_ours_goes_with_it() {
+    let Some(namespace) = Namespace::new("onto") else { return };
+    let files = Files::new("onto");
+    namespace.sh(FORMER);
+    let before = namespace.dump();
+    assert!(apply(&namespace, &files, &PRIORITIES[1..2], NEVER));
+    namespace.sh("tc filter add dev takt0 parent 1: protocol ip u32 match ip dsfield 0xb8 0xfc flowid 1:10");
+    assert!(revert(&namespace, &files, NEVER));
+    assert_eq!(namespace.dump(), before);
+}
+
+/// In another namespace an interface of that name, or none, is not the one that was changed.
+#[test]
+fn what_was_changed_in_another_namespace_is_restored_there() {
+    let (Some(first), Some(second)) = (Namespace::new("first"), Namespace::new("second")) else { return };
+    let files = Files::new("elsewhere");
+    let before = [first.dump(), second.dump()];
+    assert!(apply(&first, &files, &QUEUES, NEVER));
+    let after = first.dump();
+    let output = act(&second, &files.0, NEVER);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("it is of another network namespace"), "{said}");
+    assert_eq!([first.dump(), second.dump()], [after, before[1].clone()]);
+    // The same in the second: one journal has both, and each is restored where it was.
+    assert!(apply(&second, &files, &QUEUES[..2], NEVER));
+    assert!(!act(&second, &files.0, NEVER).status.success(), "the first is still to be restored");
+    assert!(revert(&first, &files, NEVER));
+    assert_eq!([first.dump(), second.dump()], before);
+    // With a namespace its settings are gone.
+    assert!(apply(&first, &files, &QUEUES, NEVER));
+    drop(first);
+    assert!(revert(&second, &files, NEVER));
+    assert!(!files.journal().exists());
+}

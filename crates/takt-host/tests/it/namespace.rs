@@ -1,0 +1,69 @@
+//! A network namespace with a pair of interfaces of four queues; root's. Gone with its handle.
+
+use std::process::{Command, Output};
+
+/// See the [module](self).
+pub struct Namespace(String);
+
+pub const FOUR_QUEUES: [&str; 4] = ["numtxqueues", "4", "numrxqueues", "4"];
+
+fn run(program: &str, arguments: &[&str]) -> Output {
+    Command::new(program).args(arguments).output().unwrap_or_else(|e| panic!("{program}: {e}"))
+}
+
+impl Namespace {
+    /// `takt0` and `takt1`, up, with addresses; `None` without the right to make it.
+    pub fn new(name: &str) -> Option<Self> {
+        let name = format!("takt-{name}-{}", std::process::id());
+        if !run("ip", &["netns", "add", &name]).status.success() {
+            eprintln!("no right to make network namespaces");
+            return None;
+        }
+        let own = Self(name);
+        let pair =
+            [&["link", "add", "takt0"][..], &FOUR_QUEUES, &["type", "veth", "peer", "name", "takt1"], &FOUR_QUEUES];
+        let added = run("ip", &[&["-n", &own.0], &pair.concat()[..]].concat());
+        assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
+        // Without IPv6 nothing is sent that is not asked for.
+        own.sh(
+            "echo 1 > /proc/sys/net/ipv6/conf/takt0/disable_ipv6; echo 1 > /proc/sys/net/ipv6/conf/takt1/disable_ipv6",
+        );
+        own.sh("ip link set lo up; ip link set takt0 up; ip link set takt1 up; ip address add 10.77.0.1/24 dev takt0");
+        Some(own)
+    }
+
+    /// A command line within; it has to succeed.
+    pub fn sh(&self, line: &str) -> String {
+        let output = run("ip", &["netns", "exec", &self.0, "sh", "-c", line]);
+        assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// A test of this program, run within.
+    pub fn test(&self, name: &str, variables: &[(&str, String)]) -> Output {
+        let own = std::env::current_exe().expect("a program has a path");
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.0]).arg(own).args(["--exact", name, "--nocapture"]);
+        for (name, value) in variables {
+            command.env(name, value);
+        }
+        command.output().expect("ip can be run")
+    }
+
+    /// All settings of the first interface that could be touched, as the usual tools tell them.
+    pub fn dump(&self) -> String {
+        self.sh(
+            "tc -d qdisc show dev takt0 | sed 's/direct_packets_stat [0-9]*//' | sort; tc -d class show dev takt0 | sort; \
+             tc filter show dev takt0 egress; tc filter show dev takt0 ingress; ip route show table all; \
+             grep -r . /sys/class/net/takt0/queues 2>/dev/null | grep -v -e inflight -e byte_queue | sort; \
+             grep . /sys/class/net/takt0/napi_defer_hard_irqs /sys/class/net/takt0/gro_flush_timeout /sys/class/net/takt0/threaded; \
+             ethtool -l takt0; ethtool -k takt0",
+        )
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        run("ip", &["netns", "delete", &self.0]);
+    }
+}
