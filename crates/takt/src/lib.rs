@@ -45,6 +45,7 @@ mod consistency;
 mod content_filter;
 pub mod dynamic;
 mod error;
+mod executor;
 mod flow;
 mod key;
 mod listener;
@@ -60,6 +61,7 @@ mod sample;
 pub mod status;
 mod stream;
 mod subscriber;
+mod timing;
 mod topic;
 mod waitset;
 mod writer;
@@ -67,6 +69,7 @@ mod writer;
 pub use condition::{Condition, GuardCondition, ReadCondition, StatusCondition};
 pub use content_filter::{ContentFilteredTopic, TopicDescription};
 pub use error::{Error, Result};
+pub use executor::{Executor, ExecutorBuilder, JOBS_MAX, Job, JobStatistics};
 pub use flow::{Flow, TRANSPORT_PROPERTY};
 pub use listener::{
     DataReaderListener, DataWriterListener, DomainParticipantListener, PublisherListener, SubscriberListener,
@@ -74,8 +77,8 @@ pub use listener::{
 };
 pub use multitopic::{Constituent, JOINED_TOPICS_MAX, MultiTopic, MultiTopicReader};
 pub use participant::{
-    Attempt, Decision, DiscoveryServer, DiscoveryServerBuilder, DomainParticipant, DomainParticipantBuilder,
-    TransportReport,
+    Attempt, BudgetOverrun, BudgetOverrunStatus, BudgetOverruns, Decision, DiscoveryServer, DiscoveryServerBuilder,
+    DomainParticipant, DomainParticipantBuilder, TRACE_JOBS_MAX, TransportReport,
 };
 pub use publisher::Publisher;
 pub use query::QueryCondition;
@@ -87,6 +90,7 @@ pub use sample::Sample;
 pub use status::StatusMask;
 pub use stream::SampleStream;
 pub use subscriber::Subscriber;
+pub use timing::{BUDGET_PROPERTY, OVERRUN_PROPERTY, PRIORITY_PROPERTY};
 pub use topic::{AnyTopic, Topic};
 pub use waitset::WaitSet;
 pub use writer::{AnyDataWriter, BatchError, DataWriter, LoanedPayload};

@@ -9,8 +9,9 @@ use crate::runtime::pi_mutex::PiMutex;
 use crate::runtime::poll::Waker;
 
 pub use takt_core::{
-    DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus,
-    LivelinessLostStatus, MatchedStatus, SampleLostStatus, SampleRejectedReason, SampleRejectedStatus,
+    DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LatencyExceededStatus,
+    LivelinessChangedStatus, LivelinessLostStatus, MatchedStatus, SampleLostStatus, SampleRejectedReason,
+    SampleRejectedStatus,
 };
 
 /// A set of statuses, with the bits of the specification's `StatusKind`.
@@ -48,6 +49,8 @@ impl StatusMask {
     pub const PUBLICATION_MATCHED: Self = Self(1 << 13);
     /// `SUBSCRIPTION_MATCHED_STATUS`.
     pub const SUBSCRIPTION_MATCHED: Self = Self(1 << 14);
+    /// Samples exceeded the reader's E2E_LATENCY: Takt's own, beyond the bits of the specification.
+    pub const LATENCY_EXCEEDED: Self = Self(1 << 24);
 
     /// The bits as in the specification.
     #[must_use]

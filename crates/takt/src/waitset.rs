@@ -5,7 +5,8 @@ use std::sync::Arc;
 use takt_core::Instant;
 
 use crate::runtime::clock;
-use crate::runtime::engine::{Engine, drive};
+use crate::runtime::drive::{Crew, drive};
+use crate::runtime::engine::Engine;
 use crate::runtime::pi_mutex::PiMutex;
 use crate::runtime::poll::{PollSet, Waker};
 use crate::{Condition, Duration, Error, Idle, Result, Runtime};
@@ -171,7 +172,9 @@ impl WaitSet {
             let Wait { inline, set, idle, .. } = &mut wait.state;
             let in_time = match inline.as_slice() {
                 [] => self.sleep(set, *idle, now, deadline)?,
-                engines => drive(engines, &self.waker, set, now, deadline, |_| self.waker.is_signalled())?,
+                engines => drive(&Crew { engines, agenda: None }, &self.waker, set, now, deadline, |_| {
+                    self.waker.is_signalled()
+                })?,
             };
             if wait.look()? {
                 return Ok(true);

@@ -203,7 +203,9 @@ fn allocations_of_exchange(
     reliability: Reliability,
     history: History,
     values: usize,
+    is_urgent: bool,
 ) -> u64 {
+    let priority = || Property(vec![(PRIORITY_PROPERTY.into(), if is_urgent { "46" } else { "0" }.into(), false)]);
     let join = || {
         let builder = DomainParticipant::builder(DOMAIN).interfaces(["lo"]).peers(["127.0.0.1"]);
         builder.runtime(runtime).shared_memory(shared_memory).build().expect("participant")
@@ -211,12 +213,14 @@ fn allocations_of_exchange(
     let (left, right) = (join(), join());
     let topic = left.create_topic::<Reading>("Readings", TopicQos::default()).expect("topic");
     let publisher = left.create_publisher(PublisherQos::default()).expect("publisher");
-    let qos = DataWriterQos { reliability, history, ..DataWriterQos::default() };
+    let qos = DataWriterQos { reliability, history, property: priority(), ..DataWriterQos::default() };
     let writer = publisher.create_datawriter(&topic, qos).expect("writer");
     let topic = right.create_topic::<Reading>("Readings", TopicQos::default()).expect("topic");
     let subscriber = right.create_subscriber(SubscriberQos::default()).expect("subscriber");
-    let qos = DataReaderQos { reliability, history, ..DataReaderQos::default() };
+    let qos = DataReaderQos { reliability, history, property: priority(), ..DataReaderQos::default() };
     let reader = subscriber.create_datareader(&topic, qos).expect("reader");
+    // The accounts of jobs and their trace are kept all the while.
+    right.keep_job_trace(if is_urgent { 1000 } else { 0 }).expect("open");
 
     let mut sample = Reading { sensor: "north gate".to_owned(), number: 0, values: vec![1.5; values] };
     let mut received = Reading::default();
@@ -248,17 +252,21 @@ fn allocations_of_exchange(
 #[test]
 fn the_data_plane_does_not_allocate() {
     // Payloads of 8 KB are lent where there is shared memory.
-    for (runtime, shared_memory, reliability, history, values) in [
-        (Runtime::Inline, false, reliable(), History::KeepAll, 4),
-        (Runtime::Inline, false, Reliability::BEST_EFFORT, History::KeepLast(1), 4),
-        (Runtime::Shared, false, reliable(), History::KeepAll, 4),
-        (Runtime::Inline, true, reliable(), History::KeepAll, 4),
-        (Runtime::Shared, true, reliable(), History::KeepAll, 4),
-        (Runtime::Inline, true, reliable(), History::KeepAll, 1000),
-        (Runtime::Shared, true, reliable(), History::KeepAll, 1000),
+    for (runtime, shared_memory, reliability, history, values, is_urgent) in [
+        (Runtime::Inline, false, reliable(), History::KeepAll, 4, false),
+        (Runtime::Inline, false, reliable(), History::KeepAll, 4, true),
+        (Runtime::Shared, false, reliable(), History::KeepAll, 4, true),
+        (Runtime::Inline, false, Reliability::BEST_EFFORT, History::KeepLast(1), 4, true),
+        (Runtime::Shared, false, reliable(), History::KeepAll, 4, false),
+        (Runtime::Inline, true, reliable(), History::KeepAll, 4, false),
+        (Runtime::Shared, true, reliable(), History::KeepAll, 4, false),
+        (Runtime::Inline, true, reliable(), History::KeepAll, 1000, false),
+        (Runtime::Shared, true, reliable(), History::KeepAll, 1000, false),
     ] {
-        let allocations = allocations_of_exchange(runtime, shared_memory, reliability, history, values);
-        let case = format!("{runtime:?}, shared memory {shared_memory}, {reliability:?}, {history:?}, {values}");
+        let allocations = allocations_of_exchange(runtime, shared_memory, reliability, history, values, is_urgent);
+        let case = format!(
+            "{runtime:?}, shared memory {shared_memory}, {reliability:?}, {history:?}, {values}, urgent {is_urgent}"
+        );
         assert_eq!(allocations, 0, "{case}: {:?}", FIRST.get());
     }
     for (runtime, history) in [(Runtime::Inline, History::KeepLast(1)), (Runtime::Shared, History::KeepAll)] {

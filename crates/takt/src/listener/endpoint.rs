@@ -3,8 +3,8 @@
 use super::{PublisherListener, SubscriberListener};
 use crate::reader::{AnyDataReader, DataReader};
 use crate::status::{
-    DeadlineMissedStatus, IncompatibleQosStatus, LivelinessChangedStatus, LivelinessLostStatus, MatchedStatus,
-    SampleLostStatus, SampleRejectedStatus,
+    DeadlineMissedStatus, IncompatibleQosStatus, LatencyExceededStatus, LivelinessChangedStatus, LivelinessLostStatus,
+    MatchedStatus, SampleLostStatus, SampleRejectedStatus,
 };
 use crate::writer::{AnyDataWriter, DataWriter};
 use crate::{Readable, TypeSupport};
@@ -29,6 +29,9 @@ pub trait DataReaderListener<T: Readable>: Send + 'static {
 
     /// Samples were lost.
     fn on_sample_lost(&mut self, reader: &DataReader<T>, status: SampleLostStatus) {}
+
+    /// Samples were older than the reader's E2E_LATENCY (`rt.e2e_ns`).
+    fn on_latency_exceeded(&mut self, reader: &DataReader<T>, status: LatencyExceededStatus) {}
 
     /// A sample found no room.
     fn on_sample_rejected(&mut self, reader: &DataReader<T>, status: SampleRejectedStatus) {}
@@ -80,6 +83,10 @@ impl<T: Readable> SubscriberListener for TypedReader<T> {
 
     fn on_liveliness_changed(&mut self, reader: &AnyDataReader, status: LivelinessChangedStatus) {
         self.listener.on_liveliness_changed(&DataReader::of_this_type(reader), status);
+    }
+
+    fn on_latency_exceeded(&mut self, reader: &AnyDataReader, status: LatencyExceededStatus) {
+        self.listener.on_latency_exceeded(&DataReader::of_this_type(reader), status);
     }
 
     fn on_sample_lost(&mut self, reader: &AnyDataReader, status: SampleLostStatus) {

@@ -6,12 +6,12 @@ use takt_wire::Guid;
 
 use crate::reader::AnyDataReader;
 use crate::status::{
-    DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus,
-    LivelinessLostStatus, MatchedStatus, SampleLostStatus, SampleRejectedStatus, StatusMask,
+    DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LatencyExceededStatus,
+    LivelinessChangedStatus, LivelinessLostStatus, MatchedStatus, SampleLostStatus, SampleRejectedStatus, StatusMask,
 };
 use crate::topic::{AnyTopic, TopicInner};
 use crate::writer::AnyDataWriter;
-use crate::{Result, Subscriber};
+use crate::{BudgetOverrunStatus, Result, Subscriber};
 
 /// What a subscriber tells of its readers. Every method does nothing unless implemented.
 #[allow(unused_variables, reason = "names of parameters that implementations will use")]
@@ -37,6 +37,9 @@ pub trait SubscriberListener: Send + 'static {
 
     /// Samples were lost.
     fn on_sample_lost(&mut self, reader: &AnyDataReader, status: SampleLostStatus) {}
+
+    /// Samples were older than the reader's E2E_LATENCY (`rt.e2e_ns`).
+    fn on_latency_exceeded(&mut self, reader: &AnyDataReader, status: LatencyExceededStatus) {}
 
     /// A sample found no room.
     fn on_sample_rejected(&mut self, reader: &AnyDataReader, status: SampleRejectedStatus) {}
@@ -74,6 +77,9 @@ pub trait DomainParticipantListener: PublisherListener + SubscriberListener + To
 
     /// Another participant has left, or was not heard of for as long as its lease.
     fn on_participant_lost(&mut self, participant: Guid) {}
+
+    /// Jobs of this participant's executor took longer than their budget.
+    fn on_budget_overrun(&mut self, status: BudgetOverrunStatus) {}
 }
 
 /// Calls the method of each status in the set.
@@ -100,6 +106,11 @@ pub(crate) fn tell_subscriber(listener: &mut dyn SubscriberListener, reader: &An
     }
     if statuses.intersects(StatusMask::SAMPLE_LOST) {
         tell(reader.sample_lost_status(), |status| listener.on_sample_lost(reader, status));
+    }
+    if statuses.intersects(StatusMask::LATENCY_EXCEEDED)
+        && let Ok(Some(status)) = reader.latency_exceeded_status()
+    {
+        listener.on_latency_exceeded(reader, status);
     }
     if statuses.intersects(StatusMask::SAMPLE_REJECTED) {
         tell(reader.sample_rejected_status(), |status| listener.on_sample_rejected(reader, status));

@@ -24,8 +24,9 @@ use crate::runtime::clock;
 use crate::runtime::driver::{Driver, interfaces};
 use crate::runtime::engine::Engine;
 use crate::runtime::pi_mutex::PiMutex;
+use crate::runtime::poll::Waker;
 use crate::runtime::roles::Roles;
-use crate::{Error, Idle, Result, Runtime};
+use crate::{Error, Executor, Idle, Result, Runtime};
 
 type Wrapper = Box<dyn FnOnce(Box<dyn Transport>) -> Box<dyn Transport>>;
 type UdpChange = Box<dyn FnOnce(&mut UdpConfig)>;
@@ -68,6 +69,7 @@ pub struct DomainParticipantBuilder {
     runtime: Runtime,
     idle: Idle,
     thread_settings: ThreadSettings,
+    executor: Option<Executor>,
     process_settings: ProcessSettings,
     transports: Vec<Box<dyn Transport>>,
     wrappers: Vec<Wrapper>,
@@ -92,6 +94,7 @@ impl DomainParticipantBuilder {
             runtime: Runtime::default(),
             idle: Idle::default(),
             thread_settings: ThreadSettings::default(),
+            executor: None,
             process_settings: ProcessSettings::default(),
             transports: Vec::new(),
             wrappers: Vec::new(),
@@ -251,6 +254,13 @@ impl DomainParticipantBuilder {
         self
     }
 
+    /// Has this executor drive the participant, beside others and jobs of the application, instead of a thread of its own: under
+    /// [`Runtime::Shared`]. How the thread is scheduled is up to the executor.
+    pub fn executor(mut self, executor: &Executor) -> Self {
+        self.executor = Some(executor.clone());
+        self
+    }
+
     /// What the process is given when the participant is built. Sleep states are short until the participant is dropped;
     /// memory stays locked.
     pub fn process_settings(mut self, settings: ProcessSettings) -> Self {
@@ -310,6 +320,9 @@ impl DomainParticipantBuilder {
     /// [`Error::RealTime`](crate::Error::RealTime) for scheduling and memory that it refuses,
     /// [`Error::BadParameter`](crate::Error::BadParameter) for what cannot be understood.
     pub fn build(mut self) -> Result<DomainParticipant> {
+        if self.executor.is_some() && self.runtime == Runtime::Inline {
+            return Err(Error::BadParameter { what: "under Runtime::Inline there is no executor".into() });
+        }
         let network = std::mem::take(&mut self.network).or_environment(|name| std::env::var(name).ok())?;
         let held = self.process_settings.apply()?;
         let mut udp = UdpConfig { participant_index: self.participant_index, ..network.udp(self.domain_id) };
@@ -348,13 +361,22 @@ impl DomainParticipantBuilder {
         let (moment, wall) = clock::both();
         core.set_wall_clock(moment, wall);
         let guid = core.guid();
-        let engine = Arc::new(Engine::new(self.runtime, self.idle, Driver::new(core, transports, roles))?);
-        let thread = match self.runtime {
-            Runtime::Inline => {
+        let driver = Driver::new(core, transports, roles);
+        let waker = match &self.executor {
+            Some(executor) => executor.waker(),
+            None => Arc::new(Waker::new()?),
+        };
+        let engine = Arc::new(Engine::new(self.runtime, self.idle, driver, waker));
+        let thread = match (self.runtime, &self.executor) {
+            (Runtime::Inline, _) => {
                 self.thread_settings.apply()?;
                 None
             }
-            Runtime::Shared => Some(start_thread(&engine, self.thread_settings)?),
+            (Runtime::Shared, Some(executor)) => {
+                executor.drive(&engine);
+                None
+            }
+            (Runtime::Shared, None) => Some(start_thread(&engine, self.thread_settings)?),
         };
         let inner = ParticipantInner {
             engine,
@@ -371,6 +393,7 @@ impl DomainParticipantBuilder {
             defaults: PiMutex::new(Defaults::default()),
             builtin_readers: BuiltinReaders::new(),
             thread: PiMutex::new(thread),
+            executor: self.executor,
             _held: held,
         };
         Ok(DomainParticipant { inner: Arc::new(inner) })

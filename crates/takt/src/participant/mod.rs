@@ -4,6 +4,7 @@ mod builder;
 mod config;
 mod entities;
 mod guid_prefix;
+mod jobs;
 mod peers;
 mod report;
 mod server;
@@ -21,6 +22,7 @@ use takt_wire::Guid;
 use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};
 
 pub use builder::DomainParticipantBuilder;
+pub use jobs::{BudgetOverrun, BudgetOverrunStatus, BudgetOverruns, TRACE_JOBS_MAX};
 pub use report::{Attempt, Decision, TransportReport};
 pub use server::{DiscoveryServer, DiscoveryServerBuilder};
 
@@ -33,7 +35,7 @@ use crate::runtime::engine::Engine;
 use crate::runtime::listeners::Listener;
 use crate::runtime::pi_mutex::PiMutex;
 use crate::status::StatusMask;
-use crate::{Duration, Error, Result, Runtime};
+use crate::{Duration, Error, Executor, Result, Runtime};
 use entities::{Defaults, Entities};
 
 /// A participant in a domain: creates topics, publishers and subscribers. Handles are clones of one another; it leaves
@@ -61,6 +63,8 @@ pub(crate) struct ParticipantInner {
     pub(crate) builtin_readers: BuiltinReaders,
     /// `takt-rx`, until it is joined.
     thread: PiMutex<Option<JoinHandle<()>>>,
+    /// Drives it for as long as this lives.
+    executor: Option<Executor>,
     /// What the process was given for as long as this lives.
     _held: takt_exec::Held,
 }
@@ -312,6 +316,9 @@ impl ParticipantInner {
         if let Some(thread) = thread.filter(|thread| thread.thread().id() != std::thread::current().id()) {
             // A panic in a listener has already been reported by its thread.
             drop(thread.join());
+        }
+        if let Some(executor) = &self.executor {
+            executor.wait_for_job();
         }
         result
     }

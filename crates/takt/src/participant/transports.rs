@@ -144,10 +144,13 @@ fn plain(name: &str) -> TransportChoice {
     TransportChoice { alternatives: vec![vec![TransportSpec::named(name)]] }
 }
 
-/// Whether a transport sends to addresses of IP, by which others are found.
+/// Whether a transport has an address of IP, or sends to such, by which others are found. What has an address of one network only need
+/// not reach any other.
 fn carries_ip(transport: &dyn Transport) -> bool {
+    const KINDS: [i32; 2] = [Locator::KIND_UDP_V4, Locator::KIND_TCP_V4];
     let udp = Locator::udp_v4(Ipv4Addr::LOCALHOST, 1);
-    [Locator::KIND_UDP_V4, Locator::KIND_TCP_V4].iter().any(|kind| transport.serves(&Locator { kind: *kind, ..udp }))
+    transport.locators().metatraffic_unicast.iter().any(|own| KINDS.contains(&own.kind))
+        || KINDS.iter().any(|kind| transport.serves(&Locator { kind: *kind, ..udp }))
 }
 
 /// Whether a transport sends to hardware addresses, by which Takt's others are found, and nobody else's.

@@ -18,14 +18,15 @@ use crate::runtime::engine::Engine;
 use crate::runtime::event_count::EventCount;
 use crate::runtime::listeners::{EndpointRef, Listener, Place};
 use crate::runtime::pi_mutex::PiMutex;
-use crate::runtime::state::Target;
+use crate::runtime::state::{Endpoint, Identity, Target};
 use crate::status::{
-    DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus, MatchedStatus,
-    SampleLostStatus, SampleRejectedStatus, Signal, StatusMask,
+    DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LatencyExceededStatus,
+    LivelinessChangedStatus, MatchedStatus, SampleLostStatus, SampleRejectedStatus, Signal, StatusMask,
 };
 use crate::subscriber::{Subscriber, SubscriberInner};
+use crate::timing::Timing;
 use crate::topic::{AnyTopic, TopicInner};
-use crate::{Error, Flow, Readable, Result, TRANSPORT_PROPERTY};
+use crate::{Error, Executor, Flow, Job, Readable, Result, TRANSPORT_PROPERTY};
 
 /// A reader, whatever its type: what every [`DataReader`] is besides reading. Handles are clones of one another; the
 /// reader is deleted with the last one, or by [`close`](Self::close).
@@ -46,6 +47,8 @@ pub(crate) struct ReaderCore {
     /// Keeps the subscriber, and by it the participant.
     pub(crate) subscriber: Arc<SubscriberInner>,
     type_id: TypeId,
+    /// Calls the listener on another executor.
+    listener_job: PiMutex<Option<Job>>,
 }
 
 const UNDISTURBED: &str = "no code of others runs under this lock";
@@ -63,7 +66,9 @@ impl AnyDataReader {
         if !Arc::ptr_eq(participant, &topic.participant) {
             return Err(Error::BadParameter { what: "the topic belongs to another participant".into() });
         }
-        let flow_spec = FlowSpec { own_port: flow.own_port, transport_priority: 0 };
+        let timing = Timing::of_reader(&qos)?;
+        let own_port = flow.own_port || timing.own_port;
+        let flow_spec = FlowSpec { own_port, transport_priority: timing.transport_priority() };
         let is_enabled = subscriber.inner.enables_entities();
         let (name, property) = (topic.name.clone(), qos.property.get(TRANSPORT_PROPERTY).map(str::to_owned));
         Self::register::<T>(&subscriber.inner, topic, qos, |driver, now| {
@@ -73,6 +78,7 @@ impl AnyDataReader {
             let (kinds, core) = (driver.kinds_of(by), &mut driver.core);
             let created = core.prepare_reader(spec).and_then(|handle| {
                 core.confine_reader(handle, flow, kinds)?;
+                core.set_reader_priority(handle, timing.priority)?;
                 if is_enabled {
                     core.enable_reader(now, handle)?;
                 }
@@ -89,6 +95,7 @@ impl AnyDataReader {
         qos: DataReaderQos,
         create: impl FnOnce(&mut Driver, takt_core::Instant) -> Result<(ReaderHandle, FlowTag)>,
     ) -> Result<Self> {
+        let timing = Timing::of_reader(&qos)?;
         let engine = Arc::clone(&subscriber.participant.engine);
         let signal = Arc::new(Signal::new());
         let place = Place { group: subscriber.parent, topic: topic.parent };
@@ -96,7 +103,9 @@ impl AnyDataReader {
             let driver = state.driver()?;
             let (handle, flow) = create(driver, now)?;
             let guid = driver.core.reader_guid(handle)?;
-            state.add_endpoint(Target::Reader(handle), Arc::clone(&signal), Arc::new(EventCount::new()), place);
+            let identity = Identity { target: Target::Reader(handle), guid, topic: topic.name.clone() };
+            let progress = Arc::new(EventCount::new());
+            state.add_endpoint(Endpoint::new(identity, Arc::clone(&signal), progress, place, timing));
             Ok((handle, guid, flow))
         })?;
         let core = Arc::new(ReaderCore {
@@ -110,6 +119,7 @@ impl AnyDataReader {
             topic,
             subscriber: Arc::clone(subscriber),
             type_id: TypeId::of::<T>(),
+            listener_job: PiMutex::new(None),
         });
         let endpoint = EndpointRef::Reader(Arc::downgrade(&core));
         core.engine.call_state(|state, _| {
@@ -161,6 +171,33 @@ impl AnyDataReader {
         self.core.engine.call(|driver, now| Ok(driver.core.set_reader_qos(now, self.core.handle, qos.clone())?))?;
         *self.core.qos.lock().expect(UNDISTURBED) = qos;
         Ok(())
+    }
+
+    /// Has this executor call the reader's own listener from now on, as urgent as the reader is, instead of the participant's; `None`: the
+    /// participant's again. Listeners of the levels above stay with the participant.
+    ///
+    /// # Errors
+    /// [`Error::OutOfResources`] if the executor has no room for a job, [`Error::AlreadyDeleted`] after [`close`](Self::close),
+    /// [`Error::IllegalOperation`] under `Runtime::Inline`, whose participants have one thread.
+    pub fn run_listener_on(&self, executor: Option<&Executor>) -> Result<()> {
+        let core = &*self.core;
+        let (target, priority) = (Target::Reader(core.handle), Timing::of_reader(&self.qos())?.priority);
+        let job = executor
+            .map(|executor| executor.call_listener(&core.engine, target, priority, &core.topic.name))
+            .transpose()?;
+        let waker = job.as_ref().map(Job::waker);
+        let former = core.engine.call_state(|state, _| state.call_elsewhere(target, waker))?;
+        drop((former, std::mem::replace(&mut *core.listener_job.lock().expect(UNDISTURBED), job)));
+        Ok(())
+    }
+
+    /// Has the listener called again that was suspended since it took longer than its [budget](crate::BUDGET_PROPERTY). Does
+    /// nothing if it was not.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn resume_listener(&self) -> Result<()> {
+        self.core.engine.call_state(|state, _| state.resume(Target::Reader(self.core.handle)))
     }
 
     /// The reader's policies.
@@ -253,6 +290,15 @@ impl AnyDataReader {
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn sample_lost_status(&self) -> Result<SampleLostStatus> {
         self.status(StatusMask::SAMPLE_LOST, |driver, reader| driver.core.sample_lost_status(reader))
+    }
+
+    /// How old samples were when they could be read here, by both ends' wall clocks, and how many were older than the reader's
+    /// E2E_LATENCY. `None` if it has none (`rt.e2e_ns` in its properties or USER_DATA when it was enabled).
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn latency_exceeded_status(&self) -> Result<Option<LatencyExceededStatus>> {
+        self.status(StatusMask::LATENCY_EXCEEDED, |driver, reader| driver.core.latency_exceeded_status(reader))
     }
 
     /// How many samples found no room, and why the last one did not.

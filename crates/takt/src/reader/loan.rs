@@ -1,8 +1,10 @@
-//! Samples that stay where they were written: in the shared memory of the writer's participant.
+//! Samples that stay where they were written: in the shared memory of the writer's participant; or where they arrived: in the frame that
+//! a transport received which lets frames be held, such as AF_XDP.
 //!
 //! A reader that [borrows](DataReader::borrow_samples) keeps no copy of what is lent to it. The lender uses the memory again when
 //! the last reader has let go of it, so it waits in the reader's history, and in what the application has taken, at the lender's
-//! expense. If that has no more to lend, it copies: nobody waits.
+//! expense. If that has no more to lend, it copies: nobody waits. Of frames a transport lets only some be held, and what comes beyond is
+//! copied as it arrives. Frames are written by nobody while they are held.
 //!
 //! # What can be trusted
 //! The kernel lets nobody but the lender's process write there, and a lender that is Takt does not while it lends. One that is
@@ -34,7 +36,7 @@ enum Payload {
 }
 
 impl<T: Readable> DataReader<T> {
-    /// Whether samples that are lent to this reader stay in the writer's memory until they are taken; from the start they are
+    /// Whether samples that are lent to this reader stay in the writer's memory, or in their frames, until they are taken; from the start they are
     /// copied as they arrive. For readers without keys and without a content filter, others go on copying. Query conditions of
     /// a reader that borrows see no data. Concerns what arrives from now on.
     ///
@@ -81,7 +83,7 @@ impl<T: Readable> LoanedSample<T> {
         self.len() == 0
     }
 
-    /// Whether it lies in the writer's memory.
+    /// Whether it lies in the writer's memory, or in the frame that it came in.
     #[must_use]
     pub fn is_lent(&self) -> bool {
         matches!(self.payload, Payload::Lent(_))

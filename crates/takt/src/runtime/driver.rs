@@ -5,7 +5,9 @@
 
 use std::time::Duration;
 
-use takt_core::{Event, FlowTag, Instant, Interface, LocatorKinds, Participant, Received, Transmit, WriterHandle};
+use takt_core::{
+    Event, FlowTag, Instant, Interface, LocatorKinds, Participant, Priority, Received, Transmit, WriterHandle,
+};
 use takt_transport::shm::Loan;
 use takt_transport::{FlowId, FlowSpec, Lost, Scan, Transport, TransportError, TransportStats};
 use takt_wire::{Lent, Locator};
@@ -28,6 +30,10 @@ const DESTINATIONS_AT_FIRST: usize = 256;
 /// Attempts to receive while spinning of which one asks all transports: some 10 us, if the others look at memory. What is
 /// asked for in vain costs a system call, in which nothing else is noticed.
 const ATTEMPTS_PER_ROUND: u32 = 512;
+
+/// What one job sends at most while something urgent may arrive meanwhile.
+const DATAGRAMS_PER_JOB: usize = 8;
+const OCTETS_PER_JOB: usize = 65_536;
 
 /// How long to sleep at most when a transport has no descriptor to sleep on.
 const POLL_PERIOD: Duration = Duration::from_micros(100);
@@ -61,6 +67,10 @@ pub(crate) struct Driver {
     roomiest: Option<usize>,
     /// The one that something last came by.
     heard: usize,
+    /// How urgent that was.
+    heard_priority: Priority,
+    /// Of flows that are received at a port of their own: the most urgent above the normal.
+    most_urgent: Option<Priority>,
     /// Attempts to receive while spinning.
     attempts: u32,
     /// Of the transports' descriptors.
@@ -86,12 +96,15 @@ struct Flow {
     ids: Vec<FlowId>,
     /// The transports that may carry them.
     by: Set,
+    /// Of what arrives for it alone.
+    arrivals: Priority,
 }
 
 impl Driver {
     /// There is at least one transport.
     pub(crate) fn new(core: Participant, transports: Vec<Box<dyn Transport>>, roles: Roles) -> Self {
-        let default_flow = Flow { ids: vec![FlowId::DEFAULT; transports.len()], by: roles.discovery };
+        let ids = vec![FlowId::DEFAULT; transports.len()];
+        let default_flow = Flow { ids, by: roles.discovery, arrivals: Priority::NORMAL };
         let mixed = if transports.len() > 1 { DESTINATIONS_AT_FIRST } else { 0 };
         Self {
             core,
@@ -101,6 +114,8 @@ impl Driver {
             transports,
             lender: 0,
             heard: 0,
+            heard_priority: Priority::NORMAL,
+            most_urgent: None,
             attempts: 0,
             edition: Edition::new(),
             roles,
@@ -144,7 +159,8 @@ impl Driver {
                     }
                     let now = self.now;
                     let from = Received { source: frame.meta.source, multicast: frame.meta.multicast };
-                    self.core.handle_lent(now, from, frame.bytes(), frame.lent());
+                    self.heard_priority = priority_of(&self.flows, index, frame.meta.flow);
+                    self.core.handle_lent(now, from, frame.bytes(), frame.beside());
                     received = true;
                     self.heard = index;
                 }
@@ -153,6 +169,39 @@ impl Driver {
             }
         }
         received
+    }
+
+    /// Takes at most one datagram that is more urgent than `than`, or one from each transport if all that are not urgent are. Says
+    /// whether there was any.
+    pub(crate) fn receive_above(&mut self, than: Priority) -> bool {
+        if than < Priority::NORMAL {
+            return self.receive(Scan::All, Ready::ALL);
+        }
+        for (index, transport) in self.transports.iter_mut().enumerate() {
+            match transport.recv_urgent(than.get()) {
+                Ok(Some(frame)) => {
+                    self.now = clock::now();
+                    let from = Received { source: frame.meta.source, multicast: frame.meta.multicast };
+                    self.heard_priority = priority_of(&self.flows, index, frame.meta.flow);
+                    self.core.handle_lent(self.now, from, frame.bytes(), frame.beside());
+                    return true;
+                }
+                Ok(None) => {}
+                Err(_) => self.counters.receive_failures += 1,
+            }
+        }
+        false
+    }
+
+    /// How urgent what was received last is.
+    pub(crate) fn heard_priority(&self) -> Priority {
+        self.heard_priority
+    }
+
+    /// Whether something may arrive that is more urgent than `than`, and is told from the rest.
+    #[inline]
+    pub(crate) fn hears_above(&self, than: Priority) -> bool {
+        than < Priority::NORMAL || self.most_urgent.is_some_and(|most_urgent| most_urgent > than)
     }
 
     /// Runs at most one batch of due timers. Says whether more are due.
@@ -197,7 +246,8 @@ impl Driver {
         self.core.handle_interfaces(now, interfaces(&self.transports), self.roles.locators(&self.transports));
     }
 
-    fn is_due(&self, now: Instant) -> bool {
+    /// Whether [`run_timers`](Self::run_timers) has a timer to run.
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
         self.poll_timeout().is_some_and(|due| due <= now)
     }
 
@@ -226,9 +276,42 @@ impl Driver {
         }
     }
 
+    /// Sends for a call of the application: everything, or what one job may while something urgent may arrive.
+    #[inline]
+    pub(crate) fn send(&mut self, now: Instant) {
+        if self.hears_above(Priority::NORMAL) {
+            self.transmit_some(now);
+        } else {
+            self.transmit(now);
+        }
+    }
+
     fn transmit_all(&mut self, now: Instant) {
         let mut carriers = Carriers::default();
-        while self.core.has_transmit() && self.transmit_one(now, &mut carriers) {}
+        while self.core.has_transmit() && self.transmit_one(now, &mut carriers).is_some() {}
+        self.flush(carriers);
+    }
+
+    /// Sends some datagrams, the most urgent ones: of one priority, and no more than one job is to take. Says whether there may be
+    /// more.
+    pub(crate) fn transmit_some(&mut self, now: Instant) -> bool {
+        let now = self.advance(now);
+        let (mut carriers, mut octets) = (Carriers::default(), 0);
+        let priority = self.core.transmit_priority();
+        for _ in 0..DATAGRAMS_PER_JOB {
+            if self.core.transmit_priority() != priority || octets >= OCTETS_PER_JOB {
+                break;
+            }
+            match self.transmit_one(now, &mut carriers) {
+                Some(len) => octets += len,
+                None => break,
+            }
+        }
+        self.flush(carriers);
+        self.core.has_transmit()
+    }
+
+    fn flush(&mut self, carriers: Carriers) {
         for (index, transport) in self.transports.iter_mut().enumerate() {
             if carriers.has(index) && transport.flush().is_err() {
                 self.counters.send_failures += 1;
@@ -236,8 +319,8 @@ impl Driver {
         }
     }
 
-    /// Builds one datagram in a transport's frame and commits it. False if there is none.
-    fn transmit_one(&mut self, now: Instant, carriers: &mut Carriers) -> bool {
+    /// Builds one datagram in a transport's frame and commits it. Its length; `None` if there is none.
+    fn transmit_one(&mut self, now: Instant, carriers: &mut Carriers) -> Option<usize> {
         if let Some(roomiest) = self.roomiest
             && self.transports[self.lender].max_message_len() < self.core.next_transmit_len_max()
         {
@@ -245,14 +328,13 @@ impl Driver {
         }
         let Ok(frame) = self.transports[self.lender].loan() else {
             self.counters.send_failures += 1;
-            return false;
+            return None;
         };
-        let Some(transmit) = self.core.poll_transmit_gathering(now, frame) else {
-            return false;
-        };
-        let Some(Some(Flow { ids: flows, by })) = self.flows.get(usize::from(transmit.flow.0)) else {
+        let transmit = self.core.poll_transmit_gathering(now, frame)?;
+        let whole = transmit.len + transmit.payload.len();
+        let Some(Some(Flow { ids: flows, by, .. })) = self.flows.get(usize::from(transmit.flow.0)) else {
             self.counters.send_failures += 1;
-            return true;
+            return Some(whole);
         };
         let Transmit { len, destinations, lent, payload, .. } = transmit;
         let outgoing = Outgoing { len, payload, flows, by: *by, destinations, lent: lent.as_ref() };
@@ -261,11 +343,11 @@ impl Driver {
             if outgoing.commit(only, flows[0], destinations).is_err() {
                 self.counters.send_failures += 1;
             }
-            return true;
+            return Some(whole);
         }
         let Self { transports, served, counters, lender, .. } = self;
         *lender = outgoing.route(transports, *lender, served, carriers, counters);
-        true
+        Some(whole)
     }
 
     /// Memory for a payload of so many bytes that neighbours can be lent. `None`, and counted, if there is none.
@@ -361,7 +443,9 @@ impl Driver {
         if index == self.flows.len() {
             self.flows.push(None);
         }
-        self.flows[index] = Some(Flow { ids, by });
+        let arrivals = if spec.own_port { Priority::new(spec.transport_priority) } else { Priority::NORMAL };
+        self.flows[index] = Some(Flow { ids, by, arrivals });
+        self.find_most_urgent();
         Ok((FlowTag(tag), locators))
     }
 
@@ -372,7 +456,13 @@ impl Driver {
         }
         if let Some(flow) = self.flows.get_mut(usize::from(tag.0)).and_then(Option::take) {
             self.close_flows(&flow.ids);
+            self.find_most_urgent();
         }
+    }
+
+    fn find_most_urgent(&mut self) {
+        let arrivals = self.flows.iter().flatten().map(|flow| flow.arrivals);
+        self.most_urgent = arrivals.max().filter(|priority| *priority > Priority::NORMAL);
     }
 
     fn close_flows(&mut self, flows: &[FlowId]) {
@@ -397,6 +487,16 @@ impl Driver {
     pub(crate) fn transport_stats(&self) -> impl Iterator<Item = (&'static str, TransportStats)> {
         self.transports.iter().map(|transport| (transport.name(), transport.stats()))
     }
+}
+
+/// How urgent what arrives for a flow of a transport is.
+#[inline]
+fn priority_of(flows: &[Option<Flow>], transport: usize, id: FlowId) -> Priority {
+    if id == FlowId::DEFAULT {
+        return Priority::NORMAL;
+    }
+    let its = flows.iter().flatten().find(|flow| flow.ids.get(transport) == Some(&id));
+    its.map_or(Priority::NORMAL, |flow| flow.arrivals)
 }
 
 /// The transport with the longest frames, if there are shorter ones.

@@ -6,18 +6,20 @@
 //!
 //! Invariant: listeners are called with the lock released and one at a time.
 
-use std::ops::Deref;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker as TaskWaker;
 
-use takt_core::Instant;
+use takt_core::{Instant, Priority};
+use takt_exec::{JobKind, Run};
 use takt_transport::Scan;
 
 use super::clock;
+use super::drive::{Alone, Crew, Rivals, drive};
 use super::driver::Driver;
 use super::event_count::EventCount;
 use super::guarded::{Guard, Guarded};
-use super::listeners::{Call, Listener};
+use super::listeners::{Call, Entity, Listener};
 use super::poll::{PollSet, Ready, Waker};
 use super::state::{ParticipantEvent, State, Target};
 use super::tasks::TaskKey;
@@ -28,33 +30,31 @@ use crate::{Error, Idle, Result, Runtime};
 /// first heartbeat, so that a `write` rarely has to wake the thread for a new timer.
 pub(crate) const LINGER: std::time::Duration = std::time::Duration::from_millis(5);
 
-/// Spinning turns between two looks at the clock for the caller's deadline.
-const TURNS_PER_DEADLINE_CHECK: u32 = 4;
-
 /// A participant at run time.
 pub(crate) struct Engine {
     state: Guarded<State>,
     pub(crate) runtime: Runtime,
     pub(crate) idle: Idle,
     /// Wakes who drives.
-    pub(crate) waker: Waker,
+    pub(crate) waker: Arc<Waker>,
     /// The thread that drives: the one that built it, or the receiving thread once it runs.
     pump_thread: AtomicU64,
 }
 
 impl Engine {
-    pub(crate) fn new(runtime: Runtime, idle: Idle, driver: Driver) -> Result<Self> {
+    /// `waker` wakes who is to drive it.
+    pub(crate) fn new(runtime: Runtime, idle: Idle, driver: Driver, waker: Arc<Waker>) -> Self {
         let pump_thread = match runtime {
             Runtime::Inline => ThreadToken::current(),
             Runtime::Shared => ThreadToken::NONE,
         };
-        Ok(Self {
+        Self {
             state: Guarded::new(runtime, State::new(runtime, driver)),
             runtime,
             idle,
-            waker: Waker::new()?,
+            waker,
             pump_thread: AtomicU64::new(pump_thread.to_bits()),
-        })
+        }
     }
 
     pub(crate) fn enter(&self) -> Result<Guard<'_, State>> {
@@ -77,14 +77,20 @@ impl Engine {
         let now = clock::now();
         state.driver()?.refresh_wall_clock(now);
         let result = call(&mut state, now);
-        let wake = state.settle(now);
+        let mut wake = state.settle(now);
+        // In between whoever is more urgent gets the lock.
+        while state.owes_datagrams() {
+            drop(state);
+            state = self.enter()?;
+            wake |= state.settle(clock::now());
+        }
         self.leave(state, wake)?;
         result
     }
 
     /// Ends a visit: wakes whom it concerns, with the lock released.
     fn leave<'a>(&'a self, mut state: Guard<'a, State>, wake: bool) -> Result<()> {
-        if !state.woken.is_empty() {
+        if state.has_woken() {
             state = self.wake_tasks(state)?;
         }
         drop(state);
@@ -97,7 +103,7 @@ impl Engine {
     /// Leaves to wake the tasks that something has happened for, and comes back.
     #[cold]
     fn wake_tasks<'a>(&'a self, mut state: Guard<'a, State>) -> Result<Guard<'a, State>> {
-        while let Some(task) = state.woken.pop() {
+        while let Some(task) = state.next_woken() {
             drop(state);
             task.wake();
             state = self.enter()?;
@@ -121,6 +127,11 @@ impl Engine {
         let waker = state.remove_task(target, task);
         drop(state);
         drop(waker);
+    }
+
+    /// Looks at the state without sending.
+    pub(crate) fn look_at_state<R>(&self, look: impl FnOnce(&mut State) -> Result<R>) -> Result<R> {
+        look(&mut *self.enter()?)
     }
 
     /// Calls the core without sending: for looking.
@@ -162,30 +173,67 @@ impl Engine {
     /// A pass without waiting, if this participant spins at all: for a call that may find something before it has to ask for the
     /// time. Says whether anything happened.
     pub(crate) fn glance(&self) -> Result<bool> {
-        Ok(self.idle != Idle::Block && self.turn(Scan::Hot, Ready::ALL, Instant(0))?)
+        Ok(self.idle != Idle::Block && self.turn(Scan::Hot, Ready::ALL, Instant(0), &mut Alone)?)
     }
 
     /// One pass of [`State::turn`], then the listeners. Says whether there may be more to do at once.
-    fn turn(&self, scan: Scan, ready: Ready, now: Instant) -> Result<bool> {
+    pub(crate) fn turn(&self, scan: Scan, ready: Ready, now: Instant, rivals: &mut impl Rivals) -> Result<bool> {
         let mut state = self.enter()?;
-        let more = state.turn(scan, ready, now)?;
-        if !state.woken.is_empty() {
+        let more = state.turn(scan, ready, now, rivals.exist())?;
+        if state.has_woken() {
             state = self.wake_tasks(state)?;
         }
         let calls = state.has_calls();
         if calls {
-            state.dispatching = true;
-            let first = state.next_call();
-            drop(state);
-            self.dispatch(first)?;
+            self.dispatch(state, None, rivals)?;
         }
         Ok(more || calls)
+    }
+
+    /// Does what is more urgent than `than`, listeners included.
+    pub(crate) fn serve(&self, than: Priority) -> Result<()> {
+        let mut state = self.enter()?;
+        while state.is_wanted_above(than) && !state.attend(than)? {
+            drop(state);
+            state = self.enter()?;
+        }
+        if state.has_woken() {
+            state = self.wake_tasks(state)?;
+        }
+        if state.has_calls() && state.next_call_priority() > Some(than) {
+            self.dispatch(state, Some(than), &mut Alone)?;
+        }
+        Ok(())
+    }
+
+    /// Receives and sends what is more urgent than `than`. Says whether a listener is, too.
+    pub(crate) fn is_wanted_above(&self, than: Priority) -> Result<bool> {
+        let mut state = self.enter()?;
+        if state.is_wanted_above(than) {
+            state.attend(than)?;
+        }
+        Ok(state.has_calls() && state.next_call_priority() > Some(than))
+    }
+
+    /// Calls what an endpoint's own listener is to be told; for the executor that it was given to.
+    pub(crate) fn call_listener_of(&self, target: Target) -> Result<()> {
+        loop {
+            let mut state = self.enter()?;
+            let Some(mut call) = state.take_call_elsewhere(target) else { return Ok(()) };
+            drop(state);
+            let began = clock::now();
+            call.listener.call(&call.entity, call.statuses);
+            let ended = clock::now();
+            let left = self.end_call(call, began, ended)?.1;
+            drop(left);
+        }
     }
 
     /// Drives until something was received or a listener called, or the deadline has come. Says which.
     pub(crate) fn pump(&self, now: Instant, deadline: Option<Instant>) -> Result<bool> {
         let mut set = std::mem::take(&mut self.enter()?.poll_set);
-        let result = drive(&[self], &self.waker, &mut set, now, deadline, |progress| {
+        let crew = Crew { engines: &[self], agenda: None };
+        let result = drive(&crew, &self.waker, &mut set, now, deadline, |progress| {
             self.waker.reset();
             progress
         });
@@ -193,36 +241,87 @@ impl Engine {
         result
     }
 
-    /// Calls the listeners of everything that has changed, beginning with `next`. The state is marked as dispatching.
-    fn dispatch(&self, mut next: Option<Call>) -> Result<()> {
+    /// Calls the listeners of everything that has changed, the most urgent first. What arrives meanwhile and is more urgent than
+    /// the next call comes before it. Ends early when a rival is, and leaves those that are not more urgent than `than`.
+    fn dispatch<'a>(
+        &'a self,
+        mut state: Guard<'a, State>,
+        than: Option<Priority>,
+        rivals: &mut impl Rivals,
+    ) -> Result<()> {
+        state.dispatching = true;
         let _dispatching = Dispatching(self);
-        while let Some(mut call) = next {
-            call.listener.call(&call.entity, call.statuses);
-            let Call { target, level, listener, version, entity, .. } = call;
-            let mut state = self.enter()?;
-            let left = state.end_call(target, level, listener, version);
-            next = state.next_call();
-            drop(state);
-            drop((left, entity));
+        while let Some(priority) = state.next_told_priority() {
+            if than.is_some_and(|than| priority <= than) {
+                break;
+            }
+            if rivals.exist() {
+                drop(state);
+                if rivals.are_more_urgent(priority)? {
+                    return Ok(());
+                }
+                state = self.enter()?;
+            }
+            if state.is_wanted_above(priority)
+                && (!state.attend(priority)? || state.next_told_priority() != Some(priority))
+            {
+                drop(state);
+                state = self.enter()?;
+                continue;
+            }
+            state = match state.next_call_priority() == Some(priority) {
+                true => self.call_next(state)?,
+                false => self.tell_participant(state)?,
+            };
         }
-        self.dispatch_participant_events()
+        // Before the mark is taken off, which takes the lock.
+        drop(state);
+        Ok(())
     }
 
-    fn dispatch_participant_events(&self) -> Result<()> {
-        loop {
-            let mut state = self.enter()?;
-            let Some(event) = state.participant_events.pop_front() else { return Ok(()) };
-            let Some((mut listener, version)) = state.participant.take() else { continue };
-            drop(state);
-            if let Listener::Participant(listener) = &mut listener {
-                match event {
-                    ParticipantEvent::Discovered(guid) => listener.on_participant_discovered(guid),
-                    ParticipantEvent::Lost(guid) => listener.on_participant_lost(guid),
-                }
+    /// Calls the listener whose turn it is.
+    fn call_next<'a>(&'a self, mut state: Guard<'a, State>) -> Result<Guard<'a, State>> {
+        let Some(mut call) = state.next_call() else { return Ok(state) };
+        let began = state.ledger.began();
+        drop(state);
+        call.listener.call(&call.entity, call.statuses);
+        let ended = clock::now();
+        let (mut after, left) = self.end_call(call, began, ended)?;
+        after.ledger.begin(ended);
+        drop(after);
+        drop(left);
+        self.enter()
+    }
+
+    /// Counts a call and puts the listener back. What is left of it is to be dropped outside the lock.
+    fn end_call(&self, call: Call, began: Instant, ended: Instant) -> Result<(Guard<'_, State>, Left)> {
+        let Call { target, priority, level, listener, version, entity, .. } = call;
+        let owner = target.number();
+        let run = Run { kind: JobKind::Callback, priority, owner, began_ns: began.0, ended_ns: ended.0 };
+        let mut state = self.enter()?;
+        state.count_call(target, &run);
+        let left = state.end_call(target, level, listener, version);
+        Ok((state, (left, entity)))
+    }
+
+    /// Tells the participant's listener what is next.
+    fn tell_participant<'a>(&'a self, mut state: Guard<'a, State>) -> Result<Guard<'a, State>> {
+        let Some(event) = state.next_participant_event() else { return Ok(state) };
+        let Some((mut listener, version)) = state.participant.take() else { return Ok(state) };
+        drop(state);
+        if let Listener::Participant(listener) = &mut listener {
+            match event {
+                ParticipantEvent::Discovered(guid) => listener.on_participant_discovered(guid),
+                ParticipantEvent::Lost(guid) => listener.on_participant_lost(guid),
+                ParticipantEvent::Overran(status) => listener.on_budget_overrun(status),
             }
-            let left = self.enter()?.participant.put_back(listener, version);
-            drop(left);
         }
+        let mut state = self.enter()?;
+        state.ledger.end(JobKind::Callback, Priority::NORMAL);
+        let left = state.participant.put_back(listener, version);
+        drop(state);
+        drop(left);
+        self.enter()
     }
 
     /// Sends goodbye and closes. Waiting calls end with [`Error::AlreadyDeleted`].
@@ -239,14 +338,25 @@ impl Engine {
         Ok(())
     }
 
+    /// Closes it if the calling thread panics while the guard lives.
+    pub(crate) fn close_on_panic(&self) -> CloseOnPanic<'_> {
+        CloseOnPanic(self)
+    }
+
+    /// From now on the calling thread drives.
+    pub(crate) fn belong_to_this_thread(&self) {
+        self.pump_thread.store(ThreadToken::current().to_bits(), Ordering::Relaxed);
+    }
+
     /// The receiving thread under `Runtime::Shared`: drives until the participant is closed.
     pub(crate) fn run(&self) {
-        self.pump_thread.store(ThreadToken::current().to_bits(), Ordering::Relaxed);
-        let _closing = CloseOnPanic(self);
+        self.belong_to_this_thread();
+        let _closing = self.close_on_panic();
         let mut set = PollSet::default();
         loop {
             // Resetting the waker here misses nothing: what it was woken for is seen before the next sleep.
-            let result = drive(&[self], &self.waker, &mut set, clock::now(), None, |_| {
+            let crew = Crew { engines: &[self], agenda: None };
+            let result = drive(&crew, &self.waker, &mut set, clock::now(), None, |_| {
                 self.waker.reset();
                 false
             });
@@ -268,6 +378,9 @@ impl Drop for Engine {
     }
 }
 
+/// What is left of a call: the listener, if its entity has another one now, and the entity.
+type Left = (Option<Listener>, Entity);
+
 /// Listeners are being called: takes the mark from the state when they have been, even if one panics.
 struct Dispatching<'a>(&'a Engine);
 
@@ -280,7 +393,7 @@ impl Drop for Dispatching<'_> {
 }
 
 /// A listener that panics ends the receiving thread; without it the participant would only pretend to live.
-struct CloseOnPanic<'a>(&'a Engine);
+pub(crate) struct CloseOnPanic<'a>(&'a Engine);
 
 impl Drop for CloseOnPanic<'_> {
     fn drop(&mut self) {
@@ -292,93 +405,4 @@ impl Drop for CloseOnPanic<'_> {
             );
         }
     }
-}
-
-/// Drives the participants until `done` says so or the deadline has come (then `false`). `done` is asked after each
-/// pass, with whether anything happened in it. `waker` ends a sleep early; resetting it is up to the caller.
-///
-/// Sleeps on all their descriptors when there is nothing to do, unless one of them is to spin, or still is. What was taken
-/// from the kernel is looked at before each sleep; the sockets only if they were found busy, since the sleep looks at them too.
-pub(crate) fn drive<E: Deref<Target = Engine>>(
-    engines: &[E],
-    waker: &Waker,
-    set: &mut PollSet,
-    mut now: Instant,
-    deadline: Option<Instant>,
-    mut done: impl FnMut(bool) -> bool,
-) -> Result<bool> {
-    let idle = engines.iter().fold(Idle::Block, |idle, engine| idle.and(engine.idle));
-    let first_scan = |set: &PollSet, spins: bool| match (spins, set.is_busy()) {
-        (true, _) => Scan::Hot,
-        (false, true) => Scan::All,
-        (false, false) => Scan::Taken,
-    };
-    let mut spins_until = idle.spins_until(now);
-    let mut scan = first_scan(set, now < spins_until);
-    // Which descriptors may be readable.
-    let mut ready = Ready::ALL;
-    let mut turns = 0_u32;
-    // Since the last look at the clock.
-    let mut progress = false;
-    loop {
-        let mut happened = false;
-        for engine in engines {
-            happened |= engine.turn(scan, ready, now)?;
-        }
-        if done(happened) {
-            return Ok(true);
-        }
-        progress |= happened;
-        ready = Ready::ALL;
-        let spins = scan == Scan::Hot;
-        let looks_at_clock = !spins || turns.is_multiple_of(TURNS_PER_DEADLINE_CHECK);
-        turns = turns.wrapping_add(1);
-        if !looks_at_clock {
-            continue;
-        }
-        if progress || spins {
-            now = clock::now();
-        }
-        if std::mem::take(&mut progress) {
-            spins_until = idle.spins_until(now);
-            scan = first_scan(set, now < spins_until);
-            continue;
-        }
-        if deadline.is_some_and(|deadline| now >= deadline) {
-            if scan != Scan::Taken {
-                return Ok(false);
-            }
-            // No time to sleep, but what has arrived is to be seen.
-            scan = Scan::All;
-            continue;
-        }
-        if !spins {
-            now = sleep(engines, waker, set, now, deadline)?;
-            (scan, ready) = (Scan::All, set.ready());
-        } else if now >= spins_until {
-            scan = first_scan(set, false);
-        }
-    }
-}
-
-/// Sleeps until one of the participants has something to do, the waker is woken, or the deadline has come. Returns the
-/// time.
-fn sleep<E: Deref<Target = Engine>>(
-    engines: &[E],
-    waker: &Waker,
-    set: &mut PollSet,
-    now: Instant,
-    deadline: Option<Instant>,
-) -> Result<Instant> {
-    set.clear();
-    let mut until = deadline;
-    for engine in engines {
-        let linger = (engine.runtime == Runtime::Shared).then(|| now.after(LINGER));
-        let due = engine.enter()?.prepare_sleep(set, now, linger)?;
-        until = [until, due].into_iter().flatten().min();
-    }
-    waker.sleep(set, now, until)?;
-    let woken_at = clock::now();
-    set.slept(woken_at.since(now));
-    Ok(woken_at)
 }

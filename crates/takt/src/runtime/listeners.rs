@@ -6,6 +6,8 @@
 
 use std::sync::{Arc, Weak};
 
+use takt_core::Priority;
+
 use crate::listener::{
     DomainParticipantListener, PublisherListener, SubscriberListener, TopicListener, tell_publisher, tell_subscriber,
     tell_topic,
@@ -115,6 +117,11 @@ impl Slot {
         Some(listener)
     }
 
+    /// Whether it is being called, by whichever executor.
+    pub(crate) fn is_out(&self) -> bool {
+        self.is_set() && self.listener.is_none()
+    }
+
     pub(crate) fn is_set(&self) -> bool {
         !self.mask.is_empty()
     }
@@ -218,6 +225,7 @@ pub(crate) fn audience(
 /// A listener to be called, taken out of its slot for that time.
 pub(crate) struct Call {
     pub(crate) target: Target,
+    pub(crate) priority: Priority,
     pub(crate) level: Level,
     pub(crate) listener: Listener,
     pub(crate) version: u64,

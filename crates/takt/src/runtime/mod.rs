@@ -3,10 +3,12 @@
 //! Everything above this module is API, everything below it is sans-IO or I/O without protocol.
 
 pub(crate) mod clock;
+pub(crate) mod drive;
 pub(crate) mod driver;
 pub(crate) mod engine;
 pub(crate) mod event_count;
 pub(crate) mod guarded;
+pub(crate) mod ledger;
 pub(crate) mod listeners;
 pub(crate) mod os;
 pub(crate) mod pi_mutex;

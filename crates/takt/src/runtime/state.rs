@@ -1,90 +1,36 @@
 //! What a participant's lock protects: the driver, and who is to be told about which endpoint.
 
-use std::collections::VecDeque;
+mod endpoint;
+mod turn;
+
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::task::Waker;
 
-use takt_core::{Event, Instant, ReaderHandle, WriterHandle};
-use takt_transport::Scan;
+use takt_core::{Event, Instant, Priority, WriterHandle};
+use takt_exec::{JobKind, Run};
 use takt_wire::Guid;
 
-use super::clock;
 use super::driver::Driver;
 use super::event_count::EventCount;
-use super::listeners::{Call, EndpointRef, Level, Listener, ParentId, Parents, Place, Slot, audience};
-use super::poll::{PollSet, Ready};
-use super::tasks::{TaskKey, Tasks};
+use super::ledger::Ledger;
+use super::listeners::{Call, EndpointRef, Level, Listener, ParentId, Parents, Place, Slot};
+use super::poll::PollSet;
+use super::tasks::TaskKey;
 use crate::status::{Signal, StatusMask};
-use crate::{Error, Result, Runtime};
+use crate::timing::Timing;
+use endpoint::{Due, Endpoints};
+pub(crate) use endpoint::{Endpoint, Identity, Target};
 
-/// Futile attempts to receive between two looks at the timers while spinning. One is a system call of some 300 ns, so
-/// timers are some 5 us late at most.
-const ATTEMPTS_PER_TIMER_CHECK: u32 = 16;
+use crate::{BudgetOverrun, BudgetOverrunStatus, Error, Result, Runtime};
 
-/// Futile attempts of one turn while spinning under [`Runtime::Shared`], which keeps others waiting for the lock.
-const SHARED_ATTEMPTS_PER_TURN: u32 = 2;
-
-/// Datagrams that one turn takes at most, which bounds how long it keeps the lock.
-const DATAGRAMS_PER_TURN: usize = 32;
-
-/// Another participant came or went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What is told of the participant itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ParticipantEvent {
     Discovered(Guid),
     Lost(Guid),
-}
-
-/// Whose listener is to be called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
-    Writer(WriterHandle),
-    Reader(ReaderHandle),
-}
-
-/// The runtime's side of a writer or reader.
-pub(crate) struct Endpoint {
-    target: Target,
-    signal: Arc<Signal>,
-    /// Notified when a writer may go on.
-    progress: Arc<EventCount>,
-    /// Tasks that wait for samples, or for room to write.
-    tasks: Tasks,
-    place: Place,
-    /// The entity, once it is complete.
-    endpoint: Option<EndpointRef>,
-    slot: Slot,
-    /// What each level is to be told.
-    pending: [StatusMask; Level::ALL.len()],
-    queued: bool,
-}
-
-impl Endpoint {
-    /// Has whom it concerns told of a status.
-    fn tell(&mut self, status: StatusMask, parents: &Parents, participant: &Slot, ready: &mut VecDeque<Target>) {
-        if let Some((level, status)) = audience(&self.slot, self.place, parents, participant, status) {
-            self.pending[level as usize] |= status;
-            if !std::mem::replace(&mut self.queued, true) {
-                ready.push_back(self.target);
-            }
-        }
-    }
-}
-
-/// Endpoints by their handle's index.
-#[derive(Default)]
-struct Endpoints(Vec<Option<Endpoint>>);
-
-impl Endpoints {
-    fn insert(&mut self, index: usize, endpoint: Endpoint) {
-        if self.0.len() <= index {
-            self.0.resize_with(index + 1, || None);
-        }
-        self.0[index] = Some(endpoint);
-    }
-
-    fn get_mut(&mut self, index: usize, target: Target) -> Option<&mut Endpoint> {
-        self.0.get_mut(index)?.as_mut().filter(|endpoint| endpoint.target == target)
-    }
+    /// Jobs took too long.
+    Overran(BudgetOverrunStatus),
 }
 
 /// Everything behind the lock.
@@ -93,10 +39,9 @@ pub(crate) struct State {
     driver: Option<Driver>,
     writers: Endpoints,
     readers: Endpoints,
-    /// Endpoints whose listener is to be called.
-    ready: VecDeque<Target>,
-    /// Tasks to be woken as soon as the lock is released.
-    pub(crate) woken: Vec<Waker>,
+    due: Due,
+    /// What the jobs took.
+    pub(crate) ledger: Ledger,
     /// Notified when a request for types is answered.
     pub(crate) type_answers: Arc<EventCount>,
     /// Publishers, subscribers and topics.
@@ -124,8 +69,8 @@ impl State {
             driver: Some(driver),
             writers: Endpoints::default(),
             readers: Endpoints::default(),
-            ready: VecDeque::new(),
-            woken: Vec::new(),
+            due: Due::default(),
+            ledger: Ledger::new(),
             type_answers: Arc::new(EventCount::new()),
             parents: Parents::default(),
             participant: Slot::default(),
@@ -135,8 +80,8 @@ impl State {
             active: true,
             attempts: 0,
             attempts_per_turn: match runtime {
-                Runtime::Inline => ATTEMPTS_PER_TIMER_CHECK,
-                Runtime::Shared => SHARED_ATTEMPTS_PER_TURN,
+                Runtime::Inline => turn::ATTEMPTS_PER_TIMER_CHECK,
+                Runtime::Shared => turn::SHARED_ATTEMPTS_PER_TURN,
             },
             first_descriptor: 0,
             poll_set: PollSet::default(),
@@ -149,115 +94,6 @@ impl State {
             Some(driver) => Ok(driver),
             None => Err(Error::AlreadyDeleted),
         }
-    }
-
-    /// One pass: sends what is due, takes datagrams until one means something to the application (or there are none, or
-    /// it was [`DATAGRAMS_PER_TURN`]), runs one batch of timers. Says whether there may be more to do at once.
-    ///
-    /// What the datagrams made the core want to send leaves with the next pass, so that the application sees the data
-    /// first, and its answer and our acknowledgement can share a system call.
-    ///
-    /// `now` is a moment ago; while spinning nobody looks at it, but at the clock where the time matters. `ready` says which of
-    /// the descriptors that were slept on are readable; only those are asked.
-    pub(crate) fn turn(&mut self, scan: Scan, ready: Ready, now: Instant) -> Result<bool> {
-        self.sleeps_until = Instant(0);
-        let driver = self.driver()?;
-        if scan != Scan::Hot {
-            driver.advance(now);
-        }
-        if driver.core.has_transmit() {
-            driver.transmit(if scan == Scan::Hot { clock::now() } else { now });
-        }
-        let received = self.receive(scan, ready.behind(self.first_descriptor))?;
-        self.active |= received;
-        let mut more = received;
-        // What has arrived comes first, but not for ever.
-        let patience = if received { 4 * ATTEMPTS_PER_TIMER_CHECK } else { ATTEMPTS_PER_TIMER_CHECK };
-        if scan != Scan::Hot || self.attempts >= patience {
-            self.attempts = 0;
-            let now = if scan == Scan::Hot { clock::now() } else { now };
-            let driver = self.driver()?;
-            more |= driver.run_timers(now);
-            if !received {
-                driver.transmit(now);
-            }
-            self.route_events();
-        }
-        Ok(more)
-    }
-
-    /// Takes datagrams until one is news to the application. Says whether there was any datagram.
-    fn receive(&mut self, scan: Scan, ready: Ready) -> Result<bool> {
-        if !self.receive_first(scan, ready)? {
-            return Ok(false);
-        }
-        for _ in 1..DATAGRAMS_PER_TURN {
-            if self.route_events() || !self.driver()?.receive(scan, ready) {
-                return Ok(true);
-            }
-        }
-        self.route_events();
-        Ok(true)
-    }
-
-    /// Tries to receive; while spinning, as often as may be done in one turn.
-    fn receive_first(&mut self, scan: Scan, ready: Ready) -> Result<bool> {
-        let Some(driver) = &mut self.driver else { return Err(Error::AlreadyDeleted) };
-        let attempts = if scan == Scan::Hot { self.attempts_per_turn } else { 1 };
-        for _ in 0..attempts {
-            self.attempts += 1;
-            if driver.receive(scan, ready) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// Ends a call of the application: sends what it caused. Says whether the receiving thread must wake.
-    pub(crate) fn settle(&mut self, now: Instant) -> bool {
-        let Some(driver) = self.driver.as_mut() else { return true };
-        driver.transmit(now);
-        self.active = true;
-        self.route_events();
-        let Some(driver) = self.driver.as_mut() else { return true };
-        // What events caused: requests for types.
-        driver.transmit(now);
-        let due = driver.poll_timeout();
-        let earlier = due.is_some_and(|due| due < self.sleeps_until);
-        earlier || (self.has_calls() && self.sleeps_until != Instant(0))
-    }
-
-    /// Ends a call that read samples: what made room may have let others in. Says whether the receiving thread must wake.
-    pub(crate) fn settle_read(&mut self) -> bool {
-        let Some(driver) = &self.driver else { return false };
-        if !driver.core.has_events() {
-            return false;
-        }
-        self.active = true;
-        self.route_events();
-        self.has_calls() && self.sleeps_until != Instant(0)
-    }
-
-    /// Adds what to sleep on and decides until when. `linger` bounds the sleep after activity, so that calls
-    /// which follow each other do not each have to wake the thread for an earlier timer.
-    pub(crate) fn prepare_sleep(
-        &mut self,
-        set: &mut PollSet,
-        now: Instant,
-        linger: Option<Instant>,
-    ) -> Result<Option<Instant>> {
-        let has_calls = self.has_calls();
-        let Some(driver) = &mut self.driver else { return Err(Error::AlreadyDeleted) };
-        self.first_descriptor = set.len();
-        let mut until = driver.prepare_sleep(set, now);
-        if driver.core.has_transmit() || has_calls {
-            until = Some(Instant(0));
-        } else if self.active {
-            until = [until, linger].into_iter().flatten().min();
-        }
-        self.active = false;
-        self.sleeps_until = until.unwrap_or(Instant(u64::MAX));
-        Ok(until)
     }
 
     /// Passes the core's events on to conditions, listeners and waiting calls. Says whether there was any.
@@ -283,6 +119,7 @@ impl State {
                     self.raise(Target::Reader(reader), StatusMask::REQUESTED_INCOMPATIBLE_QOS);
                 }
                 Event::SampleLost(reader) => self.raise(Target::Reader(reader), StatusMask::SAMPLE_LOST),
+                Event::LatencyExceeded(reader) => self.raise(Target::Reader(reader), StatusMask::LATENCY_EXCEEDED),
                 Event::LivelinessChanged(reader) => {
                     self.raise(Target::Reader(reader), StatusMask::LIVELINESS_CHANGED);
                 }
@@ -326,7 +163,7 @@ impl State {
     }
 
     fn raise(&mut self, target: Target, status: StatusMask) {
-        let Self { writers, readers, woken, parents, participant, ready, .. } = self;
+        let Self { writers, readers, due, parents, participant, .. } = self;
         let endpoint = match target {
             Target::Writer(writer) => writers.get_mut(writer.index(), target),
             Target::Reader(reader) => readers.get_mut(reader.index(), target),
@@ -334,19 +171,19 @@ impl State {
         let Some(endpoint) = endpoint else { return };
         endpoint.signal.raise(status);
         if status == StatusMask::DATA_AVAILABLE {
-            endpoint.tasks.drain_into(woken);
+            endpoint.tasks.drain_into(&mut due.woken);
             if let Some(signal) = parents.get(endpoint.place.group).and_then(|group| group.signal.as_ref()) {
                 signal.raise(StatusMask::DATA_ON_READERS);
             }
         }
-        endpoint.tell(status, parents, participant, ready);
+        endpoint.tell(status, parents, participant, due);
     }
 
     fn notify_progress(&mut self, writer: WriterHandle) {
-        let Self { writers, woken, .. } = self;
+        let Self { writers, due, .. } = self;
         if let Some(endpoint) = writers.get_mut(writer.index(), Target::Writer(writer)) {
             endpoint.progress.notify();
-            endpoint.tasks.drain_into(woken);
+            endpoint.tasks.drain_into(&mut due.woken);
         }
     }
 
@@ -374,46 +211,110 @@ impl State {
         }
     }
 
+    /// What the participant's listener is to be told next.
+    pub(crate) fn next_participant_event(&mut self) -> Option<ParticipantEvent> {
+        if let Some(event) = self.participant_events.pop_front() {
+            return Some(event);
+        }
+        let (last, total_count_change, total_count) = self.ledger.take_news()?;
+        Some(ParticipantEvent::Overran(BudgetOverrunStatus { total_count, total_count_change, last }))
+    }
+
+    /// Whether tasks are to be woken.
+    #[inline]
+    pub(crate) fn has_woken(&self) -> bool {
+        !self.due.woken.is_empty()
+    }
+
+    /// The next of them.
+    pub(crate) fn next_woken(&mut self) -> Option<Waker> {
+        self.due.woken.pop()
+    }
+
     /// Whether a listener is to be called and none is being called.
     pub(crate) fn has_calls(&self) -> bool {
-        let is_idle = self.ready.is_empty() && self.participant_events.is_empty();
-        !is_idle && !self.dispatching
+        self.next_told_priority().is_some() && !self.dispatching
+    }
+
+    /// How urgent the next call of a listener is, the participant's among them.
+    #[inline]
+    pub(crate) fn next_told_priority(&self) -> Option<Priority> {
+        let has_overruns = self.ledger.has_news() && self.participant.is_set();
+        let of_participant = (has_overruns || !self.participant_events.is_empty()).then_some(Priority::NORMAL);
+        self.next_call_priority().max(of_participant)
+    }
+
+    /// How urgent the next call is, if there is one of an endpoint.
+    #[inline]
+    pub(crate) fn next_call_priority(&self) -> Option<Priority> {
+        self.due.calls.first_priority()
     }
 
     /// Takes the next listener out of its slot.
     pub(crate) fn next_call(&mut self) -> Option<Call> {
-        while let Some(target) = self.ready.pop_front() {
-            let Self { writers, readers, parents, participant, ready, .. } = self;
-            let endpoint = match target {
-                Target::Writer(writer) => writers.get_mut(writer.index(), target),
-                Target::Reader(reader) => readers.get_mut(reader.index(), target),
-            };
-            let Some(endpoint) = endpoint else { continue };
-            let mut pending = Level::ALL.into_iter().filter(|level| !endpoint.pending[*level as usize].is_empty());
-            let (next, more) = (pending.next(), pending.next().is_some());
-            endpoint.queued = more;
-            if more {
-                ready.push_back(target);
-            }
-            let Some(level) = next else { continue };
-            let statuses = std::mem::take(&mut endpoint.pending[level as usize]);
-            // An entity that is not complete cannot be shown to a listener, which stays where it is; `complete` tells it.
-            let Some(reference) = &endpoint.endpoint else { continue };
-            let slot = match level {
-                Level::Endpoint => Some(&mut endpoint.slot),
-                Level::Group => parents.get_mut(endpoint.place.group).map(|parent| &mut parent.slot),
-                Level::Topic => parents.get_mut(endpoint.place.topic).map(|parent| &mut parent.slot),
-                Level::Participant => Some(participant),
-            };
-            if let Some((listener, version, entity)) = slot.and_then(|slot| slot.take_for(reference)) {
-                endpoint.signal.clear(statuses);
-                if let Some(signal) = parents.get(endpoint.place.group).and_then(|group| group.signal.as_ref()) {
-                    signal.clear(statuses);
-                }
-                return Some(Call { target, level, listener, version, entity, statuses });
+        while let Some((_, target)) = self.due.calls.pop() {
+            if let Some(call) = self.take_call(target, true) {
+                return Some(call);
             }
         }
         None
+    }
+
+    /// Takes the own listener of an endpoint that another executor calls out of its slot, if there is something to tell it.
+    pub(crate) fn take_call_elsewhere(&mut self, target: Target) -> Option<Call> {
+        if self.endpoint(target)?.suspended {
+            return None;
+        }
+        self.take_call(target, false)
+    }
+
+    /// Takes the first listener that is to be told of an endpoint, of those that are called here or elsewhere, out of its slot.
+    fn take_call(&mut self, target: Target, is_here: bool) -> Option<Call> {
+        let Self { writers, readers, parents, participant, due, .. } = self;
+        let endpoint = match target {
+            Target::Writer(writer) => writers.get_mut(writer.index(), target),
+            Target::Reader(reader) => readers.get_mut(reader.index(), target),
+        }?;
+        let concerns =
+            |level: &Level| !endpoint.pending[*level as usize].is_empty() && endpoint.is_called_here(*level) == is_here;
+        let mut pending = Level::ALL.into_iter().filter(concerns);
+        let (next, more) = (pending.next(), pending.next().is_some());
+        if is_here {
+            endpoint.queued = more;
+            if more {
+                due.calls.push(endpoint.timing.priority, target);
+            }
+        }
+        let level = next?;
+        // An entity that is not complete cannot be shown to a listener, which stays where it is; `complete` tells it.
+        let reference = endpoint.endpoint.as_ref()?;
+        let slot = match level {
+            Level::Endpoint => Some(&mut endpoint.slot),
+            Level::Group => parents.get_mut(endpoint.place.group).map(|parent| &mut parent.slot),
+            Level::Topic => parents.get_mut(endpoint.place.topic).map(|parent| &mut parent.slot),
+            Level::Participant => Some(participant),
+        };
+        let slot = slot?;
+        if slot.is_out() {
+            // Another executor calls it. It is told the rest when it is back.
+            return None;
+        }
+        let statuses = std::mem::take(&mut endpoint.pending[level as usize]);
+        let (listener, version, entity) = slot.take_for(reference)?;
+        endpoint.signal.clear(statuses);
+        if let Some(signal) = parents.get(endpoint.place.group).and_then(|group| group.signal.as_ref()) {
+            signal.clear(statuses);
+        }
+        Some(Call { target, priority: endpoint.timing.priority, level, listener, version, entity, statuses })
+    }
+
+    /// Has an endpoint's own listener called by another executor, which `waker` wakes; `None`: by the participant's again. What was
+    /// to wake the former one is for the caller to drop outside the lock.
+    pub(crate) fn call_elsewhere(&mut self, target: Target, waker: Option<Waker>) -> Result<Option<Waker>> {
+        let endpoint = self.endpoint(target).ok_or(Error::AlreadyDeleted)?;
+        let former = std::mem::replace(&mut endpoint.elsewhere, waker);
+        self.tell_again(target);
+        Ok(former)
     }
 
     /// Puts a listener back after its call. Hands it back if its entity has gone or has another one, for the caller to
@@ -437,36 +338,78 @@ impl State {
             (Level::Topic, Some(endpoint)) => parents.get_mut(endpoint.place.topic).map(|parent| &mut parent.slot),
             (Level::Endpoint | Level::Group | Level::Topic, None) => None,
         };
-        match slot {
+        let left = match slot {
             Some(slot) => slot.put_back(listener, version),
             None => Some(listener),
+        };
+        self.queue_again(target, level);
+        left
+    }
+
+    /// What somebody wanted to tell the listener of this level while another executor called it is told now.
+    fn queue_again(&mut self, target: Target, level: Level) {
+        let Self { writers, readers, due, .. } = self;
+        let endpoint = match target {
+            Target::Writer(writer) => writers.get_mut(writer.index(), target),
+            Target::Reader(reader) => readers.get_mut(reader.index(), target),
+        };
+        if let Some(endpoint) = endpoint.filter(|endpoint| !endpoint.pending[level as usize].is_empty()) {
+            endpoint.queue(level, due);
         }
     }
 
-    pub(crate) fn add_endpoint(
-        &mut self,
-        target: Target,
-        signal: Arc<Signal>,
-        progress: Arc<EventCount>,
-        place: Place,
-    ) {
-        let endpoint = Endpoint {
-            target,
-            signal,
-            progress,
-            tasks: Tasks::default(),
-            place,
-            endpoint: None,
-            slot: Slot::default(),
-            pending: [StatusMask::NONE; Level::ALL.len()],
-            queued: false,
-        };
+    pub(crate) fn add_endpoint(&mut self, endpoint: Endpoint) {
+        let (target, priority) = (endpoint.target, endpoint.timing.priority);
         match target {
             Target::Writer(writer) => self.writers.insert(writer.index(), endpoint),
             Target::Reader(reader) => self.readers.insert(reader.index(), endpoint),
         }
         let endpoints = self.writers.0.len() + self.readers.0.len();
-        self.ready.reserve(endpoints.saturating_sub(self.ready.len()));
+        self.due.calls.reserve(priority, endpoints);
+        self.open_accounts(priority);
+    }
+
+    /// Changes how urgent an endpoint is, from its next call on.
+    pub(crate) fn set_timing(&mut self, target: Target, timing: Timing) -> Result<()> {
+        self.endpoint(target).ok_or(Error::AlreadyDeleted)?.timing = timing;
+        let endpoints = self.writers.0.len() + self.readers.0.len();
+        self.due.calls.reserve(timing.priority, endpoints);
+        self.open_accounts(timing.priority);
+        Ok(())
+    }
+
+    /// Jobs of this priority are counted on their own.
+    fn open_accounts(&mut self, priority: Priority) {
+        for kind in [JobKind::Receive, JobKind::Transmit, JobKind::Callback] {
+            self.ledger.accounts.open(kind, priority);
+        }
+    }
+
+    /// Counts a call of an endpoint's listener, which may have taken longer than it may.
+    pub(crate) fn count_call(&mut self, target: Target, run: &Run) {
+        let class_budget_ns = self.ledger.accounts.record(run);
+        let Some(endpoint) = self.endpoint(target) else { return };
+        let own = endpoint.timing.budget.filter(|budget| run.duration_ns() > budget.limit_ns);
+        let Some(limit_ns) = own.map(|budget| budget.limit_ns).or(class_budget_ns) else { return };
+        let suspended = own.is_some_and(|budget| budget.suspends);
+        endpoint.suspended |= suspended;
+        let endpoint = Some((endpoint.guid, endpoint.topic.clone()));
+        self.ledger.overran(BudgetOverrun { endpoint, suspended, ..BudgetOverrun::of(run, limit_ns) });
+    }
+
+    /// The topics of endpoints, by the [numbers](Target::number) that traces have.
+    pub(crate) fn topics_by_number(&self) -> BTreeMap<u32, String> {
+        let endpoints = self.writers.0.iter().chain(&self.readers.0).flatten();
+        endpoints.map(|endpoint| (endpoint.target.number(), endpoint.topic.clone())).collect()
+    }
+
+    /// The listener of an endpoint is called again, if it was not any more, and told first what it missed.
+    pub(crate) fn resume(&mut self, target: Target) -> Result<()> {
+        let endpoint = self.endpoint(target).ok_or(Error::AlreadyDeleted)?;
+        if std::mem::take(&mut endpoint.suspended) {
+            self.tell_again(target);
+        }
+        Ok(())
     }
 
     /// The endpoint's entity is complete: from now on listeners can be told of it.
@@ -479,7 +422,7 @@ impl State {
 
     /// Tells who has an ear for it now what has changed and nobody has seen.
     fn tell_again(&mut self, target: Target) {
-        let Self { writers, readers, parents, participant, ready, .. } = self;
+        let Self { writers, readers, parents, participant, due, .. } = self;
         let endpoint = match target {
             Target::Writer(writer) => writers.get_mut(writer.index(), target),
             Target::Reader(reader) => readers.get_mut(reader.index(), target),
@@ -487,7 +430,7 @@ impl State {
         let Some(endpoint) = endpoint else { return };
         endpoint.pending = Default::default();
         for status in endpoint.signal.changes().each() {
-            endpoint.tell(status, parents, participant, ready);
+            endpoint.tell(status, parents, participant, due);
         }
     }
 
@@ -501,7 +444,7 @@ impl State {
         }?;
         removed.progress.notify();
         removed.signal.delete();
-        removed.tasks.drain_into(&mut self.woken);
+        removed.tasks.drain_into(&mut self.due.woken);
         removed.slot.set(None, StatusMask::NONE)
     }
 
@@ -556,16 +499,14 @@ impl State {
     /// `DATA_ON_READERS`.
     pub(crate) fn notify_readers(&mut self, subscriber: ParentId) {
         let available = StatusMask::DATA_AVAILABLE;
-        let Self { readers, parents, ready, .. } = self;
+        let Self { readers, parents, due, .. } = self;
         let group_hears = parents.get(subscriber).is_some_and(|group| group.slot.hears(available));
         for reader in readers.0.iter_mut().flatten().filter(|reader| reader.place.group == subscriber) {
             let level = if reader.slot.hears(available) { Level::Endpoint } else { Level::Group };
             let is_heard = level == Level::Endpoint || group_hears;
             if is_heard && reader.signal.changes().intersects(available) {
                 reader.pending[level as usize] |= available;
-                if !std::mem::replace(&mut reader.queued, true) {
-                    ready.push_back(reader.target);
-                }
+                reader.queue(level, due);
             }
         }
     }
@@ -595,14 +536,14 @@ impl State {
             driver
         });
         let mut listeners = Vec::new();
-        let mut tasks = std::mem::take(&mut self.woken);
+        let mut tasks = std::mem::take(&mut self.due.woken);
         for mut endpoint in self.writers.0.drain(..).chain(self.readers.0.drain(..)).flatten() {
             endpoint.progress.notify();
             endpoint.signal.delete();
             endpoint.tasks.drain_into(&mut tasks);
             listeners.push(endpoint.slot);
         }
-        self.ready.clear();
+        self.due.calls.clear();
         self.participant_events.clear();
         listeners.extend(self.parents.drain().map(|parent| parent.slot));
         listeners.push(std::mem::take(&mut self.participant));

@@ -22,13 +22,14 @@ use crate::runtime::event_count::EventCount;
 use crate::runtime::listeners::{EndpointRef, Listener, Place};
 use crate::runtime::pi_mutex::PiMutex;
 use crate::runtime::roles::Set;
-use crate::runtime::state::Target;
+use crate::runtime::state::{Endpoint, Identity, Target};
 use crate::status::{
     DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessLostStatus, MatchedStatus, Signal,
     StatusMask,
 };
+use crate::timing::Timing;
 use crate::topic::{AnyTopic, TopicInner};
-use crate::{Duration, Error, Flow, Result, TRANSPORT_PROPERTY, TypeSupport};
+use crate::{Duration, Error, Executor, Flow, Job, Result, TRANSPORT_PROPERTY, TypeSupport};
 
 /// A writer, whatever its type: what every [`DataWriter`] is besides writing. Handles are clones of one another; the
 /// writer is deleted with the last one, or by [`close`](Self::close).
@@ -57,6 +58,8 @@ pub(crate) struct WriterCore {
     /// Keeps the publisher, and by it the participant.
     pub(crate) publisher: Arc<PublisherInner>,
     type_id: TypeId,
+    /// Calls the listener on another executor.
+    listener_job: PiMutex<Option<Job>>,
 }
 
 /// What may change of a writer.
@@ -84,7 +87,9 @@ impl AnyDataWriter {
         let engine = Arc::clone(&participant.engine);
         let (signal, progress) = (Arc::new(Signal::new()), Arc::new(EventCount::new()));
         let place = Place { group: publisher.inner.parent, topic: topic.parent };
-        let flow_spec = FlowSpec { own_port: flow.own_port, transport_priority: qos.transport_priority.0 };
+        let timing = Timing::of_writer(&qos)?;
+        let own_port = flow.own_port || timing.own_port;
+        let flow_spec = FlowSpec { own_port, transport_priority: timing.transport_priority() };
         let is_enabled = publisher.inner.enables_entities();
         let (handle, guid, tag, by) = engine.call_state(|state, now| {
             let driver = state.driver()?;
@@ -94,6 +99,7 @@ impl AnyDataWriter {
             let (kinds, core) = (driver.kinds_of(by), &mut driver.core);
             let created = core.prepare_writer(now, spec).and_then(|handle| {
                 core.confine_writer(handle, kinds)?;
+                core.set_writer_priority(handle, timing.priority)?;
                 if is_enabled {
                     core.enable_writer(now, handle)?;
                 }
@@ -101,7 +107,8 @@ impl AnyDataWriter {
             });
             let handle = created.inspect_err(|_| driver.close_flow(tag))?;
             let guid = driver.core.writer_guid(handle)?;
-            state.add_endpoint(Target::Writer(handle), Arc::clone(&signal), Arc::clone(&progress), place);
+            let identity = Identity { target: Target::Writer(handle), guid, topic: topic.name.clone() };
+            state.add_endpoint(Endpoint::new(identity, Arc::clone(&signal), Arc::clone(&progress), place, timing));
             Ok((handle, guid, tag, by))
         })?;
         let core = Arc::new(WriterCore {
@@ -114,12 +121,13 @@ impl AnyDataWriter {
             patience: qos.reliability.max_blocking_time,
             autodispose: AtomicBool::new(qos.writer_data_lifecycle.autodispose_unregistered_instances),
             settings: PiMutex::new(Settings { qos, flow: tag }),
-            own_port: flow.own_port,
+            own_port,
             by,
             representation,
             topic,
             publisher: Arc::clone(&publisher.inner),
             type_id: TypeId::of::<T>(),
+            listener_job: PiMutex::new(None),
         });
         let endpoint = EndpointRef::Writer(Arc::downgrade(&core));
         core.engine.call_state(|state, _| {
@@ -159,16 +167,19 @@ impl AnyDataWriter {
     pub fn set_qos(&self, qos: DataWriterQos) -> Result<()> {
         let core = &*self.core;
         let mut settings = core.settings.lock().expect(UNDISTURBED);
-        core.engine.call(|driver, now| {
+        let timing = Timing::of_writer(&qos)?;
+        core.engine.call_state(|state, now| {
+            let driver = state.driver()?;
             driver.core.set_writer_qos(now, core.handle, qos.clone())?;
             if settings.qos.transport_priority != qos.transport_priority {
-                let spec = FlowSpec { own_port: core.own_port, transport_priority: qos.transport_priority.0 };
+                let spec = FlowSpec { own_port: core.own_port, transport_priority: timing.transport_priority() };
                 let (flow, unicast) = driver.open_flow(&spec, core.by)?;
                 driver.core.set_writer_flow(now, core.handle, flow, unicast)?;
                 driver.transmit(now);
                 driver.close_flow(std::mem::replace(&mut settings.flow, flow));
+                driver.core.set_writer_priority(core.handle, timing.priority)?;
             }
-            Ok(())
+            state.set_timing(Target::Writer(core.handle), timing)
         })?;
         let autodispose = qos.writer_data_lifecycle.autodispose_unregistered_instances;
         core.autodispose.store(autodispose, Ordering::Relaxed);
@@ -179,6 +190,33 @@ impl AnyDataWriter {
     /// Whether a sample may take the place of an older one (HISTORY KEEP_LAST).
     pub(super) fn keeps_last(&self) -> bool {
         matches!(self.core.settings.lock().expect(UNDISTURBED).qos.history, History::KeepLast(_))
+    }
+
+    /// Has this executor call the writer's own listener from now on, as urgent as the writer is, instead of the participant's; `None`: the
+    /// participant's again. Listeners of the levels above stay with the participant.
+    ///
+    /// # Errors
+    /// [`Error::OutOfResources`] if the executor has no room for a job, [`Error::AlreadyDeleted`] after [`close`](Self::close),
+    /// [`Error::IllegalOperation`] under `Runtime::Inline`, whose participants have one thread.
+    pub fn run_listener_on(&self, executor: Option<&Executor>) -> Result<()> {
+        let core = &*self.core;
+        let (target, priority) = (Target::Writer(core.handle), Timing::of_writer(&self.qos())?.priority);
+        let job = executor
+            .map(|executor| executor.call_listener(&core.engine, target, priority, &core.topic.name))
+            .transpose()?;
+        let waker = job.as_ref().map(Job::waker);
+        let former = core.engine.call_state(|state, _| state.call_elsewhere(target, waker))?;
+        drop((former, std::mem::replace(&mut *core.listener_job.lock().expect(UNDISTURBED), job)));
+        Ok(())
+    }
+
+    /// Has the listener called again that was suspended since it took longer than its [budget](crate::BUDGET_PROPERTY). Does
+    /// nothing if it was not.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn resume_listener(&self) -> Result<()> {
+        self.core.engine.call_state(|state, _| state.resume(Target::Writer(self.core.handle)))
     }
 
     /// The writer's policies.

@@ -1,11 +1,11 @@
-//! DEADLINE, manual LIVELINESS and OWNERSHIP as an application sees them (DDS 1.4 §2.2.3.7, §2.2.3.9, §2.2.3.11).
+//! DEADLINE, E2E_LATENCY, manual LIVELINESS and OWNERSHIP as an application sees them (DDS 1.4 §2.2.3.7, §2.2.3.9, §2.2.3.11).
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use crate::support::*;
 use takt::qos::*;
-use takt::status::{DeadlineMissedStatus, LivelinessLostStatus};
+use takt::status::{DeadlineMissedStatus, LatencyExceededStatus, LivelinessLostStatus};
 use takt::*;
 
 const PERIOD: takt::Duration = takt::Duration::from_millis(100);
@@ -99,5 +99,53 @@ fn the_stronger_writer_is_heard_until_it_is_closed() {
             let samples = pair.reader.take(usize::MAX).expect("open");
             samples.iter().any(|sample| sample.data.as_ref().is_some_and(|shape| shape.x == 4))
         });
+    }
+}
+
+/// Keeps what it is told of ages.
+struct Ages(Arc<Mutex<Vec<LatencyExceededStatus>>>);
+
+impl DataReaderListener<Shape> for Ages {
+    fn on_latency_exceeded(&mut self, _: &DataReader<Shape>, status: LatencyExceededStatus) {
+        self.0.lock().expect("no panic").push(status);
+    }
+}
+
+#[test]
+fn samples_that_exceed_the_latency_are_told_to_the_listener() {
+    for runtime in RUNTIMES {
+        let domain = domain();
+        let build = || on_loopback(domain, runtime).build().expect("participant");
+        let (from, to) = (build(), build());
+        let topic = from.create_topic::<Shape>("Topic", TopicQos::default()).expect("topic");
+        let publisher = from.create_publisher(PublisherQos::default()).expect("publisher");
+        let writer = publisher.create_datawriter(&topic, reliable_writer(History::KeepAll)).expect("writer");
+        let topic = to.create_topic::<Shape>("Topic", TopicQos::default()).expect("topic");
+        let subscriber = to.create_subscriber(SubscriberQos::default()).expect("subscriber");
+        let mut qos = reliable_reader(History::KeepAll);
+        // What takes ten minutes here is no sample but a machine that stands still.
+        qos.property.0.push(("rt.e2e_ns".into(), "600000000000".into(), false));
+        let reader = subscriber.create_datareader(&topic, qos).expect("reader");
+        let told = Arc::default();
+        reader.set_listener(Box::new(Ages(Arc::clone(&told)))).expect("open");
+        let both = [&from, &to];
+        wait_until(&both, "match", || writer.matched_subscriptions().expect("open").len() == 1);
+        writer.write(&Shape::new("RED", 1)).expect("room");
+        wait_until(&both, "the sample", || reader.take(1).expect("open").len() == 1);
+        let status = reader.latency_exceeded_status().expect("open").expect("it has a limit");
+        assert_eq!((status.total_count, status.ages.count()), (0, 1));
+        assert!(told.lock().expect("no panic").is_empty());
+
+        let mut qos = reliable_reader(History::KeepAll);
+        qos.property.0.push(("rt.e2e_ns".into(), "1".into(), false));
+        let hurried = subscriber.create_datareader(&topic, qos).expect("reader");
+        let told = Arc::default();
+        hurried.set_listener(Box::new(Ages(Arc::clone(&told)))).expect("open");
+        wait_until(&both, "match", || writer.matched_subscriptions().expect("open").len() == 2);
+        writer.write(&Shape::new("RED", 2)).expect("room");
+        wait_until(&both, "the status", || !told.lock().expect("no panic").is_empty());
+        let status = told.lock().expect("no panic")[0].clone();
+        assert_eq!((status.limit_ns, status.total_count, status.total_count_change), (1, 1, 1), "nobody is so fast");
+        assert!(status.last_ns > 1 && status.ages.max_ns() == status.last_ns);
     }
 }

@@ -1,0 +1,332 @@
+//! A thread that runs participants and jobs of the application by priority, one at a time.
+//!
+//! Each job is bounded by what it does, and is never interrupted by another one of the same executor: an urgent job waits for at most
+//! the one that is running. What must not wait for a long job goes to an executor of its own: whole participants
+//! ([`DomainParticipantBuilder::executor`](crate::DomainParticipantBuilder::executor)), or the listener of one reader
+//! ([`AnyDataReader::run_listener_on`](crate::AnyDataReader::run_listener_on)).
+
+mod agenda;
+mod task;
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use takt_exec::{Priority, ThreadSettings};
+use takt_transport::TransportError;
+
+pub(crate) use agenda::Agenda;
+pub use agenda::{JOBS_MAX, JobStatistics};
+use agenda::{JobId, NewJob, Recurrence};
+use task::TaskWork;
+
+use crate::runtime::clock;
+use crate::runtime::drive::{Crew, drive};
+use crate::runtime::engine::Engine;
+use crate::runtime::pi_mutex::PiMutex;
+use crate::runtime::poll::{PollSet, Waker};
+use crate::runtime::state::Target;
+use crate::{Error, Idle, Result, Runtime};
+
+const UNDISTURBED: &str = "no code of others runs under this lock";
+
+/// What an executor is to be.
+#[derive(Clone, Debug, Default)]
+pub struct ExecutorBuilder {
+    name: String,
+    idle: Idle,
+    thread_settings: ThreadSettings,
+}
+
+impl ExecutorBuilder {
+    /// What its thread does while there is nothing to do; a participant that is to spin makes it spin too.
+    #[must_use]
+    pub fn idle(mut self, idle: Idle) -> Self {
+        self.idle = idle;
+        self
+    }
+
+    /// How its thread is scheduled, and where.
+    #[must_use]
+    pub fn thread_settings(mut self, settings: ThreadSettings) -> Self {
+        self.thread_settings = settings;
+        self
+    }
+
+    /// Starts its thread, which has the executor's name. It ends with the last handle, and with the last participant.
+    ///
+    /// # Errors
+    /// [`Error::Transport`] for a thread and [`Error::RealTime`] for settings that the machine refuses.
+    pub fn start(self) -> Result<Executor> {
+        let shared = Arc::new(Shared {
+            waker: Arc::new(Waker::new()?),
+            agenda: Agenda::new(self.idle),
+            engines: PiMutex::new(Vec::new()),
+            edition: AtomicU64::new(0),
+            is_stopped: AtomicBool::new(false),
+        });
+        let (tell, told) = mpsc::sync_channel(1);
+        let (settings, running) = (self.thread_settings, Arc::clone(&shared));
+        let run = move || {
+            let applied = settings.apply();
+            let is_ready = applied.is_ok();
+            if tell.send(applied).is_ok() && is_ready {
+                running.run();
+            }
+        };
+        // The kernel keeps 15 octets of a name.
+        let name = if self.name.is_empty() { "takt-exec" } else { self.name.as_str() };
+        let thread = std::thread::Builder::new().name(name.chars().take(15).collect()).spawn(run);
+        let thread = thread.map_err(|source| TransportError::new("start", format!("thread {name}"), source))?;
+        told.recv().expect("the thread tells before it ends")?;
+        Ok(Executor { inner: Arc::new(Inner { shared, thread: PiMutex::new(Some(thread)) }) })
+    }
+}
+
+/// A thread that runs participants and jobs of the application by priority. Handles are clones of one another.
+///
+/// ```no_run
+/// # use std::time::Duration;
+/// # use takt::real_time::{Priority, Scheduling, ThreadSettings};
+/// let settings = ThreadSettings { scheduling: Some(Scheduling::Fifo(80)), cpus: vec![1], ..ThreadSettings::default() };
+/// let executor = takt::Executor::builder("control").thread_settings(settings).start()?;
+/// let participant = takt::DomainParticipant::builder(0).executor(&executor).build()?;
+/// let loop_job = executor.every(Duration::from_millis(1), Priority::new(50), "control loop", || { /* ... */ })?;
+/// # Ok::<(), takt::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Executor {
+    inner: Arc<Inner>,
+}
+
+/// What handles share; the thread ends with it.
+struct Inner {
+    shared: Arc<Shared>,
+    thread: PiMutex<Option<JoinHandle<()>>>,
+}
+
+/// What the thread shares with handles.
+struct Shared {
+    waker: Arc<Waker>,
+    agenda: Agenda,
+    engines: PiMutex<Vec<Weak<Engine>>>,
+    /// Counts the changes of `engines`.
+    edition: AtomicU64,
+    is_stopped: AtomicBool,
+}
+
+impl fmt::Debug for Executor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Executor").finish_non_exhaustive()
+    }
+}
+
+impl Executor {
+    /// Prepares an executor whose thread has this name, of which the kernel keeps 15 octets.
+    #[must_use]
+    pub fn builder(name: &str) -> ExecutorBuilder {
+        ExecutorBuilder { name: name.to_owned(), ..ExecutorBuilder::default() }
+    }
+
+    /// Runs `work` every `period`, the first time one period from now, as long as the [`Job`] lives. A release that finds the one
+    /// before it still waiting is left out and counted.
+    ///
+    /// # Errors
+    /// [`Error::BadParameter`] for a period of 0, [`Error::OutOfResources`] beyond [`JOBS_MAX`] jobs.
+    pub fn every(
+        &self,
+        period: Duration,
+        priority: Priority,
+        name: &str,
+        work: impl FnMut() + Send + 'static,
+    ) -> Result<Job> {
+        let period_ns = u64::try_from(period.as_nanos()).ok().filter(|period_ns| *period_ns > 0);
+        let what = || format!("a period of {period:?}");
+        let period_ns = period_ns.ok_or_else(|| Error::BadParameter { what: what() })?;
+        self.add(priority, name, Recurrence::Every(period_ns), Box::new(work))
+    }
+
+    /// Runs `work` once for each time, or several, that the job is [triggered](Job::trigger), as long as it lives.
+    ///
+    /// # Errors
+    /// [`Error::OutOfResources`] beyond [`JOBS_MAX`] jobs.
+    pub fn on_event(&self, priority: Priority, name: &str, work: impl FnMut() + Send + 'static) -> Result<Job> {
+        self.add(priority, name, Recurrence::OnEvent, Box::new(work))
+    }
+
+    /// Runs a future: each poll is a job, the first one at once, as long as the [`Job`] lives or until it is ready.
+    ///
+    /// # Errors
+    /// [`Error::OutOfResources`] beyond [`JOBS_MAX`] jobs.
+    pub fn spawn(
+        &self,
+        priority: Priority,
+        name: &str,
+        future: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<Job> {
+        let work = TaskWork::new(future);
+        let waker = work.waker_slot();
+        let job = self.add(priority, name, Recurrence::OnEvent, work.into_work())?;
+        waker.set(job.waker());
+        job.trigger();
+        Ok(job)
+    }
+
+    /// A job that calls an endpoint's listener.
+    pub(crate) fn call_listener(
+        &self,
+        engine: &Arc<Engine>,
+        target: Target,
+        priority: Priority,
+        topic: &str,
+    ) -> Result<Job> {
+        if engine.runtime == Runtime::Inline {
+            return Err(Error::IllegalOperation { what: "under Runtime::Inline the participant has one thread" });
+        }
+        let engine = Arc::downgrade(engine);
+        self.on_event(priority, topic, move || {
+            let called = engine.upgrade().map_or(Ok(()), |engine| engine.call_listener_of(target));
+            debug_assert!(matches!(called, Ok(()) | Err(Error::AlreadyDeleted)), "the lock is free: {called:?}");
+        })
+    }
+
+    fn add(&self, priority: Priority, name: &str, recurrence: Recurrence, work: agenda::Work) -> Result<Job> {
+        let shared = Arc::clone(&self.inner.shared);
+        let new = NewJob { name: name.to_owned(), priority, recurrence, work };
+        let id = shared.agenda.add(new, clock::now())?;
+        shared.waker.wake();
+        Ok(Job { shared, id })
+    }
+
+    /// What runs participants beside jobs: an engine's waker is the executor's.
+    pub(crate) fn waker(&self) -> Arc<Waker> {
+        Arc::clone(&self.inner.shared.waker)
+    }
+
+    /// Waits until the job that is running now has ended, unless it is the one that calls.
+    pub(crate) fn wait_for_job(&self) {
+        let ended = || {
+            let thread = self.inner.thread.lock().expect(UNDISTURBED);
+            thread
+                .as_ref()
+                .is_none_or(|thread| thread.is_finished() || thread.thread().id() == std::thread::current().id())
+        };
+        if ended() {
+            return;
+        }
+        let (tell, told) = mpsc::sync_channel(1);
+        let Ok(job) = self.on_event(Priority::MAX, "wait", move || {
+            // Nobody waits any more: it is told all the same.
+            tell.try_send(()).unwrap_or_default();
+        }) else {
+            return;
+        };
+        job.trigger();
+        while told.recv_timeout(Duration::from_millis(10)).is_err() && !ended() {}
+    }
+
+    /// Drives a participant from now on, as long as it lives.
+    pub(crate) fn drive(&self, engine: &Arc<Engine>) {
+        let shared = &self.inner.shared;
+        let mut engines = shared.engines.lock().expect(UNDISTURBED);
+        engines.retain(|known| known.strong_count() > 0);
+        engines.push(Arc::downgrade(engine));
+        drop(engines);
+        shared.edition.fetch_add(1, Ordering::Release);
+        shared.waker.wake();
+    }
+}
+
+impl Shared {
+    /// The thread.
+    fn run(&self) {
+        let mut set = PollSet::default();
+        while !self.is_stopped.load(Ordering::Acquire) {
+            let edition = self.edition.load(Ordering::Acquire);
+            let engines = self.engines.lock().expect(UNDISTURBED).clone();
+            let mut living: Vec<Arc<Engine>> = engines.iter().filter_map(Weak::upgrade).collect();
+            living.retain(|engine| engine.enter().is_ok_and(|state| !state.is_closed()));
+            living.iter().for_each(|engine| engine.belong_to_this_thread());
+            let _closing: Vec<_> = living.iter().map(|engine| engine.close_on_panic()).collect();
+            let crew = Crew { engines: &living, agenda: Some(&self.agenda) };
+            // Resetting the waker here misses nothing: what it was woken for is seen before the next sleep.
+            let ended = drive(&crew, &self.waker, &mut set, clock::now(), None, |_| {
+                self.waker.reset();
+                self.is_stopped.load(Ordering::Acquire)
+                    || self.edition.load(Ordering::Acquire) != edition
+                    || living.iter().any(|engine| Arc::strong_count(engine) == 1)
+            });
+            match ended {
+                Ok(_) | Err(Error::AlreadyDeleted | Error::Transport(_)) => {}
+                Err(_) => break,
+            }
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.shared.is_stopped.store(true, Ordering::Release);
+        self.shared.waker.wake();
+        let thread = self.thread.lock().expect(UNDISTURBED).take();
+        // The last handle may have gone within a job, on the thread itself, which ends by itself then.
+        if let Some(thread) = thread.filter(|thread| thread.thread().id() != std::thread::current().id()) {
+            // A job that panicked has told so.
+            drop(thread.join());
+        }
+    }
+}
+
+/// A job of the application. It ends when this is dropped; a run that has begun is completed.
+pub struct Job {
+    shared: Arc<Shared>,
+    id: JobId,
+}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Job").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl Job {
+    /// Has it run once more. If it waits already, one run serves both. Any thread may call this.
+    pub fn trigger(&self) {
+        if self.shared.agenda.trigger(self.id, clock::now()) {
+            self.shared.waker.wake();
+        }
+    }
+
+    /// Sets how long one run may take; `None`: as long as it takes. `suspends`: a job that takes longer runs no more, until it is
+    /// [resumed](Self::resume).
+    pub fn set_budget(&self, budget: Option<Duration>, suspends: bool) {
+        let budget_ns = budget.map(|budget| budget.as_nanos().try_into().unwrap_or(u64::MAX));
+        self.shared.agenda.set_budget(self.id, budget_ns, suspends);
+    }
+
+    /// Lets it run again.
+    pub fn resume(&self) {
+        self.shared.agenda.resume(self.id);
+        self.shared.waker.wake();
+    }
+
+    /// How often it ran, how long that took, and how late it was.
+    #[must_use]
+    pub fn statistics(&self) -> JobStatistics {
+        self.shared.agenda.statistics(self.id)
+    }
+
+    /// Something that triggers it, for as long as it lives.
+    pub(crate) fn waker(&self) -> std::task::Waker {
+        task::waker(Arc::downgrade(&self.shared), self.id)
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        let work = self.shared.agenda.remove(self.id);
+        drop(work);
+    }
+}

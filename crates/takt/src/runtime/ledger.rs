@@ -1,0 +1,84 @@
+//! What the jobs of a participant's executor took: accounts by class, the last ones as a trace, and who took too long.
+
+use std::collections::VecDeque;
+
+use takt_core::Instant;
+use takt_exec::{Accounts, JobKind, Priority, Run};
+
+use super::clock;
+use crate::BudgetOverrun;
+
+/// Overruns that are kept; older ones are counted only.
+const OVERRUNS_KEPT: usize = 64;
+
+/// The account of one participant.
+pub(crate) struct Ledger {
+    pub(crate) accounts: Accounts,
+    /// When the job at hand began: when the one before it ended, since nothing else is done in between.
+    began: Instant,
+    /// The last ones.
+    overruns: VecDeque<BudgetOverrun>,
+    overrun_count: u64,
+    /// Those of them that the participant's listener has not been told of.
+    news: u64,
+}
+
+impl Ledger {
+    pub(crate) fn new() -> Self {
+        Self {
+            accounts: Accounts::new(),
+            began: Instant(0),
+            overruns: VecDeque::with_capacity(OVERRUNS_KEPT),
+            overrun_count: 0,
+            news: 0,
+        }
+    }
+
+    /// A job begins now, or when the one before it ended, if that was later than the reading of the clock.
+    pub(crate) fn begin(&mut self, now: Instant) {
+        self.began = self.began.max(now);
+    }
+
+    /// When the job at hand began.
+    pub(crate) fn began(&self) -> Instant {
+        self.began
+    }
+
+    /// The job at hand has ended, and the next one begins.
+    #[inline]
+    pub(crate) fn end(&mut self, kind: JobKind, priority: Priority) {
+        let now = clock::now();
+        let run = Run { kind, priority, owner: 0, began_ns: self.began.0, ended_ns: now.0 };
+        self.began = now;
+        if let Some(budget_ns) = self.accounts.record(&run) {
+            self.overran(BudgetOverrun::of(&run, budget_ns));
+        }
+    }
+
+    /// A job took longer than it may.
+    #[cold]
+    pub(crate) fn overran(&mut self, overrun: BudgetOverrun) {
+        self.news += 1;
+        self.overrun_count += 1;
+        if self.overruns.len() == OVERRUNS_KEPT {
+            self.overruns.pop_front();
+        }
+        self.overruns.push_back(overrun);
+    }
+
+    /// The last ones, and how many there were at all.
+    pub(crate) fn overruns(&self) -> (impl Iterator<Item = &BudgetOverrun>, u64) {
+        (self.overruns.iter(), self.overrun_count)
+    }
+
+    /// Whether the participant's listener is to be told of some.
+    pub(crate) fn has_news(&self) -> bool {
+        self.news > 0
+    }
+
+    /// The last one, how many are told with it, and how many there were.
+    pub(crate) fn take_news(&mut self) -> Option<(BudgetOverrun, u64, u64)> {
+        let last = self.overruns.back().filter(|_| self.news > 0)?.clone();
+        Some((last, std::mem::take(&mut self.news), self.overrun_count))
+    }
+}

@@ -1,0 +1,143 @@
+//! The runtime's side of writers and readers: who is to be told what of them.
+
+use std::sync::Arc;
+use std::task::Waker;
+
+use takt_core::{ReaderHandle, WriterHandle};
+use takt_exec::PriorityQueue;
+use takt_wire::Guid;
+
+use crate::runtime::event_count::EventCount;
+use crate::runtime::listeners::{EndpointRef, Level, Parents, Place, Slot, audience};
+use crate::runtime::tasks::Tasks;
+use crate::status::{Signal, StatusMask};
+use crate::timing::Timing;
+
+/// Whose listener is to be called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Writer(WriterHandle),
+    Reader(ReaderHandle),
+}
+
+impl Target {
+    /// A number for traces, other than 0.
+    pub(crate) fn number(self) -> u32 {
+        match self {
+            Self::Writer(writer) => 2 * writer.index() as u32 + 1,
+            Self::Reader(reader) => 2 * reader.index() as u32 + 2,
+        }
+    }
+}
+
+/// By what a writer or reader is known.
+pub(crate) struct Identity {
+    pub(crate) target: Target,
+    pub(crate) guid: Guid,
+    pub(crate) topic: String,
+}
+
+/// The runtime's side of a writer or reader.
+pub(crate) struct Endpoint {
+    pub(super) target: Target,
+    /// How urgent its listener is, and how long it may take.
+    pub(super) timing: Timing,
+    /// Its listener took too long, and is not called any more.
+    pub(super) suspended: bool,
+    pub(super) guid: Guid,
+    pub(super) topic: String,
+    /// Wakes the executor that calls its own listener, if that is another one than the participant's.
+    pub(super) elsewhere: Option<Waker>,
+    pub(super) signal: Arc<Signal>,
+    /// Notified when a writer may go on.
+    pub(super) progress: Arc<EventCount>,
+    /// Tasks that wait for samples, or for room to write.
+    pub(super) tasks: Tasks,
+    pub(super) place: Place,
+    /// The entity, once it is complete.
+    pub(super) endpoint: Option<EndpointRef>,
+    pub(super) slot: Slot,
+    /// What each level is to be told.
+    pub(super) pending: [StatusMask; Level::ALL.len()],
+    pub(super) queued: bool,
+}
+
+impl Endpoint {
+    /// One of which nobody can be told yet.
+    pub(crate) fn new(
+        Identity { target, guid, topic }: Identity,
+        signal: Arc<Signal>,
+        progress: Arc<EventCount>,
+        place: Place,
+        timing: Timing,
+    ) -> Self {
+        Self {
+            target,
+            timing,
+            suspended: false,
+            guid,
+            topic,
+            elsewhere: None,
+            signal,
+            progress,
+            tasks: Tasks::default(),
+            place,
+            endpoint: None,
+            slot: Slot::default(),
+            pending: [StatusMask::NONE; Level::ALL.len()],
+            queued: false,
+        }
+    }
+
+    /// Has whom it concerns told of a status.
+    pub(super) fn tell(&mut self, status: StatusMask, parents: &Parents, participant: &Slot, due: &mut Due) {
+        if let Some((level, status)) = audience(&self.slot, self.place, parents, participant, status) {
+            self.pending[level as usize] |= status;
+            self.queue(level, due);
+        }
+    }
+
+    /// Has what is pending for a level told, once it is its turn.
+    pub(super) fn queue(&mut self, level: Level, due: &mut Due) {
+        match &self.elsewhere {
+            _ if self.suspended => {}
+            Some(executor) if level == Level::Endpoint => due.woken.push(executor.clone()),
+            _ if self.queued => {}
+            _ => {
+                self.queued = true;
+                due.calls.push(self.timing.priority, self.target);
+            }
+        }
+    }
+
+    /// Whether the participant's executor calls the listener of this level.
+    pub(super) fn is_called_here(&self, level: Level) -> bool {
+        level != Level::Endpoint || self.elsewhere.is_none()
+    }
+}
+
+/// Who is to be told as soon as the lock is released.
+#[derive(Default)]
+pub(super) struct Due {
+    /// Endpoints whose listener is to be called.
+    pub(super) calls: PriorityQueue<Target>,
+    /// Tasks and executors to be woken.
+    pub(super) woken: Vec<Waker>,
+}
+
+/// Endpoints by their handle's index.
+#[derive(Default)]
+pub(super) struct Endpoints(pub(super) Vec<Option<Endpoint>>);
+
+impl Endpoints {
+    pub(super) fn insert(&mut self, index: usize, endpoint: Endpoint) {
+        if self.0.len() <= index {
+            self.0.resize_with(index + 1, || None);
+        }
+        self.0[index] = Some(endpoint);
+    }
+
+    pub(super) fn get_mut(&mut self, index: usize, target: Target) -> Option<&mut Endpoint> {
+        self.0.get_mut(index)?.as_mut().filter(|endpoint| endpoint.target == target)
+    }
+}

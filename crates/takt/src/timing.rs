@@ -1,0 +1,146 @@
+//! What the executor is told of an endpoint: how urgent it is, and how long its listener may take.
+//!
+//! | property | value | whose |
+//! |---|---|---|
+//! | `rt.priority` | -64 to 63; above 0 the endpoint has a port of its own, which is asked before others | writer, reader |
+//! | `rt.budget_ns` | ns that one call of its listener may take | writer, reader |
+//! | `rt.overrun` | `count` or `suspend`: what becomes of a listener that took longer | writer, reader |
+//!
+//! Without `rt.priority` a writer has the priority of its TRANSPORT_PRIORITY, and a reader that of its contract's E2E_LATENCY
+//! ([`Priority::of_latency`]).
+
+use takt_exec::Priority;
+use takt_wire::qos::{Contract, DataReaderQos, DataWriterQos, Property};
+
+use crate::{Error, Result};
+
+/// The property of a writer or reader that says how urgent its work is.
+pub const PRIORITY_PROPERTY: &str = "rt.priority";
+
+/// The property of a writer or reader that says how many nanoseconds one call of its listener may take.
+pub const BUDGET_PROPERTY: &str = "rt.budget_ns";
+
+/// The property of a writer or reader that says what becomes of a listener that takes longer: `count`, as is the default, or
+/// `suspend`.
+pub const OVERRUN_PROPERTY: &str = "rt.overrun";
+
+/// How long a listener may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Budget {
+    pub(crate) limit_ns: u64,
+    /// A listener that takes longer is not called any more.
+    pub(crate) suspends: bool,
+}
+
+/// What the executor is told of an endpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Timing {
+    pub(crate) priority: Priority,
+    pub(crate) budget: Option<Budget>,
+    /// Its datagrams are told from others before they are read.
+    pub(crate) own_port: bool,
+}
+
+impl Timing {
+    pub(crate) fn of_writer(qos: &DataWriterQos) -> Result<Self> {
+        let priority = stated(&qos.property)?;
+        Ok(Self {
+            priority: priority.unwrap_or(Priority::new(qos.transport_priority.0)),
+            budget: budget(&qos.property)?,
+            own_port: priority.is_some_and(|priority| priority > Priority::NORMAL),
+        })
+    }
+
+    pub(crate) fn of_reader(qos: &DataReaderQos) -> Result<Self> {
+        let latency = Contract::of(&qos.user_data, &qos.property).e2e_latency;
+        let by_latency = latency.and_then(|latency| latency.as_nanos()).map(std::time::Duration::from_nanos);
+        let priority = stated(&qos.property)?.or(by_latency.map(Priority::of_latency)).unwrap_or_default();
+        Ok(Self { priority, budget: budget(&qos.property)?, own_port: priority > Priority::NORMAL })
+    }
+
+    /// The TRANSPORT_PRIORITY of what it sends, if none is stated.
+    pub(crate) fn transport_priority(&self) -> i32 {
+        self.priority.get().max(0)
+    }
+}
+
+fn stated(property: &Property) -> Result<Option<Priority>> {
+    let Some(text) = property.get(PRIORITY_PROPERTY) else { return Ok(None) };
+    match text.parse().ok().filter(|value| (Priority::MIN.get()..=Priority::MAX.get()).contains(value)) {
+        Some(value) => Ok(Some(Priority::new(value))),
+        None => Err(wrong(PRIORITY_PROPERTY, text, "a number from -64 to 63")),
+    }
+}
+
+fn budget(property: &Property) -> Result<Option<Budget>> {
+    let suspends = match property.get(OVERRUN_PROPERTY) {
+        None | Some("count") => false,
+        Some("suspend") => true,
+        Some(text) => return Err(wrong(OVERRUN_PROPERTY, text, "count or suspend")),
+    };
+    match property.get(BUDGET_PROPERTY) {
+        None if suspends => Err(wrong(OVERRUN_PROPERTY, "suspend", "suspend beside an rt.budget_ns")),
+        None => Ok(None),
+        Some(text) => match text.parse() {
+            Ok(limit_ns) => Ok(Some(Budget { limit_ns, suspends })),
+            Err(_) => Err(wrong(BUDGET_PROPERTY, text, "a number of nanoseconds")),
+        },
+    }
+}
+
+fn wrong(property: &str, text: &str, expected: &str) -> Error {
+    Error::BadParameter { what: format!("property {property}: {text:?} is not {expected}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use takt_wire::qos::TransportPriority;
+
+    fn reader(properties: &[(&str, &str)]) -> Result<Timing> {
+        let mut qos = DataReaderQos::default();
+        properties.iter().for_each(|(key, value)| qos.property.0.push(((*key).into(), (*value).into(), false)));
+        Timing::of_reader(&qos)
+    }
+
+    #[test]
+    fn a_priority_is_stated_or_follows_from_policies() {
+        let mut qos = DataWriterQos { transport_priority: TransportPriority(46), ..DataWriterQos::default() };
+        let timing = Timing::of_writer(&qos).expect("well-formed");
+        assert_eq!((timing.priority.get(), timing.own_port), (46, false));
+        qos.property.0.push((PRIORITY_PROPERTY.into(), "7".into(), false));
+        let timing = Timing::of_writer(&qos).expect("well-formed");
+        assert_eq!((timing.priority.get(), timing.own_port, timing.transport_priority()), (7, true, 7));
+
+        let of = |properties: &[_]| reader(properties).expect("well-formed");
+        assert_eq!(of(&[]), Timing::default());
+        let by_contract = of(&[("rt.e2e_ns", "1000000")]);
+        assert_eq!((by_contract.priority.get(), by_contract.own_port), (28, true));
+        let lazy = of(&[("rt.e2e_ns", "1000000"), (PRIORITY_PROPERTY, "-3")]);
+        assert_eq!((lazy.priority.get(), lazy.own_port, lazy.transport_priority()), (-3, false, 0));
+    }
+
+    #[test]
+    fn a_budget_may_suspend() {
+        let of = |properties: &[_]| reader(properties).expect("well-formed").budget;
+        assert_eq!(of(&[(BUDGET_PROPERTY, "5000")]), Some(Budget { limit_ns: 5000, suspends: false }));
+        let both = [(OVERRUN_PROPERTY, "suspend"), (BUDGET_PROPERTY, "1")];
+        assert_eq!(of(&both), Some(Budget { limit_ns: 1, suspends: true }));
+        assert_eq!(of(&[(OVERRUN_PROPERTY, "count")]), None);
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_told() {
+        let cases = [
+            (PRIORITY_PROPERTY, "64", "property rt.priority: \"64\" is not a number from -64 to 63"),
+            (PRIORITY_PROPERTY, "high", "not a number"),
+            (BUDGET_PROPERTY, "-1", "not a number of nanoseconds"),
+            (OVERRUN_PROPERTY, "stop", "not count or suspend"),
+            (OVERRUN_PROPERTY, "suspend", "beside an rt.budget_ns"),
+        ];
+        for (property, value, expected) in cases {
+            let told = reader(&[(property, value)]).expect_err(value).to_string();
+            assert!(told.contains(expected), "{told}");
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Executors: participants and jobs of the application on one thread, by priority.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+use crate::support::*;
+use takt::qos::*;
+use takt::real_time::{Priority, ThreadSettings};
+use takt::*;
+
+type Order = Arc<Mutex<Vec<String>>>;
+
+fn executor(name: &str) -> Executor {
+    Executor::builder(name).start().expect("a thread")
+}
+
+fn note(order: &Order, name: &'static str) -> impl FnMut() + Send + 'static {
+    let order = Arc::clone(order);
+    move || order.lock().expect("no panic").push(name.to_owned())
+}
+
+/// A job that keeps the executor until it is let go.
+fn occupy(executor: &Executor) -> (Job, mpsc::Sender<()>) {
+    let (let_go, wait) = mpsc::channel::<()>();
+    let (tell, begun) = mpsc::channel();
+    let job = executor.on_event(Priority::MAX, "busy", move || {
+        tell.send(()).expect("somebody waits");
+        wait.recv().unwrap_or_default();
+    });
+    let job = job.expect("room");
+    job.trigger();
+    begun.recv().expect("it runs");
+    (job, let_go)
+}
+
+#[test]
+fn jobs_run_by_priority_and_equals_in_their_order() {
+    let executor = executor("jobs");
+    let (busy, let_go) = occupy(&executor);
+    let order = Order::default();
+    let names = [("a", 0), ("b", -5), ("c", 20), ("d", 0), ("e", 63), ("f", 20)];
+    let jobs: Vec<_> = names
+        .into_iter()
+        .map(|(name, priority)| executor.on_event(Priority::new(priority), name, note(&order, name)).expect("room"))
+        .collect();
+    jobs.iter().for_each(Job::trigger);
+    jobs[0].trigger();
+    drop(let_go);
+    wait_until(&[], "all jobs", || order.lock().expect("no panic").len() >= 6);
+    assert_eq!(*order.lock().expect("no panic"), ["e", "c", "f", "a", "d", "b"], "and one that waits runs once");
+    assert_eq!(jobs[0].statistics().durations.count(), 1);
+    assert_eq!((busy.statistics().name, busy.statistics().priority), ("busy".to_owned(), Priority::MAX));
+}
+
+#[test]
+fn a_periodic_job_runs_until_it_is_dropped() {
+    let executor = executor("periodic");
+    let runs = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&runs);
+    let job = executor.every(Duration::from_millis(2), Priority::new(5), "loop", move || {
+        count.fetch_add(1, Ordering::SeqCst);
+    });
+    let job = job.expect("room");
+    wait_until(&[], "ten runs", || runs.load(Ordering::SeqCst) >= 10);
+    let statistics = job.statistics();
+    assert!(statistics.durations.count() >= 9 && statistics.responses.count() == statistics.durations.count());
+    drop(job);
+    // Whatever ran when it was dropped has ended before another job runs.
+    let (_busy, _let_go) = occupy(&executor);
+    let after = runs.load(Ordering::SeqCst);
+    let (_again, _let_go) = {
+        drop(_let_go);
+        occupy(&executor)
+    };
+    assert_eq!(runs.load(Ordering::SeqCst), after);
+    assert_eq!(Arc::strong_count(&runs), 1, "and what it held is gone");
+    let refused = executor.every(Duration::ZERO, Priority::NORMAL, "never", || {});
+    assert!(matches!(refused, Err(Error::BadParameter { .. })));
+}
+
+#[test]
+fn releases_that_find_the_one_before_waiting_are_counted() {
+    let executor = executor("late");
+    let job = executor.every(Duration::from_millis(1), Priority::NORMAL, "loop", || {}).expect("room");
+    let (_busy, let_go) = occupy(&executor);
+    let began = std::time::Instant::now();
+    while began.elapsed() < Duration::from_millis(20) {}
+    drop(let_go);
+    wait_until(&[], "the late run", || job.statistics().skipped >= 15);
+    wait_until(&[], "its end", || job.statistics().responses.max_ns() >= 15_000_000);
+}
+
+#[test]
+fn a_job_that_takes_too_long_is_suspended_until_it_is_resumed() {
+    let executor = executor("budget");
+    let job = executor.on_event(Priority::NORMAL, "slow", || {
+        let began = std::time::Instant::now();
+        while began.elapsed() < Duration::from_millis(2) {}
+    });
+    let job = job.expect("room");
+    job.set_budget(Some(Duration::from_millis(1)), true);
+    job.trigger();
+    wait_until(&[], "the overrun", || job.statistics().overruns == 1);
+    assert!(job.statistics().is_suspended);
+    job.trigger();
+    let (_busy, let_go) = occupy(&executor);
+    drop(let_go);
+    assert_eq!(job.statistics().durations.count(), 1, "others ran, it did not");
+    job.set_budget(None, false);
+    job.resume();
+    wait_until(&[], "the next run", || job.statistics().durations.count() == 2);
+    assert_eq!(job.statistics().overruns, 1);
+}
+
+#[test]
+fn a_future_goes_on_when_it_is_woken() {
+    let domain = domain();
+    let executor = executor("async");
+    let build = || on_loopback(domain, Runtime::Shared).executor(&executor).build().expect("participant");
+    let (from, to) = (build(), build());
+    let topic = from.create_topic::<Shape>("Topic", TopicQos::default()).expect("topic");
+    let publisher = from.create_publisher(PublisherQos::default()).expect("publisher");
+    let writer = publisher.create_datawriter(&topic, reliable_writer(History::KeepAll)).expect("writer");
+    let topic = to.create_topic::<Shape>("Topic", TopicQos::default()).expect("topic");
+    let subscriber = to.create_subscriber(SubscriberQos::default()).expect("subscriber");
+    let reader = subscriber.create_datareader(&topic, reliable_reader(History::KeepAll)).expect("reader");
+    wait_until(&[&from, &to], "match", || writer.matched_subscriptions().expect("open").len() == 1);
+    let (tell, told) = mpsc::channel();
+    let task = executor.spawn(Priority::new(7), "task", async move {
+        for _ in 0..3 {
+            let sample = reader.recv().await.expect("open");
+            tell.send(sample.data.expect("valid").x).expect("somebody waits");
+        }
+    });
+    let task = task.expect("room");
+    for x in 0..3 {
+        writer.write(&Shape::new("RED", x)).expect("room");
+        assert_eq!(told.recv_timeout(PATIENCE), Ok(x));
+    }
+    assert!(told.recv_timeout(PATIENCE).is_err(), "the future is dropped once it is ready");
+    assert!(task.statistics().durations.count() >= 3);
+}
+
+struct Calling<F>(F);
+
+impl<F: FnMut(&DataReader<Shape>) + Send + 'static> DataReaderListener<Shape> for Calling<F> {
+    fn on_data_available(&mut self, reader: &DataReader<Shape>) {
+        self.0(reader);
+    }
+}
+
+fn name_of_this_thread() -> String {
+    std::thread::current().name().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn participants_share_an_executor_and_a_listener_may_have_another() {
+    let domain = domain();
+    let (main, aside) = (executor("main"), executor("aside"));
+    let build = || on_loopback(domain, Runtime::Shared).executor(&main).build().expect("participant");
+    let (from, to) = (build(), build());
+    let publisher = from.create_publisher(PublisherQos::default()).expect("publisher");
+    let subscriber = to.create_subscriber(SubscriberQos::default()).expect("subscriber");
+    let (tell, told) = mpsc::channel();
+    let mut ends = Vec::new();
+    for name in ["Fast", "Slow"] {
+        let topic = from.create_topic::<Shape>(name, TopicQos::default()).expect("topic");
+        let writer = publisher.create_datawriter(&topic, reliable_writer(History::KeepAll)).expect("writer");
+        let topic = to.create_topic::<Shape>(name, TopicQos::default()).expect("topic");
+        let reader = subscriber.create_datareader(&topic, reliable_reader(History::KeepAll)).expect("reader");
+        wait_until(&[], "match", || writer.matched_subscriptions().expect("open").len() == 1);
+        ends.push((writer, reader));
+    }
+    let [(fast_writer, fast), (slow_writer, slow)] = ends.try_into().map_err(|_| "two").expect("two");
+    let (let_go, wait) = mpsc::channel::<()>();
+    let tell_slow = tell.clone();
+    let listener = Calling(move |reader: &DataReader<Shape>| {
+        reader.take(usize::MAX).expect("open");
+        tell_slow.send(("slow begins", name_of_this_thread())).expect("somebody waits");
+        wait.recv().unwrap_or_default();
+    });
+    slow.set_listener(Box::new(listener)).expect("open");
+    slow.run_listener_on(Some(&aside)).expect("room");
+    let listener = Calling(move |reader: &DataReader<Shape>| {
+        reader.take(usize::MAX).expect("open");
+        tell.send(("fast", name_of_this_thread())).expect("somebody waits");
+    });
+    fast.set_listener(Box::new(listener)).expect("open");
+
+    slow_writer.write(&Shape::new("RED", 1)).expect("room");
+    assert_eq!(told.recv_timeout(PATIENCE), Ok(("slow begins", "aside".to_owned())));
+    fast_writer.write(&Shape::new("RED", 1)).expect("room");
+    assert_eq!(told.recv_timeout(PATIENCE), Ok(("fast", "main".to_owned())), "though the other one still runs");
+    // What comes while it runs there is told by the other one, once it has ended.
+    slow.run_listener_on(None).expect("always");
+    slow_writer.write(&Shape::new("RED", 2)).expect("room");
+    wait_until(&[], "the sample", || slow.status_changes().intersects(StatusMask::DATA_AVAILABLE));
+    fast_writer.write(&Shape::new("RED", 2)).expect("room");
+    assert_eq!(told.recv_timeout(PATIENCE), Ok(("fast", "main".to_owned())));
+    drop(let_go);
+    assert_eq!(told.recv_timeout(PATIENCE), Ok(("slow begins", "main".to_owned())));
+}
+
+#[test]
+fn a_job_comes_between_listeners_that_are_less_urgent() {
+    let domain = domain();
+    let executor = executor("both");
+    let from = on_loopback(domain, Runtime::Inline).build().expect("participant");
+    let to = on_loopback(domain, Runtime::Shared).executor(&executor).build().expect("participant");
+    let topic = from.create_topic::<Shape>("Topic", TopicQos::default()).expect("topic");
+    let publisher = from.create_publisher(PublisherQos::default()).expect("publisher");
+    let writer = publisher.create_datawriter(&topic, reliable_writer(History::KeepAll)).expect("writer");
+    let topic = to.create_topic::<Shape>("Topic", TopicQos::default()).expect("topic");
+    let subscriber = to.create_subscriber(SubscriberQos::default()).expect("subscriber");
+    let order = Order::default();
+    let job = executor.on_event(Priority::new(30), "job", note(&order, "job")).expect("room");
+    let job = Arc::new(job);
+    let mut readers = Vec::new();
+    for _ in 0..4 {
+        let reader = subscriber.create_datareader(&topic, reliable_reader(History::KeepAll)).expect("reader");
+        let (job, mut noted) = (Arc::clone(&job), note(&order, "listener"));
+        let listener = Calling(move |reader: &DataReader<Shape>| {
+            reader.take(usize::MAX).expect("open");
+            noted();
+            job.trigger();
+        });
+        reader.set_listener(Box::new(listener)).expect("open");
+        readers.push(reader);
+    }
+    wait_until(&[&from], "match", || writer.matched_subscriptions().expect("open").len() == 4);
+    writer.write(&Shape::new("RED", 1)).expect("room");
+    wait_until(&[&from], "all", || order.lock().expect("no panic").len() >= 8);
+    let order = order.lock().expect("no panic").clone();
+    assert_eq!(order, ["listener", "job"].repeat(4), "each job before the next listener");
+}
+
+#[test]
+fn a_participant_that_is_closed_is_not_called_any_more_and_others_go_on() {
+    let domain = domain();
+    let executor = executor("shared");
+    let build = || on_loopback(domain, Runtime::Shared).executor(&executor).build().expect("participant");
+    for _ in 0..3 {
+        let (from, to, closes) = (build(), build(), build());
+        let topic = from.create_topic::<Shape>("Topic", TopicQos::default()).expect("topic");
+        let publisher = from.create_publisher(PublisherQos::default()).expect("publisher");
+        let writer = publisher.create_datawriter(&topic, reliable_writer(History::KeepAll)).expect("writer");
+        let topic = to.create_topic::<Shape>("Topic", TopicQos::default()).expect("topic");
+        let subscriber = to.create_subscriber(SubscriberQos::default()).expect("subscriber");
+        let reader = subscriber.create_datareader(&topic, reliable_reader(History::KeepAll)).expect("reader");
+        closes.close().expect("once");
+        wait_until(&[], "match", || writer.matched_subscriptions().expect("open").len() == 1);
+        writer.write(&Shape::new("RED", 1)).expect("room");
+        wait_until(&[], "sample", || !reader.take(1).expect("open").is_empty());
+    }
+}
+
+#[test]
+fn the_thread_has_its_name_and_settings_or_the_executor_is_refused() {
+    let executor = Executor::builder("a name that is longer than the kernel's").start().expect("a thread");
+    let (tell, told) = mpsc::channel();
+    let job =
+        executor.on_event(Priority::NORMAL, "name", move || tell.send(name_of_this_thread()).expect("waited for"));
+    let job = job.expect("room");
+    job.trigger();
+    assert_eq!(told.recv_timeout(PATIENCE).map(|name| name.len()), Ok(15));
+    let settings = ThreadSettings { cpus: vec![1000], ..ThreadSettings::default() };
+    let refused = Executor::builder("nowhere").thread_settings(settings).start();
+    assert!(matches!(refused, Err(Error::RealTime(_))), "{refused:?}");
+    let both = on_loopback(domain(), Runtime::Inline).executor(&executor).build();
+    assert!(matches!(both, Err(Error::BadParameter { .. })), "{both:?}");
+}

@@ -1,0 +1,239 @@
+//! What is urgent comes first: its datagrams before others', its listener before others'. Who takes too long is told of.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crate::support::*;
+use takt::qos::*;
+use takt::real_time::{JobKind, Priority};
+use takt::*;
+
+/// What listeners were told, in that order.
+type Order = Arc<Mutex<Vec<String>>>;
+
+/// Notes its name, does something, and takes all.
+struct Noting<F> {
+    name: &'static str,
+    order: Order,
+    act: F,
+}
+
+impl<F: FnMut() + Send + 'static> DataReaderListener<Shape> for Noting<F> {
+    fn on_data_available(&mut self, reader: &DataReader<Shape>) {
+        self.order.lock().expect("no panic").push(self.name.to_owned());
+        (self.act)();
+        reader.take(usize::MAX).expect("open");
+    }
+}
+
+/// Two participants without shared memory, whose datagrams arrive by sockets.
+struct Pair {
+    from: DomainParticipant,
+    to: DomainParticipant,
+}
+
+impl Pair {
+    fn new(runtime: Runtime) -> Self {
+        let domain = domain();
+        let build = |runtime| on_loopback(domain, runtime).shared_memory(false).build().expect("participant");
+        Self { from: build(Runtime::Inline), to: build(runtime) }
+    }
+
+    /// A matched writer and reader of this topic.
+    fn connect(&self, topic: &str, properties: &[(&str, &str)]) -> (DataWriter<Shape>, DataReader<Shape>) {
+        let mut qos = reliable_reader(History::KeepAll);
+        properties.iter().for_each(|(key, value)| qos.property.0.push(((*key).into(), (*value).into(), false)));
+        let topic_of = |participant: &DomainParticipant| {
+            participant.create_topic::<Shape>(topic, TopicQos::default()).expect("topic")
+        };
+        let publisher = self.from.create_publisher(PublisherQos::default()).expect("publisher");
+        let subscriber = self.to.create_subscriber(SubscriberQos::default()).expect("subscriber");
+        let writer =
+            publisher.create_datawriter(&topic_of(&self.from), reliable_writer(History::KeepAll)).expect("writer");
+        let reader = subscriber.create_datareader(&topic_of(&self.to), qos).expect("reader");
+        wait_until(&[&self.from, &self.to], "match", || {
+            writer.matched_subscriptions().expect("open").len() == 1
+                && reader.matched_publications().expect("open").len() == 1
+        });
+        (writer, reader)
+    }
+}
+
+fn listen(reader: &DataReader<Shape>, name: &'static str, order: &Order, act: impl FnMut() + Send + 'static) {
+    let listener = Noting { name, order: Arc::clone(order), act };
+    reader.set_listener(Box::new(listener)).expect("open");
+}
+
+fn write(writer: &DataWriter<Shape>) {
+    writer.write(&Shape::new("RED", 1)).expect("room");
+}
+
+#[test]
+fn the_urgent_listener_is_called_first_whoever_wrote_first() {
+    let pair = Pair::new(Runtime::Inline);
+    let (camera, camera_reader) = pair.connect("Camera", &[]);
+    let (log, log_reader) = pair.connect("Log", &[(PRIORITY_PROPERTY, "-10")]);
+    let (brake, brake_reader) = pair.connect("Brake", &[(PRIORITY_PROPERTY, "46")]);
+    let order = Order::default();
+    listen(&log_reader, "log", &order, || {});
+    listen(&camera_reader, "camera", &order, || {});
+    listen(&brake_reader, "brake", &order, || {});
+    for writer in [&log, &camera, &brake] {
+        write(writer);
+    }
+    wait_until(&[&pair.to], "three calls", || order.lock().expect("no panic").len() >= 3);
+    assert_eq!(*order.lock().expect("no panic"), ["brake", "camera", "log"]);
+}
+
+#[test]
+fn what_arrives_while_a_listener_runs_comes_before_the_next_less_urgent_one() {
+    let pair = Pair::new(Runtime::Inline);
+    let (brake, brake_reader) = pair.connect("Brake", &[("rt.e2e_ns", "1000000")]);
+    let order = Order::default();
+    listen(&brake_reader, "brake", &order, || {});
+    let connected: Vec<_> = (0..5).map(|number| pair.connect(&format!("Camera{number}"), &[])).collect();
+    // The participant that writes belongs to this thread too, which is the one that calls listeners here.
+    struct Handle(DataWriter<Shape>);
+    // SAFETY: as said, only one thread ever uses it.
+    unsafe impl Send for Handle {}
+    let brake = Handle(brake);
+    let mut told = false;
+    let (first, rest) = connected.split_first().expect("five");
+    listen(&first.1, "camera", &order, move || {
+        let Handle(brake) = &brake;
+        if !std::mem::replace(&mut told, true) {
+            write(brake);
+        }
+    });
+    rest.iter().for_each(|(_, reader)| listen(reader, "camera", &order, || {}));
+    connected.iter().for_each(|(writer, _)| write(writer));
+    // So that all of them have arrived, and are called one after the other.
+    wait_until(&[&pair.to], "six calls", || order.lock().expect("no panic").len() >= 6);
+    let order = order.lock().expect("no panic");
+    let brake = order.iter().position(|name| name == "brake").expect("it was called");
+    assert_eq!((brake, order.len()), (1, 6), "after the one that ran when it arrived: {order:?}");
+}
+
+#[test]
+fn an_urgent_topic_is_received_in_the_middle_of_a_burst_of_others() {
+    for runtime in RUNTIMES {
+        let pair = Pair::new(runtime);
+        let (camera, camera_reader) = pair.connect("Camera", &[]);
+        let (brake, brake_reader) = pair.connect("Brake", &[(PRIORITY_PROPERTY, "46")]);
+        let mut brakes = 0;
+        for round in 0..200 {
+            camera.write(&Shape::new("RED", round)).expect("room");
+            if round % 10 == 0 {
+                write(&brake);
+            }
+            brakes += brake_reader.take(usize::MAX).expect("open").len();
+        }
+        let mut cameras = 0;
+        wait_until(&[&pair.from, &pair.to], "all samples", || {
+            brakes += brake_reader.take(usize::MAX).expect("open").len();
+            cameras += camera_reader.take(usize::MAX).expect("open").len();
+            (brakes, cameras) == (20, 200)
+        });
+        let classes = pair.to.job_classes().expect("open");
+        let urgent = classes.iter().find(|class| class.kind == JobKind::Receive && class.priority == Priority::new(46));
+        let count = urgent.expect("the reader has a class").durations.count();
+        assert!(
+            (1..=60).contains(&count),
+            "{runtime:?}: each datagram of the urgent topic, and none of others: {count}"
+        );
+    }
+}
+
+/// Keeps the thread for so long.
+fn work_for(duration: Duration) {
+    let end = std::time::Instant::now() + duration;
+    while std::time::Instant::now() < end {}
+}
+
+#[derive(Clone, Default)]
+struct Told(Arc<Mutex<Vec<BudgetOverrunStatus>>>);
+
+impl SubscriberListener for Told {}
+impl PublisherListener for Told {}
+impl TopicListener for Told {}
+impl DomainParticipantListener for Told {
+    fn on_budget_overrun(&mut self, status: BudgetOverrunStatus) {
+        self.0.lock().expect("no panic").push(status);
+    }
+}
+
+#[test]
+fn a_listener_that_takes_too_long_is_told_of_and_suspended() {
+    for runtime in RUNTIMES {
+        let pair = Pair::new(runtime);
+        let properties = [(BUDGET_PROPERTY, "1000000"), (OVERRUN_PROPERTY, "suspend")];
+        let (writer, reader) = pair.connect("Slow", &properties);
+        let told = Told::default();
+        pair.to.set_listener(Box::new(told.clone())).expect("open");
+        let order = Order::default();
+        listen(&reader, "slow", &order, || work_for(Duration::from_millis(3)));
+        write(&writer);
+        let both = [&pair.from, &pair.to];
+        wait_until(&both, "the overrun", || !told.0.lock().expect("no panic").is_empty());
+        let status = told.0.lock().expect("no panic")[0].clone();
+        assert_eq!((status.total_count, status.total_count_change), (1, 1));
+        assert_eq!((status.last.kind, status.last.suspended), (JobKind::Callback, true));
+        assert_eq!(status.last.endpoint, Some((reader.guid(), "Slow".to_owned())));
+        assert_eq!(status.last.budget, Duration::from_millis(1));
+        assert!(status.last.took >= Duration::from_millis(3), "{}", status.last);
+
+        write(&writer);
+        wait_until(&both, "the sample", || reader.status_changes().intersects(StatusMask::DATA_AVAILABLE));
+        assert_eq!(order.lock().expect("no panic").len(), 1, "{runtime:?}: it is not called any more");
+        reader.resume_listener().expect("open");
+        wait_until(&both, "the next call", || order.lock().expect("no panic").len() == 2);
+        wait_until(&both, "the next overrun", || pair.to.budget_overruns().expect("open").total_count == 2);
+    }
+}
+
+#[test]
+fn a_budget_of_a_class_counts_and_does_not_suspend() {
+    let pair = Pair::new(Runtime::Inline);
+    let (writer, reader) = pair.connect("Slow", &[]);
+    let budget = Some(Duration::from_micros(500));
+    pair.to.set_job_budget(JobKind::Callback, Priority::NORMAL, budget).expect("open");
+    let order = Order::default();
+    listen(&reader, "slow", &order, || work_for(Duration::from_millis(1)));
+    for calls in 1..=3 {
+        write(&writer);
+        wait_until(&[&pair.to], "a call", || order.lock().expect("no panic").len() == calls);
+    }
+    let overruns = pair.to.budget_overruns().expect("open");
+    assert_eq!((overruns.total_count, overruns.last.len()), (3, 3));
+    assert!(overruns.last.iter().all(|overrun| !overrun.suspended && overrun.endpoint.is_some()));
+}
+
+#[test]
+fn a_trace_names_what_ran() {
+    let pair = Pair::new(Runtime::Inline);
+    let (writer, reader) = pair.connect("Square", &[]);
+    let order = Order::default();
+    listen(&reader, "square", &order, || {});
+    pair.to.keep_job_trace(100).expect("room");
+    write(&writer);
+    wait_until(&[&pair.to], "a call", || !order.lock().expect("no panic").is_empty());
+    let mut text = Vec::new();
+    pair.to.write_job_trace(&mut text).expect("memory");
+    let text = String::from_utf8(text).expect("text");
+    assert!(text.contains("\"cat\":\"callback\",\"name\":\"callback Square\""), "{text}");
+    assert!(text.contains("\"cat\":\"receive\""), "{text}");
+    pair.to.keep_job_trace(0).expect("always");
+    let refused = pair.to.keep_job_trace(TRACE_JOBS_MAX + 1);
+    assert!(matches!(refused, Err(Error::OutOfResources { .. })), "{refused:?}");
+}
+
+#[test]
+fn a_property_that_cannot_be_understood_is_refused() {
+    let participant = on_loopback(domain(), Runtime::Inline).build().expect("participant");
+    let topic = participant.create_topic::<Shape>("Topic", TopicQos::default()).expect("topic");
+    let subscriber = participant.create_subscriber(SubscriberQos::default()).expect("subscriber");
+    let mut qos = reliable_reader(History::KeepAll);
+    qos.property.0.push((PRIORITY_PROPERTY.into(), "100".into(), false));
+    let refused = subscriber.create_datareader(&topic, qos).map(drop);
+    assert!(matches!(&refused, Err(Error::BadParameter { what }) if what.contains("rt.priority")), "{refused:?}");
+}
