@@ -19,13 +19,19 @@ const PEER: &str = "takt";
 /// Where the lines go.
 pub(crate) struct Lines<'a>(&'a mut dyn Write);
 
-impl Lines<'_> {
+impl<'a> Lines<'a> {
+    /// Lines that go there.
+    pub(crate) fn new(out: &'a mut dyn Write) -> Self {
+        Self(out)
+    }
+
     /// One line, out at once.
-    fn say(&mut self, value: &Value) -> Result<()> {
+    pub(crate) fn say(&mut self, value: &Value) -> Result<()> {
         writeln!(self.0, "{value}").and_then(|()| self.0.flush()).map_err(|e| Error::os("write a line", e))
     }
 
-    fn ready(&mut self) -> Result<()> {
+    /// Says that it can be found now.
+    pub(crate) fn ready(&mut self) -> Result<()> {
         self.say(&json!({"ev": "ready"}))
     }
 }
@@ -35,7 +41,7 @@ impl Lines<'_> {
 /// # Errors
 /// The role is unknown, an argument is wrong, or the workload failed.
 pub fn run(role: &str, arguments: &[String], out: &mut dyn Write) -> Result<()> {
-    let mut lines = Lines(out);
+    let mut lines = Lines::new(out);
     let result = play(role, arguments, &mut lines);
     if let Err(error) = &result {
         lines.say(&json!({"ev": "error", "what": error.to_string()}))?;

@@ -7,12 +7,13 @@
 //! other: the second waits for the first.
 
 mod beside;
-mod child;
+pub(crate) mod child;
 mod column;
 mod ratio;
 mod site;
 mod stream;
 mod table;
+mod turns;
 
 pub use beside::{ALONE, TcpCell, tcp};
 pub use column::{Column, columns_in};
@@ -20,6 +21,7 @@ pub use ratio::{Figure, Ratio, ratio};
 pub use site::{End, Site};
 pub use stream::{StreamCell, streams};
 pub use table::{Row, table, tabulate};
+pub use turns::{Failure, Outcome};
 
 use crate::error::{Error, Result};
 use crate::machine::{Usage, available_cpus, busy_seconds, monotonic_ns};
@@ -33,6 +35,7 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
+use turns::in_turns;
 
 const READY_LIMIT: Duration = Duration::from_secs(15);
 /// Time for a run beside that of its round trips.
@@ -75,6 +78,8 @@ pub struct Plan {
     pub period: Option<Duration>,
     /// Hosts of the pinging and of the answering process; `None`: both on this one.
     pub ends: Option<[End; 2]>,
+    /// A column that fails is left out; if not, it ends the campaign.
+    pub goes_on: bool,
 }
 
 /// One column in one round, for one size.
@@ -106,41 +111,53 @@ pub struct Cell {
 ///
 /// Waits until it is the only campaign on the machine.
 ///
-/// A column whose agent fails is an error: a table with a hole compares nothing.
-///
 /// # Errors
-/// An agent cannot be started, does not follow the contract, or does not find its peer.
-pub fn run(plan: &Plan, columns: &[Column], progress: &mut dyn FnMut(usize, &str)) -> Result<Vec<Cell>> {
-    let _alone = wait_until_alone()?;
-    let mut cells = Vec::new();
-    let mut domain = 0;
-    for round in 0..plan.rounds {
-        for index in 0..columns.len() {
-            let column = &columns[(index + round) % columns.len()];
-            for tries in 1..=plan.tries.max(1) {
-                if stopped() {
-                    return Err(Error::Stopped);
+/// A signal asked to stop. Unless the plan goes on then: an agent cannot be started, does not follow the contract, or does not
+/// find its peer.
+pub fn run(plan: &Plan, columns: &[Column], progress: &mut dyn FnMut(usize, &str)) -> Result<Outcome<Cell>> {
+    let mut domains = Domains::of(plan);
+    in_turns(plan, &names(columns), progress, |at, round| {
+        let mut tries = 1;
+        loop {
+            let mut measured = measure(plan, &columns[at], domains.next())?;
+            let is_quiet = plan.foreign_max.is_none_or(|max| measured.iter().all(|cell| cell.foreign <= max));
+            if is_quiet || tries >= plan.tries {
+                for cell in &mut measured {
+                    (cell.round, cell.tries) = (round, tries);
                 }
-                progress(round, &column.name);
-                domain = (domain + 1) % DOMAINS;
-                let mut measured = measure(plan, column, plan.domain + domain)?;
-                let is_quiet = plan.foreign_max.is_none_or(|max| measured.iter().all(|cell| cell.foreign <= max));
-                if is_quiet || tries >= plan.tries {
-                    for cell in &mut measured {
-                        cell.round = round;
-                        cell.tries = tries;
-                    }
-                    cells.append(&mut measured);
-                    break;
-                }
+                return Ok(measured);
             }
+            if stopped() {
+                return Err(Error::Stopped);
+            }
+            tries += 1;
         }
+    })
+}
+
+fn names(columns: &[Column]) -> Vec<&str> {
+    columns.iter().map(|column| column.name.as_str()).collect()
+}
+
+/// The domains of a plan, in turn.
+struct Domains {
+    first: u32,
+    used: u32,
+}
+
+impl Domains {
+    fn of(plan: &Plan) -> Self {
+        Self { first: plan.domain, used: 0 }
     }
-    Ok(cells)
+
+    fn next(&mut self) -> u32 {
+        self.used = (self.used + 1) % DOMAINS;
+        self.first + self.used
+    }
 }
 
 /// Takes the lock that campaigns hold; it goes with the file.
-fn wait_until_alone() -> Result<File> {
+pub(crate) fn wait_until_alone() -> Result<File> {
     let path = std::env::temp_dir().join("takt-perf.lock");
     let failure = |e| Error::os(path.display().to_string(), e);
     let file = File::options().create(true).append(true).open(&path).map_err(failure)?;
@@ -159,7 +176,7 @@ fn measure(plan: &Plan, column: &Column, domain: u32) -> Result<Vec<Cell>> {
     let file = OutFile::new();
     let (busy, own, started_ns) = (busy_seconds()?, own_cpu_seconds(), monotonic_ns());
 
-    let mut pong = Child::start(column, "pong", &arguments(plan, column, domain, 1), placement(plan, 1))?;
+    let mut pong = Child::start(column, "pong", &arguments(plan, column, domain, 1), placement(plan, column, 1))?;
     pong.wait_for("ready", READY_LIMIT)?;
     let mut ping_arguments = arguments(plan, column, domain, 0);
     ping_arguments.push(format!("warmup={}", plan.warmup));
@@ -168,7 +185,7 @@ fn measure(plan: &Plan, column: &Column, domain: u32) -> Result<Vec<Cell>> {
     if let Some(period) = plan.period {
         ping_arguments.push(format!("period_ns={}", period.as_nanos()));
     }
-    let mut ping = Child::start(column, "ping", &ping_arguments, placement(plan, 0))?;
+    let mut ping = Child::start(column, "ping", &ping_arguments, placement(plan, column, 0))?;
     let trips = (plan.count + plan.warmup) * plan.sizes.len() as u64;
     let limit = RUN_LIMIT + ROUND_TRIP_LIMIT * u32::try_from(trips).unwrap_or(u32::MAX);
     let results = ping.results_until("done", limit)?;
@@ -183,9 +200,10 @@ fn measure(plan: &Plan, column: &Column, domain: u32) -> Result<Vec<Cell>> {
 }
 
 /// Of the first or of the second process of a pair.
-fn placement(plan: &Plan, side: usize) -> Placement {
-    let cpu = [plan.cpus.0, plan.cpus.1][side];
-    let namespace = plan.ends.as_ref().map(|ends| ends[side].namespace.clone());
+fn placement(plan: &Plan, column: &Column, side: usize) -> Placement {
+    let cpu = Some([plan.cpus.0, plan.cpus.1][side]);
+    let host = if column.on_one_host { 0 } else { side };
+    let namespace = plan.ends.as_ref().map(|ends| ends[host].namespace.clone());
     Placement { cpu, fifo: plan.fifo, namespace }
 }
 
@@ -216,7 +234,7 @@ fn arguments(plan: &Plan, column: &Column, domain: u32, side: usize) -> Vec<Stri
             arguments.push(format!("peer={}", ends[1 - side].address));
         }
     }
-    arguments.extend(column.arguments.iter().cloned());
+    arguments.extend(column.arguments.iter().chain(&column.of_sides[side]).cloned());
     arguments
 }
 
@@ -274,7 +292,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn plan(sizes: &[usize]) -> Plan {
+    pub(super) fn plan(sizes: &[usize]) -> Plan {
         Plan {
             sizes: sizes.to_vec(),
             rounds: 1,
@@ -291,6 +309,7 @@ mod tests {
             tries: 1,
             period: None,
             ends: None,
+            goes_on: false,
         }
     }
 
@@ -300,11 +319,15 @@ mod tests {
 
     #[test]
     fn arguments_follow_the_contract_and_the_column_has_the_last_word() {
-        let arguments = arguments(&plan(&[16, 64]), &column(), 41, 0);
-        assert_eq!(
-            arguments,
-            ["domain=41", "sizes=16,64", "rel=reliable", "hist=all", "iface=lo", "addr=127.0.0.1", "transport=udp"]
-        );
+        let column = Column { of_sides: [vec!["id=0".into()], vec!["id=1".into()]], ..column() };
+        for side in [0, 1] {
+            let known = ["domain=41", "sizes=16,64", "rel=reliable", "hist=all", "iface=lo", "addr=127.0.0.1"];
+            let own = ["transport=udp".to_owned(), format!("id={side}")];
+            assert_eq!(
+                arguments(&plan(&[16, 64]), &column, 41, side),
+                [known.map(String::from).as_slice(), &own].concat()
+            );
+        }
     }
 
     fn result(size: usize, got: u64) -> Value {

@@ -44,6 +44,11 @@ pub enum Error {
         /// Which, and why.
         what: String,
     },
+    /// Some columns of a campaign could not be measured; its table says why.
+    NotMeasured {
+        /// Their names.
+        columns: String,
+    },
     /// A signal asked this process to stop before it had a result.
     Stopped,
     /// A child process that follows the agent contract failed.
@@ -82,6 +87,7 @@ impl fmt::Display for Error {
                 found.readers, wanted.readers, found.writers, wanted.writers
             ),
             Self::NoAnswer { what } | Self::NotKept { what } => f.write_str(what),
+            Self::NotMeasured { columns } => write!(f, "not measured: {columns}"),
             Self::NoType { what, hint } => write!(f, "the type is not available: {what}\n{hint}"),
             Self::Stopped => f.write_str("stopped by a signal"),
             Self::Agent { column, what } => write!(f, "column {column}: {what}"),

@@ -8,14 +8,17 @@
 //! middleware, in interleaved rounds on pinned cores, and sets their figures side by side. What needs no second process
 //! is measured in this one ([`duo`]).
 //!
-//! Latencies are nanoseconds inside and microseconds in reports. The clock is `CLOCK_MONOTONIC` of one host:
-//! nothing here measures between two hosts. Linux only.
+//! Latencies are nanoseconds inside and microseconds in reports. The clock is `CLOCK_MONOTONIC` of one host; one-way
+//! latencies between two hosts take the other's clock by echoes ([`clock`]), and have a band. Linux only.
 
 pub mod agent;
 pub mod campaign;
+pub mod clock;
 pub mod dds;
 pub mod duo;
 pub mod error;
+pub mod executor_bound;
+pub mod isolation;
 pub mod link;
 pub mod machine;
 pub mod payload;

@@ -2,7 +2,7 @@
 //!
 //! `struct Blob { sequence<octet> data; }`, final, type name `Blob`. The data begins with a u64
 //! sequence number and the u64 `CLOCK_MONOTONIC` time of the send in ns, both in the byte order of
-//! the machine (both sides run on one host), and goes on with filler: every second byte pseudo-random,
+//! the machine (both sides have the same), and goes on with filler: every second byte pseudo-random,
 //! so that nothing can compress it and nothing sends it for free.
 
 use takt::DdsType;

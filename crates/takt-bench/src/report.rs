@@ -1,5 +1,6 @@
 //! What one process says of its run: as JSON for programs, as text for people.
 
+use crate::clock::ClockBand;
 use crate::error::{Error, Result};
 use crate::machine::{Memory, Scheduling, Usage, available_cpus};
 use crate::sequence::Counts;
@@ -82,6 +83,8 @@ pub struct Report {
     pub measured: Measured,
     /// Latencies in us; `None` if nothing was measured or nothing arrived.
     pub latency_us: Option<Summary>,
+    /// How well the sender's clock was known, if it is another host's.
+    pub clock: Option<ClockBand>,
     /// Samples by what became of them, within the measured part.
     pub samples: Counts,
     /// Samples that the writer had no room for, and that were tried again or dropped.
@@ -109,6 +112,8 @@ pub struct Figures {
     pub measured: Measured,
     /// Latencies.
     pub latency: Option<Summary>,
+    /// How well the sender's clock was known; `None` if both sides have one.
+    pub clock: Option<ClockBand>,
     /// Samples by what became of them.
     pub samples: Counts,
     /// Samples that the writer had no room for.
@@ -134,6 +139,7 @@ impl Report {
             version: env!("CARGO_PKG_VERSION"),
             measured: figures.measured,
             latency_us: figures.latency,
+            clock: figures.clock,
             samples: figures.samples,
             refused: figures.refused,
             samples_per_second: per_second(figures.moved.0),
@@ -185,7 +191,12 @@ impl Display for Report {
                 Measured::OneWay => "one way",
                 _ => "round trip",
             };
-            writeln!(f, "{what}, us:")?;
+            match &self.clock {
+                Some(band) => {
+                    writeln!(f, "{what}, us, each ± {:.2} by echoes with {}:", band.uncertainty_us, band.answerer)?;
+                }
+                None => writeln!(f, "{what}, us:")?,
+            }
             let Summary { min, mean, p50, p90, p99, p999, p9999, max, stdev, .. } = latency;
             let names = ["min", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max", "stdev"];
             let figures = [min, mean, p50, p90, p99, p999, p9999, max, stdev];
@@ -269,6 +280,7 @@ mod tests {
         let figures = Figures {
             measured: Measured::RoundTrip,
             latency: Summary::of(&mut [1000, 2000, 3000, 4000]),
+            clock: None,
             samples: Counts { sent: 5, received: 4, lost: 1, ..Counts::default() },
             refused: 0,
             moved: (4, 256),
@@ -328,6 +340,22 @@ mod tests {
         assert!(text.starts_with("ping, 64 B, reliable, keep all, udp on lo, inline runtime, listener, block, core 1"));
         assert!(text.contains("5 sent, 4 received, 1 lost, 0 duplicated, 0 out of order"), "{text}");
         assert!(text.contains("p99.99"), "{text}");
+    }
+
+    #[test]
+    fn latencies_by_another_clock_are_shown_with_their_band() {
+        let mut report = report();
+        report.measured = Measured::OneWay;
+        report.clock = Some(ClockBand {
+            answerer: "10.0.0.1:7399".into(),
+            offset_us: -5.0,
+            uncertainty_us: 3.125,
+            echoes: 200,
+            restarts: 0,
+        });
+        assert!(report.to_string().contains("one way, us, each ± 3.12 by echoes with 10.0.0.1:7399:"), "{report}");
+        let json: Value = serde_json::from_str(&report.to_json().unwrap()).unwrap();
+        assert_eq!(json["clock"]["uncertainty_us"], 3.125);
     }
 
     #[test]

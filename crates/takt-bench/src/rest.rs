@@ -40,7 +40,7 @@ pub struct Resting(pub Box<dyn Link>);
 
 impl Resting {
     /// Sleeps if it is time to; otherwise how long of `timeout` may be waited.
-    fn awake(timeout: Duration) -> Option<Duration> {
+    pub(crate) fn awake(timeout: Duration) -> Option<Duration> {
         let now = monotonic_ns();
         match until_pause(now) {
             0 => {

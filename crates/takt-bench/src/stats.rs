@@ -114,6 +114,19 @@ impl Histogram {
         self.0.saturating_record(latency_ns.min(Self::NS_MAX));
     }
 
+    /// What was recorded as pairs of nanoseconds, to three digits, and how often; ascending.
+    #[must_use]
+    pub fn buckets(&self) -> Vec<(u64, u64)> {
+        self.0.iter_recorded().map(|step| (step.value_iterated_to(), step.count_since_last_iteration())).collect()
+    }
+
+    /// Counts what another histogram gave as its [`buckets`](Self::buckets).
+    pub fn add(&mut self, buckets: &[(u64, u64)]) {
+        for &(latency_ns, count) in buckets {
+            self.0.saturating_record_n(latency_ns.min(Self::NS_MAX), count);
+        }
+    }
+
     /// Summary of everything recorded. `None` if that is nothing.
     #[must_use]
     pub fn summary(&self) -> Option<Summary> {
@@ -217,6 +230,18 @@ mod tests {
         histogram.record(0);
         histogram.record(u64::MAX);
         assert_eq!(histogram.summary().unwrap().count, 2);
+    }
+
+    #[test]
+    fn buckets_carry_a_histogram_elsewhere() {
+        let (mut one, mut both) = (Histogram::new(), Histogram::new());
+        (1..=1000).for_each(|us| one.record(us * 1000));
+        both.add(&one.buckets());
+        both.add(&[(5_000_000, 1000)]);
+        let summary = both.summary().unwrap();
+        assert_eq!(summary.count, 2000);
+        assert!((summary.p50 - 1000.0).abs() <= 1.0 && (summary.max - 5000.0).abs() <= 5.0, "{summary:?}");
+        assert!(summary.min <= 1.0 && summary.min > 0.99);
     }
 
     #[test]

@@ -105,7 +105,7 @@ fn nanoseconds(duration: Duration) -> u64 {
 }
 
 /// Locks state that a handler shares with its loop; a panic of the other side does not hide the state.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

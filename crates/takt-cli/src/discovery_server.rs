@@ -5,6 +5,7 @@
 use crate::domain::STEP;
 use clap::Args;
 use serde_json::json;
+use std::io::{Write, stdout};
 use std::net::SocketAddr;
 use std::thread::sleep;
 use takt::{DomainParticipantListener, Guid, PublisherListener, SubscriberListener, TopicListener};
@@ -73,13 +74,17 @@ impl DiscoveryServer {
     /// The address cannot be listened at.
     pub fn run(&self) -> Result<()> {
         let server = takt::DiscoveryServer::builder(self.domain, self.listen).others(&self.other).build()?;
-        server.participant().set_listener(Box::new(Log { json: self.json }))?;
         let addresses: Vec<String> = server.addresses()?.iter().map(ToString::to_string).collect();
-        if self.json {
-            println!("{}", json!({ "ev": "listening", "domain": self.domain, "addresses": addresses }));
+        // Who is told of meanwhile waits until this is told.
+        let mut out = stdout().lock();
+        server.participant().set_listener(Box::new(Log { json: self.json }))?;
+        let told = if self.json {
+            writeln!(out, "{}", json!({ "ev": "listening", "domain": self.domain, "addresses": addresses }))
         } else {
-            println!("listening domain {} at {}", self.domain, addresses.join(" "));
-        }
+            writeln!(out, "listening domain {} at {}", self.domain, addresses.join(" "))
+        };
+        told.map_err(|source| Error::Os { op: "standard output".into(), source })?;
+        drop(out);
         while !stopped() {
             sleep(STEP);
         }

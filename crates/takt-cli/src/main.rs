@@ -5,6 +5,7 @@
 //! cannot be learned, 130 stopped by a signal.
 
 mod analyze;
+mod bench;
 mod config;
 mod discovery_server;
 mod domain;
@@ -39,6 +40,8 @@ enum Command {
     Type(topic::show_type::ShowType),
     /// Measure latency and throughput, alone or beside plain UDP and other DDS
     Perf(perf::Perf),
+    /// Experiments that make their own network: what other traffic does to real-time traffic
+    Bench(bench::Bench),
     /// List participants, topics, writers and readers of a domain, and why pairs do not match
     Ls(ls::Ls),
     /// Introduce participants to each other on a network without multicast
@@ -69,6 +72,7 @@ fn main() -> ExitCode {
         Command::Pub(publish) => publish.run(),
         Command::Type(show_type) => show_type.run(),
         Command::Perf(perf) => perf.run(),
+        Command::Bench(bench) => bench.run(),
         Command::Ls(ls) => ls.run(),
         Command::DiscoveryServer(server) => server.run(),
         Command::Durability(durability) => durability.run(),

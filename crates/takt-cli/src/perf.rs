@@ -5,6 +5,9 @@ mod duo;
 mod options;
 mod run;
 mod transports;
+mod transports_columns;
+#[cfg(feature = "dpdk")]
+mod transports_dpdk;
 mod transports_table;
 
 use clap::{Args, Subcommand};
@@ -24,7 +27,10 @@ Examples:
   takt perf topics --topics 1,1000                 what a thousand topics cost
   takt perf within --size 1048576                  a megabyte within a process, serialised and as it is
 
-Times are taken with the clock of one host: both sides have to run on it.";
+  takt perf pub --interface eth0 --answer-clock 0.0.0.0:7399     on one host, and on another:
+  takt perf sub --interface eth0 --clock 10.0.0.1:7399           one way between them, with a band
+
+Without --clock both sides have to run on one host: latencies are of its clock.";
 
 /// `takt perf`
 #[derive(Args)]

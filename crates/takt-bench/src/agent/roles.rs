@@ -76,7 +76,7 @@ fn window(options: &Options) -> Window {
 pub(super) fn subscribe(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
     let mut link = options.link.open(None, Some(TOPIC_DATA))?;
     let plan = subscribe::Plan { window: window(options), touch: options.touch };
-    let mut subscription = Subscription::new(&mut *link, plan, options.link.wants_listener())?;
+    let mut subscription = Subscription::new(&mut *link, plan, options.link.wants_listener(), None)?;
     lines.ready()?;
     let outcome = subscription.run()?;
     if outcome.arrivals_total > 0 {

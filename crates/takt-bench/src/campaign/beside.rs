@@ -2,24 +2,24 @@
 
 use super::child::Child;
 use super::column::Column;
-use super::{DOMAINS, Plan, READY_LIMIT, Site, arguments, placement, wait_until_alone};
+use super::turns::{Outcome, in_turns};
+use super::{Domains, Plan, READY_LIMIT, Site, arguments, placement};
 use crate::error::{Error, Result};
-use crate::signal::stopped;
 use serde::Serialize;
 use serde_json::Value;
-use std::process::{Output, Stdio};
-use std::time::{Duration, Instant};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child as Process, Output, Stdio};
+use std::time::Duration;
 
 /// Says that there is no end to the pings.
 const ENDLESS: &str = "count=1000000";
-/// So long a measurement may take to begin.
-const BEGIN_LIMIT: Duration = Duration::from_secs(10);
-/// So long one server is waited for.
-const BEGIN_PATIENCE: Duration = Duration::from_secs(1);
-const BEGIN_STEP: Duration = Duration::from_millis(20);
 /// The name of the measurement without any agent.
 pub const ALONE: &str = "alone";
 const PORT: &str = "5201";
+/// So long a client may take to connect.
+const CONNECT_LIMIT_MS: &str = "5000";
+/// What a server says when it can be reached.
+const LISTENS: &str = "Server listening";
 
 /// The rate of TCP beside one column in one round.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -42,36 +42,25 @@ pub fn tcp(
     window: Duration,
     columns: &[Column],
     progress: &mut dyn FnMut(usize, &str),
-) -> Result<Vec<TcpCell>> {
-    let _alone = wait_until_alone()?;
-    let mut cells = Vec::new();
-    let mut domain = 0;
-    for round in 0..plan.rounds {
-        for index in 0..=columns.len() {
-            if stopped() {
-                return Err(Error::Stopped);
-            }
-            domain = (domain + 1) % DOMAINS;
-            let column = columns.get((index + round) % (columns.len() + 1));
-            let name = column.map_or(ALONE, |column| &column.name);
-            progress(round, name);
-            let gigabits_per_second = match column {
-                None => transfer(site, window)?,
-                Some(column) => beside(plan, site, window, column, plan.domain + domain)?,
-            };
-            cells.push(TcpCell { column: name.into(), round, gigabits_per_second });
-        }
-    }
-    Ok(cells)
+) -> Result<Outcome<TcpCell>> {
+    let mut domains = Domains::of(plan);
+    let names: Vec<&str> = [ALONE].into_iter().chain(columns.iter().map(|column| column.name.as_str())).collect();
+    in_turns(plan, &names, progress, |at, round| {
+        let gigabits_per_second = match at.checked_sub(1) {
+            None => transfer(site, window)?,
+            Some(at) => beside(plan, site, window, &columns[at], domains.next())?,
+        };
+        Ok(vec![TcpCell { column: names[at].into(), round, gigabits_per_second }])
+    })
 }
 
 fn beside(plan: &Plan, site: &Site, window: Duration, column: &Column, domain: u32) -> Result<f64> {
-    let mut pong = Child::start(column, "pong", &arguments(plan, column, domain, 1), placement(plan, 1))?;
+    let mut pong = Child::start(column, "pong", &arguments(plan, column, domain, 1), placement(plan, column, 1))?;
     pong.wait_for("ready", READY_LIMIT)?;
     let mut pinging = arguments(plan, column, domain, 0);
     pinging.push(ENDLESS.into());
     pinging.extend(plan.period.map(|period| format!("period_ns={}", period.as_nanos())));
-    let mut ping = Child::start(column, "ping", &pinging, placement(plan, 0))?;
+    let mut ping = Child::start(column, "ping", &pinging, placement(plan, column, 0))?;
     ping.wait_for("ready", READY_LIMIT)?;
     let rate = transfer(site, window)?;
     ping.stop()?;
@@ -79,38 +68,54 @@ fn beside(plan: &Plan, site: &Site, window: Duration, column: &Column, domain: u
     Ok(rate)
 }
 
-/// One run of iperf3 from the first host to the second. A server that answers nobody is replaced.
+/// One run of iperf3 from the first host to the second.
 fn transfer(site: &Site, window: Duration) -> Result<f64> {
-    let since = Instant::now();
-    loop {
-        let answer = serve_once(site, window)?;
-        if answer.status.success() || since.elapsed() > BEGIN_LIMIT {
-            return received(&answer);
+    let mut server = Server::start(site)?;
+    let mut client = site.command(0, "iperf3");
+    let server_at = site.ends()[1].address.to_string();
+    client.args(["-c", &server_at, "-p", PORT, "--connect-timeout", CONNECT_LIMIT_MS, "-J", "-t"]);
+    client.arg(window.as_secs().max(1).to_string()).stdin(Stdio::null());
+    let answer = client.output().map_err(|e| Error::os("run iperf3", e))?;
+    server.stop()?;
+    received(&answer)
+}
+
+/// A server of iperf3 on the second host, which listens. Killed when dropped.
+struct Server(Process);
+
+impl Server {
+    /// Waits until it says that it listens: a client that comes sooner is refused, and with `-J` ends as if all was well.
+    fn start(site: &Site) -> Result<Self> {
+        let mut server = site.command(1, "iperf3");
+        server.args(["-s", "-p", PORT, "--forceflush"]);
+        server.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut server = Self(server.spawn().map_err(|e| Error::os("start iperf3", e))?);
+        let output = server.0.stdout.take().expect("standard output was asked to be a pipe");
+        let mut lines = BufReader::new(output).lines().map_while(std::io::Result::ok);
+        if lines.any(|line| line.starts_with(LISTENS)) {
+            // What else it says is read too, so that it never waits for somebody to.
+            std::thread::spawn(move || lines.for_each(drop));
+            return Ok(server);
         }
+        let mut said = String::new();
+        if let Some(mut errors) = server.0.stderr.take() {
+            errors.read_to_string(&mut said).map_err(|e| Error::os("hear iperf3", e))?;
+        }
+        Err(Error::Usage(format!("the server of iperf3 does not listen (is it installed?): {}", said.trim())))
+    }
+
+    /// It would serve for ever.
+    fn stop(&mut self) -> Result<()> {
+        let killed = self.0.kill().and_then(|()| self.0.wait());
+        killed.map(drop).map_err(|e| Error::os("end iperf3", e))
     }
 }
 
-/// A server, and the answer of a client that has found it, or of one that has not for [`BEGIN_PATIENCE`].
-fn serve_once(site: &Site, window: Duration) -> Result<Output> {
-    let mut server = site.command(1, "iperf3");
-    server.args(["-s", "-p", PORT]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut server = server.spawn().map_err(|e| Error::os("start iperf3", e))?;
-    let since = Instant::now();
-    let answer = loop {
-        let mut client = site.command(0, "iperf3");
-        client.args(["-c", &site.ends()[1].address.to_string(), "-p", PORT, "-J", "-t"]);
-        client.arg(window.as_secs().max(1).to_string()).stdin(Stdio::null());
-        let answer = client.output().map_err(|e| Error::os("run iperf3", e));
-        // The server may not listen yet.
-        if answer.as_ref().map_or(true, |answer| answer.status.success()) || since.elapsed() > BEGIN_PATIENCE {
-            break answer;
-        }
-        std::thread::sleep(BEGIN_STEP);
-    };
-    // It serves for ever, but is gone already if it could not listen.
-    drop(server.kill());
-    server.wait().map_err(|e| Error::os("wait for iperf3", e))?;
-    answer
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It has been stopped unless something failed.
+        drop(self.stop());
+    }
 }
 
 /// The rate that arrived, Gbit/s.
@@ -119,5 +124,5 @@ fn received(answer: &Output) -> Result<f64> {
     let rate = report["end"]["sum_received"]["bits_per_second"].as_f64();
     let said = || String::from_utf8_lossy(&answer.stderr).trim().to_owned();
     rate.map(|rate| rate * 1e-9)
-        .ok_or_else(|| Error::Usage(format!("iperf3 gives no rate (is it installed?): {} {}", report["error"], said())))
+        .ok_or_else(|| Error::Usage(format!("iperf3 gives no rate: {} {}", report["error"], said())))
 }

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::machine::{bind_to_cpu, set_fifo};
 use serde_json::Value;
 use std::ffi::{CStr, CString};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -14,12 +14,14 @@ use std::time::{Duration, Instant};
 /// Time that an agent has between SIGTERM and SIGKILL.
 const STOP_LIMIT: Duration = Duration::from_secs(3);
 const STOP_STEP: Duration = Duration::from_millis(5);
+/// Time that the last words of an agent have to arrive once its output has ended.
+const LAST_WORDS_LIMIT: Duration = Duration::from_millis(500);
 
 /// Where and how a process runs.
 #[derive(Clone, Debug)]
-pub(super) struct Placement {
-    /// Core that it is bound to.
-    pub cpu: usize,
+pub(crate) struct Placement {
+    /// Core that it is bound to; `None`: any.
+    pub cpu: Option<usize>,
     /// `SCHED_FIFO` priority.
     pub fifo: Option<u8>,
     /// Path of its network namespace; `None`: that of this process.
@@ -27,11 +29,13 @@ pub(super) struct Placement {
 }
 
 /// A running agent. Dropping it kills it.
-pub(super) struct Child<'a> {
+pub(crate) struct Child<'a> {
     column: &'a Column,
     role: &'static str,
     process: std::process::Child,
     lines: Receiver<Value>,
+    /// What it said last on standard error, once that has ended.
+    last_words: Receiver<String>,
 }
 
 impl<'a> Child<'a> {
@@ -42,11 +46,10 @@ impl<'a> Child<'a> {
             .args(&column.prefix)
             .arg(role)
             .args(arguments)
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null());
-        // SAFETY: between fork and exec only async-signal-safe system calls are made; no allocation, no lock.
-        unsafe { command.pre_exec(move || prepare(&placement)) };
+            .stderr(Stdio::piped());
+        place(&mut command, placement);
         let mut process = command.spawn().map_err(|e| Error::os(format!("start {}", column.program.display()), e))?;
         let output = process.stdout.take().expect("standard output was asked to be a pipe");
         let (sender, lines) = channel();
@@ -60,7 +63,19 @@ impl<'a> Child<'a> {
                 }
             }
         });
-        Ok(Self { column, role, process, lines })
+        let errors = process.stderr.take().expect("standard error was asked to be a pipe");
+        let (sender, last_words) = channel();
+        std::thread::spawn(move || {
+            // Nobody is left to hear it if the child was dropped.
+            drop(sender.send(last_line(errors)));
+        });
+        Ok(Self { column, role, process, lines, last_words })
+    }
+
+    /// Says a line to it, on its standard input.
+    pub fn tell(&mut self, line: &str) -> Result<()> {
+        let input = self.process.stdin.as_mut().expect("standard input was asked to be a pipe");
+        writeln!(input, "{line}").map_err(|e| Error::os(format!("say {line} to the {}", self.role), e))
     }
 
     /// Waits for a line with this `ev`.
@@ -89,18 +104,21 @@ impl<'a> Child<'a> {
         }
     }
 
-    fn next_line(&self, awaited: &str, deadline: Instant) -> Result<Value> {
+    fn next_line(&mut self, awaited: &str, deadline: Instant) -> Result<Value> {
         let left = deadline.saturating_duration_since(Instant::now());
-        let failure = |what: String| Err(self.column.failure(format!("{}: {what}", self.role)));
-        match self.lines.recv_timeout(left) {
-            Ok(line) if line["ev"] == "error" => {
-                let what = line["what"].as_str().unwrap_or("an error without a text");
-                failure(what.into())
+        let what = match self.lines.recv_timeout(left) {
+            Ok(line) if line["ev"] == "error" => line["what"].as_str().unwrap_or("an error without a text").to_owned(),
+            Ok(line) => return Ok(line),
+            Err(RecvTimeoutError::Timeout) => format!("no \"{awaited}\" in time"),
+            Err(RecvTimeoutError::Disconnected) => {
+                let words = self.last_words.recv_timeout(LAST_WORDS_LIMIT).unwrap_or_default();
+                // Its output has ended, so it has ended or is about to.
+                let status = self.stop()?;
+                let words = if words.is_empty() { words } else { format!(": {words}") };
+                format!("ended without \"{awaited}\", {status}{words}")
             }
-            Ok(line) => Ok(line),
-            Err(RecvTimeoutError::Timeout) => failure(format!("no \"{awaited}\" in time")),
-            Err(RecvTimeoutError::Disconnected) => failure(format!("ended without \"{awaited}\"")),
-        }
+        };
+        Err(self.column.failure(format!("{}: {what}", self.role)))
     }
 
     /// Asks it to end, waits, and kills it if it does not.
@@ -135,6 +153,24 @@ impl Drop for Child<'_> {
     }
 }
 
+/// Has a program run where it is to, and end with the process that starts it.
+pub(crate) fn place(command: &mut Command, placement: Placement) {
+    // SAFETY: between fork and exec only async-signal-safe system calls are made; no allocation, no lock.
+    unsafe { command.pre_exec(move || prepare(&placement)) };
+}
+
+/// The last line with anything in it, once there are no more.
+fn last_line(stream: impl Read) -> String {
+    let mut last = String::new();
+    for line in BufReader::new(stream).split(b'\n').map_while(std::io::Result::ok) {
+        let line = String::from_utf8_lossy(&line);
+        if !line.trim().is_empty() {
+            last = line.trim().into();
+        }
+    }
+    last
+}
+
 /// Runs in the child before the agent does: placement, and an end with its driver's.
 fn prepare(placement: &Placement) -> std::io::Result<()> {
     // SAFETY: takes no pointer.
@@ -144,7 +180,7 @@ fn prepare(placement: &Placement) -> std::io::Result<()> {
     if let Some(path) = &placement.namespace {
         enter(path)?;
     }
-    bind_to_cpu(placement.cpu)?;
+    placement.cpu.map_or(Ok(()), bind_to_cpu)?;
     placement.fifo.map_or(Ok(()), set_fifo)
 }
 
@@ -163,7 +199,7 @@ fn enter(path: &CStr) -> std::io::Result<()> {
 mod tests {
     use super::*;
 
-    const HERE: Placement = Placement { cpu: 0, fifo: None, namespace: None };
+    const HERE: Placement = Placement { cpu: Some(0), fifo: None, namespace: None };
     const LIMIT: Duration = Duration::from_secs(20);
 
     /// An agent written in shell.

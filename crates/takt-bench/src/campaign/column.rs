@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// One thing that is measured.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Column {
     /// Name in the table.
     pub name: String,
@@ -16,6 +16,12 @@ pub struct Column {
     pub prefix: Vec<String>,
     /// `key=value` arguments of this column.
     pub arguments: Vec<String>,
+    /// Those of the first and of the second process alone.
+    #[serde(skip)]
+    pub of_sides: [Vec<String>; 2],
+    /// Both processes are on the first host, where a plan has two.
+    #[serde(skip)]
+    pub on_one_host: bool,
     /// Name of the column that it is compared with; its own name for a baseline.
     pub baseline: String,
 }
@@ -33,13 +39,7 @@ impl Column {
             Some((name, program))
                 if !name.is_empty() && !program.is_empty() && arguments.iter().all(|a| a.contains('=')) =>
             {
-                Ok(Self {
-                    name: name.into(),
-                    program: program.into(),
-                    prefix: Vec::new(),
-                    arguments,
-                    baseline: String::new(),
-                })
+                Ok(Self { name: name.into(), program: program.into(), arguments, ..Self::default() })
             }
             _ => Err(Error::Usage(format!("{text} is not of the form NAME=PROGRAM[,KEY=VALUE]..."))),
         }
@@ -72,9 +72,7 @@ pub fn columns_in(directory: &Path) -> Result<Vec<Column>> {
             columns.push(Column {
                 name: name.to_string_lossy().into_owned(),
                 program: path.clone(),
-                prefix: Vec::new(),
-                arguments: Vec::new(),
-                baseline: String::new(),
+                ..Column::default()
             });
         }
     }

@@ -100,6 +100,16 @@ impl Drop for Site {
     }
 }
 
+/// Takes off what an agent that was killed may have left at the interface: DPDK attaches programs that outlive it.
+pub(super) fn clear(end: &End) {
+    let path = end.namespace.to_string_lossy();
+    let name = path.rsplit('/').next().unwrap_or_default();
+    for mode in ["xdpdrv", "xdpgeneric"] {
+        // Nothing is there, mostly.
+        drop(ip(&["-n", name, "link", "set", INTERFACE, mode, "off"]));
+    }
+}
+
 fn ip(words: &[&str]) -> Result<()> {
     let output = Command::new("ip").args(words).output().map_err(|e| Error::os("run ip", e))?;
     if output.status.success() {

@@ -2,9 +2,9 @@
 
 use super::child::Child;
 use super::column::Column;
-use super::{DOMAINS, Plan, READY_LIMIT, RUN_LIMIT, arguments, placement, wait_until_alone};
-use crate::error::{Error, Result};
-use crate::signal::stopped;
+use super::turns::{Outcome, in_turns};
+use super::{Domains, Plan, READY_LIMIT, RUN_LIMIT, arguments, names, placement};
+use crate::error::Result;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -39,33 +39,23 @@ pub fn streams(
     window: Duration,
     columns: &[Column],
     progress: &mut dyn FnMut(usize, &str),
-) -> Result<Vec<StreamCell>> {
-    let _alone = wait_until_alone()?;
-    let mut cells = Vec::new();
-    let mut domain = 0;
-    for round in 0..plan.rounds {
-        for index in 0..columns.len() {
-            let column = &columns[(index + round) % columns.len()];
-            for size in &plan.sizes {
-                if stopped() {
-                    return Err(Error::Stopped);
-                }
-                progress(round, &column.name);
-                domain = (domain + 1) % DOMAINS;
-                let one = Plan { sizes: vec![*size], ..plan.clone() };
-                cells.push(measure(&one, window, column, plan.domain + domain, round)?);
-            }
-        }
-    }
-    Ok(cells)
+) -> Result<Outcome<StreamCell>> {
+    let mut domains = Domains::of(plan);
+    in_turns(plan, &names(columns), progress, |at, round| {
+        let of_size = |size: &usize| {
+            let one = Plan { sizes: vec![*size], ..plan.clone() };
+            measure(&one, window, &columns[at], domains.next(), round)
+        };
+        plan.sizes.iter().map(of_size).collect()
+    })
 }
 
 fn measure(plan: &Plan, window: Duration, column: &Column, domain: u32, round: usize) -> Result<StreamCell> {
     let times = [format!("warm_s={}", WARM.as_secs_f64()), format!("secs={}", window.as_secs_f64())];
     let of = |side| [arguments(plan, column, domain, side), times.to_vec()].concat();
-    let mut reader = Child::start(column, "sub", &of(1), placement(plan, 1))?;
+    let mut reader = Child::start(column, "sub", &of(1), placement(plan, column, 1))?;
     reader.wait_for("ready", READY_LIMIT)?;
-    let mut writer = Child::start(column, "pub", &of(0), placement(plan, 0))?;
+    let mut writer = Child::start(column, "pub", &of(0), placement(plan, column, 0))?;
     let limit = RUN_LIMIT + 4 * window;
     let written = writer.wait_for("result", limit)?;
     let received = reader.wait_for("result", limit)?;

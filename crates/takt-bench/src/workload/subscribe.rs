@@ -1,7 +1,7 @@
 //! The receiving side of a stream.
 //!
-//! Follows sequence numbers and one-way latencies: the clock is that of the host, so both sides have to
-//! be on one. Constant memory however long the stream is.
+//! Follows sequence numbers and one-way latencies: by the clock of the host if both sides are on one, else by what is known of
+//! the other's clock. Constant memory however long the stream is.
 
 use super::{STEP, Window, lock};
 use crate::error::Result;
@@ -13,6 +13,7 @@ use crate::signal::stopped;
 use crate::stats::{Histogram, Summary};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use takt_host::clock::Offset;
 
 /// A stream that has been silent for so long within the window is over.
 const SILENCE_MAX: Duration = Duration::from_secs(3);
@@ -42,11 +43,16 @@ pub struct Outcome {
     pub arrivals_total: u64,
     /// One-way latency.
     pub latency: Option<Summary>,
+    /// How far a latency can be off either way, at most; `None` if both sides have one clock.
+    pub uncertainty_ns: Option<u64>,
     /// CPU used by this process in the window.
     pub usage: Usage,
     /// From the first to the last arrival in the window.
     pub wall_seconds: f64,
 }
+
+/// The sender's clock minus ours, at a time of ours.
+pub type SenderClock = Box<dyn Fn(u64) -> Offset + Send>;
 
 struct Opened {
     at_ns: u64,
@@ -57,6 +63,8 @@ struct Opened {
 /// The state of a subscription: pure but for CPU usage, so that it can be tested without a link.
 struct Intake {
     plan: Plan,
+    clock: Option<SenderClock>,
+    uncertainty_ns: Option<u64>,
     first_ns: Option<u64>,
     opened: Option<Opened>,
     closed: Option<Usage>,
@@ -69,9 +77,11 @@ struct Intake {
 }
 
 impl Intake {
-    fn new(plan: Plan) -> Self {
+    fn new(plan: Plan, clock: Option<SenderClock>) -> Self {
         Self {
             plan,
+            clock,
+            uncertainty_ns: None,
             first_ns: None,
             opened: None,
             closed: None,
@@ -114,11 +124,21 @@ impl Intake {
             }
         }
         self.tracker.record(sequence);
-        self.latencies.record(now_ns.saturating_sub(sent_at_ns));
+        let latency_ns = self.latency_ns(now_ns, sent_at_ns);
+        self.latencies.record(latency_ns);
         let elapsed_ns = self.opened.as_ref().map_or(0, |o| now_ns - o.at_ns);
         if self.plan.window.closes(self.arrivals + 1, elapsed_ns) {
             self.closed = Some(Usage::now());
         }
+    }
+
+    /// From a time of the sender's clock to one of ours. What seems to arrive before it was sent took nothing, within the band.
+    fn latency_ns(&mut self, now_ns: u64, sent_at_ns: u64) -> u64 {
+        let Some(clock) = &self.clock else { return now_ns.saturating_sub(sent_at_ns) };
+        let Offset { offset_ns, uncertainty_ns } = clock(now_ns);
+        self.uncertainty_ns = self.uncertainty_ns.max(Some(uncertainty_ns));
+        let latency_ns = i128::from(now_ns) - i128::from(sent_at_ns) + i128::from(offset_ns);
+        u64::try_from(latency_ns.max(0)).unwrap_or(u64::MAX)
     }
 
     /// Whether the window is complete: closed, or nothing more is to come.
@@ -141,6 +161,7 @@ impl Intake {
             span: self.tracker.span(),
             arrivals_total: self.arrivals_total,
             latency: self.latencies.summary(),
+            uncertainty_ns: self.uncertainty_ns,
             usage,
             wall_seconds: wall_ns as f64 * 1e-9,
         }
@@ -156,12 +177,12 @@ pub struct Subscription<'a> {
 }
 
 impl<'a> Subscription<'a> {
-    /// Takes samples by a listener if that is wanted and the link offers it.
+    /// Takes samples by a listener if that is wanted and the link offers it. Without a clock the sender is on this host.
     ///
     /// # Errors
     /// The middleware failed.
-    pub fn new(link: &'a mut dyn Link, plan: Plan, listen: bool) -> Result<Self> {
-        let intake = Arc::new(Mutex::new(Intake::new(plan)));
+    pub fn new(link: &'a mut dyn Link, plan: Plan, listen: bool, clock: Option<SenderClock>) -> Result<Self> {
+        let intake = Arc::new(Mutex::new(Intake::new(plan, clock)));
         let listening = listen && {
             let intake = Arc::clone(&intake);
             link.listen(Box::new(move |sample, _| {
@@ -227,7 +248,7 @@ mod tests {
     #[test]
     fn a_window_by_samples_counts_exactly_those() {
         let window = Window { skip_samples: 2, samples_max: Some(3), ..Window::default() };
-        let mut intake = Intake::new(Plan { window, touch: true });
+        let mut intake = Intake::new(Plan { window, touch: true }, None);
         feed(&mut intake, (1..=9).map(|i| (i, i * SECOND)));
         assert!(intake.is_complete(9 * SECOND));
         let outcome = intake.outcome();
@@ -243,7 +264,7 @@ mod tests {
     fn a_window_by_time_opens_after_the_warm_up() {
         let window =
             Window { skip: Duration::from_secs(2), time_max: Some(Duration::from_secs(4)), ..Window::default() };
-        let mut intake = Intake::new(Plan { window, touch: false });
+        let mut intake = Intake::new(Plan { window, touch: false }, None);
         feed(&mut intake, (1..=20).map(|i| (i, i * SECOND)));
         let outcome = intake.outcome();
         assert_eq!(outcome.wall_seconds, 4.0);
@@ -252,7 +273,7 @@ mod tests {
 
     #[test]
     fn loss_and_the_end_of_the_stream_are_seen() {
-        let mut intake = Intake::new(Plan::default());
+        let mut intake = Intake::new(Plan::default(), None);
         feed(&mut intake, [(1, SECOND), (4, SECOND), (4, SECOND), (3, SECOND)]);
         assert!(!intake.is_complete(SECOND));
         feed(&mut intake, [(END_OF_STREAM, SECOND)]);
@@ -263,8 +284,30 @@ mod tests {
     }
 
     #[test]
+    fn latencies_by_another_clock_have_a_band() {
+        // The sender's clock is an hour ahead; what is known of it gets worse.
+        let hour = 3600 * SECOND;
+        let clock = move |now_ns: u64| Offset { offset_ns: hour as i64, uncertainty_ns: now_ns / SECOND };
+        let mut intake = Intake::new(Plan::default(), Some(Box::new(clock)));
+        for (sequence, took_ns) in [(1, 1_000), (2, 2_000)] {
+            let mut sample = Blob::filled(100);
+            let now_ns = sequence * SECOND;
+            sample.mark(sequence, now_ns + hour - took_ns);
+            intake.on_sample(now_ns, &sample);
+        }
+        // By the bounds this one could have taken a little less than nothing.
+        let mut sample = Blob::filled(100);
+        sample.mark(3, 3 * SECOND + hour + 1);
+        intake.on_sample(3 * SECOND, &sample);
+        let outcome = intake.outcome();
+        let latency = outcome.latency.unwrap();
+        assert_eq!((latency.min, latency.p50, latency.max), (0.0, 1.0, 2.0));
+        assert_eq!(outcome.uncertainty_ns, Some(3));
+    }
+
+    #[test]
     fn silence_completes_a_window() {
-        let mut intake = Intake::new(Plan::default());
+        let mut intake = Intake::new(Plan::default(), None);
         assert!(!intake.is_complete(100 * SECOND), "nothing came yet");
         feed(&mut intake, [(1, 100 * SECOND)]);
         assert!(!intake.is_complete(102 * SECOND));

@@ -119,7 +119,7 @@ impl Compare {
             eprint!(" {column}");
         });
         eprintln!();
-        let cells = cells?;
+        let cells = cells?.cells;
         let rows = campaign::tabulate(&plan.sizes, &columns, &cells);
         if self.json {
             let version = env!("CARGO_PKG_VERSION");
@@ -150,6 +150,7 @@ impl Compare {
             tries: 5,
             period: None,
             ends: None,
+            goes_on: false,
         })
     }
 
@@ -218,7 +219,7 @@ pub(super) fn own(name: &str, transport: &str, notify: Option<Notify>) -> Result
         program,
         prefix: vec!["perf".into(), "agent".into()],
         arguments: vec![format!("transport={transport}"), format!("notify={notify}")],
-        baseline: String::new(),
+        ..Column::default()
     })
 }
 

@@ -1,6 +1,7 @@
 //! The options that `ping`, `pong`, `pub` and `sub` have in common.
 
 use clap::{Args, ValueEnum};
+use std::net::SocketAddr;
 use takt::transport::choice::TransportChoice;
 use takt_bench::agent::options::BATCH_MAX;
 use takt_bench::link::{Idle, Notify};
@@ -133,6 +134,12 @@ pub struct Run {
     /// Write samples where readers are lent them, and read no more of them than number and time
     #[arg(long)]
     loan: bool,
+    /// pub: answer echoes there, so that a sub on another host knows how late samples are
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub answer_clock: Option<SocketAddr>,
+    /// sub: take the time from the pub that answers echoes there; latencies have a band then
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub clock: Option<SocketAddr>,
     /// One JSON object instead of text
     #[arg(long)]
     pub json: bool,

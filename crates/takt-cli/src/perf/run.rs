@@ -1,7 +1,9 @@
 //! `takt perf ping|pong|pub|sub`: one workload in this process, and its report.
 
 use super::options::Run;
+use std::sync::Arc;
 use std::time::Duration;
+use takt_bench::clock::{Answerer, RemoteClock};
 use takt_bench::link::{Idle, Link, Matched};
 use takt_bench::machine::{Usage, monotonic_ns};
 use takt_bench::report::{Configuration, Figures, Measured, Report};
@@ -9,7 +11,7 @@ use takt_bench::sequence::Counts;
 use takt_bench::spec::Runtime;
 use takt_bench::stats::Summary;
 use takt_bench::workload::ping::{self, Ping};
-use takt_bench::workload::subscribe::{self, Subscription};
+use takt_bench::workload::subscribe::{self, SenderClock, Subscription};
 use takt_bench::workload::{
     TOPIC_DATA, TOPIC_PING, TOPIC_PONG, Window, pong as ponging, publish as publishing, settle, wait_matched,
 };
@@ -24,6 +26,7 @@ const LINGER: Duration = Duration::from_millis(500);
 
 /// Round trips.
 pub fn ping(options: &Run) -> Result<()> {
+    refuse_clocks(options.answer_clock.or(options.clock).is_some())?;
     let configuration = options.configuration("ping");
     let mut link = open(&configuration, Some(TOPIC_PING), Some(TOPIC_PONG))?;
     let mut ping = Ping::new(&mut *link, configuration.link.wants_listener())?;
@@ -43,6 +46,7 @@ pub fn ping(options: &Run) -> Result<()> {
     let figures = Figures {
         measured: Measured::RoundTrip,
         latency: Summary::of(&mut outcome.latencies_ns),
+        clock: None,
         samples: outcome.counts,
         refused: 0,
         moved: (moved, moved * size),
@@ -54,6 +58,7 @@ pub fn ping(options: &Run) -> Result<()> {
 
 /// Answers to round trips.
 pub fn pong(options: &Run) -> Result<()> {
+    refuse_clocks(options.answer_clock.or(options.clock).is_some())?;
     let configuration = options.configuration("pong");
     let mut link = open(&configuration, Some(TOPIC_PONG), Some(TOPIC_PING))?;
     let last = configuration.samples.map(|samples| samples + configuration.warmup);
@@ -63,6 +68,7 @@ pub fn pong(options: &Run) -> Result<()> {
     let figures = Figures {
         measured: Measured::Nothing,
         latency: None,
+        clock: None,
         samples: Counts { sent: outcome.echoed, received: outcome.echoed + outcome.refused, ..Counts::default() },
         refused: outcome.refused,
         moved: (outcome.echoed, 0),
@@ -76,7 +82,9 @@ pub fn pong(options: &Run) -> Result<()> {
 
 /// A stream.
 pub fn publish(options: &Run) -> Result<()> {
+    refuse_clocks(options.clock.is_some())?;
     let configuration = options.configuration("pub");
+    let _answerer = options.answer_clock.map(|address| Answerer::start(address, monotonic_ns)).transpose()?;
     let mut link = open(&configuration, Some(TOPIC_DATA), None)?;
     let wanted = Matched { readers: options.readers, writers: 0 };
     wait(&mut *link, wanted, "takt perf sub")?;
@@ -93,6 +101,7 @@ pub fn publish(options: &Run) -> Result<()> {
     let figures = Figures {
         measured: Measured::Nothing,
         latency: None,
+        clock: None,
         samples: Counts { sent: outcome.written, ..Counts::default() },
         refused: outcome.refused,
         moved: (outcome.written, outcome.written * plan.size as u64),
@@ -104,14 +113,24 @@ pub fn publish(options: &Run) -> Result<()> {
 
 /// The other end of a stream.
 pub fn subscribe(options: &Run) -> Result<()> {
+    refuse_clocks(options.answer_clock.is_some())?;
     let configuration = options.configuration("sub");
+    let clock = options.clock.map(RemoteClock::of).transpose()?.map(Arc::new);
     let mut link = open(&configuration, None, Some(TOPIC_DATA))?;
     let plan = subscribe::Plan { window: window(&configuration), touch: false };
     let listen = configuration.link.wants_listener();
-    let outcome = Subscription::new(&mut *link, plan, listen)?.run()?;
+    let sender_clock = clock.clone().map(|clock| -> SenderClock { Box::new(move |now_ns| clock.offset(now_ns)) });
+    let outcome = Subscription::new(&mut *link, plan, listen, sender_clock)?.run()?;
+    let band = clock.zip(outcome.uncertainty_ns).map(|(clock, uncertainty_ns)| clock.band(uncertainty_ns));
+    if band.as_ref().is_some_and(|band| band.restarts > 0) {
+        eprintln!(
+            "a clock was stepped meanwhile, or drifts by more than 100 parts in a million: do not trust the latencies"
+        );
+    }
     let figures = Figures {
         measured: Measured::OneWay,
         latency: outcome.latency,
+        clock: band,
         samples: outcome.counts,
         refused: 0,
         moved: (outcome.arrivals, outcome.bytes),
@@ -119,6 +138,14 @@ pub fn subscribe(options: &Run) -> Result<()> {
         usage: outcome.usage,
     };
     print(options, configuration, figures)
+}
+
+/// Round trips are of one clock, and of a stream only the receiving side measures.
+fn refuse_clocks(are_wrong: bool) -> Result<()> {
+    if are_wrong {
+        return Err(Error::Usage("pub takes --answer-clock, sub takes --clock; nothing else takes either".into()));
+    }
+    Ok(())
 }
 
 fn window(configuration: &Configuration) -> Window {

@@ -1,23 +1,26 @@
 //! `takt perf transports`: the ways through a network, each as Takt uses it and as plain datagrams, beside other middleware, between
 //! two network namespaces.
 
-use super::transports_table::{batched, plain, ratios_of_trips, trips_table};
+use super::transports_columns::{batched, plain};
+use super::transports_table::{ratios_of_trips, rounds_table, trips_table};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Write;
 use std::time::Duration;
-use takt_bench::campaign::{self, ALONE, Column, Figure, Plan, Ratio, Site, StreamCell, ratio};
+use takt_bench::campaign::{
+    self, ALONE, Cell, Column, Failure, Figure, Outcome, Plan, Ratio, Site, StreamCell, TcpCell, ratio,
+};
 use takt_bench::machine::available_cpus;
 use takt_bench::report::to_json_line;
 use takt_bench::spec::History;
-use takt_bench::stats::{median, spread};
 use takt_bench::{Error, Result};
 
 const EXAMPLES: &str = "\
 Makes two network namespaces at a veth pair; needs root and iproute2, and iperf3 for tcp. Columns take turns in each round. The round
-trips are reliable, KEEP_ALL, on two topics, one ping each period; who spins rests 100 ms of each 800. Agents of
-other middleware follow the contract of `takt perf agent`; the address of the other end is `peer=`.
+trips are reliable, KEEP_ALL, on two topics, one ping each period; who spins rests 100 ms of each 800. A column that fails is
+left out from then on, and its row says why; the exit code is 1 then. Agents of other middleware follow the contract of `takt perf agent`; the address of the other end is `peer=`.
 
 Examples:
   takt perf transports                                        everything, some minutes
@@ -86,7 +89,8 @@ impl Transports {
     /// Measures and prints.
     ///
     /// # Errors
-    /// No permission, a column failed, or the options make no sense.
+    /// No permission, a column failed, or the options make no sense. If only columns failed, what was measured is printed all the
+    /// same.
     pub fn run(&self) -> Result<()> {
         let site = Site::new()?;
         // Whoever sleeps is woken faster while this is open; it does no harm where it is not to be had.
@@ -96,6 +100,7 @@ impl Transports {
         });
         let peers = self.peer.iter().map(|text| Column::parse(text)).collect::<Result<Vec<_>>>()?;
         let window = Duration::from_secs(self.seconds);
+        let mut failed = BTreeSet::new();
         for part in &self.only {
             let mut columns = match part {
                 Part::Trips => plain()?,
@@ -117,16 +122,20 @@ impl Transports {
             }
             let plan = self.plan(*part, &site)?;
             let mut progress = progress(plan.rounds);
-            match part {
-                Part::Trips => self.trips(&campaign::run(&plan, &columns, &mut progress)?, &columns, &peers)?,
+            let failures = match part {
+                Part::Trips => self.trips(campaign::run(&plan, &columns, &mut progress)?, &columns, &peers)?,
                 Part::Rate | Part::Bandwidth => {
-                    let cells = campaign::streams(&plan, window, &columns, &mut progress)?;
-                    self.streams(*part, &cells, &columns, &peers)?;
+                    let outcome = campaign::streams(&plan, window, &columns, &mut progress)?;
+                    self.streams(*part, outcome, &columns, &peers)?
                 }
-                Part::Tcp => self.tcp(&campaign::tcp(&plan, &site, window, &columns, &mut progress)?, &columns)?,
-            }
+                Part::Tcp => self.tcp(campaign::tcp(&plan, &site, window, &columns, &mut progress)?, &columns)?,
+            };
+            failed.extend(failures.into_iter().map(|failure| failure.column));
         }
-        Ok(())
+        if failed.is_empty() {
+            return Ok(());
+        }
+        Err(Error::NotMeasured { columns: Vec::from_iter(failed).join(", ") })
     }
 
     fn plan(&self, part: Part, site: &Site) -> Result<Plan> {
@@ -154,78 +163,80 @@ impl Transports {
             tries: 1,
             period: Some(Duration::from_secs(1) / self.rate),
             ends: Some(ends),
+            goes_on: true,
         })
     }
 
-    fn trips(&self, cells: &[campaign::Cell], columns: &[Column], peers: &[Column]) -> Result<()> {
-        let ratios = ratios_of_trips(cells, columns, peers);
-        if !self.json {
-            println!("{}", trips_table(cells, columns));
-        }
-        self.print("trip", cells, &ratios)
+    fn trips(&self, outcome: Outcome<Cell>, columns: &[Column], peers: &[Column]) -> Result<Vec<Failure>> {
+        let ratios = ratios_of_trips(&outcome.cells, columns, peers);
+        let table = trips_table(&outcome.cells, columns, &outcome.failures);
+        self.print("trip", &table, outcome, &ratios)
     }
 
-    fn streams(&self, part: Part, cells: &[StreamCell], columns: &[Column], peers: &[Column]) -> Result<()> {
+    fn streams(
+        &self,
+        part: Part,
+        outcome: Outcome<StreamCell>,
+        columns: &[Column],
+        peers: &[Column],
+    ) -> Result<Vec<Failure>> {
         let (name, unit) = if part == Part::Rate { ("rate", "thousand/s") } else { ("bandwidth", "MB/s") };
         let value = |cell: &StreamCell| match part {
             Part::Rate => cell.received_hz * 1e-3,
             _ => cell.megabytes_per_second,
         };
         let of = |cell: &StreamCell| Figure { column: cell.column.clone(), round: cell.round, value: value(cell) };
-        let figures: Vec<Figure> = cells.iter().map(of).collect();
-        if !self.json {
-            println!("{:<26} {unit:>12} {:>24} {:>10}", name, "(rounds)", "lost");
-            for column in columns {
-                let own: Vec<&StreamCell> = cells.iter().filter(|cell| cell.column == column.name).collect();
-                let values: Vec<f64> = own.iter().map(|cell| value(cell)).collect();
-                let (low, high) = spread(&values);
-                let lost: u64 = own.iter().map(|cell| cell.lost).sum();
-                let range = format!("{low:.1}..{high:.1}");
-                println!("{:<26} {:>12.1} {range:>24} {lost:>10}", column.name, median(&values));
-            }
-        }
+        let figures: Vec<Figure> = outcome.cells.iter().map(of).collect();
+        let lost = |column: &str| {
+            let own = outcome.cells.iter().filter(|cell| cell.column == column);
+            own.map(|cell| cell.lost).sum::<u64>().to_string()
+        };
+        let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+        let table = rounds_table([name, unit, "lost"], &names, &figures, &outcome.failures, lost);
         let others = peers.iter().map(|peer| peer.name.as_str()).chain(["takt-udp-spin"]);
         let ratios: Vec<Ratio> = others
             .flat_map(|to| columns.iter().map(move |column| (column, to)))
             .filter(|(column, to)| column.name.starts_with("takt-") && column.name != *to)
             .filter_map(|(column, to)| ratio(name, &figures, &column.name, to))
             .collect();
-        self.print(name, cells, &ratios)
+        self.print(name, &table, outcome, &ratios)
     }
 
-    fn tcp(&self, cells: &[campaign::TcpCell], columns: &[Column]) -> Result<()> {
-        let of = |cell: &campaign::TcpCell| Figure {
-            column: cell.column.clone(),
-            round: cell.round,
-            value: cell.gigabits_per_second,
-        };
-        let figures: Vec<Figure> = cells.iter().map(of).collect();
-        if !self.json {
-            println!("{:<26} {:>12} {:>24}", "tcp beside", "Gbit/s", "(rounds)");
-            for name in [ALONE].into_iter().chain(columns.iter().map(|column| column.name.as_str())) {
-                let own: Vec<f64> = figures.iter().filter(|f| f.column == name).map(|f| f.value).collect();
-                let (low, high) = spread(&own);
-                let range = format!("{low:.2}..{high:.2}");
-                println!("{name:<26} {:>12.2} {range:>24}", median(&own));
-            }
-        }
+    fn tcp(&self, outcome: Outcome<TcpCell>, columns: &[Column]) -> Result<Vec<Failure>> {
+        let of =
+            |cell: &TcpCell| Figure { column: cell.column.clone(), round: cell.round, value: cell.gigabits_per_second };
+        let figures: Vec<Figure> = outcome.cells.iter().map(of).collect();
+        let names: Vec<&str> = [ALONE].into_iter().chain(columns.iter().map(|column| column.name.as_str())).collect();
+        let head = ["tcp beside", "Gbit/s", ""];
+        let table = rounds_table(head, &names, &figures, &outcome.failures, |_| String::new());
         let ratios: Vec<Ratio> = columns.iter().filter_map(|c| ratio("tcp", &figures, &c.name, ALONE)).collect();
-        self.print("tcp", cells, &ratios)
+        self.print("tcp", &table, outcome, &ratios)
     }
 
-    /// The cells as JSON, and the ratios in either form.
-    fn print(&self, part: &str, cells: &[impl Serialize], ratios: &[Ratio]) -> Result<()> {
+    /// The table, or the cells and failures as JSON; and the ratios in either form.
+    fn print<C: Serialize>(
+        &self,
+        part: &str,
+        table: &str,
+        Outcome { cells, failures }: Outcome<C>,
+        ratios: &[Ratio],
+    ) -> Result<Vec<Failure>> {
+        eprintln!();
         if self.json {
-            for cell in cells {
+            for cell in &cells {
                 println!("{}", to_json_line(part, cell)?);
+            }
+            for failure in &failures {
+                println!("{}", to_json_line("failed", failure)?);
             }
             for ratio in ratios {
                 println!("{}", to_json_line("ratio", ratio)?);
             }
-            return Ok(());
+            return Ok(failures);
         }
+        println!("{table}");
         println!(
-            "\n{:<12} {:<26} {:<22} {:>8} {:>16} {:>12}",
+            "{:<12} {:<26} {:<22} {:>8} {:>16} {:>12}",
             "ratio of", "column", "to", "ratio", "(rounds)", "difference"
         );
         for Ratio { figure, column, to, ratio, ratio_spread: (low, high), difference, .. } in ratios {
@@ -233,7 +244,7 @@ impl Transports {
             println!("{figure:<12} {column:<26} {to:<22} {ratio:>8.3} {range:>16} {difference:>12.2}");
         }
         println!();
-        Ok(())
+        Ok(failures)
     }
 }
 

@@ -1,58 +1,10 @@
-//! The columns of `takt perf transports`, and its table of round trips.
+//! The tables of `takt perf transports`.
 
-use super::compare::own;
-use takt_bench::Result;
-use takt_bench::campaign::{Cell, Column, Figure, Ratio, ratio};
-use takt_bench::link::Notify;
+use takt_bench::campaign::{Cell, Column, Failure, Figure, Ratio, ratio};
 use takt_bench::stats::{Summary, median, spread};
 
-/// With what a stream of small samples is batched.
-const BATCHED: &str = "budget_us=100";
-
-/// Name, what the agent calls it, and the raw column that is its floor.
-const TECHNOLOGIES: &[(&str, &str, &str)] = &[
-    ("raw-udp", "raw", ""),
-    ("raw-udp-spin", "raw-spin", ""),
-    ("raw-xdp-spin", "raw=xdp:eth0/mode=native-spin", ""),
-    ("raw-xdp-generic-spin", "raw=xdp:eth0/mode=generic-spin", ""),
-    ("takt-udp", "udp", "raw-udp"),
-    ("takt-udp-spin", "spin", "raw-udp-spin"),
-    ("takt-xdp", "xdp:eth0/mode=native", ""),
-    ("takt-xdp-spin", "xdp:eth0/mode=native-spin", "raw-xdp-spin"),
-    ("takt-xdp-generic", "xdp:eth0/mode=generic", ""),
-    ("takt-packet-spin", "packet:eth0-spin", ""),
-    ("takt-xdp-ethernet-spin", "xdp-ethernet:eth0/mode=native-spin", "raw-xdp-spin"),
-    ("takt-xdp-generic-spin", "xdp:eth0/mode=generic-spin", "raw-xdp-generic-spin"),
-];
-
-/// All technologies; who spins rests.
-pub fn plain() -> Result<Vec<Column>> {
-    let column = |(name, transport, floor): &(&str, &str, &str)| {
-        let notify = name.starts_with("raw-").then_some(Notify::Poll);
-        let mut column = own(name, transport, notify)?.compared_with(floor);
-        if transport.ends_with("spin") {
-            column.arguments.push("rest=1".into());
-        }
-        Ok(column)
-    };
-    TECHNOLOGIES.iter().map(column).collect()
-}
-
-/// Takt's technologies with readers that spin, as they are and batched; for streams.
-pub fn batched() -> Result<Vec<Column>> {
-    let mut columns = Vec::new();
-    for (name, transport, _) in TECHNOLOGIES {
-        if name.starts_with("takt-") && name.ends_with("spin") {
-            let column = own(name, transport, None)?;
-            let mut batched = Column { name: format!("{name}-batch"), ..column.clone() };
-            batched.arguments.push(BATCHED.into());
-            columns.extend([column, batched]);
-        }
-    }
-    Ok(columns)
-}
-
-/// Mean and 99.99th percentile of each of Takt's columns: to Takt by sockets, to others, and to what is below it.
+/// Mean, median and 99.99th percentile: of each of Takt's columns to Takt by sockets, to others, and to what is below it; of plain datagrams
+/// to plain sockets.
 pub fn ratios_of_trips(cells: &[Cell], columns: &[Column], peers: &[Column]) -> Vec<Ratio> {
     let mut ratios = Vec::new();
     /// A figure of a summary.
@@ -64,24 +16,64 @@ pub fn ratios_of_trips(cells: &[Cell], columns: &[Column], peers: &[Column]) -> 
             Some(Figure { column: cell.column.clone(), round: cell.round, value })
         };
         let values: Vec<Figure> = cells.iter().filter_map(figure).collect();
-        for column in columns.iter().filter(|column| column.name.starts_with("takt-")) {
-            let others = peers.iter().map(|peer| peer.name.as_str());
-            let others = ["takt-udp-spin", column.baseline.as_str()].into_iter().chain(others);
-            ratios
-                .extend(others.filter(|to| *to != column.name).filter_map(|to| ratio(name, &values, &column.name, to)));
+        for column in columns {
+            let others: Vec<&str> = match column.name.split_once('-') {
+                Some(("takt", _)) => {
+                    let peers = peers.iter().map(|peer| peer.name.as_str());
+                    ["takt-udp-spin", column.baseline.as_str()].into_iter().chain(peers).collect()
+                }
+                Some(("raw", _)) => vec!["raw-udp-spin"],
+                _ => Vec::new(),
+            };
+            let others = others.into_iter().filter(|to| *to != column.name);
+            ratios.extend(others.filter_map(|to| ratio(name, &values, &column.name, to)));
         }
     }
     ratios
 }
 
+/// What stands in the place of a column's figures, or below them, if it failed.
+fn failure_row(column: &str, failures: &[Failure]) -> String {
+    let own = failures.iter().find(|failure| failure.column == column);
+    own.map_or_else(String::new, |Failure { round, why, .. }| {
+        format!("{column:<26} failed in round {}: {}\n", round + 1, why.replace('\n', " "))
+    })
+}
+
+/// A line for each column: the median over its rounds, with the smallest and the biggest, and what `more` says of it.
+pub fn rounds_table(
+    head: [&str; 3],
+    columns: &[&str],
+    figures: &[Figure],
+    failures: &[Failure],
+    more: impl Fn(&str) -> String,
+) -> String {
+    let [what, unit, last] = head;
+    let mut text = format!("{what:<26} {unit:>12} {:>24} {last:>10}\n", "(rounds)");
+    for column in columns {
+        let own: Vec<f64> = figures.iter().filter(|f| f.column == *column).map(|f| f.value).collect();
+        if !own.is_empty() {
+            let (low, high) = spread(&own);
+            let range = format!("{low:.2}..{high:.2}");
+            text += &format!("{column:<26} {:>12.2} {range:>24} {:>10}\n", median(&own), more(column));
+        }
+        text += &failure_row(column, failures);
+    }
+    text
+}
+
 /// Round-trip times, us: medians over the rounds, and the longest of all.
-pub fn trips_table(cells: &[Cell], columns: &[Column]) -> String {
+pub fn trips_table(cells: &[Cell], columns: &[Column], failures: &[Failure]) -> String {
     let mut text = format!(
         "{:<26} {:>8} {:>8} {:>8} {:>8} {:>8} {:>9} {:>6} {:>7}\n",
         "round trips, us", "mean", "p50", "p99", "p99.9", "p99.99", "max", "lost", "others"
     );
     for column in columns {
         let own: Vec<&Cell> = cells.iter().filter(|cell| cell.column == column.name).collect();
+        if own.is_empty() {
+            text += &failure_row(&column.name, failures);
+            continue;
+        }
         let of = |figure: fn(&Summary) -> f64| -> Vec<f64> {
             own.iter().filter_map(|cell| cell.latency_us.as_ref().map(figure)).collect()
         };
@@ -94,30 +86,15 @@ pub fn trips_table(cells: &[Cell], columns: &[Column]) -> String {
             "{:<26} {mean:>8.2} {p50:>8.2} {p99:>8.2} {p999:>8.2} {p9999:>8.2} {max:>9.2} {lost:>6} {others:>5.0} %\n",
             column.name
         );
+        text += &failure_row(&column.name, failures);
     }
     text
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::transports_columns::plain;
     use super::*;
-
-    #[test]
-    fn every_floor_is_a_column() {
-        let columns = plain().unwrap();
-        let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
-        for column in columns.iter().filter(|column| !column.baseline.is_empty()) {
-            assert!(names.contains(&column.baseline.as_str()), "{}", column.baseline);
-        }
-    }
-
-    #[test]
-    fn who_spins_rests_but_not_in_streams() {
-        let rests = |column: &Column| column.arguments.iter().any(|argument| argument == "rest=1");
-        assert!(plain().unwrap().iter().all(|column| rests(column) == column.name.ends_with("spin")));
-        let streams = batched().unwrap();
-        assert!(streams.len() >= 4 && !streams.iter().any(rests));
-    }
 
     #[test]
     fn the_table_has_a_line_for_each_column_and_ratios_name_their_floor() {
@@ -136,11 +113,25 @@ mod tests {
         let cells = [cell("raw-xdp-spin", 4.0), cell("takt-xdp-spin", 5.0), cell("takt-udp-spin", 10.0)];
         let columns: Vec<Column> =
             plain().unwrap().into_iter().filter(|c| cells.iter().any(|cell| cell.column == c.name)).collect();
-        let text = trips_table(&cells, &columns);
+        let text = trips_table(&cells, &columns, &[]);
         assert_eq!(text.lines().count(), 4, "{text}");
         let ratios = ratios_of_trips(&cells, &columns, &[]);
         let found = |to: &str| ratios.iter().find(|r| r.column == "takt-xdp-spin" && r.to == to && r.figure == "mean");
         assert_eq!(found("takt-udp-spin").unwrap().ratio, 0.5);
         assert_eq!(found("raw-xdp-spin").unwrap().difference, 1.0);
+    }
+
+    #[test]
+    fn a_column_that_failed_has_a_row_with_the_reason() {
+        let failures = [Failure { column: "b".into(), round: 1, why: "pong: ended without \"ready\"".into() }];
+        let figure = |column: &str, value| Figure { column: column.into(), round: 0, value };
+        let figures = [figure("a", 1.0), figure("b", 2.0)];
+        let text = rounds_table(["rate", "MB/s", "lost"], &["a", "b"], &figures, &failures, |_| "7".into());
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[1].starts_with("a  ") && lines[1].ends_with(" 7"), "{text}");
+        assert!(lines[2].starts_with("b  ") && lines[2].contains(" 2.00 "), "what it has measured: {text}");
+        assert_eq!(lines[3].split_once(' ').unwrap().1.trim(), "failed in round 2: pong: ended without \"ready\"");
+        let column = Column::parse("b=/bin/b").unwrap();
+        assert!(trips_table(&[], &[column], &failures).lines().nth(1).unwrap().contains("failed in round 2"));
     }
 }

@@ -69,7 +69,7 @@ impl Probe {
             }
             let usable = findings.iter().all(|finding| finding.grade != Grade::Missing);
             let findings = findings.into_iter().map(Line::from).collect();
-            let transport = format!("{}:{}", factory.name(), self.interface);
+            let transport = factory.at(&self.interface);
             transports.push(Judged { name: factory.name(), transport, usable, findings });
         }
         let report = Report { interface: &self.interface, transports };

@@ -1,13 +1,15 @@
 //! `takt host` on a real interface, in a network namespace of its own; root's.
 
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A namespace with a pair of interfaces of two queues. Gone with its handle.
 struct Namespace(String);
 
 impl Namespace {
     fn new() -> Option<Self> {
-        let name = format!("takt-host-{}", std::process::id());
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let name = format!("takt-host-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
         if !run("ip", &["netns", "add", &name]).status.success() {
             return None;
         }
@@ -89,6 +91,100 @@ fn an_interface_is_tuned_and_restored() {
     std::fs::remove_file(plan).expect("it was written");
 }
 
+/// From the wish to queues of their own and back, and again by what the doctor says.
+#[test]
+fn marked_frames_get_a_queue_and_lose_it() {
+    let Some(namespace) = Namespace::new() else {
+        return eprintln!("no right to make network namespaces");
+    };
+    let directory = std::env::temp_dir();
+    let file = |name: &str| directory.join(format!("{}-{name}", namespace.0)).display().to_string();
+    let (plan, journal) = (file("plan.json"), file("journal"));
+    let up = "for i in takt0 takt1; do echo 1 > /proc/sys/net/ipv6/conf/$i/disable_ipv6; ip link set $i up; done; \
+        ip address add 10.78.0.1/24 dev takt0";
+    namespace.within(&["sh", "-c", up]).expect("root may");
+    let tree = || {
+        namespace.within(&[
+            "sh",
+            "-c",
+            "tc qdisc show dev takt0; tc filter show dev takt0 egress | sed 's/ id [0-9]*//'",
+        ])
+    };
+    let before = tree();
+    let wish = "--interface takt0 --queue 1 --dscp 46,34";
+    let text = namespace.takt(&format!("host plan {wish}")).expect("it is there");
+    for lack in ["mqprio", "taprio", "rules of takt0 that put what arrives to queue 1"] {
+        assert!(text.contains(lack), "{text}");
+    }
+    std::fs::write(&plan, &text).expect("the temporary directory can be written");
+    namespace.takt(&format!("host apply {plan} --journal {journal}")).expect("root may");
+    let after = tree().expect("it can be read");
+    assert!(after.contains("qdisc mq 1: root") && after.contains("queue 1 of 2 dscp 46,34"), "{after}");
+    namespace.takt(&format!("host verify {plan}")).expect("it is so now");
+    let said = namespace.takt(&format!("host verify {plan} --measure")).expect("they leave there");
+    let counts = "takt0: queue 1 of 2 dscp 46,34: of 64 marked frames 64 left there, of 32 others 0";
+    assert!(said.ends_with(counts), "{said}");
+    // The kernel chooses the queue by processors: everything is as it should be but for what was not planned.
+    namespace.within(&["sh", "-c", "echo 3 > /sys/class/net/takt0/queues/tx-0/xps_cpus"]).expect("root may");
+    let complaint = namespace.takt(&format!("host verify {plan} --measure")).expect_err("they leave elsewhere");
+    assert!(complaint.contains("marked frames of takt0 leave elsewhere"), "{complaint}");
+    namespace.within(&["sh", "-c", "echo 0 > /sys/class/net/takt0/queues/tx-0/xps_cpus"]).expect("root may");
+    namespace.within(&["tc", "filter", "del", "dev", "takt0", "egress"]).expect("root may");
+    let complaint = namespace.takt(&format!("host verify {plan}")).expect_err("somebody took it away");
+    assert!(complaint.contains("steer/takt0 cannot be \"queue 1 of 2 dscp 46,34\": it is \"none\""), "{complaint}");
+    namespace.takt(&format!("host revert --journal {journal}")).expect("it can be taken back");
+    assert_eq!(tree(), before);
+    std::fs::remove_file(plan).expect("it was written");
+
+    let findings = namespace.takt(&format!("doctor {wish} --json")).expect("it looks");
+    let findings: Vec<serde_json::Value> = serde_json::from_str(&findings).expect("JSON");
+    let takt = env!("CARGO_BIN_EXE_takt");
+    for finding in findings.iter().filter(|finding| finding["what"].as_str().is_some_and(|what| what.contains("takt0")))
+    {
+        let Some(command) = finding["mend"].as_str().filter(|_| finding["is_command"] == true) else { continue };
+        let command = command.replace("takt host apply -", &format!("{takt} host apply - --journal {journal}"));
+        namespace.within(&["sh", "-c", &command]).unwrap_or_else(|why| panic!("{command}: {why}"));
+    }
+    assert_eq!(tree().expect("it can be read"), after, "the commands do what the plan does");
+    std::fs::remove_file(journal).expect("some of them were noted");
+}
+
+/// A queue that is not there is made by one plan, and given by the next; both go back together.
+#[test]
+fn a_queue_is_made_before_it_is_given() {
+    let Some(namespace) = Namespace::new() else {
+        return eprintln!("no right to make network namespaces");
+    };
+    let directory = std::env::temp_dir();
+    let file = |name: &str| directory.join(format!("{}-{name}", namespace.0)).display().to_string();
+    let (plan, journal) = (file("plan.json"), file("journal"));
+    namespace.within(&["sh", "-c", "ip link set takt0 up; ethtool -L takt0 rx 1 tx 1"]).expect("root may");
+    let there =
+        || namespace.within(&["sh", "-c", "ethtool -l takt0; tc qdisc show dev takt0; ls /sys/class/net/takt0/queues"]);
+    let before = there();
+    let apply = || {
+        let text = namespace.takt("host plan --interface takt0 --queue 1 --dscp 46").expect("it is there");
+        std::fs::write(&plan, &text).expect("the temporary directory can be written");
+        namespace.takt(&format!("host apply {plan} --journal {journal}")).expect("root may");
+        text
+    };
+    let first = apply();
+    assert!(
+        first.contains("ethtool/takt0/tx-channels") && first.contains("apply this plan, then plan again"),
+        "{first}"
+    );
+    assert!(!first.contains("steer/takt0"), "{first}");
+    let second = apply();
+    assert!(second.contains("queue 1 of 2 dscp 46") && !second.contains("channels"), "{second}");
+    namespace.takt(&format!("host verify {plan}")).expect("it is so now");
+    namespace.takt(&format!("host revert --journal {journal}")).expect("it can be taken back");
+    assert_eq!(there(), before);
+    // More than the driver can make is named, with what can be done instead.
+    let text = namespace.takt("host plan --interface takt0 --queue 2 --dscp 46").expect("it is there");
+    assert!(text.contains("queue 2 of takt0") && text.contains("it sends by 1 and receives by 1"), "{text}");
+    std::fs::remove_file(plan).expect("it was written");
+}
+
 #[test]
 fn the_doctor_names_what_mends() {
     let takt = env!("CARGO_BIN_EXE_takt");
@@ -98,4 +194,41 @@ fn the_doctor_names_what_mends() {
     assert!(text.contains("    -> AF_XDP"), "{text}");
     let output = run(takt, &["doctor", "--interface", "nothing0"]);
     assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn findings_for_programs_say_which_are_commands() {
+    let output = run(env!("CARGO_BIN_EXE_takt"), &["doctor", "--interface", "lo", "--json"]);
+    let findings: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let findings = findings.as_array().expect("a list");
+    for finding in findings {
+        assert!(finding["is_command"].is_boolean(), "{finding}");
+        assert!(["what", "why", "mend"].iter().all(|key| finding[key].as_str().is_some_and(|text| !text.is_empty())));
+    }
+    assert!(findings.iter().any(|finding| finding["is_command"] == false), "lo has one queue: {findings:?}");
+}
+
+#[test]
+fn what_there_is_has_the_clock() {
+    let output = run(env!("CARGO_BIN_EXE_takt"), &["host", "inspect"]);
+    let there: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert!(there["clock"]["source"].is_string(), "{there}");
+    let loopback = there["interfaces"].as_array().and_then(|all| all.iter().find(|one| one["name"] == "lo"));
+    assert_eq!(loopback.map(|lo| &lo["has_rules"]), Some(&serde_json::Value::Bool(false)), "{there}");
+}
+
+#[test]
+fn wishes_that_make_no_sense_are_refused() {
+    for (line, why) in [
+        ("host plan --interface lo --dscp 46", "marked traffic is to have a queue"),
+        ("host plan --interface lo --queue 1", "a queue is for marked traffic"),
+        ("host plan --dscp 46 --line-rate 100Mbit", "are of an interface"),
+        ("host plan --interface lo --line-rate 1kbit --dscp 46", "a line rate is from"),
+        ("host plan --interface lo --line-rate 100 --dscp 46", "a rate is a number and kbit, Mbit or Gbit"),
+        ("host plan --interface lo --groups 10.0.0.0/8", "no multicast groups"),
+    ] {
+        let output = run(env!("CARGO_BIN_EXE_takt"), &line.split(' ').collect::<Vec<_>>());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains(why), "{line}: {said}");
+    }
 }

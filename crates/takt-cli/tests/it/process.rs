@@ -29,8 +29,28 @@ impl Takt {
         takt
     }
 
+    /// The same, by a program that runs it, such as `nice`.
+    pub fn start_by(program: &str, line: &str) -> Self {
+        let mut words = program.split_whitespace();
+        let mut command = Command::new(words.next().unwrap());
+        command.args(words).arg(env!("CARGO_BIN_EXE_takt"));
+        Self::start_command(command, line, Stdio::null())
+    }
+
+    /// The same without any capability, also for root.
+    pub fn start_without_privileges(line: &str) -> Self {
+        if has_capabilities() {
+            return Self::start_by("setpriv --inh-caps=-all --bounding-set=-all", line);
+        }
+        Self::start(line)
+    }
+
     fn start_with(line: &str, stdin: Stdio) -> Self {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_takt"))
+        Self::start_command(Command::new(env!("CARGO_BIN_EXE_takt")), line, stdin)
+    }
+
+    fn start_command(mut command: Command, line: &str, stdin: Stdio) -> Self {
+        let mut process = command
             .args(line.split_whitespace())
             .stdin(stdin)
             .stdout(Stdio::piped())
@@ -74,6 +94,11 @@ impl Takt {
         assert!(line.is_some(), "it never said {beginning}");
     }
 
+    /// Next line that it says on standard error; `None` at the end.
+    pub fn error_line(&self) -> Option<String> {
+        next(&self.errors)
+    }
+
     /// What else it said on standard error, and its exit code.
     pub fn complaint(mut self) -> (String, Option<i32>) {
         let text: Vec<String> = std::iter::from_fn(|| next(&self.errors)).collect();
@@ -82,10 +107,21 @@ impl Takt {
 
     /// Sends SIGTERM.
     pub fn terminate(&self) {
-        let id = self.process.id().to_string();
-        let status = Command::new("kill").args(["-TERM", &id]).status().unwrap();
+        let status = Command::new("kill").args(["-TERM", &self.id().to_string()]).status().unwrap();
         assert!(status.success());
     }
+
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+}
+
+/// Whether this process has any capability to lose.
+fn has_capabilities() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap();
+    effective.trim().bytes().any(|digit| digit != b'0')
 }
 
 /// The lines of a stream, from a thread of its own.

@@ -50,3 +50,40 @@ fn best_effort_at_a_rate() {
     assert_eq!(of("duplicated"), 0);
     assert!(of("received") + of("lost") <= 2000 && of("received") > 0, "{samples}");
 }
+
+/// The publisher's clock is 5000 s ahead, as another host's would be (a time namespace; root's).
+#[test]
+fn one_way_between_two_clocks_has_a_band() {
+    const AHEAD: &str = "unshare --time --monotonic 5000 --fork";
+    let can = std::process::Command::new("sh").args(["-c", &format!("{AHEAD} true")]).output().unwrap();
+    if !can.status.success() {
+        return eprintln!("no right to make time namespaces");
+    }
+    let options = "--domain 116 --warmup 50 --json --rate 2000";
+    let sub = Takt::start(&format!("perf sub --clock 127.0.0.1:17399 {options}"));
+    let publisher = format!("perf pub --answer-clock 127.0.0.1:17399 --samples 2000 {options}");
+    let (sent, received) = (Takt::start_by(AHEAD, &publisher).json(), sub.json());
+    check_complete(&sent, &received);
+    let clock = &received["clock"];
+    let of = |value: &Value| value.as_f64().unwrap();
+    let (offset, uncertainty) = (of(&clock["offset_us"]), of(&clock["uncertainty_us"]));
+    assert!((offset - 5000e6).abs() <= uncertainty, "{clock}");
+    assert!(of(&clock["echoes"]) >= 200.0 && clock["restarts"] == json!(0), "{clock}");
+    // Were the clock not taken into account, every sample would seem to be sent long after it arrived.
+    assert!(of(&received["latency_us"]["max"]) > 0.0, "{received}");
+    assert_eq!((&sent["clock"], &clock["answerer"]), (&Value::Null, &json!("127.0.0.1:17399")));
+}
+
+#[test]
+fn clocks_are_of_streams() {
+    for line in [
+        "ping --clock 127.0.0.1:1",
+        "pong --answer-clock 127.0.0.1:1",
+        "pub --clock 127.0.0.1:1",
+        "sub --answer-clock 127.0.0.1:1",
+    ] {
+        let (said, code) = Takt::start(&format!("perf {line}")).complaint();
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains("pub takes --answer-clock"), "{said}");
+    }
+}

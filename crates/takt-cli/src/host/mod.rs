@@ -1,5 +1,10 @@
 //! `takt host`: the machine made fit for real-time traffic, and taken back. `takt doctor`: what is in the way.
 
+mod doctor;
+mod mend;
+
+pub use doctor::Doctor;
+
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -7,12 +12,15 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use takt_bench::{Error, Result};
 use takt_host::apply::Failure;
-use takt_host::{Facts, Journal, Machine, Plan, Wish, apply, revert, verify};
+use takt_host::measure::{Counted, FRAMES};
+use takt_host::{ClockQuality, Facts, Groups, Journal, Machine, Plan, Wish, apply, revert, verify};
 
 const EXAMPLES: &str = "\
 Examples:
   takt host inspect
   takt host plan --cpus 3 --interface eth0 > host.json     changes nothing
+  takt host plan --interface eth0 --queue 3 --dscp 46      marked frames have queue 3
+  takt host plan --interface eth0 --dscp 46 --line-rate 100Mbit     they go first
   takt host apply host.json
   takt host verify host.json
   takt host revert                                         as it was before the first apply
@@ -47,6 +55,9 @@ enum Command {
     Verify {
         /// The plan; - for standard input
         plan: PathBuf,
+        /// Send marked frames to a multicast group on the link as well, and count where they leave
+        #[arg(long)]
+        measure: bool,
     },
     /// Restore what was there before the first apply
     Revert,
@@ -58,24 +69,76 @@ pub struct WishArgs {
     /// Processors that nothing else is to use
     #[arg(long, value_name = "N,N...", value_delimiter = ',')]
     cpus: Vec<usize>,
+    /// Give them to a control group of their own, /sys/fs/cgroup/takt, in which programs have to be started
+    #[arg(long, requires = "cpus")]
+    control_group: bool,
     /// The interface that it comes and goes by
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
+    /// The queue of the interface that is for it alone: for what is marked, or else for what the processors send
+    #[arg(long, value_name = "N", requires = "interface")]
+    queue: Option<u32>,
+    /// DSCPs that it is marked by; a topic's is its TRANSPORT_PRIORITY
+    #[arg(long, value_name = "N,N...", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(0..=63))]
+    dscp: Vec<u8>,
+    /// PCPs of 802.1Q tags that it is marked by
+    #[arg(long, value_name = "N,N...", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(0..=7))]
+    pcp: Vec<u8>,
+    /// What the link carries, such as 100Mbit: what is marked goes first where the link is full
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    line_rate: Option<u64>,
+    /// Multicast groups that go by the interface, such as 239.255.0.0/16
+    #[arg(long, value_name = "ADDRESS/LENGTH,...", value_delimiter = ',')]
+    groups: Vec<Groups>,
+    /// For how long sockets poll the driver before they sleep, in microseconds
+    #[arg(long, value_name = "US")]
+    busy_poll: Option<u32>,
+}
+
+/// Bits per second: a number, and kbit, Mbit or Gbit.
+fn rate(text: &str) -> std::result::Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "kbit" => Some(1_000),
+        "Mbit" | "mbit" => Some(1_000_000),
+        "Gbit" | "gbit" => Some(1_000_000_000_u64),
+        _ => None,
+    };
+    let rate = digits.parse::<u64>().ok().zip(unit).and_then(|(number, unit)| number.checked_mul(unit)); // tidy-allow(dropped-cause): the message says what is wanted
+    rate.ok_or_else(|| "a rate is a number and kbit, Mbit or Gbit".to_owned())
 }
 
 impl WishArgs {
-    fn plan(&self, machine: &Machine) -> Result<Plan> {
-        let wish = Wish { cpus: self.cpus.clone(), interface: self.interface.clone() };
-        Plan::new(machine, &Facts::of(machine), &wish).map_err(|why| Error::Usage(why.to_string()))
+    fn plan(&self, machine: &Machine, facts: &Facts) -> Result<Plan> {
+        let wish = Wish {
+            cpus: self.cpus.clone(),
+            has_control_group: self.control_group,
+            interface: self.interface.clone(),
+            queue: self.queue,
+            dscp: self.dscp.clone(),
+            pcp: self.pcp.clone(),
+            line_rate_bits: self.line_rate,
+            groups: self.groups.clone(),
+            busy_poll_us: self.busy_poll,
+        };
+        Plan::new(machine, facts, &wish).map_err(|why| Error::Usage(why.to_string()))
     }
+}
+
+/// What there is.
+#[derive(serde::Serialize)]
+struct Inspection {
+    #[serde(flatten)]
+    facts: Facts,
+    clock: ClockQuality,
 }
 
 impl Host {
     pub fn run(&self) -> Result<()> {
         let machine = self.root.as_ref().map_or_else(Machine::default, Machine::below);
         match &self.command {
-            Command::Inspect => print_json(&Facts::of(&machine)),
-            Command::Plan(wish) => print_json(&wish.plan(&machine)?),
+            Command::Inspect => print_json(&Inspection { facts: Facts::of(&machine), clock: ClockQuality::now() }),
+            Command::Plan(wish) => print_json(&wish.plan(&machine, &Facts::of(&machine))?),
             Command::Apply { plan } => {
                 let plan = read_plan(plan)?;
                 let mut journal = self.open_journal()?;
@@ -83,11 +146,11 @@ impl Host {
                 println!("{} changes are made; takt host revert takes them back", plan.changes.len());
                 Ok(())
             }
-            Command::Verify { plan } => {
+            Command::Verify { plan, measure } => {
                 let plan = read_plan(plan)?;
                 all_well(&verify(&machine, &plan))?;
                 println!("all {} are as planned", plan.changes.len());
-                Ok(())
+                if *measure { measure_steering(&machine, &plan) } else { Ok(()) }
             }
             Command::Revert => {
                 let journal = self.open_journal()?;
@@ -106,6 +169,20 @@ impl Host {
 
     fn journal_error(&self, source: io::Error) -> Error {
         Error::Os { op: self.journal.display().to_string(), source }
+    }
+}
+
+fn measure_steering(machine: &Machine, plan: &Plan) -> Result<()> {
+    let op = "frames to measure with".to_owned();
+    let counted = takt_host::measure::steering(machine, plan).map_err(|source| Error::Os { op, source })?;
+    for Counted { interface, steering, marked, sent, unmarked } in &counted {
+        println!("{interface}: {steering}: of {sent} marked frames {marked} left there, of {FRAMES} others {unmarked}");
+    }
+    match counted.iter().find(|counted| !counted.is_well()) {
+        None => Ok(()),
+        Some(counted) => {
+            Err(Error::NotKept { what: format!("marked frames of {} leave elsewhere", counted.interface) })
+        }
     }
 }
 
@@ -131,74 +208,4 @@ fn all_well(failures: &[Failure]) -> Result<()> {
     }
     let lines: Vec<_> = failures.iter().map(ToString::to_string).collect();
     Err(Error::NotKept { what: lines.join("\n") })
-}
-
-/// `takt doctor`
-#[derive(Args, Clone, Debug)]
-pub struct Doctor {
-    #[command(flatten)]
-    wish: WishArgs,
-    /// Files below this directory in place of the machine's
-    #[arg(long, hide = true, value_name = "DIRECTORY")]
-    root: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
-
-/// Something that is in the way.
-#[derive(serde::Serialize)]
-struct Finding {
-    what: String,
-    why: String,
-    mend: String,
-}
-
-impl Doctor {
-    pub fn run(&self) -> Result<()> {
-        let machine = self.root.as_ref().map_or_else(Machine::default, Machine::below);
-        let plan = self.wish.plan(&machine)?;
-        let changes = plan.changes.iter().map(|change| Finding {
-            what: format!("{} is {:?}", change.knob, change.from),
-            why: change.why.clone(),
-            mend: mend(&change.knob, &change.to),
-        });
-        let lacks = plan.lacks.iter().map(|lack| Finding {
-            what: lack.what.clone(),
-            why: lack.why.clone(),
-            mend: lack.instead.clone(),
-        });
-        let findings: Vec<_> = changes.chain(lacks).collect();
-        if self.json {
-            return print_json(&findings);
-        }
-        for Finding { what, why, mend } in &findings {
-            println!("{what}\n    {why}\n    -> {mend}");
-        }
-        match findings.len() {
-            0 => println!("nothing is in the way"),
-            count => println!("{count} findings; takt host plan and apply mend what can be set"),
-        }
-        Ok(())
-    }
-}
-
-/// The command that sets a knob.
-fn mend(knob: &takt_host::Knob, to: &str) -> String {
-    match knob {
-        takt_host::Knob::File(path) => match path.strip_prefix("/proc/sys") {
-            Ok(name) => format!("sysctl -w {}={to}", name.display().to_string().replace('/', ".")),
-            Err(_) => format!("echo {to} > {}", path.display()),
-        },
-        takt_host::Knob::Ethtool(interface, parameter) => {
-            let parameter = parameter.to_string();
-            match parameter.strip_suffix("-channels") {
-                Some(queues) => format!("ethtool -L {interface} {queues} {to}"),
-                None => format!(
-                    "ethtool -C {interface} {parameter} {}",
-                    if parameter.starts_with("adaptive") { "off" } else { to }
-                ),
-            }
-        }
-    }
 }

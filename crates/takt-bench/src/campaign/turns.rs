@@ -1,0 +1,93 @@
+//! Columns take turns, and one that fails is left out from then on.
+
+use super::site::clear;
+use super::{Plan, wait_until_alone};
+use crate::error::{Error, Result};
+use crate::signal::stopped;
+use serde::Serialize;
+
+/// What a campaign has measured, and what it could not.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome<C> {
+    /// What was measured.
+    pub cells: Vec<C>,
+    /// Columns that were not, from the round in which each failed on. Only where the plan goes on without them.
+    pub failures: Vec<Failure>,
+}
+
+/// A column that failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Failure {
+    /// Its name.
+    pub column: String,
+    /// The round, from 0.
+    pub round: usize,
+    /// What happened.
+    pub why: String,
+}
+
+/// Measures each of `columns` once in each round, in an order that rotates. `measure` gets the column's place and the round; `progress`
+/// hears of every measurement before it is made. Waits until it is the only campaign on the machine.
+///
+/// # Errors
+/// A signal asked to stop. A column failed, if the plan does not go on without it.
+pub(super) fn in_turns<C>(
+    plan: &Plan,
+    columns: &[&str],
+    progress: &mut dyn FnMut(usize, &str),
+    mut measure: impl FnMut(usize, usize) -> Result<Vec<C>>,
+) -> Result<Outcome<C>> {
+    let _alone = wait_until_alone()?;
+    let (mut cells, mut failures): (Vec<C>, Vec<Failure>) = (Vec::new(), Vec::new());
+    for round in 0..plan.rounds {
+        for turn in 0..columns.len() {
+            let at = (turn + round) % columns.len();
+            if failures.iter().any(|failure| failure.column == columns[at]) {
+                continue;
+            }
+            if stopped() {
+                return Err(Error::Stopped);
+            }
+            progress(round, columns[at]);
+            match measure(at, round) {
+                Ok(measured) => cells.extend(measured),
+                Err(why) if matches!(why, Error::Stopped) || stopped() || !plan.goes_on => return Err(why),
+                Err(why) => {
+                    plan.ends.iter().flatten().for_each(clear);
+                    let why = if let Error::Agent { what, .. } = why { what } else { why.to_string() };
+                    failures.push(Failure { column: columns[at].into(), round, why });
+                }
+            }
+        }
+    }
+    Ok(Outcome { cells, failures })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::plan;
+    use super::*;
+
+    fn failing(plan: &Plan, from: usize) -> Result<Outcome<(usize, usize)>> {
+        let bad = || Error::Agent { column: "b".into(), what: "pong: no \"ready\" in time".into() };
+        in_turns(plan, &["a", "b", "c"], &mut |_, _| {}, |at, round| match (at, round) {
+            (1, round) if round >= from => Err(bad()),
+            _ => Ok(vec![(at, round)]),
+        })
+    }
+
+    #[test]
+    fn the_others_go_on_without_a_column_that_failed() {
+        let plan = Plan { rounds: 3, goes_on: true, ..plan(&[16]) };
+        let Outcome { cells, failures } = failing(&plan, 1).unwrap();
+        assert_eq!(cells, [(0, 0), (1, 0), (2, 0), (2, 1), (0, 1), (2, 2), (0, 2)]);
+        let why = "pong: no \"ready\" in time".to_owned();
+        assert_eq!(failures, [Failure { column: "b".into(), round: 1, why }]);
+    }
+
+    #[test]
+    fn without_leave_to_go_on_the_first_failure_ends_it() {
+        let error = failing(&Plan { rounds: 3, ..plan(&[16]) }, 0).unwrap_err().to_string();
+        assert_eq!(error, "column b: pong: no \"ready\" in time");
+    }
+}

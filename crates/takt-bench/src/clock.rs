@@ -1,0 +1,350 @@
+//! Another host's `CLOCK_MONOTONIC`, by echoes over UDP: what one-way latencies between two hosts need.
+//!
+//! One side answers ([`Answerer`]), the other asks ([`RemoteClock`]): quickly at first, for shortest ways, then now and then, since the
+//! clocks drift apart. Estimate and bounds are those of [`takt_host::clock::echo`]. The echoes have a port of their own, outside the
+//! middleware that is measured.
+//!
+//! Arrivals have the kernel's time, so that how long a thread takes to wake is no part of a way.
+//!
+//! An echo is 32 octets, little-endian: 8 that say question or answer, then three times 64 bits: its number, when it came, when it went
+//! back. An answer is as long as its question, and is never answered. What makes no sense is dropped.
+
+use crate::error::{Error, Result};
+use crate::machine::monotonic_ns;
+use crate::signal::stopped;
+use serde::Serialize;
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use takt_host::clock::{Echo, Offset, OffsetEstimator};
+
+use crate::workload::lock;
+
+const LEN: usize = 32;
+const QUESTION: &[u8; 8] = b"TAKTECHQ";
+const ANSWER: &[u8; 8] = b"TAKTECHA";
+
+/// Echoes before the first sample: the more there are, the shorter are the shortest ways.
+const FIRST: u64 = 200;
+/// Between two later ones: at 100 parts in a million the clocks drift 2 us apart meanwhile.
+const PERIOD: Duration = Duration::from_millis(20);
+/// How long an answer may take, and how long a thread takes to see that it is to end.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// How long nobody may answer at first.
+const LIMIT_NS: u64 = 30_000_000_000;
+
+/// A thread that runs until it is dropped.
+struct Worker {
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Worker {
+    fn start(name: &str, mut step: impl FnMut() + Send + 'static) -> Result<Self> {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&is_over);
+        let run = move || {
+            while !seen.load(Ordering::Relaxed) {
+                step();
+            }
+        };
+        let thread = std::thread::Builder::new().name(name.into()).spawn(run).map_err(|e| Error::os("thread", e))?;
+        Ok(Self { is_over, thread: Some(thread) })
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // A thread that panicked has said so.
+            drop(thread.join());
+        }
+    }
+}
+
+/// A socket whose reads end after a while.
+fn socket(address: SocketAddr) -> Result<UdpSocket> {
+    let socket = UdpSocket::bind(address).map_err(|e| Error::os(format!("echoes by {address}"), e))?;
+    socket.set_read_timeout(Some(PATIENCE)).map_err(|e| Error::os("setsockopt", e))?;
+    Ok(socket)
+}
+
+/// When the last datagram came, by a clock: rather a little later than earlier, so that bounds hold.
+fn arrival_ns(socket: &UdpSocket, clock: fn() -> u64) -> u64 {
+    let age_ns = stamp::age_ns(socket);
+    clock().saturating_sub(age_ns)
+}
+
+/// The kernel's time of what arrived.
+mod stamp {
+    use std::net::UdpSocket;
+    use std::os::fd::AsRawFd;
+
+    /// From linux/sockios.h: `SIOCGSTAMPNS_OLD`, whose structure is this machine's `timespec`.
+    const SIOCGSTAMPNS: libc::Ioctl = 0x8907;
+
+    /// Beyond that, `CLOCK_REALTIME` was stepped meanwhile.
+    const AGE_NS_MAX: i64 = 100_000_000;
+
+    /// How long ago the datagram came that was received last; 0 if the kernel does not know, as of the first, which makes it take times.
+    pub(super) fn age_ns(socket: &UdpSocket) -> u64 {
+        let mut came = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the kernel writes one such structure.
+        if unsafe { libc::ioctl(socket.as_raw_fd(), SIOCGSTAMPNS, &raw mut came) } != 0 {
+            return 0;
+        }
+        let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: `now` is valid for writes; CLOCK_REALTIME exists on every Linux, so the call cannot fail.
+        unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &mut now) };
+        let ns = |time: libc::timespec| time.tv_sec.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec);
+        let age = ns(now).saturating_sub(ns(came));
+        if (0..AGE_NS_MAX).contains(&age) { age.unsigned_abs() } else { 0 }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+        use std::time::{Duration, Instant};
+
+        #[test]
+        fn what_has_waited_is_as_old_as_that() {
+            let [sender, receiver] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+            sender.connect(receiver.local_addr().unwrap()).unwrap();
+            let waited = || {
+                sender.send(b"echo").unwrap();
+                let sent = Instant::now();
+                while sent.elapsed() < Duration::from_millis(5) {
+                    std::hint::spin_loop();
+                }
+                receiver.recv(&mut [0; 8]).unwrap();
+                age_ns(&receiver)
+            };
+            // The first makes the kernel take times, and it takes its time for that; until then there is no age.
+            let begun = Instant::now();
+            while waited() < 5_000_000 {
+                assert!(begun.elapsed() < Duration::from_secs(30), "the kernel never takes times");
+            }
+        }
+    }
+}
+
+/// Answers echoes until it is dropped.
+pub struct Answerer {
+    address: SocketAddr,
+    _worker: Worker,
+}
+
+impl Answerer {
+    /// Answers at an address by a clock, such as [`monotonic_ns`].
+    ///
+    /// # Errors
+    /// The address cannot be had.
+    pub fn start(address: SocketAddr, clock: fn() -> u64) -> Result<Self> {
+        let socket = socket(address)?;
+        let address = socket.local_addr().map_err(|e| Error::os("getsockname", e))?;
+        let worker = Worker::start("clock-answers", move || {
+            let mut echo = [0; LEN + 1];
+            let Ok((LEN, from)) = socket.recv_from(&mut echo) else { return };
+            let came_ns = arrival_ns(&socket, clock);
+            if !echo.starts_with(QUESTION) {
+                return;
+            }
+            echo[..8].copy_from_slice(ANSWER);
+            echo[16..24].copy_from_slice(&came_ns.to_le_bytes());
+            echo[24..LEN].copy_from_slice(&clock().to_le_bytes());
+            // An answer that cannot be sent is one that is lost.
+            drop(socket.send_to(&echo[..LEN], from));
+        })?;
+        Ok(Self { address, _worker: worker })
+    }
+
+    /// Where it answers.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+/// Asks one side.
+struct Asker {
+    socket: UdpSocket,
+    number: u64,
+}
+
+impl Asker {
+    fn new(address: SocketAddr) -> Result<Self> {
+        let own = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+        let socket = socket(own.parse().expect("an address"))?;
+        socket.connect(address).map_err(|e| Error::os(format!("echoes with {address}"), e))?;
+        Ok(Self { socket, number: 0 })
+    }
+
+    /// One echo; `None` if no answer came in time.
+    fn ask(&mut self) -> io::Result<Option<Echo>> {
+        self.number += 1;
+        let mut question = [0; LEN];
+        question[..8].copy_from_slice(QUESTION);
+        question[8..16].copy_from_slice(&self.number.to_le_bytes());
+        let sent_ns = monotonic_ns();
+        self.socket.send(&question)?;
+        let mut answer = [0; LEN + 1];
+        loop {
+            let len = match self.socket.recv(&mut answer) {
+                Ok(len) => len,
+                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) => {
+                    return Ok(None);
+                }
+                Err(e) => return Err(e),
+            };
+            let returned_ns = arrival_ns(&self.socket, monotonic_ns);
+            let number = |at: usize| u64::from_le_bytes(*answer[at..].first_chunk().expect("it is long enough"));
+            if len == LEN && answer.starts_with(ANSWER) && number(8) == self.number {
+                let [received_ns, answered_ns] = [number(16), number(24)].map(signed);
+                let [sent_ns, returned_ns] = [sent_ns, returned_ns].map(signed);
+                return Ok(Some(Echo { sent_ns, received_ns, answered_ns, returned_ns }));
+            }
+            // A late answer, or somebody else's; the next may be ours, as long as there is time.
+            if monotonic_ns() - sent_ns > PATIENCE.as_nanos() as u64 {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+/// Times as the estimate has them; beyond 292 years they stay there.
+fn signed(ns: u64) -> i64 {
+    i64::try_from(ns).unwrap_or(i64::MAX)
+}
+
+/// How well a clock was known while something was measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClockBand {
+    /// Who answered.
+    pub answerer: String,
+    /// Its clock minus ours, us, at the end.
+    pub offset_us: f64,
+    /// How far a one-way latency can be off either way, us, at most.
+    pub uncertainty_us: f64,
+    /// Echoes so far.
+    pub echoes: u64,
+    /// How often a clock was stepped, or drifted by more than is assumed: then the figures are not to be trusted.
+    pub restarts: u64,
+}
+
+/// Another host's clock.
+pub struct RemoteClock {
+    address: SocketAddr,
+    estimator: Arc<Mutex<OffsetEstimator>>,
+    _worker: Worker,
+}
+
+impl RemoteClock {
+    /// Waits for the first echoes, and goes on asking until it is dropped.
+    ///
+    /// # Errors
+    /// Nobody answers within half a minute; a stop.
+    pub fn of(address: SocketAddr) -> Result<Self> {
+        let mut asker = Asker::new(address)?;
+        let mut estimator = OffsetEstimator::new(OffsetEstimator::DRIFT_MAX_PPM);
+        let mut heard_ns = monotonic_ns();
+        while estimator.echoes() < FIRST {
+            if stopped() {
+                return Err(Error::Stopped);
+            }
+            // Refused: nobody is there yet.
+            match asker.ask() {
+                Ok(Some(echo)) => {
+                    heard_ns = monotonic_ns();
+                    estimator.handle_echo(echo);
+                }
+                _ if monotonic_ns() - heard_ns > LIMIT_NS => {
+                    return Err(Error::NoAnswer { what: format!("echo from {address}") });
+                }
+                Ok(None) => {}
+                Err(_) => std::thread::park_timeout(PERIOD),
+            }
+        }
+        let estimator = Arc::new(Mutex::new(estimator));
+        let shared = Arc::clone(&estimator);
+        let worker = Worker::start("clock-asks", move || {
+            // Without an answer the bounds widen, and that is all there is to do.
+            if let Ok(Some(echo)) = asker.ask() {
+                lock(&shared).handle_echo(echo);
+            }
+            std::thread::park_timeout(PERIOD);
+        })?;
+        Ok(Self { address, estimator, _worker: worker })
+    }
+
+    /// That clock minus this one, at a time of this one.
+    #[must_use]
+    pub fn offset(&self, now_ns: u64) -> Offset {
+        lock(&self.estimator).offset(signed(now_ns)).expect("there were echoes before there was this clock")
+    }
+
+    /// What a report says, of latencies that can be off by so much.
+    #[must_use]
+    pub fn band(&self, uncertainty_ns: u64) -> ClockBand {
+        let offset = self.offset(monotonic_ns());
+        let estimator = lock(&self.estimator);
+        ClockBand {
+            answerer: self.address.to_string(),
+            offset_us: offset.offset_ns as f64 / 1e3,
+            uncertainty_us: uncertainty_ns as f64 / 1e3,
+            echoes: estimator.echoes(),
+            restarts: estimator.restarts(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AHEAD_NS: u64 = 5_000_000_000_000;
+
+    fn ahead() -> u64 {
+        monotonic_ns() + AHEAD_NS
+    }
+
+    fn loopback() -> SocketAddr {
+        "127.0.0.1:0".parse().unwrap()
+    }
+
+    #[test]
+    fn a_clock_that_is_ahead_is_known_within_its_band() {
+        let answerer = Answerer::start(loopback(), ahead).unwrap();
+        let clock = RemoteClock::of(answerer.address()).unwrap();
+        let offset = clock.offset(monotonic_ns());
+        assert!(offset.offset_ns.abs_diff(AHEAD_NS as i64) <= offset.uncertainty_ns, "{offset:?}");
+        let band = clock.band(offset.uncertainty_ns);
+        assert!(band.echoes >= FIRST && band.restarts == 0, "{band:?}");
+        assert_eq!(band.answerer, answerer.address().to_string());
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_not_answered_and_not_heard() {
+        let answerer = Answerer::start(loopback(), monotonic_ns).unwrap();
+        let mut asker = Asker::new(answerer.address()).unwrap();
+        let mut answer = [0; LEN];
+        answer[..8].copy_from_slice(ANSWER);
+        let good = [QUESTION.as_slice(), &[0; LEN - 8]].concat();
+        for bad in [&[][..], &good[..LEN - 1], &[&good[..], &[0]].concat(), &answer, &[0xff; LEN]] {
+            asker.socket.send(bad).unwrap();
+        }
+        // The only answer is that to the question; its number is the asker's.
+        let echo = asker.ask().unwrap().expect("it is answered");
+        assert!(
+            echo.sent_ns <= echo.received_ns
+                && echo.received_ns <= echo.answered_ns
+                && echo.answered_ns <= echo.returned_ns
+        );
+        asker.socket.set_nonblocking(true).unwrap();
+        assert_eq!(asker.socket.recv(&mut answer).map_err(|e| e.kind()), Err(ErrorKind::WouldBlock));
+    }
+}

@@ -1,0 +1,176 @@
+//! The system that the analysis is given: what was measured, with the margin, and what was declared.
+//!
+//! A critical sample passes the thread that writes it, where `write`, kernel and wake-up are a delay, then the executor: there its datagram is
+//! received and its callback called, one directly after the other. All other classes of jobs that the calibration saw come as often as they can, so
+//! each delays by one piece at most; priorities are those of the executor, 64 more, since the analysis has none below 0.
+
+use super::Plan;
+use super::phase::{CRITICAL_PRIORITY, Observed, SLOW_PRIORITY};
+use crate::error::{Error, Result};
+use serde::Serialize;
+use std::fmt::Write as _;
+use takt::real_time::Priority;
+use takt_calculus::{Arrivals, Flow, Resource, Stage, System};
+
+/// The place of the critical flow.
+pub const CRITICAL: usize = 0;
+const WRITER: usize = 0;
+const EXECUTOR: usize = 1;
+const ASIDE: usize = 2;
+const RECEIVE: &str = "receive";
+const CALLBACK: &str = "callback";
+/// The class of the long callback.
+pub const SLOW_CALLBACK: (&str, i32) = (CALLBACK, SLOW_PRIORITY);
+
+/// How long a class of jobs is said to take at most.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Class {
+    pub kind: &'static str,
+    pub priority: i32,
+    pub time_ns: u64,
+}
+
+/// What the bound rests on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Declared {
+    /// One call of `write` for a critical sample.
+    pub write_ns: u64,
+    /// Kernel and wake-up.
+    pub delay_ns: u64,
+    pub classes: Vec<Class>,
+}
+
+/// A system, and what went into it.
+pub struct Model {
+    pub system: System,
+    pub declared: Declared,
+}
+
+/// Makes the system of what was measured.
+///
+/// # Errors
+/// A class is as urgent as the critical one.
+pub fn of(plan: &Plan, alone: &Observed, calibration: &Observed) -> Result<Model> {
+    let with_margin = |time_ns: u64| (time_ns as f64 * plan.margin).ceil() as u64;
+    let longest = |kind| alone.longest_ns(kind, CRITICAL_PRIORITY).max(calibration.longest_ns(kind, CRITICAL_PRIORITY));
+    let own = |observed: &Observed| {
+        let jobs = [RECEIVE, CALLBACK].map(|kind| observed.longest_ns(kind, CRITICAL_PRIORITY));
+        jobs.iter().sum::<u64>() + observed.write_max_ns
+    };
+    let delay_ns = with_margin(alone.response_max_ns.saturating_sub(own(alone)));
+    let write_ns = with_margin(alone.write_max_ns.max(calibration.write_max_ns));
+    let callback_ns = plan.load.callback_us * 1000;
+    let time_of = |kind: &'static str, priority: i32, max_ns: u64| match (kind, priority) {
+        (RECEIVE | CALLBACK, CRITICAL_PRIORITY) => with_margin(longest(kind)),
+        // What is declared needs no margin.
+        (CALLBACK, SLOW_PRIORITY) => callback_ns + with_margin(max_ns.saturating_sub(callback_ns)),
+        _ => with_margin(max_ns),
+    };
+    let class = |class: &super::phase::Class| Class {
+        kind: class.kind,
+        priority: class.priority,
+        time_ns: time_of(class.kind, class.priority, class.max_ns),
+    };
+    let mut classes: Vec<Class> = calibration.classes.iter().map(class).collect();
+    let is_slow = |class: &Class| (class.kind, class.priority) == SLOW_CALLBACK;
+    if callback_ns > 0 && !classes.iter().any(is_slow) {
+        classes.push(Class { kind: CALLBACK, priority: SLOW_PRIORITY, time_ns: callback_ns });
+    }
+    let declared = Declared { write_ns, delay_ns, classes };
+    Ok(Model { system: system(plan, &declared)?, declared })
+}
+
+fn system(plan: &Plan, declared: &Declared) -> Result<System> {
+    let stage = |resource, priority: i32, piece_ns, delay_ns| Stage {
+        resource,
+        priority: (priority - Priority::MIN.get()).unsigned_abs(),
+        piece_ns,
+        piece_ns_min: 0,
+        pieces: 1,
+        delay_ns,
+        delay_ns_min: 0,
+    };
+    let is_critical = |class: &&Class| class.priority == CRITICAL_PRIORITY && [RECEIVE, CALLBACK].contains(&class.kind);
+    let piece_ns = declared.classes.iter().filter(is_critical).map(|class| class.time_ns).sum();
+    // A call of `write` never waits for the one before, after whose end a period passes: to the system it is a delay.
+    let stages = vec![
+        stage(WRITER, CRITICAL_PRIORITY, 0, declared.write_ns + declared.delay_ns),
+        stage(EXECUTOR, CRITICAL_PRIORITY, piece_ns, 0),
+    ];
+    let arrivals = Some(Arrivals::sporadic(plan.period_ns));
+    let mut flows = vec![Flow { name: "critical".into(), arrivals, stages, limit_ns: None }];
+    for class in declared.classes.iter().filter(|class| !is_critical(class)) {
+        let Class { kind, priority, time_ns } = *class;
+        if priority >= CRITICAL_PRIORITY {
+            return Err(Error::NotKept { what: format!("no bound: {kind} jobs have the priority {priority}") });
+        }
+        let is_aside = plan.aside && (kind, priority) == SLOW_CALLBACK;
+        let on = if is_aside { ASIDE } else { EXECUTOR };
+        let stages = vec![stage(on, priority, time_ns, 0)];
+        flows.push(Flow { name: format!("{kind} {priority}"), arrivals: None, stages, limit_ns: None });
+    }
+    let names = ["writer", "executor", "aside"].into_iter().take(if plan.aside { 3 } else { 2 });
+    Ok(System { resources: names.map(|name| Resource { name: name.into() }).collect(), flows })
+}
+
+/// A system of executors as `takt analyze` reads it.
+#[must_use]
+pub fn to_toml(system: &System) -> String {
+    let mut text = String::new();
+    for resource in &system.resources {
+        write!(text, "[[executor]]\nname = \"{}\"\n\n", resource.name).expect("a string takes all");
+    }
+    for flow in &system.flows {
+        write!(text, "[[flow]]\nname = \"{}\"\n", flow.name).expect("a string takes all");
+        if let Some(arrivals) = flow.arrivals {
+            writeln!(text, "min_separation = \"{} ns\"", arrivals.period_ns).expect("a string takes all");
+        }
+        text.push_str("stages = [\n");
+        for Stage { resource, priority, piece_ns, delay_ns, .. } in &flow.stages {
+            let on = &system.resources[*resource].name;
+            let times = format!("time = \"{piece_ns} ns\", delay = \"{delay_ns} ns\"");
+            writeln!(text, "    {{ on = \"{on}\", priority = {priority}, {times} }},").expect("a string takes all");
+        }
+        text.push_str("]\n\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::isolation::load::LoadPlan;
+    use std::time::Duration;
+
+    fn plan(aside: bool) -> Plan {
+        let load = LoadPlan { callback_us: 5_000, ..LoadPlan::default() };
+        let (calibration, measurement) = (Duration::ZERO, Duration::ZERO);
+        let (period_ns, margin, cpus, trace) = (1_000_000, 1.5, [0, 1], None);
+        Plan { calibration, measurement, load, period_ns, margin, aside, cpus, trace }
+    }
+
+    fn declared(further: &[(&'static str, i32, u64)]) -> Declared {
+        let usual = [(RECEIVE, 46, 20_000), (CALLBACK, 46, 10_000), (RECEIVE, 0, 900_000), (CALLBACK, -10, 5_000_000)];
+        let class = |&(kind, priority, time_ns): &(&'static str, i32, u64)| Class { kind, priority, time_ns };
+        let classes = usual.iter().chain(further).map(class).collect();
+        Declared { write_ns: 40_000, delay_ns: 60_000, classes }
+    }
+
+    fn bound_ns(plan: &Plan, declared: &Declared) -> u64 {
+        let certificate = takt_calculus::analyse(&system(plan, declared).unwrap()).unwrap();
+        takt_calculus::verify(&certificate).unwrap();
+        certificate.flows[CRITICAL].bound_ns.unwrap()
+    }
+
+    #[test]
+    fn a_sample_waits_for_one_job_and_the_long_callback_aside_is_none() {
+        assert_eq!(bound_ns(&plan(false), &declared(&[])), 100_000 + 5_000_000 + 30_000);
+        assert_eq!(bound_ns(&plan(true), &declared(&[])), 100_000 + 900_000 + 30_000);
+    }
+
+    #[test]
+    fn jobs_that_are_as_urgent_have_no_bound() {
+        let refused = system(&plan(false), &declared(&[("transmit", 46, 1)])).unwrap_err();
+        assert_eq!(refused.to_string(), "no bound: transmit jobs have the priority 46");
+    }
+}

@@ -1,0 +1,236 @@
+//! What the experiment came to, for people and as JSON.
+
+use super::Plan;
+use super::model::{Declared, SLOW_CALLBACK, to_toml};
+use super::phase::{Class, Late, Observed};
+use crate::error::{Error, Result};
+use crate::report::{Host, to_json};
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::path::Path;
+use takt_calculus::Certificate;
+
+/// Share of the load that must have come, or the report says that it did not.
+const FULL: f64 = 0.95;
+/// Late samples in the text; the JSON has more.
+const LATE_SHOWN: usize = 10;
+
+/// Everything, to be read by whoever doubts it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Outcome {
+    /// The command line.
+    pub command: String,
+    /// Where it ran.
+    pub host: Host,
+    /// Load of the machine at the beginning and at the end, as of /proc/loadavg.
+    pub load_average: [String; 2],
+    /// What could not be had, and why.
+    pub missing: Vec<String>,
+    /// What was asked for.
+    pub plan: Plan,
+    /// No critical sample takes longer, if all takes as long as declared at most.
+    pub bound_ns: u64,
+    /// What the bound rests on.
+    pub declared: Declared,
+    /// The system and its bound, with what proves it.
+    pub certificate: Certificate,
+    /// The critical topic alone.
+    pub alone: Observed,
+    /// All load, beforehand.
+    pub calibration: Observed,
+    /// All load, measured against the bound.
+    pub measurement: Observed,
+}
+
+/// What follows.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verdict {
+    /// No sample was above the bound.
+    pub is_kept: bool,
+    /// The longest response over the bound.
+    pub tightness: f64,
+    /// Critical samples that never came.
+    pub lost: u64,
+    /// Of the late samples that are told one by one, those that are late by less than the kernel had executor and writer wait.
+    pub late_by_kernel: u64,
+    /// What took longer than declared: then the bound promises nothing.
+    pub exceeded: Vec<String>,
+    /// Load that did not come.
+    pub short: Vec<String>,
+}
+
+impl Outcome {
+    /// What follows from the measurement.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        let seen = &self.measurement;
+        let by_kernel = |late: &&Late| late.waited_ns >= late.response_ns.saturating_sub(self.bound_ns);
+        Verdict {
+            is_kept: seen.late == 0,
+            tightness: seen.response_max_ns as f64 / self.bound_ns as f64,
+            lost: seen.sent.saturating_sub(seen.received),
+            late_by_kernel: seen.late_samples.iter().filter(by_kernel).count() as u64,
+            exceeded: self.exceeded(),
+            short: self.short(),
+        }
+    }
+
+    fn exceeded(&self) -> Vec<String> {
+        let seen = &self.measurement;
+        let times = |name: String, took_ns: u64, declared_ns: Option<u64>| {
+            let told = declared_ns.map_or("nothing".to_owned(), microseconds);
+            (took_ns > declared_ns.unwrap_or(0)).then(|| format!("{name} took {} of {told}", microseconds(took_ns)))
+        };
+        let write = times("write".into(), seen.write_max_ns, Some(self.declared.write_ns));
+        // What another executor calls delays nobody here.
+        let is_here = |class: &&Class| !self.plan.aside || (class.kind, class.priority) != SLOW_CALLBACK;
+        let classes = seen.classes.iter().filter(is_here).filter_map(|class| {
+            let name = format!("{} {}", class.kind, class.priority);
+            times(name, class.max_ns, self.declared_ns(class.kind, class.priority))
+        });
+        write.into_iter().chain(classes).collect()
+    }
+
+    fn declared_ns(&self, kind: &str, priority: i32) -> Option<u64> {
+        let class = self.declared.classes.iter().find(|class| class.kind == kind && class.priority == priority);
+        class.map(|class| class.time_ns)
+    }
+
+    fn short(&self) -> Vec<String> {
+        let (seen, load) = (&self.measurement, &self.plan.load);
+        let wanted = |rate: u32| f64::from(rate) * seen.seconds;
+        let callbacks = if load.callback_us > 0 { wanted(load.callback_hz) } else { 0.0 };
+        let each = [
+            ("background samples", seen.background_received as f64, wanted(load.samples_hz)),
+            ("slow callbacks", seen.slow_callbacks as f64, callbacks),
+            ("participants", seen.discovered as f64, load.participants as f64),
+        ];
+        let short = each.into_iter().filter(|(_, came, wanted)| *came < FULL * wanted);
+        short.map(|(what, came, wanted)| format!("{came:.0} of {wanted:.0} {what} came")).collect()
+    }
+
+    /// Everything as JSON, and what follows from it.
+    ///
+    /// # Errors
+    /// Never in practice: all fields have a form in JSON.
+    pub fn to_json(&self) -> Result<String> {
+        #[derive(Serialize)]
+        struct Whole<'a> {
+            #[serde(flatten)]
+            outcome: &'a Outcome,
+            verdict: Verdict,
+        }
+        to_json(&Whole { outcome: self, verdict: self.verdict() })
+    }
+
+    /// Writes `system.toml` and `certificate.json`, as `takt analyze` reads them, and `report.json` to a directory, which is made.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn write_to(&self, directory: &Path) -> Result<()> {
+        let failure = |path: &Path| {
+            let op = path.display().to_string();
+            move |source| Error::Os { op, source }
+        };
+        std::fs::create_dir_all(directory).map_err(failure(directory))?;
+        let certificate = to_json(&self.certificate)?;
+        let files = [
+            ("system.toml", to_toml(&self.certificate.system)),
+            ("certificate.json", certificate),
+            ("report.json", self.to_json()?),
+        ];
+        for (name, text) in files {
+            let path = directory.join(name);
+            std::fs::write(&path, text).map_err(failure(&path))?;
+        }
+        Ok(())
+    }
+
+    /// For people.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let (seen, verdict, mut text) = (&self.measurement, self.verdict(), String::new());
+        let mut line = |what: String| writeln!(text, "{what}").expect("a string takes all");
+        line(format!("load average before {}, after {}", self.load_average[0], self.load_average[1]));
+        self.missing.iter().for_each(|what| line(format!("not here: {what}")));
+        line(format!(
+            "bound     {} us = write {}, kernel and wake-up {}, executor {}; certified",
+            microseconds(self.bound_ns),
+            microseconds(self.declared.write_ns),
+            microseconds(self.declared.delay_ns),
+            microseconds(self.bound_ns.saturating_sub(self.declared.write_ns + self.declared.delay_ns)),
+        ));
+        let response = &seen.response_us;
+        line(format!(
+            "response  min {} us, median {}, p99.9 {}, max {}; worst/bound {:.3}",
+            response.min,
+            response.p50,
+            response.p999,
+            microseconds(seen.response_max_ns),
+            verdict.tightness,
+        ));
+        for (what, phase) in [("alone", &self.alone), ("calibrated", &self.calibration)] {
+            let (median, max) = (phase.response_us.p50, microseconds(phase.response_max_ns));
+            let waited = microseconds(phase.waited_ns);
+            line(format!("          {what}: median {median}, max {max}; the executor had to wait for {waited} in all"));
+        }
+        line(format!(
+            "critical  {} sent in {:.1} s, {} lost, {} late",
+            seen.sent, seen.seconds, verdict.lost, seen.late
+        ));
+        if seen.late > 0 {
+            let told = seen.late_samples.len();
+            line(format!(
+                "late      {} of the first {told} by less than the kernel had them wait",
+                verdict.late_by_kernel
+            ));
+        }
+        for late in seen.late_samples.iter().take(LATE_SHOWN) {
+            line(format!(
+                "late      {} us, at {:.3} s; the kernel had executor and writer wait for {} around then",
+                microseconds(late.response_ns),
+                late.at_ns as f64 * 1e-9,
+                microseconds(late.waited_ns),
+            ));
+        }
+        let per_second = |count: u64| count as f64 / seen.seconds;
+        line(format!(
+            "load      {:.0} background samples/s of {:.0} written, {} slow callbacks of {}, {} participants discovered",
+            per_second(seen.background_received),
+            per_second(seen.background_written),
+            seen.slow_callbacks,
+            seen.slow_written,
+            seen.discovered,
+        ));
+        verdict.short.iter().for_each(|what| line(format!("short     {what}")));
+        line(format!(
+            "executor  busy {:.0} %; could have run and had to wait for {} us in all, interrupted {} times; its core was away for {} ms",
+            100.0 * seen.ran_ns as f64 * 1e-9 / seen.seconds,
+            microseconds(seen.waited_ns),
+            seen.interrupted,
+            seen.stolen_ns / 1_000_000,
+        ));
+        line(self.jobs());
+        verdict.exceeded.iter().for_each(|what| line(format!("longer than declared: {what} us")));
+        line(if verdict.is_kept { "the bound is kept".into() } else { "the bound is NOT kept".into() });
+        text
+    }
+
+    /// What each class of jobs took beside what was declared, and the longest `write`.
+    fn jobs(&self) -> String {
+        let heads = ["median", "p99.9", "max", "declared"].map(|head| format!(" {head:>12}")).concat();
+        let mut text = format!("{:<12} {:>8} {:>10}{heads}\n", "jobs, us", "priority", "count");
+        for class in &self.measurement.classes {
+            let declared = self.declared_ns(class.kind, class.priority).map_or("-".to_owned(), microseconds);
+            let times = [class.median_ns, class.p999_ns, class.max_ns].map(|ns| format!(" {:>12}", microseconds(ns)));
+            let (kind, priority, count, times) = (class.kind, class.priority, class.count, times.concat());
+            writeln!(text, "{kind:<12} {priority:>8} {count:>10}{times} {declared:>12}").expect("a string takes all");
+        }
+        let [longest, declared] = [self.measurement.write_max_ns, self.declared.write_ns].map(microseconds);
+        text + &format!("{:<58}{longest:>12} {declared:>12}", "write")
+    }
+}
+
+fn microseconds(ns: u64) -> String {
+    format!("{}.{:03}", ns / 1000, ns % 1000)
+}

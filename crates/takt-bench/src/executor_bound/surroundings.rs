@@ -1,0 +1,201 @@
+//! What the experiment has around it: a network namespace of its own, and the right to real-time priorities; and what the kernel says of
+//! how a thread was treated.
+
+use crate::error::{Error, Result};
+use crate::machine::monotonic_ns;
+use std::mem;
+use std::path::PathBuf;
+use takt::real_time::{Scheduling, ThreadSettings};
+
+/// What could be had, and why the rest could not.
+pub struct Surroundings {
+    namespace: std::result::Result<(), String>,
+    real_time: std::result::Result<(), String>,
+}
+
+impl Surroundings {
+    /// Moves the calling thread, and all that it starts later, to a network namespace of its own, whose loopback interface is up. Tries
+    /// whether a thread may have a real-time priority.
+    pub fn enter() -> Self {
+        let settings = ThreadSettings { scheduling: Some(Scheduling::Fifo(1)), ..ThreadSettings::default() };
+        let tried = std::thread::spawn(move || settings.apply().map_err(|why| why.to_string())).join();
+        let real_time = tried.unwrap_or_else(|_| Err("the thread that tried it panicked".into()));
+        Self { namespace: own_namespace().map_err(|why| why.to_string()), real_time }
+    }
+
+    /// Whether threads may have real-time priorities.
+    pub fn is_real_time(&self) -> bool {
+        self.real_time.is_ok()
+    }
+
+    /// What could not be had, and why.
+    pub fn missing(&self) -> Vec<String> {
+        let namespace = self.namespace.as_ref().err();
+        let real_time = self.real_time.as_ref().err();
+        let namespace = namespace.map(|why| format!("the network namespace is shared with others: {why}"));
+        let real_time = real_time.map(|why| format!("no thread has a real-time priority or a core of its own: {why}"));
+        namespace.into_iter().chain(real_time).collect()
+    }
+}
+
+fn own_namespace() -> Result<()> {
+    // SAFETY: takes no pointer.
+    if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
+        return Err(Error::last_os("unshare"));
+    }
+    // SAFETY: takes no pointer; the descriptor is closed below.
+    let socket = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
+    if socket < 0 {
+        return Err(Error::last_os("socket"));
+    }
+    // SAFETY: `ifreq` is plain data, for which all zeroes is a valid value.
+    let mut request: libc::ifreq = unsafe { mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
+        *to = from.cast_signed() as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+    // SAFETY: `request` is a valid ifreq, whose name ends with a NUL.
+    let is_up = unsafe { libc::ioctl(socket, libc::SIOCSIFFLAGS, &request) } == 0;
+    let result = if is_up { Ok(()) } else { Err(Error::last_os("bring the loopback interface up")) };
+    // SAFETY: it was opened above and is closed once.
+    unsafe { libc::close(socket) };
+    result
+}
+
+/// What the kernel says of a thread of this process.
+pub struct Witness {
+    task: PathBuf,
+}
+
+/// How a thread was treated up to a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Treatment {
+    /// It had a processor for so long.
+    pub ran_ns: u64,
+    /// It could have run, and had none: others had it, or the kernel was slow to give it.
+    pub waited_ns: u64,
+    /// How often the kernel took the processor away.
+    pub interrupted: u64,
+}
+
+impl Witness {
+    /// Of the thread that has this name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn of(name: &str) -> Result<Self> {
+        let tasks = std::fs::read_dir("/proc/self/task").map_err(|e| Error::os("/proc/self/task", e))?;
+        let mut tasks = tasks.flatten().map(|task| task.path());
+        let is_named =
+            |task: &PathBuf| std::fs::read_to_string(task.join("comm")).is_ok_and(|it| it.trim_end() == name);
+        let nobody = || Error::Usage(format!("no thread is called {name}"));
+        Ok(Self { task: tasks.find(is_named).ok_or_else(nobody)? })
+    }
+
+    /// Up to now; zeroes for a kernel that does not say.
+    pub fn look(&self) -> Treatment {
+        let read = |file| std::fs::read_to_string(self.task.join(file)).unwrap_or_default();
+        let times = read("schedstat");
+        let mut times = times.split_whitespace().map(|word| word.parse().unwrap_or(0));
+        let status = read("status");
+        let interrupted = status.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"));
+        Treatment {
+            ran_ns: times.next().unwrap_or(0),
+            waited_ns: times.next().unwrap_or(0),
+            interrupted: interrupted.and_then(|count| count.trim().parse().ok()).unwrap_or(0),
+        }
+    }
+}
+
+/// How a thread was treated, look by look.
+pub struct Watch {
+    witness: Witness,
+    first: Treatment,
+    last: Treatment,
+    last_ns: u64,
+    /// From when to when, and how long of that it waited.
+    looks: Vec<(u64, u64, u64)>,
+}
+
+impl Watch {
+    /// Begins with the thread of this name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn begin(name: &str) -> Result<Self> {
+        let witness = Witness::of(name)?;
+        let first = witness.look();
+        Ok(Self { witness, first, last: first, last_ns: monotonic_ns(), looks: Vec::new() })
+    }
+
+    pub fn look(&mut self) {
+        let (now, now_ns) = (self.witness.look(), monotonic_ns());
+        self.looks.push((self.last_ns, now_ns, now.waited_ns.saturating_sub(self.last.waited_ns)));
+        (self.last, self.last_ns) = (now, now_ns);
+    }
+
+    /// Since the beginning.
+    pub fn total(&self) -> Treatment {
+        Treatment {
+            ran_ns: self.last.ran_ns.saturating_sub(self.first.ran_ns),
+            waited_ns: self.last.waited_ns.saturating_sub(self.first.waited_ns),
+            interrupted: self.last.interrupted.saturating_sub(self.first.interrupted),
+        }
+    }
+
+    /// How long it waited at most from the look before `from_ns` to the one after `to_ns`.
+    pub fn waited_ns(&self, from_ns: u64, to_ns: u64) -> u64 {
+        let meets = |(from, to, _): &&(u64, u64, u64)| *from <= to_ns && from_ns <= *to;
+        self.looks.iter().filter(meets).map(|(_, _, waited_ns)| waited_ns).sum()
+    }
+}
+
+/// How long others had a core of this virtual machine, ns; 0 where the kernel does not say.
+pub fn stolen_ns(cpu: usize) -> u64 {
+    let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    // SAFETY: takes no pointer.
+    let ticks_per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1).unsigned_abs();
+    stolen_ticks(&stat, cpu) * (1_000_000_000 / ticks_per_second)
+}
+
+fn stolen_ticks(stat: &str, cpu: usize) -> u64 {
+    let name = format!("cpu{cpu}");
+    let mut lines = stat.lines().map(str::split_whitespace);
+    let words = lines.find_map(|mut words| (words.next() == Some(name.as_str())).then_some(words));
+    words.and_then(|mut words| words.nth(7)).and_then(|ticks| ticks.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stolen_time_is_the_eighth_figure_of_the_core() {
+        let stat = "cpu  1 2 3 4 5 6 7 8 9\ncpu0 1 2 3 4 5 6 7 21 0\ncpu1 1 2 3 4 5 6 7 34 0\n";
+        assert_eq!([0, 1, 2].map(|cpu| stolen_ticks(stat, cpu)), [21, 34, 0]);
+    }
+
+    #[test]
+    fn a_thread_is_watched_by_its_name() {
+        let thread = std::thread::Builder::new().name("named-thread".into());
+        let watch = || {
+            let mut watch = Watch::begin("named-thread")?;
+            let since = monotonic_ns();
+            while watch.total().ran_ns == 0 && monotonic_ns() - since < 10_000_000_000 {
+                watch.look();
+            }
+            Ok::<_, Error>(watch)
+        };
+        let watch = thread.spawn(watch).unwrap().join().unwrap().unwrap();
+        assert!(watch.total().ran_ns > 0);
+        assert!(Witness::of("no such thread").is_err());
+    }
+
+    #[test]
+    fn what_a_thread_waited_is_found_by_the_time() {
+        let witness = Witness { task: PathBuf::new() };
+        let (first, last) = Default::default();
+        let watch = Watch { witness, first, last, last_ns: 30, looks: vec![(0, 10, 1), (10, 20, 2), (20, 30, 4)] };
+        assert_eq!([(3, 4), (5, 15), (21, 99), (40, 50)].map(|(from, to)| watch.waited_ns(from, to)), [1, 3, 4, 0]);
+    }
+}

@@ -1,0 +1,191 @@
+//! The threads that write: the critical samples, the background, the crowd.
+//!
+//! Each has a participant of its own, inline. The critical one takes the time just before `write`, and writes again one period after that
+//! call has ended, so that two samples are never nearer. With real-time priorities they share the first core in the order critical, background,
+//! crowd.
+
+use super::phase::{CRITICAL, CRITICAL_PRIORITY, DEPTH, PhasePlan, properties};
+use crate::error::{Error, Result};
+use crate::isolation::crowd::Crowd;
+use crate::isolation::load::{Flood, TICK};
+use crate::isolation::participant::{BACKGROUND, SLOW};
+use crate::isolation::side::{drive, refused};
+use crate::machine::monotonic_ns;
+use crate::payload::Blob;
+use crate::signal::stopped;
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+use takt::qos::{DataWriterQos, History, PublisherQos, Reliability, TopicQos};
+use takt::{DataWriter, DomainParticipant, PRIORITY_PROPERTY, Runtime};
+
+/// SCHED_FIFO priorities.
+const CRITICAL_FIFO: u8 = 70;
+const BACKGROUND_FIFO: u8 = 60;
+const CROWD_FIFO: u8 = 10;
+/// The thread that writes critical samples.
+pub const WRITER_NAME: &str = "bound-writer";
+/// Payload of a critical sample, octets.
+const SAMPLE_LEN: usize = 64;
+const CROWD_ADDRESSES: [Ipv4Addr; 3] =
+    [Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 3), Ipv4Addr::new(127, 0, 0, 4)];
+/// So long writers look for their readers.
+const MATCH_LIMIT: Duration = Duration::from_secs(20);
+
+/// Where a phase is: threads are ready, then they go, then it is over.
+#[derive(Default)]
+pub struct Course {
+    ready: AtomicUsize,
+    goes: AtomicBool,
+    is_over: AtomicBool,
+}
+
+impl Course {
+    /// Lets all go that are ready.
+    pub fn go(&self) {
+        self.goes.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends it for all.
+    pub fn end(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed) || stopped()
+    }
+
+    /// Says that a thread is ready, and lets `wait` pass the time until all go. Says whether they do.
+    fn ready(&self, mut wait: impl FnMut() -> Result<()>) -> Result<bool> {
+        self.ready.fetch_add(1, Ordering::Relaxed);
+        while !self.goes.load(Ordering::Relaxed) && !self.is_over() {
+            wait()?;
+        }
+        Ok(!self.is_over())
+    }
+}
+
+/// What threads have written: critical samples and how long the longest call took, background samples and what set slow callbacks off.
+#[derive(Default)]
+pub struct Written {
+    pub critical: (u64, u64),
+    pub background: (u64, u64),
+}
+
+/// Has all threads write while `pass` runs; it runs when their readers are found.
+pub fn write_all(plan: &PhasePlan, course: &Course, pass: impl FnOnce() -> Result<()>) -> Result<Written> {
+    std::thread::scope(|scope| {
+        let writer = std::thread::Builder::new().name(WRITER_NAME.into());
+        let part = || ending(course, || write_critical(plan, course));
+        let critical = writer.spawn_scoped(scope, part).map_err(|e| Error::os("start a thread", e))?;
+        let floods = plan.load.floods();
+        let background = floods.then(|| scope.spawn(|| ending(course, || write_background(plan, course))));
+        let comes = plan.load.participants > 0;
+        let crowd = comes.then(|| scope.spawn(|| ending(course, || come_and_go(plan, course))));
+        let threads = 1 + usize::from(floods) + usize::from(comes);
+        while course.ready.load(Ordering::Relaxed) < threads && !course.is_over() {
+            std::thread::sleep(TICK);
+        }
+        let passed = if course.is_over() { Ok(()) } else { pass() };
+        course.end();
+        crowd.map_or(Ok(()), joined)?;
+        let written = Written { critical: joined(critical)?, background: background.map_or(Ok((0, 0)), joined)? };
+        passed.map(|()| written)
+    })
+}
+
+/// Runs a thread's part. What fails there ends the phase for all.
+fn ending<T>(course: &Course, part: impl FnOnce() -> Result<T>) -> Result<T> {
+    part().inspect_err(|_| course.end())
+}
+
+fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn writer(from: &DomainParticipant, topic: &str, pairs: &[(&str, String)]) -> Result<DataWriter<Blob>> {
+    let topic = from.create_topic::<Blob>(topic, TopicQos::default())?;
+    let (history, property) = (History::KeepLast(DEPTH), properties(pairs));
+    let qos = DataWriterQos { reliability: Reliability::BEST_EFFORT, history, property, ..DataWriterQos::default() };
+    Ok(from.create_publisher(PublisherQos::default())?.create_datawriter(&topic, qos)?)
+}
+
+fn wait_matched(from: &DomainParticipant, writers: &[&DataWriter<Blob>], course: &Course) -> Result<()> {
+    let since = monotonic_ns();
+    for writer in writers {
+        while writer.publication_matched_status()?.current_count == 0 && !course.is_over() {
+            if monotonic_ns() - since > MATCH_LIMIT.as_nanos() as u64 {
+                return Err(Error::NoAnswer { what: format!("a reader is not found within {MATCH_LIMIT:?}") });
+            }
+            drive(from, TICK, false)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes critical samples. How many, and how long the longest call took.
+fn write_critical(plan: &PhasePlan, course: &Course) -> Result<(u64, u64)> {
+    plan.thread(0, CRITICAL_FIFO).apply().map_err(refused)?;
+    let from = plan.participant("takt-critical").runtime(Runtime::Inline).build()?;
+    let pairs = [(PRIORITY_PROPERTY, CRITICAL_PRIORITY.to_string()), ("rt.min_sep_ns", plan.period_ns.to_string())];
+    let critical = writer(&from, CRITICAL, &pairs)?;
+    wait_matched(&from, &[&critical], course)?;
+    let (mut sent, mut longest_ns) = (0, 0);
+    if !course.ready(|| drive(&from, TICK, false))? {
+        return Ok((0, 0));
+    }
+    let mut sample = Blob::filled(SAMPLE_LEN);
+    let mut due_ns = monotonic_ns();
+    while !course.is_over() {
+        // Once at least, so that its participant lives also if it is late.
+        loop {
+            let left = due_ns.saturating_sub(monotonic_ns());
+            drive(&from, Duration::from_nanos(left), false)?;
+            if monotonic_ns() >= due_ns {
+                break;
+            }
+        }
+        sent += 1;
+        let begin_ns = monotonic_ns();
+        sample.mark(sent, begin_ns);
+        critical.write(&sample)?;
+        let end_ns = monotonic_ns();
+        longest_ns = longest_ns.max(end_ns - begin_ns);
+        due_ns = end_ns + plan.period_ns;
+    }
+    Ok((sent, longest_ns))
+}
+
+/// Writes background samples, and what sets slow callbacks off. How many of each.
+fn write_background(plan: &PhasePlan, course: &Course) -> Result<(u64, u64)> {
+    plan.thread(0, BACKGROUND_FIFO).apply().map_err(refused)?;
+    let from = plan.participant("takt-background").runtime(Runtime::Inline).build()?;
+    let (background, slow) = (writer(&from, BACKGROUND, &[])?, writer(&from, SLOW, &[])?);
+    wait_matched(&from, &[&background, &slow], course)?;
+    if !course.ready(|| drive(&from, TICK, false))? {
+        return Ok((0, 0));
+    }
+    let mut flood = Flood::begin(background, slow, plan.load.clone());
+    while !course.is_over() {
+        drive(&from, TICK, false)?;
+        flood.write_due()?;
+    }
+    Ok(flood.counts())
+}
+
+/// Keeps participants coming and going.
+fn come_and_go(plan: &PhasePlan, course: &Course) -> Result<()> {
+    plan.thread(0, CROWD_FIFO).apply().map_err(refused)?;
+    let rest = || {
+        std::thread::sleep(TICK);
+        Ok(())
+    };
+    if !course.ready(rest)? {
+        return Ok(());
+    }
+    let mut crowd = Crowd::new(plan.domain, "lo", &CROWD_ADDRESSES, Ipv4Addr::LOCALHOST, plan.load.participants)?;
+    while !course.is_over() {
+        crowd.live(TICK)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,288 @@
+//! Timing isolation: what traffic that shares a link does to real-time traffic, with and without each measure against it.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`measure`] | the measures, and configurations as sets of them |
+//! | [`network`] | two hosts and a link with a rate and classes between them |
+//! | [`interference`] | iperf3 |
+//! | [`side`], [`open_loop`], [`participant`] | the processes that ping and answer |
+//! | [`load`], [`crowd`] | load inside the answering process |
+//! | [`outcome`] | what was measured, as it is written to a file |
+//! | [`effect`], [`table`] | ratios with confidence intervals; tables |
+//!
+//! A **cell** is one configuration, one payload, with or without interference, once: fresh processes, one histogram of one-way latencies
+//! and one of round trips. A **round** has each cell once, in an order that a printed seed gives.
+
+pub mod crowd;
+pub mod effect;
+pub mod interference;
+pub mod load;
+pub mod measure;
+pub mod network;
+pub mod open_loop;
+pub mod outcome;
+pub mod participant;
+pub mod side;
+pub mod table;
+
+use crate::campaign::Column;
+use crate::campaign::child::{Child, Placement};
+use crate::campaign::wait_until_alone;
+use crate::error::{Error, Result};
+use crate::machine::{available_cpus, monotonic_ns};
+use crate::signal::stopped;
+use effect::Random;
+use interference::{Interference, InterferencePlan};
+use load::{CrowdPlan, FloodPlan, LoadPlan};
+use measure::{Configuration, Measure, Measures, NotHere};
+use network::{LinkPlan, Network};
+use open_loop::SidePlan;
+use outcome::{Cell, Outcome};
+use participant::ParticipantPlan;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const READY_LIMIT: Duration = Duration::from_secs(25);
+/// Time for a run beside that of its pings.
+const RUN_LIMIT: Duration = Duration::from_secs(30);
+/// Consecutive cells use different domains, so that a late datagram of one does not reach the next.
+const DOMAINS: u32 = 16;
+const DOMAIN_FIRST: u32 = 40;
+
+/// The experiment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Payloads of the tables, octets.
+    pub sizes: Vec<usize>,
+    /// The payload of the ablation; `None`: there is no ablation.
+    pub ablation: Option<usize>,
+    /// Rounds.
+    pub rounds: usize,
+    /// Pings measured in each cell.
+    pub count: u64,
+    /// Pings before those.
+    pub warmup: u64,
+    /// Time from one ping to the next, ns.
+    pub period_ns: u64,
+    /// Cores of the process that pings and of the one that answers, where the measures bind them.
+    pub cpus: [usize; 2],
+    /// Their priority, where the measures give them one.
+    pub fifo: u8,
+    /// They never sleep.
+    pub spins: bool,
+    /// The link.
+    pub link: LinkPlan,
+    /// What is in the way.
+    pub interference: InterferencePlan,
+    /// What the answering process has to do beside.
+    pub load: LoadPlan,
+    /// Where orders and resamples come from.
+    pub seed: u64,
+}
+
+impl Plan {
+    /// The cells of a round, in no particular order.
+    fn cells(&self, here: Measures) -> Vec<Task> {
+        let ends = [Configuration::baseline(), Configuration::isolated(here)];
+        let mut tasks = Vec::new();
+        for size in &self.sizes {
+            for configuration in &ends {
+                for interfered in [false, true] {
+                    tasks.push(Task { configuration: configuration.clone(), size: *size, interfered });
+                }
+            }
+        }
+        let Some(size) = self.ablation else { return tasks };
+        if !self.sizes.contains(&size) {
+            tasks.extend(ends.map(|configuration| Task { configuration, size, interfered: true }));
+        }
+        let ablation = Configuration::ablation(here).into_iter();
+        tasks.extend(ablation.map(|configuration| Task { configuration, size, interfered: true }));
+        tasks
+    }
+
+    /// Cores that are left beside those of the two processes; none if there are no others.
+    fn other_cpus(&self) -> Vec<usize> {
+        (0..available_cpus()).filter(|cpu| !self.cpus.contains(cpu)).collect()
+    }
+}
+
+/// What is to be measured for a cell.
+#[derive(Clone, Debug, PartialEq)]
+struct Task {
+    configuration: Configuration,
+    size: usize,
+    interfered: bool,
+}
+
+/// Measures. `program` followed by `words`, a role and a plan plays that role ([`side::run`]); `progress` hears of every cell before it is
+/// measured. Waits until it is the only campaign on the machine.
+///
+/// # Errors
+/// The machine cannot do it, a process failed, or a signal asked to stop. Nothing is left behind in any case.
+pub fn run(
+    plan: &Plan,
+    program: PathBuf,
+    words: &[&str],
+    command: String,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Outcome> {
+    let _alone = wait_until_alone()?;
+    let prefix = words.iter().map(ToString::to_string).collect();
+    let column = Column { name: "isolation".into(), program, prefix, ..Column::default() };
+    let network = Network::new(&plan.link)?;
+    let mut bench = Bench { plan, column, network, is_reserved: false, domain: 0 };
+    let not_here = bench.missing()?;
+    for NotHere { measure, why } in &not_here {
+        progress(&format!("{measure} is not here: {why}"));
+    }
+    let here: Measures =
+        Measure::ALL.into_iter().filter(|measure| not_here.iter().all(|missing| missing.measure != *measure)).collect();
+    let mut outcome = Outcome::new(plan.clone(), command, not_here);
+    let mut random = Random::new(plan.seed);
+    for round in 0..plan.rounds {
+        let mut tasks = plan.cells(here);
+        random.shuffle(&mut tasks);
+        for (place, task) in tasks.iter().enumerate() {
+            if stopped() {
+                return Err(Error::Stopped);
+            }
+            let beside = if task.interfered { "interference" } else { "quiet" };
+            progress(&format!(
+                "round {} of {}, {} of {}: {}, {} B, {beside}",
+                round + 1,
+                plan.rounds,
+                place + 1,
+                tasks.len(),
+                task.configuration.name,
+                task.size,
+            ));
+            // Who stops from the keyboard stops the children, too, and theirs are no failures then.
+            let measured = bench.measure(task, round, place);
+            outcome.cells.push(measured.map_err(|why| if stopped() { Error::Stopped } else { why })?);
+        }
+    }
+    outcome.load_average[1] = outcome::load_average();
+    Ok(outcome)
+}
+
+/// What cells are measured with.
+struct Bench<'a> {
+    plan: &'a Plan,
+    column: Column,
+    network: Network,
+    is_reserved: bool,
+    domain: u32,
+}
+
+impl Bench<'_> {
+    fn side(&self, task: &Task, side: usize) -> SidePlan {
+        let plan = self.plan;
+        let participant = ParticipantPlan {
+            domain: DOMAIN_FIRST + self.domain,
+            peer: self.network.ends()[1 - side].address,
+            measures: task.configuration.measures,
+            spins: plan.spins,
+        };
+        SidePlan {
+            participant,
+            cpu: plan.cpus[side],
+            fifo: plan.fifo,
+            size: task.size,
+            period_ns: plan.period_ns,
+            warmup: plan.warmup,
+            count: plan.count,
+            callback_ns: plan.load.callback_us * 1000,
+        }
+    }
+
+    /// Starts a role on one of the hosts.
+    fn start(&self, role: &'static str, side: usize, plan: &impl Serialize, cpu: Option<usize>) -> Result<Child<'_>> {
+        let text = serde_json::to_string(plan).map_err(|e| Error::os("JSON", e.into()))?;
+        let namespace = Some(self.network.ends()[side].namespace.clone());
+        Child::start(&self.column, role, &[text], Placement { cpu, fifo: None, namespace })
+    }
+
+    /// The measures that cannot be had, by trying them.
+    fn missing(&self) -> Result<Vec<NotHere>> {
+        let task = Task { configuration: Configuration::baseline(), size: 64, interfered: false };
+        let mut child = self.start("probe", 0, &self.side(&task, 0), None)?;
+        let mut missing = self.network.not_here();
+        for line in child.results_until("done", READY_LIMIT)? {
+            let found = serde_json::from_value(line["missing"].clone());
+            missing.push(found.map_err(|why| Error::Usage(format!("a probe said {line}: {why}")))?);
+        }
+        child.stop()?;
+        missing.sort_by_key(|missing| missing.measure);
+        Ok(missing)
+    }
+
+    fn measure(&mut self, task: &Task, round: usize, place: usize) -> Result<Cell> {
+        let plan = self.plan;
+        let has = |measure| task.configuration.measures.has(measure);
+        if self.is_reserved != has(Measure::ReservedQueue) {
+            self.is_reserved = has(Measure::ReservedQueue);
+            self.network.reserve(self.is_reserved)?;
+        }
+        self.domain = (self.domain + 1) % DOMAINS;
+        let others = if has(Measure::Affinity) { plan.other_cpus() } else { Vec::new() };
+        let load_average = outcome::load_average();
+
+        let mut pong = self.start("pong", 1, &self.side(task, 1), None)?;
+        pong.wait_for("ready", READY_LIMIT)?;
+        let mut ping = self.start("ping", 0, &self.side(task, 0), None)?;
+        ping.wait_for("matched", READY_LIMIT)?;
+        let mut load = self.load(others.first().copied())?;
+        let full = f64::from(plan.link.megabits);
+        let start = || Interference::start(&self.network, &plan.interference, task.size, &others, full);
+        let mut interference = task.interfered.then(start).transpose()?;
+
+        let (before, begin_ns) = (self.network.passed()?, monotonic_ns());
+        ping.tell("go")?;
+        let length = Duration::from_nanos(plan.period_ns) * u32::try_from(plan.count + plan.warmup).unwrap_or(u32::MAX);
+        let pinged = ping.wait_for("result", RUN_LIMIT + 4 * length)?;
+        let seconds = (monotonic_ns() - begin_ns) as f64 * 1e-9;
+        let link_megabits = self.network.passed()?.megabits_since(&before, seconds);
+        if let Some(interference) = &mut interference {
+            interference.look()?;
+        }
+        drop(interference);
+        pong.tell("report")?;
+        let answered = pong.wait_for("result", RUN_LIMIT)?;
+        for child in load.iter_mut().chain([&mut ping, &mut pong]) {
+            child.stop()?;
+        }
+        let mut cell = Cell::of(&pinged, &answered)?;
+        (cell.configuration, cell.size, cell.interfered) =
+            (task.configuration.name.clone(), task.size, task.interfered);
+        (cell.round, cell.place, cell.link_megabits, cell.load_average) = (round, place, link_megabits, load_average);
+        Ok(cell)
+    }
+
+    /// Starts what the answering process has to do beside.
+    fn load(&self, cpu: Option<usize>) -> Result<Vec<Child<'_>>> {
+        let (load, domain) = (&self.plan.load, DOMAIN_FIRST + self.domain);
+        let peer = self.network.ends()[1].address;
+        let mut children = Vec::new();
+        if load.floods() {
+            let participant = ParticipantPlan { domain, peer, measures: Measures::default(), spins: false };
+            let mut flood = self.start("flood", 0, &FloodPlan { participant, load: load.clone() }, cpu)?;
+            flood.wait_for("matched", READY_LIMIT)?;
+            children.push(flood);
+        }
+        if load.participants > 0 {
+            let plan = CrowdPlan { domain, peer, participants: load.participants };
+            let mut crowd = self.start("crowd", 0, &plan, cpu)?;
+            crowd.wait_for("ready", READY_LIMIT)?;
+            children.push(crowd);
+        }
+        Ok(children)
+    }
+}
+
+/// A number of a line that a child said.
+fn number(line: &Value, key: &str) -> Result<u64> {
+    line[key].as_u64().ok_or_else(|| Error::Usage(format!("a side said no {key}: {line}")))
+}

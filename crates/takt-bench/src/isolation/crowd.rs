@@ -1,0 +1,271 @@
+//! Many participants in one process and one thread, for somebody else to discover.
+//!
+//! Each is the protocol engine of Takt with a writer and a reader; all that share an address share a socket, and what arrives there is
+//! handed to whom its INFO_DST names (RTPS 2.5 §8.3.8.7), or to all if it names nobody. After each [`STAY`] all of them leave and as many new
+//! ones come.
+
+use crate::error::{Error, Result};
+use crate::machine::monotonic_ns;
+use std::collections::HashMap;
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::time::Duration;
+use takt::qos::{DataReaderQos, DataWriterQos, History, PublisherQos, SubscriberQos, TopicData};
+use takt::{GuidPrefix, Locator};
+use takt_core::{Config, FlowTag, Instant, Interface, Locators, Participant, ReaderSpec, Received, WriterSpec};
+use takt_wire::ports::PortMapping;
+
+/// So long a participant stays.
+const STAY: Duration = Duration::from_secs(2);
+/// Longest datagram that is sent or received.
+const DATAGRAM_LEN: usize = 1472;
+/// Datagrams taken from one socket before others get their turn.
+const BURST: usize = 256;
+const TOPIC: &str = "Crowd";
+/// Where the first submessage begins, and what INFO_DST is known by.
+const HEADER_LEN: usize = 20;
+const INFO_DST: u8 = 0x0e;
+
+/// Participants of which all the world is one peer.
+pub struct Crowd {
+    sockets: Vec<UdpSocket>,
+    addresses: Vec<Locator>,
+    members: Vec<Participant>,
+    by_prefix: HashMap<[u8; 12], usize>,
+    config: Config,
+    count: usize,
+    generation: u32,
+    leave_at_ns: u64,
+    frame: Vec<u8>,
+}
+
+impl Crowd {
+    /// Opens the sockets, and has `count` participants come.
+    ///
+    /// # Errors
+    /// An address is not this host's, or the domain has no ports.
+    pub fn new(domain: u32, interface: &str, own: &[Ipv4Addr], peer: Ipv4Addr, count: usize) -> Result<Self> {
+        let no_port = || Error::Usage(format!("domain {domain} has no ports"));
+        let port = PortMapping::default().discovery_unicast(domain, 0).ok_or_else(no_port)?;
+        let mut config = Config::new(domain, GuidPrefix([0; 12]));
+        let loopback = own.iter().any(Ipv4Addr::is_loopback);
+        let addresses = own.iter().map(|address| (IpAddr::V4(*address), 24)).collect();
+        config.interfaces = vec![Interface { name: interface.into(), addresses, mtu: 1500, loopback }];
+        config.initial_peers = vec![Locator::udp_v4(peer, port)];
+        config.udp_message_max = DATAGRAM_LEN;
+        config.limits.endpoint_memory_bytes = 64 << 10;
+        config.limits.default_max_samples = 4;
+        let (mut sockets, mut addresses) = (Vec::new(), Vec::new());
+        for address in own {
+            let failure = |e| Error::os(format!("a socket at {address}"), e);
+            let socket = UdpSocket::bind((*address, 0)).map_err(failure)?;
+            socket.set_nonblocking(true).map_err(failure)?;
+            addresses.push(Locator::udp_v4(*address, socket.local_addr().map_err(failure)?.port()));
+            sockets.push(socket);
+        }
+        let (members, by_prefix, frame) = (Vec::new(), HashMap::new(), vec![0; 2 * DATAGRAM_LEN]);
+        let mut crowd =
+            Self { sockets, addresses, members, by_prefix, config, count, generation: 0, leave_at_ns: 0, frame };
+        crowd.come()?;
+        Ok(crowd)
+    }
+
+    /// New participants, each at one of the addresses in turn.
+    fn come(&mut self) -> Result<()> {
+        let now = Instant(monotonic_ns());
+        self.generation += 1;
+        self.by_prefix.clear();
+        for index in 0..self.count {
+            let prefix = prefix(self.generation, index);
+            let address = vec![self.addresses[index % self.addresses.len()]];
+            let mut config = Config { guid_prefix: GuidPrefix(prefix), ..self.config.clone() };
+            config.secret = [u64::from(std::process::id()) << 32 | u64::from(self.generation), index as u64];
+            config.locators =
+                Locators { metatraffic_unicast: address.clone(), default_unicast: address, ..Locators::default() };
+            self.members.push(member(config, now).map_err(takt::Error::from)?);
+            self.by_prefix.insert(prefix, index);
+        }
+        self.leave_at_ns = now.0 + STAY.as_nanos() as u64;
+        Ok(())
+    }
+
+    /// Receives, runs timers and sends, for up to `timeout` if there is nothing to do at once.
+    ///
+    /// # Errors
+    /// A socket failed.
+    pub fn live(&mut self, timeout: Duration) -> Result<()> {
+        let is_idle = !self.receive()?;
+        if monotonic_ns() >= self.leave_at_ns {
+            self.members.iter_mut().for_each(Participant::shutdown);
+            self.send()?;
+            self.members.clear();
+            self.come()?;
+        }
+        let now = Instant(monotonic_ns());
+        for member in &mut self.members {
+            if member.poll_timeout().is_some_and(|at| at <= now) {
+                member.handle_timeout(now);
+            }
+            while member.poll_event().is_some() {}
+        }
+        self.send()?;
+        if is_idle {
+            std::thread::sleep(timeout);
+        }
+        Ok(())
+    }
+
+    /// Takes what has come. Whether there was anything.
+    fn receive(&mut self) -> Result<bool> {
+        let mut any = false;
+        for socket in &self.sockets {
+            for _ in 0..BURST {
+                let (len, from) = match socket.recv_from(&mut self.frame) {
+                    Ok((len, SocketAddr::V4(from))) => (len, from),
+                    Ok(_) => continue,
+                    Err(e) if e.kind() == ErrorKind::WouldBlock => break,
+                    // The peer had no socket there when something was sent before.
+                    Err(e) if matches!(e.kind(), ErrorKind::ConnectionRefused | ErrorKind::Interrupted) => continue,
+                    Err(e) => return Err(Error::os("receive", e)),
+                };
+                any = true;
+                let datagram = &self.frame[..len];
+                let received = Received { source: Locator::udp_v4(*from.ip(), from.port()), multicast: false };
+                let now = Instant(monotonic_ns());
+                match destination(datagram) {
+                    Some(prefix) => {
+                        if let Some(&index) = self.by_prefix.get(&prefix) {
+                            self.members[index].handle_datagram(now, received, datagram);
+                        }
+                    }
+                    None => {
+                        for member in &mut self.members {
+                            member.handle_datagram(now, received, datagram);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(any)
+    }
+
+    /// Sends all that is to be sent. What the kernel has no room for is lost, as on any network.
+    fn send(&mut self) -> Result<()> {
+        for (index, member) in self.members.iter_mut().enumerate() {
+            let socket = &self.sockets[index % self.sockets.len()];
+            while let Some(transmit) = member.poll_transmit(Instant(monotonic_ns()), &mut self.frame) {
+                let (len, to) = (transmit.len, transmit.destinations.to_vec());
+                for locator in to {
+                    let Some(ip) = locator.ip() else { continue };
+                    match socket.send_to(&self.frame[..len], (ip, locator.port as u16)) {
+                        Ok(_) => {}
+                        Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::ConnectionRefused) => {}
+                        Err(e) => return Err(Error::os("send", e)),
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One participant with a writer and a reader.
+fn member(config: Config, now: Instant) -> std::result::Result<Participant, takt_core::Error> {
+    let mut member = Participant::new(config, now)?;
+    let history = History::KeepLast(1);
+    member.create_writer(
+        now,
+        WriterSpec {
+            topic_name: TOPIC.into(),
+            type_name: "Blob".into(),
+            keyed: false,
+            qos: DataWriterQos { history, ..DataWriterQos::default() },
+            publisher: PublisherQos::default(),
+            group: None,
+            topic_data: TopicData::default(),
+            type_information: None,
+            max_serialized_len: Some(64),
+            flow: FlowTag::default(),
+            unicast: Vec::new(),
+            filters: None,
+        },
+    )?;
+    member.create_reader(
+        now,
+        ReaderSpec {
+            topic_name: TOPIC.into(),
+            type_name: "Blob".into(),
+            key: None,
+            qos: DataReaderQos { history, ..DataReaderQos::default() },
+            subscriber: SubscriberQos::default(),
+            group: None,
+            topic_data: TopicData::default(),
+            type_information: None,
+            max_serialized_len: Some(64),
+            unicast: Vec::new(),
+            content_filter: None,
+        },
+    )?;
+    Ok(member)
+}
+
+/// A prefix that no other participant has, not one of this process's former ones either.
+fn prefix(generation: u32, index: usize) -> [u8; 12] {
+    let mut prefix = [0; 12];
+    prefix[..2].copy_from_slice(&[1, 0x7a]);
+    prefix[2..6].copy_from_slice(&std::process::id().to_be_bytes());
+    prefix[6..10].copy_from_slice(&generation.to_be_bytes());
+    prefix[10..].copy_from_slice(&(index as u16).to_be_bytes());
+    prefix
+}
+
+/// Whom the INFO_DST at the beginning of a datagram names.
+fn destination(datagram: &[u8]) -> Option<[u8; 12]> {
+    let submessage = datagram.get(HEADER_LEN..)?;
+    let is_destination = submessage.first() == Some(&INFO_DST);
+    let prefix: [u8; 12] = submessage.get(4..16)?.try_into().ok()?; // tidy-allow(dropped-cause): twelve octets are twelve.
+    (is_destination && prefix != [0; 12]).then_some(prefix)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use takt::{DomainParticipant, ParticipantData, Runtime};
+
+    #[test]
+    fn a_destination_is_read_and_nothing_else_is_one() {
+        let mut datagram = vec![0_u8; HEADER_LEN + 16];
+        assert_eq!(destination(&datagram), None);
+        datagram[HEADER_LEN] = INFO_DST;
+        assert_eq!(destination(&datagram), None, "to nobody in particular");
+        datagram[HEADER_LEN + 4] = 9;
+        assert_eq!(destination(&datagram).map(|prefix| prefix[0]), Some(9));
+        assert_eq!(destination(&datagram[..HEADER_LEN + 15]), None);
+    }
+
+    #[test]
+    fn a_participant_discovers_all_of_a_crowd_with_their_endpoints() {
+        const DOMAIN: u32 = 93;
+        let participant = DomainParticipant::builder(DOMAIN)
+            .interfaces(["lo"])
+            .shared_memory(false)
+            .multicast(false)
+            .peers(["127.0.0.1"])
+            .runtime(Runtime::Inline)
+            .build()
+            .unwrap();
+        let mut crowd = Crowd::new(DOMAIN, "lo", &[Ipv4Addr::LOCALHOST], Ipv4Addr::LOCALHOST, 60).unwrap();
+        let limit = monotonic_ns() + 60_000_000_000;
+        let is_member = |data: &ParticipantData| data.guid.prefix.0[..2] == [1, 0x7a];
+        loop {
+            crowd.live(Duration::ZERO).unwrap();
+            participant.spin_once(takt::Duration::ZERO).unwrap();
+            let found = participant.discovered_participants().unwrap().iter().filter(|data| is_member(data)).count();
+            let readers = participant.discovered_subscriptions().unwrap().len();
+            if found == 60 && readers == 60 {
+                break;
+            }
+            assert!(monotonic_ns() < limit, "{found} participants and {readers} readers of 60");
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! What was measured, whole: enough to make every table again.
+
+use super::effect::{Effect, effect};
+use super::measure::{BASELINE, Configuration, ISOLATED, Measure, Measures, NotHere};
+use super::{Plan, interference, number};
+use crate::error::{Error, Result};
+use crate::report::Host;
+use crate::stats::{Histogram, Summary, median};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Latencies in ns and how often each was.
+pub type Buckets = Vec<(u64, u64)>;
+
+/// One configuration, one payload, with or without interference, once.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// Name of the configuration.
+    pub configuration: String,
+    /// Payload, octets.
+    pub size: usize,
+    /// Beside iperf3.
+    pub interfered: bool,
+    /// Round, from 0.
+    pub round: usize,
+    /// Place within the round, from 0.
+    pub place: usize,
+    /// From when a ping was due to when it was in the callback.
+    pub one_way: Buckets,
+    /// From when a ping was due to when its answer was in the callback.
+    pub round_trip: Buckets,
+    /// How late pings were written.
+    pub lateness: Buckets,
+    /// Pings measured.
+    pub sent: u64,
+    /// Pings that did not arrive.
+    pub lost_one_way: u64,
+    /// Pings whose answer did not arrive.
+    pub lost_round_trip: u64,
+    /// What passed the link meanwhile, to the first and to the second host, Mbit/s.
+    pub link_megabits: [f64; 2],
+    /// Processes that wanted to run before, on average of a minute.
+    pub load_average: String,
+    /// Background samples that arrived, that were lost, slow callbacks, and participants known at the end.
+    pub load: [u64; 4],
+}
+
+impl Cell {
+    /// Of what the two sides said.
+    pub(super) fn of(ping: &Value, pong: &Value) -> Result<Self> {
+        let buckets = |line: &Value, key: &str| -> Result<Buckets> {
+            let found = serde_json::from_value(line[key].clone());
+            found.map_err(|why| Error::Usage(format!("a side said no {key}: {why}")))
+        };
+        let sent = number(ping, "sent")?;
+        let lost = |line| -> Result<u64> { Ok(sent.saturating_sub(number(line, "received")?)) };
+        Ok(Self {
+            one_way: buckets(pong, "latencies")?,
+            round_trip: buckets(ping, "latencies")?,
+            lateness: buckets(ping, "lateness")?,
+            sent,
+            lost_one_way: lost(pong)?,
+            lost_round_trip: lost(ping)?,
+            load: [
+                number(pong, "background")?,
+                number(pong, "background_lost")?,
+                number(pong, "callbacks")?,
+                number(pong, "discovered")?,
+            ],
+            ..Self::default()
+        })
+    }
+}
+
+/// Which latencies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// To the answering process.
+    OneWay,
+    /// There and back.
+    RoundTrip,
+    /// How late the pings were written: what of both is the sender's own.
+    Lateness,
+}
+
+/// Where a measurement was made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Release of the kernel.
+    pub kernel: String,
+    /// Model of the processor.
+    pub processor: String,
+    /// Cores.
+    pub cpus: usize,
+    /// Version of iperf3.
+    pub iperf3: String,
+}
+
+/// All rounds of a configuration together.
+#[derive(Serialize)]
+struct Summarised<'a> {
+    configuration: &'a str,
+    size: usize,
+    interfered: bool,
+    way: Way,
+    latency_us: Summary,
+}
+
+/// How one configuration compares with another, in one figure of round trips.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Payload, octets.
+    pub size: usize,
+    /// Which figure.
+    pub figure: &'static str,
+    /// Name of the one, and whether beside interference.
+    pub own: (String, bool),
+    /// The same of the other.
+    pub to: (String, bool),
+    /// The ratio of the one to the other.
+    pub effect: Effect,
+}
+
+/// An experiment that was made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Version of Takt.
+    pub version: String,
+    /// The command line.
+    pub command: String,
+    /// Where.
+    pub machine: Machine,
+    /// Load of the machine at the beginning and at the end, as of /proc/loadavg.
+    pub load_average: [String; 2],
+    /// What was asked for.
+    pub plan: Plan,
+    /// Measures that cannot be had here.
+    pub not_here: Vec<NotHere>,
+    /// All cells, in the order in which they were measured.
+    pub cells: Vec<Cell>,
+}
+
+impl Outcome {
+    /// Nothing measured yet, on this machine.
+    pub(super) fn new(plan: Plan, command: String, not_here: Vec<NotHere>) -> Self {
+        let Host { kernel, processor, cpus } = Host::this();
+        Self {
+            version: env!("CARGO_PKG_VERSION").into(),
+            command,
+            machine: Machine { kernel, processor, cpus, iperf3: interference::version() },
+            load_average: [load_average(), String::new()],
+            plan,
+            not_here,
+            cells: Vec::new(),
+        }
+    }
+
+    /// Everything as JSON: what was measured, and what follows from it for programs that only want that.
+    ///
+    /// # Errors
+    /// A figure is not representable.
+    pub fn to_json(&self) -> Result<String> {
+        #[derive(Serialize)]
+        struct Whole<'a> {
+            #[serde(flatten)]
+            outcome: &'a Outcome,
+            summaries: Vec<Summarised<'a>>,
+            comparisons: Vec<Comparison>,
+        }
+        // On one line: indented, histograms would be mostly space.
+        let whole = Whole { outcome: self, summaries: self.summaries(), comparisons: self.comparisons() };
+        serde_json::to_string(&whole).map_err(|e| Error::os("JSON", e.into()))
+    }
+
+    fn summaries(&self) -> Vec<Summarised<'_>> {
+        let mut kinds: Vec<(&str, usize, bool)> =
+            self.cells.iter().map(|cell| (cell.configuration.as_str(), cell.size, cell.interfered)).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        let ways = [Way::OneWay, Way::RoundTrip, Way::Lateness];
+        let all = kinds.iter().flat_map(|kind| ways.map(|way| (*kind, way)));
+        all.filter_map(|((configuration, size, interfered), way)| {
+            let latency_us = self.summary(configuration, size, interfered, way)?;
+            Some(Summarised { configuration, size, interfered, way, latency_us })
+        })
+        .collect()
+    }
+
+    /// The measures that can be had.
+    #[must_use]
+    pub fn here(&self) -> Measures {
+        let missing = |measure: &Measure| self.not_here.iter().any(|missing| missing.measure == *measure);
+        Measure::ALL.into_iter().filter(|measure| !missing(measure)).collect()
+    }
+
+    /// Every comparison that the tables make, of each figure.
+    #[must_use]
+    pub fn comparisons(&self) -> Vec<Comparison> {
+        let mut pairs = Vec::new();
+        for size in &self.plan.sizes {
+            pairs.push((*size, (ISOLATED.to_owned(), true), (ISOLATED, false)));
+            pairs.push((*size, (ISOLATED.to_owned(), true), (BASELINE, true)));
+        }
+        let here = self.here();
+        if let Some(size) = self.plan.ablation {
+            for measure in here.iter() {
+                pairs.push((size, (Configuration::alone(measure).name, true), (BASELINE, true)));
+                pairs.push((size, (Configuration::without(here, measure).name, true), (ISOLATED, true)));
+            }
+        }
+        let each = pairs.iter().flat_map(|pair| Figure::ALL.map(|figure| (pair, figure)));
+        each.filter_map(|((size, own, to), figure)| {
+            let effect = self.effect((&own.0, own.1), *to, *size, figure)?;
+            let (own, to) = (own.clone(), (to.0.to_owned(), to.1));
+            Some(Comparison { size: *size, figure: figure.name(), own, to, effect })
+        })
+        .collect()
+    }
+
+    /// Reads what [`Self::to_json`] wrote.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn parse(text: &str) -> Result<Self> {
+        serde_json::from_str(text).map_err(|why| Error::Usage(format!("no result of this experiment: {why}")))
+    }
+
+    /// The cells of one configuration, by rounds.
+    pub fn of<'a>(&'a self, configuration: &'a str, size: usize, interfered: bool) -> impl Iterator<Item = &'a Cell> {
+        self.cells.iter().filter(move |cell| {
+            cell.configuration == configuration && cell.size == size && cell.interfered == interfered
+        })
+    }
+
+    /// All rounds of one configuration together; `None` if nothing arrived.
+    #[must_use]
+    pub fn summary(&self, configuration: &str, size: usize, interfered: bool, way: Way) -> Option<Summary> {
+        let mut histogram = Histogram::new();
+        self.of(configuration, size, interfered).for_each(|cell| histogram.add(cell.buckets(way)));
+        histogram.summary()
+    }
+
+    /// Round trips of one configuration by rounds, as one figure of each.
+    #[must_use]
+    pub fn figures(&self, whose: (&str, bool), size: usize, figure: Figure) -> Vec<(usize, f64)> {
+        let cells = self.of(whose.0, size, whose.1);
+        cells.filter_map(|cell| Some((cell.round, figure.of(&summarised(&cell.round_trip)?)))).collect()
+    }
+
+    /// How the round trips of one configuration compare with those of another: `(name, interfered)`.
+    #[must_use]
+    pub fn effect(&self, own: (&str, bool), to: (&str, bool), size: usize, figure: Figure) -> Option<Effect> {
+        let others = self.figures(to, size, figure);
+        let pairs: Vec<(f64, f64)> = self
+            .figures(own, size, figure)
+            .into_iter()
+            .filter_map(|(round, value)| Some((value, others.iter().find(|other| other.0 == round)?.1)))
+            .collect();
+        effect(&pairs, self.plan.seed)
+    }
+
+    /// Median over rounds of one figure of round trips.
+    #[must_use]
+    pub fn median(&self, whose: (&str, bool), size: usize, figure: Figure) -> f64 {
+        median(&self.figures(whose, size, figure).iter().map(|(_, value)| *value).collect::<Vec<_>>())
+    }
+}
+
+impl Cell {
+    /// Its latencies.
+    #[must_use]
+    pub fn buckets(&self, way: Way) -> &Buckets {
+        match way {
+            Way::OneWay => &self.one_way,
+            Way::RoundTrip => &self.round_trip,
+            Way::Lateness => &self.lateness,
+        }
+    }
+}
+
+fn summarised(buckets: &Buckets) -> Option<Summary> {
+    let mut histogram = Histogram::new();
+    histogram.add(buckets);
+    histogram.summary()
+}
+
+/// One figure of a summary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Figure {
+    /// Median.
+    Median,
+    /// 99th percentile.
+    P99,
+    /// 99.9th percentile.
+    P999,
+    /// Maximum.
+    Max,
+}
+
+impl Figure {
+    /// All.
+    pub const ALL: [Self; 4] = [Self::Median, Self::P99, Self::P999, Self::Max];
+
+    /// In tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Median => "median",
+            Self::P99 => "p99",
+            Self::P999 => "p99.9",
+            Self::Max => "max",
+        }
+    }
+
+    fn of(self, summary: &Summary) -> f64 {
+        match self {
+            Self::Median => summary.p50,
+            Self::P99 => summary.p99,
+            Self::P999 => summary.p999,
+            Self::Max => summary.max,
+        }
+    }
+}
+
+/// The load of the machine, as of /proc/loadavg; empty where there is none.
+#[must_use]
+pub fn load_average() -> String {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_whitespace().take(3).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,121 @@
+//! `takt bench executor`: response times under load, beside the bound that was computed beforehand.
+
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use std::time::Duration;
+use takt_bench::executor_bound::{Plan, run};
+use takt_bench::isolation::load::LoadPlan;
+use takt_bench::machine::available_cpus;
+use takt_bench::{Error, Result};
+
+const EXAMPLES: &str = "\
+On loopback, in a network namespace of its own and with real-time priorities where this user may; what may not be had is told. Exit code 1
+if a critical sample was later than the bound.
+
+Examples:
+  takt bench executor
+  takt bench executor --aside            the long callback on an executor of its own
+  takt bench executor --out bound        then: takt analyze bound/system.toml, takt analyze --verify bound/certificate.json
+  takt bench executor --trace late.json  ends with the first late sample; what the executor did is for Perfetto
+docs/executor-bound.md explains the figures.";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+/// `takt bench executor`
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Executor {
+    /// Phases of 2 s, a tenth of the load
+    #[arg(long)]
+    quick: bool,
+    /// Length of the measurement [default: 30, or 2 with --quick]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    seconds: Option<u64>,
+    /// Length of each of the two phases before it [default: 5, or 2 with --quick]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    calibration: Option<u64>,
+    /// What times that were measured beforehand are multiplied with, 1 at least
+    #[arg(long, default_value = "1.5", value_name = "FACTOR")]
+    margin: f64,
+    /// Time from one critical sample to the next, us
+    #[arg(long, default_value = "1000", value_name = "US", value_parser = clap::value_parser!(u64).range(50..=1_000_000))]
+    period: u64,
+    /// Background samples a second [default: 50000, or 5000 with --quick]
+    #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    samples: Option<u32>,
+    /// Participants that come and go every two seconds [default: 500, or 50 with --quick]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=1000))]
+    participants: Option<u64>,
+    /// What the long callback takes, us; 0: there is none
+    #[arg(long, default_value = "5000", value_name = "US", value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
+    callback: u64,
+    /// Long callbacks a second
+    #[arg(long, default_value = "10", value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    callback_rate: u32,
+    /// Have an executor of its own call the long callback
+    #[arg(long)]
+    aside: bool,
+    /// Cores of the writers and of the executor [default: 0,1]
+    #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 1)]
+    cpu: Vec<usize>,
+    /// End with the first late sample, and write the executor's last jobs to this file
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Write system.toml, certificate.json and report.json to this directory
+    #[arg(long, value_name = "DIRECTORY")]
+    out: Option<PathBuf>,
+    /// How to print the report
+    #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
+    format: Format,
+}
+
+impl Executor {
+    /// Measures and prints.
+    ///
+    /// # Errors
+    /// The bound is not kept, or it could not be measured.
+    pub fn run(&self) -> Result<()> {
+        let command = std::iter::once("takt".to_owned()).chain(std::env::args().skip(1)).collect::<Vec<_>>().join(" ");
+        let outcome = run(&self.plan()?, command, &mut |what| eprintln!("{what}"))?;
+        if let Some(directory) = &self.out {
+            outcome.write_to(directory)?;
+        }
+        match self.format {
+            Format::Text => print!("{}", outcome.to_text()),
+            Format::Json => println!("{}", outcome.to_json()?),
+        }
+        match outcome.measurement.late {
+            0 => Ok(()),
+            late => Err(Error::NotKept { what: format!("{late} critical samples were later than the bound") }),
+        }
+    }
+
+    fn plan(&self) -> Result<Plan> {
+        let cpus = match (self.cpu.as_slice(), available_cpus()) {
+            ([], 1) => [0, 0],
+            ([], _) => [0, 1],
+            ([a, b], _) => [*a, *b],
+            _ => return Err(Error::Usage("--cpu takes two cores".into())),
+        };
+        let either = |whole, quick| if self.quick { quick } else { whole };
+        Ok(Plan {
+            calibration: Duration::from_secs(self.calibration.unwrap_or(either(5, 2))),
+            measurement: Duration::from_secs(self.seconds.unwrap_or(either(30, 2))),
+            load: LoadPlan {
+                samples_hz: self.samples.unwrap_or(if self.quick { 5_000 } else { 50_000 }),
+                callback_us: self.callback,
+                callback_hz: self.callback_rate,
+                participants: self.participants.unwrap_or(either(500, 50)) as usize,
+            },
+            period_ns: self.period * 1000,
+            margin: self.margin,
+            aside: self.aside,
+            cpus,
+            trace: self.trace.clone(),
+        })
+    }
+}

@@ -1,0 +1,103 @@
+//! `takt bench executor`: short phases of little load. Whether the bound is kept is up to the machine, and no matter here.
+
+use crate::process::Takt;
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// A period so long that even a machine that stands still now and then leaves a bound.
+const TINY: &str = "bench executor --quick --calibration 1 --margin 1 --period 100000 --samples 2000 --participants 20";
+
+/// A directory for the time of a test.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Self {
+        Self(std::env::temp_dir().join(format!("takt-cli-{}-{name}", std::process::id())))
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+
+    fn json(&self, name: &str) -> Value {
+        serde_json::from_str(&std::fs::read_to_string(self.file(name)).unwrap()).unwrap()
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+fn analyze(words: &str) {
+    let (text, status) = Takt::start(&format!("analyze {words}")).finish();
+    assert!(status.success(), "{words}: {text}");
+}
+
+/// The classes of jobs that a phase saw.
+fn classes(phase: &Value) -> Vec<(String, i64)> {
+    let of = |class: &Value| (class["kind"].as_str().unwrap().to_owned(), class["priority"].as_i64().unwrap());
+    phase["classes"].as_array().unwrap().iter().map(of).collect()
+}
+
+#[test]
+fn the_bound_is_certified_and_all_load_comes() {
+    let directory = Directory::new("bound");
+    let (text, status) = Takt::start(&format!("{TINY} --format json --out {}", directory.0.display())).finish();
+    let report: Value = serde_json::from_str(&text).unwrap_or_else(|why| panic!("{status}: {why}: {text}"));
+    assert_eq!(report, directory.json("report.json"));
+
+    let (alone, measured, verdict) = (&report["alone"], &report["measurement"], &report["verdict"]);
+    for phase in [alone, &report["calibration"], measured] {
+        let whole = |key: &str| phase[key].as_u64().unwrap();
+        assert!(whole("sent") > 0);
+        assert_eq!(whole("sent"), whole("received"), "none is lost");
+        assert_eq!(phase["response_us"]["count"], phase["received"]);
+        assert!(whole("ran_ns") > 0 && whole("write_max_ns") > 0 && whole("response_max_ns") > 0);
+        for kind in ["receive", "callback"] {
+            assert!(classes(phase).contains(&(kind.into(), 46)), "{kind}: {phase}");
+        }
+    }
+    for key in ["background_received", "slow_callbacks"] {
+        assert_eq!(alone[key], 0);
+        assert!(measured[key].as_u64().unwrap() > 0, "{key}");
+    }
+    assert!(measured["discovered"].as_u64().unwrap() >= 20, "the crowd is found");
+    for class in [("receive", 0), ("callback", 0), ("callback", -10), ("timers", 0)] {
+        assert!(classes(measured).contains(&(class.0.into(), class.1)), "{class:?}");
+    }
+    assert_eq!(verdict["is_kept"], measured["late"] == 0);
+    assert_eq!(status.code(), Some(i32::from(measured["late"] != 0)));
+
+    // What was written is what takt analyze computes and accepts.
+    assert_eq!(report["certificate"], directory.json("certificate.json"));
+    assert_eq!(report["bound_ns"], report["certificate"]["flows"][0]["bound_ns"]);
+    analyze(&format!("--verify {}", directory.file("certificate.json")));
+    analyze(&format!("{} --certificate {}", directory.file("system.toml"), directory.file("again.json")));
+    assert_eq!(directory.json("again.json"), directory.json("certificate.json"));
+    // The long callback is in the bound.
+    assert!(report["bound_ns"].as_u64().unwrap() > 5_000_000);
+}
+
+#[test]
+fn the_long_callback_aside_is_not_in_the_way() {
+    let directory = Directory::new("aside");
+    let (text, _) = Takt::start(&format!("{TINY} --aside --out {}", directory.0.display())).finish();
+    let report = directory.json("report.json");
+    let system = &report["certificate"]["system"];
+    let flows = system["flows"].as_array().unwrap();
+    let slow = flows.iter().find(|flow| flow["name"] == "callback -10").unwrap();
+    let resource = slow["stages"][0]["resource"].as_u64().unwrap() as usize;
+    assert_eq!(system["resources"][resource]["name"], "aside");
+    assert!(report["measurement"]["slow_callbacks"].as_u64().unwrap() > 0);
+    for beginning in ["bound ", "response ", "critical ", "load ", "executor ", "jobs, us", "write ", "the bound is "] {
+        assert!(text.lines().any(|line| line.starts_with(beginning)), "{beginning}: {text}");
+    }
+}
+
+#[test]
+fn a_margin_below_one_is_refused() {
+    let (why, code) = Takt::start("bench executor --margin 0.5").complaint();
+    assert_eq!((code, why.as_str()), (Some(2), "takt: a margin of 0.5: it is 1 at least"));
+}
