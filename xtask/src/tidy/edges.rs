@@ -41,11 +41,11 @@ const CRATES: &[Crate] = &[
         external: Some(&["md-5", "proc-macro2", "quote", "syn"]),
     },
     Crate { name: "takt-xtypes", internal: &["takt-derive"], internal_in_tests: &[], external: Some(&["md-5"]) },
-    Crate { name: "takt-core", internal: &["takt-wire"], internal_in_tests: &[], external: Some(&[]) },
+    Crate { name: "takt-core", internal: &["takt-wire", "takt-exec"], internal_in_tests: &[], external: Some(&[]) },
     Crate { name: "takt-transport", internal: &["takt-wire", "takt-packet"], internal_in_tests: &[], external: None },
     Crate {
         name: "takt-xdp",
-        internal: &["takt-wire", "takt-packet", "takt-transport"],
+        internal: &["takt-wire", "takt-packet", "takt-exec", "takt-transport"],
         internal_in_tests: &["takt"],
         external: Some(&["libc"]),
     },
@@ -63,7 +63,12 @@ const CRATES: &[Crate] = &[
     },
     Crate { name: "takt-config", internal: &["takt"], internal_in_tests: &[], external: Some(&["roxmltree", "toml"]) },
     Crate { name: "takt-durability", internal: &["takt"], internal_in_tests: &[], external: Some(&["redb"]) },
-    Crate { name: "takt-bench", internal: &["takt"], internal_in_tests: &[], external: None },
+    Crate {
+        name: "takt-bench",
+        internal: &["takt", "takt-calculus", "takt-host", "takt-core", "takt-wire"],
+        internal_in_tests: &[],
+        external: None,
+    },
     Crate {
         name: "takt-cli",
         internal: &[
