@@ -28,6 +28,18 @@ pub struct Party {
     pub reader: DataReader<Blob>,
 }
 
+impl Party {
+    /// What it knows and has carried, for the message of a test that fails.
+    fn account(&self) -> impl std::fmt::Debug {
+        let participant = &self.participant;
+        let known = participant.discovered_participants().expect("open").len();
+        let found = (participant.discovered_publications(), participant.discovered_subscriptions());
+        let matched = (self.writer.publication_matched_status(), self.reader.subscription_matched_status());
+        let carried = (participant.transport_stats(), participant.counters(), participant.driver_counters());
+        (known, found, matched, carried, participant.refusals())
+    }
+}
+
 /// A participant by one transport that writes one topic and reads the other.
 pub fn party(transport: Box<dyn Transport>, writes: &str, reads: &str) -> takt::Result<Party> {
     party_of(DomainParticipant::builder(0).transport(transport), writes, reads)
@@ -52,7 +64,7 @@ pub fn party_of(builder: DomainParticipantBuilder, writes: &str, reads: &str) ->
 pub fn exchange(parties: &[Party; 2], count: u32) {
     let since = Instant::now();
     let turn = || {
-        assert!(since.elapsed() < PATIENCE, "nothing arrives");
+        assert!(since.elapsed() < PATIENCE, "nothing arrives: {:#?}", parties.each_ref().map(Party::account));
         for party in parties {
             party.participant.spin_once(takt::Duration::from_millis(1)).expect("open");
         }
