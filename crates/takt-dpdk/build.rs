@@ -6,7 +6,7 @@ fn main() {}
 
 #[cfg(feature = "dpdk")]
 fn main() {
-    println!("cargo:rerun-if-changed=shim/shim.c");
+    println!("cargo:rerun-if-changed=shim");
     // What is linked is named below: of the library's parts, those that are used.
     let found = pkg_config::Config::new().atleast_version("22.11").cargo_metadata(false).probe("libdpdk");
     let (Ok(found), Some(flags)) = (found, other_flags()) else {
@@ -17,7 +17,7 @@ fn main() {
         std::process::exit(1);
     };
     let mut shim = cc::Build::new();
-    shim.file("shim/shim.c").includes(&found.include_paths).flag("-std=gnu11");
+    shim.files(["shim/shim.c", "shim/memif.c"]).includes(&found.include_paths).flag("-std=gnu11");
     // DPDK's headers bring their own warnings.
     shim.warnings(false);
     flags.split_whitespace().for_each(|flag| {

@@ -5,12 +5,10 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <semaphore.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <rte_alarm.h>
 #include <rte_dev.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
@@ -21,6 +19,8 @@
 #include <rte_mempool.h>
 #include <rte_ring.h>
 #include <rte_version.h>
+
+#include "memif.h"
 
 struct takt_port_info {
     uint8_t mac[6];
@@ -71,8 +71,10 @@ int takt_dpdk_init(int argc, char **argv) {
     return rte_eal_init(argc, argv) < 0 ? failure(-1) : 0;
 }
 
-/* The number of a port by its device's name; probed first if need be, which `*probed` says. */
-int takt_dpdk_attach(const char *device, const char *name, uint16_t *port, int *probed) {
+/* Ports of net_memif that were started. */
+static uint8_t is_memif[RTE_MAX_ETHPORTS];
+
+static int attach(const char *device, const char *name, uint16_t *port, int *probed) {
     *probed = 0;
     rte_errno = 0;
     if (rte_eth_dev_get_port_by_name(name, port) == 0)
@@ -84,6 +86,19 @@ int takt_dpdk_attach(const char *device, const char *name, uint16_t *port, int *
     if (rte_eth_dev_get_port_by_name(name, port) == 0)
         return 0;
     return -ENODEV;
+}
+
+/* The number of a port by its device's name; probed first if need be, which `*probed` says. */
+int takt_dpdk_attach(const char *device, const char *name, uint16_t *port, int *probed) {
+    if (strncmp(name, "net_memif", strlen("net_memif")) != 0)
+        return attach(device, name, port, probed);
+    int rc = takt_memif_open();
+    if (rc < 0)
+        return rc;
+    rc = attach(device, name, port, probed);
+    takt_memif_leave();
+    takt_memif_closed();
+    return rc;
 }
 
 /* A ring for `size` frames (a power of two); NULL on failure. */
@@ -108,21 +123,16 @@ int takt_dpdk_ring_port(const char *name, struct rte_ring *from, struct rte_ring
     return 0;
 }
 
-/* Configures and starts a port with one queue each way. `mtu` 0 leaves the device's. */
-int takt_dpdk_start(uint16_t port, struct rte_mempool *pool, uint16_t rx, uint16_t tx, uint16_t mtu,
-                    struct takt_port_info *own) {
-    struct rte_eth_dev_info info;
+static int start(uint16_t port, const struct rte_eth_dev_info *info, struct rte_mempool *pool, uint16_t rx, uint16_t tx,
+                 uint16_t mtu, struct takt_port_info *own) {
     struct rte_eth_conf conf;
     struct rte_ether_addr mac;
     memset(&conf, 0, sizeof conf);
-    int rc = rte_eth_dev_info_get(port, &info);
-    if (rc < 0)
-        return failure(rc);
     if (mtu != 0)
         conf.rxmode.mtu = mtu;
     /* Frames longer than an mbuf arrive as chains, from devices that can do that. */
-    conf.rxmode.offloads = info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER;
-    rc = rte_eth_dev_configure(port, 1, 1, &conf);
+    conf.rxmode.offloads = info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER;
+    int rc = rte_eth_dev_configure(port, 1, 1, &conf);
     if (rc < 0)
         return failure(rc);
     rc = rte_eth_dev_adjust_nb_rx_tx_desc(port, &rx, &tx);
@@ -149,46 +159,45 @@ int takt_dpdk_start(uint16_t port, struct rte_mempool *pool, uint16_t rx, uint16
     memcpy(own->mac, mac.addr_bytes, sizeof own->mac);
     if (mtu != 0 || rte_eth_dev_get_mtu(port, &own->mtu) < 0)
         own->mtu = mtu;
-    own->frame_len_max = info.max_rx_pktlen;
-    snprintf(own->driver, sizeof own->driver, "%s", info.driver_name != NULL ? info.driver_name : "");
+    own->frame_len_max = info->max_rx_pktlen;
+    snprintf(own->driver, sizeof own->driver, "%s", info->driver_name != NULL ? info->driver_name : "");
     return 0;
 }
 
-struct closing {
-    uint16_t port;
-    struct rte_device *remove;
-    sem_t done;
-};
-
-static void close_now(void *argument) {
-    struct closing *closing = argument;
-    rte_eth_dev_stop(closing->port);
-    rte_eth_dev_close(closing->port);
-    if (closing->remove != NULL)
-        rte_dev_remove(closing->remove);
-    sem_post(&closing->done);
+/* Configures and starts a port with one queue each way. `mtu` 0 leaves the device's. */
+int takt_dpdk_start(uint16_t port, struct rte_mempool *pool, uint16_t rx, uint16_t tx, uint16_t mtu,
+                    struct takt_port_info *own) {
+    struct rte_eth_dev_info info;
+    int rc = rte_eth_dev_info_get(port, &info);
+    if (rc < 0)
+        return failure(rc);
+    if (info.driver_name == NULL || strcmp(info.driver_name, "net_memif") != 0)
+        return start(port, &info, pool, rx, tx, mtu, own);
+    rc = takt_memif_open();
+    if (rc < 0)
+        return rc;
+    is_memif[port] = 1;
+    rc = start(port, &info, pool, rx, tx, mtu, own);
+    takt_memif_leave();
+    return rc;
 }
 
-/*
- * Stops and closes a port, and lets its device go if `remove`. net_memif (22.11) also closes in DPDK's interrupt thread, when
- * the other end does, and the two do not expect each other; so it is closed there.
- */
+/* Stops and closes a port, and lets its device go if `remove`. One of net_memif stays if nobody else lets us in. */
 void takt_dpdk_close(uint16_t port, int remove) {
     struct rte_eth_dev_info info;
-    struct closing closing;
     memset(&info, 0, sizeof info);
-    memset(&closing, 0, sizeof closing);
-    int known = rte_eth_dev_info_get(port, &info) == 0;
-    closing.port = port;
-    if (remove && known)
-        closing.remove = info.device;
-    sem_init(&closing.done, 0, 0);
-    int is_memif = known && info.driver_name != NULL && strcmp(info.driver_name, "net_memif") == 0;
-    if (!is_memif || rte_eal_alarm_set(1, close_now, &closing) != 0)
-        close_now(&closing);
-    while (sem_wait(&closing.done) != 0)
-        ;
-    sem_destroy(&closing.done);
+    int is_known = rte_eth_dev_info_get(port, &info) == 0;
+    if (is_memif[port] && takt_memif_enter_alone() != 0)
+        return;
+    rte_eth_dev_stop(port);
+    rte_eth_dev_close(port);
+    if (remove && is_known)
+        rte_dev_remove(info.device);
+    if (is_memif[port]) {
+        is_memif[port] = 0;
+        takt_memif_leave();
+        takt_memif_closed();
+    }
 }
 
 int takt_dpdk_promiscuous(uint16_t port) {
@@ -206,6 +215,8 @@ int takt_dpdk_groups(uint16_t port, const uint8_t (*groups)[6], uint32_t count) 
 
 int takt_dpdk_link_is_up(uint16_t port) {
     struct rte_eth_link link;
+    if (is_memif[port])
+        takt_memif_turn();
     memset(&link, 0, sizeof link);
     return rte_eth_link_get_nowait(port, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
 }
@@ -286,9 +297,21 @@ uint32_t takt_dpdk_gather(const struct rte_mbuf *frame, uint8_t *into, uint32_t 
 }
 
 uint16_t takt_dpdk_rx_burst(uint16_t port, struct rte_mbuf **frames, uint16_t count) {
-    return rte_eth_rx_burst(port, 0, frames, count);
+    if (!is_memif[port])
+        return rte_eth_rx_burst(port, 0, frames, count);
+    if (!takt_memif_enter())
+        return 0;
+    count = rte_eth_rx_burst(port, 0, frames, count);
+    takt_memif_leave();
+    return count;
 }
 
 uint16_t takt_dpdk_tx_burst(uint16_t port, struct rte_mbuf **frames, uint16_t count) {
-    return rte_eth_tx_burst(port, 0, frames, count);
+    if (!is_memif[port])
+        return rte_eth_tx_burst(port, 0, frames, count);
+    if (!takt_memif_enter())
+        return 0;
+    count = rte_eth_tx_burst(port, 0, frames, count);
+    takt_memif_leave();
+    return count;
 }

@@ -40,6 +40,9 @@ const ROOM_LARGE: u16 = 10_240;
 /// Frames that `net_af_xdp` fills a ring of its own with, however few are asked of it.
 const AF_XDP_FRAMES: u16 = 2_048;
 
+/// How often a link that is down is looked at, at least.
+const PERIOD_DOWN: Duration = Duration::from_millis(10);
+
 /// How many calls that find nothing may pass between two looks at the clock.
 const CLOCK_INTERVAL: u32 = 64;
 
@@ -329,7 +332,8 @@ impl DpdkPort {
     fn keep_watch(&mut self, scan: Scan) {
         self.link.calls += 1;
         let is_time = scan == Scan::All || self.link.calls >= CLOCK_INTERVAL;
-        if is_time && self.link.looked_at.elapsed() >= self.link.period {
+        let period = if self.link.is_up { self.link.period } else { self.link.period.min(PERIOD_DOWN) };
+        if is_time && self.link.looked_at.elapsed() >= period {
             self.look_at_link();
         }
         if self.link.calls >= CLOCK_INTERVAL {

@@ -71,6 +71,36 @@ fn a_link_that_goes_down_is_counted_and_comes_back() {
     }
 }
 
+/// The other end is closed at any moment, also while frames are being read and written: DPDK's own thread lets go of the memory.
+#[test]
+fn the_other_end_goes_while_frames_pass_and_the_port_outlives_it() {
+    let _turn = turn();
+    for round in 0..60_u64 {
+        let [server, client] = memif(|config| config);
+        let [mut here, mut there] = [&server, &client].map(|end| DpdkPort::open(end).expect("a virtual device"));
+        until("no link", || here.look_at_link() & there.look_at_link());
+        let (at_here, at_there) = (here.mac(), there.mac());
+        std::thread::scope(|scope| {
+            let stays = scope.spawn(move || {
+                until("still a link", || {
+                    for _ in 0..32 {
+                        here.recv(Scan::Hot).expect("receiving works");
+                    }
+                    send(&mut here, at_there, 1, 1_000);
+                    !here.link_is_up()
+                });
+                here.counters().frames_in
+            });
+            for _ in 0..100 + 37 * round {
+                send(&mut there, at_here, 2, 1_000);
+                while there.recv(Scan::Hot).expect("receiving works") {}
+            }
+            drop(there);
+            assert!(stays.join().expect("it sees the link go") > 0);
+        });
+    }
+}
+
 #[test]
 fn a_frame_in_several_parts_is_received_whole() {
     let _turn = turn();

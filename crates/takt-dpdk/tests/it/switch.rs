@@ -11,7 +11,7 @@ use takt_transport::ethernet::FramePort;
 
 /// Ends when dropped.
 pub struct Switch {
-    add: Sender<DpdkPort>,
+    add: Sender<(DpdkPort, Sender<()>)>,
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -27,9 +27,11 @@ impl Switch {
         Self { add, ends, thread: Some(thread) }
     }
 
-    /// Adds a port, which has to show all frames.
+    /// Adds a port, which has to show all frames. Whatever any port sends afterwards reaches it.
     pub fn add(&self, port: DpdkPort) {
-        self.add.send(port).expect("the thread runs");
+        let (done, is_done) = channel();
+        self.add.send((port, done)).expect("the thread runs");
+        is_done.recv().expect("the thread runs");
     }
 }
 
@@ -42,11 +44,14 @@ impl Drop for Switch {
     }
 }
 
-fn run(added: &Receiver<DpdkPort>, ends: &AtomicBool) {
+fn run(added: &Receiver<(DpdkPort, Sender<()>)>, ends: &AtomicBool) {
     let mut ports: Vec<(DpdkPort, [u8; 6])> = Vec::new();
     let mut frame = Vec::new();
     while !ends.load(Ordering::Relaxed) {
-        ports.extend(added.try_iter().map(|port| (port, [0; 6])));
+        for (port, done) in added.try_iter() {
+            ports.push((port, [0; 6]));
+            done.send(()).expect("somebody waits");
+        }
         for from in 0..ports.len() {
             for _ in 0..32 {
                 let (port, address) = &mut ports[from];

@@ -177,7 +177,7 @@ pub(crate) fn receive(transport: &mut impl Transport, marked: &Marked, scan: Sca
             }
             None => std::thread::yield_now(),
         }
-        assert!(since.elapsed() < PATIENCE, "nothing arrives");
+        assert!(since.elapsed() < PATIENCE, "nothing arrives: {:?}", transport.stats());
     }
 }
 
