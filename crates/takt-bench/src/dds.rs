@@ -9,9 +9,11 @@ use crate::machine::monotonic_ns;
 use crate::payload::{Blob, MARKS_LEN};
 use crate::signal::stopped;
 use crate::spec::{History, LinkSpec, Runtime, Transport};
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use takt::qos::{self, DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos, TopicQos};
+use takt::status::LatencyExceededStatus;
 use takt::{BatchError, DataReader, DataReaderListener, DataWriter, DomainParticipant, Sample, Selector, WaitSet};
 
 /// Longest time that a reliable `write` waits for room.
@@ -53,8 +55,11 @@ impl DdsLink {
         if let Transport::Named(transports) = &spec.transport {
             builder = builder.user_data_transports([transports.as_str()]);
         }
+        if let Some(plan) = &spec.timing_plan {
+            builder = builder.timing_plan(plan.clone());
+        }
         let participant = builder
-            .name("takt-bench")
+            .name(&spec.name)
             .interfaces([spec.interface.as_str()])
             .peers([peer.to_string().as_str()])
             .shared_memory(spec.transport == Transport::Shm)
@@ -193,6 +198,14 @@ impl Link for DdsLink {
             failure: Arc::clone(&self.failure),
         }))?;
         Ok(true)
+    }
+
+    fn write_job_accounts(&self, out: &mut dyn io::Write) -> Result<()> {
+        self.participant.write_job_accounts(out).map_err(|error| Error::os("write accounts of jobs", error))
+    }
+
+    fn latency_status(&self) -> Result<Option<LatencyExceededStatus>> {
+        Ok(self.reader.as_ref().map(|reader| reader.latency_exceeded_status()).transpose()?.flatten())
     }
 
     fn flush(&mut self, timeout: Duration) -> Result<()> {

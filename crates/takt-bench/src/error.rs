@@ -70,7 +70,7 @@ impl Error {
     }
 
     /// An I/O error with the call or file it came from.
-    pub(crate) fn os(op: impl Into<String>, source: io::Error) -> Self {
+    pub fn os(op: impl Into<String>, source: io::Error) -> Self {
         Self::Os { op: op.into(), source }
     }
 }

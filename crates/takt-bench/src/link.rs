@@ -3,10 +3,12 @@
 //! Takt and plain UDP sockets implement the same trait, so a baseline runs the very loop that it is
 //! the baseline of.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::payload::Blob;
 use serde::Serialize;
+use std::io;
 use std::time::Duration;
+use takt::status::LatencyExceededStatus;
 
 /// Endpoints found on the other side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -81,6 +83,22 @@ pub trait Link {
     /// # Errors
     /// The middleware failed.
     fn flush(&mut self, timeout: Duration) -> Result<()>;
+
+    /// Writes what the jobs of its participant took, as JSON.
+    ///
+    /// # Errors
+    /// There is no participant, or `out` fails.
+    fn write_job_accounts(&self, _out: &mut dyn io::Write) -> Result<()> {
+        Err(Error::Usage("without middleware there are no accounts of jobs".into()))
+    }
+
+    /// How old samples were, beside what is known of that beforehand.
+    ///
+    /// # Errors
+    /// The middleware failed.
+    fn latency_status(&self) -> Result<Option<LatencyExceededStatus>> {
+        Ok(None)
+    }
 }
 
 /// How a program learns of data.

@@ -8,7 +8,9 @@ use crate::error::Result;
 use crate::link::{Handler, Link, Matched};
 use crate::machine::monotonic_ns;
 use crate::payload::Blob;
+use std::io;
 use std::time::Duration;
+use takt::status::LatencyExceededStatus;
 
 /// How long a stretch is, its pause included.
 const STRETCH_NS: u64 = 800_000_000;
@@ -85,6 +87,14 @@ impl Link for Resting {
 
     fn flush(&mut self, timeout: Duration) -> Result<()> {
         self.0.flush(timeout)
+    }
+
+    fn write_job_accounts(&self, out: &mut dyn io::Write) -> Result<()> {
+        self.0.write_job_accounts(out)
+    }
+
+    fn latency_status(&self) -> Result<Option<LatencyExceededStatus>> {
+        self.0.latency_status()
     }
 }
 

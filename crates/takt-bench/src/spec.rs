@@ -11,6 +11,7 @@ use crate::wire::RawWire;
 use serde::Serialize;
 use std::net::Ipv4Addr;
 use std::time::Duration;
+use takt::TimingPlan;
 
 /// What carries the samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -54,9 +55,17 @@ pub enum History {
     KeepLast(u32),
 }
 
+/// What a participant is called unless something else is said.
+pub const NAME: &str = "takt-bench";
+
 /// Everything about a link but its topics.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LinkSpec {
+    /// What the participant is called, and by that its executor.
+    pub name: String,
+    /// What the system file says of topics.
+    #[serde(skip)]
+    pub timing_plan: Option<TimingPlan>,
     /// What carries the samples.
     pub transport: Transport,
     /// Who drives the participant.
@@ -91,6 +100,8 @@ pub struct LinkSpec {
 impl Default for LinkSpec {
     fn default() -> Self {
         Self {
+            name: NAME.into(),
+            timing_plan: None,
             transport: Transport::default(),
             runtime: Runtime::default(),
             idle: Idle::default(),

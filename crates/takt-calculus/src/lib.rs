@@ -38,7 +38,7 @@ pub mod system;
 pub mod verify;
 
 pub use arrivals::Arrivals;
-pub use certificate::{Certificate, FlowClaim, StageClaim};
+pub use certificate::{Certificate, FlowClaim, MeasuredJobs, MeasuredTime, StageClaim};
 pub use server::{Job, Response, Unbounded};
 pub use system::{Flow, Resource, Stage, System, analyse};
 pub use verify::verify;

@@ -24,7 +24,7 @@ pub const HORIZON_NS: u64 = 3_600_000_000_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Job {
     /// The larger, the more urgent.
-    pub priority: u32,
+    pub priority: i32,
     /// `None`: as often as it can be served. Such a job has no bound, and leaves none to those that are not more urgent.
     pub arrivals: Option<Arrivals>,
     /// How long one piece takes at most.
@@ -96,7 +96,7 @@ pub fn utilisation_ppm<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> Option<u6
 pub fn respond(jobs: &[Job], at: usize) -> Result<Response, Unbounded> {
     let own = jobs[at];
     let blocking_ns = jobs.iter().filter(|job| job.priority < own.priority).map(|job| job.piece_ns).max().unwrap_or(0);
-    let rivals = |keep: fn(u32, u32) -> bool| {
+    let rivals = |keep: fn(i32, i32) -> bool| {
         let rivals = jobs.iter().enumerate().filter(move |(n, job)| *n != at && keep(job.priority, own.priority));
         rivals.map(|(_, job)| *job).collect::<Vec<Job>>()
     };
@@ -166,7 +166,7 @@ fn arrivals_of<'a>(jobs: impl Iterator<Item = &'a Job>, busy_ns: u64) -> Result<
 mod tests {
     use super::*;
 
-    fn job(priority: u32, period_ns: u64, piece_ns: u64) -> Job {
+    fn job(priority: i32, period_ns: u64, piece_ns: u64) -> Job {
         Job { priority, arrivals: Some(Arrivals::sporadic(period_ns)), piece_ns, pieces: 1 }
     }
 

@@ -30,7 +30,7 @@ pub struct Stage {
     /// Index into [`System::resources`].
     pub resource: usize,
     /// The larger, the more urgent.
-    pub priority: u32,
+    pub priority: i32,
     /// How long one piece takes at most.
     pub piece_ns: u64,
     /// How long one piece takes at least.
@@ -237,5 +237,5 @@ fn certify(system: &System, guess: &Guess, responses: Vec<Vec<Response>>) -> Cer
         FlowClaim { stages, bound_ns }
     };
     let flows = system.flows.iter().zip(guess).zip(responses).map(claim).collect();
-    Certificate { system: system.clone(), flows }
+    Certificate { system: system.clone(), flows, measured: Vec::new() }
 }

@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::certificate::StageClaim;
+use crate::certificate::{MeasuredTime, StageClaim};
 use crate::{Arrivals, Certificate, Stage};
 
 /// Jobs at all resources together, at most.
@@ -38,7 +38,7 @@ struct Load {
     flow: usize,
     stage: usize,
     resource: usize,
-    priority: u32,
+    priority: i32,
     piece: u128,
     pieces: u128,
     /// `None`: without limit.
@@ -57,8 +57,8 @@ impl Load {
     }
 }
 
-/// Checks that every bound of a certificate follows from its system, and that every limit is kept. The work is that of one look at each claimed
-/// point, times the jobs at its resource.
+/// Checks that every bound of a certificate follows from its system, that every limit is kept, and that what is said to be measured is in
+/// the system with its margin. The work is that of one look at each claimed point, times the jobs at its resource.
 pub fn verify(certificate: &Certificate) -> Result<(), Unproven> {
     let system = &certificate.system;
     let whole = |flow, what| Unproven { flow, stage: None, what };
@@ -88,6 +88,19 @@ pub fn verify(certificate: &Certificate) -> Result<(), Unproven> {
         if flow.limit_ns.is_some_and(|limit| claim.bound_ns.is_none_or(|bound| bound > limit)) {
             return Err(whole(at, "its limit is not kept"));
         }
+    }
+    certificate.measured.iter().try_for_each(|time| check_measured(certificate, time))
+}
+
+/// A stage takes as long as was measured of its jobs, times the margin, at least.
+fn check_measured(certificate: &Certificate, time: &MeasuredTime) -> Result<(), Unproven> {
+    let unproven = |what| Unproven { flow: time.flow, stage: Some(time.stage), what };
+    let flow = certificate.system.flows.get(time.flow);
+    let stage = flow.and_then(|flow| flow.stages.get(time.stage)).ok_or_else(|| unproven("it is not there"))?;
+    let longest: u128 = time.jobs.iter().map(|job| u128::from(job.max_ns)).sum();
+    let with_margin = longest.checked_mul(time.margin_permille.into());
+    if time.margin_permille < 1000 || with_margin.is_none_or(|ns| ns > u128::from(stage.piece_ns) * 1000) {
+        return Err(unproven("it takes less than was measured, with the margin"));
     }
     Ok(())
 }
@@ -133,7 +146,7 @@ fn check_stage(loads: &[Load], flow: usize, stage: usize, said: &StageClaim) -> 
     let own = loads.iter().find(|load| load.flow == flow && load.stage == stage).ok_or("it is not there")?;
     let here: Vec<&Load> = loads.iter().filter(|load| load.resource == own.resource).collect();
     let begun = here.iter().filter(|load| load.priority < own.priority).map(|load| load.piece).max().unwrap_or(0);
-    let until = |window: u128, chosen: &dyn Fn(u32) -> bool| {
+    let until = |window: u128, chosen: &dyn Fn(i32) -> bool| {
         let chosen = here.iter().filter(|load| chosen(load.priority));
         chosen.map(|load| load.within(window)).try_fold(0_u128, |sum, work| sum.checked_add(work?))
     };

@@ -2,6 +2,7 @@
 //!
 //! - [`QosProvider`] reads QoS libraries in the OMG's form, DDS-XML 1.0 §7.3.2, and the same in TOML.
 //! - [`Settings`] reads what a participant shall be from TOML files and the environment, together with profiles.
+//! - [`system`] reads what `takt analyze` analyses, with accounts of what jobs took, and makes a participant's timing plan of it.
 //! - [`show`] writes both, each value with where it comes from; [`reference`] writes the documentation.
 //!
 //! Two tables say what there is: [`policy::FIELDS`] and [`setting::all`]. Readers, writers and documentation go by
@@ -18,6 +19,7 @@ pub mod setting;
 mod settings;
 pub mod show;
 mod static_endpoints;
+pub mod system;
 mod toml_tree;
 mod tree;
 mod value;
@@ -29,6 +31,7 @@ pub use policy::Entity;
 pub use provider::{Effective, QosProvider};
 pub use settings::{EffectiveSetting, Settings, TAKT_CONFIG};
 pub use static_endpoints::{parse_static_endpoints, read_static_endpoints};
+pub use system::{read_system, read_timing_plan};
 pub use tree::{DEPTH_MAX, FILE_BYTES_MAX, Format};
 pub use value::{Kind, Value};
 

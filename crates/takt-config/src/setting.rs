@@ -91,6 +91,14 @@ impl Plan {
         }
     }
 
+    /// The system file is analysed here, so that what does not fit is told before anything is built.
+    fn system(&mut self, setting: &'static str, path: &str) {
+        match crate::system::read_timing_plan(path) {
+            Ok(plan) => self.build(move |builder| builder.timing_plan(plan)),
+            Err(error) => _ = self.wrong.get_or_insert((setting, error.to_string())),
+        }
+    }
+
     fn cpus(&mut self, setting: &'static str, texts: &[String]) {
         match texts.iter().map(|text| text.parse().map_err(|_| text)).collect() {
             Ok(cpus) => self.thread.cpus = cpus,
@@ -430,6 +438,9 @@ const REAL_TIME: &[Setting] = settings! {
     real_time.cpu_latency, "TAKT_REAL_TIME_CPU_LATENCY": Kind::Duration, "not asked for",
         (plan, Value::Duration(value)) => plan.process.cpu_latency = Some(within_a_day(*value)),
         "sleep states of the machine that take longer to leave are not entered; 0 s for none";
+    real_time.system, "TAKT_REAL_TIME_SYSTEM": Kind::Text, "none",
+        (plan, Value::Text(file)) => plan.system("real_time.system", file),
+        "system file of the timing analysis: what does not fit is refused, topics have the priorities of their flows, readers check their bounds";
 };
 
 /// What it keeps at most.

@@ -34,7 +34,7 @@ pub enum Event {
     LivelinessChanged(ReaderHandle),
     /// A sample found no room.
     SampleRejected(ReaderHandle),
-    /// A sample was older than the reader's E2E_LATENCY when it could be read.
+    /// A sample was older than the reader's E2E_LATENCY, or its computed bound, when it could be read.
     LatencyExceeded(ReaderHandle),
     /// A remote writer of the reader's topic has another type.
     ReaderInconsistentTopic(ReaderHandle),

@@ -50,8 +50,8 @@ mod writer;
 
 pub use cache::{
     ChangeKind, InstanceHandle, InstanceState, InstanceStates, Instances, KeyExtractor, KeyHash, LatencyExceededStatus,
-    OrderedSample, ReadCursor, SampleInfo, SampleQuery, SampleRef, SampleState, SampleStates, Selector, ViewState,
-    ViewStates,
+    LatencyTerms, OrderedSample, ReadCursor, SampleInfo, SampleQuery, SampleRef, SampleState, SampleStates, Selector,
+    ViewState, ViewStates,
 };
 pub use config::{Config, Interface, Limits, Locators, MAX_PEERS};
 pub use content_filter::{ContentFilter, FilterFactory, ReaderFilter};

@@ -6,6 +6,7 @@
 //! | [`priority`] | how urgent a job is: [`Priority`] |
 //! | [`queue`] | jobs that wait: [`PriorityQueue`] |
 //! | [`jobs`] | what jobs there are, and what they took: [`Accounts`] |
+//! | [`report`] | accounts as a file, for the timing analysis |
 //! | [`histogram`] | how long something took: [`Histogram`] |
 //! | [`trace`] | the jobs that ran last: [`Trace`] |
 //! | [`thread`] | what one thread is given: [`ThreadSettings`] |
@@ -33,6 +34,8 @@ pub mod process;
 pub mod queue;
 #[cfg(feature = "std")]
 pub mod refusal;
+#[cfg(feature = "std")]
+pub mod report;
 #[cfg(feature = "std")]
 mod syscall;
 #[cfg(feature = "std")]

@@ -95,7 +95,7 @@ pub fn write_chrome<'a, N: std::fmt::Display>(
 
 /// Text within a JSON string.
 #[cfg(feature = "std")]
-struct Escaped<'a>(&'a str);
+pub(crate) struct Escaped<'a>(pub(crate) &'a str);
 
 #[cfg(feature = "std")]
 impl std::fmt::Display for Escaped<'_> {

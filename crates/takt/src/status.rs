@@ -49,7 +49,7 @@ impl StatusMask {
     pub const PUBLICATION_MATCHED: Self = Self(1 << 13);
     /// `SUBSCRIPTION_MATCHED_STATUS`.
     pub const SUBSCRIPTION_MATCHED: Self = Self(1 << 14);
-    /// Samples exceeded the reader's E2E_LATENCY: Takt's own, beyond the bits of the specification.
+    /// Samples exceeded the reader's E2E_LATENCY or its computed bound: Takt's own, beyond the bits of the specification.
     pub const LATENCY_EXCEEDED: Self = Self(1 << 24);
 
     /// The bits as in the specification.

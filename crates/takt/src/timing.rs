@@ -6,7 +6,7 @@
 //! | `rt.budget_ns` | ns that one call of its listener may take | writer, reader |
 //! | `rt.overrun` | `count` or `suspend`: what becomes of a listener that took longer | writer, reader |
 //!
-//! Without `rt.priority` a writer has the priority of its TRANSPORT_PRIORITY, and a reader that of its contract's E2E_LATENCY
+//! Without `rt.priority` both have that of their topic's flow in the system file ([`TimingPlan`](crate::TimingPlan)); without that a writer has the priority of its TRANSPORT_PRIORITY, and a reader that of its contract's E2E_LATENCY
 //! ([`Priority::of_latency`]).
 
 use takt_exec::Priority;
@@ -42,8 +42,9 @@ pub(crate) struct Timing {
 }
 
 impl Timing {
-    pub(crate) fn of_writer(qos: &DataWriterQos) -> Result<Self> {
-        let priority = stated(&qos.property)?;
+    /// `planned`: what the system file says of writers of this topic.
+    pub(crate) fn of_writer(qos: &DataWriterQos, planned: Option<Priority>) -> Result<Self> {
+        let priority = stated(&qos.property)?.or(planned);
         Ok(Self {
             priority: priority.unwrap_or(Priority::new(qos.transport_priority.0)),
             budget: budget(&qos.property)?,
@@ -51,10 +52,11 @@ impl Timing {
         })
     }
 
-    pub(crate) fn of_reader(qos: &DataReaderQos) -> Result<Self> {
+    /// `planned`: what the system file says of readers of this topic.
+    pub(crate) fn of_reader(qos: &DataReaderQos, planned: Option<Priority>) -> Result<Self> {
         let latency = Contract::of(&qos.user_data, &qos.property).e2e_latency;
         let by_latency = latency.and_then(|latency| latency.as_nanos()).map(std::time::Duration::from_nanos);
-        let priority = stated(&qos.property)?.or(by_latency.map(Priority::of_latency)).unwrap_or_default();
+        let priority = stated(&qos.property)?.or(planned).or(by_latency.map(Priority::of_latency)).unwrap_or_default();
         Ok(Self { priority, budget: budget(&qos.property)?, own_port: priority > Priority::NORMAL })
     }
 
@@ -64,6 +66,7 @@ impl Timing {
     }
 }
 
+/// What `rt.priority` says.
 fn stated(property: &Property) -> Result<Option<Priority>> {
     let Some(text) = property.get(PRIORITY_PROPERTY) else { return Ok(None) };
     match text.parse().ok().filter(|value| (Priority::MIN.get()..=Priority::MAX.get()).contains(value)) {
@@ -100,16 +103,16 @@ mod tests {
     fn reader(properties: &[(&str, &str)]) -> Result<Timing> {
         let mut qos = DataReaderQos::default();
         properties.iter().for_each(|(key, value)| qos.property.0.push(((*key).into(), (*value).into(), false)));
-        Timing::of_reader(&qos)
+        Timing::of_reader(&qos, None)
     }
 
     #[test]
     fn a_priority_is_stated_or_follows_from_policies() {
         let mut qos = DataWriterQos { transport_priority: TransportPriority(46), ..DataWriterQos::default() };
-        let timing = Timing::of_writer(&qos).expect("well-formed");
+        let timing = Timing::of_writer(&qos, None).expect("well-formed");
         assert_eq!((timing.priority.get(), timing.own_port), (46, false));
         qos.property.0.push((PRIORITY_PROPERTY.into(), "7".into(), false));
-        let timing = Timing::of_writer(&qos).expect("well-formed");
+        let timing = Timing::of_writer(&qos, None).expect("well-formed");
         assert_eq!((timing.priority.get(), timing.own_port, timing.transport_priority()), (7, true, 7));
 
         let of = |properties: &[_]| reader(properties).expect("well-formed");
@@ -118,6 +121,19 @@ mod tests {
         assert_eq!((by_contract.priority.get(), by_contract.own_port), (28, true));
         let lazy = of(&[("rt.e2e_ns", "1000000"), (PRIORITY_PROPERTY, "-3")]);
         assert_eq!((lazy.priority.get(), lazy.own_port, lazy.transport_priority()), (-3, false, 0));
+    }
+
+    #[test]
+    fn the_plan_comes_before_policies_and_after_what_is_stated() {
+        let planned = Some(Priority::new(9));
+        let mut qos = DataWriterQos { transport_priority: TransportPriority(46), ..DataWriterQos::default() };
+        let timing = Timing::of_writer(&qos, planned).expect("well-formed");
+        assert_eq!((timing.priority.get(), timing.own_port), (9, true));
+        qos.property.0.push((PRIORITY_PROPERTY.into(), "7".into(), false));
+        assert_eq!(Timing::of_writer(&qos, planned).expect("well-formed").priority.get(), 7);
+        let mut qos = DataReaderQos::default();
+        qos.property.0.push(("rt.e2e_ns".into(), "1000000".into(), false));
+        assert_eq!(Timing::of_reader(&qos, planned).expect("well-formed").priority.get(), 9);
     }
 
     #[test]

@@ -61,7 +61,12 @@ const CRATES: &[Crate] = &[
         internal_in_tests: &[],
         external: None,
     },
-    Crate { name: "takt-config", internal: &["takt"], internal_in_tests: &[], external: Some(&["roxmltree", "toml"]) },
+    Crate {
+        name: "takt-config",
+        internal: &["takt", "takt-calculus"],
+        internal_in_tests: &[],
+        external: Some(&["roxmltree", "serde", "serde_json", "toml"]),
+    },
     Crate { name: "takt-durability", internal: &["takt"], internal_in_tests: &[], external: Some(&["redb"]) },
     Crate {
         name: "takt-bench",

@@ -2,14 +2,13 @@
 //!
 //! A critical sample passes the thread that writes it, where `write`, kernel and wake-up are a delay, then the executor: there its datagram is
 //! received and its callback called, one directly after the other. All other classes of jobs that the calibration saw come as often as they can, so
-//! each delays by one piece at most; priorities are those of the executor, 64 more, since the analysis has none below 0.
+//! each delays by one piece at most; priorities are those of the executor.
 
 use super::Plan;
 use super::phase::{CRITICAL_PRIORITY, Observed, SLOW_PRIORITY};
 use crate::error::{Error, Result};
 use serde::Serialize;
 use std::fmt::Write as _;
-use takt::real_time::Priority;
 use takt_calculus::{Arrivals, Flow, Resource, Stage, System};
 
 /// The place of the critical flow.
@@ -83,7 +82,7 @@ pub fn of(plan: &Plan, alone: &Observed, calibration: &Observed) -> Result<Model
 fn system(plan: &Plan, declared: &Declared) -> Result<System> {
     let stage = |resource, priority: i32, piece_ns, delay_ns| Stage {
         resource,
-        priority: (priority - Priority::MIN.get()).unsigned_abs(),
+        priority,
         piece_ns,
         piece_ns_min: 0,
         pieces: 1,

@@ -1,6 +1,6 @@
 //! The checker refuses what does not follow.
 
-use takt_calculus::{Certificate, analyse, verify};
+use takt_calculus::{Certificate, MeasuredJobs, MeasuredTime, analyse, verify};
 
 use super::random::{Random, system};
 
@@ -119,4 +119,26 @@ fn extreme_numbers_are_refused_or_proven() {
         // Whatever it says, it says something.
         drop(analyse(&lie.system));
     }
+}
+
+#[test]
+fn what_was_measured_is_in_the_system_with_its_margin() {
+    let mut measured = certificate();
+    let piece_ns = measured.system.flows[0].stages[0].piece_ns;
+    let job = |name: &str, max_ns| MeasuredJobs { name: name.into(), count: 1000, max_ns };
+    let jobs = vec![job("receive", piece_ns - piece_ns / 2), job("callback", piece_ns / 2)];
+    let from = vec!["accounts.json".into()];
+    measured.measured = vec![MeasuredTime { flow: 0, stage: 0, jobs, margin_permille: 1000, from }];
+    assert_eq!(verify(&measured), Ok(()));
+    let refuses = |what: &str, change: &dyn Fn(&mut MeasuredTime)| {
+        let mut lie = measured.clone();
+        change(&mut lie.measured[0]);
+        assert!(verify(&lie).is_err(), "{what}");
+    };
+    refuses("a larger margin", &|time| time.margin_permille = 2000);
+    refuses("a margin below 1", &|time| time.margin_permille = 999);
+    refuses("a longer job", &|time| time.jobs[1].max_ns += 1);
+    refuses("jobs beyond counting", &|time| time.jobs[1].max_ns = u64::MAX);
+    refuses("no such flow", &|time| time.flow = usize::MAX);
+    refuses("no such stage", &|time| time.stage = 99);
 }

@@ -44,7 +44,7 @@ pub fn system(random: &mut Random) -> System {
                 let delay_ns = random.between(0, 50);
                 Stage {
                     resource: random.between(0, count - 1) as usize,
-                    priority: random.between(0, 4) as u32,
+                    priority: random.between(0, 4) as i32,
                     piece_ns,
                     piece_ns_min: random.between(0, piece_ns),
                     pieces,

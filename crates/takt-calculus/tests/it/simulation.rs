@@ -8,7 +8,7 @@ use takt_calculus::{Arrivals, System};
 use super::random::Random;
 
 /// What waits for a resource: by priority, then by arrival, then as it came.
-type Waiting = BinaryHeap<(u32, Reverse<u64>, Reverse<u64>, Piece)>;
+type Waiting = BinaryHeap<(i32, Reverse<u64>, Reverse<u64>, Piece)>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Piece {

@@ -6,7 +6,7 @@ use takt_calculus::{Arrivals, Flow, Resource, Stage, System, Unbounded, advice, 
 
 const GIGABIT: u64 = 1_000_000_000;
 
-fn stage(resource: usize, priority: u32, piece_ns: u64) -> Stage {
+fn stage(resource: usize, priority: i32, piece_ns: u64) -> Stage {
     Stage { resource, priority, piece_ns, piece_ns_min: piece_ns / 2, pieces: 1, delay_ns: 0, delay_ns_min: 0 }
 }
 

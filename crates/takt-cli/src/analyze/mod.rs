@@ -1,19 +1,20 @@
 //! `takt analyze`: bounds of what flows take over executors and links, or which one does not fit; certificates, and their check.
 
-mod description;
 mod report;
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use takt_bench::{Error, Result};
-use takt_calculus::{Certificate, System, advice, analyse, verify};
+use takt_calculus::{Certificate, verify};
+use takt_config::read_system;
 
 const EXAMPLES: &str = "\
 Examples:
   takt analyze system.toml
   takt analyze system.toml --what-if
   takt analyze system.toml --certificate system.json
+  takt analyze system.toml --measured sub.json --margin 2
   takt analyze --verify system.json                    checks each number of a certificate, computes none
 docs/analysis.md explains the file.";
 
@@ -25,8 +26,14 @@ pub struct Analyze {
     #[arg(required_unless_present = "verify")]
     system: Option<PathBuf>,
     /// Check this certificate instead
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["system", "certificate", "what_if"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["system", "certificate", "what_if", "measured", "margin"])]
     verify: Option<PathBuf>,
+    /// Accounts of what an executor's jobs took, for stages whose time is measured; several, besides those that the file names
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    measured: Vec<PathBuf>,
+    /// What measured times are multiplied with, 1 at least [default: that of the file, or 1.5]
+    #[arg(long, value_name = "FACTOR")]
+    margin: Option<f64>,
     /// Write the bounds with what proves them, in JSON, if all limits are kept
     #[arg(long, value_name = "FILE")]
     certificate: Option<PathBuf>,
@@ -44,17 +51,16 @@ impl Analyze {
             return verify_file(path);
         }
         let path = self.system.as_deref().expect("the command line has one of them");
-        let system =
-            description::read(&text(path)?).map_err(|what| Error::Usage(format!("{}: {what}", path.display())))?;
-        let certificate = analyse(&system).map_err(|why| Error::NotKept { what: report::infeasible(&system, &why) })?;
-        let what_if = self.what_if.then(|| report::WhatIf::of(&system));
+        let file = read_system(path, &self.measured, self.margin).map_err(|error| Error::Usage(error.to_string()))?;
+        let certificate = file.analyse().map_err(|error| Error::NotKept { what: error.to_string() })?;
+        let what_if = self.what_if.then(|| report::WhatIf::of(file.system()));
         if self.json {
             println!("{}", report::json(&certificate, what_if.as_ref()));
         } else {
             print!("{}", report::table(&certificate, what_if.as_ref()));
         }
-        if !certificate.is_kept() {
-            return Err(Error::NotKept { what: not_kept(&system, &certificate) });
+        if let Some(what) = file.not_kept(&certificate) {
+            return Err(Error::NotKept { what });
         }
         self.certificate.as_deref().map_or(Ok(()), |path| write(path, &certificate))
     }
@@ -67,16 +73,6 @@ fn text(path: &Path) -> Result<String> {
 fn write(path: &Path, certificate: &Certificate) -> Result<()> {
     let json = serde_json::to_string_pretty(certificate).expect("it has nothing that JSON has not");
     std::fs::write(path, json + "\n").map_err(|source| Error::Os { op: path.display().to_string(), source })
-}
-
-/// Which flows are later than they may be, and which one was too much.
-fn not_kept(system: &System, certificate: &Certificate) -> String {
-    let late: Vec<_> = certificate.violations().map(|at| system.flows[at].name.as_str()).collect();
-    let misfit = match advice::first_misfit(system) {
-        Ok(Some(at)) => format!("; {} is the first that does not fit with those before it", system.flows[at].name),
-        Ok(None) | Err(_) => String::new(),
-    };
-    format!("not within their limits: {}{misfit}", late.join(", "))
 }
 
 fn verify_file(path: &Path) -> Result<()> {

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use takt_calculus::system::Infeasible;
-use takt_calculus::{Certificate, System, advice};
+use takt_calculus::{Certificate, MeasuredTime, System, advice};
+use takt_config::system::percent;
 
 /// What may change with all limits kept.
 pub struct WhatIf {
@@ -21,21 +21,6 @@ impl WhatIf {
             headroom_permille: advice::headroom_permille(system),
             shortest_period_ns: (0..system.flows.len()).map(shortest).collect(),
         }
-    }
-}
-
-/// Why there are no bounds, with names.
-pub fn infeasible(system: &System, why: &Infeasible) -> String {
-    match why {
-        Infeasible::Nonsense { flow, what } => format!("flow {}: {what}", system.flows[*flow].name),
-        Infeasible::Unbounded { flow, stage, why } => {
-            let flow = &system.flows[*flow];
-            let resource = flow.stages[*stage].resource;
-            let name = &system.resources[resource].name;
-            let used = advice::utilisation_ppm(system, resource).map_or("without limit".to_owned(), percent);
-            format!("no bound for {} on {name}: {why} ({name} is used {used})", flow.name)
-        }
-        other => other.to_string(),
     }
 }
 
@@ -59,6 +44,9 @@ pub fn table(certificate: &Certificate, what_if: Option<&WhatIf>) -> String {
         let used = advice::utilisation_ppm(system, at).map_or("as much as there is".to_owned(), percent);
         writeln!(text, "{:<24} used {used}", resource.name).expect("text takes all");
     }
+    for time in &certificate.measured {
+        writeln!(text, "{}", measured(system, time)).expect("text takes all");
+    }
     let Some(what_if) = what_if else { return text };
     match what_if.headroom_permille {
         Some(permille) => {
@@ -73,6 +61,16 @@ pub fn table(certificate: &Certificate, what_if: Option<&WhatIf>) -> String {
         }
     }
     text
+}
+
+/// Where a time comes from.
+fn measured(system: &System, time: &MeasuredTime) -> String {
+    let flow = &system.flows[time.flow];
+    let on = &system.resources[flow.stages[time.stage].resource].name;
+    let jobs = time.jobs.iter().map(|job| format!("{} {} of {}", job.name, microseconds(job.max_ns), job.count));
+    let (jobs, sum) = (jobs.collect::<Vec<_>>().join(" + "), microseconds(time.time_ns()));
+    let margin = format!("{}.{:03}", time.margin_permille / 1000, time.margin_permille % 1000);
+    format!("{:<24} measured on {on}: ({jobs}) times {margin} = {sum}; {}", flow.name, time.from.join("; "))
 }
 
 pub fn json(certificate: &Certificate, what_if: Option<&WhatIf>) -> Value {
@@ -96,14 +94,11 @@ pub fn json(certificate: &Certificate, what_if: Option<&WhatIf>) -> Value {
     json!({
         "flows": (0..system.flows.len()).map(flow).collect::<Vec<_>>(),
         "resources": (0..system.resources.len()).map(resource).collect::<Vec<_>>(),
+        "measured": certificate.measured,
         "headroom_permille": what_if.and_then(|what_if| what_if.headroom_permille),
     })
 }
 
 fn microseconds(time_ns: u64) -> String {
     format!("{}.{:03} us", time_ns / 1000, time_ns % 1000)
-}
-
-fn percent(ppm: u64) -> String {
-    format!("{}.{:02} %", ppm / 10_000, ppm % 10_000 / 100)
 }

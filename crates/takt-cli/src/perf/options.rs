@@ -2,13 +2,15 @@
 
 use clap::{Args, ValueEnum};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use takt::transport::choice::TransportChoice;
 use takt_bench::agent::options::BATCH_MAX;
 use takt_bench::link::{Idle, Notify};
 use takt_bench::machine::Scheduling;
 use takt_bench::payload::MARKS_LEN;
 use takt_bench::report::Configuration;
-use takt_bench::spec::{History, LinkSpec, Runtime, Transport};
+use takt_bench::spec::{History, LinkSpec, NAME, Runtime, Transport};
+use takt_bench::{Error, Result};
 
 /// Who drives the participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -140,6 +142,15 @@ pub struct Run {
     /// sub: take the time from the pub that answers echoes there; latencies have a band then
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub clock: Option<SocketAddr>,
+    /// What accounts and the system file call this side's executor [default: takt-bench]
+    #[arg(long, value_name = "NAME")]
+    executor: Option<String>,
+    /// System file of takt analyze: the topics Data, Ping and Pong have its priorities, and sub compares each sample with its bound
+    #[arg(long, value_name = "FILE")]
+    system: Option<PathBuf>,
+    /// Write what this side's jobs took to this file, for takt analyze --measured
+    #[arg(long, value_name = "FILE")]
+    pub job_accounts: Option<PathBuf>,
     /// One JSON object instead of text
     #[arg(long)]
     pub json: bool,
@@ -147,25 +158,31 @@ pub struct Run {
 
 impl Run {
     /// The options of one role as the configuration that its report shows.
-    pub fn configuration(&self, role: &'static str) -> Configuration {
+    ///
+    /// # Errors
+    /// The system file does not fit.
+    pub fn configuration(&self, role: &'static str) -> Result<Configuration> {
+        let plan = self.system.as_ref().map(takt_config::read_timing_plan).transpose();
+        let timing_plan = plan.map_err(|error| Error::Usage(error.to_string()))?;
         let samples = match role {
             "ping" => Some(self.samples.unwrap_or(10_000)),
             "pub" => Some(self.samples.unwrap_or(100_000)),
             _ => self.samples,
         };
-        Configuration {
+        Ok(Configuration {
             role,
             size: matches!(role, "ping" | "pub").then_some(self.size),
             samples,
             warmup: self.warmup,
             rate_hz: self.rate,
-            link: self.link(),
+            link: LinkSpec { timing_plan, ..self.link() },
             scheduling: Scheduling { cpu: self.cpu, fifo: self.fifo, lock_memory: self.mlock },
-        }
+        })
     }
 
     fn link(&self) -> LinkSpec {
         LinkSpec {
+            name: self.executor.clone().unwrap_or_else(|| NAME.into()),
             transport: self.transport.clone(),
             runtime: self.runtime.into(),
             idle: if self.spin { Idle::Spin } else { Idle::Block },
@@ -192,7 +209,7 @@ impl From<RuntimeName> for Runtime {
 }
 
 /// Reads what carries the samples.
-fn transport(text: &str) -> Result<Transport, String> {
+fn transport(text: &str) -> std::result::Result<Transport, String> {
     match text {
         "udp" => Ok(Transport::Udp),
         "shm" => Ok(Transport::Shm),
@@ -214,7 +231,7 @@ fn interface_of(transport: &Transport) -> Option<String> {
 }
 
 /// Reads a payload size.
-pub fn size(text: &str) -> Result<usize, String> {
+pub fn size(text: &str) -> std::result::Result<usize, String> {
     match text.parse() {
         Ok(size) if size >= MARKS_LEN => Ok(size),
         Ok(_) => Err(format!("a payload has at least {MARKS_LEN} bytes")),
@@ -222,7 +239,7 @@ pub fn size(text: &str) -> Result<usize, String> {
     }
 }
 
-fn batch(text: &str) -> Result<usize, String> {
+fn batch(text: &str) -> std::result::Result<usize, String> {
     match text.parse() {
         Ok(count) if (1..=BATCH_MAX).contains(&count) => Ok(count),
         Ok(_) => Err(format!("a batch has 1 to {BATCH_MAX} samples")),
@@ -230,7 +247,7 @@ fn batch(text: &str) -> Result<usize, String> {
     }
 }
 
-fn rate(text: &str) -> Result<f64, String> {
+fn rate(text: &str) -> std::result::Result<f64, String> {
     match text.parse() {
         Ok(hz) if hz > 0.0 && hz <= 1e9 => Ok(hz),
         Ok(_) => Err("a rate is above 0 and at most 1e9".into()),
@@ -249,14 +266,14 @@ mod tests {
         run: Run,
     }
 
-    fn parse(line: &str) -> Result<Run, clap::Error> {
+    fn parse(line: &str) -> std::result::Result<Run, clap::Error> {
         let words = std::iter::once("perf").chain(line.split_whitespace());
         Line::try_parse_from(words).map(|line| line.run)
     }
 
     #[test]
     fn the_defaults_are_reliable_keep_all_inline_blocking_on_loopback() {
-        let configuration = parse("").unwrap().configuration("ping");
+        let configuration = parse("").unwrap().configuration("ping").unwrap();
         assert_eq!(configuration.link, LinkSpec::default());
         assert_eq!((configuration.samples, configuration.warmup), (Some(10_000), 1000));
         assert_eq!((configuration.size, configuration.rate_hz), (Some(64), None));
@@ -266,11 +283,12 @@ mod tests {
     #[test]
     fn every_option_of_the_contract_has_its_effect() {
         let line = "--transport raw-udp --runtime shared --size 100 --best-effort --keep-last 3 --rate 50 --samples 7 \
-                    --warmup 2 --waitset --spin --cpu 1 --fifo 80 --mlock --domain 9 --interface v0 --batch 32 --loan --json";
+                    --warmup 2 --waitset --spin --cpu 1 --fifo 80 --mlock --domain 9 --interface v0 --batch 32 --loan --executor e --json";
         let run = parse(line).unwrap();
         assert!(run.json);
-        let configuration = run.configuration("pub");
+        let configuration = run.configuration("pub").unwrap();
         let expected = LinkSpec {
+            name: "e".into(),
             transport: Transport::RawUdp,
             runtime: Runtime::Shared,
             idle: Idle::Spin,
@@ -330,7 +348,7 @@ mod tests {
 
     #[test]
     fn a_side_that_takes_what_comes_has_no_size_and_no_end() {
-        let configuration = parse("").unwrap().configuration("sub");
+        let configuration = parse("").unwrap().configuration("sub").unwrap();
         assert_eq!((configuration.size, configuration.samples), (None, None));
     }
 }

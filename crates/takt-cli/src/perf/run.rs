@@ -1,8 +1,10 @@
 //! `takt perf ping|pong|pub|sub`: one workload in this process, and its report.
 
 use super::options::Run;
+use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
+use takt::status::LatencyExceededStatus;
 use takt_bench::clock::{Answerer, RemoteClock};
 use takt_bench::link::{Idle, Link, Matched};
 use takt_bench::machine::{Usage, monotonic_ns};
@@ -27,7 +29,7 @@ const LINGER: Duration = Duration::from_millis(500);
 /// Round trips.
 pub fn ping(options: &Run) -> Result<()> {
     refuse_clocks(options.answer_clock.or(options.clock).is_some())?;
-    let configuration = options.configuration("ping");
+    let configuration = options.configuration("ping")?;
     let mut link = open(&configuration, Some(TOPIC_PING), Some(TOPIC_PONG))?;
     let mut ping = Ping::new(&mut *link, configuration.link.wants_listener())?;
     let wanted = Matched { readers: 1, writers: 1 };
@@ -53,13 +55,13 @@ pub fn ping(options: &Run) -> Result<()> {
         wall_seconds: outcome.wall_seconds,
         usage: outcome.usage,
     };
-    print(options, configuration, figures)
+    print(options, &*link, configuration, figures)
 }
 
 /// Answers to round trips.
 pub fn pong(options: &Run) -> Result<()> {
     refuse_clocks(options.answer_clock.or(options.clock).is_some())?;
-    let configuration = options.configuration("pong");
+    let configuration = options.configuration("pong")?;
     let mut link = open(&configuration, Some(TOPIC_PONG), Some(TOPIC_PING))?;
     let last = configuration.samples.map(|samples| samples + configuration.warmup);
     let (usage, started_ns) = (Usage::now(), monotonic_ns());
@@ -77,13 +79,13 @@ pub fn pong(options: &Run) -> Result<()> {
     };
     // The last answers may still have to be repeated.
     settle(&mut *link, LINGER)?;
-    print(options, configuration, figures)
+    print(options, &*link, configuration, figures)
 }
 
 /// A stream.
 pub fn publish(options: &Run) -> Result<()> {
     refuse_clocks(options.clock.is_some())?;
-    let configuration = options.configuration("pub");
+    let configuration = options.configuration("pub")?;
     let _answerer = options.answer_clock.map(|address| Answerer::start(address, monotonic_ns)).transpose()?;
     let mut link = open(&configuration, Some(TOPIC_DATA), None)?;
     let wanted = Matched { readers: options.readers, writers: 0 };
@@ -108,13 +110,13 @@ pub fn publish(options: &Run) -> Result<()> {
         wall_seconds: outcome.wall_seconds,
         usage: outcome.usage,
     };
-    print(options, configuration, figures)
+    print(options, &*link, configuration, figures)
 }
 
 /// The other end of a stream.
 pub fn subscribe(options: &Run) -> Result<()> {
     refuse_clocks(options.answer_clock.is_some())?;
-    let configuration = options.configuration("sub");
+    let configuration = options.configuration("sub")?;
     let clock = options.clock.map(RemoteClock::of).transpose()?.map(Arc::new);
     let mut link = open(&configuration, None, Some(TOPIC_DATA))?;
     let plan = subscribe::Plan { window: window(&configuration), touch: false };
@@ -137,7 +139,7 @@ pub fn subscribe(options: &Run) -> Result<()> {
         wall_seconds: outcome.wall_seconds,
         usage: outcome.usage,
     };
-    print(options, configuration, figures)
+    print(options, &*link, configuration, figures)
 }
 
 /// Round trips are of one clock, and of a stream only the receiving side measures.
@@ -178,12 +180,30 @@ fn wait(link: &mut dyn Link, wanted: Matched, other: &str) -> Result<()> {
     settle(link, SETTLE)
 }
 
-fn print(options: &Run, configuration: Configuration, figures: Figures) -> Result<()> {
+fn print(options: &Run, link: &dyn Link, configuration: Configuration, figures: Figures) -> Result<()> {
     let report = Report::new(configuration, figures)?;
     if options.json {
         println!("{}", report.to_json()?);
     } else {
         println!("{report}");
     }
+    if let Some(path) = &options.job_accounts {
+        let failure = |error| Error::os(path.display().to_string(), error);
+        link.write_job_accounts(&mut File::create(path).map_err(failure)?)?;
+    }
+    if let Some(status) = link.latency_status()? {
+        eprintln!("{}", latency(&status));
+    }
     Ok(())
+}
+
+/// What became of limit and bound.
+fn latency(status: &LatencyExceededStatus) -> String {
+    let microseconds = |ns: u64| format!("{}.{:03} us", ns / 1000, ns % 1000);
+    let most = |what: &str, ns: Option<u64>, above: u64| {
+        ns.map_or(String::new(), |ns| format!(", {above} above the {what} of {}", microseconds(ns)))
+    };
+    let (count, worst) = (status.ages.count(), microseconds(status.ages.max_ns()));
+    let bound = most("bound", status.bound_ns, status.above_bound_count);
+    format!("{count} samples, the oldest {worst}{bound}{}", most("limit", status.limit_ns, status.total_count))
 }

@@ -15,6 +15,7 @@ mod file;
 mod host;
 mod isolation;
 mod listing;
+mod measured;
 mod process;
 mod round_trips;
 mod streams;

@@ -4,3 +4,4 @@ mod documentation;
 mod errors;
 mod profiles;
 mod settings;
+mod system;

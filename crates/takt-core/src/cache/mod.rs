@@ -5,8 +5,8 @@ mod pool;
 mod reader_cache;
 mod sample;
 
-pub use latency::LatencyExceededStatus;
 pub(crate) use latency::LatencyMonitor;
+pub use latency::{LatencyExceededStatus, LatencyTerms};
 pub(crate) use pool::{PayloadPool, PayloadRef};
 pub(crate) use reader_cache::{CacheLimits, CachePolicies, Delivered, Fit, Incoming, Plain, ReaderCache, Stored};
 pub use sample::{

@@ -6,7 +6,7 @@
 use super::endpoints;
 use super::{Participant, cache_limits, history_limits};
 use crate::FlowTag;
-use crate::cache::{LatencyMonitor, ReaderCache};
+use crate::cache::{LatencyMonitor, LatencyTerms, ReaderCache};
 use crate::error::Error;
 use crate::locator_kinds::LocatorKinds;
 use crate::reader::{REORDER_WINDOW, Reader};
@@ -124,8 +124,9 @@ impl Participant {
         let reader = self.reader(handle)?;
         if !core::mem::replace(&mut reader.is_enabled, true) {
             let contract = Contract::of(&reader.data.qos.user_data, &reader.data.qos.property);
-            let limit_ns = contract.e2e_latency.and_then(|latency| latency.as_nanos());
-            reader.cache.latency = limit_ns.map(|limit_ns| Box::new(LatencyMonitor::new(limit_ns, since)));
+            let asked_ns = contract.e2e_latency.and_then(|latency| latency.as_nanos());
+            let terms = LatencyTerms { limit_ns: asked_ns.or(reader.latency_terms.limit_ns), ..reader.latency_terms };
+            reader.cache.latency = LatencyMonitor::new(terms, since).map(Box::new);
             self.join_subscriber(handle.index);
             let data = self.reader(handle)?.data.clone();
             self.announce_subscription(now, &data);
@@ -299,6 +300,15 @@ impl Participant {
     pub fn set_reader_priority(&mut self, handle: ReaderHandle, priority: Priority) -> Result<(), Error> {
         self.reader(handle)?.priority = priority;
         self.ctx.make_room(priority);
+        Ok(())
+    }
+
+    /// What the ages of a reader's samples are compared with from when it is enabled on, besides its E2E_LATENCY.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn set_reader_latency_terms(&mut self, handle: ReaderHandle, terms: LatencyTerms) -> Result<(), Error> {
+        self.reader(handle)?.latency_terms = terms;
         Ok(())
     }
 

@@ -98,7 +98,7 @@ impl Participant {
         Ok(self.writer(handle)?.liveliness_lost.read())
     }
 
-    /// Reads and resets what became of a reader's E2E_LATENCY. `None` if it has none, or is not enabled.
+    /// Reads and resets what became of a reader's E2E_LATENCY and bound. `None` if it has neither, or is not enabled.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].

@@ -28,7 +28,7 @@ pub(crate) use holding::{Holding, Range};
 pub(crate) use writer_proxy::{REORDER_WINDOW, WriterProxy};
 
 use crate::FlowTag;
-use crate::cache::{CachePolicies, KeyExtractor, ReaderCache};
+use crate::cache::{CachePolicies, KeyExtractor, LatencyTerms, ReaderCache};
 use crate::content_filter::ContentFilter;
 use crate::context::Context;
 use crate::deadline::DeadlineMonitor;
@@ -62,6 +62,8 @@ pub(crate) struct Reader {
     pub(crate) kinds: LocatorKinds,
     /// That of its acknowledgements.
     pub(crate) priority: Priority,
+    /// What is known beforehand of the ages of its samples.
+    pub(crate) latency_terms: LatencyTerms,
     /// Longest serialised sample in bytes, if the type has a bound.
     pub(crate) max_serialized_len: Option<usize>,
     /// The subscriber that it is one of, if that was created.
@@ -165,6 +167,7 @@ impl Reader {
             flow: FlowTag::default(),
             kinds: LocatorKinds::ALL,
             priority: Priority::NORMAL,
+            latency_terms: LatencyTerms::default(),
             max_serialized_len: None,
             group: None,
             keyed,

@@ -208,6 +208,12 @@ impl Agenda {
         jobs.get(id).map(|entry| entry.statistics.clone()).unwrap_or_default()
     }
 
+    /// Those of all jobs that there are.
+    pub(super) fn all_statistics(&self) -> Vec<JobStatistics> {
+        let jobs = self.jobs.lock().expect(UNDISTURBED);
+        jobs.entries.iter().flatten().map(|entry| entry.statistics.clone()).collect()
+    }
+
     /// When the next job is due; [`Instant`] 0 if one waits.
     pub(crate) fn due(&self) -> Option<Instant> {
         if self.count.load(Ordering::Acquire) == 0 {

@@ -9,12 +9,14 @@ mod agenda;
 mod task;
 
 use std::fmt;
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use takt_exec::{Priority, ThreadSettings};
+use takt_exec::report::{self, JobAccount};
+use takt_exec::{JobClass, JobKind, Priority, ThreadSettings};
 use takt_transport::TransportError;
 
 pub(crate) use agenda::Agenda;
@@ -22,6 +24,7 @@ pub use agenda::{JOBS_MAX, JobStatistics};
 use agenda::{JobId, NewJob, Recurrence};
 use task::TaskWork;
 
+use crate::participant::VERSION;
 use crate::runtime::clock;
 use crate::runtime::drive::{Crew, drive};
 use crate::runtime::engine::Engine;
@@ -60,7 +63,9 @@ impl ExecutorBuilder {
     /// # Errors
     /// [`Error::Transport`] for a thread and [`Error::RealTime`] for settings that the machine refuses.
     pub fn start(self) -> Result<Executor> {
+        let name = if self.name.is_empty() { "takt-exec".to_owned() } else { self.name };
         let shared = Arc::new(Shared {
+            name: name.clone(),
             waker: Arc::new(Waker::new()?),
             agenda: Agenda::new(self.idle),
             engines: PiMutex::new(Vec::new()),
@@ -77,7 +82,6 @@ impl ExecutorBuilder {
             }
         };
         // The kernel keeps 15 octets of a name.
-        let name = if self.name.is_empty() { "takt-exec" } else { self.name.as_str() };
         let thread = std::thread::Builder::new().name(name.chars().take(15).collect()).spawn(run);
         let thread = thread.map_err(|source| TransportError::new("start", format!("thread {name}"), source))?;
         told.recv().expect("the thread tells before it ends")?;
@@ -109,6 +113,7 @@ struct Inner {
 
 /// What the thread shares with handles.
 struct Shared {
+    name: String,
     waker: Arc<Waker>,
     agenda: Agenda,
     engines: PiMutex<Vec<Weak<Engine>>>,
@@ -128,6 +133,40 @@ impl Executor {
     #[must_use]
     pub fn builder(name: &str) -> ExecutorBuilder {
         ExecutorBuilder { name: name.to_owned(), ..ExecutorBuilder::default() }
+    }
+
+    /// Its name, whole.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.inner.shared.name
+    }
+
+    /// Writes what the jobs of all its participants took by kind and priority, and those of the application by name, as JSON, for
+    /// `takt analyze --measured`. Waits for the job that a participant is at.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_job_accounts(&self, out: impl io::Write) -> io::Result<()> {
+        let engines = self.inner.shared.engines.lock().expect(UNDISTURBED).clone();
+        let mut classes: Vec<JobClass> = Vec::new();
+        for engine in engines.iter().filter_map(Weak::upgrade) {
+            // Whoever is closed has no jobs any more.
+            let told = engine.look_at_state(|state| Ok(state.ledger.accounts.classes().to_vec()));
+            for class in told.unwrap_or_default() {
+                match classes.iter_mut().find(|known| (known.kind, known.priority) == (class.kind, class.priority)) {
+                    Some(known) => known.durations.merge(&class.durations),
+                    None => classes.push(class),
+                }
+            }
+        }
+        let of_application = self.inner.shared.agenda.all_statistics();
+        let named = of_application.iter().map(|job| JobAccount {
+            kind: JobKind::Application,
+            name: Some(&job.name),
+            priority: job.priority,
+            durations: &job.durations,
+        });
+        report::write_accounts(out, self.name(), VERSION, classes.iter().map(JobAccount::from).chain(named))
     }
 
     /// Runs `work` every `period`, the first time one period from now, as long as the [`Job`] lives. A release that finds the one

@@ -30,7 +30,7 @@ pub trait DataReaderListener<T: Readable>: Send + 'static {
     /// Samples were lost.
     fn on_sample_lost(&mut self, reader: &DataReader<T>, status: SampleLostStatus) {}
 
-    /// Samples were older than the reader's E2E_LATENCY (`rt.e2e_ns`).
+    /// Samples were older than the reader's E2E_LATENCY (`rt.e2e_ns`), or than the bound of the system file.
     fn on_latency_exceeded(&mut self, reader: &DataReader<T>, status: LatencyExceededStatus) {}
 
     /// A sample found no room.

@@ -26,7 +26,7 @@ use crate::runtime::engine::Engine;
 use crate::runtime::pi_mutex::PiMutex;
 use crate::runtime::poll::Waker;
 use crate::runtime::roles::Roles;
-use crate::{Error, Executor, Idle, Result, Runtime};
+use crate::{Error, Executor, Idle, Result, Runtime, TimingPlan};
 
 type Wrapper = Box<dyn FnOnce(Box<dyn Transport>) -> Box<dyn Transport>>;
 type UdpChange = Box<dyn FnOnce(&mut UdpConfig)>;
@@ -71,6 +71,7 @@ pub struct DomainParticipantBuilder {
     thread_settings: ThreadSettings,
     executor: Option<Executor>,
     process_settings: ProcessSettings,
+    timing_plan: Option<TimingPlan>,
     transports: Vec<Box<dyn Transport>>,
     wrappers: Vec<Wrapper>,
 }
@@ -96,6 +97,7 @@ impl DomainParticipantBuilder {
             thread_settings: ThreadSettings::default(),
             executor: None,
             process_settings: ProcessSettings::default(),
+            timing_plan: None,
             transports: Vec::new(),
             wrappers: Vec::new(),
         }
@@ -268,6 +270,16 @@ impl DomainParticipantBuilder {
         self
     }
 
+    /// What the analysis of the whole system says of topics, as `takt_config::read_timing_plan` reads it from a system file. Endpoints of a
+    /// topic in it have the priority of its flow on the executor of this participant, unless their `rt.priority` says otherwise, and
+    /// readers compare each sample with the computed bound. The executor is that of [`executor`](Self::executor); a participant without
+    /// one is its own, by its [`name`](Self::name). [`build`](Self::build) refuses a plan without that executor; an endpoint whose
+    /// topic is analysed on others alone is refused, unless it has an `rt.priority`.
+    pub fn timing_plan(mut self, plan: TimingPlan) -> Self {
+        self.timing_plan = Some(plan);
+        self
+    }
+
     /// Uses this transport instead of UDP. Several times: all of them; a destination is served by the first that can.
     pub fn transport(mut self, transport: Box<dyn Transport>) -> Self {
         self.transports.push(transport);
@@ -323,6 +335,8 @@ impl DomainParticipantBuilder {
         if self.executor.is_some() && self.runtime == Runtime::Inline {
             return Err(Error::BadParameter { what: "under Runtime::Inline there is no executor".into() });
         }
+        let executor_name = self.executor_name();
+        let timing_plan = self.timing_plan.take().map(|plan| plan.on(&executor_name)).transpose()?;
         let network = std::mem::take(&mut self.network).or_environment(|name| std::env::var(name).ok())?;
         let held = self.process_settings.apply()?;
         let mut udp = UdpConfig { participant_index: self.participant_index, ..network.udp(self.domain_id) };
@@ -394,9 +408,17 @@ impl DomainParticipantBuilder {
             builtin_readers: BuiltinReaders::new(),
             thread: PiMutex::new(thread),
             executor: self.executor,
+            executor_name,
+            timing_plan,
             _held: held,
         };
         Ok(DomainParticipant { inner: Arc::new(inner) })
+    }
+
+    /// What the executor of the participant is called: itself, where it has none.
+    fn executor_name(&self) -> String {
+        let name = self.executor.as_ref().map_or(self.qos.entity_name.0.as_str(), Executor::name);
+        if name.is_empty() { "takt-rx".to_owned() } else { name.to_owned() }
     }
 
     /// What was brought, what was asked for by name, or UDP and what goes with it.

@@ -4,12 +4,17 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-use takt_exec::{JobClass, JobKind, Priority, Run, TraceRecord, trace};
+use takt_core::LatencyTerms;
+use takt_exec::report::JobAccount;
+use takt_exec::{JobClass, JobKind, Priority, Run, TraceRecord, report, trace};
 use takt_wire::Guid;
+use takt_wire::qos::{DataReaderQos, DataWriterQos, Property};
 
-use super::DomainParticipant;
+use super::{DomainParticipant, ParticipantInner};
 use crate::runtime::state::State;
-use crate::{Error, Result};
+use crate::timing::Timing;
+use crate::timing_plan::latency_terms;
+use crate::{Error, Executor, PRIORITY_PROPERTY, Result, TopicTiming};
 
 /// A job that took longer than its budget.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,8 +79,43 @@ pub struct BudgetOverruns {
     pub total_count: u64,
 }
 
+/// That of Takt, for accounts.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// Jobs that a trace keeps at most: 24 MB.
 pub const TRACE_JOBS_MAX: usize = 1 << 20;
+
+impl ParticipantInner {
+    /// What the executor is told of a writer of this topic.
+    pub(crate) fn writer_timing(&self, topic: &str, qos: &DataWriterQos) -> Result<Timing> {
+        Timing::of_writer(qos, self.planned(topic, &qos.property)?.map(|planned| planned.writer))
+    }
+
+    /// What the executor is told of a reader of this topic.
+    pub(crate) fn reader_timing(&self, topic: &str, qos: &DataReaderQos) -> Result<Timing> {
+        Timing::of_reader(qos, self.planned(topic, &qos.property)?.map(|planned| planned.reader))
+    }
+
+    /// What is known beforehand of the ages of a reader's samples.
+    pub(crate) fn latency_terms(&self, topic: &str, qos: &DataReaderQos) -> Result<LatencyTerms> {
+        Ok(latency_terms(self.planned(topic, &qos.property)?))
+    }
+
+    /// How urgent an endpoint's listener is on another executor, which the system file may know.
+    pub(crate) fn listener_priority(&self, executor: &Executor, topic: &str, property: &Property) -> Option<Priority> {
+        let plan = self.timing_plan.as_ref().filter(|_| property.get(PRIORITY_PROPERTY).is_none())?;
+        plan.listener_priority(executor.name(), topic)
+    }
+
+    /// What the system file says of a topic. Who states a priority may be where the file knows nothing of.
+    fn planned(&self, topic: &str, property: &Property) -> Result<Option<TopicTiming>> {
+        match self.timing_plan.as_ref().map(|plan| plan.of(topic)) {
+            None => Ok(None),
+            Some(Err(_)) if property.get(PRIORITY_PROPERTY).is_some() => Ok(None),
+            Some(planned) => planned,
+        }
+    }
+}
 
 impl DomainParticipant {
     /// How many jobs of each kind and priority the participant's executor has run, and how long they took: the thread `takt-rx`,
@@ -143,6 +183,16 @@ impl DomainParticipant {
             Some(topic) => format!("{} {topic}", record.kind),
             None => record.kind.to_string(),
         })
+    }
+
+    /// Writes what the participant's jobs took by kind and priority, as JSON, for `takt analyze --measured`. What the jobs of others on
+    /// the same executor took is in [`Executor::write_job_accounts`](crate::Executor::write_job_accounts).
+    ///
+    /// # Errors
+    /// Those of `out`; [`io::ErrorKind::Other`] after [`close`](Self::close).
+    pub fn write_job_accounts(&self, out: impl io::Write) -> io::Result<()> {
+        let classes = self.job_classes().map_err(io::Error::other)?;
+        report::write_accounts(out, &self.inner.executor_name, VERSION, classes.iter().map(JobAccount::from))
     }
 
     fn look_at_jobs<R>(&self, look: impl FnOnce(&mut State) -> Result<R>) -> Result<R> {

@@ -22,6 +22,7 @@ use takt_wire::Guid;
 use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};
 
 pub use builder::DomainParticipantBuilder;
+pub(crate) use jobs::VERSION;
 pub use jobs::{BudgetOverrun, BudgetOverrunStatus, BudgetOverruns, TRACE_JOBS_MAX};
 pub use report::{Attempt, Decision, TransportReport};
 pub use server::{DiscoveryServer, DiscoveryServerBuilder};
@@ -35,6 +36,7 @@ use crate::runtime::engine::Engine;
 use crate::runtime::listeners::Listener;
 use crate::runtime::pi_mutex::PiMutex;
 use crate::status::StatusMask;
+use crate::timing_plan::ExecutorPlan;
 use crate::{Duration, Error, Executor, Result, Runtime};
 use entities::{Defaults, Entities};
 
@@ -65,6 +67,10 @@ pub(crate) struct ParticipantInner {
     thread: PiMutex<Option<JoinHandle<()>>>,
     /// Drives it for as long as this lives.
     executor: Option<Executor>,
+    /// What the system file and accounts know its executor by.
+    executor_name: String,
+    /// What the system file says of its topics.
+    timing_plan: Option<ExecutorPlan>,
     /// What the process was given for as long as this lives.
     _held: takt_exec::Held,
 }

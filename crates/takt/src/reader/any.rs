@@ -24,7 +24,6 @@ use crate::status::{
     LivelinessChangedStatus, MatchedStatus, SampleLostStatus, SampleRejectedStatus, Signal, StatusMask,
 };
 use crate::subscriber::{Subscriber, SubscriberInner};
-use crate::timing::Timing;
 use crate::topic::{AnyTopic, TopicInner};
 use crate::{Error, Executor, Flow, Job, Readable, Result, TRANSPORT_PROPERTY};
 
@@ -66,7 +65,8 @@ impl AnyDataReader {
         if !Arc::ptr_eq(participant, &topic.participant) {
             return Err(Error::BadParameter { what: "the topic belongs to another participant".into() });
         }
-        let timing = Timing::of_reader(&qos)?;
+        let timing = participant.reader_timing(&topic.name, &qos)?;
+        let latency_terms = participant.latency_terms(&topic.name, &qos)?;
         let own_port = flow.own_port || timing.own_port;
         let flow_spec = FlowSpec { own_port, transport_priority: timing.transport_priority() };
         let is_enabled = subscriber.inner.enables_entities();
@@ -79,6 +79,7 @@ impl AnyDataReader {
             let created = core.prepare_reader(spec).and_then(|handle| {
                 core.confine_reader(handle, flow, kinds)?;
                 core.set_reader_priority(handle, timing.priority)?;
+                core.set_reader_latency_terms(handle, latency_terms)?;
                 if is_enabled {
                     core.enable_reader(now, handle)?;
                 }
@@ -95,7 +96,7 @@ impl AnyDataReader {
         qos: DataReaderQos,
         create: impl FnOnce(&mut Driver, takt_core::Instant) -> Result<(ReaderHandle, FlowTag)>,
     ) -> Result<Self> {
-        let timing = Timing::of_reader(&qos)?;
+        let timing = subscriber.participant.reader_timing(&topic.name, &qos)?;
         let engine = Arc::clone(&subscriber.participant.engine);
         let signal = Arc::new(Signal::new());
         let place = Place { group: subscriber.parent, topic: topic.parent };
@@ -173,17 +174,21 @@ impl AnyDataReader {
         Ok(())
     }
 
-    /// Has this executor call the reader's own listener from now on, as urgent as the reader is, instead of the participant's; `None`: the
-    /// participant's again. Listeners of the levels above stay with the participant.
+    /// Has this executor call the reader's own listener from now on, instead of the participant's; `None`: the participant's again. It is as urgent as the
+    /// system file says of the topic on that executor, else as the reader is. Listeners of the levels above stay with the participant.
     ///
     /// # Errors
     /// [`Error::OutOfResources`] if the executor has no room for a job, [`Error::AlreadyDeleted`] after [`close`](Self::close),
     /// [`Error::IllegalOperation`] under `Runtime::Inline`, whose participants have one thread.
     pub fn run_listener_on(&self, executor: Option<&Executor>) -> Result<()> {
         let core = &*self.core;
-        let (target, priority) = (Target::Reader(core.handle), Timing::of_reader(&self.qos())?.priority);
+        let (participant, topic, qos) = (&core.subscriber.participant, &core.topic.name, self.qos());
+        let (target, own) = (Target::Reader(core.handle), participant.reader_timing(topic, &qos)?.priority);
         let job = executor
-            .map(|executor| executor.call_listener(&core.engine, target, priority, &core.topic.name))
+            .map(|executor| {
+                let priority = participant.listener_priority(executor, topic, &qos.property).unwrap_or(own);
+                executor.call_listener(&core.engine, target, priority, topic)
+            })
             .transpose()?;
         let waker = job.as_ref().map(Job::waker);
         let former = core.engine.call_state(|state, _| state.call_elsewhere(target, waker))?;
@@ -293,7 +298,8 @@ impl AnyDataReader {
     }
 
     /// How old samples were when they could be read here, by both ends' wall clocks, and how many were older than the reader's
-    /// E2E_LATENCY. `None` if it has none (`rt.e2e_ns` in its properties or USER_DATA when it was enabled).
+    /// E2E_LATENCY (`rt.e2e_ns` in its properties or USER_DATA when it was enabled), and than the bound of the
+    /// [system file](crate::DomainParticipantBuilder::timing_plan). `None` if there is neither.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).

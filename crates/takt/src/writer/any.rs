@@ -27,7 +27,6 @@ use crate::status::{
     DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessLostStatus, MatchedStatus, Signal,
     StatusMask,
 };
-use crate::timing::Timing;
 use crate::topic::{AnyTopic, TopicInner};
 use crate::{Duration, Error, Executor, Flow, Job, Result, TRANSPORT_PROPERTY, TypeSupport};
 
@@ -87,7 +86,7 @@ impl AnyDataWriter {
         let engine = Arc::clone(&participant.engine);
         let (signal, progress) = (Arc::new(Signal::new()), Arc::new(EventCount::new()));
         let place = Place { group: publisher.inner.parent, topic: topic.parent };
-        let timing = Timing::of_writer(&qos)?;
+        let timing = participant.writer_timing(&topic.name, &qos)?;
         let own_port = flow.own_port || timing.own_port;
         let flow_spec = FlowSpec { own_port, transport_priority: timing.transport_priority() };
         let is_enabled = publisher.inner.enables_entities();
@@ -167,7 +166,7 @@ impl AnyDataWriter {
     pub fn set_qos(&self, qos: DataWriterQos) -> Result<()> {
         let core = &*self.core;
         let mut settings = core.settings.lock().expect(UNDISTURBED);
-        let timing = Timing::of_writer(&qos)?;
+        let timing = core.publisher.participant.writer_timing(&core.topic.name, &qos)?;
         core.engine.call_state(|state, now| {
             let driver = state.driver()?;
             driver.core.set_writer_qos(now, core.handle, qos.clone())?;
@@ -200,7 +199,8 @@ impl AnyDataWriter {
     /// [`Error::IllegalOperation`] under `Runtime::Inline`, whose participants have one thread.
     pub fn run_listener_on(&self, executor: Option<&Executor>) -> Result<()> {
         let core = &*self.core;
-        let (target, priority) = (Target::Writer(core.handle), Timing::of_writer(&self.qos())?.priority);
+        let timing = core.publisher.participant.writer_timing(&core.topic.name, &self.qos())?;
+        let (target, priority) = (Target::Writer(core.handle), timing.priority);
         let job = executor
             .map(|executor| executor.call_listener(&core.engine, target, priority, &core.topic.name))
             .transpose()?;

@@ -48,6 +48,7 @@ mod shared_samples;
 mod suffering;
 mod support;
 mod tcp;
+mod timing_plan;
 mod transports;
 mod type_consistency;
 mod waitset;

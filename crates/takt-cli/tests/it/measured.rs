@@ -1,0 +1,69 @@
+//! `takt perf --job-accounts`, `takt analyze --measured` and `takt perf --system`: times from a real run, and the bound in the next one.
+
+use crate::file::File;
+use crate::process::Takt;
+
+const SYSTEM: &str = r#"
+[[executor]]
+name = "pub"
+
+[[executor]]
+name = "sub"
+
+[[flow]]
+name = "data"
+topic = "Data"
+min_separation = "1 s"
+stages = [
+    { on = "pub", priority = 40, time = "1 ms", delay = "1 ms" },
+    { on = "sub", priority = 40, RECEIVE },
+    { on = "sub", priority = 40, CALLBACK },
+]
+"#;
+
+fn declared() -> String {
+    SYSTEM.replace("RECEIVE", "time = \"10 ms\"").replace("CALLBACK", "time = \"10 ms\"")
+}
+
+fn measured() -> String {
+    SYSTEM.replace("RECEIVE", "measured = \"receive\"").replace("CALLBACK", "measured = \"callback\"")
+}
+
+/// A stream between two processes with a system file; what the receiving one said.
+fn stream(domain: u32, system: &str, accounts: &str) -> String {
+    let common = format!("--domain {domain} --best-effort --keep-last 100 --warmup 0 --system {system}");
+    let sub = Takt::start(&format!("perf sub {common} --executor sub --samples 500 --job-accounts {accounts}"));
+    let publish = Takt::start(&format!("perf pub {common} --executor pub --samples 600 --rate 250"));
+    let (said, code) = publish.complaint();
+    assert_eq!(code, Some(0), "{said}");
+    let (said, code) = sub.complaint();
+    assert_eq!(code, Some(0), "{said}");
+    said
+}
+
+#[test]
+fn times_of_a_run_make_the_bound_of_the_next() {
+    let (first, second) = (File::new("declared.toml", &declared()), File::new("measured.toml", &measured()));
+    let (accounts, certificate) = (File::new("sub-accounts.json", ""), File::new("measured.json", ""));
+    let said = stream(215, &first.path(), &accounts.path());
+    assert!(said.contains("above the bound of 22000.000 us"), "{said}");
+    let line = format!(
+        "analyze {} --measured {} --margin 2 --certificate {}",
+        second.path(),
+        accounts.path(),
+        certificate.path()
+    );
+    let (text, status) = Takt::start(&line).finish();
+    assert!(status.success() && text.contains("measured on sub: (receive "), "{text}");
+    let text = std::fs::read_to_string(&certificate.0).expect("it was written");
+    let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(value["measured"][0]["margin_permille"], 2000);
+    assert!(value["measured"][0]["jobs"][0]["count"].as_u64() >= Some(100), "{}", value["measured"]);
+    let (text, status) = Takt::start(&format!("analyze --verify {}", certificate.path())).finish();
+    assert!(status.success() && text.starts_with("proven: "), "{text}");
+
+    let (said, code) = Takt::start(&format!("analyze {}", second.path())).complaint();
+    assert!(code == Some(2) && said.contains("there are no accounts of the executor \"sub\""), "{said}");
+    let (said, code) = Takt::start(&format!("perf pub --domain 215 --system {}", second.path())).complaint();
+    assert!(code == Some(2) && said.contains("there are no accounts of the executor \"sub\""), "{said}");
+}

@@ -1,0 +1,251 @@
+//! A system as people write it: TOML with names and units, made into what the analysis takes.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use takt::real_time::Priority;
+use takt_calculus::link::{UDP_HEADERS, frame_time_ns};
+use takt_calculus::{Arrivals, Flow, MeasuredTime, Resource, Stage, System};
+
+use super::accounts::Measurements;
+use super::quantity::{rate, some_time, time};
+
+/// What RTPS has in a datagram besides the sample, at most: header, time stamp, DATA_FRAG with its key hash and status, and a heartbeat.
+pub const RTPS_OCTETS: u64 = 128;
+
+/// The MTU of a link unless it says otherwise.
+const MTU: u64 = 1500;
+
+/// IPv4 and UDP of each packet.
+const IP_UDP: u64 = 28;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    /// Accounts of executors, beside this file.
+    #[serde(default)]
+    pub(super) measured: Vec<PathBuf>,
+    /// What times that were measured are multiplied with.
+    #[serde(default)]
+    pub(super) margin: Option<f64>,
+    #[serde(default)]
+    executor: Vec<Executor>,
+    #[serde(default)]
+    link: Vec<Link>,
+    #[serde(default)]
+    flow: Vec<FlowEntry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Executor {
+    name: String,
+}
+
+#[derive(Deserialize, Clone, Copy)]
+struct LinkSpeed {
+    bits_per_second: u64,
+    mtu: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Link {
+    name: String,
+    #[serde(deserialize_with = "rate")]
+    rate: u64,
+    #[serde(default)]
+    mtu: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FlowEntry {
+    name: String,
+    #[serde(default)]
+    topic: Option<String>,
+    #[serde(default, deserialize_with = "some_time")]
+    min_separation: Option<u64>,
+    #[serde(default, deserialize_with = "time")]
+    jitter: u64,
+    #[serde(default)]
+    burst: Option<u64>,
+    #[serde(default, deserialize_with = "some_time")]
+    limit: Option<u64>,
+    stages: Vec<StageEntry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StageEntry {
+    on: String,
+    priority: i32,
+    #[serde(default, deserialize_with = "some_time")]
+    time: Option<u64>,
+    #[serde(default)]
+    measured: Option<Jobs>,
+    #[serde(default, deserialize_with = "time")]
+    time_min: u64,
+    #[serde(default)]
+    pieces: Option<u64>,
+    #[serde(default)]
+    sample: Option<u64>,
+    #[serde(default, deserialize_with = "time")]
+    delay: u64,
+    #[serde(default, deserialize_with = "time")]
+    delay_min: u64,
+}
+
+/// One kind of jobs, or one job of the application, or several.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Jobs {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl Jobs {
+    fn names(&self) -> &[String] {
+        match self {
+            Self::One(name) => std::slice::from_ref(name),
+            Self::Several(names) => names,
+        }
+    }
+}
+
+/// A description, as the analysis takes it.
+pub(super) struct Described {
+    pub(super) system: System,
+    pub(super) measured: Vec<MeasuredTime>,
+    /// Of each flow, as far as the file has them.
+    pub(super) topics: Vec<Option<String>>,
+    /// Which of the resources are executors: the first ones.
+    pub(super) executors: usize,
+}
+
+/// What stages run on, by name.
+type Places = BTreeMap<String, (usize, Option<LinkSpeed>)>;
+
+/// Makes a system of a description. Errors are for people.
+pub(super) fn describe(file: File, measurements: &Measurements) -> Result<Described, String> {
+    let mut resources = Vec::new();
+    let mut places = Places::new();
+    let executors = file.executor.len();
+    let names = file.executor.into_iter().map(|executor| (executor.name, None));
+    let speed = |link: &Link| LinkSpeed { bits_per_second: link.rate, mtu: link.mtu.unwrap_or(MTU) };
+    let links = file.link.into_iter().map(|link| (speed(&link), link)).map(|(speed, link)| (link.name, Some(speed)));
+    for (name, speed) in names.chain(links) {
+        if speed.is_some_and(|speed| speed.mtu <= IP_UDP + RTPS_OCTETS) {
+            return Err(format!("link {name:?}: the MTU leaves no room for a sample"));
+        }
+        if places.insert(name.clone(), (resources.len(), speed)).is_some() {
+            return Err(format!("two executors or links are called {name:?}"));
+        }
+        resources.push(Resource { name });
+    }
+    measurements.check_executors(resources[..executors].iter().map(|resource| resource.name.as_str()))?;
+    let topics = file.flow.iter().map(|flow| flow.topic.clone()).collect();
+    let mut maker = Maker { places, measurements, measured: Vec::new(), flows: Vec::new() };
+    for flow in file.flow {
+        maker.add(flow)?;
+    }
+    let Maker { flows, measured, .. } = maker;
+    Ok(Described { system: System { resources, flows }, measured, topics, executors })
+}
+
+/// Makes flows, one after the other.
+struct Maker<'a> {
+    places: Places,
+    measurements: &'a Measurements,
+    measured: Vec<MeasuredTime>,
+    flows: Vec<Flow>,
+}
+
+impl Maker<'_> {
+    fn add(&mut self, entry: FlowEntry) -> Result<(), String> {
+        let wrong = |what: &dyn Display| format!("flow {:?}: {what}", entry.name);
+        let arrivals = arrivals_of(&entry).map_err(|what| wrong(&what))?;
+        let mut stages = Vec::new();
+        for (at, stage) in entry.stages.iter().enumerate() {
+            stages.push(self.stage(at, stage, entry.topic.is_none()).map_err(|what| wrong(&what))?);
+        }
+        let on_executor = |stage: &StageEntry| self.places.get(&stage.on).is_some_and(|(_, speed)| speed.is_none());
+        if let Some(topic) = entry.topic.as_ref().filter(|_| !entry.stages.iter().any(on_executor)) {
+            return Err(wrong(&format_args!("topic {topic:?} has no stage on an executor")));
+        }
+        self.flows.push(Flow { name: entry.name, arrivals, stages, limit_ns: entry.limit });
+        Ok(())
+    }
+
+    /// `is_abstract`: its priority is no executor's of Takt, and may be any.
+    fn stage(&mut self, at: usize, entry: &StageEntry, is_abstract: bool) -> Result<Stage, String> {
+        let StageEntry { on, priority, .. } = entry;
+        let Some((resource, speed)) = self.places.get(on).copied() else {
+            return Err(format!("there is no executor or link {on:?}"));
+        };
+        let range = Priority::MIN.get()..=Priority::MAX.get();
+        if speed.is_none() && !is_abstract && !range.contains(priority) {
+            return Err(format!("on executor {on:?}: a priority of {priority}; of a topic it is from -64 to 63"));
+        }
+        let (piece_ns, pieces) = match (speed, entry.time, entry.sample, &entry.measured) {
+            (None, declared, None, Some(jobs)) => {
+                let place = (self.flows.len(), at);
+                let measured = self.measurements.of_stage(on, *priority, jobs.names(), place)?;
+                let piece_ns = measured.time_ns().max(declared.unwrap_or(0));
+                self.measured.push(measured);
+                (piece_ns, entry.pieces.unwrap_or(1))
+            }
+            (_, Some(time_ns), None, None) => (time_ns, entry.pieces.unwrap_or(1)),
+            (Some(speed), None, Some(octets), None) if entry.pieces.is_none() => {
+                frames_of(octets, speed).ok_or("a sample beyond counting, or a link without rate")?
+            }
+            (Some(_), ..) => return Err(format!("on link {on:?}: either sample, or time and pieces")),
+            (None, ..) => return Err(format!("on executor {on:?} it takes a time, which is declared or measured")),
+        };
+        Ok(Stage {
+            resource,
+            priority: *priority,
+            piece_ns,
+            piece_ns_min: entry.time_min,
+            pieces,
+            delay_ns: entry.delay.max(entry.delay_min),
+            delay_ns_min: entry.delay_min,
+        })
+    }
+}
+
+fn arrivals_of(entry: &FlowEntry) -> Result<Option<Arrivals>, &'static str> {
+    match (entry.min_separation, entry.burst.unwrap_or(1)) {
+        (None, 1) if entry.jitter == 0 => Ok(None),
+        (None, _) => Err("without min_separation it comes as often as it can; jitter and burst mean nothing then"),
+        (Some(_), 0) => Err("a burst of 0"),
+        (Some(period_ns), burst) => {
+            let arrivals = Arrivals::bursts(period_ns, burst);
+            Ok(Some(Arrivals { jitter_ns: arrivals.jitter_ns.saturating_add(entry.jitter), ..arrivals }))
+        }
+    }
+}
+
+/// How long the longest frame of a sample takes, and how many frames there are.
+fn frames_of(octets: u64, speed: LinkSpeed) -> Option<(u64, u64)> {
+    let room = speed.mtu - IP_UDP - RTPS_OCTETS;
+    let payload = octets.min(room) + RTPS_OCTETS;
+    Some((frame_time_ns(UDP_HEADERS + payload, speed.bits_per_second)?, octets.div_ceil(room).max(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_becomes_as_many_frames_as_it_takes() {
+        let speed = LinkSpeed { bits_per_second: 1_000_000_000, mtu: 1500 };
+        assert_eq!(frames_of(64, speed), Some(((UDP_HEADERS + 64 + 128 + 24) * 8, 1)));
+        assert_eq!(frames_of(1344, speed).map(|frames| frames.1), Some(1));
+        assert_eq!(frames_of(1345, speed).map(|frames| frames.1), Some(2));
+        assert_eq!(frames_of(0, speed).map(|frames| frames.1), Some(1));
+        assert_eq!(frames_of(1, LinkSpeed { bits_per_second: 0, ..speed }), None);
+    }
+}

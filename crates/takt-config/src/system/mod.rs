@@ -1,0 +1,182 @@
+//! System files: executors, links and flows in TOML, made into what [`takt_calculus`] analyses, and into what a participant is told.
+//!
+//! One reader for both: `takt analyze` prints the bounds, and a participant gets the priorities and the bounds of its topics
+//! ([`takt::TimingPlan`]), if all limits are kept. Times may come from accounts of what jobs took ([`Accounts`]). See `docs/analysis.md`.
+
+mod accounts;
+mod description;
+mod quantity;
+
+use std::path::{Path, PathBuf};
+
+use takt::real_time::Priority;
+use takt::{TimingPlan, TopicTiming};
+use takt_calculus::system::Infeasible;
+use takt_calculus::{Certificate, MeasuredTime, System, advice};
+
+pub use accounts::{Accounts, MARGIN, MEASURED_JOBS_MIN, Measurements};
+
+use crate::error::{ConfigError, Origin, Result};
+use crate::provider::read_file;
+use description::{Described, File};
+
+/// A system file that was read.
+#[derive(Clone, Debug)]
+pub struct SystemFile {
+    source: String,
+    system: System,
+    measured: Vec<MeasuredTime>,
+    /// Of the flows that have one.
+    topics: Vec<Option<String>>,
+    executors: usize,
+}
+
+/// Reads a system file and the accounts that it names, and `accounts` besides. `margin` comes before that of the file.
+///
+/// # Errors
+/// [`ConfigError`] for files that cannot be read, and for what makes no sense.
+pub fn read_system(path: impl AsRef<Path>, accounts: &[PathBuf], margin: Option<f64>) -> Result<SystemFile> {
+    let path = path.as_ref();
+    let (source, text, _) = read_file(path)?;
+    let file = parse(&source, &text)?;
+    let beside = path.parent().unwrap_or(Path::new(""));
+    let named = file.measured.iter().map(|name| beside.join(name));
+    let accounts = named.chain(accounts.iter().cloned()).map(|path| Accounts::read(&path)).collect::<Result<_>>()?;
+    SystemFile::of(&source, file, accounts, margin)
+}
+
+/// Reads a system file, and makes of it what participants are told: [`takt::DomainParticipantBuilder::timing_plan`].
+///
+/// # Errors
+/// As [`read_system`], and if the system has no bounds, or does not keep its limits.
+pub fn read_timing_plan(path: impl AsRef<Path>) -> Result<TimingPlan> {
+    read_system(path, &[], None)?.timing_plan()
+}
+
+fn parse(source: &str, text: &str) -> Result<File> {
+    toml::from_str(text).map_err(|error| wrong(source, error.to_string()))
+}
+
+fn wrong(source: &str, what: String) -> ConfigError {
+    ConfigError::new(Origin { source: source.to_owned(), line: 0 }, "", what)
+}
+
+impl SystemFile {
+    /// Reads a text with these accounts; those that it names are not looked for. `source` names it in errors.
+    ///
+    /// # Errors
+    /// As [`read_system`].
+    pub fn parse(source: &str, text: &str, accounts: Vec<Accounts>, margin: Option<f64>) -> Result<Self> {
+        Self::of(source, parse(source, text)?, accounts, margin)
+    }
+
+    fn of(source: &str, file: File, accounts: Vec<Accounts>, margin: Option<f64>) -> Result<Self> {
+        let refuse = |what| wrong(source, what);
+        let margin = margin.or(file.margin).unwrap_or(MARGIN);
+        let measurements = Measurements::new(accounts, margin).map_err(refuse)?;
+        let described = description::describe(file, &measurements).map_err(refuse)?;
+        let Described { mut system, mut measured, topics, executors } = described;
+        measurements.add_the_rest(&mut system, &mut measured).map_err(refuse)?;
+        Ok(Self { source: source.to_owned(), system, measured, topics, executors })
+    }
+
+    /// What is analysed.
+    #[must_use]
+    pub fn system(&self) -> &System {
+        &self.system
+    }
+
+    /// Computes the bounds. Whether limits are kept is [`not_kept`](Self::not_kept).
+    ///
+    /// # Errors
+    /// A resource is overloaded, the system makes no sense, or a stage's jobs are not done one directly after the other.
+    pub fn analyse(&self) -> Result<Certificate> {
+        let refuse = |what| wrong(&self.source, what);
+        let certificate = takt_calculus::analyse(&self.system).map_err(|why| refuse(infeasible(&self.system, &why)))?;
+        let certificate = Certificate { measured: self.measured.clone(), ..certificate };
+        match certificate.measured.iter().find(|time| !is_one_piece(&certificate, time)) {
+            None => Ok(certificate),
+            Some(time) => {
+                let flow = &self.system.flows[time.flow];
+                let on = &self.system.resources[flow.stages[time.stage].resource].name;
+                Err(refuse(format!(
+                    "flow {}: others may come between the jobs of its stage on {on}; give each of them a stage of its own",
+                    flow.name
+                )))
+            }
+        }
+    }
+
+    /// Which flows are later than they may be, and which one was too much; `None` if all limits are kept.
+    #[must_use]
+    pub fn not_kept(&self, certificate: &Certificate) -> Option<String> {
+        let flows = &self.system.flows;
+        let late: Vec<_> = certificate.violations().map(|at| flows[at].name.as_str()).collect();
+        let misfit = match advice::first_misfit(&self.system) {
+            Ok(Some(at)) => format!("; {} is the first that does not fit with those before it", flows[at].name),
+            Ok(None) | Err(_) => String::new(),
+        };
+        (!late.is_empty()).then(|| format!("not within their limits: {}{misfit}", late.join(", ")))
+    }
+
+    /// The priorities and bounds of all topics, by executor.
+    ///
+    /// # Errors
+    /// There are no bounds, or limits are not kept; or flows of a topic contradict each other.
+    pub fn timing_plan(&self) -> Result<TimingPlan> {
+        let refuse = |what| wrong(&self.source, what);
+        let certificate = self.analyse()?;
+        if let Some(what) = self.not_kept(&certificate) {
+            return Err(refuse(what));
+        }
+        let executors = self.system.resources[..self.executors].iter().map(|resource| resource.name.as_str());
+        let mut plan = TimingPlan::new(&self.source, executors);
+        for (at, topic) in self.topics.iter().enumerate() {
+            let (Some(topic), flow) = (topic, &self.system.flows[at]) else { continue };
+            for (resource, executor) in self.system.resources[..self.executors].iter().enumerate() {
+                let mut here = flow.stages.iter().filter(|stage| stage.resource == resource);
+                let Some(first) = here.next() else { continue };
+                let timing = TopicTiming {
+                    writer: Priority::new(first.priority),
+                    reader: Priority::new(here.next_back().unwrap_or(first).priority),
+                    limit_ns: flow.limit_ns,
+                    bound_ns: certificate.flows[at].bound_ns,
+                };
+                plan.add(&executor.name, topic, timing).map_err(|error| refuse(error.to_string()))?;
+            }
+        }
+        Ok(plan)
+    }
+}
+
+/// Whether the jobs of a stage are done one directly after the other: there is one, or nothing else there is as urgent, and the next
+/// event comes when all are done. Who has no bound delays others by all of them, or by less.
+fn is_one_piece(certificate: &Certificate, time: &MeasuredTime) -> bool {
+    let own = certificate.system.flows[time.flow].stages[time.stage];
+    let Some(claim) = certificate.flows[time.flow].stages.get(time.stage) else { return true };
+    let here =
+        certificate.system.flows.iter().flat_map(|flow| &flow.stages).filter(|stage| stage.resource == own.resource);
+    let is_alone = || here.filter(|stage| stage.priority >= own.priority).count() == 1;
+    time.jobs.len() == 1 || (claim.response_ns <= claim.arrivals.span(1) && is_alone())
+}
+
+/// Why there are no bounds, with names.
+fn infeasible(system: &System, why: &Infeasible) -> String {
+    match why {
+        Infeasible::Nonsense { flow, what } => format!("flow {}: {what}", system.flows[*flow].name),
+        Infeasible::Unbounded { flow, stage, why } => {
+            let flow = &system.flows[*flow];
+            let resource = flow.stages[*stage].resource;
+            let name = &system.resources[resource].name;
+            let used = advice::utilisation_ppm(system, resource).map_or("without limit".to_owned(), percent);
+            format!("no bound for {} on {name}: {why} ({name} is used {used})", flow.name)
+        }
+        other => other.to_string(),
+    }
+}
+
+/// A share in percent, of millionths.
+#[must_use]
+pub fn percent(ppm: u64) -> String {
+    format!("{}.{:02} %", ppm / 10_000, ppm % 10_000 / 100)
+}

@@ -1,0 +1,341 @@
+//! A system of two participants on executors: its times measured, analysed, and then run with the file, under load.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use takt::qos::*;
+use takt::real_time::{JobKind, Priority};
+use takt::*;
+use takt_config::system::{Accounts, MEASURED_JOBS_MIN, SystemFile};
+use takt_config::{Format, Settings, read_system, read_timing_plan};
+
+/// No test waits longer than this for a condition.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+#[dds(name = "Number")]
+struct Number {
+    value: u32,
+}
+
+/// Two executors: one writes "Brake" in a job of its own and reads "Status", the other does the opposite.
+const SYSTEM: &str = r#"
+[[executor]]
+name = "pedal"
+
+[[executor]]
+name = "wheel"
+
+[[flow]]
+name = "braking"
+topic = "Brake"
+min_separation = "1 s"
+LIMIT
+stages = [
+    { on = "pedal", priority = 40, PEDAL, delay = "1 ms" },
+    { on = "wheel", priority = 30, RECEIVE },
+    { on = "wheel", priority = 30, CALLBACK },
+]
+"#;
+
+/// The system with declared times, of a job that writes, and of receiving and calling back.
+fn declared(time: &str, limit: &str) -> String {
+    let time = format!("time = {time:?}");
+    let text = SYSTEM.replace("PEDAL", &time).replace("RECEIVE", &time).replace("CALLBACK", &time);
+    text.replace("LIMIT", limit)
+}
+
+fn measured(accounts: &str) -> String {
+    let text = SYSTEM.replace("PEDAL", r#"measured = "write""#).replace("RECEIVE", r#"measured = "receive""#);
+    format!("{accounts}\n{}", text.replace("CALLBACK", r#"measured = ["callback"]"#).replace("LIMIT", ""))
+}
+
+/// A directory of the test's own, gone with it.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("takt-system-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).expect("there is room");
+        Self(path)
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.join(name);
+        std::fs::write(&path, text).expect("there is room");
+        path
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).unwrap_or_default();
+    }
+}
+
+fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < end, "waited in vain: {what}");
+        std::thread::yield_now();
+    }
+}
+
+struct Taking;
+
+impl DataReaderListener<Number> for Taking {
+    fn on_data_available(&mut self, reader: &DataReader<Number>) {
+        reader.take(usize::MAX).expect("open");
+    }
+}
+
+/// What ran.
+struct Run {
+    executors: [Executor; 2],
+    participants: [DomainParticipant; 2],
+    reader: DataReader<Number>,
+    _load: DataReader<Number>,
+    /// Accounts have it for as long as it is there.
+    _job: Job,
+}
+
+fn participant(domain: u32, executor: &Executor, system: &Path) -> DomainParticipant {
+    let mut settings = Settings::new();
+    let text = format!(
+        "[participant]\ndomain = {domain}\n[real_time]\nsystem = {system:?}\n[network]\ninterfaces = [\"lo\"]\n\
+         peers = [\"127.0.0.1\"]\nmulticast = false\nshared_memory = false\n"
+    );
+    settings.add_text("takt.toml", &text, Format::Toml).expect("well-formed");
+    settings.participant().expect("it fits").executor(executor).build().expect("loopback")
+}
+
+/// Writes `samples` to the critical topic, and as many of another topic beside each: BEST_EFFORT, so that nothing is acknowledged.
+fn run(domain: u32, system: &Path, samples: u64) -> Run {
+    let executors = ["pedal", "wheel"].map(|name| Executor::builder(name).start().expect("a thread"));
+    let participants = [0, 1].map(|at: usize| participant(domain, &executors[at], system));
+    let [pedal, wheel] = &participants;
+    let writer = |name| {
+        let topic = pedal.create_topic::<Number>(name, TopicQos::default()).expect("topic");
+        let publisher = pedal.create_publisher(PublisherQos::default()).expect("publisher");
+        let qos = DataWriterQos { reliability: Reliability::BEST_EFFORT, ..DataWriterQos::default() };
+        publisher.create_datawriter(&topic, qos).expect("writer")
+    };
+    let reader = |name| {
+        let topic = wheel.create_topic::<Number>(name, TopicQos::default()).expect("topic");
+        let subscriber = wheel.create_subscriber(SubscriberQos::default()).expect("subscriber");
+        let reader = subscriber.create_datareader(&topic, DataReaderQos::default()).expect("reader");
+        reader.set_listener(Box::new(Taking)).expect("open");
+        reader
+    };
+    let (brake, load) = (writer("Brake"), writer("Load"));
+    let (brakes, loads) = (reader("Brake"), reader("Load"));
+    let is_matched = |writer: &DataWriter<Number>| writer.matched_subscriptions().expect("open").len() == 1;
+    wait_until("match", || is_matched(&brake) && is_matched(&load));
+    let work = move || {
+        for value in 0..10 {
+            load.write(&Number { value }).expect("room");
+        }
+        brake.write(&Number::default()).expect("room");
+    };
+    let job = executors[0].on_event(Priority::new(40), "write", work).expect("room");
+    for run in 1..=samples {
+        job.trigger();
+        wait_until("a run", || job.statistics().durations.count() >= run);
+    }
+    // Some may be lost; most of them are not, and there are more.
+    let status = || brakes.latency_exceeded_status().expect("open").expect("it has a bound");
+    wait_until("most samples", || {
+        job.trigger();
+        status().ages.count() >= samples
+    });
+    Run { executors, participants, reader: brakes, _load: loads, _job: job }
+}
+
+fn count(participant: &DomainParticipant, kind: JobKind, priority: i32) -> u64 {
+    let classes = participant.job_classes().expect("open");
+    let class = classes.iter().find(|class| (class.kind, class.priority.get()) == (kind, priority));
+    class.map_or(0, |class| class.durations.count())
+}
+
+#[test]
+fn times_are_measured_and_analysed_and_kept_to() {
+    let directory = Directory::new();
+    let first = run(211, &directory.write("first.toml", &declared("10 ms", "")), 200);
+    for (executor, name) in first.executors.iter().zip(["pedal.json", "wheel.json"]) {
+        let mut accounts = Vec::new();
+        executor.write_job_accounts(&mut accounts).expect("memory");
+        directory.write(name, std::str::from_utf8(&accounts).expect("text"));
+    }
+    drop(first);
+
+    let text = measured("measured = [\"pedal.json\", \"wheel.json\"]\nmargin = 3.0");
+    let path = directory.write("system.toml", &text);
+    let file = read_system(&path, &[], None).expect("it fits");
+    let certificate = file.analyse().expect("bounded");
+    takt_calculus::verify(&certificate).expect("proven");
+    let of_braking: Vec<_> = certificate.measured.iter().filter(|time| time.flow == 0).collect();
+    assert_eq!(of_braking.len(), 3);
+    for (time, name) in of_braking.iter().zip(["write", "receive", "callback"]) {
+        let (job, stage) = (&time.jobs[0], &certificate.system.flows[0].stages[time.stage]);
+        assert_eq!((job.name.as_str(), time.margin_permille), (name, 3000));
+        assert!(job.count >= 150 && job.max_ns > 0 && stage.piece_ns == 3 * job.max_ns, "{time:?}");
+        assert!(time.from[0].contains(": takt "), "{time:?}");
+    }
+    let on_wheel = |flow: &takt_calculus::Flow| flow.stages[0].resource == 1 && flow.name.ends_with(" on wheel");
+    assert!(file.system().flows[1..].iter().any(on_wheel), "what else it does delays by one job");
+
+    let second = run(212, &path, 100);
+    let [pedal, wheel] = &second.participants;
+    assert!(count(wheel, JobKind::Receive, 30) >= 100 && count(wheel, JobKind::Callback, 30) >= 1);
+    assert!(count(wheel, JobKind::Receive, 0) >= 1, "the load has no priority");
+    assert!(pedal.job_classes().expect("open").iter().any(|class| class.priority == Priority::new(40)));
+    let status = second.reader.latency_exceeded_status().expect("open").expect("it has a bound");
+    assert_eq!((status.bound_ns, status.limit_ns), (certificate.flows[0].bound_ns, None));
+}
+
+#[test]
+fn samples_above_the_bound_and_the_limit_are_counted() {
+    let directory = Directory::new();
+    // Nobody is so fast, but for the limit.
+    let text = declared("1 ns", "limit = \"100 s\"").replace("delay = \"1 ms\"", "delay = \"0 ms\"");
+    let run = run(213, &directory.write("system.toml", &text), 20);
+    let status = run.reader.latency_exceeded_status().expect("open").expect("it has a bound");
+    // On the wheel each stage may find the other before it.
+    assert_eq!((status.bound_ns, status.limit_ns), (Some(1 + 2 + 2), Some(100_000_000_000)));
+    assert_eq!((status.above_bound_count, status.total_count), (status.ages.count(), 0));
+    assert!(status.ages.max_ns() > 5 && status.above_bound_count >= 20);
+}
+
+#[test]
+fn a_file_that_does_not_fit_is_refused_before_anything_is_built() {
+    let directory = Directory::new();
+    let refusal = |text: &str| {
+        let path = directory.write("system.toml", text);
+        let mut settings = Settings::new();
+        settings
+            .add_text("takt.toml", &format!("[real_time]\nsystem = {path:?}\n"), Format::Toml)
+            .expect("well-formed");
+        let told = settings.participant().map(drop).expect_err("it does not fit").to_string();
+        assert!(told.starts_with("takt.toml:2: real_time.system: "), "{told}");
+        told
+    };
+    let cases = [
+        (declared("400 ms", "limit = \"1 s\""), "not within their limits: braking"),
+        (declared("2 s", ""), "no bound for braking on pedal"),
+        (declared("1 ms", "").replace("on = \"wheel\"", "on = \"hub\""), "there is no executor or link \"hub\""),
+        (declared("1 ms", "").replace("priority = 30", "priority = 64"), "of a topic it is from -64 to 63"),
+        (declared("1 ms", "").replace("[[executor]]", "[[link]]\nrate = \"1 Gbit/s\""), "has no stage on an executor"),
+        (measured(""), "there are no accounts of the executor \"pedal\""),
+        (measured("measured = [\"none.json\"]"), "none.json"),
+        (declared("1 ms", "").replace("stages", "stage"), "unknown field `stage`"),
+        ("[[flow]".to_owned(), "TOML"),
+    ];
+    for (text, expected) in cases {
+        let told = refusal(&text);
+        assert!(told.contains(expected), "{expected}: {told}");
+    }
+    let told = read_timing_plan(directory.0.join("nothing.toml")).expect_err("no file").to_string();
+    assert!(told.contains("nothing.toml"), "{told}");
+
+    let fits = read_timing_plan(directory.write("system.toml", &declared("1 ms", ""))).expect("it fits");
+    let stranger = DomainParticipant::builder(214).interfaces(["lo"]).name("stranger").timing_plan(fits).build();
+    let told = stranger.map(drop).expect_err("not in the file").to_string();
+    assert!(told.contains("there is no executor \"stranger\"; there are pedal, wheel"), "{told}");
+}
+
+/// Accounts of an executor with these jobs: kind, name, priority, count, longest.
+fn accounts(executor: &str, jobs: &[(&str, Option<&str>, i32, u64, u64)]) -> String {
+    let job = |&(kind, name, priority, count, max_ns): &(&str, Option<&str>, i32, u64, u64)| {
+        let name = name.map_or(String::new(), |name| format!("\"name\":\"{name}\","));
+        format!(r#"{{"kind":"{kind}",{name}"priority":{priority},"count":{count},"p999_ns":1,"max_ns":{max_ns}}}"#)
+    };
+    let jobs: Vec<String> = jobs.iter().map(job).collect();
+    let machine = r#"{"host":"h","kernel":"6","processor":"p"}"#;
+    format!(r#"{{"executor":"{executor}","version":"0","machine":{machine},"jobs":[{}]}}"#, jobs.join(","))
+}
+
+/// The system with times of these accounts, or why there is none.
+fn read(text: &str, accounts: &[String], margin: Option<f64>) -> std::result::Result<SystemFile, String> {
+    let parse = |text: &String| Accounts::parse("a.json", text).map_err(|error| error.to_string());
+    let accounts = accounts.iter().map(parse).collect::<std::result::Result<_, _>>()?;
+    SystemFile::parse("system.toml", text, accounts, margin).map_err(|error| error.to_string())
+}
+
+const WRITE: (&str, Option<&str>, i32, u64, u64) = ("application", Some("write"), 40, 1000, 7000);
+const RECEIVE: (&str, Option<&str>, i32, u64, u64) = ("receive", None, 30, 1000, 4000);
+const CALLBACK: (&str, Option<&str>, i32, u64, u64) = ("callback", None, 30, 1000, 2001);
+
+#[test]
+fn the_longest_of_all_accounts_holds_times_the_margin() {
+    let wheel = accounts("wheel", &[RECEIVE, CALLBACK, ("timers", None, 0, 3, 9000)]);
+    let again = accounts("wheel", &[("receive", None, 30, 60, 5000), ("transmit", None, 0, 5, 50)]);
+    let all = [accounts("pedal", &[WRITE]), wheel, again];
+    let piece = |file: &SystemFile, flow: usize, stage: usize| file.system().flows[flow].stages[stage].piece_ns;
+    let file = read(&measured(""), &all, None).expect("there are enough");
+    assert_eq!([0, 1, 2].map(|stage| piece(&file, 0, stage)), [10_500, 7_500, 3_002], "1.5 of each, rounded up");
+    let rest: Vec<_> = file.system().flows[1..].iter().map(|flow| flow.name.as_str()).collect();
+    assert_eq!(rest, ["timers 0 on wheel", "transmit 0 on wheel"]);
+    assert_eq!(piece(&file, 1, 0), 13_500);
+    let file = read(&measured("margin = 2.0"), &all, None).expect("there are enough");
+    assert_eq!(piece(&file, 0, 1), 10_000);
+    let file = read(&measured("margin = 2.0"), &all, Some(1.0)).expect("there are enough");
+    assert_eq!(piece(&file, 0, 1), 5_000, "the command line comes first");
+}
+
+#[test]
+fn accounts_that_say_too_little_are_refused() {
+    let pedal = accounts("pedal", &[WRITE]);
+    let few = ("receive", None, 30, MEASURED_JOBS_MIN - 1, 5000);
+    let cases = [
+        (vec![pedal.clone()], "there are no accounts of the executor \"wheel\""),
+        (
+            vec![pedal.clone(), accounts("wheel", &[few, CALLBACK])],
+            "had 99 jobs \"receive\" of priority 30, at least 100",
+        ),
+        (
+            vec![pedal.clone(), accounts("wheel", &[RECEIVE])],
+            "had no jobs \"callback\" of priority 30; it had receive 30",
+        ),
+        (
+            vec![pedal.clone(), accounts("hub", &[])],
+            "a.json: accounts of an executor \"hub\", which the system has not",
+        ),
+        (vec![accounts("pedal", &[("nap", None, 0, 1, 1)])], "there is no kind \"nap\""),
+        (vec!["{}".to_owned()], "no accounts of jobs: missing field"),
+        (vec!["nonsense".to_owned()], "no accounts of jobs: expected"),
+        (
+            vec![pedal.clone(), accounts("wheel", &[RECEIVE, CALLBACK, ("transmit", None, 30, 5, 1)])],
+            "\"wheel\" had 5 jobs \"transmit\" of priority 30, which no flow has",
+        ),
+    ];
+    for (accounts, expected) in cases {
+        let told = read(&measured(""), &accounts, None).map(drop).expect_err(expected);
+        assert!(told.contains(expected), "{expected}: {told}");
+    }
+    for margin in [0.9, f64::NAN, f64::INFINITY, -1.0] {
+        let told = read(&declared("1 ms", ""), &[], Some(margin)).map(drop).expect_err("no margin");
+        assert!(told.contains("it is from 1 to 1000"), "{told}");
+    }
+}
+
+#[test]
+fn jobs_of_one_stage_follow_each_other_or_are_refused() {
+    let both = r#"{ on = "wheel", priority = 30, measured = ["receive", "callback"] }"#;
+    let all = [accounts("pedal", &[WRITE]), accounts("wheel", &[RECEIVE, CALLBACK])];
+    let text = measured("");
+    let (before, _) = text.split_once("    { on = \"wheel\"").expect("it is there");
+    let together = format!("{before}{both}]\n");
+    let file = read(&together, &all, None).expect("there are enough");
+    assert_eq!(file.system().flows[0].stages[1].piece_ns, 9_002);
+    assert!(file.analyse().is_ok(), "nothing else is as urgent");
+    let rival = "[[flow]]\nname = \"rival\"\nmin_separation = \"1 s\"\nstages = [{ on = \"wheel\", priority = 31, time = \"1 us\" }]\n";
+    let burst = together.replace("min_separation = \"1 s\"", "min_separation = \"1 s\"\nburst = 2");
+    for text in [format!("{together}{rival}"), burst] {
+        let told =
+            read(&text, &all, None).expect("there are enough").analyse().expect_err("it may be parted").to_string();
+        assert!(told.contains("flow braking: others may come between the jobs of its stage on wheel"), "{told}");
+    }
+}

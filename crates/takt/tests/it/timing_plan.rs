@@ -1,0 +1,127 @@
+//! The analysis of the whole system at work: priorities and bounds of topics, and accounts of what jobs took.
+
+use crate::support::*;
+use takt::qos::*;
+use takt::real_time::{JobKind, Priority};
+use takt::*;
+
+/// A plan of the topic "Planned" on the executors "from" and "to".
+fn plan(bound_ns: u64) -> TimingPlan {
+    let timing = |writer, reader| TopicTiming {
+        writer: Priority::new(writer),
+        reader: Priority::new(reader),
+        limit_ns: None,
+        bound_ns: Some(bound_ns),
+    };
+    let mut plan = TimingPlan::new("system.toml", ["from", "to", "other"]);
+    plan.add("from", "Planned", timing(40, 40)).expect("room");
+    plan.add("to", "Planned", timing(31, 32)).expect("room");
+    plan
+}
+
+fn write_one(publisher: &DomainParticipant, subscriber: &DomainParticipant, qos: DataReaderQos) -> DataReader<Shape> {
+    let topic = publisher.create_topic::<Shape>("Planned", TopicQos::default()).expect("topic");
+    let writer = publisher.create_publisher(PublisherQos::default()).expect("publisher");
+    let writer = writer.create_datawriter(&topic, reliable_writer(History::KeepAll)).expect("writer");
+    let topic = subscriber.create_topic::<Shape>("Planned", TopicQos::default()).expect("topic");
+    let reader = subscriber.create_subscriber(SubscriberQos::default()).expect("subscriber");
+    let reader = reader.create_datareader(&topic, qos).expect("reader");
+    let both = [publisher, subscriber];
+    wait_until(&both, "match", || writer.matched_subscriptions().expect("open").len() == 1);
+    writer.write(&Shape::new("RED", 1)).expect("room");
+    wait_until(&both, "the sample", || !reader.take(1).expect("open").is_empty());
+    reader
+}
+
+/// How many jobs of a kind and priority there were; `None` without such a class.
+fn jobs(participant: &DomainParticipant, kind: JobKind, priority: i32) -> Option<u64> {
+    let classes = participant.job_classes().expect("open");
+    let class = classes.iter().find(|class| (class.kind, class.priority.get()) == (kind, priority));
+    class.map(|class| class.durations.count())
+}
+
+#[test]
+fn endpoints_have_the_priorities_of_the_plan_on_their_executor() {
+    for runtime in RUNTIMES {
+        let domain = domain();
+        let build = |name| on_loopback(domain, runtime).shared_memory(false).name(name).timing_plan(plan(1)).build();
+        let (from, to) = (build("from").expect("it is there"), build("to").expect("it is there"));
+        let reader = write_one(&from, &to, reliable_reader(History::KeepAll));
+        assert!(jobs(&to, JobKind::Receive, 32) >= Some(1), "{runtime:?}: by a port of its own");
+        assert!(jobs(&from, JobKind::Transmit, 40).is_some() && jobs(&from, JobKind::Transmit, 31).is_none());
+        let status = reader.latency_exceeded_status().expect("open").expect("it has a bound");
+        assert_eq!((status.bound_ns, status.limit_ns), (Some(1), None));
+        assert_eq!((status.above_bound_count, status.total_count, status.ages.count()), (1, 0, 1), "nobody is so fast");
+    }
+}
+
+#[test]
+fn what_is_stated_comes_before_the_plan() {
+    let domain = domain();
+    let from = on_loopback(domain, Runtime::Inline).name("from").build().expect("participant");
+    let to = on_loopback(domain, Runtime::Inline)
+        .name("to")
+        .timing_plan(plan(600_000_000_000))
+        .build()
+        .expect("it is there");
+    let mut qos = reliable_reader(History::KeepAll);
+    qos.property.0.push((PRIORITY_PROPERTY.into(), "5".into(), false));
+    qos.property.0.push(("rt.e2e_ns".into(), "1".into(), false));
+    let reader = write_one(&from, &to, qos);
+    assert_eq!(jobs(&to, JobKind::Callback, 32), None);
+    assert!(jobs(&to, JobKind::Callback, 5).is_some());
+    let status = reader.latency_exceeded_status().expect("open").expect("it has both");
+    assert_eq!((status.bound_ns, status.limit_ns), (Some(600_000_000_000), Some(1)));
+    assert_eq!(
+        (status.above_bound_count, status.total_count),
+        (0, 1),
+        "what takes ten minutes is a machine that stands"
+    );
+}
+
+#[test]
+fn a_plan_that_does_not_fit_is_refused() {
+    let domain = domain();
+    let build = |name| on_loopback(domain, Runtime::Inline).name(name).timing_plan(plan(1)).build();
+    let told = build("stranger").map(drop).expect_err("not in the plan").to_string();
+    assert!(told.contains("system.toml: there is no executor \"stranger\"; there are from, other, to"), "{told}");
+
+    let other = build("other").expect("it is there");
+    let topic = other.create_topic::<Shape>("Planned", TopicQos::default()).expect("topic");
+    let subscriber = other.create_subscriber(SubscriberQos::default()).expect("subscriber");
+    let told =
+        subscriber.create_datareader(&topic, reliable_reader(History::KeepAll)).map(drop).expect_err("elsewhere");
+    assert!(told.to_string().contains("no flow of topic \"Planned\" has a stage on the executor \"other\""), "{told}");
+    let mut qos = reliable_reader(History::KeepAll);
+    qos.property.0.push((PRIORITY_PROPERTY.into(), "0".into(), false));
+    let stated = subscriber.create_datareader(&topic, qos).expect("its priority is stated");
+    assert_eq!(stated.latency_exceeded_status().expect("open"), None);
+}
+
+#[test]
+fn an_executor_accounts_for_its_participants_and_its_jobs() {
+    let domain = domain();
+    let executor = Executor::builder("to").start().expect("a thread");
+    let from = on_loopback(domain, Runtime::Shared).name("from").build().expect("participant");
+    let build =
+        || on_loopback(domain, Runtime::Shared).shared_memory(false).executor(&executor).timing_plan(plan(1)).build();
+    let (to, beside) = (build().expect("it is there"), build().expect("it is there"));
+    let job = executor.on_event(Priority::new(-7), "a \"loop\"", || {}).expect("room");
+    job.trigger();
+    write_one(&from, &to, reliable_reader(History::KeepAll));
+    wait_until(&[], "a run", || job.statistics().durations.count() == 1);
+    let text = |write: &dyn Fn(&mut Vec<u8>) -> std::io::Result<()>| {
+        let mut out = Vec::new();
+        write(&mut out).expect("memory");
+        String::from_utf8(out).expect("text")
+    };
+    let all = text(&|out| executor.write_job_accounts(out));
+    assert!(all.starts_with("{\"executor\": \"to\", \"version\": \""), "{all}");
+    assert!(all.contains("{\"kind\": \"receive\", \"priority\": 32, \"count\": "), "{all}");
+    assert!(all.contains("\"name\": \"a \\\"loop\\\"\", \"priority\": -7, \"count\": 1, "), "{all}");
+    assert_eq!(all.matches("{\"kind\": \"timers\"").count(), 1, "of both participants together: {all}");
+    let own = text(&|out| beside.write_job_accounts(out));
+    assert!(own.starts_with("{\"executor\": \"to\"") && !own.contains("\"priority\": 32"), "{own}");
+    beside.close().expect("open");
+    assert!(beside.write_job_accounts(Vec::new()).is_err());
+}
