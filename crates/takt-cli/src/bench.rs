@@ -4,8 +4,9 @@ mod executor;
 mod isolation;
 
 use clap::{Args, Subcommand};
-use takt_bench::Result;
 use takt_bench::isolation::side;
+use takt_bench::machine::available_cpus;
+use takt_bench::{Error, Result};
 
 /// `takt bench`
 #[derive(Args)]
@@ -41,5 +42,20 @@ impl Bench {
             Experiment::Executor(executor) => executor.run(),
             Experiment::Side { role, plan } => side::run(role, plan, &mut std::io::stdout()),
         }
+    }
+}
+
+/// This program's command line, for reports.
+fn command_line() -> String {
+    std::iter::once("takt".to_owned()).chain(std::env::args().skip(1)).collect::<Vec<_>>().join(" ")
+}
+
+/// The two cores of `--cpu`; unless given the first two, or the only one.
+fn two_cpus(given: &[usize]) -> Result<[usize; 2]> {
+    match (given, available_cpus()) {
+        ([], 1) => Ok([0, 0]),
+        ([], _) => Ok([0, 1]),
+        ([a, b], _) => Ok([*a, *b]),
+        _ => Err(Error::Usage("--cpu takes two cores".into())),
     }
 }

@@ -1,11 +1,11 @@
 //! `takt bench executor`: response times under load, beside the bound that was computed beforehand.
 
+use super::{command_line, two_cpus};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 use takt_bench::executor_bound::{Plan, run};
 use takt_bench::isolation::load::LoadPlan;
-use takt_bench::machine::available_cpus;
 use takt_bench::{Error, Result};
 
 const EXAMPLES: &str = "\
@@ -79,8 +79,7 @@ impl Executor {
     /// # Errors
     /// The bound is not kept, or it could not be measured.
     pub fn run(&self) -> Result<()> {
-        let command = std::iter::once("takt".to_owned()).chain(std::env::args().skip(1)).collect::<Vec<_>>().join(" ");
-        let outcome = run(&self.plan()?, command, &mut |what| eprintln!("{what}"))?;
+        let outcome = run(&self.plan()?, command_line(), &mut |what| eprintln!("{what}"))?;
         if let Some(directory) = &self.out {
             outcome.write_to(directory)?;
         }
@@ -95,12 +94,6 @@ impl Executor {
     }
 
     fn plan(&self) -> Result<Plan> {
-        let cpus = match (self.cpu.as_slice(), available_cpus()) {
-            ([], 1) => [0, 0],
-            ([], _) => [0, 1],
-            ([a, b], _) => [*a, *b],
-            _ => return Err(Error::Usage("--cpu takes two cores".into())),
-        };
         let either = |whole, quick| if self.quick { quick } else { whole };
         Ok(Plan {
             calibration: Duration::from_secs(self.calibration.unwrap_or(either(5, 2))),
@@ -114,7 +107,7 @@ impl Executor {
             period_ns: self.period * 1000,
             margin: self.margin,
             aside: self.aside,
-            cpus,
+            cpus: two_cpus(&self.cpu)?,
             trace: self.trace.clone(),
         })
     }

@@ -1,5 +1,6 @@
 //! `takt bench isolation`: real-time traffic beside iperf3 on one link, in interleaved rounds.
 
+use super::{command_line, two_cpus};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -9,7 +10,6 @@ use takt_bench::isolation::network::LinkPlan;
 use takt_bench::isolation::outcome::Outcome;
 use takt_bench::isolation::table::{Style, tables};
 use takt_bench::isolation::{Plan, run};
-use takt_bench::machine::available_cpus;
 use takt_bench::{Error, Result};
 
 const EXAMPLES: &str = "\
@@ -137,9 +137,8 @@ impl Isolation {
     fn measure(&self) -> Result<Outcome> {
         let plan = self.plan()?;
         let program = std::env::current_exe().map_err(|e| Error::Os { op: "find this program".into(), source: e })?;
-        let command = std::iter::once("takt".to_owned()).chain(std::env::args().skip(1)).collect::<Vec<_>>().join(" ");
         eprintln!("seed {}", plan.seed);
-        let outcome = run(&plan, program, &["bench", "side"], command, &mut |what| eprintln!("{what}"))?;
+        let outcome = run(&plan, program, &["bench", "side"], command_line(), &mut |what| eprintln!("{what}"))?;
         if let Some(path) = &self.out {
             let failure = |e| Error::Os { op: path.display().to_string(), source: e };
             std::fs::write(path, outcome.to_json()?).map_err(failure)?;
@@ -148,12 +147,6 @@ impl Isolation {
     }
 
     fn plan(&self) -> Result<Plan> {
-        let cpus = match (self.cpu.as_slice(), available_cpus()) {
-            ([], 1) => [0, 0],
-            ([], _) => [0, 1],
-            ([a, b], _) => [*a, *b],
-            _ => return Err(Error::Usage("--cpu takes two cores".into())),
-        };
         let sizes: Vec<usize> = match (self.sizes.as_slice(), self.quick) {
             ([], true) => vec![1024],
             ([], false) => vec![64, 512, 1024],
@@ -170,7 +163,7 @@ impl Isolation {
             count: self.samples.unwrap_or(if self.quick { 1_000 } else { 10_000 }),
             warmup: (WARMUP.as_nanos() / period.as_nanos().max(1)) as u64,
             period_ns: period.as_nanos() as u64,
-            cpus,
+            cpus: two_cpus(&self.cpu)?,
             fifo: self.fifo,
             spins: self.spin,
             link: LinkPlan { megabits: self.line_rate, frames: self.queue },

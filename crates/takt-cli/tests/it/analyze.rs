@@ -77,8 +77,8 @@ fn what_cannot_be_read_is_explained() {
     for (from, to, why) in [
         ("time = \"35 us\"", "time = \"35\"", "a number and one of ns, us, ms, s"),
         (
-            "on = \"actuator\", priority = 90",
-            "on = \"nobody\", priority = 90",
+            "on = \"actuator\", priority = 46",
+            "on = \"nobody\", priority = 46",
             "there is no executor or link \"nobody\"",
         ),
         ("limit =", "limits =", "unknown field `limits`"),
@@ -86,6 +86,12 @@ fn what_cannot_be_read_is_explained() {
         ("burst = 20", "burst = 0", "a burst of 0"),
         ("sample = 64", "time = \"1 us\", sample = 64", "either sample, or time and pieces"),
         ("rate = \"1 Gbit/s\"", "rate = \"0 Gbit/s\"", "a link without rate"),
+        ("time = \"35 us\"", "measured = \"receive\"", "there are no accounts of the executor \"actuator\""),
+        (
+            "stages = [{ on = \"actuator\"",
+            "topic = \"Log\"\nstages = [{ on = \"controller.eth0\"",
+            "topic \"Log\" has no stage on an executor",
+        ),
         ("time_min = \"8 us\"", "time_min = \"80 us\"", "takes less than"),
         ("min_separation = \"1 ms\"", "min_separation = \"0 ms\"", "its period is 0"),
     ] {
