@@ -95,7 +95,7 @@ mod tests {
     fn limit_and_bound_are_counted_apart() {
         let terms = LatencyTerms { limit_ns: Some(3_000_000_000), bound_ns: Some(1_000_000_000) };
         let mut monitor = LatencyMonitor::new(terms, SINCE).expect("there is something to compare with");
-        let mut arrived = |age: i32| {
+        let mut arrived = |age: u32| {
             monitor.arrived(SINCE, Timestamp { seconds: 100 + age, fraction: 0 });
             let news = monitor.take_news();
             let status = monitor.read();

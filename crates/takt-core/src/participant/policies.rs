@@ -373,7 +373,7 @@ impl Participant {
         let writer = self.writer(handle)?;
         let max_len = writer.data.max_sample_serialized.map(|len| len as usize);
         let (mut data, keyed, flow, group) = (writer.data.clone(), writer.keyed, writer.flow, writer.group);
-        let kinds = writer.kinds;
+        let (kinds, priority) = (writer.kinds, writer.priority);
         data.qos = qos;
         let history = WriterHistory::new(limits, self.memory_bytes(limits.max_samples, max_len));
         let Self { writers, ctx, .. } = self;
@@ -384,7 +384,7 @@ impl Participant {
             (writer.group, writer.kinds) = (group, kinds);
             writer.filters.factory = factory;
         }
-        Ok(())
+        self.set_writer_priority(handle, priority)
     }
 
     /// A reader that nobody knows yet becomes another one.
@@ -394,6 +394,7 @@ impl Participant {
         let (mut data, key, max_len) = (reader.data.clone(), reader.take_key(), reader.max_serialized_len);
         let filter = reader.filter.take();
         let (group, flow, kinds) = (reader.group, reader.flow, reader.kinds);
+        let (priority, latency_terms) = (reader.priority, reader.latency_terms);
         data.qos = qos;
         let memory_bytes = self.memory_bytes(limits.max_samples + REORDER_WINDOW as usize, max_len);
         let cache = ReaderCache::new(limits, memory_bytes);
@@ -405,7 +406,8 @@ impl Participant {
             reader.max_serialized_len = max_len;
             reader.filter = filter;
             (reader.group, reader.flow, reader.kinds) = (group, flow, kinds);
+            reader.latency_terms = latency_terms;
         }
-        Ok(())
+        self.set_reader_priority(handle, priority)
     }
 }

@@ -125,3 +125,65 @@ fn an_executor_accounts_for_its_participants_and_its_jobs() {
     beside.close().expect("open");
     assert!(beside.write_job_accounts(Vec::new()).is_err());
 }
+
+#[test]
+fn another_executor_has_its_own_priority_of_the_topic() {
+    let domain = domain();
+    let from = on_loopback(domain, Runtime::Shared).name("from").build().expect("participant");
+    let mut plan = TimingPlan::new("system.toml", ["to", "aside"]);
+    let timing = |priority| TopicTiming {
+        writer: Priority::new(priority),
+        reader: Priority::new(priority),
+        limit_ns: None,
+        bound_ns: None,
+    };
+    plan.add("to", "Planned", timing(32)).expect("room");
+    plan.add("aside", "Planned", timing(-5)).expect("room");
+    let to = on_loopback(domain, Runtime::Shared).shared_memory(false).name("to").timing_plan(plan).build();
+    let to = to.expect("it is there");
+    let reader = write_one(&from, &to, reliable_reader(History::KeepAll));
+    assert_eq!(reader.latency_exceeded_status().expect("open"), None, "neither limit nor bound");
+    struct Taking;
+    impl DataReaderListener<Shape> for Taking {
+        fn on_data_available(&mut self, reader: &DataReader<Shape>) {
+            reader.take(usize::MAX).expect("open");
+        }
+    }
+    let aside = Executor::builder("aside").start().expect("a thread");
+    reader.set_listener(Box::new(Taking)).expect("open");
+    reader.run_listener_on(Some(&aside)).expect("room");
+    let topic = from.create_topic::<Shape>("Planned", TopicQos::default()).expect("topic");
+    let writer = from.create_publisher(PublisherQos::default()).expect("publisher");
+    let writer = writer.create_datawriter(&topic, reliable_writer(History::KeepAll)).expect("writer");
+    wait_until(&[], "match", || writer.matched_subscriptions().expect("open").len() == 1);
+    writer.write(&Shape::new("RED", 2)).expect("room");
+    wait_until(&[], "a call there", || {
+        let mut accounts = Vec::new();
+        aside.write_job_accounts(&mut accounts).expect("memory");
+        String::from_utf8(accounts).expect("text").contains("\"name\": \"Planned\", \"priority\": -5, ")
+    });
+}
+
+#[test]
+fn a_reader_that_is_changed_before_it_is_enabled_keeps_its_priority_and_bound() {
+    let domain = domain();
+    let from = on_loopback(domain, Runtime::Shared).name("from").build().expect("participant");
+    let to = on_loopback(domain, Runtime::Shared).shared_memory(false).name("to").timing_plan(plan(1)).build();
+    let to = to.expect("it is there");
+    let entity_factory = EntityFactory { autoenable_created_entities: false };
+    let subscriber =
+        to.create_subscriber(SubscriberQos { entity_factory, ..SubscriberQos::default() }).expect("subscriber");
+    let topic = to.create_topic::<Shape>("Planned", TopicQos::default()).expect("topic");
+    let reader = subscriber.create_datareader(&topic, DataReaderQos::default()).expect("reader");
+    reader.set_qos(reliable_reader(History::KeepAll)).expect("it is not enabled");
+    reader.enable().expect("its subscriber is");
+    let topic = from.create_topic::<Shape>("Planned", TopicQos::default()).expect("topic");
+    let writer = from.create_publisher(PublisherQos::default()).expect("publisher");
+    let writer = writer.create_datawriter(&topic, reliable_writer(History::KeepAll)).expect("writer");
+    wait_until(&[], "match", || writer.matched_subscriptions().expect("open").len() == 1);
+    writer.write(&Shape::new("RED", 1)).expect("room");
+    wait_until(&[], "the sample", || !reader.take(1).expect("open").is_empty());
+    let status = reader.latency_exceeded_status().expect("open").expect("it has a bound");
+    assert_eq!((status.bound_ns, status.above_bound_count), (Some(1), 1));
+    wait_until(&[], "an acknowledgement", || jobs(&to, JobKind::Transmit, 32) >= Some(1));
+}
