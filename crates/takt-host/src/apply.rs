@@ -87,16 +87,20 @@ pub fn apply_watched(
         let now = match machine.read(&change.knob) {
             Ok(now) if now == change.to => continue,
             Ok(now) => now,
-            Err(why) => return Err(NotApplied::Change(fail(why), take_back(machine, done))),
+            Err(why) => return Err(NotApplied::Change(fail(why), take_back(machine, &done))),
         };
-        if let Err(why) = journal.note(&change.knob, &now) {
-            take_back(machine, done);
-            return Err(NotApplied::Journal(why));
+        let mut touched = machine.reset_by(&change.knob, [&now, &change.to]);
+        touched.push((change.knob.clone(), now));
+        for (knob, value) in touched {
+            if let Err(why) = journal.note(&knob, &value) {
+                take_back(machine, &done);
+                return Err(NotApplied::Journal(why));
+            }
+            done.push(Former::new(&knob, &value));
         }
         after_step();
-        done.push(Former::new(&change.knob, &now));
         if let Err(why) = machine.write(&change.knob, &change.to) {
-            return Err(NotApplied::Change(fail(why), take_back(machine, done)));
+            return Err(NotApplied::Change(fail(why), take_back(machine, &done)));
         }
         after_step();
     }
@@ -104,9 +108,24 @@ pub fn apply_watched(
 }
 
 /// Restores values, the last one first. Returns what could not be.
-fn take_back(machine: &Machine, formers: Vec<Former>) -> Vec<Failure> {
-    let restore = |former: Former| restore(machine, &former).err();
-    formers.into_iter().rev().filter_map(restore).collect()
+fn take_back(machine: &Machine, formers: &[Former]) -> Vec<Failure> {
+    restore_all(machine, formers, &mut || {}).into_iter().map(|(_, failure)| failure).collect()
+}
+
+/// Restores values, the last one first, and looks at all a second time: to restore one may reset another that was restored before, as a
+/// tree of queueing disciplines does with the queues of processors. Returns what could not be.
+fn restore_all(machine: &Machine, formers: &[Former], after_step: &mut dyn FnMut()) -> Vec<(Former, Failure)> {
+    let mut failures = Vec::new();
+    for _ in 0..2 {
+        failures.clear();
+        for former in formers.iter().rev() {
+            if let Err(failure) = restore(machine, former) {
+                failures.insert(0, (former.clone(), failure));
+            }
+            after_step();
+        }
+    }
+    failures
 }
 
 fn restore(machine: &Machine, former: &Former) -> Result<(), Failure> {
@@ -126,7 +145,7 @@ fn restore(machine: &Machine, former: &Former) -> Result<(), Failure> {
     match machine.read(&former.knob) {
         Ok(now) if now == former.value => Ok(()),
         // Its interface is gone, and all of its settings with it.
-        Err(why) if matches!(crate::netlink::code(&why), Some(libc::ENOENT | libc::ENODEV)) => Ok(()),
+        Err(why) if matches!(takt_netlink::code(&why), Some(libc::ENOENT | libc::ENODEV)) => Ok(()),
         // What is there now may be such as cannot be read, as a tree with filters: that is not what is to be there.
         Ok(_) | Err(_) => machine.write(&former.knob, &former.value).map_err(fail),
     }
@@ -145,15 +164,8 @@ pub fn revert(machine: &Machine, journal: Journal) -> io::Result<Vec<Failure>> {
 /// # Errors
 /// As of [`revert`].
 pub fn revert_watched(machine: &Machine, journal: Journal, after_step: &mut dyn FnMut()) -> io::Result<Vec<Failure>> {
-    let mut left = Vec::new();
-    let mut failures = Vec::new();
-    for former in journal.formers().iter().rev() {
-        if let Err(failure) = restore(machine, former) {
-            left.insert(0, former.clone());
-            failures.push(failure);
-        }
-        after_step();
-    }
+    let failures = restore_all(machine, journal.formers(), after_step);
+    let (left, failures) = failures.into_iter().unzip();
     journal.keep(left)?;
     Ok(failures)
 }

@@ -20,7 +20,7 @@ use crate::route::Groups;
 /// | `spread/INTERFACE` | over which queues the driver spreads all else | `default`, `0,1,0,1` |
 /// | `qdisc/INTERFACE` | the tree of queueing disciplines | `default`, `qdisc mq 1: root; ..` |
 /// | `clsact/INTERFACE` | where filters hang | `clsact`, `none` |
-/// | `steer/INTERFACE` | where marked frames leave | `queue 3 of 4 dscp 46`, `class 1:10 dscp 46`, `none` |
+/// | `steer/INTERFACE` | where marked frames leave | `queue 3 of 4 dscp 46`, `class 1:10 dscp 46`, `priority 5 dscp 46`, `none` |
 /// | `route/INTERFACE/GROUPS` | whether multicast groups go by it | `here`, `none` |
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Knob {
@@ -93,7 +93,7 @@ impl Knob {
             return controllers.join(" ");
         }
         let is_mask = matches!(self, Self::File(path) if path.file_name().is_some_and(|name| {
-            name == "cpumask" || name.to_str().is_some_and(|name| name.ends_with("_cpus"))
+            name == "cpumask" || name.to_str().is_some_and(|name| name.ends_with("_cpus") || name == "xps_rxqs")
         }));
         if !is_mask {
             return text.to_owned();

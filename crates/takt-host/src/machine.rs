@@ -90,6 +90,24 @@ impl Machine {
         Ok(())
     }
 
+    /// What else is reset when a knob is changed from one value to the other, and is something: with traffic classes, which processors
+    /// and receive queues have which queue to send by.
+    pub(crate) fn reset_by(&self, knob: &Knob, values: [&str; 2]) -> Vec<(Knob, String)> {
+        let Knob::Qdisc(interface) = knob else { return Vec::new() };
+        if !values.iter().any(|tree| tc::has_classes(tree)) {
+            return Vec::new();
+        }
+        let base = format!("/sys/class/net/{interface}/queues");
+        let queues = self.names(&base).into_iter().filter(|queue| queue.starts_with("tx-"));
+        let files = queues.flat_map(|queue| ["xps_cpus", "xps_rxqs"].map(|file| format!("{base}/{queue}/{file}")));
+        let value = |file: String| {
+            let knob = Knob::file(file);
+            let value = self.read(&knob).ok().filter(|value| value != "0")?; // tidy-allow(dropped-cause): a kernel without XPS resets none
+            Some((knob, value))
+        };
+        files.filter_map(value).collect()
+    }
+
     fn write_file(&self, path: &Path, value: &str) -> io::Result<()> {
         // Not truncated, not created: it is the kernel's. Nothing at all would not be written.
         let mut file = fs::File::options().write(true).open(self.path(path))?;

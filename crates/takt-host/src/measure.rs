@@ -9,9 +9,9 @@ use std::net::UdpSocket;
 use crate::Plan;
 use crate::knob::Knob;
 use crate::machine::Machine;
-use crate::netlink::interface_index;
 use crate::tc;
 use crate::tc::steering::{Steering, Way};
+use takt_netlink::interface_index;
 
 /// Datagrams that are sent of each kind.
 pub const FRAMES: u64 = 32;
@@ -57,6 +57,7 @@ pub fn steering(machine: &Machine, plan: &Plan) -> io::Result<Vec<Counted>> {
             // Queue 0 is class 1 of the discipline at the root.
             Way::Queue(queue, _) => tc::root(interface)? | (queue + 1),
             Way::Class(class) => class,
+            Way::Priority(priority) => tc::leaf_of_priority(interface, priority)?,
         };
         // What is steered is what the kernel says, and not only what the plan says.
         let steering = machine.read(&change.knob)?;

@@ -7,7 +7,7 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::str::FromStr;
 
-use crate::netlink::{NEW, Netlink, find, interface_index, number, put};
+use takt_netlink::{NEW, Netlink, find, interface_index, number, put};
 
 const NEW_ROUTE: u16 = 24;
 const DELETE_ROUTE: u16 = 25;

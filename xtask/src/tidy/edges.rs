@@ -28,9 +28,10 @@ const CRATES: &[Crate] = &[
     Crate { name: "takt-packet", internal: &[], internal_in_tests: &[], external: Some(&[]) },
     Crate { name: "takt-calculus", internal: &[], internal_in_tests: &[], external: Some(&["serde"]) },
     Crate { name: "takt-exec", internal: &[], internal_in_tests: &[], external: Some(&["libc"]) },
+    Crate { name: "takt-netlink", internal: &[], internal_in_tests: &[], external: Some(&["libc"]) },
     Crate {
         name: "takt-host",
-        internal: &[],
+        internal: &["takt-netlink"],
         internal_in_tests: &[],
         external: Some(&["libc", "serde", "serde_json"]),
     },
@@ -42,7 +43,12 @@ const CRATES: &[Crate] = &[
     },
     Crate { name: "takt-xtypes", internal: &["takt-derive"], internal_in_tests: &[], external: Some(&["md-5"]) },
     Crate { name: "takt-core", internal: &["takt-wire", "takt-exec"], internal_in_tests: &[], external: Some(&[]) },
-    Crate { name: "takt-transport", internal: &["takt-wire", "takt-packet"], internal_in_tests: &[], external: None },
+    Crate {
+        name: "takt-transport",
+        internal: &["takt-wire", "takt-packet", "takt-netlink"],
+        internal_in_tests: &[],
+        external: None,
+    },
     Crate {
         name: "takt-xdp",
         internal: &["takt-wire", "takt-packet", "takt-exec", "takt-transport"],

@@ -13,13 +13,15 @@ use clap::{Args, Subcommand};
 use takt_bench::{Error, Result};
 use takt_host::apply::Failure;
 use takt_host::measure::{Counted, FRAMES};
-use takt_host::{ClockQuality, Facts, Groups, Journal, Machine, Plan, Wish, apply, revert, verify};
+use takt_host::plan::schedule::nanoseconds;
+use takt_host::{ClockQuality, Facts, Gate, Groups, Journal, LaunchTime, Machine, Plan, Wish, apply, revert, verify};
 
 const EXAMPLES: &str = "\
 Examples:
   takt host inspect
   takt host plan --cpus 3 --interface eth0 > host.json     changes nothing
   takt host plan --interface eth0 --queue 3 --dscp 46      marked frames have queue 3
+  takt host plan --interface eth0 --queue 3 --dscp 46 --gates marked:300us,others:700us     each in its time
   takt host plan --interface eth0 --dscp 46 --line-rate 100Mbit     they go first
   takt host apply host.json
   takt host verify host.json
@@ -87,6 +89,21 @@ pub struct WishArgs {
     /// What the link carries, such as 100Mbit: what is marked goes first where the link is full
     #[arg(long, value_name = "RATE", value_parser = rate)]
     line_rate: Option<u64>,
+    /// Have the network card do it: mqprio with hw 1, taprio with flags 2, etf with offload
+    #[arg(long, requires = "queue")]
+    offload: bool,
+    /// When what is marked, all others, all or none may leave, again and again, such as marked:300us,others:700us
+    #[arg(long, value_name = "WHO:TIME,...", value_delimiter = ',', requires = "queue")]
+    gates: Vec<Gate>,
+    /// When the first of these begins, or would have begun: TAI, in nanoseconds
+    #[arg(long, value_name = "NS", default_value_t = 0, requires = "gates", allow_negative_numbers = true)]
+    base_time: i64,
+    /// Marked frames have a time to leave (SO_TXTIME), and are handed on so long before it, such as 300us; without one they are dropped
+    #[arg(long, value_name = "TIME", value_parser = time, requires = "queue")]
+    launch_time: Option<u32>,
+    /// Frames without a time to leave are given one by the gates
+    #[arg(long, requires = "gates", requires = "launch_time")]
+    txtime_assist: bool,
     /// Multicast groups that go by the interface, such as 239.255.0.0/16
     #[arg(long, value_name = "ADDRESS/LENGTH,...", value_delimiter = ',')]
     groups: Vec<Groups>,
@@ -108,6 +125,10 @@ fn rate(text: &str) -> std::result::Result<u64, String> {
     rate.ok_or_else(|| "a rate is a number and kbit, Mbit or Gbit".to_owned())
 }
 
+fn time(text: &str) -> std::result::Result<u32, String> {
+    nanoseconds(text).ok_or_else(|| "a time is a number and ns, us, ms or s".to_owned())
+}
+
 impl WishArgs {
     fn plan(&self, machine: &Machine, facts: &Facts) -> Result<Plan> {
         let wish = Wish {
@@ -118,6 +139,10 @@ impl WishArgs {
             dscp: self.dscp.clone(),
             pcp: self.pcp.clone(),
             line_rate_bits: self.line_rate,
+            has_offload: self.offload,
+            gates: self.gates.clone(),
+            base_time_ns: self.base_time,
+            launch_time: self.launch_time.map(|delta_ns| LaunchTime { delta_ns, is_by_time_table: self.txtime_assist }),
             groups: self.groups.clone(),
             busy_poll_us: self.busy_poll,
         };

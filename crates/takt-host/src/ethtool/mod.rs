@@ -1,13 +1,15 @@
-//! What ethtool(8) asks of a network interface's driver. By ioctl, since that needs no library and every driver knows it.
+//! What ethtool(8) asks of a network interface's driver: by ioctl, which every driver knows, and by netlink what that cannot tell.
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`numbers`] | interrupt coalescing, numbers of queues, features |
+//! | [`numbers`] | numbers of queues, features, and by name whatever is a number |
+//! | [`coalescing`] | when the driver raises an interrupt |
 //! | [`rules`] | rules that put flows to a queue, as `ethtool -N` |
 //! | [`spread`] | over which queues everything else is spread, as `ethtool -X` |
 
 #![allow(unsafe_code)]
 
+mod coalescing;
 pub(crate) mod numbers;
 pub(crate) mod rules;
 pub(crate) mod spread;

@@ -1,8 +1,10 @@
-//! Numbers that a driver keeps for an interface (linux/ethtool.h: `ethtool_coalesce`, `ethtool_channels`, `ethtool_value`).
+//! Numbers that a driver keeps for an interface: by ioctl (linux/ethtool.h: `ethtool_channels`, `ethtool_value`), and interrupt
+//! coalescing by netlink ([`coalescing`]).
 
 use std::fmt;
 use std::io;
 
+use super::coalescing::{self, Value};
 use super::{Driver, command, get, put};
 
 /// A structure of ethtool: the commands that get and set it. Both stand in front of 32-bit numbers.
@@ -12,7 +14,6 @@ struct Structure {
     set: u32,
 }
 
-const COALESCE: Structure = Structure { get: 0x0e, set: 0x0f };
 const CHANNELS: Structure = Structure { get: 0x3c, set: 0x3d };
 const RECEIVE_OFFLOAD: Structure = Structure { get: 0x2b, set: 0x2c };
 const FLAGS: Structure = Structure { get: 0x25, set: 0x26 };
@@ -21,21 +22,36 @@ const FLAGS: Structure = Structure { get: 0x25, set: 0x26 };
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Parameter(usize);
 
-const ALL: u32 = u32::MAX;
+/// Where a number is.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    /// In a structure, which number of it, and which bits of that.
+    Structure(Structure, usize, u32),
+    /// An attribute of interrupt coalescing.
+    Coalescing(Value),
+}
 
-/// Names, the structure that each is in, which number of it, and which bits of that.
-const PARAMETERS: [(&str, Structure, usize, u32); 11] = [
-    ("rx-usecs", COALESCE, 1, ALL),
-    ("rx-frames", COALESCE, 2, ALL),
-    ("tx-usecs", COALESCE, 5, ALL),
-    ("tx-frames", COALESCE, 6, ALL),
-    ("adaptive-rx", COALESCE, 10, ALL),
-    ("adaptive-tx", COALESCE, 11, ALL),
-    ("rx-channels", CHANNELS, 5, ALL),
-    ("tx-channels", CHANNELS, 6, ALL),
-    ("combined-channels", CHANNELS, 8, ALL),
-    ("gro", RECEIVE_OFFLOAD, 1, ALL),
-    ("ntuple", FLAGS, 1, 1 << 27),
+const fn number(structure: Structure, index: usize) -> Place {
+    Place::Structure(structure, index, u32::MAX)
+}
+
+const fn coalescing(attribute: u16, is_switch: bool) -> Place {
+    Place::Coalescing(Value { attribute, is_switch })
+}
+
+/// Names, and where each is.
+const PARAMETERS: [(&str, Place); 11] = [
+    ("rx-usecs", coalescing(2, false)),
+    ("rx-frames", coalescing(3, false)),
+    ("tx-usecs", coalescing(6, false)),
+    ("tx-frames", coalescing(7, false)),
+    ("adaptive-rx", coalescing(11, true)),
+    ("adaptive-tx", coalescing(12, true)),
+    ("rx-channels", number(CHANNELS, 5)),
+    ("tx-channels", number(CHANNELS, 6)),
+    ("combined-channels", number(CHANNELS, 8)),
+    ("gro", number(RECEIVE_OFFLOAD, 1)),
+    ("ntuple", Place::Structure(FLAGS, 1, 1 << 27)),
 ];
 
 impl Parameter {
@@ -53,7 +69,10 @@ impl fmt::Display for Parameter {
 
 /// What an interface has.
 pub(crate) fn read(driver: &Driver<'_>, interface: &str, parameter: Parameter) -> io::Result<u32> {
-    let (_, structure, index, mask) = PARAMETERS[parameter.0];
+    let (structure, index, mask) = match PARAMETERS[parameter.0].1 {
+        Place::Structure(structure, index, mask) => (structure, index, mask),
+        Place::Coalescing(value) => return coalescing::read(interface, value),
+    };
     let mut octets = command(structure.get, 0);
     driver(interface, &mut octets)?;
     Ok((get(&octets, 4 * index) & mask) >> mask.trailing_zeros())
@@ -61,8 +80,10 @@ pub(crate) fn read(driver: &Driver<'_>, interface: &str, parameter: Parameter) -
 
 /// The most that the driver has, for numbers of queues.
 pub(crate) fn read_max(driver: &Driver<'_>, interface: &str, parameter: Parameter) -> io::Result<u32> {
-    let (_, structure, index, _) = PARAMETERS[parameter.0];
-    debug_assert_eq!(structure, CHANNELS, "only these have a maximum, four numbers before");
+    let Place::Structure(structure @ CHANNELS, index, _) = PARAMETERS[parameter.0].1 else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "only numbers of queues have a maximum"));
+    };
+    // It stands four numbers before.
     let mut octets = command(structure.get, 0);
     driver(interface, &mut octets)?;
     Ok(get(&octets, 4 * (index - 4)))
@@ -70,7 +91,10 @@ pub(crate) fn read_max(driver: &Driver<'_>, interface: &str, parameter: Paramete
 
 /// Changes one number, and leaves the others of its structure as they are.
 pub(crate) fn write(driver: &Driver<'_>, interface: &str, parameter: Parameter, value: u32) -> io::Result<()> {
-    let (_, structure, index, mask) = PARAMETERS[parameter.0];
+    let (structure, index, mask) = match PARAMETERS[parameter.0].1 {
+        Place::Structure(structure, index, mask) => (structure, index, mask),
+        Place::Coalescing(wanted) => return coalescing::write(interface, wanted, value),
+    };
     let mut octets = command(structure.get, 0);
     driver(interface, &mut octets)?;
     let now = get(&octets, 4 * index);
@@ -104,7 +128,7 @@ mod tests {
         assert_eq!(read(&driver, "eth0", ntuple).expect("it can be"), 0);
         write(&driver, "eth0", ntuple, 1).expect("it can be");
         assert_eq!((read(&driver, "eth0", ntuple).expect("it can be"), flags.get()), (1, 1 << 27 | 1 << 15));
-        let other = Parameter::named("rx-usecs").expect("it stands in the table");
+        let other = Parameter::named("rx-channels").expect("it stands in the table");
         assert_eq!(read(&driver, "eth0", other).map_err(|e| e.kind()), Err(io::ErrorKind::Unsupported));
     }
 }

@@ -5,10 +5,14 @@
 //! | [`processors`] | processors and the kernel |
 //! | [`network`] | the interface |
 //! | [`traffic`] | queues and classes of the interface for marked traffic |
+//! | [`schedule`] | when that may leave |
+//! | [`trees`] | the queueing disciplines for it |
 
 mod network;
 mod processors;
+pub mod schedule;
 mod traffic;
+mod trees;
 
 use std::io;
 
@@ -18,9 +22,16 @@ use crate::facts::{Facts, list};
 use crate::knob::Knob;
 use crate::machine::Machine;
 use crate::route::Groups;
+use schedule::{Gate, LaunchTime};
 
 /// In bits per second. Above, the kernel's numbers of 32 bits for octets per second end.
 const LINE_RATES: std::ops::RangeInclusive<u64> = 64_000..=34_000_000_000;
+
+/// Parts of a time table at most: they go to the kernel in one message.
+const GATES_MAX: usize = 256;
+
+/// A frame that is handed on earlier would wait for longer than any cycle, in nanoseconds.
+const LAUNCH_DELTA_MAX_NS: u32 = 1_000_000_000;
 
 /// What real-time traffic is to have.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,6 +50,14 @@ pub struct Wish {
     pub pcp: Vec<u8>,
     /// What the link carries, in bits per second: marked frames go first where it is full.
     pub line_rate_bits: Option<u64>,
+    /// The network card is to do what it can of queues, time table and times to leave.
+    pub has_offload: bool,
+    /// When what leaves may leave, again and again; empty: at any time.
+    pub gates: Vec<Gate>,
+    /// When the first part of the time table begins, or would have begun: TAI, in nanoseconds.
+    pub base_time_ns: i64,
+    /// Marked frames have a time to leave.
+    pub launch_time: Option<LaunchTime>,
     /// Multicast groups that go by the interface.
     pub groups: Vec<Groups>,
     /// For how long sockets poll the driver before they sleep, in microseconds.
@@ -68,6 +87,32 @@ impl Wish {
         if self.queue.is_some() && !self.has_marks() && self.cpus.is_empty() {
             return Some("a queue is for marked traffic, or for what certain processors send");
         }
+        self.contradiction_of_times().or_else(|| self.contradiction_of_rate())
+    }
+
+    fn contradiction_of_times(&self) -> Option<&'static str> {
+        let has_times = !self.gates.is_empty() || self.launch_time.is_some();
+        if (has_times || self.has_offload) && (self.queue.is_none() || !self.has_marks()) {
+            return Some("time table, times to leave and offload are of a queue for marked frames");
+        }
+        if (has_times || self.has_offload) && self.line_rate_bits.is_some() {
+            return Some("with a line rate, the kernel decides by rates, and neither times nor the card");
+        }
+        if self.gates.len() > GATES_MAX {
+            return Some("a time table has at most 256 parts");
+        }
+        match self.launch_time {
+            Some(launch) if launch.is_by_time_table && self.gates.is_empty() => {
+                Some("without a time table there are no times by it")
+            }
+            Some(launch) if launch.delta_ns > LAUNCH_DELTA_MAX_NS => {
+                Some("frames are handed on at most a second before their time")
+            }
+            _ => None,
+        }
+    }
+
+    fn contradiction_of_rate(&self) -> Option<&'static str> {
         match self.line_rate_bits {
             Some(_) if !self.has_marks() => Some("of what is not marked, nothing goes first"),
             Some(rate) if !LINE_RATES.contains(&rate) => Some("a line rate is from 64 kbit/s to 34 Gbit/s"),

@@ -1,33 +1,19 @@
 //! Queues and classes of an interface that are for real-time traffic alone.
 //!
 //! What leaves: with a line rate, HTB serves marked frames first whenever the link is full. With a queue, marked frames have that, and all
-//! else the others, by a program at clsact; without marks, what certain processors send, by XPS. What arrives: rules of the driver put
+//! else the others: by their priority and mqprio or taprio, and a program at clsact that gives them the priority; where that cannot be, by
+//! a program that gives them the queue; without marks, what certain processors send, by XPS. What arrives: rules of the driver put
 //! marked frames to the queue, and its table of hashes leaves the queue out.
 
+use super::trees::{Reserved, priority_tree};
 use super::{Planner, Wish};
 use crate::ethtool::{Parameter, driver, numbers, rules, spread};
 use crate::facts::{InterfaceFacts, mask};
 use crate::knob::Knob;
 use crate::tc;
 
-/// Frames that wait in a queue at most.
-const FRAMES: u32 = 1000;
-
-/// What a link takes for each frame besides what the kernel counts, in octets: preamble, check sequence, gap.
-const OVERHEAD: u32 = 24;
-
-/// The greatest frame, and what may leave at once, in octets.
-const QUANTUM: u32 = 1514;
-const BURST: u64 = 1600;
-
-/// A rate that every class exceeds, so that all borrow, and HTB serves who borrows strictly by priority; in octets per second.
-const OWN_RATE: u64 = 1000;
-
 impl Planner<'_> {
     pub(super) fn traffic(&mut self, facts: &InterfaceFacts, wish: &Wish, others: &[usize]) {
-        if wish.has_marks() {
-            self.name_absent_disciplines();
-        }
         if let Some(rate) = wish.line_rate_bits {
             self.tree(&facts.name, &priority_tree(rate), "marked frames go first where the link is full");
             self.steer(&facts.name, &format!("class 1:10{}", marks(wish)));
@@ -62,8 +48,8 @@ impl Planner<'_> {
     }
 
     fn egress(&mut self, facts: &InterfaceFacts, wish: &Wish, queue: usize, others: &[usize]) {
-        self.tree(&facts.name, &queue_tree(facts.tx_queues), "each queue is first in, first out");
         let own = mask(&wish.cpus);
+        // Before the tree, and so restored after it: classes that come and go reset these.
         for index in 0..facts.tx_queues {
             let knob = Knob::file(format!("/sys/class/net/{}/queues/tx-{index}/xps_cpus", facts.name));
             let (to, why) = match (wish.has_marks(), index == queue) {
@@ -73,9 +59,96 @@ impl Planner<'_> {
             };
             self.set(knob, &to, why, "nothing: this kernel has no XPS");
         }
-        if wish.has_marks() {
-            self.steer(&facts.name, &format!("queue {queue} of {}{}", facts.tx_queues, marks(wish)));
+        let mut reserved = Reserved {
+            queues: facts.tx_queues,
+            queue,
+            has_offload: wish.has_offload,
+            launch_time: wish.launch_time,
+            gates: &wish.gates,
+            base_time_ns: wish.base_time_ns,
+        };
+        if !wish.has_marks() {
+            return self.tree(&facts.name, &reserved.queue_tree(), "each queue is first in, first out");
         }
+        self.leave_out_what_is_absent(&mut reserved);
+        match self.priorities(&reserved, wish) {
+            Some(priorities) => {
+                let tree = reserved.class_tree(&priorities);
+                self.tree(&facts.name, &tree, "priorities decide on the queue, and each is first in, first out");
+                // Whoever sends marked frames has them go there, whatever priority its sockets have.
+                let priority = priorities.last().expect("there are marks");
+                self.steer(&facts.name, &format!("priority {priority}{}", marks(wish)));
+            }
+            None => {
+                // Nobody gives times to frames that have none.
+                reserved.launch_time = reserved.launch_time.filter(|launch| !launch.is_by_time_table);
+                self.tree(&facts.name, &reserved.queue_tree(), "each queue is first in, first out");
+                self.steer(&facts.name, &format!("queue {queue} of {}{}", facts.tx_queues, marks(wish)));
+            }
+        }
+    }
+
+    /// Names the disciplines of time tables and times to leave that this kernel lacks, and plans without those that are wished for.
+    fn leave_out_what_is_absent(&mut self, reserved: &mut Reserved<'_>) {
+        let table = "HTB by a line rate (--line-rate RATE), or gates in the switches: what leaves is not held to a time table here";
+        if !self.has_kind("taprio", table) {
+            reserved.gates = &[];
+        }
+        let times = "a timer of the sender: frames with a time to leave (SO_TXTIME) are not held until then";
+        let is_whole = self.has_kind("etf", times);
+        // Without a time table nobody gives times to frames that have none, and they would all be dropped.
+        let is_of_table = reserved.launch_time.is_some_and(|launch| launch.is_by_time_table);
+        if !is_whole || (is_of_table && reserved.gates.is_empty()) {
+            reserved.launch_time = None;
+        }
+    }
+
+    /// Whether the kernel has disciplines of a kind; if not, that is named.
+    fn has_kind(&mut self, kind: &str, instead: &str) -> bool {
+        let has_it = tc::has_kind(kind);
+        let why = match &has_it {
+            Ok(true) => return true,
+            Ok(false) => {
+                let option = kind.to_uppercase();
+                format!(
+                    "this kernel has it not (CONFIG_NET_SCH_{option}; the module sch_{kind} may be in a package of its own)"
+                )
+            }
+            Err(why) => format!("it cannot be asked for: {why}"),
+        };
+        self.lack(&format!("the discipline {kind}"), &why, instead);
+        false
+    }
+
+    /// Priorities of marked frames in ascending order, if those can have the queue; else it is named why not.
+    ///
+    /// A socket of Takt has the DSCP's upper three bits as its priority, and a tag's PCP is the priority unless somebody maps it otherwise.
+    fn priorities(&mut self, reserved: &Reserved<'_>, wish: &Wish) -> Option<Vec<u8>> {
+        let kind = if reserved.gates.is_empty() { "mqprio" } else { "taprio" };
+        let what = format!("{kind} for queue {}", reserved.queue);
+        let last = reserved.queues - 1;
+        let program = "mq with a program at clsact gives marked frames the queue here";
+        let mut priorities: Vec<u8> = wish.dscp.iter().map(|dscp| dscp >> 3).chain(wish.pcp.iter().copied()).collect();
+        priorities.sort_unstable();
+        priorities.dedup();
+        if kind == "mqprio"
+            && !self.has_kind(kind, &format!("{program}, without priorities between queues in the card"))
+        {
+            return None;
+        }
+        let is_first_in_card = reserved.has_offload && reserved.queue == 0;
+        if is_first_in_card || !(reserved.queue == 0 || reserved.queue == last) {
+            let why =
+                if is_first_in_card { "a card serves higher classes first" } else { "each class has queues in a row" };
+            self.lack(&what, why, &format!("--queue {last}; {program}"));
+            return None;
+        }
+        if priorities.first() == Some(&0) {
+            let why = "with a DSCP below 8 or a PCP of 0, the priority is that of all else";
+            self.lack(&what, why, &format!("other marks; {program}"));
+            return None;
+        }
+        Some(priorities)
     }
 
     fn ingress(&mut self, facts: &InterfaceFacts, wish: &Wish, queue: u32) {
@@ -145,27 +218,6 @@ impl Planner<'_> {
         let instead = "a line rate: marked frames go first (--dscp 46 --line-rate RATE); AF_XDP (docs/xdp.md)";
         self.lack(&what, &format!("it sends by {} and receives by {}", facts.tx_queues, facts.rx_queues), instead);
     }
-
-    /// Disciplines that would do more than what is planned.
-    fn name_absent_disciplines(&mut self) {
-        let instead = [
-            (
-                "mqprio",
-                "mq with a program at clsact: the same queues, without priorities between them in the network card",
-            ),
-            ("taprio", "HTB by a line rate, or gates in the switches: what leaves is not held to a time table here"),
-            ("etf", "a timer of the sender: frames with a time to leave (SO_TXTIME) are not held until then"),
-        ];
-        for (kind, instead) in instead {
-            match tc::has_kind(kind) {
-                Ok(true) => {}
-                Ok(false) => self.lack(&format!("the discipline {kind}"), "this kernel has it not", instead),
-                Err(why) => {
-                    self.lack(&format!("the discipline {kind}"), &format!("it cannot be asked for: {why}"), instead)
-                }
-            }
-        }
-    }
 }
 
 /// Marks as a steering has them.
@@ -178,52 +230,4 @@ fn marks(wish: &Wish) -> String {
         }
     }
     text
-}
-
-/// Queues that are first in, first out.
-fn queue_tree(queues: usize) -> String {
-    let leaf = |queue: usize| format!("; qdisc pfifo {:x}: parent 1:{:x} limit {FRAMES}", 0x10 + queue, queue + 1);
-    format!("qdisc mq 1: root{}", (0..queues).map(leaf).collect::<String>())
-}
-
-/// Marked frames in class 1:10, all else in 1:20. The rate is in bits per second.
-fn priority_tree(rate_bits: u64) -> String {
-    let rate = rate_bits / 8;
-    // What an eighth of a millisecond takes, so that a fast link is not kept waiting for the timer.
-    let burst = BURST.max(rate / 8000);
-    // The time that a burst takes at a rate, in ticks of 64 ns.
-    let ticks = |rate: u64| burst * 1_000_000_000 / rate / 64;
-    let class = |id: &str, parent: &str, own: u64, priority: u32| {
-        format!(
-            "; class htb 1:{id} {parent} rate {own} ceil {rate} burst_ticks {} cburst_ticks {} quantum {QUANTUM} prio {priority} overhead {OVERHEAD}",
-            ticks(own),
-            ticks(rate)
-        )
-    };
-    [
-        "qdisc htb 1: root default 20 r2q 10 direct_qlen 1000".to_owned(),
-        class("1", "root", rate, 0),
-        class("10", "parent 1:1", OWN_RATE, 0),
-        class("20", "parent 1:1", OWN_RATE, 1),
-        format!("; qdisc pfifo 10: parent 1:10 limit {FRAMES}; qdisc pfifo 20: parent 1:20 limit {FRAMES}"),
-    ]
-    .concat()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn trees_are_such_as_the_kernel_has() {
-        assert_eq!(
-            queue_tree(2),
-            "qdisc mq 1: root; qdisc pfifo 10: parent 1:1 limit 1000; qdisc pfifo 11: parent 1:2 limit 1000"
-        );
-        let tree = priority_tree(100_000_000);
-        assert!(
-            tree.contains("class htb 1:10 parent 1:1 rate 1000 ceil 12500000 burst_ticks 25000000 cburst_ticks 2000"),
-            "{tree}"
-        );
-    }
 }

@@ -3,6 +3,9 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`options`] | what a discipline or a class is set to: octets of the kernel, and words where those are known |
+//! | [`words`] | how such words are read |
+//! | [`classes`] | traffic classes, by which frames of a priority have queues of their own |
+//! | [`mqprio`], [`taprio`], [`etf`] | disciplines for those: queues, a time table, times to leave |
 //! | [`steering`] | a program that sends marked frames to a queue or a class of their own |
 //!
 //! A tree is one line, `default` or its disciplines and classes from the root down:
@@ -11,13 +14,18 @@
 //! says; a tree that cannot be restored (kinds not listed in [`options::RESTORED`], filters, size tables) cannot be read either, and so is
 //! never replaced. By rtnetlink and not by tc(8): what tc prints is rounded and not what it reads.
 
+pub(crate) mod classes;
+mod etf;
+mod mqprio;
 pub(crate) mod options;
 pub(crate) mod steering;
+mod taprio;
+mod words;
 
 use std::fmt;
 use std::io;
 
-use crate::netlink::{NEW, Netlink, find, interface_index, number, put, put_text, text};
+use takt_netlink::{INSTEAD, NEW, Netlink, find, interface_index, number, put, put_text, text};
 
 const NEW_QDISC: u16 = 36;
 const DELETE_QDISC: u16 = 37;
@@ -150,8 +158,18 @@ fn entries(netlink: &mut Netlink, index: i32) -> io::Result<Vec<Entry>> {
     let Some(root) = qdiscs.iter().find(|entry| entry.parent == ROOT && entry.handle != 0) else {
         return Ok(Vec::new());
     };
-    if let Some(other) = qdiscs.iter().find(|entry| !options::RESTORED.contains(&entry.kind.as_str())) {
-        return Err(unrestorable(&format!("there is a discipline of the kind {}", other.kind)));
+    for entry in qdiscs.iter().filter(|entry| entry.handle != 0) {
+        if !options::RESTORED.contains(&entry.kind.as_str()) {
+            return Err(unrestorable(&format!("there is a discipline of the kind {}", entry.kind)));
+        }
+        let words = options::words(&entry.kind, false, &entry.options);
+        if options::WORDED.contains(&entry.kind.as_str()) && words.starts_with(options::OCTETS) {
+            return Err(unrestorable(&format!(
+                "{} {} has settings of an unknown kind",
+                entry.kind,
+                Handle(entry.handle)
+            )));
+        }
     }
     let mut all = qdiscs.clone();
     if root.kind == "htb" || qdiscs.iter().any(|entry| entry.kind == "htb") {
@@ -212,10 +230,40 @@ pub(crate) fn write(interface: &str, tree: &str) -> io::Result<()> {
     }
     for entry in wanted.iter().filter(|entry| entry.handle != 0) {
         let kind = if entry.is_class { NEW_CLASS } else { NEW_QDISC };
-        let made = netlink.order(kind, NEW, &entry.message(index));
-        made.map_err(|why| io::Error::new(why.kind(), format!("{entry}: {why}")))?;
+        // A queue of taprio says that its discipline is taprio itself, until it has been given another.
+        let flags = if entry.is_class || entry.parent == ROOT { NEW } else { INSTEAD };
+        let made = netlink.order(kind, flags, &entry.message(index));
+        made.map_err(|why| io::Error::new(why.kind(), format!("{entry}: {why}{}", instead(entry))))?;
     }
-    Ok(())
+    begin_again(&mut netlink, index)
+}
+
+/// Has a time table that the kernel's timers keep begin once more: the kernel stops those whenever a queue is given a discipline, or clsact
+/// comes or goes (`taprio_reset` in net/sched/sch_taprio.c), and starts them only when it is told the time table.
+fn begin_again(netlink: &mut Netlink, index: i32) -> io::Result<()> {
+    let qdiscs = netlink.dump(GET_QDISC, &message(index, 0, 0, 0))?;
+    let mut qdiscs = qdiscs.iter().filter_map(|one| Entry::read(index, false, one)).flatten();
+    match qdiscs.find(|entry| entry.parent == ROOT && taprio::is_kept_by_timers(&entry.kind, &entry.options)) {
+        Some(root) => netlink.order(NEW_QDISC, 0, &root.message(index)),
+        None => Ok(()),
+    }
+}
+
+/// What to do if a discipline cannot be made, where that is known.
+fn instead(entry: &Entry) -> &'static str {
+    let words = options::words(&entry.kind, false, &entry.options);
+    let has = |setting: &str| format!(" {words} ").contains(setting);
+    match entry.kind.as_str() {
+        "mqprio" if !has(" hw 0 ") => "; if it is the card that has no such queues: hw 0, or a plan without --offload",
+        "taprio" if has(" flags 2 ") => "; if it is the card that has no time tables: a plan without --offload",
+        "etf" if has(" offload on ") => "; if it is the card that holds no frames: a plan without --offload",
+        _ => "",
+    }
+}
+
+/// Whether a tree gives queues to priorities, so that to make it or take it away resets which processors have which queue.
+pub(crate) fn has_classes(tree: &str) -> bool {
+    ["qdisc mqprio ", "qdisc taprio "].iter().any(|kind| tree.contains(kind))
 }
 
 fn parse(tree: &str) -> io::Result<Vec<Entry>> {
@@ -243,6 +291,26 @@ pub(crate) fn root(interface: &str) -> io::Result<u32> {
     entries.first().map(|root| root.handle).ok_or_else(|| io::Error::other("the tree is the kernel's own"))
 }
 
+/// The class of the discipline at the root that is the queue of frames with a priority.
+///
+/// # Errors
+/// The root gives no queues to priorities, or that priority several.
+pub(crate) fn leaf_of_priority(interface: &str, priority: u32) -> io::Result<u32> {
+    let index = interface_index(interface)?;
+    let entries = entries(&mut Netlink::route()?, index)?;
+    let classes = |root: &Entry| match root.kind.as_str() {
+        "mqprio" => classes::Classes::parse(&root.options),
+        "taprio" => taprio::classes(&root.options),
+        _ => None,
+    };
+    let root = entries.first();
+    let queues = root.and_then(|root| Some((root.handle, classes(root)?.queues_of(priority)?)));
+    match queues {
+        Some((root, (1, queue))) => Ok(root | u32::from(queue + 1)),
+        _ => Err(io::Error::other(format!("priority {priority} has no queue of its own"))),
+    }
+}
+
 /// Frames that have left by the discipline below a class.
 pub(crate) fn frames(interface: &str, class: u32) -> io::Result<u64> {
     let index = interface_index(interface)?;
@@ -268,7 +336,7 @@ pub(crate) fn has_kind(kind: &str) -> io::Result<bool> {
     debug_assert!(["mqprio", "taprio", "etf"].contains(&kind), "it is not made without settings");
     let mut body = message(interface_index("lo")?, 0, ROOT, 0);
     put_text(&mut body, KIND, kind);
-    match Netlink::route()?.order(NEW_QDISC, NEW, &body).map_err(|e| (crate::netlink::code(&e), e)) {
+    match Netlink::route()?.order(NEW_QDISC, NEW, &body).map_err(|e| (takt_netlink::code(&e), e)) {
         Ok(()) => Err(io::Error::other(format!("{kind} was made without settings"))),
         Err((Some(libc::ENOENT), _)) => Ok(false),
         Err((Some(libc::EPERM), why)) => Err(why),
@@ -296,7 +364,7 @@ pub(crate) fn write_beside(interface: &str, kind: &str) -> io::Result<()> {
         ("none", "clsact") => {
             let mut body = message(index, CLSACT_HANDLE, CLSACT, 0);
             put_text(&mut body, KIND, kind);
-            netlink.order(NEW_QDISC, NEW, &body)
+            netlink.order(NEW_QDISC, NEW, &body)?;
         }
         ("clsact", "none") => {
             for parent in [INGRESS, EGRESS] {
@@ -304,11 +372,12 @@ pub(crate) fn write_beside(interface: &str, kind: &str) -> io::Result<()> {
                     return Err(io::Error::other("somebody has put filters there since"));
                 }
             }
-            netlink.order(DELETE_QDISC, 0, &message(index, 0, CLSACT, 0))
+            netlink.order(DELETE_QDISC, 0, &message(index, 0, CLSACT, 0))?;
         }
-        (now, kind) if now == kind => Ok(()),
-        (now, kind) => Err(io::Error::other(format!("{now} is not made {kind}"))),
+        (now, kind) if now == kind => return Ok(()),
+        (now, kind) => return Err(io::Error::other(format!("{now} is not made {kind}"))),
     }
+    begin_again(&mut netlink, index)
 }
 
 #[cfg(test)]
@@ -323,11 +392,58 @@ mod tests {
         let entries = parse(tree).expect("a tree");
         assert_eq!(entries.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "), tree);
         assert_eq!(parse("default").map(|entries| entries.len()).map_err(|e| e.kind()), Ok(0));
-        for wrong in
-            ["", "qdisc", "qdisc mq 1 root", "qdisc mq 1: over 1:2", "filter u32 1: root", "qdisc mq 1: root fast"]
-        {
+        for wrong in [
+            "qdisc mqprio 1: root hw 0",
+            "",
+            "qdisc",
+            "qdisc mq 1 root",
+            "qdisc mq 1: over 1:2",
+            "filter u32 1: root",
+            "qdisc mq 1: root fast",
+        ] {
             assert_eq!(parse(wrong).map_err(|e| e.kind()), Err(io::ErrorKind::InvalidInput), "{wrong}");
         }
+    }
+
+    /// Two classes, as `tc qdisc add .. mqprio`, `taprio` and `etf` of iproute2 6.1 say it to the kernel.
+    #[test]
+    fn disciplines_of_classes_are_read_and_written() {
+        let map = "map 0,0,0,0,0,1,0,0,0,0,0,0,0,0,0,0 queues 3@0,1@3";
+        for settings in [
+            format!("mqprio 1: root {map} hw 0"),
+            format!("mqprio 1: root {map} hw 1 mode channel shaper dcb"),
+            format!("taprio 1: root {map} clock tai flags 0 base_time 7 cycle 900 entries S:2:300,S:1:600"),
+            format!("taprio 1: root {map} flags 2 base_time -7 cycle 900 extension 5 entries H:ff:300,R:0:600"),
+            format!("taprio 1: root {map} clock tai flags 1 txtime_delay 9 base_time 0 cycle 1 entries S:3:1"),
+            "etf 13: parent 1:4 clock tai delta 300000 offload off deadline on skip_sock_check off".to_owned(),
+        ] {
+            let tree = format!("qdisc {settings}");
+            let entries = parse(&tree).unwrap_or_else(|why| panic!("{why}"));
+            assert_eq!(entries.iter().map(ToString::to_string).collect::<Vec<_>>(), [tree.as_str()]);
+            assert_eq!(options::normal(&entries[0].kind, false, &entries[0].options), entries[0].options, "{tree}");
+            // What is cut off is left as it is, and read by nobody.
+            for len in 0..entries[0].options.len() {
+                options::words(&entries[0].kind, false, &entries[0].options[..len]);
+                options::normal(&entries[0].kind, false, &entries[0].options[..len]);
+            }
+        }
+        for wrong in [
+            format!("mqprio 1: root {map}"),
+            format!("mqprio 1: root {map} hw 0 mode fast"),
+            "mqprio 1: root map 0,0,0,0,0,2,0,0,0,0,0,0,0,0,0,0 queues 3@0,1@3 hw 0".to_owned(),
+            "mqprio 1: root map 0,0 queues 3@0,1@3 hw 0".to_owned(),
+            format!("taprio 1: root {map} clock moon flags 0 base_time 7 cycle 900 entries S:2:300"),
+            format!("taprio 1: root {map} clock tai flags 0 base_time 7 cycle 900 entries S:2"),
+            format!("taprio 1: root {map} clock tai flags 0 base_time 7 cycle 900 entries X:2:300"),
+            "etf 13: parent 1:4 clock tai delta 300000 offload maybe deadline on skip_sock_check off".to_owned(),
+        ] {
+            assert_eq!(
+                parse(&format!("qdisc {wrong}")).map_err(|e| e.kind()),
+                Err(io::ErrorKind::InvalidInput),
+                "{wrong}"
+            );
+        }
+        assert!(has_classes("qdisc mqprio 1: root map") && !has_classes("qdisc mq 1: root"));
     }
 
     #[test]

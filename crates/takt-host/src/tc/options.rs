@@ -3,11 +3,19 @@
 //! Invariant: words are used only if they give the same octets back; anything else stands as `octets` in hexadecimal. Rates are in
 //! octets per second, bursts in ticks of 64 ns, as the kernel keeps them.
 
-use crate::netlink::{attributes, find, number, put};
+use takt_netlink::{attributes, find, number, put};
+
+use super::{etf, mqprio, taprio};
 
 /// Kinds whose settings, as the kernel tells them, are taken by it again and give the same.
-pub(crate) const RESTORED: [&str; 8] =
-    ["mq", "htb", "tbf", "pfifo", "bfifo", "pfifo_head_drop", "pfifo_fast", "noqueue"];
+pub(crate) const RESTORED: [&str; 11] =
+    ["mq", "htb", "tbf", "pfifo", "bfifo", "pfifo_head_drop", "pfifo_fast", "noqueue", "mqprio", "taprio", "etf"];
+
+/// Of these, kinds whose settings have to have words: what has none, the kernel may tell otherwise than it takes it.
+pub(crate) const WORDED: [&str; 3] = ["mqprio", "taprio", "etf"];
+
+/// How settings without words begin.
+pub(crate) const OCTETS: &str = "octets ";
 
 const HTB_PARAMETERS: u16 = 1;
 const HTB_INIT: u16 = 2;
@@ -22,6 +30,8 @@ const LEVEL_AT: usize = 36;
 pub(crate) fn normal(kind: &str, is_class: bool, told: &[u8]) -> Vec<u8> {
     match (kind, is_class) {
         ("pfifo_fast" | "mq" | "noqueue", _) => Vec::new(),
+        ("mqprio", _) => mqprio::normal(told),
+        ("taprio", _) => taprio::normal(told),
         ("htb", _) => {
             let mut normal = Vec::new();
             for (attribute, value) in attributes(told) {
@@ -50,6 +60,9 @@ pub(crate) fn words(kind: &str, is_class: bool, octets_there: &[u8]) -> String {
     let known = match (kind, is_class) {
         ("pfifo" | "bfifo" | "pfifo_head_drop", false) => number(octets_there).map(|limit| format!("limit {limit}")),
         ("htb", false) => htb_words(octets_there),
+        ("mqprio", false) => mqprio::words(octets_there),
+        ("taprio", false) => taprio::words(octets_there),
+        ("etf", false) => etf::words(octets_there),
         ("htb", true) => class_words(octets_there),
         _ => None,
     };
@@ -58,7 +71,7 @@ pub(crate) fn words(kind: &str, is_class: bool, octets_there: &[u8]) -> String {
     };
     known.filter(is_whole).unwrap_or_else(|| {
         let hexadecimal: String = octets_there.iter().map(|octet| format!("{octet:02x}")).collect();
-        format!("octets {hexadecimal}")
+        format!("{OCTETS}{hexadecimal}")
     })
 }
 
@@ -87,6 +100,9 @@ pub(crate) fn octets(kind: &str, is_class: bool, words: &[&str]) -> Option<Vec<u
             Some(octets)
         }
         ("htb", true, words) => class_octets(words),
+        ("mqprio", false, words) => mqprio::of_words(words),
+        ("taprio", false, words) => taprio::of_words(words),
+        ("etf", false, words) => etf::of_words(words),
         _ => None,
     }
 }
@@ -162,6 +178,7 @@ mod tests {
             there_and_back("htb", true, "rate 9 ceil 9 burst_ticks 3 cburst_ticks 4 quantum 5 prio 2 overhead 24");
         octets[5] = 2;
         assert!(words("htb", true, &octets).starts_with("octets 3000"));
+        there_and_back("etf", false, "clock tai delta 300000 offload on deadline off skip_sock_check on");
         for wrong in ["limit", "limit x", "limit 1 2", "octets 0", "octets xy", "limit 4294967296"] {
             assert_eq!(super::octets("pfifo", false, &wrong.split(' ').collect::<Vec<_>>()), None, "{wrong}");
         }

@@ -1,9 +1,9 @@
-//! A program at `clsact` that sends frames with certain marks to a queue, or a class, of their own: what skbedit, or mqprio in the
-//! network card, would do.
+//! A program at `clsact` that sends frames with certain marks to a queue, or a class, of their own: what skbedit would do.
 //!
 //! Marks are the DSCP of IPv4 and IPv6, and the PCP of an 802.1Q tag, whether it stands in the frame or beside it. A queue of their own
 //! means that all else goes by the other queues, by the hash of its flow. The kernel heeds the program's choice of a queue only where XPS
-//! makes none, and keeps to the first choice for a connected socket.
+//! makes none, and keeps to the first choice for a connected socket. Where a discipline gives queues to priorities
+//! ([`classes`](super::classes)), frames are given a priority, and it is the kernel that gives them, and all else, their queues.
 //!
 //! The filter's name is what it does, so that it can be told from what is there.
 
@@ -15,7 +15,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::str::FromStr;
 
 use super::{DELETE_FILTER, EGRESS, GET_FILTER, Handle, KIND, NEW_FILTER, OPTIONS, message, parse_handle, read_beside};
-use crate::netlink::{NEW, Netlink, find, interface_index, number, put, put_text, text};
+use takt_netlink::{NEW, Netlink, find, interface_index, number, put, put_text, text};
 
 /// Where marked frames go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub(crate) enum Way {
     Queue(u32, u32),
     /// A class of the discipline at the root.
     Class(u32),
+    /// The queue that a priority has.
+    Priority(u32),
 }
 
 /// See the [module](self).
@@ -39,6 +41,7 @@ impl fmt::Display for Steering {
         match self.way {
             Way::Queue(queue, of) => write!(f, "queue {queue} of {of}")?,
             Way::Class(class) => write!(f, "class {}", Handle(class))?,
+            Way::Priority(priority) => write!(f, "priority {priority}")?,
         }
         for (name, marks) in [("dscp", &self.dscp), ("pcp", &self.pcp)] {
             if !marks.is_empty() {
@@ -74,6 +77,10 @@ fn parse(text: &str) -> Option<Steering> {
             )
         }
         ["class", class, rest @ ..] => (parse_handle(class).map(Way::Class), rest),
+        ["priority", priority, rest @ ..] => {
+            let priority = priority.parse().ok().filter(|priority| *priority < super::classes::PRIORITIES as u32); // tidy-allow(dropped-cause): as above
+            (priority.map(Way::Priority), rest)
+        }
         _ => return None,
     };
     let (mut dscp, mut pcp) = (Vec::new(), Vec::new());
@@ -278,6 +285,7 @@ fn program(steering: &Steering) -> Vec<Instruction> {
     let (value, field) = match steering.way {
         Way::Queue(queue, _) => (number(queue + 1), QUEUE_MAPPING),
         Way::Class(class) => (class.cast_signed(), PRIORITY),
+        Way::Priority(priority) => (number(priority), PRIORITY),
     };
     a.put(MOVE_NUMBER, 0, 0, value);
     a.put(STORE, pair(6, 0), field, 0);
@@ -328,7 +336,9 @@ mod tests {
 
     #[test]
     fn steering_is_named_by_text() {
-        for text in ["queue 3 of 4 dscp 46,34 pcp 5", "class 1:10 dscp 46", "queue 0 of 2 pcp 7"] {
+        for text in
+            ["queue 3 of 4 dscp 46,34 pcp 5", "class 1:10 dscp 46", "queue 0 of 2 pcp 7", "priority 5 dscp 46 pcp 5"]
+        {
             assert_eq!(text.parse::<Steering>().expect("it makes sense").to_string(), text);
         }
         for text in [
@@ -341,6 +351,8 @@ mod tests {
             "class 1:1 pcp 8",
             "class 1:1 dscp",
             "class 1:1 vlan 3",
+            "priority 16 dscp 46",
+            "priority x dscp 46",
         ] {
             assert_eq!(text.parse::<Steering>().map_err(|e| e.kind()), Err(io::ErrorKind::InvalidInput), "{text}");
         }
@@ -349,7 +361,9 @@ mod tests {
     /// The verifier is the kernel's; without the right to load programs there is none to ask.
     #[test]
     fn the_kernel_takes_every_program() {
-        for text in ["queue 3 of 4 dscp 46,34 pcp 5", "class 1:10 dscp 46", "queue 0 of 2 pcp 7"] {
+        for text in
+            ["queue 3 of 4 dscp 46,34 pcp 5", "class 1:10 dscp 46", "queue 0 of 2 pcp 7", "priority 5 dscp 46 pcp 5"]
+        {
             match load(&program(&text.parse().expect("it makes sense"))) {
                 Err(why) if why.kind() == io::ErrorKind::PermissionDenied => {
                     return eprintln!("no right to load programs");

@@ -133,6 +133,66 @@ const PRIORITIES: [(&str, &str); 6] = [
     ("/sys/class/net/takt0/gro_flush_timeout", "0"),
 ];
 
+/// Queues that priorities choose. That classes come resets which processors have which queue, though the plan says nothing of those.
+const CLASSES: [(&str, &str); 4] = [
+    ("/sys/class/net/takt0/gro_flush_timeout", "200000"),
+    (
+        "qdisc/takt0",
+        "qdisc mqprio 1: root map 0,0,0,0,0,1,0,0,0,0,0,0,0,0,0,0 queues 3@0,1@3 hw 0; qdisc pfifo 10: parent 1:1 limit 1000; \
+         qdisc pfifo 11: parent 1:2 limit 1000; qdisc pfifo 12: parent 1:3 limit 1000; qdisc pfifo 13: parent 1:4 limit 50",
+    ),
+    ("clsact/takt0", "clsact"),
+    ("steer/takt0", "priority 5 dscp 46,34 pcp 5"),
+];
+
+/// A time table, and frames with times to leave.
+const GATES: [(&str, &str); 3] = [
+    (
+        "qdisc/takt0",
+        "qdisc taprio 1: root map 1,1,1,1,1,0,1,1,1,1,1,1,1,1,1,1 queues 1@0,3@1 clock tai flags 1 txtime_delay 400000 base_time 7 \
+         cycle 1000000 extension 5 entries S:1:300000,S:0:50000,S:2:650000; \
+         qdisc etf 10: parent 1:1 clock tai delta 200000 offload off deadline off skip_sock_check on; \
+         qdisc etf 11: parent 1:2 clock tai delta 200000 offload off deadline on skip_sock_check on; \
+         qdisc pfifo 12: parent 1:3 limit 1000; qdisc pfifo 13: parent 1:4 limit 50",
+    ),
+    ("clsact/takt0", "clsact"),
+    ("steer/takt0", "priority 5 dscp 46"),
+];
+
+/// Somebody's classes, with queues of processors in them.
+const FORMER_CLASSES: &str = "\
+    tc qdisc add dev takt0 root handle 6: mqprio num_tc 3 map 0 0 1 1 2 2 0 0 queues 1@0 1@1 2@2 hw 0 mode channel; \
+    tc qdisc add dev takt0 parent 6:2 handle 62: pfifo limit 77; \
+    echo 1 > /sys/class/net/takt0/queues/tx-1/xps_cpus; echo 2 > /sys/class/net/takt0/queues/tx-2/xps_cpus; \
+    echo 3 > /sys/class/net/takt0/queues/tx-3/xps_rxqs";
+
+/// Somebody's time table, that begins in some hundred years: until then the kernel tells it as one that is coming.
+const FORMER_GATES: &str = "\
+    tc qdisc add dev takt0 root handle 5: taprio num_tc 2 map 0 1 queues 2@0 2@2 base-time 5000000000000000000 cycle-time 900000 \
+    cycle-time-extension 77 sched-entry S 1 400000 sched-entry H 2 300000 clockid CLOCK_MONOTONIC flags 0; \
+    tc qdisc add dev takt0 parent 5:3 handle 53: etf clockid CLOCK_TAI delta 4000 deadline_mode";
+
+/// Knobs, and what each is to be.
+type Changes = &'static [(&'static str, &'static str)];
+
+/// What there may have been before, and the plans, as far as this kernel has the kinds.
+fn formers_and_plans(namespace: &Namespace) -> (Vec<&'static str>, Vec<Changes>) {
+    let (mut formers, mut plans) = (vec!["true", FORMER], vec![&QUEUES[..], &PRIORITIES]);
+    if namespace.has_kind("mqprio") {
+        formers.push(FORMER_CLASSES);
+        plans.push(&CLASSES);
+    }
+    if namespace.has_kind("taprio") && namespace.has_kind("etf") {
+        formers.push(FORMER_GATES);
+        plans.push(&GATES);
+    }
+    (formers, plans)
+}
+
+/// As it was before anybody set anything.
+const NEVER_SET: &str = "tc qdisc del dev takt0 root 2> /dev/null; \
+    for i in 0 1 2 3; do echo 0 > /sys/class/net/takt0/queues/tx-$i/xps_cpus; echo 0 > /sys/class/net/takt0/queues/tx-$i/xps_rxqs; done; true";
+
 /// What somebody has set before: a tree with classes of different link layers and leaves of several kinds.
 const FORMER: &str = "\
     echo 1 > /sys/class/net/takt0/queues/rx-1/rps_cpus; echo 1 > /sys/class/net/takt0/queues/tx-1/xps_cpus; \
@@ -148,10 +208,12 @@ const FORMER: &str = "\
 fn a_kill_at_every_step_of_either_can_be_taken_back() {
     let Some(namespace) = Namespace::new("steps") else { return };
     let files = Files::new("steps");
-    for former in ["true", FORMER] {
+    let (formers, plans) = formers_and_plans(&namespace);
+    for former in formers {
+        namespace.sh(NEVER_SET);
         namespace.sh(former);
         let before = namespace.dump();
-        for changes in [&QUEUES[..], &PRIORITIES] {
+        for changes in plans.iter().copied() {
             let mut steps = 0;
             while !apply(&namespace, &files, changes, steps + 1) {
                 steps += 1;
@@ -176,15 +238,18 @@ fn a_kill_at_every_step_of_either_can_be_taken_back() {
 fn two_plans_one_after_the_other_go_back_to_the_beginning() {
     let Some(namespace) = Namespace::new("twice") else { return };
     let files = Files::new("twice");
-    for former in ["true", FORMER] {
+    let (formers, all) = formers_and_plans(&namespace);
+    for former in formers {
+        namespace.sh(NEVER_SET);
         namespace.sh(former);
         let before = namespace.dump();
-        // With fewer queues, the other plan's would not be there.
-        let priorities = &PRIORITIES[1..];
-        for plans in [[&QUEUES[..], priorities], [priorities, &QUEUES], [&QUEUES, &QUEUES]] {
+        // With fewer queues, the other plans' would not be there.
+        let all: Vec<_> =
+            all.iter().map(|plan| if *plan == &PRIORITIES[..] { &PRIORITIES[1..] } else { plan }).collect();
+        for plans in all.iter().flat_map(|one| all.iter().map(|other| [*one, *other])) {
             assert!(plans.iter().all(|changes| apply(&namespace, &files, changes, NEVER)));
             assert!(revert(&namespace, &files, NEVER));
-            assert_eq!(namespace.dump(), before);
+            assert_eq!(namespace.dump(), before, "{plans:?} after {former}");
         }
     }
 }

@@ -32,6 +32,27 @@ impl Namespace {
         Some(own)
     }
 
+    /// Whether this kernel has disciplines of a kind, as tc tells. Says so if not.
+    pub fn has_kind(&self, kind: &str) -> bool {
+        let settings = match kind {
+            "mqprio" => "mqprio num_tc 1 map 0 queues 4@0 hw 0",
+            "taprio" => {
+                "taprio num_tc 1 map 0 queues 4@0 base-time 0 sched-entry S 1 1000000 clockid CLOCK_TAI flags 0"
+            }
+            "etf" => "etf clockid CLOCK_TAI delta 1000",
+            _ => panic!("{kind}"),
+        };
+        let line = format!("tc qdisc add dev takt1 root handle 9: {settings} && tc qdisc del dev takt1 root");
+        let output = run("ip", &["netns", "exec", &self.0, "sh", "-c", &line]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        let is_unknown = said.contains("Specified qdisc kind is unknown") || said.contains("qdisc not found");
+        assert!(output.status.success() || is_unknown, "{line}: {said}");
+        if is_unknown {
+            eprintln!("this kernel has no {kind} (CONFIG_NET_SCH_{}): nothing of it is tested", kind.to_uppercase());
+        }
+        output.status.success()
+    }
+
     /// A command line within; it has to succeed.
     pub fn sh(&self, line: &str) -> String {
         let output = run("ip", &["netns", "exec", &self.0, "sh", "-c", line]);

@@ -124,7 +124,7 @@ fn frames() -> Vec<(bool, Vec<u8>)> {
 }
 
 /// Sends whole frames by the interface.
-struct Packets(OwnedFd, libc::sockaddr_ll);
+pub(super) struct Packets(OwnedFd, libc::sockaddr_ll);
 
 impl Packets {
     fn new() -> Self {
@@ -132,7 +132,7 @@ impl Packets {
     }
 
     /// What comes there of a protocol is received; of protocol 0, nothing is.
-    fn at(name: &CStr, protocol: u16) -> Self {
+    pub(super) fn at(name: &CStr, protocol: u16) -> Self {
         // SAFETY: no pointers; a result >= 0 is a new descriptor that nobody else owns.
         let socket = unsafe {
             let fd = libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0);
@@ -155,7 +155,7 @@ impl Packets {
     }
 
     /// The beginning of the next frame.
-    fn receive(&self) -> [u8; 64] {
+    pub(super) fn receive(&self) -> [u8; 64] {
         let mut frame = [0; 64];
         // SAFETY: the address is of as many octets as stand beside it.
         let len = unsafe { libc::recv(self.0.as_raw_fd(), frame.as_mut_ptr().cast(), frame.len(), 0) };
@@ -171,7 +171,7 @@ impl Packets {
     }
 }
 
-fn set_tos(socket: &UdpSocket, tos: i32) {
+pub(super) fn set_tos(socket: &UdpSocket, tos: i32) {
     let (value, len) = ((&raw const tos).cast(), size_of_val(&tos) as libc::socklen_t);
     // SAFETY: the address is of an integer of that length.
     let result = unsafe { libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_IP, libc::IP_TOS, value, len) };

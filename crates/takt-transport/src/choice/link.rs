@@ -3,7 +3,7 @@
 use std::io;
 use std::net::Ipv4Addr;
 
-use super::netlink::{Netlink, find, find_u32, put};
+use takt_netlink::{GENERIC_LEN, Netlink, find, number, put, put_text, text};
 
 /// Requests about links and addresses, and attributes of the answers (`linux/rtnetlink.h`, `linux/if_link.h`).
 const GET_LINK: u16 = 18;
@@ -85,13 +85,11 @@ impl Link {
     pub fn of(name: &str) -> io::Result<Self> {
         let mut route = Netlink::route()?;
         let mut body = vec![0; LINK_LEN];
-        put(&mut body, LINK_NAME, &[name.as_bytes(), &[0]].concat());
-        let answers = route.ask(GET_LINK, false, &body)?;
-        let answer = answers.into_iter().map(|(_, body)| body).find(|body| body.len() >= LINK_LEN);
-        let answer = answer.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
-        let (fixed, rest) = answer.split_at(LINK_LEN);
-        let number = |at: usize| u32::from_ne_bytes(fixed[at..at + 4].try_into().expect("four octets"));
-        let (index, flags) = (number(4), number(8));
+        put_text(&mut body, LINK_NAME, name);
+        let answer = route.get(GET_LINK, &body)?;
+        let cut_off = || io::Error::from(io::ErrorKind::InvalidData);
+        let (fixed, rest) = answer.split_at_checked(LINK_LEN).ok_or_else(cut_off)?;
+        let [index, flags] = [4, 8].map(|at| number(&fixed[at..]).expect("it is within the header"));
         let kind = find(rest, LINK_INFO).and_then(|info| find(info, INFO_KIND)).map(text).unwrap_or_default();
         let attached = find(rest, LINK_XDP).and_then(|xdp| find(xdp, XDP_ATTACHED)?.first().copied());
         let mut link = Self {
@@ -101,9 +99,9 @@ impl Link {
             is_ethernet: u16::from_ne_bytes([fixed[2], fixed[3]]) == TYPE_ETHERNET,
             is_up: flags & FLAG_UP != 0,
             has_carrier: flags & FLAG_RUNNING != 0,
-            mtu: find_u32(rest, LINK_MTU).unwrap_or_default() as usize,
+            mtu: find(rest, LINK_MTU).and_then(number).unwrap_or_default() as usize,
             ipv4: addresses(&mut route, index)?,
-            rx_queues: find_u32(rest, LINK_RX_QUEUES).unwrap_or(1),
+            rx_queues: find(rest, LINK_RX_QUEUES).and_then(number).unwrap_or(1),
             has_xdp_program: attached.is_some_and(|mode| mode != 0),
             xdp: None,
         };
@@ -116,10 +114,6 @@ impl Link {
         }
         Ok(link)
     }
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned()
 }
 
 /// The driver of the device beneath, if there is one. What is mounted may be of another network namespace, and so of another interface.
@@ -138,28 +132,28 @@ fn driver_of(name: &str, index: u32) -> Option<String> {
 fn addresses(route: &mut Netlink, index: u32) -> io::Result<Vec<Ipv4Addr>> {
     let mut body = vec![0; ADDRESS_LEN];
     body[0] = libc::AF_INET as u8;
-    let answers = route.ask(GET_ADDRESS, true, &body)?;
+    let answers = route.dump(GET_ADDRESS, &body)?;
     let local = |body: &Vec<u8>| {
         let (fixed, rest) = body.split_at_checked(ADDRESS_LEN)?;
         let octets: [u8; 4] = find(rest, ADDRESS_LOCAL)?.try_into().ok()?; // tidy-allow(dropped-cause): four octets
         (fixed[4..] == index.to_ne_bytes()).then(|| Ipv4Addr::from(octets))
     };
-    Ok(answers.iter().filter_map(|(_, body)| local(body)).collect())
+    Ok(answers.iter().filter_map(local).collect())
 }
 
 fn features(generic: &mut Netlink, family: u16, index: u32) -> Option<XdpFeatures> {
     let mut body = vec![DEVICE_GET, 1, 0, 0];
     put(&mut body, DEVICE_INDEX, &index.to_ne_bytes());
     // tidy-allow(dropped-cause): whatever the reason, the kernel does not say.
-    let answers = generic.ask(family, false, &body).ok()?;
-    let attributes = answers.first()?.1.get(4..)?;
+    let answer = generic.get(family, &body).ok()?;
+    let attributes = answer.get(GENERIC_LEN..)?;
     let octets = find(attributes, DEVICE_XDP_FEATURES)?.try_into().ok()?; // tidy-allow(dropped-cause): eight octets
     let features = u64::from_ne_bytes(octets);
     Some(XdpFeatures {
         native: features & (XDP_BASIC | XDP_REDIRECT) == XDP_BASIC | XDP_REDIRECT,
         zero_copy: features & XDP_ZERO_COPY != 0,
         several_parts: features & XDP_RX_PARTS != 0,
-        zero_copy_parts_max: find_u32(attributes, DEVICE_ZERO_COPY_PARTS).unwrap_or(1),
+        zero_copy_parts_max: find(attributes, DEVICE_ZERO_COPY_PARTS).and_then(number).unwrap_or(1),
     })
 }
 
@@ -168,7 +162,10 @@ fn queues(generic: &mut Netlink, family: u16, index: u32) -> Option<u32> {
     let mut body = vec![QUEUE_GET, 1, 0, 0];
     put(&mut body, QUEUE_INDEX, &index.to_ne_bytes());
     // tidy-allow(dropped-cause): whatever the reason, the kernel does not say.
-    let answers = generic.ask(family, true, &body).ok()?;
-    let receives = |body: &Vec<u8>| body.get(4..).and_then(|rest| find_u32(rest, QUEUE_TYPE)) == Some(0);
-    u32::try_from(answers.iter().filter(|(_, body)| receives(body)).count()).ok().filter(|count| *count > 0) // tidy-allow(dropped-cause): bounded
+    let answers = generic.dump(family, &body).ok()?;
+    let receives = |body: &&Vec<u8>| {
+        let kind = body.get(GENERIC_LEN..).and_then(|rest| find(rest, QUEUE_TYPE));
+        kind.and_then(number) == Some(0)
+    };
+    u32::try_from(answers.iter().filter(receives).count()).ok().filter(|count| *count > 0) // tidy-allow(dropped-cause): bounded
 }

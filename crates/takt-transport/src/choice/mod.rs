@@ -16,7 +16,6 @@
 mod builtin;
 mod factory;
 mod link;
-mod netlink;
 pub mod probe;
 mod spec;
 

@@ -1,6 +1,10 @@
-//! Questions and orders to the kernel by netlink: one request, all its answers.
+//! Questions and orders to the kernel by netlink (netlink(7)): one request, all its answers.
 //!
-//! What the kernel answers is read with bounds, as if a stranger had said it. Octets are in the machine's own order, as netlink has them.
+//! Links, addresses, routes and queueing disciplines by rtnetlink; what has a family by name, such as `ethtool` and `netdev`, by
+//! generic netlink. What the kernel answers is read with bounds, as if a stranger had said it. Octets are in the machine's own order, as
+//! netlink has them. News that the kernel sends unasked is not listened to.
+
+#![deny(unsafe_code)]
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -10,8 +14,10 @@ const HEADER_LEN: usize = 16;
 const REQUEST: u16 = 0x1;
 const ACK: u16 = 0x4;
 const DUMP: u16 = 0x300;
-/// Make it; it must not be there.
-pub(crate) const NEW: u16 = 0x400 | 0x200;
+/// A flag of an order: make it; it must not be there.
+pub const NEW: u16 = 0x400 | 0x200;
+/// A flag of an order: make it, in place of what is there.
+pub const INSTEAD: u16 = 0x400 | 0x100;
 /// Kinds of answers.
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
@@ -21,24 +27,75 @@ const ERROR_ATTRIBUTES: u16 = 0x200;
 /// Of these attributes, the one with words.
 const ERROR_WORDS: u16 = 1;
 
+/// In an attribute's kind: there are more within.
+const NESTED: u16 = 0x8000;
+
 /// Answers that are read at most.
 const ANSWERS_MAX: usize = 65_536;
 
-/// A socket of netlink about links, addresses, routes and queueing disciplines.
-pub(crate) struct Netlink(File);
+/// The family of generic netlink that finds families.
+const CONTROL: u16 = 16;
+const GET_FAMILY: u8 = 3;
+const FAMILY_ID: u16 = 1;
+const FAMILY_NAME: u16 = 2;
+/// What a message of generic netlink begins with, in octets: command, version, nothing.
+pub const GENERIC_LEN: usize = 4;
+
+/// A socket of netlink, of this thread's network namespace.
+#[derive(Debug)]
+pub struct Netlink(File);
 
 impl Netlink {
-    pub(crate) fn route() -> io::Result<Self> {
-        socket::open().map(Self)
+    /// About links, addresses, routes and queueing disciplines.
+    ///
+    /// # Errors
+    /// The kernel gives no socket.
+    pub fn route() -> io::Result<Self> {
+        socket::open(libc::NETLINK_ROUTE).map(Self)
+    }
+
+    /// About everything that has a family by name.
+    ///
+    /// # Errors
+    /// As of [`route`](Self::route).
+    pub fn generic() -> io::Result<Self> {
+        socket::open(libc::NETLINK_GENERIC).map(Self)
+    }
+
+    /// The number of a family, which is the kind of its messages.
+    ///
+    /// # Errors
+    /// `ENOENT`: this kernel has none of that name.
+    pub fn family(&mut self, name: &str) -> io::Result<u16> {
+        let mut body = vec![GET_FAMILY, 1, 0, 0];
+        put_text(&mut body, FAMILY_NAME, name);
+        let answer = self.get(CONTROL, &body)?;
+        let id = answer.get(GENERIC_LEN..).and_then(|rest| half(find(rest, FAMILY_ID)?, 0));
+        id.ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    /// Asks for one thing.
+    ///
+    /// # Errors
+    /// What the kernel says ([`code`]); `InvalidData` if it says nothing.
+    pub fn get(&mut self, kind: u16, body: &[u8]) -> io::Result<Vec<u8>> {
+        let answers = self.talk(kind, ACK, body)?;
+        answers.into_iter().next().ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
     /// Asks for all there is of a kind.
-    pub(crate) fn dump(&mut self, kind: u16, body: &[u8]) -> io::Result<Vec<Vec<u8>>> {
+    ///
+    /// # Errors
+    /// What the kernel says ([`code`]).
+    pub fn dump(&mut self, kind: u16, body: &[u8]) -> io::Result<Vec<Vec<u8>>> {
         self.talk(kind, DUMP, body)
     }
 
     /// Has the kernel do something.
-    pub(crate) fn order(&mut self, kind: u16, flags: u16, body: &[u8]) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// What the kernel says ([`code`]), in its own words if it has any.
+    pub fn order(&mut self, kind: u16, flags: u16, body: &[u8]) -> io::Result<()> {
         self.talk(kind, ACK | flags, body).map(drop)
     }
 
@@ -68,7 +125,7 @@ impl Netlink {
 
 /// What the kernel refused, in its own words if it has any.
 #[derive(Debug)]
-pub(crate) struct Refused {
+struct Refused {
     code: i32,
     words: String,
 }
@@ -82,7 +139,7 @@ impl std::fmt::Display for Refused {
 impl std::error::Error for Refused {}
 
 /// The number of an error, whether it came with words or without.
-pub(crate) fn code(error: &io::Error) -> Option<i32> {
+pub fn code(error: &io::Error) -> Option<i32> {
     let refused = error.get_ref().and_then(|inner| inner.downcast_ref::<Refused>());
     refused.map(|refused| refused.code).or_else(|| error.raw_os_error())
 }
@@ -116,7 +173,7 @@ fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u16, u16, &[u8])> {
 }
 
 /// The attributes of a message, or of an attribute that has some, each with its kind.
-pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+pub fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let len = usize::from(half(bytes, 0)?);
         // The upper two bits say that there are more within, and in which order the octets are.
@@ -128,12 +185,12 @@ pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])>
 }
 
 /// The value of an attribute.
-pub(crate) fn find(bytes: &[u8], kind: u16) -> Option<&[u8]> {
+pub fn find(bytes: &[u8], kind: u16) -> Option<&[u8]> {
     attributes(bytes).find(|(found, _)| *found == kind).map(|(_, value)| value)
 }
 
 /// The first 32 bits as a number.
-pub(crate) fn number(bytes: &[u8]) -> Option<u32> {
+pub fn number(bytes: &[u8]) -> Option<u32> {
     Some(u32::from_ne_bytes(*bytes.first_chunk()?))
 }
 
@@ -142,12 +199,12 @@ fn half(bytes: &[u8], at: usize) -> Option<u16> {
 }
 
 /// A text that ends in a zero.
-pub(crate) fn text(bytes: &[u8]) -> String {
+pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes.split(|octet| *octet == 0).next().unwrap_or_default()).into_owned()
 }
 
-/// Adds an attribute.
-pub(crate) fn put(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
+/// Adds an attribute. The value has to be shorter than 64 KiB.
+pub fn put(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
     let len = u16::try_from(4 + value.len()).expect("what is said is short");
     body.extend(len.to_ne_bytes());
     body.extend(kind.to_ne_bytes());
@@ -155,8 +212,13 @@ pub(crate) fn put(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
     body.resize(body.len().next_multiple_of(4), 0);
 }
 
+/// Adds an attribute that has attributes within, and says so: newer parts of the kernel insist.
+pub fn put_nested(body: &mut Vec<u8>, kind: u16, within: &[u8]) {
+    put(body, NESTED | kind, within);
+}
+
 /// Adds a text as an attribute.
-pub(crate) fn put_text(body: &mut Vec<u8>, kind: u16, text: &str) {
+pub fn put_text(body: &mut Vec<u8>, kind: u16, text: &str) {
     put(body, kind, &[text.as_bytes(), &[0]].concat());
 }
 
@@ -164,7 +226,7 @@ pub(crate) fn put_text(body: &mut Vec<u8>, kind: u16, text: &str) {
 ///
 /// # Errors
 /// `ENODEV`: there is none of that name.
-pub(crate) fn interface_index(name: &str) -> io::Result<i32> {
+pub fn interface_index(name: &str) -> io::Result<i32> {
     let none = || io::Error::from_raw_os_error(libc::ENODEV);
     let name = std::ffi::CString::new(name).map_err(|_| none())?;
     socket::index(&name).ok_or_else(none)
@@ -180,9 +242,9 @@ mod socket {
     use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
     /// What is written to it goes to the kernel. It gives up reading after a second: the kernel answers within the request.
-    pub(super) fn open() -> io::Result<File> {
+    pub(super) fn open(protocol: libc::c_int) -> io::Result<File> {
         // SAFETY: no pointers.
-        let fd = unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::NETLINK_ROUTE) };
+        let fd = unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, protocol) };
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
@@ -232,6 +294,15 @@ mod tests {
             assert!(attributes(&inner[..len]).count() < 2, "{len}");
         }
         assert_eq!(messages(&[0; 64]).count(), 0, "a message without its own header does not repeat for ever");
+    }
+
+    #[test]
+    fn families_are_found_by_name_and_one_answer_is_one() {
+        let mut generic = Netlink::generic().expect("anybody may ask");
+        assert_eq!(generic.family("nlctrl").expect("it finds itself"), CONTROL);
+        assert_eq!(generic.family("there-is-none").map_err(|e| code(&e)), Err(Some(libc::ENOENT)));
+        // What was refused is over: the next answer is to the next question.
+        assert_eq!(generic.family("nlctrl").expect("it finds itself"), CONTROL);
     }
 
     #[test]

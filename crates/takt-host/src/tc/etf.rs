@@ -1,0 +1,38 @@
+//! `etf`: each frame leaves at the time that its sender has given it by `SO_TXTIME`, the earliest first (tc-etf(8)).
+//!
+//! As words `clock tai delta 300000 offload off deadline off skip_sock_check off`: how long before its time a frame is handed on, in
+//! nanoseconds; whether the card holds it till then; whether the time is a deadline, by which it may have left; and whether frames of
+//! sockets that have asked for no times are taken, which is for [`taprio`](super::taprio) with `flags 1`. Frames without a time, or whose
+//! time has passed, are dropped and counted.
+
+use takt_netlink::{find, number, put};
+
+use super::words::{CLOCKS, Words, clock};
+
+const PARAMETERS: u16 = 1;
+/// Words for flags, from the lowest bit on.
+const FLAGS: [&str; 3] = ["deadline", "offload", "skip_sock_check"];
+/// The order in which they are written.
+const ORDER: [usize; 3] = [1, 0, 2];
+
+pub(crate) fn words(octets: &[u8]) -> Option<String> {
+    let parameters = find(octets, PARAMETERS)?;
+    let at = |at: usize| number(parameters.get(at..)?);
+    let (delta, clock, flags) = (at(0)?.cast_signed(), clock(at(4)?.cast_signed()), at(8)?);
+    let switches = ORDER.map(|bit| format!(" {} {}", FLAGS[bit], if flags >> bit & 1 == 1 { "on" } else { "off" }));
+    Some(format!("clock {clock} delta {delta}{}", switches.concat()))
+}
+
+pub(crate) fn of_words(words: &[&str]) -> Option<Vec<u8>> {
+    let mut words = Words(words);
+    let name = words.optional("clock")?;
+    let (clock, _) = CLOCKS.iter().find(|(_, known)| *known == name)?;
+    let delta: i32 = words.number("delta")?;
+    let mut flags = 0_u32;
+    for bit in ORDER {
+        flags |= u32::from(words.switch(FLAGS[bit])?) << bit;
+    }
+    let mut octets = Vec::new();
+    put(&mut octets, PARAMETERS, &[delta.to_ne_bytes(), clock.to_ne_bytes(), flags.to_ne_bytes()].concat());
+    words.is_over().then_some(octets)
+}

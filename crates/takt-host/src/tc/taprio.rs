@@ -1,0 +1,193 @@
+//! `taprio`: traffic classes whose queues send by a time table, as IEEE 802.1Q-2018 §8.6.8.4 has it for switches (tc-taprio(8)).
+//!
+//! As words [`Classes`], then `clock tai flags 0 base_time 0 cycle 1000000 entries S:2:300000,S:1:700000`: of each entry the command, the
+//! classes whose gates are open as a hexadecimal mask, and for how long. Flags are 0 for the kernel's timers, 1 where frames get a time to
+//! leave for [`etf`](super::etf) (`txtime_delay`), 2 where the card does it, which then has its own clock. All times in nanoseconds.
+
+use takt_netlink::{attributes, find, put, put_nested};
+
+use super::classes::{Classes, is_plain_entry};
+use super::words::{CLOCKS, Words, clock};
+
+const PRIORITIES_MAP: u16 = 1;
+const ENTRIES: u16 = 2;
+const BASE_TIME: u16 = 3;
+const CLOCK: u16 = 5;
+const PADDING: u16 = 6;
+/// A schedule that has not begun.
+const COMING: u16 = 7;
+const CYCLE: u16 = 8;
+const EXTENSION: u16 = 9;
+const FLAGS: u16 = 10;
+const TXTIME_DELAY: u16 = 11;
+const CLASS: u16 = 12;
+const CLASS_LEN_MAX: u16 = 2;
+const CLASS_PREEMPTION: u16 = 3;
+const EXPRESS: u32 = 1;
+
+/// One entry of the schedule, and what it has.
+const ENTRY: u16 = 1;
+const ENTRY_INDEX: u16 = 1;
+const ENTRY_COMMAND: u16 = 2;
+const ENTRY_GATES: u16 = 3;
+const ENTRY_INTERVAL: u16 = 4;
+/// Set gates; set them and hold frames that may be cut short; set them and release those.
+const COMMANDS: [char; 3] = ['S', 'H', 'R'];
+
+#[derive(Debug, Default)]
+struct Schedule {
+    base_time: i64,
+    cycle: i64,
+    extension: i64,
+    /// Command, gates that are open, for how long.
+    entries: Vec<(u8, u32, u32)>,
+}
+
+#[derive(Debug)]
+struct Taprio {
+    classes: Classes,
+    /// None where the card does it: its own.
+    clock: Option<i32>,
+    flags: u32,
+    txtime_delay: u32,
+    schedule: Schedule,
+}
+
+fn long(value: &[u8]) -> Option<i64> {
+    Some(i64::from_ne_bytes(*value.first_chunk()?))
+}
+
+fn entry(value: &[u8]) -> Option<(u8, u32, u32)> {
+    let number = |kind: u16| find(value, kind).and_then(takt_netlink::number);
+    let is_known = |(kind, _): (u16, &[u8])| (ENTRY_INDEX..=ENTRY_INTERVAL).contains(&kind);
+    let command = *find(value, ENTRY_COMMAND)?.first()?;
+    let known = attributes(value).all(is_known) && usize::from(command) < COMMANDS.len();
+    known.then_some((command, number(ENTRY_GATES)?, number(ENTRY_INTERVAL)?))
+}
+
+impl Schedule {
+    /// Takes what is of a schedule; `None` for what is not.
+    fn take(&mut self, kind: u16, value: &[u8]) -> Option<()> {
+        match kind {
+            BASE_TIME => self.base_time = long(value)?,
+            CYCLE => self.cycle = long(value)?,
+            EXTENSION => self.extension = long(value)?,
+            ENTRIES => self.entries = attributes(value).map(|(_, one)| entry(one)).collect::<Option<_>>()?,
+            PADDING => {}
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn put(&self, octets: &mut Vec<u8>) {
+        put(octets, BASE_TIME, &self.base_time.to_ne_bytes());
+        put(octets, CYCLE, &self.cycle.to_ne_bytes());
+        if self.extension != 0 {
+            put(octets, EXTENSION, &self.extension.to_ne_bytes());
+        }
+        let mut entries = Vec::new();
+        for (command, gates, interval) in &self.entries {
+            let mut entry = Vec::new();
+            put(&mut entry, ENTRY_COMMAND, &[*command]);
+            put(&mut entry, ENTRY_GATES, &gates.to_ne_bytes());
+            put(&mut entry, ENTRY_INTERVAL, &interval.to_ne_bytes());
+            put_nested(&mut entries, ENTRY, &entry);
+        }
+        put_nested(octets, ENTRIES, &entries);
+    }
+
+    fn words(&self) -> String {
+        let entry = |(command, gates, interval): &(u8, u32, u32)| {
+            format!("{}:{gates:x}:{interval}", COMMANDS[usize::from(*command)])
+        };
+        let extension = if self.extension == 0 { String::new() } else { format!(" extension {}", self.extension) };
+        let entries: Vec<_> = self.entries.iter().map(entry).collect();
+        format!("base_time {} cycle {}{extension} entries {}", self.base_time, self.cycle, entries.join(","))
+    }
+
+    fn of_words(words: &mut Words<'_>) -> Option<Self> {
+        let entry = |text: &str| {
+            let [command, gates, interval] = *text.split(':').collect::<Vec<_>>() else { return None };
+            let command = COMMANDS.iter().position(|known| command.chars().eq([*known]))?;
+            let gates = u32::from_str_radix(gates, 16).ok()?; // tidy-allow(dropped-cause): the caller names the text
+            Some((command as u8, gates, interval.parse().ok()?)) // tidy-allow(dropped-cause): as above
+        };
+        let (base_time, cycle) = (words.number("base_time")?, words.number("cycle")?);
+        let extension = words.optional("extension").map_or(Some(0), |text| text.parse().ok())?; // tidy-allow(dropped-cause): as above
+        Some(Self { base_time, cycle, extension, entries: words.list("entries", entry)? })
+    }
+}
+
+impl Taprio {
+    /// What the kernel tells; a schedule that is coming counts, and not the one that ends then.
+    fn parse(told: &[u8]) -> Option<Self> {
+        let classes = Classes::parse(find(told, PRIORITIES_MAP)?)?;
+        let mut all = Self { classes, clock: None, flags: 0, txtime_delay: 0, schedule: Schedule::default() };
+        let number = takt_netlink::number;
+        for (kind, value) in attributes(told) {
+            match kind {
+                PRIORITIES_MAP | COMING => {}
+                CLOCK => all.clock = Some(number(value)?.cast_signed()),
+                FLAGS => all.flags = number(value)?,
+                TXTIME_DELAY => all.txtime_delay = number(value)?,
+                CLASS if is_plain_entry(value, &[(CLASS_LEN_MAX, 0), (CLASS_PREEMPTION, EXPRESS)]) => {}
+                _ => all.schedule.take(kind, value)?,
+            }
+        }
+        if let Some(coming) = find(told, COMING) {
+            all.schedule = Schedule::default();
+            attributes(coming).try_for_each(|(kind, value)| all.schedule.take(kind, value))?;
+        }
+        (all.classes.hardware == 0 && !all.schedule.entries.is_empty()).then_some(all)
+    }
+
+    fn octets(&self) -> Vec<u8> {
+        let mut octets = Vec::new();
+        put(&mut octets, PRIORITIES_MAP, &self.classes.octets());
+        if let Some(clock) = self.clock {
+            put(&mut octets, CLOCK, &clock.to_ne_bytes());
+        }
+        for (kind, value) in [(FLAGS, self.flags), (TXTIME_DELAY, self.txtime_delay)] {
+            if value != 0 {
+                put(&mut octets, kind, &value.to_ne_bytes());
+            }
+        }
+        self.schedule.put(&mut octets);
+        octets
+    }
+}
+
+/// As it can be set again; as it was told if there is something without words.
+pub(crate) fn normal(told: &[u8]) -> Vec<u8> {
+    Taprio::parse(told).map_or_else(|| told.to_vec(), |all| all.octets())
+}
+
+pub(crate) fn words(octets: &[u8]) -> Option<String> {
+    let all = Taprio::parse(octets)?;
+    let clock = all.clock.map_or_else(String::new, |number| format!(" clock {}", clock(number)));
+    let delay = if all.txtime_delay == 0 { String::new() } else { format!(" txtime_delay {}", all.txtime_delay) };
+    Some(format!("{}{clock} flags {}{delay} {}", all.classes.words(), all.flags, all.schedule.words()))
+}
+
+pub(crate) fn of_words(words: &[&str]) -> Option<Vec<u8>> {
+    let mut words = Words(words);
+    let classes = Classes::of_words(&mut words)?;
+    let clock = match words.optional("clock") {
+        Some(name) => Some(CLOCKS.iter().find(|(_, known)| *known == name)?.0),
+        None => None,
+    };
+    let flags = words.number("flags")?;
+    let txtime_delay = words.optional("txtime_delay").map_or(Some(0), |text| text.parse().ok())?; // tidy-allow(dropped-cause): the caller names the text
+    let schedule = Schedule::of_words(&mut words)?;
+    words.is_over().then(|| Taprio { classes, clock, flags, txtime_delay, schedule }.octets())
+}
+
+/// The classes of a discipline of this kind.
+pub(crate) fn classes(octets: &[u8]) -> Option<Classes> {
+    Classes::parse(find(octets, PRIORITIES_MAP)?)
+}
+
+/// Whether it is a time table of this kind that is neither the card's nor kept by times of frames.
+pub(crate) fn is_kept_by_timers(kind: &str, octets: &[u8]) -> bool {
+    kind == "taprio" && Taprio::parse(octets).is_some_and(|all| all.flags == 0)
+}

@@ -1,0 +1,333 @@
+//! Queues that priorities choose, time tables and times to leave: what a plan has of them, and what becomes of frames.
+
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use takt_host::plan::schedule::LaunchTime;
+use takt_host::{Change, Facts, Journal, Machine, Plan, Wish, apply, revert, verify};
+
+use super::namespace::Namespace;
+use super::steering::{Packets, set_tos};
+
+const ACTOR: &str = "classes::the_actor";
+const WHAT: &str = "TAKT_TEST_HOST_CLASSES";
+
+/// Frames of each kind.
+const COUNT: usize = 40;
+
+/// Not a test, but what is run within a namespace.
+#[test]
+fn the_actor() {
+    match std::env::var(WHAT).as_deref() {
+        Ok("priority") => marked_by_priority(),
+        Ok("closed") => behind_a_closed_gate(),
+        Ok("times") => with_times_to_leave(),
+        Ok("assist") => with_times_by_the_table(),
+        Ok(plan) => planned(plan),
+        Err(_) => {}
+    }
+}
+
+fn wish(more: Wish) -> Wish {
+    Wish { interface: Some("takt0".into()), ..more }
+}
+
+/// The plan of a wish, as far as it is of the interface.
+fn plan(wish: &Wish) -> Plan {
+    let machine = Machine::default();
+    let mut plan = Plan::new(&machine, &Facts::of(&machine), wish).expect("it is possible");
+    plan.changes.retain(|change| change.knob.to_string().contains("takt0"));
+    plan
+}
+
+fn tree(plan: &Plan) -> &str {
+    plan.changes
+        .iter()
+        .find(|change| change.knob.to_string() == "qdisc/takt0")
+        .map(|change| &*change.to)
+        .expect("a tree")
+}
+
+/// A plan of one tree.
+fn of_tree(tree: &str) -> Plan {
+    let knob = "qdisc/takt0".parse().expect("a knob");
+    let change = Change { knob, from: String::new(), to: tree.to_owned(), why: String::new() };
+    Plan { changes: vec![change], lacks: Vec::new() }
+}
+
+/// Applies, does something, and takes it back.
+fn with(plan: &Plan, then: impl FnOnce()) {
+    let path = std::env::temp_dir().join(format!("takt-host-classes-{}", std::process::id()));
+    let mut journal = Journal::open(path).expect("nobody else has it");
+    let machine = Machine::default();
+    apply(&machine, plan, &mut journal).unwrap_or_else(|why| panic!("{why}"));
+    let differ = verify(&machine, plan);
+    assert!(differ.is_empty(), "{differ:?}");
+    then();
+    let failures = revert(&machine, journal).expect("the journal can be ended");
+    assert!(failures.is_empty(), "{failures:?}");
+}
+
+fn set<T: Copy>(socket: &UdpSocket, option: i32, value: &T) {
+    let (address, len) = (std::ptr::from_ref(value).cast(), size_of::<T>() as libc::socklen_t);
+    // SAFETY: the address is of `len` initialised octets.
+    let result = unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, address, len) };
+    assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
+}
+
+/// A socket such as Takt has for a TRANSPORT_PRIORITY: the DSCP, and then its upper three bits as the priority.
+fn socket(transport_priority: i32) -> UdpSocket {
+    let socket = UdpSocket::bind("10.77.0.1:0").expect("the address is there");
+    set_tos(&socket, transport_priority << 2);
+    set(&socket, libc::SO_PRIORITY, &(transport_priority >> 3));
+    socket
+}
+
+fn send(transport_priority: i32) {
+    for port in 0..COUNT {
+        socket(transport_priority).send_to(&[0; 40], ("10.77.0.2", 9000 + port as u16)).expect("there is a way");
+    }
+}
+
+/// What a leaf has sent, dropped and kept, in frames.
+fn counted(handle: &str) -> [u64; 3] {
+    let shown = Command::new("tc").args(["-j", "-s", "qdisc", "show", "dev", "takt0"]).output().expect("tc can be run");
+    let all: serde_json::Value = serde_json::from_slice(&shown.stdout).expect("JSON");
+    let leaf = all.as_array().and_then(|all| all.iter().find(|one| one["handle"] == handle));
+    let leaf = leaf.unwrap_or_else(|| panic!("{handle}: {all}"));
+    ["packets", "drops", "qlen"].map(|name| leaf[name].as_u64().expect("a number"))
+}
+
+/// Runs an actor in a namespace, if the kernel has what it takes.
+fn within(what: &str, kinds: &[&str]) {
+    let Some(namespace) = Namespace::new(&format!("classes-{what}")) else { return };
+    if !kinds.iter().all(|kind| namespace.has_kind(kind)) {
+        return;
+    }
+    act(&namespace, what);
+}
+
+fn act(namespace: &Namespace, what: &str) {
+    namespace.sh("ip neighbour add 10.77.0.2 lladdr 02:00:00:00:00:02 dev takt0");
+    let output = namespace.test(ACTOR, &[(WHAT, what.to_owned())]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains("1 passed"), "it was run: {said}");
+}
+
+/// Without a program at clsact: what Takt's sockets set is enough.
+fn marked_by_priority() {
+    let marks = wish(Wish { queue: Some(3), dscp: vec![46], ..Wish::default() });
+    with(&of_tree(tree(&plan(&marks))), || {
+        send(46);
+        assert_eq!(counted("13:"), [COUNT as u64, 0, 0], "all marked ones");
+        [0, 10, 34].iter().for_each(|priority| send(*priority));
+        assert_eq!(counted("13:"), [COUNT as u64, 0, 0], "and no others");
+        let others: u64 = ["10:", "11:", "12:"].iter().map(|leaf| counted(leaf)[0]).sum();
+        assert_eq!(others, 3 * COUNT as u64);
+    });
+}
+
+#[test]
+fn the_priority_of_a_socket_chooses_the_reserved_queue() {
+    within("priority", &["mqprio"]);
+}
+
+/// Waits for a time table to begin, as tc tells it; until then all gates are open.
+fn wait_for_the_table() {
+    let since = Instant::now();
+    loop {
+        let shown = Command::new("tc").args(["qdisc", "show", "dev", "takt0"]).output().expect("tc can be run");
+        // One that is coming stands beside the one that is.
+        if String::from_utf8_lossy(&shown.stdout).matches("base-time").count() == 1 {
+            return;
+        }
+        assert!(since.elapsed() < Duration::from_secs(30), "it never begins");
+    }
+}
+
+/// A gate that never opens for marked frames keeps them, and lets all others go; one that does lets them go.
+fn behind_a_closed_gate() {
+    let marks = |gates: &[&str]| {
+        let gates = gates.iter().map(|gate| gate.parse().expect("a gate")).collect();
+        wish(Wish { queue: Some(3), dscp: vec![46], gates, ..Wish::default() })
+    };
+    let other_end = Packets::at(c"takt1", libc::ETH_P_IP as u16);
+    with(&plan(&marks(&["others:90ms", "none:10ms"])), || {
+        wait_for_the_table();
+        send(46);
+        send(0);
+        (0..COUNT).for_each(|_| assert_eq!(other_end.receive()[15] >> 2, 0, "only these leave"));
+        assert_eq!(counted("13:"), [0, 0, COUNT as u64], "they wait");
+    });
+    with(&plan(&marks(&["others:50ms", "marked:50ms"])), || {
+        wait_for_the_table();
+        send(46);
+        (0..COUNT).for_each(|_| assert_eq!(other_end.receive()[15] >> 2, 46));
+        assert_eq!(counted("13:"), [COUNT as u64, 0, 0]);
+    });
+}
+
+#[test]
+fn a_closed_gate_keeps_marked_frames() {
+    within("closed", &["taprio"]);
+}
+
+/// Nanoseconds of TAI, from now on.
+fn tai(from_now: u64) -> u64 {
+    // SAFETY: all-zero is a valid value of this C structure.
+    let mut now: libc::timespec = unsafe { std::mem::zeroed() };
+    // SAFETY: the structure lives during the call.
+    assert_eq!(unsafe { libc::clock_gettime(libc::CLOCK_TAI, &raw mut now) }, 0);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64 + from_now
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct TxTime {
+    clock: libc::clockid_t,
+    flags: u32,
+}
+
+/// Sends one datagram with a time to leave.
+fn send_at(socket: &UdpSocket, payload: &[u8], time: u64) {
+    let to = libc::sockaddr_in {
+        sin_family: libc::AF_INET as u16,
+        sin_port: 9000_u16.to_be(),
+        sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes([10, 77, 0, 2]) },
+        sin_zero: [0; 8],
+    };
+    let mut control = [0_u64; 3];
+    // SAFETY: all-zero is a valid value of these C structures; all addresses are of what lives during the call, with its length; the one
+    // control message of 8 octets has its room.
+    unsafe {
+        let mut part = libc::iovec { iov_base: payload.as_ptr().cast_mut().cast(), iov_len: payload.len() };
+        let mut message: libc::msghdr = std::mem::zeroed();
+        message.msg_name = (&raw const to).cast_mut().cast();
+        message.msg_namelen = size_of_val(&to) as libc::socklen_t;
+        (message.msg_iov, message.msg_iovlen) = (&raw mut part, 1);
+        (message.msg_control, message.msg_controllen) = (control.as_mut_ptr().cast(), size_of_val(&control));
+        let header = libc::CMSG_FIRSTHDR(&raw const message);
+        ((*header).cmsg_level, (*header).cmsg_type) = (libc::SOL_SOCKET, libc::SCM_TXTIME);
+        (*header).cmsg_len = libc::CMSG_LEN(8) as usize;
+        libc::CMSG_DATA(header).cast::<u64>().write_unaligned(time);
+        let sent = libc::sendmsg(socket.as_raw_fd(), &raw const message, 0);
+        assert_eq!(sent, payload.len() as isize, "{}", std::io::Error::last_os_error());
+    }
+}
+
+/// Frames leave in the order of their times; those without one do not leave.
+fn with_times_to_leave() {
+    // So long that no processor is late, which would drop frames.
+    let launch_time = Some(LaunchTime { delta_ns: 900_000_000, is_by_time_table: false });
+    let marks = wish(Wish { queue: Some(3), dscp: vec![46], launch_time, ..Wish::default() });
+    let other_end = Packets::at(c"takt1", libc::ETH_P_IP as u16);
+    with(&plan(&marks), || {
+        send(46);
+        assert_eq!(counted("13:"), [0, COUNT as u64, 0], "without times");
+        let socket = socket(46);
+        set(&socket, libc::SO_TXTIME, &TxTime { clock: libc::CLOCK_TAI, flags: 0 });
+        let soon = tai(2_000_000_000);
+        for number in (0..COUNT as u8).rev() {
+            send_at(&socket, &[number; 40], soon + u64::from(number) * 1_000_000);
+        }
+        // Ethernet, IPv4 and UDP have 42 octets.
+        let order: Vec<_> = (0..COUNT).map(|_| other_end.receive()[42]).collect();
+        assert_eq!(order, (0..COUNT as u8).collect::<Vec<_>>());
+        send(0);
+        (0..COUNT).for_each(|_| assert_eq!(other_end.receive()[15] >> 2, 0, "others have their queues"));
+    });
+}
+
+#[test]
+fn frames_leave_in_the_order_of_their_times() {
+    within("times", &["mqprio", "etf"]);
+}
+
+/// Frames that have no time get one by the table, and leave.
+fn with_times_by_the_table() {
+    let launch_time = Some(LaunchTime { delta_ns: 900_000_000, is_by_time_table: true });
+    let gates = ["marked:5ms", "others:5ms"].map(|gate| gate.parse().expect("a gate")).to_vec();
+    let marks = wish(Wish { queue: Some(3), dscp: vec![46], launch_time, gates, ..Wish::default() });
+    let other_end = Packets::at(c"takt1", libc::ETH_P_IP as u16);
+    with(&plan(&marks), || {
+        for dscp in [46, 0] {
+            send(dscp);
+            (0..COUNT).for_each(|_| assert_eq!(i32::from(other_end.receive()[15] >> 2), dscp));
+        }
+        assert_eq!(counted("13:"), [COUNT as u64, 0, 0]);
+    });
+}
+
+/// What a wish comes to here.
+fn planned(what: &str) {
+    let has_kinds = what == "plan-with";
+    let plan_of = |more: Wish| plan(&wish(Wish { dscp: vec![46, 48], pcp: vec![6], ..more }));
+    let lacks = |plan: &Plan, what: &str| {
+        let found = plan.lacks.iter().find(|lack| lack.what.starts_with(what));
+        found.map(|lack| format!("{}: {}", lack.why, lack.instead))
+    };
+    let steering = |plan: &Plan| {
+        let change = plan.changes.iter().find(|change| change.knob.to_string() == "steer/takt0");
+        change.map(|change| change.to.clone()).expect("marks")
+    };
+    let last = plan_of(Wish { queue: Some(3), ..Wish::default() });
+    let gates = vec!["marked:300us".parse().expect("a gate"), "others:700us".parse().expect("a gate")];
+    let launch_time = Some(LaunchTime { delta_ns: 300_000, is_by_time_table: false });
+    let timed = plan_of(Wish { queue: Some(3), gates, launch_time, ..Wish::default() });
+    if !has_kinds {
+        assert!(tree(&last).starts_with("qdisc mq 1: root; qdisc pfifo 10:"), "{last:?}");
+        assert_eq!(steering(&last), "queue 3 of 4 dscp 46,48 pcp 6");
+        for (kind, instead) in
+            [("mqprio", "mq with a program"), ("taprio", "--line-rate"), ("etf", "a timer of the sender")]
+        {
+            let lack = lacks(&timed, &format!("the discipline {kind}"))
+                .or_else(|| lacks(&last, &format!("the discipline {kind}")))
+                .unwrap_or_else(|| panic!("{kind}: {timed:?}"));
+            assert!(
+                lack.contains(&format!("CONFIG_NET_SCH_{}", kind.to_uppercase())) && lack.contains(instead),
+                "{lack}"
+            );
+        }
+        assert_eq!(tree(&timed), tree(&last), "nothing is planned that is not there");
+        return;
+    }
+    let map = "map 0,0,0,0,0,1,1,0,0,0,0,0,0,0,0,0 queues 3@0,1@3";
+    assert!(tree(&last).starts_with(&format!("qdisc mqprio 1: root {map} hw 0; qdisc pfifo 10: ")), "{last:?}");
+    assert_eq!(steering(&last), "priority 6 dscp 46,48 pcp 6");
+    let table = "clock tai flags 0 base_time 0 cycle 1000000 entries S:2:300000,S:1:700000";
+    assert!(tree(&timed).starts_with(&format!("qdisc taprio 1: root {map} {table}; ")), "{timed:?}");
+    assert!(tree(&timed).contains("qdisc etf 13: parent 1:4 clock tai delta 300000 "), "{timed:?}");
+    // What classes cannot do is done without them, and it is said why.
+    let middle = plan_of(Wish { queue: Some(1), ..Wish::default() });
+    assert!(tree(&middle).starts_with("qdisc mq 1: root; "), "{middle:?}");
+    assert!(lacks(&middle, "mqprio for queue 1").is_some_and(|why| why.contains("in a row: --queue 3")), "{middle:?}");
+    let low = plan(&wish(Wish { queue: Some(3), dscp: vec![7, 46], ..Wish::default() }));
+    assert!(tree(&low).starts_with("qdisc mq 1: root; "), "{low:?}");
+    assert!(lacks(&low, "mqprio for queue 3").is_some_and(|why| why.contains("a DSCP below 8")), "{low:?}");
+    // The other end has no queues in hardware: the kernel's reason is told, and what to do.
+    let card = plan_of(Wish { queue: Some(3), has_offload: true, ..Wish::default() });
+    let path = std::env::temp_dir().join(format!("takt-host-card-{}", std::process::id()));
+    let mut journal = Journal::open(path).expect("nobody else has it");
+    let why = apply(&Machine::default(), &card, &mut journal).expect_err("it has not").to_string();
+    assert!(why.contains("hw 1 mode channel") && why.contains("a plan without --offload"), "{why}");
+    revert(&Machine::default(), journal).expect("the journal can be ended");
+}
+
+#[test]
+fn a_plan_has_classes_where_the_kernel_has_them() {
+    let Some(namespace) = Namespace::new("classes-plan") else { return };
+    let kinds = ["mqprio", "taprio", "etf"].map(|kind| namespace.has_kind(kind));
+    match kinds {
+        [true, true, true] => act(&namespace, "plan-with"),
+        [false, false, false] => act(&namespace, "plan-without"),
+        some => eprintln!("this kernel has some of mqprio, taprio and etf only ({some:?}): the plan is not tested"),
+    }
+}
+
+#[test]
+fn frames_without_a_time_get_one_by_the_table() {
+    within("assist", &["taprio", "etf"]);
+}

@@ -1,0 +1,90 @@
+//! Interrupt coalescing of a network card: read and set as ethtool has it, and back.
+
+use std::process::Command;
+
+use takt_host::{Change, Journal, Machine, Plan, apply, revert, verify};
+
+/// Names a card that nobody needs.
+const CARD: &str = "TAKT_TEST_HOST_CARD";
+
+/// A simulated card (netdevsim), or one that may be touched. Gone with its handle if it was made.
+struct Card {
+    name: String,
+    is_made: bool,
+}
+
+/// The number of the simulated device: this process's.
+fn number() -> u32 {
+    std::process::id()
+}
+
+impl Card {
+    fn new() -> Option<Self> {
+        if let Ok(name) = std::env::var(CARD) {
+            return Some(Self { name, is_made: false });
+        }
+        let made = std::fs::write("/sys/bus/netdevsim/new_device", format!("{} 1 4", number()));
+        if let Err(why) = made {
+            eprintln!(
+                "this kernel has no simulated cards (netdevsim: {why}), and {CARD} names none: nothing is tested"
+            );
+            return None;
+        }
+        let directory = format!("/sys/bus/netdevsim/devices/netdevsim{}/net", number());
+        let name = std::fs::read_dir(directory).expect("it was made").flatten().next().expect("it has a port");
+        Some(Self { name: name.file_name().into_string().expect("ASCII"), is_made: true })
+    }
+
+    /// As ethtool tells it.
+    fn shown(&self) -> String {
+        let output = Command::new("ethtool").args(["-c", &self.name]).output().expect("ethtool can be run");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    fn value(&self, name: &str) -> String {
+        let shown = self.shown();
+        let line = shown.lines().find_map(|line| line.strip_prefix(&format!("{name}:")));
+        line.unwrap_or_else(|| panic!("{name}: {shown}")).trim().to_owned()
+    }
+
+    fn change(&self, name: &str, to: &str) -> Change {
+        let knob = format!("ethtool/{}/{name}", self.name).parse().expect("a knob");
+        Change { knob, from: String::new(), to: to.to_owned(), why: String::new() }
+    }
+}
+
+impl Drop for Card {
+    fn drop(&mut self) {
+        if self.is_made {
+            drop(std::fs::write("/sys/bus/netdevsim/del_device", number().to_string()));
+        }
+    }
+}
+
+#[test]
+fn what_is_set_is_what_ethtool_shows_and_goes_back() {
+    let Some(card) = Card::new() else { return };
+    let machine = Machine::default();
+    let path = std::env::temp_dir().join(format!("takt-host-coalescing-{}", std::process::id()));
+    let before = card.shown();
+    let mut set = 0;
+    for name in ["rx-usecs", "tx-usecs", "rx-frames", "tx-frames"] {
+        let former = card.value(name);
+        let wanted = if former == "20" { "30" } else { "20" };
+        let plan = Plan { changes: vec![card.change(name, wanted)], lacks: Vec::new() };
+        let mut journal = Journal::open(&path).expect("nobody else has it");
+        if former == "n/a" {
+            let why = apply(&machine, &plan, &mut journal).expect_err("the driver has it not").to_string();
+            assert!(why.contains("not supported"), "{why}");
+        } else {
+            apply(&machine, &plan, &mut journal).unwrap_or_else(|why| panic!("{why}"));
+            assert_eq!(card.value(name), wanted, "{name}");
+            assert!(verify(&machine, &plan).is_empty());
+            set += 1;
+        }
+        let failures = revert(&machine, journal).expect("the journal can be ended");
+        assert!(failures.is_empty(), "{failures:?}");
+        assert_eq!(card.shown(), before, "{name}");
+    }
+    assert!(set > 0, "a card without any of them tests nothing: {before}");
+}
