@@ -91,21 +91,33 @@ impl Machine {
     }
 
     /// What else is reset when a knob is changed from one value to the other, and is something: with traffic classes, which processors
-    /// and receive queues have which queue to send by.
+    /// and receive queues have which queue to send by; with the number of queues, what queues that go had, and classes of those.
     pub(crate) fn reset_by(&self, knob: &Knob, values: [&str; 2]) -> Vec<(Knob, String)> {
-        let Knob::Qdisc(interface) = knob else { return Vec::new() };
-        if !values.iter().any(|tree| tc::has_classes(tree)) {
-            return Vec::new();
-        }
+        let (interface, tree) = match knob {
+            Knob::Qdisc(interface) if values.iter().any(|tree| tc::has_classes(tree)) => (interface, None),
+            Knob::Ethtool(interface, parameter) if parameter.is_number_of_queues() => {
+                (interface, Some(Knob::Qdisc(interface.clone())))
+            }
+            _ => return Vec::new(),
+        };
         let base = format!("/sys/class/net/{interface}/queues");
-        let queues = self.names(&base).into_iter().filter(|queue| queue.starts_with("tx-"));
-        let files = queues.flat_map(|queue| ["xps_cpus", "xps_rxqs"].map(|file| format!("{base}/{queue}/{file}")));
-        let value = |file: String| {
-            let knob = Knob::file(file);
-            let value = self.read(&knob).ok().filter(|value| value != "0")?; // tidy-allow(dropped-cause): a kernel without XPS resets none
+        let files = self.names(&base).into_iter().flat_map(|queue| {
+            let of_queue: &[&str] = match (&tree, queue.starts_with("tx-")) {
+                (_, true) => &["xps_cpus", "xps_rxqs"],
+                (Some(_), false) => &["rps_cpus"],
+                (None, false) => &[],
+            };
+            of_queue.iter().map(|file| Knob::file(format!("{base}/{queue}/{file}"))).collect::<Vec<_>>()
+        });
+        let is_something = |knob: &Knob, value: &str| match knob {
+            Knob::Qdisc(_) => tc::has_classes(value),
+            _ => value != "0",
+        };
+        let value = |knob: Knob| {
+            let value = self.read(&knob).ok().filter(|value| is_something(&knob, value))?; // tidy-allow(dropped-cause): what cannot be read is not reset
             Some((knob, value))
         };
-        files.filter_map(value).collect()
+        files.chain(tree.clone()).filter_map(value).collect()
     }
 
     fn write_file(&self, path: &Path, value: &str) -> io::Result<()> {

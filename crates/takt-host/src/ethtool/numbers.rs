@@ -59,6 +59,11 @@ impl Parameter {
     pub fn named(name: &str) -> Option<Self> {
         PARAMETERS.iter().position(|(known, ..)| *known == name).map(Self)
     }
+
+    /// How many queues there are of a kind.
+    pub(crate) fn is_number_of_queues(self) -> bool {
+        matches!(PARAMETERS[self.0].1, Place::Structure(CHANNELS, ..))
+    }
 }
 
 impl fmt::Display for Parameter {

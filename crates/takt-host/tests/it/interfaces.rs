@@ -161,16 +161,16 @@ const GATES: [(&str, &str); 3] = [
 
 /// Somebody's classes, with queues of processors in them.
 const FORMER_CLASSES: &str = "\
-    tc qdisc add dev takt0 root handle 6: mqprio num_tc 3 map 0 0 1 1 2 2 0 0 queues 1@0 1@1 2@2 hw 0 mode channel; \
-    tc qdisc add dev takt0 parent 6:2 handle 62: pfifo limit 77; \
+    tc qdisc add dev takt0 root handle 6: mqprio num_tc 3 map 0 0 1 1 2 2 0 0 queues 1@0 1@1 2@2 hw 0; \
+    tc qdisc replace dev takt0 parent 6:2 handle 62: pfifo limit 77; \
     echo 1 > /sys/class/net/takt0/queues/tx-1/xps_cpus; echo 2 > /sys/class/net/takt0/queues/tx-2/xps_cpus; \
     echo 3 > /sys/class/net/takt0/queues/tx-3/xps_rxqs";
 
 /// Somebody's time table, that begins in some hundred years: until then the kernel tells it as one that is coming.
 const FORMER_GATES: &str = "\
     tc qdisc add dev takt0 root handle 5: taprio num_tc 2 map 0 1 queues 2@0 2@2 base-time 5000000000000000000 cycle-time 900000 \
-    cycle-time-extension 77 sched-entry S 1 400000 sched-entry H 2 300000 clockid CLOCK_MONOTONIC flags 0; \
-    tc qdisc add dev takt0 parent 5:3 handle 53: etf clockid CLOCK_TAI delta 4000 deadline_mode";
+    cycle-time-extension 77 sched-entry S 1 400000 sched-entry S 2 300000 clockid CLOCK_MONOTONIC flags 0; \
+    tc qdisc replace dev takt0 parent 5:3 handle 53: etf clockid CLOCK_TAI delta 4000 deadline_mode";
 
 /// Knobs, and what each is to be.
 type Changes = &'static [(&'static str, &'static str)];
@@ -211,7 +211,7 @@ fn a_kill_at_every_step_of_either_can_be_taken_back() {
     let (formers, plans) = formers_and_plans(&namespace);
     for former in formers {
         namespace.sh(NEVER_SET);
-        namespace.sh(former);
+        namespace.sh(&format!("set -e; {former}"));
         let before = namespace.dump();
         for changes in plans.iter().copied() {
             let mut steps = 0;
@@ -241,7 +241,7 @@ fn two_plans_one_after_the_other_go_back_to_the_beginning() {
     let (formers, all) = formers_and_plans(&namespace);
     for former in formers {
         namespace.sh(NEVER_SET);
-        namespace.sh(former);
+        namespace.sh(&format!("set -e; {former}"));
         let before = namespace.dump();
         // With fewer queues, the other plans' would not be there.
         let all: Vec<_> =
