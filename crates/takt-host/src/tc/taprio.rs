@@ -1,4 +1,4 @@
-//! `taprio`: traffic classes whose queues send by a time table, as IEEE 802.1Q-2018 §8.6.8.4 has it for switches (tc-taprio(8)).
+//! `taprio`: traffic classes whose queues send by a time table, as enhancements for scheduled traffic (IEEE 802.1Q) have it (tc-taprio(8)).
 //!
 //! As words [`Classes`], then `clock tai flags 0 base_time 0 cycle 1000000 entries S:2:300000,S:1:700000`: of each entry the command, the
 //! classes whose gates are open as a hexadecimal mask, and for how long. Flags are 0 for the kernel's timers, 1 where frames get a time to
