@@ -83,7 +83,7 @@ impl Histogram {
         for (bin, count) in self.bins.iter().enumerate() {
             seen += count;
             if seen as f64 >= wanted {
-                return (first_of(bin + 1) - 1).min(self.max_ns);
+                return last_of(bin).min(self.max_ns);
             }
         }
         self.max_ns
@@ -92,7 +92,7 @@ impl Histogram {
     /// The bins that are not empty: their first value, their last one, and how many there were.
     pub fn bins(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         let filled = self.bins.iter().enumerate().filter(|(_, count)| **count > 0);
-        filled.map(|(bin, count)| (first_of(bin), first_of(bin + 1) - 1, *count))
+        filled.map(|(bin, count)| (first_of(bin), last_of(bin), *count))
     }
 
     /// Adds those of another one.
@@ -133,9 +133,15 @@ fn first_of(bin: usize) -> u64 {
     }
 }
 
+/// The last duration of a bin. The last bin has all that took longer.
+fn last_of(bin: usize) -> u64 {
+    if bin + 1 == BINS { u64::MAX } else { first_of(bin + 1) - 1 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     #[test]
     fn each_duration_is_in_the_bin_that_holds_it() {
@@ -162,6 +168,16 @@ mod tests {
         assert_eq!((histogram.min_ns(), histogram.max_ns(), histogram.count()), (1, 10_000, 10_000));
         assert_eq!(histogram.mean_ns(), 5_000);
         assert_eq!(histogram.bins().map(|(_, _, count)| count).sum::<u64>(), 10_000);
+    }
+
+    #[test]
+    fn what_is_beyond_the_bins_is_not_told_as_less() {
+        let mut histogram = Histogram::new();
+        [0, u64::MAX, 1 << 40].into_iter().for_each(|duration_ns| histogram.record(duration_ns));
+        assert_eq!((histogram.quantile_ns(0.0), histogram.quantile_ns(0.99)), (0, u64::MAX));
+        assert_eq!((histogram.min_ns(), histogram.max_ns()), (0, u64::MAX));
+        let bins: Vec<_> = histogram.bins().collect();
+        assert_eq!(bins, [(0, 0, 1), (first_of(BINS - 1), u64::MAX, 2)]);
     }
 
     #[test]

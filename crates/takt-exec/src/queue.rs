@@ -57,6 +57,17 @@ impl<T> PriorityQueue<T> {
         Some((priority, item))
     }
 
+    /// Takes the first of this priority that is `meant`, wherever it stands: as many steps as there are of that priority.
+    pub fn remove(&mut self, priority: Priority, meant: impl FnMut(&T) -> bool) -> Option<T> {
+        let level = &mut self.levels[priority.level()];
+        let item = level.iter().position(meant).and_then(|place| level.remove(place))?;
+        if level.is_empty() {
+            self.waiting &= !(1 << priority.level());
+        }
+        self.len -= 1;
+        Some(item)
+    }
+
     /// What [`pop`](Self::pop) would take.
     #[must_use]
     pub fn first(&self) -> Option<&T> {
@@ -106,6 +117,19 @@ mod tests {
             core::iter::from_fn(|| queue.pop()).map(|(priority, item)| (priority.get(), item)).collect();
         assert_eq!(order, [(63, 4), (63, 6), (5, 1), (5, 5), (0, 0), (0, 2), (-64, 3)]);
         assert!(queue.is_empty() && queue.first_priority().is_none() && queue.first().is_none());
+    }
+
+    #[test]
+    fn who_leaves_is_not_waited_for() {
+        let mut queue = PriorityQueue::new();
+        [3, 4, 3].into_iter().for_each(|item| queue.push(Priority::NORMAL, item));
+        queue.push(Priority::MAX, 4);
+        assert_eq!(queue.remove(Priority::MAX, |item| *item == 3), None);
+        assert_eq!(queue.remove(Priority::MAX, |item| *item == 4), Some(4));
+        assert_eq!((queue.len(), queue.first_priority()), (3, Some(Priority::NORMAL)));
+        assert_eq!(queue.remove(Priority::NORMAL, |item| *item == 4), Some(4));
+        let left: Vec<_> = core::iter::from_fn(|| queue.pop()).map(|(_, item)| item).collect();
+        assert_eq!(left, [3, 3]);
     }
 
     #[test]
