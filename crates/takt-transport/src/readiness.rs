@@ -11,15 +11,18 @@ use std::time::Duration;
 
 use crate::udp::syscall;
 
+/// Descriptors that can be named in one wait. More need a [`Standing`].
+pub const NAMED_MAX: usize = syscall::BATCH;
+
 /// Waits until one of `descriptors` is readable, the time is over, or a signal
-/// arrives; whether one is readable. At most 64 descriptors. Does not allocate.
+/// arrives; whether one is readable. At most [`NAMED_MAX`] descriptors. Does not allocate.
 pub fn wait(descriptors: &[RawFd], timeout: Option<Duration>) -> io::Result<bool> {
     wait_each(descriptors, timeout).map(|ready| ready != 0)
 }
 
 /// As [`wait`]; says which are readable: a bit for each, the first one's is the lowest.
 pub fn wait_each(descriptors: &[RawFd], timeout: Option<Duration>) -> io::Result<u64> {
-    if descriptors.len() > syscall::BATCH {
+    if descriptors.len() > NAMED_MAX {
         let why = "at most 64 descriptors can be waited for";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
@@ -37,14 +40,12 @@ pub fn wait_each(descriptors: &[RawFd], timeout: Option<Duration>) -> io::Result
 pub struct Standing(OwnedFd);
 
 impl Standing {
-    /// Of at most 64 descriptors, each of them once. An error where the kernel cannot do it (before Linux 5.11, or in a sandbox).
+    /// Of these descriptors, each of them once. Those from the 64th on share the last bit. An error where the kernel cannot do it
+    /// (before Linux 5.11, or in a sandbox).
     pub fn new(descriptors: &[RawFd]) -> io::Result<Self> {
-        if descriptors.len() > syscall::BATCH {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
         let epoll = syscall::epoll()?;
-        for (descriptor, token) in descriptors.iter().zip(0..) {
-            syscall::epoll_add_raw(epoll.as_fd(), *descriptor, token)?;
+        for (descriptor, token) in descriptors.iter().zip(0_u64..) {
+            syscall::epoll_add_raw(epoll.as_fd(), *descriptor, token.min(63))?;
         }
         // Whether the kernel knows the call at all.
         syscall::epoll_wait_bits(epoll.as_fd(), Some(Duration::ZERO))?;
@@ -136,7 +137,11 @@ mod tests {
         first.wake().expect("woken");
         assert_eq!(standing.wait(None).expect("waiting works"), 0b001);
         assert!(Standing::new(&[first.as_raw_fd(); 2]).is_err() && Standing::new(&[-1]).is_err());
-        assert!(Standing::new(&[0; 65]).is_err());
+        let many: Vec<_> = (0..70).map(|_| Waker::new().expect("an eventfd")).collect();
+        let standing = Standing::new(&many.iter().map(AsRawFd::as_raw_fd).collect::<Vec<_>>()).expect("an instance");
+        many[66].wake().expect("woken");
+        many[1].wake().expect("woken");
+        assert_eq!(standing.wait(None).expect("waiting works"), 1 << 63 | 1 << 1);
     }
 
     #[test]

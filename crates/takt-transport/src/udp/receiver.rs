@@ -8,7 +8,8 @@
 //! waits having to know, and user data takes no detour.
 //!
 //! Sockets of *urgent* flows, which have a port and a priority of their own, are asked before all others and one datagram at a
-//! time, so that a less urgent one never stands before a more urgent one that had arrived.
+//! time, so that a less urgent one does not stand before a more urgent one that had arrived. Behind [`URGENT_IN_ROW_MAX`] of them in
+//! a row comes one of the others, if there is one: nobody who floods an urgent port keeps discovery from being heard.
 //!
 //! The batch grows with what is queued: one datagram per call while there is
 //! no more (the cheapest call, and one page of memory), up to [`BATCH`] under load.
@@ -39,6 +40,9 @@ const COLD_INTERVAL: u32 = 32;
 
 /// How many futile calls a socket stays hot after it was heard.
 const ATTENTION: u32 = 64;
+
+/// Urgent datagrams that are handed out one after the other before others by [`Receiver::recv`].
+const URGENT_IN_ROW_MAX: u32 = 8;
 
 /// What the epoll instance calls the watch for interfaces.
 const WATCH: u64 = u64::MAX;
@@ -86,6 +90,8 @@ pub(super) struct Receiver {
     hot: Vec<usize>,
     /// Indices into `listeners` of the urgent ones, the most urgent first. They are never hot.
     urgent: Vec<usize>,
+    /// How many of theirs [`recv`](Self::recv) has handed out since the last one of the others.
+    urgent_in_row: u32,
     /// Where in `hot` to begin, so that nobody starves behind a busy socket.
     turn: usize,
     calls: u32,
@@ -135,6 +141,7 @@ impl Receiver {
             listeners: Vec::new(),
             hot: Vec::new(),
             urgent: Vec::new(),
+            urgent_in_row: 0,
             turn: 0,
             calls: 0,
             interfaces: interfaces.iter().map(|i| i.index).collect(),
@@ -286,15 +293,26 @@ impl Receiver {
 
     /// The next datagram: an urgent one, one of the batch, or else of the next one.
     pub(super) fn recv(&mut self, scan: Scan, stats: &mut TransportStats) -> Option<(&[u8], RxMeta)> {
-        if !self.urgent.is_empty()
-            && scan != Scan::Taken
+        let asks_urgent = !self.urgent.is_empty() && scan != Scan::Taken;
+        let is_others_turn = self.urgent_in_row >= URGENT_IN_ROW_MAX;
+        if asks_urgent
+            && !is_others_turn
             && let Some((range, meta)) = self.next_urgent(0, stats)
         {
+            self.urgent_in_row += 1;
             return Some((&self.urgent_batch.buffer[range], meta));
         }
+        self.urgent_in_row = 0;
+        if let Some((range, meta)) = self.next_other(scan, stats) {
+            return Some((&self.batch.buffer[range], meta));
+        }
+        if asks_urgent && is_others_turn { self.recv_urgent(0, stats) } else { None }
+    }
+
+    fn next_other(&mut self, scan: Scan, stats: &mut TransportStats) -> Option<(Range<usize>, RxMeta)> {
         loop {
-            if let Some((range, meta)) = self.batch.next(&self.interfaces, stats) {
-                return Some((&self.batch.buffer[range], meta));
+            if let Some(next) = self.batch.next(&self.interfaces, stats) {
+                return Some(next);
             }
             if scan == Scan::Taken {
                 self.pause();

@@ -53,6 +53,29 @@ fn what_was_taken_from_the_kernel_already_is_passed_by() {
 }
 
 #[test]
+fn a_flood_of_what_is_urgent_lets_others_pass() {
+    let (mut from, mut to) = (open(&loopback(77)), open(&loopback(77)));
+    let default = to.locators().default_unicast[0];
+    let (brake, to_brake) = urgent(&mut to, 46);
+    send(&mut from, &[1], FlowId::DEFAULT, &[default]);
+    let mut urgent_before = 0;
+    // Each one that is taken is followed by the next, so that there is always one.
+    send(&mut from, &[0], FlowId::DEFAULT, &[to_brake]);
+    while next(&mut to, Scan::All).expect("there is always one").1 == brake {
+        urgent_before += 1;
+        assert!(urgent_before < 100, "nothing else is heard");
+        send(&mut from, &[0], FlowId::DEFAULT, &[to_brake]);
+    }
+    assert!(urgent_before >= 8, "{urgent_before} is not first");
+    send(&mut from, &[0], FlowId::DEFAULT, &[to_brake]);
+    let urgent: Vec<_> = std::iter::from_fn(|| next(&mut to, Scan::All)).collect();
+    assert!(
+        !urgent.is_empty() && urgent.iter().all(|(_, flow)| *flow == brake),
+        "what has nobody before it is not kept"
+    );
+}
+
+#[test]
 fn those_that_are_not_urgent_enough_stay() {
     let (mut from, mut to) = (open(&loopback(68)), open(&loopback(68)));
     let default = to.locators().default_unicast[0];
