@@ -68,8 +68,10 @@ struct Entry {
     recurrence: Recurrence,
     /// `None` while it runs.
     work: Option<Work>,
-    /// Since when it waits; `None` if it does not.
+    /// Since when a run is due; `None` if none is.
     released: Option<Instant>,
+    /// It is among those that wait: once, however often it was released, suspended and resumed.
+    is_waiting: bool,
     budget: Option<(u64, bool)>,
     statistics: JobStatistics,
 }
@@ -103,11 +105,44 @@ impl Jobs {
             return false;
         }
         entry.released = Some(at);
-        let priority = entry.statistics.priority;
-        if !entry.statistics.is_suspended {
-            self.waiting.push(priority, (id.place, id.generation));
-        }
+        self.queue(id);
         true
+    }
+
+    /// Has a job wait whose run is due, unless it does or is suspended.
+    fn queue(&mut self, id: JobId) {
+        let Some(entry) = self.get(id) else { return };
+        if entry.released.is_none() || entry.is_waiting || entry.statistics.is_suspended {
+            return;
+        }
+        entry.is_waiting = true;
+        let priority = entry.statistics.priority;
+        self.waiting.push(priority, (id.place, id.generation));
+    }
+
+    /// Has a job wait no more, whether it did or not.
+    fn unqueue(&mut self, id: JobId) {
+        let Some(entry) = self.get(id) else { return };
+        if std::mem::take(&mut entry.is_waiting) {
+            let priority = entry.statistics.priority;
+            self.waiting.remove(priority, |waiting| *waiting == (id.place, id.generation));
+        }
+    }
+
+    /// Takes the most urgent job out for a run.
+    fn take_first(&mut self) -> Option<(JobId, Work, Instant)> {
+        loop {
+            let (_, (place, generation)) = self.waiting.pop()?;
+            let id = JobId { place, generation };
+            let Some(entry) = self.get(id) else { continue };
+            entry.is_waiting = false;
+            // One that is out for a run waits again when it is back.
+            if let Some(work) = entry.work.take()
+                && let Some(released) = entry.released.take()
+            {
+                return Some((id, work, released));
+            }
+        }
     }
 
     /// Has those wait that are due by now, and says when the next one is.
@@ -156,7 +191,15 @@ impl Agenda {
         let generation = jobs.generations;
         let NewJob { name, priority, recurrence, work } = new;
         let statistics = JobStatistics { name, priority, ..JobStatistics::default() };
-        let entry = Entry { generation, recurrence, work: Some(work), released: None, budget: None, statistics };
+        let entry = Entry {
+            generation,
+            recurrence,
+            work: Some(work),
+            released: None,
+            is_waiting: false,
+            budget: None,
+            statistics,
+        };
         if free.is_none() {
             jobs.entries.push(None);
         }
@@ -175,6 +218,7 @@ impl Agenda {
     pub(super) fn remove(&self, id: JobId) -> Option<Work> {
         let mut jobs = self.jobs.lock().expect(UNDISTURBED);
         jobs.get(id)?;
+        jobs.unqueue(id);
         let entry = jobs.entries[id.place].take()?;
         jobs.due.retain(|Reverse((_, place, generation))| (*place, *generation) != (id.place, id.generation));
         drop(jobs);
@@ -195,12 +239,10 @@ impl Agenda {
 
     pub(super) fn resume(&self, id: JobId) {
         let mut jobs = self.jobs.lock().expect(UNDISTURBED);
-        let Some(entry) = jobs.get(id) else { return };
-        let waits = std::mem::take(&mut entry.statistics.is_suspended) && entry.released.is_some();
-        let priority = entry.statistics.priority;
-        if waits {
-            jobs.waiting.push(priority, (id.place, id.generation));
+        if let Some(entry) = jobs.get(id) {
+            entry.statistics.is_suspended = false;
         }
+        jobs.queue(id);
     }
 
     pub(super) fn statistics(&self, id: JobId) -> JobStatistics {
@@ -238,24 +280,13 @@ impl Agenda {
 
     /// Runs the most urgent job that waits, if there is one.
     pub(crate) fn run_first(&self) {
-        let Some((id, mut work, released)) = self.take_first() else { return };
+        let first = self.jobs.lock().expect(UNDISTURBED).take_first();
+        let Some((id, mut work, released)) = first else { return };
         let began = clock::now();
         work();
         let ended = clock::now();
         let left = self.end(id, work, released, (began, ended));
         drop(left);
-    }
-
-    fn take_first(&self) -> Option<(JobId, Work, Instant)> {
-        let mut jobs = self.jobs.lock().expect(UNDISTURBED);
-        while let Some((_, (place, generation))) = jobs.waiting.pop() {
-            let id = JobId { place, generation };
-            let Some(entry) = jobs.get(id) else { continue };
-            if let (Some(work), Some(released)) = (entry.work.take(), entry.released.take()) {
-                return Some((id, work, released));
-            }
-        }
-        None
     }
 
     /// Counts a run, and puts the job back, or hands it back if it was removed meanwhile.
@@ -269,6 +300,10 @@ impl Agenda {
         if let Some((_, suspends)) = entry.budget.filter(|(budget_ns, _)| took_ns > *budget_ns) {
             entry.statistics.overruns += 1;
             entry.statistics.is_suspended |= suspends;
+        }
+        match entry.statistics.is_suspended {
+            true => jobs.unqueue(id),
+            false => jobs.queue(id),
         }
         None
     }

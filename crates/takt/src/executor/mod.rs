@@ -28,9 +28,11 @@ use crate::participant::VERSION;
 use crate::runtime::clock;
 use crate::runtime::drive::{Crew, drive};
 use crate::runtime::engine::Engine;
+use crate::runtime::event_count::EventCount;
 use crate::runtime::pi_mutex::PiMutex;
 use crate::runtime::poll::{PollSet, Waker};
 use crate::runtime::state::Target;
+use crate::runtime::thread_cell::ThreadToken;
 use crate::{Error, Idle, Result, Runtime};
 
 const UNDISTURBED: &str = "no code of others runs under this lock";
@@ -58,11 +60,17 @@ impl ExecutorBuilder {
         self
     }
 
-    /// Starts its thread, which has the executor's name. It ends with the last handle, and with the last participant.
+    /// Starts its thread, which has the executor's name. It ends with the last handle, the last [`Job`] and the last participant.
     ///
     /// # Errors
-    /// [`Error::Transport`] for a thread and [`Error::RealTime`] for settings that the machine refuses.
+    /// [`Error::Transport`] for a thread and [`Error::RealTime`] for settings that the machine refuses, [`Error::BadParameter`] for a
+    /// name with a zero octet.
     pub fn start(self) -> Result<Executor> {
+        if self.name.contains('\0') {
+            return Err(Error::BadParameter {
+                what: format!("name of an executor {:?}: it has a zero octet", self.name),
+            });
+        }
         let name = if self.name.is_empty() { "takt-exec".to_owned() } else { self.name };
         let shared = Arc::new(Shared {
             name: name.clone(),
@@ -70,13 +78,17 @@ impl ExecutorBuilder {
             agenda: Agenda::new(self.idle),
             engines: PiMutex::new(Vec::new()),
             edition: AtomicU64::new(0),
+            thread: AtomicU64::new(ThreadToken::NONE.to_bits()),
+            passed: EventCount::new(),
             is_stopped: AtomicBool::new(false),
+            has_ended: AtomicBool::new(false),
         });
         let (tell, told) = mpsc::sync_channel(1);
         let (settings, running) = (self.thread_settings, Arc::clone(&shared));
         let run = move || {
             let applied = settings.apply();
             let is_ready = applied.is_ok();
+            running.thread.store(ThreadToken::of_driving_thread().to_bits(), Ordering::Relaxed);
             if tell.send(applied).is_ok() && is_ready {
                 running.run();
             }
@@ -85,7 +97,8 @@ impl ExecutorBuilder {
         let thread = std::thread::Builder::new().name(name.chars().take(15).collect()).spawn(run);
         let thread = thread.map_err(|source| TransportError::new("start", format!("thread {name}"), source))?;
         told.recv().expect("the thread tells before it ends")?;
-        Ok(Executor { inner: Arc::new(Inner { shared, thread: PiMutex::new(Some(thread)) }) })
+        let life = Some(Arc::new(Life(Arc::clone(&shared))));
+        Ok(Executor { inner: Arc::new(Inner { shared, life, thread: Some(thread) }) })
     }
 }
 
@@ -105,11 +118,16 @@ pub struct Executor {
     inner: Arc<Inner>,
 }
 
-/// What handles share; the thread ends with it.
+/// What handles share.
 struct Inner {
     shared: Arc<Shared>,
-    thread: PiMutex<Option<JoinHandle<()>>>,
+    /// `None` while this is dropped.
+    life: Option<Arc<Life>>,
+    thread: Option<JoinHandle<()>>,
 }
+
+/// What handles and jobs share; the thread ends with it.
+struct Life(Arc<Shared>);
 
 /// What the thread shares with handles.
 struct Shared {
@@ -119,7 +137,13 @@ struct Shared {
     engines: PiMutex<Vec<Weak<Engine>>>,
     /// Counts the changes of `engines`.
     edition: AtomicU64,
+    /// The thread's [`ThreadToken`].
+    thread: AtomicU64,
+    /// Notified after each pass.
+    passed: EventCount,
     is_stopped: AtomicBool,
+    /// The thread runs no more.
+    has_ended: AtomicBool,
 }
 
 impl fmt::Debug for Executor {
@@ -173,7 +197,8 @@ impl Executor {
     /// before it still waiting is left out and counted.
     ///
     /// # Errors
-    /// [`Error::BadParameter`] for a period of 0, [`Error::OutOfResources`] beyond [`JOBS_MAX`] jobs.
+    /// [`Error::BadParameter`] for a period of 0, [`Error::OutOfResources`] beyond [`JOBS_MAX`] jobs, [`Error::PreconditionNotMet`]
+    /// once the executor [has ended](Self::has_ended).
     pub fn every(
         &self,
         period: Duration,
@@ -190,7 +215,7 @@ impl Executor {
     /// Runs `work` once for each time, or several, that the job is [triggered](Job::trigger), as long as it lives.
     ///
     /// # Errors
-    /// [`Error::OutOfResources`] beyond [`JOBS_MAX`] jobs.
+    /// [`Error::OutOfResources`] beyond [`JOBS_MAX`] jobs, [`Error::PreconditionNotMet`] once the executor has ended.
     pub fn on_event(&self, priority: Priority, name: &str, work: impl FnMut() + Send + 'static) -> Result<Job> {
         self.add(priority, name, Recurrence::OnEvent, Box::new(work))
     }
@@ -198,7 +223,7 @@ impl Executor {
     /// Runs a future: each poll is a job, the first one at once, as long as the [`Job`] lives or until it is ready.
     ///
     /// # Errors
-    /// [`Error::OutOfResources`] beyond [`JOBS_MAX`] jobs.
+    /// [`Error::OutOfResources`] beyond [`JOBS_MAX`] jobs, [`Error::PreconditionNotMet`] once the executor has ended.
     pub fn spawn(
         &self,
         priority: Priority,
@@ -226,17 +251,35 @@ impl Executor {
         }
         let engine = Arc::downgrade(engine);
         self.on_event(priority, topic, move || {
-            let called = engine.upgrade().map_or(Ok(()), |engine| engine.call_listener_of(target));
+            let Some(engine) = engine.upgrade() else { return };
+            let _closing = engine.close_on_panic();
+            let called = engine.call_listener_of(target);
             debug_assert!(matches!(called, Ok(()) | Err(Error::AlreadyDeleted)), "the lock is free: {called:?}");
         })
     }
 
     fn add(&self, priority: Priority, name: &str, recurrence: Recurrence, work: agenda::Work) -> Result<Job> {
-        let shared = Arc::clone(&self.inner.shared);
+        self.check_lives()?;
+        let life = self.inner.life.as_ref().expect("it is taken when this is dropped");
         let new = NewJob { name: name.to_owned(), priority, recurrence, work };
-        let id = shared.agenda.add(new, clock::now())?;
-        shared.waker.wake();
-        Ok(Job { shared, id })
+        let id = life.0.agenda.add(new, clock::now())?;
+        life.0.waker.wake();
+        Ok(Job { life: Arc::clone(life), id })
+    }
+
+    /// Whether its thread has ended since a job or a listener panicked: then its participants are closed, and its jobs run no more.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.inner.shared.has_ended.load(Ordering::Acquire)
+    }
+
+    fn check_lives(&self) -> Result<()> {
+        match self.has_ended() {
+            true => Err(Error::PreconditionNotMet {
+                what: "a job or listener of the executor panicked: it has ended".into(),
+            }),
+            false => Ok(()),
+        }
     }
 
     /// What runs participants beside jobs: an engine's waker is the executor's.
@@ -244,37 +287,29 @@ impl Executor {
         Arc::clone(&self.inner.shared.waker)
     }
 
-    /// Waits until the job that is running now has ended, unless it is the one that calls.
-    pub(crate) fn wait_for_job(&self) {
-        let ended = || {
-            let thread = self.inner.thread.lock().expect(UNDISTURBED);
-            thread
-                .as_ref()
-                .is_none_or(|thread| thread.is_finished() || thread.thread().id() == std::thread::current().id())
-        };
-        if ended() {
-            return;
+    /// Waits until what runs now has ended, unless the calling thread is one that drives: two that wait for each other would do so
+    /// for ever.
+    pub(crate) fn wait_for_pass(&self) {
+        let shared = &self.inner.shared;
+        let ticket = shared.passed.ticket();
+        shared.waker.wake();
+        while !ThreadToken::drives() && shared.passed.ticket() == ticket && !self.has_ended() {
+            shared.passed.wait(ticket, clock::now(), None);
         }
-        let (tell, told) = mpsc::sync_channel(1);
-        let Ok(job) = self.on_event(Priority::MAX, "wait", move || {
-            // Nobody waits any more: it is told all the same.
-            tell.try_send(()).unwrap_or_default();
-        }) else {
-            return;
-        };
-        job.trigger();
-        while told.recv_timeout(Duration::from_millis(10)).is_err() && !ended() {}
     }
 
     /// Drives a participant from now on, as long as it lives.
-    pub(crate) fn drive(&self, engine: &Arc<Engine>) {
+    pub(crate) fn drive(&self, engine: &Arc<Engine>) -> Result<()> {
         let shared = &self.inner.shared;
         let mut engines = shared.engines.lock().expect(UNDISTURBED);
+        self.check_lives()?;
+        engine.belong_to(ThreadToken::of_bits(shared.thread.load(Ordering::Relaxed)));
         engines.retain(|known| known.strong_count() > 0);
         engines.push(Arc::downgrade(engine));
         drop(engines);
         shared.edition.fetch_add(1, Ordering::Release);
         shared.waker.wake();
+        Ok(())
     }
 }
 
@@ -282,17 +317,17 @@ impl Shared {
     /// The thread.
     fn run(&self) {
         let mut set = PollSet::default();
+        let _ending = Ending(self);
         while !self.is_stopped.load(Ordering::Acquire) {
             let edition = self.edition.load(Ordering::Acquire);
             let engines = self.engines.lock().expect(UNDISTURBED).clone();
             let mut living: Vec<Arc<Engine>> = engines.iter().filter_map(Weak::upgrade).collect();
             living.retain(|engine| engine.enter().is_ok_and(|state| !state.is_closed()));
-            living.iter().for_each(|engine| engine.belong_to_this_thread());
-            let _closing: Vec<_> = living.iter().map(|engine| engine.close_on_panic()).collect();
             let crew = Crew { engines: &living, agenda: Some(&self.agenda) };
             // Resetting the waker here misses nothing: what it was woken for is seen before the next sleep.
             let ended = drive(&crew, &self.waker, &mut set, clock::now(), None, |_| {
                 self.waker.reset();
+                self.passed.notify();
                 self.is_stopped.load(Ordering::Acquire)
                     || self.edition.load(Ordering::Acquire) != edition
                     || living.iter().any(|engine| Arc::strong_count(engine) == 1)
@@ -305,22 +340,47 @@ impl Shared {
     }
 }
 
+/// Ends what the thread has driven when it ends, even by a panic of a job or listener: without it the participants would only pretend
+/// to live.
+struct Ending<'a>(&'a Shared);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        let mut engines = self.0.engines.lock().expect(UNDISTURBED);
+        self.0.has_ended.store(true, Ordering::Release);
+        let engines = std::mem::take(&mut *engines);
+        for engine in engines.iter().filter_map(Weak::upgrade) {
+            let closed = engine.close();
+            debug_assert!(
+                matches!(closed, Ok(()) | Err(Error::AlreadyDeleted)),
+                "jobs run with the lock released: {closed:?}"
+            );
+        }
+        self.0.passed.notify();
+    }
+}
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        self.0.is_stopped.store(true, Ordering::Release);
+        self.0.waker.wake();
+    }
+}
+
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.shared.is_stopped.store(true, Ordering::Release);
-        self.shared.waker.wake();
-        let thread = self.thread.lock().expect(UNDISTURBED).take();
-        // The last handle may have gone within a job, on the thread itself, which ends by itself then.
-        if let Some(thread) = thread.filter(|thread| thread.thread().id() != std::thread::current().id()) {
+        // Who drives does not wait for another who may wait for it; and while there are jobs the thread goes on.
+        let is_last = self.life.take().and_then(Arc::into_inner).is_some();
+        if let Some(thread) = self.thread.take().filter(|_| is_last && !ThreadToken::drives()) {
             // A job that panicked has told so.
             drop(thread.join());
         }
     }
 }
 
-/// A job of the application. It ends when this is dropped; a run that has begun is completed.
+/// A job of the application, which keeps its executor. It ends when this is dropped; a run that has begun is completed.
 pub struct Job {
-    shared: Arc<Shared>,
+    life: Arc<Life>,
     id: JobId,
 }
 
@@ -333,8 +393,8 @@ impl fmt::Debug for Job {
 impl Job {
     /// Has it run once more. If it waits already, one run serves both. Any thread may call this.
     pub fn trigger(&self) {
-        if self.shared.agenda.trigger(self.id, clock::now()) {
-            self.shared.waker.wake();
+        if self.life.0.agenda.trigger(self.id, clock::now()) {
+            self.life.0.waker.wake();
         }
     }
 
@@ -342,30 +402,30 @@ impl Job {
     /// [resumed](Self::resume).
     pub fn set_budget(&self, budget: Option<Duration>, suspends: bool) {
         let budget_ns = budget.map(|budget| budget.as_nanos().try_into().unwrap_or(u64::MAX));
-        self.shared.agenda.set_budget(self.id, budget_ns, suspends);
+        self.life.0.agenda.set_budget(self.id, budget_ns, suspends);
     }
 
     /// Lets it run again.
     pub fn resume(&self) {
-        self.shared.agenda.resume(self.id);
-        self.shared.waker.wake();
+        self.life.0.agenda.resume(self.id);
+        self.life.0.waker.wake();
     }
 
     /// How often it ran, how long that took, and how late it was.
     #[must_use]
     pub fn statistics(&self) -> JobStatistics {
-        self.shared.agenda.statistics(self.id)
+        self.life.0.agenda.statistics(self.id)
     }
 
     /// Something that triggers it, for as long as it lives.
     pub(crate) fn waker(&self) -> std::task::Waker {
-        task::waker(Arc::downgrade(&self.shared), self.id)
+        task::waker(Arc::downgrade(&self.life.0), self.id)
     }
 }
 
 impl Drop for Job {
     fn drop(&mut self) {
-        let work = self.shared.agenda.remove(self.id);
+        let work = self.life.0.agenda.remove(self.id);
         drop(work);
     }
 }

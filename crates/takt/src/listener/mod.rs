@@ -10,7 +10,8 @@
 //! Under `Runtime::Shared` listeners run on the receiving thread, under `Runtime::Inline` in whatever call drives the
 //! participant. Either way one at a time, and without any lock held: a listener may call anything on any entity, save
 //! that under `Runtime::Shared` it cannot wait for its own participant's conditions, samples or tasks. While
-//! it runs nothing is received, so it should be brief.
+//! it runs nothing is received, so it should be brief. One that panics ends the thread that called it, and its participant is closed;
+//! under `Runtime::Inline` the panic goes to who drives, and that listener is not called any more.
 //!
 //! A listener that is set after something has changed is told of it at once.
 

@@ -330,7 +330,8 @@ impl DomainParticipantBuilder {
     /// # Errors
     /// [`Error::Transport`](crate::Error::Transport) for sockets, interfaces and threads that the machine refuses,
     /// [`Error::RealTime`](crate::Error::RealTime) for scheduling and memory that it refuses,
-    /// [`Error::BadParameter`](crate::Error::BadParameter) for what cannot be understood.
+    /// [`Error::BadParameter`](crate::Error::BadParameter) for what cannot be understood,
+    /// [`Error::PreconditionNotMet`](crate::Error::PreconditionNotMet) for an executor that has ended.
     pub fn build(mut self) -> Result<DomainParticipant> {
         if self.executor.is_some() && self.runtime == Runtime::Inline {
             return Err(Error::BadParameter { what: "under Runtime::Inline there is no executor".into() });
@@ -347,27 +348,8 @@ impl DomainParticipantBuilder {
         for wrap in std::mem::take(&mut self.wrappers) {
             transports = wrap_first(transports, wrap);
         }
-        let mut config = Config::new(self.domain_id, guid_prefix::generate()?);
-        config.secret = guid_prefix::secret()?;
-        config.qos = self.qos.clone();
-        config.limits = self.limits;
-        config.is_enabled = self.is_enabled;
-        config.lease_duration = self.lease_duration.unwrap_or(config.lease_duration);
-        let longest_period = config.lease_duration / 4;
-        config.announcement_period = self.announcement_period.unwrap_or(config.announcement_period).min(longest_period);
-        config.interfaces = interfaces(&transports);
-        config.has_tcp = transports.iter().any(|transport| carries_tcp(transport.as_ref()));
-        config.has_udp = !transports.iter().all(|transport| carries_tcp(transport.as_ref()));
-        config.udp_message_max = longest_udp_message(&transports).unwrap_or(usize::MAX);
+        let config = self.configure(&network, &transports, &roles)?;
         let has_tcp = config.has_tcp;
-        config.locators = roles.locators(&transports);
-        config.initial_peers = config.locators.metatraffic_multicast.clone();
-        config.initial_peers.extend(network.peer_locators(self.domain_id)?);
-        config.servers = network.server_locators(self.domain_id)?;
-        config.initial_peers.extend(&config.servers);
-        config.is_server = self.is_server;
-        config.multicast_readers_min = network.multicast_readers_min.unwrap_or(config.multicast_readers_min);
-        config.static_endpoints = self.static_endpoints;
         warnings.extend(transports.iter().flat_map(|transport| transport.warnings().to_vec()));
 
         let mut core = Participant::new(config, clock::now())?;
@@ -387,7 +369,7 @@ impl DomainParticipantBuilder {
                 None
             }
             (Runtime::Shared, Some(executor)) => {
-                executor.drive(&engine);
+                executor.drive(&engine)?;
                 None
             }
             (Runtime::Shared, None) => Some(start_thread(&engine, self.thread_settings)?),
@@ -419,6 +401,36 @@ impl DomainParticipantBuilder {
     fn executor_name(&self) -> String {
         let name = self.executor.as_ref().map_or(self.qos.entity_name.0.as_str(), Executor::name);
         if name.is_empty() { "takt-rx".to_owned() } else { name.to_owned() }
+    }
+
+    /// What the protocol is to be, over these transports.
+    fn configure(
+        &mut self,
+        network: &NetworkConfig,
+        transports: &[Box<dyn Transport>],
+        roles: &Roles,
+    ) -> Result<Config> {
+        let mut config = Config::new(self.domain_id, guid_prefix::generate()?);
+        config.secret = guid_prefix::secret()?;
+        config.qos = self.qos.clone();
+        config.limits = self.limits;
+        config.is_enabled = self.is_enabled;
+        config.lease_duration = self.lease_duration.unwrap_or(config.lease_duration);
+        let longest_period = config.lease_duration / 4;
+        config.announcement_period = self.announcement_period.unwrap_or(config.announcement_period).min(longest_period);
+        config.interfaces = interfaces(transports);
+        config.has_tcp = transports.iter().any(|transport| carries_tcp(transport.as_ref()));
+        config.has_udp = !transports.iter().all(|transport| carries_tcp(transport.as_ref()));
+        config.udp_message_max = longest_udp_message(transports).unwrap_or(usize::MAX);
+        config.locators = roles.locators(transports);
+        config.initial_peers = config.locators.metatraffic_multicast.clone();
+        config.initial_peers.extend(network.peer_locators(self.domain_id)?);
+        config.servers = network.server_locators(self.domain_id)?;
+        config.initial_peers.extend(&config.servers);
+        config.is_server = self.is_server;
+        config.multicast_readers_min = network.multicast_readers_min.unwrap_or(config.multicast_readers_min);
+        config.static_endpoints = std::mem::take(&mut self.static_endpoints);
+        Ok(config)
     }
 
     /// What was brought, what was asked for by name, or UDP and what goes with it.

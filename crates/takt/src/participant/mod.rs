@@ -35,6 +35,7 @@ use crate::runtime::driver::DriverCounters;
 use crate::runtime::engine::Engine;
 use crate::runtime::listeners::Listener;
 use crate::runtime::pi_mutex::PiMutex;
+use crate::runtime::thread_cell::ThreadToken;
 use crate::status::StatusMask;
 use crate::timing_plan::ExecutorPlan;
 use crate::{Duration, Error, Executor, Result, Runtime};
@@ -305,7 +306,9 @@ impl DomainParticipant {
     }
 
     /// Leaves the domain now, whatever handles and entities there are: others are told, sockets are closed, calls that
-    /// wait end, and every later call on an entity of this participant is [`Error::AlreadyDeleted`].
+    /// wait end, and every later call on an entity of this participant is [`Error::AlreadyDeleted`]. The participant's own thread or
+    /// executor calls no listener any more when this returns, unless it is called within a listener or a job: then one that is being
+    /// called by another thread may still be at it, as may one that [another executor](crate::AnyDataReader::run_listener_on) calls.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] if it was closed, [`Error::IllegalOperation`] from another thread than the owner under
@@ -319,12 +322,13 @@ impl ParticipantInner {
     fn close(&self) -> Result<()> {
         let result = self.engine.close();
         let thread = self.thread.lock().expect(UNDISTURBED).take();
-        if let Some(thread) = thread.filter(|thread| thread.thread().id() != std::thread::current().id()) {
+        // Who drives does not wait for another who may wait for it.
+        if let Some(thread) = thread.filter(|_| !ThreadToken::drives()) {
             // A panic in a listener has already been reported by its thread.
             drop(thread.join());
         }
         if let Some(executor) = &self.executor {
-            executor.wait_for_job();
+            executor.wait_for_pass();
         }
         result
     }

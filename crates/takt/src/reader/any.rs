@@ -25,7 +25,7 @@ use crate::status::{
 };
 use crate::subscriber::{Subscriber, SubscriberInner};
 use crate::topic::{AnyTopic, TopicInner};
-use crate::{Error, Executor, Flow, Job, Readable, Result, TRANSPORT_PROPERTY};
+use crate::{Error, Executor, Flow, Readable, Result, TRANSPORT_PROPERTY};
 
 /// A reader, whatever its type: what every [`DataReader`] is besides reading. Handles are clones of one another; the
 /// reader is deleted with the last one, or by [`close`](Self::close).
@@ -46,8 +46,6 @@ pub(crate) struct ReaderCore {
     /// Keeps the subscriber, and by it the participant.
     pub(crate) subscriber: Arc<SubscriberInner>,
     type_id: TypeId,
-    /// Calls the listener on another executor.
-    listener_job: PiMutex<Option<Job>>,
 }
 
 const UNDISTURBED: &str = "no code of others runs under this lock";
@@ -120,7 +118,6 @@ impl AnyDataReader {
             topic,
             subscriber: Arc::clone(subscriber),
             type_id: TypeId::of::<T>(),
-            listener_job: PiMutex::new(None),
         });
         let endpoint = EndpointRef::Reader(Arc::downgrade(&core));
         core.engine.call_state(|state, _| {
@@ -164,12 +161,20 @@ impl AnyDataReader {
     }
 
     /// Changes the reader's policies: before it is enabled any, afterwards those that DDS 1.4 §2.2.3 calls changeable.
-    /// Others are told, and writers that no longer fit, or fit now, are parted or matched.
+    /// Others are told, and writers that no longer fit, or fit now, are parted or matched. Whether it has a port of its own stays as it
+    /// was when it was created.
     ///
     /// # Errors
     /// [`Error::ImmutablePolicy`], [`Error::InconsistentPolicy`]: then all stay as they were.
     pub fn set_qos(&self, qos: DataReaderQos) -> Result<()> {
-        self.core.engine.call(|driver, now| Ok(driver.core.set_reader_qos(now, self.core.handle, qos.clone())?))?;
+        let core = &*self.core;
+        let (handle, timing) = (core.handle, core.subscriber.participant.reader_timing(&core.topic.name, &qos)?);
+        self.core.engine.call_state(|state, now| {
+            let core = &mut state.driver()?.core;
+            core.set_reader_qos(now, handle, qos.clone())?;
+            core.set_reader_priority(handle, timing.priority)?;
+            state.set_timing(Target::Reader(handle), timing)
+        })?;
         *self.core.qos.lock().expect(UNDISTURBED) = qos;
         Ok(())
     }
@@ -178,22 +183,14 @@ impl AnyDataReader {
     /// system file says of the topic on that executor, else as the reader is. Listeners of the levels above stay with the participant.
     ///
     /// # Errors
-    /// [`Error::OutOfResources`] if the executor has no room for a job, [`Error::AlreadyDeleted`] after [`close`](Self::close),
-    /// [`Error::IllegalOperation`] under `Runtime::Inline`, whose participants have one thread.
+    /// [`Error::OutOfResources`] if the executor has no room for a job, [`Error::PreconditionNotMet`] if it has ended,
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close), [`Error::IllegalOperation`] under `Runtime::Inline`, whose participants have one thread.
     pub fn run_listener_on(&self, executor: Option<&Executor>) -> Result<()> {
         let core = &*self.core;
-        let (participant, topic, qos) = (&core.subscriber.participant, &core.topic.name, self.qos());
-        let (target, own) = (Target::Reader(core.handle), participant.reader_timing(topic, &qos)?.priority);
-        let job = executor
-            .map(|executor| {
-                let priority = participant.listener_priority(executor, topic, &qos.property).unwrap_or(own);
-                executor.call_listener(&core.engine, target, priority, topic)
-            })
-            .transpose()?;
-        let waker = job.as_ref().map(Job::waker);
-        let former = core.engine.call_state(|state, _| state.call_elsewhere(target, waker))?;
-        drop((former, std::mem::replace(&mut *core.listener_job.lock().expect(UNDISTURBED), job)));
-        Ok(())
+        let (participant, qos) = (&core.subscriber.participant, self.qos());
+        let planned =
+            executor.and_then(|executor| participant.listener_priority(executor, &core.topic.name, &qos.property));
+        core.engine.run_listener_on(executor, Target::Reader(core.handle), planned)
     }
 
     /// Has the listener called again that was suspended since it took longer than its [budget](crate::BUDGET_PROPERTY). Does

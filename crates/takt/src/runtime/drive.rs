@@ -9,13 +9,16 @@ use takt_core::{Instant, Priority};
 use takt_transport::Scan;
 
 use super::clock;
-use super::engine::{Engine, LINGER};
+use super::engine::{Engine, LINGER, Served};
 use super::poll::{PollSet, Ready, Waker};
 use crate::executor::Agenda;
 use crate::{Error, Idle, Result, Runtime};
 
 /// Spinning turns between two looks at the clock for the caller's deadline.
 const TURNS_PER_DEADLINE_CHECK: u32 = 4;
+
+/// Passes in a row with something to do that do not ask the kernel, but look at what was taken from it: then one asks.
+const TAKEN_IN_ROW_MAX: u32 = 8;
 
 /// What shares the thread with a participant.
 pub(crate) trait Rivals {
@@ -65,7 +68,7 @@ impl<E: Deref<Target = Engine>> Rivals for Others<'_, E> {
         }
         let others = self.crew.engines.iter().enumerate().filter(|(place, _)| *place != self.but);
         for (_, engine) in others {
-            if self.crew.lenient(engine.is_wanted_above(than))? {
+            if self.crew.lenient(engine.is_wanted_above(than))? == Some(true) {
                 return Ok(true);
             }
         }
@@ -75,10 +78,10 @@ impl<E: Deref<Target = Engine>> Rivals for Others<'_, E> {
 
 impl<E: Deref<Target = Engine>> Crew<'_, E> {
     /// A participant of an executor that is closed, or fails, keeps nobody else from going on.
-    fn lenient(&self, result: Result<bool>) -> Result<bool> {
+    fn lenient<R>(&self, result: Result<R>) -> Result<Option<R>> {
         match result {
-            Err(Error::AlreadyDeleted | Error::Transport(_)) if self.agenda.is_some() => Ok(false),
-            result => result,
+            Err(Error::AlreadyDeleted | Error::Transport(_)) if self.agenda.is_some() => Ok(None),
+            result => result.map(Some),
         }
     }
 
@@ -93,24 +96,46 @@ impl<E: Deref<Target = Engine>> Crew<'_, E> {
         if let Some((agenda, priority)) = first
             && priority > Priority::NORMAL
         {
-            for engine in self.engines {
-                self.lenient(engine.serve(priority).map(|()| false))?;
+            match self.serve(priority)? {
+                Served::All => {
+                    agenda.run_first();
+                    return Ok(true);
+                }
+                Served::Some => return Ok(true),
+                Served::RestIsOwed => {}
             }
-            agenda.run_first();
-            return Ok(true);
         }
         let mut happened = false;
         for (place, engine) in self.engines.iter().enumerate() {
             happened |= match (self.engines, self.agenda) {
                 ([_], None) => engine.turn(scan, ready, now, &mut Alone)?,
-                _ => self.lenient(engine.turn(scan, ready, now, &mut Others { crew: self, but: place }))?,
+                _ => {
+                    let mut others = Others { crew: self, but: place };
+                    self.lenient(engine.turn(scan, ready, now, &mut others))? == Some(true)
+                }
             };
         }
-        if let Some((agenda, _)) = first {
-            agenda.run_first();
+        if let Some((agenda, priority)) = first {
             happened = true;
+            let mut others = Others { crew: self, but: usize::MAX };
+            if priority >= Priority::NORMAL || !others.are_more_urgent(priority)? {
+                agenda.run_first();
+            }
         }
         Ok(happened)
+    }
+
+    /// Does what participants have that is more urgent than a job of this priority.
+    fn serve(&self, than: Priority) -> Result<Served> {
+        let mut served = Served::All;
+        for engine in self.engines {
+            match self.lenient(engine.serve(than, clock::now()))? {
+                Some(Served::RestIsOwed) => return Ok(Served::RestIsOwed),
+                Some(Served::Some) => served = Served::Some,
+                Some(Served::All) | None => {}
+            }
+        }
+        Ok(served)
     }
 }
 
@@ -137,7 +162,7 @@ pub(crate) fn drive<E: Deref<Target = Engine>>(
     let mut scan = first_scan(set, now < spins_until);
     // Which descriptors may be readable.
     let mut ready = Ready::ALL;
-    let mut turns = 0_u32;
+    let (mut turns, mut taken_in_row) = (0_u32, 0_u32);
     // Since the last look at the clock.
     let mut progress = false;
     loop {
@@ -159,6 +184,10 @@ pub(crate) fn drive<E: Deref<Target = Engine>>(
         if std::mem::take(&mut progress) {
             spins_until = idle.spins_until(now);
             scan = first_scan(set, now < spins_until);
+            taken_in_row = if scan == Scan::Taken { taken_in_row + 1 } else { 0 };
+            if taken_in_row > TAKEN_IN_ROW_MAX {
+                (scan, taken_in_row) = (Scan::All, 0);
+            }
             continue;
         }
         if deadline.is_some_and(|deadline| now >= deadline) {
@@ -169,6 +198,7 @@ pub(crate) fn drive<E: Deref<Target = Engine>>(
             scan = Scan::All;
             continue;
         }
+        taken_in_row = 0;
         if !spins {
             now = sleep(crew, waker, set, now, deadline)?;
             (scan, ready) = (Scan::All, set.ready());

@@ -21,10 +21,10 @@ use super::event_count::EventCount;
 use super::guarded::{Guard, Guarded};
 use super::listeners::{Call, Entity, Listener};
 use super::poll::{PollSet, Ready, Waker};
-use super::state::{ParticipantEvent, State, Target};
+use super::state::{Elsewhere, ParticipantEvent, State, Target};
 use super::tasks::TaskKey;
 use super::thread_cell::ThreadToken;
-use crate::{Error, Idle, Result, Runtime};
+use crate::{Error, Executor, Idle, Result, Runtime};
 
 /// How long the receiving thread sleeps at most after something happened. No longer than it takes until the
 /// first heartbeat, so that a `write` rarely has to wake the thread for a new timer.
@@ -190,29 +190,49 @@ impl Engine {
         Ok(more || calls)
     }
 
-    /// Does what is more urgent than `than`, listeners included.
-    pub(crate) fn serve(&self, than: Priority) -> Result<()> {
+    /// Does what is more urgent than a job of this priority, listeners included, as much as one visit may.
+    pub(crate) fn serve(&self, than: Priority, now: Instant) -> Result<Served> {
         let mut state = self.enter()?;
-        while state.is_wanted_above(than) && !state.attend(than)? {
-            drop(state);
-            state = self.enter()?;
+        state.ledger.begin(now);
+        state.hold_up_rest();
+        if state.is_rest_owed() {
+            return Ok(Served::RestIsOwed);
         }
+        let mut is_all = !state.is_wanted_above(than) || state.attend(than)?;
         if state.has_woken() {
             state = self.wake_tasks(state)?;
         }
         if state.has_calls() && state.next_call_priority() > Some(than) {
             self.dispatch(state, Some(than), &mut Alone)?;
+            is_all = false;
         }
-        Ok(())
+        Ok(if is_all { Served::All } else { Served::Some })
     }
 
-    /// Receives and sends what is more urgent than `than`. Says whether a listener is, too.
+    /// Receives and sends what is more urgent than `than`. Says whether there is more of that, or a listener is as urgent.
     pub(crate) fn is_wanted_above(&self, than: Priority) -> Result<bool> {
         let mut state = self.enter()?;
-        if state.is_wanted_above(than) {
-            state.attend(than)?;
+        let is_all = !state.is_wanted_above(than) || state.attend(than)?;
+        if state.has_woken() {
+            state = self.wake_tasks(state)?;
         }
-        Ok(state.has_calls() && state.next_call_priority() > Some(than))
+        Ok(!is_all || (state.has_calls() && state.next_call_priority() > Some(than)))
+    }
+
+    /// Has this executor call an endpoint's own listener from now on; `None`: the participant's. It is as urgent as `planned`, else as
+    /// the endpoint.
+    pub(crate) fn run_listener_on(
+        self: &Arc<Self>,
+        executor: Option<&Executor>,
+        target: Target,
+        planned: Option<Priority>,
+    ) -> Result<()> {
+        let (own, topic) = self.look_at_state(|state| state.describe(target))?;
+        let priority = planned.unwrap_or(own);
+        let job = executor.map(|executor| executor.call_listener(self, target, priority, &topic)).transpose()?;
+        let mut elsewhere = job.map(Elsewhere::from);
+        // The former one ends outside the lock.
+        self.call_state(|state, _| state.call_elsewhere(target, &mut elsewhere))
     }
 
     /// Calls what an endpoint's own listener is to be told; for the executor that it was given to.
@@ -224,7 +244,10 @@ impl Engine {
             let began = clock::now();
             call.listener.call(&call.entity, call.statuses);
             let ended = clock::now();
-            let left = self.end_call(call, began, ended)?.1;
+            let (state, left) = self.end_call(call, began, ended)?;
+            // Somebody else may have to call it by now, or to tell of an overrun.
+            let wake = state.sleeps_on_calls();
+            self.leave(state, wake)?;
             drop(left);
         }
     }
@@ -242,7 +265,8 @@ impl Engine {
     }
 
     /// Calls the listeners of everything that has changed, the most urgent first. What arrives meanwhile and is more urgent than
-    /// the next call comes before it. Ends early when a rival is, and leaves those that are not more urgent than `than`.
+    /// the next call comes before it. Ends early when a rival is, and when the rest has waited for long; leaves those that are not
+    /// more urgent than `than`.
     fn dispatch<'a>(
         &'a self,
         mut state: Guard<'a, State>,
@@ -250,9 +274,12 @@ impl Engine {
         rivals: &mut impl Rivals,
     ) -> Result<()> {
         state.dispatching = true;
+        state.hold_up_rest();
         let _dispatching = Dispatching(self);
+        let mut is_first = true;
         while let Some(priority) = state.next_told_priority() {
-            if than.is_some_and(|than| priority <= than) {
+            let is_rest_next = !std::mem::take(&mut is_first) && state.is_rest_owed();
+            if is_rest_next || than.is_some_and(|than| priority <= than) {
                 break;
             }
             if rivals.exist() {
@@ -262,9 +289,11 @@ impl Engine {
                 }
                 state = self.enter()?;
             }
-            if state.is_wanted_above(priority)
-                && (!state.attend(priority)? || state.next_told_priority() != Some(priority))
-            {
+            let is_all = !state.is_wanted_above(priority) || state.attend(priority)?;
+            if state.has_woken() {
+                state = self.wake_tasks(state)?;
+            }
+            if !is_all || state.next_told_priority() != Some(priority) {
                 drop(state);
                 state = self.enter()?;
                 continue;
@@ -309,6 +338,7 @@ impl Engine {
         let Some(event) = state.next_participant_event() else { return Ok(state) };
         let Some((mut listener, version)) = state.participant.take() else { return Ok(state) };
         drop(state);
+        let tells_of_overrun = matches!(event, ParticipantEvent::Overran(_));
         if let Listener::Participant(listener) = &mut listener {
             match event {
                 ParticipantEvent::Discovered(guid) => listener.on_participant_discovered(guid),
@@ -317,7 +347,10 @@ impl Engine {
             }
         }
         let mut state = self.enter()?;
-        state.ledger.end(JobKind::Callback, Priority::NORMAL);
+        match tells_of_overrun {
+            true => state.ledger.end_telling(),
+            false => state.ledger.end(JobKind::Callback, Priority::NORMAL),
+        }
         let left = state.participant.put_back(listener, version);
         drop(state);
         drop(left);
@@ -343,14 +376,14 @@ impl Engine {
         CloseOnPanic(self)
     }
 
-    /// From now on the calling thread drives.
-    pub(crate) fn belong_to_this_thread(&self) {
-        self.pump_thread.store(ThreadToken::current().to_bits(), Ordering::Relaxed);
+    /// From now on this thread drives.
+    pub(crate) fn belong_to(&self, thread: ThreadToken) {
+        self.pump_thread.store(thread.to_bits(), Ordering::Relaxed);
     }
 
     /// The receiving thread under `Runtime::Shared`: drives until the participant is closed.
     pub(crate) fn run(&self) {
-        self.belong_to_this_thread();
+        self.belong_to(ThreadToken::of_driving_thread());
         let _closing = self.close_on_panic();
         let mut set = PollSet::default();
         loop {
@@ -376,6 +409,17 @@ impl Drop for Engine {
             drop(state.close(clock::now()));
         }
     }
+}
+
+/// What became of what is more urgent than a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Served {
+    /// All of it is done.
+    All,
+    /// There may be more.
+    Some,
+    /// Nothing was done: normal datagrams and timers have waited for too long.
+    RestIsOwed,
 }
 
 /// What is left of a call: the listener, if its entity has another one now, and the entity.

@@ -18,7 +18,7 @@ pub(crate) struct EventCount<O: Os = Linux> {
 }
 
 /// The count at the moment it was taken.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket(u32);
 
 impl EventCount {

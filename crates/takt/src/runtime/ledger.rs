@@ -19,8 +19,10 @@ pub(crate) struct Ledger {
     /// The last ones.
     overruns: VecDeque<BudgetOverrun>,
     overrun_count: u64,
-    /// Those of them that the participant's listener has not been told of.
-    news: u64,
+    /// Those of them that the participant's listener was told of.
+    told_count: u64,
+    /// It is to be told of more.
+    has_news: bool,
 }
 
 impl Ledger {
@@ -30,7 +32,8 @@ impl Ledger {
             began: Instant(0),
             overruns: VecDeque::with_capacity(OVERRUNS_KEPT),
             overrun_count: 0,
-            news: 0,
+            told_count: 0,
+            has_news: false,
         }
     }
 
@@ -55,10 +58,18 @@ impl Ledger {
         }
     }
 
+    /// As [`end`](Self::end), of a call that told of overruns. If it took too long itself that is counted, and told with the
+    /// next one: else it would be told for ever.
+    pub(crate) fn end_telling(&mut self) {
+        let had_news = self.has_news;
+        self.end(JobKind::Callback, Priority::NORMAL);
+        self.has_news = had_news;
+    }
+
     /// A job took longer than it may.
     #[cold]
     pub(crate) fn overran(&mut self, overrun: BudgetOverrun) {
-        self.news += 1;
+        self.has_news = true;
         self.overrun_count += 1;
         if self.overruns.len() == OVERRUNS_KEPT {
             self.overruns.pop_front();
@@ -73,12 +84,14 @@ impl Ledger {
 
     /// Whether the participant's listener is to be told of some.
     pub(crate) fn has_news(&self) -> bool {
-        self.news > 0
+        self.has_news
     }
 
     /// The last one, how many are told with it, and how many there were.
     pub(crate) fn take_news(&mut self) -> Option<(BudgetOverrun, u64, u64)> {
-        let last = self.overruns.back().filter(|_| self.news > 0)?.clone();
-        Some((last, std::mem::take(&mut self.news), self.overrun_count))
+        let last = self.overruns.back().filter(|_| self.has_news)?.clone();
+        self.has_news = false;
+        let before = std::mem::replace(&mut self.told_count, self.overrun_count);
+        Some((last, self.overrun_count - before, self.overrun_count))
     }
 }

@@ -6,6 +6,7 @@
 use std::cell::Cell;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -59,6 +60,10 @@ pub(crate) trait Event: Send + Sync + Sized {
     fn wait(&self, set: &mut PollSet, timeout: Option<Duration>) -> io::Result<(bool, u64)>;
 }
 
+thread_local! {
+    static ID: Cell<u32> = const { Cell::new(0) };
+}
+
 /// The real one.
 #[derive(Debug)]
 pub(crate) struct Linux;
@@ -70,16 +75,26 @@ impl Os for Linux {
 
     #[inline]
     fn thread_id() -> u32 {
-        thread_local! {
-            static ID: Cell<u32> = const { Cell::new(0) };
+        /// The thread that a `fork` leaves has another id.
+        extern "C" fn forget() {
+            ID.set(0);
         }
-        ID.with(|id| {
-            if id.get() == 0 {
-                // SAFETY: takes no arguments and cannot fail.
-                id.set(unsafe { libc::gettid() }.cast_unsigned());
-            }
-            id.get()
-        })
+        #[cold]
+        fn learn() -> u32 {
+            static FORGETS: Once = Once::new();
+            // SAFETY: the function lives as long as the process, and touches one thread-local value.
+            FORGETS.call_once(|| unsafe {
+                let registered = libc::pthread_atfork(None, None, Some(forget));
+                debug_assert!(registered == 0, "there is memory for one more handler");
+            });
+            // SAFETY: takes no arguments and cannot fail.
+            ID.set(unsafe { libc::gettid() }.cast_unsigned());
+            ID.get()
+        }
+        match ID.get() {
+            0 => learn(),
+            id => id,
+        }
     }
 }
 
@@ -174,9 +189,10 @@ impl Event for readiness::Waker {
     }
 
     fn wait(&self, set: &mut PollSet, timeout: Option<Duration>) -> io::Result<(bool, u64)> {
-        let own = 1_u64.checked_shl(set.len() as u32).unwrap_or(0);
+        // Beyond the last bit it is shared.
+        let (own, is_shared) = (1_u64 << set.len().min(63), set.len() > 63);
         set.add(self.as_raw_fd());
         let ready = set.wait(timeout)?;
-        Ok((ready & own != 0, ready & !own))
+        Ok((ready & own != 0, if is_shared { ready } else { ready & !own }))
     }
 }

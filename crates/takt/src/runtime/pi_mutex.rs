@@ -7,7 +7,8 @@
 //! times the instructions.
 //!
 //! Locking it twice from one thread is an error and no deadlock. There is no poisoning: each call leaves what it protects
-//! consistent, or the call is a bug that has already ended its thread. The child of a `fork` must not use its parent's.
+//! consistent, or the call is a bug that has already ended its thread. The child of a `fork` must not use its parent's; it may make
+//! its own.
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -184,6 +185,39 @@ mod tests {
         assert_eq!(mutex.lock().err(), Some(Reentered));
         drop(guard);
         assert_eq!(*mutex.lock().expect("free again"), 1);
+    }
+
+    /// What the child of a `fork` does: two threads that want its own lock at once.
+    fn contend() -> u32 {
+        let mutex = PiMutex::new(1);
+        let guard = mutex.lock().expect("free");
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| *mutex.lock().expect("not held by this thread"));
+            while mutex.raw.0.load(Ordering::SeqCst) & libc::FUTEX_WAITERS == 0 {
+                std::thread::yield_now();
+            }
+            drop(guard);
+            waiter.join().expect("no panic")
+        })
+    }
+
+    #[test]
+    fn the_child_of_a_fork_makes_locks_of_its_own() {
+        assert_eq!(contend(), 1, "so that this thread's id is known");
+        // SAFETY: the child makes a lock and a thread, as glibc permits, and ends without returning.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            // SAFETY: these calls have no memory of ours; the alarm ends a child that hangs.
+            unsafe {
+                libc::alarm(30);
+                libc::_exit(i32::from(contend() != 1));
+            }
+        }
+        assert!(child > 0, "{}", std::io::Error::last_os_error());
+        let mut status = 0;
+        // SAFETY: `status` is live and writable.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert_eq!(status, 0, "the child ended well");
     }
 
     #[test]

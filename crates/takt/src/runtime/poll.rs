@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use takt_core::Instant;
 use takt_transport::TransportError;
-use takt_transport::readiness::{self, Standing};
+use takt_transport::readiness::{self, NAMED_MAX, Standing};
 
 use super::os::{Event, Flag, Linux, Os};
 use crate::Result;
@@ -98,7 +98,8 @@ impl PollSet {
             (self.sleeps, self.standing) = (0, None);
         }
         if self.sleeps < SLEEPS_UNTIL_KEPT {
-            self.sleeps += 1;
+            let is_long = self.last.descriptors.len() > NAMED_MAX;
+            self.sleeps = if is_long { SLEEPS_UNTIL_KEPT } else { self.sleeps + 1 };
             if self.sleeps == SLEEPS_UNTIL_KEPT {
                 // tidy-allow(dropped-cause): a kernel that refuses is told each time.
                 self.standing = Standing::new(&self.last.descriptors).ok();
@@ -257,6 +258,37 @@ mod tests {
         let second = event();
         second.wake().expect("woken");
         assert!(sleep(&mut set, &second, Edition::new(), 60_000_000_000));
+    }
+
+    #[test]
+    fn more_descriptors_than_bits_are_waited_for() {
+        let waker = Waker::new().expect("eventfd");
+        let event = || takt_transport::readiness::Waker::new().expect("eventfd");
+        for count in [62, 63, 64, 65, 150] {
+            let events: Vec<_> = (0..count).map(|_| event()).collect();
+            let mut set = PollSet::default();
+            let mut sleep = |nanos| {
+                set.clear();
+                events.iter().for_each(|event| set.add(std::os::fd::AsRawFd::as_raw_fd(event)));
+                waker.sleep(&mut set, Instant(0), Some(Instant(nanos))).expect("epoll");
+                set.ready()
+            };
+            assert!(!sleep(1).is_any_of(count), "{count}");
+            // Wakes while the sleep has begun: the event is seen, and does not end later sleeps.
+            Flag::store(&waker.sleeping, true);
+            waker.wake();
+            waker.reset();
+            sleep(60_000_000_000);
+            let started = std::time::Instant::now();
+            sleep(3_000_000);
+            assert!(started.elapsed() >= Duration::from_millis(3), "{count}");
+            for last in [count - 1, 7] {
+                events[last].wake().expect("woken");
+                let ready = sleep(60_000_000_000);
+                assert!(ready.behind(last).is_any_of(1) && !ready.is_any_of(last.min(7)), "{count}: {last}");
+                assert!(events[last].reset().expect("reset"));
+            }
+        }
     }
 
     #[test]

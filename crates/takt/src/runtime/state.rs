@@ -1,9 +1,10 @@
 //! What a participant's lock protects: the driver, and who is to be told about which endpoint.
 
+mod comings;
 mod endpoint;
 mod turn;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -19,8 +20,9 @@ use super::poll::PollSet;
 use super::tasks::TaskKey;
 use crate::status::{Signal, StatusMask};
 use crate::timing::Timing;
+use comings::Comings;
 use endpoint::{Due, Endpoints};
-pub(crate) use endpoint::{Endpoint, Identity, Target};
+pub(crate) use endpoint::{Elsewhere, Endpoint, Identity, Target};
 
 use crate::{BudgetOverrun, BudgetOverrunStatus, Error, Result, Runtime};
 
@@ -48,13 +50,15 @@ pub(crate) struct State {
     pub(crate) parents: Parents,
     /// The participant's listener.
     pub(crate) participant: Slot,
-    pub(crate) participant_events: VecDeque<ParticipantEvent>,
+    comings: Comings,
     /// A listener is being called, so that a nested turn leaves the others for later.
     pub(crate) dispatching: bool,
     /// What the receiving thread sleeps for at most; zero while it is awake.
     sleeps_until: Instant,
     /// Something was received or called since the last sleep.
     active: bool,
+    /// Since when what is urgent keeps the rest waiting: normal datagrams and timers.
+    held_up_since: Option<Instant>,
     /// Attempts to receive since the last look at the timers.
     attempts: u32,
     attempts_per_turn: u32,
@@ -74,10 +78,11 @@ impl State {
             type_answers: Arc::new(EventCount::new()),
             parents: Parents::default(),
             participant: Slot::default(),
-            participant_events: VecDeque::new(),
+            comings: Comings::default(),
             dispatching: false,
             sleeps_until: Instant(0),
             active: true,
+            held_up_since: None,
             attempts: 0,
             attempts_per_turn: match runtime {
                 Runtime::Inline => turn::ATTEMPTS_PER_TIMER_CHECK,
@@ -145,8 +150,8 @@ impl State {
                     self.raise(Target::Writer(writer), StatusMask::INCONSISTENT_TOPIC);
                 }
                 Event::WriterSpace(writer) | Event::Acknowledged(writer) => self.notify_progress(writer),
-                Event::ParticipantDiscovered(guid) => self.note_participant(ParticipantEvent::Discovered(guid)),
-                Event::ParticipantLost(guid) => self.note_participant(ParticipantEvent::Lost(guid)),
+                Event::ParticipantDiscovered(guid) if self.participant.is_set() => self.comings.come(guid),
+                Event::ParticipantLost(guid) if self.participant.is_set() => self.comings.go(guid),
                 Event::TypeAnswer(_) => self.type_answers.notify(),
                 _ => {}
             }
@@ -205,15 +210,9 @@ impl State {
         self.endpoint(target)?.tasks.remove(task)
     }
 
-    fn note_participant(&mut self, event: ParticipantEvent) {
-        if self.participant.is_set() {
-            self.participant_events.push_back(event);
-        }
-    }
-
     /// What the participant's listener is to be told next.
     pub(crate) fn next_participant_event(&mut self) -> Option<ParticipantEvent> {
-        if let Some(event) = self.participant_events.pop_front() {
+        if let Some(event) = self.comings.pop() {
             return Some(event);
         }
         let (last, total_count_change, total_count) = self.ledger.take_news()?;
@@ -240,7 +239,7 @@ impl State {
     #[inline]
     pub(crate) fn next_told_priority(&self) -> Option<Priority> {
         let has_overruns = self.ledger.has_news() && self.participant.is_set();
-        let of_participant = (has_overruns || !self.participant_events.is_empty()).then_some(Priority::NORMAL);
+        let of_participant = (has_overruns || !self.comings.is_empty()).then_some(Priority::NORMAL);
         self.next_call_priority().max(of_participant)
     }
 
@@ -262,9 +261,6 @@ impl State {
 
     /// Takes the own listener of an endpoint that another executor calls out of its slot, if there is something to tell it.
     pub(crate) fn take_call_elsewhere(&mut self, target: Target) -> Option<Call> {
-        if self.endpoint(target)?.suspended {
-            return None;
-        }
         self.take_call(target, false)
     }
 
@@ -275,15 +271,20 @@ impl State {
             Target::Writer(writer) => writers.get_mut(writer.index(), target),
             Target::Reader(reader) => readers.get_mut(reader.index(), target),
         }?;
+        if is_here {
+            endpoint.queued = false;
+        }
+        if endpoint.suspended {
+            // It is told when it is resumed.
+            return None;
+        }
         let concerns =
             |level: &Level| !endpoint.pending[*level as usize].is_empty() && endpoint.is_called_here(*level) == is_here;
         let mut pending = Level::ALL.into_iter().filter(concerns);
         let (next, more) = (pending.next(), pending.next().is_some());
-        if is_here {
-            endpoint.queued = more;
-            if more {
-                due.calls.push(endpoint.timing.priority, target);
-            }
+        if is_here && more {
+            endpoint.queued = true;
+            due.calls.push(endpoint.timing.priority, target);
         }
         let level = next?;
         // An entity that is not complete cannot be shown to a listener, which stays where it is; `complete` tells it.
@@ -308,13 +309,19 @@ impl State {
         Some(Call { target, priority: endpoint.timing.priority, level, listener, version, entity, statuses })
     }
 
-    /// Has an endpoint's own listener called by another executor, which `waker` wakes; `None`: by the participant's again. What was
-    /// to wake the former one is for the caller to drop outside the lock.
-    pub(crate) fn call_elsewhere(&mut self, target: Target, waker: Option<Waker>) -> Result<Option<Waker>> {
+    /// Has an endpoint's own listener called by another executor; `None`: by the participant's again. Leaves the former one in its
+    /// place, for the caller to drop outside the lock.
+    pub(crate) fn call_elsewhere(&mut self, target: Target, elsewhere: &mut Option<Elsewhere>) -> Result<()> {
         let endpoint = self.endpoint(target).ok_or(Error::AlreadyDeleted)?;
-        let former = std::mem::replace(&mut endpoint.elsewhere, waker);
+        std::mem::swap(&mut endpoint.elsewhere, elsewhere);
         self.tell_again(target);
-        Ok(former)
+        Ok(())
+    }
+
+    /// How urgent an endpoint is, and its topic.
+    pub(crate) fn describe(&mut self, target: Target) -> Result<(Priority, String)> {
+        let endpoint = self.endpoint(target).ok_or(Error::AlreadyDeleted)?;
+        Ok((endpoint.timing.priority, endpoint.topic.clone()))
     }
 
     /// Puts a listener back after its call. Hands it back if its entity has gone or has another one, for the caller to
@@ -434,9 +441,9 @@ impl State {
         }
     }
 
-    /// Forgets an endpoint. Its listener is for the caller to drop outside the lock.
+    /// Forgets an endpoint, which is for the caller to drop outside the lock.
     #[must_use]
-    pub(crate) fn remove_endpoint(&mut self, target: Target) -> Option<Listener> {
+    pub(crate) fn remove_endpoint(&mut self, target: Target) -> Option<Endpoint> {
         self.endpoint(target)?;
         let mut removed = match target {
             Target::Writer(writer) => self.writers.0[writer.index()].take(),
@@ -445,7 +452,7 @@ impl State {
         removed.progress.notify();
         removed.signal.delete();
         removed.tasks.drain_into(&mut self.due.woken);
-        removed.slot.set(None, StatusMask::NONE)
+        Some(removed)
     }
 
     /// Sets or removes an endpoint's listener; a new one is first told what has changed already. The former
@@ -483,7 +490,7 @@ impl State {
     ) -> Option<Listener> {
         let former = self.participant.set(listener, mask);
         if !self.participant.is_set() {
-            self.participant_events.clear();
+            self.comings.clear();
         }
         self.tell_all_again(|_| true);
         former
@@ -535,19 +542,19 @@ impl State {
             driver.shutdown(now);
             driver
         });
-        let mut listeners = Vec::new();
+        let mut endpoints = Vec::new();
         let mut tasks = std::mem::take(&mut self.due.woken);
         for mut endpoint in self.writers.0.drain(..).chain(self.readers.0.drain(..)).flatten() {
             endpoint.progress.notify();
             endpoint.signal.delete();
             endpoint.tasks.drain_into(&mut tasks);
-            listeners.push(endpoint.slot);
+            endpoints.push(endpoint);
         }
         self.due.calls.clear();
-        self.participant_events.clear();
-        listeners.extend(self.parents.drain().map(|parent| parent.slot));
+        self.comings.clear();
+        let mut listeners: Vec<Slot> = self.parents.drain().map(|parent| parent.slot).collect();
         listeners.push(std::mem::take(&mut self.participant));
-        Closed { tasks, _driver: driver, _listeners: listeners }
+        Closed { tasks, _driver: driver, _endpoints: endpoints, _listeners: listeners }
     }
 }
 
@@ -556,5 +563,6 @@ pub(crate) struct Closed {
     /// To be woken.
     pub(crate) tasks: Vec<Waker>,
     _driver: Option<Driver>,
+    _endpoints: Vec<Endpoint>,
     _listeners: Vec<Slot>,
 }

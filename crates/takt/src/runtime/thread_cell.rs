@@ -9,6 +9,10 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+thread_local! {
+    static DRIVES: Cell<bool> = const { Cell::new(false) };
+}
+
 /// Identifies a thread for the lifetime of the process; never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ThreadToken(u64);
@@ -16,6 +20,17 @@ pub(crate) struct ThreadToken(u64);
 impl ThreadToken {
     /// No thread at all.
     pub(crate) const NONE: Self = Self(0);
+
+    /// The calling thread's, which drives participants of others from now on, and calls their listeners.
+    pub(crate) fn of_driving_thread() -> Self {
+        DRIVES.set(true);
+        Self::current()
+    }
+
+    /// Whether the calling thread is one that drives. It must not wait for another one, which may wait for it.
+    pub(crate) fn drives() -> bool {
+        DRIVES.get()
+    }
 
     /// The calling thread's. Unlike `std::thread::current().id()` it costs one thread-local load.
     pub(crate) fn current() -> Self {
@@ -29,6 +44,10 @@ impl ThreadToken {
             }
             Self(token.get())
         })
+    }
+
+    pub(crate) const fn of_bits(bits: u64) -> Self {
+        Self(bits)
     }
 
     pub(crate) fn to_bits(self) -> u64 {

@@ -28,7 +28,7 @@ use crate::status::{
     StatusMask,
 };
 use crate::topic::{AnyTopic, TopicInner};
-use crate::{Duration, Error, Executor, Flow, Job, Result, TRANSPORT_PROPERTY, TypeSupport};
+use crate::{Duration, Error, Executor, Flow, Result, TRANSPORT_PROPERTY, TypeSupport};
 
 /// A writer, whatever its type: what every [`DataWriter`] is besides writing. Handles are clones of one another; the
 /// writer is deleted with the last one, or by [`close`](Self::close).
@@ -57,8 +57,6 @@ pub(crate) struct WriterCore {
     /// Keeps the publisher, and by it the participant.
     pub(crate) publisher: Arc<PublisherInner>,
     type_id: TypeId,
-    /// Calls the listener on another executor.
-    listener_job: PiMutex<Option<Job>>,
 }
 
 /// What may change of a writer.
@@ -126,7 +124,6 @@ impl AnyDataWriter {
             topic,
             publisher: Arc::clone(&publisher.inner),
             type_id: TypeId::of::<T>(),
-            listener_job: PiMutex::new(None),
         });
         let endpoint = EndpointRef::Writer(Arc::downgrade(&core));
         core.engine.call_state(|state, _| {
@@ -166,18 +163,20 @@ impl AnyDataWriter {
     pub fn set_qos(&self, qos: DataWriterQos) -> Result<()> {
         let core = &*self.core;
         let mut settings = core.settings.lock().expect(UNDISTURBED);
-        let timing = core.publisher.participant.writer_timing(&core.topic.name, &qos)?;
+        let (participant, topic) = (&core.publisher.participant, &core.topic.name);
+        let (former, timing) =
+            (participant.writer_timing(topic, &settings.qos)?, participant.writer_timing(topic, &qos)?);
         core.engine.call_state(|state, now| {
             let driver = state.driver()?;
             driver.core.set_writer_qos(now, core.handle, qos.clone())?;
-            if settings.qos.transport_priority != qos.transport_priority {
+            if former.transport_priority() != timing.transport_priority() {
                 let spec = FlowSpec { own_port: core.own_port, transport_priority: timing.transport_priority() };
                 let (flow, unicast) = driver.open_flow(&spec, core.by)?;
                 driver.core.set_writer_flow(now, core.handle, flow, unicast)?;
                 driver.transmit(now);
                 driver.close_flow(std::mem::replace(&mut settings.flow, flow));
-                driver.core.set_writer_priority(core.handle, timing.priority)?;
             }
+            driver.core.set_writer_priority(core.handle, timing.priority)?;
             state.set_timing(Target::Writer(core.handle), timing)
         })?;
         let autodispose = qos.writer_data_lifecycle.autodispose_unregistered_instances;
@@ -195,19 +194,10 @@ impl AnyDataWriter {
     /// participant's again. Listeners of the levels above stay with the participant.
     ///
     /// # Errors
-    /// [`Error::OutOfResources`] if the executor has no room for a job, [`Error::AlreadyDeleted`] after [`close`](Self::close),
-    /// [`Error::IllegalOperation`] under `Runtime::Inline`, whose participants have one thread.
+    /// [`Error::OutOfResources`] if the executor has no room for a job, [`Error::PreconditionNotMet`] if it has ended,
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close), [`Error::IllegalOperation`] under `Runtime::Inline`, whose participants have one thread.
     pub fn run_listener_on(&self, executor: Option<&Executor>) -> Result<()> {
-        let core = &*self.core;
-        let timing = core.publisher.participant.writer_timing(&core.topic.name, &self.qos())?;
-        let (target, priority) = (Target::Writer(core.handle), timing.priority);
-        let job = executor
-            .map(|executor| executor.call_listener(&core.engine, target, priority, &core.topic.name))
-            .transpose()?;
-        let waker = job.as_ref().map(Job::waker);
-        let former = core.engine.call_state(|state, _| state.call_elsewhere(target, waker))?;
-        drop((former, std::mem::replace(&mut *core.listener_job.lock().expect(UNDISTURBED), job)));
-        Ok(())
+        self.core.engine.run_listener_on(executor, Target::Writer(self.core.handle), None)
     }
 
     /// Has the listener called again that was suspended since it took longer than its [budget](crate::BUDGET_PROPERTY). Does

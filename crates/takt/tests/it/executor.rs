@@ -20,6 +20,11 @@ fn note(order: &Order, name: &'static str) -> impl FnMut() + Send + 'static {
     move || order.lock().expect("no panic").push(name.to_owned())
 }
 
+/// A reliable writer and reader, matched.
+fn join(from: &DomainParticipant, to: &DomainParticipant, topic: &str) -> (DataWriter<Shape>, DataReader<Shape>) {
+    connect(from, to, topic, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll))
+}
+
 /// A job that keeps the executor until it is let go.
 fn occupy(executor: &Executor) -> (Job, mpsc::Sender<()>) {
     let (let_go, wait) = mpsc::channel::<()>();
@@ -113,19 +118,63 @@ fn a_job_that_takes_too_long_is_suspended_until_it_is_resumed() {
     assert_eq!(job.statistics().overruns, 1);
 }
 
+/// A job that runs until it is let go, and tells of the beginning of each run.
+fn begins_and_waits(executor: &Executor, priority: Priority) -> (Job, mpsc::Receiver<()>, mpsc::Sender<()>) {
+    let (let_go, wait) = mpsc::channel::<()>();
+    let (tell, begun) = mpsc::channel();
+    let job = executor.on_event(priority, "waits", move || {
+        tell.send(()).unwrap_or_default();
+        wait.recv().unwrap_or_default();
+    });
+    (job.expect("room"), begun, let_go)
+}
+
+#[test]
+fn a_job_that_is_triggered_suspended_and_resumed_runs_once_and_not_before() {
+    let executor = executor("resumed");
+    let (job, begun, let_go) = begins_and_waits(&executor, Priority::NORMAL);
+    let (busy, busy_begun, busy_let_go) = begins_and_waits(&executor, Priority::MAX);
+    job.set_budget(Some(Duration::ZERO), true);
+    job.trigger();
+    begun.recv_timeout(PATIENCE).expect("it runs");
+    // What triggers it while it runs is due once it is resumed.
+    job.trigger();
+    busy.trigger();
+    let_go.send(()).expect("it waits");
+    busy_begun.recv_timeout(PATIENCE).expect("it runs");
+    assert!(job.statistics().is_suspended);
+    job.resume();
+    busy_let_go.send(()).expect("it waits");
+    begun.recv_timeout(PATIENCE).expect("it is resumed");
+    // Likewise, but nobody resumes it.
+    job.trigger();
+    let (tell, told) = mpsc::channel();
+    let less_urgent =
+        executor.on_event(Priority::new(-5), "less urgent", move || tell.send(()).expect("somebody waits"));
+    let less_urgent = less_urgent.expect("room");
+    less_urgent.trigger();
+    let_go.send(()).expect("it waits");
+    told.recv_timeout(PATIENCE).expect("it runs");
+    assert!(begun.try_recv().is_err(), "a job that is suspended does not run");
+    job.set_budget(None, false);
+    job.resume();
+    begun.recv_timeout(PATIENCE).expect("it is resumed");
+    let_go.send(()).expect("it waits");
+    wait_until(&[], "the end of the run", || job.statistics().durations.count() == 3);
+    job.trigger();
+    begun.recv_timeout(PATIENCE).expect("it can be triggered as ever");
+    drop(let_go);
+    wait_until(&[], "the last run", || job.statistics().durations.count() == 4);
+    assert!(job.statistics().overruns == 2 && begun.try_recv().is_err(), "each release is one run");
+}
+
 #[test]
 fn a_future_goes_on_when_it_is_woken() {
     let domain = domain();
     let executor = executor("async");
     let build = || on_loopback(domain, Runtime::Shared).executor(&executor).build().expect("participant");
     let (from, to) = (build(), build());
-    let topic = from.create_topic::<Shape>("Topic", TopicQos::default()).expect("topic");
-    let publisher = from.create_publisher(PublisherQos::default()).expect("publisher");
-    let writer = publisher.create_datawriter(&topic, reliable_writer(History::KeepAll)).expect("writer");
-    let topic = to.create_topic::<Shape>("Topic", TopicQos::default()).expect("topic");
-    let subscriber = to.create_subscriber(SubscriberQos::default()).expect("subscriber");
-    let reader = subscriber.create_datareader(&topic, reliable_reader(History::KeepAll)).expect("reader");
-    wait_until(&[&from, &to], "match", || writer.matched_subscriptions().expect("open").len() == 1);
+    let (writer, reader) = join(&from, &to, "Topic");
     let (tell, told) = mpsc::channel();
     let task = executor.spawn(Priority::new(7), "task", async move {
         for _ in 0..3 {
@@ -142,14 +191,6 @@ fn a_future_goes_on_when_it_is_woken() {
     assert!(task.statistics().durations.count() >= 3);
 }
 
-struct Calling<F>(F);
-
-impl<F: FnMut(&DataReader<Shape>) + Send + 'static> DataReaderListener<Shape> for Calling<F> {
-    fn on_data_available(&mut self, reader: &DataReader<Shape>) {
-        self.0(reader);
-    }
-}
-
 fn name_of_this_thread() -> String {
     std::thread::current().name().unwrap_or_default().to_owned()
 }
@@ -160,33 +201,20 @@ fn participants_share_an_executor_and_a_listener_may_have_another() {
     let (main, aside) = (executor("main"), executor("aside"));
     let build = || on_loopback(domain, Runtime::Shared).executor(&main).build().expect("participant");
     let (from, to) = (build(), build());
-    let publisher = from.create_publisher(PublisherQos::default()).expect("publisher");
-    let subscriber = to.create_subscriber(SubscriberQos::default()).expect("subscriber");
     let (tell, told) = mpsc::channel();
-    let mut ends = Vec::new();
-    for name in ["Fast", "Slow"] {
-        let topic = from.create_topic::<Shape>(name, TopicQos::default()).expect("topic");
-        let writer = publisher.create_datawriter(&topic, reliable_writer(History::KeepAll)).expect("writer");
-        let topic = to.create_topic::<Shape>(name, TopicQos::default()).expect("topic");
-        let reader = subscriber.create_datareader(&topic, reliable_reader(History::KeepAll)).expect("reader");
-        wait_until(&[], "match", || writer.matched_subscriptions().expect("open").len() == 1);
-        ends.push((writer, reader));
-    }
-    let [(fast_writer, fast), (slow_writer, slow)] = ends.try_into().map_err(|_| "two").expect("two");
+    let [(fast_writer, fast), (slow_writer, slow)] = ["Fast", "Slow"].map(|name| join(&from, &to, name));
     let (let_go, wait) = mpsc::channel::<()>();
     let tell_slow = tell.clone();
-    let listener = Calling(move |reader: &DataReader<Shape>| {
+    listen(&slow, move |reader| {
         reader.take(usize::MAX).expect("open");
         tell_slow.send(("slow begins", name_of_this_thread())).expect("somebody waits");
         wait.recv().unwrap_or_default();
     });
-    slow.set_listener(Box::new(listener)).expect("open");
     slow.run_listener_on(Some(&aside)).expect("room");
-    let listener = Calling(move |reader: &DataReader<Shape>| {
+    listen(&fast, move |reader| {
         reader.take(usize::MAX).expect("open");
         tell.send(("fast", name_of_this_thread())).expect("somebody waits");
     });
-    fast.set_listener(Box::new(listener)).expect("open");
 
     slow_writer.write(&Shape::new("RED", 1)).expect("room");
     assert_eq!(told.recv_timeout(PATIENCE), Ok(("slow begins", "aside".to_owned())));
@@ -208,24 +236,19 @@ fn a_job_comes_between_listeners_that_are_less_urgent() {
     let executor = executor("both");
     let from = on_loopback(domain, Runtime::Inline).build().expect("participant");
     let to = on_loopback(domain, Runtime::Shared).executor(&executor).build().expect("participant");
-    let topic = from.create_topic::<Shape>("Topic", TopicQos::default()).expect("topic");
-    let publisher = from.create_publisher(PublisherQos::default()).expect("publisher");
-    let writer = publisher.create_datawriter(&topic, reliable_writer(History::KeepAll)).expect("writer");
-    let topic = to.create_topic::<Shape>("Topic", TopicQos::default()).expect("topic");
-    let subscriber = to.create_subscriber(SubscriberQos::default()).expect("subscriber");
+    let writer = create_writer::<Shape>(&from, "Topic", reliable_writer(History::KeepAll));
     let order = Order::default();
     let job = executor.on_event(Priority::new(30), "job", note(&order, "job")).expect("room");
     let job = Arc::new(job);
     let mut readers = Vec::new();
     for _ in 0..4 {
-        let reader = subscriber.create_datareader(&topic, reliable_reader(History::KeepAll)).expect("reader");
+        let reader = create_reader(&to, "Topic", reliable_reader(History::KeepAll));
         let (job, mut noted) = (Arc::clone(&job), note(&order, "listener"));
-        let listener = Calling(move |reader: &DataReader<Shape>| {
+        listen(&reader, move |reader| {
             reader.take(usize::MAX).expect("open");
             noted();
             job.trigger();
         });
-        reader.set_listener(Box::new(listener)).expect("open");
         readers.push(reader);
     }
     wait_until(&[&from], "match", || writer.matched_subscriptions().expect("open").len() == 4);
@@ -242,14 +265,8 @@ fn a_participant_that_is_closed_is_not_called_any_more_and_others_go_on() {
     let build = || on_loopback(domain, Runtime::Shared).executor(&executor).build().expect("participant");
     for _ in 0..3 {
         let (from, to, closes) = (build(), build(), build());
-        let topic = from.create_topic::<Shape>("Topic", TopicQos::default()).expect("topic");
-        let publisher = from.create_publisher(PublisherQos::default()).expect("publisher");
-        let writer = publisher.create_datawriter(&topic, reliable_writer(History::KeepAll)).expect("writer");
-        let topic = to.create_topic::<Shape>("Topic", TopicQos::default()).expect("topic");
-        let subscriber = to.create_subscriber(SubscriberQos::default()).expect("subscriber");
-        let reader = subscriber.create_datareader(&topic, reliable_reader(History::KeepAll)).expect("reader");
         closes.close().expect("once");
-        wait_until(&[], "match", || writer.matched_subscriptions().expect("open").len() == 1);
+        let (writer, reader) = join(&from, &to, "Topic");
         writer.write(&Shape::new("RED", 1)).expect("room");
         wait_until(&[], "sample", || !reader.take(1).expect("open").is_empty());
     }

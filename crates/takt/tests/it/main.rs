@@ -17,6 +17,7 @@ mod entity_tree;
 mod ethernet;
 mod exchange;
 mod executor;
+mod executor_faults;
 mod flow_identity;
 mod idle;
 mod instances;

@@ -3,28 +3,13 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::support::*;
+use crate::support::{self, *};
 use takt::qos::*;
 use takt::real_time::{JobKind, Priority};
 use takt::*;
 
 /// What listeners were told, in that order.
 type Order = Arc<Mutex<Vec<String>>>;
-
-/// Notes its name, does something, and takes all.
-struct Noting<F> {
-    name: &'static str,
-    order: Order,
-    act: F,
-}
-
-impl<F: FnMut() + Send + 'static> DataReaderListener<Shape> for Noting<F> {
-    fn on_data_available(&mut self, reader: &DataReader<Shape>) {
-        self.order.lock().expect("no panic").push(self.name.to_owned());
-        (self.act)();
-        reader.take(usize::MAX).expect("open");
-    }
-}
 
 /// Two participants without shared memory, whose datagrams arrive by sockets.
 struct Pair {
@@ -41,27 +26,18 @@ impl Pair {
 
     /// A matched writer and reader of this topic.
     fn connect(&self, topic: &str, properties: &[(&str, &str)]) -> (DataWriter<Shape>, DataReader<Shape>) {
-        let mut qos = reliable_reader(History::KeepAll);
-        properties.iter().for_each(|(key, value)| qos.property.0.push(((*key).into(), (*value).into(), false)));
-        let topic_of = |participant: &DomainParticipant| {
-            participant.create_topic::<Shape>(topic, TopicQos::default()).expect("topic")
-        };
-        let publisher = self.from.create_publisher(PublisherQos::default()).expect("publisher");
-        let subscriber = self.to.create_subscriber(SubscriberQos::default()).expect("subscriber");
-        let writer =
-            publisher.create_datawriter(&topic_of(&self.from), reliable_writer(History::KeepAll)).expect("writer");
-        let reader = subscriber.create_datareader(&topic_of(&self.to), qos).expect("reader");
-        wait_until(&[&self.from, &self.to], "match", || {
-            writer.matched_subscriptions().expect("open").len() == 1
-                && reader.matched_publications().expect("open").len() == 1
-        });
-        (writer, reader)
+        connect(&self.from, &self.to, topic, reliable_writer(History::KeepAll), reader_with(properties))
     }
 }
 
-fn listen(reader: &DataReader<Shape>, name: &'static str, order: &Order, act: impl FnMut() + Send + 'static) {
-    let listener = Noting { name, order: Arc::clone(order), act };
-    reader.set_listener(Box::new(listener)).expect("open");
+/// Has the listener note its name, do something, and take all.
+fn listen(reader: &DataReader<Shape>, name: &'static str, order: &Order, mut act: impl FnMut() + Send + 'static) {
+    let order = Arc::clone(order);
+    support::listen(reader, move |reader| {
+        order.lock().expect("no panic").push(name.to_owned());
+        act();
+        reader.take(usize::MAX).expect("open");
+    });
 }
 
 fn write(writer: &DataWriter<Shape>) {

@@ -1,4 +1,4 @@
-//! Entities that are created, used and deleted by several threads at once, in no order: nothing hangs, nothing panics, and
+//! Entities and executors that are created, used and deleted by several threads at once, in no order: nothing hangs, nothing panics, and
 //! whoever is left hears of who went.
 
 use std::sync::Arc;
@@ -160,4 +160,89 @@ fn participants_end_while_others_use_them() {
         drop(leaves);
         wait_until(&[], "farewell", || stays.discovered_participants().expect("open").is_empty());
     }
+}
+
+/// What one thread of the next test does again and again.
+type Doing<'a> = Box<dyn FnMut(usize) + Send + 'a>;
+
+/// An executor that ends with its last job, participant or handle.
+fn end_an_executor(domain: u32, round: usize) {
+    let brief = Executor::builder("brief").start().expect("a thread");
+    if round.is_multiple_of(4) {
+        let participant = on_loopback(domain, Runtime::Shared).executor(&brief).build().expect("participant");
+        drop(brief);
+        participant.close().expect("once");
+    } else {
+        let job = brief.on_event(real_time::Priority::NORMAL, "brief", || {}).expect("room");
+        drop(brief);
+        job.trigger();
+    }
+}
+
+#[test]
+fn executors_race_with_all_that_uses_them() {
+    let domain = domain();
+    let own = Executor::builder("own").start().expect("a thread");
+    let from = on_loopback(domain, Runtime::Shared).build().expect("participant");
+    let to = on_loopback(domain, Runtime::Shared).executor(&own).build().expect("participant");
+    let properties = [(PRIORITY_PROPERTY, "20"), (BUDGET_PROPERTY, "20000"), (OVERRUN_PROPERTY, "suspend")];
+    let writer_qos = reliable_writer(History::KeepLast(4));
+    let reader_qos = DataReaderQos { history: History::KeepLast(4), ..reader_with(&properties) };
+    let (writer, reader) = connect::<Shape>(&from, &to, "Topic", writer_qos, reader_qos);
+    let aside = [(); 2].map(|()| Executor::builder("aside").start().expect("a thread"));
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&runs);
+    let job = own.on_event(real_time::Priority::new(10), "job", move || {
+        counted.fetch_add(1, Ordering::SeqCst);
+    });
+    let job = job.expect("room");
+    let (calls, living) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    reader.set_listener(Counting::new(&calls, &living)).expect("open");
+    let doings: Vec<Doing<'_>> = vec![
+        Box::new(|round| writer.write(&Shape::new("RED", round as i32)).expect("room")),
+        Box::new(|round| {
+            reader.run_listener_on([Some(&aside[0]), None, Some(&aside[1]), Some(&own)][round % 4]).expect("room")
+        }),
+        Box::new(|round| reader.run_listener_on([Some(&aside[1]), Some(&aside[0]), None][round % 3]).expect("room")),
+        Box::new(|_| reader.set_listener(Counting::new(&calls, &living)).expect("open")),
+        Box::new(|_| reader.resume_listener().expect("open")),
+        Box::new(|round| {
+            job.set_budget(Some(std::time::Duration::ZERO), round % 2 == 0);
+            job.trigger();
+            job.resume();
+        }),
+        Box::new(|round| {
+            // Dropped while it runs, waits, or is woken.
+            let reader = reader.clone();
+            let task = aside[round % 2].spawn(real_time::Priority::new(round as i32 % 64), "task", async move {
+                while reader.recv().await.is_ok() {}
+            });
+            writer.write(&Shape::new("BLUE", round as i32)).expect("room");
+            drop(task.expect("room"));
+        }),
+        Box::new(|round| end_an_executor(domain, round)),
+    ];
+    std::thread::scope(|scope| {
+        for mut doing in doings {
+            scope.spawn(move || (0..150).for_each(&mut doing));
+        }
+    });
+    job.set_budget(None, false);
+    job.resume();
+    // Nothing was lost on the way: whoever is to call now does, and jobs run.
+    for (round, executor) in [Some(&aside[0]), None, Some(&own)].into_iter().enumerate() {
+        reader.run_listener_on(executor).expect("room");
+        reader.set_listener(Counting::new(&calls, &living)).expect("open");
+        let (called, ran) = (calls.load(Ordering::SeqCst), runs.load(Ordering::SeqCst));
+        writer.write(&Shape::new("RED", round as i32)).expect("room");
+        wait_until(&[], "a call", || {
+            reader.resume_listener().expect("open");
+            calls.load(Ordering::SeqCst) > called
+        });
+        job.trigger();
+        wait_until(&[], "a run", || runs.load(Ordering::SeqCst) > ran);
+    }
+    reader.clear_listener().expect("open");
+    wait_until(&[], "the listeners' end", || living.load(Ordering::SeqCst) == 0);
+    assert!(!own.has_ended() && aside.iter().all(|executor| !executor.has_ended()));
 }

@@ -124,14 +124,8 @@ impl<T: TypeSupport> Pair<T> {
         writer: DataWriterQos,
         reader: DataReaderQos,
     ) -> Self {
-        let writer = create_writer(&publisher, "Topic", writer);
-        let reader = create_reader(&subscriber, "Topic", reader);
-        let pair = Self { publisher, subscriber, writer, reader };
-        pair.wait_until("match", || {
-            !pair.writer.matched_subscriptions().expect("open").is_empty()
-                && !pair.reader.matched_publications().expect("open").is_empty()
-        });
-        pair
+        let (writer, reader) = connect(&publisher, &subscriber, "Topic", writer, reader);
+        Self { publisher, subscriber, writer, reader }
     }
 
     pub fn wait_until(&self, what: &str, condition: impl FnMut() -> bool) {
@@ -176,6 +170,43 @@ pub fn create_reader<T: TypeSupport>(
     let topic = participant.create_topic::<T>(topic, TopicQos::default()).expect("topic");
     let subscriber = participant.create_subscriber(SubscriberQos::default()).expect("subscriber");
     subscriber.create_datareader(&topic, qos).expect("reader")
+}
+
+/// A writer of one participant and a reader of another, matched with one another.
+pub fn connect<T: TypeSupport>(
+    from: &DomainParticipant,
+    to: &DomainParticipant,
+    topic: &str,
+    writer: DataWriterQos,
+    reader: DataReaderQos,
+) -> (DataWriter<T>, DataReader<T>) {
+    let (writer, reader) = (create_writer(from, topic, writer), create_reader(to, topic, reader));
+    wait_until(&[from, to], "match", || {
+        writer.matched_subscriptions().expect("open").contains(&reader.guid())
+            && reader.matched_publications().expect("open").contains(&writer.guid())
+    });
+    (writer, reader)
+}
+
+/// A reliable reader that keeps all, with these properties.
+pub fn reader_with(properties: &[(&str, &str)]) -> DataReaderQos {
+    let property = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned(), false);
+    let property = Property(properties.iter().map(property).collect());
+    DataReaderQos { property, ..reliable_reader(History::KeepAll) }
+}
+
+/// A listener that calls this when samples have arrived.
+pub struct Calling<F>(pub F);
+
+impl<F: FnMut(&DataReader<Shape>) + Send + 'static> DataReaderListener<Shape> for Calling<F> {
+    fn on_data_available(&mut self, reader: &DataReader<Shape>) {
+        self.0(reader);
+    }
+}
+
+/// Calls this when samples have arrived for the reader.
+pub fn listen(reader: &DataReader<Shape>, call: impl FnMut(&DataReader<Shape>) + Send + 'static) {
+    reader.set_listener(Box::new(Calling(call))).expect("open");
 }
 
 impl Pair<Blob> {

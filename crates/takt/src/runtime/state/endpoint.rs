@@ -7,6 +7,7 @@ use takt_core::{ReaderHandle, WriterHandle};
 use takt_exec::PriorityQueue;
 use takt_wire::Guid;
 
+use crate::Job;
 use crate::runtime::event_count::EventCount;
 use crate::runtime::listeners::{EndpointRef, Level, Parents, Place, Slot, audience};
 use crate::runtime::tasks::Tasks;
@@ -37,6 +38,19 @@ pub(crate) struct Identity {
     pub(crate) topic: String,
 }
 
+/// Another executor that calls a listener. Not to be dropped under the lock.
+pub(crate) struct Elsewhere {
+    waker: Waker,
+    /// Calls it when it is woken.
+    _job: Job,
+}
+
+impl From<Job> for Elsewhere {
+    fn from(job: Job) -> Self {
+        Self { waker: job.waker(), _job: job }
+    }
+}
+
 /// The runtime's side of a writer or reader.
 pub(crate) struct Endpoint {
     pub(super) target: Target,
@@ -46,8 +60,8 @@ pub(crate) struct Endpoint {
     pub(super) suspended: bool,
     pub(super) guid: Guid,
     pub(super) topic: String,
-    /// Wakes the executor that calls its own listener, if that is another one than the participant's.
-    pub(super) elsewhere: Option<Waker>,
+    /// The executor that calls its own listener, if that is another one than the participant's.
+    pub(super) elsewhere: Option<Elsewhere>,
     pub(super) signal: Arc<Signal>,
     /// Notified when a writer may go on.
     pub(super) progress: Arc<EventCount>,
@@ -101,7 +115,7 @@ impl Endpoint {
     pub(super) fn queue(&mut self, level: Level, due: &mut Due) {
         match &self.elsewhere {
             _ if self.suspended => {}
-            Some(executor) if level == Level::Endpoint => due.woken.push(executor.clone()),
+            Some(executor) if level == Level::Endpoint => due.woken.push(executor.waker.clone()),
             _ if self.queued => {}
             _ => {
                 self.queued = true;

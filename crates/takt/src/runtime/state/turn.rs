@@ -1,5 +1,7 @@
 //! One pass over a participant: what is sent, received and due, the most urgent first.
 
+use std::time::Duration;
+
 use takt_core::{Instant, Priority};
 use takt_exec::JobKind;
 use takt_transport::Scan;
@@ -19,6 +21,9 @@ pub(super) const SHARED_ATTEMPTS_PER_TURN: u32 = 2;
 /// Datagrams that one turn takes at most, which bounds how long it keeps the lock.
 const DATAGRAMS_PER_TURN: usize = 32;
 
+/// How long what is urgent keeps the rest waiting without a pause: then one round of the rest passes, so that leases are kept.
+const REST_WAITS_MAX: Duration = Duration::from_millis(20);
+
 /// Urgent jobs of one visit, after which others get the lock.
 const JOBS_PER_VISIT: usize = 32;
 
@@ -29,7 +34,8 @@ impl State {
     /// What the datagrams made the core want to send leaves with the next pass, so that the application sees the data
     /// first, and its answer and our acknowledgement can share a system call.
     ///
-    /// What is urgent comes first in all of that: before each datagram, and before what is sent.
+    /// What is urgent comes first in all of that: before each datagram, and before what is sent. Once it has done so for
+    /// [`REST_WAITS_MAX`] without a pause, its listeners wait for one pass.
     ///
     /// `now` is a moment ago; while spinning nobody looks at it, but at the clock where the time matters. `ready` says which of
     /// the descriptors that were slept on are readable; only those are asked. `is_shared`: others share the thread, so each pass
@@ -41,6 +47,8 @@ impl State {
             driver.advance(now);
         }
         self.ledger.begin(now);
+        // Who has to wait for the kernel to be asked before a sleep may wait for ever.
+        let scan = if scan == Scan::Taken && self.is_rest_owed() { Scan::All } else { scan };
         if self.is_preempted()? {
             return Ok(true);
         }
@@ -51,13 +59,13 @@ impl State {
                 return Ok(true);
             }
         }
-        let most = if is_shared { 1 } else { DATAGRAMS_PER_TURN };
+        let most = if is_shared && !self.is_rest_owed() { 1 } else { DATAGRAMS_PER_TURN };
         let received = self.receive(scan, ready.behind(self.first_descriptor), most)?;
         self.active |= received;
         more |= received;
         // What has arrived comes first, but not for ever.
         let patience = if received { 4 * ATTEMPTS_PER_TIMER_CHECK } else { ATTEMPTS_PER_TIMER_CHECK };
-        if scan != Scan::Hot || self.attempts >= patience {
+        if scan != Scan::Hot || self.attempts >= patience || self.is_rest_owed() {
             self.attempts = 0;
             if self.is_preempted()? {
                 return Ok(true);
@@ -71,8 +79,19 @@ impl State {
                 more |= self.transmit(now, is_shared)?;
             }
             self.route_events();
+            self.held_up_since = None;
         }
         Ok(more)
+    }
+
+    /// What is urgent, or a call of a listener, comes before normal datagrams and timers.
+    pub(crate) fn hold_up_rest(&mut self) {
+        self.held_up_since.get_or_insert(self.ledger.began());
+    }
+
+    /// Whether normal datagrams and timers have waited for so long that they come next.
+    pub(crate) fn is_rest_owed(&self) -> bool {
+        self.held_up_since.is_some_and(|since| self.ledger.began().since(since) >= REST_WAITS_MAX)
     }
 
     /// Between two jobs: does what is urgent. Says whether that brought a call of a listener, which comes before the next job.
@@ -82,7 +101,11 @@ impl State {
             return Ok(false);
         }
         self.attend(Priority::NORMAL)?;
-        Ok(self.has_calls() && self.due.calls.first_priority() > Some(Priority::NORMAL))
+        if !self.has_calls() || self.due.calls.first_priority() <= Some(Priority::NORMAL) {
+            return Ok(false);
+        }
+        self.hold_up_rest();
+        Ok(!self.is_rest_owed())
     }
 
     fn run_timers(&mut self, now: Instant) -> Result<bool> {
@@ -155,7 +178,8 @@ impl State {
             return Ok(false);
         }
         for _ in 1..most {
-            if self.end_receive()? || !self.driver()?.receive(scan, ready) {
+            let is_news = self.end_receive()?;
+            if is_news && !self.is_rest_owed() || !self.driver()?.receive(scan, ready) {
                 return Ok(true);
             }
         }
@@ -199,7 +223,7 @@ impl State {
         driver.send(now);
         let due = driver.poll_timeout();
         let earlier = due.is_some_and(|due| due < self.sleeps_until);
-        earlier || (self.has_calls() && self.sleeps_until != Instant(0))
+        earlier || self.sleeps_on_calls()
     }
 
     /// A call of the application has sent as much as one job may, and there is more.
@@ -216,6 +240,11 @@ impl State {
         }
         self.active = true;
         self.route_events();
+        self.sleeps_on_calls()
+    }
+
+    /// Listeners are to be called by a thread that sleeps: it must wake.
+    pub(crate) fn sleeps_on_calls(&self) -> bool {
         self.has_calls() && self.sleeps_until != Instant(0)
     }
 

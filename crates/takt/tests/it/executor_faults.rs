@@ -1,0 +1,503 @@
+//! Executors at their worst: handles that are dropped, jobs and listeners that panic, block, overrun, flood or close what runs them.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier, Mutex, mpsc};
+use std::task::Poll;
+use std::time::Duration;
+
+use crate::support::*;
+use takt::qos::*;
+use takt::real_time::{JobKind, Priority};
+use takt::*;
+
+fn executor(name: &str) -> Executor {
+    Executor::builder(name).start().expect("a thread")
+}
+
+/// A participant that has nothing to do for hours, once it has been found: what is not told at once is not told.
+fn quiet(domain: u32) -> DomainParticipantBuilder {
+    let hours = Duration::from_secs(36_000);
+    on_loopback(domain, Runtime::Shared).lease_duration(hours).announcement_period(hours / 4)
+}
+
+fn join(from: &DomainParticipant, to: &DomainParticipant, topic: &str) -> (DataWriter<Shape>, DataReader<Shape>) {
+    connect(from, to, topic, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll))
+}
+
+fn write(writer: &DataWriter<Shape>, x: i32) {
+    writer.write(&Shape::new("RED", x)).expect("room");
+}
+
+/// Tells of each call, and waits after it until it is let go.
+fn tell_and_wait(reader: &DataReader<Shape>) -> (mpsc::Receiver<()>, mpsc::Sender<()>) {
+    let ((tell, told), (let_go, wait)) = (mpsc::channel(), mpsc::channel::<()>());
+    listen(reader, move |reader| {
+        reader.take(usize::MAX).expect("open");
+        tell.send(()).unwrap_or_default();
+        wait.recv().unwrap_or_default();
+    });
+    (told, let_go)
+}
+
+/// Silence of what is broken on purpose.
+fn without_backtrace() {
+    std::panic::set_hook(Box::new(|info| eprintln!("{info}")));
+}
+
+#[test]
+fn jobs_and_listeners_keep_their_executor() {
+    let domain = domain();
+    let [from, to] = [(); 2].map(|()| quiet(domain).build().expect("participant"));
+    let (writer, reader) = join(&from, &to, "Topic");
+    let (tell, told) = mpsc::channel();
+    listen(&reader, move |reader| {
+        for sample in reader.take(usize::MAX).expect("open") {
+            tell.send(sample.data.expect("valid").x).expect("somebody waits");
+        }
+    });
+    let (tell, ticks) = mpsc::channel();
+    let job = {
+        let aside = executor("aside");
+        reader.run_listener_on(Some(&aside)).expect("room");
+        aside.every(Duration::from_millis(1), Priority::NORMAL, "loop", move || tell.send(()).unwrap_or_default())
+    };
+    for x in 0..3 {
+        write(&writer, x);
+        assert_eq!(told.recv_timeout(PATIENCE), Ok(x), "though nobody else has a handle");
+        assert_eq!(ticks.recv_timeout(PATIENCE), Ok(()));
+    }
+    drop(job);
+    write(&writer, 3);
+    assert_eq!(told.recv_timeout(PATIENCE), Ok(3));
+    reader.close().expect("open");
+    assert!(told.recv_timeout(PATIENCE).is_err(), "the listener is dropped");
+}
+
+#[test]
+fn an_executor_may_be_dropped_by_its_own_job() {
+    let one = executor("one");
+    let (tell, told) = mpsc::channel();
+    let handle = Mutex::new(Some(one.clone()));
+    let job = one.on_event(Priority::NORMAL, "drops", move || {
+        drop(handle.lock().expect("no panic").take());
+        tell.send(()).expect("somebody waits");
+    });
+    let job = job.expect("room");
+    drop(one);
+    job.trigger();
+    assert_eq!(told.recv_timeout(PATIENCE), Ok(()));
+    drop(job);
+    assert!(told.recv_timeout(PATIENCE).is_err(), "what the job held is gone");
+}
+
+#[test]
+fn what_comes_while_another_executor_calls_is_told_at_once_by_whoever_is_next() {
+    let domain = domain();
+    let [from, to] = [(); 2].map(|()| quiet(domain).build().expect("participant"));
+    let (writer, reader) = join(&from, &to, "Topic");
+    let (told, let_go) = tell_and_wait(&reader);
+    let [first, second] = ["first", "second"].map(executor);
+    let patience = takt::Duration::from_secs(30);
+    let mut is_elsewhere = false;
+    for next in [Some(&first), Some(&second), None, Some(&first), None] {
+        write(&writer, 1);
+        told.recv_timeout(PATIENCE).expect("the call");
+        reader.run_listener_on(next).expect("room");
+        write(&writer, 2);
+        if is_elsewhere {
+            // The participant has received it, and sleeps.
+            writer.wait_for_acknowledgments(patience).expect("in time");
+        }
+        is_elsewhere = next.is_some();
+        let_go.send(()).expect("it waits");
+        told.recv_timeout(PATIENCE).expect("what came meanwhile");
+        let_go.send(()).expect("it waits");
+        writer.wait_for_acknowledgments(patience).expect("in time");
+    }
+}
+
+struct Overruns(mpsc::Sender<u64>);
+
+impl PublisherListener for Overruns {}
+impl SubscriberListener for Overruns {}
+impl TopicListener for Overruns {}
+impl DomainParticipantListener for Overruns {
+    fn on_budget_overrun(&mut self, status: BudgetOverrunStatus) {
+        self.0.send(status.total_count).unwrap_or_default();
+    }
+}
+
+#[test]
+fn an_overrun_on_another_executor_is_told_at_once() {
+    let domain = domain();
+    let [from, to] = [(); 2].map(|()| quiet(domain).build().expect("participant"));
+    let properties = [(BUDGET_PROPERTY, "1000")];
+    let (writer, reader) =
+        connect::<Shape>(&from, &to, "Topic", reliable_writer(History::KeepAll), reader_with(&properties));
+    let (tell, overruns) = mpsc::channel();
+    to.set_listener(Box::new(Overruns(tell))).expect("open");
+    let (told, let_go) = tell_and_wait(&reader);
+    reader.run_listener_on(Some(&executor("aside"))).expect("room");
+    for count in 1..4 {
+        write(&writer, 1);
+        told.recv_timeout(PATIENCE).expect("the call");
+        // The participant has gone to sleep.
+        writer.wait_for_acknowledgments(takt::Duration::from_secs(30)).expect("in time");
+        let_go.send(()).expect("it waits");
+        assert_eq!(overruns.recv_timeout(PATIENCE), Ok(count));
+    }
+}
+
+#[test]
+fn to_tell_of_overruns_may_take_too_long_itself() {
+    let pair =
+        Pair::<Shape>::new(Runtime::Shared, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
+    let (tell, overruns) = mpsc::channel();
+    pair.subscriber.set_listener(Box::new(Overruns(tell))).expect("open");
+    pair.subscriber.set_job_budget(JobKind::Callback, Priority::NORMAL, Some(Duration::ZERO)).expect("open");
+    let (tell, told) = mpsc::channel();
+    listen(&pair.reader, move |reader| {
+        reader.take(usize::MAX).expect("open");
+        tell.send(()).expect("somebody waits");
+    });
+    let mut before = 0;
+    for x in 0..3 {
+        write(&pair.writer, x);
+        told.recv_timeout(PATIENCE).expect("others are called too");
+        let count = overruns.recv_timeout(PATIENCE).expect("it is told");
+        assert!(count > before && count <= before + 3, "its own is counted, and told once: {count} after {before}");
+        before = count;
+    }
+}
+
+#[test]
+fn a_listener_that_is_suspended_is_not_called_for_what_came_during_its_call() {
+    let domain = domain();
+    let build = || on_loopback(domain, Runtime::Inline).build().expect("participant");
+    let (from, to) = (build(), build());
+    let properties = [(BUDGET_PROPERTY, "1"), (OVERRUN_PROPERTY, "suspend")];
+    let (writer, reader) =
+        connect::<Shape>(&from, &to, "Topic", reliable_writer(History::KeepAll), reader_with(&properties));
+    struct Here(DataWriter<Shape>, DomainParticipant, DomainParticipant);
+    // SAFETY: only the thread that made them ever uses them: the one that calls listeners here.
+    unsafe impl Send for Here {}
+    let here = Here(writer.clone(), from.clone(), to.clone());
+    let calls = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&calls);
+    let listener = Calling(move |reader: &DataReader<Shape>| {
+        let Here(writer, from, to) = &here;
+        reader.take(usize::MAX).expect("open");
+        if counted.fetch_add(1, Ordering::SeqCst) == 0 {
+            write(writer, 2);
+            wait_until(&[from, to], "more", || reader.status_changes().intersects(StatusMask::DATA_AVAILABLE));
+        }
+    });
+    reader.set_listener_with_mask(Box::new(listener), StatusMask::DATA_AVAILABLE).expect("open");
+    write(&writer, 1);
+    wait_until(&[&from, &to], "the call", || to.budget_overruns().expect("open").total_count == 1);
+    write(&writer, 3);
+    wait_until(&[&from, &to], "acknowledgement", || {
+        matches!(writer.wait_for_acknowledgments(takt::Duration::ZERO), Ok(()))
+    });
+    assert_eq!(calls.load(Ordering::SeqCst), 1, "it is suspended");
+    reader.resume_listener().expect("open");
+    wait_until(&[&from, &to], "the next call", || calls.load(Ordering::SeqCst) == 2);
+}
+
+#[test]
+fn new_policies_bring_a_new_budget() {
+    let pair =
+        Pair::<Shape>::new(Runtime::Shared, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
+    listen(&pair.reader, |reader| drop(reader.take(usize::MAX).expect("open")));
+    write(&pair.writer, 1);
+    let refused = pair.reader.set_qos(reader_with(&[(BUDGET_PROPERTY, "soon")]));
+    assert!(matches!(refused, Err(Error::BadParameter { .. })), "{refused:?}");
+    pair.reader.set_qos(reader_with(&[(BUDGET_PROPERTY, "1"), (PRIORITY_PROPERTY, "-7")])).expect("changeable");
+    write(&pair.writer, 2);
+    let told =
+        |overrun: &BudgetOverrun| (overrun.priority, overrun.budget) == (Priority::new(-7), Duration::from_nanos(1));
+    pair.wait_until("an overrun", || pair.subscriber.budget_overruns().expect("open").last.iter().any(told));
+}
+
+/// A job that never ends to be due.
+fn never_idle(executor: &Executor, priority: i32) -> Job {
+    let future = std::future::poll_fn(|cx| {
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    });
+    executor.spawn(Priority::new(priority), "never idle", future).expect("room")
+}
+
+#[test]
+fn jobs_that_are_always_due_do_not_keep_a_participant_from_living() {
+    for priorities in [[0, -5], [50, 63]] {
+        live_beside(priorities);
+    }
+}
+
+fn live_beside(priorities: [i32; 2]) {
+    let domain = domain();
+    let executor = executor("busy");
+    let _jobs = priorities.map(|priority| never_idle(&executor, priority));
+    let from = on_loopback(domain, Runtime::Shared).build().expect("participant");
+    let to = on_loopback(domain, Runtime::Shared).executor(&executor).build().expect("participant");
+    let deadline = Deadline { period: takt::Duration::from_millis(50) };
+    let (writer, reader) = connect::<Shape>(
+        &from,
+        &to,
+        "Topic",
+        DataWriterQos { deadline, ..reliable_writer(History::KeepAll) },
+        DataReaderQos { deadline, ..reliable_reader(History::KeepAll) },
+    );
+    write(&writer, 1);
+    wait_until(&[], "a sample", || !reader.take(1).expect("open").is_empty());
+    wait_until(&[], "a timer", || reader.requested_deadline_missed_status().expect("open").total_count > 0);
+}
+
+#[test]
+fn a_flood_of_what_is_urgent_does_not_keep_a_participant_from_living() {
+    let domain = domain();
+    let build = || on_loopback(domain, Runtime::Shared).shared_memory(false).build().expect("participant");
+    let (from, to) = (build(), build());
+    let qos = || DataWriterQos { history: History::KeepLast(1), ..DataWriterQos::default() };
+    let best_effort = |properties: &[(&str, &str)]| DataReaderQos {
+        reliability: Reliability { kind: ReliabilityKind::BestEffort, ..Reliability::RELIABLE },
+        history: History::KeepLast(1),
+        ..reader_with(properties)
+    };
+    let floods = [("Brake", "46"), ("Steer", "50")].map(|(topic, priority)| {
+        let (writer, reader) =
+            connect::<Shape>(&from, &to, topic, qos(), best_effort(&[(PRIORITY_PROPERTY, priority)]));
+        listen(&reader, |reader| {
+            reader.take(usize::MAX).expect("open");
+            let began = std::time::Instant::now();
+            while began.elapsed() < Duration::from_micros(500) {}
+        });
+        (writer, reader)
+    });
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::SeqCst) {
+                floods.iter().for_each(|(writer, _)| write(writer, 1));
+            }
+        });
+        // Whatever fails, the flood ends.
+        let result = std::panic::catch_unwind(AssertUnwindSafe(|| {
+            let late = build();
+            let (writer, reader) = join(&late, &to, "Late");
+            write(&writer, 1);
+            wait_until(&[], "a sample", || !reader.take(1).expect("open").is_empty());
+        }));
+        is_over.store(true, Ordering::SeqCst);
+        result.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
+}
+
+#[test]
+fn what_is_urgent_on_another_executor_is_woken_between_two_listeners() {
+    let domain = domain();
+    let main = executor("main");
+    let build = || on_loopback(domain, Runtime::Shared).shared_memory(false);
+    let from = build().build().expect("participant");
+    let to = build().executor(&main).build().expect("participant");
+    let slow = ["Slow", "Slower"].map(|topic| join(&from, &to, topic));
+    let (urgent_writer, urgent) = connect::<Shape>(
+        &from,
+        &to,
+        "Urgent",
+        reliable_writer(History::KeepAll),
+        reader_with(&[(PRIORITY_PROPERTY, "40")]),
+    );
+    let (tell_urgent, told_urgent) = mpsc::channel();
+    listen(&urgent, move |reader| {
+        reader.take(usize::MAX).expect("open");
+        tell_urgent.send(()).unwrap_or_default();
+    });
+    urgent.run_listener_on(Some(&executor("aside"))).expect("room");
+    // Whichever slow one is called second sees that the urgent one was woken before.
+    let ((tell, told), (tell_end, end)) = (mpsc::channel(), mpsc::channel());
+    let (let_go, wait) = mpsc::channel::<()>();
+    let shared = Arc::new(Mutex::new((0, wait, told_urgent)));
+    for (_, reader) in &slow {
+        let (shared, tell, tell_end) = (Arc::clone(&shared), tell.clone(), tell_end.clone());
+        listen(reader, move |reader| {
+            reader.take(usize::MAX).expect("open");
+            let (calls, wait, told_urgent) = &mut *shared.lock().expect("no panic");
+            *calls += 1;
+            if *calls == 1 {
+                tell.send(()).unwrap_or_default();
+                wait.recv().unwrap_or_default();
+            } else {
+                tell_end.send(told_urgent.recv_timeout(PATIENCE)).unwrap_or_default();
+            }
+        });
+    }
+    let (busy_let_go, busy_wait) = mpsc::channel::<()>();
+    let busy = main.on_event(Priority::MAX, "busy", move || busy_wait.recv().unwrap_or_default()).expect("room");
+    busy.trigger();
+    slow.iter().for_each(|(writer, _)| write(writer, 1));
+    drop(busy_let_go);
+    told.recv_timeout(PATIENCE).expect("the first one is called");
+    write(&urgent_writer, 1);
+    let_go.send(()).expect("it waits");
+    assert_eq!(end.recv_timeout(PATIENCE), Ok(Ok(())));
+}
+
+#[test]
+fn a_job_waits_for_all_that_is_more_urgent() {
+    let domain = domain();
+    let executor = executor("order");
+    let from = on_loopback(domain, Runtime::Inline).build().expect("participant");
+    let to = on_loopback(domain, Runtime::Shared).executor(&executor).build().expect("participant");
+    let (writer, reader) = join(&from, &to, "Topic");
+    let taken = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&taken);
+    listen(&reader, move |reader| {
+        counted.fetch_add(reader.take(usize::MAX).expect("open").len() as u64, Ordering::SeqCst);
+    });
+    let ((tell_busy, busy_runs), (let_go, wait)) = (mpsc::channel(), mpsc::channel::<()>());
+    let busy = executor.on_event(Priority::MAX, "busy", move || {
+        tell_busy.send(()).unwrap_or_default();
+        wait.recv().unwrap_or_default();
+    });
+    let busy = busy.expect("room");
+    let (tell, told) = mpsc::channel();
+    let job = executor.on_event(Priority::new(-10), "log", move || {
+        tell.send(taken.load(Ordering::SeqCst)).unwrap_or_default();
+    });
+    let job = job.expect("room");
+    busy.trigger();
+    busy_runs.recv_timeout(PATIENCE).expect("it runs");
+    job.trigger();
+    (0..20).for_each(|x| write(&writer, x));
+    drop(let_go);
+    assert_eq!(told.recv_timeout(PATIENCE), Ok(20), "samples are more urgent than the log");
+}
+
+#[test]
+fn a_job_that_panics_ends_its_executor_and_all_that_it_drives() {
+    without_backtrace();
+    let domain = domain();
+    let executor = executor("panics");
+    let build = || on_loopback(domain, Runtime::Shared).executor(&executor).build();
+    let [one, other] = [(); 2].map(|()| build().expect("participant"));
+    let (_writer, reader) = join(&one, &other, "Topic");
+    let job = executor.on_event(Priority::NORMAL, "panics", || panic!("on purpose")).expect("room");
+    assert!(!executor.has_ended());
+    job.trigger();
+    wait_until(&[], "the end", || executor.has_ended());
+    wait_until(&[], "the participants' end", || {
+        [&one, &other].iter().all(|participant| matches!(participant.counters(), Err(Error::AlreadyDeleted)))
+    });
+    assert!(matches!(reader.take(1), Err(Error::AlreadyDeleted)));
+    assert!(matches!(build(), Err(Error::PreconditionNotMet { .. })), "nobody would drive it");
+    let refused = executor.on_event(Priority::NORMAL, "never", || {});
+    assert!(matches!(refused, Err(Error::PreconditionNotMet { .. })), "nobody would run it");
+}
+
+#[test]
+fn a_listener_that_panics_on_another_executor_ends_its_participant() {
+    without_backtrace();
+    let domain = domain();
+    let [from, to] = [(); 2].map(|()| on_loopback(domain, Runtime::Shared).build().expect("participant"));
+    let (writer, reader) = join(&from, &to, "Topic");
+    listen(&reader, |_| panic!("on purpose"));
+    let aside = executor("aside");
+    reader.run_listener_on(Some(&aside)).expect("room");
+    write(&writer, 1);
+    wait_until(&[], "the end", || aside.has_ended() && matches!(to.counters(), Err(Error::AlreadyDeleted)));
+    wait_until(&[], "farewell", || from.discovered_participants().expect("open").is_empty());
+}
+
+#[test]
+fn listeners_may_close_each_others_participants() {
+    for is_shared in [false, true] {
+        let domain = domain();
+        let writes = on_loopback(domain, Runtime::Shared).build().expect("participant");
+        let (barrier, (tell, told)) = (Arc::new(Barrier::new(2)), mpsc::channel());
+        let executors = ["one", "other"].map(executor);
+        let participants = executors.each_ref().map(|executor| {
+            let builder = on_loopback(domain, Runtime::Shared);
+            let builder = if is_shared { builder.executor(executor) } else { builder };
+            builder.build().expect("participant")
+        });
+        let handles = Arc::new(Mutex::new(executors.map(Some)));
+        let writer = create_writer::<Shape>(&writes, "Topic", reliable_writer(History::KeepAll));
+        let readers =
+            participants.each_ref().map(|to| create_reader::<Shape>(to, "Topic", reliable_reader(History::KeepAll)));
+        for (place, reader) in readers.iter().enumerate() {
+            let (barrier, tell, other) = (Arc::clone(&barrier), tell.clone(), participants[1 - place].clone());
+            let handles = Arc::clone(&handles);
+            listen(reader, move |_| {
+                barrier.wait();
+                other.close().expect("once");
+                let handle = handles.lock().expect("no panic")[1 - place].take();
+                drop(handle);
+                tell.send(()).unwrap_or_default();
+            });
+        }
+        wait_until(&[], "match", || writer.matched_subscriptions().expect("open").len() == 2);
+        write(&writer, 1);
+        for _ in 0..2 {
+            told.recv_timeout(PATIENCE).expect("neither waits for the other");
+        }
+    }
+}
+
+#[test]
+fn a_job_does_not_wait_for_its_own_executor() {
+    let domain = domain();
+    let executor = executor("builds");
+    let (tell, told) = mpsc::channel();
+    let handle = executor.clone();
+    let job = executor.on_event(Priority::NORMAL, "builds", move || {
+        let participant = on_loopback(domain, Runtime::Shared).executor(&handle).build().expect("participant");
+        let reader = create_reader::<Shape>(&participant, "Topic", reliable_reader(History::KeepAll));
+        let waitset = WaitSet::new().expect("descriptors");
+        waitset.attach(reader.read_condition(Selector::READ)).expect("attached");
+        tell.send(waitset.wait_any(takt::Duration::INFINITE)).unwrap_or_default();
+    });
+    let job = job.expect("room");
+    job.trigger();
+    let refused = told.recv_timeout(PATIENCE).expect("it does not hang");
+    assert!(matches!(refused, Err(Error::IllegalOperation { .. })), "{refused:?}");
+}
+
+#[test]
+fn to_close_waits_for_the_executor_though_it_has_no_room_for_jobs() {
+    let domain = domain();
+    let executor = executor("full");
+    let [from, to] =
+        [(); 2].map(|()| on_loopback(domain, Runtime::Shared).executor(&executor).build().expect("participant"));
+    let from_elsewhere = on_loopback(domain, Runtime::Shared).build().expect("participant");
+    drop(from);
+    let (writer, reader) = join(&from_elsewhere, &to, "Topic");
+    let (told, let_go) = tell_and_wait(&reader);
+    let jobs: Vec<_> =
+        (0..takt::JOBS_MAX).map(|_| executor.on_event(Priority::NORMAL, "idle", || {}).expect("room")).collect();
+    let refused = executor.on_event(Priority::NORMAL, "one too many", || {});
+    assert!(matches!(refused, Err(Error::OutOfResources { .. })), "{refused:?}");
+    write(&writer, 1);
+    told.recv_timeout(PATIENCE).expect("the call");
+    let has_ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let closes = scope.spawn(|| {
+            to.close().expect("once");
+            assert!(has_ended.load(Ordering::SeqCst), "the call has ended");
+        });
+        // The handle is closed while the listener runs.
+        wait_until(&[], "close", || matches!(to.counters(), Err(Error::AlreadyDeleted)));
+        has_ended.store(true, Ordering::SeqCst);
+        let_go.send(()).expect("it waits");
+        closes.join().expect("no panic");
+    });
+    drop(jobs);
+}
+
+#[test]
+fn a_name_with_a_zero_octet_is_refused() {
+    let refused = Executor::builder("con\0trol").start();
+    assert!(matches!(refused, Err(Error::BadParameter { .. })), "{refused:?}");
+}
