@@ -48,6 +48,8 @@ pub(crate) enum Phase {
     Asking,
     /// All have answered, or never will; the timer ends it.
     Resting,
+    /// The same, and nothing was sent since; the next that is ends it, or the timer much later.
+    Quiet,
 }
 
 #[derive(Debug)]
@@ -64,6 +66,8 @@ pub(crate) struct Channel {
     /// The numbers of the questions of this round: whoever acknowledges up to one has heard it.
     pub(crate) questions: [SequenceNumber; QUESTIONS_MAX],
     pub(crate) asked: usize,
+    /// Since this round began, something was sent that could have gone here, or a reader missed what did.
+    pub(crate) in_use: bool,
 }
 
 #[derive(Debug, Default)]

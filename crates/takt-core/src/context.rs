@@ -181,9 +181,26 @@ impl Context {
         }
     }
 
+    /// A writer that would use these channels has sent something new: one that was quiet is asked about now.
+    pub(crate) fn use_channels(&mut self, wanted: ChannelSet) {
+        if wanted == 0 {
+            return;
+        }
+        for (channel, it) in self.channels.list.iter_mut().enumerate().filter(|(at, _)| wanted >> at & 1 != 0) {
+            it.in_use = true;
+            if it.phase == Phase::Quiet {
+                (it.phase, it.asked) = (Phase::Queued, 0);
+                self.jobs.push(Priority::NORMAL, Job::Ask { channel });
+            }
+        }
+    }
+
     /// A reader misses what was sent to a channel: it is asked about early.
     pub(crate) fn suspect_channel(&mut self, now: Instant, channel: usize) {
-        if let Some(it) = self.channels.list.get(channel).filter(|it| it.phase == Phase::Resting) {
+        if let Some(it) = self.channels.list.get_mut(channel)
+            && matches!(it.phase, Phase::Resting | Phase::Quiet)
+        {
+            it.in_use = true;
             self.timers.arm_by(it.timer, now.after(SUSPICION));
         }
     }

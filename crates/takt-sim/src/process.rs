@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use takt_core::{
-    ChangeKind, Config, Event, Interface, Locators, NewChange, Participant, PublisherHandle, ReadCursor, ReaderHandle,
-    ReaderSpec, Selector, SubscriberHandle, WriteError, WriterHandle, WriterSpec,
+    ChangeKind, Config, Event, Interface, Locators, NewChange, Participant, Priority, PublisherHandle, ReadCursor,
+    ReaderHandle, ReaderSpec, Selector, SubscriberHandle, WriteError, WriterHandle, WriterSpec,
 };
 use takt_wire::qos::{
     AccessScope, DataReaderQos, DataWriterQos, Deadline, DestinationOrder, Durability, History, LatencyBudget,
@@ -285,13 +285,14 @@ impl Process {
     ) {
         let Some(core) = &mut self.core else { return };
         let is_writer = matches!(plan.role, Role::Writer { .. });
-        let now = clock.local();
+        let (now, priority) = (clock.local(), Priority::new(plan.qos.urgency.into()));
         let created = if is_writer {
             let mut spec = writer_spec(plan, topic);
             if let Some((presentation, publisher, _)) = self.group {
                 (spec.publisher.presentation, spec.group) = (presentation, Some(publisher));
             }
             core.create_writer(now, spec).and_then(|handle| {
+                core.set_writer_priority(handle, priority)?;
                 let id = checker.created(core.writer_guid(handle)?, plan.topic, plan.qos, true);
                 Ok(Endpoint::Writer { handle, id, blocked: None })
             })
@@ -301,6 +302,7 @@ impl Process {
                 (spec.subscriber.presentation, spec.group) = (presentation, Some(subscriber));
             }
             core.create_reader(now, spec).and_then(|handle| {
+                core.set_reader_priority(handle, priority)?;
                 let id = checker.created(core.reader_guid(handle)?, plan.topic, plan.qos, false);
                 Ok(Endpoint::Reader { handle, id })
             })
@@ -435,6 +437,12 @@ impl Process {
         if let Err(error) = core.end_read(clock.local(), handle) {
             checker.report(clock.now, Rule::Refused, format!("reader {id} cannot end a take: {error}"));
         }
+    }
+
+    /// How often it has asked who hears the group of user data.
+    #[must_use]
+    pub fn asked(&self) -> u64 {
+        self.core.as_ref().map_or(0, |core| core.counters().multicast_questions_sent)
     }
 
     /// The GUIDs of its endpoints.

@@ -4,10 +4,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
 
-use takt_core::Received;
+use takt_core::{Priority, Received};
 use takt_wire::Guid;
 
 use crate::check::progress::HEARTBEAT_PERIOD;
+use crate::check::silence::{LastSecond, SILENCE};
 use crate::check::{Checker, Rule, Violation};
 use crate::clock::{HostClock, Nanos, SECOND};
 use crate::hostile::{self, Hostile};
@@ -30,12 +31,6 @@ const CARRIED: u64 = 2;
 
 /// From a farewell, or the deletion of an endpoint, until everybody knows of it, if nothing goes wrong.
 const FAREWELL_TIME: Nanos = SECOND;
-
-/// At the very end nobody has anything to say but announcements.
-const SILENCE: Nanos = SECOND;
-
-/// Datagrams that a participant may build in that time.
-const SILENT_DATAGRAMS_MAX: u64 = 8;
 
 /// What counts of a datagram for the digest of a run.
 const DIGEST_BYTES: usize = 64;
@@ -145,7 +140,8 @@ pub struct World<'a> {
     taken_while_active: u64,
     /// No fault and no stall is planned.
     is_calm: bool,
-    sent_before_silence: Vec<u64>,
+    /// Per process the datagrams sent before the end, and the questions among them, who hears the group of user data.
+    sent_before_silence: Vec<(u64, u64)>,
     /// Frames that queues had dropped at the last look.
     drops_seen: u64,
     /// When a look last found a link congested.
@@ -312,7 +308,10 @@ impl<'a> World<'a> {
             Event::WallJump(host, by) => self.wall_jump(host, by),
             Event::Look => self.look(),
             Event::Rest => self.rest(),
-            Event::Silence => self.sent_before_silence = self.processes.iter().map(|process| process.sent).collect(),
+            Event::Silence => {
+                let so_far = |process: &Process| (process.sent, process.asked());
+                self.sent_before_silence = self.processes.iter().map(so_far).collect();
+            }
         }
     }
 
@@ -574,8 +573,15 @@ impl<'a> World<'a> {
         let source = self.sites[host].address(host, index);
         let local = self.clocks[host].local(self.now);
         let Some(mut core) = process.core.take() else { return };
+        let mut most = core.transmit_priority();
         while let Some(transmit) = core.poll_transmit(local, &mut self.frame) {
             self.processes[index].sent += 1;
+            if Some(transmit.priority) > most {
+                let text = format!("process {index} sent {:?} behind {most:?}", transmit.priority);
+                self.checker.report(self.now, Rule::Urgency, text);
+            }
+            // What is sent may bring up a question, who hears it.
+            most = Some(transmit.priority.max(Priority::NORMAL));
             let bytes: Rc<[u8]> = self.frame[..transmit.len].into();
             let priority = transmit.flow.0 as u8;
             for &to in transmit.destinations {
@@ -777,16 +783,7 @@ impl<'a> World<'a> {
                 self.processes[process].take(at, moment, &mut self.checker);
             }
         }
-        for (index, before) in self.sent_before_silence.iter().enumerate() {
-            let sent = self.processes[index].sent - before;
-            let prefix = self.processes[index].core.as_ref().map(|core| core.guid().prefix);
-            let is_at_work = prefix.is_some_and(|prefix| self.checker.is_at_work(prefix, self.end - SILENCE));
-            let allowed = SILENT_DATAGRAMS_MAX + self.scenario.assertions(index, SILENCE);
-            if sent > allowed && !is_at_work {
-                let text = format!("process {index} sent {sent} datagrams in the last second");
-                self.checker.report(self.now, Rule::Silence, text);
-            }
-        }
+        self.checker.must_be_silent(self.end, self.end - self.scenario.active, &self.last_second());
         self.checker.finish(self.now);
         for process in &mut self.processes {
             let moment = Moment { now: self.now, clock: &self.clocks[process.host] };
@@ -794,6 +791,20 @@ impl<'a> World<'a> {
         }
         let lived = |plan: &crate::scenario::ProcessPlan| self.now.saturating_sub(plan.start);
         self.participant_time = self.scenario.processes.iter().map(lived).sum();
+    }
+
+    /// What each process that lives sent in the last second.
+    fn last_second(&self) -> Vec<LastSecond> {
+        let said = self.processes.iter().zip(&self.sent_before_silence).filter_map(|(process, (sent, asked))| {
+            Some(LastSecond {
+                process: process.index,
+                prefix: process.core.as_ref()?.guid().prefix,
+                sent: process.sent - sent,
+                asked: process.asked() - asked,
+                assertions: self.scenario.assertions(process.index, SILENCE),
+            })
+        });
+        said.collect()
     }
 
     /// Who received what and when, in words of eight octets.

@@ -10,7 +10,8 @@
 //! goes on above the last question, so no number means two things.
 //!
 //! Questions are asked only while some writer would use the channel: in rounds of up to [`QUESTIONS_MAX`] that are [`REST`] apart,
-//! and early when a reader misses what was sent there. Who answers none of a round is deaf: it gets everything by unicast, and
+//! and early when a reader misses what was sent there. All who listen answer each, so while nothing is sent nobody is asked, but for
+//! a round in [`QUIET`]; what is sent then brings the next. Who answers none of a round is deaf: it gets everything by unicast, and
 //! is asked once in each later round. Until all who listen have answered or are deaf, all get everything by unicast, since one
 //! that hears the channel must not be sent things twice.
 //!
@@ -37,6 +38,9 @@ const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Between two rounds.
 const REST: Duration = Duration::from_secs(2);
+
+/// Between two rounds while nothing is sent: switches forget who listens after minutes (RFC 3376 §8.4: 260 s).
+const QUIET: Duration = Duration::from_secs(64);
 
 /// What a remote participant hears.
 #[derive(Clone, Copy, Debug, Default)]
@@ -75,6 +79,7 @@ impl Participant {
                     phase: Phase::Idle,
                     questions: [SequenceNumber::ZERO; QUESTIONS_MAX],
                     asked: 0,
+                    in_use: false,
                 });
             }
         }
@@ -161,6 +166,7 @@ impl Participant {
         if channel.asked == 0 {
             self.ctx.work.steps(self.remotes.len());
             self.remotes.iter_mut().for_each(|(_, remote)| remote.ears.answered &= !(1 << at));
+            channel.in_use = false;
         }
         let writer = self.writers.get_mut(PARTICIPANT_MESSAGES)?;
         let last = self.ctx.channels.last_question.max(writer.history.last_sn());
@@ -198,13 +204,14 @@ impl Participant {
     /// and match.
     pub(crate) fn handle_ask_timeout(&mut self, now: Instant, at: usize) {
         let Some(channel) = self.ctx.channels.list.get(at) else { return };
-        let (phase, asked) = (channel.phase, channel.asked);
-        self.ctx.work.steps(self.remotes.len() + self.writers.len());
+        let (phase, asked, in_use) = (channel.phase, channel.asked, channel.in_use);
+        self.ctx.work.steps(2 * self.remotes.len() + self.writers.len());
         let is_wanted = self.writers.iter().any(|(_, writer)| writer.wanted_channels() & (1 << at) != 0);
         match phase {
             _ if !is_wanted => self.close_ears(at),
             Phase::Idle | Phase::Queued => {}
-            Phase::Resting => self.ask(at, 0),
+            Phase::Resting if !in_use && !self.has_strangers(at) => self.be_quiet(now, at),
+            Phase::Resting | Phase::Quiet => self.ask(at, 0),
             Phase::Asking => self.judge_answers(now, at, asked),
         }
     }
@@ -248,6 +255,19 @@ impl Participant {
         if let Some(channel) = self.ctx.channels.list.get_mut(at) {
             channel.phase = Phase::Resting;
             self.ctx.timers.arm(channel.timer, now.after(REST));
+        }
+    }
+
+    /// Whether it is not known of somebody who listens to a channel if it hears it. Looks at each remote participant.
+    fn has_strangers(&self, at: usize) -> bool {
+        let is_stranger = |ears: &Ears| ears.announced & !ears.proven & !ears.deaf & 1 << at != 0;
+        self.remotes.iter().any(|(_, remote)| is_stranger(&remote.ears))
+    }
+
+    fn be_quiet(&mut self, now: Instant, at: usize) {
+        if let Some(channel) = self.ctx.channels.list.get_mut(at) {
+            channel.phase = Phase::Quiet;
+            self.ctx.timers.arm(channel.timer, now.after(QUIET - REST));
         }
     }
 

@@ -152,6 +152,9 @@ impl Writer {
         self.stalled = datagram.stalled || self.cursor.sn >= datagram.full_at;
         self.address(&mut message, &datagram, destinations, ctx);
         let len = (!message.builder.is_empty()).then(|| message.builder.len());
+        if len.is_some() {
+            ctx.use_channels(self.route.wanted);
+        }
         if more {
             self.queue_data(ctx);
         }

@@ -96,6 +96,15 @@ impl Fan {
         (self.network.now.0 - begin.0) / 1_000_000
     }
 
+    /// Writes ten samples a second.
+    fn go_on(&mut self, ms: u64) {
+        let end = self.network.now.0 + ms * 1_000_000;
+        while self.network.now.0 < end {
+            self.write();
+            self.network.run(100);
+        }
+    }
+
     fn sent_to(&self, to: Locator) -> usize {
         self.network.sent_to.get(&to).copied().unwrap_or(0)
     }
@@ -181,7 +190,7 @@ fn a_network_that_eats_multicast_gets_unicast() {
         assert!(!fan.is_multicast());
         assert_eq!(fan.network.nodes[0].counters().multicast_deaf_participants, 3);
         let asked = fan.questions();
-        fan.network.run(20 * SECOND);
+        fan.go_on(20 * SECOND);
         assert_eq!(fan.questions() - asked, 10, "the deaf are asked once in two seconds");
     }
 }
@@ -205,13 +214,81 @@ fn a_reader_that_hears_the_group_no_more_gets_unicast() {
     assert_eq!(fan.sent_to(address(2)), 0);
 }
 
-/// Best-effort readers tell nobody what they miss; the questions do.
+/// Best-effort readers tell nobody what they miss; the questions do, and the first thing that is sent brings one.
 #[test]
 fn best_effort_readers_that_hear_the_group_no_more_get_unicast() {
     let mut fan = Fan::new(3, 0, best_effort());
+    fan.network.run(10 * SECOND);
     fan.network.deaf = vec![1, 2, 3];
-    fan.network.run(4 * SECOND);
+    fan.network.write(0, fan.writer, &payload(99, 100)).expect("there is room");
+    fan.network.run(750);
+    assert!(fan.readers.iter().enumerate().all(|(at, reader)| fan.network.take(at + 1, *reader).is_none()), "lost");
     assert!(!fan.is_multicast());
+}
+
+/// Even then somebody asks now and then: this one loses nothing.
+#[test]
+fn who_hears_the_group_no_more_is_found_while_nothing_is_sent() {
+    let mut fan = Fan::new(3, 0, best_effort());
+    fan.network.deaf = vec![1, 2, 3];
+    fan.network.run(65 * SECOND);
+    assert!(!fan.is_multicast());
+}
+
+/// A question costs an answer of each who listens, so N writers would cost the square of N for ever.
+#[test]
+fn nobody_is_asked_while_nothing_is_sent() {
+    for reliability in [reliable(), best_effort()] {
+        let mut fan = Fan::new(3, 0, reliability);
+        let asked = fan.questions();
+        fan.network.run(50 * SECOND);
+        assert_eq!((fan.questions() - asked, fan.sent_to(address(0))), (0, 0), "nor does anybody answer");
+        fan.write();
+        assert_eq!((1..=3).map(|node| fan.sent_to(address(node))).sum::<usize>(), 0, "what was known is used");
+        fan.network.run(10 * SECOND);
+        assert_eq!(fan.questions() - asked, 1, "one sample brings one question");
+        fan.go_on(10 * SECOND);
+        assert_eq!(fan.questions() - asked, 6, "and if it goes on, one in two seconds");
+    }
+}
+
+/// A participant that comes while nothing is sent is asked with the first sample, which goes to each alone.
+#[test]
+fn a_newcomer_is_asked_when_something_is_sent() {
+    let mut fan = Fan::new(3, 0, reliable());
+    fan.network.run(10 * SECOND);
+    let asked = fan.questions();
+    let newcomer = fan.network.join_with(listening(4));
+    let reader = fan.network.reader(newcomer, reader_spec("T", false, keep_all_reader()));
+    fan.network.await_match((0, fan.writer), (newcomer, reader));
+    fan.readers.push(reader);
+    fan.network.run(5 * SECOND);
+    assert_eq!(fan.questions(), asked);
+    fan.forget();
+    assert_eq!(fan.write(), 0);
+    assert!((1..=4).all(|node| fan.sent_to(address(node)) > 0));
+    fan.network.run(SECOND);
+    assert!(fan.is_multicast());
+    assert_eq!(((1..=4).map(|node| fan.sent_to(address(node))).sum::<usize>(), fan.duplicates()), (0, 0));
+}
+
+/// A reliable reader that asks for what the group brought, long after that, may be deaf.
+#[test]
+fn what_is_missed_late_brings_a_question() {
+    let mut fan = Fan::new(3, 0, reliable());
+    fan.network.cut = vec![2];
+    fan.network.write(0, fan.writer, &payload(99, 100)).expect("there is room");
+    let asked = fan.questions();
+    assert!(fan.network.run_until(SECOND, |network| network.nodes[0].counters().multicast_questions_sent == asked + 2));
+    fan.network.cut.clear();
+    fan.network.run(0);
+    fan.network.cut = vec![2];
+    fan.network.run(5 * SECOND);
+    let asked = fan.questions();
+    fan.network.cut.clear();
+    fan.network.run(SECOND);
+    assert!(fan.network.take(2, fan.readers[1]).is_some(), "it missed the sample, and heard the second question");
+    assert_eq!(fan.questions() - asked, 1);
 }
 
 /// What goes to the group comes back to the sender too, whose own reader is sent it by unicast.
@@ -256,7 +333,7 @@ fn assertions_arrive_between_questions() {
         let status = fan.network.nodes[1].liveliness_changed_status(reader).expect("the reader lives");
         (status.alive_count, status.not_alive_count)
     });
-    fan.network.run(10 * SECOND);
+    fan.go_on(10 * SECOND);
     assert!(fan.questions() - asked >= 4);
     assert_eq!(changed(&mut fan), (1, 0));
     assert!(fan.is_multicast(), "and the answers are still understood");

@@ -9,6 +9,7 @@ mod policies;
 pub mod progress;
 mod recovery;
 mod sets;
+pub mod silence;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -71,6 +72,8 @@ pub enum Rule {
     Limits,
     /// Datagrams were sent when there was nothing to say.
     Silence,
+    /// A datagram left before a more urgent one that waited.
+    Urgency,
     /// A call of the core failed that must not.
     Refused,
     /// A call of the core looked at more than its bound.

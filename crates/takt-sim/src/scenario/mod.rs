@@ -136,6 +136,8 @@ pub struct QosPlan {
     pub max_samples: Option<u32>,
     /// TRANSPORT_PRIORITY; 0 to 7 are the classes of the network.
     pub priority: u8,
+    /// How urgent its datagrams are to its participant, from -64 to 63.
+    pub urgency: i8,
     /// Index of its partition, which is the default one for 0.
     pub partition: u8,
     /// LIVELINESS; `None` is AUTOMATIC with an infinite lease.

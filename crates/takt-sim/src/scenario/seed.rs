@@ -83,6 +83,7 @@ impl Scenario {
         add_filters(&mut Rng::new(seed ^ 0x6669_6c74), &mut scenario);
         add_separations(&mut Rng::new(seed ^ 0x7365_7061), &mut scenario);
         add_presentation(&mut Rng::new(seed ^ 0x7072_6573), &mut scenario);
+        add_urgencies(&mut Rng::new(seed ^ 0x7572_6765), &mut scenario);
         scenario
     }
 }
@@ -296,6 +297,16 @@ fn add_purges(rng: &mut Rng, scenario: &mut Scenario) {
             let delay = *rng.pick(&[20, 100, 300, 700]) * MILLISECOND;
             let is_reader = matches!(endpoint.role, Role::Reader { .. });
             endpoint.qos.purge = (is_purged && is_reader && rng.chance(600_000)).then_some(delay);
+        }
+    }
+}
+
+/// Writers and readers whose datagrams pass those of others, or wait for them and for discovery, in every other world, with
+/// dice of their own too.
+fn add_urgencies(rng: &mut Rng, scenario: &mut Scenario) {
+    if rng.chance(500_000) {
+        for endpoint in scenario.processes.iter_mut().flat_map(|process| &mut process.endpoints) {
+            endpoint.qos.urgency = *rng.pick(&[-20, 0, 0, 10, 40]);
         }
     }
 }

@@ -16,6 +16,7 @@ pub(crate) const RELIABLE: QosPlan = QosPlan {
     keep_last: None,
     max_samples: None,
     priority: 0,
+    urgency: 0,
     partition: 0,
     liveliness: None,
     deadline: None,
