@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use takt_core::{
-    ChangeKind, Config, Event, Interface, Locators, NewChange, Participant, Priority, PublisherHandle, ReadCursor,
-    ReaderHandle, ReaderSpec, Selector, SubscriberHandle, WriteError, WriterHandle, WriterSpec,
+    ChangeKind, Config, Event, FlowTag, Interface, Locators, NewChange, Participant, Priority, PublisherHandle,
+    ReadCursor, ReaderHandle, ReaderSpec, Selector, SubscriberHandle, WriteError, WriterHandle, WriterSpec,
 };
 use takt_wire::qos::{
     AccessScope, DataReaderQos, DataWriterQos, Deadline, DestinationOrder, Durability, History, LatencyBudget,
@@ -47,6 +47,9 @@ pub const LEASE: Nanos = 3 * SECOND;
 
 /// Between two announcements.
 pub const ANNOUNCEMENT_PERIOD: Nanos = SECOND / 2;
+
+/// Above the least urgency, so that none is zero in a flow.
+const URGENCY_ZERO: i16 = 65;
 
 /// What a socket holds for a process that gets no processor time.
 const SOCKET_BYTES: usize = 212_992;
@@ -291,8 +294,9 @@ impl Process {
             if let Some((presentation, publisher, _)) = self.group {
                 (spec.publisher.presentation, spec.group) = (presentation, Some(publisher));
             }
-            core.create_writer(now, spec).and_then(|handle| {
+            core.prepare_writer(now, spec).and_then(|handle| {
                 core.set_writer_priority(handle, priority)?;
+                core.enable_writer(now, handle)?;
                 let id = checker.created(core.writer_guid(handle)?, plan.topic, plan.qos, true);
                 Ok(Endpoint::Writer { handle, id, blocked: None })
             })
@@ -301,8 +305,9 @@ impl Process {
             if let Some((presentation, _, subscriber)) = self.group {
                 (spec.subscriber.presentation, spec.group) = (presentation, Some(subscriber));
             }
-            core.create_reader(now, spec).and_then(|handle| {
+            core.prepare_reader(spec).and_then(|handle| {
                 core.set_reader_priority(handle, priority)?;
+                core.enable_reader(now, handle)?;
                 let id = checker.created(core.reader_guid(handle)?, plan.topic, plan.qos, false);
                 Ok(Endpoint::Reader { handle, id })
             })
@@ -702,6 +707,18 @@ fn history(plan: &QosPlan) -> (Reliability, Durability, History, ResourceLimits,
     )
 }
 
+/// The class of the network, and with it what is to be seen in all that a writer sends: how urgent it is.
+fn flow_of(plan: &QosPlan) -> FlowTag {
+    FlowTag(u16::from(plan.priority) | (i16::from(plan.urgency) + URGENCY_ZERO).cast_unsigned() << 8)
+}
+
+/// How urgent what leaves by this flow must be; that of discovery and of acknowledgements does not say.
+#[must_use]
+pub fn urgency_of(flow: FlowTag) -> Option<Priority> {
+    let urgency = (flow.0 >> 8).cast_signed();
+    (urgency > 0).then(|| Priority::new(i32::from(urgency - URGENCY_ZERO)))
+}
+
 fn writer_spec(plan: &EndpointPlan, topic: &TopicPlan) -> WriterSpec {
     let (reliability, durability, history, resource_limits, partition) = history(&plan.qos);
     let transport_priority = TransportPriority(i32::from(plan.qos.priority));
@@ -728,7 +745,7 @@ fn writer_spec(plan: &EndpointPlan, topic: &TopicPlan) -> WriterSpec {
         group: None,
         topic_data: TopicData::default(),
         max_serialized_len: None,
-        flow: takt_core::FlowTag(u16::from(plan.qos.priority)),
+        flow: flow_of(&plan.qos),
         type_information: None,
         unicast: Vec::new(),
         filters: plan.qos.filter.map(|_| Arc::new(NumberFilters) as _),

@@ -13,7 +13,7 @@ use crate::check::{Checker, Rule, Violation};
 use crate::clock::{HostClock, Nanos, SECOND};
 use crate::hostile::{self, Hostile};
 use crate::network::{Frame, Head, Network, NetworkCounters, Step};
-use crate::process::{Endpoint, LEASE, Moment, Process, Site, at_address};
+use crate::process::{Endpoint, LEASE, Moment, Process, Site, at_address, urgency_of};
 use crate::rng::Rng;
 use crate::scenario::{FaultKind, Role, Scenario};
 use crate::timeline::Timeline;
@@ -576,8 +576,10 @@ impl<'a> World<'a> {
         let mut most = core.transmit_priority();
         while let Some(transmit) = core.poll_transmit(local, &mut self.frame) {
             self.processes[index].sent += 1;
-            if Some(transmit.priority) > most {
-                let text = format!("process {index} sent {:?} behind {most:?}", transmit.priority);
+            let is_meant = urgency_of(transmit.flow).is_none_or(|urgency| urgency == transmit.priority);
+            if Some(transmit.priority) > most || !is_meant {
+                let text =
+                    format!("process {index} sent {:?} of {:?} behind {most:?}", transmit.priority, transmit.flow);
                 self.checker.report(self.now, Rule::Urgency, text);
             }
             // What is sent may bring up a question, who hears it.

@@ -77,3 +77,37 @@ fn a_writer_that_has_gone_has_no_priority() {
     let refused = network.nodes[0].set_writer_priority(writer, Priority::MAX);
     assert!(matches!(refused, Err(Error::AlreadyDeleted)), "{refused:?}");
 }
+
+#[test]
+fn endpoints_that_get_other_policies_before_they_are_enabled_are_as_urgent_as_before() {
+    let mut network = Network::new(2, 1);
+    let (now, urgent) = (network.now, Priority::new(40));
+    let node = &mut network.nodes[0];
+    let writer = node.prepare_writer(now, writer_spec("Brake", false, keep_all_writer())).expect("it is good");
+    node.set_writer_priority(writer, urgent).expect("lives");
+    node.set_writer_qos(now, writer, keep_all_writer()).expect("anything may change");
+    node.enable_writer(now, writer).expect("the participant is enabled");
+    let node = &mut network.nodes[1];
+    let reader = node.prepare_reader(reader_spec("Brake", false, keep_all_reader())).expect("it is good");
+    node.set_reader_priority(reader, urgent).expect("lives");
+    node.set_reader_qos(now, reader, keep_all_reader()).expect("anything may change");
+    node.enable_reader(now, reader).expect("the participant is enabled");
+    network.await_match((0, writer), (1, reader));
+    network.run(500);
+
+    (0..100).for_each(|_| network.write(0, writer, &payload(1, 10)).expect("room"));
+    assert_eq!(network.nodes[0].transmit_priority(), Some(urgent));
+    let (now, mut frame) = (network.now, vec![0; 65_536]);
+    while let Some(transmit) = network.nodes[0].poll_transmit(now, &mut frame) {
+        let len = transmit.len;
+        let from = Received { source: address(0), multicast: false };
+        network.nodes[1].handle_datagram(now, from, &frame[..len]);
+    }
+    let node = &mut network.nodes[1];
+    let acknowledges = (0..10).any(|_| {
+        let is_urgent = node.transmit_priority() == Some(urgent);
+        node.poll_timeout().into_iter().for_each(|due| node.handle_timeout(due));
+        is_urgent
+    });
+    assert!(acknowledges, "it says what it has as urgently");
+}

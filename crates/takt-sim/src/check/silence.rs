@@ -14,8 +14,8 @@ pub const SILENCE: Nanos = SECOND;
 /// Datagrams that a participant may build in that time, apart from assertions and answers to questions.
 const DATAGRAMS_MAX: u64 = 8;
 
-/// From the last new sample to the last question, who heard it: the rest between two rounds, and a round.
-const LAST_QUESTION: Nanos = 3 * SECOND;
+/// From the last new sample to the last question, who heard it, at most: two rounds of 0.75 s, and the rest of 2 s between them.
+const LAST_QUESTION: Nanos = 4 * SECOND;
 
 /// Who sends nothing asks again after this time.
 const RENEWAL: Nanos = 64 * SECOND;
