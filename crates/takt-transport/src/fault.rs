@@ -137,6 +137,26 @@ impl<T: Transport> FaultInjector<T> {
         }
         Ok(())
     }
+
+    /// Draws what becomes of the datagram that was received. Whether it is handed out now.
+    fn lets_pass(&mut self, len: usize, meta: RxMeta) -> bool {
+        let fate = self.rx.draw(0);
+        if let Some(due) = fate.later {
+            self.rx.hold(&self.received[..len], meta, due);
+        }
+        fate.now
+    }
+}
+
+/// Copies what was received, and keeps what is lent with it. Its length and origin; `Some(None)` if it is too long.
+fn take(taken: Option<RxFrame<'_>>, received: &mut [u8], lent: &mut Option<Lent>) -> Option<Option<(usize, RxMeta)>> {
+    let frame = taken?;
+    *lent = frame.lent().cloned();
+    let room = received.get_mut(..frame.len());
+    Some(room.map(|room| {
+        room.copy_from_slice(&frame);
+        (frame.len(), frame.meta)
+    }))
 }
 
 impl<T: Transport> Transport for FaultInjector<T> {
@@ -231,26 +251,12 @@ impl<T: Transport> Transport for FaultInjector<T> {
             if let Some(held) = self.rx.next_due(false) {
                 return Ok(Some(RxFrame::new(self.rx.bytes(&held), held.tag)));
             }
-            let taken = self.inner.recv(scan)?.map(|frame| {
-                self.lent = frame.lent().cloned();
-                let room = self.received.get_mut(..frame.len());
-                room.map(|room| {
-                    room.copy_from_slice(&frame);
-                    (frame.len(), frame.meta)
-                })
-            });
-            let Some(taken) = taken else { break };
-            let Some((len, meta)) = taken else { continue };
-            if self.lent.is_some() {
+            let taken = self.inner.recv(scan)?;
+            let Some(received) = take(taken, &mut self.received, &mut self.lent) else { break };
+            if let Some((len, meta)) = received
+                && (self.lent.is_some() || self.lets_pass(len, meta))
+            {
                 return Ok(Some(RxFrame::new(&self.received[..len], meta).with_lent(self.lent.as_ref())));
-            }
-            let fate = self.rx.draw(0);
-            let datagram = &self.received[..len];
-            if let Some(due) = fate.later {
-                self.rx.hold(datagram, meta, due);
-            }
-            if fate.now {
-                return Ok(Some(RxFrame::new(&self.received[..len], meta)));
             }
         }
         self.futile += 1;
@@ -261,6 +267,20 @@ impl<T: Transport> Transport for FaultInjector<T> {
         }
         let last = self.rx.next_due(true);
         Ok(last.map(|held| RxFrame::new(self.rx.bytes(&held), held.tag)))
+    }
+
+    /// What is held back, or comes late, is not urgent any more.
+    fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
+        loop {
+            self.lent = None;
+            let taken = self.inner.recv_urgent(above)?;
+            let Some(received) = take(taken, &mut self.received, &mut self.lent) else { return Ok(None) };
+            if let Some((len, meta)) = received
+                && (self.lent.is_some() || self.lets_pass(len, meta))
+            {
+                return Ok(Some(RxFrame::new(&self.received[..len], meta).with_lent(self.lent.as_ref())));
+            }
+        }
     }
 
     fn descriptors(&self) -> &[RawFd] {

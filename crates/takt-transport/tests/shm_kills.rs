@@ -1,5 +1,5 @@
 //! Processes that share memory are killed (SIGKILL) at random. The survivor gets whole datagrams of each, in order and without
-//! a gap, hears of each that is gone, and is left with no memory, descriptor or socket of the dead. Of some datagrams the
+//! a gap, the urgent ones among themselves as the others, hears of each that is gone, and is left with no memory, descriptor or socket of the dead. Of some datagrams the
 //! content is lent: what the survivor holds of the dead stays what it was, and what the dead held is free again.
 //!
 //! A hundred kills; ten thousand with `TAKT_TEST_LONG=1`. The processes are this test binary again.
@@ -10,10 +10,11 @@ use std::hash::{BuildHasher, RandomState};
 use std::process::{Child, Command, Stdio};
 
 use takt_transport::shm::{ShmConfig, ShmTransport};
-use takt_transport::{FlowId, RxFrame, Scan, Transport, readiness};
+use takt_transport::{FlowId, FlowSpec, RxFrame, Scan, Transport, readiness};
 use takt_wire::{Lent, Locator};
 
-/// Says to a process of this binary that it is one of the victims, and where the survivor is.
+/// Says to a process of this binary that it is one of the victims, and where the survivor is: the address, and the port of what is
+/// urgent.
 const ROLE: &str = "TAKT_TEST_VICTIM_OF";
 /// Payloads that a process can lend at once.
 const SLOTS: usize = 16;
@@ -80,8 +81,9 @@ fn is_whole(number: u32, lent: &Lent) -> bool {
 struct Victim(Child);
 
 impl Victim {
-    fn start(survivor: &Locator) -> Self {
-        let address: String = survivor.address.iter().map(|byte| format!("{byte:02x}")).collect();
+    fn start(urgent: &Locator) -> Self {
+        let address = urgent.address.iter().copied().chain(urgent.port.to_be_bytes());
+        let address: String = address.map(|byte| format!("{byte:02x}")).collect();
         let child = Command::new(std::env::current_exe().expect("this binary has a path"))
             .args(["--exact", "the_life_of_a_victim", "--quiet", "--nocapture"])
             .env(ROLE, address)
@@ -103,7 +105,8 @@ impl Drop for Victim {
 /// What the survivor knows of a process that sends to it.
 #[derive(Default)]
 struct Known {
-    next: u32,
+    /// Of what is not urgent, and of what is.
+    next: [u32; 2],
     /// What was sent to it.
     answered: u32,
 }
@@ -112,6 +115,8 @@ struct Survivor {
     transport: ShmTransport,
     known: BTreeMap<Locator, Known>,
     received: u64,
+    /// Of them.
+    urgent: u64,
     lost: usize,
     /// What it holds, of the living and of the dead.
     held: VecDeque<(u32, Lent)>,
@@ -123,10 +128,13 @@ impl Survivor {
     fn take(&mut self) -> bool {
         let Some(frame) = self.transport.recv(Scan::All).expect("receiving works") else { return false };
         let (from, n) = (frame.meta.source, number(&frame));
+        let is_urgent = frame.meta.flow != FlowId::DEFAULT;
         let known = self.known.entry(from).or_default();
-        assert_eq!(n, known.next, "in order and without a gap");
-        known.next += 1;
+        let next = &mut known.next[usize::from(is_urgent)];
+        assert_eq!(n, *next, "in order and without a gap");
+        *next += 1;
         self.received += 1;
+        self.urgent += u64::from(is_urgent);
         if let Some(lent) = frame.lent() {
             self.lent += 1;
             self.held.push_back((n, lent.clone()));
@@ -136,7 +144,7 @@ impl Survivor {
         {
             assert!(is_whole(n, &lent), "payload {n} was overwritten while it was held");
         }
-        if n % 16 == 0 && send(&mut self.transport, known.answered, from) {
+        if !is_urgent && n % 16 == 0 && send(&mut self.transport, known.answered, from) {
             known.answered += 1;
         }
         while let Some(gone) = self.transport.poll_lost() {
@@ -179,10 +187,12 @@ fn survivors_are_unharmed() {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (random >> 33) % bound
     };
-    let transport = open();
-    let at = transport.locators().default_unicast[0];
+    let mut transport = open();
+    let opened = transport.open_flow(&FlowSpec { own_port: true, transport_priority: 46 });
+    let (_, locators) = opened.expect("a port is free");
+    let at = locators[0];
     let (known, held) = (BTreeMap::new(), VecDeque::new());
-    let mut survivor = Survivor { transport, known, received: 0, lost: 0, held, lent: 0 };
+    let mut survivor = Survivor { transport, known, received: 0, urgent: 0, lost: 0, held, lent: 0 };
     assert!(survivor.transport.lend(1).is_some(), "its segment is there");
     let descriptors = count("/proc/self/fd");
     let mut victims: Vec<Victim> = (0..VICTIMS).map(|_| Victim::start(&at)).collect();
@@ -215,8 +225,9 @@ fn survivors_are_unharmed() {
         let name: String = gone.address[8..].iter().map(|byte| format!("{byte:02x}")).collect();
         assert!(!sockets.contains(&name), "{gone} still listens");
     }
-    let Survivor { known, received, lent, .. } = &survivor;
-    println!("{kills} kills, {} heard, {received} datagrams, {lent} lent", known.len());
+    let Survivor { known, received, urgent, lent, .. } = &survivor;
+    assert!(*urgent > received / 100, "{urgent} of {received}");
+    println!("{kills} kills, {} heard, {received} datagrams, {urgent} urgent, {lent} lent", known.len());
 }
 
 /// Sends to the survivor as fast as it can, and reads what that answers, until it is killed, or the survivor is gone.
@@ -229,10 +240,14 @@ fn the_life_of_a_victim() {
     let own = transport.locators().default_unicast[0];
     let to = Locator { address: std::array::from_fn(octet), ..own };
     assert!(transport.reach(&to), "the survivor is there");
-    let (mut next, mut answers) = (0, 0);
+    let port = u32::from_be_bytes(std::array::from_fn(|at| octet(16 + at)));
+    let (mut next, mut answers, mut turn) = ([0, 0], 0, 0_u32);
     while transport.poll_lost().is_none() {
-        if send(&mut transport, next, to) {
-            next += 1;
+        turn = turn.wrapping_add(1);
+        let is_urgent = turn.is_multiple_of(4);
+        let next = &mut next[usize::from(is_urgent)];
+        if send(&mut transport, *next, if is_urgent { Locator { port, ..to } } else { to }) {
+            *next += 1;
         }
         while let Some(frame) = transport.recv(Scan::All).expect("receiving works") {
             assert_eq!(number(&frame), answers, "in order and without a gap");

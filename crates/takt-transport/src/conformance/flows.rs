@@ -1,8 +1,9 @@
 //! Flows: ports of their own, priorities, closing.
 
 use std::collections::BTreeSet;
+use std::time::Instant;
 
-use super::{Marked, assert_nothing_before, commit, first, receive, send};
+use super::{Marked, PATIENCE, assert_nothing_before, commit, first, receive, send};
 use crate::{FlowId, FlowSpec, Scan, Transport};
 
 const OWN_PORT: FlowSpec = FlowSpec { own_port: true, transport_priority: 0 };
@@ -84,6 +85,70 @@ pub fn urgent_flows_are_carried<T: Transport>(open: impl Fn() -> T) {
         assert_eq!(receive(&mut b, &marked, Scan::All).0, n);
         a.close_flow(flow).expect("it is open");
         assert!(a.close_flow(flow).is_err(), "closed as often as opened");
+    }
+    drop((a, b));
+    what_is_urgent_comes_first(open);
+}
+
+/// A flood waits, and what is urgent comes last: it is handed out first, the most urgent before all, each flow in its order, and of
+/// the flood nothing is lost, nothing comes twice.
+fn what_is_urgent_comes_first<T: Transport>(open: impl Fn() -> T) {
+    const FLOOD: u32 = 100;
+    let (mut a, mut b, marked) = (open(), open(), Marked::new());
+    let mut open_flow = |own_port, transport_priority| {
+        let (flow, at) = b.open_flow(&FlowSpec { own_port, transport_priority }).expect("a port is free");
+        (flow, first(&at))
+    };
+    let [(log, to_log), (steering, to_steering), (brake, to_brake)] = [0, 30, 46].map(|p| open_flow(true, p));
+    let user = first(&b.locators().default_unicast);
+    // What is done once, so that nothing is in the way of what follows.
+    send(&mut a, &marked, 9000, user);
+    assert_eq!(receive(&mut b, &marked, Scan::All).0, 9000);
+    for round in 0..3 {
+        for n in 0..FLOOD {
+            send(&mut a, &marked, n, if n % 3 == 0 { to_log } else { user });
+        }
+        for (n, to) in (1000..).zip([to_steering, to_brake, to_steering, to_brake, to_brake]) {
+            send(&mut a, &marked, n, to);
+        }
+        // No other is taken by asking.
+        for (n, flow) in [(1001, brake), (1003, brake), (1004, brake)] {
+            let above = if n == 1003 { 45 } else { 30 };
+            assert_eq!(receive_urgent(&mut b, &marked, above), (n, flow), "round {round}");
+        }
+        assert!(b.recv_urgent(30).expect("receiving works").is_none());
+        let (n, _, meta) = receive(&mut b, &marked, Scan::All);
+        assert_eq!((n, meta.flow), (1000, steering), "before what is not urgent");
+        assert_eq!(receive_urgent(&mut b, &marked, 0), (1002, steering));
+        assert!(b.recv_urgent(0).expect("receiving works").is_none());
+        let mut order = [Vec::new(), Vec::new()];
+        for _ in 0..FLOOD {
+            let (n, _, meta) = receive(&mut b, &marked, Scan::All);
+            assert!(meta.flow == log || meta.flow == FlowId::DEFAULT);
+            order[usize::from(meta.flow == log)].push(n);
+        }
+        let expected = [false, true].map(|is_log| (0..FLOOD).filter(|n| (n % 3 == 0) == is_log).collect::<Vec<_>>());
+        assert_eq!(order, expected);
+    }
+    b.close_flow(brake).expect("it is open");
+    b.close_flow(steering).expect("it is open");
+    send(&mut a, &marked, 1, to_brake);
+    send(&mut a, &marked, 2, to_log);
+    let (n, _, meta) = receive(&mut b, &marked, Scan::All);
+    assert_eq!((n, meta.flow), (2, log), "what is closed is not urgent");
+    assert_nothing_before(&mut a, &mut b, &marked, user);
+}
+
+/// The number and flow of the next datagram above this urgency, when it comes.
+fn receive_urgent(transport: &mut impl Transport, marked: &Marked, above: i32) -> (u32, FlowId) {
+    let since = Instant::now();
+    loop {
+        let frame = transport.recv_urgent(above).expect("receiving works");
+        if let Some(found) = frame.map(|frame| (marked.number(&frame), frame.meta.flow)) {
+            return (found.0.expect("nobody else sends there"), found.1);
+        }
+        assert!(since.elapsed() < PATIENCE, "nothing urgent arrives");
+        std::thread::yield_now();
     }
 }
 

@@ -9,7 +9,8 @@ use super::segment::{SLOTS_MAX, SLOTS_STEP};
 pub struct ShmConfig {
     /// What a lane to another participant holds, in bytes: within [`LANE_BYTES`](Self::LANE_BYTES), rounded up to a power of two.
     /// Address space; pages become real when a reader is that far behind. A sample that is copied and larger than that loses
-    /// fragments on its way, which are repaired slowly.
+    /// fragments on its way, which are repaired slowly. Beside that, what goes to a flow with a priority above 0 has room of its own, an eighth as
+    /// much and at least 256 KiB.
     pub lane_bytes: usize,
     /// Lanes to others, and from others, at most; within [`LANES_MAX`](Self::LANES_MAX). Each costs a descriptor. Whoever is
     /// beyond is reached otherwise.
@@ -59,9 +60,11 @@ impl ShmConfig {
         self.segment_slots.next_multiple_of(SLOTS_STEP)
     }
 
-    /// Words of a lane's records.
-    pub(super) fn lane_words(&self) -> usize {
-        self.lane_bytes.next_power_of_two() / 8
+    /// Words of a lane's records, by [bands](super::ports::Band): what is urgent has an eighth of what the rest has, and room for some
+    /// of the longest datagrams.
+    pub(super) fn lane_words(&self) -> [usize; 2] {
+        let common = self.lane_bytes.next_power_of_two() / 8;
+        [common, (common / 8).max(*Self::LANE_BYTES.start() / 8)]
     }
 }
 
@@ -77,8 +80,8 @@ mod tests {
             ShmConfig { lane_bytes: 64 << 20, lanes_max: 1 << 16, segment_bytes: 15 << 30, segment_slots: 65_536 };
         let smallest = ShmConfig { lane_bytes: 256 << 10, lanes_max: 0, segment_bytes: 64 << 10, segment_slots: 1 };
         assert_eq!((largest.check(), smallest.check()), (Ok(()), Ok(())));
-        assert_eq!((smallest.lane_words(), smallest.segment_slots()), (32_768, 512));
-        assert_eq!((largest.lane_words(), largest.segment_slots()), (8 << 20, 65_536));
+        assert_eq!((smallest.lane_words(), smallest.segment_slots()), ([32_768; 2], 512));
+        assert_eq!((largest.lane_words(), largest.segment_slots()), ([8 << 20, 1 << 20], 65_536));
         for (wrong, name) in [
             (ShmConfig { lane_bytes: (64 << 20) + 1, ..sound.clone() }, "lane_bytes"),
             (ShmConfig { lanes_max: 65_537, ..sound.clone() }, "lanes_max"),

@@ -1,6 +1,6 @@
 //! Objects on their way from one participant to another of the same process, where no bytes need be made of them.
 //!
-//! Each lane within a process has a [`HandOver`] beside its ring: a record in the ring says that the next object belongs to its
+//! Each lane within a process has a [`HandOver`] beside each of its rings: a record in the ring says which object belongs to its
 //! datagram. Both ends find it by the names of the two when the lane is made ([`offer`], [`accept`]), having asked the
 //! kernel that the other end of their connection is this process. It goes with the lane, and with it what is still in it.
 //!
@@ -21,17 +21,21 @@ const ROOM_AT_FIRST: usize = 64;
 type Names = (u64, u64);
 
 /// Of lanes whose reader has not come for it yet.
-static OFFERED: Mutex<BTreeMap<Names, Arc<HandOver>>> = Mutex::new(BTreeMap::new());
+static OFFERED: Mutex<BTreeMap<Names, HandOvers>> = Mutex::new(BTreeMap::new());
 
-/// The objects of a lane, in the order of their datagrams.
+/// Of a lane, by the [bands](super::ports::Band) of its rings.
+pub(super) type HandOvers = Arc<[HandOver; 2]>;
+
+/// The objects of a ring, in the order in which their datagrams were written.
 #[derive(Debug)]
 pub(super) struct HandOver(Mutex<Queue>);
 
 #[derive(Debug)]
 struct Queue {
-    objects: VecDeque<Lent>,
-    /// How many have gone out.
-    taken: u64,
+    /// The first one is there.
+    objects: VecDeque<Option<Lent>>,
+    /// How many there were before them.
+    gone: u64,
 }
 
 /// Nobody panics while holding one of these locks, and what they guard is whole at any time.
@@ -41,14 +45,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl HandOver {
     fn new() -> Self {
-        Self(Mutex::new(Queue { objects: VecDeque::with_capacity(ROOM_AT_FIRST), taken: 0 }))
+        Self(Mutex::new(Queue { objects: VecDeque::with_capacity(ROOM_AT_FIRST), gone: 0 }))
     }
 
     /// Adds an object. Its piece says which one it is. Allocates when more are under way than ever before.
     pub(super) fn put(&self, object: &Lent) -> Piece {
         let mut queue = lock(&self.0);
-        let number = queue.taken + queue.objects.len() as u64;
-        queue.objects.push_back(object.clone());
+        let number = queue.gone + queue.objects.len() as u64;
+        queue.objects.push_back(Some(object.clone()));
         Piece { slot: OBJECT, generation: (number >> 32) as u32, grain: number as u32, len: object.piece().len }
     }
 
@@ -59,32 +63,28 @@ impl HandOver {
         drop(object);
     }
 
-    /// The object of a piece. Those before it are gone: their datagrams do not come any more.
+    /// The object of a piece, once. Those before it may be asked for later.
     pub(super) fn take(&self, piece: &Piece) -> Option<Lent> {
         let number = u64::from(piece.generation) << 32 | u64::from(piece.grain);
-        loop {
-            let mut queue = lock(&self.0);
-            if piece.slot != OBJECT || number < queue.taken {
-                return None;
-            }
-            let object = queue.objects.pop_front()?;
-            queue.taken += 1;
-            if queue.taken > number {
-                return Some(object);
-            }
+        let mut queue = lock(&self.0);
+        let at = number.checked_sub(queue.gone).filter(|_| piece.slot == OBJECT)?;
+        let object = queue.objects.get_mut(usize::try_from(at).ok()?)?.take();
+        while queue.objects.pop_front_if(|first| first.is_none()).is_some() {
+            queue.gone += 1;
         }
+        object
     }
 }
 
-/// The writer of a lane to this process has one for its reader.
-pub(super) fn offer(from: u64, to: u64) -> Arc<HandOver> {
-    let handover = Arc::new(HandOver::new());
-    lock(&OFFERED).insert((from, to), Arc::clone(&handover));
-    handover
+/// The writer of a lane to this process has them for its reader.
+pub(super) fn offer(from: u64, to: u64) -> HandOvers {
+    let handovers = Arc::new([HandOver::new(), HandOver::new()]);
+    lock(&OFFERED).insert((from, to), Arc::clone(&handovers));
+    handovers
 }
 
-/// The reader of a lane from this process comes for it.
-pub(super) fn accept(from: u64, to: u64) -> Option<Arc<HandOver>> {
+/// The reader of a lane from this process comes for them.
+pub(super) fn accept(from: u64, to: u64) -> Option<HandOvers> {
     lock(&OFFERED).remove(&(from, to))
 }
 
@@ -135,8 +135,10 @@ mod tests {
         let handover = HandOver::new();
         let pieces: Vec<Piece> = (0..5).map(|number| handover.put(&lent(number))).collect();
         assert_eq!(handover.take(&pieces[0]).as_ref().map(value), Some(0));
-        // The datagrams of 1 and 2 were lost.
-        assert_eq!(handover.take(&pieces[3]).as_ref().map(value), Some(3));
+        // What is urgent comes first.
+        for number in [3, 1, 2] {
+            assert_eq!(handover.take(&pieces[number]).as_ref().map(value), Some(number as u64));
+        }
         assert!(handover.take(&pieces[1]).is_none() && handover.take(&pieces[3]).is_none(), "these are gone");
         handover.take_back();
         assert!(handover.take(&pieces[4]).is_none());
@@ -151,7 +153,7 @@ mod tests {
         let shared = Lent::new(Arc::new(Object(object.clone())), Piece { slot: 0, generation: 1, grain: 0, len: 8 });
         let (from, to) = (u64::MAX, u64::MAX - 1);
         let here = offer(from, to);
-        here.put(&shared);
+        here[1].put(&shared);
         drop(shared);
         let there = accept(from, to).expect("it was offered");
         assert!(accept(from, to).is_none());

@@ -2,19 +2,20 @@
 //!
 //! | bytes | |
 //! |---|---|
-//! | 0 .. 8 | `TaktShm3` |
+//! | 0 .. 8 | `TaktShm4` |
 //! | 8 .. 16 | the host's tag, as in locators |
 //! | 16 .. 24 | the sender's name, as in locators |
 //! | 24 .. 32 | words of the lane's ring, little-endian |
-//! | 32 .. 40 | words of the sender's segment, little-endian |
-//! | 40 .. 48 | slots of the segment, little-endian |
+//! | 32 .. 40 | words of the lane's ring for what is urgent, little-endian |
+//! | 40 .. 48 | words of the sender's segment, little-endian |
+//! | 48 .. 56 | slots of the segment, little-endian |
 //!
 //! The descriptors of the memory of the lane and of the segment go with it, in this order. All further messages are of one byte:
 //! bells, and the other way a farewell. A connection that ends without one ends because its process did.
 
-const MAGIC: [u8; 8] = *b"TaktShm3";
+const MAGIC: [u8; 8] = *b"TaktShm4";
 
-pub(super) const HELLO_LEN: usize = 48;
+pub(super) const HELLO_LEN: usize = 56;
 
 /// A bell.
 pub(super) const BELL: [u8; 1] = [1];
@@ -27,8 +28,8 @@ pub(super) const FAREWELL: [u8; 1] = [2];
 pub(super) struct Hello {
     pub(super) tag: [u8; 8],
     pub(super) name: u64,
-    /// Of the lane.
-    pub(super) words: u64,
+    /// Of the lane's rings.
+    pub(super) words: [u64; 2],
     /// Of the segment.
     pub(super) segment: u64,
     pub(super) slots: u64,
@@ -37,8 +38,9 @@ pub(super) struct Hello {
 impl Hello {
     pub(super) fn to_bytes(self) -> [u8; HELLO_LEN] {
         let mut bytes = [0; HELLO_LEN];
-        let [words, segment, slots] = [self.words, self.segment, self.slots].map(u64::to_le_bytes);
-        let parts = [MAGIC, self.tag, self.name.to_be_bytes(), words, segment, slots];
+        let [common, urgent] = self.words;
+        let [common, urgent, segment, slots] = [common, urgent, self.segment, self.slots].map(u64::to_le_bytes);
+        let parts = [MAGIC, self.tag, self.name.to_be_bytes(), common, urgent, segment, slots];
         for (to, from) in bytes.chunks_exact_mut(8).zip(parts) {
             to.copy_from_slice(&from);
         }
@@ -48,9 +50,9 @@ impl Hello {
     /// `None` if it is anything else.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let (parts, []) = bytes.as_chunks::<8>() else { return None };
-        let [MAGIC, tag, name, words, segment, slots] = *parts else { return None };
-        let [words, segment, slots] = [words, segment, slots].map(u64::from_le_bytes);
-        Some(Self { tag, name: u64::from_be_bytes(name), words, segment, slots })
+        let [MAGIC, tag, name, common, urgent, segment, slots] = *parts else { return None };
+        let [common, urgent, segment, slots] = [common, urgent, segment, slots].map(u64::from_le_bytes);
+        Some(Self { tag, name: u64::from_be_bytes(name), words: [common, urgent], segment, slots })
     }
 }
 
@@ -60,7 +62,7 @@ mod tests {
 
     #[test]
     fn a_hello_is_understood_and_nothing_else_is() {
-        let hello = Hello { tag: [3; 8], name: 0x0102_0304_0506_0708, words: 1 << 40, segment: 7, slots: 8 };
+        let hello = Hello { tag: [3; 8], name: 0x0102_0304_0506_0708, words: [1 << 40, 5], segment: 7, slots: 8 };
         let bytes = hello.to_bytes();
         assert_eq!(Hello::parse(&bytes), Some(hello));
         for len in 0..HELLO_LEN {

@@ -9,12 +9,12 @@ use takt_wire::{Lent, Piece};
 
 use super::borrowed::Lender;
 use super::descriptors::Descriptor;
-use super::handover::{self, HandOver};
+use super::handover::{self, HandOvers};
 use super::hello::{FAREWELL, HELLO_LEN, Hello};
 use super::host::Host;
 use super::mapping::Mapping;
-use super::ports::LENDS;
-use super::ring::{self, Broken, Head, Ports, RECORD_LEN_MAX, Word};
+use super::ports::{self, Band, LENDS};
+use super::ring::{self, Broken, Chosen, Head, Ports, RECORD_LEN_MAX, Word};
 use super::syscall;
 use crate::udp::syscall::epoll_add;
 
@@ -34,26 +34,46 @@ struct Lane {
     from: u64,
     lender: Arc<Lender>,
     /// Of a writer in this process, for its objects.
-    handover: Option<Arc<HandOver>>,
-    head: Head,
+    handovers: Option<HandOvers>,
+    /// By bands.
+    heads: [Head; 2],
 }
 
 impl Lane {
     /// What a record is: a datagram, or one with a piece behind it, that goes with it. `None` if there is no such piece.
-    fn arrival(&self, mut ports: Ports, record: &[u8]) -> Option<Arrival> {
+    fn arrival(&self, band: Band, mut ports: Ports, record: &[u8]) -> Option<Arrival> {
         let (mut datagram, mut lent) = (record, None);
         if ports.to & LENDS != 0 {
             let (before, piece) = record.split_last_chunk::<{ Piece::LEN }>()?;
             let piece = Piece::from_bytes(*piece);
-            let object = self.handover.as_ref().and_then(|handover| handover.take(&piece));
+            let object = self.handovers.as_ref().and_then(|handovers| handovers[band as usize].take(&piece));
             (datagram, lent) = (before, Some(object.or_else(|| self.lender.borrow(piece))?));
             ports.to &= !LENDS;
         }
         Some(Arrival { from: self.from, ports, len: datagram.len(), lent })
     }
 
+    fn ring(&self, band: Band) -> &[AtomicU64] {
+        self.lender.lane.ring(band)
+    }
+
     fn is_drained(&self) -> bool {
-        self.head.is_drained(self.lender.lane.ring())
+        [Band::Common, Band::Urgent].iter().all(|band| self.heads[*band as usize].is_drained(self.ring(*band)))
+    }
+
+    /// Copies the next datagram of the common ring.
+    fn pop(&mut self, bytes: &mut [u8]) -> Result<Option<(Ports, usize)>, Broken> {
+        self.heads[Band::Common as usize].pop(self.lender.lane.ring(Band::Common), bytes)
+    }
+
+    /// The most urgent datagram of the urgent ring.
+    fn choose(&mut self, rank: impl FnMut(Ports) -> i32) -> Result<Option<Chosen>, Broken> {
+        self.heads[Band::Urgent as usize].choose(self.lender.lane.ring(Band::Urgent), rank)
+    }
+
+    /// Copies it.
+    fn take(&mut self, chosen: Chosen, bytes: &mut [u8]) -> Result<(Ports, usize), Broken> {
+        self.heads[Band::Urgent as usize].take(self.lender.lane.ring(Band::Urgent), chosen, bytes)
     }
 }
 
@@ -121,33 +141,71 @@ impl Incoming {
         &self.buffer
     }
 
-    /// Copies the next datagram of any lane into the buffer; each lane has its turn. Bounded by one record for each lane.
+    /// Copies the next datagram of any lane into the buffer that is not urgent; each lane has its turn. Bounded by one record for
+    /// each lane.
     pub(super) fn pop(&mut self) -> Option<Arrival> {
-        let count = self.connections.len();
-        for turn in 0..count {
-            let at = if self.next + turn < count { self.next + turn } else { self.next + turn - count };
-            let connection = &mut self.connections[at];
-            let Some(lane) = &mut connection.lane else { continue };
-            match lane.head.pop(lane.lender.lane.ring(), &mut self.buffer) {
+        for turn in 0..self.connections.len() {
+            let at = self.in_turn(turn);
+            let Some(lane) = &mut self.connections[at].lane else { continue };
+            match lane.pop(&mut self.buffer) {
                 Ok(None) => {}
-                Ok(Some((ports, len))) => {
-                    let Some(arrival) = lane.arrival(ports, &self.buffer[..len]) else {
-                        self.unfounded += 1;
-                        continue;
-                    };
-                    self.next = if at + 1 < count { at + 1 } else { 0 };
-                    self.stay_awake();
-                    return Some(arrival);
+                Ok(Some(popped)) => {
+                    if let Some(arrival) = self.arrive(at, Band::Common, popped) {
+                        return Some(arrival);
+                    }
                 }
-                Err(Broken) => {
-                    self.refused += 1;
-                    self.has_ended = true;
-                    connection.lane = None;
-                    connection.socket.take().inspect(say_farewell);
-                }
+                Err(Broken) => self.refuse(at),
             }
         }
         None
+    }
+
+    /// Copies into the buffer what is most urgent and more so than `above`; an error if that was dropped. Bounded by
+    /// [`ring::LOOKS`] records for each lane.
+    pub(super) fn pop_urgent(&mut self, above: i32, ports: &ports::Ports) -> Option<Result<Arrival, Broken>> {
+        let mut most: Option<(usize, Chosen)> = None;
+        for turn in 0..self.connections.len() {
+            let at = self.in_turn(turn);
+            let Some(lane) = &mut self.connections[at].lane else { continue };
+            match lane.choose(|record| ports.urgency(record.to & !LENDS)) {
+                Ok(Some(chosen)) if chosen.rank > most.map_or(above, |(_, most)| most.rank) => {
+                    most = Some((at, chosen));
+                }
+                Ok(_) => {}
+                Err(Broken) => self.refuse(at),
+            }
+        }
+        let (at, chosen) = most?;
+        let taken = self.connections[at].lane.as_mut()?.take(chosen, &mut self.buffer);
+        let taken = taken.inspect_err(|Broken| self.refuse(at));
+        Some(taken.and_then(|taken| self.arrive(at, Band::Urgent, taken).ok_or(Broken)))
+    }
+
+    /// The lane that comes so many turns later.
+    fn in_turn(&self, turn: usize) -> usize {
+        let (at, count) = (self.next + turn, self.connections.len());
+        if at < count { at } else { at - count }
+    }
+
+    /// What a record in the buffer is, from this lane. A record that is to bring along what is nowhere is dropped.
+    fn arrive(&mut self, at: usize, band: Band, (ports, len): (Ports, usize)) -> Option<Arrival> {
+        let arrival = self.connections[at].lane.as_ref()?.arrival(band, ports, &self.buffer[..len]);
+        if arrival.is_none() {
+            self.unfounded += 1;
+            return None;
+        }
+        self.next = if at + 1 < self.connections.len() { at + 1 } else { 0 };
+        self.stay_awake();
+        arrival
+    }
+
+    /// Reads a lane no more: it holds what makes no sense.
+    #[cold]
+    fn refuse(&mut self, at: usize) {
+        self.refused += 1;
+        self.has_ended = true;
+        self.connections[at].lane = None;
+        self.connections[at].socket.take().inspect(say_farewell);
     }
 
     /// Whether all that a participant wrote to us before its end has been read.
@@ -166,14 +224,14 @@ impl Incoming {
 
     fn stay_awake(&mut self) {
         if std::mem::take(&mut self.is_asleep) {
-            self.lanes().for_each(|lane| ring::wake_up(lane.lender.lane.ring()));
+            self.lanes().for_each(|lane| ring::wake_up(lane.ring(Band::Common)));
         }
     }
 
     /// Has bells rung for what comes from now on. False if something has come meanwhile.
     pub(super) fn fall_asleep(&mut self) -> bool {
         self.is_asleep = true;
-        self.lanes().for_each(|lane| ring::fall_asleep(lane.lender.lane.ring()));
+        self.lanes().for_each(|lane| ring::fall_asleep(lane.ring(Band::Common)));
         AtomicU64::fence();
         self.lanes().all(Lane::is_drained)
     }
@@ -238,14 +296,15 @@ impl Incoming {
             let [lane, segment] = received.descriptors;
             let files = lane.zip(segment).filter(|_| !received.truncated);
             let lane = hello.zip(files).and_then(|(hello, (lane, segment))| {
-                let [words, segment_words, slots] =
-                    [hello.words, hello.segment, hello.slots].map(|count| usize::try_from(count).unwrap_or(usize::MAX));
-                let lane = Mapping::adopt(lane.as_fd(), words, slots).ok()?;
+                let [common, urgent] = hello.words;
+                let [common, urgent, segment_words, slots] = [common, urgent, hello.segment, hello.slots]
+                    .map(|count| usize::try_from(count).unwrap_or(usize::MAX));
+                let lane = Mapping::adopt(lane.as_fd(), [common, urgent], slots).ok()?;
                 let segment = Mapping::adopt_segment(segment.as_fd(), segment_words, slots).ok()?;
                 let is_here = syscall::peer(socket.as_fd()).is_ok_and(|peer| peer.is_this_process);
-                let handover = if is_here { handover::accept(hello.name, self.own_name) } else { None };
+                let handovers = if is_here { handover::accept(hello.name, self.own_name) } else { None };
                 let lender = Arc::new(Lender::new(lane, segment));
-                Some(Lane { from: hello.name, lender, handover, head: Head::default() })
+                Some(Lane { from: hello.name, lender, handovers, heads: [Head::default(), Head::default()] })
             });
             if lane.is_none() {
                 self.refused += 1;

@@ -16,13 +16,14 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU64;
 
+use super::ports::Band;
 use super::ring;
 use super::segment;
 
 /// Neither the size nor the seals themselves may change.
 const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 
-/// Most words of a lane of another process: 64 MiB and its first words.
+/// Most words of a ring of another process: 64 MiB and its first words.
 const ADOPTED_WORDS_MAX: usize = (64 << 20) / 8 + ring::RECORDS;
 
 /// Besides, nobody maps it from now on to write, nor writes to the file.
@@ -32,8 +33,9 @@ const SEGMENT_SEALS: libc::c_int = SEALS | libc::F_SEAL_FUTURE_WRITE;
 pub(super) struct Mapping {
     words: NonNull<AtomicU64>,
     len: usize,
-    /// So many at the end are a lane's holds.
+    /// So many at the end are a lane's holds, and so many before them its ring for what is urgent.
     holds: usize,
+    urgent: usize,
 }
 
 // SAFETY: the memory is reached through atomics alone, and stays mapped until this is dropped, by whatever thread.
@@ -42,11 +44,11 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// A new lane with a ring of so many words and holds on so many slots, all 0, and the file to pass on.
-    pub(super) fn create(words: usize, slots: usize) -> io::Result<(Self, OwnedFd)> {
-        let file = anonymous_file(c"takt-shm", words + slots)?;
+    /// A new lane with rings of so many words, by [bands](Band), and holds on so many slots, all 0, and the file to pass on.
+    pub(super) fn create(rings: [usize; 2], slots: usize) -> io::Result<(Self, OwnedFd)> {
+        let file = anonymous_file(c"takt-shm", lane_words(rings, slots))?;
         seal(file.as_fd(), SEALS)?;
-        Ok((Self::map(file.as_fd(), words + slots, READ_WRITE)?.with_holds(slots), file))
+        Ok((Self::map_lane(file.as_fd(), rings, slots)?, file))
     }
 
     /// A new segment of so many words, all 0, and the file to pass on. Nobody else can write to it.
@@ -62,14 +64,15 @@ impl Mapping {
         seal(anonymous_file(c"takt-probe", 1)?.as_fd(), SEGMENT_SEALS)
     }
 
-    /// The memory that another process has created for a lane with a ring of so many words and holds on so many slots. Refused
-    /// if it is anything that could fail us later: it must be of that size, of ordinary pages, and sealed.
-    pub(super) fn adopt(file: BorrowedFd<'_>, words: usize, slots: usize) -> io::Result<Self> {
-        if !ring::is_lane(words) || words > ADOPTED_WORDS_MAX || !segment::are_slots(slots) {
+    /// The memory that another process has created for a lane with such rings and holds. Refused if it is anything that could
+    /// fail us later: it must be of that size, of ordinary pages, and sealed.
+    pub(super) fn adopt(file: BorrowedFd<'_>, rings: [usize; 2], slots: usize) -> io::Result<Self> {
+        let are_rings = rings.iter().all(|words| ring::is_ring(*words) && *words <= ADOPTED_WORDS_MAX);
+        if !are_rings || !segment::are_slots(slots) {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "no size of a lane"));
         }
-        examine(file, words + slots, SEALS)?;
-        Ok(Self::map(file, words + slots, READ_WRITE)?.with_holds(slots))
+        examine(file, lane_words(rings, slots), SEALS)?;
+        Self::map_lane(file, rings, slots)
     }
 
     /// The segment of so many words and slots of another process, to be read. Refused as a lane is.
@@ -88,20 +91,25 @@ impl Mapping {
             return Err(io::Error::last_os_error());
         }
         let words_at = NonNull::new(at.cast()).expect("the kernel maps nothing at 0 unasked");
-        Ok(Self { words: words_at, len: words, holds: 0 })
+        Ok(Self { words: words_at, len: words, holds: 0, urgent: 0 })
     }
 
-    fn with_holds(mut self, holds: usize) -> Self {
-        self.holds = holds;
-        self
+    fn map_lane(file: BorrowedFd<'_>, rings: [usize; 2], slots: usize) -> io::Result<Self> {
+        let mut lane = Self::map(file, lane_words(rings, slots), READ_WRITE)?;
+        (lane.holds, lane.urgent) = (slots, rings[1]);
+        Ok(lane)
     }
 
     /// The words of a lane's ring.
-    pub(super) fn ring(&self) -> &[AtomicU64] {
-        self.words(0..self.len - self.holds)
+    pub(super) fn ring(&self, band: Band) -> &[AtomicU64] {
+        let end = self.len - self.holds;
+        match band {
+            Band::Common => self.words(0..end - self.urgent),
+            Band::Urgent => self.words(end - self.urgent..end),
+        }
     }
 
-    /// Behind a lane's ring: for each slot of the writer's segment how often the reader holds what lies there. The writer adds
+    /// Behind a lane's rings: for each slot of the writer's segment how often the reader holds what lies there. The writer adds
     /// before it lends, and the reader takes away when it lets go.
     pub(super) fn holds(&self) -> &[AtomicU64] {
         self.words(self.len - self.holds..self.len)
@@ -125,6 +133,11 @@ impl Mapping {
         assert!(at < self.len * 8, "within the mapping");
         self.words.as_ptr().cast::<u8>().wrapping_add(at)
     }
+}
+
+/// Words of a lane.
+fn lane_words(rings: [usize; 2], slots: usize) -> usize {
+    rings[0] + rings[1] + slots
 }
 
 const READ_WRITE: libc::c_int = libc::PROT_READ | libc::PROT_WRITE;
@@ -207,42 +220,51 @@ mod tests {
     use super::*;
 
     const WORDS: usize = ring::RECORDS + 1024;
+    const RINGS: [usize; 2] = [WORDS, ring::RECORDS + 256];
     const SLOTS: usize = 1024;
 
     #[test]
     fn two_mappings_are_one_memory() {
-        let (ours, file) = Mapping::create(WORDS, SLOTS).expect("memory");
-        let theirs = Mapping::adopt(file.as_fd(), WORDS, SLOTS).expect("a lane");
+        let (ours, file) = Mapping::create(RINGS, SLOTS).expect("memory");
+        let theirs = Mapping::adopt(file.as_fd(), RINGS, SLOTS).expect("a lane");
         drop(file);
         let is_zero = |words: &[AtomicU64]| words.iter().all(|word| word.load(Ordering::Relaxed) == 0);
-        assert!(is_zero(ours.ring()) && is_zero(ours.holds()));
-        ours.ring()[WORDS - 1].store(5, Ordering::Relaxed);
-        ours.holds()[0].store(6, Ordering::Relaxed);
+        let parts = |lane: &Mapping| [lane.ring(Band::Common).len(), lane.ring(Band::Urgent).len(), lane.holds().len()];
+        assert!(is_zero(ours.ring(Band::Common)) && is_zero(ours.ring(Band::Urgent)) && is_zero(ours.holds()));
+        ours.ring(Band::Common)[WORDS - 1].store(5, Ordering::Relaxed);
+        ours.ring(Band::Urgent)[0].store(6, Ordering::Relaxed);
+        ours.ring(Band::Urgent)[RINGS[1] - 1].store(7, Ordering::Relaxed);
+        ours.holds()[0].store(8, Ordering::Relaxed);
         drop(ours);
-        assert_eq!((theirs.ring().len(), theirs.ring()[WORDS - 1].load(Ordering::Relaxed)), (WORDS, 5));
-        assert_eq!((theirs.holds().len(), theirs.holds()[0].load(Ordering::Relaxed)), (SLOTS, 6));
+        assert_eq!(parts(&theirs), [WORDS, RINGS[1], SLOTS]);
+        let word = |words: &[AtomicU64], at: usize| words[at].load(Ordering::Relaxed);
+        let (common, urgent) = (theirs.ring(Band::Common), theirs.ring(Band::Urgent));
+        assert_eq!((word(common, WORDS - 1), word(urgent, 0), word(urgent, RINGS[1] - 1)), (5, 6, 7));
+        assert_eq!(word(theirs.holds(), 0), 8);
     }
 
     #[test]
     fn a_lane_cannot_be_made_smaller() {
-        let (_ours, file) = Mapping::create(WORDS, SLOTS).expect("memory");
+        let (_ours, file) = Mapping::create(RINGS, SLOTS).expect("memory");
         let file = File::from(file);
         assert!(file.set_len(0).is_err() && file.set_len(1 << 20).is_err());
     }
 
     #[test]
     fn what_could_fail_later_is_refused() {
-        let (_ours, sound) = Mapping::create(WORDS, SLOTS).expect("memory");
+        let (_ours, sound) = Mapping::create(RINGS, SLOTS).expect("memory");
         for words in [WORDS - 1, WORDS + 1, ring::RECORDS + 2048, ring::RECORDS + 512, 0] {
-            assert!(Mapping::adopt(sound.as_fd(), words, SLOTS).is_err(), "{words}");
+            assert!(Mapping::adopt(sound.as_fd(), [words, RINGS[1]], SLOTS).is_err(), "{words}");
+            assert!(Mapping::adopt(sound.as_fd(), [WORDS, words], SLOTS).is_err(), "{words}");
         }
+        assert!(Mapping::adopt(sound.as_fd(), [usize::MAX; 2], SLOTS).is_err());
         for slots in [0, 1, SLOTS - 1, SLOTS + 512, usize::MAX] {
-            assert!(Mapping::adopt(sound.as_fd(), WORDS, slots).is_err(), "{slots} slots");
+            assert!(Mapping::adopt(sound.as_fd(), RINGS, slots).is_err(), "{slots} slots");
         }
-        let unsealed = anonymous_file(c"takt-shm", WORDS + SLOTS).expect("memory");
-        assert!(Mapping::adopt(unsealed.as_fd(), WORDS, SLOTS).is_err());
+        let unsealed = anonymous_file(c"takt-shm", lane_words(RINGS, SLOTS)).expect("memory");
+        assert!(Mapping::adopt(unsealed.as_fd(), RINGS, SLOTS).is_err());
         let other = File::open("/dev/zero").expect("it is there");
-        assert!(Mapping::adopt(other.as_fd(), WORDS, SLOTS).is_err());
+        assert!(Mapping::adopt(other.as_fd(), RINGS, SLOTS).is_err());
     }
 
     const SEGMENT: usize = SLOTS + 512;

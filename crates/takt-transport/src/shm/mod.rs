@@ -8,6 +8,10 @@
 //! reader that is about to sleep says so in the lane; only then the next writer rings: a message of one byte on the
 //! connection, which makes the reader's descriptor readable. A reader that spins is never rung for.
 //!
+//! A lane has two rings: one for what goes to flows with a port of their own and a priority above 0, which are told by their ports
+//! ([`ports::Band`]), and one for the rest. The first is read before the second, and the most urgent of its next records before
+//! others. So nothing that is less urgent stands before what is urgent, nor takes its room.
+//!
 //! A lane has one writer and one reader, so there are as many lanes as pairs that talk, and no process can be in the way of
 //! any other two. There is no daemon, no lock and no file.
 //!
@@ -35,8 +39,8 @@
 //! # Costs
 //! `commit` copies the datagram into each destination's lane, `recv` copies it out; neither calls the kernel, nor does `flush`
 //! unless somebody sleeps. `recv` with [`Scan::All`] and nothing to find is one system call. A participant without neighbours
-//! has three descriptors and no memory that others could map. A lane is 32 MiB of address space on both sides, of which a reader
-//! that keeps up makes 32 KiB real, and one descriptor on each; all lanes of a process have a quarter of its descriptors at
+//! has three descriptors and no memory that others could map. A lane is 36 MiB of address space on both sides, of which a reader
+//! that keeps up makes 32 KiB real for each of its rings that is used, and one descriptor on each; all lanes of a process have a quarter of its descriptors at
 //! most. Needs Linux 5.14.
 //!
 //! Payloads may stay where their sender wrote them, in its [`segment`], and be lent to whoever it has lanes to ([`borrowed`]).
@@ -181,8 +185,23 @@ impl ShmTransport {
         Ok(())
     }
 
+    /// The most urgent datagram for a port that is open, more so than `above`.
+    fn pop_urgent(&mut self, above: i32) -> Option<(Arrival, FlowId)> {
+        for _ in 0..STRAYS_PER_CALL {
+            let Ok(arrival) = self.incoming.pop_urgent(above, &self.ports)? else { continue };
+            if let Some(flow) = self.ports.flow(arrival.ports.to) {
+                return Some((arrival, flow));
+            }
+        }
+        None
+    }
+
     /// The next datagram for a port that is open.
     fn pop(&mut self) -> Option<(Arrival, FlowId)> {
+        let urgent = self.pop_urgent(i32::MIN);
+        if urgent.is_some() {
+            return urgent;
+        }
         for _ in 0..STRAYS_PER_CALL {
             let arrival = self.incoming.pop()?;
             if let Some(flow) = self.ports.flow(arrival.ports.to) {
@@ -224,6 +243,20 @@ impl ShmTransport {
 }
 
 impl ShmTransport {
+    /// Lends what was found.
+    fn lend_out(&mut self, (arrival, flow): (Arrival, FlowId)) -> RxFrame<'_> {
+        self.stats.datagrams_in += 1;
+        self.stats.bytes_in += arrival.len as u64;
+        let meta = RxMeta {
+            source: self.host.locator(arrival.from, arrival.ports.from),
+            local: self.host.locator(self.name, arrival.ports.to),
+            flow,
+            multicast: false,
+        };
+        self.lent = arrival.lent;
+        RxFrame::new(&self.incoming.buffer()[..arrival.len], meta).with_lent(self.lent.as_ref())
+    }
+
     /// Sends the first bytes of the frame, and what is lent with them, whose piece has its place behind.
     fn send(
         &mut self,
@@ -356,17 +389,14 @@ impl Transport for ShmTransport {
 
     fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
         self.lent = None;
-        let Some((arrival, flow)) = self.find(scan)? else { return Ok(None) };
-        self.stats.datagrams_in += 1;
-        self.stats.bytes_in += arrival.len as u64;
-        let meta = RxMeta {
-            source: self.host.locator(arrival.from, arrival.ports.from),
-            local: self.host.locator(self.name, arrival.ports.to),
-            flow,
-            multicast: false,
-        };
-        self.lent = arrival.lent;
-        Ok(Some(RxFrame::new(&self.incoming.buffer()[..arrival.len], meta).with_lent(self.lent.as_ref())))
+        let found = self.find(scan)?;
+        Ok(found.map(|found| self.lend_out(found)))
+    }
+
+    fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
+        self.lent = None;
+        let found = if self.ports.has_urgent() { self.pop_urgent(above) } else { None };
+        Ok(found.map(|found| self.lend_out(found)))
     }
 
     fn descriptors(&self) -> &[RawFd] {

@@ -3,18 +3,17 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use takt_wire::{Lent, Piece};
 
 use super::ShmConfig;
 use super::descriptors::Descriptor;
-use super::handover::{self, HandOver};
+use super::handover::{self, HandOver, HandOvers};
 use super::hello::{BELL, FAREWELL, Hello};
 use super::host::Host;
 use super::mapping::Mapping;
-use super::ports::LENDS;
+use super::ports::{Band, LENDS};
 use super::ring::{self, Ports, Refusal, Tail, Word};
 use super::segment::{Loan, Segment};
 use super::syscall;
@@ -44,8 +43,9 @@ struct Lane {
     _descriptor: Descriptor,
     memory: Mapping,
     /// For objects, if the participant is one of this process.
-    handover: Option<Arc<HandOver>>,
-    tail: Tail,
+    handovers: Option<HandOvers>,
+    /// By bands.
+    tails: [Tail; 2],
     /// Something was written since the last bell.
     is_fresh: bool,
     /// The other end has said farewell: nobody reads any more, though something may still be held.
@@ -132,7 +132,7 @@ impl Outgoing {
 
     /// Whether the lane to a participant leads to this process.
     pub(super) fn stays_here(&self, name: u64) -> bool {
-        self.find(name).is_ok_and(|at| self.lanes[at].handover.is_some())
+        self.find(name).is_ok_and(|at| self.lanes[at].handovers.is_some())
     }
 
     /// A copy of an object's bytes, to be lent in its place where the object cannot go.
@@ -163,9 +163,10 @@ impl Outgoing {
         };
         self.last = at;
         let lane = &mut self.lanes[at];
+        let band = Band::of(ports.to);
         let ports = match lent {
             Some(lent) => {
-                let piece = lane.hold(lent);
+                let piece = lane.hold(lent, band);
                 if let Some(room) = frame.last_chunk_mut() {
                     *room = piece.to_bytes();
                 }
@@ -173,9 +174,9 @@ impl Outgoing {
             }
             None => ports,
         };
-        let result = lane.tail.push(lane.memory.ring(), ports, frame);
+        let result = lane.tails[band as usize].push(lane.memory.ring(band), ports, frame);
         if let Some(lent) = lent.filter(|_| result.is_err()) {
-            lane.let_go(lent);
+            lane.let_go(lent, band);
         }
         match result {
             Ok(()) => {
@@ -224,19 +225,19 @@ impl Outgoing {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         let descriptor = Descriptor::reserve()?;
-        let words = ring::RECORDS + self.config.lane_words();
+        let rings = self.config.lane_words().map(|words| ring::RECORDS + words);
         let (tag, own_name) = (self.host.tag(), self.own_name);
         let segment = self.segment()?;
-        let (memory, file) = Mapping::create(words, segment.slots())?;
-        let (words, slots) = (words as u64, segment.slots() as u64);
+        let (memory, file) = Mapping::create(rings, segment.slots())?;
+        let (words, slots) = (rings.map(|words| words as u64), segment.slots() as u64);
         let hello = Hello { tag, name: own_name, words, segment: segment.words() as u64, slots };
-        let handover = peer.is_this_process.then(|| handover::offer(own_name, name));
+        let handovers = peer.is_this_process.then(|| handover::offer(own_name, name));
         syscall::send(socket.as_fd(), &hello.to_bytes(), &[file.as_fd(), segment.file()])?;
         let token = self.next_token;
         epoll_add(epoll, socket.as_fd(), token)?;
         self.next_token = OUTGOING | (token + 1);
-        let (tail, is_fresh, is_left) = (Tail::default(), false, false);
-        Ok(Lane { name, token, socket, _descriptor: descriptor, memory, handover, tail, is_fresh, is_left })
+        let (tails, is_fresh, is_left) = ([Tail::default(), Tail::default()], false, false);
+        Ok(Lane { name, token, socket, _descriptor: descriptor, memory, handovers, tails, is_fresh, is_left })
     }
 
     fn forget(&mut self, name: u64) {
@@ -317,10 +318,10 @@ impl Lane {
     }
 
     /// The other end holds what is lent from now on. Says where that is.
-    fn hold(&self, lent: &Lent) -> Piece {
-        match &self.handover {
-            Some(handover) if lent.object().is_some() => handover.put(lent),
-            _ => {
+    fn hold(&self, lent: &Lent, band: Band) -> Piece {
+        match self.handover(lent, band) {
+            Some(handover) => handover.put(lent),
+            None => {
                 let piece = lent.piece();
                 self.holds(piece.slot).fetch_add(1, Ordering::Relaxed);
                 piece
@@ -329,23 +330,29 @@ impl Lane {
     }
 
     /// What was held last did not get there.
-    fn let_go(&self, lent: &Lent) {
-        match &self.handover {
-            Some(handover) if lent.object().is_some() => handover.take_back(),
-            _ => drop(self.holds(lent.piece().slot).fetch_sub(1, Ordering::Relaxed)),
+    fn let_go(&self, lent: &Lent, band: Band) {
+        match self.handover(lent, band) {
+            Some(handover) => handover.take_back(),
+            None => drop(self.holds(lent.piece().slot).fetch_sub(1, Ordering::Relaxed)),
         }
+    }
+
+    /// Where it goes, if it is an object.
+    fn handover(&self, lent: &Lent, band: Band) -> Option<&HandOver> {
+        let handovers = self.handovers.as_ref().filter(|_| lent.object().is_some())?;
+        Some(&handovers[band as usize])
     }
 
     /// The lane is no more.
     fn withdraw(&self, own_name: u64) {
-        if self.handover.is_some() {
+        if self.handovers.is_some() {
             handover::withdraw(own_name, self.name);
         }
     }
 
     fn ring_bell(&mut self) {
         self.is_fresh = false;
-        if ring::needs_bell(self.memory.ring()) {
+        if ring::needs_bell(self.memory.ring(Band::Common)) {
             // If it fails, its socket is full of bells, or it is gone, which is noticed elsewhere.
             drop(syscall::send(self.socket.as_fd(), &BELL, &[]));
         }

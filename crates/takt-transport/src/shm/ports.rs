@@ -10,8 +10,24 @@ pub(super) const METATRAFFIC: u32 = 1;
 pub(super) const USER: u32 = 2;
 /// In the port that a record goes to: a piece lies behind the datagram, which brings along what that says.
 pub(super) const LENDS: u32 = 1 << 31;
+/// In a port: what goes there is urgent, and passes others on its way.
+const URGENT: u32 = 1 << 30;
 /// The first port of a flow.
 const FIRST_OWN: u32 = 16;
+
+/// Which ring of a lane a datagram takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Band {
+    Common,
+    Urgent,
+}
+
+impl Band {
+    /// That of what goes to a port.
+    pub(super) fn of(port: u32) -> Self {
+        if port & URGENT == 0 { Self::Common } else { Self::Urgent }
+    }
+}
 
 #[derive(Debug)]
 struct Flow {
@@ -20,12 +36,19 @@ struct Flow {
     users: usize,
 }
 
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    port: u32,
+    flow: FlowId,
+    urgency: i32,
+}
+
 /// All flows but [`FlowId::DEFAULT`], which is always open.
 #[derive(Debug)]
 pub(super) struct Ports {
     flows: Vec<Option<Flow>>,
-    /// Open ports of flows, ascending.
-    open: Vec<(u32, FlowId)>,
+    /// Open ports of flows, ascending, and how urgent what comes there is.
+    open: Vec<Open>,
     /// No port is used twice, so that what was sent to a closed one is nobody's.
     next_port: u32,
 }
@@ -39,7 +62,7 @@ impl Default for Ports {
 
 impl Ports {
     /// Opens a flow; also says its port, if it has one of its own. All flows without one and without urgency are the default
-    /// flow, and urgency changes nothing: the memory is as fast for all.
+    /// flow. Urgency changes nothing for those that send: the memory is as fast for all.
     pub(super) fn open(&mut self, spec: &FlowSpec) -> Result<(FlowId, Option<u32>), TransportError> {
         if !spec.own_port {
             if spec.transport_priority <= 0 {
@@ -57,11 +80,15 @@ impl Ports {
         let free = self.flows.iter().position(Option::is_none).unwrap_or(self.flows.len());
         let exhausted = |what| TransportError::new("open", "a flow", io::Error::other(what));
         let id = FlowId(u16::try_from(free).map_err(|_| exhausted("all 65536 flows are open"))?);
-        let port = spec.own_port.then_some(self.next_port);
+        let urgency = spec.transport_priority;
+        let band = if urgency > 0 { URGENT } else { 0 };
+        let port = spec.own_port.then_some(self.next_port | band);
         if let Some(port) = port {
+            let next = self.next_port + 1;
             self.next_port =
-                port.checked_add(1).filter(|next| next & LENDS == 0).ok_or_else(|| exhausted("all ports were used"))?;
-            self.open.push((port, id));
+                Some(next).filter(|next| *next < URGENT).ok_or_else(|| exhausted("all ports were used"))?;
+            let at = self.open.partition_point(|open| open.port < port);
+            self.open.insert(at, Open { port, flow: id, urgency });
         }
         if free == self.flows.len() {
             self.flows.push(None);
@@ -80,7 +107,7 @@ impl Ports {
         flow.users -= 1;
         if flow.users == 0 {
             *slot = None;
-            self.open.retain(|(_, open)| *open != id);
+            self.open.retain(|open| open.flow != id);
         }
         Ok(())
     }
@@ -98,8 +125,22 @@ impl Ports {
         if port == USER || port == METATRAFFIC {
             return Some(FlowId::DEFAULT);
         }
-        let at = self.open.binary_search_by_key(&port, |(open, _)| *open).ok()?;
-        Some(self.open[at].1)
+        self.find(port).map(|open| open.flow)
+    }
+
+    /// How urgent what comes to this port is; what is for nobody need not wait either.
+    pub(super) fn urgency(&self, port: u32) -> i32 {
+        self.find(port).map_or(i32::MAX, |open| open.urgency)
+    }
+
+    /// Whether something urgent may come.
+    pub(super) fn has_urgent(&self) -> bool {
+        self.open.last().is_some_and(|open| Band::of(open.port) == Band::Urgent)
+    }
+
+    fn find(&self, port: u32) -> Option<Open> {
+        let at = self.open.binary_search_by_key(&port, |open| open.port).ok()?;
+        Some(self.open[at])
     }
 }
 

@@ -1,10 +1,11 @@
-//! The ring of a lane: records from one writer to one reader, in words that both processes map.
+//! A ring of a lane: records from one writer to one reader, in words that both processes map. A lane has two, of which the
+//! second is for what is urgent ([`Band`](super::ports::Band)).
 //!
 //! | words | written by | |
 //! |---|---|---|
 //! | 0 ..= 15 | nobody | |
 //! | 16 | reader | head: the position up to which it has copied |
-//! | 32 | both | asleep: 1 while the reader waits for a bell |
+//! | 32 | both | asleep: 1 while the reader waits for a bell; of both rings in the first |
 //! | 64 .. | writer | records; a power of two of words |
 //!
 //! A *position* counts words since the beginning and never goes back; its place in the ring is what is left of it modulo the
@@ -19,6 +20,9 @@
 //! The writer writes all of a record and a 0 where the next header will be, and only then the header. So a record is there
 //! whole or not at all, whenever its writer is killed, and what lay there a lap ago is never taken for a header. The reader
 //! copies a record before it gives its place back, so a reader that is killed merely leaves the ring full.
+//!
+//! A reader may take a record before those that were written earlier, out of the next [`LOOKS`]. Which ones it remembers itself; their places are
+//! given back in their turn.
 //!
 //! A record that does not fit before the end of the ring goes to its beginning, and a gap says so. A writer that finds the
 //! ring drained does that after [`RESTART`] words already, so that a lane that is never behind occupies a few pages, and
@@ -48,6 +52,9 @@ const PREFIX: usize = 2;
 
 /// In place of the length: the next record is elsewhere.
 const GAP: u32 = u32::MAX;
+
+/// Records that a reader chooses from.
+pub(super) const LOOKS: u32 = u64::BITS;
 
 /// Words after which a writer looks whether the ring is drained: 32 KiB.
 const RESTART: u64 = 4096;
@@ -117,8 +124,8 @@ fn place<W>(records: &[W], position: u64) -> usize {
     (position & (records.len() as u64 - 1)) as usize
 }
 
-/// Whether so many words are a lane: a power of two after the first [`RECORDS`], with room for two lines.
-pub(super) fn is_lane(words: usize) -> bool {
+/// Whether so many words are a ring: a power of two after the first [`RECORDS`], with room for two lines.
+pub(super) fn is_ring(words: usize) -> bool {
     words.checked_sub(RECORDS).is_some_and(|records| records.is_power_of_two() && records >= 2 * LINE as usize)
 }
 
@@ -131,7 +138,7 @@ struct Hole {
     next: u64,
 }
 
-/// The writer's side of a lane.
+/// The writer's side of a ring.
 #[derive(Debug, Default)]
 pub(super) struct Tail {
     position: u64,
@@ -258,57 +265,144 @@ fn copy_out<W: Word>(words: &[W], bytes: &mut [u8]) {
     }
 }
 
-/// The reader's side of a lane.
+/// A record that is there.
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    /// Its position, and that of what comes next.
+    start: u64,
+    end: u64,
+    len: usize,
+}
+
+impl Record {
+    /// What is at a position or, behind a gap, where that leads to: the position, and the record, if it is there already.
+    fn find<W: Word>(records: &[W], position: u64) -> Result<(u64, Option<Self>), Broken> {
+        let (mut start, mut low) = (position, look(records, position)?);
+        if low == Some(GAP) {
+            let words = records[place(records, position) + 1].load(Ordering::Relaxed);
+            if words == 0 || words > records.len() as u64 || !words.is_multiple_of(LINE) {
+                return Err(Broken);
+            }
+            start += words;
+            low = look(records, start)?;
+        }
+        // A writer that was killed just there leaves a gap without a record.
+        let Some(low) = low else { return Ok((start, None)) };
+        let len = low as usize - 1;
+        let end = start + record_words(len);
+        if low == GAP || len > RECORD_LEN_MAX || place(records, start) as u64 + (end - start) > records.len() as u64 {
+            return Err(Broken);
+        }
+        Ok((start, Some(Self { start, end, len })))
+    }
+
+    fn ports<W: Word>(&self, records: &[W]) -> Ports {
+        let ports = records[place(records, self.start) + 1].load(Ordering::Relaxed);
+        Ports { to: (ports >> 32) as u32, from: ports as u32 }
+    }
+
+    /// Copies what it carries. Says its ports and length.
+    fn copy<W: Word>(&self, records: &[W], bytes: &mut [u8]) -> Result<(Ports, usize), Broken> {
+        let bytes = bytes.get_mut(..self.len).ok_or(Broken)?;
+        let at = place(records, self.start);
+        copy_out(&records[at + PREFIX..at + (self.end - self.start) as usize], bytes);
+        Ok((self.ports(records), self.len))
+    }
+}
+
+/// The low half of the header at a position, if it is there.
+fn look<W: Word>(records: &[W], position: u64) -> Result<Option<u32>, Broken> {
+    let word = records[place(records, position)].load(Ordering::Acquire);
+    match word as u32 {
+        0 if word == 0 => Ok(None),
+        0 => Err(Broken),
+        low if word == header(position, low) => Ok(Some(low)),
+        _ => Err(Broken),
+    }
+}
+
+/// A record that was chosen.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chosen {
+    position: u64,
+    /// Which one it is from the head on.
+    number: u32,
+    pub(super) rank: i32,
+}
+
+/// The reader's side of a ring.
 #[derive(Debug, Default)]
 pub(super) struct Head {
     position: u64,
+    /// Of the records from there on those that were taken out of turn: the first one never.
+    taken: u64,
 }
 
 impl Head {
     /// Copies the next record into `bytes`, which has room for [`RECORD_LEN_MAX`], and gives its place back. Says its ports
     /// and length.
     pub(super) fn pop<W: Word>(&mut self, lane: &[W], bytes: &mut [u8]) -> Result<Option<(Ports, usize)>, Broken> {
+        let Some(record) = self.first(lane)? else { return Ok(None) };
+        let popped = record.copy(records(lane), bytes)?;
+        self.advance(lane, record.end);
+        Ok(Some(popped))
+    }
+
+    /// Of the next [`LOOKS`] records the first one of the highest rank, to be [taken](Self::take).
+    pub(super) fn choose<W: Word>(
+        &mut self,
+        lane: &[W],
+        mut rank: impl FnMut(Ports) -> i32,
+    ) -> Result<Option<Chosen>, Broken> {
+        let (records, mut chosen, mut next) = (records(lane), None::<Chosen>, self.first(lane)?);
+        for number in 0..LOOKS {
+            let Some(record) = next else { break };
+            if self.taken >> number & 1 == 0 {
+                let rank = rank(record.ports(records));
+                if chosen.is_none_or(|chosen| rank > chosen.rank) {
+                    chosen = Some(Chosen { position: record.start, number, rank });
+                }
+            }
+            (_, next) = Record::find(records, record.end)?;
+        }
+        Ok(chosen)
+    }
+
+    /// As [`pop`](Self::pop), of a record that was chosen since the last one was taken.
+    pub(super) fn take<W: Word>(
+        &mut self,
+        lane: &[W],
+        chosen: Chosen,
+        bytes: &mut [u8],
+    ) -> Result<(Ports, usize), Broken> {
         let records = records(lane);
-        let Some(mut low) = self.look(records)? else { return Ok(None) };
-        if low == GAP {
-            let words = records[place(records, self.position) + 1].load(Ordering::Relaxed);
-            if words == 0 || words > records.len() as u64 || !words.is_multiple_of(LINE) {
-                return Err(Broken);
-            }
-            self.advance(lane, words);
-            match self.look(records)? {
-                // A writer that was killed just there leaves a gap without a record.
-                None => return Ok(None),
-                Some(GAP) => return Err(Broken),
-                Some(next) => low = next,
-            }
+        let (_, record) = Record::find(records, chosen.position)?;
+        let taken = record.ok_or(Broken)?.copy(records, bytes)?;
+        self.taken |= 1 << chosen.number;
+        let mut end = self.position;
+        while self.taken & 1 != 0 {
+            let (_, first) = Record::find(records, end)?;
+            end = first.ok_or(Broken)?.end;
+            self.taken >>= 1;
         }
-        let len = low as usize - 1;
-        let words = record_words(len);
-        let at = place(records, self.position);
-        if len > RECORD_LEN_MAX || at as u64 + words > records.len() as u64 || len > bytes.len() {
-            return Err(Broken);
+        if end != self.position {
+            self.advance(lane, end);
         }
-        let ports = records[at + 1].load(Ordering::Relaxed);
-        copy_out(&records[at + PREFIX..at + words as usize], &mut bytes[..len]);
-        self.advance(lane, words);
-        Ok(Some((Ports { to: (ports >> 32) as u32, from: ports as u32 }, len)))
+        Ok(taken)
     }
 
-    /// The low half of the header that comes next, if it is there.
-    fn look<W: Word>(&self, records: &[W]) -> Result<Option<u32>, Broken> {
-        let word = records[place(records, self.position)].load(Ordering::Acquire);
-        match word as u32 {
-            0 if word == 0 => Ok(None),
-            0 => Err(Broken),
-            low if word == header(self.position, low) => Ok(Some(low)),
-            _ => Err(Broken),
+    /// The record at the head. A gap before it is given back.
+    fn first<W: Word>(&mut self, lane: &[W]) -> Result<Option<Record>, Broken> {
+        let (start, record) = Record::find(records(lane), self.position)?;
+        if start != self.position {
+            self.advance(lane, start);
         }
+        Ok(record)
     }
 
-    fn advance<W: Word>(&mut self, lane: &[W], words: u64) {
-        self.position += words;
-        lane[HEAD].store(self.position, Ordering::Release);
+    fn advance<W: Word>(&mut self, lane: &[W], position: u64) {
+        self.position = position;
+        lane[HEAD].store(position, Ordering::Release);
     }
 
     /// Whether nothing is there at this moment. Anything that is no record counts as something.

@@ -1,10 +1,12 @@
 //! Ends and strangers: who goes is noticed, and who talks nonsense harms nobody.
 
 mod lending;
+mod urgent;
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::hello::{BELL, HELLO_LEN, Hello};
+use super::ports::Band;
 use super::segment::Segment;
 use super::*;
 
@@ -35,12 +37,12 @@ struct Stranger {
 }
 
 impl Stranger {
-    const WORDS: usize = ring::RECORDS + 1024;
+    const RINGS: [usize; 2] = [ring::RECORDS + 1024, ring::RECORDS + 256];
     const SLOTS: usize = 512;
 
     fn of(other: &ShmTransport) -> Self {
         let socket = syscall::connect_to(other.name).expect("it listens");
-        let (memory, file) = Mapping::create(Self::WORDS, Self::SLOTS).expect("memory");
+        let (memory, file) = Mapping::create(Self::RINGS, Self::SLOTS).expect("memory");
         let segment = Segment::create(1 << 20, Self::SLOTS).expect("memory");
         Self { socket, memory, file, segment }
     }
@@ -49,7 +51,7 @@ impl Stranger {
         Hello {
             tag: other.host.tag(),
             name: 77,
-            words: self.memory.ring().len() as u64,
+            words: Self::RINGS.map(|words| words as u64),
             segment: self.segment.words() as u64,
             slots: Self::SLOTS as u64,
         }
@@ -60,8 +62,8 @@ impl Stranger {
         syscall::send(self.socket.as_fd(), bytes, &files).expect("there is room");
     }
 
-    fn write(&self, at: usize, word: u64) {
-        self.memory.ring()[at].store(word, Ordering::Release);
+    fn ring(&self) -> &[AtomicU64] {
+        self.memory.ring(Band::Common)
     }
 }
 
@@ -122,7 +124,7 @@ fn an_end_without_a_farewell_is_that_of_a_process() {
         b.say(&Hello { name, ..b.hello(&a) }.to_bytes(), true);
         let mut tail = ring::Tail::default();
         for n in [1, 2] {
-            tail.push(b.memory.ring(), ring::Ports { to: USER, from: USER }, &[n]).expect("there is room");
+            tail.push(b.ring(), ring::Ports { to: USER, from: USER }, &[n]).expect("there is room");
         }
         assert_eq!(receive(&mut a), Some(vec![1]));
         b.socket = syscall::connect_to(a.name).expect("it listens");
@@ -227,15 +229,16 @@ fn strangers_that_cannot_greet_are_refused() {
     let (mut honest, mut b) = (open(), open());
     send(&mut honest, &[1], at(&b));
     type Greeting = fn(&Stranger, Hello);
-    let greetings: [Greeting; 12] = [
+    let greetings: [Greeting; 13] = [
         |s, _| s.say(b"x", false),
         |s, _| s.say(&[0; HELLO_LEN], true),
         |s, _| s.say(&[0; 500], true),
         |s, hello| s.say(&hello.to_bytes(), false),
         |s, hello| s.say(&hello.to_bytes()[1..], true),
         |s, hello| s.say(&Hello { tag: [0; 8], ..hello }.to_bytes(), true),
-        |s, hello| s.say(&Hello { words: u64::MAX, ..hello }.to_bytes(), true),
-        |s, hello| s.say(&Hello { words: hello.words * 2, ..hello }.to_bytes(), true),
+        |s, hello| s.say(&Hello { words: [u64::MAX; 2], ..hello }.to_bytes(), true),
+        |s, hello| s.say(&Hello { words: [hello.words[0] * 2, hello.words[1]], ..hello }.to_bytes(), true),
+        |s, hello| s.say(&Hello { words: [hello.words[0], 0], ..hello }.to_bytes(), true),
         |s, hello| s.say(&Hello { segment: u64::MAX, ..hello }.to_bytes(), true),
         |s, hello| s.say(&Hello { segment: hello.segment - 512, ..hello }.to_bytes(), true),
         |s, hello| {
@@ -291,7 +294,7 @@ fn silent_strangers_do_no_harm() {
     silent.say(&[9; 100], true);
     assert_eq!((receive(&mut b), receive(&mut b)), (None, None));
     let mut tail = ring::Tail::default();
-    tail.push(silent.memory.ring(), ring::Ports { to: USER, from: 3 }, b"late").expect("there is room");
+    tail.push(silent.ring(), ring::Ports { to: USER, from: 3 }, b"late").expect("there is room");
     assert_eq!(receive(&mut b), Some(b"late".to_vec()));
     assert_eq!(b.stats().receive_errors, 0);
 }
@@ -299,14 +302,13 @@ fn silent_strangers_do_no_harm() {
 /// A lane that is written full of nonsense is closed; the others are read on.
 #[test]
 fn a_lane_of_nonsense_is_closed() {
-    for word in [u64::MAX, 1 << 32, 1 << 63, u64::from(u32::MAX), 70_000, 9_000] {
+    let words = [u64::MAX, 1 << 32, 1 << 63, u64::from(u32::MAX), 70_000, 9_000];
+    for (word, band) in words.into_iter().flat_map(|word| [(word, Band::Common), (word, Band::Urgent)]) {
         let (mut honest, mut b) = (open(), open());
         let stranger = Stranger::of(&b);
         stranger.say(&stranger.hello(&b).to_bytes(), true);
         assert_eq!(receive(&mut b), None);
-        for at in 0..Stranger::WORDS {
-            stranger.write(at, word);
-        }
+        stranger.memory.ring(band).iter().for_each(|at| at.store(word, Ordering::Release));
         send(&mut honest, &[1], at(&b));
         assert_eq!((receive(&mut b), receive(&mut b)), (Some(vec![1]), None));
         assert_eq!(b.stats().receive_errors, 1, "{word:#x}");
@@ -327,9 +329,10 @@ fn a_reader_of_nonsense_is_left() {
     let received = syscall::receive(connection.as_fd(), &mut message).expect("a greeting");
     let hello = Hello::parse(&message).expect("a greeting");
     let [Some(file), Some(_)] = received.descriptors else { panic!("the memory") };
-    let memory = Mapping::adopt(file.as_fd(), hello.words as usize, hello.slots as usize).expect("a lane");
+    let memory =
+        Mapping::adopt(file.as_fd(), hello.words.map(|words| words as usize), hello.slots as usize).expect("a lane");
     send(&mut a, &[1], to);
-    memory.ring().iter().for_each(|word| word.store(u64::MAX, Ordering::Relaxed));
+    memory.ring(Band::Common).iter().for_each(|word| word.store(u64::MAX, Ordering::Relaxed));
     while a.stats().send_errors.other == 0 {
         send(&mut a, &[0; 60_000], to);
     }

@@ -11,7 +11,7 @@ use takt::*;
 /// What listeners were told, in that order.
 type Order = Arc<Mutex<Vec<String>>>;
 
-/// Two participants without shared memory, whose datagrams arrive by sockets.
+/// Two participants, whose datagrams arrive by sockets or by shared memory.
 struct Pair {
     from: DomainParticipant,
     to: DomainParticipant,
@@ -19,9 +19,19 @@ struct Pair {
 
 impl Pair {
     fn new(runtime: Runtime) -> Self {
+        Self::by(false, runtime)
+    }
+
+    fn by(shared_memory: bool, runtime: Runtime) -> Self {
         let domain = domain();
-        let build = |runtime| on_loopback(domain, runtime).shared_memory(false).build().expect("participant");
+        let build = |runtime| on_loopback(domain, runtime).shared_memory(shared_memory).build().expect("participant");
         Self { from: build(Runtime::Inline), to: build(runtime) }
+    }
+
+    /// What has been received by shared memory.
+    fn carried_by_memory(&self) -> u64 {
+        let stats = self.to.transport_stats().expect("open");
+        stats.iter().filter(|(name, _)| *name == "shm").map(|(_, stats)| stats.datagrams_in).sum()
     }
 
     /// A matched writer and reader of this topic.
@@ -92,8 +102,8 @@ fn what_arrives_while_a_listener_runs_comes_before_the_next_less_urgent_one() {
 
 #[test]
 fn an_urgent_topic_is_received_in_the_middle_of_a_burst_of_others() {
-    for runtime in RUNTIMES {
-        let pair = Pair::new(runtime);
+    for (runtime, shared_memory) in RUNTIMES.into_iter().flat_map(|runtime| [(runtime, false), (runtime, true)]) {
+        let pair = Pair::by(shared_memory, runtime);
         let (camera, camera_reader) = pair.connect("Camera", &[]);
         let (brake, brake_reader) = pair.connect("Brake", &[(PRIORITY_PROPERTY, "46")]);
         let mut brakes = 0;
@@ -110,6 +120,7 @@ fn an_urgent_topic_is_received_in_the_middle_of_a_burst_of_others() {
             cameras += camera_reader.take(usize::MAX).expect("open").len();
             (brakes, cameras) == (20, 200)
         });
+        assert_eq!(pair.carried_by_memory() >= 220, shared_memory);
         let classes = pair.to.job_classes().expect("open");
         let urgent = classes.iter().find(|class| class.kind == JobKind::Receive && class.priority == Priority::new(46));
         let count = urgent.expect("the reader has a class").durations.count();
@@ -117,6 +128,29 @@ fn an_urgent_topic_is_received_in_the_middle_of_a_burst_of_others() {
             (1..=60).contains(&count),
             "{runtime:?}: each datagram of the urgent topic, and none of others: {count}"
         );
+    }
+}
+
+#[test]
+fn what_is_urgent_passes_a_flood_that_came_before() {
+    for shared_memory in [false, true] {
+        let pair = Pair::by(shared_memory, Runtime::Inline);
+        let (camera, camera_reader) = pair.connect("Camera", &[]);
+        let (brake, brake_reader) = pair.connect("Brake", &[(PRIORITY_PROPERTY, "46")]);
+        let order = Order::default();
+        listen(&camera_reader, "camera", &order, || {});
+        listen(&brake_reader, "brake", &order, || {});
+        // So that both ends know each other's lanes.
+        write(&camera);
+        wait_until(&[&pair.from, &pair.to], "the first", || !order.lock().expect("no panic").is_empty());
+        order.lock().expect("no panic").clear();
+        let before = pair.carried_by_memory();
+        (0..200).for_each(|_| write(&camera));
+        write(&brake);
+        let is_called = || order.lock().expect("no panic").iter().any(|name| name == "camera");
+        wait_until(&[&pair.to], "a camera's call", is_called);
+        assert_eq!(order.lock().expect("no panic")[0], "brake", "by shared memory: {shared_memory}");
+        assert_eq!(pair.carried_by_memory() > before, shared_memory);
     }
 }
 

@@ -42,10 +42,10 @@ fn pop<W: Word>(head: &mut Head, lane: &[W]) -> Option<Vec<u8>> {
 }
 
 #[test]
-fn what_is_a_lane() {
-    assert!(is_lane(RECORDS + 16) && is_lane(RECORDS + 1024));
+fn what_is_a_ring() {
+    assert!(is_ring(RECORDS + 16) && is_ring(RECORDS + 1024));
     for words in [0, RECORDS - 1, RECORDS, RECORDS + 1, RECORDS + 8, RECORDS + 24, RECORDS + 1025] {
-        assert!(!is_lane(words), "{words}");
+        assert!(!is_ring(words), "{words}");
     }
 }
 
@@ -76,6 +76,54 @@ fn records_come_out_as_they_went_in() {
         assert!(refused > 0 && head.position > 2 * size as u64, "{size}: {refused} refused");
         while let Some(record) = pop(&mut head, &lane) {
             assert_eq!(Some(record), queue.pop_front());
+        }
+        assert!(queue.is_empty() && head.is_drained(&lane));
+    }
+}
+
+/// What a reader of urgent records does: of those it may choose from, the first one of the highest rank, which is their first byte.
+fn choose<W: Word>(head: &mut Head, lane: &[W]) -> Option<Vec<u8>> {
+    let mut buffer = vec![0xee; RECORD_LEN_MAX];
+    let chosen = head.choose(lane, |ports| ports.from as i32).expect("a sound lane")?;
+    let (ports, len) = head.take(lane, chosen, &mut buffer).expect("a sound lane");
+    assert_eq!((ports.to, ports.from as i32), (7, chosen.rank));
+    buffer.truncate(len);
+    Some(buffer)
+}
+
+/// The same of a queue.
+fn choose_from(queue: &mut VecDeque<Option<(u32, Vec<u8>)>>) -> Option<Vec<u8>> {
+    let ahead = queue.iter().take(LOOKS as usize).enumerate();
+    let known = ahead.filter_map(|(at, record)| Some((record.as_ref()?.0, at)));
+    let (_, at) = known.max_by_key(|(rank, at)| (*rank, std::cmp::Reverse(*at)))?;
+    let record = queue[at].take().map(|(_, record)| record);
+    while queue.pop_front_if(|first| first.is_none()).is_some() {}
+    record
+}
+
+/// Random ranks and lengths, many in a ring at a time, against a queue.
+#[test]
+fn the_first_of_the_highest_rank_is_taken() {
+    for (size, longest) in [(64, 100), (1024, 200), (32_768, 3000)] {
+        let (lane, mut tail, mut head) = (lane(size), Tail::default(), Head::default());
+        let (mut random, mut queue) = (Random(size as u64), VecDeque::new());
+        let mut n = 0;
+        for _ in 0..2_000 {
+            for _ in 0..random.below(12) {
+                n += 1;
+                let (rank, record) = (random.below(4) as u32, bytes(n, random.below(longest)));
+                if tail.push(&lane, Ports { to: 7, from: rank }, &record).is_ok() {
+                    queue.push_back(Some((rank, record)));
+                }
+            }
+            for _ in 0..random.below(12) {
+                assert_eq!(choose(&mut head, &lane), choose_from(&mut queue));
+            }
+            assert_eq!(head.is_drained(&lane), queue.is_empty() && head.is_drained(&lane));
+        }
+        assert!(head.position > 2 * size as u64, "{size}");
+        while let Some(record) = choose(&mut head, &lane) {
+            assert_eq!(Some(record), choose_from(&mut queue));
         }
         assert!(queue.is_empty() && head.is_drained(&lane));
     }
@@ -212,7 +260,13 @@ fn a_reader_killed_at_any_store_leaves_a_full_ring() {
         let full = (0..100).find_map(|n| {
             let refusal = tail.push(&lane, PORTS, &bytes(n, 48)).err();
             left.set(reader);
-            pop(&mut head, &lane);
+            if life % 2 == 0 {
+                pop(&mut head, &lane);
+            } else {
+                drop(
+                    head.choose(&lane, |_| 0).map(|chosen| chosen.map(|chosen| head.take(&lane, chosen, &mut [0; 48]))),
+                );
+            }
             reader = left.replace(u32::MAX);
             refusal
         });
@@ -227,7 +281,7 @@ fn a_reader_survives_any_words() {
     let mut verdicts = [0; 3];
     for seed in 0..3_000 {
         let mut random = Random(seed);
-        let (lane, mut head) = (lane(64), Head { position: 64 * random.below(3) as u64 });
+        let (lane, mut head) = (lane(64), Head { position: 64 * random.below(3) as u64, taken: 0 });
         for _ in 0..40 {
             // Headers that are nearly right, and words that are nothing.
             let position = head.position;
@@ -244,7 +298,12 @@ fn a_reader_survives_any_words() {
                 }
                 Err(Broken) => verdicts[2] += 1,
             }
-            assert!(head.position <= position + 2 * 64, "bounded");
+            if let Ok(Some(chosen)) = head.choose(&lane, |ports| ports.from as i32) {
+                // The writer goes on meanwhile.
+                lane[random.below(RECORDS as u64 + 64)].store(random.next() >> random.below(64), Ordering::Relaxed);
+                drop(head.take(&lane, chosen, &mut buffer));
+            }
+            assert!(head.position <= position + (2 + u64::from(LOOKS)) * 64, "bounded");
         }
     }
     assert!(verdicts.iter().all(|count| *count > 10), "{verdicts:?}");

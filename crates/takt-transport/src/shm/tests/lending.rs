@@ -211,7 +211,7 @@ fn pieces_that_are_none_are_dropped() {
     ];
     let mut tail = ring::Tail::default();
     let ports = ring::Ports { to: USER | LENDS, from: 3 };
-    let mut push = |bytes: &[u8]| tail.push(stranger.memory.ring(), ports, bytes).expect("there is room");
+    let mut push = |bytes: &[u8]| tail.push(stranger.ring(), ports, bytes).expect("there is room");
     stranger.memory.holds().iter().for_each(|hold| hold.store(1, Ordering::Relaxed));
     let mut refused = 0;
     for piece in pieces {

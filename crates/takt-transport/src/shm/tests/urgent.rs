@@ -1,0 +1,125 @@
+//! What is urgent passes others in a lane, and has room of its own there.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use takt_wire::LentMemory;
+
+use super::*;
+
+fn urgent(transport: &mut ShmTransport, transport_priority: i32) -> (FlowId, Locator) {
+    let opened = transport.open_flow(&FlowSpec { own_port: true, transport_priority });
+    let (flow, locators) = opened.expect("a port is free");
+    (flow, locators[0])
+}
+
+fn receive_urgent(transport: &mut ShmTransport, above: i32) -> Option<Vec<u8>> {
+    transport.recv_urgent(above).expect("receiving works").map(|frame| frame.to_vec())
+}
+
+/// A lane that is full for others has room for what is urgent.
+#[test]
+fn a_flood_takes_no_room_of_what_is_urgent() {
+    let config = ShmConfig { lane_bytes: 256 << 10, ..ShmConfig::default() };
+    let (mut a, mut b) = (ShmTransport::open(&config).expect("Linux 5.14"), open());
+    let (brake, to_brake) = urgent(&mut b, 46);
+    send(&mut a, &[0], at(&b));
+    assert_eq!(receive(&mut b), Some(vec![0]));
+    while a.stats().send_errors.would_block == 0 {
+        send(&mut a, &[1; 10_000], at(&b));
+    }
+    for n in 2..5 {
+        send(&mut a, &[n], to_brake);
+    }
+    assert_eq!(a.stats().send_errors.would_block, 1, "the last one of the flood");
+    assert_eq!([receive_urgent(&mut b, 0), receive_urgent(&mut b, 0)], [Some(vec![2]), Some(vec![3])]);
+    let next = b.recv(Scan::All).expect("receiving works").map(|frame| (frame[0], frame.meta.flow));
+    assert_eq!(next, Some((4, brake)), "a call for any has it first too");
+    assert_eq!((receive_urgent(&mut b, 0), receive(&mut b)), (None, Some(vec![1; 10_000])));
+}
+
+/// Of several that write, in whatever lane it lies.
+#[test]
+fn the_most_urgent_of_all_lanes_comes_first() {
+    let (mut writers, mut b) = ([open(), open(), open()], open());
+    let flows = [urgent(&mut b, 1), urgent(&mut b, 30), urgent(&mut b, 46)];
+    for (n, writer) in (0..).zip(&mut writers) {
+        send(writer, &[9], at(&b));
+        for (to, (_, locator)) in (0..).zip(&flows) {
+            send(writer, &[10 * to + n], *locator);
+        }
+    }
+    assert_eq!(receive_urgent(&mut b, 0), None, "nobody has called yet");
+    let order: Vec<u8> = std::iter::from_fn(|| receive(&mut b)).map(|bytes| bytes[0] / 10).collect();
+    assert_eq!(order, [2, 2, 2, 1, 1, 1, 0, 0, 0, 0, 0, 0]);
+    for (flow, _) in flows {
+        b.close_flow(flow).expect("it is open");
+    }
+    send(&mut writers[0], &[1], flows[2].1);
+    assert_eq!((receive_urgent(&mut b, 0), receive(&mut b)), (None, None), "closed");
+    drop(writers);
+    assert_eq!(receive(&mut b), None);
+    assert!(b.incoming.is_empty(), "what was for a closed port keeps no lane");
+}
+
+/// Whoever waits is woken by what is urgent as by all else.
+#[test]
+fn a_sleeper_is_woken_by_what_is_urgent() {
+    let (mut a, mut b) = (open(), open());
+    let (_, to) = urgent(&mut b, 46);
+    for n in 0..100 {
+        send(&mut a, &[n], if n == 0 { at(&b) } else { to });
+        assert!(crate::readiness::wait(&b.descriptors, None).expect("waiting works"));
+        assert_eq!((receive(&mut b), receive(&mut b)), (Some(vec![n]), None));
+    }
+}
+
+/// Payloads that are lent, and objects of this process, stay with their datagrams, whichever comes first.
+#[test]
+fn what_is_lent_goes_with_its_datagram() {
+    let (mut a, mut b) = (open(), open());
+    let (_, to_brake) = urgent(&mut b, 46);
+    let (_, to_steering) = urgent(&mut b, 30);
+    let mut send_number = |n: u8, to: Locator| {
+        let object = LentNumber(Arc::new(n));
+        let lent = Lent::new(Arc::new(object), Piece { slot: 0, generation: 1, grain: 0, len: 8 });
+        assert!(a.reach(&to) && a.stays_in_process(&to));
+        a.loan().expect("a frame is lent")[0] = n;
+        a.commit_lent(1, FlowId::DEFAULT, &[to], &lent).expect("an object");
+        a.flush().expect("flushing works");
+    };
+    let common = at(&b);
+    for (n, to) in (0..).zip([common, to_steering, to_steering, to_brake, common, to_brake]) {
+        send_number(n, to);
+    }
+    let mut order = Vec::new();
+    while let Some(frame) = b.recv(Scan::All).expect("receiving works") {
+        let object = frame.lent().and_then(|lent| lent.object()?.downcast_ref::<u8>()).copied();
+        assert_eq!(object, Some(frame[0]));
+        order.push(frame[0]);
+    }
+    assert_eq!(order, [3, 5, 1, 2, 0, 4]);
+}
+
+#[derive(Debug)]
+struct LentNumber(Arc<dyn Any + Send + Sync>);
+
+impl LentMemory for LentNumber {
+    fn bytes(&self, _: &Piece) -> Option<&[u8]> {
+        None
+    }
+
+    fn object(&self) -> Option<&Arc<dyn Any + Send + Sync>> {
+        Some(&self.0)
+    }
+
+    fn copy_to(&self, _: &Piece, _: usize, _: &mut [u8]) {}
+
+    fn is_intact(&self, _: &Piece) -> bool {
+        true
+    }
+
+    fn retain(&self, _: &Piece) {}
+
+    fn release(&self, _: &Piece) {}
+}
