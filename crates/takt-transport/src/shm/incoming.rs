@@ -41,6 +41,7 @@ struct Lane {
 
 impl Lane {
     /// What a record is: a datagram, or one with a piece behind it, that goes with it. `None` if there is no such piece.
+    #[inline]
     fn arrival(&self, band: Band, mut ports: Ports, record: &[u8]) -> Option<Arrival> {
         let (mut datagram, mut lent) = (record, None);
         if ports.to & LENDS != 0 {
@@ -62,6 +63,7 @@ impl Lane {
     }
 
     /// Copies the next datagram of the common ring.
+    #[inline]
     fn pop(&mut self, bytes: &mut [u8]) -> Result<Option<(Ports, usize)>, Broken> {
         self.heads[Band::Common as usize].pop(self.lender.lane.ring(Band::Common), bytes)
     }
@@ -143,6 +145,7 @@ impl Incoming {
 
     /// Copies the next datagram of any lane into the buffer that is not urgent; each lane has its turn. Bounded by one record for
     /// each lane.
+    #[inline]
     pub(super) fn pop(&mut self) -> Option<Arrival> {
         for turn in 0..self.connections.len() {
             let at = self.in_turn(turn);
@@ -158,6 +161,11 @@ impl Incoming {
             }
         }
         None
+    }
+
+    /// Whether something is in a ring for what is urgent. A look at one word of each lane.
+    pub(super) fn has_urgent(&self) -> bool {
+        self.lanes().any(|lane| !lane.heads[Band::Urgent as usize].is_drained(lane.ring(Band::Urgent)))
     }
 
     /// Copies into the buffer what is most urgent and more so than `above`; an error if that was dropped. Bounded by
@@ -188,6 +196,7 @@ impl Incoming {
     }
 
     /// What a record in the buffer is, from this lane. A record that is to bring along what is nowhere is dropped.
+    #[inline]
     fn arrive(&mut self, at: usize, band: Band, (ports, len): (Ports, usize)) -> Option<Arrival> {
         let arrival = self.connections[at].lane.as_ref()?.arrival(band, ports, &self.buffer[..len]);
         if arrival.is_none() {

@@ -198,9 +198,10 @@ impl ShmTransport {
 
     /// The next datagram for a port that is open.
     fn pop(&mut self) -> Option<(Arrival, FlowId)> {
-        let urgent = self.pop_urgent(i32::MIN);
-        if urgent.is_some() {
-            return urgent;
+        if self.incoming.has_urgent()
+            && let Some(urgent) = self.pop_urgent(i32::MIN)
+        {
+            return Some(urgent);
         }
         for _ in 0..STRAYS_PER_CALL {
             let arrival = self.incoming.pop()?;
@@ -395,7 +396,7 @@ impl Transport for ShmTransport {
 
     fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
         self.lent = None;
-        let found = if self.ports.has_urgent() { self.pop_urgent(above) } else { None };
+        let found = if self.incoming.has_urgent() { self.pop_urgent(above) } else { None };
         Ok(found.map(|found| self.lend_out(found)))
     }
 

@@ -133,11 +133,6 @@ impl Ports {
         self.find(port).map_or(i32::MAX, |open| open.urgency)
     }
 
-    /// Whether something urgent may come.
-    pub(super) fn has_urgent(&self) -> bool {
-        self.open.last().is_some_and(|open| Band::of(open.port) == Band::Urgent)
-    }
-
     fn find(&self, port: u32) -> Option<Open> {
         let at = self.open.binary_search_by_key(&port, |open| open.port).ok()?;
         Some(self.open[at])

@@ -276,6 +276,7 @@ struct Record {
 
 impl Record {
     /// What is at a position or, behind a gap, where that leads to: the position, and the record, if it is there already.
+    #[inline]
     fn find<W: Word>(records: &[W], position: u64) -> Result<(u64, Option<Self>), Broken> {
         let (mut start, mut low) = (position, look(records, position)?);
         if low == Some(GAP) {
@@ -302,6 +303,7 @@ impl Record {
     }
 
     /// Copies what it carries. Says its ports and length.
+    #[inline]
     fn copy<W: Word>(&self, records: &[W], bytes: &mut [u8]) -> Result<(Ports, usize), Broken> {
         let bytes = bytes.get_mut(..self.len).ok_or(Broken)?;
         let at = place(records, self.start);
@@ -311,6 +313,7 @@ impl Record {
 }
 
 /// The low half of the header at a position, if it is there.
+#[inline]
 fn look<W: Word>(records: &[W], position: u64) -> Result<Option<u32>, Broken> {
     let word = records[place(records, position)].load(Ordering::Acquire);
     match word as u32 {
@@ -341,6 +344,7 @@ pub(super) struct Head {
 impl Head {
     /// Copies the next record into `bytes`, which has room for [`RECORD_LEN_MAX`], and gives its place back. Says its ports
     /// and length.
+    #[inline]
     pub(super) fn pop<W: Word>(&mut self, lane: &[W], bytes: &mut [u8]) -> Result<Option<(Ports, usize)>, Broken> {
         let Some(record) = self.first(lane)? else { return Ok(None) };
         let popped = record.copy(records(lane), bytes)?;
@@ -392,6 +396,7 @@ impl Head {
     }
 
     /// The record at the head. A gap before it is given back.
+    #[inline]
     fn first<W: Word>(&mut self, lane: &[W]) -> Result<Option<Record>, Broken> {
         let (start, record) = Record::find(records(lane), self.position)?;
         if start != self.position {
