@@ -13,6 +13,7 @@
 //! * [`shm`]: shared memory between the processes of one user,
 //! * [`ethernet`]: what moves Ethernet frames without IP,
 //! * [`choice`]: transports by name, for those who configure them,
+//! * [`ahead`]: datagrams that wait while what is urgent is looked for behind them,
 //! * transports that wrap transports: [`FaultInjector`], [`PcapTap`], [`Tracer`],
 //! * [`readiness`]: waiting for descriptors, and waking such a wait,
 //! * `conformance` (feature of that name): the suite that every backend passes.
@@ -21,6 +22,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod ahead;
 pub mod choice;
 #[cfg(feature = "conformance")]
 pub mod conformance;

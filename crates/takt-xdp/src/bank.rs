@@ -52,12 +52,6 @@ pub(crate) struct Received {
 }
 
 impl Received {
-    /// One that was copied, for tests of what waits.
-    #[cfg(test)]
-    pub(crate) fn copied(len: usize) -> Self {
-        Self { what: socket::Received::Assembled(len), queue: 0 }
-    }
-
     /// It was not copied.
     pub(crate) fn is_in_place(&self) -> bool {
         matches!(self.what, socket::Received::InPlace(..))

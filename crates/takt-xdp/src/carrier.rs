@@ -15,6 +15,7 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 
 use takt_packet::{EthernetHeader, MacAddress};
+use takt_transport::ahead::ANY;
 use takt_transport::{FlowId, Interface, RxFrame, RxMeta, TransportError};
 use takt_wire::Locator;
 
@@ -216,6 +217,9 @@ impl Carrier {
         let of_flow: Vec<u16> =
             self.ports.iter().filter(|known| known.flow == flow).map(|known| known.number).collect();
         of_flow.into_iter().for_each(|port| self.close_port(port));
+        for gone in self.waiting.forget(flow) {
+            self.seat.bank_mut().give_back(gone.received);
+        }
     }
 
     fn close_port(&mut self, port: u16) {
@@ -331,7 +335,7 @@ impl Carrier {
             return Some(self.lend(next));
         }
         self.look_ahead();
-        let next = self.waiting.pop()?;
+        let next = self.waiting.pop_above(ANY)?;
         Some(self.lend(next))
     }
 

@@ -45,13 +45,13 @@ const CRATES: &[Crate] = &[
     Crate { name: "takt-core", internal: &["takt-wire", "takt-exec"], internal_in_tests: &[], external: Some(&[]) },
     Crate {
         name: "takt-transport",
-        internal: &["takt-wire", "takt-packet", "takt-netlink"],
+        internal: &["takt-wire", "takt-packet", "takt-netlink", "takt-exec"],
         internal_in_tests: &[],
         external: None,
     },
     Crate {
         name: "takt-xdp",
-        internal: &["takt-wire", "takt-packet", "takt-exec", "takt-transport"],
+        internal: &["takt-wire", "takt-packet", "takt-transport"],
         internal_in_tests: &["takt"],
         external: Some(&["libc"]),
     },

@@ -1,5 +1,6 @@
 //! Flows and ports: which there are, and what each gives to what it sends.
 
+use takt_transport::ahead::urgency;
 use takt_transport::{FlowId, FlowSpec};
 
 /// The first of the ports that flows get (RFC 6335 §6).
@@ -19,6 +20,12 @@ struct Flow {
     own_port: bool,
     /// As often as it was opened.
     users: u32,
+}
+
+impl Flow {
+    fn urgency(&self) -> i32 {
+        urgency(&FlowSpec { own_port: self.own_port, transport_priority: self.exit.dscp.into() })
+    }
 }
 
 /// All flows, the default one first.
@@ -89,6 +96,16 @@ impl Flows {
 
     pub(super) fn exit(&self, id: FlowId) -> Option<Exit> {
         self.flows.get(usize::from(id.0))?.as_ref().map(|flow| flow.exit)
+    }
+
+    /// How urgent what arrives for a flow is; see [`urgency`].
+    pub(super) fn urgency(&self, id: FlowId) -> i32 {
+        self.flows.get(usize::from(id.0)).and_then(Option::as_ref).map_or(0, Flow::urgency)
+    }
+
+    /// How urgent what arrives can be.
+    pub(super) fn most_urgent(&self) -> i32 {
+        self.flows.iter().flatten().map(Flow::urgency).max().unwrap_or(0)
     }
 
     /// Whose port it is.

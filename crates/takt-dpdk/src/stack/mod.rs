@@ -27,8 +27,9 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use takt_packet::{ArpOperation, ArpPacket, EthernetHeader, IgmpMessage, MacAddress, VlanTag};
+use takt_transport::ahead::{self, Ahead};
 use takt_transport::ethernet::FramePort;
-use takt_transport::{Interface, Locators, RxMeta, TransportError, TransportStats};
+use takt_transport::{Interface, Locators, RxMeta, Scan, TransportError, TransportStats};
 use takt_wire::Locator;
 
 use crate::config::UdpStackConfig;
@@ -53,7 +54,10 @@ const ANSWERS: usize = 16;
 const TURN: Duration = Duration::from_millis(20);
 
 /// Frames that one call looks at: none of them need be for us.
-const LOOKS: usize = 256;
+const LOOKS: usize = Ahead::PLACES;
+
+/// The longest datagram, which arrives in parts.
+const DATAGRAM_MAX: usize = 65_507;
 
 /// Where questions of routers go (RFC 1112 §4).
 const ALL_HOSTS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
@@ -103,6 +107,8 @@ pub struct UdpStack<P: FramePort> {
     flows: Flows,
     neighbours: Neighbours,
     reassembly: Reassembly,
+    /// Datagrams that were received and are not urgent.
+    ahead: Ahead,
     /// Datagrams that wait for hardware addresses.
     waiting: Frames,
     /// Whole frames, to leave when no frame is loaned.
@@ -138,6 +144,7 @@ struct Multicast {
 enum Place {
     Frame(Range<usize>),
     Reassembled(usize, usize, Range<usize>),
+    Ahead(ahead::Place),
 }
 
 /// A transport by UDP over a port of DPDK's.
@@ -164,7 +171,8 @@ impl<P: FramePort> UdpStack<P> {
         let ports = check(config).map_err(impossible)?;
         let tag_len = if config.vlan.is_some() { 4 } else { 0 };
         let headers_len = wire::headers_len(config.vlan.is_some());
-        let max_message_len = (port.mtu() + EthernetHeader::LEN + tag_len).saturating_sub(headers_len).min(65_507);
+        let max_message_len =
+            (port.mtu() + EthernetHeader::LEN + tag_len).saturating_sub(headers_len).min(DATAGRAM_MAX);
         let frame_len = headers_len + max_message_len;
         let own = (port.mac(), config.address);
         let mut multicast = None;
@@ -193,6 +201,7 @@ impl<P: FramePort> UdpStack<P> {
             flows: Flows::new(ports.unicast[0], ports.unicast[1]),
             neighbours: Neighbours::new(&config.neighbours),
             reassembly: Reassembly::new(),
+            ahead: Ahead::default(),
             waiting: Frames::new(WAITING, WAITING_PER_NEIGHBOUR, frame_len),
             answers: Frames::new(ANSWERS, ANSWERS, frame_len),
             has_news: false,
@@ -302,7 +311,7 @@ impl<P: FramePort> UdpStack<P> {
             return;
         }
         self.has_news = false;
-        let Self { port, answers, waiting, neighbours, stats, headers_len, .. } = self;
+        let Self { port, answers, waiting, neighbours, stats, headers_len, has_news, .. } = self;
         let mut send = |bytes: &[u8], to: Option<MacAddress>| {
             let frame = port.loan();
             frame[..bytes.len()].copy_from_slice(bytes);
@@ -314,7 +323,9 @@ impl<P: FramePort> UdpStack<P> {
         answers.take_each(|frame| send(frame.bytes(), None));
         waiting.take_each(|frame| {
             let mac = frame.to.and_then(|to| neighbours.known(to));
-            if mac.is_none() || !send(frame.bytes(), mac) {
+            // What finds no frame of the port, and all behind it, is tried again with the next call.
+            if mac.is_none() || *has_news || !send(frame.bytes(), mac) {
+                *has_news |= mac.is_some();
                 return false;
             }
             stats.datagrams_out += 1;
@@ -323,6 +334,40 @@ impl<P: FramePort> UdpStack<P> {
         });
         if self.port.flush().is_err() {
             self.stats.send_errors.other += 1;
+        }
+    }
+
+    /// The next datagram, the most urgent of what waits and has come, if it is more so than `above`.
+    fn find(&mut self, scan: Scan, above: i32) -> Result<Option<(Place, RxMeta)>, TransportError> {
+        self.ahead.give_back();
+        for _ in 0..LOOKS {
+            if !self.ahead.has_room()
+                || !self.port.recv(scan).map_err(|e| TransportError::new("receive at", self.own.1, e))?
+            {
+                break;
+            }
+            let Some((place, meta)) = self.handle() else { continue };
+            let urgency = self.flows.urgency(meta.flow);
+            if urgency > above && self.ahead.is_next(urgency) {
+                return Ok(Some((place, meta)));
+            }
+            let Self { port, reassembly, ahead, .. } = self;
+            let datagram = match place {
+                Place::Reassembled(at, len, range) => &reassembly.payload(at, len)[range],
+                Place::Frame(range) => &port.received()[range],
+                Place::Ahead(_) => unreachable!("it came by the port"),
+            };
+            self.counters.malformed += u64::from(!ahead.push(urgency, meta, datagram));
+        }
+        Ok(self.ahead.pop_above(above).map(|(place, meta)| (Place::Ahead(place), meta)))
+    }
+
+    /// Where a datagram lies.
+    fn bytes(&self, place: Place) -> &[u8] {
+        match place {
+            Place::Frame(range) => &self.port.received()[range],
+            Place::Reassembled(at, len, range) => &self.reassembly.payload(at, len)[range],
+            Place::Ahead(place) => self.ahead.bytes(&place),
         }
     }
 

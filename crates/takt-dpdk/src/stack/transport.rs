@@ -3,13 +3,14 @@
 use std::io;
 use std::os::fd::RawFd;
 
+use takt_transport::ahead::ANY;
 use takt_transport::ethernet::FramePort;
 use takt_transport::{
     FlowId, FlowSpec, Interface, Locators, RxFrame, Scan, Transport, TransportError, TransportStats, Warning,
 };
 use takt_wire::Locator;
 
-use super::{LOOKS, Place, UdpStack};
+use super::{DATAGRAM_MAX, UdpStack};
 
 /// Calls that find nothing between two looks at the clock.
 const CLOCK_INTERVAL: u32 = 64;
@@ -38,15 +39,20 @@ impl<P: FramePort> Transport for UdpStack<P> {
     fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {
         let none_left = || TransportError::new("open a flow at", self.own.1, io::ErrorKind::AddrInUse.into());
         let (flow, port) = self.flows.open(spec).ok_or_else(none_left)?;
+        self.ahead.await_urgency(self.flows.most_urgent(), DATAGRAM_MAX);
         Ok((flow, port.map(|port| Locator::udp_v4(self.own.1, port)).into_iter().collect()))
     }
 
     fn close_flow(&mut self, flow: FlowId) -> Result<(), TransportError> {
         self.flush()?;
-        match self.flows.close(flow) {
-            true => Ok(()),
-            false => Err(TransportError::new("close flow", flow.0, io::ErrorKind::NotFound.into())),
+        if !self.flows.close(flow) {
+            return Err(TransportError::new("close flow", flow.0, io::ErrorKind::NotFound.into()));
         }
+        if self.flows.exit(flow).is_none() {
+            self.ahead.forget(flow);
+            self.ahead.await_urgency(self.flows.most_urgent(), DATAGRAM_MAX);
+        }
+        Ok(())
     }
 
     fn scans_memory(&self) -> bool {
@@ -87,24 +93,18 @@ impl<P: FramePort> Transport for UdpStack<P> {
         if scan == Scan::All || self.calls.is_multiple_of(CLOCK_INTERVAL) {
             self.look_at_clock();
         }
-        let mut found = None;
-        for _ in 0..LOOKS {
-            if !self.port.recv(scan).map_err(|e| TransportError::new("receive at", self.own.1, e))? {
-                break;
-            }
-            found = self.handle();
-            if found.is_some() {
-                break;
-            }
-        }
+        let found = self.find(scan, ANY)?;
         self.serve();
-        Ok(found.map(|(place, meta)| {
-            let bytes = match place {
-                Place::Frame(range) => &self.port.received()[range],
-                Place::Reassembled(at, len, range) => &self.reassembly.payload(at, len)[range],
-            };
-            RxFrame::new(bytes, meta)
-        }))
+        Ok(found.map(|(place, meta)| RxFrame::new(self.bytes(place), meta)))
+    }
+
+    fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
+        if !self.ahead.awaits() {
+            return Ok(None);
+        }
+        let found = self.find(Scan::Hot, above)?;
+        self.serve();
+        Ok(found.map(|(place, meta)| RxFrame::new(self.bytes(place), meta)))
     }
 
     fn descriptors(&self) -> &[RawFd] {

@@ -26,6 +26,8 @@ pub struct MemoryPort {
     loan: Box<[u8]>,
     out: Vec<Vec<u8>>,
     received: Vec<u8>,
+    /// So many frames are refused, as by a driver that has none left.
+    pub refused: u32,
 }
 
 impl Memory {
@@ -48,6 +50,7 @@ impl Memory {
             loan: vec![0xee; MTU + 18].into(),
             out: Vec::new(),
             received: Vec::new(),
+            refused: 0,
         }
     }
 }
@@ -98,6 +101,10 @@ impl FramePort for MemoryPort {
     }
 
     fn send(&mut self, len: usize) -> bool {
+        if let Some(left) = self.refused.checked_sub(1) {
+            self.refused = left;
+            return false;
+        }
         self.out.push(self.loan[..len].to_vec());
         self.loan.fill(0xee);
         true

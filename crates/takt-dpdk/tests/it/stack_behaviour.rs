@@ -125,6 +125,26 @@ fn what_waits_for_an_answer_leaves_in_order_when_it_comes() {
     assert!(peer.take().is_some() && stack.counters().waited == 21);
 }
 
+/// A driver that has no frame left once: what waits leaves with the next call, in its order, and what came behind it too.
+#[test]
+fn what_the_port_refuses_leaves_with_the_next_call() {
+    let (mut stack, mut peer) = stack(config());
+    while peer.take().is_some() {}
+    for n in 0..3 {
+        send(&mut stack, &[n; 30], PEER);
+    }
+    assert!(peer.take().is_some(), "a question");
+    stack.port_mut().refused = 2;
+    peer.put(&arp(ArpOperation::Reply, (mac(2), PEER), (mac(1), OWN)));
+    for _ in 0..2 {
+        assert_eq!((recv(&mut stack), peer.take()), (None, None), "refused");
+    }
+    send(&mut stack, &[3; 30], PEER);
+    let left = std::iter::from_fn(|| peer.take()).map(|frame| frame[frame.len() - 1]);
+    assert_eq!(left.collect::<Vec<u8>>(), [0, 1, 2, 3]);
+    assert_eq!(stack.stats().send_errors.total(), 0);
+}
+
 #[test]
 fn questions_for_the_address_are_answered_and_their_askers_known() {
     let (mut stack, mut peer) = stack(config());

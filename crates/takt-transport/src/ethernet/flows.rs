@@ -3,7 +3,8 @@
 use std::io;
 
 use super::ports::Taken;
-use crate::{FlowId, TransportError};
+use crate::ahead::urgency;
+use crate::{FlowId, FlowSpec, TransportError};
 
 /// What a datagram leaves with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +26,12 @@ struct Flow {
     port: u16,
     /// How often it was opened and not yet closed.
     users: usize,
+}
+
+impl Flow {
+    fn urgency(&self) -> i32 {
+        urgency(&FlowSpec { own_port: self.own.is_some(), transport_priority: self.priority.into() })
+    }
 }
 
 /// All flows; the first one is [`FlowId::DEFAULT`].
@@ -97,6 +104,16 @@ impl Flows {
             Some(Some(flow)) => Ok(Exit { port: flow.port, pcp: flow.priority >> 3 }),
             _ => Err(unknown("commit to", id)),
         }
+    }
+
+    /// How urgent what arrives for a flow is; see [`urgency`].
+    pub(super) fn urgency(&self, id: FlowId) -> i32 {
+        self.flows.get(usize::from(id.0)).and_then(Option::as_ref).map_or(0, Flow::urgency)
+    }
+
+    /// How urgent what arrives can be.
+    pub(super) fn most_urgent(&self) -> i32 {
+        self.flows.iter().flatten().map(Flow::urgency).max().unwrap_or(0)
     }
 
     /// The flow whose own port this is.

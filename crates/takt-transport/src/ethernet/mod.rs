@@ -39,12 +39,13 @@ pub use frame_port::{FramePort, FramePortStats};
 pub use packet::{PacketConfig, PacketPort};
 use ports::{PortNames, Taken};
 
+use crate::ahead::{ANY, Ahead, Place};
 use crate::{
     FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats, Warning,
 };
 
-/// Frames that are not for us that one call passes over.
-const STRAYS_PER_CALL: usize = 64;
+/// Frames that one call looks at.
+const LOOKS: usize = Ahead::PLACES;
 
 /// The least MTU: RTPS messages of 512 octets fit.
 const MTU_MIN: usize = 576;
@@ -71,6 +72,7 @@ pub struct EthernetTransport<P: FramePort> {
     locators: Locators,
     max_message_len: usize,
     is_loaned: bool,
+    ahead: Ahead,
     counters: EthernetCounters,
     stats: TransportStats,
 }
@@ -107,6 +109,7 @@ impl<P: FramePort> EthernetTransport<P> {
             interfaces: vec![interface],
             locators: Locators::default(),
             is_loaned: false,
+            ahead: Ahead::default(),
             counters: EthernetCounters::default(),
             stats: TransportStats::default(),
         };
@@ -235,10 +238,37 @@ impl<P: FramePort> EthernetTransport<P> {
         })
     }
 
-    /// The message in a frame that was looked at.
-    fn message(&self) -> &[u8] {
-        let frame = EthernetFrame::parse(self.port.received());
-        frame.ok().and_then(|frame| Some(TaktDatagram::parse(frame.payload()).ok()?.payload())).unwrap_or_default()
+    /// The next datagram, the most urgent of what waits and has come, if it is more so than `above`: in the frame at hand, or copied.
+    fn find(&mut self, scan: Scan, above: i32) -> Result<Option<(Option<Place>, RxMeta)>, TransportError> {
+        self.ahead.give_back();
+        for _ in 0..LOOKS {
+            if !self.ahead.has_room() {
+                break;
+            }
+            let found = self.port.recv(scan).map_err(|e| TransportError::new("receive from", self.port.name(), e))?;
+            if !found {
+                break;
+            }
+            let Some(meta) = self.look() else { continue };
+            let urgency = self.flows.urgency(meta.flow);
+            if urgency > above && self.ahead.is_next(urgency) {
+                return Ok(Some((None, meta)));
+            }
+            let is_taken = self.ahead.push(urgency, meta, message(self.port.received()));
+            self.counters.malformed += u64::from(!is_taken);
+        }
+        Ok(self.ahead.pop_above(above).map(|(place, meta)| (Some(place), meta)))
+    }
+
+    /// Counts what was found and lends it.
+    fn lend(&mut self, (place, meta): (Option<Place>, RxMeta)) -> RxFrame<'_> {
+        let frame = match &place {
+            Some(place) => RxFrame::new(self.ahead.bytes(place), meta),
+            None => RxFrame::new(message(self.port.received()), meta).with_frame(self.port.lent_frame()),
+        };
+        self.stats.datagrams_in += 1;
+        self.stats.bytes_in += frame.len() as u64;
+        frame
     }
 
     /// Octets of headers before a message.
@@ -246,6 +276,12 @@ impl<P: FramePort> EthernetTransport<P> {
         let tag = if self.port.vlan().is_some() { EthernetHeader::TAG_LEN } else { 0 };
         EthernetHeader::LEN + tag + TaktHeader::LEN
     }
+}
+
+/// The message in a frame that was looked at.
+fn message(frame: &[u8]) -> &[u8] {
+    let frame = EthernetFrame::parse(frame);
+    frame.ok().and_then(|frame| Some(TaktDatagram::parse(frame.payload()).ok()?.payload())).unwrap_or_default()
 }
 
 fn misuse(why: &'static str) -> TransportError {
@@ -291,13 +327,17 @@ impl<P: FramePort> Transport for EthernetTransport<P> {
         if opened.is_err() {
             self.port.close(number);
         }
-        Ok((opened?, vec![Locator::takt_ethernet(self.port.mac().0, number)]))
+        let opened = opened?;
+        self.ahead.await_urgency(self.flows.most_urgent(), self.max_message_len);
+        Ok((opened, vec![Locator::takt_ethernet(self.port.mac().0, number)]))
     }
 
     fn close_flow(&mut self, flow: FlowId) -> Result<(), TransportError> {
         self.flush()?;
         if let Some(port) = self.flows.close(flow)? {
             self.port.close(port.number());
+            self.ahead.forget(flow);
+            self.ahead.await_urgency(self.flows.most_urgent(), self.max_message_len);
         }
         Ok(())
     }
@@ -352,21 +392,16 @@ impl<P: FramePort> Transport for EthernetTransport<P> {
     }
 
     fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        for _ in 0..STRAYS_PER_CALL {
-            let found = self.port.recv(scan).map_err(|e| TransportError::new("receive from", self.port.name(), e))?;
-            if !found {
-                return Ok(None);
-            }
-            if let Some(meta) = self.look() {
-                let message = self.message();
-                // Borrowed from the port, which is not touched by counting.
-                let len = message.len() as u64;
-                self.stats.datagrams_in += 1;
-                self.stats.bytes_in += len;
-                return Ok(Some(RxFrame::new(self.message(), meta).with_frame(self.port.lent_frame())));
-            }
+        let found = self.find(scan, ANY)?;
+        Ok(found.map(|found| self.lend(found)))
+    }
+
+    fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
+        if !self.ahead.awaits() {
+            return Ok(None);
         }
-        Ok(None)
+        let found = self.find(Scan::Hot, above)?;
+        Ok(found.map(|found| self.lend(found)))
     }
 
     fn descriptors(&self) -> &[RawFd] {

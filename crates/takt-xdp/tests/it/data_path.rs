@@ -8,7 +8,7 @@ use takt_xdp::{Mode, XdpConfig, XdpPort, XdpPortConfig, XdpTransport};
 
 use super::counting_allocator::allocations;
 use super::counting_calls::{Calls, watched};
-use super::datagrams::{commit, message, receive, send, user};
+use super::datagrams::{commit, message, pair_of, receive, send, user};
 use super::network::Network;
 
 const MODES: [Mode; 2] = [Mode::Native, Mode::Generic];
@@ -62,11 +62,7 @@ fn a_datagram_of_udp_is_not_copied_and_takes_one_system_call_out_and_none_in() {
         for (mtu, len, is_copied_in) in [(1500, 1000, false), (9000, 8000, true)] {
             let Some(network) = Network::of_mtu(mtu) else { return };
             let config = XdpConfig { mode: Some(mode), ..XdpConfig::new(0, "eth0") };
-            let open = || network.host(true).run(|| XdpTransport::open(&config));
-            let (mut a, mut b) = match (open(), open()) {
-                (Ok(a), Ok(b)) => (a, b),
-                (Err(why), _) | (_, Err(why)) => return eprintln!("not tested: {why}"),
-            };
+            let Some([mut a, mut b]) = pair_of(&network, || XdpTransport::open(&config)) else { return };
             let to = user(&b);
             // What is done once.
             send(&mut a, &message(0, 10), to);
@@ -92,12 +88,8 @@ fn a_frame_of_the_layer_2_form_is_not_copied_and_takes_one_system_call_out_and_n
         let Some(network) = Network::new() else { return };
         let config =
             XdpPortConfig { packet: PacketConfig::new("eth0"), mode: Some(mode), ..XdpPortConfig::new("eth0") };
-        let open =
-            || network.host(true).run(|| EthernetTransport::open(XdpPort::open(&config)?, &EthernetConfig::new(0)));
-        let (mut a, mut b) = match (open(), open()) {
-            (Ok(a), Ok(b)) => (a, b),
-            (Err(why), _) | (_, Err(why)) => return eprintln!("not tested: {why}"),
-        };
+        let open = || EthernetTransport::open(XdpPort::open(&config)?, &EthernetConfig::new(0));
+        let Some([mut a, mut b]) = pair_of(&network, open) else { return };
         let to = user(&b);
         send(&mut a, &message(0, 10), to);
         receive(&mut b);

@@ -4,7 +4,7 @@ use takt_transport::udp::UdpTransport;
 use takt_transport::{Scan, Transport};
 use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
-use super::datagrams::{commit, message, receive, send, user};
+use super::datagrams::{commit, message, pair_of, receive, send, user};
 use super::network::Network;
 
 const MODES: [Mode; 2] = [Mode::Native, Mode::Generic];
@@ -168,11 +168,7 @@ fn more_large_packets_than_there_are_frames_leave_and_arrive_whole() {
     for mode in MODES {
         let Some(network) = Network::of_mtu(9000) else { return };
         let config = XdpConfig { mode: Some(mode), tx_frames: 64, rx_frames: 64, ..XdpConfig::new(0, "eth0") };
-        let open = || network.host(true).run(|| XdpTransport::open(&config));
-        let (mut here, mut there) = match (open(), open()) {
-            (Ok(here), Ok(there)) => (here, there),
-            (Err(why), _) | (_, Err(why)) => return eprintln!("not tested: {why}"),
-        };
+        let Some([mut here, mut there]) = pair_of(&network, || XdpTransport::open(&config)) else { return };
         let to = user(&there);
         for round in 0..50 {
             // The 64 chunks for sending are 21 frames of three; these are received into twelve.

@@ -4,6 +4,7 @@ use takt_transport::{FlowId, Scan, Transport};
 use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
 use super::counting_allocator::allocations;
+use super::datagrams::pair_of;
 use super::network::Network;
 
 #[test]
@@ -19,11 +20,7 @@ fn sending_and_receiving_allocate_nothing() {
 fn count(mode: Mode, mtu: usize, len: usize) {
     let Some(network) = Network::of_mtu(mtu) else { return };
     let config = XdpConfig { mode: Some(mode), ..XdpConfig::new(0, "eth0") };
-    let open = || network.host(true).run(|| XdpTransport::open(&config));
-    let (mut a, mut b) = match (open(), open()) {
-        (Ok(a), Ok(b)) => (a, b),
-        (Err(why), _) | (_, Err(why)) => return eprintln!("not tested: {why}"),
-    };
+    let Some([mut a, mut b]) = pair_of(&network, || XdpTransport::open(&config)) else { return };
     let known = b.locators().clone();
     let to = [known.default_unicast, known.metatraffic_unicast, known.metatraffic_multicast].concat();
     let mut received = 0;

@@ -72,6 +72,10 @@ impl Transport for Resident {
         self.xdp.recv(scan)
     }
 
+    fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
+        self.xdp.recv_urgent(above)
+    }
+
     fn descriptors(&self) -> &[RawFd] {
         self.xdp.descriptors()
     }
