@@ -18,6 +18,10 @@ impl Priority {
     /// The most urgent.
     pub const MAX: Self = Self(63);
 
+    /// How long jobs above [`NORMAL`](Self::NORMAL) keep the rest waiting without a pause: then one round of the rest passes, so that
+    /// leases are kept. The timing analysis gives no bound to what may be that long without a pause.
+    pub const REST_WAITS_MAX: Duration = Duration::from_millis(20);
+
     /// The priority of a number; beyond [`MIN`](Self::MIN) and [`MAX`](Self::MAX) it is the nearest of them.
     #[must_use]
     pub const fn new(value: i32) -> Self {

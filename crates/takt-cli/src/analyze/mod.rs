@@ -58,6 +58,7 @@ impl Analyze {
             println!("{}", report::json(&certificate, what_if.as_ref()));
         } else {
             print!("{}", report::table(&certificate, what_if.as_ref()));
+            file.held_up(&certificate).iter().for_each(|(_, what)| println!("no bound for {what}"));
         }
         if let Some(what) = file.not_kept(&certificate) {
             return Err(Error::NotKept { what });

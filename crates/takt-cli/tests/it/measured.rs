@@ -22,7 +22,7 @@ stages = [
 "#;
 
 fn declared() -> String {
-    SYSTEM.replace("RECEIVE", "time = \"10 ms\"").replace("CALLBACK", "time = \"10 ms\"")
+    SYSTEM.replace("RECEIVE", "time = \"9 ms\"").replace("CALLBACK", "time = \"9 ms\"")
 }
 
 fn measured() -> String {
@@ -46,7 +46,7 @@ fn times_of_a_run_make_the_bound_of_the_next() {
     let (first, second) = (File::new("declared.toml", &declared()), File::new("measured.toml", &measured()));
     let (accounts, certificate) = (File::new("sub-accounts.json", ""), File::new("measured.json", ""));
     let said = stream(215, &first.path(), &accounts.path());
-    assert!(said.contains("above the bound of 42000.000 us"), "{said}");
+    assert!(said.contains("above the bound of 38000.000 us"), "{said}");
     let line = format!(
         "analyze {} --measured {} --margin 2 --certificate {}",
         second.path(),

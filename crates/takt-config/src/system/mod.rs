@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use takt::real_time::Priority;
 use takt::{TimingPlan, TopicTiming};
-use takt_calculus::system::Infeasible;
+use takt_calculus::system::{Infeasible, Stage};
 use takt_calculus::{Certificate, MeasuredTime, System, advice};
 
 pub use accounts::{Accounts, MARGIN, MEASURED_JOBS_MIN, Measurements};
@@ -107,7 +107,29 @@ impl SystemFile {
         }
     }
 
-    /// Which flows are later than they may be, and which one was too much; `None` if all limits are kept.
+    /// Flows that the executor of a participant holds to no bound, with the reason: where what is as urgent may be there for too long
+    /// without a pause, the rest has its turn in between ([`Priority::REST_WAITS_MAX`]), which the analysis does not count.
+    #[must_use]
+    pub fn held_up(&self, certificate: &Certificate) -> Vec<(usize, String)> {
+        let all = self.system.flows.iter().zip(&certificate.flows).enumerate();
+        let held_up = all.filter_map(|(at, (flow, claim))| {
+            let limit_ns = Priority::REST_WAITS_MAX.as_nanos();
+            let is_held_up = |stage: &Stage, busy_ns| {
+                stage.resource < self.executors
+                    && stage.priority > Priority::NORMAL.get()
+                    && u128::from(busy_ns) >= limit_ns
+            };
+            let mut stages = flow.stages.iter().zip(&claim.stages);
+            let (stage, _) = stages.find(|(stage, claim)| is_held_up(stage, claim.busy_ns))?;
+            let (on, limit) = (&self.system.resources[stage.resource].name, limit_ns / 1_000_000);
+            let what =
+                format!("{}: {on} may be without a pause for {limit} ms, after which the rest has its turn", flow.name);
+            Some((at, what))
+        });
+        held_up.collect()
+    }
+
+    /// Which flows are later than they may be, and which one was too much, or have no bound that holds; `None` if all limits are kept.
     #[must_use]
     pub fn not_kept(&self, certificate: &Certificate) -> Option<String> {
         let flows = &self.system.flows;
@@ -116,7 +138,11 @@ impl SystemFile {
             Ok(Some(at)) => format!("; {} is the first that does not fit with those before it", flows[at].name),
             Ok(None) | Err(_) => String::new(),
         };
-        (!late.is_empty()).then(|| format!("not within their limits: {}{misfit}", late.join(", ")))
+        if !late.is_empty() {
+            return Some(format!("not within their limits: {}{misfit}", late.join(", ")));
+        }
+        let held_up = self.held_up(certificate).into_iter().find(|(at, _)| flows[*at].limit_ns.is_some());
+        held_up.map(|(_, what)| format!("no bound for {what}"))
     }
 
     /// The priorities and bounds of all topics, by executor.
@@ -131,6 +157,7 @@ impl SystemFile {
         }
         let executors = self.system.resources[..self.executors].iter().map(|resource| resource.name.as_str());
         let mut plan = TimingPlan::new(&self.source, executors);
+        let held_up = self.held_up(&certificate);
         for (at, topic) in self.topics.iter().enumerate() {
             let (Some(topic), flow) = (topic, &self.system.flows[at]) else { continue };
             for (resource, executor) in self.system.resources[..self.executors].iter().enumerate() {
@@ -140,7 +167,7 @@ impl SystemFile {
                     writer: Priority::new(first.priority),
                     reader: Priority::new(here.next_back().unwrap_or(first).priority),
                     limit_ns: flow.limit_ns,
-                    bound_ns: certificate.flows[at].bound_ns,
+                    bound_ns: certificate.flows[at].bound_ns.filter(|_| held_up.iter().all(|(flow, _)| *flow != at)),
                 };
                 plan.add(&executor.name, topic, timing).map_err(|error| refuse(error.to_string()))?;
             }

@@ -1,7 +1,5 @@
 //! One pass over a participant: what is sent, received and due, the most urgent first.
 
-use std::time::Duration;
-
 use takt_core::{Instant, Priority};
 use takt_exec::JobKind;
 use takt_transport::Scan;
@@ -21,9 +19,6 @@ pub(super) const SHARED_ATTEMPTS_PER_TURN: u32 = 2;
 /// Datagrams that one turn takes at most, which bounds how long it keeps the lock.
 const DATAGRAMS_PER_TURN: usize = 32;
 
-/// How long what is urgent keeps the rest waiting without a pause: then one round of the rest passes, so that leases are kept.
-const REST_WAITS_MAX: Duration = Duration::from_millis(20);
-
 /// Urgent jobs of one visit, after which others get the lock.
 const JOBS_PER_VISIT: usize = 32;
 
@@ -35,7 +30,7 @@ impl State {
     /// first, and its answer and our acknowledgement can share a system call.
     ///
     /// What is urgent comes first in all of that: before each datagram, and before what is sent. Once it has done so for
-    /// [`REST_WAITS_MAX`] without a pause, its listeners wait for one pass.
+    /// [`Priority::REST_WAITS_MAX`] without a pause, its listeners wait for one pass.
     ///
     /// `now` is a moment ago; while spinning nobody looks at it, but at the clock where the time matters. `ready` says which of
     /// the descriptors that were slept on are readable; only those are asked. `is_shared`: others share the thread, so each pass
@@ -91,7 +86,7 @@ impl State {
 
     /// Whether normal datagrams and timers have waited for so long that they come next.
     pub(crate) fn is_rest_owed(&self) -> bool {
-        self.held_up_since.is_some_and(|since| self.ledger.began().since(since) >= REST_WAITS_MAX)
+        self.held_up_since.is_some_and(|since| self.ledger.began().since(since) >= Priority::REST_WAITS_MAX)
     }
 
     /// Between two jobs: does what is urgent. Says whether that brought a call of a listener, which comes before the next job.
