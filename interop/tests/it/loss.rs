@@ -75,7 +75,8 @@ fn stream(scene: &mut Scene, loss_percent: u32, batch: &Batch, label: &str) {
     right.matched("r", 1).expect("matched");
     warm_up(left, right);
 
-    let impairment = Impairment { loss_percent, duplicate_percent: 5, late_percent: 5, ..Impairment::default() };
+    // Of a hundred datagrams, as few as there are, some are repeated and some delayed for certain.
+    let impairment = Impairment { loss_percent, duplicate_percent: 10, late_percent: 10, ..Impairment::default() };
     network.impair(impairment).expect("the kernel has a packet filter");
     left.write("w", batch).expect("running");
     let mut expected = 0;
