@@ -5,7 +5,7 @@
 use std::process::ExitCode;
 
 use xtask::tree::SourceTree;
-use xtask::{conformance, tidy, workspace_root};
+use xtask::{conformance, teeth, tidy, workspace_root};
 
 const USAGE: &str = "\
 Usage: cargo xtask <command>
@@ -15,6 +15,8 @@ Commands:
   conformance          write docs/conformance.md from the citations and tags in the sources
   conformance --check  fail if docs/conformance.md is not what the sources say
   sim ...              Takt in a simulated world; `sim --help` says more (docs/simulation.md)
+  sim --teeth          whether the simulation finds each deliberate bug of crates/takt-sim/mutations, put into a copy
+                       of the sources; --bug NAME for one, --seeds N (500), --from S (0), --jobs N (one a processor)
 ";
 
 fn main() -> ExitCode {
@@ -24,6 +26,7 @@ fn main() -> ExitCode {
         ["tidy"] => run_tidy(),
         ["conformance"] => run_conformance(false),
         ["conformance", "--check"] => run_conformance(true),
+        ["sim", options @ ..] if options.contains(&"--teeth") => teeth::run(&workspace_root(), options),
         ["sim", options @ ..] => return run_simulation(options),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
@@ -49,9 +52,6 @@ fn run_simulation(options: &[&str]) -> ExitCode {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let mut command = std::process::Command::new(cargo);
     command.args(["run", "--quiet", "--locked", "--profile", "sim", "-p", "takt-sim"]);
-    if options.contains(&"--teeth") {
-        command.args(["--features", "mutations"]);
-    }
     match command.arg("--").args(options).status() {
         Ok(status) => status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::from(2), ExitCode::from),
         Err(error) => {

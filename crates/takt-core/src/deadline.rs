@@ -5,7 +5,6 @@
 
 use crate::cache::InstanceHandle;
 use crate::context::Context;
-use crate::mutation::{Mutation, is_on};
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
 use alloc::collections::BTreeMap;
@@ -72,7 +71,6 @@ impl DeadlineMonitor {
     /// The instance was updated.
     pub(crate) fn updated(&mut self, now: Instant, ctx: &mut Context, handle: InstanceHandle) {
         let index = match self.by_handle.get(&handle) {
-            Some(_) if is_on(Mutation::DeadlineNotRenewed) => return,
             Some(&index) => {
                 self.unlink(index);
                 index

@@ -33,10 +33,6 @@ mod error;
 mod event;
 mod lifespan;
 mod locator_kinds;
-#[cfg(feature = "mutations")]
-pub mod mutation;
-#[cfg(not(feature = "mutations"))]
-mod mutation;
 mod participant;
 mod presentation;
 mod reader;

@@ -4,7 +4,6 @@
 //! by their own wall clock, so lifespans need clocks that agree. What ends an instance does not expire.
 
 use crate::cache::ChangeKind;
-use crate::mutation::{Mutation, is_on};
 use takt_wire::{Duration, Timestamp};
 
 /// Samples that one call removes; the next call goes on.
@@ -20,13 +19,10 @@ impl Expiry {
     /// When a change expires that was written at `source`, and is looked at first at `now`.
     pub(crate) fn of(kind: ChangeKind, lifespan: Duration, source: Timestamp, now: Timestamp) -> Self {
         let Some(lifespan) = lifespan.as_nanos().filter(|_| kind == ChangeKind::Alive) else { return Self::NEVER };
-        if is_on(Mutation::IgnoreLifespan) {
-            return Self::NEVER;
-        }
         if source.is_infinite() {
             return Self::NEVER;
         }
-        let source = if source.is_invalid() || is_on(Mutation::LifespanSinceArrival) { now } else { source };
+        let source = if source.is_invalid() { now } else { source };
         Self(source.to_nanos().saturating_add_unsigned(lifespan))
     }
 

@@ -21,12 +21,11 @@ use takt_sim::world::Report;
 const USAGE: &str = "\
 Usage: cargo xtask sim --seed S [--without LIST] [--timeline FILE] [--large] [--hostile] [--show]
                        [--pcap FILE [--link LINK]]
-       cargo xtask sim --teeth [--bug NAME] [--seeds N]
        cargo xtask sim --speed N [--runs R]
        cargo xtask sim --matrix
        cargo xtask sim --discovery N [--endpoints M] [--topics T]
        cargo xtask sim --swarm [--from S] [--seeds N] [--minutes M] [--large] [--hostile]
-                       [--keep-going]
+                       [--keep-going | --no-shrink]
 
 Runs Takt in a simulated world that a seed decides.
 
@@ -38,9 +37,6 @@ Runs Takt in a simulated world that a seed decides.
   --pcap FILE      capture the frames as they leave their ports, at simulated time
   --link LINK      only those of one link and direction: host:3:up, host:3:down, switch:0:1 (default: all)
   --show           print the scenario
-  --teeth          put one deliberate bug after another into the protocol and count the seeds until a
-                   checker finds it (needs the feature `mutations`)
-  --bug NAME       only this one
   --speed N        simulated time per processor time, for N participants that write 100 samples a second each
   --matrix         write docs/fault-matrix.md: throughput and recovery under all combinations of faults
   --discovery N    what it costs that N participants find each other
@@ -54,6 +50,9 @@ Runs Takt in a simulated world that a seed decides.
   --large          only worlds of 20 hosts and 50 topics or more
   --hostile        a hostile host in every world; otherwise in one small world of ten
   --keep-going     go on after a broken promise
+  --no-shrink      do not make a failing world smaller
+
+`cargo xtask sim --teeth` runs worlds with deliberate bugs; `cargo xtask --help` has its options.
 ";
 
 /// Runs that shrinking may take.
@@ -67,8 +66,6 @@ struct Options {
     pcap: Option<String>,
     link: Option<Link>,
     swarm: bool,
-    teeth: bool,
-    bug: Option<String>,
     matrix: bool,
     speed: Option<usize>,
     discovery: Option<usize>,
@@ -82,6 +79,7 @@ struct Options {
     hostile: bool,
     show: bool,
     keep_going: bool,
+    no_shrink: bool,
 }
 
 /// Starts the program again, with a glibc that maps large blocks and gives them back when they are freed; left alone it stops
@@ -123,7 +121,6 @@ fn main() -> ExitCode {
         None if options.speed.is_some() => Ok(speed(options.speed.unwrap_or(1), options.runs.unwrap_or(5).max(1))),
         None if options.discovery.is_some() => meet(&options),
         None if options.matrix => matrix(),
-        None if options.teeth => teeth(&options),
         None => Ok(swarm(&options)),
     };
     match outcome {
@@ -150,8 +147,6 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
             "--pcap" => options.pcap = Some(value()?),
             "--link" => options.link = Some(value()?.parse()?),
             "--swarm" => options.swarm = true,
-            "--teeth" => options.teeth = true,
-            "--bug" => options.bug = Some(value()?),
             "--matrix" => options.matrix = true,
             "--discovery" => options.discovery = Some(number(&value()?)?),
             "--endpoints" => options.endpoints = Some(number(&value()?)?),
@@ -165,14 +160,15 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
             "--hostile" => options.hostile = true,
             "--show" => options.show = true,
             "--keep-going" => options.keep_going = true,
+            "--no-shrink" => options.no_shrink = true,
             "--help" | "-h" => return Ok(None),
             _ => return Err(format!("'{argument}' is unknown")),
         }
     }
     let asked = [options.seed.is_some(), options.speed.is_some(), options.discovery.is_some()];
-    let asked = [options.swarm, options.teeth, options.matrix].into_iter().chain(asked);
+    let asked = [options.swarm, options.matrix].into_iter().chain(asked);
     if asked.filter(|chosen| *chosen).count() != 1 {
-        return Err("one of --seed, --swarm, --teeth, --matrix, --speed and --discovery is needed".to_owned());
+        return Err("one of --seed, --swarm, --matrix, --speed and --discovery is needed".to_owned());
     }
     Ok(Some(options))
 }
@@ -340,44 +336,9 @@ fn swarm(options: &Options) -> bool {
     broken == 0
 }
 
-/// Seeds within which a deliberate bug must be found.
-#[cfg(feature = "mutations")]
-const TEETH_SEEDS: u64 = 500;
-
-#[cfg(feature = "mutations")]
-fn teeth(options: &Options) -> Result<bool, String> {
-    std::panic::set_hook(Box::new(|_| {}));
-    let seeds = options.seeds.unwrap_or(TEETH_SEEDS);
-    let mut missed = 0;
-    let chosen = |mutation: &takt_core::mutation::Mutation| {
-        options.bug.as_ref().is_none_or(|name| *name == format!("{mutation:?}"))
-    };
-    let all: Vec<_> = takt_core::mutation::ALL.iter().copied().filter(chosen).collect();
-    for &mutation in &all {
-        takt_core::mutation::switch(Some(mutation));
-        let caught = (options.from..options.from + seeds).find_map(|seed| {
-            let report = swarm::run(&scenario(seed, options), &mut Quiet);
-            report.violation.map(|violation| (seed, violation))
-        });
-        missed += u32::from(caught.is_none());
-        match caught {
-            Some((seed, violation)) => println!("{mutation:?}: seed {seed}: {violation}"),
-            None => println!("{mutation:?}: NOT FOUND within {seeds} seeds"),
-        }
-    }
-    takt_core::mutation::switch(None);
-    println!("{} of {} deliberate bugs found", all.len() as u32 - missed, all.len());
-    Ok(missed == 0 && !all.is_empty())
-}
-
-#[cfg(not(feature = "mutations"))]
-fn teeth(_: &Options) -> Result<bool, String> {
-    Err("--teeth needs the feature `mutations`".to_owned())
-}
-
 fn tell(seed: u64, scenario: &Scenario, violation: &Violation, options: &Options) {
     println!("seed {seed}: {violation}");
-    if options.keep_going {
+    if options.keep_going || options.no_shrink {
         return;
     }
     let omissions = shrink(scenario, violation.rule, SHRINKING_RUNS);

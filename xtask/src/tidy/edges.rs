@@ -107,7 +107,7 @@ const CRATES: &[Crate] = &[
         internal_in_tests: &["takt-sim"],
         external: None,
     },
-    Crate { name: "xtask", internal: &[], internal_in_tests: &[], external: Some(&["serde_json"]) },
+    Crate { name: "xtask", internal: &[], internal_in_tests: &[], external: Some(&["serde_json", "toml"]) },
 ];
 
 /// The workspace as cargo describes it, without resolving anything.

@@ -8,6 +8,7 @@ mod documentation;
 mod edges;
 mod errors;
 mod links;
+mod mutations;
 mod no_std;
 mod sizes;
 mod words;
@@ -121,6 +122,7 @@ fn check_sources(tree: &SourceTree, report: &mut Report) {
     errors::check(tree, report);
     links::check(tree, report);
     no_std::check(tree, report);
+    mutations::check(tree, report);
 }
 
 /// True if line `line` of `file`, or the one above, carries `tidy-allow(rule): reason`.

@@ -11,7 +11,6 @@
 use super::PARTICIPANT_MESSAGES;
 use crate::cache::{ChangeKind, ReadCursor, Selector};
 use crate::context::Context;
-use crate::mutation::{Mutation, is_on};
 use crate::participant::Participant;
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
@@ -75,9 +74,7 @@ impl Participant {
 
     /// The assertion timer fired.
     pub(crate) fn assert_automatic_writers(&mut self, now: Instant) {
-        if !is_on(Mutation::NoAssertions) {
-            self.write_assertion(now, LivelinessKind::Automatic);
-        }
+        self.write_assertion(now, LivelinessKind::Automatic);
         if let Some(period) = self.assertion.period {
             self.ctx.timers.arm(self.assertion.timer, now.after(period));
         }

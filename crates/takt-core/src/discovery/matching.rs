@@ -6,7 +6,6 @@ use super::type_checks::Fit;
 use crate::channel::Hearing;
 use crate::event::Event;
 use crate::locator_kinds::LocatorKinds;
-use crate::mutation::{Mutation, is_on};
 use crate::participant::{Participant, is_durability_service};
 use crate::reader::WriterTraits;
 use crate::time::Instant;
@@ -100,12 +99,12 @@ fn refusal_of(
         return Some(RefusalReason::Type { local, remote });
     }
     let (writer, reader): (&Partition, &Partition) = (&publication.partition, &subscription.partition);
-    if !partitions_match(writer, reader) && !is_on(Mutation::IgnorePartition) {
+    if !partitions_match(writer, reader) {
         let (local, remote) = if local_is_writer { (writer, reader) } else { (reader, writer) };
         return Some(RefusalReason::Partition { local: local.names.clone(), remote: remote.names.clone() });
     }
     let incompatibilities = compat::check(publication, subscription);
-    (!incompatibilities.is_empty() && !is_on(Mutation::IgnoreQos)).then_some(RefusalReason::Qos(incompatibilities))
+    (!incompatibilities.is_empty()).then_some(RefusalReason::Qos(incompatibilities))
 }
 
 impl Participant {
@@ -180,9 +179,6 @@ impl Participant {
 
     /// A reader appeared or changed: try all local writers.
     pub(super) fn match_subscription(&mut self, now: Instant, subscription: &SubscriptionData) {
-        if is_on(Mutation::ForgetNewReader) && now.0.is_multiple_of(4) {
-            return;
-        }
         let mut from = super::BUILTIN_ENDPOINTS;
         while let Some(index) = self.writers.next_index(from) {
             from = index + 1;
@@ -231,8 +227,7 @@ impl Participant {
     pub(super) fn match_writer(&mut self, now: Instant, index: u32, subscription: &SubscriptionData) {
         self.ctx.work.steps(1);
         let Some(writer) = self.writers.get(index).filter(|writer| writer.is_enabled) else { return };
-        let same_topic = writer.data.topic_name == subscription.topic_name || is_on(Mutation::IgnoreTopic);
-        if !same_topic || subscription.guid.entity_id.is_builtin() {
+        if writer.data.topic_name != subscription.topic_name || subscription.guid.entity_id.is_builtin() {
             return;
         }
         let is_matched = writer.proxy_index(subscription.guid).is_some();
@@ -293,8 +288,7 @@ impl Participant {
     pub(super) fn match_reader(&mut self, now: Instant, index: u32, publication: &PublicationData) {
         self.ctx.work.steps(1);
         let Some(reader) = self.readers.get(index).filter(|reader| reader.is_enabled) else { return };
-        let same_topic = reader.data.topic_name == publication.topic_name || is_on(Mutation::IgnoreTopic);
-        if !same_topic || reader.entity_id.is_builtin() {
+        if reader.data.topic_name != publication.topic_name || reader.entity_id.is_builtin() {
             return;
         }
         let matched = self.matched_proxy(publication.guid, index);

@@ -21,7 +21,6 @@ use super::validation::Probation;
 use crate::channel::Hearing;
 use crate::config::{Interface, Locators};
 use crate::locator_kinds::LocatorKinds;
-use crate::mutation::{Mutation, is_on};
 use crate::participant::{Participant, Received};
 use crate::time::Instant;
 use crate::writer::Path;
@@ -209,9 +208,6 @@ impl Participant {
     /// Sends what is for a participant's endpoints, our own included, to where they are now. Looks at each endpoint of
     /// it, at each of ours, and at each match of the two.
     pub(super) fn follow(&mut self, prefix: GuidPrefix) {
-        if is_on(Mutation::StayBehind) {
-            return;
-        }
         let announced = self.announced_locators(prefix);
         // Mostly one: endpoints have transports of their own where somebody says so.
         let of_writers = self.writers.iter().map(|(_, writer)| writer.kinds);

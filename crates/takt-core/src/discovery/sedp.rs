@@ -6,7 +6,6 @@ use super::{Departure, PARTICIPANT_MESSAGES, Remote, SEDP_PUBLICATIONS, SEDP_SUB
 use crate::cache::{ChangeKind, InstanceHandle, KeyHash, ReadCursor, SampleRef, Selector};
 use crate::channel::Hearing;
 use crate::error::WriteError;
-use crate::mutation::{Mutation, is_on};
 use crate::participant::Participant;
 use crate::presentation::Place;
 use crate::reader::WriterTraits;
@@ -126,7 +125,6 @@ impl Participant {
         }) {
             match news {
                 News::Announced(_, data) => self.handle_subscription(now, data),
-                News::Gone(_) if is_on(Mutation::IgnoreDeletion) => {}
                 News::Gone(guid) => self.lose_subscription(now, guid),
                 News::Malformed => self.ctx.counters.malformed_discovery += 1,
             }
@@ -285,7 +283,7 @@ impl Participant {
         let remote = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get_mut(index));
         let fits = |remote: &&mut Remote| {
             known < limits.default_max_instances
-                && (remote.endpoints < limits.max_endpoints_per_participant || is_on(Mutation::NoEndpointLimit))
+                && remote.endpoints < limits.max_endpoints_per_participant
                 && remote.footprint + footprint <= limits.max_discovery_bytes_per_participant
                 && self.discovery_bytes + footprint <= limits.max_discovery_bytes
         };

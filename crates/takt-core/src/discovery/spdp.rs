@@ -15,7 +15,6 @@ use super::{Departure, OWN_ENDPOINT_SET, Shortcut};
 use crate::context::{Context, Job};
 use crate::counters::Counters;
 use crate::event::Event;
-use crate::mutation::{Mutation, is_on};
 use crate::participant::{Participant, Received};
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
@@ -303,9 +302,6 @@ impl Participant {
                 self.ctx.counters.malformed_discovery += 1;
                 return;
             }
-            if is_on(Mutation::IgnoreFarewell) {
-                return;
-            }
             self.departed.note(now, prefix, data.sn);
             return self.remove_participant(now, prefix, Departure::Farewell);
         }
@@ -349,7 +345,7 @@ impl Participant {
             remote.heard_there = now;
         }
         remote.unicast_only &= !from.multicast;
-        remote.heard = if is_on(Mutation::LeaseNotRenewed) { remote.heard } else { now };
+        remote.heard = now;
         if moves || remote.probation.is_some() {
             if self.receive_announcement(index, *octets) {
                 *octets = 0;
@@ -461,9 +457,6 @@ impl Participant {
 
     pub(super) fn renew_lease(&mut self, now: Instant, index: u32) {
         let Some(remote) = self.remotes.get_mut(index) else { return };
-        if is_on(Mutation::LeaseNotRenewed) && remote.heard < now {
-            return;
-        }
         remote.heard = now;
         self.ctx.timers.arm(remote.lease, now.after(remote.lease_duration()));
     }
@@ -477,7 +470,7 @@ impl Participant {
             self.last_heard = index;
         }
         let Some(remote) = self.remotes.get_mut(self.last_heard) else { return octets };
-        remote.heard = if is_on(Mutation::LeaseNotRenewed) { remote.heard } else { now };
+        remote.heard = now;
         if remote.receive_octets(octets) { 0 } else { octets }
     }
 
@@ -500,7 +493,7 @@ impl Participant {
     pub(crate) fn handle_lease_end(&mut self, now: Instant, index: u32) {
         if let Some(remote) = self.remotes.get(index) {
             let end = remote.heard.after(remote.lease_duration());
-            if end > now || is_on(Mutation::EndlessLease) {
+            if end > now {
                 let end = end.max(now.after(LEAST_LEASE));
                 return self.ctx.timers.arm(remote.lease, end);
             }

@@ -13,7 +13,6 @@
 
 use crate::cache::Fit;
 use crate::context::Context;
-use crate::mutation::{Mutation, is_on};
 use crate::presentation::Place;
 use crate::reader::{Holding, Range, Reader};
 use crate::slots::{ReaderHandle, Slots};
@@ -204,11 +203,11 @@ impl Group {
         let ends = holdings().filter(|(holding, _)| holding.ended.0 >= set);
         let end = ends.map(|(holding, _)| if holding.ended.0 == set { holding.ended.1 } else { holding.ended.0 }).min();
         let Some(end) = end else { return if relief { Verdict::Drop } else { Verdict::Wait } };
-        let is_broken = self.broken.is_some_and(|range| range.contains(set)) && !is_on(Mutation::IgnoreLostMember);
+        let is_broken = self.broken.is_some_and(|range| range.contains(set));
         let mut is_whole = !is_broken && set > self.resolved;
         for (holding, is_waited_for) in holdings() {
             let has_passed = holding.ended.0 >= set || holding.frontier >= end;
-            if !has_passed && !is_on(Mutation::ShowWithoutOthers) {
+            if !has_passed {
                 if is_waited_for && !relief {
                     return Verdict::Wait;
                 }
@@ -292,7 +291,7 @@ impl Group {
 
 /// The order in which what is held comes out.
 fn rank(place: &Place) -> SequenceNumber {
-    if is_on(Mutation::WrongGroupOrder) { SequenceNumber(place.gsn.0 ^ 1) } else { place.gsn }
+    place.gsn
 }
 
 fn is_of(place: Option<Place>, set: SequenceNumber) -> bool {

@@ -2,7 +2,6 @@
 
 use super::Participant;
 use crate::context::Context;
-use crate::mutation::{Mutation, is_on};
 use crate::reader::{Reader, Stamp};
 use crate::slots::Slots;
 use crate::time::Instant;
@@ -187,9 +186,7 @@ impl Participant {
         let readers: &mut Slots<Reader> = readers;
         for &(index, proxy) in listeners {
             if let Some(reader) = readers.get_mut(index)
-                && (addressee == EntityId::UNKNOWN
-                    || addressee == reader.entity_id
-                    || is_on(Mutation::TakeOthersRepairs))
+                && (addressee == EntityId::UNKNOWN || addressee == reader.entity_id)
             {
                 call(reader, ctx, proxy);
             }

@@ -6,7 +6,6 @@
 
 use super::Reader;
 use crate::context::{Context, Job};
-use crate::mutation::{Mutation, is_on};
 use crate::time::Instant;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -27,7 +26,7 @@ impl Reader {
         let misses = proxy.misses_something();
         // What the writer says it does not have, there is no use asking it for again.
         let can_be_had = proxy.expected.is_none_or(|expected| expected <= heartbeat.last_sn);
-        if heartbeat.is_final && !(misses && can_be_had) && !is_on(Mutation::ChatterBox) {
+        if heartbeat.is_final && !(misses && can_be_had) {
             return;
         }
         if heartbeat.reader == self.entity_id {
@@ -124,9 +123,6 @@ impl Reader {
         let mut after = expected.prev();
         while let Some(sn) = proxy.fragments.incomplete().filter(|sn| *sn > after && *sn <= proxy.announced).min() {
             after = sn;
-            if is_on(Mutation::NoFragmentRequests) {
-                continue;
-            }
             let Some(fragments) = proxy.fragments.missing(sn, &self.cache.pool) else { continue };
             self.nack_frag_count = self.nack_frag_count.wrapping_add(1);
             let (reader, writer, count) = (self.entity_id, proxy.guid.entity_id, self.nack_frag_count);

@@ -7,7 +7,6 @@ use crate::cache::{CachePolicies, Delivered, ReaderCache};
 use crate::context::Context;
 use crate::deadline::DeadlineMonitor;
 use crate::event::Event;
-use crate::mutation::{Mutation, is_on};
 use crate::slots::ReaderHandle;
 use crate::time::Instant;
 use crate::timer::TimerKind;
@@ -54,9 +53,6 @@ impl Reader {
     /// The deadline timer fired.
     pub(crate) fn handle_deadline(&mut self, now: Instant, ctx: &mut Context) {
         let Some(monitor) = &mut self.deadline else { return };
-        if is_on(Mutation::IgnoreDeadline) {
-            return;
-        }
         let Self { cache, deadline_missed, handle, .. } = self;
         monitor.handle_timeout(now, ctx, |missed| {
             let is_alive = cache.is_alive(missed.instance);

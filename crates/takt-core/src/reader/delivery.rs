@@ -5,7 +5,6 @@ use super::{Reader, deadline, origins};
 use crate::cache::Stored;
 use crate::context::Context;
 use crate::event::Event;
-use crate::mutation::{Mutation, is_on};
 use crate::status::SampleRejectedReason;
 use crate::time::Instant;
 use takt_wire::SequenceNumber;
@@ -63,8 +62,6 @@ impl Reader {
         let mut refused = None;
         while !proxy.blocked && !proxy.awaits_services {
             match proxy.arrival(expected) {
-                Arrival::Missing
-                    if is_on(Mutation::DeliverBehindGap) && expected.0 < start.0 + 8 && proxy.waiting > 0 => {}
                 Arrival::Missing => break,
                 Arrival::Irrelevant => {}
                 Arrival::Waiting(stored) if origins::drops(&self.origins, &mut self.cache, stored) => {
@@ -82,7 +79,6 @@ impl Reader {
                             self.cache.discard(stored);
                             ctx.counters.refused_remote_entities += 1;
                         }
-                        Err(_) if is_on(Mutation::DropInsteadOfBlock) => self.cache.discard(stored),
                         Err(reason) => {
                             proxy.blocked = true;
                             refused = Some(reason);
@@ -124,7 +120,7 @@ impl Reader {
     /// The application took samples: deliver what waited for room.
     /// Says whether anything was waiting. Without room made since the last attempt there is none.
     pub(crate) fn unblock(&mut self, now: Instant, ctx: &mut Context) -> bool {
-        if !self.any_blocked || !self.has_made_room() || is_on(Mutation::NeverUnblock) {
+        if !self.any_blocked || !self.has_made_room() {
             return false;
         }
         self.any_blocked = false;

@@ -5,7 +5,6 @@
 //! a reader share a [`Budget`].
 
 use crate::cache::{PayloadPool, PayloadRef};
-use crate::mutation::{Mutation, is_on};
 use crate::reader::Stamp;
 use crate::time::Instant;
 use core::time::Duration;
@@ -115,8 +114,7 @@ impl Fragments {
             if number > assembly.fragment_count() {
                 return Err(Refused::Rejected);
             }
-            let misplaced = is_on(Mutation::LastFragmentMisplaced) && number > 1 && number == assembly.fragment_count();
-            let start = (number as usize - 1 - usize::from(misplaced)) * size;
+            let start = (number as usize - 1) * size;
             let len = size.min(assembly.payload.len() - start);
             let Some(bytes) = data.payload.get(i as usize * size..i as usize * size + len) else {
                 return Err(Refused::Rejected);
@@ -135,7 +133,7 @@ impl Fragments {
         if !fresh {
             return Err(Refused::Duplicate);
         }
-        if assembly.missing > u32::from(is_on(Mutation::CompleteTooEarly)) {
+        if assembly.missing > 0 {
             return Ok(None);
         }
         let whole = (assembly.payload, assembly.source_timestamp);
@@ -239,7 +237,6 @@ impl Fragments {
         let full_bytes = arrived.iter().take_while(|byte| **byte == u8::MAX).count() as u32;
         let first = (full_bytes * 8 + 1..=count).find(is_missing)?;
         let mut set = FragmentNumberSet::new(first);
-        let first = first + u32::from(is_on(Mutation::FragmentBitmapOffByOne));
         for number in (first..=count.min(first.saturating_add(255))).filter(is_missing) {
             set.insert(number);
         }

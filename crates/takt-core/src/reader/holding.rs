@@ -14,7 +14,6 @@ use super::{Reader, deadline};
 use crate::cache::{Fit, Stored};
 use crate::context::Context;
 use crate::event::Event;
-use crate::mutation::{Mutation, is_on};
 use crate::presentation::Place;
 use crate::status::SampleRejectedReason;
 use crate::time::Instant;
@@ -225,7 +224,7 @@ impl Reader {
     pub(super) fn miss(&mut self, ctx: &mut Context, index: u32) {
         let Some(holding) = self.proxies.get_mut(index).and_then(|proxy| proxy.holding.as_mut()) else { return };
         holding.has_gap = true;
-        if holding.open.is_some() && !is_on(Mutation::IgnoreLostMember) {
+        if holding.open.is_some() {
             self.break_part(ctx, index);
         }
     }
@@ -244,13 +243,12 @@ impl Reader {
             self.close_part(ctx, index);
         }
         let Some(holding) = self.proxies.get_mut(index).and_then(|proxy| proxy.holding.as_mut()) else { return Ok(()) };
-        let is_shown_early = is_on(Mutation::ShowBeforeTheEnd) && holding.publisher.is_none();
-        let is_member = place.is_member() && self.data.presentation.coherent_access && !is_shown_early;
+        let is_member = place.is_member() && self.data.presentation.coherent_access;
         if is_member {
             let (set, group_set, behind) = (place.set, place.group_set, holding.last);
             let open = || Part { set, group_set, next: set, intact: true, count: 0, behind };
             let part = holding.open.get_or_insert_with(open);
-            part.intact &= sn == part.next || is_on(Mutation::IgnoreLostMember);
+            part.intact &= sn == part.next;
             if part.intact && !place.absorbed && self.held >= self.cache.max_samples() {
                 // If the application has nothing to take that would make room, the part must give way.
                 part.intact = part.count < self.held && !self.cache.is_empty();

@@ -3,7 +3,6 @@
 use super::Reader;
 use crate::context::Context;
 use crate::event::Event;
-use crate::mutation::{Mutation, is_on};
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
 use core::time::Duration;
@@ -75,9 +74,6 @@ impl Reader {
         let due = proxy.lease.last_sign.after(duration);
         if due > now {
             return ctx.timers.arm(timer, due);
-        }
-        if is_on(Mutation::EndlessWriterLease) {
-            return;
         }
         proxy.lease.alive = false;
         ctx.groups_stirred |= proxy.holding.is_some();

@@ -6,7 +6,6 @@ use super::{Reader, Stamp};
 use crate::cache::{ChangeKind, Incoming, PayloadRef};
 use crate::context::Context;
 use crate::lifespan::Expiry;
-use crate::mutation::{Mutation, is_on};
 use crate::presentation::Place;
 use takt_wire::inline_qos::{InlineQos, STATUS_INFO_DISPOSED, STATUS_INFO_UNREGISTERED, SampleIdentity};
 use takt_wire::message::{Data, DataFrag, Payload};
@@ -114,9 +113,7 @@ impl Reader {
             proxy.dropped_early = Some(proxy.dropped_early.map_or(sn, |early| early.min(sn)));
             return false;
         };
-        let overtaken = is_on(Mutation::TakeOvertaken) && sn.next() < expected;
-        let taken_again = !proxy.reliable && (overtaken || is_on(Mutation::TakeDuplicates));
-        if sn < expected && !taken_again {
+        if sn < expected {
             ctx.counters.duplicate_samples += 1;
             return false;
         }
@@ -152,9 +149,7 @@ impl Reader {
         let for_us = inline.directed_write.includes(self.data.guid) && !inline.must_understand_unknown;
         let kind = change_kind(inline.status_info.unwrap_or(0), key_only);
         let passes = match &mut self.filter {
-            Some(filter) if for_us && kind == ChangeKind::Alive && !is_on(Mutation::IgnoreFilter) => {
-                filter.passes(self.cache.pool.bytes(piece))
-            }
+            Some(filter) if for_us && kind == ChangeKind::Alive => filter.passes(self.cache.pool.bytes(piece)),
             _ => true,
         };
         ctx.counters.filtered_samples += u64::from(!passes);
@@ -169,7 +164,6 @@ impl Reader {
             (true, None, None) => None,
         };
         let key_hash = if place.ends { Some([0; 16]) } else { key_hash };
-        let key_hash = key_hash.map(|hash| if is_on(Mutation::WrongInstance) && self.keyed { [7; 16] } else { hash });
         ctx.counters.undecodable_keys += u64::from(for_us && key_hash.is_none());
         let source_timestamp = stamp.source_timestamp;
         // Who looks at places has to know of changes that are not for it, too.

@@ -6,7 +6,6 @@ use super::holding::Holding;
 use super::liveliness::WriterLease;
 use super::patience::Patience;
 use crate::cache::Stored;
-use crate::mutation::{Mutation, is_on};
 use crate::time::Instant;
 use crate::timer::TimerId;
 use crate::writer::Path;
@@ -227,8 +226,6 @@ impl WriterProxy {
             let base = if self.greets_from_zero { SequenceNumber::ZERO } else { SequenceNumber::FIRST };
             return SequenceNumberSet::new(base);
         };
-        let early = is_on(Mutation::AcknowledgeTooEarly) && self.misses_something();
-        let expected = if early { expected.next() } else { expected };
         let base = self.acknowledged.map_or(expected, |acknowledged| acknowledged.min(expected));
         let mut set = SequenceNumberSet::new(base);
         if self.blocked {
@@ -238,8 +235,7 @@ impl WriterProxy {
         let last = self.announced.0.min(base.0.saturating_add(255));
         for number in expected.0..=last {
             let sn = SequenceNumber(number);
-            let passed_over = is_on(Mutation::AskForTheSecond) && number == expected.0;
-            if self.arrival(sn) == Arrival::Missing && !self.fragments.contains(sn) && !passed_over {
+            if self.arrival(sn) == Arrival::Missing && !self.fragments.contains(sn) {
                 set.insert(sn);
             }
         }

@@ -8,7 +8,6 @@
 use super::Writer;
 use super::transmit::SAMPLES_PER_DATAGRAM;
 use crate::context::Context;
-use crate::mutation::{Mutation, is_on};
 use crate::time::Instant;
 use crate::timer::TimerId;
 use core::time::Duration;
@@ -90,8 +89,6 @@ impl Writer {
 
     /// The budget of the sample that waits longest is used up.
     pub(crate) fn handle_batch(&mut self, now: Instant, ctx: &mut Context) {
-        if !is_on(Mutation::ForgetBatch) {
-            self.flush(now, ctx);
-        }
+        self.flush(now, ctx);
     }
 }

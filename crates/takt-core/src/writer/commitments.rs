@@ -5,7 +5,6 @@ use crate::cache::{ChangeKind, InstanceHandle};
 use crate::context::Context;
 use crate::deadline::DeadlineMonitor;
 use crate::event::Event;
-use crate::mutation::{Mutation, is_on};
 use crate::slots::WriterHandle;
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
@@ -121,9 +120,6 @@ impl Writer {
     /// The deadline timer fired.
     pub(crate) fn handle_deadline(&mut self, now: Instant, ctx: &mut Context) {
         let Some(monitor) = &mut self.deadline else { return };
-        if is_on(Mutation::IgnoreDeadline) {
-            return;
-        }
         let status = &mut self.deadline_missed;
         monitor.handle_timeout(now, ctx, |missed| {
             status.missed(missed.instance, missed.periods);

@@ -4,7 +4,6 @@ use super::{Write, Writer};
 use crate::context::Context;
 use crate::event::Event;
 use crate::lifespan::{EXPIRED_PER_CALL, Expiry};
-use crate::mutation::{Mutation, is_on};
 use crate::time::Instant;
 
 impl Writer {
@@ -28,7 +27,7 @@ impl Writer {
             removed += 1;
         }
         ctx.work.steps(removed);
-        if removed > 0 && core::mem::take(&mut self.space_wanted) && !is_on(Mutation::ExpiryMakesNoRoom) {
+        if removed > 0 && core::mem::take(&mut self.space_wanted) {
             ctx.notify(Event::WriterSpace(self.handle));
         }
         self.rearm_expiry(now, ctx);

@@ -17,7 +17,6 @@ use super::{Writer, transmit};
 use crate::cache::{ChangeKind, PayloadRef};
 use crate::content_filter::{ContentFilter, FilterFactory};
 use crate::context::Context;
-use crate::mutation::{Mutation, is_on};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -63,8 +62,7 @@ pub(crate) struct ProxyFilter {
 
 impl ProxyFilter {
     pub(super) fn rejects(&self, change: &Change) -> bool {
-        let place = if is_on(Mutation::FilterOfAnother) { 0 } else { self.place };
-        change.sn >= self.from && change.rejected & (1 << place) != 0
+        change.sn >= self.from && change.rejected & (1 << self.place) != 0
     }
 }
 

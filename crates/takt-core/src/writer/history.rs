@@ -7,7 +7,6 @@
 use super::filters::Verdicts;
 use crate::cache::{ChangeKind, InstanceHandle, KeyHash, PayloadPool, PayloadRef};
 use crate::lifespan::Expiry;
-use crate::mutation::{Mutation, is_on};
 use crate::presentation::Place;
 use crate::schedule::Schedule;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -186,13 +185,6 @@ impl WriterHistory {
         self.order.len()
     }
 
-    /// What [`Mutation::EvictUnacknowledged`] does.
-    pub(crate) fn drop_oldest_if_full(&mut self) {
-        if self.live >= self.limits.max_samples {
-            self.remove(self.first_sn());
-        }
-    }
-
     /// Samples that it may hold.
     pub(crate) fn samples_max(&self) -> usize {
         self.limits.max_samples
@@ -231,7 +223,7 @@ impl WriterHistory {
         }
         let count = known.map_or(0, |instance| self.instances[instance as usize].count);
         match self.limits.depth {
-            Some(depth) if count >= depth - usize::from(depth > 1 && is_on(Mutation::KeepOneLess)) => {
+            Some(depth) if count >= depth => {
                 if let Some(instance) = known {
                     self.evict_oldest(instance, evicted);
                 }
@@ -261,9 +253,7 @@ impl WriterHistory {
 
     /// Appends a change whose payload came from [`Self::make_room`].
     pub(crate) fn append(&mut self, change: &Change) -> SequenceNumber {
-        if !(is_on(Mutation::ReuseSequenceNumber) && self.last_sn.0 % 64 == 63) {
-            self.last_sn = SequenceNumber(self.last_sn.0 + 1);
-        }
+        self.last_sn = SequenceNumber(self.last_sn.0 + 1);
         let instance = self.instance(InstanceHandle(change.key_hash));
         let slot = self.put(change);
         if change.expiry != Expiry::NEVER {

@@ -38,7 +38,6 @@ use crate::error::{Error, WriteError};
 use crate::event::Event;
 use crate::lifespan::Expiry;
 use crate::locator_kinds::LocatorKinds;
-use crate::mutation::{Mutation, is_on};
 use crate::presentation::Place;
 use crate::slots::{Slots, WriterHandle};
 use crate::status::{
@@ -342,9 +341,6 @@ impl Writer {
     fn make_room(&mut self, write: &Write) -> Result<PayloadRef, WriteError> {
         let (settled, cursor) = (self.settled, self.cursor.sn);
         let mut evicted_bytes = 0;
-        if is_on(Mutation::EvictUnacknowledged) {
-            self.history.drop_oldest_if_full();
-        }
         let room = self.history.make_room(write.key_hash, write.payload_len, &mut |change| {
             if change.sn > settled && change.sn < cursor {
                 evicted_bytes += change.flight_len as usize;
@@ -577,7 +573,7 @@ impl Writer {
         {
             ctx.suspect_channel(now, channel);
         }
-        proxy.heartbeat_due |= !acknack.is_final || is_on(Mutation::ChatterBox);
+        proxy.heartbeat_due |= !acknack.is_final;
         self.strangers |= is_stranger(proxy);
         if proxy.acked > acked {
             self.heartbeat.progress();
@@ -614,7 +610,7 @@ impl Writer {
             self.heartbeat.progress();
             return;
         }
-        if !self.heartbeat_queued && !is_on(Mutation::NoPeriodicHeartbeat) {
+        if !self.heartbeat_queued {
             self.heartbeat.repeated();
             self.queue_heartbeat(ctx);
         }
@@ -662,8 +658,6 @@ impl Writer {
         ctx.work.steps(self.proxies.len());
         let slowest =
             self.proxies.iter().filter(|(_, proxy)| proxy.reliable).map(|(_, proxy)| proxy.acked_live()).min();
-        let fastest = || self.proxies.iter().map(|(_, proxy)| proxy.acked_live()).max();
-        let slowest = if is_on(Mutation::FreedByTheFastest) { fastest() } else { slowest };
         let low = slowest.unwrap_or(SequenceNumber::MAX).min(self.cursor.sn.prev());
         if low <= self.settled {
             return;
@@ -682,7 +676,7 @@ impl Writer {
         }
         self.settled = low;
         self.history.settled = low;
-        if core::mem::take(&mut self.space_wanted) && !is_on(Mutation::NeverTellOfSpace) {
+        if core::mem::take(&mut self.space_wanted) {
             ctx.notify(Event::WriterSpace(self.handle));
         }
     }

@@ -3,7 +3,6 @@
 
 use super::Writer;
 use crate::error::Error;
-use crate::mutation::{Mutation, is_on};
 use alloc::string::ToString;
 use takt_wire::Timestamp;
 use takt_wire::qos::DestinationOrder;
@@ -19,7 +18,7 @@ impl Writer {
                 refuse("the source time stamp is older than that of the change before")
             }
             Some(stamp) => Ok(stamp),
-            None if ordered && !is_on(Mutation::SourceTimeRunsBack) => Ok(wall.max(self.last_stamp)),
+            None if ordered => Ok(wall.max(self.last_stamp)),
             None => Ok(wall),
         }
     }

@@ -5,7 +5,6 @@ use super::filters::ProxyFilter;
 use super::history::Change;
 use crate::bits::Window;
 use crate::channel::Hearing;
-use crate::mutation::{Mutation, is_on};
 use crate::time::Instant;
 use core::time::Duration;
 use takt_wire::{FragmentNumberSet, Guid, Locator, SequenceNumber, SequenceNumberSet};
@@ -79,7 +78,6 @@ pub(crate) fn is_newer(last: Option<i32>, count: i32) -> bool {
 impl ReaderProxy {
     /// Everything up to `sent` has been sent to others, at least in part.
     pub(crate) fn new(guid: Guid, reliable: bool, path: Path, sent: SequenceNumber, wants_history: bool) -> Self {
-        let wants_history = wants_history && !is_on(Mutation::NoHistoryForLateJoiners);
         let live_from = sent.next();
         let first_relevant = if wants_history { SequenceNumber::FIRST } else { live_from };
         Self {
@@ -140,7 +138,7 @@ impl ReaderProxy {
         if is_old {
             self.last_nack_frag = None;
         }
-        let acked = if is_on(Mutation::AcknowledgedOneTooMany) { state.base() } else { state.base().prev() };
+        let acked = state.base().prev();
         if acked < self.acked {
             self.begin_anew(acked);
         }
@@ -156,9 +154,6 @@ impl ReaderProxy {
         let lowest = self.requested.lowest();
         self.requested = Window::from_set(state);
         self.requested.clear_from(unsent);
-        if is_on(Mutation::ForgetResend) {
-            self.requested = Window::EMPTY;
-        }
         if self.requested.lowest() != lowest {
             self.begin_repair(SequenceNumber::ZERO, 1);
         }

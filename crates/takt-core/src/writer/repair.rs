@@ -4,7 +4,6 @@
 use super::transmit::{Message, Part, fragment_count};
 use super::{Change, Path, ReaderProxy, Writer, route};
 use crate::context::Context;
-use crate::mutation::{Mutation, is_on};
 use crate::time::Instant;
 use alloc::vec::Vec;
 use takt_wire::message::{Gap, Header};
@@ -132,11 +131,6 @@ impl Writer {
         ctx: &mut Context,
     ) -> Result<(), Full> {
         let Some(proxy) = self.proxies.get_mut(index) else { return Err(Full) };
-        let end = if is_on(Mutation::GapTooLong) { end.next().min(self.cursor.sn) } else { end };
-        if is_on(Mutation::SkipGap) {
-            proxy.requested.clear_below(end);
-            return Ok(());
-        }
         // DEVIATION(RTPS 2.5 §8.7.5): a GAP has no group sequence numbers, since a writer does not remember those of changes that
         // it has removed. Of what is gone, the heartbeats and the numbers of the changes on both sides tell enough.
         message.builder.gap(&Gap {
@@ -225,7 +219,7 @@ impl Writer {
         let count = fragment_count(change.payload.len(), size);
         let wanted = fragments.iter().find(|number| *number >= 1 && *number <= count);
         let mut rest = FragmentNumberSet::new(fragments.base());
-        if let Some(number) = wanted.filter(|_| !is_on(Mutation::ForgetFragmentResend)) {
+        if let Some(number) = wanted {
             if message.builder.len() > empty {
                 return Err(Full);
             }

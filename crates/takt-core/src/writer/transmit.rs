@@ -5,7 +5,6 @@ use super::reader_proxy::borrows;
 use super::{Change, Cursor, ReaderProxy, Writer, is_stranger};
 use crate::cache::{ChangeKind, PayloadRef};
 use crate::context::{Ahead, Context};
-use crate::mutation::{Mutation, is_on};
 use crate::presentation::Place;
 use crate::reader::REORDER_WINDOW;
 use alloc::vec::Vec;
@@ -117,9 +116,6 @@ enum Progress {
 
 /// How many fragments of `size` bytes a payload has.
 pub(super) fn fragment_count(payload_len: usize, size: u16) -> u32 {
-    if is_on(Mutation::FragmentsRoundedDown) {
-        return (payload_len / usize::from(size)) as u32;
-    }
     payload_len.div_ceil(usize::from(size)) as u32
 }
 
@@ -507,9 +503,6 @@ impl Writer {
         is_final: bool,
     ) -> Heartbeat {
         let last_sn = self.cursor.sn.prev();
-        let last_sn = if is_on(Mutation::HeartbeatEndsEarly) { last_sn.prev() } else { last_sn };
-        let first_relevant =
-            if is_on(Mutation::HeartbeatBeginsLate) { self.history.first_sn().next() } else { first_relevant };
         let first_sn = self.history.first_sn().max(first_relevant).min(last_sn.next());
         Heartbeat {
             reader,

@@ -10,7 +10,6 @@
 
 use super::{Incoming, NONE, ReaderCache, Stored};
 use crate::cache::sample::{ChangeKind, InstanceState};
-use crate::mutation::{Mutation, is_on};
 use crate::status::SampleRejectedReason;
 use crate::time::{Clocks, Instant};
 use core::time::Duration;
@@ -35,13 +34,13 @@ impl ReaderCache {
         let state = &self.instances[instance as usize];
         let shown = state.shown_at.filter(|_| state.state == InstanceState::Alive)?;
         let due = shown.after(separation);
-        (due > now && !is_on(Mutation::IgnoreTimeBasedFilter)).then_some(due)
+        (due > now).then_some(due)
     }
 
     /// Keeps a sample until it is due, in place of an older one, or drops it if nobody asked for more than best effort.
     pub(super) fn hold(&mut self, stored: Stored, instance: u32, incoming: &Incoming, due: Instant) {
         self.instances[instance as usize].join(incoming.writer);
-        if !self.policies.keeps_last || is_on(Mutation::ForgetHeldSample) {
+        if !self.policies.keeps_last {
             return self.discard(stored);
         }
         self.drop_held(instance);

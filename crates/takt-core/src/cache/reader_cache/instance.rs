@@ -3,7 +3,6 @@
 use super::order::SourceOrder;
 use super::{Incoming, NONE};
 use crate::cache::sample::{ChangeKind, InstanceHandle, InstanceState, ViewState};
-use crate::mutation::{Mutation, is_on};
 use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -105,8 +104,6 @@ impl Instance {
                 self.state = InstanceState::Alive;
                 true
             }
-            ChangeKind::Disposed if is_on(Mutation::IgnoreDisposal) => false,
-            ChangeKind::Unregistered if is_on(Mutation::IgnoreUnregistration) => false,
             ChangeKind::Disposed => {
                 self.join(incoming.writer);
                 core::mem::replace(&mut self.state, InstanceState::NotAliveDisposed) != InstanceState::NotAliveDisposed
@@ -131,7 +128,7 @@ impl Instance {
                 || incoming.strength > strength
                 || (incoming.strength == strength && incoming.writer < owner)
         };
-        if is_on(Mutation::IgnoreOwnership) || self.owner.is_none_or(outranks) {
+        if self.owner.is_none_or(outranks) {
             self.owner = (!unregisters).then_some((incoming.writer, incoming.strength));
             return true;
         }

@@ -5,7 +5,6 @@ use super::{Incoming, NONE, ReaderCache, Stored};
 use crate::cache::pool::PayloadRef;
 use crate::cache::sample::{ChangeKind, InstanceHandle, InstanceState, KeyExtractor};
 use crate::lifespan::Expiry;
-use crate::mutation::{Mutation, is_on};
 use crate::presentation::Place;
 use crate::status::SampleRejectedReason;
 use crate::time::Clocks;
@@ -118,9 +117,6 @@ impl ReaderCache {
     /// each instance once.
     pub(crate) fn remove_writers(&mut self, is_gone: impl Fn(&Guid) -> bool, now: Clocks) -> bool {
         let mut news = false;
-        if is_on(Mutation::ForgetGoneWriters) {
-            return news;
-        }
         for index in 0..self.instances.len() {
             let held = self.instances[index].held;
             if self.entries.get(held as usize).is_some_and(|entry| is_gone(&entry.incoming.writer)) {

@@ -33,7 +33,6 @@ use super::latency::LatencyMonitor;
 use super::pool::{PayloadPool, PayloadRef};
 use super::sample::{ChangeKind, InstanceHandle, KeyExtractor, KeyHash};
 use crate::lifespan::Expiry;
-use crate::mutation::{Mutation, is_on};
 use crate::presentation::Place;
 use crate::schedule::Schedule;
 use crate::status::SampleRejectedReason;
@@ -343,9 +342,7 @@ impl ReaderCache {
     fn make_room(&mut self, instance: u32, kind: ChangeKind) -> Result<(), SampleRejectedReason> {
         let state = &self.instances[instance as usize];
         let evicted = match (kind, self.limits.depth) {
-            (ChangeKind::Alive, Some(depth))
-                if state.data_count >= depth + usize::from(is_on(Mutation::KeepOneMore)) =>
-            {
+            (ChangeKind::Alive, Some(depth)) if state.data_count >= depth => {
                 if state.oldest == state.news {
                     self.entries[state.oldest as usize].next_in_instance
                 } else {
@@ -362,8 +359,7 @@ impl ReaderCache {
             self.unlink(evicted);
             self.discard(Stored(evicted));
         }
-        let limit = self.limits.max_samples + if is_on(Mutation::IgnoreMaxSamples) { PENDING_ROOM / 2 } else { 0 };
-        if kind == ChangeKind::Alive && self.data_count >= limit {
+        if kind == ChangeKind::Alive && self.data_count >= self.limits.max_samples {
             return Err(SampleRejectedReason::SamplesLimit);
         }
         Ok(())

@@ -9,7 +9,6 @@
 use super::Incoming;
 use super::instance::Instance;
 use crate::cache::sample::{ChangeKind, InstanceState};
-use crate::mutation::{Mutation, is_on};
 use core::cmp::Reverse;
 use takt_wire::{Guid, Timestamp};
 
@@ -34,7 +33,7 @@ impl Instance {
     /// same; one that leaves does no more than that.
     pub(super) fn is_outdated(&mut self, incoming: &mut Incoming, now: Timestamp) -> bool {
         let late = is_value(incoming.kind) && Some(SourceOrder::of(incoming, now)) < self.latest;
-        if !late || is_on(Mutation::IgnoreSourceOrder) {
+        if !late {
             return false;
         }
         match incoming.kind {

@@ -4,7 +4,6 @@
 
 use super::{NONE, ReaderCache, Stored};
 use crate::cache::sample::InstanceState;
-use crate::mutation::{Mutation, is_on};
 use crate::time::Instant;
 
 impl ReaderCache {
@@ -19,9 +18,8 @@ impl ReaderCache {
             InstanceState::NotAliveDisposed => self.policies.purge_disposed,
             InstanceState::NotAliveNoWriters => self.policies.purge_no_writers,
         };
-        match delay.filter(|_| !is_on(Mutation::NeverPurge)) {
+        match delay {
             Some(delay) => self.purge_due.set(instance, now.after(delay)),
-            None if is_on(Mutation::PurgeTheLiving) => {}
             None => self.purge_due.remove(instance),
         }
     }

@@ -1,0 +1,37 @@
+//! Deliberate bugs fit the code: each snippet that one replaces occurs exactly once.
+//!
+//! A change of the code that breaks an edit is noticed here, not when `cargo xtask sim --teeth` runs next.
+
+use super::Report;
+use crate::teeth::mutations::{Misfit, apply, load};
+use crate::tree::SourceTree;
+
+pub(super) fn check(tree: &SourceTree, report: &mut Report) {
+    let misfits = match load(tree) {
+        Ok(mutations) => apply(tree, &mutations).1,
+        Err(misfit) => vec![misfit],
+    };
+    for Misfit { place, message } in misfits {
+        report.fail("mutation", &place, message);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::findings;
+    use super::check;
+
+    #[test]
+    fn deliberate_bug_that_the_code_has_outgrown_is_a_finding() {
+        let code = ("crates/a/src/lib.rs", "//! A.\nfn f() -> bool {\n    true\n}\n");
+        let edit = |find: &str| {
+            let file = "crates/a/src/lib.rs";
+            format!("promise = 'p'\nbug = 'b'\n[[edit]]\nfile = '{file}'\nfind = '{find}'\nreplace = '!BUG'\n")
+        };
+        let (fits, outgrown) = (edit("true"), edit("false"));
+        assert_eq!(findings(&[code, ("crates/takt-sim/mutations/x.toml", &fits)], check), Vec::<String>::new());
+        let expected = ["mutation crates/takt-sim/mutations/x.toml"];
+        assert_eq!(findings(&[code, ("crates/takt-sim/mutations/x.toml", &outgrown)], check), expected);
+        assert_eq!(findings(&[code, ("crates/takt-sim/mutations/x.toml", "edit =")], check), expected);
+    }
+}
