@@ -4,7 +4,7 @@
 #   scripts/setup.sh [build|peers|nightly|all]      (default: all, without nightly)
 #
 # build  a C compiler and Rust (by rustup, only if there is no cargo)
-# peers  CycloneDDS 0.10 and Fast DDS 2.9 (apt), CycloneDDS 11 (pip, in a virtual environment below
+# peers  CycloneDDS 0.10 and Fast DDS 2.9 (apt), CycloneDDS 11 and Fast DDS 3.2 (pip, in a virtual environment below
 #        ~/.cache/takt), the programs of interop/peers, tshark, iperf3, the tools for network
 #        namespaces, DPDK
 # nightly  the nightly compiler of `make fuzz`, `fuzz-coverage` and `sanitize`, with Miri, llvm-tools and

@@ -21,12 +21,14 @@ pub enum Program {
     /// Eclipse Cyclone DDS 11 from PyPI.
     Cyclone11,
     /// eProsima Fast DDS 2.9 from Debian.
-    FastDds,
+    FastDds2,
+    /// eProsima Fast DDS 3.2 from PyPI.
+    FastDds3,
 }
 
 impl Program {
     /// Those of other vendors.
-    pub const FOREIGN: [Self; 3] = [Self::Cyclone10, Self::Cyclone11, Self::FastDds];
+    pub const FOREIGN: [Self; 4] = [Self::Cyclone10, Self::Cyclone11, Self::FastDds2, Self::FastDds3];
 
     /// Product and version.
     pub fn name(self) -> &'static str {
@@ -34,7 +36,8 @@ impl Program {
             Self::Takt => "Takt",
             Self::Cyclone10 => "CycloneDDS 0.10",
             Self::Cyclone11 => "CycloneDDS 11",
-            Self::FastDds => "Fast DDS 2.9",
+            Self::FastDds2 => "Fast DDS 2.9",
+            Self::FastDds3 => "Fast DDS 3.2",
         }
     }
 
@@ -44,7 +47,8 @@ impl Program {
             Self::Takt => beside_this_program("takt-peer"),
             Self::Cyclone10 => make("cyclone10"),
             Self::Cyclone11 => make("cyclone11"),
-            Self::FastDds => make("fastdds"),
+            Self::FastDds2 => make("fastdds2"),
+            Self::FastDds3 => make("fastdds3"),
         }
     }
 }

@@ -83,12 +83,12 @@ impl Case {
     fn is_within(&self, publisher: Program, subscriber: Program) -> bool {
         // INTEROP(CycloneDDS 0.10.2): refuses XCDR1 for an appendable type when the endpoint is created, also as one of two;
         // and Fast DDS never says that it sends XCDR2 (see `exchange`).
-        let xcdr1 = self.representation == Representation::Xcdr1 || publisher == Program::FastDds;
+        let xcdr1 = self.representation == Representation::Xcdr1 || publisher == Program::FastDds2;
         let old_cyclone = [publisher, subscriber].contains(&Program::Cyclone10);
         let refused = old_cyclone && self.appendable && xcdr1;
         // INTEROP(Fast DDS 2.9.1): its reader never announces that it takes XCDR2, so that a writer which offers XCDR2
         // must not match it; `refusals.rs` checks that Takt's does not.
-        let unannounced = subscriber == Program::FastDds && self.representation == Representation::Xcdr2;
+        let unannounced = subscriber == Program::FastDds2 && self.representation == Representation::Xcdr2;
         !refused && !unannounced
     }
 
@@ -107,9 +107,9 @@ impl Case {
                 (Program::Takt, Program::Cyclone10) => !self.appendable,
                 (Program::Takt, _) | (_, Program::Takt) => true,
                 // INTEROP(Fast DDS 2.9.1): takes the serialized key of a DATA without key hash for the instance handle.
-                (_, Program::FastDds) => publisher == Program::FastDds,
+                (_, Program::FastDds2) => publisher == Program::FastDds2,
                 // INTEROP(Fast DDS 2.9.1): sends the hash of the key alone; CycloneDDS cannot turn MD5 into a key.
-                (Program::FastDds, _) => self.kind == Kind::Key,
+                (Program::FastDds2, _) => self.kind == Kind::Key,
                 // The same between the two versions of CycloneDDS.
                 _ => publisher == subscriber || !self.appendable || self.representation == Representation::Xcdr1,
             }
@@ -154,9 +154,9 @@ pub fn exchange(
 ) -> Result<(), String> {
     let ends = case.instances_end(publisher.1, subscriber.1);
     // INTEROP(Fast DDS 2.9.1): overlooks the end of a remote endpoint that is told by key alone, without its hash.
-    let unmatches = publisher.1 != Program::FastDds || subscriber.1 == Program::Takt;
+    let unmatches = publisher.1 != Program::FastDds2 || subscriber.1 == Program::Takt;
     // INTEROP(Fast DDS 2.9.1): its writer announces no representation, which means XCDR1, and sends XCDR2 all the same.
-    let announced = publisher.1 != Program::FastDds || case.representation == Representation::Xcdr1;
+    let announced = publisher.1 != Program::FastDds2 || case.representation == Representation::Xcdr1;
     // INTEROP(CycloneDDS 0.10.2, 11.0.1): reports a match a fraction of a millisecond before it begins to hand on samples;
     // those that come in between it acknowledges and drops.
     let hasty = matches!(subscriber.1, Program::Cyclone10 | Program::Cyclone11);

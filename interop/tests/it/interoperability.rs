@@ -20,8 +20,13 @@ fn takt_and_cyclonedds_11() {
 }
 
 #[test]
-fn takt_and_fast_dds() {
-    takt_and(Program::FastDds, Options::default(), |_| true);
+fn takt_and_fast_dds_2() {
+    takt_and(Program::FastDds2, Options::default(), |_| true);
+}
+
+#[test]
+fn takt_and_fast_dds_3() {
+    takt_and(Program::FastDds3, Options::default(), |_| true);
 }
 
 #[test]

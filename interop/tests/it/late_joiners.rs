@@ -57,7 +57,7 @@ fn check(publisher: Program, subscriber: Program) {
 
 #[test]
 fn a_late_process_gets_what_takt_kept() {
-    for subscriber in [Program::Takt, Program::Cyclone10, Program::Cyclone11, Program::FastDds] {
+    for subscriber in [Program::Takt, Program::Cyclone10, Program::Cyclone11, Program::FastDds2, Program::FastDds3] {
         check(Program::Takt, subscriber);
     }
 }

@@ -1,4 +1,4 @@
-//! Takt against CycloneDDS 0.10, CycloneDDS 11 and Fast DDS 2.9, and against itself over a bad link.
+//! Takt against CycloneDDS 0.10, CycloneDDS 11, Fast DDS 2.9 and Fast DDS 3.2, and against itself over a bad link.
 //!
 //! Every test has two hosts of its own (network namespaces), so all may run at once. `interop/README.md` says what is
 //! needed; `TAKT_TEST_LONG=1` runs the loss tests at full length.

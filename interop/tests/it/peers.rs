@@ -8,7 +8,7 @@ use crate::scene::Scene;
 
 #[test]
 fn cyclonedds_0_10_and_fast_dds() {
-    both_ways(Program::Cyclone10, Program::FastDds);
+    both_ways(Program::Cyclone10, Program::FastDds2);
 }
 
 #[test]

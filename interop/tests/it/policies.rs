@@ -65,8 +65,8 @@ fn samples_expire_at_the_writer_and_at_the_reader() {
     const UNREAD: u64 = 1_000;
     const FRESH: u64 = 2_000;
     for (publisher, subscriber) in pairs() {
-        // INTEROP(Fast DDS 2.9.1): its readers go by a LIFESPAN of their own, not by the writer's.
-        let expires_at_reader = subscriber != Program::FastDds;
+        // INTEROP(Fast DDS 2.9.1, 3.2.2): its readers go by a LIFESPAN of their own, not by the writer's.
+        let expires_at_reader = !matches!(subscriber, Program::FastDds2 | Program::FastDds3);
         let Some(mut recorded) = Recorded::new(publisher, subscriber) else { return };
         let (left, right) = (&mut recorded.scene.left, &mut recorded.scene.right);
         let durability = Durability::TransientLocal;
@@ -214,6 +214,8 @@ fn takt_filters_what_others_write() {
 
 /// INTEROP(CycloneDDS 0.10.2, 11.0.1): neither has content-filtered topics; a function may drop what has arrived.
 #[test]
-fn takt_filters_for_a_fast_dds_reader() {
-    filters(Program::Takt, Program::FastDds);
+fn takt_filters_for_fast_dds_readers() {
+    for subscriber in [Program::FastDds2, Program::FastDds3] {
+        filters(Program::Takt, subscriber);
+    }
 }

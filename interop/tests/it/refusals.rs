@@ -89,13 +89,13 @@ fn refused(takt: &mut Peer, peer: &mut Peer, mismatch: &Mismatch, takt_writes: b
 
 #[test]
 fn both_sides_refuse_and_takt_gives_its_reason() {
-    for peer in [Program::Takt, Program::Cyclone10, Program::Cyclone11, Program::FastDds] {
+    for peer in [Program::Takt, Program::Cyclone10, Program::Cyclone11, Program::FastDds2, Program::FastDds3] {
         let Some(mut scene) = Scene::new(Program::Takt, peer) else { return };
         for takt_writes in [true, false] {
             for mismatch in mismatches(if takt_writes { "forth" } else { "back" }) {
                 let representation = mismatch.policy == DATA_REPRESENTATION;
                 // INTEROP(Fast DDS 2.9.1): neither announces DATA_REPRESENTATION nor heeds it.
-                if representation && peer == Program::FastDds {
+                if representation && peer == Program::FastDds2 {
                     continue;
                 }
                 let reported = refused(&mut scene.left, &mut scene.right, &mismatch, takt_writes);
@@ -111,7 +111,7 @@ fn both_sides_refuse_and_takt_gives_its_reason() {
 /// were told to take.
 #[test]
 fn a_fast_dds_reader_of_xcdr2_does_not_say_so() {
-    let Some(mut scene) = Scene::new(Program::Takt, Program::FastDds) else { return };
+    let Some(mut scene) = Scene::new(Program::Takt, Program::FastDds2) else { return };
     let xcdr2 = |id: &str| Endpoint { representation: Representation::Xcdr2, ..Endpoint::new(id, "T", Kind::Key) };
     scene.right.reader(&xcdr2("r")).expect("created");
     scene.left.writer(&xcdr2("w")).expect("created");

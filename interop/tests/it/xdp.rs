@@ -31,8 +31,13 @@ fn cyclonedds_11() {
 }
 
 #[test]
-fn fast_dds() {
-    exchanges_with(Program::FastDds);
+fn fast_dds_2() {
+    exchanges_with(Program::FastDds2);
+}
+
+#[test]
+fn fast_dds_3() {
+    exchanges_with(Program::FastDds3);
 }
 
 fn exchanges_with(peer: Program) {
