@@ -50,8 +50,6 @@ pub(crate) struct Plan {
     tls: TlsFiles,
     /// The first that is wrong, though it has the form of its kind.
     wrong: Option<(&'static str, String)>,
-    pub(crate) qos_profile: Option<String>,
-    pub(crate) name: Option<String>,
 }
 
 /// The files of TLS, of which there must be all or none.
@@ -223,9 +221,9 @@ const PARTICIPANT: &[Setting] = settings! {
         (plan, Value::Int(value)) => plan.domain_id = number(*value),
         "DDS domain";
     participant.name, "TAKT_NAME": Kind::Text, "none",
-        (plan, Value::Text(name)) => plan.name = Some(name.clone()), "the name that tools show";
+        (_plan, Value::Text(_)) => (), "the name that tools show";
     participant.qos_profile, "TAKT_QOS_PROFILE": Kind::Text, "the profile that says is_default_qos, if any",
-        (plan, Value::Text(profile)) => plan.qos_profile = Some(profile.clone()),
+        (_plan, Value::Text(_)) => (),
         "QoS profile with the participant's policies, as library::profile";
     participant.index, "TAKT_PARTICIPANT_INDEX": INDEX, "the first that is free",
         (plan, Value::Int(value)) => {

@@ -141,6 +141,37 @@ impl Settings {
         Ok(())
     }
 
+    /// Sets one setting, such as `participant.domain`, from the text that its variable would have; `source` names it in
+    /// errors. It comes before what was set earlier.
+    ///
+    /// # Errors
+    /// There is no such setting, or the text is none of its values.
+    pub fn set(&mut self, path: &str, text: &str, source: &str) -> Result<()> {
+        let origin = Origin { source: source.to_owned(), line: 0 };
+        let Some(setting) = setting::all().find(|setting| setting.path() == path) else {
+            return Err(ConfigError::new(origin, path, "there is no such setting".to_owned()));
+        };
+        let value = setting.kind.parse_text(text).map_err(|what| ConfigError::new(origin.clone(), "", what))?;
+        self.values.insert(setting.path(), (value, origin));
+        Ok(())
+    }
+
+    /// Sets settings back to their defaults: each path is a setting, such as `participant.name`, or a whole table, such as
+    /// `real_time`. The policies of profiles stay.
+    pub fn clear(&mut self, paths: &[&str]) {
+        let is_cleared = |setting: &str| {
+            let table = setting.split_once('.').map_or(setting, |(table, _)| table);
+            paths.contains(&setting) || paths.contains(&table)
+        };
+        self.values.retain(|setting, _| !is_cleared(setting));
+    }
+
+    /// The value of a setting by its path; `None` if it is at its default.
+    #[must_use]
+    pub fn value(&self, path: &str) -> Option<&Value> {
+        self.values.get(path).map(|(value, _)| value)
+    }
+
     /// The profiles that were read.
     #[must_use]
     pub fn profiles(&self) -> &QosProvider {
@@ -164,18 +195,26 @@ impl Settings {
             let origin = origin.unwrap_or(Origin { source: "settings".to_owned(), line: 0 });
             ConfigError::new(origin, path, what)
         })?;
-        let mut qos = self.participant_qos(plan.qos_profile.as_deref())?;
-        if let Some(name) = plan.name.take() {
-            qos.entity_name = EntityName(name);
-        }
-        Ok(plan.builder().qos(qos))
+        Ok(plan.builder().qos(self.participant_qos()?))
     }
 
-    fn participant_qos(&self, profile: Option<&str>) -> Result<DomainParticipantQos> {
-        match profile.or_else(|| self.profiles.default_profile()) {
-            None => Ok(DomainParticipantQos::default()),
-            Some(profile) => self.profiles.participant_qos(profile),
+    /// The policies that [`participant`](Self::participant) has: those of the profile, and the name.
+    ///
+    /// # Errors
+    /// If the profile that is named for the participant is not there.
+    pub fn participant_qos(&self) -> Result<DomainParticipantQos> {
+        let text = |path| match self.value(path) {
+            Some(Value::Text(text)) => Some(text.as_str()),
+            _ => None,
+        };
+        let mut qos = match text("participant.qos_profile").or_else(|| self.profiles.default_profile()) {
+            None => DomainParticipantQos::default(),
+            Some(profile) => self.profiles.participant_qos(profile)?,
+        };
+        if let Some(name) = text("participant.name") {
+            qos.entity_name = EntityName(name.to_owned());
         }
+        Ok(qos)
     }
 
     /// Every setting, with where it comes from.
@@ -221,6 +260,22 @@ mod tests {
         assert_eq!(shown(&settings, "participant.runtime"), (None, None));
         settings.add_text("g.toml", "[participant]\nname = \"radar\"\n", Format::Toml).expect("well-formed");
         assert_eq!(shown(&settings, "participant.name"), (some("radar"), some("g.toml:2")));
+    }
+
+    #[test]
+    fn settings_are_set_from_text_and_cleared_one_by_one_or_by_tables() {
+        let mut settings = read(FILE);
+        settings.set("participant.domain", "11", "--domain").expect("a domain");
+        settings.set("network.peers", "a, b", "--peer").expect("a list");
+        assert_eq!(shown(&settings, "participant.domain"), (Some("11".to_owned()), Some("--domain".to_owned())));
+        let message = settings.set("participant.domain", "x", "--domain").expect_err("refused").to_string();
+        assert_eq!(message, "--domain: \"x\" where a number from 0 to 232 is expected");
+        let message = settings.set("participant.speed", "1", "--speed").expect_err("refused").to_string();
+        assert_eq!(message, "--speed: participant.speed: there is no such setting");
+        settings.clear(&["participant.name", "network"]);
+        assert!(settings.value("participant.name").is_none() && settings.value("network.peers").is_none());
+        assert_eq!(settings.value("udp.port_base"), Some(&Value::Int(7500)));
+        assert_eq!(settings.participant_qos().expect("the default profile").user_data.0, [1, 2]);
     }
 
     #[test]

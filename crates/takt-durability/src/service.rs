@@ -60,13 +60,18 @@ pub struct Service {
     notes: Vec<String>,
 }
 
-fn builder(options: &Options, name: &str) -> DomainParticipantBuilder {
+/// A participant of the service. Its limits are those of the options.
+fn complete(builder: DomainParticipantBuilder, options: &Options, name: &str) -> DomainParticipantBuilder {
     let limits = Limits {
         endpoint_memory_bytes: usize::try_from(options.memory_bytes_max).unwrap_or(usize::MAX).saturating_mul(2),
         ..Limits::default()
     };
-    let mut builder = DomainParticipant::builder(options.domain).name(name).runtime(Runtime::Shared).limits(limits);
-    builder = builder.lease_duration(options.lease_duration);
+    builder.name(name).runtime(Runtime::Shared).limits(limits).lease_duration(options.lease_duration)
+}
+
+/// A participant of the domain, interfaces and peers of the options.
+fn builder(options: &Options) -> DomainParticipantBuilder {
+    let mut builder = DomainParticipant::builder(options.domain);
     if !options.interfaces.is_empty() {
         builder = builder.interfaces(&options.interfaces);
     }
@@ -83,9 +88,18 @@ impl Service {
     /// [`Error::Store`](crate::Error::Store) if there is something wrong with the store, [`Error::Dds`](crate::Error::Dds) if
     /// the domain cannot be joined.
     pub fn new(options: Options) -> Result<Self> {
+        Self::on(builder(&options), builder(&options), options)
+    }
+
+    /// The same with prepared participants: their domain, interfaces and peers count, not those of the options. Name, runtime,
+    /// limits and lease are the service's own.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn on(serving: DomainParticipantBuilder, hearing: DomainParticipantBuilder, options: Options) -> Result<Self> {
         let store = options.store.as_deref().map(Store::open).transpose()?;
-        let serving = builder(&options, "takt durability, serving").build()?;
-        let hearing = builder(&options, "takt durability, hearing").build()?;
+        let serving = complete(serving, &options, "takt durability, serving").build()?;
+        let hearing = complete(hearing, &options, "takt durability, hearing").build()?;
         hearing.ignore_participant(serving.guid())?;
         let mut service = Self {
             options,
@@ -103,6 +117,12 @@ impl Service {
         };
         service.restore()?;
         Ok(service)
+    }
+
+    /// The domain that is served.
+    #[must_use]
+    pub fn domain_id(&self) -> u32 {
+        self.serving.domain_id()
     }
 
     fn restore(&mut self) -> Result<()> {

@@ -8,7 +8,7 @@ use takt_core::Limits;
 use takt_transport::udp::ParticipantIndex;
 use takt_wire::Locator;
 
-use super::DomainParticipant;
+use super::{DomainParticipant, DomainParticipantBuilder};
 use crate::{Result, Runtime};
 
 /// A discovery server, for a domain, in this process. It runs on a thread of its own until it is closed or dropped.
@@ -18,10 +18,9 @@ pub struct DiscoveryServer {
 }
 
 /// What a discovery server shall be. Made by [`DiscoveryServer::builder`].
-#[derive(Clone, Debug)]
 #[must_use]
 pub struct DiscoveryServerBuilder {
-    domain_id: u32,
+    participant: DomainParticipantBuilder,
     listen: SocketAddr,
     others: Vec<String>,
     limits: Limits,
@@ -30,9 +29,15 @@ pub struct DiscoveryServerBuilder {
 impl DiscoveryServer {
     /// Prepares a server of a domain that listens at an address; 0.0.0.0 is all but loopback.
     pub fn builder(domain_id: u32, listen: SocketAddr) -> DiscoveryServerBuilder {
+        Self::on(DomainParticipant::builder(domain_id), listen)
+    }
+
+    /// The same with a prepared participant, whose domain, UDP and TCP count. Peers, interfaces, multicast, runtime and name are
+    /// the server's own.
+    pub fn on(participant: DomainParticipantBuilder, listen: SocketAddr) -> DiscoveryServerBuilder {
         // All clients may be on one host.
         let limits = Limits { max_participants_per_address: Limits::default().max_participants, ..Limits::default() };
-        DiscoveryServerBuilder { domain_id, listen, others: Vec::new(), limits }
+        DiscoveryServerBuilder { participant, listen, others: Vec::new(), limits }
     }
 
     /// Where clients find it.
@@ -78,7 +83,8 @@ impl DiscoveryServerBuilder {
     /// # Errors
     /// As [`DomainParticipantBuilder::build`](super::DomainParticipantBuilder::build); among them a port that is taken.
     pub fn build(self) -> Result<DiscoveryServer> {
-        let mut builder = DomainParticipant::builder(self.domain_id)
+        let mut builder = self
+            .participant
             .name("discovery server")
             .runtime(Runtime::Shared)
             .multicast(false)
