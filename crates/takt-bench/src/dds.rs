@@ -9,7 +9,7 @@ use crate::machine::monotonic_ns;
 use crate::payload::{Blob, MARKS_LEN};
 use crate::signal::stopped;
 use crate::spec::{History, LinkSpec, Runtime, Transport};
-use std::io;
+use std::io::{self, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use takt::qos::{self, DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos, TopicQos};
@@ -51,7 +51,13 @@ impl DdsLink {
     /// No such interface, or Takt refused.
     pub fn new(spec: &LinkSpec, write_topic: Option<&str>, read_topic: Option<&str>) -> Result<Self> {
         let peer = spec.peer.map_or_else(|| spec.address(), Ok)?;
-        let mut builder = DomainParticipant::builder(spec.domain);
+        let mut builder = match &spec.preparation {
+            Some(preparation) => (preparation.builder)()?,
+            None => DomainParticipant::builder(spec.domain),
+        };
+        if !spec.preparation.as_ref().is_some_and(|preparation| preparation.has_peers) {
+            builder = builder.peers([peer.to_string()]);
+        }
         if let Transport::Named(transports) = &spec.transport {
             builder = builder.user_data_transports([transports.as_str()]);
         }
@@ -61,7 +67,6 @@ impl DdsLink {
         let participant = builder
             .name(&spec.name)
             .interfaces([spec.interface.as_str()])
-            .peers([peer.to_string().as_str()])
             .shared_memory(spec.transport == Transport::Shm)
             .runtime(match spec.runtime {
                 Runtime::Inline => takt::Runtime::Inline,
@@ -72,7 +77,8 @@ impl DdsLink {
                 Idle::Spin => takt::Idle::Spin,
             })
             .build()?;
-        eprint!("{}", participant.transport_report());
+        // A closed standard error is no reason not to measure.
+        let _ = write!(io::stderr(), "{}", participant.transport_report());
         let writer = match write_topic {
             Some(name) => {
                 let topic = participant.create_topic::<Blob>(name, TopicQos::default())?;

@@ -4,12 +4,14 @@
 //! non-interactive shell inherits SIGINT ignored, and without `SA_RESTART` so that a blocking call
 //! returns at once.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 
-static STOP: AtomicBool = AtomicBool::new(false);
+/// The number of the first signal; 0 for none.
+static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
-extern "C" fn on_signal(_: libc::c_int) {
-    STOP.store(true, Ordering::Relaxed);
+extern "C" fn on_signal(number: libc::c_int) {
+    // A failure means that an earlier signal has asked already.
+    let _ = SIGNAL.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed);
 }
 
 /// Lets SIGTERM and SIGINT end the workload instead of the process.
@@ -18,7 +20,7 @@ pub fn install() {
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t;
     for signal in [libc::SIGTERM, libc::SIGINT] {
-        // SAFETY: `action` is valid, and its handler only stores to an atomic, which is async-signal-safe.
+        // SAFETY: `action` is valid, and its handler only changes an atomic, which is async-signal-safe.
         unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) };
     }
 }
@@ -26,5 +28,13 @@ pub fn install() {
 /// True once a signal has asked this process to stop.
 #[must_use]
 pub fn stopped() -> bool {
-    STOP.load(Ordering::Relaxed)
+    SIGNAL.load(Ordering::Relaxed) != 0
+}
+
+/// The exit code of a process that a signal has asked to stop, as shells have it: 130 for SIGINT, 143 for SIGTERM. `None` if
+/// none has.
+#[must_use]
+pub fn exit_code() -> Option<u8> {
+    let number = u8::try_from(SIGNAL.load(Ordering::Relaxed)).unwrap_or_default();
+    (number != 0).then_some(128 + number)
 }

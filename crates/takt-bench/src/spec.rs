@@ -9,9 +9,11 @@ use crate::raw_udp::RawUdp;
 use crate::rest::Resting;
 use crate::wire::RawWire;
 use serde::Serialize;
+use std::fmt;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 use std::time::Duration;
-use takt::TimingPlan;
+use takt::{DomainParticipantBuilder, TimingPlan};
 
 /// What carries the samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -58,6 +60,29 @@ pub enum History {
 /// What a participant is called unless something else is said.
 pub const NAME: &str = "takt-bench";
 
+/// Prepares the participant of a link by settings that a link does not have, such as those of a configuration file.
+#[derive(Clone)]
+pub struct Preparation {
+    /// Makes the builder. The link sets name, interface, runtime, idle and shared memory on it.
+    pub builder: Arc<dyn Fn() -> Result<DomainParticipantBuilder> + Send + Sync>,
+    /// The settings say which peers to announce to. Else the link announces to its other end.
+    pub has_peers: bool,
+}
+
+impl fmt::Debug for Preparation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Preparation").field("has_peers", &self.has_peers).finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for Preparation {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.builder, &other.builder) && self.has_peers == other.has_peers
+    }
+}
+
+impl Eq for Preparation {}
+
 /// Everything about a link but its topics.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LinkSpec {
@@ -66,6 +91,9 @@ pub struct LinkSpec {
     /// What the system file says of topics.
     #[serde(skip)]
     pub timing_plan: Option<TimingPlan>,
+    /// Prepares the participant; a fresh builder of the domain without it.
+    #[serde(skip)]
+    pub preparation: Option<Preparation>,
     /// What carries the samples.
     pub transport: Transport,
     /// Who drives the participant.
@@ -102,6 +130,7 @@ impl Default for LinkSpec {
         Self {
             name: NAME.into(),
             timing_plan: None,
+            preparation: None,
             transport: Transport::default(),
             runtime: Runtime::default(),
             idle: Idle::default(),

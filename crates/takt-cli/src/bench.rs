@@ -32,6 +32,11 @@ enum Experiment {
 }
 
 impl Bench {
+    /// Whether another process of an experiment runs it.
+    pub fn is_side(&self) -> bool {
+        matches!(self.experiment, Experiment::Side { .. })
+    }
+
     /// Does it.
     ///
     /// # Errors

@@ -1,12 +1,14 @@
 //! `takt config`: checks configuration files, shows what they and the environment come to, and explains single keys.
 
-use std::io;
+use crate::output::{out, outln};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use takt_bench::{Error, Result};
 use takt_config::policy::{EntityQos, Field, find};
-use takt_config::{ConfigError, Entity, Format, Settings, show};
+use takt_config::{Entity, Format, Settings, show};
+
+use crate::domain::{read, refused};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -123,11 +125,11 @@ fn check(files: &[PathBuf]) -> Result<()> {
     }
     drop(settings.participant().map_err(refused)?);
     let count = settings.explain().filter(|setting| setting.value.is_some()).count();
-    println!("settings: {count}");
-    println!("profiles: {}", settings.profiles().profiles().count());
+    outln!("settings: {count}")?;
+    outln!("profiles: {}", settings.profiles().profiles().count())?;
     for profile in settings.profiles().profiles() {
         let is_default = settings.profiles().default_profile() == Some(profile);
-        println!("  {profile}{}", if is_default { " (default)" } else { "" });
+        outln!("  {profile}{}", if is_default { " (default)" } else { "" })?;
     }
     Ok(())
 }
@@ -137,16 +139,7 @@ impl Sources {
         if self.files.is_empty() && !self.no_environment {
             return Settings::from_environment().map_err(refused);
         }
-        let mut settings = Settings::new();
-        for file in &self.files {
-            settings.add_file(file).map_err(refused)?;
-        }
-        if !self.no_environment {
-            settings
-                .add_environment(|name| std::env::var_os(name).map(|text| text.to_string_lossy().into_owned()))
-                .map_err(refused)?;
-        }
-        Ok(settings)
+        read(&self.files, !self.no_environment)
     }
 }
 
@@ -154,7 +147,7 @@ impl Show {
     fn run(&self) -> Result<()> {
         let settings = self.sources.read()?;
         let Some(profile) = &self.profile else {
-            print!("{}", show::settings(settings.explain()));
+            out!("{}", show::settings(settings.explain()))?;
             return Ok(());
         };
         let format = match self.form {
@@ -164,8 +157,8 @@ impl Show {
         let entities = self.entity.map_or_else(|| Entity::ALL.to_vec(), |name| vec![name.entity()]);
         for (number, entity) in entities.into_iter().enumerate() {
             let fields = settings.profiles().explain(profile, entity, &self.topic).map_err(refused)?;
-            print!("{}", if number > 0 { "\n" } else { "" });
-            print!("{}", show::policies(profile, entity, &fields, format));
+            out!("{}", if number > 0 { "\n" } else { "" })?;
+            out!("{}", show::policies(profile, entity, &fields, format))?;
         }
         Ok(())
     }
@@ -175,18 +168,18 @@ fn explain(key: &str, sources: &Sources) -> Result<()> {
     let settings = sources.read()?;
     if let Some(found) = settings.explain().find(|one| one.setting.path() == key || one.setting.variable == key) {
         let setting = found.setting;
-        println!("{}: {}", setting.path(), setting.help);
-        println!("  value     {}", setting.kind.expected());
-        println!("  default   {}", (setting.default)());
-        println!("  variable  {}", setting.variable);
+        outln!("{}: {}", setting.path(), setting.help)?;
+        outln!("  value     {}", setting.kind.expected())?;
+        outln!("  default   {}", (setting.default)())?;
+        outln!("  variable  {}", setting.variable)?;
         if let (Some(value), Some(origin)) = (found.value, found.origin) {
-            println!("  is        {value}, by {origin}");
+            outln!("  is        {value}, by {origin}")?;
         }
         return Ok(());
     }
     let fields = find(key);
     for field in &fields {
-        explain_field(field);
+        explain_field(field)?;
     }
     if fields.is_empty() {
         let what = format!("there is neither a setting nor a policy {key}; `takt config show` lists the settings");
@@ -195,18 +188,15 @@ fn explain(key: &str, sources: &Sources) -> Result<()> {
     Ok(())
 }
 
-fn explain_field(field: &Field) {
-    println!("{}: {}", field.path(), field.help);
-    println!("  value     {}", field.kind.expected());
+fn explain_field(field: &Field) -> Result<()> {
+    outln!("{}: {}", field.path(), field.help)?;
+    outln!("  value     {}", field.kind.expected())?;
     for entity in Entity::ALL {
         if let Some(default) = field.get(&EntityQos::default_of(entity)) {
-            println!("  default   {default} ({})", entity.element());
+            outln!("  default   {default} ({})", entity.element())?;
         }
     }
-}
-
-fn refused(error: ConfigError) -> Error {
-    Error::Os { op: "configuration".to_owned(), source: io::Error::other(error) }
+    Ok(())
 }
 
 #[cfg(test)]

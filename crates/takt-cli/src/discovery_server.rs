@@ -2,7 +2,8 @@
 //!
 //! It tells where it listens once it does, and then who comes and goes. User data never pass through it.
 
-use crate::domain::STEP;
+use crate::domain::{DomainConfig, STEP, prepare};
+use crate::output::outln;
 use clap::Args;
 use serde_json::json;
 use std::io::{Write, stdout};
@@ -24,9 +25,8 @@ Examples:
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct DiscoveryServer {
-    /// DDS domain
-    #[arg(long, default_value = "0", value_parser = clap::value_parser!(u32).range(0..=232))]
-    domain: u32,
+    #[command(flatten)]
+    configuration: DomainConfig,
     /// Where clients find it
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:7400")]
     listen: SocketAddr,
@@ -45,11 +45,12 @@ struct Log {
 
 impl Log {
     fn tell(&self, event: &str, what: &str) {
-        if self.json {
-            println!("{}", json!({ "ev": event, "participant": what }));
+        // The server goes on without a reader of its log.
+        let _ = if self.json {
+            outln!("{}", json!({ "ev": event, "participant": what }))
         } else {
-            println!("{event} {what}");
-        }
+            outln!("{event} {what}")
+        };
     }
 }
 
@@ -73,17 +74,20 @@ impl DiscoveryServer {
     /// # Errors
     /// The address cannot be listened at.
     pub fn run(&self) -> Result<()> {
-        let server = takt::DiscoveryServer::builder(self.domain, self.listen).others(&self.other).build()?;
+        let participant = prepare(&self.configuration.settings()?)?;
+        let server = takt::DiscoveryServer::on(participant, self.listen).others(&self.other).build()?;
+        let domain = server.participant().domain_id();
         let addresses: Vec<String> = server.addresses()?.iter().map(ToString::to_string).collect();
         // Who is told of meanwhile waits until this is told.
         let mut out = stdout().lock();
         server.participant().set_listener(Box::new(Log { json: self.json }))?;
         let told = if self.json {
-            writeln!(out, "{}", json!({ "ev": "listening", "domain": self.domain, "addresses": addresses }))
+            writeln!(out, "{}", json!({ "ev": "listening", "domain": domain, "addresses": addresses }))
         } else {
-            writeln!(out, "listening domain {} at {}", self.domain, addresses.join(" "))
+            writeln!(out, "listening domain {domain} at {}", addresses.join(" "))
         };
-        told.map_err(|source| Error::Os { op: "standard output".into(), source })?;
+        // As in the log: a server without a reader of it serves.
+        drop(told);
         drop(out);
         while !stopped() {
             sleep(STEP);

@@ -1,5 +1,6 @@
 //! `takt durability`: the durability service as a process (DDS 1.4 §2.2.3.4).
 
+use crate::output::note;
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use takt_bench::signal::stopped;
 use takt_bench::{Error, Result};
 use takt_durability::{Options, Service};
 
-use crate::domain::seconds;
+use crate::domain::{Domain, prepare_observer, seconds};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -20,9 +21,8 @@ What is kept of a topic, its writers say by DURABILITY_SERVICE: by default the l
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Durability {
-    /// DDS domain
-    #[arg(long, default_value = "0", value_parser = clap::value_parser!(u32).range(0..=232))]
-    domain: u32,
+    #[command(flatten)]
+    domain: Domain,
     /// Directory for PERSISTENT samples; made if it is not there [default: none, PERSISTENT topics are left alone]
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
@@ -44,12 +44,6 @@ pub struct Durability {
     /// How long writers wait for this service after its death
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     lease: Duration,
-    /// Network interface to use; may be repeated [default: all]
-    #[arg(long, value_name = "NAME")]
-    interface: Vec<String>,
-    /// Host to ask directly; may be repeated
-    #[arg(long, value_name = "ADDRESS")]
-    peer: Vec<String>,
 }
 
 impl Durability {
@@ -59,9 +53,6 @@ impl Durability {
     /// The store cannot be used, or the domain cannot be joined.
     pub fn run(&self) -> Result<()> {
         let options = Options {
-            domain: self.domain,
-            interfaces: self.interface.clone(),
-            peers: self.peer.clone(),
             store: self.store.clone(),
             topics: self.topic.clone(),
             disk_bytes_max: self.max_disk << 20,
@@ -71,16 +62,18 @@ impl Durability {
             lease_duration: self.lease,
             ..Options::default()
         };
-        let mut service = Service::new(options).map_err(failure)?;
-        eprintln!("takt: durability service of domain {}", self.domain);
+        let settings = self.domain.settings()?;
+        let mut service =
+            Service::on(prepare_observer(&settings)?, prepare_observer(&settings)?, options).map_err(failure)?;
+        note!("takt: durability service of domain {}", service.domain_id());
         while !stopped() {
             service.step().map_err(failure)?;
             for note in service.take_notes() {
-                eprintln!("takt: {note}");
+                note!("takt: {note}");
             }
         }
         let totals = service.totals();
-        eprintln!(
+        note!(
             "takt: {} topics, {} changes, {} bytes, {} repeated, {} commits, {} topics full, {} refused, {} not served",
             totals.topics,
             totals.samples,

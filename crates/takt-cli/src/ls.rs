@@ -7,6 +7,7 @@
 mod catalogue;
 
 use crate::domain::{Domain, STEP, seconds};
+use crate::output::{out, outln};
 use catalogue::Catalogue;
 use clap::Args;
 use std::time::{Duration, Instant};
@@ -83,7 +84,7 @@ impl Ls {
             (participant.discovered_publications()?, participant.discovered_subscriptions()?);
         let mut types = Types { participant: &participant, compared: Vec::new() };
         let catalogue = Catalogue::new(
-            self.domain.domain,
+            participant.domain_id(),
             &participant.discovered_participants()?,
             &publications,
             &subscriptions,
@@ -91,9 +92,9 @@ impl Ls {
         );
         participant.close().map_err(Error::Dds)?;
         if self.json {
-            println!("{}", to_json(&catalogue)?);
+            outln!("{}", to_json(&catalogue)?)?;
         } else {
-            print!("{catalogue}");
+            out!("{catalogue}")?;
         }
         Ok(())
     }

@@ -1,8 +1,7 @@
 //! The `takt` command.
 //!
 //! Samples and figures go to standard output, as text or with `--json` as one JSON object; what is going on, and errors, go to
-//! standard error. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 nobody answered, 4 a type
-//! cannot be learned, 130 stopped by a signal.
+//! standard error. Exit codes: [`EXIT_CODES`].
 
 mod analyze;
 mod bench;
@@ -12,17 +11,29 @@ mod domain;
 mod durability;
 mod host;
 mod ls;
+mod output;
 mod perf;
 mod topic;
 mod transport;
 
+use crate::output::note;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
-use takt_bench::Error;
+use takt_bench::{Error, signal};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    done, or standard output was closed
+  1    failed: the configuration, the machine, the network, a limit that is not kept; doctor: findings that matter
+  2    wrong usage
+  3    nobody answered in time
+  4    the type of a topic cannot be learned
+  130  stopped by SIGINT
+  143  stopped by SIGTERM";
 
 /// Takt, a real-time DDS.
 #[derive(Parser)]
-#[command(name = "takt", version, propagate_version = true, arg_required_else_help = true)]
+#[command(after_help = EXIT_CODES, name = "takt", version, propagate_version = true, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -60,9 +71,21 @@ enum Command {
     Analyze(analyze::Analyze),
 }
 
+impl Command {
+    /// Whether a signal is how it ends by contract, with exit code 0: what a benchmark driver starts.
+    fn ends_by_signal(&self) -> bool {
+        match self {
+            Self::Perf(perf) => perf.is_agent(),
+            Self::Bench(bench) => bench.is_side(),
+            _ => false,
+        }
+    }
+}
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    takt_bench::signal::install();
+    let has_contract = cli.command.ends_by_signal();
+    signal::install();
     takt_xdp::register();
     #[cfg(feature = "dpdk")]
     takt_dpdk::register();
@@ -83,9 +106,10 @@ fn main() -> ExitCode {
         Command::Doctor(doctor) => doctor.run(),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => ExitCode::from(if has_contract { 0 } else { signal::exit_code().unwrap_or(0) }),
+        Err(error) if output::is_closed(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("takt: {error}");
+            error.to_string().lines().for_each(|line| note!("takt: {line}"));
             ExitCode::from(exit_code(&error))
         }
     }
@@ -96,7 +120,7 @@ fn exit_code(error: &Error) -> u8 {
         Error::Usage(_) => 2,
         Error::NotMatched { .. } | Error::NoAnswer { .. } => 3,
         Error::NoType { .. } | Error::Dds(takt::Error::TypeUnavailable(_)) => 4,
-        Error::Stopped => 130,
+        Error::Stopped => signal::exit_code().unwrap_or(1),
         _ => 1,
     }
 }
@@ -118,7 +142,6 @@ mod tests {
         assert_eq!(exit_code(&Error::NotMatched { wanted, found, seconds: 1 }), 3);
         assert_eq!(exit_code(&Error::NoAnswer { what: String::new() }), 3);
         assert_eq!(exit_code(&Error::NoType { what: String::new(), hint: "" }), 4);
-        assert_eq!(exit_code(&Error::Stopped), 130);
         let source = std::io::ErrorKind::NotFound.into();
         assert_eq!(exit_code(&Error::Os { op: "open".into(), source }), 1);
     }

@@ -73,6 +73,11 @@ struct AgentArguments {
 }
 
 impl Perf {
+    /// Whether a benchmark driver runs it.
+    pub fn is_agent(&self) -> bool {
+        matches!(self.workload, Workload::Agent(_))
+    }
+
     /// Does it.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 mod report;
 
+use crate::output::{out, outln};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -55,10 +56,12 @@ impl Analyze {
         let certificate = file.analyse().map_err(|error| Error::NotKept { what: error.to_string() })?;
         let what_if = self.what_if.then(|| report::WhatIf::of(file.system()));
         if self.json {
-            println!("{}", report::json(&certificate, what_if.as_ref()));
+            outln!("{}", report::json(&certificate, what_if.as_ref()))?;
         } else {
-            print!("{}", report::table(&certificate, what_if.as_ref()));
-            file.held_up(&certificate).iter().for_each(|(_, what)| println!("no bound for {what}"));
+            out!("{}", report::table(&certificate, what_if.as_ref()))?;
+            for (_, what) in file.held_up(&certificate) {
+                outln!("no bound for {what}")?;
+            }
         }
         if let Some(what) = file.not_kept(&certificate) {
             return Err(Error::NotKept { what });
@@ -81,10 +84,10 @@ fn verify_file(path: &Path) -> Result<()> {
     let certificate: Certificate = serde_json::from_str(&text(path)?).map_err(|error| wrong(&error))?;
     verify(&certificate).map_err(|unproven| wrong(&unproven))?;
     let limits = certificate.system.flows.iter().filter(|flow| flow.limit_ns.is_some()).count();
-    println!(
+    outln!(
         "proven: {} flows over {} resources, {limits} limits kept",
         certificate.flows.len(),
         certificate.system.resources.len()
-    );
+    )?;
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! `takt bench executor`: response times under load, beside the bound that was computed beforehand.
 
 use super::{command_line, two_cpus};
+use crate::output::{note, out, outln};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -79,13 +80,13 @@ impl Executor {
     /// # Errors
     /// The bound is not kept, or it could not be measured.
     pub fn run(&self) -> Result<()> {
-        let outcome = run(&self.plan()?, command_line(), &mut |what| eprintln!("{what}"))?;
+        let outcome = run(&self.plan()?, command_line(), &mut |what| note!("{what}"))?;
         if let Some(directory) = &self.out {
             outcome.write_to(directory)?;
         }
         match self.format {
-            Format::Text => print!("{}", outcome.to_text()),
-            Format::Json => println!("{}", outcome.to_json()?),
+            Format::Text => out!("{}", outcome.to_text())?,
+            Format::Json => outln!("{}", outcome.to_json()?)?,
         }
         match outcome.measurement.late {
             0 => Ok(()),

@@ -1,6 +1,7 @@
 //! `takt bench isolation`: real-time traffic beside iperf3 on one link, in interleaved rounds.
 
 use super::{command_line, two_cpus};
+use crate::output::{note, out, outln};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -127,9 +128,9 @@ impl Isolation {
             None => self.measure()?,
         };
         match self.format {
-            Format::Text => print!("{}", tables(&outcome, Style::Text)),
-            Format::Markdown => print!("{}", tables(&outcome, Style::Markdown)),
-            Format::Json => println!("{}", outcome.to_json()?),
+            Format::Text => out!("{}", tables(&outcome, Style::Text))?,
+            Format::Markdown => out!("{}", tables(&outcome, Style::Markdown))?,
+            Format::Json => outln!("{}", outcome.to_json()?)?,
         }
         Ok(())
     }
@@ -137,8 +138,8 @@ impl Isolation {
     fn measure(&self) -> Result<Outcome> {
         let plan = self.plan()?;
         let program = std::env::current_exe().map_err(|e| Error::Os { op: "find this program".into(), source: e })?;
-        eprintln!("seed {}", plan.seed);
-        let outcome = run(&plan, program, &["bench", "side"], command_line(), &mut |what| eprintln!("{what}"))?;
+        note!("seed {}", plan.seed);
+        let outcome = run(&plan, program, &["bench", "side"], command_line(), &mut |what| note!("{what}"))?;
         if let Some(path) = &self.out {
             let failure = |e| Error::Os { op: path.display().to_string(), source: e };
             std::fs::write(path, outcome.to_json()?).map_err(failure)?;

@@ -1,5 +1,6 @@
 //! `takt doctor`: what is in the way of real-time traffic, and the command that mends it.
 
+use crate::output::outln;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -81,11 +82,11 @@ impl Doctor {
         }
         for Finding { what, why, mend, is_command } in &findings {
             let sign = if *is_command { "$" } else { "->" };
-            println!("{what}\n    {why}\n    {sign} {mend}");
+            outln!("{what}\n    {why}\n    {sign} {mend}")?;
         }
         match findings.len() {
-            0 => println!("nothing is in the way"),
-            count => println!("{count} findings; takt host plan and apply mend what can be set"),
+            0 => outln!("nothing is in the way")?,
+            count => outln!("{count} findings; takt host plan and apply mend what can be set")?,
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ mod mend;
 
 pub use doctor::Doctor;
 
+use crate::output::outln;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -168,13 +169,13 @@ impl Host {
                 let plan = read_plan(plan)?;
                 let mut journal = self.open_journal()?;
                 apply(&machine, &plan, &mut journal).map_err(|why| Error::NotKept { what: why.to_string() })?;
-                println!("{} changes are made; takt host revert takes them back", plan.changes.len());
+                outln!("{} changes are made; takt host revert takes them back", plan.changes.len())?;
                 Ok(())
             }
             Command::Verify { plan, measure } => {
                 let plan = read_plan(plan)?;
                 all_well(&verify(&machine, &plan))?;
-                println!("all {} are as planned", plan.changes.len());
+                outln!("all {} are as planned", plan.changes.len())?;
                 if *measure { measure_steering(&machine, &plan) } else { Ok(()) }
             }
             Command::Revert => {
@@ -182,7 +183,7 @@ impl Host {
                 let count = journal.formers().len();
                 let left = revert(&machine, journal).map_err(|source| self.journal_error(source))?;
                 all_well(&left)?;
-                println!("{count} settings are as they were");
+                outln!("{count} settings are as they were")?;
                 Ok(())
             }
         }
@@ -201,7 +202,7 @@ fn measure_steering(machine: &Machine, plan: &Plan) -> Result<()> {
     let op = "frames to measure with".to_owned();
     let counted = takt_host::measure::steering(machine, plan).map_err(|source| Error::Os { op, source })?;
     for Counted { interface, steering, marked, sent, unmarked } in &counted {
-        println!("{interface}: {steering}: of {sent} marked frames {marked} left there, of {FRAMES} others {unmarked}");
+        outln!("{interface}: {steering}: of {sent} marked frames {marked} left there, of {FRAMES} others {unmarked}")?;
     }
     match counted.iter().find(|counted| !counted.is_well()) {
         None => Ok(()),
@@ -212,7 +213,7 @@ fn measure_steering(machine: &Machine, plan: &Plan) -> Result<()> {
 }
 
 fn print_json(value: &impl serde::Serialize) -> Result<()> {
-    println!("{}", serde_json::to_string_pretty(value).expect("it has nothing that JSON has not"));
+    outln!("{}", serde_json::to_string_pretty(value).expect("it has nothing that JSON has not"))?;
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 use super::options::{Notification, Qos, RuntimeName, size};
 use super::run::refuse_starvation;
+use crate::output::{note, out, outln, progress};
 use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -114,19 +115,19 @@ impl Compare {
         let cells = campaign::run(&plan, &columns, &mut |round, column| {
             if started != Some(round) {
                 started = Some(round);
-                eprint!("\nround {} of {}:", round + 1, plan.rounds);
+                progress!("\nround {} of {}:", round + 1, plan.rounds);
             }
-            eprint!(" {column}");
+            progress!(" {column}");
         });
-        eprintln!();
+        note!("");
         let cells = cells?.cells;
         let rows = campaign::tabulate(&plan.sizes, &columns, &cells);
         if self.json {
             let version = env!("CARGO_PKG_VERSION");
             let host = Host::this();
-            println!("{}", to_json(&Comparison { version, host, plan, columns, rows, cells })?);
+            outln!("{}", to_json(&Comparison { version, host, plan, columns, rows, cells })?)?;
         } else {
-            print!("{}", campaign::table(&rows));
+            out!("{}", campaign::table(&rows))?;
         }
         Ok(())
     }

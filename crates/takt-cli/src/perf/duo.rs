@@ -1,6 +1,7 @@
 //! `takt perf topics` and `takt perf within`: what is measured on two participants of this process.
 
 use super::options::size;
+use crate::output::outln;
 use clap::Args;
 use serde::Serialize;
 use takt_bench::duo::{self, Place};
@@ -36,13 +37,13 @@ impl Meeting {
     /// Prints a row, below a headline if it is the first.
     fn print(&self, is_first: bool, headline: &str, row: &str, json: &impl Serialize) -> Result<()> {
         if self.json {
-            println!("{}", to_json(json)?);
+            outln!("{}", to_json(json)?)?;
             return Ok(());
         }
         if is_first {
-            println!("{headline}");
+            outln!("{headline}")?;
         }
-        println!("{row}");
+        outln!("{row}")?;
         Ok(())
     }
 }

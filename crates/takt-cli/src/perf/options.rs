@@ -3,14 +3,18 @@
 use clap::{Args, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use takt::transport::choice::TransportChoice;
 use takt_bench::agent::options::BATCH_MAX;
 use takt_bench::link::{Idle, Notify};
 use takt_bench::machine::Scheduling;
 use takt_bench::payload::MARKS_LEN;
 use takt_bench::report::Configuration;
-use takt_bench::spec::{History, LinkSpec, NAME, Runtime, Transport};
+use takt_bench::spec::{History, LinkSpec, NAME, Preparation, Runtime, Transport};
 use takt_bench::{Error, Result};
+use takt_config::{Settings, Value};
+
+use crate::domain::{DomainConfig, prepare};
 
 /// Who drives the participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -124,10 +128,9 @@ pub struct Run {
     /// Lock all memory into RAM
     #[arg(long)]
     mlock: bool,
-    /// DDS domain
-    #[arg(long, default_value = "0", value_parser = clap::value_parser!(u32).range(0..=232))]
-    domain: u32,
-    /// Network interface that all traffic is on [default: that of the transport, or lo]
+    #[command(flatten)]
+    domain: DomainConfig,
+    /// Network interface that all traffic is on [default: that of the transport or of the configuration, or lo]
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
     /// Subscribers that pub waits for
@@ -175,28 +178,51 @@ impl Run {
             samples,
             warmup: self.warmup,
             rate_hz: self.rate,
-            link: LinkSpec { timing_plan, ..self.link() },
+            link: LinkSpec { timing_plan, ..self.link()? },
             scheduling: Scheduling { cpu: self.cpu, fifo: self.fifo, lock_memory: self.mlock },
         })
     }
 
-    fn link(&self) -> LinkSpec {
-        LinkSpec {
+    fn link(&self) -> Result<LinkSpec> {
+        let settings = self.domain.settings()?;
+        let configured = match settings.value("network.interfaces") {
+            Some(Value::Texts(names)) => names.first().cloned(),
+            _ => None,
+        };
+        let interface = self.interface.clone().or_else(|| interface_of(&self.transport)).or(configured);
+        Ok(LinkSpec {
             name: self.executor.clone().unwrap_or_else(|| NAME.into()),
             transport: self.transport.clone(),
             runtime: self.runtime.into(),
             idle: if self.spin { Idle::Spin } else { Idle::Block },
             notify: self.notification.chosen().unwrap_or_default(),
-            domain: self.domain,
-            interface: self.interface.clone().or_else(|| interface_of(&self.transport)).unwrap_or_else(|| "lo".into()),
+            domain: domain_of(&settings),
+            interface: interface.unwrap_or_else(|| "lo".into()),
+            preparation: preparation(settings),
             reliable: self.qos.is_reliable(),
             history: self.qos.history(),
             size_max: self.size,
             batch: self.batch,
             loan: self.loan,
             ..LinkSpec::default()
-        }
+        })
     }
+}
+
+fn domain_of(settings: &Settings) -> u32 {
+    match settings.value("participant.domain") {
+        Some(Value::Int(domain)) => u32::try_from(*domain).unwrap_or_default(),
+        _ => 0,
+    }
+}
+
+/// How settings beyond the domain prepare the participant; `None` if there are none.
+fn preparation(settings: Settings) -> Option<Preparation> {
+    let is_set = |path: &str| settings.value(path).is_some();
+    let has_more = settings.explain().any(|one| one.value.is_some() && one.setting.path() != "participant.domain");
+    let has_peers = is_set("network.peers") || is_set("network.discovery_servers");
+    (has_more || settings.profiles().default_profile().is_some())
+        .then(|| Preparation { builder: Arc::new(move || prepare(&settings)), has_peers })
 }
 
 impl From<RuntimeName> for Runtime {
@@ -311,18 +337,18 @@ mod tests {
 
     #[test]
     fn the_default_of_a_pair_can_be_named() {
-        let link = parse("--reliable --keep-all --max --listener --block").unwrap().link();
+        let link = parse("--reliable --keep-all --max --listener --block").unwrap().link().unwrap();
         assert_eq!(link, LinkSpec::default());
-        assert_eq!(parse("--poll").unwrap().link().notify, Notify::Poll);
+        assert_eq!(parse("--poll").unwrap().link().unwrap().notify, Notify::Poll);
     }
 
     #[test]
     fn a_transport_is_asked_for_by_name() {
-        let link = parse("--transport xdp:eth7 --spin").unwrap().link();
+        let link = parse("--transport xdp:eth7 --spin").unwrap().link().unwrap();
         assert_eq!((link.transport, link.interface.as_str()), (Transport::Named("xdp:eth7".into()), "eth7"));
-        let link = parse("--transport xdp:eth7|udp --interface eth1").unwrap().link();
+        let link = parse("--transport xdp:eth7|udp --interface eth1").unwrap().link().unwrap();
         assert_eq!((link.transport, link.interface.as_str()), (Transport::Named("xdp:eth7|udp".into()), "eth1"));
-        assert_eq!(parse("--transport raw-shm").unwrap().link().transport, Transport::RawShm);
+        assert_eq!(parse("--transport raw-shm").unwrap().link().unwrap().transport, Transport::RawShm);
     }
 
     #[test]

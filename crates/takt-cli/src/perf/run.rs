@@ -1,6 +1,7 @@
 //! `takt perf ping|pong|pub|sub`: one workload in this process, and its report.
 
 use super::options::Run;
+use crate::output::{note, outln};
 use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
@@ -125,7 +126,7 @@ pub fn subscribe(options: &Run) -> Result<()> {
     let outcome = Subscription::new(&mut *link, plan, listen, sender_clock)?.run()?;
     let band = clock.zip(outcome.uncertainty_ns).map(|(clock, uncertainty_ns)| clock.band(uncertainty_ns));
     if band.as_ref().is_some_and(|band| band.restarts > 0) {
-        eprintln!(
+        note!(
             "a clock was stepped meanwhile, or drifts by more than 100 parts in a million: do not trust the latencies"
         );
     }
@@ -175,7 +176,7 @@ pub fn refuse_starvation(runtime: Runtime, idle: Idle) -> Result<()> {
 }
 
 fn wait(link: &mut dyn Link, wanted: Matched, other: &str) -> Result<()> {
-    eprintln!("waiting for {other}");
+    note!("waiting for {other}");
     wait_matched(link, wanted, MATCH_LIMIT, MATCH_STEP)?;
     settle(link, SETTLE)
 }
@@ -183,16 +184,16 @@ fn wait(link: &mut dyn Link, wanted: Matched, other: &str) -> Result<()> {
 fn print(options: &Run, link: &dyn Link, configuration: Configuration, figures: Figures) -> Result<()> {
     let report = Report::new(configuration, figures)?;
     if options.json {
-        println!("{}", report.to_json()?);
+        outln!("{}", report.to_json()?)?;
     } else {
-        println!("{report}");
+        outln!("{report}")?;
     }
     if let Some(path) = &options.job_accounts {
         let failure = |error| Error::os(path.display().to_string(), error);
         link.write_job_accounts(&mut File::create(path).map_err(failure)?)?;
     }
     if let Some(status) = link.latency_status()? {
-        eprintln!("{}", latency(&status));
+        note!("{}", latency(&status));
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 
 use super::transports_columns::{batched, plain};
 use super::transports_table::{ratios_of_trips, rounds_table, trips_table};
+use crate::output::{note, outln, progress};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -114,7 +115,7 @@ impl Transports {
             }
             columns.retain(|column| self.columns.is_empty() || self.columns.contains(&column.name));
             if columns.is_empty() {
-                eprintln!(
+                note!(
                     "nothing to measure for {}: none of the columns has it",
                     part.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned())
                 );
@@ -221,29 +222,34 @@ impl Transports {
         Outcome { cells, failures }: Outcome<C>,
         ratios: &[Ratio],
     ) -> Result<Vec<Failure>> {
-        eprintln!();
+        note!("");
         if self.json {
             for cell in &cells {
-                println!("{}", to_json_line(part, cell)?);
+                outln!("{}", to_json_line(part, cell)?)?;
             }
             for failure in &failures {
-                println!("{}", to_json_line("failed", failure)?);
+                outln!("{}", to_json_line("failed", failure)?)?;
             }
             for ratio in ratios {
-                println!("{}", to_json_line("ratio", ratio)?);
+                outln!("{}", to_json_line("ratio", ratio)?)?;
             }
             return Ok(failures);
         }
-        println!("{table}");
-        println!(
+        outln!("{table}")?;
+        outln!(
             "{:<12} {:<26} {:<22} {:>8} {:>16} {:>12}",
-            "ratio of", "column", "to", "ratio", "(rounds)", "difference"
-        );
+            "ratio of",
+            "column",
+            "to",
+            "ratio",
+            "(rounds)",
+            "difference"
+        )?;
         for Ratio { figure, column, to, ratio, ratio_spread: (low, high), difference, .. } in ratios {
             let range = format!("{low:.2}..{high:.2}");
-            println!("{figure:<12} {column:<26} {to:<22} {ratio:>8.3} {range:>16} {difference:>12.2}");
+            outln!("{figure:<12} {column:<26} {to:<22} {ratio:>8.3} {range:>16} {difference:>12.2}")?;
         }
-        println!();
+        outln!()?;
         Ok(failures)
     }
 }
@@ -254,8 +260,8 @@ fn progress(rounds: usize) -> impl FnMut(usize, &str) {
     move |round, column| {
         if started != Some(round) {
             started = Some(round);
-            eprint!("\nround {} of {rounds}:", round + 1);
+            progress!("\nround {} of {rounds}:", round + 1);
         }
-        eprint!(" {column}");
+        progress!(" {column}");
     }
 }

@@ -1,6 +1,7 @@
 //! Finding a topic, and learning its type, so that a signal ends it soon.
 
 use crate::domain::STEP;
+use crate::output::note;
 use std::time::{Duration, Instant};
 use takt::dynamic::{DynamicTypeSupport, TypeUnavailable};
 use takt::{DomainParticipant, PublicationData, SubscriptionData};
@@ -58,7 +59,7 @@ pub fn spin_until(
 
 /// Waits until the topic has an endpoint, and a moment more. Empty if the time is up.
 pub fn find(participant: &DomainParticipant, topic: &str, deadline: Option<Instant>) -> Result<Endpoints> {
-    eprintln!("takt: looking for topic {topic}");
+    note!("takt: looking for topic {topic}");
     spin_until(participant, deadline, || Ok(!endpoints(participant, topic)?.is_empty()))?;
     let found = endpoints(participant, topic)?;
     if !found.is_empty() {

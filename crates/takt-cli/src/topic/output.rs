@@ -1,9 +1,9 @@
 //! Samples on standard output: a line each.
 
 use super::json::Ordered;
+use crate::output::outln;
 use serde::Serialize;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use takt::dynamic::{DynamicSample, DynamicTypeSupport};
 use takt::{InstanceState, Timestamp};
 use takt_bench::{Error, Result};
@@ -44,23 +44,18 @@ pub struct Printer {
 }
 
 impl Printer {
-    /// Prints one sample. False if nobody reads the output any more.
+    /// Prints one sample.
     ///
     /// # Errors
-    /// The output cannot be written to.
-    pub fn print(&self, sample: &DynamicSample) -> Result<bool> {
+    /// The output is closed, or cannot be written to.
+    pub fn print(&self, sample: &DynamicSample) -> Result<()> {
         let line = self.line(sample);
         let text = if self.json {
             serde_json::to_string(&line).map_err(|e| Error::Os { op: "JSON".into(), source: e.into() })?
         } else {
             plain(&line, sample.info.source_timestamp)
         };
-        let mut out = std::io::stdout().lock();
-        match writeln!(out, "{text}").and_then(|()| out.flush()) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
-            Err(source) => Err(Error::Os { op: "write to standard output".into(), source }),
-        }
+        outln!("{text}")
     }
 
     fn line<'a>(&'a self, sample: &DynamicSample) -> Line<'a> {

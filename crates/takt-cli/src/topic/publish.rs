@@ -6,6 +6,7 @@ use super::library;
 use super::policies::{PolicyOptions, writer_for};
 use super::receive::report_refusals;
 use crate::domain::{Domain, seconds};
+use crate::output::{note, outln};
 use clap::Args;
 use serde::Serialize;
 use std::io::BufRead;
@@ -123,7 +124,7 @@ impl Pub {
         if self.no_wait {
             return Ok(());
         }
-        eprintln!("takt: waiting for a reader of {}", self.topic);
+        note!("takt: waiting for a reader of {}", self.topic);
         let mut reported = 0;
         let matched = spin_until(participant, deadline, || {
             report_refusals(&participant.refusals()?, &mut reported);
@@ -231,9 +232,9 @@ impl Pub {
         if self.json {
             let report = Report { topic: &self.topic, type_name, written, readers, acknowledged };
             let line = serde_json::to_string(&report).map_err(|e| Error::Os { op: "JSON".into(), source: e.into() })?;
-            println!("{line}");
+            outln!("{line}")?;
         } else {
-            eprintln!("takt: wrote {written} samples of {type_name} to {readers} readers of {}", self.topic);
+            note!("takt: wrote {written} samples of {type_name} to {readers} readers of {}", self.topic);
         }
         if acknowledged {
             return Ok(());

@@ -2,6 +2,7 @@
 
 use super::learning::spin_until;
 use super::output::Printer;
+use crate::output::note;
 use clap::Args;
 use std::time::{Duration, Instant};
 use takt::dynamic::{DynamicDataReader, DynamicTypeSupport};
@@ -75,7 +76,7 @@ pub fn receive(
 ) -> Result<()> {
     let subscriber = participant.create_subscriber(subscriber)?;
     let reader = selection.create(&subscriber, topic, &type_, qos)?;
-    eprintln!("takt: reading {topic}, {}, {}", type_.type_name(), policies(&reader));
+    note!("takt: reading {topic}, {}, {}", type_.type_name(), policies(&reader));
     let printer = Printer { topic: topic.to_owned(), type_, json };
     let mut printed = 0;
     let mut reported = 0;
@@ -101,9 +102,7 @@ pub fn receive(
         }
         for sample in &samples {
             printed += 1;
-            if !printer.print(sample)? {
-                return Ok(());
-            }
+            printer.print(sample)?;
         }
         if limits.count.is_some_and(|count| printed >= count) {
             return Ok(());
@@ -121,7 +120,7 @@ fn policies(reader: &DynamicDataReader) -> String {
 /// Says, once each, why somebody is not matched.
 pub fn report_refusals(refusals: &[Refusal], reported: &mut usize) {
     for refusal in refusals.iter().skip(*reported) {
-        eprintln!("takt: {refusal}");
+        note!("takt: {refusal}");
     }
     *reported = refusals.len().max(*reported);
 }

@@ -3,6 +3,7 @@
 use super::learning::{find, learn};
 use super::library;
 use crate::domain::{Domain, seconds};
+use crate::output::outln;
 use clap::Args;
 use serde::Serialize;
 use std::time::{Duration, Instant};
@@ -64,9 +65,9 @@ impl ShowType {
         let idl = type_.dynamic_type().map(|type_| type_.to_idl()).unwrap_or_default();
         if self.json {
             let report = Report { topic: self.topic.as_deref(), type_name: type_.type_name(), idl: &idl };
-            println!("{}", takt_bench::report::to_json(&report)?);
+            outln!("{}", takt_bench::report::to_json(&report)?)?;
         } else {
-            println!("{}", idl.trim_end());
+            outln!("{}", idl.trim_end())?;
         }
         Ok(())
     }

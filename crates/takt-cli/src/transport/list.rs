@@ -1,5 +1,6 @@
 //! `takt transport ls`
 
+use crate::output::outln;
 use clap::Args;
 use serde::Serialize;
 use takt::transport::choice::{KNOWN_NAMES, factories};
@@ -43,14 +44,14 @@ impl List {
         let absent = KNOWN_NAMES.into_iter().filter(|name| row(name).is_none()).collect();
         let report = Report { transports: KNOWN_NAMES.into_iter().filter_map(row).collect(), absent };
         if self.json {
-            println!("{}", to_json(&report)?);
+            outln!("{}", to_json(&report)?)?;
             return Ok(());
         }
         for Row { form, summary, needs, .. } in &report.transports {
-            println!("{form}\n    {summary}\n    takes: {needs}");
+            outln!("{form}\n    {summary}\n    takes: {needs}")?;
         }
         if !report.absent.is_empty() {
-            println!("not in this program: {}", report.absent.join(", "));
+            outln!("not in this program: {}", report.absent.join(", "))?;
         }
         Ok(())
     }

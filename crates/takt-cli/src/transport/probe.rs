@@ -1,5 +1,6 @@
 //! `takt transport probe`
 
+use crate::output::outln;
 use clap::Args;
 use serde::Serialize;
 use takt::transport::choice::factories;
@@ -74,9 +75,9 @@ impl Probe {
         }
         let report = Report { interface: &self.interface, transports };
         if self.json {
-            println!("{}", to_json(&report)?);
+            outln!("{}", to_json(&report)?)?;
         } else {
-            report.transports.iter().for_each(print);
+            report.transports.iter().try_for_each(print)?;
         }
         if report.transports.iter().any(|judged| judged.usable) {
             return Ok(());
@@ -86,10 +87,11 @@ impl Probe {
     }
 }
 
-fn print(judged: &Judged) {
+fn print(judged: &Judged) -> Result<()> {
     let verdict = if judged.usable { "can be used" } else { "cannot be used" };
-    println!("{}: {verdict}", judged.transport);
+    outln!("{}: {verdict}", judged.transport)?;
     for Line { what, grade, detail } in &judged.findings {
-        println!("  {grade:<8}{what:<14}{detail}");
+        outln!("  {grade:<8}{what:<14}{detail}")?;
     }
+    Ok(())
 }

@@ -1,5 +1,6 @@
 //! Help, versions, wrong usage.
 
+use crate::file::File;
 use crate::process::Takt;
 
 #[test]
@@ -43,10 +44,61 @@ fn a_core_that_is_not_there_is_a_failure_with_its_cause() {
 
 #[test]
 fn a_signal_while_it_waits_is_an_exit_code_of_its_own() {
-    let ping = Takt::start("perf ping --domain 190");
-    ping.await_complaint("waiting for");
-    ping.terminate();
-    let (text, code) = ping.complaint();
-    assert_eq!(code, Some(130), "{text}");
-    assert!(text.contains("stopped by a signal"), "{text}");
+    for (signal, expected) in [("TERM", 143), ("INT", 130)] {
+        let ping = Takt::start("perf ping --domain 190");
+        ping.await_complaint("waiting for");
+        ping.signal(signal);
+        let (text, code) = ping.complaint();
+        assert_eq!(code, Some(expected), "{text}");
+        assert!(text.contains("stopped by a signal"), "{text}");
+    }
+}
+
+/// What runs until a signal comes says by which one it was ended.
+#[test]
+fn services_and_streams_exit_with_the_code_of_their_signal() {
+    let service = Takt::start("durability --interface lo --domain 212");
+    service.await_complaint("takt: durability service of domain 212");
+    service.terminate();
+    assert_eq!(service.complaint().1, Some(143));
+    let pong = Takt::start("perf pong --domain 212");
+    Takt::start("perf ping --domain 212 --samples 10 --warmup 0 --json").json();
+    pong.terminate();
+    assert_eq!(pong.complaint().1, Some(143));
+    let server = Takt::start("discovery-server --listen 127.0.0.1:17523 --domain 212");
+    assert!(server.line().is_some_and(|line| line.starts_with("listening domain 212")));
+    server.signal("INT");
+    assert_eq!(server.complaint().1, Some(130));
+}
+
+#[test]
+fn a_closed_standard_output_ends_every_command_without_a_message() {
+    let text = "[[executor]]\nname = \"a\"\n[[flow]]\nname = \"f\"\nmin_separation = \"1 ms\"\n\
+        stages = [{ on = \"a\", priority = 1, time = \"1 us\" }]\n";
+    let system = File::new("closed-pipe.toml", text);
+    for line in [
+        "ls --interface lo --domain 213 --wait 0.1",
+        "ls --interface lo --domain 213 --wait 0.1 --json",
+        "doctor --interface lo",
+        "config show",
+        "config explain history.depth",
+        "transport ls",
+        "transport probe lo",
+        "host inspect",
+        "type --own ShapeType",
+        "pub Square {} --type ShapeType --no-wait --interface lo --domain 213 --json",
+        &format!("analyze {}", system.path()),
+    ] {
+        let (text, code) = Takt::start_without_reader(line).complaint();
+        assert!(
+            code == Some(0) && !text.contains("panicked") && !text.contains("Broken pipe"),
+            "{line}: {code:?} {text}"
+        );
+    }
+}
+
+#[test]
+fn help_lists_the_exit_codes() {
+    let (text, _) = Takt::start("--help").finish();
+    assert!(text.contains("Exit codes:") && text.contains("143  stopped by SIGTERM"), "{text}");
 }

@@ -14,6 +14,7 @@ mod executor_bound;
 mod file;
 mod host;
 mod isolation;
+mod joining;
 mod listing;
 mod measured;
 mod process;

@@ -22,6 +22,13 @@ impl Takt {
         Self::start_with(line, Stdio::null())
     }
 
+    /// The same, with these variables in its environment.
+    pub fn start_in(line: &str, environment: &[(&str, String)]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_takt"));
+        command.envs(environment.iter().map(|(name, value)| (name, value)));
+        Self::start_command(command, line, Stdio::null())
+    }
+
     /// The same, with something on its standard input.
     pub fn start_with_input(line: &str, input: &str) -> Self {
         let mut takt = Self::start_with(line, Stdio::piped());
@@ -43,6 +50,17 @@ impl Takt {
             return Self::start_by("setpriv --inh-caps=-all --bounding-set=-all", line);
         }
         Self::start(line)
+    }
+
+    /// The same, with a standard output that nothing reads.
+    pub fn start_without_reader(line: &str) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_takt"));
+        let command = command.args(line.split_whitespace()).stdin(Stdio::null()).stderr(Stdio::piped());
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut process = command.stdout(writer).spawn().unwrap();
+        let errors = listen(process.stderr.take().unwrap());
+        Self { process, lines: channel().1, errors }
     }
 
     fn start_with(line: &str, stdin: Stdio) -> Self {
@@ -107,7 +125,12 @@ impl Takt {
 
     /// Sends SIGTERM.
     pub fn terminate(&self) {
-        let status = Command::new("kill").args(["-TERM", &self.id().to_string()]).status().unwrap();
+        self.signal("TERM");
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, name: &str) {
+        let status = Command::new("kill").args([&format!("-{name}"), &self.id().to_string()]).status().unwrap();
         assert!(status.success());
     }
 

@@ -37,7 +37,7 @@ fn what_is_published_is_echoed_though_the_type_has_to_be_learned() {
     assert!(payload.starts_with("00010000") && payload.contains("52454400"), "{payload}");
     publisher.terminate();
     let (text, code) = publisher.complaint();
-    assert_eq!(code, Some(0), "a stream without end is ended by a signal: {text}");
+    assert_eq!(code, Some(143), "a stream without end is ended by SIGTERM: {text}");
 }
 
 #[test]
@@ -124,11 +124,13 @@ fn a_reader_that_does_not_match_is_named_with_the_reason() {
 
 #[test]
 fn a_signal_ends_what_waits() {
-    let waiting = start("echo Square", 205);
-    waiting.await_complaint("takt: looking for topic");
-    waiting.terminate();
-    let (text, code) = waiting.complaint();
-    assert_eq!(code, Some(130), "{text}");
+    for (signal, expected) in [("TERM", 143), ("INT", 130)] {
+        let waiting = start("echo Square", 205);
+        waiting.await_complaint("takt: looking for topic");
+        waiting.signal(signal);
+        let (text, code) = waiting.complaint();
+        assert_eq!(code, Some(expected), "{text}");
+    }
 }
 
 #[test]

@@ -1,0 +1,69 @@
+//! Standard output and standard error of a command.
+//!
+//! A reader that closes standard output, as `takt ls | head -3` does, ends the command with exit code 0 and without a message.
+//! A closed standard error is ignored. `print!` and `eprint!` panic in both cases.
+
+use std::fmt::Arguments;
+use std::io::{self, ErrorKind, Write};
+use takt_bench::{Error, Result};
+
+/// What a failed write to standard output is called.
+const STANDARD_OUTPUT: &str = "write to standard output";
+
+/// Writes to standard output, as `print!` does; a `Result`.
+macro_rules! out {
+    ($($text:tt)*) => { $crate::output::write(format_args!($($text)*)) };
+}
+
+/// Writes a line to standard output, as `println!` does; a `Result`.
+macro_rules! outln {
+    () => { $crate::output::write(format_args!("\n")) };
+    ($($text:tt)*) => { $crate::output::write_line(format_args!($($text)*)) };
+}
+
+/// Writes a line to standard error, as `eprintln!` does.
+macro_rules! note {
+    ($($text:tt)*) => { $crate::output::write_note(format_args!($($text)*)) };
+}
+
+/// Writes to standard error, as `eprint!` does: progress within a line.
+macro_rules! progress {
+    ($($text:tt)*) => { $crate::output::write_progress(format_args!($($text)*)) };
+}
+
+pub(crate) use {note, out, outln, progress};
+
+/// Writes to standard output, and flushes it.
+///
+/// # Errors
+/// It is closed ([`is_closed`]), or cannot be written to.
+pub fn write(text: Arguments<'_>) -> Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_fmt(text)
+        .and_then(|()| out.flush())
+        .map_err(|source| Error::Os { op: STANDARD_OUTPUT.to_owned(), source })
+}
+
+/// The same with the end of a line.
+///
+/// # Errors
+/// As [`write`].
+pub fn write_line(text: Arguments<'_>) -> Result<()> {
+    write(format_args!("{text}\n"))
+}
+
+/// Writes a line to standard error.
+pub fn write_note(text: Arguments<'_>) {
+    write_progress(format_args!("{text}\n"));
+}
+
+/// Writes to standard error.
+pub fn write_progress(text: Arguments<'_>) {
+    // A message that cannot be written has no other place to go to.
+    let _ = io::stderr().lock().write_fmt(text);
+}
+
+/// Whether an error is that of standard output without a reader.
+pub fn is_closed(error: &Error) -> bool {
+    matches!(error, Error::Os { op, source } if op == STANDARD_OUTPUT && source.kind() == ErrorKind::BrokenPipe)
+}
