@@ -5,14 +5,16 @@
 //! - [`conformance`] collects the citations of the specifications and the `DEVIATION` and
 //!   `INTEROP` tags into `docs/conformance.md`.
 //! - [`teeth`] puts deliberate bugs into a copy of the sources, for the simulation to find.
+//! - [`testing`] runs the tests of the workspace, and counts what did not run.
 //!
-//! All read the work tree through [`tree`] and Rust files through [`rust_text`], a scanner that
+//! All but the last read the work tree through [`tree`] and Rust files through [`rust_text`], a scanner that
 //! tells code, comments and literals apart. It does not parse Rust: a rule that would need types
 //! belongs in clippy.
 
 pub mod conformance;
 pub mod rust_text;
 pub mod teeth;
+pub mod testing;
 pub mod tidy;
 pub mod tree;
 

@@ -1,11 +1,11 @@
-//! Command line of the project's checks: `cargo xtask tidy`, `cargo xtask conformance [--check]`, `cargo xtask sim`.
+//! Command line of the project's checks: `cargo xtask tidy`, `conformance`, `sim`, `test`.
 //!
 //! Exit codes: 0 all is well, 1 a check failed, 2 the command line or the machine is at fault.
 
 use std::process::ExitCode;
 
 use xtask::tree::SourceTree;
-use xtask::{conformance, teeth, tidy, workspace_root};
+use xtask::{conformance, teeth, testing, tidy, workspace_root};
 
 const USAGE: &str = "\
 Usage: cargo xtask <command>
@@ -14,6 +14,7 @@ Commands:
   tidy                 check the house rules (see CONTRIBUTING.md)
   conformance          write docs/conformance.md from the citations and tags in the sources
   conformance --check  fail if docs/conformance.md is not what the sources say
+  test [--ci] ...      build and run the tests, and count what did not run; what follows is for `cargo test`
   sim ...              Takt in a simulated world; `sim --help` says more (docs/simulation.md)
   sim --teeth          whether the simulation finds each deliberate bug of crates/takt-sim/mutations, put into a copy
                        of the sources; --bug NAME for one, --seeds N (500), --from S (0), --jobs N (one a processor)
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         ["conformance"] => run_conformance(false),
         ["conformance", "--check"] => run_conformance(true),
         ["sim", options @ ..] if options.contains(&"--teeth") => teeth::run(&workspace_root(), options),
+        ["test", options @ ..] => testing::run(&workspace_root(), options),
         ["sim", options @ ..] => return run_simulation(options),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");

@@ -5,7 +5,7 @@
 //! whole files (edges, sizes, documentation, `no_std`) have no such exception.
 
 mod documentation;
-mod edges;
+pub mod edges;
 mod errors;
 mod links;
 mod mutations;

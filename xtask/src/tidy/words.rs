@@ -27,6 +27,9 @@ struct Word {
     instead: &'static str,
 }
 
+/// How the reason of an ignored test begins that is no test: a process that another test starts.
+const ROLE: &str = "= \"role: ";
+
 const UNFINISHED: &str = "finish it, or take it out and file it";
 const MACHINE: &str = "the project knows no machine but its user's";
 
@@ -37,7 +40,12 @@ const WORDS: &[Word] = &[
     word("unfinished", concat!("XX", "X"), Within::Source, UNFINISHED),
     word("unfinished", concat!("TO", "DO"), Within::Source, UNFINISHED),
     word("debug", concat!("db", "g!"), Within::RustCode, "take it out"),
-    word("ignored", concat!("#[ig", "nore"), Within::RustCode, "a test runs, or does not exist"),
+    word(
+        "ignored",
+        concat!("#[ig", "nore"),
+        Within::RustCode,
+        "a test runs, or does not exist; a role says `role: ...`",
+    ),
     word("sleep", concat!("thread::", "sleep"), Within::RustTests, "wait for the condition"),
     word("machine", concat!("/wo", "rk/"), Within::Anywhere, MACHINE),
     word("machine", concat!("/ro", "ot/"), Within::Anywhere, MACHINE),
@@ -73,7 +81,8 @@ fn find(file: &SourceFile, text: &str, word: &Word, report: &mut Report) {
     let tests_only = word.within == Within::RustTests;
     for (line, content) in SourceFile::lines(text) {
         let is_test = file.rust.as_ref().is_some_and(|r| r.is_test_line(line));
-        if (is_test || !tests_only) && find_word(content, word.text, 0).is_some() {
+        let is_role = word.rule == "ignored" && file.text.lines().nth(line - 1).is_some_and(|line| line.contains(ROLE));
+        if (is_test || !tests_only) && !is_role && find_word(content, word.text, 0).is_some() {
             let message = format!("`{}`: {}", word.text, word.instead);
             report.fail_line(word.rule, file, line, message);
         }
@@ -129,6 +138,12 @@ mod tests {
             concat!("thread::", "sleep")
         );
         assert_eq!(findings(&[("crates/a/src/x.rs", &text)], check), Vec::<String>::new());
+    }
+
+    #[test]
+    fn role_that_another_test_starts_may_be_ignored() {
+        let text = concat!("#[test]\n#[ig", "nore = \"role: started by x\"]\nfn f() {}\n");
+        assert_eq!(findings(&[("crates/a/tests/it/x.rs", text)], check), Vec::<String>::new());
     }
 
     #[test]

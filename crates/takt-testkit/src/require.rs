@@ -1,0 +1,107 @@
+//! Preconditions of tests. Each asks the kernel or the file system without any code of Takt; the error says what is missing.
+
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::path::Path;
+
+/// The effective user is root.
+pub fn root() -> Result<(), String> {
+    // SAFETY: no pointers; it cannot fail.
+    match unsafe { libc::geteuid() } {
+        0 => Ok(()),
+        user => Err(format!("not root (user {user})")),
+    }
+}
+
+/// This process may make network namespaces, and iproute2 is installed to fill them.
+pub fn network_namespaces() -> Result<(), String> {
+    unshared(libc::CLONE_NEWNET).map_err(|why| format!("no network namespace can be made: {why}"))?;
+    program("ip")
+}
+
+/// This process may make time namespaces.
+pub fn time_namespaces() -> Result<(), String> {
+    unshared(libc::CLONE_NEWTIME).map_err(|why| format!("no time namespace can be made: {why}"))
+}
+
+/// A thread of its own moves to new namespaces of this kind, and ends.
+fn unshared(kind: i32) -> io::Result<()> {
+    let attempt = std::thread::spawn(move || {
+        // SAFETY: no pointers; affects this thread only.
+        match unsafe { libc::unshare(kind) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    });
+    attempt.join().expect("the thread does not panic")
+}
+
+/// The kernel has AF_XDP and this process may open such a socket.
+pub fn af_xdp() -> Result<(), String> {
+    socket(libc::AF_XDP, libc::SOCK_RAW, 0).map(drop).map_err(|why| format!("no AF_XDP socket can be opened: {why}"))
+}
+
+fn socket(family: i32, kind: i32, protocol: i32) -> io::Result<OwnedFd> {
+    // SAFETY: no pointers.
+    let descriptor = unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC, protocol) };
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is new and has no other owner.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+/// The kernel's release is at least this one.
+pub fn kernel(major: u32, minor: u32) -> Result<(), String> {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease")
+        .map_err(|why| format!("the kernel's release cannot be read: {why}"))?;
+    let release = release.trim();
+    if is_at_least(release, major, minor) {
+        Ok(())
+    } else {
+        Err(format!("Linux {release} is older than {major}.{minor}"))
+    }
+}
+
+fn is_at_least(release: &str, major: u32, minor: u32) -> bool {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (major, minor)
+}
+
+/// A program of this name is in `PATH`.
+pub fn program(name: &str) -> Result<(), String> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_there = std::env::split_paths(&path).any(|directory| directory.join(name).is_file());
+    if is_there { Ok(()) } else { Err(format!("{name} is not installed")) }
+}
+
+/// A file or device of this path exists.
+pub fn file(path: &str) -> Result<(), String> {
+    if Path::new(path).exists() { Ok(()) } else { Err(format!("there is no {path}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_at_least, program};
+
+    #[test]
+    fn releases_compare_by_number() {
+        for (release, major, minor, expected) in [
+            ("6.18.44-fc-v595", 6, 6, true),
+            ("6.6.0", 6, 6, true),
+            ("6.5.13", 6, 6, false),
+            ("5.19.0-1-amd64", 6, 0, false),
+            ("10.0", 6, 6, true),
+            ("6", 6, 1, false),
+            ("", 2, 6, false),
+        ] {
+            assert_eq!(is_at_least(release, major, minor), expected, "{release} >= {major}.{minor}");
+        }
+    }
+
+    #[test]
+    fn missing_program_is_named() {
+        assert_eq!(program("sh"), Ok(()));
+        assert_eq!(program("takt-no-such-program"), Err("takt-no-such-program is not installed".to_owned()));
+    }
+}

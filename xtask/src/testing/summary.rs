@@ -1,0 +1,155 @@
+//! The end of a run: what did not run and why, what failed, and the sums.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::allowed::{Allowances, LIST, matches};
+use super::outcome::{Outcome, Skip};
+
+/// Programs that are named with their time.
+const SLOWEST: usize = 5;
+
+/// The last line, alone on its line: programs read it.
+pub fn closing_line(outcomes: &[Outcome]) -> String {
+    let sum = |count: fn(&Outcome) -> usize| outcomes.iter().map(count).sum::<usize>();
+    let (passed, failed, skipped) = (sum(|o| o.passed), sum(|o| o.failed), sum(|o| o.skips.len()));
+    format!("{passed} passed, {failed} failed, {skipped} skipped")
+}
+
+/// The text at the end of a run, and whether the run is good. With a list of allowances a skip that it does not allow fails
+/// the run; if everything was run, entries of the list without a use are named.
+pub fn render(outcomes: &[Outcome], allowances: Option<&Allowances>, is_whole: bool) -> (String, bool) {
+    let mut text = String::new();
+    render_slowest(&mut text, outcomes);
+    let skips: Vec<&Skip> = outcomes.iter().flat_map(|outcome| &outcome.skips).collect();
+    render_skips(&mut text, &skips);
+    let roles: usize = outcomes.iter().map(|outcome| outcome.roles).sum();
+    if roles > 0 {
+        line(&mut text, &format!("\n{roles} roles are started by tests and are not counted"));
+    }
+    let mut is_good =
+        outcomes.iter().all(|outcome| outcome.failed == 0) && outcomes.iter().any(|outcome| outcome.passed > 0);
+    if let Some(allowances) = allowances {
+        let refused: Vec<&&Skip> = skips.iter().filter(|skip| !allowances.allows(&skip.test, &skip.reason)).collect();
+        if !refused.is_empty() {
+            is_good = false;
+            line(&mut text, &format!("\nnot run, and not in {LIST}: the run fails"));
+            refused.iter().for_each(|skip| line(&mut text, &format!("  {}: {}", skip.test, skip.reason)));
+        }
+        if is_whole {
+            render_unused(&mut text, outcomes, allowances);
+        }
+    }
+    let failures: Vec<&String> = outcomes.iter().flat_map(|outcome| &outcome.failures).collect();
+    if !failures.is_empty() {
+        line(&mut text, "\nfailed");
+        failures.iter().for_each(|failure| line(&mut text, &format!("  {failure}")));
+    }
+    line(&mut text, "");
+    line(&mut text, &closing_line(outcomes));
+    (text, is_good)
+}
+
+fn line(text: &mut String, content: &str) {
+    writeln!(text, "{content}").expect("a string takes everything");
+}
+
+fn render_slowest(text: &mut String, outcomes: &[Outcome]) {
+    let mut by_time: Vec<&Outcome> = outcomes.iter().collect();
+    by_time.sort_by_key(|outcome| std::cmp::Reverse(outcome.took));
+    line(text, "\nslowest programs");
+    for outcome in by_time.into_iter().take(SLOWEST) {
+        line(text, &format!("  {:6.1} s  {}", outcome.took.as_secs_f64(), outcome.program));
+    }
+}
+
+/// By reason; tests of one module and reason are one line.
+fn render_skips(text: &mut String, skips: &[&Skip]) {
+    let mut reasons: BTreeMap<&str, BTreeMap<&str, Vec<&str>>> = BTreeMap::new();
+    for skip in skips {
+        let module = skip.test.rsplit_once("::").map_or(skip.test.as_str(), |(module, _)| module);
+        reasons.entry(&skip.reason).or_default().entry(module).or_default().push(&skip.test);
+    }
+    if reasons.is_empty() {
+        return;
+    }
+    line(text, &format!("\n{} not run", skips.len()));
+    for (reason, modules) in reasons {
+        let count: usize = modules.values().map(Vec::len).sum();
+        line(text, &format!("  {count}: {reason}"));
+        for (module, tests) in modules {
+            match tests[..] {
+                [test] => line(text, &format!("      {test}")),
+                _ => line(text, &format!("      {module}: {} tests", tests.len())),
+            }
+        }
+    }
+}
+
+fn render_unused(text: &mut String, outcomes: &[Outcome], allowances: &Allowances) {
+    let tests = || outcomes.iter().flat_map(|outcome| &outcome.tests);
+    let skips = || outcomes.iter().flat_map(|outcome| &outcome.skips);
+    for entry in &allowances.0 {
+        if !tests().any(|test| matches(&entry.tests, test)) {
+            line(text, &format!("\n{LIST}: no test is called {}: take the entry out", entry.tests));
+        } else if !skips().any(|skip| entry.covers(&skip.test, &skip.reason)) {
+            line(text, &format!("\n{LIST}: {} was not needed here ({})", entry.tests, entry.because));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{closing_line, render};
+    use crate::testing::allowed::{Allowance, Allowances};
+    use crate::testing::outcome::{Outcome, Skip};
+
+    fn outcome(skipped: &[&str]) -> Outcome {
+        let skip = |test: &&str| Skip { test: (*test).to_owned(), reason: "not root".into() };
+        Outcome {
+            passed: 3,
+            skips: skipped.iter().map(skip).collect(),
+            tests: skipped.iter().map(|test| (*test).to_owned()).collect(),
+            ..Outcome::default()
+        }
+    }
+
+    fn allowances(tests: &str) -> Allowances {
+        Allowances(vec![Allowance { tests: tests.into(), because: "not root".into() }])
+    }
+
+    #[test]
+    fn skips_are_grouped_by_reason_and_module() {
+        let (text, is_good) = render(&[outcome(&["a::it::x::1", "a::it::x::2", "a::it::y"])], None, true);
+        assert!(is_good);
+        assert!(text.contains("3 not run\n  3: not root\n      a::it::y\n      a::it::x: 2 tests\n"), "{text}");
+        assert!(text.ends_with("\n\n3 passed, 0 failed, 3 skipped\n"), "{text}");
+    }
+
+    #[test]
+    fn skip_that_is_not_allowed_fails_the_run() {
+        let outcomes = [outcome(&["a::it::x"])];
+        let (text, is_good) = render(&outcomes, Some(&allowances("b::*")), false);
+        assert!(!is_good && text.contains("the run fails\n  a::it::x: not root"), "{text}");
+        let (text, is_good) = render(&outcomes, Some(&allowances("a::*")), false);
+        assert!(is_good, "{text}");
+    }
+
+    #[test]
+    fn entry_without_a_test_or_without_a_skip_is_named() {
+        let outcomes = [Outcome { tests: vec!["a::it::x".into()], passed: 1, ..Outcome::default() }];
+        let (text, is_good) = render(&outcomes, Some(&allowances("b::*")), true);
+        assert!(is_good && text.contains("no test is called b::*"), "{text}");
+        let (text, _) = render(&outcomes, Some(&allowances("a::*")), true);
+        assert!(text.contains("a::* was not needed here (not root)"), "{text}");
+    }
+
+    #[test]
+    fn run_with_a_failure_or_without_a_pass_is_not_good() {
+        let failed = Outcome { failed: 1, failures: vec!["a::it::x".into()], passed: 1, ..Outcome::default() };
+        let (text, is_good) = render(&[failed], None, true);
+        assert!(!is_good && text.contains("\nfailed\n  a::it::x\n"), "{text}");
+        assert!(!render(&[], None, true).1);
+        assert_eq!(closing_line(&[]), "0 passed, 0 failed, 0 skipped");
+    }
+}
