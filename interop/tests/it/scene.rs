@@ -1,12 +1,11 @@
 //! Two hosts with a peer program each.
 
-use std::io::Write;
-
 use takt_interop::capture::Capture;
 use takt_interop::network::{Host, Network};
 use takt_interop::peer::{Options, Peer};
 use takt_interop::programs::Program;
 use takt_interop::{Error, Result};
+use takt_testkit::not_run;
 
 /// Two peer programs, `left` and `right`, that see each other over the link only.
 pub struct Scene {
@@ -17,7 +16,7 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Starts the programs on hosts of their own. `None` if this machine cannot run such a test; see [`not_run`].
+    /// Starts the programs on hosts of their own. `None` if this machine cannot run such a test, which is reported.
     pub fn new(left: Program, right: Program) -> Option<Self> {
         Self::with(left, right, Options::default())
     }
@@ -127,12 +126,4 @@ pub fn possible<T>(attempt: Result<T>) -> Option<T> {
         }
         Err(error) => panic!("{error}"),
     }
-}
-
-/// Says, past the test runner's capture, that a test did not run; in CI that is a failure.
-fn not_run(why: &str) {
-    let test = std::thread::current().name().unwrap_or("?").to_owned();
-    let ci = std::env::var("CI").is_ok_and(|value| !value.is_empty() && value != "false" && value != "0");
-    assert!(!ci, "{test} cannot run here, and CI is set: {why}");
-    writeln!(std::io::stderr(), "NOT RUN: {test}: {why}").expect("standard error takes a line");
 }

@@ -3,16 +3,19 @@
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use takt_testkit::{not_run, require};
+
 /// A namespace with a pair of interfaces of two queues. Gone with its handle.
 struct Namespace(String);
 
 impl Namespace {
+    /// Without the right to make one, the test is reported as one that cannot run, and this is `None`.
     fn new() -> Option<Self> {
+        require::network_namespaces().map_err(not_run).ok()?;
         static MADE: AtomicU32 = AtomicU32::new(0);
         let name = format!("takt-host-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
-        if !run("ip", &["netns", "add", &name]).status.success() {
-            return None;
-        }
+        let made = run("ip", &["netns", "add", &name]);
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         let own = Self(name);
         let queues = ["numtxqueues", "2", "numrxqueues", "2"];
         let pair =
@@ -56,9 +59,7 @@ fn run(program: &str, arguments: &[&str]) -> Output {
 
 #[test]
 fn an_interface_is_tuned_and_restored() {
-    let Some(namespace) = Namespace::new() else {
-        return eprintln!("no right to make network namespaces");
-    };
+    let Some(namespace) = Namespace::new() else { return };
     namespace.within(&["sh", "-c", "echo 1 > /sys/class/net/takt0/queues/rx-1/rps_cpus"]).expect("root may");
     let directory = std::env::temp_dir();
     let file = |name: &str| directory.join(format!("{}-{name}", namespace.0)).display().to_string();
@@ -94,9 +95,7 @@ fn an_interface_is_tuned_and_restored() {
 /// From the wish to queues of their own and back, and again by what the doctor says.
 #[test]
 fn marked_frames_get_a_queue_and_lose_it() {
-    let Some(namespace) = Namespace::new() else {
-        return eprintln!("no right to make network namespaces");
-    };
+    let Some(namespace) = Namespace::new() else { return };
     let directory = std::env::temp_dir();
     let file = |name: &str| directory.join(format!("{}-{name}", namespace.0)).display().to_string();
     let (plan, journal) = (file("plan.json"), file("journal"));
@@ -152,9 +151,7 @@ fn marked_frames_get_a_queue_and_lose_it() {
 /// A queue that is not there is made by one plan, and given by the next; both go back together.
 #[test]
 fn a_queue_is_made_before_it_is_given() {
-    let Some(namespace) = Namespace::new() else {
-        return eprintln!("no right to make network namespaces");
-    };
+    let Some(namespace) = Namespace::new() else { return };
     let directory = std::env::temp_dir();
     let file = |name: &str| directory.join(format!("{}-{name}", namespace.0)).display().to_string();
     let (plan, journal) = (file("plan.json"), file("journal"));

@@ -5,23 +5,19 @@ use crate::process::Takt;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
+use takt_testkit::{not_run, require};
 
 const TINY: &str = "bench isolation --seed 7 --rounds 1 --flows 2 --line-rate 20 --sizes 64";
 
-/// What it says before the first cell; `None`, and why, where no namespaces can be made.
-fn begun(takt: &Takt) -> Option<Vec<String>> {
-    let mut said = Vec::new();
-    loop {
-        let line = takt.error_line().expect("it begins, or says why not");
-        if line.contains("network namespaces are needed") {
-            eprintln!("not tested: {line}");
-            return None;
-        }
-        if line.starts_with("round 1 of 1, 1 of ") {
-            return Some(said);
-        }
-        said.push(line);
-    }
+/// What it says before the first cell.
+fn begun(takt: &Takt) -> Vec<String> {
+    let lines = std::iter::repeat_with(|| takt.error_line().expect("it begins"));
+    lines.take_while(|line| !line.starts_with("round 1 of 1, 1 of ")).collect()
+}
+
+/// Network namespaces can be made, and the program that interferes is there.
+fn possible() -> Result<(), String> {
+    require::network_namespaces().and_then(|()| require::program("iperf3"))
 }
 
 /// Namespaces that carry a process in their names.
@@ -45,10 +41,13 @@ fn alive(processes: &[String]) -> Vec<&String> {
 
 #[test]
 fn every_cell_is_measured_and_every_table_is_whole() {
+    if let Err(why) = possible() {
+        return not_run(why);
+    }
     let file = File::new("isolation.json", "");
     let takt = Takt::start(&format!("{TINY} --samples 60 --out {}", file.path()));
     let process = takt.id();
-    let Some(said) = begun(&takt) else { return };
+    let said = begun(&takt);
     assert_eq!(said[0], "seed 7");
     let (text, status) = takt.finish();
     assert!(status.success(), "{text}");
@@ -98,11 +97,12 @@ fn every_cell_is_measured_and_every_table_is_whole() {
 
 #[test]
 fn nothing_is_left_behind_after_ctrl_c() {
+    if let Err(why) = possible() {
+        return not_run(why);
+    }
     let takt = Takt::start(&format!("{TINY} --samples 1000000 --only ablation"));
     let process = takt.id();
-    if begun(&takt).is_none() {
-        return;
-    }
+    begun(&takt);
     assert_eq!(namespaces(process).len(), 3);
     // Two sides and both ends of iperf3.
     let started = std::iter::repeat_with(|| children(process)).find(|started| started.len() >= 4).unwrap();

@@ -2,6 +2,7 @@
 
 use crate::process::Takt;
 use serde_json::{Value, json};
+use takt_testkit::{not_run, require};
 
 /// Runs a stream and returns the reports of both sides.
 fn stream(options: &str) -> (Value, Value) {
@@ -55,9 +56,9 @@ fn best_effort_at_a_rate() {
 #[test]
 fn one_way_between_two_clocks_has_a_band() {
     const AHEAD: &str = "unshare --time --monotonic 5000 --fork";
-    let can = std::process::Command::new("sh").args(["-c", &format!("{AHEAD} true")]).output().unwrap();
-    if !can.status.success() {
-        return eprintln!("no right to make time namespaces");
+    let possible = require::time_namespaces().and_then(|()| require::program("unshare"));
+    if let Err(why) = possible {
+        return not_run(why);
     }
     let options = "--domain 116 --warmup 50 --json --rate 2000";
     let sub = Takt::start(&format!("perf sub --clock 127.0.0.1:17399 {options}"));

@@ -2,30 +2,25 @@
 
 use crate::process::Takt;
 use serde_json::Value;
+use takt_testkit::{not_run, require};
 
-/// The lines that a measurement prints, and its exit code; `None`, and why, where no namespaces can be made.
-fn all_lines(options: &str) -> Option<(Vec<Value>, Option<i32>)> {
-    let line = format!("perf transports --rounds 1 --samples 40 --warmup 10 --json {options}");
-    let (output, status) = Takt::start(&line).finish();
-    if output.is_empty() {
-        let (why, _) = Takt::start(&line).complaint();
-        assert!(why.contains("network namespaces"), "{why}");
-        eprintln!("not tested: {why}");
-        return None;
-    }
-    Some((output.lines().map(|line| serde_json::from_str(line).unwrap()).collect(), status.code()))
+/// Network namespaces can be made, and sockets of AF_XDP.
+fn possible() -> Result<(), String> {
+    require::network_namespaces().and_then(|()| require::af_xdp())
 }
 
-/// The same without real-time priority; all columns have succeeded, or the kernel has no AF_XDP.
-fn lines(options: &str) -> Option<Vec<Value>> {
-    let (lines, code) = all_lines(&format!("--fifo 0 {options}"))?;
-    let failed = of(&lines, "failed");
-    if failed.iter().any(|failure| failure["why"].to_string().contains("AF_XDP")) {
-        eprintln!("not tested: {failed:?}");
-        return None;
-    }
-    assert_eq!((failed, code), (vec![], Some(0)));
-    Some(lines)
+/// The lines that a measurement prints, and its exit code.
+fn all_lines(options: &str) -> (Vec<Value>, Option<i32>) {
+    let line = format!("perf transports --rounds 1 --samples 40 --warmup 10 --json {options}");
+    let (output, status) = Takt::start(&line).finish();
+    (output.lines().map(|line| serde_json::from_str(line).unwrap()).collect(), status.code())
+}
+
+/// The same without real-time priority; all columns have succeeded.
+fn lines(options: &str) -> Vec<Value> {
+    let (lines, code) = all_lines(&format!("--fifo 0 {options}"));
+    assert_eq!((of(&lines, "failed"), code), (vec![], Some(0)));
+    lines
 }
 
 fn of<'a>(lines: &'a [Value], event: &str) -> Vec<&'a Value> {
@@ -34,7 +29,10 @@ fn of<'a>(lines: &'a [Value], event: &str) -> Vec<&'a Value> {
 
 #[test]
 fn round_trips_and_their_ratios_are_lines() {
-    let Some(lines) = lines("--only trips --columns raw-xdp-spin,takt-udp-spin,takt-xdp-spin") else { return };
+    if let Err(why) = possible() {
+        return not_run(why);
+    }
+    let lines = lines("--only trips --columns raw-xdp-spin,takt-udp-spin,takt-xdp-spin");
     let trips = of(&lines, "trip");
     let columns: Vec<&str> = trips.iter().map(|trip| trip["column"].as_str().unwrap()).collect();
     assert_eq!(columns, ["raw-xdp-spin", "takt-udp-spin", "takt-xdp-spin"]);
@@ -55,7 +53,10 @@ fn round_trips_and_their_ratios_are_lines() {
 
 #[test]
 fn streams_are_counted_where_they_arrive() {
-    let Some(lines) = lines("--only rate --columns takt-xdp-generic-spin,takt-xdp-generic-spin-batch") else { return };
+    if let Err(why) = possible() {
+        return not_run(why);
+    }
+    let lines = lines("--only rate --columns takt-xdp-generic-spin,takt-xdp-generic-spin-batch");
     let rates = of(&lines, "rate");
     assert_eq!(rates.len(), 2);
     for rate in rates {
@@ -66,9 +67,12 @@ fn streams_are_counted_where_they_arrive() {
 
 #[test]
 fn a_column_that_fails_is_told_and_the_others_are_measured() {
+    if let Err(why) = require::network_namespaces() {
+        return not_run(why);
+    }
     let options =
         "--fifo 0 --columns takt-udp-spin,silent,absent --peer silent=/bin/false --peer absent=/nonexistent/agent";
-    let Some((lines, code)) = all_lines(&format!("--only trips,rate {options}")) else { return };
+    let (lines, code) = all_lines(&format!("--only trips,rate {options}"));
     assert_eq!(code, Some(1));
     for part in ["trip", "rate"] {
         let measured = of(&lines, part);
@@ -89,14 +93,10 @@ fn a_column_that_fails_is_told_and_the_others_are_measured() {
 
 #[test]
 fn tcp_is_measured_alone_and_beside() {
-    let Some((lines, code)) = all_lines("--only tcp --columns takt-xdp-generic") else { return };
-    if let Some(failure) =
-        of(&lines, "failed").into_iter().find(|failure| failure["why"].to_string().contains("iperf3"))
-    {
-        assert!(failure["why"].to_string().contains("No such file"), "{failure}");
-        eprintln!("not tested: {failure}");
-        return;
+    if let Err(why) = possible().and_then(|()| require::program("iperf3")) {
+        return not_run(why);
     }
+    let (lines, code) = all_lines("--only tcp --columns takt-xdp-generic");
     assert_eq!(code, Some(0), "{lines:?}");
     let rates: Vec<(&str, bool)> = of(&lines, "tcp")
         .iter()
@@ -111,7 +111,10 @@ fn tcp_is_measured_alone_and_beside() {
 #[test]
 fn ports_of_dpdk_are_columns() {
     let columns = "raw-dpdk-packet-spin,takt-dpdk-packet-spin,takt-dpdk-ethernet-spin,takt-dpdk-memif-spin";
-    let Some((lines, code)) = all_lines(&format!("--only trips --columns {columns}")) else { return };
+    if let Err(why) = possible() {
+        return not_run(why);
+    }
+    let (lines, code) = all_lines(&format!("--only trips --columns {columns}"));
     assert_eq!((of(&lines, "failed"), code), (vec![], Some(0)));
     let trips = of(&lines, "trip");
     assert_eq!(trips.len(), 4);

@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use takt_dpdk::{DpdkConfig, DpdkPort};
 use takt_packet::MacAddress;
+use takt_testkit::{not_run, require};
 
 use super::network::{Host, Network, ip};
 use super::switch::Switch;
@@ -64,8 +65,8 @@ pub fn turn() -> MutexGuard<'static, ()> {
 const LINKS: u8 = 6;
 
 /// A host with a bridge, and so many links to it: `v1` and so on.
-fn host(links: u8) -> Option<Host> {
-    let host = Network::new()?.host(false);
+fn host(links: u8) -> Host {
+    let host = Network::new().expect("namespaces can be made").host(false);
     host.run(|| {
         ip("link add hub type bridge mcast_snooping 0
             link set hub up");
@@ -79,17 +80,34 @@ fn host(links: u8) -> Option<Host> {
         }
         (1..=links).for_each(|n| wait_for_link(&format!("p{n}")));
     });
-    Some(host)
+    host
 }
 
 /// The one that tests with packet sockets use one after the other: links take their time to come up.
-fn common_host() -> Option<&'static Host> {
-    static HOST: OnceLock<Option<Host>> = OnceLock::new();
-    HOST.get_or_init(|| host(LINKS)).as_ref()
+fn common_host() -> &'static Host {
+    static HOST: OnceLock<Host> = OnceLock::new();
+    HOST.get_or_init(|| host(LINKS))
 }
 
-/// Runs something with a bench, in a network namespace where the devices take one. Why not, if not, is printed.
+/// The character device by which processes make interfaces.
+pub const TUN: &str = "/dev/net/tun";
+
+/// What a device takes of the machine.
+fn possible(device: Device) -> Result<(), String> {
+    match device {
+        Device::Ring | Device::Memif => Ok(()),
+        Device::Packet => require::network_namespaces(),
+        Device::Xdp => require::network_namespaces().and_then(|()| require::af_xdp()),
+        Device::Tap => require::network_namespaces().and_then(|()| require::file(TUN)),
+    }
+}
+
+/// Runs something with a bench, in a network namespace where the devices take one. Where they cannot be had it is reported that the
+/// test cannot run.
 pub fn with_bench(device: Device, errand: impl FnOnce(&Bench) + Send) {
+    if let Err(why) = possible(device) {
+        return not_run(why);
+    }
     let _turn = turn();
     let takes_links = matches!(device, Device::Packet | Device::Xdp | Device::Tap);
     // Made where it is used: what it opens belongs to the thread's namespace.
@@ -98,12 +116,10 @@ pub fn with_bench(device: Device, errand: impl FnOnce(&Bench) + Send) {
         Device::Ring | Device::Memif => return run(),
         Device::Packet => None,
         // AF_XDP of DPDK 22.11 leaves its program on a link; a tap has the address that a link would have.
-        Device::Xdp => host(LINKS),
-        Device::Tap => host(0),
+        Device::Xdp => Some(host(LINKS)),
+        Device::Tap => Some(host(0)),
     };
-    if let Some(host) = own.as_ref().or_else(|| common_host()) {
-        host.run(run);
-    }
+    own.as_ref().unwrap_or_else(|| common_host()).run(run);
 }
 
 /// Whether tests are wanted that take longer, or that print what a driver has to say.

@@ -5,11 +5,12 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use takt_dpdk::{DpdkConfig, DpdkTransport, UdpStackConfig};
+use takt_testkit::{not_run, require};
 use takt_transport::udp::{InterfaceSelection, UdpConfig, UdpTransport};
 use takt_transport::{FlowId, Scan, Transport};
 use takt_wire::Locator;
 
-use super::devices::{config, fresh, mac, turn};
+use super::devices::{TUN, config, fresh, mac, turn};
 use super::network::{Host, Network, ip};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -110,14 +111,14 @@ fn datagrams_of_all_sizes_go_both_ways_and_groups_reach_all() {
 fn what_the_kernel_cuts_is_put_together() {
     let _turn = turn();
     let Some(network) = Network::new() else { return };
+    if let Err(why) = require::file(TUN) {
+        return not_run(why);
+    }
     let host = network.host(false);
     // The kernel has the interface that the device makes.
     let device = DpdkConfig { mac: Some(mac(1)), ..config(&format!("{},iface=tap0", fresh("net_tap"))) };
     let address = UdpStackConfig::new(0, Ipv4Addr::new(10, 79, 0, 2), 24);
-    let mut dpdk = match host.run(|| DpdkTransport::open(&device, &address)) {
-        Ok(dpdk) => dpdk,
-        Err(why) => return eprintln!("not tested: {why}"),
-    };
+    let mut dpdk = host.run(|| DpdkTransport::open(&device, &address)).expect("a virtual device");
     host.run(|| {
         ip("addr add 10.79.0.1/24 dev tap0
             link set tap0 up");
@@ -139,14 +140,16 @@ fn what_the_kernel_cuts_is_put_together() {
 #[test]
 fn a_host_pings_us() {
     let _turn = turn();
+    if let Err(why) = require::program("ping") {
+        return not_run(why);
+    }
     let Some(network) = Network::new() else { return };
     let (here, there) = (network.host(false), network.host(false));
     let mut dpdk = by_dpdk(&here, |config| config);
     let mut ping = there.run(|| {
         let ping = ["-c", "3", "-i", "0.01", "-s", "1000", "-W", "10", &OWN.to_string()].map(str::to_owned);
-        Command::new("ping").args(ping).stdout(std::process::Stdio::null()).spawn().ok()
+        Command::new("ping").args(ping).stdout(std::process::Stdio::null()).spawn().expect("it is installed")
     });
-    let Some(ping) = &mut ping else { return eprintln!("not tested: there is no ping") };
     let status = loop {
         assert!(dpdk.recv(Scan::All).expect("receiving works").is_none());
         if let Some(status) = ping.try_wait().expect("it is ours") {

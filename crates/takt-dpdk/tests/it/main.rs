@@ -10,19 +10,11 @@ mod stack_conforms;
 #[cfg(feature = "dpdk")]
 mod conforms;
 #[cfg(feature = "dpdk")]
-#[path = "../../../takt-xdp/tests/it/counting_calls.rs"]
-mod counting_calls;
-#[cfg(feature = "dpdk")]
 mod data_path;
 #[cfg(feature = "dpdk")]
 mod devices;
 #[cfg(feature = "dpdk")]
 mod kernel_peer;
-// The tests of AF_XDP use more of it.
-#[cfg(feature = "dpdk")]
-#[allow(dead_code)]
-#[path = "../../../takt-xdp/tests/it/network.rs"]
-mod network;
 #[cfg(feature = "dpdk")]
 mod participants;
 #[cfg(feature = "dpdk")]
@@ -33,3 +25,6 @@ mod parties;
 mod ports;
 #[cfg(feature = "dpdk")]
 mod switch;
+
+#[cfg(feature = "dpdk")]
+use takt_testkit::{counting_calls, network};

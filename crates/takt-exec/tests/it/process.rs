@@ -5,30 +5,37 @@ use std::process::Command;
 use std::time::Duration;
 
 use takt_exec::ProcessSettings;
+use takt_testkit::{not_run, require};
 
-fn shortest_latency_us() -> Option<i32> {
+const LATENCY: &str = "/dev/cpu_dma_latency";
+
+fn shortest_latency_us() -> i32 {
     let mut latency = [0; 4];
-    std::fs::File::open("/dev/cpu_dma_latency").ok()?.read_exact(&mut latency).expect("four octets");
-    Some(i32::from_ne_bytes(latency))
+    std::fs::File::open(LATENCY).expect("it was there").read_exact(&mut latency).expect("four octets");
+    i32::from_ne_bytes(latency)
 }
 
 #[test]
 fn short_sleep_states_are_held_as_long_as_asked() {
-    let Some(before) = shortest_latency_us() else {
-        return eprintln!("no right to /dev/cpu_dma_latency, or none there");
-    };
+    if let Err(why) = require::root().and_then(|()| require::file(LATENCY)) {
+        return not_run(why);
+    }
+    let before = shortest_latency_us();
     // Opening it to look makes a request of its own, of the default.
     assert!(before > 7, "somebody holds it at {before} us");
     let wanted = Duration::from_micros(7);
     let held = ProcessSettings { cpu_latency: Some(wanted), ..ProcessSettings::default() }.apply().expect("it may");
-    assert_eq!(shortest_latency_us(), Some(7));
+    assert_eq!(shortest_latency_us(), 7);
     drop(held);
-    assert_eq!(shortest_latency_us(), Some(before));
+    assert_eq!(shortest_latency_us(), before);
 }
 
 /// In a process of its own: it cannot be undone.
 #[test]
 fn locked_memory_is_there_before_it_is_touched() {
+    if let Err(why) = require::root() {
+        return not_run(why);
+    }
     if std::env::var_os("TAKT_TEST_LOCKED").is_none() {
         let mut again = Command::new("/proc/self/exe");
         again.args(["--exact", "process::locked_memory_is_there_before_it_is_touched"]).env("TAKT_TEST_LOCKED", "1");
@@ -37,9 +44,7 @@ fn locked_memory_is_there_before_it_is_touched() {
         return;
     }
     let locked = ProcessSettings { lock_memory: true, ..ProcessSettings::default() };
-    if let Err(refusal) = locked.apply() {
-        return assert!(refusal.to_string().contains("CAP_IPC_LOCK"), "{refusal}");
-    }
+    let _locked = locked.apply().expect("root may");
     let before = resident_kib();
     let untouched: Vec<u8> = Vec::with_capacity(64 << 20);
     let grown_kib = resident_kib() - before;

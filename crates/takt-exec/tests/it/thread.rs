@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use takt_exec::{Refusal, Scheduling, ThreadSettings};
+use takt_testkit::{not_run, require};
 
 /// Applies settings to a new thread, and returns what a file of /proc tells of that thread afterwards.
 fn applied(settings: ThreadSettings, file: &'static str) -> Result<String, Refusal> {
@@ -26,26 +27,55 @@ fn priority_and_policy(stat: &str) -> (u32, u32) {
     (fields[40 - 3].parse().expect("a number"), fields[41 - 3].parse().expect("a number"))
 }
 
-fn is_root() -> bool {
-    std::fs::read_to_string("/proc/self/status").expect("/proc is mounted").contains("\nUid:\t0\t0")
-}
-
 #[test]
 fn policies_and_priorities_are_those_asked_for() {
-    if !is_root() {
-        return eprintln!("not root: real-time policies cannot be tried");
+    if let Err(why) = require::root() {
+        return not_run(why);
     }
     let stat = scheduled(Scheduling::Fifo(7)).expect("root may");
     assert_eq!(priority_and_policy(&stat), (7, libc::SCHED_FIFO as u32));
     let stat = scheduled(Scheduling::RoundRobin(99)).expect("root may");
     assert_eq!(priority_and_policy(&stat), (99, libc::SCHED_RR as u32));
+}
+
+/// Tries SCHED_DEADLINE on a thread of its own without Takt's code: 1 ms every 100 ms, sched_setattr(2).
+fn has_deadline_scheduling() -> Result<(), String> {
+    let attempt = std::thread::spawn(|| {
+        let ms = 1_000_000;
+        let policy = u64::from(libc::SCHED_DEADLINE as u32) << 32;
+        // struct sched_attr: size and policy, flags, nice and priority, runtime, deadline, period.
+        let attributes: [u64; 6] = [48 | policy, 0, 0, ms, 10 * ms, 100 * ms];
+        // SAFETY: the structure has the 48 octets that its first field says.
+        let result = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, attributes.as_ptr(), 0) };
+        if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+    });
+    // EPERM for root: the thread's cpuset is not a root domain of its own.
+    attempt.join().expect("it does not panic").map_err(|why| format!("the kernel refuses SCHED_DEADLINE here: {why}"))
+}
+
+#[test]
+fn deadline_scheduling_is_as_asked() {
+    if let Err(why) = require::root().and_then(|()| has_deadline_scheduling()) {
+        return not_run(why);
+    }
     let ms = Duration::from_millis;
     let deadline = Scheduling::Deadline { runtime: ms(1), deadline: ms(10), period: ms(100) };
-    match scheduled(deadline) {
-        Ok(stat) => assert_eq!(priority_and_policy(&stat).1, libc::SCHED_DEADLINE as u32),
-        // A cpuset that is not a root domain of its own.
-        Err(refusal) => assert!(refusal.remedy.contains("root domain"), "{refusal}"),
+    let stat = scheduled(deadline).expect("the kernel grants it");
+    assert_eq!(priority_and_policy(&stat).1, libc::SCHED_DEADLINE as u32);
+}
+
+#[test]
+fn refused_deadline_scheduling_names_the_root_domain() {
+    if let Err(why) = require::root() {
+        return not_run(why);
     }
+    if has_deadline_scheduling().is_ok() {
+        return not_run("the kernel grants SCHED_DEADLINE here");
+    }
+    let ms = Duration::from_millis;
+    let deadline = Scheduling::Deadline { runtime: ms(1), deadline: ms(10), period: ms(100) };
+    let refusal = scheduled(deadline).expect_err("the kernel refuses it");
+    assert!(refusal.remedy.contains("root domain"), "{refusal}");
 }
 
 #[test]

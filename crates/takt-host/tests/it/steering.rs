@@ -16,6 +16,7 @@ const COUNT: usize = 40;
 
 /// Not a test, but what is run within a namespace: plans, applies, sends with and without marks, and says what left by each queue.
 #[test]
+#[ignore = "role: started by other tests"]
 fn the_sender() {
     let Ok(wish) = std::env::var(WISH) else { return };
     let (queue, line_rate_bits) = if wish == "queue" { (Some(3), None) } else { (None, Some(1_000_000_000)) };
@@ -49,6 +50,7 @@ const CROWD: &str = "steering::the_crowd";
 
 /// Not a test, but what is run within a namespace: a link of 2 Mbit/s that is full of unmarked frames, and then a few marked ones.
 #[test]
+#[ignore = "role: started by other tests"]
 fn the_crowd() {
     if std::env::var_os(WISH).is_none_or(|wish| wish != "crowd") {
         return;

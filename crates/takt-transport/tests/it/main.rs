@@ -5,9 +5,6 @@ mod counting_allocator;
 mod faults;
 mod kernel_limits;
 mod multicast_routes;
-#[path = "../../../takt-xdp/tests/it/network.rs"]
-#[allow(dead_code, reason = "other tests use the rest of it")]
-mod network;
 mod network_priority;
 mod no_allocation;
 mod packet_conforms;
@@ -22,6 +19,7 @@ mod udp_trains;
 mod urgent_first;
 mod wrappers_conform;
 
+use takt_testkit::network;
 use takt_transport::udp::{InterfaceSelection, UdpConfig, UdpTransport};
 use takt_transport::{FlowId, RxMeta, Scan, Transport};
 use takt_wire::Locator;

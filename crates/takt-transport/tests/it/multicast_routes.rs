@@ -1,25 +1,27 @@
-//! By which interfaces multicast goes and comes. In network namespaces of the
-//! tests' own, which takes root; without it there is nothing to be tested.
+//! By which interfaces multicast goes and comes. In network namespaces of the tests' own, which takes root.
 
 use std::collections::BTreeSet;
 use std::process::Command;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use takt_testkit::{not_run, require};
 use takt_transport::udp::{InterfaceSelection, UdpConfig, UdpTransport};
 use takt_transport::{FlowId, Transport};
 use takt_wire::Locator;
 
 use super::{drain, drain_until, open, receive, send, user_locator};
 
-/// Moves this thread to a new network namespace, which disappears with it.
+/// Moves this thread to a new network namespace, which disappears with it. `false` if the test cannot run, which is reported.
 fn enter_namespace() -> bool {
-    // SAFETY: no pointers; affects this thread only.
-    let entered = unsafe { libc::unshare(libc::CLONE_NEWNET) } == 0;
-    if !entered {
-        eprintln!("not tested: no permission to make a network namespace");
+    if let Err(why) = require::network_namespaces() {
+        not_run(why);
+        return false;
     }
-    entered
+    // SAFETY: no pointers; affects this thread only.
+    let entered = unsafe { libc::unshare(libc::CLONE_NEWNET) };
+    assert_eq!(entered, 0, "{}", std::io::Error::last_os_error());
+    true
 }
 
 fn ip(arguments: &str) {

@@ -1,10 +1,11 @@
 //! RTPS on Ethernet by AF_PACKET passes the conformance suite: between hosts at a bridge, with a VLAN, and within one host.
 //!
-//! That takes root; without it nothing is tested, and the reason is printed. All tests have the same hosts, each its own domain.
+//! That takes root. All tests have the same hosts, each its own domain.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use takt_testkit::{not_run, require};
 use takt_transport::Transport;
 use takt_transport::ethernet::{EthernetConfig, EthernetTransport, PacketConfig, PacketPort};
 
@@ -19,15 +20,16 @@ pub(super) fn open_on(host: &Host, config: &PacketConfig, domain_id: u32) -> Pac
     })
 }
 
-/// Four hosts, if they can be made.
+/// Four hosts. If they cannot be made, each test reports by itself that it cannot run.
 fn hosts() -> Option<&'static [Host]> {
-    static HOSTS: OnceLock<Option<(Network, Vec<Host>)>> = OnceLock::new();
-    let made = HOSTS.get_or_init(|| {
-        let network = Network::new()?;
+    static HOSTS: OnceLock<(Network, Vec<Host>)> = OnceLock::new();
+    require::network_namespaces().map_err(not_run).ok()?;
+    let (_, hosts) = HOSTS.get_or_init(|| {
+        let network = Network::new().expect("namespaces can be made");
         let hosts = (0..4).map(|_| network.host(true)).collect();
-        Some((network, hosts))
+        (network, hosts)
     });
-    made.as_ref().map(|(_, hosts)| &hosts[..])
+    Some(hosts)
 }
 
 /// Each on the next host, or all on one.

@@ -102,18 +102,9 @@ fn since(before: &[(&'static str, u64, u64)], participant: &DomainParticipant, n
     now[place].1 - before[place].1 + now[place].2 - before[place].2
 }
 
-/// Can AF_XDP be had at all?
-fn has_xdp(host: &Host) -> bool {
-    let tried = host.run(|| takt_xdp::XdpTransport::open(&takt_xdp::XdpConfig::new(7, "eth0")).map(drop));
-    tried.inspect_err(|why| eprintln!("not tested: {why}")).is_ok()
-}
-
 #[test]
 fn topics_go_by_the_transports_of_their_rule_and_discovery_by_another() {
     let Some([here, there]) = &wire(1) else { return };
-    if !has_xdp(here) {
-        return;
-    }
     let rules = |builder: DomainParticipantBuilder| {
         builder
             .discovery_transports(["udp"])
@@ -147,9 +138,6 @@ fn topics_go_by_the_transports_of_their_rule_and_discovery_by_another() {
 #[test]
 fn a_property_of_an_endpoint_comes_before_the_rules() {
     let Some([here, there]) = &wire(1) else { return };
-    if !has_xdp(here) {
-        return;
-    }
     let extra = |builder: DomainParticipantBuilder| {
         builder
             .user_data_transports(["udp"])

@@ -62,7 +62,7 @@ fn a_datagram_of_udp_is_not_copied_and_takes_one_system_call_out_and_none_in() {
         for (mtu, len, is_copied_in) in [(1500, 1000, false), (9000, 8000, true)] {
             let Some(network) = Network::of_mtu(mtu) else { return };
             let config = XdpConfig { mode: Some(mode), ..XdpConfig::new(0, "eth0") };
-            let Some([mut a, mut b]) = pair_of(&network, || XdpTransport::open(&config)) else { return };
+            let [mut a, mut b] = pair_of(&network, || XdpTransport::open(&config));
             let to = user(&b);
             // What is done once.
             send(&mut a, &message(0, 10), to);
@@ -89,7 +89,7 @@ fn a_frame_of_the_layer_2_form_is_not_copied_and_takes_one_system_call_out_and_n
         let config =
             XdpPortConfig { packet: PacketConfig::new("eth0"), mode: Some(mode), ..XdpPortConfig::new("eth0") };
         let open = || EthernetTransport::open(XdpPort::open(&config)?, &EthernetConfig::new(0));
-        let Some([mut a, mut b]) = pair_of(&network, open) else { return };
+        let [mut a, mut b] = pair_of(&network, open);
         let to = user(&b);
         send(&mut a, &message(0, 10), to);
         receive(&mut b);

@@ -46,10 +46,7 @@ fn an_interface_that_was_made_anew_has_a_queue_again() {
         let Some(hosts) = wire(1) else { return };
         let [here, there] = &hosts;
         let config = XdpPortConfig { mode: Some(mode), ..XdpPortConfig::new("eth0") };
-        let mut xdp = match open(here, &config) {
-            Ok(xdp) => xdp,
-            Err(why) => return eprintln!("not tested: {why}"),
-        };
+        let mut xdp = open(here, &config).expect("AF_XDP opens");
         assert_eq!(exchange(&mut xdp, &mut by_packet(there, None)), (10, 10));
         for _ in 0..2 {
             let index = xdp.port().interface().index;
@@ -72,10 +69,7 @@ fn each_participant_of_an_interface_has_a_queue_and_its_own_frames() {
     let config = XdpPortConfig::new("eth0");
     let mut all = Vec::new();
     for _ in 0..2 {
-        match open(&here, &config) {
-            Ok(xdp) => all.push(xdp),
-            Err(why) => return eprintln!("not tested: {why}"),
-        }
+        all.push(open(&here, &config).expect("AF_XDP opens"));
     }
     let why = open(&here, &config).map(drop).expect_err("both queues are taken").to_string();
     assert!(why.contains("AF_XDP on eth0"), "{why}");
@@ -101,6 +95,7 @@ fn each_participant_of_an_interface_has_a_queue_and_its_own_frames() {
 
 /// Has a port until it is killed. For anyone but a copy there is nothing to do.
 #[test]
+#[ignore = "role: started by other tests"]
 fn victim() {
     if round().is_none() {
         return;
@@ -121,9 +116,7 @@ fn victim() {
 fn nothing_is_left_of_a_port_whose_process_was_killed() {
     let Some([here, there]) = wire(1) else { return };
     let config = XdpPortConfig::new("eth0");
-    if let Err(why) = open(&here, &config) {
-        return eprintln!("not tested: {why}");
-    }
+    drop(open(&here, &config).expect("AF_XDP opens"));
     for round in 1..=5 {
         let mut victim = Copy::start(&here, "ethernet_life::victim", round);
         assert_eq!(victim.says(), "open", "round {round}");

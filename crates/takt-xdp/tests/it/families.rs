@@ -30,10 +30,7 @@ fn datagrams_of_both_families_go_by_af_xdp_both_ways() {
         let Some([here, there]) = wire(1) else { return };
         let config = both(mode);
         let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
-        let mut xdp = match here.run(|| XdpTransport::open(&config)) {
-            Ok(xdp) => xdp,
-            Err(why) => return eprintln!("not tested: {why}"),
-        };
+        let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP opens");
         let most = xdp.max_message_len();
         assert_eq!(most, 1500 - 48);
         let sizes = [4, 5, 17, 18, 64, 333, most];
@@ -60,10 +57,7 @@ fn one_datagram_to_both_families_is_the_same() {
     let Some([here, there]) = wire(1) else { return };
     let config = both(Mode::Native);
     let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
-    let mut xdp = match here.run(|| XdpTransport::open(&config)) {
-        Ok(xdp) => xdp,
-        Err(why) => return eprintln!("not tested: {why}"),
-    };
+    let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP opens");
     let to = [Locator::KIND_UDP_V6, Locator::KIND_UDP_V4].map(|kind| user(&udp, kind));
     for n in 0..20 {
         xdp.loan().expect("a frame is lent")[..100].copy_from_slice(&message(n, 100));
@@ -81,10 +75,7 @@ fn a_neighbour_of_ipv6_is_resolved() {
         here.run(|| super::network::ip("neigh del fd77::2 dev eth0"));
         let config = both(mode);
         let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
-        let mut xdp = match here.run(|| XdpTransport::open(&config)) {
-            Ok(xdp) => xdp,
-            Err(why) => return eprintln!("not tested: {why}"),
-        };
+        let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP opens");
         let at_udp = user(&udp, Locator::KIND_UDP_V6);
         let mut sent = 0;
         while xdp.counters().datagrams_out < 10 {
@@ -103,10 +94,7 @@ fn a_tag_for_the_priority_alone_suits_the_kernel() {
         let Some([here, there]) = wire(1) else { return };
         let config = XdpConfig { vlan: Some(0), ..both(mode) };
         let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
-        let mut xdp = match here.run(|| XdpTransport::open(&config)) {
-            Ok(xdp) => xdp,
-            Err(why) => return eprintln!("not tested: {why}"),
-        };
+        let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP opens");
         let urgent = here.run(|| xdp.open_flow(&FlowSpec { own_port: false, transport_priority: 46 }));
         let urgent = urgent.expect("a flow can be opened").0;
         for kind in [Locator::KIND_UDP_V4, Locator::KIND_UDP_V6] {
@@ -130,10 +118,7 @@ fn those_in_one_vlan_hear_each_other_and_those_in_others_do_not() {
     for mode in MODES {
         let Some([here, there]) = wire(1) else { return };
         let of_vlan = |vlan| XdpConfig { vlan: Some(vlan), ..both(mode) };
-        let mut one = match here.run(|| XdpTransport::open(&of_vlan(77))) {
-            Ok(xdp) => xdp,
-            Err(why) => return eprintln!("not tested: {why}"),
-        };
+        let mut one = here.run(|| XdpTransport::open(&of_vlan(77))).expect("AF_XDP opens");
         let mut other = there.run(|| XdpTransport::open(&of_vlan(78))).expect("it could be opened here");
         let stranger = user(&other, Locator::KIND_UDP_V6);
         for n in 0..10 {

@@ -9,25 +9,19 @@ use super::network::Network;
 
 const MODES: [Mode; 2] = [Mode::Native, Mode::Generic];
 
-/// A transport by AF_XDP on one host, one by the kernel on another. `None`, and why, where AF_XDP is not to be had.
-fn pair(network: &Network, mode: Mode, know_each_other: bool) -> Option<(XdpTransport, UdpTransport)> {
+/// A transport by AF_XDP on one host, one by the kernel on another.
+fn pair(network: &Network, mode: Mode, know_each_other: bool) -> (XdpTransport, UdpTransport) {
     let config = XdpConfig { mode: Some(mode), ..XdpConfig::new(0, "eth0") };
     let (here, there) = (network.host(know_each_other), network.host(know_each_other));
     let udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
-    match here.run(|| XdpTransport::open(&config)) {
-        Ok(xdp) => Some((xdp, udp)),
-        Err(why) => {
-            eprintln!("not tested: {why}");
-            None
-        }
-    }
+    (here.run(|| XdpTransport::open(&config)).expect("AF_XDP opens"), udp)
 }
 
 #[test]
 fn rtps_goes_by_af_xdp_both_ways() {
     for mode in MODES {
         let Some(network) = Network::new() else { return };
-        let Some((mut xdp, mut udp)) = pair(&network, mode, true) else { return };
+        let (mut xdp, mut udp) = pair(&network, mode, true);
         let (at_xdp, at_udp) = (user(&xdp), user(&udp));
         let sizes = [4, 5, 17, 18, 19, 64, 333, 1472];
         for (n, len) in sizes.into_iter().enumerate() {
@@ -48,7 +42,7 @@ fn rtps_goes_by_af_xdp_both_ways() {
 fn what_the_filter_leaves_to_the_kernel_arrives_by_its_sockets() {
     for mode in MODES {
         let Some(network) = Network::new() else { return };
-        let Some((mut xdp, mut udp)) = pair(&network, mode, true) else { return };
+        let (mut xdp, mut udp) = pair(&network, mode, true);
         let at_xdp = user(&xdp);
         // No RTPS; in fragments.
         for bytes in [b"something else".to_vec(), message(0, 20_000)] {
@@ -74,7 +68,7 @@ fn what_the_filter_leaves_to_the_kernel_arrives_by_its_sockets() {
 fn trains_of_datagrams_arrive_whole() {
     for mode in MODES {
         let Some(network) = Network::new() else { return };
-        let Some((mut xdp, mut udp)) = pair(&network, mode, true) else { return };
+        let (mut xdp, mut udp) = pair(&network, mode, true);
         let at_xdp = user(&xdp);
         for n in 0..30 {
             commit(&mut udp, &message(n, 1000), at_xdp);
@@ -96,7 +90,7 @@ fn trains_of_datagrams_arrive_whole() {
 fn a_neighbour_is_resolved_and_nothing_is_lost_meanwhile() {
     for mode in MODES {
         let Some(network) = Network::new() else { return };
-        let Some((mut xdp, mut udp)) = pair(&network, mode, false) else { return };
+        let (mut xdp, mut udp) = pair(&network, mode, false);
         let at_udp = user(&udp);
         let mut sent = 0;
         while xdp.counters().datagrams_out < 10 {
@@ -123,10 +117,7 @@ fn large_packets_are_carried_whole_in_several_frames() {
         let (here, there) = (network.host(true), network.host(true));
         let config = XdpConfig { mode: Some(mode), ..XdpConfig::new(0, "eth0") };
         let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
-        let mut xdp = match here.run(|| XdpTransport::open(&config)) {
-            Ok(xdp) => xdp,
-            Err(why) => return eprintln!("not tested: {why}"),
-        };
+        let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP opens");
         let (at_xdp, at_udp) = (user(&xdp), user(&udp));
         let most = xdp.max_message_len();
         assert_eq!((xdp.report().frame_len, xdp.report().parts, most), (4096, 3, 9000 - 28));
@@ -168,7 +159,7 @@ fn more_large_packets_than_there_are_frames_leave_and_arrive_whole() {
     for mode in MODES {
         let Some(network) = Network::of_mtu(9000) else { return };
         let config = XdpConfig { mode: Some(mode), tx_frames: 64, rx_frames: 64, ..XdpConfig::new(0, "eth0") };
-        let Some([mut here, mut there]) = pair_of(&network, || XdpTransport::open(&config)) else { return };
+        let [mut here, mut there] = pair_of(&network, || XdpTransport::open(&config));
         let to = user(&there);
         for round in 0..50 {
             // The 64 chunks for sending are 21 frames of three; these are received into twelve.
@@ -194,7 +185,7 @@ fn more_large_packets_than_there_are_frames_leave_and_arrive_whole() {
 fn trains_that_fit_one_packet_arrive_apart() {
     for mode in MODES {
         let Some(network) = Network::new() else { return };
-        let Some((mut xdp, mut udp)) = pair(&network, mode, true) else { return };
+        let (mut xdp, mut udp) = pair(&network, mode, true);
         let at_xdp = user(&xdp);
         for n in 0..10 {
             commit(&mut udp, &message(n, 100), at_xdp);

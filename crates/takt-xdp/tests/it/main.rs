@@ -1,11 +1,10 @@
-//! AF_XDP between network namespaces that the tests make themselves. That takes root and a kernel with AF_XDP; without them
-//! nothing is tested, and the reason is printed.
+//! AF_XDP between network namespaces that the tests make themselves. That takes root and a kernel with AF_XDP; without them each test
+//! reports that it cannot run.
 
 mod chosen;
 mod conforms;
 #[path = "../../../takt-transport/tests/it/counting_allocator.rs"]
 mod counting_allocator;
-mod counting_calls;
 mod data_path;
 mod datagrams;
 mod ethernet;
@@ -27,3 +26,5 @@ mod reopening;
 mod resident;
 mod sharing;
 mod urgent_first;
+
+use takt_testkit::counting_calls;

@@ -1,188 +1,41 @@
-//! A network of the test's own: hosts, each a network namespace with one interface, `eth0`, at one bridge.
-//!
-//! Nothing of it has a name outside: a namespace lives as long as a thread, socket or descriptor of it, so that
-//! whatever becomes of a test, nothing is left.
+//! Networks of the test's own for AF_XDP: those of [`takt_testkit::network`], where the kernel has it.
 
-use std::fs::File;
-use std::io::{self, Write};
-use std::net::{Ipv4Addr, UdpSocket};
-use std::os::fd::AsRawFd;
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::Duration;
+use takt_testkit::{network, not_run, require};
 
-/// The bridge and what hangs on it.
-pub struct Network {
-    bridge: File,
-    hosts: AtomicU8,
-    mtu: usize,
+pub use network::{Host, ip, lay};
+
+/// From this MTU on a packet takes several frames.
+const SEVERAL_FRAMES: usize = 3822;
+
+/// Reports that the test cannot run if this process cannot open sockets of AF_XDP, or the kernel no frames of several parts.
+pub fn is_possible(mtu: usize) -> Option<()> {
+    let several = || if mtu > SEVERAL_FRAMES { require::kernel(6, 6) } else { Ok(()) };
+    require::network_namespaces().and_then(|()| require::af_xdp()).and_then(|()| several()).map_err(not_run).ok()
 }
 
-/// One host: its namespace.
-pub struct Host {
-    namespace: File,
-}
-
-/// Moves this thread to a new namespace; a descriptor of it.
-fn new_namespace() -> io::Result<File> {
-    // SAFETY: no pointers; affects this thread only.
-    if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let namespace = File::open("/proc/thread-self/ns/net")?;
-    ip("link set lo up");
-    Ok(namespace)
-}
-
-/// Runs `f` on a thread of its own, which may move to another namespace.
-fn apart<R: Send>(f: impl FnOnce() -> R + Send) -> R {
-    std::thread::scope(|scope| scope.spawn(f).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-}
-
-/// Runs commands of iproute2, one a line, in this thread's namespace.
-pub fn ip(lines: &str) {
-    let mut child = Command::new("ip")
-        .args(["-batch", "-"])
-        .stdin(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("iproute2 is installed");
-    let mut stdin = child.stdin.take().expect("it is piped");
-    stdin.write_all(lines.as_bytes()).expect("it reads");
-    drop(stdin);
-    let output = child.wait_with_output().expect("it ends");
-    assert!(output.status.success(), "ip {lines}: {}", String::from_utf8_lossy(&output.stderr));
-}
+/// Hosts at one bridge.
+pub struct Network(network::Network);
 
 impl Network {
-    /// An empty network of the usual MTU; `None`, and why, without the permission to make one.
+    /// An empty network of the usual MTU; `None` if the test cannot run.
     pub fn new() -> Option<Self> {
         Self::of_mtu(1500)
     }
 
     /// One of this MTU.
     pub fn of_mtu(mtu: usize) -> Option<Self> {
-        let made = apart(|| {
-            let namespace = new_namespace()?;
-            // Groups are flooded: nobody here asks who is a member.
-            ip("link add br0 type bridge mcast_snooping 0
-                addr add 10.77.0.254/24 dev br0
-                link set br0 up");
-            Ok::<_, io::Error>(namespace)
-        });
-        match made {
-            Ok(bridge) => Some(Self { bridge, hosts: AtomicU8::new(0), mtu }),
-            Err(why) => {
-                eprintln!("not tested: no network namespace can be made: {why}");
-                None
-            }
-        }
+        is_possible(mtu)?;
+        network::Network::of_mtu(mtu).map(Self)
     }
 
-    /// A further host, the `n`-th with the address 10.77.0.`n`. It resolves the addresses of others when it needs them, or
-    /// knows those of all hosts from the start.
+    /// See [`network::Network::host`].
     pub fn host(&self, knows_all: bool) -> Host {
-        let n = self.hosts.fetch_add(1, Ordering::Relaxed) + 1;
-        let bridge = format!("/proc/{}/fd/{}", std::process::id(), self.bridge.as_raw_fd());
-        let mtu = self.mtu;
-        let namespace = apart(|| {
-            let namespace = new_namespace().expect("the first one could be made");
-            ip(&format!(
-                "link add eth0 address 02:00:00:00:00:{n:02x} mtu {mtu} type veth peer name port{n} mtu {mtu}
-                 link set port{n} netns {bridge}
-                 addr add 10.77.0.{n}/24 brd 10.77.0.255 dev eth0
-                 link set eth0 up
-                 route add 224.0.0.0/4 dev eth0"
-            ));
-            let others = (1..=12).filter(|other| knows_all && *other != n);
-            let known =
-                |other| format!("neigh add 10.77.0.{other} lladdr 02:00:00:00:00:{other:02x} nud permanent dev eth0\n");
-            ip(&others.map(known).collect::<String>());
-            namespace
-        });
-        let host = Host { namespace };
-        let bridge = Host::of(&self.bridge);
-        bridge.run(|| ip(&format!("link set port{n} master br0 up")));
-        let [here, there] =
-            [&host, &bridge].map(|end| end.run(|| UdpSocket::bind("0.0.0.0:0").expect("a port is free")));
-        answer(&here, &there, Ipv4Addr::new(10, 77, 0, 254));
-        host
+        self.0.host(knows_all)
     }
 }
 
-/// Waits until the way from one to the other, at `address`, is open, both ways: links come up when they like.
-fn answer(here: &UdpSocket, there: &UdpSocket, address: Ipv4Addr) {
-    let port = there.local_addr().expect("it is bound").port();
-    let mut buffer = [0; 8];
-    for socket in [here, there] {
-        socket.set_read_timeout(Some(Duration::from_millis(10))).expect("a timeout");
-    }
-    for _ in 0..2000 {
-        // It fails as long as there is no link.
-        drop(here.send_to(b"there?", (address, port)));
-        if let Ok((_, from)) = there.recv_from(&mut buffer) {
-            drop(there.send_to(b"here", from));
-            if here.recv_from(&mut buffer).is_ok() {
-                return;
-            }
-        }
-    }
-    panic!("the host does not reach {address}");
-}
-
-impl Host {
-    fn of(namespace: &File) -> Self {
-        Self { namespace: namespace.try_clone().expect("a descriptor is free") }
-    }
-
-    /// Runs something in the host's namespace.
-    pub fn run<R: Send>(&self, errand: impl FnOnce() -> R + Send) -> R {
-        apart(|| {
-            // SAFETY: the descriptor is one of a network namespace; affects this thread only.
-            let entered = unsafe { libc::setns(self.namespace.as_raw_fd(), libc::CLONE_NEWNET) };
-            assert_eq!(entered, 0, "{}", io::Error::last_os_error());
-            errand()
-        })
-    }
-}
-
-/// Two hosts with nothing but a wire between them, of so many queues each way. Their addresses are 10.77.0.1 and 10.77.0.2, and
-/// fd77::1 and fd77::2; they know each other's. `None`, and why, without the permission to make them.
+/// Two hosts with a wire between them; see [`network::wire`]. `None` if the test cannot run.
 pub fn wire(queues: u32) -> Option<[Host; 2]> {
-    let made = apart(|| Ok::<_, io::Error>([apart(new_namespace)?, apart(new_namespace)?]));
-    let hosts = match made {
-        Ok(namespaces) => namespaces.map(|namespace| Host { namespace }),
-        Err(why) => {
-            eprintln!("not tested: no network namespace can be made: {why}");
-            return None;
-        }
-    };
-    lay(&hosts, queues);
-    Some(hosts)
-}
-
-/// Lays the wire between two hosts, who are as before.
-pub fn lay(hosts: &[Host; 2], queues: u32) {
-    let there = format!("/proc/{}/fd/{}", std::process::id(), hosts[1].namespace.as_raw_fd());
-    hosts[0].run(|| {
-        ip(&format!(
-            "link add eth0 numtxqueues {queues} numrxqueues {queues} type veth peer name eth0 netns {there} \
-             numtxqueues {queues} numrxqueues {queues}"
-        ));
-    });
-    for (own, other, host) in [(1, 2, &hosts[0]), (2, 1, &hosts[1])] {
-        host.run(|| {
-            ip(&format!(
-                "link set eth0 address 02:00:00:00:00:{own:02x}
-                 addr add 10.77.0.{own}/24 brd 10.77.0.255 dev eth0
-                 addr add fd77::{own}/64 dev eth0 nodad
-                 link set eth0 up
-                 route add 224.0.0.0/4 dev eth0
-                 neigh add 10.77.0.{other} lladdr 02:00:00:00:00:{other:02x} nud permanent dev eth0
-                 neigh add fd77::{other} lladdr 02:00:00:00:00:{other:02x} nud permanent dev eth0"
-            ));
-        });
-    }
-    let [here, there] = hosts.each_ref().map(|host| host.run(|| UdpSocket::bind("0.0.0.0:0").expect("a port is free")));
-    answer(&here, &there, Ipv4Addr::new(10, 77, 0, 2));
+    is_possible(0)?;
+    network::wire(queues)
 }

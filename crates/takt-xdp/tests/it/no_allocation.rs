@@ -20,7 +20,7 @@ fn sending_and_receiving_allocate_nothing() {
 fn count(mode: Mode, mtu: usize, len: usize) {
     let Some(network) = Network::of_mtu(mtu) else { return };
     let config = XdpConfig { mode: Some(mode), ..XdpConfig::new(0, "eth0") };
-    let Some([mut a, mut b]) = pair_of(&network, || XdpTransport::open(&config)) else { return };
+    let [mut a, mut b] = pair_of(&network, || XdpTransport::open(&config));
     let known = b.locators().clone();
     let to = [known.default_unicast, known.metatraffic_unicast, known.metatraffic_multicast].concat();
     let mut received = 0;

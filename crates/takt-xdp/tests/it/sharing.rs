@@ -20,6 +20,7 @@ fn open(host: &Host, config: &XdpConfig) -> Result<XdpTransport, String> {
 
 /// Has a seat until it is killed. For anyone but a copy of this program there is nothing to do.
 #[test]
+#[ignore = "role: started by other tests"]
 fn occupant() {
     if kills::round().is_none() {
         return;
@@ -64,14 +65,10 @@ fn each_one_gets_what_is_its_own_whichever_queue_it_comes_by() {
         let other = XdpConfig { rtps_only: false, rx_frames: 64, mode: None, ..config(7) };
         let mut all = Vec::new();
         for (config, queue) in [(in_mode(0), 0), (in_mode(0), 1), (other, 2)] {
-            match open(&here, &config) {
-                Ok(xdp) => {
-                    let report = xdp.report();
-                    assert_eq!((&report.queues[..], report.is_joined, report.mode), (&[queue][..], queue > 0, mode));
-                    all.push(xdp);
-                }
-                Err(why) => return eprintln!("not tested: {why}"),
-            }
+            let xdp = open(&here, &config).expect("AF_XDP opens");
+            let report = xdp.report();
+            assert_eq!((&report.queues[..], report.is_joined, report.mode), (&[queue][..], queue > 0, mode));
+            all.push(xdp);
         }
         let peers = peers(&there);
         for xdp in &mut all {
@@ -89,10 +86,7 @@ fn each_one_gets_what_is_its_own_whichever_queue_it_comes_by() {
 #[test]
 fn one_too_many_is_told_so_and_has_the_next_queue_that_is_free() {
     let Some([here, _there]) = wire(2) else { return };
-    let first = match open(&here, &config(0)) {
-        Ok(first) => first,
-        Err(why) => return eprintln!("not tested: {why}"),
-    };
+    let first = open(&here, &config(0)).expect("AF_XDP opens");
     let second = open(&here, &config(0)).expect("there are two queues");
     let why = open(&here, &config(0)).expect_err("there is no third queue");
     assert!(why.contains("eth0") && why.contains("queues [0, 1] are taken"), "{why}");
@@ -109,10 +103,7 @@ fn one_too_many_is_told_so_and_has_the_next_queue_that_is_free() {
 fn what_cannot_be_shared_is_refused_with_the_reason() {
     let Some([here, _there]) = wire(4) else { return };
     let config = |domain_id| XdpConfig { mode: None, ..config(domain_id) };
-    let first = match open(&here, &XdpConfig { mode: Some(Mode::Generic), ..config(0) }) {
-        Ok(first) => first,
-        Err(why) => return eprintln!("not tested: {why}"),
-    };
+    let first = open(&here, &XdpConfig { mode: Some(Mode::Generic), ..config(0) }).expect("AF_XDP opens");
     let why = open(&here, &XdpConfig { mode: Some(Mode::Native), ..config(0) }).expect_err("the other mode");
     assert!(why.contains("runs in generic mode for other participants"), "{why}");
     for (queues, what) in [
@@ -136,10 +127,7 @@ fn what_cannot_be_shared_is_refused_with_the_reason() {
 #[test]
 fn who_has_the_name_and_does_not_answer_is_not_waited_for_forever() {
     let Some([here, _there]) = wire(2) else { return };
-    match open(&here, &config(0)) {
-        Ok(first) => drop(first),
-        Err(why) => return eprintln!("not tested: {why}"),
-    }
+    drop(open(&here, &config(0)).expect("AF_XDP opens"));
     let index = here.run(|| std::fs::read_to_string("/proc/thread-self/net/if_inet6").expect("the kernel has IPv6"));
     let of_eth0 = index.lines().find(|line| line.ends_with("eth0")).expect("it has an address of IPv6");
     let index = u32::from_str_radix(of_eth0.split_whitespace().nth(1).expect("an index"), 16).expect("a number");
@@ -157,11 +145,7 @@ fn who_has_the_name_and_does_not_answer_is_not_waited_for_forever() {
 #[test]
 fn the_first_ones_end_leaves_the_others_as_they_are() {
     let Some([here, there]) = wire(2) else { return };
-    let probe = open(&here, &config(0));
-    if let Err(why) = probe {
-        return eprintln!("not tested: {why}");
-    }
-    drop(probe);
+    drop(open(&here, &config(0)).expect("AF_XDP opens"));
     let peers = peers(&there);
     let mut first = occupant_on(&here, 0);
     let mut second = open(&here, &config(0)).expect("there are two queues");
@@ -184,10 +168,7 @@ fn the_first_ones_end_leaves_the_others_as_they_are() {
 #[test]
 fn processes_come_and_go_and_nothing_is_left() {
     let Some([here, there]) = wire(10) else { return };
-    let mut resident = match open(&here, &config(0)) {
-        Ok(resident) => resident,
-        Err(why) => return eprintln!("not tested: {why}"),
-    };
+    let mut resident = open(&here, &config(0)).expect("AF_XDP opens");
     let peers = peers(&there);
     let mut children = Vec::new();
     for round in 0..24 {
@@ -212,10 +193,7 @@ fn processes_come_and_go_and_nothing_is_left() {
 #[test]
 fn at_whatever_moment_one_is_killed_nothing_is_left() {
     let Some([here, there]) = wire(3) else { return };
-    let mut resident = match open(&here, &config(0)) {
-        Ok(resident) => resident,
-        Err(why) => return eprintln!("not tested: {why}"),
-    };
+    let mut resident = open(&here, &config(0)).expect("AF_XDP opens");
     let peers = peers(&there);
     for round in 0..30_u32 {
         // From the first instant to long after all is open.
@@ -246,10 +224,7 @@ fn at_whatever_moment_one_is_killed_nothing_is_left() {
 #[test]
 fn another_user_has_no_share() {
     let Some([here, _there]) = wire(2) else { return };
-    let _first = match open(&here, &config(0)) {
-        Ok(first) => first,
-        Err(why) => return eprintln!("not tested: {why}"),
-    };
+    let _first = open(&here, &config(0)).expect("AF_XDP opens");
     let why = here.run(|| {
         // SAFETY: no pointers. The C library's function would change all threads; the system call changes this one, which ends.
         assert_eq!(unsafe { libc::syscall(libc::SYS_setresuid, -1, 65_534, -1) }, 0, "root can be anyone");
@@ -261,10 +236,7 @@ fn another_user_has_no_share() {
 #[test]
 fn who_serves_others_keeps_nothing_of_those_who_are_gone() {
     let Some([here, _there]) = wire(2) else { return };
-    let first = match open(&here, &config(0)) {
-        Ok(first) => first,
-        Err(why) => return eprintln!("not tested: {why}"),
-    };
+    let first = open(&here, &config(0)).expect("AF_XDP opens");
     // Had it kept their connections, it could not wait for so many descriptors any more: 64 is the most.
     for round in 0..70 {
         let second = open(&here, &config(0)).expect("one queue is free");
@@ -278,10 +250,7 @@ fn who_serves_others_keeps_nothing_of_those_who_are_gone() {
 #[test]
 fn a_datagram_by_any_queue_wakes_who_waits() {
     let Some([here, there]) = wire(4) else { return };
-    let mut xdp = match open(&here, &XdpConfig { queues: Queues::All, ..config(0) }) {
-        Ok(xdp) => xdp,
-        Err(why) => return eprintln!("not tested: {why}"),
-    };
+    let mut xdp = open(&here, &XdpConfig { queues: Queues::All, ..config(0) }).expect("AF_XDP opens");
     let to = user(&xdp).socket_addr().expect("an address of UDP");
     for peer in peers(&there) {
         while xdp.recv(Scan::All).expect("receiving works").is_some() {}

@@ -27,10 +27,7 @@ fn the_most_urgent_of_a_ring_comes_first_and_nothing_is_lost() {
         let (here, there) = (network.host(false), network.host(false));
         let config = XdpConfig { mode: Some(mode), ..XdpConfig::new(0, "eth0") };
         let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
-        let mut xdp = match here.run(|| XdpTransport::open(&config)) {
-            Ok(xdp) => xdp,
-            Err(why) => return eprintln!("not tested: {why}"),
-        };
+        let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP opens");
         let default = user(&xdp);
         let (brake, to_brake) = here.run(|| urgent(&mut xdp, 46));
         let (steering, to_steering) = here.run(|| urgent(&mut xdp, 30));

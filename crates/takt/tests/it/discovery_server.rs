@@ -1,5 +1,4 @@
-//! Discovery servers on a network without multicast, in a network namespace of the test's own, which takes root; without it
-//! there is nothing to be tested.
+//! Discovery servers on a network without multicast, in a network namespace of the test's own, which takes root.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -7,15 +6,17 @@ use std::process::Command;
 use crate::support::*;
 use takt::qos::*;
 use takt::*;
+use takt_testkit::{not_run, require};
 
 /// Runs a test where multicast does not exist.
 fn without_multicast(test: impl FnOnce() + Send + 'static) {
+    if let Err(why) = require::network_namespaces() {
+        return not_run(why);
+    }
     let thread = std::thread::spawn(move || {
         // SAFETY: no pointers; affects this thread only.
-        if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
-            eprintln!("not tested: no permission to make a network namespace");
-            return;
-        }
+        let entered = unsafe { libc::unshare(libc::CLONE_NEWNET) };
+        assert_eq!(entered, 0, "{}", std::io::Error::last_os_error());
         for arguments in [
             "link add takt0 type veth peer name takt1",
             "link set takt0 multicast off",

@@ -1,5 +1,4 @@
-//! Participants that speak RTPS directly on Ethernet, on hosts of the test's own network. That takes root; without it nothing is
-//! tested, and the reason is printed.
+//! Participants that speak RTPS directly on Ethernet, on hosts of the test's own network. That takes root.
 
 use crate::network::{Host, Network};
 use crate::support::*;

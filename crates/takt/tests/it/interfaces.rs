@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use crate::support::*;
 use takt::qos::*;
 use takt::*;
+use takt_testkit::{not_run, require};
 
 const LEASE: Duration = Duration::from_secs(2);
 
@@ -25,25 +26,20 @@ struct Host {
 }
 
 impl Host {
-    /// Runs `life` in the namespace once it is prepared; it is given the errands to run between its turns. `None` without the
-    /// permission to make a namespace.
-    fn new(life: impl FnOnce(Receiver<Errand>) + Send + 'static) -> Option<Self> {
+    /// Runs `life` in the namespace once it is prepared; it is given the errands to run between its turns.
+    fn new(life: impl FnOnce(Receiver<Errand>) + Send + 'static) -> Self {
         let (errands, todo) = mpsc::channel::<Errand>();
         let (tell, told) = mpsc::channel();
         let thread = std::thread::spawn(move || {
             // SAFETY: no pointers; affects this thread only.
-            let entered = unsafe { libc::unshare(libc::CLONE_NEWNET) } == 0;
+            let entered = unsafe { libc::unshare(libc::CLONE_NEWNET) };
+            assert_eq!(entered, 0, "{}", std::io::Error::last_os_error());
             // SAFETY: takes no arguments and cannot fail.
-            tell.send(entered.then(|| unsafe { libc::gettid() })).expect("somebody waits");
-            if entered {
-                life(todo);
-            }
+            tell.send(unsafe { libc::gettid() }).expect("somebody waits");
+            life(todo);
         });
-        let Some(thread_id) = told.recv().expect("the thread tells") else {
-            eprintln!("not tested: no permission to make a network namespace");
-            return None;
-        };
-        Some(Self { thread_id, errands, thread: Some(thread) })
+        let thread_id = told.recv().expect("the thread tells");
+        Self { thread_id, errands, thread: Some(thread) }
     }
 
     /// Runs something on the host's thread and waits for its result.
@@ -104,7 +100,9 @@ struct Scene {
 
 const TURN: takt::Duration = takt::Duration::from_millis(5);
 
+/// Without the permission to make namespaces the test is reported as one that cannot run, and this is `None`.
 fn scene(durability: Durability, interfaces: &'static [&'static str]) -> Option<Scene> {
+    require::network_namespaces().map_err(not_run).ok()?;
     let (write, to_write) = mpsc::channel();
     let (tell, numbers) = mpsc::channel();
     let (tell_matches, matches) = mpsc::channel();
@@ -118,7 +116,7 @@ fn scene(durability: Durability, interfaces: &'static [&'static str]) -> Option<
             participant.spin_once(TURN).expect("open");
             to_write.try_iter().for_each(|number| writer.write(&Blob::new(number, 100)).expect("room"));
         });
-    })?;
+    });
     let right = Host::new(move |todo| {
         (0..3).for_each(|_| todo.recv().expect("errands come")());
         let participant = builder(0).interfaces(interfaces.iter().copied()).build().expect("participant");
@@ -134,7 +132,7 @@ fn scene(durability: Durability, interfaces: &'static [&'static str]) -> Option<
                 tell_matches.send(status.current_count).unwrap_or_default();
             }
         });
-    })?;
+    });
     let scene = Scene { left, right, numbers, write, matches, expected: 0 };
     scene.link();
     scene.up("10.78.0.1/24", "10.78.0.2/24");

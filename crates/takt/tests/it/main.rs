@@ -7,8 +7,6 @@ mod builtin_topics;
 mod coherent_access;
 mod content_filter;
 mod contracts;
-#[path = "../../../takt-xdp/tests/it/counting_calls.rs"]
-mod counting_calls;
 mod critical_path;
 mod directed_write;
 mod discovery_server;
@@ -32,9 +30,6 @@ mod lossy_network;
 mod many_participants;
 mod matching;
 mod multitopic;
-#[path = "../../../takt-xdp/tests/it/network.rs"]
-#[allow(dead_code, reason = "other tests use the rest of it")]
-mod network;
 mod peers;
 mod policies;
 mod priorities;
@@ -53,3 +48,5 @@ mod timing_plan;
 mod transports;
 mod type_consistency;
 mod waitset;
+
+use takt_testkit::{counting_calls, network};
