@@ -35,14 +35,14 @@ demo: setup ## two hosts in network namespaces; Takt and CycloneDDS feed each ot
 	$(call say,demo)
 	@cargo run --quiet --release -p takt-interop --bin takt-demo
 
-test: setup ## everything that must pass: format, clippy, house rules, all tests, peers included
+test: setup ## everything that must pass: format, clippy, house rules, all tests, peers included; says what did not run
 	@$(MAKE) --no-print-directory lint
 	$(call say,tests of all crates ($(DPDK_TOLD)))
-	@cargo test --locked --workspace --features '$(DPDK_FEATURE)' --no-fail-fast
+	@cargo xtask test --workspace $(if $(HAS_DPDK),--features '$(DPDK_FEATURE)')
 
 test-long: setup ## the tests at full length (more seeds, more samples, more datagrams)
 	$(call say,tests of all crates at full length ($(DPDK_TOLD)))
-	@TAKT_TEST_LONG=1 cargo test --locked --workspace --features 'takt/long-tests $(DPDK_FEATURE)' --no-fail-fast --release
+	@TAKT_TEST_LONG=1 cargo xtask test --workspace --features 'takt/long-tests $(DPDK_FEATURE)' --release
 	$(call say,simulated worlds for $(SWARM_MINUTES) minutes)
 	@cargo xtask sim --swarm --minutes $(SWARM_MINUTES)
 	$(call say,deliberate bugs)
