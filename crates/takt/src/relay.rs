@@ -11,7 +11,7 @@
 use std::fmt;
 
 use takt_core::{NewChange, ReadCursor, ReaderSpec, Selector, WriteError, WriterSpec};
-use takt_wire::Timestamp;
+use takt_wire::{Guid, SequenceNumber, Timestamp};
 
 pub use takt_core::{ChangeKind, DURABILITY_SERVICE};
 pub use takt_wire::inline_qos::SampleIdentity;
@@ -187,6 +187,15 @@ impl RelayReader {
         core.engine.look(|driver| Ok(driver.core.has_history(core.handle)?))
     }
 
+    /// Up to which change a writer has announced that it has written. `None` if it is not matched, or has not said so yet.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after the participant was closed.
+    pub fn announced_by(&self, writer: Guid) -> Result<Option<SequenceNumber>> {
+        let core = &*self.any.core;
+        core.engine.look(|driver| Ok(driver.core.announced_by(core.handle, writer)?))
+    }
+
     /// What it is besides that.
     #[must_use]
     pub fn as_any(&self) -> &AnyDataReader {
@@ -231,6 +240,16 @@ impl RelayWriter {
     pub fn forget(&self, instance: InstanceHandle) -> Result<()> {
         let core = &*self.any.core;
         core.engine.call(|driver, _| Ok(driver.core.forget_instance(core.handle, instance)?))
+    }
+
+    /// Forgets the changes of an original writer above a number, as far as they are sent and acknowledged: late joiners do not
+    /// hear of them. Readers that have them keep them.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after the participant was closed.
+    pub fn forget_relayed(&self, origin: Guid, above: SequenceNumber) -> Result<()> {
+        let core = &*self.any.core;
+        core.engine.call(|driver, _| Ok(driver.core.forget_relayed(core.handle, origin, above)?))
     }
 
     /// What it is besides that.

@@ -28,6 +28,7 @@ use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::string::ToString;
+use alloc::vec::Vec;
 use core::time::Duration;
 use takt_exec::Priority;
 use takt_wire::builder::{DataEmit, MessageBuilder};
@@ -117,6 +118,20 @@ fn wants_all(data: &ParticipantData) -> bool {
 }
 
 impl Participant {
+    /// The named discovery servers ([`Config::servers`](crate::Config::servers)) that have not answered, or do not any more: no
+    /// participant that says it is a server is known at their address. Right after the start that is all of them. Looks at
+    /// each remote participant once for each server.
+    pub fn silent_servers(&self) -> Vec<Locator> {
+        let answers = |server: &Locator| {
+            let mut remotes = self.remotes.iter().map(|(_, remote)| remote);
+            remotes.any(|remote| {
+                let at = remote.metatraffic.locator;
+                at.ip() == server.ip() && !remote.is_on_probation() && claims_to_serve(&remote.data)
+            })
+        };
+        self.servers.iter().filter(|server| !answers(server)).copied().collect()
+    }
+
     /// Whether a participant is a server whose introductions are believed.
     fn is_trusted_server(&self, remote: &Remote) -> bool {
         let at = remote.metatraffic.locator;

@@ -76,6 +76,25 @@ impl Participant {
         Ok(())
     }
 
+    /// A relay forgets the changes that it has sent of an original writer above a number; late joiners do not hear of them.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn forget_relayed(&mut self, handle: WriterHandle, origin: Guid, above: SequenceNumber) -> Result<(), Error> {
+        let Self { writers, ctx, .. } = self;
+        live_writer(writers, handle)?.forget_relayed(ctx, origin, above);
+        Ok(())
+    }
+
+    /// Up to which change a writer has announced that it has written, by its own heartbeats and samples. `None` if it is not
+    /// matched with the reader.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn announced_by(&mut self, handle: ReaderHandle, writer: Guid) -> Result<Option<SequenceNumber>, Error> {
+        Ok(self.reader(handle)?.announced_by(writer))
+    }
+
     /// The number of a writer's last change; 0 before the first.
     ///
     /// # Errors

@@ -32,7 +32,10 @@ impl Reader {
         }
         proxy.is_service = writer.is_service;
         if writer.durability >= Durability::Transient && !self.entity_id.is_builtin() {
-            self.origins.get_or_insert_with(|| Box::new(Origins::new()));
+            // A durability service recognises repeated samples itself, also those of before its restart.
+            if !self.explicit {
+                self.origins.get_or_insert_with(|| Box::new(Origins::new()));
+            }
             proxy.may_lack_history = !writer.is_service && self.data.qos.durability >= Durability::Transient;
         }
         proxy.greets_from_zero = writer.vendor == VendorId::EPROSIMA;
@@ -71,6 +74,14 @@ impl Reader {
     /// Whether all that its writers had when they were matched has arrived.
     pub(crate) fn has_history(&self) -> bool {
         self.proxies.iter().all(|(_, proxy)| proxy.has_history())
+    }
+
+    /// Up to which change a matched writer says that it has written; `None` before it has said so.
+    pub(crate) fn announced_by(&self, writer: Guid) -> Option<SequenceNumber> {
+        let (_, proxy) = self.proxies.iter().find(|(_, proxy)| proxy.guid == writer)?;
+        let is_known =
+            if proxy.reliable { proxy.last_heartbeat.is_some() } else { proxy.announced > SequenceNumber::ZERO };
+        is_known.then_some(proxy.announced)
     }
 
     /// A matched writer has gone.

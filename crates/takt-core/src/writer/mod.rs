@@ -653,6 +653,21 @@ impl Writer {
         self.history.remove_instance(instance.0, self.settled.min(self.cursor.sn.prev()));
     }
 
+    /// Late joiners need not hear of what an original writer is said to have written above a number. A step for each change.
+    pub(crate) fn forget_relayed(&mut self, ctx: &mut Context, origin: Guid, above: SequenceNumber) {
+        let upto = self.settled.min(self.cursor.sn.prev());
+        let mut next = SequenceNumber::FIRST;
+        while let Some(change) = self.history.at_or_after(next).filter(|change| change.sn <= upto) {
+            ctx.work.steps(1);
+            let sn = change.sn;
+            let is_doubted = |by: SampleIdentity| by.writer == origin && by.sn > above;
+            if self.history.origin_of(change).is_some_and(is_doubted) {
+                self.history.remove(sn);
+            }
+            next = sn.next();
+        }
+    }
+
     /// Frees what is sent and acknowledged, and opens the send window accordingly.
     fn settle(&mut self, ctx: &mut Context) {
         ctx.work.steps(self.proxies.len());

@@ -237,3 +237,39 @@ fn a_service_that_falls_silent_is_waited_for_ten_seconds() {
     network.run(2_000);
     assert!(numbers(&mut network, 2, reader).into_iter().eq(MANY - 5..MANY), "better than nothing");
 }
+
+#[test]
+fn forged_original_number_is_told_from_what_the_writer_announced_and_can_be_forgotten() {
+    let mut network = Network::new(4, 84);
+    let writer = network.writer(0, writer_spec("T", false, durable_writer(History::KeepAll)));
+    let origin = guid(&mut network, 0, writer);
+    let reader = network.reader(1, reader_spec("T", false, durable_reader()));
+    network.nodes[1].acknowledge_explicitly(reader).expect("it lives");
+    assert_eq!(network.nodes[1].announced_by(reader, origin).expect("it lives"), None, "not matched");
+    let forger = relay(&mut network, 2);
+    network.await_match((2, forger), (1, reader));
+    pass_on(&mut network, 2, forger, origin, 0..1);
+    pass_on(&mut network, 2, forger, origin, 1_000_000..1_000_001);
+    network.await_match((0, writer), (1, reader));
+    write(&mut network, writer, 0..3);
+    let mut got = Vec::new();
+    assert!(
+        network.run_until(20_000, |network| {
+            got.extend(numbers(network, 1, reader));
+            got.len() == 5
+        }),
+        "a reader that acknowledges explicitly gets what its writers wrote, whatever was said in their names: {got:?}"
+    );
+    assert_eq!(network.nodes[1].announced_by(reader, origin).expect("it lives"), Some(SequenceNumber(3)));
+    // Everything of the relay is acknowledged, so it can forget it.
+    network.nodes[1].acknowledge_taken(reader).expect("it lives");
+    network.run(5_000);
+    network.nodes[2].forget_relayed(forger, origin, SequenceNumber(3)).expect("it lives");
+    let late = network.reader(3, reader_spec("T", false, durable_reader()));
+    network.await_match((2, forger), (3, late));
+    network.await_match((0, writer), (3, late));
+    network.run(20_000);
+    let mut got = numbers(&mut network, 3, late);
+    got.sort_unstable();
+    assert_eq!(got, [0, 1, 2], "the forged one is not among them");
+}

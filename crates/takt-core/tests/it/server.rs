@@ -217,3 +217,13 @@ fn an_introduction_changes_nothing_for_who_is_known() {
     assert!(known.iter().all(|data| data.guid.prefix != other.prefix || data.metatraffic_unicast != [other.address]));
     assert_eq!(node.counters().leases_expired, 1);
 }
+
+#[test]
+fn named_server_is_silent_until_it_answers_and_after_its_lease() {
+    let mut network = world([server(0, &[]), client(1, &[0, 7])]);
+    assert_eq!(network.nodes[1].silent_servers(), [address(0), address(7)]);
+    assert!(network.run_until(10_000, |network| network.nodes[1].silent_servers() == [address(7)]));
+    network.cut.push(0);
+    network.run(60_000);
+    assert_eq!(network.nodes[1].silent_servers(), [address(0), address(7)]);
+}

@@ -252,6 +252,15 @@ impl DomainParticipant {
         self.look(|core| core.discovered_subscriptions().cloned().collect())
     }
 
+    /// The discovery servers that were named ([`discovery_servers`](DomainParticipantBuilder::discovery_servers)) and do not
+    /// answer, as `udp/ADDRESS:PORT`. A participant that has just started names all of them; one that runs answers within a second.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn silent_discovery_servers(&self) -> Result<Vec<String>> {
+        self.look(|core| core.silent_servers().iter().map(ToString::to_string).collect())
+    }
+
     /// Writers and readers of one topic that were lately not matched, and why not.
     ///
     /// # Errors
