@@ -74,7 +74,7 @@ impl Durability {
         }
         let totals = service.totals();
         note!(
-            "takt: {} topics, {} changes, {} bytes, {} repeated, {} commits, {} topics full, {} refused, {} not served",
+            "takt: {} topics, {} changes, {} bytes, {} repeated, {} commits, {} topics full, {} refused, {} not served, {} doubted",
             totals.topics,
             totals.samples,
             totals.bytes,
@@ -82,7 +82,8 @@ impl Durability {
             totals.commits,
             totals.full,
             totals.refused_topics,
-            totals.unserved
+            totals.unserved,
+            totals.doubted
         );
         Ok(())
     }

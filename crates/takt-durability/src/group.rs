@@ -8,13 +8,22 @@ use takt::qos::{
     DataReaderQos, DataRepresentation, DataWriterQos, Durability, History, Liveliness, OwnershipStrength, PublisherQos,
     Reliability, ReliabilityKind, ResourceLimits, SubscriberQos,
 };
-use takt::relay::{RelayReader, RelayTopic, RelayWriter};
-use takt::{DomainParticipant, Guid, PublicationData};
+use takt::relay::{DURABILITY_SERVICE, RelayReader, RelayTopic, RelayWriter};
+use takt::{DomainParticipant, Guid, PublicationData, SequenceNumber};
 
 use crate::index::{Admission, Index, Policy};
 use crate::record::Record;
 use crate::store::Batch;
 use crate::{Options, Result};
+
+/// How far a change that another service passes on may be ahead of what its original writer has announced, if that is matched. It
+/// is as much as a reliable writer sends ahead of acknowledgements.
+const LEAD_MAX: i64 = 512;
+
+/// Whether a writer is one of a durability service.
+pub(crate) fn is_of_a_service(data: &PublicationData) -> bool {
+    data.qos.user_data.0.starts_with(DURABILITY_SERVICE)
+}
 
 /// What writers must have in common to be kept together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,6 +60,8 @@ pub(crate) struct Group {
     writer: Option<RelayWriter>,
     /// Kept, by number, and not passed on: there is no writer yet, or they are not committed.
     kept: BTreeMap<u64, Record>,
+    /// Changes below this number are committed.
+    committed: u64,
     /// Taken, and not kept yet.
     waiting: VecDeque<Record>,
     /// Why what waits does.
@@ -58,7 +69,13 @@ pub(crate) struct Group {
     pub(crate) repeated: u64,
     /// Refused by the writer that serves.
     pub(crate) unserved: u64,
+    /// Passed on by other services in the name of a writer that has not come that far.
+    pub(crate) doubted: u64,
+    /// Whether writers other than those of services are there.
+    pub(crate) is_written: bool,
     born: Instant,
+    /// Since when it is of no use.
+    idle_since: Option<Instant>,
 }
 
 /// The limits and history of a topic.
@@ -89,11 +106,15 @@ impl Group {
             reader: None,
             writer: None,
             kept: BTreeMap::new(),
+            committed: 0,
             waiting: VecDeque::new(),
             full: None,
             repeated: 0,
             unserved: 0,
+            doubted: 0,
+            is_written: false,
             born: Instant::now(),
+            idle_since: None,
         }
     }
 
@@ -110,6 +131,7 @@ impl Group {
         for (writer, last) in origins {
             self.index.restore_origin(*writer, *last);
         }
+        self.committed = self.index.next();
     }
 
     /// Begins to listen.
@@ -132,6 +154,7 @@ impl Group {
         Ok(())
     }
 
+    // DEVIATION(DDS 1.4 §2.2.3.6): the service keeps the samples of a coherent set one by one, and passes them on without the set.
     /// Takes what has come, unless something still waits for room. Writers that have gone leave what they wrote.
     pub(crate) fn take(&mut self) -> Result<()> {
         let (Some(reader), true) = (&self.reader, self.waiting.is_empty()) else { return Ok(()) };
@@ -142,6 +165,7 @@ impl Group {
                     instance: info.instance_handle,
                     origin: info.origin,
                     source_timestamp: info.source_timestamp,
+                    is_relayed: info.publication != info.origin.writer,
                     payload: payload.to_vec(),
                 });
             }
@@ -150,20 +174,49 @@ impl Group {
 
     /// Keeps what waits, as far as there is room, `disk_bytes` of it on disk. Returns the limit that stands in the way if
     /// it did not before.
-    pub(crate) fn keep(&mut self, disk_bytes: &mut u64, batch: &mut Batch) -> Option<&'static str> {
+    pub(crate) fn keep(&mut self, disk_bytes: &mut u64, batch: &mut Batch) -> Result<Option<&'static str>> {
+        let reader = self.reader.clone();
+        let announced = |writer| match &reader {
+            Some(reader) => Ok(reader.announced_by(writer)?.map(|sn| sn.0)),
+            None => Ok(None),
+        };
+        self.keep_what_is_credible(disk_bytes, batch, announced)
+    }
+
+    /// As [`keep`](Self::keep); `announced` says how far a writer that is matched has come.
+    fn keep_what_is_credible(
+        &mut self,
+        disk_bytes: &mut u64,
+        batch: &mut Batch,
+        announced: impl Fn(Guid) -> Result<Option<i64>>,
+    ) -> Result<Option<&'static str>> {
         let was_full = self.full.take();
         while let Some(record) = self.waiting.front() {
-            let on_disk = if self.is_persistent() { record.payload.len() as u64 } else { 0 };
+            let (origin, is_relayed) = (record.origin, record.is_relayed);
+            let last = self.index.last_of(origin.writer);
+            if (is_relayed || origin.sn.0 <= last)
+                && let Some(announced) = announced(origin.writer)?
+            {
+                let credible = announced.saturating_add(LEAD_MAX);
+                if is_relayed && origin.sn.0 > credible {
+                    self.waiting.pop_front();
+                    self.doubted += 1;
+                    continue;
+                }
+                if !is_relayed && last > credible {
+                    self.correct(origin.writer, origin.sn.0 - 1, batch)?;
+                }
+            }
+            let Some(record) = self.waiting.front() else { break };
             let before = self.index.bytes();
-            let admission = if on_disk > *disk_bytes { Admission::Full("disk") } else { self.index.admit(record) };
-            match admission {
+            match self.index.admit(record, self.is_persistent().then_some(*disk_bytes)) {
                 Admission::Repeated => {
                     self.waiting.pop_front();
                     self.repeated += 1;
                 }
                 Admission::Full(limit) => {
                     self.full = Some(limit);
-                    return self.full.filter(|_| was_full != self.full);
+                    return Ok(self.full.filter(|_| was_full != self.full));
                 }
                 Admission::Kept { number, evicted } => {
                     let Some(record) = self.waiting.pop_front() else { break };
@@ -173,28 +226,70 @@ impl Group {
                     if self.is_persistent() {
                         *disk_bytes = (*disk_bytes + before).saturating_sub(self.index.bytes());
                         batch.removed.extend(evicted.into_iter().map(|number| (self.id, number)));
-                        let origin = record.origin;
-                        batch.origins.insert((self.id, origin.writer.to_bytes()), origin.sn.0);
+                        batch.set_origin(self.id, origin.writer, origin.sn.0);
                         batch.kept.push((self.id, number, record.clone()));
                     }
                     self.kept.insert(number, record);
                 }
             }
         }
-        None
+        Ok(None)
     }
 
-    /// All that was kept is safe: tells the writers so, and passes it on.
+    /// A writer has not come as far as others said in its name: what they said is given up.
+    fn correct(&mut self, writer: Guid, last: i64, batch: &mut Batch) -> Result<()> {
+        let forged = self.index.correct_origin(writer, last);
+        self.doubted += forged.len() as u64;
+        for number in &forged {
+            self.kept.remove(number);
+        }
+        if let Some(serving) = &self.writer {
+            serving.forget_relayed(writer, SequenceNumber(last))?;
+        }
+        if self.is_persistent() {
+            batch.set_origin(self.id, writer, last);
+            batch.removed.extend(forged.into_iter().map(|number| (self.id, number)));
+        }
+        Ok(())
+    }
+
+    /// Nothing is taken until the store can be written again.
+    pub(crate) fn wait_for_disk(&mut self) {
+        self.full = Some("no space left on the disk");
+    }
+
+    /// The store can be written again.
+    pub(crate) fn go_on(&mut self) {
+        self.full = None;
+    }
+
+    /// All that was kept is committed.
+    pub(crate) fn mark_committed(&mut self) {
+        self.committed = self.index.next();
+    }
+
+    /// Tells writers that what is committed is safe, and passes it on.
     pub(crate) fn settle(&mut self) -> Result<()> {
-        if let Some(reader) = self.reader.as_ref().filter(|_| self.waiting.is_empty()) {
+        let is_safe = self.waiting.is_empty() && self.committed == self.index.next();
+        if let Some(reader) = self.reader.as_ref().filter(|_| is_safe) {
             reader.acknowledge_taken()?;
         }
         if let Some(writer) = &self.writer {
-            for (_, record) in std::mem::take(&mut self.kept) {
+            let uncommitted = self.kept.split_off(&self.committed);
+            for (_, record) in std::mem::replace(&mut self.kept, uncommitted) {
                 self.unserved += u64::from(!writer.write(&record.as_relayed())?);
             }
         }
         Ok(())
+    }
+
+    /// Whether the topic has been of no use for `patience`: it has no writers but those of services, and nothing of it is kept.
+    pub(crate) fn is_over(&mut self, patience: Duration) -> bool {
+        if self.is_written || self.index.len() > 0 || !self.waiting.is_empty() {
+            self.idle_since = None;
+            return false;
+        }
+        self.idle_since.get_or_insert_with(Instant::now).elapsed() >= patience
     }
 
     /// Begins to serve when other services have been looked for, and what they have has come.
@@ -203,7 +298,9 @@ impl Group {
             return Ok(false);
         }
         let has_caught_up = self.reader.as_ref().map_or(Ok(true), RelayReader::has_history)?;
-        if !has_caught_up || !self.waiting.is_empty() {
+        // Two services with nothing to serve would keep each other's topic alive.
+        let is_of_use = self.is_written || self.index.len() > 0;
+        if !has_caught_up || !self.waiting.is_empty() || !is_of_use {
             return Ok(false);
         }
         let data = &self.announcement;
@@ -245,7 +342,11 @@ impl Group {
 
     /// Gives up instances that have ended for long enough. Returns how many.
     pub(crate) fn clean_up(&mut self, lives: impl Fn(Guid) -> bool, batch: &mut Batch) -> Result<usize> {
-        let over = self.index.clean_up(Instant::now(), lives);
+        let over = self.index.clean_up(Instant::now(), &lives);
+        let forgotten = self.index.forget_origins(&lives);
+        if self.is_persistent() {
+            forgotten.into_iter().for_each(|writer| batch.forget_origin(self.id, writer));
+        }
         for (instance, numbers) in &over {
             for number in numbers {
                 self.kept.remove(number);
@@ -268,3 +369,6 @@ impl Group {
         self.writer.is_some()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,15 +3,23 @@
 //! Changes are numbered in the order in which they came. Of each original writer only what follows the last one is taken,
 //! so what arrives by several ways is kept once. An instance gives way when it was disposed of, no writer is left that
 //! wrote it, and `service_cleanup_delay` has passed since.
+//!
+//! The last number of an original writer stays known while the writer lives or something of it is kept. Of all others the
+//! [`ORIGINS_MAX`] that were heard last stay known: another service, which was away, may still bring old samples of those.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use takt::qos::History;
-use takt::relay::ChangeKind;
+use takt::relay::{ChangeKind, SampleIdentity};
 use takt::{Guid, InstanceHandle};
 
 use crate::record::Record;
+
+/// Original writers of a topic that do not live, of which nothing is kept, and whose last number stays known.
+pub(crate) const ORIGINS_MAX: usize = 1024;
+/// Writers of an instance before those that live no longer are looked for.
+const WRITERS_UNCHECKED_MAX: usize = 16;
 
 /// DURABILITY_SERVICE and the service's own limits.
 #[derive(Clone, Copy, Debug)]
@@ -45,14 +53,32 @@ struct Instance {
     ended: Option<Instant>,
 }
 
+/// A change that is kept.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    instance: InstanceHandle,
+    payload_len: u64,
+    origin: SampleIdentity,
+    is_relayed: bool,
+}
+
+/// How far an original writer has come.
+#[derive(Clone, Copy, Debug, Default)]
+struct Origin {
+    /// The number of its last change.
+    last: i64,
+    /// Changes of it that are kept.
+    kept: usize,
+    /// The number under which its last change was kept here; 0 if that was before a restart.
+    heard: u64,
+}
+
 #[derive(Debug)]
 pub(crate) struct Index {
     policy: Policy,
-    /// Instance and payload length of each change.
-    changes: BTreeMap<u64, (InstanceHandle, u64)>,
+    changes: BTreeMap<u64, Kept>,
     instances: HashMap<InstanceHandle, Instance>,
-    /// The last change that came of each original writer.
-    origins: HashMap<Guid, i64>,
+    origins: HashMap<Guid, Origin>,
     bytes: u64,
     next: u64,
 }
@@ -68,13 +94,18 @@ impl Index {
         self.bytes
     }
 
+    /// The number of the next change.
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.changes.len()
     }
 
     /// The last number that came of an original writer.
     pub(crate) fn last_of(&self, writer: Guid) -> i64 {
-        self.origins.get(&writer).copied().unwrap_or(0)
+        self.origins.get(&writer).map_or(0, |origin| origin.last)
     }
 
     /// A change that a store had under this number. Changes come in order of their numbers, and fit, since they did before.
@@ -85,12 +116,46 @@ impl Index {
 
     /// How far an original writer had come when the store was closed.
     pub(crate) fn restore_origin(&mut self, writer: Guid, last: i64) {
-        let known = self.origins.entry(writer).or_insert(last);
-        *known = (*known).max(last);
+        let known = self.origins.entry(writer).or_default();
+        known.last = known.last.max(last);
     }
 
-    /// Decides about a change, and keeps account of it if it is kept.
-    pub(crate) fn admit(&mut self, record: &Record) -> Admission {
+    /// A living writer is known by a number that it has not reached: another participant forged it. Goes back to `last`, and
+    /// gives up what others passed on above it. Returns the numbers of those changes. Looks at all changes.
+    pub(crate) fn correct_origin(&mut self, writer: Guid, last: i64) -> Vec<u64> {
+        let is_forged = |kept: &Kept| kept.is_relayed && kept.origin.writer == writer && kept.origin.sn.0 > last;
+        let forged: Vec<u64> =
+            self.changes.iter().filter(|(_, kept)| is_forged(kept)).map(|(number, _)| *number).collect();
+        for number in &forged {
+            self.forget(*number);
+        }
+        if let Some(origin) = self.origins.get_mut(&writer) {
+            origin.last = last;
+        }
+        forged
+    }
+
+    /// Forgets original writers that no longer live and of which nothing is kept, up to the [`ORIGINS_MAX`] that were heard
+    /// last. Returns them.
+    pub(crate) fn forget_origins(&mut self, lives: impl Fn(Guid) -> bool) -> Vec<Guid> {
+        if self.origins.len() <= ORIGINS_MAX {
+            return Vec::new();
+        }
+        let is_idle = |writer: &Guid, origin: &Origin| origin.kept == 0 && !lives(*writer);
+        let idle = self.origins.iter().filter(|(writer, origin)| is_idle(writer, origin));
+        let mut idle: Vec<(u64, Guid)> = idle.map(|(writer, origin)| (origin.heard, *writer)).collect();
+        idle.sort_unstable();
+        idle.truncate(idle.len().saturating_sub(ORIGINS_MAX));
+        let forgotten: Vec<Guid> = idle.into_iter().map(|(_, writer)| writer).collect();
+        for writer in &forgotten {
+            self.origins.remove(writer);
+        }
+        forgotten
+    }
+
+    /// Decides about a change, and keeps account of it if it is kept. `disk_bytes` is how much more payload the disk may
+    /// have, for a change that goes there.
+    pub(crate) fn admit(&mut self, record: &Record, disk_bytes: Option<u64>) -> Admission {
         let Policy { history, samples_max, instances_max, samples_per_instance_max, bytes_max, .. } = self.policy;
         if record.origin.sn.0 <= self.last_of(record.origin.writer) {
             return Admission::Repeated;
@@ -101,7 +166,7 @@ impl Index {
             History::KeepLast(depth) if count >= depth as usize => instance.and_then(|i| i.changes.front()).copied(),
             _ => None,
         };
-        let freed = gives_way.and_then(|number| self.changes.get(&number)).map_or(0, |(_, len)| *len);
+        let freed = gives_way.and_then(|number| self.changes.get(&number)).map_or(0, |kept| kept.payload_len);
         let len = record.payload.len() as u64;
         if gives_way.is_none() && self.changes.len() >= samples_max {
             return Admission::Full("max_samples");
@@ -115,6 +180,9 @@ impl Index {
         if self.bytes - freed + len > bytes_max {
             return Admission::Full("memory of a topic");
         }
+        if disk_bytes.is_some_and(|room| len.saturating_sub(freed) > room) {
+            return Admission::Full("disk");
+        }
         let evicted: Vec<u64> = gives_way.into_iter().collect();
         for number in &evicted {
             self.forget(*number);
@@ -126,9 +194,11 @@ impl Index {
         let number = self.next;
         self.next += 1;
         let len = record.payload.len() as u64;
-        self.changes.insert(number, (record.instance, len));
+        let Record { instance, origin, is_relayed, .. } = *record;
+        self.changes.insert(number, Kept { instance, payload_len: len, origin, is_relayed });
         self.bytes += len;
-        self.origins.insert(record.origin.writer, record.origin.sn.0);
+        let origin = self.origins.entry(record.origin.writer).or_default();
+        *origin = Origin { last: record.origin.sn.0, kept: origin.kept + 1, heard: number };
         let instance = self.instances.entry(record.instance).or_default();
         instance.changes.push_back(number);
         instance.ended = None;
@@ -145,15 +215,21 @@ impl Index {
     }
 
     fn forget(&mut self, number: u64) {
-        let Some((handle, len)) = self.changes.remove(&number) else { return };
-        self.bytes -= len;
-        if let Some(instance) = self.instances.get_mut(&handle) {
+        let Some(Kept { instance, payload_len, origin, .. }) = self.changes.remove(&number) else { return };
+        self.bytes -= payload_len;
+        if let Some(instance) = self.instances.get_mut(&instance) {
             instance.changes.retain(|kept| *kept != number);
+        }
+        if let Some(origin) = self.origins.get_mut(&origin.writer) {
+            origin.kept -= 1;
         }
     }
 
     /// Gives up the instances that have ended for long enough. Returns them with the numbers of their changes.
     pub(crate) fn clean_up(&mut self, now: Instant, lives: impl Fn(Guid) -> bool) -> Vec<(InstanceHandle, Vec<u64>)> {
+        for instance in self.instances.values_mut().filter(|it| it.writers.len() > WRITERS_UNCHECKED_MAX) {
+            instance.writers.retain(|writer| lives(*writer));
+        }
         let Some(delay) = self.policy.cleanup_delay else { return Vec::new() };
         let mut over = Vec::new();
         for (handle, instance) in self.instances.iter_mut().filter(|(_, instance)| instance.is_disposed) {
@@ -197,11 +273,11 @@ mod tests {
     #[test]
     fn each_change_of_a_writer_is_kept_once_and_in_order() {
         let mut index = Index::new(POLICY);
-        assert_eq!(number(index.admit(&record(1, 1, 0, ChangeKind::Alive))), 0);
-        assert_eq!(number(index.admit(&record(2, 1, 0, ChangeKind::Alive))), 1, "another writer's");
-        assert_eq!(number(index.admit(&record(1, 3, 0, ChangeKind::Alive))), 2);
-        assert_eq!(index.admit(&record(1, 3, 0, ChangeKind::Alive)), Admission::Repeated);
-        assert_eq!(index.admit(&record(1, 2, 0, ChangeKind::Alive)), Admission::Repeated);
+        assert_eq!(number(index.admit(&record(1, 1, 0, ChangeKind::Alive), None)), 0);
+        assert_eq!(number(index.admit(&record(2, 1, 0, ChangeKind::Alive), None)), 1, "another writer's");
+        assert_eq!(number(index.admit(&record(1, 3, 0, ChangeKind::Alive), None)), 2);
+        assert_eq!(index.admit(&record(1, 3, 0, ChangeKind::Alive), None), Admission::Repeated);
+        assert_eq!(index.admit(&record(1, 2, 0, ChangeKind::Alive), None), Admission::Repeated);
         assert_eq!((index.len(), index.bytes()), (3, 30));
     }
 
@@ -209,11 +285,11 @@ mod tests {
     fn keep_last_lets_the_oldest_of_the_instance_give_way() {
         let mut index = Index::new(Policy { history: History::KeepLast(2), samples_max: 4, ..POLICY });
         for sn in 1..=4 {
-            index.admit(&record(1, sn, (sn % 2) as u8, ChangeKind::Alive));
+            index.admit(&record(1, sn, (sn % 2) as u8, ChangeKind::Alive), None);
         }
-        let admission = index.admit(&record(1, 5, 1, ChangeKind::Alive));
+        let admission = index.admit(&record(1, 5, 1, ChangeKind::Alive), None);
         assert_eq!(admission, Admission::Kept { number: 4, evicted: vec![0] });
-        assert_eq!(index.admit(&record(1, 6, 7, ChangeKind::Alive)), Admission::Full("max_samples"));
+        assert_eq!(index.admit(&record(1, 6, 7, ChangeKind::Alive), None), Admission::Full("max_samples"));
         assert_eq!(index.len(), 4);
     }
 
@@ -226,14 +302,14 @@ mod tests {
         ] {
             let mut index = Index::new(policy);
             for sn in 1..=2 {
-                number(index.admit(&record(1, sn, sn as u8, ChangeKind::Alive)));
+                number(index.admit(&record(1, sn, sn as u8, ChangeKind::Alive), None));
             }
-            assert_eq!(index.admit(&record(1, 3, 3, ChangeKind::Alive)), Admission::Full(limit));
+            assert_eq!(index.admit(&record(1, 3, 3, ChangeKind::Alive), None), Admission::Full(limit));
             assert_eq!((index.len(), index.last_of(Guid::from_bytes([1; 16]))), (2, 2), "{limit}");
         }
         let mut index = Index::new(Policy { samples_per_instance_max: 1, ..POLICY });
-        number(index.admit(&record(1, 1, 1, ChangeKind::Alive)));
-        let refused = index.admit(&record(1, 2, 1, ChangeKind::Alive));
+        number(index.admit(&record(1, 1, 1, ChangeKind::Alive), None));
+        let refused = index.admit(&record(1, 2, 1, ChangeKind::Alive), None);
         assert_eq!(refused, Admission::Full("max_samples_per_instance"));
     }
 
@@ -242,12 +318,12 @@ mod tests {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
         let mut index = Index::new(POLICY);
-        index.admit(&record(1, 1, 1, ChangeKind::Alive));
-        index.admit(&record(1, 2, 2, ChangeKind::Alive));
-        index.admit(&record(1, 3, 3, ChangeKind::Alive));
-        index.admit(&record(1, 4, 1, ChangeKind::DisposedUnregistered));
-        index.admit(&record(1, 5, 2, ChangeKind::Disposed));
-        index.admit(&record(1, 6, 3, ChangeKind::Unregistered));
+        index.admit(&record(1, 1, 1, ChangeKind::Alive), None);
+        index.admit(&record(1, 2, 2, ChangeKind::Alive), None);
+        index.admit(&record(1, 3, 3, ChangeKind::Alive), None);
+        index.admit(&record(1, 4, 1, ChangeKind::DisposedUnregistered), None);
+        index.admit(&record(1, 5, 2, ChangeKind::Disposed), None);
+        index.admit(&record(1, 6, 3, ChangeKind::Unregistered), None);
         assert_eq!(index.clean_up(start, |_| true), []);
         assert_eq!(index.clean_up(after(4), |_| true), []);
         assert_eq!(index.clean_up(after(5), |_| true), [(InstanceHandle([1; 16]), vec![0, 3])]);
@@ -261,9 +337,9 @@ mod tests {
     fn a_disposed_instance_that_is_written_again_stays() {
         let start = Instant::now();
         let mut index = Index::new(POLICY);
-        index.admit(&record(1, 1, 1, ChangeKind::DisposedUnregistered));
+        index.admit(&record(1, 1, 1, ChangeKind::DisposedUnregistered), None);
         assert_eq!(index.clean_up(start, |_| false), []);
-        index.admit(&record(1, 2, 1, ChangeKind::Alive));
+        index.admit(&record(1, 2, 1, ChangeKind::Alive), None);
         assert_eq!(index.clean_up(start + Duration::from_secs(50), |_| false), []);
     }
 
@@ -272,7 +348,7 @@ mod tests {
         let mut index = Index::new(POLICY);
         index.restore(7, &record(1, 5, 1, ChangeKind::Alive));
         index.restore_origin(Guid::from_bytes([1; 16]), 9);
-        assert_eq!(index.admit(&record(1, 9, 1, ChangeKind::Alive)), Admission::Repeated);
-        assert_eq!(number(index.admit(&record(1, 10, 1, ChangeKind::Alive))), 8);
+        assert_eq!(index.admit(&record(1, 9, 1, ChangeKind::Alive), None), Admission::Repeated);
+        assert_eq!(number(index.admit(&record(1, 10, 1, ChangeKind::Alive), None)), 8);
     }
 }

@@ -1,4 +1,4 @@
-//! A change as it is kept. On disk: kind 1 octet, instance 16, original writer 16, its number 8, source time stamp 4 for seconds and 4 for the fraction, all
+//! A change as it is kept. On disk: kind 1 octet (its highest bit: another service passed the change on), instance 16, original writer 16, its number 8, source time stamp 4 for seconds and 4 for the fraction, all
 //! integers little endian, then the payload.
 
 use takt::relay::{ChangeKind, RelayedChange, SampleIdentity};
@@ -14,18 +14,24 @@ pub(crate) struct Record {
     pub(crate) instance: InstanceHandle,
     pub(crate) origin: SampleIdentity,
     pub(crate) source_timestamp: Timestamp,
+    /// It came from another service, not from its original writer.
+    pub(crate) is_relayed: bool,
     pub(crate) payload: Vec<u8>,
 }
+
+/// The bit of the kind that says so.
+const RELAYED: u8 = 0x80;
 
 impl Record {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEADER_LEN + self.payload.len());
-        bytes.push(match self.kind {
+        let kind = match self.kind {
             ChangeKind::Alive => 0,
             ChangeKind::Disposed => 1,
             ChangeKind::Unregistered => 2,
             ChangeKind::DisposedUnregistered => 3,
-        });
+        };
+        bytes.push(kind | if self.is_relayed { RELAYED } else { 0 });
         bytes.extend_from_slice(&self.instance.0);
         bytes.extend_from_slice(&self.origin.writer.to_bytes());
         bytes.extend_from_slice(&self.origin.sn.0.to_le_bytes());
@@ -44,7 +50,8 @@ impl Record {
         let (seconds, rest) = rest.split_first_chunk::<4>()?;
         let (fraction, payload) = rest.split_first_chunk::<4>()?;
         Some(Self {
-            kind: match kind {
+            is_relayed: kind & RELAYED != 0,
+            kind: match kind & !RELAYED {
                 0 => ChangeKind::Alive,
                 1 => ChangeKind::Disposed,
                 2 => ChangeKind::Unregistered,
@@ -86,6 +93,7 @@ pub(crate) mod tests {
             instance: InstanceHandle([instance; 16]),
             origin: SampleIdentity { writer: Guid::from_bytes([writer; 16]), sn: SequenceNumber(sn) },
             source_timestamp: Timestamp { seconds: sn as u32, fraction: 5 },
+            is_relayed: false,
             payload: vec![instance; 10],
         }
     }
@@ -95,7 +103,7 @@ pub(crate) mod tests {
         for kind in
             [ChangeKind::Alive, ChangeKind::Disposed, ChangeKind::Unregistered, ChangeKind::DisposedUnregistered]
         {
-            let record = record(7, 1 << 40, 3, kind);
+            let record = Record { is_relayed: kind == ChangeKind::Disposed, ..record(7, 1 << 40, 3, kind) };
             let bytes = record.to_bytes();
             assert_eq!(Record::from_bytes(&bytes), Some(record));
             for len in 0..HEADER_LEN {

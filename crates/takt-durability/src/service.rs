@@ -8,14 +8,16 @@ use takt::dynamic::DynamicTypeSupport;
 use takt::qos::Durability;
 use takt::{DomainParticipant, DomainParticipantBuilder, Guid, Limits, PublicationData, Runtime, StatusMask, WaitSet};
 
-use crate::group::{Group, Key};
-use crate::store::{Batch, Store};
+use crate::group::{Group, Key, is_of_a_service};
+use crate::store::{Batch, Committed, Store};
 use crate::{Options, Result};
 
 /// Between two looks at who writes and what is over; also how long a wish to stop may go unnoticed.
 const LOOK_PERIOD: Duration = Duration::from_millis(100);
 /// How long to ask for the type of a topic with keys.
 const TYPE_PATIENCE: takt::Duration = takt::Duration::from_secs(1);
+/// Between two attempts to write to a disk that is full.
+const DISK_PATIENCE: Duration = Duration::from_secs(1);
 /// Notes that are kept until somebody reads them.
 const NOTES_MAX: usize = 256;
 
@@ -34,8 +36,10 @@ pub struct Totals {
     pub repeated: u64,
     /// Topics that are full now: their writers are not acknowledged.
     pub full: usize,
-    /// Topics that are not kept since there are too many, or their endpoints were refused.
+    /// Topics that have writers and are not kept since there are too many, or their endpoints were refused.
     pub refused_topics: u64,
+    /// Changes that other services passed on in the name of a living writer that has not come that far. They are not kept.
+    pub doubted: u64,
     /// Changes that are kept and find no room in the memory of the writer that serves them.
     pub unserved: u64,
     /// Transactions of the store.
@@ -54,7 +58,10 @@ pub struct Service {
     refused: BTreeSet<Key>,
     wakeup: WaitSet,
     looked: Option<Instant>,
+    /// What the next commit writes.
     batch: Batch,
+    /// When the last commit found no space on the disk.
+    disk_full: Option<Instant>,
     commits: u64,
     next_id: u32,
     notes: Vec<String>,
@@ -111,6 +118,7 @@ impl Service {
             wakeup: WaitSet::new()?,
             looked: None,
             batch: Batch::default(),
+            disk_full: None,
             commits: 0,
             next_id: 0,
             notes: Vec::new(),
@@ -126,8 +134,12 @@ impl Service {
     }
 
     fn restore(&mut self) -> Result<()> {
-        let Some(store) = &self.store else { return Ok(()) };
-        for topic in store.load()? {
+        let Some(store) = &mut self.store else { return Ok(()) };
+        let topics = store.load()?;
+        for remark in store.take_remarks() {
+            note(&mut self.notes, remark);
+        }
+        for topic in topics {
             self.next_id = self.next_id.max(topic.id + 1);
             let Some(key) = Key::of(&topic.announcement) else { continue };
             let mut group = Group::new(topic.id, topic.announcement, &self.options);
@@ -142,7 +154,8 @@ impl Service {
     /// Works until `stop` is set.
     ///
     /// # Errors
-    /// [`Error::Store`](crate::Error::Store) if the disk refuses: then nothing more is acknowledged, and the service is over.
+    /// [`Error::Store`](crate::Error::Store) if the disk refuses: then nothing more is acknowledged, and the service is over. A
+    /// disk that is full is no error: PERSISTENT topics are full until it has room.
     pub fn run(&mut self, stop: &AtomicBool) -> Result<()> {
         while !stop.load(Ordering::Relaxed) {
             self.step()?;
@@ -174,51 +187,105 @@ impl Service {
 
     /// Takes what has come and makes it safe.
     fn keep(&mut self) -> Result<()> {
+        let was_stuck: Vec<bool> = self.groups.values().map(Group::is_stuck).collect();
         let on_disk: u64 = self.groups.values().filter(|group| group.is_persistent()).map(|g| g.index.bytes()).sum();
         let mut disk_bytes = self.options.disk_bytes_max.saturating_sub(on_disk);
         for group in self.groups.values_mut() {
-            let was_stuck = group.is_stuck();
+            if self.disk_full.is_some() && group.is_persistent() {
+                group.wait_for_disk();
+                continue;
+            }
             group.take()?;
-            if let Some(limit) = group.keep(&mut disk_bytes, &mut self.batch) {
+            if let Some(limit) = group.keep(&mut disk_bytes, &mut self.batch)? {
                 let topic = &group.announcement.topic_name;
                 note(&mut self.notes, format!("{topic}: full ({limit}); its writers are not acknowledged any more"));
             }
-            if was_stuck == group.is_stuck() {
-                continue;
-            }
+        }
+        self.commit()?;
+        for (group, was_stuck) in self.groups.values().zip(was_stuck) {
             // What waits for room must not wake us.
-            let Some(reader) = &group.reader else { continue };
+            let Some(reader) = group.reader.as_ref().filter(|_| was_stuck != group.is_stuck()) else { continue };
             match group.is_stuck() {
                 true => self.wakeup.detach(reader.as_any().status_condition())?,
                 false => self.wakeup.attach(reader.as_any().status_condition())?,
             }
         }
-        if let Some(store) = self.store.as_ref().filter(|_| !self.batch.is_empty()) {
-            store.commit(&self.batch)?;
+        Ok(())
+    }
+
+    /// Writes the batch, which stays for another attempt if the disk is full.
+    fn commit(&mut self) -> Result<()> {
+        self.groups.values_mut().filter(|group| !group.is_persistent()).for_each(Group::mark_committed);
+        if self.disk_full.is_some_and(|since| since.elapsed() < DISK_PATIENCE) {
+            return Ok(());
+        }
+        if let Some(store) = self.store.as_mut().filter(|_| !self.batch.is_empty()) {
+            if let Committed::NoSpace = store.commit(&self.batch)? {
+                if self.disk_full.is_none() {
+                    let text = format!("{store}: no space left on the disk; PERSISTENT topics are full until there is");
+                    note(&mut self.notes, text);
+                }
+                self.disk_full = Some(Instant::now());
+                self.groups.values_mut().filter(|group| group.is_persistent()).for_each(Group::wait_for_disk);
+                return Ok(());
+            }
             self.commits += 1;
+            if self.disk_full.take().is_some() {
+                note(&mut self.notes, format!("{store}: there is space on the disk again"));
+                self.groups.values_mut().filter(|group| group.is_persistent()).for_each(Group::go_on);
+            }
         }
         self.batch = Batch::default();
+        self.groups.values_mut().for_each(Group::mark_committed);
         Ok(())
     }
 
     /// Who writes, and what is over.
     fn look(&mut self) -> Result<()> {
         let publications = self.hearing.discovered_publications()?;
+        let (mut announced, mut written) = (BTreeSet::new(), BTreeSet::new());
         for data in &publications {
             let Some(key) = Key::of(data) else { continue };
+            announced.insert(key.clone());
+            if !is_of_a_service(data) {
+                written.insert(key.clone());
+            }
             let is_kept = data.qos.durability != Durability::Persistent || self.store.is_some();
             let is_heard = self.groups.get(&key).is_some_and(|group| group.reader.is_some());
             if is_kept && !is_heard && !self.refused.contains(&key) && self.options.serves(&data.topic_name) {
                 self.begin(key, data)?;
             }
         }
+        self.refused.retain(|key| announced.contains(key));
         let living: HashSet<Guid> = publications.iter().map(|data| data.guid).collect();
-        for group in self.groups.values_mut() {
+        for (key, group) in &mut self.groups {
+            group.is_written = written.contains(key);
             let count = group.clean_up(|writer| living.contains(&writer), &mut self.batch)?;
             if count > 0 {
                 let topic = &group.announcement.topic_name;
                 note(&mut self.notes, format!("{topic}: {count} instances are over"));
             }
+        }
+        self.end_idle_topics()
+    }
+
+    /// Ends topics that have no writers and of which nothing is kept. Topics that were refused are tried again then.
+    fn end_idle_topics(&mut self) -> Result<()> {
+        let patience = self.options.lease_duration;
+        let over = self.groups.iter_mut().filter_map(|(key, group)| group.is_over(patience).then(|| key.clone()));
+        for key in over.collect::<Vec<_>>() {
+            let Some(group) = self.groups.remove(&key) else { continue };
+            if let Some(reader) = group.reader.as_ref().filter(|_| !group.is_stuck()) {
+                self.wakeup.detach(reader.as_any().status_condition())?;
+            }
+            if group.is_persistent() {
+                self.batch.ended.push(group.id);
+            }
+            note(
+                &mut self.notes,
+                format!("{}: ended, it has no writers and nothing is kept", group.announcement.topic_name),
+            );
+            self.refused.clear();
         }
         Ok(())
     }
@@ -279,6 +346,7 @@ impl Service {
             repeated: groups().map(|group| group.repeated).sum(),
             full: groups().filter(|group| group.is_stuck()).count(),
             refused_topics: self.refused.len() as u64,
+            doubted: groups().map(|group| group.doubted).sum(),
             unserved: groups().map(|group| group.unserved).sum(),
             commits: self.commits,
         }

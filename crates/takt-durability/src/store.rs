@@ -8,13 +8,21 @@
 //! | `changes` | topic, number | [`Record`] |
 //! | `origins` | topic, writer | the last number that came of it |
 //!
-//! A file that is none of these, of another version, torn or in use is refused; nothing is repaired by guessing.
+//! The checksum of every page is verified when the file is opened. A file that is none of these, of another version, torn,
+//! altered or in use is refused; nothing is repaired by guessing. Directory and file are for their owner alone: a directory is made
+//! with mode 0700, a file with 0600. An existing file gets mode 0600; an existing directory that others may write is named.
+//!
+//! A disk without space is no error of a commit: the database is closed, nothing of the batch is on the disk, and the next
+//! commit opens it again.
 
-use std::collections::BTreeMap;
-use std::fmt::Display;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Display};
+use std::fs::{self, DirBuilder, Permissions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition, TableError};
+use redb::{Builder, Database, ReadableDatabase, ReadableTable, TableDefinition, TableError};
 use takt::{Guid, PublicationData};
 
 use crate::record::Record;
@@ -24,7 +32,8 @@ const FORMAT: TableDefinition<'_, &str, u32> = TableDefinition::new("format");
 const TOPICS: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("topics");
 const CHANGES: TableDefinition<'_, (u32, u64), &[u8]> = TableDefinition::new("changes");
 const ORIGINS: TableDefinition<'_, (u32, [u8; 16]), i64> = TableDefinition::new("origins");
-const VERSION: u32 = 1;
+/// Version 1 had no mark for changes that other services passed on; it is read, and written as this one.
+const VERSION: u32 = 2;
 /// The file's name in its directory.
 const FILE: &str = "durability.redb";
 
@@ -34,12 +43,31 @@ pub(crate) struct Batch {
     pub(crate) topics: Vec<(u32, PublicationData)>,
     pub(crate) kept: Vec<(u32, u64, Record)>,
     pub(crate) removed: Vec<(u32, u64)>,
-    pub(crate) origins: BTreeMap<(u32, [u8; 16]), i64>,
+    /// Topics that go, with all that is theirs.
+    pub(crate) ended: Vec<u32>,
+    origins: BTreeMap<(u32, [u8; 16]), i64>,
+    forgotten: BTreeSet<(u32, [u8; 16])>,
 }
 
 impl Batch {
     pub(crate) fn is_empty(&self) -> bool {
-        self.topics.is_empty() && self.kept.is_empty() && self.removed.is_empty() && self.origins.is_empty()
+        let Self { topics, kept, removed, ended, origins, forgotten } = self;
+        let is_nothing_new = topics.is_empty() && kept.is_empty() && origins.is_empty();
+        is_nothing_new && removed.is_empty() && ended.is_empty() && forgotten.is_empty()
+    }
+
+    /// An original writer of a topic has come up to this number.
+    pub(crate) fn set_origin(&mut self, topic: u32, writer: Guid, last: i64) {
+        let key = (topic, writer.to_bytes());
+        self.forgotten.remove(&key);
+        self.origins.insert(key, last);
+    }
+
+    /// An original writer of a topic is forgotten.
+    pub(crate) fn forget_origin(&mut self, topic: u32, writer: Guid) {
+        let key = (topic, writer.to_bytes());
+        self.origins.remove(&key);
+        self.forgotten.insert(key);
     }
 }
 
@@ -53,49 +81,124 @@ pub(crate) struct StoredTopic {
     pub(crate) origins: Vec<(Guid, i64)>,
 }
 
+/// What a commit came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Committed {
+    /// All of the batch is on the disk.
+    Safe,
+    /// The disk is full, and nothing of the batch is on it.
+    NoSpace,
+}
+
 #[derive(Debug)]
 pub(crate) struct Store {
-    database: Database,
+    /// None after a commit that found no space.
+    database: Option<Database>,
     path: PathBuf,
+    remarks: Vec<String>,
+}
+
+impl Display for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "store {}", self.path.display())
+    }
 }
 
 fn failure(path: &Path, what: impl Display) -> Error {
     Error::Store { path: path.to_owned(), what: what.to_string() }
 }
 
+/// Whether a file system has no space, or no more for this user or file.
+fn is_no_space(error: &redb::Error) -> bool {
+    let kinds = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::FileTooLarge];
+    matches!(error, redb::Error::Io(error) if kinds.contains(&error.kind()))
+}
+
+/// Makes the directory and an empty file if there are none, for their owner alone. Returns what is open to others, and whether
+/// the file is new.
+fn prepare(directory: &Path, path: &Path) -> std::io::Result<(Vec<String>, bool)> {
+    let mut remarks = Vec::new();
+    if !directory.exists() {
+        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    }
+    let mode = fs::metadata(directory)?.permissions().mode() & 0o7777;
+    // With the sticky bit others cannot replace what is not theirs.
+    if mode & 0o022 != 0 && mode & 0o1000 == 0 {
+        let directory = directory.display();
+        remarks
+            .push(format!("store {directory}: others may write the directory (mode {mode:04o}) and replace the store"));
+    }
+    match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(_) => return Ok((remarks, true)),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(error),
+    }
+    let mode = fs::metadata(path)?.permissions().mode() & 0o7777;
+    if mode & 0o077 != 0 {
+        fs::set_permissions(path, Permissions::from_mode(0o600))?;
+        remarks.push(format!("store {}: mode {mode:04o} changed to 0600", path.display()));
+    }
+    Ok((remarks, false))
+}
+
 impl Store {
-    /// Opens the store of a directory, which is made if it is not there.
+    /// Opens the store of a directory, which is made if it is not there, and verifies it. Reads all of the file.
     ///
     /// # Errors
     /// [`Error::Store`] for a file that is no store, is damaged, of another version, or used by another process.
     pub(crate) fn open(directory: &Path) -> Result<Self> {
-        std::fs::create_dir_all(directory).map_err(|error| failure(directory, error))?;
         let path = directory.join(FILE);
-        let database = Database::create(&path).map_err(|error| match error {
-            DatabaseError::DatabaseAlreadyOpen => failure(&path, "another process uses it"),
-            error => failure(&path, format!("not a store, or damaged: {error}")),
+        let (remarks, is_new) = prepare(directory, &path).map_err(|error| failure(directory, error))?;
+        let mut store = Self { database: None, path, remarks };
+        let opened = store.open_database();
+        if opened.is_err() && is_new {
+            // A file that could not be filled would be refused from then on.
+            fs::remove_file(&store.path).map_err(|error| store.fail(error))?;
+        }
+        opened.map(|()| store)
+    }
+
+    fn open_database(&mut self) -> Result<()> {
+        let verifying = Builder::new().set_check_integrity_on_open(true).create(&self.path);
+        let opened = match verifying.map_err(redb::Error::from) {
+            Err(error) if is_no_space(&error) => {
+                let remark = format!("{self}: no space left on the disk, the checksums are not verified");
+                self.remarks.push(remark);
+                Database::create(&self.path).map_err(redb::Error::from)
+            }
+            opened => opened,
+        };
+        let database = opened.map_err(|error| match error {
+            redb::Error::DatabaseAlreadyOpen => self.fail("another process uses it"),
+            error => self.fail(format!("not a store, or damaged: {error}")),
         })?;
-        let store = Self { database, path };
-        store.check_version()?;
-        Ok(store)
+        self.check_version(&database)?;
+        self.database = Some(database);
+        Ok(())
+    }
+
+    /// What has to be said about the store since this was last called.
+    pub(crate) fn take_remarks(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.remarks)
     }
 
     fn fail(&self, what: impl Display) -> Error {
         failure(&self.path, what)
     }
 
-    fn check_version(&self) -> Result<()> {
-        let transaction = self.database.begin_write().map_err(|error| self.fail(error))?;
+    fn check_version(&self, database: &Database) -> Result<()> {
+        let transaction = database.begin_write().map_err(|error| self.fail(error))?;
         {
             let mut format = transaction.open_table(FORMAT).map_err(|error| self.fail(error))?;
             let version = format.get("version").map_err(|error| self.fail(error))?.map(|version| version.value());
             match version {
                 Some(VERSION) => return Ok(()),
-                Some(other) => return Err(self.fail(format!("version {other}; this program reads {VERSION}"))),
+                Some(1) => {}
+                Some(other) => return Err(self.fail(format!("version {other}; this program reads 1 and {VERSION}"))),
+                None if transaction.list_tables().map_err(|error| self.fail(error))?.count() > 1 => {
+                    return Err(self.fail("a database of something else"));
+                }
                 None => {}
-            }
-            if transaction.list_tables().map_err(|error| self.fail(error))?.count() > 1 {
-                return Err(self.fail("a database of something else"));
             }
             format.insert("version", VERSION).map_err(|error| self.fail(error))?;
         }
@@ -103,8 +206,18 @@ impl Store {
     }
 
     /// Everything that is kept.
-    pub(crate) fn load(&self) -> Result<Vec<StoredTopic>> {
-        let transaction = self.database.begin_read().map_err(|error| self.fail(error))?;
+    pub(crate) fn load(&mut self) -> Result<Vec<StoredTopic>> {
+        let topics = self.read()?;
+        let records = || topics.iter().flat_map(|topic| &topic.changes);
+        let payload_bytes: usize = records().map(|(_, record)| record.payload.len()).sum();
+        let remark = format!("{self}: {} topics, {} changes, {payload_bytes} bytes", topics.len(), records().count());
+        self.remarks.push(remark);
+        Ok(topics)
+    }
+
+    fn read(&self) -> Result<Vec<StoredTopic>> {
+        let Some(database) = &self.database else { return Err(self.fail("it is closed")) };
+        let transaction = database.begin_read().map_err(|error| self.fail(error))?;
         let mut topics = BTreeMap::new();
         match transaction.open_table(TOPICS) {
             Err(TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
@@ -141,29 +254,57 @@ impl Store {
         Ok(topics.into_values().collect())
     }
 
-    /// Writes a batch. It is on the disk when this returns, all of it; on failure nothing is.
-    pub(crate) fn commit(&self, batch: &Batch) -> Result<()> {
-        let transaction = self.database.begin_write().map_err(|error| self.fail(error))?;
-        {
-            let mut topics = transaction.open_table(TOPICS).map_err(|error| self.fail(error))?;
-            let mut changes = transaction.open_table(CHANGES).map_err(|error| self.fail(error))?;
-            let mut origins = transaction.open_table(ORIGINS).map_err(|error| self.fail(error))?;
-            for (id, announcement) in &batch.topics {
-                topics.insert(id, announcement.to_bytes().as_slice()).map_err(|error| self.fail(error))?;
+    /// Writes a batch. It is on the disk when this returns [`Committed::Safe`], all of it; otherwise nothing is.
+    ///
+    /// # Errors
+    /// [`Error::Store`] for what is not a lack of space.
+    pub(crate) fn commit(&mut self, batch: &Batch) -> Result<Committed> {
+        let database = match self.database.take() {
+            Some(database) => Ok(database),
+            None => Database::open(&self.path).map_err(redb::Error::from),
+        };
+        match database.and_then(|database| write(&database, batch).map(|()| database)) {
+            Ok(database) => {
+                self.database = Some(database);
+                Ok(Committed::Safe)
             }
-            for (topic, number, record) in &batch.kept {
-                changes.insert((*topic, *number), record.to_bytes().as_slice()).map_err(|error| self.fail(error))?;
-            }
-            // What came and gave way within one batch is removed here.
-            for key in &batch.removed {
-                changes.remove(key).map_err(|error| self.fail(error))?;
-            }
-            for (key, last) in &batch.origins {
-                origins.insert(key, last).map_err(|error| self.fail(error))?;
-            }
+            // After an error of the file system redb goes on only with the file opened again.
+            Err(error) if is_no_space(&error) => Ok(Committed::NoSpace),
+            Err(error) => Err(self.fail(error)),
         }
-        transaction.commit().map_err(|error| self.fail(error))
     }
+}
+
+fn write(database: &Database, batch: &Batch) -> std::result::Result<(), redb::Error> {
+    let transaction = database.begin_write()?;
+    {
+        let mut topics = transaction.open_table(TOPICS)?;
+        let mut changes = transaction.open_table(CHANGES)?;
+        let mut origins = transaction.open_table(ORIGINS)?;
+        for (id, announcement) in &batch.topics {
+            topics.insert(id, announcement.to_bytes().as_slice())?;
+        }
+        for (topic, number, record) in &batch.kept {
+            changes.insert((*topic, *number), record.to_bytes().as_slice())?;
+        }
+        // What came and gave way within one batch is removed here.
+        for key in &batch.removed {
+            changes.remove(key)?;
+        }
+        for (key, last) in &batch.origins {
+            origins.insert(key, last)?;
+        }
+        for key in &batch.forgotten {
+            origins.remove(key)?;
+        }
+        for id in &batch.ended {
+            topics.remove(id)?;
+            changes.retain_in((*id, 0)..=(*id, u64::MAX), |_, _| false)?;
+            origins.retain_in((*id, [0; 16])..=(*id, [u8::MAX; 16]), |_, _| false)?;
+        }
+    }
+    transaction.commit()?;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -42,15 +42,15 @@ fn batch(numbers: std::ops::Range<u64>) -> Batch {
 #[test]
 fn what_was_committed_comes_back_in_order() {
     let directory = Directory::new();
-    let store = Store::open(&directory.0).expect("a new store");
+    let mut store = Store::open(&directory.0).expect("a new store");
     assert!(store.load().expect("an empty store").is_empty());
     store.commit(&batch(0..300)).expect("room");
     let mut second = batch(300..310);
     second.removed = vec![(1, 0), (1, 305)];
-    second.origins.insert((1, [5; 16]), 310);
+    second.set_origin(1, Guid::from_bytes([5; 16]), 310);
     store.commit(&second).expect("room");
     drop(store);
-    let topics = Store::open(&directory.0).and_then(|store| store.load()).expect("the same store");
+    let topics = Store::open(&directory.0).and_then(|mut store| store.load()).expect("the same store");
     assert_eq!(topics.len(), 1);
     assert_eq!(topics[0].announcement.topic_name, "T");
     assert_eq!(topics[0].origins, [(Guid::from_bytes([5; 16]), 310)]);
@@ -72,7 +72,7 @@ fn a_foreign_file_is_refused() {
     for (name, bytes) in [("text", b"once upon a time".repeat(1000)), ("zeroes", vec![0; 10_000]), ("short", vec![1])] {
         let directory = Directory::new();
         std::fs::write(directory.file(), &bytes).expect("a file");
-        let error = Store::open(&directory.0).and_then(|store| store.load()).expect_err(name).to_string();
+        let error = Store::open(&directory.0).and_then(|mut store| store.load()).expect_err(name).to_string();
         assert!(error.contains(FILE), "{name}: {error}");
         assert_eq!(std::fs::read(directory.file()).expect("the file"), bytes, "{name}: it is as it was");
     }
@@ -97,19 +97,19 @@ fn another_database_or_version_is_refused() {
     transaction.commit().expect("room");
     drop(database);
     let error = Store::open(&directory.0).expect_err("newer").to_string();
-    assert!(error.contains("version 2; this program reads 1"), "{error}");
+    assert!(error.contains("version 3; this program reads 1 and 2"), "{error}");
 }
 
 #[test]
 fn a_torn_file_is_refused() {
     let directory = Directory::new();
-    let store = Store::open(&directory.0).expect("a new store");
+    let mut store = Store::open(&directory.0).expect("a new store");
     store.commit(&batch(0..2_000)).expect("room");
     drop(store);
     let whole = std::fs::read(directory.file()).expect("the file");
     for len in [1, 100, 4096, whole.len() / 2] {
         std::fs::write(directory.file(), &whole[..len]).expect("a file");
-        let result = Store::open(&directory.0).and_then(|store| store.load());
+        let result = Store::open(&directory.0).and_then(|mut store| store.load());
         assert!(result.is_err(), "{len} of {} octets", whole.len());
     }
 }
@@ -117,11 +117,110 @@ fn a_torn_file_is_refused() {
 #[test]
 fn a_record_that_is_none_is_an_error_and_not_left_out() {
     let directory = Directory::new();
-    let store = Store::open(&directory.0).expect("a new store");
+    let mut store = Store::open(&directory.0).expect("a new store");
     store.commit(&batch(0..3)).expect("room");
-    let transaction = store.database.begin_write().expect("a transaction");
+    let transaction = store.database.as_ref().expect("it is open").begin_write().expect("a transaction");
     transaction.open_table(CHANGES).expect("a table").insert((1, 1), &b"torn"[..]).expect("room");
     transaction.commit().expect("room");
     let error = store.load().expect_err("damaged").to_string();
     assert!(error.contains("change 1 of topic 1 is damaged"), "{error}");
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).expect("it is there").permissions().mode() & 0o7777
+}
+
+#[test]
+fn directory_and_file_are_for_their_owner_alone() {
+    let parent = Directory::new();
+    let directory = parent.0.join("store");
+    let mut store = Store::open(&directory).expect("a new store");
+    assert_eq!((mode(&directory), mode(&directory.join(FILE))), (0o700, 0o600));
+    assert_eq!(store.take_remarks(), [""; 0]);
+}
+
+#[test]
+fn open_file_is_tightened_and_open_directory_named() {
+    let directory = Directory::new();
+    drop(Store::open(&directory.0).expect("a new store"));
+    fs::set_permissions(directory.file(), Permissions::from_mode(0o644)).expect("it is ours");
+    fs::set_permissions(&directory.0, Permissions::from_mode(0o777)).expect("it is ours");
+    let remarks = Store::open(&directory.0).expect("the same store").take_remarks();
+    assert_eq!((mode(&directory.0), mode(&directory.file())), (0o777, 0o600));
+    assert!(remarks.iter().any(|remark| remark.contains("others may write the directory (mode 0777)")), "{remarks:?}");
+    assert!(remarks.iter().any(|remark| remark.contains("mode 0644 changed to 0600")), "{remarks:?}");
+    fs::set_permissions(&directory.0, Permissions::from_mode(0o1777)).expect("it is ours");
+    assert_eq!(Store::open(&directory.0).expect("the same store").take_remarks(), [""; 0], "as /tmp is");
+}
+
+#[test]
+fn altered_octet_of_what_is_kept_is_found() {
+    let directory = Directory::new();
+    let mut store = Store::open(&directory.0).expect("a new store");
+    store.commit(&batch(0..2_000)).expect("room");
+    drop(store);
+    let whole = fs::read(directory.file()).expect("the file");
+    // The announcement of the topic, and the payload of a change.
+    let altered = whole.windows(4).position(|octets| octets == b"Type").expect("the announcement is in it");
+    let mut bytes = whole.clone();
+    bytes[altered] ^= 1;
+    fs::write(directory.file(), &bytes).expect("a file");
+    let error = Store::open(&directory.0).and_then(|mut store| store.load()).expect_err("it is altered").to_string();
+    assert!(error.contains("not a store, or damaged"), "{error}");
+}
+
+#[test]
+fn garbage_in_an_empty_store_is_refused_or_harmless_and_what_is_found_is_said() {
+    let directory = Directory::new();
+    drop(Store::open(&directory.0).expect("a new store"));
+    let whole = fs::read(directory.file()).expect("the file");
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    for _ in 0..8 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let at = usize::try_from(random >> 32).expect("32 bits") % (whole.len() - 3_000);
+        let mut bytes = whole.clone();
+        bytes[at..at + 3_000]
+            .iter_mut()
+            .enumerate()
+            .for_each(|(i, octet)| *octet = (random >> (i % 56)) as u8 ^ i as u8);
+        fs::write(directory.file(), &bytes).expect("a file");
+        match Store::open(&directory.0) {
+            Ok(mut store) => {
+                assert!(store.load().expect("nothing of it is used").is_empty());
+                let remarks = store.take_remarks();
+                assert!(remarks.iter().any(|remark| remark.contains("0 topics, 0 changes, 0 bytes")), "{remarks:?}");
+            }
+            Err(error) => assert!(error.to_string().contains("damaged"), "{error}"),
+        }
+    }
+}
+
+#[test]
+fn store_of_version_1_is_read_and_becomes_version_2() {
+    let directory = Directory::new();
+    let mut store = Store::open(&directory.0).expect("a new store");
+    store.commit(&batch(0..3)).expect("room");
+    let transaction = store.database.as_ref().expect("it is open").begin_write().expect("a transaction");
+    transaction.open_table(FORMAT).expect("a table").insert("version", 1).expect("room");
+    transaction.commit().expect("room");
+    drop(store);
+    for _ in 0..2 {
+        let topics = Store::open(&directory.0).and_then(|mut store| store.load()).expect("the same store");
+        assert_eq!(topics[0].changes.len(), 3);
+    }
+}
+
+#[test]
+fn topic_that_ended_leaves_nothing() {
+    let directory = Directory::new();
+    let mut store = Store::open(&directory.0).expect("a new store");
+    let mut first = batch(0..30);
+    first.set_origin(1, Guid::from_bytes([5; 16]), 30);
+    first.topics.push((2, topic("U")));
+    first.set_origin(2, Guid::from_bytes([6; 16]), 1);
+    store.commit(&first).expect("room");
+    store.commit(&Batch { ended: vec![1], ..Batch::default() }).expect("room");
+    drop(store);
+    let topics = Store::open(&directory.0).and_then(|mut store| store.load()).expect("the same store");
+    assert_eq!((topics.len(), topics[0].id, topics[0].origins.len()), (1, 2, 1));
 }

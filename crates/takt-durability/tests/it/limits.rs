@@ -71,3 +71,107 @@ fn persistent_topics_need_a_store() {
     assert_eq!(service.totals().topics, 0);
     assert_eq!(writer.durable_upto().expect("open"), None, "nobody tells it so");
 }
+
+/// A writer of another topic.
+fn writer_of(participant: &takt::DomainParticipant, topic: &str, durability: Durability) -> takt::DataWriter<Number> {
+    let topic = participant.create_topic(topic, TopicQos::default()).expect("topic");
+    let publisher = participant.create_publisher(PublisherQos::default()).expect("publisher");
+    publisher.create_datawriter(&topic, writer_qos(durability, keep_all())).expect("writer")
+}
+
+#[test]
+fn topic_without_writers_and_samples_ends_and_makes_room_for_another() {
+    for durability in [Durability::Transient, Durability::Persistent] {
+        let (domain, directory) = (domain(), Directory::new());
+        let options = Options { topics_max: 1, ..options(domain, Some(&directory)) };
+        let mut service = Service::new(options.clone()).expect("a service");
+        let mut notes = Vec::new();
+        let mut step_until = |service: &mut Service, what: &str, is_so: &dyn Fn(&Service, &[String]) -> bool| {
+            let deadline = Instant::now() + PATIENCE;
+            while !is_so(service, &notes) {
+                assert!(Instant::now() < deadline, "{what}: {:?} {notes:?}", service.totals());
+                service.step().expect("the store takes what fits");
+                notes.extend(service.take_notes());
+            }
+        };
+        let publisher = participant(domain);
+        let first = writer_of(&publisher, "First", durability);
+        step_until(&mut service, "first", &|service, _| service.totals().topics == 1);
+        let second = writer_of(&publisher, "Second", durability);
+        step_until(&mut service, "refused", &|service, _| service.totals().refused_topics == 1);
+        drop(second);
+        step_until(&mut service, "what is not announced is not refused", &|service, _| {
+            service.totals().refused_topics == 0
+        });
+        let _second = writer_of(&publisher, "Second", durability);
+        step_until(&mut service, "refused", &|service, _| service.totals().refused_topics == 1);
+        drop(first);
+        step_until(&mut service, "room", &|_, notes| notes.iter().any(|note| note.starts_with("Second: heard")));
+        drop(service);
+        let service = Service::new(options).expect("a service");
+        assert_eq!(
+            service.totals().topics,
+            usize::from(durability == Durability::Persistent),
+            "the first is not on disk"
+        );
+    }
+}
+
+#[test]
+fn two_services_with_nothing_to_serve_end_a_topic() {
+    let domain = domain();
+    let publisher = participant(domain);
+    let writer = writer(&publisher, writer_qos(Durability::Transient, keep_all()));
+    let services = [Running::start(options(domain, None)), Running::start(options(domain, None))];
+    wait_until("both", || writer.durability_services().expect("open").len() == 2);
+    wait_until("both serve", || {
+        publisher.discovered_publications().expect("open").iter().filter(|data| data.topic_name == "Numbers").count()
+            == 2
+    });
+    drop(writer);
+    let is_there = |data: &takt::SubscriptionData| data.topic_name == "Numbers";
+    wait_until("an end", || !publisher.discovered_subscriptions().expect("open").iter().any(is_there));
+    for service in services {
+        assert_eq!(service.stop().topics, 0);
+    }
+}
+
+#[test]
+fn forged_sample_in_the_name_of_a_writer_does_not_silence_it() {
+    use takt::relay::*;
+    let (domain, directory) = (domain(), Directory::new());
+    let publisher = participant(domain);
+    let writer = writer(&publisher, writer_qos(Durability::Persistent, keep_all()));
+    let origin = SampleIdentity { writer: writer.guid(), sn: takt::SequenceNumber(1 << 40) };
+    let forger = participant(domain);
+    let topic = RelayTopic {
+        name: "Numbers".to_owned(),
+        type_name: <Number as takt::TypeSupport>::TYPE_NAME.to_owned(),
+        has_key: true,
+        ..RelayTopic::default()
+    };
+    let forging = forger
+        .create_relay_writer(&topic, &writer_qos(Durability::Persistent, keep_all()), &PublisherQos::default())
+        .expect("a writer that says that it is a service's");
+    let payload = [0, 1, 0, 0, 9, 0, 0, 0, 9, 0, 0, 0];
+    let change = RelayedChange {
+        kind: ChangeKind::Alive,
+        instance: takt::InstanceHandle([9; 16]),
+        origin,
+        source_timestamp: takt::Timestamp::from_nanos(1_000_000_000),
+        payload: &payload,
+    };
+    assert!(forging.write(&change).expect("open"));
+    forging.enable().expect("open");
+    let service = Running::start(options(domain, Some(&directory)));
+    wait_until("the forger's match", || !forging.as_any().matched_subscriptions().expect("open").is_empty());
+    write(&writer, 0..50);
+    await_durability(&writer);
+    let totals = service.stop();
+    assert_eq!((totals.samples, totals.doubted), (50, 1), "{totals:?}");
+    // The same after a restart.
+    let service = Running::start(options(domain, Some(&directory)));
+    write(&writer, 50..60);
+    await_durability(&writer);
+    assert_eq!(service.stop().samples, 60);
+}

@@ -1,5 +1,6 @@
 //! The durability service on loopback: what outlives whom.
 
+mod full_disk;
 mod limits;
 mod outliving;
 mod support;

@@ -1,0 +1,108 @@
+//! What a topic keeps under a disk budget, and whom it believes about original writers.
+
+use super::*;
+use crate::record::tests::record;
+use takt::qos::DurabilityService;
+use takt::relay::ChangeKind;
+
+/// A PERSISTENT topic whose history is this.
+fn persistent(history: History) -> Group {
+    let mut data = PublicationData { topic_name: "T".to_owned(), ..PublicationData::default() };
+    data.qos.durability = Durability::Persistent;
+    data.qos.durability_service = DurabilityService { history, ..DurabilityService::default() };
+    Group::new(1, data, &Options::default())
+}
+
+/// Keeps these records, `disk_bytes` on disk, and returns the limit that stands in the way.
+fn keep(group: &mut Group, records: impl IntoIterator<Item = Record>, disk_bytes: u64) -> Option<&'static str> {
+    group.waiting.extend(records);
+    let mut room = disk_bytes.saturating_sub(group.index.bytes());
+    group.keep_what_is_credible(&mut room, &mut Batch::default(), |_| Ok(None)).expect("there is no DDS in it")
+}
+
+#[test]
+fn full_disk_budget_replaces_what_keep_last_would_replace() {
+    let mut group = persistent(History::KeepLast(1));
+    let changes = |sn: std::ops::RangeInclusive<i64>| sn.map(|sn| record(1, sn, 0, ChangeKind::Alive));
+    assert_eq!(keep(&mut group, changes(1..=50), 15), None, "each of 10 octets replaces one of 10");
+    assert_eq!((group.index.len(), group.index.last_of(Guid::from_bytes([1; 16]))), (1, 50));
+    assert_eq!(keep(&mut group, [record(1, 51, 9, ChangeKind::Alive)], 15), Some("disk"), "another instance");
+    group.waiting.clear();
+    // The budget is smaller than what a former run kept.
+    assert_eq!(keep(&mut group, changes(51..=60), 5), None);
+    assert_eq!(group.index.len(), 1);
+}
+
+#[test]
+fn original_writers_that_have_gone_and_hold_nothing_are_forgotten_but_the_last() {
+    let mut group = persistent(History::KeepLast(1));
+    let of = |writer: u64| {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&writer.to_be_bytes());
+        Guid::from_bytes(bytes)
+    };
+    let changes = (1..=20_000).map(|writer| {
+        let mut record = record(0, 1, 0, ChangeKind::Alive);
+        record.origin.writer = of(writer);
+        record
+    });
+    assert_eq!(keep(&mut group, changes, 1_000), None);
+    let mut batch = Batch::default();
+    group.clean_up(|writer| writer == of(7), &mut batch).expect("there is no DDS in it");
+    assert!(!batch.is_empty(), "they are removed from the disk too");
+    let known = |writer| group.index.last_of(of(writer)) == 1;
+    let count = (1..=20_000).filter(|writer| known(*writer)).count();
+    assert_eq!(
+        count,
+        crate::index::ORIGINS_MAX + 2,
+        "those heard last, the one that lives and the one that holds something"
+    );
+    assert!(known(7) && known(20_000) && known(19_999) && !known(8));
+}
+
+#[test]
+fn number_that_a_living_writer_has_not_reached_is_not_kept() {
+    let mut group = persistent(History::KeepAll);
+    let relayed = |sn| Record { is_relayed: true, ..record(1, sn, 0, ChangeKind::Alive) };
+    group.waiting.extend([relayed(500 + LEAD_MAX), relayed(i64::MAX)]);
+    let mut room = 1_000;
+    let kept = group.keep_what_is_credible(&mut room, &mut Batch::default(), |_| Ok(Some(500)));
+    assert_eq!((kept.expect("no DDS"), group.index.len(), group.doubted), (None, 1, 1));
+}
+
+#[test]
+fn forged_number_of_before_the_writer_was_known_does_not_silence_it() {
+    let mut group = persistent(History::KeepAll);
+    let own = |sn| record(1, sn, 0, ChangeKind::Alive);
+    let forged = Record { is_relayed: true, ..own(i64::MAX) };
+    assert_eq!(keep(&mut group, [own(1), forged], 1_000), None);
+    group.waiting.extend((1..=9).map(own));
+    let (mut room, mut batch) = (1_000, Batch::default());
+    let kept = group.keep_what_is_credible(&mut room, &mut batch, |_| Ok(Some(9)));
+    assert_eq!(kept.expect("no DDS"), None);
+    let numbers: Vec<i64> = group.kept.values().map(|record| record.origin.sn.0).collect();
+    assert_eq!(numbers, [1, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+}
+
+#[test]
+fn numbers_of_a_writer_that_has_announced_them_are_repeated() {
+    let mut group = persistent(History::KeepAll);
+    let relayed = |sn| Record { is_relayed: true, ..record(1, sn, 0, ChangeKind::Alive) };
+    assert_eq!(keep(&mut group, (1..=2_000).map(relayed), 100_000), None);
+    group.waiting.extend((1_000..=2_001).map(|sn| record(1, sn, 0, ChangeKind::Alive)));
+    let mut room = 1_000;
+    let kept = group.keep_what_is_credible(&mut room, &mut Batch::default(), |_| Ok(Some(2_001)));
+    assert_eq!((kept.expect("no DDS"), group.index.len(), group.repeated), (None, 2_001, 1_001));
+}
+
+#[test]
+fn topic_without_writers_and_changes_is_over_after_the_patience() {
+    let mut group = persistent(History::KeepLast(1));
+    assert!(!group.is_over(Duration::from_secs(3600)));
+    assert!(group.is_over(Duration::ZERO));
+    group.is_written = true;
+    assert!(!group.is_over(Duration::ZERO));
+    group.is_written = false;
+    assert_eq!(keep(&mut group, [record(1, 1, 0, ChangeKind::Alive)], 1_000), None);
+    assert!(!group.is_over(Duration::ZERO));
+}

@@ -1,0 +1,143 @@
+//! A disk that is full: nothing that was said to be safe is lost, what is kept is served, and it goes on when there is space.
+//!
+//! The disk is a tmpfs of 4 MiB in a mount namespace, which takes root.
+
+use crate::support::*;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use takt::qos::*;
+use takt::{DataReader, DataWriter, DdsType, DomainParticipant};
+use takt_durability::Service;
+
+/// In the environment of the process that has a mount namespace of its own.
+const INSIDE: &str = "TAKT_TEST_FULL_DISK";
+
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+struct Page {
+    number: u32,
+    bytes: Vec<u8>,
+}
+
+fn run(program: &str, arguments: &[&str]) {
+    let status = Command::new(program).args(arguments).status().expect("it can be run");
+    assert!(status.success(), "{program} {arguments:?}");
+}
+
+fn pages(participant: &DomainParticipant) -> DataWriter<Page> {
+    let topic = participant.create_topic("Pages", TopicQos::default()).expect("topic");
+    let publisher = participant.create_publisher(PublisherQos::default()).expect("publisher");
+    publisher.create_datawriter(&topic, writer_qos(Durability::Persistent, keep_all())).expect("writer")
+}
+
+fn reader_of_pages(participant: &DomainParticipant) -> DataReader<Page> {
+    let topic = participant.create_topic("Pages", TopicQos::default()).expect("topic");
+    let qos = DataReaderQos {
+        durability: Durability::Persistent,
+        history: History::KeepAll,
+        reliability: Reliability::RELIABLE,
+        ..DataReaderQos::default()
+    };
+    let subscriber = participant.create_subscriber(SubscriberQos::default()).expect("subscriber");
+    subscriber.create_datareader(&topic, qos).expect("reader")
+}
+
+/// Runs the service until this is so.
+fn step_until(service: &mut Service, notes: &mut Vec<String>, what: &str, mut is_so: impl FnMut(&[String]) -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so(notes) {
+        assert!(Instant::now() < deadline, "{what}: {notes:?}");
+        service.step().expect("a full disk is no failure");
+        notes.extend(service.take_notes());
+    }
+}
+
+#[test]
+fn full_disk_makes_persistent_topics_full_until_there_is_space_again() {
+    if std::env::var_os(INSIDE).is_some() {
+        return fill_and_recover();
+    }
+    if !Command::new("unshare").args(["--mount", "true"]).status().is_ok_and(|status| status.success()) {
+        eprintln!("not run: no right to make a mount namespace");
+        return;
+    }
+    let test = std::env::current_exe().expect("this program");
+    let name = "full_disk::full_disk_makes_persistent_topics_full_until_there_is_space_again";
+    let mut inside = Command::new("unshare");
+    inside.arg("--mount").arg(test).args(["--exact", name, "--nocapture"]).env(INSIDE, "1");
+    assert!(inside.status().expect("it can be run").success());
+}
+
+fn fill_and_recover() {
+    let (domain, directory) = (domain(), Directory::new());
+    std::fs::create_dir_all(&directory.0).expect("a directory");
+    run("mount", &["-t", "tmpfs", "-o", "size=4m", "none", &directory.0.display().to_string()]);
+    let publisher = participant(domain);
+    let (writer, transient) =
+        (pages(&publisher), crate::support::writer(&publisher, writer_qos(Durability::Transient, keep_all())));
+    let mut service = Service::new(options(domain, Some(&directory))).expect("a service");
+    let mut notes = Vec::new();
+    let mut number = 0;
+    let mut write_pages = |count: u32| {
+        for _ in 0..count {
+            writer.write(&Page { number, bytes: vec![number as u8; 2_000] }).expect("room");
+            number += 1;
+        }
+        number
+    };
+    write_pages(1);
+    step_until(&mut service, &mut notes, "the first", |_| {
+        writer.durable_upto().expect("open").is_some_and(|sn| sn.0 == 1)
+    });
+    step_until(&mut service, &mut notes, "full", |notes| {
+        if notes.iter().all(|note| !note.contains("no space left on the disk"))
+            && !writer_is_ahead(&writer, write_pages(0))
+        {
+            write_pages(10);
+        }
+        notes.iter().any(|note| note.contains("no space left on the disk"))
+    });
+    let safe = writer.durable_upto().expect("open").expect("the service is there").0 as u32;
+    assert!(safe >= 1 && safe < write_pages(0), "{safe}");
+    // TRANSIENT topics go on, and what is safe is served.
+    write(&transient, 0..20);
+    let subscriber = participant(domain);
+    let reader = reader_of_pages(&subscriber);
+    let mut got = Vec::new();
+    step_until(&mut service, &mut notes, "serving", |_| {
+        let samples = reader.take(usize::MAX).expect("open");
+        got.extend(samples.into_iter().filter_map(|sample| sample.data).map(|page| page.number));
+        got.len() >= safe as usize && transient.durable_upto().expect("open").is_some_and(|sn| sn.0 == 20)
+    });
+    assert!(got.iter().copied().take(safe as usize).eq(0..safe), "{got:?}");
+    let quiet = Instant::now() + Duration::from_millis(1_500);
+    step_until(&mut service, &mut notes, "another attempt", |_| Instant::now() > quiet);
+    assert_eq!(
+        notes.iter().filter(|note| note.contains("no space left on the disk")).count(),
+        1,
+        "said once: {notes:?}"
+    );
+    assert_eq!(
+        writer.durable_upto().expect("open").map(|sn| sn.0 as u32),
+        Some(safe),
+        "nothing is said to be safe that is not"
+    );
+
+    // A service that starts on the full disk has what was safe.
+    drop(service);
+    let mut service = Service::new(options(domain, Some(&directory))).expect("what is kept can be read");
+    assert!(service.totals().samples >= safe as usize, "{:?}", service.totals());
+    run("mount", &["-o", "remount,size=64m", &directory.0.display().to_string()]);
+    let written = write_pages(5);
+    step_until(&mut service, &mut notes, "space", |_| {
+        writer.durable_upto().expect("open").is_some_and(|sn| sn.0 as u32 == written)
+    });
+    drop(service);
+    drop((writer, transient, publisher));
+    let service = Service::new(options(domain, Some(&directory))).expect("a service");
+    assert_eq!(service.totals().samples, written as usize, "each once");
+}
+
+/// Whether the writer waits for the service already.
+fn writer_is_ahead(writer: &DataWriter<Page>, written: u32) -> bool {
+    writer.durable_upto().expect("open").is_none_or(|sn| (sn.0 as u32) + 100 < written)
+}
