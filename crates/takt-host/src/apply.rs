@@ -7,7 +7,7 @@ use crate::journal::{Former, Journal};
 use crate::knob::Knob;
 use crate::machine::Machine;
 use crate::namespace;
-use crate::plan::Plan;
+use crate::plan::{Change, Plan};
 
 /// A knob that is not as it should be.
 #[derive(Debug)]
@@ -35,8 +35,9 @@ impl std::error::Error for Failure {
 /// Why a plan was not applied.
 #[derive(Debug)]
 pub enum NotApplied {
-    /// The journal cannot be kept, so nothing was changed any further.
-    Journal(io::Error),
+    /// The journal cannot be written, so nothing was changed any further. What this call had changed before is as it was, but
+    /// for what is listed.
+    Journal(io::Error, Vec<Failure>),
     /// A change failed. What this call had changed before is as it was, but for what is listed.
     Change(Failure, Vec<Failure>),
 }
@@ -44,26 +45,26 @@ pub enum NotApplied {
 impl fmt::Display for NotApplied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Journal(why) => write!(f, "the journal cannot be written: {why}"),
-            Self::Change(failure, left) => {
-                write!(f, "{failure}; what was changed before is as it was")?;
-                left.iter().try_for_each(|failure| write!(f, "\nbut {failure}"))
-            }
+            Self::Journal(why, _) => write!(f, "the journal cannot be written: {why}")?,
+            Self::Change(failure, _) => write!(f, "{failure}")?,
         }
+        let (Self::Journal(_, left) | Self::Change(_, left)) = self;
+        f.write_str("; what was changed before is as it was")?;
+        left.iter().try_for_each(|failure| write!(f, "\nbut {failure}"))
     }
 }
 
 impl std::error::Error for NotApplied {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Journal(why) => Some(why),
+            Self::Journal(why, _) => Some(why),
             Self::Change(failure, _) => Some(failure),
         }
     }
 }
 
-/// Makes all changes of a plan, in order, what was there first going into the journal. If one fails, those before it are taken back.
-/// Knobs that have their value already are left alone.
+/// Makes all changes of a plan, in order, what was there first going into the journal. If one fails, those before it are taken back,
+/// and the journal is as it was before. Knobs that have their value already are left alone.
 ///
 /// # Errors
 /// What was not possible, and what could not be taken back either.
@@ -81,35 +82,79 @@ pub fn apply_watched(
     journal: &mut Journal,
     after_step: &mut dyn FnMut(),
 ) -> Result<(), NotApplied> {
+    let before = journal.formers().to_vec();
     let mut done: Vec<Former> = Vec::new();
     for change in &plan.changes {
-        let fail = |why| Failure { knob: change.knob.clone(), wanted: change.to.clone(), why };
-        let now = match machine.read(&change.knob) {
-            Ok(now) if now == change.to => continue,
-            Ok(now) => now,
-            Err(why) => return Err(NotApplied::Change(fail(why), take_back(machine, &done))),
-        };
-        let mut touched = machine.reset_by(&change.knob, [&now, &change.to]);
-        touched.push((change.knob.clone(), now));
-        for (knob, value) in touched {
-            if let Err(why) = journal.note(&knob, &value) {
-                take_back(machine, &done);
-                return Err(NotApplied::Journal(why));
-            }
-            done.push(Former::new(&knob, &value));
+        if let Err(why) = make(machine, change, journal, &mut done, after_step) {
+            let left = take_back(machine, journal, &before, &done);
+            return Err(match why {
+                NotMade::Journal(why) => NotApplied::Journal(why, left),
+                NotMade::Change(why) => {
+                    let failure = Failure { knob: change.knob.clone(), wanted: change.to.clone(), why };
+                    NotApplied::Change(failure, left)
+                }
+            });
         }
-        after_step();
-        if let Err(why) = machine.write(&change.knob, &change.to) {
-            return Err(NotApplied::Change(fail(why), take_back(machine, &done)));
-        }
-        after_step();
     }
     Ok(())
 }
 
-/// Restores values, the last one first. Returns what could not be.
-fn take_back(machine: &Machine, formers: &[Former]) -> Vec<Failure> {
-    restore_all(machine, formers, &mut || {}).into_iter().map(|(_, failure)| failure).collect()
+enum NotMade {
+    Journal(io::Error),
+    Change(io::Error),
+}
+
+/// Makes one change. What was there before goes into the journal and to the end of `done`.
+fn make(
+    machine: &Machine,
+    change: &Change,
+    journal: &mut Journal,
+    done: &mut Vec<Former>,
+    after_step: &mut dyn FnMut(),
+) -> Result<(), NotMade> {
+    let now = machine.read(&change.knob).map_err(NotMade::Change)?;
+    if now == change.to {
+        return Ok(());
+    }
+    let reset = machine.reset_by(&change.knob, [&now, &change.to]);
+    let mut formers: Vec<Former> = reset.iter().map(|(knob, value)| Former::new(knob, value, None)).collect();
+    formers.push(Former::new(&change.knob, &now, Some(&change.knob.normal(&change.to))));
+    journal.note(&formers).map_err(NotMade::Journal)?;
+    done.extend(formers);
+    after_step();
+    machine.write(&change.knob, &change.to).map_err(NotMade::Change)?;
+    // What was reset has another value from now on, unless it is gone.
+    let is_now = |(knob, value): &(Knob, String)| {
+        let now = machine.read(knob).ok()?; // tidy-allow(dropped-cause): what cannot be read is restored in any case
+        Some(Former::new(knob, value, Some(&now)))
+    };
+    let formers: Vec<Former> = reset.iter().filter_map(is_now).collect();
+    if !formers.is_empty() {
+        journal.note(&formers).map_err(NotMade::Journal)?;
+    }
+    after_step();
+    Ok(())
+}
+
+/// Restores what this `apply` has changed, the last change first, and ends the notes of it. Returns what could not be restored: that
+/// stays noted.
+fn take_back(machine: &Machine, journal: &mut Journal, before: &[Former], done: &[Former]) -> Vec<Failure> {
+    let failures = restore_all(machine, done, &mut || {});
+    let is_left = |former: &Former| failures.iter().any(|(left, _)| left.is_of_same_knob(former));
+    let restored: Vec<Former> = done.iter().filter(|former| !is_left(former)).cloned().collect();
+    let (noted_before, new): (Vec<Former>, Vec<Former>) =
+        restored.into_iter().partition(|former| before.iter().any(|noted| noted.is_of_same_knob(former)));
+    // What an earlier call has set has that value again.
+    let is_again = |noted: &&Former| noted_before.iter().any(|former| noted.is_of_same_knob(former));
+    let again: Vec<Former> = before.iter().filter(is_again).cloned().collect();
+    // If the journal cannot be written these notes stay, and a later revert finds nothing to do for them.
+    let forgotten = journal.forget(&new).and_then(|()| journal.note(&again));
+    let mut failures: Vec<Failure> = failures.into_iter().map(|(_, failure)| failure).collect();
+    if let (Err(why), Some(former)) = (forgotten, done.last()) {
+        let why = io::Error::new(why.kind(), format!("it is, but its note stays in the journal: {why}"));
+        failures.push(Failure { knob: former.knob.clone(), wanted: former.value.clone(), why });
+    }
+    failures
 }
 
 /// Restores values, the last one first, and looks at all a second time: to restore one may reset another that was restored before, as a
@@ -151,10 +196,12 @@ fn restore(machine: &Machine, former: &Former) -> Result<(), Failure> {
     }
 }
 
-/// Restores everything that the journal says, the last change first, and ends it. What fails stays in the journal.
+/// Restores everything that the journal says, the last change first, and ends it. A knob that has neither its former value nor the one
+/// that [`apply`] set was changed by something else since: it is left as it is, is among what is returned, and its note ends. What
+/// fails stays in the journal.
 ///
 /// # Errors
-/// The journal cannot be ended.
+/// The journal cannot be written: nothing was restored, or the journal cannot be ended.
 pub fn revert(machine: &Machine, journal: Journal) -> io::Result<Vec<Failure>> {
     revert_watched(machine, journal, &mut || {})
 }
@@ -163,11 +210,42 @@ pub fn revert(machine: &Machine, journal: Journal) -> io::Result<Vec<Failure>> {
 ///
 /// # Errors
 /// As of [`revert`].
-pub fn revert_watched(machine: &Machine, journal: Journal, after_step: &mut dyn FnMut()) -> io::Result<Vec<Failure>> {
-    let failures = restore_all(machine, journal.formers(), after_step);
-    let (left, failures) = failures.into_iter().unzip();
-    journal.keep(left)?;
-    Ok(failures)
+pub fn revert_watched(
+    machine: &Machine,
+    mut journal: Journal,
+    after_step: &mut dyn FnMut(),
+) -> io::Result<Vec<Failure>> {
+    let foreign: Vec<(Former, Failure)> =
+        journal.formers().iter().filter_map(|former| Some((former.clone(), changed_since(machine, former)?))).collect();
+    let (foreign, mut left): (Vec<Former>, Vec<Failure>) = foreign.into_iter().unzip();
+    if !foreign.is_empty() {
+        journal.forget(&foreign)?;
+    }
+    // From here on, values between the two are of this call, or of one that was killed.
+    let restoring: Vec<Former> =
+        journal.formers().iter().map(|former| Former { set: None, ..former.clone() }).collect();
+    if !restoring.is_empty() {
+        journal.note(&restoring)?;
+    }
+    let failures = restore_all(machine, &restoring, after_step);
+    let (remaining, failures): (Vec<Former>, Vec<Failure>) = failures.into_iter().unzip();
+    journal.keep(remaining)?;
+    left.extend(failures);
+    Ok(left)
+}
+
+/// Why a knob is left as it is, if it has a value that `apply` did not set. What cannot be read, or is of another namespace, is none.
+fn changed_since(machine: &Machine, former: &Former) -> Option<Failure> {
+    let set = former.set.as_ref()?;
+    if former.namespace.is_some() && former.namespace != namespace::own() {
+        return None;
+    }
+    let now = machine.read(&former.knob).ok()?; // tidy-allow(dropped-cause): what cannot be read is restored in any case
+    if now == *set || now == former.value {
+        return None;
+    }
+    let why = io::Error::other(format!("it is {now:?}, which apply did not set (that was {set:?}): left as it is"));
+    Some(Failure { knob: former.knob.clone(), wanted: former.value.clone(), why })
 }
 
 /// What of a plan is not so on the machine.

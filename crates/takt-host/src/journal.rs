@@ -1,7 +1,8 @@
 //! What was there before, on disk before it is changed.
 //!
-//! One line of JSON for each knob, appended and synchronised before the knob is touched. A line that was cut off belongs to a knob
-//! that was not touched. Who holds a journal has it alone.
+//! One line of JSON for each note, appended and synchronised before the knob is touched. Of several notes of one knob the first
+//! says what it was, the last what it was set to. A note that is marked as forgotten ends those before it. A line that was cut
+//! off belongs to a knob that was not touched; it is removed before the next one is appended. One process has a journal at a time.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -13,22 +14,64 @@ use crate::knob::Knob;
 use crate::namespace;
 
 /// A knob and what it was before anything was applied.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Former {
     /// Which one.
     pub knob: Knob,
     /// Its value.
     pub value: String,
+    /// What it was set to. None if any value is to be replaced: a change reset it that was not one of its own, or it is being
+    /// restored already.
+    pub set: Option<String>,
     /// The network namespace that it was noted in, if it is another knob in each.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<u64>,
 }
 
 impl Former {
-    pub(crate) fn new(knob: &Knob, value: &str) -> Self {
+    pub(crate) fn new(knob: &Knob, value: &str, set: Option<&str>) -> Self {
         let namespace = if knob.is_of_network() { namespace::own() } else { None };
-        Self { knob: knob.clone(), value: value.to_owned(), namespace }
+        Self { knob: knob.clone(), value: value.to_owned(), set: set.map(str::to_owned), namespace }
+    }
+
+    pub(crate) fn is_of_same_knob(&self, other: &Self) -> bool {
+        self.knob == other.knob && self.namespace == other.namespace
+    }
+}
+
+/// A line of the file.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Note {
+    knob: Knob,
+    value: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    set: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    namespace: Option<u64>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_forgotten: bool,
+}
+
+impl Note {
+    fn new(former: &Former, is_forgotten: bool) -> Self {
+        let Former { knob, value, set, namespace } = former.clone();
+        Self { knob, value, set, namespace, is_forgotten }
+    }
+
+    fn line(&self) -> io::Result<String> {
+        Ok(serde_json::to_string(self).map_err(io::Error::other)? + "\n")
+    }
+
+    fn enter(self, formers: &mut Vec<Former>) {
+        let Self { knob, value, set, namespace, is_forgotten } = self;
+        let former = Former { knob, value, set, namespace };
+        let place = formers.iter().position(|noted| noted.is_of_same_knob(&former));
+        match place {
+            Some(place) if is_forgotten => drop(formers.remove(place)),
+            Some(place) => formers[place].set = former.set,
+            None if is_forgotten => {}
+            None => formers.push(former),
+        }
     }
 }
 
@@ -37,6 +80,10 @@ impl Former {
 pub struct Journal {
     path: PathBuf,
     file: File,
+    /// Octets of whole lines.
+    len: u64,
+    /// Whether a part of a line follows them.
+    is_torn: bool,
     formers: Vec<Former>,
 }
 
@@ -69,10 +116,13 @@ impl Journal {
             file.read_to_string(&mut text)?;
             let whole = text.rfind('\n').map_or(0, |end| end + 1);
             file.set_len(whole as u64)?;
-            let parse =
-                |line: &str| serde_json::from_str(line).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e));
-            let formers = text[..whole].lines().map(parse).collect::<io::Result<_>>()?;
-            return Ok(Self { path, file, formers });
+            let mut formers = Vec::new();
+            for line in text[..whole].lines() {
+                let note: Note =
+                    serde_json::from_str(line).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))?;
+                note.enter(&mut formers);
+            }
+            return Ok(Self { path, file, len: whole as u64, is_torn: false, formers });
         }
     }
 
@@ -81,21 +131,35 @@ impl Journal {
         &self.formers
     }
 
-    /// Writes down what a knob is, unless that was done before.
-    pub(crate) fn note(&mut self, knob: &Knob, value: &str) -> io::Result<()> {
-        let former = Former::new(knob, value);
-        let is_same = |noted: &Former| noted.knob == former.knob && noted.namespace == former.namespace;
-        if self.formers.iter().any(is_same) {
-            return Ok(());
+    /// Writes down what knobs are and will be set to. The value of a knob that was noted before stays.
+    pub(crate) fn note(&mut self, formers: &[Former]) -> io::Result<()> {
+        self.append(formers, false)
+    }
+
+    /// These are as they were: the notes of them end.
+    pub(crate) fn forget(&mut self, formers: &[Former]) -> io::Result<()> {
+        self.append(formers, true)
+    }
+
+    fn append(&mut self, formers: &[Former], is_forgotten: bool) -> io::Result<()> {
+        let notes = || formers.iter().map(|former| Note::new(former, is_forgotten));
+        let lines: String = notes().map(|note| note.line()).collect::<io::Result<_>>()?;
+        if self.is_torn {
+            self.file.set_len(self.len)?;
+            self.is_torn = false;
         }
-        let line = serde_json::to_string(&former).map_err(io::Error::other)? + "\n";
-        self.file.write_all(line.as_bytes())?;
-        self.file.sync_all()?;
+        let written = self.file.write_all(lines.as_bytes()).and_then(|()| self.file.sync_all());
+        if let Err(why) = written {
+            // A line behind a part of one would be none.
+            self.is_torn = self.file.set_len(self.len).is_err();
+            return Err(why);
+        }
         // The file's own name, the first time.
-        if let Some(directory) = self.path.parent().filter(|_| self.formers.is_empty()) {
+        if let Some(directory) = self.path.parent().filter(|_| self.len == 0) {
             File::open(directory)?.sync_all()?;
         }
-        self.formers.push(former);
+        self.len += lines.len() as u64;
+        notes().for_each(|note| note.enter(&mut self.formers));
         Ok(())
     }
 
@@ -104,8 +168,7 @@ impl Journal {
         if formers.is_empty() {
             return fs::remove_file(&self.path);
         }
-        let lines = formers.iter().map(|former| serde_json::to_string(former).map_err(io::Error::other));
-        let text: String = lines.map(|line| line.map(|line| line + "\n")).collect::<io::Result<_>>()?;
+        let text: String = formers.iter().map(|former| Note::new(former, false).line()).collect::<io::Result<_>>()?;
         let beside = self.path.with_extension("new");
         fs::write(&beside, text)?;
         File::open(&beside)?.sync_all()?;

@@ -9,11 +9,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::ethtool::Parameter;
 use crate::route::Groups;
 
+/// Where files and directories of knobs are. Not all of `/proc`: a process's entry leads to any file, by its `root` and `fd`.
+pub(crate) const ROOTS: [&str; 3] = ["/proc/sys", "/proc/irq", "/sys"];
+
 /// Names one setting. As text:
 ///
 /// | text | what it is | values |
 /// |---|---|---|
-/// | a path below `/proc` or `/sys` | a file with one value | that |
+/// | a path below `/proc/sys`, `/proc/irq` or `/sys` | a file with one value | that |
 /// | the same with `/` at its end | a directory | `there`, `none` |
 /// | `ethtool/INTERFACE/PARAMETER` | a number that the driver keeps | that |
 /// | `rule/INTERFACE/PLACE` | a rule of the driver that puts flows to a queue | `udp4 dscp 46 queue 3`, `none` |
@@ -24,7 +27,7 @@ use crate::route::Groups;
 /// | `route/INTERFACE/GROUPS` | whether multicast groups go by it | `here`, `none` |
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Knob {
-    /// A file of `/proc` or `/sys` that holds one value.
+    /// A file of `/proc/sys`, `/proc/irq` or `/sys` that holds one value.
     File(PathBuf),
     /// A directory that the kernel fills when it is made, such as a control group.
     Directory(PathBuf),
@@ -50,7 +53,7 @@ pub struct NoKnob(String);
 
 impl fmt::Display for NoKnob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is neither a file below /proc or /sys nor a setting of an interface", self.0)
+        write!(f, "{:?} is neither a file below /proc/sys, /proc/irq or /sys nor a setting of an interface", self.0)
     }
 }
 
@@ -123,8 +126,9 @@ impl FromStr for Knob {
     type Err = NoKnob;
 
     fn from_str(text: &str) -> Result<Self, NoKnob> {
-        let is_below = |root: &str| text.starts_with(root) && !text.split('/').any(|part| part == "..");
-        if is_below("/proc/") || is_below("/sys/") {
+        let is_below =
+            |root: &&str| text.strip_prefix(*root).is_some_and(|rest| rest.len() > 1 && rest.starts_with('/'));
+        if ROOTS.iter().any(is_below) && !text.split('/').any(|part| part == "..") {
             return Ok(match text.strip_suffix('/') {
                 Some(path) => Self::Directory(path.into()),
                 None => Self::file(text),
@@ -189,6 +193,13 @@ mod tests {
             "",
             "/etc/passwd",
             "/proc/../etc/passwd",
+            "/proc/self/cwd/passwd",
+            "/proc/1/fd/3",
+            "/proc/thread-self/cwd/file",
+            "/proc/sysrq-trigger",
+            "/sys/../etc/passwd",
+            "/sys/",
+            "/system/file",
             "ethtool/eth0",
             "ethtool/eth0/nothing",
             "rmem_max",

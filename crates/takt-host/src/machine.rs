@@ -1,12 +1,13 @@
 //! Where knobs are read and set.
 
 use std::fs;
-use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::ethtool::{driver, numbers, rules, spread};
-use crate::knob::Knob;
+use crate::knob::{Knob, ROOTS};
 use crate::{route, tc};
 
 /// A machine: this one, or a tree of files that looks like one.
@@ -39,9 +40,17 @@ impl Machine {
     /// `NotFound` if this kernel or driver has it not; `Unsupported` if the driver says so; what else the kernel says.
     pub fn read(&self, knob: &Knob) -> io::Result<String> {
         let text = match knob {
-            Knob::File(path) => fs::read_to_string(self.path(path))?,
+            Knob::File(path) => {
+                let mut text = String::new();
+                self.open(path, fs::File::options().read(true))?.read_to_string(&mut text)?;
+                text
+            }
             Knob::Directory(path) => {
-                let there = if fs::exists(self.path(path))? { "there" } else { "none" };
+                let there = match self.open(path, fs::File::options().read(true)) {
+                    Ok(_) => "there",
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => "none",
+                    Err(error) => return Err(error),
+                };
                 there.to_owned()
             }
             Knob::Ethtool(interface, parameter) => numbers::read(&driver, interface, *parameter)?.to_string(),
@@ -67,11 +76,20 @@ impl Machine {
                 }
             }
             Knob::File(path) => self.write_file(path, value)?,
-            Knob::Directory(path) => match value {
-                "there" => fs::create_dir(self.path(path))?,
-                "none" => fs::remove_dir(self.path(path))?,
-                _ => return Err(io::Error::new(io::ErrorKind::InvalidInput, "a directory is there, or none")),
-            },
+            Knob::Directory(path) => {
+                let invalid = |what| io::Error::new(io::ErrorKind::InvalidInput, what);
+                let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+                    return Err(invalid("a directory has a name"));
+                };
+                let parent = self.open(parent, fs::File::options().read(true))?;
+                // Below the directory that is open, whatever its path leads to by now.
+                let within = descriptor_path(&parent).join(name);
+                match value {
+                    "there" => fs::create_dir(within)?,
+                    "none" => fs::remove_dir(within)?,
+                    _ => return Err(invalid("a directory is there, or none")),
+                }
+            }
             Knob::Ethtool(interface, parameter) => {
                 let wrong = |e| io::Error::new(io::ErrorKind::InvalidInput, e);
                 numbers::write(&driver, interface, *parameter, value.parse().map_err(wrong)?)?;
@@ -120,9 +138,30 @@ impl Machine {
         files.chain(tree.clone()).filter_map(value).collect()
     }
 
+    /// Opens a file or directory of one of [`ROOTS`], wherever symbolic links lead, as long as they do not leave it.
+    ///
+    /// # Errors
+    /// `PermissionDenied` for what is elsewhere; what else the kernel says.
+    fn open(&self, path: &Path, options: &mut fs::OpenOptions) -> io::Result<fs::File> {
+        let outside = |target: &Path| {
+            let what = format!("it leads to {}, outside {}", target.display(), ROOTS.join(", "));
+            io::Error::new(io::ErrorKind::PermissionDenied, what)
+        };
+        let root = ROOTS.iter().find(|root| path.starts_with(root)).ok_or_else(|| outside(path))?;
+        let root = fs::canonicalize(self.path(root))?;
+        let target = fs::canonicalize(self.path(path))?;
+        if !target.starts_with(&root) {
+            return Err(outside(&target));
+        }
+        let file = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(&target)?;
+        // Links may have changed meanwhile: what is open counts.
+        let opened = fs::read_link(descriptor_path(&file))?;
+        if opened.starts_with(&root) { Ok(file) } else { Err(outside(&opened)) }
+    }
+
     fn write_file(&self, path: &Path, value: &str) -> io::Result<()> {
         // Not truncated, not created: it is the kernel's. Nothing at all would not be written.
-        let mut file = fs::File::options().write(true).open(self.path(path))?;
+        let mut file = self.open(path, fs::File::options().write(true))?;
         io::Write::write_all(&mut file, if value.is_empty() { "\n" } else { value }.as_bytes())?;
         if self.root != Path::new("/") {
             file.set_len(value.len() as u64)?;
@@ -148,6 +187,11 @@ impl Machine {
         });
         names
     }
+}
+
+/// The path by which the kernel names what a descriptor has open.
+fn descriptor_path(file: &fs::File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
 /// What is written for one list of controllers to become another.

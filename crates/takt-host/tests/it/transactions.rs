@@ -164,3 +164,132 @@ fn a_kill_at_any_moment_can_be_taken_back() {
         assert_eq!(tree.dump(), before, "round {round}");
     }
 }
+
+/// The named wishes alone.
+fn plan_of(changes: &[(&str, &str)]) -> Plan {
+    Plan { changes: changes.iter().map(|(knob, to)| change(knob, to)).collect(), lacks: Vec::new() }
+}
+
+#[test]
+fn revert_leaves_and_names_what_was_changed_since() {
+    let tree = Tree::new("since");
+    let plan = plan_of(&[("/proc/sys/vm/stat_interval", "120"), ("/proc/sys/net/core/rmem_max", "1000000")]);
+    apply(&tree.machine(), &plan, &mut tree.journal()).expect("it can be applied");
+    tree.write("proc/sys/vm/stat_interval", "60\n");
+    let left = revert(&tree.machine(), tree.journal()).expect("the journal can be ended");
+    let said: Vec<String> = left.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        said,
+        [
+            "/proc/sys/vm/stat_interval cannot be \"1\": it is \"60\", which apply did not set (that was \"120\"): left as it is"
+        ]
+    );
+    assert_eq!(tree.read("proc/sys/vm/stat_interval"), "60");
+    assert_eq!(tree.read("proc/sys/net/core/rmem_max"), "212992");
+    assert!(!tree.journal_path().exists());
+}
+
+#[test]
+fn apply_that_was_taken_back_leaves_no_notes() {
+    let tree = Tree::new("notes");
+    let plan = plan_of(&[("/proc/sys/vm/stat_interval", "120"), ("/proc/sys/net/ipv4/nothing", "1")]);
+    apply(&tree.machine(), &plan, &mut tree.journal()).expect_err("there is no such file");
+    assert_eq!(tree.journal().formers(), []);
+    // An administrator sets what was never applied.
+    tree.write("proc/sys/vm/stat_interval", "60\n");
+    reverted(&tree);
+    assert_eq!(tree.read("proc/sys/vm/stat_interval"), "60");
+
+    // What an earlier apply has set is still its own after a later one was taken back.
+    tree.write("proc/sys/vm/stat_interval", "1\n");
+    apply(&tree.machine(), &plan_of(&[("/proc/sys/vm/stat_interval", "30")]), &mut tree.journal()).expect("it can be");
+    apply(&tree.machine(), &plan, &mut tree.journal()).expect_err("there is no such file");
+    assert_eq!(tree.read("proc/sys/vm/stat_interval"), "30");
+    reverted(&tree);
+    assert_eq!(tree.read("proc/sys/vm/stat_interval"), "1");
+}
+
+#[test]
+fn links_that_leave_their_root_are_not_followed() {
+    use std::os::unix::fs::symlink;
+    let tree = Tree::new("links");
+    tree.write("etc/secret", "old\n");
+    tree.write("sys/devices/pci/value", "old\n");
+    symlink(tree.root().join("etc"), tree.root().join("sys/outside")).expect("it is ours");
+    symlink("../../etc/secret", tree.root().join("sys/kernel/file")).expect("it is ours");
+    symlink("../devices/pci", tree.root().join("sys/kernel/inside")).expect("it is ours");
+    for (knob, to) in [("/sys/outside/secret", "new"), ("/sys/kernel/file", "new"), ("/sys/outside/group/", "there")] {
+        let why = apply(&tree.machine(), &plan_of(&[(knob, to)]), &mut tree.journal()).expect_err(knob);
+        let NotApplied::Change(failure, left) = &why else { panic!("{why}") };
+        assert_eq!((failure.why.kind(), left.len()), (ErrorKind::PermissionDenied, 0), "{why}");
+        assert!(failure.why.to_string().contains("outside /proc/sys, /proc/irq, /sys"), "{why}");
+    }
+    assert_eq!(tree.read("etc/secret"), "old");
+    assert!(!tree.root().join("etc/group").exists());
+    apply(&tree.machine(), &plan_of(&[("/sys/kernel/inside/value", "new")]), &mut tree.journal()).expect("it is below");
+    assert_eq!(tree.read("sys/devices/pci/value"), "new");
+}
+
+/// In the environment of the process that has a mount namespace of its own.
+const INSIDE: &str = "TAKT_TEST_FULL_JOURNAL";
+
+#[test]
+fn journal_on_a_full_disk_refuses_changes_and_stays_whole() {
+    if std::env::var_os(INSIDE).is_some() {
+        return fill_journal();
+    }
+    if !Command::new("unshare").args(["--mount", "true"]).status().is_ok_and(|status| status.success()) {
+        eprintln!("not run: no right to make a mount namespace");
+        return;
+    }
+    let mut inside = Command::new("unshare");
+    inside.arg("--mount").arg(std::env::current_exe().expect("this program")).env(INSIDE, "1");
+    inside.args(["--exact", "transactions::journal_on_a_full_disk_refuses_changes_and_stays_whole", "--nocapture"]);
+    assert!(inside.status().expect("it can be run").success());
+}
+
+fn fill_journal() {
+    let tree = Tree::new("full");
+    let disk = tree.root().join("run");
+    std::fs::create_dir_all(&disk).expect("it is ours");
+    // A page, which some forty notes fill.
+    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=4k", "none"]).arg(&disk).status();
+    assert!(mounted.expect("it can be run").success());
+    let knob = |n: u32| format!("/proc/sys/net/core/knob_{n}");
+    (0..100).for_each(|n| tree.write(&knob(n)[1..], "0\n"));
+    let before = tree.dump();
+    let mut journal = tree.journal();
+    let mut noted = 0;
+    let why = loop {
+        match apply(&tree.machine(), &plan_of(&[(&knob(noted), "1")]), &mut journal) {
+            Ok(()) => noted += 1,
+            Err(why) => break why,
+        }
+    };
+    let NotApplied::Journal(_, left) = &why else { panic!("{why}") };
+    assert_eq!(left.len(), 0, "{why}");
+    assert_eq!(tree.read(&knob(noted)[1..]), "0");
+    // The same object goes on when there is space: no line stands behind a part of one.
+    let remounted = Command::new("mount").args(["-o", "remount,size=64k"]).arg(&disk).status();
+    assert!(remounted.expect("it can be run").success());
+    apply(&tree.machine(), &plan_of(&[(&knob(99), "1")]), &mut journal).expect("there is space");
+    drop(journal);
+    assert_eq!(tree.journal().formers().len(), noted as usize + 1);
+    reverted(&tree);
+    assert_eq!(tree.dump(), before);
+    assert!(Command::new("umount").arg(&disk).status().expect("it can be run").success());
+}
+
+#[test]
+fn failures_of_taking_back_are_named_when_the_journal_cannot_be_written() {
+    let why = std::io::Error::from(ErrorKind::StorageFull);
+    let left = takt_host::apply::Failure {
+        knob: "/proc/sys/vm/stat_interval".parse().expect("a knob"),
+        wanted: "1".to_owned(),
+        why: ErrorKind::PermissionDenied.into(),
+    };
+    let said = NotApplied::Journal(why, vec![left]).to_string();
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines[0].starts_with("the journal cannot be written: no storage space"), "{said}");
+    assert_eq!(lines[1], "but /proc/sys/vm/stat_interval cannot be \"1\": permission denied");
+}
