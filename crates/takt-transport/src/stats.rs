@@ -51,6 +51,8 @@ pub struct ConnectionCounts {
     pub expired: u64,
     /// Closed, since what came was no stream of messages.
     pub malformed: u64,
+    /// Connections closed and messages dropped, since they name a participant that has shown another certificate.
+    pub wrong_certificate: u64,
 }
 
 /// Datagrams that could not be sent, by reason. None of these is fatal.

@@ -132,6 +132,11 @@ impl Connection {
         framing::next(self.incoming.data())
     }
 
+    /// The certificate of the other side, in DER; none without TLS.
+    pub(super) fn certificate(&self) -> Option<&[u8]> {
+        self.stream.certificate()
+    }
+
     /// What has come, the next frame first.
     pub(super) fn pending(&self) -> &[u8] {
         self.incoming.data()

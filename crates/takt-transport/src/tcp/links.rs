@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use takt_wire::Locator;
@@ -31,6 +32,8 @@ pub(super) struct Link {
     pub(super) target: Option<SocketAddr>,
     /// Who is there.
     pub(super) who: Option<(Prefix, IpAddr)>,
+    /// The certificate that this participant has shown, in DER; none without TLS.
+    pub(super) certificate: Option<Arc<[u8]>>,
     /// The connection that is sent by.
     pub(super) connection: Option<u64>,
     /// When the next attempt to connect may be.
@@ -124,7 +127,8 @@ impl Links {
 
     fn insert(&mut self, name: Locator, target: Option<SocketAddr>, who: Option<(Prefix, IpAddr)>) -> Option<usize> {
         let (retry, lost, used) = (None, None, self.uses);
-        let link = Link { name, target, who, connection: None, retry, delay: FIRST_DELAY, lost, used };
+        let link =
+            Link { name, target, who, certificate: None, connection: None, retry, delay: FIRST_DELAY, lost, used };
         let index = if self.links.len() < self.max {
             self.links.push(link);
             self.links.len() - 1
@@ -137,6 +141,15 @@ impl Links {
         };
         self.by_name.insert(name, index);
         Some(index)
+    }
+
+    /// Whether a participant has shown another certificate than this one. Looks at all links.
+    pub(super) fn has_another_certificate(&self, prefix: Prefix, certificate: Option<&[u8]>) -> bool {
+        let is_of = |link: &&Link| link.who.is_some_and(|(who, _)| who == prefix);
+        self.links
+            .iter()
+            .filter(is_of)
+            .any(|link| link.certificate.is_some() && link.certificate.as_deref() != certificate)
     }
 
     /// A connection carries nothing more: whoever was sent to by it is from now on by `instead`.

@@ -1,6 +1,7 @@
 //! Who is at the other end of a connection, and one connection where two lead to the same participant.
 
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use takt_wire::VendorId;
@@ -14,11 +15,17 @@ use super::kind_of;
 const PARTING: Duration = Duration::from_secs(2);
 
 impl TcpTransport {
-    /// The first message of a connection has come: it says who is there. False if there is no room for one more.
+    /// The first message of a connection has come: it says who is there. False if there is no room for one more, or if the
+    /// participant has shown another certificate before.
     pub(super) fn meet(&mut self, token: u64, now: Instant) -> bool {
         let Some(connection) = self.connections.get_mut(token) else { return false };
         let Some((vendor, prefix)) = framing::sender(connection.pending()) else { return false };
         let ip = connection.peer.ip();
+        let certificate = connection.certificate().map(Arc::from);
+        if self.links.has_another_certificate(prefix, certificate.as_deref()) {
+            self.stats.connections.wrong_certificate += 1;
+            return false;
+        }
         let index = match connection.link {
             Some(index) => index,
             None => match self.links.of_guest((prefix, ip), kind_of(ip)) {
@@ -31,7 +38,7 @@ impl TcpTransport {
         connection.deadline = None;
         let is_sent_by = connection.carries();
         let link = self.links.get_mut(index);
-        link.who = Some((prefix, ip));
+        (link.who, link.certificate) = (Some((prefix, ip)), certificate);
         link.succeeded();
         if is_sent_by {
             // The newest: an older one may be dead without knowing.
@@ -40,6 +47,14 @@ impl TcpTransport {
         self.greet(token, vendor);
         self.merge(token, now);
         true
+    }
+
+    /// Whether the sender that a message names may be at the other end of the connection: with TLS, none that has shown another
+    /// certificate.
+    pub(super) fn may_be_from(&self, connection: &Connection) -> bool {
+        let Some((_, prefix)) = framing::sender(connection.pending()) else { return true };
+        let is_own = connection.participant.is_some_and(|participant| participant.prefix == prefix);
+        is_own || !self.links.has_another_certificate(prefix, connection.certificate())
     }
 
     /// Tells another Takt who is at this end. It may hear nothing else by this connection, and has to know that it is one of two.

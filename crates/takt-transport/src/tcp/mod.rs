@@ -21,7 +21,9 @@
 //! # Who lies
 //! A connection has to begin with a whole message within the configured patience, and there are only so many of them: in
 //! all, from one address, and of those by which nothing came yet. Memory is bounded per connection: 128 KiB for what comes
-//! and the queue for what goes. What is no stream of messages closes its connection at the first wrong octet.
+//! and the queue for what goes. What is no stream of messages closes its connection at the first wrong octet. With TLS a
+//! participant is bound to the certificate that it has shown first: a connection, or a message, that names it and has another one
+//! is refused.
 //!
 //! # Costs
 //! `commit` copies the message into the connection's queue, `flush` is one system call for each connection. `recv` is one
@@ -226,12 +228,15 @@ impl TcpTransport {
                         self.close(token, Instant::now());
                         continue;
                     }
+                    let is_credible =
+                        self.connections.get(token).is_some_and(|connection| self.may_be_from(connection));
                     let connection = self.connections.get_mut(token)?;
                     let message = connection.take(len);
                     if connection.state == State::Ended || connection.next_frame() != Ok(None) {
                         self.ready.push_back(token);
                     }
-                    if len == framing::LEAST {
+                    self.stats.connections.wrong_certificate += u64::from(!is_credible);
+                    if len == framing::LEAST || !is_credible {
                         continue;
                     }
                     return Some((token, message));

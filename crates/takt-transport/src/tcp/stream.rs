@@ -78,6 +78,15 @@ impl Stream {
         }
     }
 
+    /// The certificate of the other side, in DER; none without TLS, and before the end of the handshake.
+    pub(super) fn certificate(&self) -> Option<&[u8]> {
+        match self {
+            Self::Plain(_) => None,
+            #[cfg(feature = "tls")]
+            Self::Tls(tls) => tls.certificate(),
+        }
+    }
+
     /// Tells the other side that nothing more comes, after all that was written.
     pub(super) fn finish(&mut self) {
         #[cfg(feature = "tls")]

@@ -297,3 +297,74 @@ fn only_messages_of_rtps_are_carried() {
     // The frame is still lent.
     send(&mut a, 1, b"", at_of(&b));
 }
+
+/// A connection by which nothing comes.
+fn silent(to: Locator) -> TcpStream {
+    TcpStream::connect(address(to)).expect("the kernel accepts")
+}
+
+#[test]
+fn flood_of_silent_connections_leaves_room_for_a_participant() {
+    let mut b = open(&listener());
+    let mut flood = Vec::new();
+    // Fewer at once than the kernel keeps for a listener.
+    for round in 1..=10 {
+        flood.extend((0..20).map(|_| silent(at_of(&b))));
+        until_counted(&mut b, |counts| counts.opened + counts.refused == 20 * round);
+    }
+    let counts = b.stats().connections;
+    assert_eq!(
+        (b.connections.len(), counts.expired, counts.refused),
+        (16, 184, 0),
+        "unproven_max, the oldest gave way"
+    );
+    let mut a = open(&nobody());
+    send(&mut a, 1, b"let me in", at_of(&b));
+    assert_eq!(receive(&mut [&mut a, &mut b]).0, b"let me in");
+    drop(flood);
+}
+
+#[test]
+fn zeros_and_giant_lengths_are_counted_and_cost_no_memory() {
+    let mut b = open(&listener());
+    let giant = |len: u32| {
+        let mut frame = framed(&message(7, b""));
+        frame[24..28].copy_from_slice(&len.to_le_bytes());
+        frame
+    };
+    for (count, bytes) in (1..).zip([vec![0; 100_000], giant(u32::MAX), giant(65_537), giant(0), giant(27)]) {
+        let mut liar = silent(at_of(&b));
+        // It may be closed before it has said all.
+        let _ = liar.write_all(&bytes);
+        until_counted(&mut b, |counts| counts.malformed == count);
+    }
+    assert_eq!((b.connections.len(), b.stats().datagrams_in), (0, 0));
+}
+
+#[test]
+fn slow_sender_delays_no_other() {
+    let mut b = open(&listener());
+    let frame = framed(&message(7, &[1; 60_000]));
+    let mut slow = silent(at_of(&b));
+    slow.write_all(&framed(&message(7, b"proven"))).expect("it takes it");
+    assert_eq!(receive(&mut [&mut b]).0, b"proven");
+    slow.write_all(&frame[..frame.len() - 1]).expect("it takes it");
+    let mut a = open(&nobody());
+    for _ in 0..100 {
+        send(&mut a, 1, b"meanwhile", at_of(&b));
+        assert_eq!(receive(&mut [&mut a, &mut b]).0, b"meanwhile");
+    }
+    slow.write_all(&frame[frame.len() - 1..]).expect("it takes it");
+    assert_eq!(receive(&mut [&mut b]).0.len(), 60_000);
+}
+
+#[test]
+fn half_closed_connection_gives_what_it_sent_and_ends() {
+    let mut b = open(&listener());
+    let mut half = silent(at_of(&b));
+    half.write_all(&framed(&message(7, b"last words"))).expect("it takes it");
+    half.shutdown(std::net::Shutdown::Write).expect("it is open");
+    assert_eq!(receive(&mut [&mut b]).0, b"last words");
+    until_counted(&mut b, |counts| counts.lost == 1);
+    assert_eq!(b.connections.len(), 0);
+}

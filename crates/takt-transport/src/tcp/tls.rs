@@ -110,6 +110,11 @@ impl TlsStream {
         self.tls.is_handshaking()
     }
 
+    /// The certificate of the other side, in DER; none before the handshake is over.
+    pub(super) fn certificate(&self) -> Option<&[u8]> {
+        self.tls.peer_certificates()?.first().map(AsRef::as_ref)
+    }
+
     /// As [`Stream::read_into`](super::stream::Stream::read_into).
     pub(super) fn read_into(&mut self, buffer: &mut Buffer) -> io::Result<Progress> {
         while buffer.free() >= READ_ROOM {

@@ -173,3 +173,39 @@ fn hostile_bytes_close_the_connection() {
     }
     assert_eq!(b.stats().datagrams_in, 0);
 }
+
+#[test]
+fn connection_with_another_certificate_does_not_take_over_a_participant() {
+    let ours = Authority::new("binding");
+    let mut b = with(listener(), ours.certify("127.0.0.1"));
+    let at_b = at_of(&b);
+    let mut a = with(nobody(), ours.certify("a.test"));
+    send(&mut a, 1, b"it is me", at_b);
+    let (_, at_a) = receive(&mut [&mut a, &mut b]);
+    // From the same address, signed by the same authority, in the name of A.
+    let mut impostor = with(nobody(), ours.certify("c.test"));
+    send(&mut impostor, 1, b"it is me", at_b);
+    until(&mut [&mut impostor, &mut b], |all| {
+        all.iter_mut().for_each(|one| assert_eq!(taken(one), None));
+        (all[1].stats().connections.wrong_certificate >= 1).then_some(())
+    });
+    send(&mut b, 2, b"for a", at_a);
+    assert_eq!(receive(&mut [&mut impostor, &mut b, &mut a]).0, b"for a");
+    // Nor can it speak in the name of A by a connection of its own.
+    let mut other = with(nobody(), ours.certify("d.test"));
+    send(&mut other, 4, b"I am D", at_b);
+    assert_eq!(receive(&mut [&mut other, &mut b]).0, b"I am D");
+    let before = b.stats().connections.wrong_certificate;
+    send(&mut other, 1, b"A says", at_b);
+    send(&mut other, 4, b"D says", at_b);
+    assert_eq!(receive(&mut [&mut other, &mut b]).0, b"D says");
+    assert!(b.stats().connections.wrong_certificate > before);
+    // The participant itself may come again.
+    let token = a.connections.iter().next().expect("one is open").token;
+    a.close(token, Instant::now());
+    until(&mut [&mut a, &mut b], |all| {
+        send(all[0], 1, b"again", at_b);
+        assert_eq!(taken(all[0]), None);
+        taken(all[1]).filter(|(text, from)| text == b"again" && *from == at_a)
+    });
+}
