@@ -19,11 +19,13 @@ const DISCARD_PORT: &str = "9";
 /// Twice the time after which the kernel hands recorded frames to dumpcap, full block or not.
 const HANDOVER: Duration = Duration::from_millis(500);
 
-/// A running capture on a host's interface. The file goes when this is dropped, unless `TAKT_KEEP_CAPTURES` is set.
+/// A running capture on a host's interface. The file is removed when this is dropped, unless [`Capture::keep`] was called or
+/// `TAKT_KEEP_CAPTURES` is set.
 #[derive(Debug)]
 pub struct Capture {
     dumpcap: Child,
     file: PathBuf,
+    is_kept: bool,
 }
 
 /// One frame that deserves a remark.
@@ -67,7 +69,8 @@ impl Capture {
         let shown = shown(&command);
         let mut dumpcap = command.spawn().map_err(Error::io(format!("cannot run `{shown}`")))?;
         let stderr = dumpcap.stderr.take().expect("stderr was piped above");
-        let mut capture = Self { dumpcap, file };
+        let is_kept = std::env::var_os("TAKT_KEEP_CAPTURES").is_some();
+        let mut capture = Self { dumpcap, file, is_kept };
         // It says where it writes to once the interface is open.
         let mut said = String::new();
         let mut lines = BufReader::new(stderr).lines().map_while(std::result::Result::ok);
@@ -82,6 +85,12 @@ impl Capture {
         }
         let status = capture.dumpcap.wait();
         Err(Error::Unavailable(format!("no capture (apt-get install tshark): `{shown}` ended ({status:?}): {said}")))
+    }
+
+    /// Leaves the file on disk, as evidence of a failure; its path.
+    pub fn keep(&mut self) -> &Path {
+        self.is_kept = true;
+        &self.file
     }
 
     /// Stops recording and has tshark look at every frame.
@@ -120,7 +129,7 @@ impl Drop for Capture {
         drop(killed);
         let ended = self.dumpcap.wait();
         drop(ended);
-        if std::env::var_os("TAKT_KEEP_CAPTURES").is_none() {
+        if !self.is_kept {
             let removed = std::fs::remove_file(&self.file);
             drop(removed);
         }

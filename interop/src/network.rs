@@ -64,6 +64,13 @@ impl Host {
         command
     }
 
+    /// What this host's kernel has received, sent and dropped: UDP counters, and the queueing disciplines of the interface.
+    pub fn counters(&self) -> Result<String> {
+        let udp = self.run(&["grep", "^Udp:", "/proc/net/snmp"])?;
+        let queues = self.run(&["tc", "-s", "qdisc", "show", "dev", self.interface()])?;
+        Ok(udp + &queues)
+    }
+
     /// Runs a command on this host to its end; what it printed.
     pub(crate) fn run(&self, words: &[&str]) -> Result<String> {
         let mut command = self.command(Path::new(words[0]));

@@ -125,8 +125,8 @@ mod tests {
     fn calls_are_counted_and_made() {
         let counted = watched(|calls| {
             let mut pid = 0;
-            // SAFETY: no pointers.
             let of_both =
+                // SAFETY: both calls take no argument and cannot fail.
                 calls.of(|| pid = unsafe { libc::syscall(libc::SYS_getpid) + libc::syscall(libc::SYS_getppid) });
             assert!(pid > i64::from(std::process::id()));
             (of_both, calls.of(|| {}))

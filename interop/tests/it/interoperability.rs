@@ -41,6 +41,9 @@ pub fn takt_and(peer: Program, options: Options, wanted: fn(&Case) -> bool) -> O
     let mut failures = one_way(scene, Program::Takt, peer, true, wanted);
     failures.extend(one_way(scene, peer, Program::Takt, false, wanted));
     let carried = scene.left.carried().expect("Takt still answers");
+    if !failures.is_empty() {
+        failures.push(recorded.evidence());
+    }
     failures.extend(recorded.ended());
     assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
     Some(carried)

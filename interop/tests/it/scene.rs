@@ -64,6 +64,16 @@ impl Recorded {
         found
     }
 
+    /// Keeps the capture and reads the kernels' counters: evidence of where a datagram went.
+    pub fn evidence(&mut self) -> String {
+        let mut text = format!("capture at the left host or the switch: {}", self.capture.keep().display());
+        for (side, host) in [("left", &self.scene.network.left), ("right", &self.scene.network.right)] {
+            let counters = host.counters().unwrap_or_else(|error| error.to_string());
+            text += &format!("\n{side} host {}:\n{counters}", host.address());
+        }
+        text
+    }
+
     /// As [`Self::ended`], and there must be nothing.
     pub fn end(self) {
         let remarks = self.ended();
