@@ -10,11 +10,12 @@
 //!
 //! Bounds: [`MAX_STEPS`] looks at members, labels and types, whatever a peer has made up; memory in proportion.
 //!
-//! DEVIATION(XTypes 1.3 §7.2.4): `octet` and `uint8` are one type; the extensibilities of enums are not compared, since
-//! Annex B says that no flag of theirs has a meaning, but literals have to be the same if both are final; enums of
+//! DEVIATION(XTypes 1.3 §7.2.4): `octet` and `uint8` are assignable to one another, with a [`Caution`]. The extensibilities of
+//! enums are compared where both definitions have one, since Annex B says that no flag of theirs has a meaning. Enums of
 //! other sizes are not assignable, since they could not be decoded. `@ignore_literal_names` is not in type objects.
 //! Structures and unions that are final within another type have to be the same where the order of octets depends on
-//! it, as what counts in minimal type objects says: names, ids, flags of members, bounds.
+//! it, as what counts in minimal type objects says: names, ids, flags of members, bounds. Members that differ there in
+//! `@key` or `@external` alone have the same octets: that is a [`Caution`].
 
 mod scalar;
 mod shape;
@@ -35,6 +36,8 @@ use shape::{Shape, resolve};
 
 /// How many looks at members, labels and types one comparison takes at most.
 pub const MAX_STEPS: usize = 1 << 17;
+/// How many differences of one pair are returned as [`Caution`]s.
+pub const CAUTIONS_MAX: usize = 8;
 /// How many parts of a member's path a reason names.
 const PATH_PARTS_MAX: usize = 8;
 
@@ -108,20 +111,39 @@ impl fmt::Display for Inassignable {
 
 impl core::error::Error for Inassignable {}
 
-/// Whether the reader can have every value of the writer's type, as far as the rules ask.
+/// A difference between assignable types for which another implementation may refuse the match.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caution {
+    /// The way to the member: `pose.position[]`. Empty for the type itself.
+    pub member: String,
+    /// What differs there, in words.
+    pub what: String,
+}
+
+impl fmt::Display for Caution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.member[..] {
+            "" => f.write_str(&self.what),
+            member => write!(f, "member '{member}': {}", self.what),
+        }
+    }
+}
+
+/// Whether the reader can have every value of the writer's type, as far as the rules ask. Returns what other implementations may
+/// refuse all the same, at most [`CAUTIONS_MAX`].
 ///
 /// # Errors
 /// Why not.
-pub fn is_assignable(reader: TypeRef<'_>, writer: TypeRef<'_>, rules: &Rules) -> Result<(), Inassignable> {
+pub fn is_assignable(reader: TypeRef<'_>, writer: TypeRef<'_>, rules: &Rules) -> Result<Vec<Caution>, Inassignable> {
     Checker::new(reader.types, writer.types, *rules).run(reader, writer, Relation::Assignable)
 }
 
 /// Whether both are the same type, as DISALLOW_TYPE_COERCION asks: equal in all that minimal type objects say of names,
-/// ids, keys, optional members, extensibility and bounds.
+/// ids, keys, optional members, extensibility and bounds. Returns what other implementations may refuse all the same.
 ///
 /// # Errors
 /// Why not.
-pub fn is_equivalent(reader: TypeRef<'_>, writer: TypeRef<'_>) -> Result<(), Inassignable> {
+pub fn is_equivalent(reader: TypeRef<'_>, writer: TypeRef<'_>) -> Result<Vec<Caution>, Inassignable> {
     let rules = Rules::default();
     Checker::new(reader.types, writer.types, rules).run(reader, writer, Relation::Equivalent)
 }
@@ -173,15 +195,22 @@ struct Checker<'a> {
     fuel: Fuel,
     /// The pair that is being compared.
     current: usize,
+    cautions: Vec<Caution>,
 }
 
 impl<'a> Checker<'a> {
     fn new(of_reader: &'a TypeRegistry, of_writer: &'a TypeRegistry, rules: Rules) -> Self {
         let (pairs, seen) = (Vec::new(), BTreeSet::new());
-        Self { of_reader, of_writer, rules, pairs, seen, fuel: Fuel(MAX_STEPS), current: 0 }
+        let cautions = Vec::new();
+        Self { of_reader, of_writer, rules, pairs, seen, fuel: Fuel(MAX_STEPS), current: 0, cautions }
     }
 
-    fn run(mut self, reader: TypeRef<'a>, writer: TypeRef<'a>, relation: Relation) -> Result<(), Inassignable> {
+    fn run(
+        mut self,
+        reader: TypeRef<'a>,
+        writer: TypeRef<'a>,
+        relation: Relation,
+    ) -> Result<Vec<Caution>, Inassignable> {
         let (reader, writer) = (&reader.identifier.0, &writer.identifier.0);
         self.seen.insert((reader, writer, relation, Keys::Whole));
         self.pairs.push(Pair { reader, writer, relation, keys: Keys::Whole, within: None });
@@ -190,7 +219,7 @@ impl<'a> Checker<'a> {
             self.compare(reader, writer, relation, keys)?;
             self.current += 1;
         }
-        Ok(())
+        Ok(self.cautions)
     }
 
     fn compare(
@@ -268,6 +297,19 @@ impl<'a> Checker<'a> {
     }
 
     fn differs<T>(&self, what: String) -> Result<T, Inassignable> {
+        Err(Inassignable::Differs { member: self.path(), what })
+    }
+
+    /// Assignable here, but perhaps not for others.
+    fn caution(&mut self, what: String) {
+        let caution = Caution { member: self.path(), what };
+        if self.cautions.len() < CAUTIONS_MAX && !self.cautions.contains(&caution) {
+            self.cautions.push(caution);
+        }
+    }
+
+    /// The way to what is being compared.
+    fn path(&self) -> String {
         let mut parts: Vec<&str> = Vec::new();
         let mut at = self.pairs.get(self.current);
         while let Some((within, part)) = at.and_then(|pair| pair.within.as_ref()) {
@@ -285,7 +327,7 @@ impl<'a> Checker<'a> {
             }
             member.push_str(part);
         }
-        Err(Inassignable::Differs { member, what })
+        member
     }
 
     /// The sides differ in kind.

@@ -3,8 +3,8 @@
 use alloc::format;
 use alloc::string::String;
 
-use super::shape::{Bound, Label, Shape, holds};
-use super::{Checker, Inassignable, Keys, Relation};
+use super::shape::{Bound, Label, Primitive, Shape, holds};
+use super::{Checker, Inassignable, Keys, Relation, word};
 use crate::Extensibility;
 use crate::type_object::annotation::NameHash;
 use alloc::collections::BTreeMap;
@@ -35,6 +35,12 @@ impl<'a> Checker<'a> {
         let key = keys == Keys::Holder;
         match (reader, writer) {
             (Shape::Primitive(r), Shape::Primitive(w)) if r == w => Ok(()),
+            (Shape::Primitive(r @ (Primitive::Octet | Primitive::Uint8)), Shape::Primitive(w))
+                if matches!(w, Primitive::Octet | Primitive::Uint8) =>
+            {
+                self.caution(format!("{} for the reader, {} from the writer", r.name(), w.name()));
+                Ok(())
+            }
             (Shape::String { wide: r_wide, bound: r }, Shape::String { wide: w_wide, bound: w })
                 if r_wide == w_wide =>
             {
@@ -65,7 +71,13 @@ impl<'a> Checker<'a> {
                 if octets(*r_bits) != octets(*w_bits) {
                     return self.differs(format!("enum of {r_bits} bits for the reader, {w_bits} from the writer"));
                 }
-                let is_final = *r_ext == Extensibility::Final && *w_ext == Extensibility::Final;
+                if let (Some(r_ext), Some(w_ext)) = (r_ext, w_ext)
+                    && r_ext != w_ext
+                {
+                    let (r, w) = (word(*r_ext), word(*w_ext));
+                    return self.differs(format!("{r} enum for the reader, {w} from the writer"));
+                }
+                let is_final = *r_ext == Some(Extensibility::Final) && *w_ext == Some(Extensibility::Final);
                 self.labels(r, w, "literal", same || is_final, key)
             }
             (Shape::Bitmask { bit_bound: r_bits, flags: r }, Shape::Bitmask { bit_bound: w_bits, flags: w })
@@ -81,6 +93,9 @@ impl<'a> Checker<'a> {
             | (Shape::Primitive(primitive), Shape::Bitmask { bit_bound, .. })
                 if !same && primitive.unsigned_bits() == Some(8 * octets(*bit_bound)) =>
             {
+                if *primitive == Primitive::Octet {
+                    self.caution(format!("{reader} for the reader, {writer} from the writer"));
+                }
                 Ok(())
             }
             (Shape::Bitset { fields: r }, Shape::Bitset { fields: w }) => {

@@ -22,13 +22,36 @@ const NAME_LEN_MAX: usize = 64;
 /// A type without its aliases.
 pub(super) enum Shape<'a> {
     Primitive(Primitive),
-    String { wide: bool, bound: Bound },
-    Sequence { bound: Bound, element: &'a Identifier },
-    Array { bounds: Vec<u32>, element: &'a Identifier },
-    Map { bound: Bound, key: &'a Identifier, element: &'a Identifier },
-    Enum { bit_bound: u16, extensibility: Extensibility, literals: Vec<Label<'a>> },
-    Bitmask { bit_bound: u16, flags: Vec<Label<'a>> },
-    Bitset { fields: Vec<(u16, u8)> },
+    String {
+        wide: bool,
+        bound: Bound,
+    },
+    Sequence {
+        bound: Bound,
+        element: &'a Identifier,
+    },
+    Array {
+        bounds: Vec<u32>,
+        element: &'a Identifier,
+    },
+    Map {
+        bound: Bound,
+        key: &'a Identifier,
+        element: &'a Identifier,
+    },
+    /// Without an extensibility where the definition has none.
+    Enum {
+        bit_bound: u16,
+        extensibility: Option<Extensibility>,
+        literals: Vec<Label<'a>>,
+    },
+    Bitmask {
+        bit_bound: u16,
+        flags: Vec<Label<'a>>,
+    },
+    Bitset {
+        fields: Vec<(u16, u8)>,
+    },
     Struct(Struct<'a>),
     Union(Union<'a>),
 }
@@ -36,7 +59,8 @@ pub(super) enum Shape<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Primitive {
     Boolean,
-    /// INTEROP(CycloneDDS 0.10.2): generators differ in whether `octet` and `uint8` are one; the octets are the same.
+    /// `octet`: eight bits without a meaning.
+    Octet,
     Uint8,
     Int8,
     Int16,
@@ -94,6 +118,9 @@ pub(super) struct Member<'a> {
     pub key: bool,
     pub optional: bool,
     pub must_understand: bool,
+    pub external: bool,
+    /// As it is declared, also where it does not count.
+    pub declared_key: bool,
     pub of: &'a Identifier,
 }
 
@@ -131,9 +158,10 @@ impl<'a> Name<'a> {
 }
 
 impl Primitive {
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Boolean => "boolean",
+            Self::Octet => "octet",
             Self::Uint8 => "uint8",
             Self::Int8 => "int8",
             Self::Int16 => "int16",
@@ -153,7 +181,7 @@ impl Primitive {
     /// The bits of an unsigned integer.
     pub(super) fn unsigned_bits(self) -> Option<u16> {
         match self {
-            Self::Uint8 => Some(8),
+            Self::Octet | Self::Uint8 => Some(8),
             Self::Uint16 => Some(16),
             Self::Uint32 => Some(32),
             Self::Uint64 => Some(64),
@@ -192,6 +220,12 @@ fn extensibility(flags: TypeFlag) -> Extensibility {
     }
 }
 
+/// INTEROP(Fast DDS 2.9.1): sets no flag of an enum, as XTypes 1.3 Annex B has it.
+fn enum_extensibility(flags: TypeFlag) -> Option<Extensibility> {
+    let is_set = [TypeFlag::IS_FINAL, TypeFlag::IS_APPENDABLE, TypeFlag::IS_MUTABLE].iter().any(|f| flags.contains(*f));
+    is_set.then(|| extensibility(flags))
+}
+
 /// The type that an identifier names, its aliases followed.
 pub(super) fn resolve<'a>(
     mut identifier: &'a Identifier,
@@ -219,7 +253,8 @@ fn described(identifier: &Identifier) -> Option<Shape<'_>> {
     let string = |wide, len| Shape::String { wide, bound: bound(len) };
     Some(match identifier {
         Identifier::Boolean => Shape::Primitive(Primitive::Boolean),
-        Identifier::Byte | Identifier::Uint8 => Shape::Primitive(Primitive::Uint8),
+        Identifier::Byte => Shape::Primitive(Primitive::Octet),
+        Identifier::Uint8 => Shape::Primitive(Primitive::Uint8),
         Identifier::Int8 => Shape::Primitive(Primitive::Int8),
         Identifier::Int16 => Shape::Primitive(Primitive::Int16),
         Identifier::Uint16 => Shape::Primitive(Primitive::Uint16),
@@ -265,6 +300,8 @@ fn member<'a>(id: u32, name: Name<'a>, flags: MemberFlag, of: &'a Identifier) ->
         key: flags.contains(MemberFlag::IS_KEY),
         optional: flags.contains(MemberFlag::IS_OPTIONAL),
         must_understand: flags.contains(MemberFlag::IS_MUST_UNDERSTAND),
+        external: flags.contains(MemberFlag::IS_EXTERNAL),
+        declared_key: flags.contains(MemberFlag::IS_KEY),
         of,
     }
 }
@@ -313,7 +350,7 @@ fn of_complete<'a>(object: &'a Complete, fuel: &mut Fuel) -> Result<Option<Shape
             let literals = enumeration.literal_seq.iter();
             Shape::Enum {
                 bit_bound: enumeration.header.bit_bound,
-                extensibility: extensibility(enumeration.enum_flags),
+                extensibility: enum_extensibility(enumeration.enum_flags),
                 literals: literals.map(|l| Label { name: name(&l.detail), value: l.common.value }).collect(),
             }
         }
@@ -375,7 +412,7 @@ fn of_minimal<'a>(object: &'a Minimal, fuel: &mut Fuel) -> Result<Option<Shape<'
             let literals = enumeration.literal_seq.iter();
             Shape::Enum {
                 bit_bound: enumeration.header.bit_bound,
-                extensibility: extensibility(enumeration.enum_flags),
+                extensibility: enum_extensibility(enumeration.enum_flags),
                 literals: literals.map(|l| Label { name: Name::minimal(l.name_hash), value: l.common.value }).collect(),
             }
         }

@@ -140,6 +140,16 @@ impl<'a> Checker<'a> {
                 return self.differs(format!("member '{name}' is {what} for the {who} only"));
             }
         }
+        if strongly && relation == Relation::Equivalent {
+            let flags = [
+                ("a key", keys == Keys::Erased, reader.declared_key, writer.declared_key),
+                ("external", true, reader.external, writer.external),
+            ];
+            for (what, _, for_reader, _) in flags.iter().filter(|(_, counts, r, w)| *counts && r != w) {
+                let who = if *for_reader { "reader" } else { "writer" };
+                self.caution(format!("member '{name}' is {what} for the {who} only"));
+            }
+        }
         let within = if keys == Keys::Holder { Keys::Holder } else { Keys::Erased };
         if strongly {
             self.require_strongly(reader.of, writer.of, relation, within, name.clone())?;
@@ -176,6 +186,8 @@ fn members<'a>(
             if members.iter().any(|member| member.key) {
                 members.retain(|member| member.key);
             }
+            // Without key members all of them name the instance (XTypes 1.3 §7.6.8.4).
+            members.iter_mut().for_each(|member| member.key = true);
         }
         Keys::Erased => {
             for member in members.iter_mut().filter(|member| member.key) {

@@ -5,16 +5,16 @@
 use std::collections::BTreeMap;
 
 use takt_derive::DdsType;
-use takt_xtypes::assignability::{Inassignable, MAX_STEPS, Rules, TypeRef, is_assignable, is_equivalent};
+use takt_xtypes::assignability::{Caution, Inassignable, MAX_STEPS, Rules, TypeRef, is_assignable, is_equivalent};
 use takt_xtypes::type_object::{TypeObject, TypeRegistry};
-use takt_xtypes::{Char8, Representation, TypeSupport, bitmask};
+use takt_xtypes::{Char8, Representation, TypeSupport, Uint8, bitmask};
 
 use crate::zoo;
 
 /// Both in all forms; the reason of the complete ones.
 fn in_all_forms<R: TypeSupport, W: TypeSupport>(
-    check: impl Fn(TypeRef<'_>, TypeRef<'_>) -> Result<(), Inassignable>,
-) -> Result<(), Inassignable> {
+    check: impl Fn(TypeRef<'_>, TypeRef<'_>) -> Result<Vec<Caution>, Inassignable>,
+) -> Result<Vec<Caution>, Inassignable> {
     let (mut of_reader, mut of_writer) = (TypeRegistry::new(), TypeRegistry::new());
     let (reader, writer) = (R::type_information(&mut of_reader), W::type_information(&mut of_writer));
     let readers = [&reader.complete.type_id, &reader.minimal.type_id];
@@ -31,7 +31,8 @@ fn in_all_forms<R: TypeSupport, W: TypeSupport>(
 
 fn verdict<R: TypeSupport, W: TypeSupport>(rules: &Rules) -> String {
     match in_all_forms::<R, W>(|reader, writer| is_assignable(reader, writer, rules)) {
-        Ok(()) => "ok".to_owned(),
+        Ok(cautions) if cautions.is_empty() => "ok".to_owned(),
+        Ok(cautions) => format!("ok, but {}", cautions[0]),
         Err(reason) => reason.to_string(),
     }
 }
@@ -162,6 +163,36 @@ pub struct FinalInnerOfOtherBound {
     pub a: String,
 }
 
+#[derive(Clone, Debug, Default, PartialEq, DdsType)]
+#[dds(crate = "takt_xtypes", name = "F", extensibility = "final")]
+pub struct KeyedFinal {
+    #[dds(key)]
+    pub a: i32,
+    pub b: i32,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, DdsType)]
+#[dds(crate = "takt_xtypes", name = "F", extensibility = "final")]
+pub struct UnkeyedFinal {
+    pub a: i32,
+    pub b: i32,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, DdsType)]
+#[dds(crate = "takt_xtypes", name = "N")]
+pub struct KeylessNarrow {
+    pub x: i32,
+    pub y: i16,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, DdsType)]
+#[dds(crate = "takt_xtypes", name = "N")]
+pub struct KeylessWide {
+    pub x: i32,
+    pub y: i16,
+    pub z: i16,
+}
+
 one! {
     Bool: bool; Octet: u8; Signed: i8; Short: i16; Long: i32; Unsigned: u32; Double: f64; Letter: Char8;
     Text: String; Text4(bound = 4): String; Text8(bound = 8): String;
@@ -175,6 +206,8 @@ one! {
     OfFinal: FinalInner; OfOtherFinal: FinalInnerOfOtherBound;
     KeyText4(key, bound = 4): String; KeyText8(key, bound = 8): String;
     KeyTwo(key): Two; KeyThree(key): Three;
+    OfUint8: Uint8; Octets: Vec<u8>; Uint8s: Vec<Uint8>;
+    OfKeyedFinal: KeyedFinal; OfUnkeyedFinal: UnkeyedFinal; KeyNarrow(key): KeylessNarrow; KeyWide(key): KeylessWide;
 }
 
 #[test]
@@ -182,8 +215,8 @@ fn primitive_types_are_assignable_to_themselves_alone() {
     assert_eq!(allowed::<Long, Long>(), "ok");
     assert_eq!(allowed::<Long, Unsigned>(), "member 'value': int32 for the reader, uint32 from the writer");
     assert_eq!(allowed::<Long, Short>(), "member 'value': int32 for the reader, int16 from the writer");
-    assert_eq!(allowed::<Octet, Signed>(), "member 'value': uint8 for the reader, int8 from the writer");
-    assert_eq!(allowed::<Bool, Octet>(), "member 'value': boolean for the reader, uint8 from the writer");
+    assert_eq!(allowed::<Octet, Signed>(), "member 'value': octet for the reader, int8 from the writer");
+    assert_eq!(allowed::<Bool, Octet>(), "member 'value': boolean for the reader, octet from the writer");
     assert_eq!(allowed::<Double, Letter>(), "member 'value': double for the reader, char from the writer");
     assert_eq!(allowed::<Text, Long>(), "member 'value': a string for the reader, int32 from the writer");
 }
@@ -226,7 +259,7 @@ fn collections() {
     assert_eq!(allowed::<Four, TwoByTwo>(), "member 'value': array [4] for the reader, [2, 2] from the writer");
     assert_eq!(allowed::<Table, Table>(), "ok");
     assert_eq!(allowed::<Table, ShortTable>(), "member 'value[]': int32 for the reader, int16 from the writer");
-    assert_eq!(allowed::<Table, OtherTable>(), "member 'value[key]': uint8 for the reader, int16 from the writer");
+    assert_eq!(allowed::<Table, OtherTable>(), "member 'value[key]': octet for the reader, int16 from the writer");
     assert_eq!(allowed::<OfInners, OfWideInners>(), "ok", "appendable elements have an end of their own");
     assert_eq!(allowed::<OfWideInners, OfInners>(), "ok");
 }
@@ -248,16 +281,52 @@ fn enums_and_bitmasks() {
         "other octets"
     );
     assert_eq!(allowed::<OfBits8, OfOtherBits8>(), "ok");
-    assert_eq!(allowed::<OfBits8, Octet>(), "ok");
-    assert_eq!(allowed::<Octet, OfBits8>(), "ok");
+    assert_eq!(allowed::<OfBits8, OfUint8>(), "ok");
+    assert_eq!(allowed::<OfUint8, OfBits8>(), "ok");
     assert_eq!(
         allowed::<OfBits8, OfBits16>(),
         "member 'value': a bitmask of 8 bits for the reader, a bitmask of 16 bits from the writer"
     );
     assert_eq!(
         allowed::<Octet, OfBits16>(),
-        "member 'value': uint8 for the reader, a bitmask of 16 bits from the writer"
+        "member 'value': octet for the reader, a bitmask of 16 bits from the writer"
     );
+}
+
+#[test]
+fn octet_and_uint8_are_assignable_with_a_caution() {
+    let caution = "ok, but member 'value': octet for the reader, uint8 from the writer";
+    assert_eq!(allowed::<Octet, OfUint8>(), caution);
+    assert_eq!(allowed::<OfUint8, Octet>(), "ok, but member 'value': uint8 for the reader, octet from the writer");
+    assert_eq!(allowed::<Octets, Uint8s>(), caution.replace("value", "value[]"));
+    assert_eq!(
+        allowed::<OfBits8, Octet>(),
+        "ok, but member 'value': a bitmask of 8 bits for the reader, octet from the writer"
+    );
+    assert_eq!(allowed::<OfUint8, OfUint8>(), "ok");
+}
+
+#[test]
+fn enums_of_different_extensibility_are_not_assignable() {
+    let reason = "member 'value': final enum for the reader, appendable from the writer";
+    assert_eq!(allowed::<OfFinalTwo, OfTwo>(), reason);
+    assert_eq!(allowed::<OfTwo, OfFinalTwo>(), "member 'value': appendable enum for the reader, final from the writer");
+}
+
+#[test]
+fn a_key_flag_within_a_final_structure_is_a_caution() {
+    assert_eq!(
+        allowed::<OfKeyedFinal, OfUnkeyedFinal>(),
+        "ok, but member 'value': member 'a' is a key for the reader only"
+    );
+    assert_eq!(allowed::<OfKeyedFinal, OfKeyedFinal>(), "ok");
+}
+
+#[test]
+fn a_key_structure_without_key_members_is_compared_whole() {
+    assert_eq!(allowed::<KeyNarrow, KeyWide>(), "member 'value': the reader's type lacks the key member 'z'");
+    assert_eq!(allowed::<KeyWide, KeyNarrow>(), "member 'value': the writer's type lacks the key member 'z'");
+    assert_eq!(allowed::<KeyWide, KeyWide>(), "ok");
 }
 
 #[test]
@@ -485,7 +554,7 @@ fn is_itself<T: TypeSupport>() {
             assert_eq!(verdict::<T, T>(&rules), "ok", "{} with {rules:?}", std::any::type_name::<T>());
         }
     }
-    assert_eq!(in_all_forms::<T, T>(is_equivalent), Ok(()), "{}", std::any::type_name::<T>());
+    assert_eq!(in_all_forms::<T, T>(is_equivalent), Ok(Vec::new()), "{}", std::any::type_name::<T>());
 }
 
 #[test]
@@ -514,8 +583,8 @@ fn every_type_is_assignable_to_itself() {
 
 #[test]
 fn equivalent_is_more_than_assignable() {
-    let equivalent = |result: Result<(), Inassignable>| result.map_err(|reason| reason.to_string());
-    assert_eq!(equivalent(in_all_forms::<A2, A2>(is_equivalent)), Ok(()));
+    let equivalent = |result: Result<Vec<Caution>, Inassignable>| result.map_err(|reason| reason.to_string());
+    assert_eq!(equivalent(in_all_forms::<A2, A2>(is_equivalent)), Ok(Vec::new()));
     let differs = |words: &str| Err(words.to_owned());
     assert_eq!(equivalent(in_all_forms::<A1, A2>(is_equivalent)), differs("the reader's type lacks the member 'b'"));
     assert_eq!(
