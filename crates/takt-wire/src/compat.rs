@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::discovery::{PublicationData, SubscriptionData};
+use crate::guid::Guid;
 use crate::qos::{DataRepresentation, Liveliness, Presentation};
 
 pub use crate::partition::partitions_match;
@@ -45,6 +46,34 @@ pub enum PolicyId {
 }
 
 impl PolicyId {
+    /// All policies, by ascending number.
+    pub const ALL: [Self; 24] = [
+        Self::UserData,
+        Self::Durability,
+        Self::Presentation,
+        Self::Deadline,
+        Self::LatencyBudget,
+        Self::Ownership,
+        Self::OwnershipStrength,
+        Self::Liveliness,
+        Self::TimeBasedFilter,
+        Self::Partition,
+        Self::Reliability,
+        Self::DestinationOrder,
+        Self::History,
+        Self::ResourceLimits,
+        Self::EntityFactory,
+        Self::WriterDataLifecycle,
+        Self::ReaderDataLifecycle,
+        Self::TopicData,
+        Self::GroupData,
+        Self::TransportPriority,
+        Self::Lifespan,
+        Self::DurabilityService,
+        Self::DataRepresentation,
+        Self::TypeConsistencyEnforcement,
+    ];
+
     /// The number.
     pub const fn id(self) -> u32 {
         self as u32
@@ -104,6 +133,15 @@ impl fmt::Display for Incompatibility {
         let Self { policy, offered, requested } = self;
         write!(f, "{policy}: the writer offers {offered}, the reader requests {requested}")
     }
+}
+
+/// Whether both endpoints have a key, or neither has, by the kinds of their entity ids (RTPS 2.5 §9.3.1.2).
+///
+/// INTEROP(Fast DDS 2.9.1): matches no writer with a key with a reader without one, nor the other way round.
+/// INTEROP(CycloneDDS 11): neither does it, since the types are not assignable.
+#[must_use]
+pub fn keys_match(writer: Guid, reader: Guid) -> bool {
+    writer.entity_id.has_key() == reader.entity_id.has_key()
 }
 
 /// Every policy in which `offered` falls short of `requested`, by ascending number; none if they

@@ -46,6 +46,13 @@ impl PortMapping {
         self.port(domain_id, participant_index, self.d3)
     }
 
+    /// The highest domain of which the first participant has all ports: 232 by default. None if not even domain 0 has them.
+    pub fn domain_max(&self) -> Option<u32> {
+        let offset = [self.d0, self.d1, self.d2, self.d3].into_iter().max().map_or(0, u32::from);
+        let room = u32::from(u16::MAX).checked_sub(u32::from(self.port_base) + offset)?;
+        Some(room.checked_div(u32::from(self.domain_gain)).unwrap_or(u32::MAX))
+    }
+
     fn port(&self, domain_id: u32, participant_index: u32, offset: u16) -> Option<u16> {
         let domain = u32::from(self.domain_gain).checked_mul(domain_id)?;
         let participant = u32::from(self.participant_gain).checked_mul(participant_index)?;

@@ -20,7 +20,7 @@ mod subscription;
 pub use content_filter::ContentFilterProperty;
 pub use key::{key_payload, parse_key};
 pub use liveliness::ParticipantMessageData;
-pub use participant::{ParticipantData, builtin_endpoints};
+pub use participant::{HOST_PROPERTY, PROCESS_PROPERTY, ParticipantData, builtin_endpoints};
 pub use publication::PublicationData;
 pub use subscription::SubscriptionData;
 
