@@ -48,6 +48,12 @@ pub enum Event {
     TypeAnswer(TypeRequestId),
     /// The types of some pairs are to be compared; see [`crate::Participant::poll_type_check`].
     TypeChecks,
+    /// Matches were refused; see [`crate::Participant::refusals`].
+    PairsRefused,
+    /// Matches were made that others may refuse; see [`crate::Participant::cautions`].
+    PairsCautioned,
+    /// A participant announces itself and does not answer; see [`crate::Participant::silent_participants`].
+    ParticipantSilent(Guid),
     /// A participant on this host that something is to be exchanged with announces a locator that no network leads to; see
     /// [`crate::Participant::handle_neighbour`].
     NeighbourAnnounced(Locator),

@@ -1,6 +1,7 @@
 //! Communication statuses (DDS 1.4 §2.2.4.1). Reading one resets its change counts.
 
 use crate::cache::InstanceHandle;
+use core::fmt;
 use takt_wire::Guid;
 use takt_wire::compat::{Incompatibility, PolicyId};
 
@@ -46,7 +47,7 @@ impl MatchedStatus {
 }
 
 /// `OFFERED_INCOMPATIBLE_QOS` or `REQUESTED_INCOMPATIBLE_QOS`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct IncompatibleQosStatus {
     /// Peers ever refused.
     pub total_count: u32,
@@ -56,6 +57,25 @@ pub struct IncompatibleQosStatus {
     pub last_policy: Option<PolicyId>,
     /// How often each policy was a reason, by its number; see [`count_of`](Self::count_of).
     pub counts: [u32; POLICIES],
+}
+
+/// Shows the policies that were a reason, and how often.
+impl fmt::Debug for IncompatibleQosStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        struct Counts<'a>(&'a IncompatibleQosStatus);
+        impl fmt::Debug for Counts<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let counts = PolicyId::ALL.into_iter().map(|policy| (policy, self.0.count_of(policy)));
+                f.debug_map().entries(counts.filter(|(_, count)| *count > 0)).finish()
+            }
+        }
+        f.debug_struct("IncompatibleQosStatus")
+            .field("total_count", &self.total_count)
+            .field("total_count_change", &self.total_count_change)
+            .field("last_policy", &self.last_policy)
+            .field("counts", &Counts(self))
+            .finish()
+    }
 }
 
 impl IncompatibleQosStatus {

@@ -13,6 +13,8 @@ pub(crate) enum TimerKind {
     Introduce,
     /// The lease of a remote participant ends.
     Lease { participant: u32 },
+    /// Matches that nothing has confirmed are to be counted.
+    ConfirmMatches,
     /// A participant that has not proven its address is to be challenged again.
     Challenge { participant: u32 },
     /// A writer has unacknowledged samples.

@@ -30,10 +30,15 @@ const LEAST_MESSAGE: usize = 548;
 pub enum RefusalReason {
     /// The names of their types differ.
     Type {
-        /// The type of the local endpoint.
-        local: String,
-        /// The type of the other one.
-        remote: String,
+        /// The writer's type.
+        writer: String,
+        /// The reader's type.
+        reader: String,
+    },
+    /// One of them has a key by its entity id (RTPS 2.5 §9.3.1.2), the other has none.
+    Keys {
+        /// The writer is the one with a key.
+        writer_has_key: bool,
     },
     /// Their types have one name, but the reader cannot have what the writer writes, or TYPE_CONSISTENCY_ENFORCEMENT
     /// forbids it.
@@ -43,10 +48,10 @@ pub enum RefusalReason {
     },
     /// They have no partition in common.
     Partition {
-        /// The partitions of the local endpoint.
-        local: Vec<String>,
-        /// The partitions of the other one.
-        remote: Vec<String>,
+        /// The writer's partitions.
+        writer: Vec<String>,
+        /// The reader's partitions.
+        reader: Vec<String>,
     },
     /// The writer offers less than the reader requests.
     Qos(Vec<Incompatibility>),
@@ -61,20 +66,102 @@ pub struct Refusal {
     pub local: Guid,
     /// The other one.
     pub remote: Guid,
+    /// The participant of the other one for people: its name, host and process as far as it announces them
+    /// ([`ParticipantData::label`](takt_wire::discovery::ParticipantData::label)).
+    pub remote_participant: String,
     /// The topic of both.
     pub topic_name: String,
     /// Why.
     pub reason: RefusalReason,
 }
 
+impl Refusal {
+    /// Whichever of both is the writer.
+    #[must_use]
+    pub fn writer(&self) -> Guid {
+        if self.local.entity_id.is_writer() { self.local } else { self.remote }
+    }
+
+    /// Whichever of both is the reader.
+    #[must_use]
+    pub fn reader(&self) -> Guid {
+        if self.local.entity_id.is_writer() { self.remote } else { self.local }
+    }
+}
+
+/// A match that another implementation, or another reading of the specification, may refuse.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caution {
+    /// Our endpoint.
+    pub local: Guid,
+    /// The other one.
+    pub remote: Guid,
+    /// The participant of the other one, as in [`Refusal`].
+    pub remote_participant: String,
+    /// The topic of both.
+    pub topic_name: String,
+    /// The members that differ, and how.
+    pub what: String,
+}
+
+impl Caution {
+    /// Whichever of both is the writer.
+    #[must_use]
+    pub fn writer(&self) -> Guid {
+        if self.local.entity_id.is_writer() { self.local } else { self.remote }
+    }
+
+    /// Whichever of both is the reader.
+    #[must_use]
+    pub fn reader(&self) -> Guid {
+        if self.local.entity_id.is_writer() { self.remote } else { self.local }
+    }
+}
+
+impl fmt::Display for Caution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_pair(f, &self.topic_name, self.local, self.remote, &self.remote_participant)?;
+        write!(f, "match, but others may refuse the pair: {}", self.what)
+    }
+}
+
+/// Topic, writer and reader, each with its participant.
+fn write_pair(
+    f: &mut fmt::Formatter<'_>,
+    topic_name: &str,
+    local: Guid,
+    remote: Guid,
+    remote_participant: &str,
+) -> fmt::Result {
+    let roles = if local.entity_id.is_writer() { ["writer", "reader"] } else { ["reader", "writer"] };
+    let [own, other] = roles;
+    write!(f, "topic '{topic_name}': {own} {local} of this participant and {other} {remote} of {remote_participant} ")
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "topic '{}': {} and {} do not match: ", self.topic_name, self.local, self.remote)?;
-        match &self.reason {
-            RefusalReason::Type { local, remote } => write!(f, "type '{local}' here, '{remote}' there"),
+        write_pair(f, &self.topic_name, self.local, self.remote, &self.remote_participant)?;
+        write!(f, "do not match: {}", self.reason)
+    }
+}
+
+impl fmt::Display for RefusalReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RefusalReason::Type { writer, reader } => {
+                write!(f, "the writer's type is '{writer}', the reader's '{reader}'")
+            }
+            RefusalReason::Keys { writer_has_key: true } => {
+                f.write_str("the writer's type has a key, the reader's has none")
+            }
+            RefusalReason::Keys { writer_has_key: false } => {
+                f.write_str("the reader's type has a key, the writer's has none")
+            }
             RefusalReason::TypesDiffer { why } => write!(f, "their types differ: {why}"),
-            RefusalReason::Partition { local, remote } => write!(f, "partitions {local:?} here, {remote:?} there"),
-            RefusalReason::Unreachable => f.write_str("no locator of the other endpoint can be reached"),
+            RefusalReason::Partition { writer, reader } => {
+                write!(f, "the writer is in partitions {writer:?}, the reader in {reader:?}")
+            }
+            RefusalReason::Unreachable => f.write_str("no announced locator of the other endpoint can be reached"),
             RefusalReason::Qos(list) => {
                 for (i, incompatibility) in list.iter().enumerate() {
                     write!(f, "{}{incompatibility}", if i == 0 { "" } else { "; " })?;
@@ -86,22 +173,17 @@ impl fmt::Display for Refusal {
 }
 
 /// The verdict on a pair of one topic.
-fn refusal_of(
-    publication: &PublicationData,
-    subscription: &SubscriptionData,
-    local_is_writer: bool,
-) -> Option<RefusalReason> {
-    let ordered = |writer: &str, reader: &str| {
-        if local_is_writer { (writer.into(), reader.into()) } else { (reader.into(), writer.into()) }
-    };
+fn refusal_of(publication: &PublicationData, subscription: &SubscriptionData) -> Option<RefusalReason> {
     if publication.type_name != subscription.type_name {
-        let (local, remote) = ordered(&publication.type_name, &subscription.type_name);
-        return Some(RefusalReason::Type { local, remote });
+        let (writer, reader) = (publication.type_name.clone(), subscription.type_name.clone());
+        return Some(RefusalReason::Type { writer, reader });
+    }
+    if !compat::keys_match(publication.guid, subscription.guid) {
+        return Some(RefusalReason::Keys { writer_has_key: publication.guid.entity_id.has_key() });
     }
     let (writer, reader): (&Partition, &Partition) = (&publication.partition, &subscription.partition);
     if !partitions_match(writer, reader) {
-        let (local, remote) = if local_is_writer { (writer, reader) } else { (reader, writer) };
-        return Some(RefusalReason::Partition { local: local.names.clone(), remote: remote.names.clone() });
+        return Some(RefusalReason::Partition { writer: writer.names.clone(), reader: reader.names.clone() });
     }
     let incompatibilities = compat::check(publication, subscription);
     (!incompatibilities.is_empty()).then_some(RefusalReason::Qos(incompatibilities))
@@ -152,7 +234,9 @@ impl Participant {
         path
     }
 
-    fn vendor_of(&self, prefix: GuidPrefix) -> VendorId {
+    /// The vendor of a participant, ourselves included; [`VendorId::UNKNOWN`] if it is not known.
+    #[must_use]
+    pub fn vendor_of(&self, prefix: GuidPrefix) -> VendorId {
         if prefix == self.header.prefix {
             return VendorId::TAKT;
         }
@@ -231,7 +315,7 @@ impl Participant {
             return;
         }
         let is_matched = writer.proxy_index(subscription.guid).is_some();
-        let mut reason = refusal_of(&writer.data, subscription, true);
+        let mut reason = refusal_of(&writer.data, subscription);
         if reason.is_none() {
             reason = match self.type_checks.fit(&mut self.ctx, &writer.data, subscription) {
                 Fit::Yes => None,
@@ -259,6 +343,7 @@ impl Participant {
                 };
                 writer.add_proxy(now, &mut self.ctx, subscription.guid, &traits);
                 writer.set_filter(subscription.guid, subscription.content_filter.as_ref());
+                self.count_match_once_known(now, index, subscription.guid);
                 self.begin_exchange(subscription.guid.prefix);
             }
             (reason, _) => {
@@ -271,7 +356,7 @@ impl Participant {
                         writer.incompatible.refused(list);
                         self.ctx.notify(Event::OfferedIncompatibleQos(writer.handle));
                     }
-                    RefusalReason::Type { .. } | RefusalReason::TypesDiffer { .. } => {
+                    RefusalReason::Type { .. } | RefusalReason::Keys { .. } | RefusalReason::TypesDiffer { .. } => {
                         writer.inconsistent_topic.total_count += 1;
                         writer.inconsistent_topic.total_count_change += 1;
                         self.ctx.notify(Event::WriterInconsistentTopic(writer.handle));
@@ -292,7 +377,7 @@ impl Participant {
             return;
         }
         let matched = self.matched_proxy(publication.guid, index);
-        let mut reason = refusal_of(publication, &reader.data, false);
+        let mut reason = refusal_of(publication, &reader.data);
         if reason.is_none() {
             reason = match self.type_checks.fit(&mut self.ctx, publication, &reader.data) {
                 Fit::Yes => None,
@@ -336,7 +421,7 @@ impl Participant {
                         reader.incompatible.refused(list);
                         self.ctx.notify(Event::RequestedIncompatibleQos(reader.handle));
                     }
-                    RefusalReason::Type { .. } | RefusalReason::TypesDiffer { .. } => {
+                    RefusalReason::Type { .. } | RefusalReason::Keys { .. } | RefusalReason::TypesDiffer { .. } => {
                         reader.inconsistent_topic.total_count += 1;
                         reader.inconsistent_topic.total_count_change += 1;
                         self.ctx.notify(Event::ReaderInconsistentTopic(reader.handle));
@@ -399,7 +484,19 @@ impl Participant {
         if self.refusals.len() >= self.ctx.limits.max_refusals {
             self.refusals.pop_front();
         }
-        self.refusals.push_back(Refusal { local, remote, topic_name: topic_name.into(), reason });
+        let remote_participant = self.label_of(remote.prefix);
+        self.refusals.push_back(Refusal { local, remote, remote_participant, topic_name: topic_name.into(), reason });
+        self.refusals_total += 1;
+        self.ctx.notify(Event::PairsRefused);
+    }
+
+    /// A participant for people.
+    pub(super) fn label_of(&self, prefix: GuidPrefix) -> String {
+        if prefix == self.header.prefix {
+            return "this participant".into();
+        }
+        let remote = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get(index));
+        remote.map_or_else(|| "a participant that has left".into(), |remote| remote.data.label())
     }
 
     /// A writer, remote or local, has gone.
@@ -422,5 +519,35 @@ impl Participant {
     /// The latest refused matches with their reasons, oldest first; at most [`crate::Limits::max_refusals`].
     pub fn refusals(&self) -> impl Iterator<Item = &Refusal> {
         self.refusals.iter()
+    }
+
+    /// How many matches were refused so far: those of [`refusals`](Self::refusals) are the latest of them.
+    #[must_use]
+    pub fn refusals_total(&self) -> u64 {
+        self.refusals_total
+    }
+
+    /// The pairs that are matched here and may be refused by others, in no order. Looks at each pair of which the types were
+    /// compared.
+    pub fn cautions(&self) -> impl Iterator<Item = Caution> {
+        self.type_checks.cautions().filter_map(|(check, what)| {
+            let publication = self.publication(check.writer)?;
+            let subscription = self.subscription(check.reader)?;
+            let is_own = |guid: Guid| guid.prefix == self.header.prefix;
+            let matches = |index: u32| self.writers.get(index)?.proxy_index(check.reader);
+            let is_matched = match is_own(check.writer) {
+                true => self.writer_ids.get(&check.writer.entity_id).and_then(|&index| matches(index)).is_some(),
+                false => self.sources.contains_key(&check.writer) && refusal_of(publication, subscription).is_none(),
+            };
+            let (local, remote) =
+                if is_own(check.writer) { (check.writer, check.reader) } else { (check.reader, check.writer) };
+            is_matched.then(|| Caution {
+                local,
+                remote,
+                remote_participant: self.label_of(remote.prefix),
+                topic_name: publication.topic_name.clone(),
+                what: what.into(),
+            })
+        })
     }
 }

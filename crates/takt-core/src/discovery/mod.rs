@@ -1,9 +1,10 @@
-//! Discovery (RTPS 2.5 §8.5): who is there (`spdp`), what they have (`sedp`), what fits (`matching`), where we
+//! Discovery (RTPS 2.5 §8.5): who is there (`spdp`), what they have (`sedp`), what fits (`matching`), when a match is counted (`announced`), where we
 //! may send (`reachability`), who receives it (`validation`), who hears a multicast group
 //! (`channels`), who goes elsewhere (`moving`), whose writers live
 //! (`liveliness`), whose endpoints may have gone unnoticed (`review`), what types are made of (`type_lookup`) and whether they fit (`type_checks`), and the
 //! application's view of it all (`builtin_topics`).
 
+mod announced;
 mod builtin_topics;
 mod channels;
 mod departed;
@@ -24,12 +25,13 @@ mod type_checks;
 mod type_lookup;
 mod validation;
 
+pub(crate) use announced::Unconfirmed;
 pub use builtin_topics::BuiltinTopic;
 pub(crate) use builtin_topics::{BuiltinTopics, Departure};
 pub(crate) use departed::Departed;
 pub(crate) use ignored::Ignored;
 pub(crate) use liveliness::Assertion;
-pub use matching::{Refusal, RefusalReason};
+pub use matching::{Caution, Refusal, RefusalReason};
 pub(crate) use neighbours::Shortcut;
 pub(crate) use reachability::Reachability;
 pub(crate) use review::Reviews;
@@ -42,7 +44,7 @@ pub(crate) use type_checks::TypeChecks;
 pub use type_checks::{TypeCheck, TypeVerdict};
 pub(crate) use type_lookup::{MAX_REPLY_BYTES, REPLY_DEPTH, TypeLookup};
 pub use type_lookup::{OfferedType, TypeAnswer, TypeRequestId};
-pub use validation::AMPLIFICATION_MAX;
+pub use validation::{AMPLIFICATION_MAX, SilentParticipant};
 pub(crate) use validation::{BEFORE_FIRST_ENDPOINT, Validation};
 
 use crate::cache::{KeyExtractor, KeyHash};

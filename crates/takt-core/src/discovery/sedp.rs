@@ -393,6 +393,11 @@ impl Participant {
     /// Tells all participants about a local writer.
     pub(crate) fn announce_publication(&mut self, now: Instant, data: &PublicationData) {
         self.write_builtin(now, SEDP_PUBLICATIONS, ChangeKind::Alive, data.guid.to_bytes(), &data.to_bytes());
+        let announced = self.writers.get(SEDP_PUBLICATIONS).map(|sedp| sedp.history.last_sn());
+        let index = self.writer_ids.get(&data.guid.entity_id).copied();
+        if let (Some(announced), Some(writer)) = (announced, index.and_then(|index| self.writers.get_mut(index))) {
+            writer.announced = announced;
+        }
     }
 
     /// Tells all participants about a local reader.

@@ -537,6 +537,13 @@ impl Participant {
         self.remotes.iter().map(|(_, remote)| (*remote.data).clone()).collect()
     }
 
+    /// What is known of a participant of others.
+    #[must_use]
+    pub fn participant_data(&self, guid: Guid) -> Option<&ParticipantData> {
+        let index = *self.remote_by_prefix.get(&guid.prefix)?;
+        self.remotes.get(index).map(|remote| &*remote.data)
+    }
+
     /// What was dropped, received and sent so far.
     #[must_use]
     pub fn counters(&self) -> &Counters {

@@ -33,6 +33,11 @@ pub struct TypeCheck {
 pub enum TypeVerdict {
     /// They do, or nothing is known and nothing forbids the match.
     Fit,
+    /// They do here, but another implementation may refuse the pair: see [`Participant::cautions`].
+    FitWithCaution {
+        /// What differs, in words.
+        what: Box<str>,
+    },
     /// They do not.
     Differ {
         /// In words.
@@ -83,7 +88,7 @@ impl TypeChecks {
         }
         let check = TypeCheck { writer: publication.guid, reader: subscription.guid };
         match self.verdicts.get(&check) {
-            Some(Some(TypeVerdict::Fit)) => Fit::Yes,
+            Some(Some(TypeVerdict::Fit | TypeVerdict::FitWithCaution { .. })) => Fit::Yes,
             Some(Some(TypeVerdict::Differ { why })) => Fit::No(String::from(&**why)),
             Some(None) => Fit::Wait,
             None => {
@@ -94,6 +99,14 @@ impl TypeChecks {
                 Fit::Wait
             }
         }
+    }
+
+    /// The pairs that others may refuse, and why.
+    pub(super) fn cautions(&self) -> impl Iterator<Item = (TypeCheck, &str)> {
+        self.verdicts.iter().filter_map(|(check, verdict)| match verdict {
+            Some(TypeVerdict::FitWithCaution { what }) => Some((*check, &**what)),
+            _ => None,
+        })
     }
 
     /// A writer or reader has gone, or begins anew.
@@ -170,6 +183,7 @@ impl Participant {
         let Some(waiting) = self.type_checks.verdicts.get_mut(&check).filter(|verdict| verdict.is_none()) else {
             return;
         };
+        let has_caution = matches!(verdict, TypeVerdict::FitWithCaution { .. });
         *waiting = Some(verdict);
         let publication = self.publication(check.writer).cloned();
         let subscription = self.subscription(check.reader).cloned();
@@ -179,6 +193,9 @@ impl Participant {
         }
         if let Some(index) = self.local_writer(check.writer) {
             self.match_writer(now, index, &subscription);
+        }
+        if has_caution {
+            self.ctx.notify(Event::PairsCautioned);
         }
     }
 

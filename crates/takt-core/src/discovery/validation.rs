@@ -20,16 +20,19 @@
 use super::reachability::Host;
 use super::{Remote, SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS};
 use crate::context::{Context, Job};
+use crate::event::Event;
 use crate::participant::Participant;
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
 use crate::writer::Path;
 use alloc::collections::VecDeque;
+use alloc::string::String;
+use core::fmt;
 use core::time::Duration;
 use takt_exec::Priority;
 use takt_wire::builder::MessageBuilder;
 use takt_wire::message::{AckNack, Heartbeat};
-use takt_wire::{EntityId, Full, GuidPrefix, Locator, SequenceNumber, SequenceNumberSet};
+use takt_wire::{EntityId, Full, Guid, GuidPrefix, Locator, SequenceNumber, SequenceNumberSet};
 
 /// Octets that are sent, at most, for each one received from a participant that has not proven its address. Both count
 /// RTPS messages; of what is sent, the headers of UDP and IPv4 too.
@@ -51,6 +54,8 @@ pub(crate) const BEFORE_FIRST_ENDPOINT: SequenceNumber = SequenceNumber(2 * FIRS
 const CHALLENGE_PERIOD: Duration = Duration::from_millis(20);
 /// Challenges that are sent unasked; further ones when it speaks.
 const UNASKED_CHALLENGES: u32 = 4;
+/// A participant that has not answered for so long since the first of them does not answer.
+const SILENCE: Duration = Duration::from_secs(2);
 /// Challenges that it causes by speaking are at least this far apart; twice as far after each, up to
 /// [`CHALLENGE_DOUBLINGS`] times, for what speaks in its name may not be it.
 const LEAST_CHALLENGE_PERIOD: Duration = Duration::from_millis(5);
@@ -89,12 +94,38 @@ pub(crate) struct Probation {
     credit: usize,
     timer: TimerId,
     challenges: u32,
+    first_challenge: Option<Instant>,
     last_challenge: Option<Instant>,
     greeting_due: bool,
     challenge_due: bool,
     /// Which of the two challenges it has answered.
     answered: [bool; 2],
     wrong_answers: u32,
+    /// That it does not answer was notified.
+    is_reported: bool,
+}
+
+/// A participant that announces itself and has not answered what was sent to the address that it announces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SilentParticipant {
+    /// The participant.
+    pub guid: Guid,
+    /// Its name, host and process as far as it announces them.
+    pub label: String,
+    /// Where it was asked.
+    pub locator: Locator,
+    /// How often.
+    pub challenges: u32,
+}
+
+impl fmt::Display for SilentParticipant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { label, locator, challenges, .. } = self;
+        write!(
+            f,
+            "{label} announces itself and has not answered {challenges} challenges at {locator}: is there a firewall, or no route?"
+        )
+    }
 }
 
 impl Probation {
@@ -103,11 +134,13 @@ impl Probation {
             credit: 0,
             timer: ctx.timers.register(TimerKind::Challenge { participant: u32::MAX }),
             challenges: 0,
+            first_challenge: None,
             last_challenge: None,
             greeting_due: true,
             challenge_due: true,
             answered: [false; 2],
             wrong_answers: 0,
+            is_reported: false,
         }
     }
 
@@ -156,10 +189,13 @@ impl Probation {
     /// It was challenged; the first times it will be again.
     fn challenged(&mut self, now: Instant, ctx: &mut Context) {
         self.last_challenge = Some(now);
+        let first = *self.first_challenge.get_or_insert(now);
         self.challenges = self.challenges.saturating_add(1);
         if self.challenges < UNASKED_CHALLENGES {
             let delay = CHALLENGE_PERIOD * 2_u32.pow(self.challenges - 1);
             ctx.timers.arm(self.timer, now.after(delay));
+        } else if !self.is_reported {
+            ctx.timers.arm_by(self.timer, first.after(SILENCE));
         }
     }
 }
@@ -247,11 +283,39 @@ impl Participant {
     }
 
     /// The challenge timer fired.
-    pub(crate) fn handle_challenge_timeout(&mut self, index: u32) {
-        if let Some((probation, _)) = self.remotes.get_mut(index).and_then(Remote::trial) {
+    pub(crate) fn handle_challenge_timeout(&mut self, now: Instant, index: u32) {
+        let Some(remote) = self.remotes.get_mut(index) else { return };
+        let (guid, is_new) = (remote.data.guid, remote.probation.is_some());
+        if let Some((probation, _)) = remote.trial() {
             probation.challenge_due = true;
+            let is_late = probation.first_challenge.is_some_and(|first| now.since(first) >= SILENCE);
+            let is_silent = is_new && is_late && probation.challenges >= UNASKED_CHALLENGES;
+            if is_silent && !core::mem::replace(&mut probation.is_reported, true) {
+                self.ctx.notify(Event::ParticipantSilent(guid));
+            }
             self.queue_letter(index);
         }
+    }
+
+    /// Whether a participant that has proven its address is at the host of `locator`.
+    #[must_use]
+    pub fn knows_participant_at(&self, locator: &Locator) -> bool {
+        let host = Host::of(locator);
+        let here = self.reachability.is_here(locator);
+        self.remotes.iter().any(|(_, remote)| {
+            let at = &remote.metatraffic.locator;
+            remote.probation.is_none() && (Host::of(at) == host || (here && self.reachability.is_here(at)))
+        })
+    }
+
+    /// The participants that announce themselves and have not answered for [two seconds](SILENCE), so that no endpoint of theirs is
+    /// known. Looks at each participant that is known.
+    pub fn silent_participants(&self) -> impl Iterator<Item = SilentParticipant> {
+        self.remotes.iter().filter_map(|(_, remote)| {
+            let probation = remote.probation.as_ref().filter(|probation| probation.is_reported)?;
+            let (guid, label, challenges) = (remote.data.guid, remote.data.label(), probation.challenges);
+            Some(SilentParticipant { guid, label, locator: remote.metatraffic.locator, challenges })
+        })
     }
 
     pub(super) fn queue_letter(&mut self, index: u32) {

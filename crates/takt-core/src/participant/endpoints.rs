@@ -672,12 +672,13 @@ impl Participant {
         Ok(self.reader(handle)?.data.guid)
     }
 
-    /// The readers matched with a writer.
+    /// The readers matched with a writer whose participants know the writer: those that PUBLICATION_MATCHED counts.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn matched_subscriptions(&mut self, handle: WriterHandle) -> Result<Vec<Guid>, Error> {
-        Ok(self.writer(handle)?.proxies.iter().map(|(_, proxy)| proxy.guid).collect())
+        let proxies = self.writer(handle)?.proxies.iter();
+        Ok(proxies.filter(|(_, proxy)| proxy.is_counted).map(|(_, proxy)| proxy.guid).collect())
     }
 
     /// The writers matched with a reader.

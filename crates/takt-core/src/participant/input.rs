@@ -149,6 +149,7 @@ impl Participant {
                 if let Some(writer) = self.writer_ids.get(&acknack.writer).and_then(|&i| self.writers.get_mut(i)) {
                     writer.handle_acknack(now, &mut self.ctx, reader, acknack);
                 }
+                self.confirm_matches(reader, acknack.writer);
             }
             Submessage::NackFrag(nack) => {
                 self.ctx.counters.nack_frags_received += 1;

@@ -29,7 +29,7 @@ use crate::deadline::INSTANCES_PER_CALL;
 use crate::discovery::{
     Announcer, Assertion, BEFORE_FIRST_ENDPOINT, BUILTIN_ENDPOINTS, BuiltinTopics, Departed, EndpointKey, Ignored,
     Introducer, Lost, MAX_REPLY_BYTES, REPLY_DEPTH, Reachability, Refusal, Remote, Reviews, SEDP_PUBLICATIONS,
-    SEDP_SUBSCRIPTIONS, Shortcut, StaticEndpoints, TYPE_REPLIES, TypeChecks, TypeLookup, Validation,
+    SEDP_SUBSCRIPTIONS, Shortcut, StaticEndpoints, TYPE_REPLIES, TypeChecks, TypeLookup, Unconfirmed, Validation,
 };
 use crate::error::Error;
 use crate::event::Event;
@@ -102,7 +102,9 @@ pub struct Participant {
     pub(crate) builtin_topics: BuiltinTopics,
     pub(crate) type_lookup: TypeLookup,
     pub(crate) type_checks: TypeChecks,
+    pub(crate) unconfirmed: Unconfirmed,
     pub(crate) refusals: VecDeque<Refusal>,
+    pub(crate) refusals_total: u64,
     /// The remote and local endpoints that would match if the remote one could be reached.
     pub(crate) unreachable: BTreeSet<(Guid, Guid)>,
     /// Destinations of the datagram being built.
@@ -140,6 +142,7 @@ impl Participant {
         ctx.channels.readers_min = config.multicast_readers_min;
         let data = Self::describe(&config);
         let assertion = Assertion::new(&mut ctx);
+        let unconfirmed = Unconfirmed::new(&mut ctx);
         let introducer = config.is_server.then(|| Introducer::new(&mut ctx));
         let mut announcer = Announcer::new(data, config.announcement_period, &mut ctx);
         if config.is_enabled {
@@ -183,7 +186,9 @@ impl Participant {
             builtin_topics: BuiltinTopics::default(),
             type_lookup: TypeLookup::default(),
             type_checks: TypeChecks::default(),
+            unconfirmed,
             refusals: VecDeque::new(),
+            refusals_total: 0,
             unreachable: BTreeSet::new(),
             destinations: Vec::with_capacity(16),
             next_entity_key: 1,
@@ -237,7 +242,8 @@ impl Participant {
             TimerKind::Introduce => self.handle_introductions(),
             TimerKind::Ask { channel } => self.handle_ask_timeout(now, channel),
             TimerKind::Lease { participant } => self.handle_lease_end(now, participant),
-            TimerKind::Challenge { participant } => self.handle_challenge_timeout(participant),
+            TimerKind::Challenge { participant } => self.handle_challenge_timeout(now, participant),
+            TimerKind::ConfirmMatches => self.handle_confirmation_timeout(now),
             TimerKind::Heartbeat { writer } => {
                 if let Some(writer) = self.writers.get_mut(writer) {
                     writer.handle_timeout(now, &mut self.ctx);
@@ -309,7 +315,7 @@ impl Participant {
     #[must_use]
     pub fn steps_per_unit_max(&self) -> u64 {
         let tables = self.ctx.owners() + self.remotes.len() + self.publications.len() + self.subscriptions.len();
-        let tables = tables + self.type_checks.len();
+        let tables = tables + self.type_checks.len() + self.unconfirmed.len();
         let readers = self.readers.iter().map(|(_, reader)| 2 * REORDER_WINDOW as usize + reader.cache.len());
         let writers = self.writers.iter().map(|(_, writer)| writer.history.len());
         let samples: usize = readers.chain(writers).sum();
@@ -454,6 +460,9 @@ fn is_builtin(event: &Event) -> bool {
         | Event::ParticipantLost(_)
         | Event::TypeAnswer(_)
         | Event::TypeChecks
+        | Event::PairsRefused
+        | Event::PairsCautioned
+        | Event::ParticipantSilent(_)
         | Event::NeighbourAnnounced(_) => false,
     }
 }

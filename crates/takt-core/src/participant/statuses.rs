@@ -18,6 +18,38 @@ impl Participant {
         Ok(self.writer(handle)?.matched.read())
     }
 
+    /// The number of readers that `PUBLICATION_MATCHED` counts now. Resets nothing.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn publication_match_count(&mut self, handle: WriterHandle) -> Result<usize, Error> {
+        Ok(self.writer(handle)?.matched.current_count as usize)
+    }
+
+    /// The number of writers that `SUBSCRIPTION_MATCHED` counts now. Resets nothing.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn subscription_match_count(&mut self, handle: ReaderHandle) -> Result<usize, Error> {
+        Ok(self.reader(handle)?.matched.current_count as usize)
+    }
+
+    /// Whether a matched reader of a writer is RELIABLE.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn has_reliable_readers(&mut self, handle: WriterHandle) -> Result<bool, Error> {
+        Ok(self.writer(handle)?.acknowledged_by().next().is_some())
+    }
+
+    /// How many samples a reader has lost so far. Resets nothing.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn samples_lost_total(&mut self, handle: ReaderHandle) -> Result<u64, Error> {
+        Ok(self.reader(handle)?.lost.total_count)
+    }
+
     /// Reads and resets `SUBSCRIPTION_MATCHED`.
     ///
     /// # Errors

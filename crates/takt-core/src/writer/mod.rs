@@ -112,6 +112,8 @@ pub(crate) struct Writer {
     /// The publisher that it is one of, if that was created.
     pub(crate) group: Option<u32>,
     pub(crate) keyed: bool,
+    /// The number of its last announcement by SEDP.
+    pub(crate) announced: SequenceNumber,
     /// It passes on what others wrote.
     relays: bool,
     pub(crate) is_enabled: bool,
@@ -189,6 +191,7 @@ impl Writer {
             priority: Priority::NORMAL,
             group: None,
             keyed,
+            announced: SequenceNumber::ZERO,
             relays: false,
             is_enabled: false,
             is_suspended: false,
@@ -425,11 +428,18 @@ impl Writer {
             self.reroute(ctx);
         }
         self.proxy_by_guid.insert(guid, index);
-        self.matched.added(guid);
-        ctx.notify(Event::PublicationMatched(self.handle));
         self.queue_repair(index, ctx);
         if self.route.reliable && !ctx.timers.is_armed(self.timer) {
             self.arm_heartbeat(now, ctx);
+        }
+    }
+
+    /// PUBLICATION_MATCHED counts a matched reader from now on.
+    pub(crate) fn count_match(&mut self, ctx: &mut Context, guid: Guid) {
+        let proxy = self.proxy_index(guid).and_then(|index| self.proxies.get_mut(index));
+        if proxy.is_some_and(|proxy| !core::mem::replace(&mut proxy.is_counted, true)) {
+            self.matched.added(guid);
+            ctx.notify(Event::PublicationMatched(self.handle));
         }
     }
 
@@ -518,15 +528,17 @@ impl Writer {
         let Some(index) = self.proxy_by_guid.remove(&guid) else { return false };
         if let Some(proxy) = self.proxies.remove(index) {
             self.forget_filter(&proxy);
+            if proxy.is_counted {
+                self.matched.removed(guid);
+                ctx.notify(Event::PublicationMatched(self.handle));
+            }
         }
         ctx.remove_owner();
-        self.matched.removed(guid);
         true
     }
 
     /// Tells of those who have left, and goes on without them.
     fn close_ranks(&mut self, ctx: &mut Context) {
-        ctx.notify(Event::PublicationMatched(self.handle));
         self.reroute(ctx);
         self.look_for_strangers();
         if self.proxies.len() == 0 {

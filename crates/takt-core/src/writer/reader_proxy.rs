@@ -40,6 +40,8 @@ pub(super) fn borrows(locator: &Locator) -> bool {
 pub(crate) struct ReaderProxy {
     pub(crate) guid: Guid,
     pub(crate) reliable: bool,
+    /// PUBLICATION_MATCHED counts it.
+    pub(crate) is_counted: bool,
     pub(crate) path: Path,
     /// Which multicast groups lead to it.
     pub(crate) hearing: Hearing,
@@ -83,6 +85,7 @@ impl ReaderProxy {
         Self {
             guid,
             reliable,
+            is_counted: false,
             path,
             hearing: Hearing::default(),
             first_relevant,

@@ -3,6 +3,7 @@
 use crate::network::*;
 use crate::puppet::*;
 use takt_core::*;
+use takt_wire::discovery::PublicationData;
 use takt_wire::qos::*;
 
 #[test]
@@ -283,8 +284,9 @@ fn instances_of_samples_that_found_no_room_do_not_stay() {
     let mut say = |number: usize, stays: bool| {
         let mut puppet = Puppet::new(9 + number);
         puppet.join(node, now);
-        puppet.publish(node, now, &puppet.publication(1, true));
-        let writer = takt_wire::EntityId::user_writer(1, false);
+        let writer = takt_wire::EntityId::user_writer(1, true);
+        let publication = PublicationData { guid: puppet.guid(writer), ..puppet.publication(1, true) };
+        puppet.publish(node, now, &publication);
         let heartbeat = puppet.heartbeat(writer, 1, 1);
         let bytes = payload(number as u32, 20);
         puppet.say(node, now, |message| {

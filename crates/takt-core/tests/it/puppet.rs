@@ -153,6 +153,25 @@ impl Puppet {
         self.announce(node, now, EntityId::SEDP_SUB_WRITER, Payload::Data(&data.to_bytes()));
     }
 
+    /// Acknowledges the announcements of so many writers of the participant under test: all of them, so that they count its readers
+    /// as matched.
+    pub fn acknowledge_writers(&self, node: &mut Participant, now: Instant, writers: i64) {
+        let to = node.guid().prefix;
+        // What SEDP writers write has numbers above those of challenges.
+        let next = SequenceNumber((1 << 16) + writers + 1);
+        let acknack = AckNack {
+            reader: EntityId::SEDP_PUB_READER,
+            writer: EntityId::SEDP_PUB_WRITER,
+            reader_sn_state: SequenceNumberSet::new(next),
+            count: 1_000,
+            is_final: true,
+        };
+        self.say(node, now, |message| {
+            message.info_destination(to).expect("it fits");
+            message.acknack(&acknack).expect("it fits");
+        });
+    }
+
     /// The next change of a builtin writer, with a heartbeat before it.
     pub fn announce(&mut self, node: &mut Participant, now: Instant, writer: EntityId, payload: Payload<'_>) {
         let sn = self.next_number(writer);

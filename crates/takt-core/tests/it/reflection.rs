@@ -384,6 +384,7 @@ fn data_for_an_endpoint_at_the_address_of_a_configured_peer() {
     puppet.default_address = victim();
     puppet.join(&mut node, now);
     puppet.subscribe(&mut node, now, &puppet.subscription(1, true));
+    puppet.acknowledge_writers(&mut node, now, 1);
     assert_eq!(node.matched_subscriptions(writer).expect("the writer lives").len(), 1);
 }
 
@@ -393,6 +394,7 @@ fn participant_that_moves_to_the_address_of_a_victim() {
     let mut puppet = Puppet::of_ours(5);
     stage.admit(&mut puppet);
     puppet.subscribe(&mut stage.node, stage.now, &puppet.subscription(1, true));
+    puppet.acknowledge_writers(&mut stage.node, stage.now, 1);
     stage.send();
     assert_eq!(stage.node.matched_subscriptions(stage.writer).expect("the writer lives").len(), 2);
     stage.received = 0;

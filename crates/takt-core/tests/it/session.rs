@@ -153,6 +153,7 @@ impl Session {
         let mut peer = Puppet::new(1);
         peer.serves_types = true;
         peer_joins(&mut peer, &mut node, now);
+        peer.acknowledge_writers(&mut node, now, 2);
         let (asked, own, frame) = (Vec::new(), Vec::new(), vec![0; 65_507]);
         let mut session = Self { node, now, readers, writers, peer, asked, own, frame };
         session.drain();

@@ -4,6 +4,7 @@ use crate::network::*;
 use crate::puppet::*;
 use takt_core::*;
 use takt_wire::EntityId;
+use takt_wire::discovery::PublicationData;
 use takt_wire::message::Payload;
 
 fn listener() -> (Participant, ReaderHandle, Instant) {
@@ -32,8 +33,9 @@ fn departure_looks_at_each_instance_once_however_many_writers_go() {
     let mut puppet = Puppet::new(9);
     puppet.join(&mut node, now);
     for key in 1..=100 {
-        puppet.publish(&mut node, now, &puppet.publication(key, true));
-        let writer = EntityId::user_writer(key, false);
+        let writer = EntityId::user_writer(key, true);
+        let publication = PublicationData { guid: puppet.guid(writer), ..puppet.publication(key, true) };
+        puppet.publish(&mut node, now, &publication);
         let heartbeat = puppet.heartbeat(writer, 1, 10);
         puppet.say(&mut node, now, |message| {
             message.heartbeat(&heartbeat).expect("it fits");
@@ -78,6 +80,7 @@ fn acknowledgements_of_many_readers_in_one_datagram() {
     let mut puppet = Puppet::new(9);
     puppet.join(&mut node, now);
     (1..=200).for_each(|key| puppet.subscribe(&mut node, now, &puppet.subscription(key, true)));
+    puppet.acknowledge_writers(&mut node, now, 1);
     assert_eq!(node.matched_subscriptions(writer).expect("the writer lives").len(), 200);
     outgoing(&mut node, now);
     while node.poll_event().is_some() {}

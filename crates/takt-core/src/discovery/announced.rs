@@ -1,0 +1,121 @@
+//! When a writer counts a reader as matched (PUBLICATION_MATCHED, DDS 1.4 §2.2.4.1): once the reader's participant knows the
+//! writer.
+//!
+//! Data and discovery may take different ways, such as shared memory and UDP, so that a sample can overtake the announcement of
+//! its writer. A reader drops a sample of a writer that it does not know, and a best-effort reader never gets it again. So a
+//! match is counted once the reader's participant has acknowledged our SEDP announcement of the writer, or once the reader has
+//! acknowledged the writer itself. Data are sent to the reader from the match on.
+//!
+//! A match is counted at once with a reader of this participant, with static endpoints, and with a participant that has no
+//! reader of SEDP publications. A match that nothing confirms is counted after [`CONFIRMATION_TIME`].
+//!
+//! Limit: a reader whose participant asks for the definition of the writer's type before it matches, since the type information
+//! of both differs, acknowledges the announcement before it matches.
+//!
+//! Bounds: one entry for each match of the last [`CONFIRMATION_TIME`].
+
+use super::SEDP_PUBLICATIONS;
+use crate::context::Context;
+use crate::participant::Participant;
+use crate::time::Instant;
+use crate::timer::{TimerId, TimerKind};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::time::Duration;
+use takt_wire::{EntityId, Guid, GuidPrefix, SequenceNumber};
+
+/// After this time a match is counted though nothing has confirmed that the reader knows the writer.
+const CONFIRMATION_TIME: Duration = Duration::from_secs(1);
+
+/// Matches that are not counted yet: reader and writer, and until when they wait.
+#[derive(Debug)]
+pub(crate) struct Unconfirmed {
+    waiting: BTreeMap<(Guid, EntityId), Instant>,
+    timer: TimerId,
+}
+
+impl Unconfirmed {
+    pub(crate) fn new(ctx: &mut Context) -> Self {
+        Self { waiting: BTreeMap::new(), timer: ctx.timers.register(TimerKind::ConfirmMatches) }
+    }
+
+    /// The number of matches that are not counted yet.
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    fn of(&self, prefix: GuidPrefix) -> impl Iterator<Item = (Guid, EntityId)> {
+        let from = (Guid { prefix, entity_id: EntityId::UNKNOWN }, EntityId::UNKNOWN);
+        let those = self.waiting.range(from..).take_while(move |((reader, _), _)| reader.prefix == prefix);
+        those.map(|(pair, _)| *pair)
+    }
+}
+
+impl Participant {
+    /// A writer was matched with a reader: counts the match, now or once the reader's participant knows the writer.
+    pub(super) fn count_match_once_known(&mut self, now: Instant, index: u32, reader: Guid) {
+        let Some(writer) = self.writers.get_mut(index) else { return };
+        let (writer_id, announced) = (writer.entity_id, writer.announced);
+        if self.is_announcement_known(reader.prefix, announced) {
+            if let Some(writer) = self.writers.get_mut(index) {
+                writer.count_match(&mut self.ctx, reader);
+            }
+            return;
+        }
+        let until = now.after(CONFIRMATION_TIME);
+        self.unconfirmed.waiting.insert((reader, writer_id), until);
+        self.ctx.timers.arm_by(self.unconfirmed.timer, until);
+    }
+
+    /// Whether a participant has acknowledged our announcement of a writer, or will never acknowledge one.
+    fn is_announcement_known(&self, prefix: GuidPrefix, announced: SequenceNumber) -> bool {
+        if prefix == self.header.prefix || self.static_endpoints.is_some() {
+            return true;
+        }
+        let reader = Guid { prefix, entity_id: EntityId::SEDP_PUB_READER };
+        let Some(sedp) = self.writers.get(SEDP_PUBLICATIONS) else { return true };
+        let proxy = sedp.proxy_index(reader).and_then(|index| sedp.proxies.get(index));
+        proxy.is_none_or(|proxy| proxy.acked >= announced)
+    }
+
+    /// A reader has acknowledged something of one of our writers.
+    pub(crate) fn confirm_matches(&mut self, reader: Guid, writer: EntityId) {
+        if self.unconfirmed.waiting.is_empty() {
+            return;
+        }
+        if writer == EntityId::SEDP_PUB_WRITER {
+            let pairs: Vec<_> = self.unconfirmed.of(reader.prefix).collect();
+            for (reader, writer) in pairs {
+                self.ctx.work.steps(1);
+                let announced = self.writer_ids.get(&writer).and_then(|&index| self.writers.get(index));
+                let announced = announced.map_or(SequenceNumber::ZERO, |writer| writer.announced);
+                if self.is_announcement_known(reader.prefix, announced) {
+                    self.confirm_match(reader, writer);
+                }
+            }
+        } else if self.unconfirmed.waiting.contains_key(&(reader, writer)) {
+            self.confirm_match(reader, writer);
+        }
+    }
+
+    fn confirm_match(&mut self, reader: Guid, writer: EntityId) {
+        self.unconfirmed.waiting.remove(&(reader, writer));
+        let index = self.writer_ids.get(&writer).copied();
+        if let Some(writer) = index.and_then(|index| self.writers.get_mut(index)) {
+            writer.count_match(&mut self.ctx, reader);
+        }
+    }
+
+    /// Matches have waited long enough.
+    pub(crate) fn handle_confirmation_timeout(&mut self, now: Instant) {
+        self.ctx.work.steps(self.unconfirmed.len());
+        let waiting = &self.unconfirmed.waiting;
+        let late: Vec<_> = waiting.iter().filter(|(_, until)| **until <= now).map(|(pair, _)| *pair).collect();
+        for (reader, writer) in late {
+            self.confirm_match(reader, writer);
+        }
+        if let Some(next) = self.unconfirmed.waiting.values().min() {
+            self.ctx.timers.arm(self.unconfirmed.timer, *next);
+        }
+    }
+}
