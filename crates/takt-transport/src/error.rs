@@ -4,6 +4,8 @@
 use std::fmt;
 use std::io;
 
+use takt_wire::ports::PortMapping;
+
 /// An operation of the operating system failed, with its cause kept.
 ///
 /// Only what the caller must know about ends here. A datagram that could not
@@ -23,6 +25,15 @@ impl TransportError {
     /// An error of operation `op` on `target`, caused by `source`.
     pub fn new(op: &'static str, target: impl fmt::Display, source: io::Error) -> Self {
         Self { op, target: target.to_string(), source }
+    }
+
+    /// A domain whose ports do not exist.
+    pub(crate) fn no_ports(domain_id: u32, ports: &PortMapping) -> Self {
+        let why = match ports.domain_max() {
+            Some(max) => format!("domain ids are 0 to {max}"),
+            None => "no domain has ports with this port mapping".to_owned(),
+        };
+        Self::new("join domain", domain_id, io::Error::new(io::ErrorKind::InvalidInput, why))
     }
 }
 

@@ -144,8 +144,7 @@ impl<P: FramePort> EthernetTransport<P> {
         let domain = self.config.domain_id;
         let ports = (self.config.ports.discovery_multicast(domain), self.config.ports.user_multicast(domain));
         let (Some(metatraffic), Some(user)) = ports else {
-            let why = io::Error::new(io::ErrorKind::InvalidInput, "its multicast ports lie beyond 65535");
-            return Err(TransportError::new("use multicast in domain", domain, why));
+            return Err(TransportError::no_ports(domain, &self.config.ports));
         };
         for port in [metatraffic, user] {
             self.port.listen_at(port).map_err(failed("listen at"))?;

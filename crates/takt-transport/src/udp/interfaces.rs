@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use super::address::Family;
 use super::config::{InterfaceSelection, UdpConfig};
 use super::syscall::{self, InterfaceAddress};
-use crate::{Interface, TransportError};
+use crate::{Interface, TransportError, Warning};
 
 /// The chosen interfaces, each with its chosen addresses.
 pub(crate) fn choose(config: &UdpConfig) -> Result<Vec<Interface>, TransportError> {
@@ -19,11 +19,33 @@ pub(crate) fn choose(config: &UdpConfig) -> Result<Vec<Interface>, TransportErro
         InterfaceSelection::Named(names) => named(present, names)?,
     };
     if chosen.is_empty() {
-        let why = "none is up with an address of the chosen protocols";
+        let why = match (config.ipv4, config.ipv6) {
+            (true, false) => "none is up with an address of IPv4, and IPv6 is off (TAKT_IPV6=1 switches it on)",
+            _ => "none is up with an address of the chosen protocols",
+        };
         let why = io::Error::new(io::ErrorKind::AddrNotAvailable, why);
         return Err(TransportError::new("find", "a network interface", why));
     }
     Ok(chosen)
+}
+
+/// A warning if all interfaces but loopback have addresses of IPv6 alone, and IPv6 is off.
+pub(super) fn ipv6_alone(config: &UdpConfig, chosen: &[Interface]) -> Option<Warning> {
+    let is_open = config.ipv4 && !config.ipv6 && config.interfaces == InterfaceSelection::All;
+    if !is_open || chosen.iter().any(|interface| !interface.loopback) {
+        return None;
+    }
+    // A kernel without IPv6 has no such interfaces.
+    let Ok(present) = present(false, true) else { return None };
+    let routable = |interface: &Interface| {
+        let is_routable = |address: &IpAddr| matches!(address, IpAddr::V6(v6) if !v6.is_unicast_link_local());
+        !interface.loopback && interface.addresses.iter().any(|(address, _)| is_routable(address))
+    };
+    let names: Vec<String> = present.into_iter().filter(routable).map(|interface| interface.name).collect();
+    (!names.is_empty()).then(|| Warning {
+        what: format!("{} has IPv6 addresses only, and IPv6 is off: no participant there is found", names.join(", ")),
+        remedy: "switch IPv6 on: DomainParticipantBuilder::ipv6(true), or TAKT_IPV6=1".into(),
+    })
 }
 
 /// The chosen interfaces as they are now: those among them that are there, which may be none.

@@ -124,6 +124,12 @@ impl UdpTransport {
         if config.multicast {
             udp.open_multicast()?;
         }
+        if config.participant_index == ParticipantIndex::Auto && udp.index.is_none() {
+            udp.warnings.add(ports::all_taken(config.domain_id));
+        }
+        if let Some(warning) = interfaces::ipv6_alone(config, &udp.interfaces) {
+            udp.warnings.add(warning);
+        }
         udp.watch_interfaces();
         Ok(udp)
     }
@@ -139,9 +145,7 @@ impl UdpTransport {
         let metatraffic = self.config.ports.discovery_multicast(domain);
         let user = self.config.ports.user_multicast(domain);
         let (Some(metatraffic), Some(user)) = (metatraffic, user) else {
-            let why = "its multicast ports lie beyond 65535";
-            let why = io::Error::new(io::ErrorKind::InvalidInput, why);
-            return Err(TransportError::new("use multicast in domain", domain, why));
+            return Err(TransportError::no_ports(domain, &self.config.ports));
         };
         for address in self.bind.clone() {
             let group = match address {

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 
 use super::config::{ParticipantIndex, UdpConfig};
 use super::socket::{Socket, socket_error};
-use crate::TransportError;
+use crate::{TransportError, Warning};
 
 /// The last participant index whose ports do not collide with the next domain's.
 const LAST_INDEX: u16 = 119;
@@ -59,6 +59,18 @@ pub(super) fn take(config: &UdpConfig, addresses: &[IpAddr]) -> Result<UnicastSo
         metatraffic: take_port(config, addresses, 0)?.unwrap_or_default(),
         user: take_port(config, addresses, 0)?.unwrap_or_default(),
     })
+}
+
+/// The well-known ports of a domain are taken, so the kernel chose others.
+pub(super) fn all_taken(domain_id: u32) -> Warning {
+    Warning {
+        what: format!(
+            "the well-known unicast ports of all {} participant indices of domain {domain_id} are taken, so the kernel chose \
+             others: participants that look for this one by unicast alone do not find it",
+            u32::from(LAST_INDEX) + 1
+        ),
+        remedy: "end participants that are not needed, or name this one's port to the others (takt ls shows it)".into(),
+    }
 }
 
 /// All ports of this index, or `None` if one of them is taken or does not exist.
