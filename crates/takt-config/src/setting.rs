@@ -164,6 +164,7 @@ impl Plan {
     /// A builder on which every setting has been applied.
     pub(crate) fn builder(self) -> DomainParticipantBuilder {
         let builder = DomainParticipant::builder(self.domain_id)
+            .from_settings()
             .limits(self.limits)
             .thread_settings(self.thread)
             .process_settings(self.process);

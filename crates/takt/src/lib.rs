@@ -49,6 +49,8 @@ mod executor;
 mod flow;
 mod key;
 mod listener;
+mod log;
+mod matched;
 mod multitopic;
 mod participant;
 mod publisher;
@@ -77,6 +79,8 @@ pub use listener::{
     TopicListener,
 };
 pub use multitopic::{Constituent, JOINED_TOPICS_MAX, MultiTopic, MultiTopicReader};
+#[doc(hidden)]
+pub use participant::variables_of_settings;
 pub use participant::{
     Attempt, BudgetOverrun, BudgetOverrunStatus, BudgetOverruns, Decision, DiscoveryServer, DiscoveryServerBuilder,
     DomainParticipant, DomainParticipantBuilder, TRACE_JOBS_MAX, TransportReport,
@@ -84,7 +88,7 @@ pub use participant::{
 pub use publisher::Publisher;
 pub use query::QueryCondition;
 pub use readable::Readable;
-pub use reader::{AnyDataReader, DataReader, LoanedSample, SharedSample};
+pub use reader::{AnyDataReader, DataReader, LoanedSample, SampleIter, SharedSample};
 pub use runtime::driver::DriverCounters;
 pub use runtime::{Idle, Runtime};
 pub use sample::Sample;
@@ -98,8 +102,9 @@ pub use waitset::WaitSet;
 pub use writer::{AnyDataWriter, BatchError, DataWriter, LoanedPayload};
 
 pub use takt_core::{
-    Counters, INTEREST_PROPERTY, InstanceHandle, InstanceState, InstanceStates, Instances, Limits, Refusal,
-    RefusalReason, SampleInfo, SampleState, SampleStates, Selector, StaticParticipant, ViewState, ViewStates,
+    Caution, Counters, INTEREST_PROPERTY, InstanceHandle, InstanceState, InstanceStates, Instances, Limits, Refusal,
+    RefusalReason, SampleInfo, SampleState, SampleStates, Selector, SilentParticipant, StaticParticipant, ViewState,
+    ViewStates,
 };
 pub use takt_derive::DdsType;
 pub use takt_exec as real_time;
@@ -109,6 +114,8 @@ pub use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionDat
 pub use takt_wire::{Duration, EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Timestamp, VendorId, qos};
 pub use takt_xtypes as xtypes;
 pub use takt_xtypes::TypeSupport;
+/// The trait that the derive of this name implements: for bounds such as `T: takt::DdsType`. The same as [`TypeSupport`].
+pub use takt_xtypes::TypeSupport as DdsType;
 
 /// The examples of the project's documents have to compile.
 #[cfg(doctest)]

@@ -23,7 +23,7 @@ use takt_xtypes::type_object::TypeInformation;
 use lookup::{Lookup, Progress};
 use verdict::{judged, own, unlearned};
 
-pub(crate) use verdict::{Definition, compared};
+pub(crate) use verdict::{Definition, compared, in_words, involves_cyclone, refused_by_cyclone};
 
 /// How many lookups are under way at a time.
 const LOOKUPS_MAX: usize = 16;
@@ -198,7 +198,8 @@ fn conclude(core: &mut Participant, now: Instant, check: TypeCheck, theirs: Opti
             }
         }
         let [of_writer, of_reader] = &kept;
-        Some(judged(writer, reader, of_writer.as_ref().or(theirs)?, of_reader.as_ref().or(theirs)?))
+        let vendors = [check.writer, check.reader].map(|guid| core.vendor_of(guid.prefix));
+        Some(judged(vendors, writer, reader, of_writer.as_ref().or(theirs)?, of_reader.as_ref().or(theirs)?))
     })();
     match verdict {
         Some(verdict) => core.judge_types(now, check, verdict),

@@ -1,11 +1,12 @@
 //! What the reader's policy says of two types that are known, and of those that are not (XTypes 1.3 §7.6.3.7).
 
 use takt_core::{Participant, TypeVerdict};
+use takt_wire::VendorId;
 use takt_wire::discovery::{PublicationData, SubscriptionData};
 use takt_wire::qos::{DataRepresentation, TypeConsistencyKind};
 use takt_wire::type_lookup::EquivalenceId;
 use takt_xtypes::Representation;
-use takt_xtypes::assignability::{Inassignable, Rules, TypeRef, is_assignable, is_equivalent};
+use takt_xtypes::assignability::{Caution, Inassignable, Rules, TypeRef, is_assignable, is_equivalent};
 use takt_xtypes::type_object::{TypeIdentifier, TypeInformation, TypeObject, TypeRegistry};
 
 /// A type and all it is made of.
@@ -46,7 +47,7 @@ pub(crate) fn compared(
     reader: &SubscriptionData,
     of_writer: &Definition,
     of_reader: &Definition,
-) -> Result<(), Inassignable> {
+) -> Result<Vec<Caution>, Inassignable> {
     let policy = &reader.qos.type_consistency;
     let (of_writer, of_reader) = (of_writer.as_ref(), of_reader.as_ref());
     if policy.kind == TypeConsistencyKind::DisallowTypeCoercion {
@@ -63,17 +64,39 @@ pub(crate) fn compared(
     is_assignable(of_reader, of_writer, &rules)
 }
 
+/// Whether CycloneDDS takes part in a pair.
+///
+/// INTEROP(CycloneDDS 11): does not match what a [`Caution`] names, without a word on the network. A match that this side alone
+/// makes stops a writer of KEEP_ALL.
+pub(crate) fn involves_cyclone(vendors: [VendorId; 2]) -> bool {
+    vendors.contains(&VendorId::CYCLONE)
+}
+
 pub(super) fn judged(
+    vendors: [VendorId; 2],
     writer: &PublicationData,
     reader: &SubscriptionData,
     of_writer: &Definition,
     of_reader: &Definition,
 ) -> TypeVerdict {
     match compared(writer, reader, of_writer, of_reader) {
-        Ok(()) => TypeVerdict::Fit,
+        Ok(cautions) if cautions.is_empty() => TypeVerdict::Fit,
+        Ok(cautions) if involves_cyclone(vendors) => TypeVerdict::Differ { why: refused_by_cyclone(&cautions).into() },
+        Ok(cautions) => TypeVerdict::FitWithCaution { what: in_words(&cautions).into() },
         Err(why @ Inassignable::Differs { .. }) => TypeVerdict::Differ { why: why.to_string().into() },
         Err(why) => unlearned(reader, &why.to_string()),
     }
+}
+
+/// Cautions as one text.
+pub(crate) fn in_words(cautions: &[Caution]) -> String {
+    let texts: Vec<String> = cautions.iter().map(ToString::to_string).collect();
+    texts.join("; ")
+}
+
+/// Why a pair with CycloneDDS is refused that would match otherwise.
+pub(crate) fn refused_by_cyclone(cautions: &[Caution]) -> String {
+    format!("{} (CycloneDDS does not match these types)", in_words(cautions))
 }
 
 /// What holds for a pair of which one type is not known.

@@ -145,9 +145,26 @@ pub(crate) fn announce<T: TypeSupport>(core: &mut Participant) -> Option<Vec<u8>
     (known && offer(core, &types, &information)).then(|| information.to_bytes())
 }
 
+/// What comes of comparing the types of a writer and a reader; see [`DomainParticipant::compare_types`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TypeComparison {
+    /// The pair matches as far as the types go.
+    Fit,
+    /// It does, but other implementations may refuse it.
+    FitWithCaution {
+        /// The members that differ, and how.
+        what: String,
+    },
+    /// The pair does not match.
+    Differ {
+        /// The member that differs, and how.
+        why: String,
+    },
+}
+
 impl DomainParticipant {
     /// Why the types of a writer and a reader of others, of one name, keep them apart; `None` if they do not, or if that
-    /// cannot be learned and the reader does not insist. Waits up to `timeout` for their participants to answer.
+    /// cannot be learned and the reader does not insist. As [`compare_types`](Self::compare_types), without cautions.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] if the participant is closed.
@@ -157,22 +174,50 @@ impl DomainParticipant {
         reader: &SubscriptionData,
         timeout: Duration,
     ) -> Result<Option<String>> {
+        Ok(match self.compare_types(writer, reader, timeout)? {
+            TypeComparison::Differ { why } => Some(why),
+            TypeComparison::Fit | TypeComparison::FitWithCaution { .. } => None,
+        })
+    }
+
+    /// Compares the types of a writer and a reader of others, of one name. Waits up to `timeout` for their participants to answer.
+    /// What cannot be learned fits, unless the reader's `force_type_validation` is set.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] if the participant is closed.
+    pub fn compare_types(
+        &self,
+        writer: &PublicationData,
+        reader: &SubscriptionData,
+        timeout: Duration,
+    ) -> Result<TypeComparison> {
         let deadline = clock::deadline(clock::now(), timeout);
-        let forced = |why: String| reader.qos.type_consistency.force_type_validation.then_some(why);
+        let forced = |why: String| match reader.qos.type_consistency.force_type_validation {
+            true => TypeComparison::Differ { why },
+            false => TypeComparison::Fit,
+        };
         let of_writer = announced(writer.type_information.as_deref());
         let (Some(of_writer), Some(of_reader)) = (of_writer, announced(reader.type_information.as_deref())) else {
             return Ok(forced("force_type_validation is set, and one of them says nothing of its type".to_owned()));
         };
         if consistency::is_same(&of_writer, &of_reader) {
-            return Ok(None);
+            return Ok(TypeComparison::Fit);
         }
         let learned = self.definition(writer.guid, of_writer, deadline).and_then(|of_writer| {
             let of_reader = self.definition(reader.guid, of_reader, deadline)?;
             Ok(consistency::compared(writer, reader, &of_writer, &of_reader))
         });
         match learned {
-            Ok(Ok(())) => Ok(None),
-            Ok(Err(why @ Inassignable::Differs { .. })) => Ok(Some(why.to_string())),
+            Ok(Ok(cautions)) if cautions.is_empty() => Ok(TypeComparison::Fit),
+            Ok(Ok(cautions)) => {
+                let guids = [writer.guid, reader.guid];
+                let vendors = self.look(|core| guids.map(|guid| core.vendor_of(guid.prefix)))?;
+                Ok(match consistency::involves_cyclone(vendors) {
+                    true => TypeComparison::Differ { why: consistency::refused_by_cyclone(&cautions) },
+                    false => TypeComparison::FitWithCaution { what: consistency::in_words(&cautions) },
+                })
+            }
+            Ok(Err(why @ Inassignable::Differs { .. })) => Ok(TypeComparison::Differ { why: why.to_string() }),
             Ok(Err(why)) => Ok(forced(why.to_string())),
             Err(Error::TypeUnavailable(why)) => Ok(forced(why.to_string())),
             Err(error) => Err(error),

@@ -14,13 +14,16 @@ use takt_transport::tcp::{TcpConfig, TcpTransport};
 use takt_transport::udp::{ParticipantIndex, UdpConfig, UdpTransport};
 use takt_transport::{Transport, TransportError, Warning};
 use takt_wire::Locator;
+use takt_wire::discovery::{HOST_PROPERTY, PROCESS_PROPERTY};
 
 use super::config::NetworkConfig;
 use super::transports::{Assembly, Beside, Configs, assemble};
-use super::{Defaults, DomainParticipant, Entities, ParticipantInner, TransportReport, guid_prefix};
+use super::{Defaults, DomainParticipant, Entities, ParticipantInner, TransportReport, environment, guid_prefix};
 use crate::builtin::BuiltinReaders;
-use crate::qos::{DomainParticipantQos, EntityName};
+use crate::log::{self, Level};
+use crate::qos::{DomainParticipantQos, EntityName, Property};
 use crate::runtime::clock;
+use crate::runtime::diagnosis::Diagnosis;
 use crate::runtime::driver::{Driver, interfaces};
 use crate::runtime::engine::Engine;
 use crate::runtime::pi_mutex::PiMutex;
@@ -74,6 +77,7 @@ pub struct DomainParticipantBuilder {
     timing_plan: Option<TimingPlan>,
     transports: Vec<Box<dyn Transport>>,
     wrappers: Vec<Wrapper>,
+    is_from_settings: bool,
 }
 
 impl DomainParticipantBuilder {
@@ -100,6 +104,7 @@ impl DomainParticipantBuilder {
             timing_plan: None,
             transports: Vec::new(),
             wrappers: Vec::new(),
+            is_from_settings: false,
         }
     }
 
@@ -115,9 +120,16 @@ impl DomainParticipantBuilder {
         self
     }
 
+    /// The caller has read all variables of the environment that `docs/settings.md` lists: none of them is a warning.
+    #[doc(hidden)]
+    pub fn from_settings(mut self) -> Self {
+        self.is_from_settings = true;
+        self
+    }
+
     /// The name that tools show.
-    pub fn name(mut self, name: &str) -> Self {
-        self.qos.entity_name = EntityName(name.to_owned());
+    pub fn name(mut self, name: impl AsRef<str>) -> Self {
+        self.qos.entity_name = EntityName(name.as_ref().to_owned());
         self
     }
 
@@ -351,13 +363,18 @@ impl DomainParticipantBuilder {
         let config = self.configure(&network, &transports, &roles)?;
         let has_tcp = config.has_tcp;
         warnings.extend(transports.iter().flat_map(|transport| transport.warnings().to_vec()));
+        let label = self.label();
+        warnings.iter().for_each(|warning| log::record(Level::Warn, format!("{label}: {warning}")));
+        warnings.extend(environment::warnings(self.is_from_settings));
 
         let mut core = Participant::new(config, clock::now())?;
         core.check_types();
         let (moment, wall) = clock::both();
         core.set_wall_clock(moment, wall);
         let guid = core.guid();
-        let driver = Driver::new(core, transports, roles);
+        let mut driver = Driver::new(core, transports, roles);
+        let (built, named) = (clock::now(), network.named(self.domain_id));
+        driver.diagnosis = Diagnosis::new(label, named, built);
         let waker = match &self.executor {
             Some(executor) => executor.waker(),
             None => Arc::new(Waker::new()?),
@@ -383,6 +400,7 @@ impl DomainParticipantBuilder {
             ipv6: udp.ipv6,
             has_tcp,
             warnings,
+            built,
             transport_report: report,
             topics: PiMutex::new(BTreeMap::new()),
             entities: PiMutex::new(Entities::default()),
@@ -395,6 +413,14 @@ impl DomainParticipantBuilder {
             _held: held,
         };
         Ok(DomainParticipant { inner: Arc::new(inner) })
+    }
+
+    /// The participant for people.
+    fn label(&self) -> String {
+        match self.qos.entity_name.0.as_str() {
+            "" => format!("participant in domain {}", self.domain_id),
+            name => format!("\"{name}\" in domain {}", self.domain_id),
+        }
     }
 
     /// What the executor of the participant is called: itself, where it has none.
@@ -413,6 +439,7 @@ impl DomainParticipantBuilder {
         let mut config = Config::new(self.domain_id, guid_prefix::generate()?);
         config.secret = guid_prefix::secret()?;
         config.qos = self.qos.clone();
+        announce_process(&mut config.qos.property);
         config.limits = self.limits;
         config.is_enabled = self.is_enabled;
         config.lease_duration = self.lease_duration.unwrap_or(config.lease_duration);
@@ -474,6 +501,18 @@ impl DomainParticipantBuilder {
             }
         }
         Ok(Assembly { transports, roles: Roles::all(), report: TransportReport::default(), warnings })
+    }
+}
+
+/// Announces host and process, so that tools and logs of others can name them, unless the application has set these properties.
+fn announce_process(property: &mut Property) {
+    // A host without a name that can be read announces none.
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let values = [(HOST_PROPERTY, host.trim().to_owned()), (PROCESS_PROPERTY, std::process::id().to_string())];
+    for (name, value) in values {
+        if !value.is_empty() && property.get(name).is_none() {
+            property.0.push((name.to_owned(), value, true));
+        }
     }
 }
 

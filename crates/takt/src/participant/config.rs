@@ -8,6 +8,7 @@ use takt_wire::Locator;
 
 use super::peers;
 use super::transports::TransportConfig;
+use crate::runtime::diagnosis::Named;
 use crate::{Error, Result};
 
 /// Interfaces to use, by name or address, separated by commas.
@@ -117,6 +118,18 @@ impl NetworkConfig {
 
     fn peers_and_servers(&self) -> impl Iterator<Item = &String> {
         self.peers.iter().flatten().chain(self.servers.iter().flatten())
+    }
+
+    /// The peers and servers, and where they may be; those that could not be located were an error before.
+    pub(super) fn named(&self, domain_id: u32) -> Vec<Named> {
+        let roles = [(&self.peers, false), (&self.servers, true)];
+        let all =
+            roles.into_iter().flat_map(|(names, is_server)| names.iter().flatten().map(move |name| (name, is_server)));
+        let located = all.filter_map(|(text, is_server)| {
+            let Ok(locators) = peers::locate(text, domain_id, self.ipv6.unwrap_or(false)) else { return None };
+            Some(Named { text: text.clone(), locators, is_server })
+        });
+        located.collect()
     }
 
     /// Where the unicast peers' discovery may listen.

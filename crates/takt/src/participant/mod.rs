@@ -3,6 +3,7 @@
 mod builder;
 mod config;
 mod entities;
+mod environment;
 mod guid_prefix;
 mod jobs;
 mod peers;
@@ -16,12 +17,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
 
-use takt_core::{Counters, Refusal};
+use takt_core::{Caution, Counters, Refusal, SilentParticipant};
 use takt_transport::{TransportStats, Warning};
 use takt_wire::Guid;
 use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};
 
 pub use builder::DomainParticipantBuilder;
+#[doc(hidden)]
+pub use environment::variables_of_settings;
 pub(crate) use jobs::VERSION;
 pub use jobs::{BudgetOverrun, BudgetOverrunStatus, BudgetOverruns, TRACE_JOBS_MAX};
 pub use report::{Attempt, Decision, TransportReport};
@@ -31,6 +34,7 @@ use crate::builtin::{BuiltinReaders, BuiltinSubscriber};
 use crate::listener::{ALL_BUT_ON_READERS, DomainParticipantListener};
 use crate::qos::DomainParticipantQos;
 use crate::runtime::clock;
+use crate::runtime::diagnosis::ANSWER_TIME;
 use crate::runtime::driver::DriverCounters;
 use crate::runtime::engine::Engine;
 use crate::runtime::listeners::Listener;
@@ -57,7 +61,9 @@ pub(crate) struct ParticipantInner {
     /// UDPv6 is in use.
     ipv6: bool,
     has_tcp: bool,
+    /// What was worse than asked when it was built.
     warnings: Vec<Warning>,
+    built: takt_core::Instant,
     transport_report: TransportReport,
     /// Per topic name its type and how many topics there are.
     topics: PiMutex<BTreeMap<String, (String, usize)>>,
@@ -216,10 +222,24 @@ impl DomainParticipant {
         self.inner.qos.lock().expect(UNDISTURBED).clone()
     }
 
-    /// What works worse than asked, and what to do about it: such as socket buffers that the kernel limits.
+    /// What works worse than asked, and what to do about it: socket buffers that the kernel limits, variables of the environment
+    /// that are not heeded, participants that announce themselves and do not answer, and, three seconds after the participant was
+    /// built, peers and discovery servers that it was built with and that do not answer.
     #[must_use]
-    pub fn warnings(&self) -> &[Warning] {
-        &self.inner.warnings
+    pub fn warnings(&self) -> Vec<Warning> {
+        let mut warnings = self.inner.warnings.clone();
+        let is_time = clock::now().since(self.inner.built) >= ANSWER_TIME;
+        // A participant that is closed knows none.
+        let known = self.inner.engine.look(|driver| {
+            let silent = driver.core.silent_participants().map(|silent| Warning {
+                what: silent.to_string(),
+                remedy: "let UDP pass to and from its ports, or see to a route".into(),
+            });
+            let unanswered = if is_time { driver.diagnosis.unanswered(&driver.core) } else { Vec::new() };
+            Ok(silent.chain(unanswered).collect::<Vec<_>>())
+        });
+        warnings.extend(known.unwrap_or_default());
+        warnings
     }
 
     /// Which transports were asked for, by name, and what came of it. Empty if none were.
@@ -269,6 +289,24 @@ impl DomainParticipant {
         self.look(|core| core.refusals().cloned().collect())
     }
 
+    /// Writers and readers of one topic that match here, and that another implementation may refuse: the members in which
+    /// their types differ. CycloneDDS is known to refuse all of these, so such pairs with it are [refusals](Self::refusals).
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn cautions(&self) -> Result<Vec<Caution>> {
+        self.look(|core| core.cautions().collect())
+    }
+
+    /// Participants that announce themselves and have not answered for two seconds at the address that they announce. Their
+    /// endpoints are unknown, and none of them is matched.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn silent_participants(&self) -> Result<Vec<SilentParticipant>> {
+        self.look(|core| core.silent_participants().collect())
+    }
+
     /// Matches in which the numbers of one side contradict those of the other ([`qos::Contract`](crate::qos::Contract)): writer,
     /// reader, and the contradictions in words. They match all the same.
     ///
@@ -310,7 +348,7 @@ impl DomainParticipant {
         &self.inner.engine
     }
 
-    fn look<R>(&self, look: impl FnOnce(&takt_core::Participant) -> R) -> Result<R> {
+    pub(crate) fn look<R>(&self, look: impl FnOnce(&takt_core::Participant) -> R) -> Result<R> {
         self.inner.engine.look(|driver| Ok(look(&driver.core)))
     }
 
@@ -339,6 +377,7 @@ impl ParticipantInner {
         if let Some(executor) = &self.executor {
             executor.wait_for_pass();
         }
+        crate::log::flush();
         result
     }
 }

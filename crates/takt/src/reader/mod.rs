@@ -3,6 +3,7 @@
 
 mod any;
 mod batch;
+mod blocking;
 mod loan;
 pub(crate) mod ranks;
 mod reading;
@@ -18,6 +19,7 @@ use takt_xtypes::Representation;
 
 pub use any::AnyDataReader;
 pub(crate) use any::ReaderCore;
+pub use blocking::SampleIter;
 pub use loan::LoanedSample;
 pub use shared::SharedSample;
 

@@ -13,6 +13,7 @@ use takt_transport::{FlowId, FlowSpec, Lost, Scan, Transport, TransportError, Tr
 use takt_wire::{Lent, Locator};
 
 use super::clock;
+use super::diagnosis::Diagnosis;
 use super::poll::{Edition, PollSet, Ready};
 use super::roles::{Roles, Set};
 use crate::consistency::TypeChecks;
@@ -60,6 +61,7 @@ pub struct DriverCounters {
 pub(crate) struct Driver {
     pub(crate) core: Participant,
     type_checks: TypeChecks,
+    pub(crate) diagnosis: Diagnosis,
     transports: Vec<Box<dyn Transport>>,
     /// The one whose frame the next datagram is built in: it carried the last one, so this one is probably not copied.
     lender: usize,
@@ -109,6 +111,7 @@ impl Driver {
         Self {
             core,
             type_checks: TypeChecks::default(),
+            diagnosis: Diagnosis::default(),
             scan_memory: transports.iter().map(|transport| transport.scans_memory()).collect(),
             roomiest: roomiest(&transports),
             transports,
@@ -226,6 +229,9 @@ impl Driver {
         if self.type_checks.poll_timeout().is_some_and(|due| due <= now) {
             self.type_checks.handle_timeout(&mut self.core, now);
         }
+        if self.diagnosis.poll_timeout().is_some_and(|due| due <= now) {
+            self.diagnosis.handle_timeout(&self.core);
+        }
         self.is_due(now)
     }
 
@@ -253,9 +259,9 @@ impl Driver {
 
     /// When [`run_timers`](Self::run_timers) wants to be called next.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        match self.type_checks.poll_timeout() {
-            None => self.core.poll_timeout(),
-            due => self.core.poll_timeout().into_iter().chain(due).min(),
+        match (self.type_checks.poll_timeout(), self.diagnosis.poll_timeout()) {
+            (None, None) => self.core.poll_timeout(),
+            (checks, named) => self.core.poll_timeout().into_iter().chain(checks).chain(named).min(),
         }
     }
 
@@ -362,6 +368,11 @@ impl Driver {
         let destinations = self.core.destinations(writer)?;
         let stays = |locator| self.transports.iter().any(|transport| transport.stays_in_process(locator));
         Ok(!destinations.is_empty() && destinations.iter().all(stays))
+    }
+
+    /// Records an event for people.
+    pub(crate) fn diagnose(&mut self, event: Event, topic: Option<&str>) {
+        self.diagnosis.handle_event(&mut self.core, self.now, event, topic);
     }
 
     pub(crate) fn poll_event(&mut self) -> Option<Event> {

@@ -3,6 +3,7 @@
 //! Everything above this module is API, everything below it is sans-IO or I/O without protocol.
 
 pub(crate) mod clock;
+pub(crate) mod diagnosis;
 pub(crate) mod drive;
 pub(crate) mod driver;
 pub(crate) mod engine;

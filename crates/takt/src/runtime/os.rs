@@ -24,6 +24,14 @@ pub(crate) trait Os: 'static {
     fn thread_id() -> u32;
 }
 
+/// Has the calling thread scheduled as any other: a thread inherits the real-time scheduling of the one that starts it. Where the
+/// kernel refuses, it stays as it is.
+pub(crate) fn be_ordinary() {
+    let parameter = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the parameter is valid for the call, which keeps no reference to it.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const parameter) };
+}
+
 /// A futex: an atomic word, and threads that sleep until somebody says that it has changed.
 pub(crate) trait Word: Send + Sync {
     /// What is set besides the owner's id while others wait for it.

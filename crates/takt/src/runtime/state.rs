@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::Waker;
 
-use takt_core::{Event, Instant, Priority, WriterHandle};
+use takt_core::{Event, Instant, Priority};
 use takt_exec::{JobKind, Run};
 use takt_wire::Guid;
 
@@ -33,6 +33,21 @@ pub(crate) enum ParticipantEvent {
     Lost(Guid),
     /// Jobs took too long.
     Overran(BudgetOverrunStatus),
+}
+
+/// Whether an event is one of those that are recorded for people.
+fn event_for_people(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::PairsRefused
+            | Event::PairsCautioned
+            | Event::ParticipantSilent(_)
+            | Event::ParticipantDiscovered(_)
+            | Event::ParticipantLost(_)
+            | Event::SampleLost(_)
+            | Event::PublicationMatched(_)
+            | Event::SubscriptionMatched(_)
+    )
 }
 
 /// Everything behind the lock.
@@ -110,6 +125,9 @@ impl State {
     fn route_all_events(&mut self) -> bool {
         let mut any = false;
         while let Some(event) = self.driver.as_mut().and_then(Driver::poll_event) {
+            if event_for_people(&event) {
+                self.diagnose(event);
+            }
             match event {
                 Event::DataAvailable(reader) => self.raise(Target::Reader(reader), StatusMask::DATA_AVAILABLE),
                 Event::HistoryComplete(reader) => {
@@ -119,6 +137,7 @@ impl State {
                 }
                 Event::SubscriptionMatched(reader) => {
                     self.raise(Target::Reader(reader), StatusMask::SUBSCRIPTION_MATCHED);
+                    self.notify_progress(Target::Reader(reader));
                 }
                 Event::RequestedIncompatibleQos(reader) => {
                     self.raise(Target::Reader(reader), StatusMask::REQUESTED_INCOMPATIBLE_QOS);
@@ -141,7 +160,7 @@ impl State {
                 Event::LivelinessLost(writer) => self.raise(Target::Writer(writer), StatusMask::LIVELINESS_LOST),
                 Event::PublicationMatched(writer) => {
                     self.raise(Target::Writer(writer), StatusMask::PUBLICATION_MATCHED);
-                    self.notify_progress(writer);
+                    self.notify_progress(Target::Writer(writer));
                 }
                 Event::OfferedIncompatibleQos(writer) => {
                     self.raise(Target::Writer(writer), StatusMask::OFFERED_INCOMPATIBLE_QOS);
@@ -149,7 +168,9 @@ impl State {
                 Event::WriterInconsistentTopic(writer) => {
                     self.raise(Target::Writer(writer), StatusMask::INCONSISTENT_TOPIC);
                 }
-                Event::WriterSpace(writer) | Event::Acknowledged(writer) => self.notify_progress(writer),
+                Event::WriterSpace(writer) | Event::Acknowledged(writer) => {
+                    self.notify_progress(Target::Writer(writer));
+                }
                 Event::ParticipantDiscovered(guid) if self.participant.is_set() => self.comings.come(guid),
                 Event::ParticipantLost(guid) if self.participant.is_set() => self.comings.go(guid),
                 Event::TypeAnswer(_) => self.type_answers.notify(),
@@ -158,6 +179,20 @@ impl State {
             any = true;
         }
         any
+    }
+
+    /// Records an event for people. No event of the data path comes here, but of losses.
+    #[cold]
+    fn diagnose(&mut self, event: Event) {
+        let target = match event {
+            Event::SampleLost(reader) | Event::SubscriptionMatched(reader) => Some(Target::Reader(reader)),
+            Event::PublicationMatched(writer) => Some(Target::Writer(writer)),
+            _ => None,
+        };
+        let topic = target.and_then(|target| self.endpoint(target)).map(|endpoint| endpoint.topic.clone());
+        if let Some(driver) = &mut self.driver {
+            driver.diagnose(event, topic.as_deref());
+        }
     }
 
     fn endpoint(&mut self, target: Target) -> Option<&mut Endpoint> {
@@ -184,9 +219,13 @@ impl State {
         endpoint.tell(status, parents, participant, due);
     }
 
-    fn notify_progress(&mut self, writer: WriterHandle) {
-        let Self { writers, due, .. } = self;
-        if let Some(endpoint) = writers.get_mut(writer.index(), Target::Writer(writer)) {
+    fn notify_progress(&mut self, target: Target) {
+        let Self { writers, readers, due, .. } = self;
+        let endpoint = match target {
+            Target::Writer(writer) => writers.get_mut(writer.index(), target),
+            Target::Reader(reader) => readers.get_mut(reader.index(), target),
+        };
+        if let Some(endpoint) = endpoint {
             endpoint.progress.notify();
             endpoint.tasks.drain_into(&mut due.woken);
         }

@@ -2,6 +2,7 @@
 
 mod async_receive;
 mod batch;
+mod blocking_receive;
 mod blocking_write;
 mod builtin_topics;
 mod coherent_access;
@@ -16,6 +17,7 @@ mod ethernet;
 mod exchange;
 mod executor;
 mod executor_faults;
+mod first_sample;
 mod flow_identity;
 mod idle;
 mod instances;

@@ -2,6 +2,7 @@
 
 use crate::support::*;
 use takt::qos::*;
+use takt::*;
 
 #[test]
 fn a_writer_that_offers_less_is_refused_with_the_policy() {
@@ -84,4 +85,51 @@ fn both_sides_know_each_other_by_guid() {
         let seen = pair.publisher.discovered_participants().expect("open");
         assert_eq!((seen.len(), seen[0].guid), (1, pair.subscriber.guid()));
     }
+}
+
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+#[dds(name = "Shape")]
+struct UnkeyedShape {
+    color: String,
+    x: i32,
+    y: i32,
+}
+
+#[test]
+fn keyed_writer_and_unkeyed_reader_of_two_programs_are_refused_by_name_and_role() {
+    for runtime in RUNTIMES {
+        let domain = domain();
+        let publisher = on_loopback(domain, runtime).name("camera").build().expect("participant");
+        let subscriber = on_loopback(domain, runtime).name(format!("display {}", 1)).build().expect("participant");
+        let writer = create_writer::<Shape>(&publisher, "Topic", DataWriterQos::default());
+        let reader = create_reader::<UnkeyedShape>(&subscriber, "Topic", DataReaderQos::default());
+        wait_until(&[&publisher, &subscriber], "refusals", || {
+            [&publisher, &subscriber].iter().all(|participant| participant.refusals().expect("open").len() == 1)
+        });
+        assert_eq!(writer.matched_subscriptions().expect("open"), []);
+        assert_eq!(reader.matched_publications().expect("open"), []);
+        let text = publisher.refusals().expect("open")[0].to_string();
+        let process = std::process::id();
+        assert!(text.contains(&format!("writer {} of this participant", writer.guid())), "{text}");
+        assert!(text.contains(&format!("reader {} of \"display 1\" (", reader.guid())), "{text}");
+        assert!(text.contains(&format!("process {process})")), "{text}");
+        assert!(text.ends_with("the writer's type has a key, the reader's has none"), "{text}");
+    }
+}
+
+#[test]
+fn domain_without_ports_is_an_error_that_says_which_there_are() {
+    let error = on_loopback(300, Runtime::Shared).build().expect_err("no such domain").to_string();
+    assert_eq!(error, "transport: join domain 300: domain ids are 0 to 232");
+}
+
+#[test]
+fn incompatible_qos_status_shows_policies_and_counts() {
+    let domain = domain();
+    let participant = on_loopback(domain, Runtime::Shared).build().expect("participant");
+    let offer = DataWriterQos { reliability: Reliability::BEST_EFFORT, ..DataWriterQos::default() };
+    let writer = create_writer::<Shape>(&participant, "Topic", offer);
+    let _reader = create_reader::<Shape>(&participant, "Topic", reliable_reader(History::KeepAll));
+    let status = format!("{:?}", writer.offered_incompatible_qos_status().expect("open"));
+    assert!(status.ends_with("last_policy: Some(Reliability), counts: {Reliability: 1} }"), "{status}");
 }

@@ -181,3 +181,73 @@ fn endpoints_of_one_participant_are_compared_too() {
         assert_eq!(value, New { id: 1, x: 2.0, y: 0.0, frame: "map".to_owned() });
     }
 }
+
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+#[dds(name = "Bytes")]
+struct Octets {
+    bytes: Vec<u8>,
+}
+
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+#[dds(name = "Bytes")]
+struct Uint8s {
+    bytes: Vec<takt::xtypes::Uint8>,
+}
+
+#[test]
+fn octets_and_uint8s_match_with_a_caution_that_names_the_member() {
+    let domain = domain();
+    let [from, to] = [(); 2].map(|()| on_loopback(domain, Runtime::Shared).build().expect("participant"));
+    let (writer, reader) = connect_types::<Octets, Uint8s>(&from, &to);
+    for participant in [&from, &to] {
+        wait_until(&[&from, &to], "a caution", || participant.cautions().expect("open").len() == 1);
+        let caution = participant.cautions().expect("open").remove(0);
+        assert_eq!((caution.writer(), caution.reader()), (writer.guid(), reader.guid()));
+        assert_eq!(caution.what, "member 'bytes[]': uint8 for the reader, octet from the writer");
+        assert_eq!(participant.refusals().expect("open"), []);
+    }
+}
+
+/// A writer and a reader whose types have one name, matched.
+fn connect_types<W: TypeSupport, R: TypeSupport>(
+    from: &DomainParticipant,
+    to: &DomainParticipant,
+) -> (DataWriter<W>, DataReader<R>) {
+    let writer = create_writer::<W>(from, "Topic", writer_in(DataRepresentation::xcdr2()));
+    let reader = create_reader::<R>(to, "Topic", reader_with(TypeConsistency::default()));
+    writer.wait_for_readers(1, takt::Duration::from_secs(60)).expect("a match");
+    (writer, reader)
+}
+
+#[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
+#[dds(name = "Mode")]
+enum AppendableMode {
+    #[default]
+    Idle,
+}
+
+#[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
+#[dds(name = "Mode", extensibility = "final")]
+enum FinalMode {
+    #[default]
+    Idle,
+}
+
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+#[dds(name = "State")]
+struct OfAppendable {
+    mode: AppendableMode,
+}
+
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+#[dds(name = "State")]
+struct OfFinal {
+    mode: FinalMode,
+}
+
+#[test]
+fn enums_of_different_extensibility_are_refused_with_the_member() {
+    for why in refused::<OfAppendable, OfFinal>(Runtime::Shared, TypeConsistency::default()) {
+        assert_eq!(why, "member 'mode': final enum for the reader, appendable from the writer");
+    }
+}

@@ -1,0 +1,157 @@
+//! Variables of the environment whose names begin with `TAKT_`: those that a participant does not heed are warnings, since a
+//! misspelled one would change nothing and say nothing.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+use takt_transport::Warning;
+
+use crate::log::{self, Level, TAKT_LOG};
+
+/// Those that every participant heeds.
+const HEEDED: &[&str] = &[
+    "TAKT_DISCOVERY_SERVERS",
+    "TAKT_INTERFACES",
+    "TAKT_IPV6",
+    "TAKT_MULTICAST",
+    "TAKT_MULTICAST_READERS_MIN",
+    "TAKT_PEERS",
+    "TAKT_SHARED_MEMORY",
+    "TAKT_TRANSPORT_DISCOVERY",
+    "TAKT_TRANSPORT_EXTRA",
+    "TAKT_TRANSPORT_TOPICS",
+    "TAKT_TRANSPORT_USER_DATA",
+    "TAKT_UDP",
+];
+
+/// Those that participants heed which `takt_config::Settings` builds, besides.
+const HEEDED_BY_SETTINGS: &[&str] = &[
+    "TAKT_ANNOUNCEMENT_PERIOD",
+    "TAKT_CONFIG",
+    "TAKT_DEFAULT_MAX_INSTANCES",
+    "TAKT_DEFAULT_MAX_SAMPLES",
+    "TAKT_DOMAIN",
+    "TAKT_ENDPOINT_MEMORY_BYTES",
+    "TAKT_IDLE",
+    "TAKT_LEASE_DURATION",
+    "TAKT_MAX_DISCOVERY_BYTES",
+    "TAKT_MAX_DISCOVERY_BYTES_PER_PARTICIPANT",
+    "TAKT_MAX_ENDPOINTS_PER_PARTICIPANT",
+    "TAKT_MAX_PARTICIPANTS",
+    "TAKT_MAX_PARTICIPANTS_PER_ADDRESS",
+    "TAKT_MAX_REFUSALS",
+    "TAKT_MAX_UNVALIDATED_PARTICIPANTS",
+    "TAKT_NAME",
+    "TAKT_PARTICIPANT_INDEX",
+    "TAKT_QOS_PROFILE",
+    "TAKT_REAL_TIME_CPUS",
+    "TAKT_REAL_TIME_CPU_LATENCY",
+    "TAKT_REAL_TIME_FIFO",
+    "TAKT_REAL_TIME_LOCK_MEMORY",
+    "TAKT_REAL_TIME_ROUND_ROBIN",
+    "TAKT_REAL_TIME_SYSTEM",
+    "TAKT_REAL_TIME_TIMER_SLACK",
+    "TAKT_REASSEMBLY_BYTES",
+    "TAKT_RUNTIME",
+    "TAKT_SEND_WINDOW_BYTES",
+    "TAKT_SHARED_MEMORY_LANES_MAX",
+    "TAKT_SHARED_MEMORY_LANE_BYTES",
+    "TAKT_SHARED_MEMORY_SEGMENT_BYTES",
+    "TAKT_SHARED_MEMORY_SEGMENT_SLOTS",
+    "TAKT_SPIN_TIME",
+    "TAKT_TCP_ANNOUNCE",
+    "TAKT_TCP_CA",
+    "TAKT_TCP_CERTIFICATE",
+    "TAKT_TCP_CONNECTIONS_MAX",
+    "TAKT_TCP_CONNECTIONS_PER_ADDRESS_MAX",
+    "TAKT_TCP_KEY",
+    "TAKT_TCP_LISTEN",
+    "TAKT_TCP_SEND_QUEUE_BYTES",
+    "TAKT_UDP_D0",
+    "TAKT_UDP_D1",
+    "TAKT_UDP_D2",
+    "TAKT_UDP_D3",
+    "TAKT_UDP_DOMAIN_GAIN",
+    "TAKT_UDP_MULTICAST_TTL",
+    "TAKT_UDP_PARTICIPANT_GAIN",
+    "TAKT_UDP_PORT_BASE",
+    "TAKT_UDP_RECEIVE_BUFFER_BYTES",
+    "TAKT_UDP_SEND_BUFFER_BYTES",
+];
+
+/// Variables of the tests.
+const OF_TESTS: &str = "TAKT_TEST_";
+
+/// The variables that a participant which `takt_config::Settings` builds heeds: for the test that compares them with its table.
+#[doc(hidden)]
+#[must_use]
+pub fn variables_of_settings() -> Vec<&'static str> {
+    HEEDED.iter().chain(HEEDED_BY_SETTINGS).copied().collect()
+}
+
+/// Warnings of the variables that are set and not heeded; each is recorded once in a process.
+pub(super) fn warnings(is_from_settings: bool) -> Vec<Warning> {
+    static RECORDED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let names: BTreeSet<String> = names.filter(|name| name.starts_with("TAKT_")).collect();
+    let found: Vec<_> = names.into_iter().filter_map(|name| Some((warning(&name, is_from_settings)?, name))).collect();
+    let mut recorded = RECORDED.lock().unwrap_or_else(PoisonError::into_inner);
+    for (warning, name) in &found {
+        if recorded.insert(name.clone()) {
+            log::record(Level::Warn, warning.to_string());
+        }
+    }
+    found.into_iter().map(|(warning, _)| warning).collect()
+}
+
+fn warning(name: &str, is_from_settings: bool) -> Option<Warning> {
+    if name == TAKT_LOG || name.starts_with(OF_TESTS) || HEEDED.contains(&name) {
+        return None;
+    }
+    if !HEEDED_BY_SETTINGS.contains(&name) {
+        let all = HEEDED.iter().chain(HEEDED_BY_SETTINGS).chain(&[TAKT_LOG]);
+        let nearest = all.min_by_key(|known| distance(name, known)).filter(|known| distance(name, known) <= 3);
+        let remedy =
+            nearest.map_or("docs/settings.md lists all".to_owned(), |nearest| format!("{nearest} may be meant"));
+        return Some(Warning { what: format!("{name} is set, and there is no such setting"), remedy });
+    }
+    let what = format!("{name} is set, and this participant does not heed it");
+    let remedy = "build it by takt_config::Settings, which heeds all of docs/settings.md".to_owned();
+    (!is_from_settings).then_some(Warning { what, remedy })
+}
+
+/// How many letters are to be inserted, removed or replaced to make one of the other.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.bytes().enumerate() {
+            let replaced = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn misspelled_variable_is_a_warning_that_names_the_nearest() {
+        let warning = warning("TAKT_MULTICATS", false).expect("no such variable");
+        assert_eq!(warning.what, "TAKT_MULTICATS is set, and there is no such setting");
+        assert_eq!(warning.remedy, "TAKT_MULTICAST may be meant");
+    }
+
+    #[test]
+    fn variable_of_the_settings_is_a_warning_unless_they_build_the_participant() {
+        assert!(warning("TAKT_DOMAIN", false).expect("not heeded").what.contains("does not heed"));
+        assert_eq!(warning("TAKT_DOMAIN", true), None);
+        for heeded in ["TAKT_PEERS", "TAKT_LOG", "TAKT_TEST_LONG"] {
+            assert_eq!(warning(heeded, false), None, "{heeded}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Receiving in a thread that waits: `recv_timeout` and the iterator.
+
+use crate::support::*;
+use takt::qos::*;
+use takt::*;
+
+const SHORT: std::time::Duration = std::time::Duration::from_millis(20);
+const LONG: takt::Duration = takt::Duration::from_secs(60);
+
+#[test]
+fn recv_timeout_takes_the_oldest_sample_or_ends_in_time() {
+    for runtime in RUNTIMES {
+        let qos = (reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
+        let pair = Pair::<Blob>::new(runtime, qos.0, qos.1);
+        assert!(matches!(pair.reader.recv_timeout(SHORT), Err(Error::Timeout)), "{runtime:?}");
+        for number in 0..3 {
+            pair.writer.write(&Blob::new(number, 8)).expect("room");
+        }
+        for number in 0..3 {
+            let sample = pair.reader.recv_timeout(LONG).expect("a sample");
+            assert_eq!(sample.data, Some(Blob::new(number, 8)), "{runtime:?}");
+        }
+        assert!(matches!(pair.reader.recv_timeout(SHORT), Err(Error::Timeout)), "{runtime:?}");
+    }
+}
+
+#[test]
+fn recv_timeout_ends_when_a_sample_comes_meanwhile() {
+    let pair = Pair::<Blob>::new(Runtime::Shared, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| pair.reader.recv_timeout(LONG));
+        pair.writer.write(&Blob::new(1, 8)).expect("room");
+        assert_eq!(waiting.join().expect("no panic").expect("a sample").data, Some(Blob::new(1, 8)));
+    });
+}
+
+#[test]
+fn iterator_yields_each_sample_and_ends_with_the_reader() {
+    let pair = Pair::<Blob>::new(Runtime::Shared, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
+    std::thread::scope(|scope| {
+        let receiving = scope.spawn(|| {
+            let mut numbers = Vec::new();
+            for sample in &pair.reader {
+                let number = sample.expect("open").data.expect("data").number;
+                numbers.push(number);
+                if number == 99 {
+                    pair.reader.close().expect("open");
+                }
+            }
+            numbers
+        });
+        for number in 0..100 {
+            pair.writer.write(&Blob::new(number, 8)).expect("room");
+        }
+        assert_eq!(receiving.join().expect("no panic"), (0..100).collect::<Vec<_>>());
+    });
+    assert!(pair.reader.iter().next().is_none(), "closed");
+}
+
+#[test]
+fn bound_named_as_the_derive_accepts_its_types() {
+    fn type_name<T: DdsType>() -> &'static str {
+        T::TYPE_NAME
+    }
+    assert_eq!(type_name::<Blob>(), "Blob");
+}
