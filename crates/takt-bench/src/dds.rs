@@ -143,7 +143,7 @@ impl Link for DdsLink {
         let writer = self.writer.as_ref().ok_or_else(no_writer)?;
         match writer.write_batch(samples) {
             Ok(written) => Ok(written),
-            Err(BatchError { written, error: takt::Error::Timeout | takt::Error::OutOfResources { .. } }) => {
+            Err(BatchError { written, error: takt::Error::Timeout { .. } | takt::Error::OutOfResources { .. } }) => {
                 Ok(written)
             }
             Err(stopped) => Err(stopped.error.into()),
@@ -220,7 +220,7 @@ impl Link for DdsLink {
         };
         match writer.wait_for_acknowledgments(timeout.into()) {
             // Late is not wrong: the caller gave the time that it had.
-            Ok(()) | Err(takt::Error::Timeout) => Ok(()),
+            Ok(()) | Err(takt::Error::Timeout { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
@@ -304,7 +304,7 @@ fn write_loaned(writer: &DataWriter<Blob>, sample: &Blob) -> takt::Result<()> {
 fn write(writer: &DataWriter<Blob>, sample: &Blob, loan: bool) -> Result<bool> {
     match if loan { write_loaned(writer, sample) } else { writer.write(sample) } {
         Ok(()) => Ok(true),
-        Err(takt::Error::Timeout | takt::Error::OutOfResources { .. }) => Ok(false),
+        Err(takt::Error::Timeout { .. } | takt::Error::OutOfResources { .. }) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }

@@ -86,6 +86,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let has_contract = cli.command.ends_by_signal();
     signal::install();
+    takt::warn_by_default(false);
     takt_xdp::register();
     #[cfg(feature = "dpdk")]
     takt_dpdk::register();

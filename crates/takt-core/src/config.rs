@@ -54,6 +54,9 @@ pub struct Limits {
     /// Memory in bytes for what all remote participants announce.
     pub max_discovery_bytes: usize,
     /// Samples of a history whose `RESOURCE_LIMITS.max_samples` is unlimited.
+    ///
+    /// DEVIATION(DDS 1.4 §2.2.3.19): LENGTH_UNLIMITED is this many samples, and so many instances as below: memory is taken when an
+    /// endpoint is enabled. A KEEP_ALL writer blocks there.
     pub default_max_samples: usize,
     /// Instances of a history whose `RESOURCE_LIMITS.max_instances` is unlimited.
     pub default_max_instances: usize,

@@ -48,7 +48,7 @@ impl fmt::Debug for StatusCondition {
 }
 
 /// True while its reader holds samples that it asks for. Made by
-/// [`DataReader::read_condition`](crate::DataReader::read_condition).
+/// [`AnyDataReader::read_condition`](crate::AnyDataReader::read_condition).
 #[derive(Clone)]
 pub struct ReadCondition {
     pub(crate) signal: Arc<Signal>,

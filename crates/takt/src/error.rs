@@ -3,6 +3,7 @@
 //! Bad bytes from the network never end here; they are counted (see
 //! [`DomainParticipant::counters`](crate::DomainParticipant::counters)).
 
+use std::borrow::Cow;
 use std::fmt;
 
 use takt_transport::TransportError;
@@ -18,7 +19,10 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug)]
 pub enum Error {
     /// `RETCODE_TIMEOUT`: the time given was too short. Nothing was consumed; the call may be repeated.
-    Timeout,
+    Timeout {
+        /// What did not happen in time, as far as it is known; may be empty.
+        what: Cow<'static, str>,
+    },
     /// `RETCODE_BAD_PARAMETER`: an argument is outside its domain.
     BadParameter {
         /// Which argument, and what is wrong with it.
@@ -35,6 +39,17 @@ pub enum Error {
         limit: &'static str,
         /// Its value.
         value: u64,
+    },
+    /// `RETCODE_OUT_OF_RESOURCES`: the sample can never be written with this limit.
+    SampleTooLarge {
+        /// The serialised length of the sample in octets.
+        len: u64,
+        /// The limit's name as in the configuration.
+        limit: &'static str,
+        /// Its value in octets.
+        max: u64,
+        /// The topic of the writer.
+        topic: String,
     },
     /// `RETCODE_NOT_ENABLED`: the entity is not enabled yet.
     NotEnabled,
@@ -71,13 +86,35 @@ pub enum Error {
     RealTime(takt_exec::Refusal),
 }
 
+impl Error {
+    /// A time limit was reached.
+    pub(crate) const TIMEOUT: Self = Self::Timeout { what: Cow::Borrowed("") };
+
+    /// The same error; what did not happen is added to a timeout.
+    pub(crate) fn explained(self, what: impl FnOnce() -> String) -> Self {
+        match self {
+            Self::Timeout { .. } => Self::Timeout { what: Cow::Owned(what()) },
+            other => other,
+        }
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Timeout => f.write_str("timeout"),
+            Self::Timeout { what } if what.is_empty() => f.write_str("timeout"),
+            Self::Timeout { what } => write!(f, "timeout: {what}"),
             Self::BadParameter { what } => write!(f, "bad parameter: {what}"),
             Self::PreconditionNotMet { what } => write!(f, "precondition not met: {what}"),
             Self::OutOfResources { limit, value } => write!(f, "out of resources: {limit} is {value}"),
+            Self::SampleTooLarge { len, limit, max, topic } => {
+                let (len, max) = (grouped(*len), grouped(*max));
+                write!(
+                    f,
+                    "out of resources: sample of {len} B exceeds {limit} ({max} B) of the writer of \"{topic}\"; "
+                )?;
+                write!(f, "raise Limits::{limit} at both ends")
+            }
             Self::NotEnabled => f.write_str("the entity is not enabled"),
             Self::ImmutablePolicy { policy } => {
                 write!(f, "{policy} cannot change once the entity is enabled")
@@ -92,6 +129,19 @@ impl fmt::Display for Error {
             Self::RealTime(refusal) => write!(f, "real time: {refusal}"),
         }
     }
+}
+
+/// A number with commas between groups of three digits.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 impl std::error::Error for Error {
@@ -135,5 +185,22 @@ impl From<takt_core::Error> for Error {
             takt_core::Error::OutOfResources { limit, value } => Self::OutOfResources { limit, value },
             other => Self::PreconditionNotMet { what: other.to_string() },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sample_too_large_names_topic_limit_and_remedy() {
+        let (len, max) = (70_000_012, 67_108_864);
+        let error = Error::SampleTooLarge { len, limit: "endpoint_memory_bytes", max, topic: "Lidar".into() };
+        assert_eq!(
+            error.to_string(),
+            "out of resources: sample of 70,000,012 B exceeds endpoint_memory_bytes (67,108,864 B) of the writer of \"Lidar\"; \
+             raise Limits::endpoint_memory_bytes at both ends"
+        );
+        assert_eq!([0, 999, 1_000].map(grouped), ["0", "999", "1,000"]);
     }
 }

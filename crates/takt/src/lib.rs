@@ -78,6 +78,7 @@ pub use listener::{
     DataReaderListener, DataWriterListener, DomainParticipantListener, PublisherListener, SubscriberListener,
     TopicListener,
 };
+pub use log::warn_by_default;
 pub use multitopic::{Constituent, JOINED_TOPICS_MAX, MultiTopic, MultiTopicReader};
 #[doc(hidden)]
 pub use participant::variables_of_settings;

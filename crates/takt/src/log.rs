@@ -10,6 +10,7 @@
 
 use std::collections::VecDeque;
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -79,25 +80,39 @@ fn log() -> &'static Log {
     LOG.get_or_init(Log::default)
 }
 
+/// What holds where [`TAKT_LOG`] is not set.
+static IS_QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Whether warnings are written to standard error if the variable `TAKT_LOG` is not set and the program has no `tracing` subscriber; they
+/// are by default. For programs that tell their users themselves what [`warnings`](crate::DomainParticipant::warnings) and
+/// [`refusals`](crate::DomainParticipant::refusals) say.
+pub fn warn_by_default(is_on: bool) {
+    IS_QUIET.store(!is_on, Ordering::Relaxed);
+}
+
 /// What [`TAKT_LOG`] says: the least important level that is written, `None` for nothing.
 fn own_level() -> Option<Level> {
-    static LEVEL: OnceLock<Option<Level>> = OnceLock::new();
-    *LEVEL.get_or_init(|| {
+    static LEVEL: OnceLock<Option<Option<Level>>> = OnceLock::new();
+    let level = *LEVEL.get_or_init(|| {
         let value = std::env::var(TAKT_LOG).unwrap_or_default();
+        if value.is_empty() {
+            return None;
+        }
         let level = parse(&value);
         if level.is_none() {
-            let what =
-                format!("{TAKT_LOG} is {value:?}; off, warn, info, debug or trace is expected, and warn is taken");
-            queue(Record { level: Level::Warn, text: what });
+            let expected = "off, warn, info, debug or trace is expected, and warn is taken";
+            queue(Record { level: Level::Warn, text: format!("{TAKT_LOG} is {value:?}; {expected}") });
         }
-        level.unwrap_or(Some(Level::Warn))
-    })
+        Some(level.unwrap_or(Some(Level::Warn)))
+    });
+    let by_default = (!IS_QUIET.load(Ordering::Relaxed)).then_some(Level::Warn);
+    level.unwrap_or(by_default)
 }
 
 /// The level of a value; `None` if it is none of them.
 fn parse(value: &str) -> Option<Option<Level>> {
     match value.trim().to_ascii_lowercase().as_str() {
-        "" | "warn" => Some(Some(Level::Warn)),
+        "warn" => Some(Some(Level::Warn)),
         "off" | "0" => Some(None),
         "info" => Some(Some(Level::Info)),
         // There is nothing below the level of matches: the data path has no records.
@@ -212,7 +227,7 @@ mod tests {
 
     #[test]
     fn levels_are_read_and_anything_else_is_none() {
-        assert_eq!(parse(""), Some(Some(Level::Warn)));
+        assert_eq!(parse("warn"), Some(Some(Level::Warn)));
         assert_eq!(parse("off"), Some(None));
         assert_eq!(parse(" Info "), Some(Some(Level::Info)));
         assert_eq!(parse("trace"), Some(Some(Level::Debug)));

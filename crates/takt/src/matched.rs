@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use takt_core::Instant;
+use takt_wire::Guid;
 
 use crate::runtime::clock;
 use crate::runtime::driver::Driver;
@@ -31,11 +32,15 @@ impl AnyDataWriter {
     /// [`Error::Timeout`] if there were not so many in time, [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn wait_for_readers(&self, count: usize, timeout: impl Into<Duration>) -> Result<()> {
         let (core, timeout) = (&*self.core, timeout.into());
-        core.engine.block_on(
-            &core.progress,
-            || clock::deadline(clock::now(), timeout),
-            |driver, _| Ok((driver.core.publication_match_count(core.handle)? >= count).then_some(())),
-        )
+        core.engine
+            .block_on(
+                &core.progress,
+                || clock::deadline(clock::now(), timeout),
+                |driver, _| Ok((driver.core.publication_match_count(core.handle)? >= count).then_some(())),
+            )
+            .map_err(|error| {
+                error.explained(|| too_few(self.topic_name(), count, "readers", self.matched_subscriptions()))
+            })
     }
 
     /// As [`wait_for_readers`](Self::wait_for_readers), for as long as it is polled.
@@ -70,11 +75,15 @@ impl AnyDataReader {
     pub fn wait_for_writers(&self, count: usize, timeout: impl Into<Duration>) -> Result<()> {
         let (core, timeout) = (&*self.core, timeout.into());
         let progress = core.engine.enter()?.progress_of(Target::Reader(core.handle)).ok_or(Error::AlreadyDeleted)?;
-        core.engine.block_on(
-            &progress,
-            || clock::deadline(clock::now(), timeout),
-            |driver, _| Ok((driver.core.subscription_match_count(core.handle)? >= count).then_some(())),
-        )
+        core.engine
+            .block_on(
+                &progress,
+                || clock::deadline(clock::now(), timeout),
+                |driver, _| Ok((driver.core.subscription_match_count(core.handle)? >= count).then_some(())),
+            )
+            .map_err(|error| {
+                error.explained(|| too_few(self.topic_name(), count, "writers", self.matched_publications()))
+            })
     }
 
     /// As [`wait_for_writers`](Self::wait_for_writers), for as long as it is polled.
@@ -92,6 +101,14 @@ impl AnyDataReader {
         })
         .await
     }
+}
+
+/// What a wait for matches has found instead.
+fn too_few(topic: &str, count: usize, role: &str, matched: Result<Vec<Guid>>) -> String {
+    let found = matched.map_or(0, |matched| matched.len());
+    format!(
+        "topic \"{topic}\" has {found} matched {role} of {count}; DomainParticipant::refusals names those that do not match"
+    )
 }
 
 /// A future that waits for an endpoint to be matched.

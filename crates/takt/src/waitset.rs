@@ -142,7 +142,7 @@ impl WaitSet {
     /// call of the receiving thread that would have to make the condition true.
     pub fn wait(&self, timeout: Duration) -> Result<Vec<Condition>> {
         if !self.wait_any(timeout)? {
-            return Err(Error::Timeout);
+            return Err(Error::TIMEOUT);
         }
         let mut active = self.conditions();
         let mut result = Ok(());

@@ -264,7 +264,7 @@ fn the_life_of_a_victim() {
     while std::os::unix::process::parent_id() == parent {
         match writer.write(&Blob::new(number, len_of(number))) {
             Ok(()) => number += 1,
-            Err(Error::Timeout) => {}
+            Err(Error::Timeout { .. }) => {}
             Err(error) => panic!("{error}"),
         }
         heard.take(&orders);

@@ -111,7 +111,7 @@ const CRATES: &[Crate] = &[
         internal_in_tests: &["takt-sim"],
         external: None,
     },
-    Crate { name: "takt-examples", internal: &["takt"], internal_in_tests: &[], external: Some(&[]) },
+    Crate { name: "takt-examples", internal: &["takt"], internal_in_tests: &[], external: Some(&["tracing"]) },
     Crate { name: "xtask", internal: &[], internal_in_tests: &[], external: Some(&["serde_json", "toml"]) },
 ];
 

@@ -163,7 +163,7 @@ fn write_pings(
         }
         match writer.write(&ping) {
             Ok(()) => {}
-            Err(takt::Error::Timeout | takt::Error::OutOfResources { .. }) => refused += 1,
+            Err(takt::Error::Timeout { .. } | takt::Error::OutOfResources { .. }) => refused += 1,
             Err(error) => return Err(error.into()),
         }
     }
@@ -182,7 +182,7 @@ fn pong(plan: &SidePlan, lines: &mut Lines<'_>) -> Result<()> {
         lock(&recorded).arrived(monotonic_ns(), ping);
         // What there is no room for shows as an answer that is lost.
         match writer.write(ping) {
-            Ok(()) | Err(takt::Error::Timeout | takt::Error::OutOfResources { .. }) => Ok(()),
+            Ok(()) | Err(takt::Error::Timeout { .. } | takt::Error::OutOfResources { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }))?;

@@ -214,8 +214,8 @@ impl Pub {
             let result = if self.dispose { writer.dispose(data) } else { writer.write(data) };
             match result {
                 // Readers that are slow hold up a reliable writer.
-                Err(DdsError::Timeout) if !stopped() => {}
-                Err(DdsError::Timeout) => return Err(Error::Stopped),
+                Err(DdsError::Timeout { .. }) if !stopped() => {}
+                Err(DdsError::Timeout { .. }) => return Err(Error::Stopped),
                 result => return Ok(result?),
             }
         }
@@ -225,7 +225,7 @@ impl Pub {
         let readers = writer.publication_matched_status()?.current_count;
         let acknowledged = match writer.wait_for_acknowledgments(LAST_WORDS.into()) {
             Ok(()) => true,
-            Err(DdsError::Timeout) => false,
+            Err(DdsError::Timeout { .. }) => false,
             Err(error) => return Err(error.into()),
         };
         let type_name = writer.type_support().type_name();

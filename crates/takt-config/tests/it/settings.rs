@@ -44,3 +44,16 @@ fn build(text: &str) -> DomainParticipant {
     settings.add_text("s.toml", text, Format::Toml).unwrap_or_else(|error| panic!("{error}"));
     settings.participant().expect("its profile is there").build().expect("loopback is always there")
 }
+
+/// A participant warns of variables that nothing heeds, so the crate below has the names of all.
+#[test]
+fn participants_know_the_variable_of_every_setting() {
+    let mut known: Vec<String> = takt::variables_of_settings().into_iter().map(str::to_owned).collect();
+    let mut settings: Vec<String> =
+        Settings::new().explain().map(|setting| setting.setting.variable.to_owned()).collect();
+    settings.push(takt_config::TAKT_CONFIG.to_owned());
+    known.sort_unstable();
+    settings.sort_unstable();
+    settings.dedup();
+    assert_eq!(known, settings);
+}

@@ -334,6 +334,7 @@ impl Participant {
             // Where it says that it is now it has yet to prove.
             (None, None) if is_matched => {}
             (None, Some(path)) => {
+                // DEVIATION(RTPS 2.5 §8.4.7.5): a reader that expects inline QoS gets the same inline QoS as all others.
                 let traits = ReaderTraits {
                     reliable: subscription.qos.reliability.kind == ReliabilityKind::Reliable,
                     wants_history: subscription.qos.durability != Durability::Volatile,
@@ -491,7 +492,7 @@ impl Participant {
     }
 
     /// A participant for people.
-    pub(super) fn label_of(&self, prefix: GuidPrefix) -> String {
+    pub(crate) fn label_of(&self, prefix: GuidPrefix) -> String {
         if prefix == self.header.prefix {
             return "this participant".into();
         }

@@ -12,6 +12,7 @@ use super::server::{Standing, mark_as_server};
 use super::static_endpoints::SEDP;
 use super::validation::{Letter, Probation};
 use super::{Departure, OWN_ENDPOINT_SET, Shortcut};
+use crate::config::Limits;
 use crate::context::{Context, Job};
 use crate::counters::Counters;
 use crate::event::Event;
@@ -542,6 +543,12 @@ impl Participant {
     pub fn participant_data(&self, guid: Guid) -> Option<&ParticipantData> {
         let index = *self.remote_by_prefix.get(&guid.prefix)?;
         self.remotes.get(index).map(|remote| &*remote.data)
+    }
+
+    /// The bounds that the participant was made with.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.ctx.limits
     }
 
     /// What was dropped, received and sent so far.

@@ -114,6 +114,8 @@ impl Participant {
                 }
             }
             Submessage::Unknown { .. } => self.ctx.counters.unknown_submessages += 1,
+            // DEVIATION(RTPS 2.5 §8.3.8.9): answers go to the locators that discovery has validated, not to those of INFO_REPLY.
+            // DEVIATION(RTPS 2.5 §8.3.8.5): the checksum and length of the header extension are not checked.
             Submessage::InfoReply(_) | Submessage::Pad | Submessage::HeaderExtension(_) => {}
             _ if !interpreter.for_us => {}
             // Opened as such.
@@ -127,7 +129,7 @@ impl Participant {
                 self.after_data(now, writer, heard);
             }
             Submessage::Heartbeat(heartbeat) => self.handle_heartbeat(now, interpreter, heartbeat),
-            // Says less than the HEARTBEAT that follows it.
+            // DEVIATION(RTPS 2.5 §8.3.8.7): says less than the HEARTBEAT that follows it, so it is ignored.
             Submessage::HeartbeatFrag(_) => {}
             Submessage::Gap(gap) => {
                 self.ctx.counters.gaps_received += 1;

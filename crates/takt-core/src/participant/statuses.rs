@@ -8,6 +8,9 @@ use crate::status::{
     DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus,
     LivelinessLostStatus, MatchedStatus, SampleLostStatus, SampleRejectedStatus,
 };
+use alloc::string::String;
+use alloc::vec::Vec;
+use takt_wire::Guid;
 
 impl Participant {
     /// Reads and resets `PUBLICATION_MATCHED`.
@@ -40,6 +43,21 @@ impl Participant {
     /// [`Error::AlreadyDeleted`].
     pub fn has_reliable_readers(&mut self, handle: WriterHandle) -> Result<bool, Error> {
         Ok(self.writer(handle)?.acknowledged_by().next().is_some())
+    }
+
+    /// The matched reliable readers that have not acknowledged everything that a writer has written, and their participants for
+    /// people, at most `max`; and how many there are.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn lagging_readers(&mut self, handle: WriterHandle, max: usize) -> Result<(Vec<(Guid, String)>, usize), Error> {
+        let writer = self.writer(handle)?;
+        let last = writer.history.last_sn();
+        let lagging: Vec<Guid> =
+            writer.acknowledged_by().filter(|(_, acked)| *acked < last).map(|(reader, _)| reader).collect();
+        let count = lagging.len();
+        let named = lagging.into_iter().take(max).map(|reader| (reader, self.label_of(reader.prefix)));
+        Ok((named.collect(), count))
     }
 
     /// How many samples a reader has lost so far. Resets nothing.

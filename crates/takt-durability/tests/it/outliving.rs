@@ -133,7 +133,7 @@ fn without_a_service_the_writer_serves_its_history_itself() {
     write(&writer, 0..100);
     assert_eq!(writer.durable_upto().expect("open"), None, "nobody keeps it");
     let wait = writer.wait_for_durability(takt::Duration::from_millis(1));
-    assert!(matches!(wait, Err(takt::Error::Timeout)), "{wait:?}");
+    assert!(matches!(wait, Err(takt::Error::Timeout { .. })), "{wait:?}");
     let subscriber = participant(domain);
     let samples = take(&reader(&subscriber, Durability::Persistent), 100);
     assert!(values(&samples).into_iter().eq(0..100));

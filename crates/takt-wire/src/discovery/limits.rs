@@ -8,8 +8,9 @@ use crate::error::Malformed;
 use crate::locator::Locator;
 use crate::parameter::PARAMETER_LEN_MAX;
 
-/// Octets of a name (topic, type, partition, domain tag); the specification's `string<256>`. A
-/// longer one is malformed.
+/// Octets of a name (topic, type, partition, domain tag). A longer one is malformed.
+///
+/// DEVIATION(RTPS 2.5 §9.6.3): the bound of `string<256>` holds for names that the specification does not bound, too.
 pub const NAME_LEN_MAX: usize = 256;
 /// Locators kept of each kind of list; further ones are ignored.
 pub const LOCATORS_MAX: usize = 8;

@@ -11,7 +11,7 @@
 //! ordinary [`DataReader`](crate::DataReader)s, with listeners, conditions, masks and streams; RELIABLE, TRANSIENT_LOCAL,
 //! KEEP_LAST 1, so that the first `read` shows what is known already.
 //!
-//! - The handle of an instance is the entity's GUID ([`InstanceHandle`] is `From<Guid>`); a topic's is made of its name
+//! - The handle of an instance is the entity's GUID ([`InstanceHandle`](crate::InstanceHandle) is `From<Guid>`); a topic's is made of its name
 //!   and type.
 //! - An entity that was deleted, or whose participant said farewell, is `NOT_ALIVE_DISPOSED`; one whose participant was
 //!   not heard of for as long as its lease is `NOT_ALIVE_NO_WRITERS`. Then [`Sample::key`](crate::Sample::key) has its

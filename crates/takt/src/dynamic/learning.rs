@@ -296,7 +296,7 @@ impl DomainParticipant {
     fn linger(&self, now: Instant) -> Result<()> {
         let until = Some(now.after(LOOK_PERIOD));
         match self.engine().block_on(&EventCount::new(), || until, |_, _| Ok(None::<()>)) {
-            Ok(()) | Err(Error::Timeout) => Ok(()),
+            Ok(()) | Err(Error::Timeout { .. }) => Ok(()),
             Err(error) => Err(error),
         }
     }
@@ -398,7 +398,7 @@ fn answer(engine: &Engine, endpoint: Guid, ids: &[EquivalenceId], deadline: Opti
         let until = [deadline, Some(now.after(PATIENCE))].into_iter().flatten().min();
         let result = engine.block_on(&progress, || until, |driver, _| Ok(driver.core.take_type_answer(request)));
         match result {
-            Err(Error::Timeout) => engine.look(|driver| {
+            Err(Error::Timeout { .. }) => engine.look(|driver| {
                 driver.core.cancel_type_request(request);
                 Ok(())
             })?,

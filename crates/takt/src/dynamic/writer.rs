@@ -103,6 +103,7 @@ impl DynamicDataWriter {
         let key_hash: KeyHash = self.dynamic_type().key_hash(data, self.core.representation)?;
         let payload_len = payload.len();
         let change = NewChange { kind, key_hash, source_timestamp: None, destinations: &[], payload_len };
+        self.core.check_len(payload_len)?;
         let patience = self.core.patience;
         self.core.engine.block_on(
             &self.core.progress,
@@ -115,7 +116,7 @@ impl DynamicDataWriter {
                 match written {
                     Ok(_) => Ok(Some(())),
                     Err(WriteError::WouldBlock) => Ok(None),
-                    Err(WriteError::Refused(error)) => Err(error.into()),
+                    Err(WriteError::Refused(error)) => Err(self.core.refusal(error, payload_len)),
                     Err(WriteError::Serialize) => unreachable!("copying does not fail"),
                 }
             },

@@ -45,7 +45,7 @@ impl<T: Readable> Waiting<'_, T> {
             }
             let now = clock::now();
             if deadline.is_some_and(|deadline| now >= deadline) {
-                return Err(Error::Timeout);
+                return Err(Error::TIMEOUT);
             }
             if engine.is_pump_thread() {
                 engine.pump(now, deadline)?;

@@ -102,7 +102,7 @@ impl<T: Readable> DataReader<T> {
     /// Has status changes told to `listener`, in place of a former one. What has changed already is told at once.
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](AnyDataReader::close).
+    /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) after [`close`](AnyDataReader::close).
     pub fn set_listener(&self, listener: Box<dyn DataReaderListener<T>>) -> Result<()> {
         self.set_listener_with_mask(listener, StatusMask::ALL)
     }
@@ -111,7 +111,7 @@ impl<T: Readable> DataReader<T> {
     /// subscriber or the participant.
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](AnyDataReader::close).
+    /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) after [`close`](AnyDataReader::close).
     pub fn set_listener_with_mask(&self, listener: Box<dyn DataReaderListener<T>>, mask: StatusMask) -> Result<()> {
         self.any.replace_listener(Some(Listener::Reader(Box::new(TypedReader::new(listener)))), mask)
     }

@@ -35,8 +35,8 @@ pub(crate) struct Diagnosis {
     label: String,
     refusals: u64,
     told: BTreeSet<(Guid, Guid)>,
-    /// Of readers, by index: when lost samples were recorded, and how many there were.
-    lost: BTreeMap<usize, (Instant, u64)>,
+    /// Of readers, by index: when lost samples were recorded.
+    lost: BTreeMap<usize, Instant>,
     pub(crate) named: Vec<Named>,
     /// When those are looked for; `None` once they were.
     due: Option<Instant>,
@@ -55,6 +55,20 @@ impl Diagnosis {
     /// Whether this is the first record of a pair, or of a participant, which is a pair with itself.
     fn is_first(&mut self, pair: (Guid, Guid)) -> bool {
         self.told.len() < TOLD_MAX && self.told.insert(pair)
+    }
+
+    /// Whether there may be something to record of an event. Does not allocate.
+    pub(crate) fn wants(&self, now: Instant, event: &Event) -> bool {
+        match event {
+            Event::SampleLost(reader) => log::is_on(Level::Warn) && self.is_loss_due(now, *reader),
+            Event::PublicationMatched(_) | Event::SubscriptionMatched(_) => log::is_on(Level::Debug),
+            Event::ParticipantDiscovered(_) | Event::ParticipantLost(_) => log::is_on(Level::Info),
+            _ => log::is_on(Level::Warn),
+        }
+    }
+
+    fn is_loss_due(&self, now: Instant, reader: ReaderHandle) -> bool {
+        self.lost.get(&reader.index()).is_none_or(|last| now.since(*last) >= LOST_PERIOD)
     }
 
     /// Records what an event says. `topic` is that of the endpoint of the event.
@@ -79,16 +93,16 @@ impl Diagnosis {
                 }
             }
             Event::SampleLost(reader) => self.handle_loss(core, now, reader, topic),
-            Event::ParticipantDiscovered(guid) if log::is_on(Level::Info) => {
+            Event::ParticipantDiscovered(guid) => {
                 let label = core.participant_data(guid).map_or_else(|| guid.to_string(), |data| data.label());
                 self.record(Level::Info, &format!("{label} has joined"));
             }
             Event::ParticipantLost(guid) => self.record(Level::Info, &format!("participant {guid} has left")),
-            Event::PublicationMatched(writer) if log::is_on(Level::Debug) => {
+            Event::PublicationMatched(writer) => {
                 let count = core.publication_match_count(writer).unwrap_or_default();
                 self.record(Level::Debug, &format!("writer of {}: {count} readers", topic.unwrap_or_default()));
             }
-            Event::SubscriptionMatched(reader) if log::is_on(Level::Debug) => {
+            Event::SubscriptionMatched(reader) => {
                 let count = core.subscription_match_count(reader).unwrap_or_default();
                 self.record(Level::Debug, &format!("reader of {}: {count} writers", topic.unwrap_or_default()));
             }
@@ -109,11 +123,7 @@ impl Diagnosis {
 
     fn handle_loss(&mut self, core: &mut Participant, now: Instant, reader: ReaderHandle, topic: Option<&str>) {
         let (Some(topic), Ok(total)) = (topic, core.samples_lost_total(reader)) else { return };
-        let (last, before) = self.lost.get(&reader.index()).copied().unwrap_or((Instant(0), 0));
-        if before > 0 && now.since(last) < LOST_PERIOD {
-            return;
-        }
-        self.lost.insert(reader.index(), (now, total));
+        self.lost.insert(reader.index(), now);
         self.record(Level::Warn, &format!("a reader of {topic} has lost samples: {total} so far"));
     }
 

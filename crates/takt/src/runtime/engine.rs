@@ -156,7 +156,7 @@ impl Engine {
         loop {
             let now = clock::now();
             if deadline.is_some_and(|deadline| now >= deadline) {
-                return Err(Error::Timeout);
+                return Err(Error::TIMEOUT);
             }
             if self.is_pump_thread() {
                 self.pump(now, deadline)?;

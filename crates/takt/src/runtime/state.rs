@@ -184,6 +184,10 @@ impl State {
     /// Records an event for people. No event of the data path comes here, but of losses.
     #[cold]
     fn diagnose(&mut self, event: Event) {
+        let is_wanted = self.driver.as_ref().is_some_and(|driver| driver.diagnosis.wants(driver.now(), &event));
+        if !is_wanted {
+            return;
+        }
         let target = match event {
             Event::SampleLost(reader) | Event::SubscriptionMatched(reader) => Some(Target::Reader(reader)),
             Event::PublicationMatched(writer) => Some(Target::Writer(writer)),

@@ -43,6 +43,8 @@ pub(crate) struct WriterCore {
     pub(crate) signal: Arc<Signal>,
     pub(crate) progress: Arc<EventCount>,
     pub(crate) engine: Arc<Engine>,
+    /// `Limits::endpoint_memory_bytes`: what a sample can have at most.
+    sample_len_max: usize,
     /// `RELIABILITY.max_blocking_time`.
     pub(crate) patience: Duration,
     liveliness: LivelinessKind,
@@ -66,6 +68,59 @@ struct Settings {
 }
 
 const UNDISTURBED: &str = "no code of others runs under this lock";
+/// Readers that an error names.
+const NAMED_MAX: usize = 4;
+const ENDPOINT_MEMORY: &str = "endpoint_memory_bytes";
+
+impl WriterCore {
+    /// Refuses a sample of which the limits have no room, whatever transport would carry it.
+    #[inline]
+    pub(crate) fn check_len(&self, len: usize) -> Result<()> {
+        if len <= self.sample_len_max { Ok(()) } else { Err(self.too_large(len)) }
+    }
+
+    /// Why the core refuses a sample of so many octets.
+    #[cold]
+    pub(crate) fn refusal(&self, error: takt_core::Error, len: usize) -> Error {
+        match error {
+            takt_core::Error::OutOfResources { limit: ENDPOINT_MEMORY, .. } => self.too_large(len),
+            other => other.into(),
+        }
+    }
+
+    /// Why `write` found no room in time.
+    #[cold]
+    pub(crate) fn no_room(&self) -> String {
+        let limit = match self.settings.lock().expect(UNDISTURBED).qos.resource_limits.max_samples {
+            Some(max) => format!("max_samples {max}"),
+            None => "Limits::default_max_samples".to_owned(),
+        };
+        let patience =
+            self.patience.as_nanos().map_or_else(String::new, |nanos| format!(" for {} ms", nanos / 1_000_000));
+        let topic = &self.topic.name;
+        format!("no room in the history of the writer of \"{topic}\" ({limit}){patience}; {}", self.lagging())
+    }
+
+    /// The readers that have not acknowledged, for people.
+    #[cold]
+    pub(crate) fn lagging(&self) -> String {
+        let found = self.engine.look(|driver| Ok(driver.core.lagging_readers(self.handle, NAMED_MAX)?));
+        let Ok((named, count)) = found else { return "its participant is closed".to_owned() };
+        let named: Vec<String> = named.into_iter().map(|(reader, label)| format!("{reader} of {label}")).collect();
+        let more = if count > named.len() { ", .." } else { "" };
+        match count {
+            0 => "all reliable readers have acknowledged".to_owned(),
+            1 => format!("1 reader has not acknowledged: {}", named.join(", ")),
+            _ => format!("{count} readers have not acknowledged: {}{more}", named.join(", ")),
+        }
+    }
+
+    #[cold]
+    fn too_large(&self, len: usize) -> Error {
+        let (len, max) = (len as u64, self.sample_len_max as u64);
+        Error::SampleTooLarge { len, limit: ENDPOINT_MEMORY, max, topic: self.topic.name.clone() }
+    }
+}
 
 impl AnyDataWriter {
     /// A writer of values of type `T`. `spec` says what it is to be, given its flow and its own locators.
@@ -88,7 +143,7 @@ impl AnyDataWriter {
         let own_port = flow.own_port || timing.own_port;
         let flow_spec = FlowSpec { own_port, transport_priority: timing.transport_priority() };
         let is_enabled = publisher.inner.enables_entities();
-        let (handle, guid, tag, by) = engine.call_state(|state, now| {
+        let (handle, guid, tag, by, sample_len_max) = engine.call_state(|state, now| {
             let driver = state.driver()?;
             let by = driver.carriers_of(&topic.name, qos.property.get(TRANSPORT_PROPERTY))?;
             let (tag, unicast) = driver.open_flow(&flow_spec, by)?;
@@ -104,9 +159,10 @@ impl AnyDataWriter {
             });
             let handle = created.inspect_err(|_| driver.close_flow(tag))?;
             let guid = driver.core.writer_guid(handle)?;
+            let sample_len_max = driver.core.limits().endpoint_memory_bytes;
             let identity = Identity { target: Target::Writer(handle), guid, topic: topic.name.clone() };
             state.add_endpoint(Endpoint::new(identity, Arc::clone(&signal), Arc::clone(&progress), place, timing));
-            Ok((handle, guid, tag, by))
+            Ok((handle, guid, tag, by, sample_len_max))
         })?;
         let core = Arc::new(WriterCore {
             handle,
@@ -115,6 +171,7 @@ impl AnyDataWriter {
             progress,
             engine,
             liveliness: qos.liveliness.kind,
+            sample_len_max,
             patience: qos.reliability.max_blocking_time,
             autodispose: AtomicBool::new(qos.writer_data_lifecycle.autodispose_unregistered_instances),
             settings: PiMutex::new(Settings { qos, flow: tag }),
@@ -255,15 +312,17 @@ impl AnyDataWriter {
     /// [`Error::Timeout`] if some did not in time.
     pub fn wait_for_acknowledgments(&self, max_wait: Duration) -> Result<()> {
         let core = &*self.core;
-        core.engine.block_on(
-            &core.progress,
-            || clock::deadline(clock::now(), max_wait),
-            |driver, now| {
-                driver.core.flush_writer(now, core.handle)?;
-                driver.transmit(now);
-                Ok(driver.core.is_acknowledged(core.handle, None)?.then_some(()))
-            },
-        )
+        core.engine
+            .block_on(
+                &core.progress,
+                || clock::deadline(clock::now(), max_wait),
+                |driver, now| {
+                    driver.core.flush_writer(now, core.handle)?;
+                    driver.transmit(now);
+                    Ok(driver.core.is_acknowledged(core.handle, None)?.then_some(()))
+                },
+            )
+            .map_err(|error| error.explained(|| format!("topic \"{}\": {}", core.topic.name, core.lagging())))
     }
 
     /// Sends what LATENCY_BUDGET keeps back at present, so that it may share datagrams with what is written next.

@@ -153,6 +153,7 @@ impl<T: TypeSupport> DataWriter<T> {
     pub fn write_loaned(&self, loaned: LoanedPayload) -> Result<()> {
         let core = &*self.core;
         let payload_len = loaned.len.next_multiple_of(4) + ENCAPSULATION_LEN;
+        core.check_len(payload_len)?;
         let change = NewChange {
             kind: ChangeKind::Alive,
             key_hash: [0; 16],
@@ -175,7 +176,7 @@ impl<T: TypeSupport> DataWriter<T> {
                 match driver.core.write(now, core.handle, &change, fill) {
                     Ok(_) => Ok(Some(())),
                     Err(WriteError::WouldBlock) => Ok(None),
-                    Err(WriteError::Refused(error)) => Err(error.into()),
+                    Err(WriteError::Refused(error)) => Err(core.refusal(error, payload_len)),
                     Err(WriteError::Serialize) => unreachable!("copying does not fail"),
                 }
             }),

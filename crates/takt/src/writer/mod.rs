@@ -212,7 +212,8 @@ impl<T: TypeSupport> DataWriter<T> {
         let core = &*self.core;
         let patience = core.patience;
         let attempt = self.attempt(sample, publication)?;
-        core.engine.block_on(&core.progress, || clock::deadline(clock::now(), patience), attempt)
+        let written = core.engine.block_on(&core.progress, || clock::deadline(clock::now(), patience), attempt);
+        written.map_err(|error| error.explained(|| core.no_room()))
     }
 
     /// What writes, or finds that there is no room: then `None`, and it may be called again.
@@ -234,6 +235,8 @@ impl<T: TypeSupport> DataWriter<T> {
         } else {
             takt_xtypes::serialized_key_len(sample, representation).max(KEY_PAYLOAD_LEN_MIN)
         };
+        let core = &*self.core;
+        core.check_len(payload_len)?;
         let change = NewChange {
             kind: publication.kind,
             key_hash,
@@ -269,7 +272,7 @@ impl<T: TypeSupport> DataWriter<T> {
             match (written, failure) {
                 (Ok(_), _) => Ok(Some(())),
                 (Err(WriteError::WouldBlock), _) => Ok(None),
-                (Err(WriteError::Refused(error)), _) => Err(error.into()),
+                (Err(WriteError::Refused(error)), _) => Err(core.refusal(error, payload_len)),
                 (Err(WriteError::Serialize), Some(error)) => Err(error.into()),
                 (Err(WriteError::Serialize), None) => unreachable!("the serialiser failed without a reason"),
             }

@@ -83,7 +83,7 @@ fn a_batch_that_finds_no_room_says_how_far_it_came() {
         let pair = Pair::<Shape>::between(publisher, subscriber, writer, reliable_reader(History::KeepAll));
         let stopped = pair.writer.write_batch(shapes(0..9)).expect_err("the history holds four");
         assert_eq!(stopped.written, 4, "{runtime:?}");
-        assert!(matches!(stopped.error, Error::Timeout), "{runtime:?}: {stopped}");
+        assert!(matches!(stopped.error, Error::Timeout { .. }), "{runtime:?}: {stopped}");
         assert_eq!(data(&pair.take(4)), shapes(0..4), "{runtime:?}");
         pair.wait_until("acknowledgement", || pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok());
         assert_eq!(pair.writer.write_batch(shapes(4..8)).expect("room again"), 4);

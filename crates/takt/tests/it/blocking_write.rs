@@ -36,7 +36,15 @@ fn a_full_history_is_a_timeout_and_nothing_is_lost_by_it() {
                 Err(error) => break error,
             }
         };
-        assert!(matches!(error, Error::Timeout), "{runtime:?}: {error}");
+        assert!(matches!(error, Error::Timeout { .. }), "{runtime:?}: {error}");
+        let text = error.to_string();
+        let room =
+            format!("timeout: no room in the history of the writer of \"Topic\" (max_samples {ROOM}) for 20 ms; ");
+        assert!(text.starts_with(&room), "{text}");
+        let lagging = format!("1 reader has not acknowledged: {} of ", pair.reader.guid());
+        assert!(text.contains(&lagging), "{text}");
+        let error = pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).expect_err("none").to_string();
+        assert!(error.starts_with(&format!("timeout: topic \"Topic\": {lagging}")), "{error}");
         assert_eq!(accepted, ROOM as i32, "{runtime:?}");
         pair.take(ROOM as usize);
         pair.wait_until("acknowledgement", || pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok());
@@ -103,7 +111,7 @@ fn acknowledgements_are_waited_for() {
         pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).expect("nothing to wait for");
         pair.writer.write(&Shape::new("RED", 1)).expect("room");
         let result = pair.writer.wait_for_acknowledgments(takt::Duration::from_millis(10));
-        assert!(matches!(result, Err(Error::Timeout)), "{runtime:?}: {result:?}");
+        assert!(matches!(result, Err(Error::Timeout { .. })), "{runtime:?}: {result:?}");
         pair.take(1);
         pair.wait_until("acknowledgement", || pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok());
     }

@@ -101,7 +101,7 @@ fn thirty_six_changes_become_visible_at_once() {
 fn is_acknowledged(writer: &DataWriter<Shape>) -> bool {
     match writer.wait_for_acknowledgments(takt::Duration::ZERO) {
         Ok(()) => true,
-        Err(Error::Timeout) => false,
+        Err(Error::Timeout { .. }) => false,
         Err(error) => panic!("{error}"),
     }
 }

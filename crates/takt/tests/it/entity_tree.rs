@@ -309,7 +309,7 @@ fn suspended_publications_wait_and_history_can_be_waited_for() {
 
         writer.publisher().suspend_publications().expect("open");
         writer.write(&Shape::new("RED", 20)).expect("room");
-        assert!(matches!(writer.wait_for_acknowledgments(takt::Duration::from_millis(50)), Err(Error::Timeout)));
+        assert!(matches!(writer.wait_for_acknowledgments(takt::Duration::from_millis(50)), Err(Error::Timeout { .. })));
         writer.publisher().resume_publications().expect("open");
         wait_until(&[&ours, &theirs], "sample", || reader.take(1).expect("open").len() == 1);
     }

@@ -40,12 +40,12 @@ fn wait_for_readers_and_writers_end_with_the_match_or_in_time() {
         let participant = on_loopback(domain(), runtime).build().expect("participant");
         let writer = create_writer::<Blob>(&participant, "Topic", DataWriterQos::default());
         let short = std::time::Duration::from_millis(20);
-        assert!(matches!(writer.wait_for_readers(1, short), Err(Error::Timeout)), "{runtime:?}");
+        assert!(matches!(writer.wait_for_readers(1, short), Err(Error::Timeout { .. })), "{runtime:?}");
         writer.wait_for_readers(0, short).expect("none is enough");
         let reader = create_reader::<Blob>(&participant, "Topic", DataReaderQos::default());
         writer.wait_for_readers(1, LONG).expect("a match");
         reader.wait_for_writers(1, LONG).expect("a match");
-        assert!(matches!(reader.wait_for_writers(2, short), Err(Error::Timeout)), "{runtime:?}");
+        assert!(matches!(reader.wait_for_writers(2, short), Err(Error::Timeout { .. })), "{runtime:?}");
         let reliable = create_reader::<Blob>(&participant, "Topic", reliable_reader(History::KeepAll));
         writer.wait_for_readers(2, LONG).expect("both");
         assert!(writer.has_reliable_readers().expect("open"));

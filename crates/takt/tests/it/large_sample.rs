@@ -23,16 +23,21 @@ fn four_megabytes_arrive_whole() {
 
 #[test]
 fn a_sample_beyond_the_writers_memory_is_refused() {
-    let limits = Limits { endpoint_memory_bytes: 1 << 20, ..Limits::default() };
-    let domain = domain();
-    // What is lent takes none of it.
-    let publisher = on_loopback(domain, Runtime::Shared).shared_memory(false).limits(limits);
-    let publisher = publisher.build().expect("participant");
-    let subscriber = on_loopback(domain, Runtime::Shared).build().expect("participant");
-    let writer = reliable_writer(History::KeepAll);
-    let pair = Pair::<Blob>::between(publisher, subscriber, writer, reliable_reader(History::KeepAll));
-    let result = pair.writer.write(&Blob::new(1, LEN));
-    assert!(matches!(result, Err(Error::OutOfResources { .. })), "{result:?}");
-    pair.writer.write(&Blob::new(2, 1000)).expect("room");
-    assert_eq!(pair.take(1)[0].data, Some(Blob::new(2, 1000)));
+    for shared_memory in [false, true] {
+        let limits = Limits { endpoint_memory_bytes: 1 << 20, ..Limits::default() };
+        let domain = domain();
+        let publisher = on_loopback(domain, Runtime::Shared).shared_memory(shared_memory).limits(limits);
+        let publisher = publisher.build().expect("participant");
+        let subscriber = on_loopback(domain, Runtime::Shared).build().expect("participant");
+        let writer = reliable_writer(History::KeepAll);
+        let pair = Pair::<Blob>::between(publisher, subscriber, writer, reliable_reader(History::KeepAll));
+        let error = pair.writer.write(&Blob::new(1, LEN)).expect_err("too large").to_string();
+        assert_eq!(
+            error,
+            "out of resources: sample of 4,194,316 B exceeds endpoint_memory_bytes (1,048,576 B) of the writer of \"Topic\"; \
+             raise Limits::endpoint_memory_bytes at both ends"
+        );
+        pair.writer.write(&Blob::new(2, 1000)).expect("room");
+        assert_eq!(pair.take(1)[0].data, Some(Blob::new(2, 1000)));
+    }
 }

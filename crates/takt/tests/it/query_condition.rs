@@ -87,13 +87,13 @@ fn a_wait_set_waits_for_content() {
     let again = pair.reader.query_condition(Selector::READ, "x = %0", &["100"]).expect("a query");
     let waitset = WaitSet::new().expect("a wait set");
     waitset.attach(&query).expect("attached");
-    assert!(matches!(waitset.wait(takt::Duration::ZERO), Err(Error::Timeout)));
+    assert!(matches!(waitset.wait(takt::Duration::ZERO), Err(Error::Timeout { .. })));
     write(&pair, &[("RED", 100)]);
     let seconds = takt::Duration::from_secs(60);
     assert_eq!(waitset.wait(seconds).expect("it is true"), [Condition::from(&query)]);
     assert_ne!(Condition::from(&query), Condition::from(&again), "each is one of its own");
     pair.reader.take_w_condition(&query, 1).expect("open");
-    assert!(matches!(waitset.wait(takt::Duration::ZERO), Err(Error::Timeout)));
+    assert!(matches!(waitset.wait(takt::Duration::ZERO), Err(Error::Timeout { .. })));
     // Other parameters make it true.
     let waiting = query.clone();
     let setter = std::thread::spawn(move || waiting.set_query_parameters(&["9"]));

@@ -35,7 +35,7 @@ fn data_end_a_wait() {
         condition.set_enabled_statuses(StatusMask::DATA_AVAILABLE);
         let waitset = WaitSet::new().expect("descriptors");
         waitset.attach(&condition).expect("attached");
-        assert!(matches!(waitset.wait(SHORT), Err(Error::Timeout)), "{runtime:?} {idle:?}");
+        assert!(matches!(waitset.wait(SHORT), Err(Error::Timeout { .. })), "{runtime:?} {idle:?}");
         for x in 0..20 {
             pair.writer.write(&Shape::new("RED", x)).expect("room");
             let active = waitset.wait(LONG).expect("data");
@@ -103,7 +103,7 @@ fn another_thread_ends_a_wait_by_a_guard_condition() {
             assert_eq!(waitset.wait(LONG).expect("the guard"), [Condition::from(&guard)], "{runtime:?} {idle:?}");
         });
         guard.set_trigger_value(false);
-        assert!(matches!(waitset.wait(SHORT), Err(Error::Timeout)));
+        assert!(matches!(waitset.wait(SHORT), Err(Error::Timeout { .. })));
     }
 }
 
@@ -142,7 +142,7 @@ fn a_detached_condition_ends_no_wait() {
     waitset.detach(&gone).expect("attached");
     assert!(matches!(waitset.detach(&gone), Err(Error::PreconditionNotMet { .. })));
     gone.set_trigger_value(true);
-    assert!(matches!(waitset.wait(SHORT), Err(Error::Timeout)));
+    assert!(matches!(waitset.wait(SHORT), Err(Error::Timeout { .. })));
     kept.set_trigger_value(true);
     assert_eq!(waitset.wait(LONG).expect("the guard"), [Condition::from(&kept)]);
 }
@@ -200,7 +200,7 @@ fn one_thread_waits_at_a_time() {
         let refused = loop {
             // Until the other thread waits, this wait runs out of time.
             match waitset.wait(takt::Duration::ZERO) {
-                Err(Error::Timeout) => std::thread::yield_now(),
+                Err(Error::Timeout { .. }) => std::thread::yield_now(),
                 result => break result,
             }
         };

@@ -92,8 +92,8 @@ fn write_all(session: &Session, writer: &DataWriter<ShapeType>, shapes: &[ShapeT
         // A history full of what readers have not acknowledged is no failure: the sample is written when there is room.
         while let Err(error) = writer.write(shape) {
             match error {
-                Error::Timeout if signal::stopped() => return Ok(()),
-                Error::Timeout => {}
+                Error::Timeout { .. } if signal::stopped() => return Ok(()),
+                Error::Timeout { .. } => {}
                 error => return Err(Failure::run("write")(error)),
             }
         }
@@ -113,12 +113,12 @@ fn finish(session: &Session, writer: &DataWriter<ShapeType>, shapes: &[ShapeType
             Some(FinalState::Dispose) => writer.dispose(shape),
         };
         match ended {
-            Ok(()) | Err(Error::Timeout) => {}
+            Ok(()) | Err(Error::Timeout { .. }) => {}
             Err(error) => return Err(Failure::run("end an instance")(error)),
         }
     }
     match writer.wait_for_acknowledgments(ACKNOWLEDGMENTS_MAX) {
-        Ok(()) | Err(Error::Timeout) => Ok(()),
+        Ok(()) | Err(Error::Timeout { .. }) => Ok(()),
         Err(error) => Err(Failure::run("wait for acknowledgments")(error)),
     }
 }
