@@ -103,3 +103,76 @@ fn temperature_delivers_every_reading_and_ends_with_its_writer() {
     publisher.finish();
     subscriber.finish();
 }
+
+/// What a program writes to standard output and to standard error, with these variables.
+fn output(program: &str, variables: &[(&str, &str)]) -> [String; 2] {
+    let mut command = Command::new(program);
+    command.env("TAKT_INTERFACES", "lo").env_remove("TAKT_LOG").envs(variables.iter().copied());
+    let output = command.output().expect("the program was built");
+    assert!(output.status.success(), "{output:?}");
+    [output.stdout, output.stderr].map(|text| String::from_utf8(text).expect("text"))
+}
+
+#[test]
+fn refused_pair_is_a_warning_on_standard_error_once() {
+    let _domain = domain_0();
+    let [out, errors] = output(env!("CARGO_BIN_EXE_mismatch"), &[]);
+    assert!(out.starts_with("no match: timeout"), "{out}");
+    let refused: Vec<_> = errors.lines().filter(|line| line.contains("do not match")).collect();
+    assert_eq!(refused.len(), 1, "{errors}");
+    assert!(refused[0].starts_with("takt: warning: \"mismatch\" in domain 0: topic 'Temperature': "), "{errors}");
+    assert!(
+        refused[0].ends_with("RELIABILITY: the writer offers BEST_EFFORT, the reader requests RELIABLE"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn standard_error_stays_empty_with_the_log_off() {
+    let _domain = domain_0();
+    let [_, errors] = output(env!("CARGO_BIN_EXE_mismatch"), &[("TAKT_LOG", "off"), ("TAKT_NO_SUCH", "1")]);
+    assert_eq!(errors, "");
+}
+
+#[test]
+fn variables_that_change_nothing_are_named_once() {
+    let _domain = domain_0();
+    let [_, errors] = output(env!("CARGO_BIN_EXE_mismatch"), &[("TAKT_MULTICATS", "0"), ("TAKT_DOMAIN", "3")]);
+    let lines = |word: &str| errors.lines().filter(|line| line.contains(word)).count();
+    assert_eq!(
+        (lines("TAKT_MULTICATS is set, and there is no such setting"), lines("TAKT_MULTICAST may be meant")),
+        (1, 1)
+    );
+    assert_eq!(lines("TAKT_DOMAIN is set, and this participant does not heed it"), 1, "{errors}");
+}
+
+#[test]
+fn level_that_there_is_not_is_said_and_warnings_remain() {
+    let _domain = domain_0();
+    let [_, errors] = output(env!("CARGO_BIN_EXE_mismatch"), &[("TAKT_LOG", "loud")]);
+    assert!(errors.contains("TAKT_LOG is \"loud\"; off, warn, info, debug or trace is expected"), "{errors}");
+    assert!(errors.contains("do not match"), "{errors}");
+}
+
+#[test]
+fn subscriber_of_the_program_gets_the_records_and_standard_error_none() {
+    let _domain = domain_0();
+    let [out, errors] = output(env!("CARGO_BIN_EXE_subscriber_of_tracing"), &[("TAKT_NO_SUCH", "1")]);
+    assert!(out.contains("WARN takt: TAKT_NO_SUCH is set, and there is no such setting"), "{out}");
+    assert!(out.contains("DEBUG takt: \"traced\" in domain 0: writer of Temperature: 1 readers"), "{out}");
+    assert_eq!(errors, "");
+}
+
+#[test]
+fn discovery_server_that_does_not_answer_is_named() {
+    let _domain = domain_0();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_temperature"));
+    command.env("TAKT_INTERFACES", "lo").env("TAKT_DISCOVERY_SERVERS", "127.0.0.1:17400").env_remove("TAKT_LOG");
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program was built");
+    let errors = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+    let named = errors.map_while(Result::ok).find(|line| line.contains("127.0.0.1:17400 does not answer"));
+    drop(child.kill());
+    child.wait().expect("it was killed");
+    let expected = "takt: warning: \"temperature\" in domain 0: discovery server 127.0.0.1:17400 does not answer: ";
+    assert!(named.as_deref().is_some_and(|line| line.starts_with(expected)), "{named:?}");
+}

@@ -1,0 +1,24 @@
+//! The program of `docs/logging.md`: a writer that offers less than a reader requests, so that they do not match.
+
+use takt::{DdsType, DomainParticipant, Duration, qos::*};
+
+#[derive(DdsType, Clone, Debug, Default)]
+struct Reading {
+    #[dds(key)]
+    sensor: u32,
+    celsius: f64,
+}
+
+fn main() -> takt::Result<()> {
+    let participant = DomainParticipant::builder(0).name("mismatch").build()?;
+    let topic = participant.create_topic::<Reading>("Temperature", TopicQos::default())?;
+    let offered = DataWriterQos { reliability: Reliability::BEST_EFFORT, ..DataWriterQos::default() };
+    let requested = DataReaderQos { reliability: Reliability::RELIABLE, ..DataReaderQos::default() };
+    let writer = participant.create_publisher(PublisherQos::default())?.create_datawriter(&topic, offered)?;
+    let _reader = participant.create_subscriber(SubscriberQos::default())?.create_datareader(&topic, requested)?;
+    match writer.wait_for_readers(1, Duration::from_millis(100)) {
+        Ok(()) => println!("matched"),
+        Err(error) => println!("no match: {error}"),
+    }
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! Takt's records in a program that has a `tracing` subscriber of its own: this one prints them to standard output. Programs use
+//! `tracing-subscriber`; this shows what reaches any subscriber.
+
+use std::fmt;
+
+use takt::{DdsType, DomainParticipant, Duration, qos::*};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
+
+#[derive(DdsType, Clone, Debug, Default)]
+struct Reading {
+    celsius: f64,
+}
+
+struct Print;
+
+impl Subscriber for Print {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "takt"
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        event.record(&mut Message(event.metadata()));
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+struct Message(&'static Metadata<'static>);
+
+impl Visit for Message {
+    fn record_debug(&mut self, _: &Field, value: &dyn fmt::Debug) {
+        println!("{} {}: {value:?}", self.0.level(), self.0.target());
+    }
+}
+
+fn main() -> takt::Result<()> {
+    tracing::subscriber::set_global_default(Print).expect("the first subscriber of this program");
+    let participant = DomainParticipant::builder(0).name("traced").build()?;
+    let topic = participant.create_topic::<Reading>("Temperature", TopicQos::default())?;
+    let writer =
+        participant.create_publisher(PublisherQos::default())?.create_datawriter(&topic, DataWriterQos::default())?;
+    let _reader =
+        participant.create_subscriber(SubscriberQos::default())?.create_datareader(&topic, DataReaderQos::default())?;
+    writer.wait_for_readers(1, Duration::from_secs(10))
+}
