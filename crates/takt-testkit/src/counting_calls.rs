@@ -125,9 +125,9 @@ mod tests {
     fn calls_are_counted_and_made() {
         let counted = watched(|calls| {
             let mut pid = 0;
-            let of_both =
-                // SAFETY: both calls take no argument and cannot fail.
-                calls.of(|| pid = unsafe { libc::syscall(libc::SYS_getpid) + libc::syscall(libc::SYS_getppid) });
+            // SAFETY: both calls take no argument and cannot fail.
+            let both = || unsafe { libc::syscall(libc::SYS_getpid) + libc::syscall(libc::SYS_getppid) };
+            let of_both = calls.of(|| pid = both());
             assert!(pid > i64::from(std::process::id()));
             (of_both, calls.of(|| {}))
         });
