@@ -1,6 +1,7 @@
 //! Sample memory: the payload pool that both histories use, and what a reader shows of a sample.
 
 mod latency;
+mod memory;
 mod pool;
 mod reader_cache;
 mod sample;

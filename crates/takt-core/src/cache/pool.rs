@@ -1,7 +1,7 @@
 //! Payload memory of one endpoint: a block of address space, handed out in size classes.
 //!
-//! The block is zeroed memory that the operating system backs with pages only when they are written, so
-//! an idle endpoint costs nothing. Freed pieces are used again last-in first-out, which keeps the touched
+//! The block is reserved when the pool is made, and written only as far as pieces were handed out ([`Memory`]), so an idle endpoint
+//! costs no pages. Freed pieces are used again last-in first-out, which keeps the touched
 //! part as small as the largest amount ever in use at once. A piece never changes its class, so memory that was
 //! once cut up is one block again only when the pool has been empty; four classes per power of two bound the waste
 //! to a quarter. Free pieces form a list within their own memory, so the pool never allocates after it was made.
@@ -9,7 +9,7 @@
 //! A payload that was lent ([`Lent`]) lies elsewhere: the pool keeps the hold, for as long as the piece is not released, in a
 //! table that grows to as many as there ever were at once.
 
-use alloc::vec;
+use super::memory::Memory;
 use alloc::vec::Vec;
 use takt_wire::Lent;
 
@@ -42,7 +42,7 @@ const LENT: u8 = u8::MAX;
 
 #[derive(Debug)]
 pub(crate) struct PayloadPool {
-    memory: Vec<u8>,
+    memory: Memory,
     /// First byte that was never handed out.
     fresh: usize,
     /// First free piece of each class; its first four bytes name the next one.
@@ -81,7 +81,7 @@ impl PayloadPool {
     pub(crate) fn new(capacity_bytes: usize) -> Self {
         let capacity = capacity_bytes.min((u32::MAX as usize - 1) * GRAIN).next_multiple_of(GRAIN);
         Self {
-            memory: vec![0; capacity],
+            memory: Memory::new(capacity),
             fresh: 0,
             free: [NONE; CLASSES],
             used_bytes: 0,
@@ -118,6 +118,7 @@ impl PayloadPool {
             None if self.fresh + size <= self.memory.len() => {
                 let offset = (self.fresh / GRAIN) as u32;
                 self.fresh += size;
+                self.memory.reach(self.fresh);
                 (class, size, offset)
             }
             None => (class + 1..CLASSES).find_map(|larger| Some((larger, size_of(larger), self.pop(larger)?)))?,
@@ -316,5 +317,33 @@ mod tests {
         assert_eq!(pool.allocate(400_000), None);
         pool.release(large);
         assert!(pool.allocate(400_000).is_some());
+    }
+
+    /// Resident memory of this process, in octets.
+    #[cfg(target_os = "linux")]
+    fn resident_bytes() -> usize {
+        extern crate std;
+        let pages = std::fs::read_to_string("/proc/self/statm").expect("Linux has it");
+        let resident = pages.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok());
+        resident.expect("the second number") * 4096
+    }
+
+    /// An allocator that has freed such a block once may take the next one from memory that it has to zero.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn unused_pool_takes_no_pages_whatever_was_freed_before() {
+        const CAPACITY: usize = 24 << 20;
+        for _ in 0..3 {
+            let mut pool = PayloadPool::new(CAPACITY);
+            let all = pool.allocate(CAPACITY).expect("it is empty");
+            pool.bytes_mut(all).fill(7);
+            drop(pool);
+            drop(PayloadPool::new(CAPACITY));
+        }
+        let before = resident_bytes();
+        let pools: Vec<PayloadPool> = (0..8).map(|_| PayloadPool::new(CAPACITY)).collect();
+        let grown = resident_bytes().saturating_sub(before);
+        assert!(grown < CAPACITY, "8 unused pools of {CAPACITY} octets take {grown}");
+        drop(pools);
     }
 }
