@@ -60,6 +60,12 @@ impl ShmConfig {
         self.segment_slots.next_multiple_of(SLOTS_STEP)
     }
 
+    /// Bytes that a segment of one's own, another participant's of the same size, and a lane to and from it take.
+    pub(super) fn address_space(&self) -> usize {
+        let lane: usize = self.lane_words().iter().sum();
+        2 * (self.segment_bytes + 8 * (lane + 2 * self.segment_slots()))
+    }
+
     /// Words of a lane's records, by [bands](super::ports::Band): what is urgent has an eighth of what the rest has, and room for some
     /// of the longest datagrams.
     pub(super) fn lane_words(&self) -> [usize; 2] {

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::{Duration, Instant};
 
 use takt_wire::{Lent, Piece};
 
@@ -26,6 +27,12 @@ pub(super) const TOKENS: u64 = 16;
 
 /// Connections that one look accepts, and messages that it takes, at most.
 const ACCEPTED_PER_LOOK: usize = 64;
+
+/// Connections that have not handed over a lane, at most; a further one takes the place of the oldest.
+pub(super) const SILENT_MAX: usize = 16;
+
+/// How long a connection may take to hand over its lane.
+const SILENCE_MAX: Duration = Duration::from_secs(1);
 
 /// Who writes to us, and where.
 #[derive(Debug)]
@@ -88,6 +95,14 @@ struct Connection {
     _descriptor: Descriptor,
     /// `None` until it has come.
     lane: Option<Lane>,
+    accepted: Instant,
+}
+
+impl Connection {
+    /// Whether it is open and has not handed over a lane.
+    fn is_silent(&self) -> bool {
+        self.socket.is_some() && self.lane.is_none()
+    }
 }
 
 /// A received datagram: the first bytes of the buffer, and a payload that goes with them.
@@ -114,6 +129,8 @@ pub(super) struct Incoming {
     next_token: u64,
     /// Some connection has ended that is still there.
     has_ended: bool,
+    /// Connections that are silent.
+    silent: usize,
     /// Lanes that were closed since what they held made no sense, and connections that were no lanes.
     pub(super) refused: u64,
     /// Datagrams that were dropped since what they were to bring along was nowhere.
@@ -133,6 +150,7 @@ impl Incoming {
             is_asleep: false,
             next_token: TOKENS,
             has_ended: false,
+            silent: 0,
             refused: 0,
             unfounded: 0,
             buffer: vec![0; RECORD_LEN_MAX],
@@ -223,6 +241,11 @@ impl Incoming {
     }
 
     #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.connections.len()
+    }
+
+    #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.connections.is_empty()
     }
@@ -254,8 +277,18 @@ impl Incoming {
         }
     }
 
-    /// Removes the connections that have ended and have nothing left to read.
+    /// Closes the connections that have been silent for too long, and removes those that have ended and have nothing left to read.
     pub(super) fn sweep(&mut self) {
+        if self.silent > 0 {
+            let now = Instant::now();
+            for at in 0..self.connections.len() {
+                let connection = &self.connections[at];
+                if connection.is_silent() && now.duration_since(connection.accepted) >= SILENCE_MAX {
+                    self.refuse(at);
+                }
+            }
+            self.silent = self.connections.iter().filter(|connection| connection.is_silent()).count();
+        }
         if !self.has_ended {
             return;
         }
@@ -273,7 +306,7 @@ impl Incoming {
             let Ok(socket) = syscall::accept(self.listener.as_fd()) else { return };
             let is_ours = syscall::peer(socket.as_fd()).is_ok_and(|peer| peer.user == self.host.user());
             let token = self.next_token;
-            let has_room = self.connections.len() < self.lanes_max;
+            let has_room = self.connections.iter().filter(|it| it.socket.is_some()).count() < self.lanes_max;
             let may_have = is_ours && has_room && epoll_add(epoll, socket.as_fd(), token).is_ok();
             let Some(descriptor) = may_have.then(Descriptor::reserve).and_then(Result::ok) else {
                 self.refused += 1;
@@ -281,8 +314,21 @@ impl Incoming {
                 continue;
             };
             self.next_token += 1;
-            self.connections.push(Connection { token, socket: Some(socket), _descriptor: descriptor, lane: None });
+            let (socket, accepted) = (Some(socket), Instant::now());
+            self.connections.push(Connection { token, socket, _descriptor: descriptor, lane: None, accepted });
             self.read(self.connections.len() - 1);
+            self.bound_silence();
+        }
+    }
+
+    /// Closes the oldest silent connection if there are more than [`SILENT_MAX`].
+    fn bound_silence(&mut self) {
+        self.silent = self.connections.iter().filter(|connection| connection.is_silent()).count();
+        if self.silent > SILENT_MAX
+            && let Some(oldest) = self.connections.iter().position(Connection::is_silent)
+        {
+            self.refuse(oldest);
+            self.silent -= 1;
         }
     }
 

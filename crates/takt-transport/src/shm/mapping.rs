@@ -19,6 +19,7 @@ use std::sync::atomic::AtomicU64;
 use super::ports::Band;
 use super::ring;
 use super::segment;
+use super::syscall;
 
 /// Neither the size nor the seals themselves may change.
 const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
@@ -62,6 +63,19 @@ impl Mapping {
     /// Whether the machine has such files, as of now.
     pub(super) fn probe() -> io::Result<()> {
         seal(anonymous_file(c"takt-probe", 1)?.as_fd(), SEGMENT_SEALS)
+    }
+
+    /// Whether so many bytes of address space are free, as of now.
+    pub(super) fn probe_address_space(bytes: usize) -> io::Result<()> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
+        let at = unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
+        if at == libc::MAP_FAILED {
+            let why = io::Error::last_os_error();
+            return Err(io::Error::new(why.kind(), format!("{bytes} B of address space (ulimit -v): {why}")));
+        }
+        // SAFETY: mapped above with this length; nobody has a reference to it.
+        check(unsafe { libc::munmap(at, bytes) }).map(drop)
     }
 
     /// The memory that another process has created for a lane with such rings and holds. Refused if it is anything that could
@@ -199,6 +213,11 @@ fn anonymous_file(label: &CStr, words: usize) -> io::Result<OwnedFd> {
     // SAFETY: a new descriptor that nobody else owns.
     let file = unsafe { OwnedFd::from_raw_fd(fd) };
     let bytes = libc::off_t::try_from(words * 8).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    if words * 8 > syscall::file_size_max()? {
+        // The kernel would end the process with SIGXFSZ.
+        let why = format!("a file of {bytes} B is above RLIMIT_FSIZE (ulimit -f)");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+    }
     // SAFETY: no pointers.
     check(unsafe { libc::ftruncate(file.as_raw_fd(), bytes) })?;
     Ok(file)

@@ -135,6 +135,7 @@ impl ShmTransport {
         checked.map_err(failed("configure"))?;
         let (name, listener) = listen().map_err(failed("listen for"))?;
         Mapping::probe().map_err(failed("create a file of"))?;
+        Mapping::probe_address_space(config.address_space()).map_err(failed("reserve"))?;
         let host = Host::of(&listener).map_err(failed("identify the host for"))?;
         let epoll = epoll().map_err(failed("create an epoll instance for"))?;
         epoll_add(epoll.as_fd(), listener.as_fd(), LISTENER).map_err(failed("watch"))?;

@@ -139,6 +139,14 @@ pub(super) fn descriptors_max() -> io::Result<usize> {
     Ok(usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX))
 }
 
+/// Bytes that a file of this process may have.
+pub(super) fn file_size_max() -> io::Result<usize> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is alive and written by the call.
+    check(unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) })?;
+    Ok(usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX))
+}
+
 /// Lets the calling thread alone act as another user; false without the privilege to.
 #[cfg(test)]
 pub(super) fn act_as(user: u32) -> bool {

@@ -381,3 +381,52 @@ fn nothing_is_left_of_lanes() {
         assert!(b.poll_lost().is_some());
     }
 }
+
+/// No test waits longer than this for a condition.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
+
+#[test]
+fn silent_connections_are_bounded_and_end_after_a_second() {
+    let (mut a, mut b) = (open(), open());
+    let silent: Vec<OwnedFd> = (0..300).map(|_| syscall::connect_to(b.name).expect("it listens")).collect();
+    send(&mut a, &[7], at(&b));
+    let since = std::time::Instant::now();
+    while receive(&mut b) != Some(vec![7]) {
+        assert!(since.elapsed() < PATIENCE, "another participant gets through");
+    }
+    assert!(b.incoming.len() <= incoming::SILENT_MAX + 1, "{}", b.incoming.len());
+    while b.incoming.len() > 1 {
+        assert_eq!(receive(&mut b), None);
+        assert!(since.elapsed() < PATIENCE, "{} are left", b.incoming.len());
+    }
+    assert_eq!(b.incoming.refused, 300, "each is counted");
+    send(&mut a, &[8], at(&b));
+    assert_eq!(receive(&mut b), Some(vec![8]), "the lane is still there");
+    drop(silent);
+}
+
+/// What `ulimit` is told, and what the error says.
+const LIMITS: [(&str, &str); 2] = [("-f 0", "RLIMIT_FSIZE"), ("-v 300000", "B of address space (ulimit -v)")];
+
+#[test]
+fn limits_of_the_process_are_an_error_at_open() {
+    for (limit, _) in LIMITS {
+        let line = format!("ulimit {limit} && exec \"$0\" \"$@\"");
+        let mut limited = std::process::Command::new("sh");
+        limited.arg("-c").arg(line).arg(std::env::current_exe().expect("this program")).env("TAKT_TEST_LIMIT", limit);
+        limited.args(["--ignored", "--exact", "shm::tests::process_with_a_limit", "--nocapture"]);
+        // Its output goes to a pipe: a file would be limited too.
+        let output = limited.output().expect("it can be run");
+        let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && said.contains("1 passed"), "{limit}: {} {said}", output.status);
+    }
+}
+
+#[test]
+#[ignore = "role: started by other tests"]
+fn process_with_a_limit() {
+    let limit = std::env::var("TAKT_TEST_LIMIT").expect("another test starts this one");
+    let (_, expected) = LIMITS.into_iter().find(|(known, _)| *known == limit).expect("it is one of them");
+    let error = ShmTransport::open(&ShmConfig::default()).map(drop).expect_err("there is a limit").to_string();
+    assert!(error.contains(expected), "{error}");
+}
