@@ -1,17 +1,22 @@
 //! `takt discovery-server`: introduces participants to each other on a network without multicast.
 //!
-//! It tells where it listens once it does, and then who comes and goes. User data never pass through it.
+//! It writes where it listens, then which participants come and go, with names and addresses, and which of the other servers do not
+//! answer. User data never pass through it.
 
 use crate::domain::{DomainConfig, STEP, prepare};
 use crate::output::outln;
 use clap::Args;
 use serde_json::json;
-use std::io::{Write, stdout};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::thread::sleep;
-use takt::{DomainParticipantListener, Guid, PublisherListener, SubscriberListener, TopicListener};
+use std::sync::mpsc::{Sender, channel};
+use std::time::{Duration, Instant};
+use takt::{DomainParticipant, DomainParticipantListener, Guid, PublisherListener, SubscriberListener, TopicListener};
 use takt_bench::signal::stopped;
 use takt_bench::{Error, Result};
+
+/// How long another server has to answer after the start.
+const ANSWER_TIME: Duration = Duration::from_secs(3);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -38,33 +43,78 @@ pub struct DiscoveryServer {
     json: bool,
 }
 
-/// Tells who comes and goes.
-struct Log {
-    json: bool,
-}
+/// Hands on which participants come and go.
+struct Events(Sender<(Guid, bool)>);
 
-impl Log {
-    fn tell(&self, event: &str, what: &str) {
-        // The server goes on without a reader of its log.
-        let _ = if self.json {
-            outln!("{}", json!({ "ev": event, "participant": what }))
-        } else {
-            outln!("{event} {what}")
-        };
-    }
-}
+impl TopicListener for Events {}
+impl PublisherListener for Events {}
+impl SubscriberListener for Events {}
 
-impl TopicListener for Log {}
-impl PublisherListener for Log {}
-impl SubscriberListener for Log {}
-
-impl DomainParticipantListener for Log {
+impl DomainParticipantListener for Events {
     fn on_participant_discovered(&mut self, participant: Guid) {
-        self.tell("discovered", &participant.to_string());
+        // The command ends before its participant does.
+        let _ = self.0.send((participant, true));
     }
 
     fn on_participant_lost(&mut self, participant: Guid) {
-        self.tell("lost", &participant.to_string());
+        let _ = self.0.send((participant, false));
+    }
+}
+
+/// A participant as the log names it.
+#[derive(Clone, Default)]
+struct Named {
+    name: String,
+    addresses: Vec<String>,
+}
+
+/// Writes which participants come and go, and which other servers do not answer.
+struct Log<'a> {
+    json: bool,
+    participant: &'a DomainParticipant,
+    known: BTreeMap<Guid, Named>,
+    silent: Vec<String>,
+}
+
+impl Log<'_> {
+    fn note_participant(&mut self, guid: Guid, is_there: bool) -> Result<()> {
+        let event = if is_there { "discovered" } else { "lost" };
+        let named = if is_there { self.look_up(guid)? } else { self.known.remove(&guid).unwrap_or_default() };
+        if is_there {
+            self.known.insert(guid, named.clone());
+        }
+        let Named { name, addresses } = named;
+        // The server goes on without a reader of its log.
+        let _ = if self.json {
+            let participant = guid.to_string();
+            outln!("{}", json!({ "ev": event, "participant": participant, "name": name, "addresses": addresses }))
+        } else {
+            outln!("{event} {guid} {name:?} at {}", addresses.join(", "))
+        };
+        Ok(())
+    }
+
+    fn look_up(&self, guid: Guid) -> Result<Named> {
+        let all = self.participant.discovered_participants()?;
+        let found = all.into_iter().find(|data| data.guid == guid);
+        Ok(found.map_or_else(Named::default, |data| Named {
+            name: data.entity_name.0,
+            addresses: data.metatraffic_unicast.iter().map(ToString::to_string).collect(),
+        }))
+    }
+
+    fn note_silent_servers(&mut self) -> Result<()> {
+        let silent = self.participant.silent_discovery_servers()?;
+        for server in silent.iter().filter(|server| !self.silent.contains(server)) {
+            // As above.
+            let _ = if self.json {
+                outln!("{}", json!({ "ev": "silent", "server": server }))
+            } else {
+                outln!("silent {server}: no discovery server answers there")
+            };
+        }
+        self.silent = silent;
+        Ok(())
     }
 }
 
@@ -78,19 +128,23 @@ impl DiscoveryServer {
         let server = takt::DiscoveryServer::on(participant, self.listen).others(&self.other).build()?;
         let domain = server.participant().domain_id();
         let addresses: Vec<String> = server.addresses()?.iter().map(ToString::to_string).collect();
-        // Who is told of meanwhile waits until this is told.
-        let mut out = stdout().lock();
-        server.participant().set_listener(Box::new(Log { json: self.json }))?;
-        let told = if self.json {
-            writeln!(out, "{}", json!({ "ev": "listening", "domain": domain, "addresses": addresses }))
-        } else {
-            writeln!(out, "listening domain {domain} at {}", addresses.join(" "))
-        };
+        let (sender, events) = channel();
+        server.participant().set_listener(Box::new(Events(sender)))?;
         // As in the log: a server without a reader of it serves.
-        drop(told);
-        drop(out);
+        let _ = if self.json {
+            outln!("{}", json!({ "ev": "listening", "domain": domain, "addresses": addresses }))
+        } else {
+            outln!("listening domain {domain} at {}", addresses.join(" "))
+        };
+        let participant = server.participant();
+        let mut log = Log { json: self.json, participant, known: BTreeMap::new(), silent: Vec::new() };
+        let start = Instant::now();
         while !stopped() {
-            sleep(STEP);
+            match events.recv_timeout(STEP) {
+                Ok((guid, is_there)) => log.note_participant(guid, is_there)?,
+                Err(_) if start.elapsed() >= ANSWER_TIME => log.note_silent_servers()?,
+                Err(_) => {}
+            }
         }
         server.close().map_err(Error::Dds)
     }

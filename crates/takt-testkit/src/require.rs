@@ -19,6 +19,12 @@ pub fn network_namespaces() -> Result<(), String> {
     program("ip")
 }
 
+/// This process may make mount namespaces, and mount in them.
+pub fn mount_namespaces() -> Result<(), String> {
+    unshared(libc::CLONE_NEWNS).map_err(|why| format!("no mount namespace can be made: {why}"))?;
+    program("unshare").and_then(|()| program("mount"))
+}
+
 /// This process may make time namespaces.
 pub fn time_namespaces() -> Result<(), String> {
     unshared(libc::CLONE_NEWTIME).map_err(|why| format!("no time namespace can be made: {why}"))

@@ -111,3 +111,19 @@ fn an_address_that_is_taken_is_an_error() {
     assert_eq!(code, Some(1));
     assert!(complaint.contains("17504"), "{complaint}");
 }
+
+#[test]
+fn log_names_participants_with_addresses_and_silent_servers() {
+    let line = "discovery-server --domain 193 --listen 127.0.0.1:17505 --other 127.0.0.1:17506 --json";
+    let server = Takt::start(line);
+    server.event("listening");
+    let builder = DomainParticipant::builder(193).interfaces(["lo"]).peers([""; 0]).name("camera");
+    let camera = builder.discovery_servers(["127.0.0.1:17505"]).build().expect("participant");
+    let discovered = server.event("discovered");
+    assert_eq!(discovered["name"], "camera");
+    let address = discovered["addresses"][0].as_str().expect("it listens");
+    assert!(address.starts_with("udp/127.0.0.1:"), "{address}");
+    assert_eq!(server.event("silent")["server"], "udp/127.0.0.1:17506");
+    drop(camera);
+    assert_eq!(server.event("lost")["name"], "camera");
+}

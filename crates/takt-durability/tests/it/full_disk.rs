@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use takt::qos::*;
 use takt::{DataReader, DataWriter, DdsType, DomainParticipant};
 use takt_durability::Service;
+use takt_testkit::{not_run, require};
 
 /// In the environment of the process that has a mount namespace of its own.
 const INSIDE: &str = "TAKT_TEST_FULL_DISK";
@@ -56,9 +57,8 @@ fn full_disk_makes_persistent_topics_full_until_there_is_space_again() {
     if std::env::var_os(INSIDE).is_some() {
         return fill_and_recover();
     }
-    if !Command::new("unshare").args(["--mount", "true"]).status().is_ok_and(|status| status.success()) {
-        eprintln!("not run: no right to make a mount namespace");
-        return;
+    if let Err(why) = require::mount_namespaces() {
+        return not_run(why);
     }
     let test = std::env::current_exe().expect("this program");
     let name = "full_disk::full_disk_makes_persistent_topics_full_until_there_is_space_again";

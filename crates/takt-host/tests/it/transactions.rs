@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use takt_host::apply::NotApplied;
 use takt_host::{Change, Facts, Journal, Plan, Wish, apply, revert, verify};
 
+use takt_testkit::{not_run, require};
+
 use super::tree::Tree;
 
 fn plan(tree: &Tree) -> Plan {
@@ -238,9 +240,8 @@ fn journal_on_a_full_disk_refuses_changes_and_stays_whole() {
     if std::env::var_os(INSIDE).is_some() {
         return fill_journal();
     }
-    if !Command::new("unshare").args(["--mount", "true"]).status().is_ok_and(|status| status.success()) {
-        eprintln!("not run: no right to make a mount namespace");
-        return;
+    if let Err(why) = require::mount_namespaces() {
+        return not_run(why);
     }
     let mut inside = Command::new("unshare");
     inside.arg("--mount").arg(std::env::current_exe().expect("this program")).env(INSIDE, "1");
