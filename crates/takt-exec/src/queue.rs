@@ -82,6 +82,13 @@ impl<T> PriorityQueue<T> {
         Some(Priority::of_level(level))
     }
 
+    /// Whether one of this priority waits.
+    #[inline]
+    #[must_use]
+    pub fn has(&self, priority: Priority) -> bool {
+        self.waiting >> priority.level() & 1 != 0
+    }
+
     /// How many wait.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -13,15 +13,24 @@ use crate::{FlowId, FlowSpec, RxMeta};
 /// What everything is more urgent than.
 pub const ANY: i32 = -1;
 
+/// Which datagram a call asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// The most urgent, if it is more so than this urgency; see [`Waiting::pop_above`].
+    Above(i32),
+    /// The first that is not urgent.
+    Common,
+}
+
 /// How urgent what arrives for a flow is: for one with a port of its own, its TRANSPORT_PRIORITY within 0 to 63.
 #[must_use]
 pub fn urgency(spec: &FlowSpec) -> i32 {
     if spec.own_port { spec.transport_priority.clamp(0, 63) } else { 0 }
 }
 
-/// Urgent datagrams that are handed out one after the other to who asks for [`ANY`]; behind them comes one of the others, so that a
-/// flood of what is urgent does not keep them, and their places, for ever.
-const URGENT_IN_ROW_MAX: u32 = 8;
+/// Urgent datagrams that [`Transport::recv`](crate::Transport::recv) hands out one after the other; behind them comes one of the
+/// others, so that a flood of urgent datagrams does not keep them, and their places, for ever.
+pub(crate) const URGENT_IN_ROW_MAX: u32 = 8;
 
 /// What waits to be handed out: the most urgent first, and what is as urgent in its order.
 #[derive(Debug)]
@@ -62,6 +71,18 @@ impl<T> Waiting<T> {
         })?;
         self.count(priority.get());
         Some(item)
+    }
+
+    /// The first that is not urgent.
+    pub fn pop_common(&mut self) -> Option<T> {
+        self.urgent_in_row = 0;
+        self.queue.remove(Priority::NORMAL, |_| true)
+    }
+
+    /// Whether one waits that is not urgent.
+    #[must_use]
+    pub fn has_common(&self) -> bool {
+        self.queue.has(Priority::NORMAL)
     }
 
     fn is_others_turn(&self) -> bool {
@@ -152,6 +173,15 @@ impl Ahead {
         is_next
     }
 
+    /// Whether a datagram of this urgency that has just arrived is what is wanted: then it is handed out now.
+    #[must_use]
+    pub fn is_wanted(&mut self, urgency: i32, wanted: Wanted) -> bool {
+        match wanted {
+            Wanted::Above(above) => urgency > above && self.is_next(urgency),
+            Wanted::Common => urgency <= 0 && !self.waiting.has_common(),
+        }
+    }
+
     /// What was handed out is not used any more. To be called before the next one is looked for.
     pub fn give_back(&mut self) {
         self.free.extend(self.lent.take());
@@ -172,6 +202,18 @@ impl Ahead {
         let (place, meta) = self.waiting.pop_above(above)?;
         self.lent = Some(place.at);
         Some((place, meta))
+    }
+
+    /// Hands out what is wanted of what waits, until the next [`give_back`](Self::give_back).
+    pub fn pop(&mut self, wanted: Wanted) -> Option<(Place, RxMeta)> {
+        match wanted {
+            Wanted::Above(above) => self.pop_above(above),
+            Wanted::Common => {
+                let (place, meta) = self.waiting.pop_common()?;
+                self.lent = Some(place.at);
+                Some((place, meta))
+            }
+        }
     }
 
     /// What was handed out.
@@ -239,6 +281,18 @@ mod tests {
         fill(&mut waiting);
         let order: Vec<_> = std::iter::from_fn(|| waiting.pop_above(0)).collect();
         assert_eq!(order, (10..30).collect::<Vec<_>>(), "who asks for urgent ones alone has no other");
+    }
+
+    #[test]
+    fn a_call_for_common_ones_has_no_urgent_ones() {
+        let mut waiting = Waiting::default();
+        for (urgency, number) in [(40, 1), (0, 2), (46, 3), (0, 4)] {
+            waiting.push(urgency, number);
+        }
+        assert!(waiting.has_common());
+        let order: Vec<_> = std::iter::from_fn(|| waiting.pop_common()).collect();
+        assert_eq!(order, [2, 4]);
+        assert!(!waiting.has_common() && waiting.first_urgency() == Some(46));
     }
 
     #[test]

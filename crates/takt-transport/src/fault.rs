@@ -159,6 +159,36 @@ fn take(taken: Option<RxFrame<'_>>, received: &mut [u8], lent: &mut Option<Lent>
     }))
 }
 
+impl<T: Transport> FaultInjector<T> {
+    /// The next datagram that passes, of those that `next` finds.
+    fn recv_by(
+        &mut self,
+        next: impl Fn(&mut T) -> Result<Option<RxFrame<'_>>, TransportError>,
+    ) -> Result<Option<RxFrame<'_>>, TransportError> {
+        loop {
+            self.lent = None;
+            if let Some(held) = self.rx.next_due(false) {
+                return Ok(Some(RxFrame::new(self.rx.bytes(&held), held.tag)));
+            }
+            let taken = next(&mut self.inner)?;
+            let Some(received) = take(taken, &mut self.received, &mut self.lent) else { break };
+            if let Some((len, meta)) = received
+                && (self.lent.is_some() || self.lets_pass(len, meta))
+            {
+                return Ok(Some(RxFrame::new(&self.received[..len], meta).with_lent(self.lent.as_ref())));
+            }
+        }
+        self.futile += 1;
+        if self.futile == PATIENCE {
+            self.release(true)?;
+            self.inner.flush()?;
+            self.futile = 0;
+        }
+        let last = self.rx.next_due(true);
+        Ok(last.map(|held| RxFrame::new(self.rx.bytes(&held), held.tag)))
+    }
+}
+
 impl<T: Transport> Transport for FaultInjector<T> {
     fn name(&self) -> &'static str {
         self.inner.name()
@@ -246,27 +276,11 @@ impl<T: Transport> Transport for FaultInjector<T> {
     }
 
     fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        loop {
-            self.lent = None;
-            if let Some(held) = self.rx.next_due(false) {
-                return Ok(Some(RxFrame::new(self.rx.bytes(&held), held.tag)));
-            }
-            let taken = self.inner.recv(scan)?;
-            let Some(received) = take(taken, &mut self.received, &mut self.lent) else { break };
-            if let Some((len, meta)) = received
-                && (self.lent.is_some() || self.lets_pass(len, meta))
-            {
-                return Ok(Some(RxFrame::new(&self.received[..len], meta).with_lent(self.lent.as_ref())));
-            }
-        }
-        self.futile += 1;
-        if self.futile == PATIENCE {
-            self.release(true)?;
-            self.inner.flush()?;
-            self.futile = 0;
-        }
-        let last = self.rx.next_due(true);
-        Ok(last.map(|held| RxFrame::new(self.rx.bytes(&held), held.tag)))
+        self.recv_by(|inner| inner.recv(scan))
+    }
+
+    fn recv_common(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
+        self.recv_by(|inner| inner.recv_common(scan))
     }
 
     /// What is held back, or comes late, is not urgent any more.

@@ -85,6 +85,17 @@ fn addresses(transport: &impl Transport) -> Vec<(IpAddr, u8)> {
     transport.interfaces().iter().flat_map(|interface| interface.addresses.clone()).collect()
 }
 
+/// What a call that looks for any datagram has found.
+fn found<'a>(received: &'a Option<RxFrame<'_>>, addresses: &[(IpAddr, u8)]) -> TraceEvent<'a> {
+    match received {
+        Some(frame) => {
+            let destination = destination(&frame.meta, addresses);
+            TraceEvent::Received { meta: frame.meta, destination, datagram: frame }
+        }
+        None => TraceEvent::Idle,
+    }
+}
+
 /// Where a received datagram was sent to, guessing the address if need be.
 fn destination(meta: &RxMeta, addresses: &[(IpAddr, u8)]) -> Locator {
     let (Some(local), Some(source)) = (meta.local.ip(), meta.source.ip()) else {
@@ -209,14 +220,13 @@ impl<T: Transport, O: Observer> Transport for Tracer<T, O> {
 
     fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
         let received = self.inner.recv(scan)?;
-        self.observer.observe(match &received {
-            Some(frame) => TraceEvent::Received {
-                meta: frame.meta,
-                destination: destination(&frame.meta, &self.addresses),
-                datagram: frame,
-            },
-            None => TraceEvent::Idle,
-        });
+        self.observer.observe(found(&received, &self.addresses));
+        Ok(received)
+    }
+
+    fn recv_common(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
+        let received = self.inner.recv_common(scan)?;
+        self.observer.observe(found(&received, &self.addresses));
         Ok(received)
     }
 

@@ -295,6 +295,13 @@ pub trait Transport: Send {
         Ok(None)
     }
 
+    /// As [`recv`](Self::recv), without the datagrams that [`recv_urgent`](Self::recv_urgent) hands out. An executor calls it for a job
+    /// of normal priority, so that an urgent datagram does not take that job's turn. `None` does not mean that it may sleep: what it took
+    /// from the interface may hold urgent datagrams.
+    fn recv_common(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
+        self.recv(scan)
+    }
+
     /// Descriptors that are readable (`POLLIN`) when [`recv`](Self::recv) has
     /// something to find. Empty means: poll me. May change with
     /// [`open_flow`](Self::open_flow) and [`close_flow`](Self::close_flow).
@@ -419,6 +426,10 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
 
     fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
         (**self).recv_urgent(above)
+    }
+
+    fn recv_common(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
+        (**self).recv_common(scan)
     }
 
     fn descriptors(&self) -> &[RawFd] {

@@ -15,7 +15,7 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 
 use takt_packet::{EthernetHeader, MacAddress};
-use takt_transport::ahead::ANY;
+use takt_transport::ahead::Wanted;
 use takt_transport::{FlowId, Interface, RxFrame, RxMeta, TransportError};
 use takt_wire::Locator;
 
@@ -328,24 +328,19 @@ impl Carrier {
         }
     }
 
-    /// The next datagram, the most urgent of those that wait, lent until [`give_back`](Self::give_back). No system call.
-    pub(crate) fn recv(&mut self) -> Option<RxFrame<'_>> {
-        if !self.waiting.sorts() {
-            let next = self.next()?;
-            return Some(self.lend(next));
-        }
-        self.look_ahead();
-        let next = self.waiting.pop_above(ANY)?;
-        Some(self.lend(next))
-    }
-
-    /// The most urgent datagram that waits, if it is above `above`; otherwise as [`recv`](Self::recv).
-    pub(crate) fn recv_urgent(&mut self, above: i32) -> Option<RxFrame<'_>> {
-        if !self.waiting.sorts() {
+    /// The datagram that is wanted, lent until [`give_back`](Self::give_back). No system call.
+    pub(crate) fn recv(&mut self, wanted: Wanted) -> Option<RxFrame<'_>> {
+        let next = if self.waiting.sorts() {
+            self.look_ahead();
+            match wanted {
+                Wanted::Above(above) => self.waiting.pop_above(above)?,
+                Wanted::Common => self.waiting.pop_common()?,
+            }
+        } else if matches!(wanted, Wanted::Above(0..)) {
             return None;
-        }
-        self.look_ahead();
-        let next = self.waiting.pop_above(above)?;
+        } else {
+            self.next()?
+        };
         Some(self.lend(next))
     }
 

@@ -20,6 +20,7 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::RawFd;
 
+use takt_transport::ahead::{ANY, Wanted};
 use takt_transport::udp::UdpTransport;
 use takt_transport::{
     FlowId, FlowSpec, Interface, Locators, RxFrame, Scan, Transport, TransportError, TransportStats, Warning,
@@ -246,6 +247,40 @@ fn misuse(why: &'static str) -> TransportError {
     TransportError::new("commit", "a datagram", io::Error::new(io::ErrorKind::InvalidInput, why))
 }
 
+/// The datagram that is wanted, from the kernel's sockets.
+fn by_kernel(udp: &mut UdpTransport, scan: Scan, wanted: Wanted) -> Result<Option<RxFrame<'_>>, TransportError> {
+    match wanted {
+        Wanted::Above(_) => udp.recv(scan),
+        Wanted::Common => udp.recv_common(scan),
+    }
+}
+
+impl XdpTransport {
+    /// The datagram that is wanted, from the rings or the kernel's sockets.
+    fn recv_wanted(&mut self, scan: Scan, wanted: Wanted) -> Result<Option<RxFrame<'_>>, TransportError> {
+        let Self { udp, carrier, calls, .. } = self;
+        carrier.give_back();
+        *calls = calls.wrapping_add(1);
+        let kernel_first = calls.is_multiple_of(KERNEL_INTERVAL) && scan != Scan::Taken;
+        if kernel_first || scan == Scan::All {
+            carrier.look_around();
+        }
+        if kernel_first {
+            if let Some(frame) = by_kernel(udp, Scan::All, wanted)? {
+                return Ok(Some(frame));
+            }
+            return Ok(carrier.recv(wanted));
+        }
+        if let Some(frame) = carrier.recv(wanted) {
+            return Ok(Some(frame));
+        }
+        match scan {
+            Scan::Hot => Ok(None),
+            Scan::Taken | Scan::All => by_kernel(udp, scan, wanted),
+        }
+    }
+}
+
 impl Transport for XdpTransport {
     fn name(&self) -> &'static str {
         "xdp"
@@ -351,30 +386,15 @@ impl Transport for XdpTransport {
         if calls.is_multiple_of(KERNEL_INTERVAL) {
             return udp.recv_urgent(above);
         }
-        Ok(carrier.recv_urgent(above))
+        Ok(carrier.recv(Wanted::Above(above)))
     }
 
     fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        let Self { udp, carrier, calls, .. } = self;
-        carrier.give_back();
-        *calls = calls.wrapping_add(1);
-        let kernel_first = calls.is_multiple_of(KERNEL_INTERVAL) && scan != Scan::Taken;
-        if kernel_first || scan == Scan::All {
-            carrier.look_around();
-        }
-        if kernel_first {
-            if let Some(frame) = udp.recv(Scan::All)? {
-                return Ok(Some(frame));
-            }
-            return Ok(carrier.recv());
-        }
-        if let Some(frame) = carrier.recv() {
-            return Ok(Some(frame));
-        }
-        match scan {
-            Scan::Hot => Ok(None),
-            Scan::Taken | Scan::All => udp.recv(scan),
-        }
+        self.recv_wanted(scan, Wanted::Above(ANY))
+    }
+
+    fn recv_common(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
+        self.recv_wanted(scan, Wanted::Common)
     }
 
     fn descriptors(&self) -> &[RawFd] {

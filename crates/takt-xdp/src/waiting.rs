@@ -53,6 +53,13 @@ impl Waiting {
         Some(arrival)
     }
 
+    /// The first that is not urgent.
+    pub(crate) fn pop_common(&mut self) -> Option<Arrival> {
+        let arrival = self.queue.as_mut()?.pop_common()?;
+        self.is_blocked &= arrival.received.is_in_place();
+        Some(arrival)
+    }
+
     /// Takes out what waits for a flow that is closed. Allocates.
     pub(crate) fn forget(&mut self, flow: FlowId) -> Vec<Arrival> {
         let Some(queue) = &mut self.queue else { return Vec::new() };

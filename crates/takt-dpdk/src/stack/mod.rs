@@ -337,8 +337,8 @@ impl<P: FramePort> UdpStack<P> {
         }
     }
 
-    /// The next datagram, the most urgent of what waits and has come, if it is more so than `above`.
-    fn find(&mut self, scan: Scan, above: i32) -> Result<Option<(Place, RxMeta)>, TransportError> {
+    /// The next datagram that is wanted, of what waits and has come.
+    fn find(&mut self, scan: Scan, wanted: Wanted) -> Result<Option<(Place, RxMeta)>, TransportError> {
         self.ahead.give_back();
         for _ in 0..LOOKS {
             if !self.ahead.has_room()
@@ -348,7 +348,7 @@ impl<P: FramePort> UdpStack<P> {
             }
             let Some((place, meta)) = self.handle() else { continue };
             let urgency = self.flows.urgency(meta.flow);
-            if urgency > above && self.ahead.is_next(urgency) {
+            if self.ahead.is_wanted(urgency, wanted) {
                 return Ok(Some((place, meta)));
             }
             let Self { port, reassembly, ahead, .. } = self;
@@ -359,7 +359,7 @@ impl<P: FramePort> UdpStack<P> {
             };
             self.counters.malformed += u64::from(!ahead.push(urgency, meta, datagram));
         }
-        Ok(self.ahead.pop_above(above).map(|(place, meta)| (Place::Ahead(place), meta)))
+        Ok(self.ahead.pop(wanted).map(|(place, meta)| (Place::Ahead(place), meta)))
     }
 
     /// Where a datagram lies.

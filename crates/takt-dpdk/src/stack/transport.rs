@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::RawFd;
 
-use takt_transport::ahead::ANY;
+use takt_transport::ahead::{ANY, Wanted};
 use takt_transport::ethernet::FramePort;
 use takt_transport::{
     FlowId, FlowSpec, Interface, Locators, RxFrame, Scan, Transport, TransportError, TransportStats, Warning,
@@ -17,6 +17,19 @@ const CLOCK_INTERVAL: u32 = 64;
 
 fn misuse(why: &'static str) -> TransportError {
     TransportError::new("commit", "a datagram", io::Error::new(io::ErrorKind::InvalidInput, why))
+}
+
+impl<P: FramePort> UdpStack<P> {
+    /// The next datagram that is wanted, and what the time asks for.
+    fn recv_wanted(&mut self, scan: Scan, wanted: Wanted) -> Result<Option<RxFrame<'_>>, TransportError> {
+        self.calls = self.calls.wrapping_add(1);
+        if scan == Scan::All || self.calls.is_multiple_of(CLOCK_INTERVAL) {
+            self.look_at_clock();
+        }
+        let found = self.find(scan, wanted)?;
+        self.serve();
+        Ok(found.map(|(place, meta)| RxFrame::new(self.bytes(place), meta)))
+    }
 }
 
 impl<P: FramePort> Transport for UdpStack<P> {
@@ -89,20 +102,18 @@ impl<P: FramePort> Transport for UdpStack<P> {
     }
 
     fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        self.calls = self.calls.wrapping_add(1);
-        if scan == Scan::All || self.calls.is_multiple_of(CLOCK_INTERVAL) {
-            self.look_at_clock();
-        }
-        let found = self.find(scan, ANY)?;
-        self.serve();
-        Ok(found.map(|(place, meta)| RxFrame::new(self.bytes(place), meta)))
+        self.recv_wanted(scan, Wanted::Above(ANY))
+    }
+
+    fn recv_common(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
+        self.recv_wanted(scan, Wanted::Common)
     }
 
     fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
         if !self.ahead.awaits() {
             return Ok(None);
         }
-        let found = self.find(Scan::Hot, above)?;
+        let found = self.find(Scan::Hot, Wanted::Above(above))?;
         self.serve();
         Ok(found.map(|(place, meta)| RxFrame::new(self.bytes(place), meta)))
     }

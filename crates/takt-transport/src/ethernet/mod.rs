@@ -39,7 +39,7 @@ pub use frame_port::{FramePort, FramePortStats};
 pub use packet::{PacketConfig, PacketPort};
 use ports::{PortNames, Taken};
 
-use crate::ahead::{ANY, Ahead, Place};
+use crate::ahead::{ANY, Ahead, Place, Wanted};
 use crate::{
     FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats, Warning,
 };
@@ -237,8 +237,8 @@ impl<P: FramePort> EthernetTransport<P> {
         })
     }
 
-    /// The next datagram, the most urgent of what waits and has come, if it is more so than `above`: in the frame at hand, or copied.
-    fn find(&mut self, scan: Scan, above: i32) -> Result<Option<(Option<Place>, RxMeta)>, TransportError> {
+    /// The next datagram that is wanted, of what waits and has come: in the frame at hand, or copied.
+    fn find(&mut self, scan: Scan, wanted: Wanted) -> Result<Option<(Option<Place>, RxMeta)>, TransportError> {
         self.ahead.give_back();
         for _ in 0..LOOKS {
             if !self.ahead.has_room() {
@@ -250,13 +250,13 @@ impl<P: FramePort> EthernetTransport<P> {
             }
             let Some(meta) = self.look() else { continue };
             let urgency = self.flows.urgency(meta.flow);
-            if urgency > above && self.ahead.is_next(urgency) {
+            if self.ahead.is_wanted(urgency, wanted) {
                 return Ok(Some((None, meta)));
             }
             let is_taken = self.ahead.push(urgency, meta, message(self.port.received()));
             self.counters.malformed += u64::from(!is_taken);
         }
-        Ok(self.ahead.pop_above(above).map(|(place, meta)| (Some(place), meta)))
+        Ok(self.ahead.pop(wanted).map(|(place, meta)| (Some(place), meta)))
     }
 
     /// Counts what was found and lends it.
@@ -391,7 +391,12 @@ impl<P: FramePort> Transport for EthernetTransport<P> {
     }
 
     fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        let found = self.find(scan, ANY)?;
+        let found = self.find(scan, Wanted::Above(ANY))?;
+        Ok(found.map(|found| self.lend(found)))
+    }
+
+    fn recv_common(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
+        let found = self.find(scan, Wanted::Common)?;
         Ok(found.map(|found| self.lend(found)))
     }
 
@@ -399,7 +404,7 @@ impl<P: FramePort> Transport for EthernetTransport<P> {
         if !self.ahead.awaits() {
             return Ok(None);
         }
-        let found = self.find(Scan::Hot, above)?;
+        let found = self.find(Scan::Hot, Wanted::Above(above))?;
         Ok(found.map(|found| self.lend(found)))
     }
 

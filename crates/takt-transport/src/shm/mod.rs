@@ -80,6 +80,7 @@ use ports::{LENDS, METATRAFFIC, Ports, USER};
 use ring::RECORD_LEN_MAX;
 pub use segment::Loan;
 
+use crate::ahead::URGENT_IN_ROW_MAX;
 use crate::readiness::Waker;
 use crate::udp::syscall::{BATCH, epoll, epoll_add, epoll_ready};
 use crate::{
@@ -120,6 +121,8 @@ pub struct ShmTransport {
     again: Waker,
     /// Hot scans since the last look at the connections.
     scans: u32,
+    /// Datagrams that [`recv`](Transport::recv) has handed out since the last one that was not urgent.
+    urgent_in_row: u32,
     stats: TransportStats,
 }
 
@@ -160,6 +163,7 @@ impl ShmTransport {
             lent: None,
             again,
             scans: 0,
+            urgent_in_row: 0,
             stats: TransportStats::default(),
         })
     }
@@ -197,13 +201,24 @@ impl ShmTransport {
         None
     }
 
-    /// The next datagram for a port that is open.
+    /// The next datagram for a port that is open. Behind [`URGENT_IN_ROW_MAX`] urgent ones in a row comes one of the others, if there is
+    /// one.
     fn pop(&mut self) -> Option<(Arrival, FlowId)> {
-        if self.incoming.has_urgent()
+        let has_urgent = self.incoming.has_urgent();
+        if has_urgent
+            && self.urgent_in_row < URGENT_IN_ROW_MAX
             && let Some(urgent) = self.pop_urgent(i32::MIN)
         {
+            self.urgent_in_row += 1;
             return Some(urgent);
         }
+        self.urgent_in_row = 0;
+        let common = self.pop_common();
+        if has_urgent { common.or_else(|| self.pop_urgent(i32::MIN)) } else { common }
+    }
+
+    /// The next datagram that is not urgent.
+    fn pop_common(&mut self) -> Option<(Arrival, FlowId)> {
         for _ in 0..STRAYS_PER_CALL {
             let arrival = self.incoming.pop()?;
             if let Some(flow) = self.ports.flow(arrival.ports.to) {
@@ -213,9 +228,13 @@ impl ShmTransport {
         None
     }
 
-    /// The next datagram; without one, others ring from now on. See [`Scan`].
-    fn find(&mut self, scan: Scan) -> Result<Option<(Arrival, FlowId)>, TransportError> {
-        if let Some(found) = self.pop() {
+    /// The next datagram, by [`pop`](Self::pop) or [`pop_common`](Self::pop_common); without one, others ring from now on. See [`Scan`].
+    fn find(
+        &mut self,
+        scan: Scan,
+        pop: fn(&mut Self) -> Option<(Arrival, FlowId)>,
+    ) -> Result<Option<(Arrival, FlowId)>, TransportError> {
+        if let Some(found) = pop(self) {
             return Ok(Some(found));
         }
         match scan {
@@ -226,13 +245,13 @@ impl ShmTransport {
                 }
                 self.scans = 0;
                 self.look()?;
-                return Ok(self.pop());
+                return Ok(pop(self));
             }
             Scan::Taken => {}
             Scan::All => self.look()?,
         }
         for _ in 0..ATTEMPTS_TO_SLEEP {
-            if let Some(found) = self.pop() {
+            if let Some(found) = pop(self) {
                 return Ok(Some(found));
             }
             if self.incoming.fall_asleep() {
@@ -391,7 +410,13 @@ impl Transport for ShmTransport {
 
     fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
         self.lent = None;
-        let found = self.find(scan)?;
+        let found = self.find(scan, Self::pop)?;
+        Ok(found.map(|found| self.lend_out(found)))
+    }
+
+    fn recv_common(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
+        self.lent = None;
+        let found = self.find(scan, Self::pop_common)?;
         Ok(found.map(|found| self.lend_out(found)))
     }
 

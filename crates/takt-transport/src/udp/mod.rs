@@ -404,6 +404,11 @@ impl Transport for UdpTransport {
         Ok(received.map(|(bytes, meta)| RxFrame::new(bytes, meta)))
     }
 
+    fn recv_common(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
+        let received = self.receiver.recv_common(scan, &mut self.stats);
+        Ok(received.map(|(bytes, meta)| RxFrame::new(bytes, meta)))
+    }
+
     fn descriptors(&self) -> &[RawFd] {
         self.receiver.descriptors()
     }

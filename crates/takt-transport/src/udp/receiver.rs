@@ -26,6 +26,7 @@ use super::socket::Socket;
 use super::syscall::{self, Incoming};
 use super::train;
 use super::watch::{News, Watch};
+use crate::ahead::URGENT_IN_ROW_MAX;
 use crate::{FlowId, Interface, RxMeta, Scan, TransportError, TransportStats};
 
 /// Most datagrams taken by one call.
@@ -40,9 +41,6 @@ const COLD_INTERVAL: u32 = 32;
 
 /// How many futile calls a socket stays hot after it was heard.
 const ATTENTION: u32 = 64;
-
-/// Urgent datagrams that are handed out one after the other before others by [`Receiver::recv`].
-const URGENT_IN_ROW_MAX: u32 = 8;
 
 /// What the epoll instance calls the watch for interfaces.
 const WATCH: u64 = u64::MAX;
@@ -322,6 +320,12 @@ impl Receiver {
                 return None;
             }
         }
+    }
+
+    /// The next datagram of a flow that is not urgent.
+    pub(super) fn recv_common(&mut self, scan: Scan, stats: &mut TransportStats) -> Option<(&[u8], RxMeta)> {
+        let (range, meta) = self.next_other(scan, stats)?;
+        Some((&self.batch.buffer[range], meta))
     }
 
     /// The next datagram of the most urgent flow above `above` that has one.

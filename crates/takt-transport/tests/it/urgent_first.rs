@@ -76,6 +76,22 @@ fn a_flood_of_what_is_urgent_lets_others_pass() {
 }
 
 #[test]
+fn a_call_for_common_datagrams_has_no_urgent_ones() {
+    let (mut from, mut to) = (open(&loopback(167)), open(&loopback(167)));
+    let default = to.locators().default_unicast[0];
+    let (brake, to_brake) = urgent(&mut to, 46);
+    for (number, destination) in [(1, to_brake), (2, default), (3, to_brake), (4, default)] {
+        send(&mut from, &[number], FlowId::DEFAULT, &[destination]);
+    }
+    let mut order = Vec::new();
+    while let Some(frame) = to.recv_common(Scan::All).expect("receiving works") {
+        order.push((frame[0], frame.meta.flow));
+    }
+    assert_eq!(order, [(2, FlowId::DEFAULT), (4, FlowId::DEFAULT)]);
+    assert_eq!([next_urgent(&mut to, 0), next_urgent(&mut to, 0)], [Some((1, brake)), Some((3, brake))]);
+}
+
+#[test]
 fn those_that_are_not_urgent_enough_stay() {
     let (mut from, mut to) = (open(&loopback(68)), open(&loopback(68)));
     let default = to.locators().default_unicast[0];

@@ -76,6 +76,10 @@ impl Transport for Resident {
         self.xdp.recv_urgent(above)
     }
 
+    fn recv_common(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
+        self.xdp.recv_common(scan)
+    }
+
     fn descriptors(&self) -> &[RawFd] {
         self.xdp.descriptors()
     }

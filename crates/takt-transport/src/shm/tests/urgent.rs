@@ -62,6 +62,29 @@ fn the_most_urgent_of_all_lanes_comes_first() {
     assert!(b.incoming.is_empty(), "what was for a closed port keeps no lane");
 }
 
+/// Behind eight urgent datagrams comes one of the others, however many more urgent ones there are; and a call for a common one has it
+/// at once, and no other.
+#[test]
+fn a_flood_of_urgent_datagrams_lets_common_ones_pass() {
+    let (mut a, mut b) = (open(), open());
+    let (brake, to_brake) = urgent(&mut b, 46);
+    send(&mut a, &[1], at(&b));
+    send(&mut a, &[2], at(&b));
+    (0..30).for_each(|_| send(&mut a, &[0], to_brake));
+    let mut flows = Vec::new();
+    while let Some(frame) = b.recv(Scan::All).expect("receiving works") {
+        flows.push(frame.meta.flow);
+    }
+    let places: Vec<_> = (0..flows.len()).filter(|at| flows[*at] != brake).collect();
+    assert_eq!((places, flows.len()), (vec![8, 17], 32));
+
+    (0..3).for_each(|_| send(&mut a, &[0], to_brake));
+    send(&mut a, &[3], at(&b));
+    let mut common = || b.recv_common(Scan::All).expect("receiving works").map(|frame| frame[0]);
+    assert_eq!([common(), common()], [Some(3), None]);
+    assert_eq!(std::iter::from_fn(|| receive_urgent(&mut b, 0)).count(), 3, "they are still there");
+}
+
 /// Whoever waits is woken by what is urgent as by all else.
 #[test]
 fn a_sleeper_is_woken_by_what_is_urgent() {
