@@ -16,7 +16,9 @@ pub fn binding_stage(certificate: &Certificate, flow: usize) -> Option<(usize, u
 /// How much of a resource all flows use together, in parts of a million, rounded up; `None` if one comes without limit.
 pub fn utilisation_ppm(system: &System, resource: usize) -> Option<u64> {
     let stages = system.flows.iter().flat_map(|flow| flow.stages.iter().map(|stage| (flow.arrivals, stage)));
-    let jobs = stages.filter(|(_, stage)| stage.resource == resource).map(|(arrivals, stage)| stage.job(arrivals));
+    let Some(here) = system.resources.get(resource) else { return Some(0) };
+    let jobs =
+        stages.filter(|(_, stage)| stage.resource == resource).map(|(arrivals, stage)| stage.job(here, arrivals));
     server::utilisation_ppm(&jobs.collect::<Vec<Job>>())
 }
 

@@ -16,8 +16,8 @@
 //! | [`verify`](mod@verify) | the checker of certificates |
 //!
 //! The analysis is that of fixed-priority non-preemptive scheduling by busy periods: Davis, Burns, Bril, Lukkien, "Controller Area
-//! Network (CAN) schedulability analysis: Refuted, revisited and revised" (Real-Time Systems 35, 2007), with equal priorities served in the
-//! order of arrival; and compositional analysis by event models: Richter, Jersak, Ernst (2002, 2005).
+//! Network (CAN) schedulability analysis: Refuted, revisited and revised" (Real-Time Systems 35, 2007), with equal priorities in no
+//! promised order; and compositional analysis by event models: Richter, Jersak, Ernst (2002, 2005).
 //!
 //! Invariants:
 //! - all times are whole nanoseconds in `u64`; nothing wraps, a sum that is too large is [`Unbounded`];

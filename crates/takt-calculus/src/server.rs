@@ -1,8 +1,8 @@
 //! One resource with fixed priorities that is never interrupted: an executor's thread, or a link with queues of strict priority.
 //!
-//! The most urgent waiting piece is served to its end, equals in the order of arrival. Work of lower priority delays by the one
-//! piece that was begun when more urgent work came. A job's events may consist of several pieces ([`Job::pieces`], the frames of a large
-//! sample), between which others are served.
+//! The waiting piece with the highest priority is served to its end. Among equals no order is promised: a job's own events keep theirs,
+//! and each of those of its equals may go first. Work of lower priority delays by the one piece that was begun when more urgent work
+//! came. A job's events may consist of several pieces ([`Job::pieces`], the frames of a large sample), between which others are served.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -96,12 +96,10 @@ pub fn utilisation_ppm<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> Option<u6
 pub fn respond(jobs: &[Job], at: usize) -> Result<Response, Unbounded> {
     let own = jobs[at];
     let blocking_ns = jobs.iter().filter(|job| job.priority < own.priority).map(|job| job.piece_ns).max().unwrap_or(0);
-    let rivals = |keep: fn(i32, i32) -> bool| {
-        let rivals = jobs.iter().enumerate().filter(move |(n, job)| *n != at && keep(job.priority, own.priority));
-        rivals.map(|(_, job)| *job).collect::<Vec<Job>>()
-    };
-    let (above, equal) = (rivals(|other, own| other > own), rivals(|other, own| other == own));
-    let level = || above.iter().chain(&equal).chain([&own]);
+    // Any of its equals may be served first.
+    let rivals = jobs.iter().enumerate().filter(|(n, job)| *n != at && job.priority >= own.priority);
+    let rivals: Vec<Job> = rivals.map(|(_, job)| *job).collect();
+    let level = || rivals.iter().chain([&own]);
     if utilisation_ppm(level()).is_none_or(|ppm| ppm > 1_000_000 + level().count() as u64) {
         return Err(Unbounded::Overload);
     }
@@ -111,13 +109,13 @@ pub fn respond(jobs: &[Job], at: usize) -> Result<Response, Unbounded> {
 
     let (mut response_ns, mut begun_ns) = (0, 0);
     let mut points = Vec::new();
-    for arrival_ns in arrivals_of(equal.iter().chain([&own]), busy_ns)? {
-        // All that came until then, but for its own last piece, and those above until that begins.
-        let before = total(equal.iter().chain([&own]), arrival_ns).map(|work| work - own.piece_ns);
+    for arrival_ns in arrivals_of(&own, busy_ns)? {
+        // Its own events until then, but for the last piece of all, and its rivals until that begins.
+        let before = own.demand(arrival_ns).map(|work| work - own.piece_ns);
         let before = before.and_then(|work| work.checked_add(blocking_ns)).ok_or(Unbounded::Overload)?;
-        // Who comes later is not begun earlier.
+        // A later event is not begun earlier.
         let from = before.max(begun_ns);
-        let start_ns = fixed_point(from, |start_ns| total(above.iter(), start_ns)?.checked_add(before))?;
+        let start_ns = fixed_point(from, |start_ns| total(rivals.iter(), start_ns)?.checked_add(before))?;
         begun_ns = start_ns;
         let done_ns = start_ns.checked_add(own.piece_ns).ok_or(Unbounded::Overload)?;
         response_ns = response_ns.max(done_ns.saturating_sub(arrival_ns));
@@ -144,20 +142,11 @@ fn fixed_point(from: u64, next: impl Fn(u64) -> Option<u64>) -> Result<u64, Unbo
     Err(Unbounded::TooComplex)
 }
 
-/// When events of jobs of one priority can come first, within a busy period, ascending. Between two of them an event's delay only
-/// falls.
-fn arrivals_of<'a>(jobs: impl Iterator<Item = &'a Job>, busy_ns: u64) -> Result<Vec<u64>, Unbounded> {
-    let mut points = Vec::new();
-    for arrivals in jobs.filter_map(|job| job.arrivals) {
-        let later = (arrivals.at_once()..).map(|n| arrivals.span(n)).take_while(|span| *span < busy_ns);
-        for span in core::iter::once(0).chain(later) {
-            points.push(span);
-            if points.len() > 2 * POINTS_MAX {
-                return Err(Unbounded::TooComplex);
-            }
-        }
-    }
-    points.sort_unstable();
+/// When a job's events can come first, within a busy period, ascending. Those that can come at once are one point, the last of them.
+fn arrivals_of(job: &Job, busy_ns: u64) -> Result<Vec<u64>, Unbounded> {
+    let Some(arrivals) = job.arrivals else { return Err(Unbounded::Overload) };
+    let later = (arrivals.at_once()..).map(|n| arrivals.span(n)).take_while(|span| *span < busy_ns);
+    let mut points: Vec<u64> = core::iter::once(0).chain(later).take(POINTS_MAX + 1).collect();
     points.dedup();
     if points.len() > POINTS_MAX { Err(Unbounded::TooComplex) } else { Ok(points) }
 }
@@ -190,14 +179,25 @@ mod tests {
     }
 
     #[test]
-    fn equals_are_served_in_the_order_of_arrival() {
+    fn equals_may_go_first_however_late_they_come() {
         let jobs = [job(1, 100, 10), job(1, 100, 20), job(1, 100, 30)];
         assert_eq!([0, 1, 2].map(|at| response(&jobs, at)), [60, 60, 60]);
-        // A frequent equal does not pass by: one of it is before the other, not four.
-        let jobs = [job(1, 20, 5), job(1, 1000, 70)];
-        assert_eq!(response(&jobs, 1), 75);
-        assert_eq!(response(&[job(2, 20, 5), job(1, 1000, 70)], 1), 75);
-        assert_eq!(response(&[job(2, 20, 5), job(1, 1000, 70), job(1, 1000, 70)], 1), 165);
+        // A frequent equal delays as one with a higher priority does.
+        for priority in [1, 2] {
+            let jobs = [job(priority, 20, 5), job(1, 1000, 18), job(1, 1000, 18)];
+            assert_eq!(response(&jobs, 1), 5 + 18 + 5 + 18, "{priority}");
+        }
+        // Two equals that are always there again keep a third away for as long as one of them waits.
+        let (a, b) = (job(40, 5_000_000, 2_500_000), job(40, 6_000_000, 2_500_000));
+        assert_eq!(response(&[a, b, job(40, 100_000_000, 250_000)], 2), 17_750_000);
+    }
+
+    /// An event of a burst waits for those before it, and its equals may pass while it does.
+    #[test]
+    fn an_event_waits_for_its_own_flow_in_order() {
+        let burst = Job { arrivals: Some(Arrivals::bursts(1000, 3)), ..job(1, 1, 10) };
+        assert_eq!(response(&[burst, job(1, 12, 1)], 0), 33);
+        assert_eq!(response(&[burst, job(2, 12, 1)], 0), 33);
     }
 
     #[test]

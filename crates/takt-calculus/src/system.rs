@@ -21,6 +21,47 @@ const ROUNDS_MAX: usize = 1000;
 pub struct Resource {
     /// For people.
     pub name: String,
+    /// How long each piece may have to wait, once, for a lock that others hold; 0 for a link.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lock_ns: u64,
+    /// Work that goes before what is more urgent, now and then; none on a link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<Server>,
+}
+
+/// Work of one priority of which one piece goes before all else in each period: the normal server of an executor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Server {
+    /// What is above this priority is delayed by it.
+    pub priority: i32,
+    /// From the begin of one piece to that of the next, at least. At least 1.
+    pub period_ns: u64,
+    /// How long one piece takes at most.
+    pub piece_ns: u64,
+}
+
+const fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
+
+impl Resource {
+    /// A resource without lock and server.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), lock_ns: 0, server: None }
+    }
+
+    /// The server's work as a job that is more urgent than all others; `None` for what it does not delay.
+    fn served_before(&self, priority: i32) -> Option<Job> {
+        let server = self.server.filter(|server| server.priority < priority)?;
+        Some(Job {
+            priority: i32::MAX,
+            arrivals: Some(Arrivals::sporadic(server.period_ns)),
+            piece_ns: server.piece_ns.saturating_add(self.lock_ns),
+            pieces: 1,
+        })
+    }
 }
 
 /// One resource on a flow's way.
@@ -113,6 +154,9 @@ impl fmt::Display for Infeasible {
 impl System {
     /// Says what is wrong with the description.
     pub fn check(&self) -> Result<(), Infeasible> {
+        if self.resources.iter().any(|resource| resource.server.is_some_and(|server| server.period_ns == 0)) {
+            return Err(Infeasible::Nonsense { flow: 0, what: "the server of a resource has a period of 0" });
+        }
         for (at, flow) in self.flows.iter().enumerate() {
             let what = if flow.stages.is_empty() {
                 "it has no stage"
@@ -151,8 +195,10 @@ impl Stage {
         })
     }
 
-    pub(crate) fn job(&self, arrivals: Option<Arrivals>) -> Job {
-        Job { priority: self.priority, arrivals, piece_ns: self.piece_ns, pieces: self.pieces }
+    /// What it asks of its resource, the wait of each piece for the lock included.
+    pub(crate) fn job(&self, resource: &Resource, arrivals: Option<Arrivals>) -> Job {
+        let piece_ns = self.piece_ns.saturating_add(resource.lock_ns);
+        Job { priority: self.priority, arrivals, piece_ns, pieces: self.pieces }
     }
 }
 
@@ -184,7 +230,7 @@ fn respond_all(system: &System, guess: &Guess) -> Result<Vec<Vec<Response>>, Inf
     for (flow, arrivals) in system.flows.iter().zip(guess) {
         let place = |(stage, arrivals): (&Stage, &Option<Arrivals>)| {
             let there = jobs.entry(stage.resource).or_default();
-            there.push(stage.job(*arrivals));
+            there.push(stage.job(&system.resources[stage.resource], *arrivals));
             there.len() - 1
         };
         places.push(flow.stages.iter().zip(arrivals).map(place).collect());
@@ -193,7 +239,9 @@ fn respond_all(system: &System, guess: &Guess) -> Result<Vec<Vec<Response>>, Inf
     let respond_flow = |(at, (flow, places)): (usize, (&Flow, &Vec<usize>))| {
         let stages = flow.stages.iter().zip(places).enumerate().filter(|_| flow.arrivals.is_some());
         let respond = |(n, (stage, place)): (usize, (&Stage, &usize))| {
-            let response = server::respond(&jobs[&stage.resource], *place);
+            let server = system.resources[stage.resource].served_before(stage.priority);
+            let there: Vec<Job> = jobs[&stage.resource].iter().copied().chain(server).collect();
+            let response = server::respond(&there, *place);
             response.map_err(|why| Infeasible::Unbounded { flow: at, stage: n, why })
         };
         stages.map(respond).collect()

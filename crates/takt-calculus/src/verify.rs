@@ -1,14 +1,14 @@
 //! The checker of certificates. It shares the types with the analysis, and not one line of arithmetic.
 //!
 //! It does not look for fixed points. A claimed time `w` is late enough if the work that may come before `w` is done by `w`: one
-//! evaluation of the demand, whose growth with `w` proves that the true time is not later. All sums are in `u128`, which they cannot exceed:
-//! more than 2^20 jobs are refused.
+//! evaluation of the demand, whose growth with `w` proves that the true time is not later. Sums are in `u128`; what exceeds it
+//! is refused, and so are more than 2^20 jobs and claims of a period of 0.
 
 use alloc::vec::Vec;
 use core::fmt;
 
 use crate::certificate::{MeasuredTime, StageClaim};
-use crate::{Arrivals, Certificate, Stage};
+use crate::{Arrivals, Certificate, Resource, Stage};
 
 /// Jobs at all resources together, at most.
 const JOBS_MAX: usize = 1 << 20;
@@ -46,10 +46,11 @@ struct Load {
 }
 
 impl Load {
-    /// Work that comes from a first event on for `window`, both ends included; `None` if there is no limit.
+    /// Work that comes from a first event on for `window`, both ends included; `None` if there is no limit, or one beyond counting.
     fn within(&self, window: u128) -> Option<u128> {
         let comes = self.comes?;
-        let mut events = (window + u128::from(comes.jitter_ns)) / u128::from(comes.period_ns) + 1;
+        let mut events =
+            window.checked_add(comes.jitter_ns.into())?.checked_div(comes.period_ns.into())?.checked_add(1)?;
         if comes.distance_ns > 0 {
             events = events.min(window / u128::from(comes.distance_ns) + 1);
         }
@@ -77,7 +78,7 @@ pub fn verify(certificate: &Certificate) -> Result<(), Unproven> {
             {
                 return Err(unproven("its events may come more densely"));
             }
-            check_stage(&loads, at, n, said).map_err(unproven)?;
+            check_stage(&loads, &system.resources[stage.resource], (at, n), said).map_err(unproven)?;
             comes = leaves(stage, said).ok_or_else(|| unproven("its jitter is beyond counting"))?;
             total += u128::from(said.response_ns) + u128::from(stage.delay_ns);
         }
@@ -108,17 +109,21 @@ fn check_measured(certificate: &Certificate, time: &MeasuredTime) -> Result<(), 
 fn loads(certificate: &Certificate) -> Result<Vec<Load>, Unproven> {
     let mut loads = Vec::new();
     for (at, (flow, claim)) in certificate.system.flows.iter().zip(&certificate.flows).enumerate() {
+        if claim.stages.iter().any(|said| said.arrivals.period_ns == 0) {
+            return Err(Unproven { flow: at, stage: None, what: "a period of 0 is claimed" });
+        }
         let expected = if flow.arrivals.is_some() { flow.stages.len() } else { 0 };
         if claim.stages.len() != expected || claim.bound_ns.is_some() != flow.arrivals.is_some() {
             return Err(Unproven { flow: at, stage: None, what: "not every stage is claimed" });
         }
         for (n, stage) in flow.stages.iter().enumerate() {
+            let resource = &certificate.system.resources[stage.resource];
             loads.push(Load {
                 flow: at,
                 stage: n,
                 resource: stage.resource,
                 priority: stage.priority,
-                piece: stage.piece_ns.into(),
+                piece: u128::from(stage.piece_ns) + u128::from(resource.lock_ns),
                 pieces: stage.pieces.into(),
                 comes: claim.stages.get(n).map(|said| said.arrivals),
             });
@@ -142,45 +147,67 @@ fn leaves(stage: &Stage, said: &StageClaim) -> Option<Arrivals> {
     Some(Arrivals { period_ns: said.arrivals.period_ns, jitter_ns: jitter, distance_ns: kept.max(gap) })
 }
 
-fn check_stage(loads: &[Load], flow: usize, stage: usize, said: &StageClaim) -> Result<(), &'static str> {
+/// What a resource's server may put before work above its priority in `window`, both ends included.
+fn served_within(resource: &Resource, priority: i32, window: u128) -> Option<u128> {
+    let Some(server) = resource.server.filter(|server| priority > server.priority) else { return Some(0) };
+    let pieces = window.checked_div(server.period_ns.into())?.checked_add(1)?;
+    pieces.checked_mul(u128::from(server.piece_ns) + u128::from(resource.lock_ns))
+}
+
+fn check_stage(
+    loads: &[Load],
+    resource: &Resource,
+    (flow, stage): (usize, usize),
+    said: &StageClaim,
+) -> Result<(), &'static str> {
     let own = loads.iter().find(|load| load.flow == flow && load.stage == stage).ok_or("it is not there")?;
     let here: Vec<&Load> = loads.iter().filter(|load| load.resource == own.resource).collect();
     let begun = here.iter().filter(|load| load.priority < own.priority).map(|load| load.piece).max().unwrap_or(0);
-    let until = |window: u128, chosen: &dyn Fn(i32) -> bool| {
-        let chosen = here.iter().filter(|load| chosen(load.priority));
-        chosen.map(|load| load.within(window)).try_fold(0_u128, |sum, work| sum.checked_add(work?))
+    // Whatever else is as urgent may be served before it, whenever it comes.
+    let others = |window: u128| {
+        let others = here
+            .iter()
+            .filter(|load| load.priority >= own.priority && (load.flow, load.stage) != (own.flow, own.stage));
+        let served = served_within(resource, own.priority, window)?;
+        others.map(|load| load.within(window)).try_fold(served, |sum, work| sum.checked_add(work?))
     };
     let no_limit = "work without limit is as urgent";
     let busy = u128::from(said.busy_ns);
-    let level = until(busy.saturating_sub(1), &|priority| priority >= own.priority).ok_or(no_limit)?;
+    let before_end = busy.saturating_sub(1);
+    let level = own.within(before_end).zip(others(before_end)).and_then(|(own, others)| own.checked_add(others));
+    let level = level.ok_or(no_limit)?;
     if busy == 0 && level + begun > 0 || begun.checked_add(level).is_none_or(|work| work > busy) {
         return Err("its busy period may be longer");
     }
-    // Every event that may be the latest has a point.
-    for equal in here.iter().filter(|load| load.priority == own.priority) {
-        let comes = equal.comes.ok_or(no_limit)?;
-        // Those that come at once are one.
-        let at_once = if comes.distance_ns > 0 { 0 } else { comes.jitter_ns / comes.period_ns };
-        for n in u128::from(at_once).. {
-            let by_period = (n * u128::from(comes.period_ns)).saturating_sub(comes.jitter_ns.into());
-            let arrival = by_period.max(n * u128::from(comes.distance_ns));
-            if arrival > 0 && arrival >= busy {
-                break;
-            }
-            if said.points.binary_search_by_key(&arrival, |point| point.arrival_ns.into()).is_err() {
-                return Err("an event that may be the latest has no point, or they are not in order");
-            }
-        }
-    }
+    check_points(own, busy, said)?;
     for point in &said.points {
         let (arrival, start) = (u128::from(point.arrival_ns), u128::from(point.start_ns));
-        let equals = until(arrival, &|priority| priority == own.priority).ok_or(no_limit)?;
-        let above = until(start, &|priority| priority > own.priority).ok_or(no_limit)?;
-        if (begun + equals - own.piece).checked_add(above).is_none_or(|work| work > start) {
+        let own_before = own.within(arrival).and_then(|work| work.checked_sub(own.piece)).ok_or(no_limit)?;
+        let others = others(start).ok_or(no_limit)?;
+        let work = begun.checked_add(own_before).and_then(|work| work.checked_add(others));
+        if work.is_none_or(|work| work > start) {
             return Err("an event may be begun later");
         }
         if start + own.piece > arrival + u128::from(said.response_ns) {
             return Err("an event may take longer");
+        }
+    }
+    Ok(())
+}
+
+/// Every event that may be the latest has a point.
+fn check_points(own: &Load, busy: u128, said: &StageClaim) -> Result<(), &'static str> {
+    let comes = own.comes.ok_or("work without limit has no points")?;
+    // Those that come at once are one.
+    let at_once = if comes.distance_ns > 0 { 0 } else { comes.jitter_ns.checked_div(comes.period_ns).unwrap_or(0) };
+    for n in u128::from(at_once).. {
+        let by_period = (n * u128::from(comes.period_ns)).saturating_sub(comes.jitter_ns.into());
+        let arrival = by_period.max(n * u128::from(comes.distance_ns));
+        if arrival > 0 && arrival >= busy {
+            return Ok(());
+        }
+        if said.points.binary_search_by_key(&arrival, |point| point.arrival_ns.into()).is_err() {
+            return Err("an event that may be the latest has no point, or they are not in order");
         }
     }
     Ok(())

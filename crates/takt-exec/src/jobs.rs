@@ -20,11 +20,24 @@ pub enum JobKind {
     Timers,
     /// One run of a job of the application.
     Application,
+    /// The executor's thread waited for the lock of a participant before a job, since a call of another thread held it. Of the
+    /// priority of that job. No job itself.
+    LockWait,
+    /// A call of another thread held the lock of a participant. No job itself.
+    LockHold,
 }
 
 impl JobKind {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Receive, Self::Transmit, Self::Callback, Self::Timers, Self::Application];
+    pub const ALL: [Self; 7] = [
+        Self::Receive,
+        Self::Transmit,
+        Self::Callback,
+        Self::Timers,
+        Self::Application,
+        Self::LockWait,
+        Self::LockHold,
+    ];
 
     /// Its name.
     #[must_use]
@@ -35,6 +48,8 @@ impl JobKind {
             Self::Callback => "callback",
             Self::Timers => "timers",
             Self::Application => "application",
+            Self::LockWait => "lock-wait",
+            Self::LockHold => "lock-hold",
         }
     }
 }

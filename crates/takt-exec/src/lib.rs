@@ -44,7 +44,7 @@ pub mod trace;
 
 pub use histogram::Histogram;
 pub use jobs::{Accounts, JobClass, JobKind, Run};
-pub use priority::Priority;
+pub use priority::{Priority, PrioritySet};
 #[cfg(feature = "std")]
 pub use process::{Held, ProcessSettings};
 pub use queue::PriorityQueue;

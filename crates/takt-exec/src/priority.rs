@@ -18,9 +18,9 @@ impl Priority {
     /// The most urgent.
     pub const MAX: Self = Self(63);
 
-    /// How long jobs above [`NORMAL`](Self::NORMAL) keep the rest waiting without a pause: then one round of the rest passes, so that
-    /// leases are kept. The timing analysis gives no bound to what may be that long without a pause.
-    pub const REST_WAITS_MAX: Duration = Duration::from_millis(20);
+    /// How long jobs above [`NORMAL`](Self::NORMAL) keep those of normal priority waiting without a pause. Then one job that receives,
+    /// sends or runs timers at normal priority goes first, so that leases are kept, and another one after as long again.
+    pub const REST_PERIOD: Duration = Duration::from_millis(10);
 
     /// The priority of a number; beyond [`MIN`](Self::MIN) and [`MAX`](Self::MAX) it is the nearest of them.
     #[must_use]
@@ -56,6 +56,46 @@ impl Priority {
     pub(crate) const fn of_level(level: usize) -> Self {
         Self::new(level as i32 + Self::MIN.0 as i32)
     }
+
+    /// The next lower one; `None` below [`MIN`](Self::MIN).
+    #[must_use]
+    pub const fn below(self) -> Option<Self> {
+        if self.0 == Self::MIN.0 { None } else { Some(Self(self.0 - 1)) }
+    }
+}
+
+/// A set of priorities.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PrioritySet(u128);
+
+impl PrioritySet {
+    /// Adds one.
+    pub const fn insert(&mut self, priority: Priority) {
+        self.0 |= 1 << priority.level();
+    }
+
+    /// Adds all of another set.
+    pub const fn add(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+
+    /// The highest.
+    #[inline]
+    #[must_use]
+    pub fn highest(self) -> Option<Priority> {
+        LEVELS.checked_sub(1 + self.0.leading_zeros() as usize).map(Priority::of_level)
+    }
+
+    /// Those above `than`, the highest first.
+    #[inline]
+    pub fn above(self, than: Option<Priority>) -> impl Iterator<Item = Priority> {
+        let mut left = self;
+        core::iter::from_fn(move || {
+            let highest = left.highest().filter(|highest| Some(*highest) > than)?;
+            left.0 &= !(1 << highest.level());
+            Some(highest)
+        })
+    }
 }
 
 /// How many priorities there are.
@@ -86,6 +126,18 @@ mod tests {
             assert_eq!(Priority::of_level(priority.level()), priority);
         }
         assert_eq!((Priority::MIN.level(), Priority::MAX.level()), (0, LEVELS - 1));
+    }
+
+    #[test]
+    fn a_set_lists_its_priorities_from_the_highest_down() {
+        let mut set = PrioritySet::default();
+        assert_eq!((set.highest(), set.above(None).count()), (None, 0));
+        [3, -64, 63, 3, 0].into_iter().for_each(|value| set.insert(Priority::new(value)));
+        let above =
+            |than: Option<i32>| set.above(than.map(Priority::new)).map(Priority::get).collect::<alloc::vec::Vec<_>>();
+        assert_eq!(above(None), [63, 3, 0, -64]);
+        assert_eq!((above(Some(0)), above(Some(63))), (alloc::vec![63, 3], alloc::vec![]));
+        assert_eq!((Priority::MIN.below(), Priority::NORMAL.below()), (None, Some(Priority::new(-1))));
     }
 
     #[test]

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use takt_core::Instant;
 
 use crate::runtime::clock;
-use crate::runtime::drive::{Crew, drive};
+use crate::runtime::drive::{Driving, drive};
 use crate::runtime::engine::Engine;
 use crate::runtime::pi_mutex::PiMutex;
 use crate::runtime::poll::{PollSet, Waker};
+use crate::runtime::scheduler::Scheduler;
 use crate::{Condition, Duration, Error, Idle, Result, Runtime};
 
 /// Spinning iterations between two looks at the clock.
@@ -71,6 +72,8 @@ struct Wait {
     inline: Vec<Arc<Engine>>,
     idle: Idle,
     set: PollSet,
+    /// Of what it drives.
+    driving: Driving,
 }
 
 impl std::fmt::Debug for Wait {
@@ -169,10 +172,10 @@ impl WaitSet {
             if wait.look()? {
                 return Ok(true);
             }
-            let Wait { inline, set, idle, .. } = &mut wait.state;
+            let Wait { inline, driving, set, idle, .. } = &mut wait.state;
             let in_time = match inline.as_slice() {
                 [] => self.sleep(set, *idle, now, deadline)?,
-                engines => drive(&Crew { engines, agenda: None }, &self.waker, set, now, deadline, |_| {
+                engines => drive(&Scheduler { engines, agenda: None }, &self.waker, driving, now, deadline, |_| {
                     self.waker.is_signalled()
                 })?,
             };

@@ -1,7 +1,7 @@
 //! The system that the analysis is given: what was measured, with the margin, and what was declared.
 //!
 //! A critical sample passes the thread that writes it, where `write`, kernel and wake-up are a delay, then the executor: there its datagram is
-//! received and its callback called, one directly after the other. All other classes of jobs that the calibration saw come as often as they can, so
+//! received and its callback called. All other classes of jobs that the calibration saw come as often as they can, so
 //! each delays by one piece at most; priorities are those of the executor.
 
 use super::Plan;
@@ -9,6 +9,8 @@ use super::phase::{CRITICAL_PRIORITY, Observed, SLOW_PRIORITY};
 use crate::error::{Error, Result};
 use serde::Serialize;
 use std::fmt::Write as _;
+use takt::real_time::Priority;
+use takt_calculus::system::Server;
 use takt_calculus::{Arrivals, Flow, Resource, Stage, System};
 
 /// The place of the critical flow.
@@ -18,6 +20,8 @@ const EXECUTOR: usize = 1;
 const ASIDE: usize = 2;
 const RECEIVE: &str = "receive";
 const CALLBACK: &str = "callback";
+/// What the accounts have of locks begins so.
+pub const LOCK: &str = "lock-";
 /// The class of the long callback.
 pub const SLOW_CALLBACK: (&str, i32) = (CALLBACK, SLOW_PRIORITY);
 
@@ -37,6 +41,16 @@ pub struct Declared {
     /// Kernel and wake-up.
     pub delay_ns: u64,
     pub classes: Vec<Class>,
+    /// What a job waits for the lock of the participant.
+    pub lock_ns: u64,
+}
+
+impl Declared {
+    /// The longest job that receives, sends or runs timers at normal priority.
+    fn normal_ns(&self) -> u64 {
+        let is_served = |class: &&Class| class.priority == Priority::NORMAL.get() && class.kind != CALLBACK;
+        self.classes.iter().filter(is_served).map(|class| class.time_ns).max().unwrap_or(0)
+    }
 }
 
 /// A system, and what went into it.
@@ -70,15 +84,19 @@ pub fn of(plan: &Plan, alone: &Observed, calibration: &Observed) -> Result<Model
         priority: class.priority,
         time_ns: time_of(class.kind, class.priority, class.max_ns),
     };
-    let mut classes: Vec<Class> = calibration.classes.iter().map(class).collect();
+    let (locks, jobs): (Vec<_>, Vec<_>) = calibration.classes.iter().partition(|class| class.kind.starts_with(LOCK));
+    let lock_ns = locks.iter().map(|class| with_margin(class.max_ns) * 2).max().unwrap_or(0);
+    let mut classes: Vec<Class> = jobs.into_iter().map(class).collect();
     let is_slow = |class: &Class| (class.kind, class.priority) == SLOW_CALLBACK;
     if callback_ns > 0 && !classes.iter().any(is_slow) {
         classes.push(Class { kind: CALLBACK, priority: SLOW_PRIORITY, time_ns: callback_ns });
     }
-    let declared = Declared { write_ns, delay_ns, classes };
+    let declared = Declared { write_ns, delay_ns, classes, lock_ns };
     Ok(Model { system: system(plan, &declared)?, declared })
 }
 
+/// The two jobs of a critical sample, receive and callback, are two pieces, each as long as the longer of both: between them the server
+/// of normal work may have its turn.
 fn system(plan: &Plan, declared: &Declared) -> Result<System> {
     let stage = |resource, priority: i32, piece_ns, delay_ns| Stage {
         resource,
@@ -90,11 +108,11 @@ fn system(plan: &Plan, declared: &Declared) -> Result<System> {
         delay_ns_min: 0,
     };
     let is_critical = |class: &&Class| class.priority == CRITICAL_PRIORITY && [RECEIVE, CALLBACK].contains(&class.kind);
-    let piece_ns = declared.classes.iter().filter(is_critical).map(|class| class.time_ns).sum();
+    let piece_ns = declared.classes.iter().filter(is_critical).map(|class| class.time_ns).max().unwrap_or(0);
     // A call of `write` never waits for the one before, after whose end a period passes: to the system it is a delay.
     let stages = vec![
         stage(WRITER, CRITICAL_PRIORITY, 0, declared.write_ns + declared.delay_ns),
-        stage(EXECUTOR, CRITICAL_PRIORITY, piece_ns, 0),
+        Stage { pieces: 2, ..stage(EXECUTOR, CRITICAL_PRIORITY, piece_ns, 0) },
     ];
     let arrivals = Some(Arrivals::sporadic(plan.period_ns));
     let mut flows = vec![Flow { name: "critical".into(), arrivals, stages, limit_ns: None }];
@@ -109,7 +127,11 @@ fn system(plan: &Plan, declared: &Declared) -> Result<System> {
         flows.push(Flow { name: format!("{kind} {priority}"), arrivals: None, stages, limit_ns: None });
     }
     let names = ["writer", "executor", "aside"].into_iter().take(if plan.aside { 3 } else { 2 });
-    Ok(System { resources: names.map(|name| Resource { name: name.into() }).collect(), flows })
+    let mut resources: Vec<_> = names.map(Resource::new).collect();
+    let (period_ns, piece_ns) = (Priority::REST_PERIOD.as_nanos() as u64, declared.normal_ns());
+    let server = Server { priority: Priority::NORMAL.get(), period_ns, piece_ns };
+    resources[EXECUTOR] = Resource { lock_ns: declared.lock_ns, server: Some(server), ..Resource::new("executor") };
+    Ok(System { resources, flows })
 }
 
 /// A system of executors as `takt analyze` reads it.
@@ -117,7 +139,10 @@ fn system(plan: &Plan, declared: &Declared) -> Result<System> {
 pub fn to_toml(system: &System) -> String {
     let mut text = String::new();
     for resource in &system.resources {
-        write!(text, "[[executor]]\nname = \"{}\"\n\n", resource.name).expect("a string takes all");
+        writeln!(text, "[[executor]]\nname = \"{}\"", resource.name).expect("a string takes all");
+        let normal_ns = resource.server.map_or(0, |server| server.piece_ns);
+        write!(text, "lock = \"{} ns\"\nnormal = \"{normal_ns} ns\"\n\n", resource.lock_ns)
+            .expect("a string takes all");
     }
     for flow in &system.flows {
         write!(text, "[[flow]]\nname = \"{}\"\n", flow.name).expect("a string takes all");
@@ -125,9 +150,9 @@ pub fn to_toml(system: &System) -> String {
             writeln!(text, "min_separation = \"{} ns\"", arrivals.period_ns).expect("a string takes all");
         }
         text.push_str("stages = [\n");
-        for Stage { resource, priority, piece_ns, delay_ns, .. } in &flow.stages {
+        for Stage { resource, priority, piece_ns, pieces, delay_ns, .. } in &flow.stages {
             let on = &system.resources[*resource].name;
-            let times = format!("time = \"{piece_ns} ns\", delay = \"{delay_ns} ns\"");
+            let times = format!("time = \"{piece_ns} ns\", pieces = {pieces}, delay = \"{delay_ns} ns\"");
             writeln!(text, "    {{ on = \"{on}\", priority = {priority}, {times} }},").expect("a string takes all");
         }
         text.push_str("]\n\n");
@@ -152,7 +177,7 @@ mod tests {
         let usual = [(RECEIVE, 46, 20_000), (CALLBACK, 46, 10_000), (RECEIVE, 0, 900_000), (CALLBACK, -10, 5_000_000)];
         let class = |&(kind, priority, time_ns): &(&'static str, i32, u64)| Class { kind, priority, time_ns };
         let classes = usual.iter().chain(further).map(class).collect();
-        Declared { write_ns: 40_000, delay_ns: 60_000, classes }
+        Declared { write_ns: 40_000, delay_ns: 60_000, classes, lock_ns: 0 }
     }
 
     fn bound_ns(plan: &Plan, declared: &Declared) -> u64 {
@@ -163,8 +188,13 @@ mod tests {
 
     #[test]
     fn a_sample_waits_for_one_job_and_the_long_callback_aside_is_none() {
-        assert_eq!(bound_ns(&plan(false), &declared(&[])), 100_000 + 5_000_000 + 30_000);
-        assert_eq!(bound_ns(&plan(true), &declared(&[])), 100_000 + 900_000 + 30_000);
+        let (served, own) = (900_000, 2 * 20_000);
+        assert_eq!(bound_ns(&plan(false), &declared(&[])), 100_000 + 5_000_000 + served + own);
+        assert_eq!(bound_ns(&plan(true), &declared(&[])), 100_000 + 900_000 + served + own);
+        let longer = declared(&[("callback", -20, 9_500_000)]);
+        assert_eq!(bound_ns(&plan(false), &longer), 100_000 + 9_500_000 + 2 * served + own, "two turns of the server");
+        let locked = Declared { lock_ns: 1_000, ..declared(&[]) };
+        assert_eq!(bound_ns(&plan(false), &locked), 100_000 + 5_000_000 + served + own + 4 * 1_000, "each job waits");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The checker refuses what does not follow.
 
+use takt_calculus::server::Point;
+use takt_calculus::system::Server;
 use takt_calculus::{Certificate, MeasuredJobs, MeasuredTime, analyse, verify};
 
 use super::random::{Random, system};
@@ -49,6 +51,7 @@ fn each_number_of_each_claim_matters() {
             refuses("a smaller response", |lie| lie.flows[f].stages[s].response_ns -= 1);
             refuses("a shorter busy period", |lie| lie.flows[f].stages[s].busy_ns = stage.busy_ns - 1);
             refuses("no busy period", |lie| lie.flows[f].stages[s].busy_ns = 0);
+            refuses("a period of 0", |lie| lie.flows[f].stages[s].arrivals.period_ns = 0);
             refuses("a longer period", |lie| lie.flows[f].stages[s].arrivals.period_ns += 1);
             refuses("a larger distance", |lie| lie.flows[f].stages[s].arrivals.distance_ns += 1);
             if stage.arrivals.jitter_ns > 0 {
@@ -78,6 +81,7 @@ fn a_system_that_is_slower_than_claimed_is_refused() {
             refuses("a longer delay", |lie| lie.system.flows[f].stages[s].delay_ns += 1);
             refuses("a resource that is not there", |lie| lie.system.flows[f].stages[s].resource = 99);
         }
+        refuses("a longer lock", |lie| lie.system.resources[flow.stages[0].resource].lock_ns += 1);
         refuses("a tighter limit", |lie| lie.system.flows[f].limit_ns = flow.limit_ns.map(|limit| limit - 1));
         refuses("a shorter period", |lie| {
             if let Some(arrivals) = &mut lie.system.flows[f].arrivals {
@@ -85,6 +89,19 @@ fn a_system_that_is_slower_than_claimed_is_refused() {
             }
         });
     }
+}
+
+/// Points beyond the busy period prove nothing more, and do no harm.
+#[test]
+fn a_claim_of_a_later_flow_with_period_0_and_points_beyond_the_end_are_refused() {
+    let last = certificate().flows.len() - 1;
+    refuses("a period of 0", |lie| lie.flows[last].stages[0].arrivals.period_ns = 0);
+    refuses("a point beyond the end", |lie| {
+        lie.flows[0].stages[0].points.push(Point { arrival_ns: u64::MAX, start_ns: 0 });
+    });
+    refuses("a server that comes always", |lie| {
+        lie.system.resources[0].server = Some(Server { priority: i32::MIN, period_ns: 0, piece_ns: 1 });
+    });
 }
 
 /// Numbers at the end of their range neither overflow nor take long.
@@ -98,8 +115,8 @@ fn extreme_numbers_are_refused_or_proven() {
         let extreme = [0, 1, u64::MAX, u64::MAX - 1, 1 << 63][random.between(0, 4) as usize];
         let claim = &mut lie.flows[flow].stages[0];
         let stage = &mut lie.system.flows[flow].stages[0];
-        match random.between(0, 11) {
-            0 => claim.arrivals.period_ns = extreme.max(1),
+        match random.between(0, 14) {
+            0 => claim.arrivals.period_ns = extreme,
             1 => claim.arrivals.jitter_ns = extreme,
             2 => claim.arrivals.distance_ns = extreme,
             3 => claim.busy_ns = extreme,
@@ -110,6 +127,9 @@ fn extreme_numbers_are_refused_or_proven() {
             8 => stage.pieces = extreme.max(1),
             9 => stage.delay_ns = extreme.max(stage.delay_ns_min),
             10 => lie.flows[flow].bound_ns = Some(extreme),
+            11 => claim.points.push(Point { arrival_ns: extreme, start_ns: extreme }),
+            12 => lie.system.resources[0].lock_ns = extreme,
+            13 => lie.system.resources[0].server = Some(Server { priority: 1, period_ns: extreme, piece_ns: extreme }),
             _ => lie.system.flows[flow].arrivals.as_mut().expect("limited").jitter_ns = extreme,
         }
         if verify(&lie).is_ok() {

@@ -1,6 +1,10 @@
 //! Systems by seed.
 
+use takt_calculus::system::Server;
 use takt_calculus::{Arrivals, Flow, Resource, Stage, System};
+
+/// The priority of whose work one piece goes first, now and then.
+const SERVED: i32 = 1;
 
 /// SplitMix64.
 pub struct Random(pub u64);
@@ -27,7 +31,7 @@ impl Random {
 /// One to three resources, two to seven flows of one to three stages, each resource used by up to nine tenths or so.
 pub fn system(random: &mut Random) -> System {
     let count = random.between(1, 3);
-    let resources: Vec<_> = (0..count).map(|n| Resource { name: format!("resource {n}") }).collect();
+    let resources: Vec<_> = (0..count).map(|n| Resource::new(format!("resource {n}"))).collect();
     let flows = random.between(2, 7);
     let share = random.between(50, 900) / flows;
     let flow = |n| {
@@ -55,5 +59,14 @@ pub fn system(random: &mut Random) -> System {
             .collect();
         Flow { name: format!("flow {n}"), arrivals: Some(arrivals), stages, limit_ns: None }
     };
-    System { resources, flows: (0..flows).map(flow).collect() }
+    let flows: Vec<Flow> = (0..flows).map(flow).collect();
+    let resource = |(place, resource): (usize, Resource)| {
+        let stages = flows.iter().flat_map(|flow| &flow.stages).filter(|stage| stage.resource == place);
+        let piece_ns = stages.filter(|stage| stage.priority == SERVED).map(|stage| stage.piece_ns).max();
+        let period_ns = random.between(500, 3000);
+        let server = piece_ns.map(|piece_ns| Server { priority: SERVED, period_ns, piece_ns });
+        Resource { lock_ns: if random.one_in(3) { random.between(0, 20) } else { 0 }, server, ..resource }
+    };
+    let resources = resources.into_iter().enumerate().map(resource).collect();
+    System { resources, flows }
 }

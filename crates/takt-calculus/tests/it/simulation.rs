@@ -3,15 +3,17 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use takt_calculus::{Arrivals, System};
+use takt_calculus::{Arrivals, Resource, System};
 
 use super::random::Random;
 
-/// What waits for a resource: by priority, then by arrival, then as it came.
-type Waiting = BinaryHeap<(i32, Reverse<u64>, Reverse<u64>, Piece)>;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// What waits for a resource, or is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Piece {
+    priority: i32,
+    /// Among equals the lowest is served first; of one rank, in its order.
+    rank: u64,
+    order: u64,
     flow: usize,
     stage: usize,
     event: usize,
@@ -35,19 +37,49 @@ enum Happening {
 /// How long is taken for what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manner {
-    /// All begin at the same time, as densely as allowed, and all takes longest.
-    Worst,
-    /// By chance, within what is allowed.
+    /// All begin at the same time, as densely as allowed, all takes longest, and among equals this flow is served last.
+    WorstFor(usize),
+    /// By chance, within what is allowed, equals included.
     Random,
+}
+
+/// A resource while it serves.
+#[derive(Debug, Default)]
+struct Serving {
+    waiting: Vec<Piece>,
+    served: Option<Piece>,
+    /// When work of the server's priority may go first again.
+    server_due: u64,
+}
+
+impl Serving {
+    /// Takes what is served next, as the rule says.
+    fn choose(&mut self, resource: &Resource, now: u64) -> Option<Piece> {
+        let first = |pieces: &mut dyn Iterator<Item = (usize, &Piece)>| {
+            pieces.min_by_key(|(_, piece)| (Reverse(piece.priority), piece.rank, piece.order)).map(|(place, _)| place)
+        };
+        let mut place = first(&mut self.waiting.iter().enumerate())?;
+        if let Some(server) = resource.server
+            && self.waiting[place].priority > server.priority
+            && now >= self.server_due
+        {
+            let mut its = self.waiting.iter().enumerate().filter(|(_, piece)| piece.priority == server.priority);
+            if let Some(its) = first(&mut its) {
+                (place, self.server_due) = (its, now + server.period_ns);
+            }
+        }
+        Some(self.waiting.remove(place))
+    }
 }
 
 /// Times of a flow's events, from `offset` on.
 fn times(arrivals: &Arrivals, until: u64, manner: Manner, random: &mut Random) -> Vec<u64> {
-    let offset = if manner == Manner::Worst { 0 } else { random.between(0, arrivals.period_ns) };
+    let is_random = manner == Manner::Random;
+    let offset = if is_random { random.between(0, arrivals.period_ns) } else { 0 };
     let mut times: Vec<u64> = Vec::new();
     let mut late = 0;
     for n in 0.. {
-        let time = if manner == Manner::Worst {
+        let time = if !is_random {
             arrivals.span(n)
         } else {
             // Each has its own time, and is late by its jitter at most; nearer to one another than allowed they are put apart.
@@ -82,11 +114,16 @@ pub fn longest(system: &System, until: u64, manner: Manner, random: &mut Random)
             happenings.push(Reverse((*time, Happening::Arrival { flow, stage: 0, event })));
         }
     }
-    let mut waiting: Vec<Waiting> = system.resources.iter().map(|_| Waiting::new()).collect();
-    let mut served: Vec<Option<Piece>> = vec![None; system.resources.len()];
+    let mut serving: Vec<Serving> = system.resources.iter().map(|_| Serving::default()).collect();
+    let ranks: Vec<u64> = (0..flows.len())
+        .map(|flow| match manner {
+            Manner::WorstFor(last) => u64::from(flow == last),
+            Manner::Random => random.next(),
+        })
+        .collect();
     let (mut longest, mut order) = (vec![0; flows.len()], 0);
     let takes = |low: u64, high: u64, random: &mut Random| match manner {
-        Manner::Worst => high,
+        Manner::WorstFor(_) => high,
         Manner::Random => random.between(low, high),
     };
     while let Some(Reverse((now, happening))) = happenings.pop() {
@@ -94,14 +131,16 @@ pub fn longest(system: &System, until: u64, manner: Manner, random: &mut Random)
             Happening::Arrival { flow, stage, event } => {
                 let at = &flows[flow].stages[stage];
                 for n in 1..=at.pieces {
-                    let takes = takes(at.piece_ns_min, at.piece_ns, random);
-                    let piece = Piece { flow, stage, event, is_last: n == at.pieces, takes };
+                    let lock_ns = takes(0, system.resources[at.resource].lock_ns, random);
+                    let takes = lock_ns + takes(at.piece_ns_min, at.piece_ns, random);
                     order += 1;
-                    waiting[at.resource].push((at.priority, Reverse(now), Reverse(order), piece));
+                    let (priority, rank, is_last) = (at.priority, ranks[flow], n == at.pieces);
+                    let piece = Piece { priority, rank, order, flow, stage, event, is_last, takes };
+                    serving[at.resource].waiting.push(piece);
                 }
             }
             Happening::Completion { resource } => {
-                let done = served[resource].take().expect("it was served");
+                let done = serving[resource].served.take().expect("it was served");
                 let Piece { flow, stage, event, is_last, .. } = done;
                 let at = &flows[flow].stages[stage];
                 if is_last {
@@ -118,11 +157,11 @@ pub fn longest(system: &System, until: u64, manner: Manner, random: &mut Random)
         if happenings.peek().is_some_and(|Reverse((next, _))| *next == now) {
             continue;
         }
-        for (resource, served) in served.iter_mut().enumerate() {
-            if served.is_none()
-                && let Some((_, _, _, piece)) = waiting[resource].pop()
+        for (resource, serving) in serving.iter_mut().enumerate() {
+            if serving.served.is_none()
+                && let Some(piece) = serving.choose(&system.resources[resource], now)
             {
-                *served = Some(piece);
+                serving.served = Some(piece);
                 happenings.push(Reverse((now + piece.takes, Happening::Completion { resource })));
             }
         }

@@ -7,6 +7,19 @@ use super::simulation::{Manner, longest};
 
 const SYSTEMS: u64 = 1000;
 
+/// The longest times of all flows, however it is done.
+fn worst(system: &System, random: &mut Random) -> Vec<u64> {
+    let victims = (0..system.flows.len()).map(Manner::WorstFor);
+    let manners = victims.chain([Manner::Random; 3]);
+    let mut worst = vec![0; system.flows.len()];
+    for manner in manners {
+        for (worst, time) in worst.iter_mut().zip(longest(system, 30_000, manner, random)) {
+            *worst = time.max(*worst);
+        }
+    }
+    worst
+}
+
 #[test]
 fn no_event_takes_longer_than_its_bound_in_a_thousand_systems() {
     let (mut bounded, mut ratios) = (0, Vec::new());
@@ -16,13 +29,7 @@ fn no_event_takes_longer_than_its_bound_in_a_thousand_systems() {
         let Ok(certificate) = analyse(&system) else { continue };
         bounded += 1;
         verify(&certificate).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
-        let mut observed = vec![0; system.flows.len()];
-        for manner in [Manner::Worst, Manner::Random, Manner::Random, Manner::Random] {
-            for (seen, time) in observed.iter_mut().zip(longest(&system, 30_000, manner, &mut random)) {
-                *seen = time.max(*seen);
-            }
-        }
-        for (flow, (seen, claim)) in observed.into_iter().zip(&certificate.flows).enumerate() {
+        for (flow, (seen, claim)) in worst(&system, &mut random).into_iter().zip(&certificate.flows).enumerate() {
             let bound = claim.bound_ns.expect("it has arrivals");
             assert!(seen <= bound, "seed {seed}, flow {flow}: {seen} > {bound}\n{system:#?}");
             ratios.push(seen as f64 / bound as f64);
@@ -34,31 +41,32 @@ fn no_event_takes_longer_than_its_bound_in_a_thousand_systems() {
         "{bounded} of {SYSTEMS} systems bounded; longest seen / bound: median {median:.3}, lowest {:.3}",
         ratios[0]
     );
-    assert!(bounded > SYSTEMS * 9 / 10, "{bounded}");
+    assert!(bounded > SYSTEMS * 8 / 10, "{bounded}");
     assert!(median > 0.5, "{median}");
 }
 
-/// Of one resource where all pieces are single the simulated worst case is the bound, nearly always.
+/// Where nothing of a lower priority can have begun before, all that comes together is the worst case: it takes exactly as long as the
+/// bound says.
 #[test]
-fn the_bounds_of_one_resource_are_reached() {
-    let (mut all, mut reached) = (0, 0);
+fn the_bound_of_one_resource_without_blocking_is_reached_by_every_flow() {
+    let mut compared = 0;
     for seed in 0..300 {
         let mut random = Random(seed ^ 0x5eed);
         let mut system: System = system(&mut random);
         system.resources.truncate(1);
+        system.resources[0].server = None;
         for flow in &mut system.flows {
             flow.stages.truncate(1);
             flow.stages[0].resource = 0;
-            flow.stages[0].delay_ns_min = flow.stages[0].delay_ns;
-        }
-        // Blocking is the one thing that beginning together does not show.
-        for stage in system.flows.iter_mut().flat_map(|flow| &mut flow.stages) {
-            stage.priority = 1;
+            flow.stages[0].priority = 1;
         }
         let Ok(certificate) = analyse(&system) else { continue };
-        let seen = longest(&system, 30_000, Manner::Worst, &mut random);
-        all += seen.len();
-        reached += seen.iter().zip(&certificate.flows).filter(|(seen, claim)| Some(**seen) == claim.bound_ns).count();
+        for (flow, claim) in certificate.flows.iter().enumerate() {
+            let seen = longest(&system, 30_000, Manner::WorstFor(flow), &mut random)[flow];
+            assert_eq!(Some(seen), claim.bound_ns, "seed {seed}, flow {flow}: {system:#?}");
+            compared += 1;
+        }
     }
-    assert!(all > 500 && reached * 10 >= all * 2, "{reached} of {all}");
+    println!("{compared} bounds reached");
+    assert!(compared > 500, "{compared}");
 }

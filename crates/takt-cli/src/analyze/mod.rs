@@ -59,9 +59,6 @@ impl Analyze {
             outln!("{}", report::json(&certificate, what_if.as_ref()))?;
         } else {
             out!("{}", report::table(&certificate, what_if.as_ref()))?;
-            for (_, what) in file.held_up(&certificate) {
-                outln!("no bound for {what}")?;
-            }
         }
         if let Some(what) = file.not_kept(&certificate) {
             return Err(Error::NotKept { what });

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde::Deserialize;
-use takt::real_time::JobKind;
+use takt::real_time::{JobKind, Priority};
 use takt_calculus::{Flow, MeasuredJobs, MeasuredTime, Stage, System};
 
 use crate::error::{ConfigError, Origin};
@@ -54,6 +54,11 @@ struct Jobs {
 }
 
 impl Jobs {
+    /// They are no jobs, but what jobs wait for.
+    fn is_of_lock(&self) -> bool {
+        [JobKind::LockWait, JobKind::LockHold].iter().any(|kind| kind.name() == self.kind)
+    }
+
     /// What a description calls them.
     fn called(&self) -> &str {
         self.name.as_deref().unwrap_or(&self.kind)
@@ -169,6 +174,30 @@ impl Measurements {
         })
     }
 
+    /// How long a job may have to wait for locks that calls of other threads hold: what was waited, or twice the longest hold, since a
+    /// job may find the lock taken before and after its listener.
+    pub(super) fn lock_ns(&self, executor: &str) -> u64 {
+        let of = |kind: JobKind| self.longest_of_kinds(executor, &[kind], |_| true);
+        self.with_margin(of(JobKind::LockWait).max(of(JobKind::LockHold).saturating_mul(2)))
+    }
+
+    /// The longest job that receives, sends or runs timers at normal priority.
+    pub(super) fn normal_ns(&self, executor: &str) -> u64 {
+        let kinds = [JobKind::Receive, JobKind::Transmit, JobKind::Timers];
+        self.with_margin(self.longest_of_kinds(executor, &kinds, |priority| priority == Priority::NORMAL.get()))
+    }
+
+    fn longest_of_kinds(&self, executor: &str, kinds: &[JobKind], meant: fn(i32) -> bool) -> u64 {
+        let jobs = self.of_executor(executor).flat_map(|accounts| &accounts.jobs);
+        let jobs = jobs.filter(|jobs| meant(jobs.priority) && kinds.iter().any(|kind| kind.name() == jobs.kind));
+        jobs.map(|jobs| jobs.max_ns).max().unwrap_or(0)
+    }
+
+    fn with_margin(&self, time_ns: u64) -> u64 {
+        let with_margin = (u128::from(time_ns) * u128::from(self.margin_permille)).div_ceil(1000);
+        u64::try_from(with_margin).unwrap_or(u64::MAX)
+    }
+
     /// Those of a class, of which there are enough.
     fn enough(&self, executor: &str, priority: i32, name: &str) -> Result<MeasuredJobs, String> {
         let longest = self.longest(executor, priority, name);
@@ -197,7 +226,7 @@ impl Measurements {
             };
             for jobs in &accounts.jobs {
                 let (name, priority) = (jobs.called(), jobs.priority);
-                if has_jobs(system, measured, (resource, priority), name) {
+                if jobs.is_of_lock() || has_jobs(system, measured, (resource, priority), name) {
                     continue;
                 }
                 let longest = self.longest(executor, priority, name);

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use takt::real_time::Priority;
 use takt_calculus::link::{UDP_HEADERS, frame_time_ns};
+use takt_calculus::system::Server;
 use takt_calculus::{Arrivals, Flow, MeasuredTime, Resource, Stage, System};
 
 use super::accounts::Measurements;
@@ -42,6 +43,12 @@ pub(super) struct File {
 #[serde(deny_unknown_fields)]
 struct Executor {
     name: String,
+    /// How long a job may have to wait for locks that calls of other threads hold.
+    #[serde(default, deserialize_with = "some_time")]
+    lock: Option<u64>,
+    /// How long one job takes that receives, sends or runs timers at normal priority.
+    #[serde(default, deserialize_with = "some_time")]
+    normal: Option<u64>,
 }
 
 #[derive(Deserialize, Clone, Copy)]
@@ -132,7 +139,8 @@ type Places = BTreeMap<String, (usize, Option<LinkSpeed>)>;
 pub(super) fn describe(file: File, measurements: &Measurements) -> Result<Described, String> {
     let mut resources = Vec::new();
     let mut places = Places::new();
-    let executors = file.executor.len();
+    let declared: Vec<_> = file.executor.iter().map(|executor| (executor.lock, executor.normal)).collect();
+    let executors = declared.len();
     let names = file.executor.into_iter().map(|executor| (executor.name, None));
     let speed = |link: &Link| LinkSpeed { bits_per_second: link.rate, mtu: link.mtu.unwrap_or(MTU) };
     let links = file.link.into_iter().map(|link| (speed(&link), link)).map(|(speed, link)| (link.name, Some(speed)));
@@ -143,7 +151,7 @@ pub(super) fn describe(file: File, measurements: &Measurements) -> Result<Descri
         if places.insert(name.clone(), (resources.len(), speed)).is_some() {
             return Err(format!("two executors or links are called {name:?}"));
         }
-        resources.push(Resource { name });
+        resources.push(Resource::new(name));
     }
     measurements.check_executors(resources[..executors].iter().map(|resource| resource.name.as_str()))?;
     let topics = file.flow.iter().map(|flow| flow.topic.clone()).collect();
@@ -152,7 +160,29 @@ pub(super) fn describe(file: File, measurements: &Measurements) -> Result<Descri
         maker.add(flow)?;
     }
     let Maker { flows, measured, .. } = maker;
+    for (place, (lock, normal)) in declared.into_iter().enumerate() {
+        let resource = &mut resources[place];
+        resource.lock_ns = lock.unwrap_or_else(|| measurements.lock_ns(&resource.name));
+        let piece_ns = normal
+            .unwrap_or_else(|| measurements.normal_ns(&resource.name).max(longest_normal(&flows, &measured, place)));
+        let period_ns = Priority::REST_PERIOD.as_nanos() as u64;
+        let server = Server { priority: Priority::NORMAL.get(), period_ns, piece_ns };
+        resource.server = (piece_ns > 0).then_some(server);
+    }
     Ok(Described { system: System { resources, flows }, measured, topics, executors })
+}
+
+/// The longest piece of normal priority there whose time is declared.
+fn longest_normal(flows: &[Flow], measured: &[MeasuredTime], resource: usize) -> u64 {
+    let stages = flows.iter().enumerate().flat_map(|(flow, known)| {
+        let stages = known.stages.iter().enumerate();
+        stages.map(move |(at, stage)| ((flow, at), stage))
+    });
+    let declared = stages.filter(|(place, stage)| {
+        let is_measured = measured.iter().any(|time| (time.flow, time.stage) == *place);
+        stage.resource == resource && stage.priority == Priority::NORMAL.get() && !is_measured
+    });
+    declared.map(|(_, stage)| stage.piece_ns).max().unwrap_or(0)
 }
 
 /// Makes flows, one after the other.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use takt::real_time::Priority;
 use takt::{TimingPlan, TopicTiming};
-use takt_calculus::system::{Infeasible, Stage};
+use takt_calculus::system::Infeasible;
 use takt_calculus::{Certificate, MeasuredTime, System, advice};
 
 pub use accounts::{Accounts, MARGIN, MEASURED_JOBS_MIN, Measurements};
@@ -107,29 +107,7 @@ impl SystemFile {
         }
     }
 
-    /// Flows that the executor of a participant holds to no bound, with the reason: where what is as urgent may be there for too long
-    /// without a pause, the rest has its turn in between ([`Priority::REST_WAITS_MAX`]), which the analysis does not count.
-    #[must_use]
-    pub fn held_up(&self, certificate: &Certificate) -> Vec<(usize, String)> {
-        let all = self.system.flows.iter().zip(&certificate.flows).enumerate();
-        let held_up = all.filter_map(|(at, (flow, claim))| {
-            let limit_ns = Priority::REST_WAITS_MAX.as_nanos();
-            let is_held_up = |stage: &Stage, busy_ns| {
-                stage.resource < self.executors
-                    && stage.priority > Priority::NORMAL.get()
-                    && u128::from(busy_ns) >= limit_ns
-            };
-            let mut stages = flow.stages.iter().zip(&claim.stages);
-            let (stage, _) = stages.find(|(stage, claim)| is_held_up(stage, claim.busy_ns))?;
-            let (on, limit) = (&self.system.resources[stage.resource].name, limit_ns / 1_000_000);
-            let what =
-                format!("{}: {on} may be without a pause for {limit} ms, after which the rest has its turn", flow.name);
-            Some((at, what))
-        });
-        held_up.collect()
-    }
-
-    /// Which flows are later than they may be, and which one was too much, or have no bound that holds; `None` if all limits are kept.
+    /// Which flows are later than they may be, and which one was too much; `None` if all limits are kept.
     #[must_use]
     pub fn not_kept(&self, certificate: &Certificate) -> Option<String> {
         let flows = &self.system.flows;
@@ -138,11 +116,7 @@ impl SystemFile {
             Ok(Some(at)) => format!("; {} is the first that does not fit with those before it", flows[at].name),
             Ok(None) | Err(_) => String::new(),
         };
-        if !late.is_empty() {
-            return Some(format!("not within their limits: {}{misfit}", late.join(", ")));
-        }
-        let held_up = self.held_up(certificate).into_iter().find(|(at, _)| flows[*at].limit_ns.is_some());
-        held_up.map(|(_, what)| format!("no bound for {what}"))
+        (!late.is_empty()).then(|| format!("not within their limits: {}{misfit}", late.join(", ")))
     }
 
     /// The priorities and bounds of all topics, by executor.
@@ -157,7 +131,6 @@ impl SystemFile {
         }
         let executors = self.system.resources[..self.executors].iter().map(|resource| resource.name.as_str());
         let mut plan = TimingPlan::new(&self.source, executors);
-        let held_up = self.held_up(&certificate);
         for (at, topic) in self.topics.iter().enumerate() {
             let (Some(topic), flow) = (topic, &self.system.flows[at]) else { continue };
             for (resource, executor) in self.system.resources[..self.executors].iter().enumerate() {
@@ -167,7 +140,7 @@ impl SystemFile {
                     writer: Priority::new(first.priority),
                     reader: Priority::new(here.next_back().unwrap_or(first).priority),
                     limit_ns: flow.limit_ns,
-                    bound_ns: certificate.flows[at].bound_ns.filter(|_| held_up.iter().all(|(flow, _)| *flow != at)),
+                    bound_ns: certificate.flows[at].bound_ns,
                 };
                 plan.add(&executor.name, topic, timing).map_err(|error| refuse(error.to_string()))?;
             }
@@ -176,15 +149,18 @@ impl SystemFile {
     }
 }
 
-/// Whether the jobs of a stage are done one directly after the other: there is one, or nothing else there is as urgent, and the next
-/// event comes when all are done. Who has no bound delays others by all of them, or by less.
+/// Whether the jobs of a stage are one piece: there is one job, or nothing else there is as urgent, the next event comes when all are
+/// done, the server of normal work has one turn meanwhile at most, and none of them waits for a lock. A flow without bound delays others
+/// by all of them, or by less.
 fn is_one_piece(certificate: &Certificate, time: &MeasuredTime) -> bool {
     let own = certificate.system.flows[time.flow].stages[time.stage];
     let Some(claim) = certificate.flows[time.flow].stages.get(time.stage) else { return true };
     let here =
         certificate.system.flows.iter().flat_map(|flow| &flow.stages).filter(|stage| stage.resource == own.resource);
     let is_alone = || here.filter(|stage| stage.priority >= own.priority).count() == 1;
-    time.jobs.len() == 1 || (claim.response_ns <= claim.arrivals.span(1) && is_alone())
+    let resource = &certificate.system.resources[own.resource];
+    let is_served_once = resource.server.is_none_or(|server| claim.busy_ns < server.period_ns) && resource.lock_ns == 0;
+    time.jobs.len() == 1 || (claim.response_ns <= claim.arrivals.span(1) && is_served_once && is_alone())
 }
 
 /// Why there are no bounds, with names.

@@ -26,11 +26,12 @@ use task::TaskWork;
 
 use crate::participant::VERSION;
 use crate::runtime::clock;
-use crate::runtime::drive::{Crew, drive};
+use crate::runtime::drive::{Driving, drive};
 use crate::runtime::engine::Engine;
 use crate::runtime::event_count::EventCount;
 use crate::runtime::pi_mutex::PiMutex;
-use crate::runtime::poll::{PollSet, Waker};
+use crate::runtime::poll::Waker;
+use crate::runtime::scheduler::Scheduler;
 use crate::runtime::state::Target;
 use crate::runtime::thread_cell::ThreadToken;
 use crate::{Error, Idle, Result, Runtime};
@@ -72,17 +73,7 @@ impl ExecutorBuilder {
             });
         }
         let name = if self.name.is_empty() { "takt-exec".to_owned() } else { self.name };
-        let shared = Arc::new(Shared {
-            name: name.clone(),
-            waker: Arc::new(Waker::new()?),
-            agenda: Agenda::new(self.idle),
-            engines: PiMutex::new(Vec::new()),
-            edition: AtomicU64::new(0),
-            thread: AtomicU64::new(ThreadToken::NONE.to_bits()),
-            passed: EventCount::new(),
-            is_stopped: AtomicBool::new(false),
-            has_ended: AtomicBool::new(false),
-        });
+        let shared = Arc::new(Shared::new(name.clone(), self.idle)?);
         let (tell, told) = mpsc::sync_channel(1);
         let (settings, running) = (self.thread_settings, Arc::clone(&shared));
         let run = move || {
@@ -166,7 +157,7 @@ impl Executor {
     }
 
     /// Writes what the jobs of all its participants took by kind and priority, and those of the application by name, as JSON, for
-    /// `takt analyze --measured`. Waits for the job that a participant is at.
+    /// `takt analyze --measured`. The longest [`LockHold`](JobKind::LockHold) is the sum of those of its participants. Waits for the job that a participant is at.
     ///
     /// # Errors
     /// Those of `out`.
@@ -178,6 +169,12 @@ impl Executor {
             let told = engine.look_at_state(|state| Ok(state.ledger.accounts.classes().to_vec()));
             for class in told.unwrap_or_default() {
                 match classes.iter_mut().find(|known| (known.kind, known.priority) == (class.kind, class.priority)) {
+                    // A job may have to wait for the locks of all participants.
+                    Some(known) if class.kind == JobKind::LockHold => {
+                        let sum_ns = known.durations.max_ns().saturating_add(class.durations.max_ns());
+                        known.durations.merge(&class.durations);
+                        known.durations.record(sum_ns);
+                    }
                     Some(known) => known.durations.merge(&class.durations),
                     None => classes.push(class),
                 }
@@ -314,28 +311,50 @@ impl Executor {
 }
 
 impl Shared {
+    fn new(name: String, idle: Idle) -> Result<Self> {
+        Ok(Self {
+            name,
+            waker: Arc::new(Waker::new()?),
+            agenda: Agenda::new(idle),
+            engines: PiMutex::new(Vec::new()),
+            edition: AtomicU64::new(0),
+            thread: AtomicU64::new(ThreadToken::NONE.to_bits()),
+            passed: EventCount::new(),
+            is_stopped: AtomicBool::new(false),
+            has_ended: AtomicBool::new(false),
+        })
+    }
+
     /// The thread.
     fn run(&self) {
-        let mut set = PollSet::default();
+        let mut driving = Driving::default();
         let _ending = Ending(self);
         while !self.is_stopped.load(Ordering::Acquire) {
-            let edition = self.edition.load(Ordering::Acquire);
-            let engines = self.engines.lock().expect(UNDISTURBED).clone();
-            let mut living: Vec<Arc<Engine>> = engines.iter().filter_map(Weak::upgrade).collect();
-            living.retain(|engine| engine.enter().is_ok_and(|state| !state.is_closed()));
-            let crew = Crew { engines: &living, agenda: Some(&self.agenda) };
-            // Resetting the waker here misses nothing: what it was woken for is seen before the next sleep.
-            let ended = drive(&crew, &self.waker, &mut set, clock::now(), None, |_| {
-                self.waker.reset();
-                self.passed.notify();
-                self.is_stopped.load(Ordering::Acquire)
-                    || self.edition.load(Ordering::Acquire) != edition
-                    || living.iter().any(|engine| Arc::strong_count(engine) == 1)
-            });
-            match ended {
-                Ok(_) | Err(Error::AlreadyDeleted | Error::Transport(_)) => {}
-                Err(_) => break,
+            if self.round(&mut driving, || false).is_err() {
+                break;
             }
+        }
+    }
+
+    /// Drives until participants have come or gone, or `is_done`, or it is stopped.
+    fn round(&self, driving: &mut Driving, mut is_done: impl FnMut() -> bool) -> Result<()> {
+        let edition = self.edition.load(Ordering::Acquire);
+        let engines = self.engines.lock().expect(UNDISTURBED).clone();
+        let mut living: Vec<Arc<Engine>> = engines.iter().filter_map(Weak::upgrade).collect();
+        living.retain(|engine| engine.enter().is_ok_and(|state| !state.is_closed()));
+        let scheduler = Scheduler { engines: &living, agenda: Some(&self.agenda) };
+        // Resetting the waker here misses nothing: what it was woken for is seen before the next sleep.
+        let ended = drive(&scheduler, &self.waker, driving, clock::now(), None, |_| {
+            self.waker.reset();
+            self.passed.notify();
+            is_done()
+                || self.is_stopped.load(Ordering::Acquire)
+                || self.edition.load(Ordering::Acquire) != edition
+                || living.iter().any(|engine| Arc::strong_count(engine) == 1)
+        });
+        match ended {
+            Ok(_) | Err(Error::AlreadyDeleted | Error::Transport(_)) => Ok(()),
+            Err(error) => Err(error),
         }
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use takt_core::{
     Event, FlowTag, Instant, Interface, LocatorKinds, Participant, Priority, Received, Transmit, WriterHandle,
 };
+use takt_exec::PrioritySet;
 use takt_transport::shm::Loan;
 use takt_transport::{FlowId, FlowSpec, Lost, Scan, Transport, TransportError, TransportStats};
 use takt_wire::{Lent, Locator};
@@ -71,8 +72,12 @@ pub(crate) struct Driver {
     heard: usize,
     /// How urgent that was.
     heard_priority: Priority,
-    /// Of flows that are received at a port of their own: the most urgent above the normal.
-    most_urgent: Option<Priority>,
+    /// Priorities above the normal of flows that are received at a port of their own.
+    urgent: PrioritySet,
+    /// The transport that is asked first for a datagram of normal priority.
+    next_common: usize,
+    /// Datagrams that were built.
+    built: u64,
     /// Attempts to receive while spinning.
     attempts: u32,
     /// Of the transports' descriptors.
@@ -118,7 +123,9 @@ impl Driver {
             lender: 0,
             heard: 0,
             heard_priority: Priority::NORMAL,
-            most_urgent: None,
+            urgent: PrioritySet::default(),
+            next_common: 0,
+            built: 0,
             attempts: 0,
             edition: Edition::new(),
             roles,
@@ -174,23 +181,55 @@ impl Driver {
         received
     }
 
-    /// Takes at most one datagram that is more urgent than `than`, or one from each transport if all that are not urgent are. Says
-    /// whether there was any.
-    pub(crate) fn receive_above(&mut self, than: Priority) -> bool {
-        if than < Priority::NORMAL {
-            return self.receive(Scan::All, Ready::ALL);
-        }
-        for (index, transport) in self.transports.iter_mut().enumerate() {
-            match transport.recv_urgent(than.get()) {
-                Ok(Some(frame)) => {
-                    self.now = clock::now();
-                    let from = Received { source: frame.meta.source, multicast: frame.meta.multicast };
-                    self.heard_priority = priority_of(&self.flows, index, frame.meta.flow);
-                    self.core.handle_lent(self.now, from, frame.bytes(), frame.beside());
-                    return true;
+    /// Takes the most urgent datagram that is more so than `than`, of whatever transport. Says whether there was one.
+    pub(crate) fn receive_above(&mut self, than: Option<Priority>) -> bool {
+        for level in self.urgent.above(than.max(Some(Priority::NORMAL))) {
+            for (index, transport) in self.transports.iter_mut().enumerate() {
+                match transport.recv_urgent(level.get() - 1) {
+                    Ok(Some(frame)) => {
+                        self.now = clock::now();
+                        let from = Received { source: frame.meta.source, multicast: frame.meta.multicast };
+                        self.heard_priority = priority_of(&self.flows, index, frame.meta.flow);
+                        self.core.handle_lent(self.now, from, frame.bytes(), frame.beside());
+                        return true;
+                    }
+                    Ok(None) => {}
+                    Err(_) => self.counters.receive_failures += 1,
                 }
-                Ok(None) => {}
-                Err(_) => self.counters.receive_failures += 1,
+            }
+        }
+        false
+    }
+
+    /// Takes one datagram of normal priority; the transports take turns. Says whether there was one. `ready` as in
+    /// [`receive`](Self::receive).
+    pub(crate) fn receive_common(&mut self, scan: Scan, ready: Ready) -> bool {
+        let (count, first) = (self.transports.len(), self.next_common);
+        self.attempts = self.attempts.wrapping_add(1);
+        let asks_all = scan != Scan::Hot || self.attempts.is_multiple_of(ATTEMPTS_PER_ROUND);
+        for is_before_first in [false, true] {
+            let mut ready = ready;
+            for index in 0..count {
+                let transport = &mut self.transports[index];
+                let scan = if ready == Ready::ALL { scan } else { scan_after_sleep(scan, &**transport, &mut ready) };
+                let is_asked = asks_all || index == self.heard || self.scan_memory[index];
+                if (index < first) != is_before_first || !is_asked {
+                    continue;
+                }
+                match transport.recv_common(scan) {
+                    Ok(Some(frame)) => {
+                        if scan == Scan::Hot {
+                            self.now = clock::now();
+                        }
+                        let from = Received { source: frame.meta.source, multicast: frame.meta.multicast };
+                        self.heard_priority = priority_of(&self.flows, index, frame.meta.flow);
+                        self.core.handle_lent(self.now, from, frame.bytes(), frame.beside());
+                        (self.heard, self.next_common) = (index, (index + 1) % count);
+                        return true;
+                    }
+                    Ok(None) => {}
+                    Err(_) => self.counters.receive_failures += 1,
+                }
             }
         }
         false
@@ -201,10 +240,21 @@ impl Driver {
         self.heard_priority
     }
 
-    /// Whether something may arrive that is more urgent than `than`, and is told from the rest.
+    /// Priorities above the normal that datagrams may arrive with at ports of their own.
     #[inline]
-    pub(crate) fn hears_above(&self, than: Priority) -> bool {
-        than < Priority::NORMAL || self.most_urgent.is_some_and(|most_urgent| most_urgent > than)
+    pub(crate) fn urgent(&self) -> PrioritySet {
+        self.urgent
+    }
+
+    /// Whether datagrams may arrive at a port of their own that are more urgent than `than`.
+    #[inline]
+    pub(crate) fn hears_above(&self, than: Option<Priority>) -> bool {
+        self.urgent.highest() > than.max(Some(Priority::NORMAL))
+    }
+
+    /// How many datagrams were built to be sent.
+    pub(crate) fn built(&self) -> u64 {
+        self.built
     }
 
     /// Runs at most one batch of due timers. Says whether more are due.
@@ -285,7 +335,7 @@ impl Driver {
     /// Sends for a call of the application: everything, or what one job may while something urgent may arrive.
     #[inline]
     pub(crate) fn send(&mut self, now: Instant) {
-        if self.hears_above(Priority::NORMAL) {
+        if self.hears_above(None) {
             self.transmit_some(now);
         } else {
             self.transmit(now);
@@ -298,9 +348,8 @@ impl Driver {
         self.flush(carriers);
     }
 
-    /// Sends some datagrams, the most urgent ones: of one priority, and no more than one job is to take. Says whether there may be
-    /// more.
-    pub(crate) fn transmit_some(&mut self, now: Instant) -> bool {
+    /// Sends some datagrams, the most urgent ones: of one priority, and no more than one job is to take.
+    pub(crate) fn transmit_some(&mut self, now: Instant) {
         let now = self.advance(now);
         let (mut carriers, mut octets) = (Carriers::default(), 0);
         let priority = self.core.transmit_priority();
@@ -314,7 +363,6 @@ impl Driver {
             }
         }
         self.flush(carriers);
-        self.core.has_transmit()
     }
 
     fn flush(&mut self, carriers: Carriers) {
@@ -337,6 +385,7 @@ impl Driver {
             return None;
         };
         let transmit = self.core.poll_transmit_gathering(now, frame)?;
+        self.built += 1;
         let whole = transmit.len + transmit.payload.len();
         let Some(Some(Flow { ids: flows, by, .. })) = self.flows.get(usize::from(transmit.flow.0)) else {
             self.counters.send_failures += 1;
@@ -456,7 +505,7 @@ impl Driver {
         }
         let arrivals = if spec.own_port { Priority::new(spec.transport_priority) } else { Priority::NORMAL };
         self.flows[index] = Some(Flow { ids, by, arrivals });
-        self.find_most_urgent();
+        self.find_urgent();
         Ok((FlowTag(tag), locators))
     }
 
@@ -467,13 +516,14 @@ impl Driver {
         }
         if let Some(flow) = self.flows.get_mut(usize::from(tag.0)).and_then(Option::take) {
             self.close_flows(&flow.ids);
-            self.find_most_urgent();
+            self.find_urgent();
         }
     }
 
-    fn find_most_urgent(&mut self) {
+    fn find_urgent(&mut self) {
         let arrivals = self.flows.iter().flatten().map(|flow| flow.arrivals);
-        self.most_urgent = arrivals.max().filter(|priority| *priority > Priority::NORMAL);
+        self.urgent = PrioritySet::default();
+        arrivals.filter(|priority| *priority > Priority::NORMAL).for_each(|priority| self.urgent.insert(priority));
     }
 
     fn close_flows(&mut self, flows: &[FlowId]) {

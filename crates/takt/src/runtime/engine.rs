@@ -11,17 +11,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker as TaskWaker;
 
 use takt_core::{Instant, Priority};
-use takt_exec::{JobKind, Run};
+use takt_exec::{JobKind, PrioritySet, Run};
 use takt_transport::Scan;
 
 use super::clock;
-use super::drive::{Alone, Crew, Rivals, drive};
+use super::drive::{Driving, drive};
 use super::driver::Driver;
 use super::event_count::EventCount;
 use super::guarded::{Guard, Guarded};
 use super::listeners::{Call, Entity, Listener};
-use super::poll::{PollSet, Ready, Waker};
-use super::state::{Elsewhere, ParticipantEvent, State, Target};
+use super::poll::{Ready, Waker};
+use super::scheduler::Scheduler;
+use super::state::{Elsewhere, ParticipantEvent, Rank, State, Step, Target};
 use super::tasks::TaskKey;
 use super::thread_cell::ThreadToken;
 use crate::{Error, Executor, Idle, Result, Runtime};
@@ -29,6 +30,9 @@ use crate::{Error, Executor, Idle, Result, Runtime};
 /// How long the receiving thread sleeps at most after something happened. No longer than it takes until the
 /// first heartbeat, so that a `write` rarely has to wake the thread for a new timer.
 pub(crate) const LINGER: std::time::Duration = std::time::Duration::from_millis(5);
+
+/// Jobs beyond [`State::turn`] that one pass does at most, so that a deadline is looked at.
+const CALLS_PER_TURN: usize = 32;
 
 /// A participant at run time.
 pub(crate) struct Engine {
@@ -61,6 +65,23 @@ impl Engine {
         self.state.enter()
     }
 
+    /// As [`enter`](Self::enter), for the thread that drives: how long it waits is in the accounts.
+    fn enter_to_run(&self) -> Result<Guard<'_, State>> {
+        let mut state = self.state.enter()?;
+        let waited_ns = state.waited_ns();
+        if waited_ns > 0 {
+            state.ledger.waited(waited_ns);
+        }
+        Ok(state)
+    }
+
+    /// A call of another thread has held the lock since then. That is timed where something urgent may have to wait for it.
+    fn end_hold(&self, state: &mut State, since: Instant) {
+        if state.hears_urgent() && !self.is_pump_thread() {
+            state.ledger.held(clock::now().0.saturating_sub(since.0));
+        }
+    }
+
     /// Whether the calling thread is the one that drives.
     pub(crate) fn is_pump_thread(&self) -> bool {
         self.pump_thread.load(Ordering::Relaxed) == ThreadToken::current().to_bits()
@@ -77,13 +98,22 @@ impl Engine {
         let now = clock::now();
         state.driver()?.refresh_wall_clock(now);
         let result = call(&mut state, now);
-        let mut wake = state.settle(now);
-        // In between whoever is more urgent gets the lock.
+        let mut built = state.built_datagrams();
+        let (mut wake, mut since) = (state.settle(now), now);
+        // In between a thread with a higher priority gets the lock. If the transports take nothing the rest is up to the executor.
         while state.owes_datagrams() {
+            let before = std::mem::replace(&mut built, state.built_datagrams());
+            if before == built {
+                wake = true;
+                break;
+            }
+            self.end_hold(&mut state, since);
             drop(state);
             state = self.enter()?;
-            wake |= state.settle(clock::now());
+            since = clock::now();
+            wake |= state.settle(since);
         }
+        self.end_hold(&mut state, since);
         self.leave(state, wake)?;
         result
     }
@@ -114,8 +144,12 @@ impl Engine {
     /// Reads or takes samples, and passes on what that causes. Sending is up to `read`.
     pub(crate) fn read<R>(&self, read: impl FnOnce(&mut State) -> Result<R>) -> Result<R> {
         let mut state = self.enter()?;
+        let since = state.hears_urgent().then(clock::now);
         let result = read(&mut state);
         let wake = state.settle_read();
+        if let Some(since) = since {
+            self.end_hold(&mut state, since);
+        }
         self.leave(state, wake)?;
         result
     }
@@ -173,50 +207,78 @@ impl Engine {
     /// A pass without waiting, if this participant spins at all: for a call that may find something before it has to ask for the
     /// time. Says whether anything happened.
     pub(crate) fn glance(&self) -> Result<bool> {
-        Ok(self.idle != Idle::Block && self.turn(Scan::Hot, Ready::ALL, Instant(0), &mut Alone)?)
+        Ok(self.idle != Idle::Block && self.turn(Scan::Hot, Ready::ALL, Instant(0))? == Some(true))
     }
 
-    /// One pass of [`State::turn`], then the listeners. Says whether there may be more to do at once.
-    pub(crate) fn turn(&self, scan: Scan, ready: Ready, now: Instant, rivals: &mut impl Rivals) -> Result<bool> {
-        let mut state = self.enter()?;
-        let more = state.turn(scan, ready, now, rivals.exist())?;
+    /// One pass of [`State::turn`] over a participant that has its thread to itself, then its listeners. Says whether there may be
+    /// more to do at once; `None`, and nothing was done, if urgent datagrams are to be asked for between its jobs.
+    pub(crate) fn turn(&self, scan: Scan, ready: Ready, now: Instant) -> Result<Option<bool>> {
+        let mut state = self.enter_to_run()?;
+        if state.hears_urgent() {
+            return Ok(None);
+        }
+        let mut more = state.turn(scan, ready, now)?;
         if state.has_woken() {
             state = self.wake_tasks(state)?;
         }
-        let calls = state.has_calls();
-        if calls {
-            self.dispatch(state, None, rivals)?;
+        for _ in 0..CALLS_PER_TURN {
+            let is_below = match state.due_call() {
+                Some(priority) => priority < Priority::NORMAL,
+                None => break,
+            };
+            // All that is more urgent than a call below the normal priority is looked for first.
+            if is_below && (more || state.run_normal(Scan::All, Ready::ALL, false)? != Step::Idle) {
+                more = true;
+                break;
+            }
+            more = true;
+            if state.run_above(None)? == Step::Call {
+                self.call_first(state)?;
+                state = self.enter_to_run()?;
+            }
         }
-        Ok(more || calls)
+        self.leave(state, false)?;
+        Ok(Some(more))
     }
 
-    /// Does what is more urgent than a job of this priority, listeners included, as much as one visit may.
-    pub(crate) fn serve(&self, than: Priority, now: Instant) -> Result<Served> {
-        let mut state = self.enter()?;
-        state.ledger.begin(now);
-        state.hold_up_rest();
-        if state.is_rest_owed() {
-            return Ok(Served::RestIsOwed);
-        }
-        let mut is_all = !state.is_wanted_above(than) || state.attend(than)?;
-        if state.has_woken() {
-            state = self.wake_tasks(state)?;
-        }
-        if state.has_calls() && state.next_call_priority() > Some(than) {
-            self.dispatch(state, Some(than), &mut Alone)?;
-            is_all = false;
-        }
-        Ok(if is_all { Served::All } else { Served::Some })
+    /// The priorities that a job of this participant may have, above the normal one or of what waits already.
+    pub(crate) fn priorities(&self) -> Result<PrioritySet> {
+        Ok(self.enter_to_run()?.priorities())
     }
 
-    /// Receives and sends what is more urgent than `than`. Says whether there is more of that, or a listener is as urgent.
-    pub(crate) fn is_wanted_above(&self, than: Priority) -> Result<bool> {
-        let mut state = self.enter()?;
-        let is_all = !state.is_wanted_above(than) || state.attend(than)?;
-        if state.has_woken() {
-            state = self.wake_tasks(state)?;
+    /// Whether there is something to send, or a listener to call.
+    pub(crate) fn has_waiting(&self) -> Result<bool> {
+        Ok(self.enter_to_run()?.has_waiting())
+    }
+
+    /// Does the job with the highest priority above `than`: see [`State::run_above`]. Says whether there was one.
+    pub(crate) fn run_above(&self, than: Option<Priority>) -> Result<bool> {
+        let mut state = self.enter_to_run()?;
+        let step = state.run_above(than)?;
+        self.end_step(state, step)
+    }
+
+    /// Does one job of normal priority: see [`State::run_normal`]. Says whether there was one.
+    pub(crate) fn run_normal(&self, scan: Scan, ready: Ready, calls: bool) -> Result<bool> {
+        let mut state = self.enter_to_run()?;
+        let step = state.run_normal(scan, ready, calls)?;
+        self.end_step(state, step)
+    }
+
+    /// Does the next job, if it has a priority above `than`: see [`State::run_next`]. Says of which priority it was. One visit: a thread
+    /// that calls into the participant keeps it waiting once.
+    pub(crate) fn run_next(&self, than: Option<Priority>, scan: Scan, ready: Ready) -> Result<Option<Rank>> {
+        let mut state = self.enter_to_run()?;
+        let (step, level) = state.run_next(than, scan, ready)?;
+        Ok(self.end_step(state, step)?.then_some(level))
+    }
+
+    fn end_step<'a>(&'a self, state: Guard<'a, State>, step: Step) -> Result<bool> {
+        match step {
+            Step::Call => self.call_first(state)?,
+            Step::Idle | Step::Done => self.leave(state, false)?,
         }
-        Ok(!is_all || (state.has_calls() && state.next_call_priority() > Some(than)))
+        Ok(step != Step::Idle)
     }
 
     /// Has this executor call an endpoint's own listener from now on; `None`: the participant's. It is as urgent as `planned`, else as
@@ -254,72 +316,41 @@ impl Engine {
 
     /// Drives until something was received or a listener called, or the deadline has come. Says which.
     pub(crate) fn pump(&self, now: Instant, deadline: Option<Instant>) -> Result<bool> {
-        let mut set = std::mem::take(&mut self.enter()?.poll_set);
-        let crew = Crew { engines: &[self], agenda: None };
-        let result = drive(&crew, &self.waker, &mut set, now, deadline, |progress| {
+        let mut driving = std::mem::take(&mut self.enter()?.driving);
+        let scheduler = Scheduler { engines: &[self], agenda: None };
+        let result = drive(&scheduler, &self.waker, &mut driving, now, deadline, |progress| {
             self.waker.reset();
             progress
         });
-        self.enter()?.poll_set = set;
+        self.enter()?.driving = driving;
         result
     }
 
-    /// Calls the listeners of everything that has changed, the most urgent first. What arrives meanwhile and is more urgent than
-    /// the next call comes before it. Ends early when a rival is, and when the rest has waited for long; leaves those that are not
-    /// more urgent than `than`.
-    fn dispatch<'a>(
-        &'a self,
-        mut state: Guard<'a, State>,
-        than: Option<Priority>,
-        rivals: &mut impl Rivals,
-    ) -> Result<()> {
+    /// Calls the first listener that is to be called, the participant's among them.
+    fn call_first<'a>(&'a self, mut state: Guard<'a, State>) -> Result<()> {
         state.dispatching = true;
-        state.hold_up_rest();
-        let _dispatching = Dispatching(self);
-        let mut is_first = true;
-        while let Some(priority) = state.next_told_priority() {
-            let is_rest_next = !std::mem::take(&mut is_first) && state.is_rest_owed();
-            if is_rest_next || than.is_some_and(|than| priority <= than) {
-                break;
-            }
-            if rivals.exist() {
-                drop(state);
-                if rivals.are_more_urgent(priority)? {
-                    return Ok(());
-                }
-                state = self.enter()?;
-            }
-            let is_all = !state.is_wanted_above(priority) || state.attend(priority)?;
-            if state.has_woken() {
-                state = self.wake_tasks(state)?;
-            }
-            if !is_all || state.next_told_priority() != Some(priority) {
-                drop(state);
-                state = self.enter()?;
-                continue;
-            }
-            state = match state.next_call_priority() == Some(priority) {
-                true => self.call_next(state)?,
-                false => self.tell_participant(state)?,
-            };
-        }
-        // Before the mark is taken off, which takes the lock.
-        drop(state);
+        let dispatching = Dispatching(self);
+        let (mut state, left) = match state.next_call_priority() >= state.next_told_priority() {
+            true => self.call_next(state)?,
+            false => self.tell_participant(state)?,
+        };
+        state.dispatching = false;
+        std::mem::forget(dispatching);
+        self.leave(state, false)?;
+        drop(left);
         Ok(())
     }
 
     /// Calls the listener whose turn it is.
-    fn call_next<'a>(&'a self, mut state: Guard<'a, State>) -> Result<Guard<'a, State>> {
-        let Some(mut call) = state.next_call() else { return Ok(state) };
+    fn call_next<'a>(&'a self, mut state: Guard<'a, State>) -> Result<(Guard<'a, State>, Left)> {
+        let Some(mut call) = state.next_call() else { return Ok((state, Left::default())) };
         let began = state.ledger.began();
         drop(state);
         call.listener.call(&call.entity, call.statuses);
         let ended = clock::now();
-        let (mut after, left) = self.end_call(call, began, ended)?;
-        after.ledger.begin(ended);
-        drop(after);
-        drop(left);
-        self.enter()
+        let (mut state, left) = self.end_call(call, began, ended)?;
+        state.ledger.begin(ended);
+        Ok((state, left))
     }
 
     /// Counts a call and puts the listener back. What is left of it is to be dropped outside the lock.
@@ -327,16 +358,16 @@ impl Engine {
         let Call { target, priority, level, listener, version, entity, .. } = call;
         let owner = target.number();
         let run = Run { kind: JobKind::Callback, priority, owner, began_ns: began.0, ended_ns: ended.0 };
-        let mut state = self.enter()?;
+        let mut state = self.enter_to_run()?;
         state.count_call(target, &run);
         let left = state.end_call(target, level, listener, version);
-        Ok((state, (left, entity)))
+        Ok((state, (left, Some(entity))))
     }
 
     /// Tells the participant's listener what is next.
-    fn tell_participant<'a>(&'a self, mut state: Guard<'a, State>) -> Result<Guard<'a, State>> {
-        let Some(event) = state.next_participant_event() else { return Ok(state) };
-        let Some((mut listener, version)) = state.participant.take() else { return Ok(state) };
+    fn tell_participant<'a>(&'a self, mut state: Guard<'a, State>) -> Result<(Guard<'a, State>, Left)> {
+        let Some(event) = state.next_participant_event() else { return Ok((state, Left::default())) };
+        let Some((mut listener, version)) = state.participant.take() else { return Ok((state, Left::default())) };
         drop(state);
         let tells_of_overrun = matches!(event, ParticipantEvent::Overran(_));
         if let Listener::Participant(listener) = &mut listener {
@@ -346,15 +377,13 @@ impl Engine {
                 ParticipantEvent::Overran(status) => listener.on_budget_overrun(status),
             }
         }
-        let mut state = self.enter()?;
+        let mut state = self.enter_to_run()?;
         match tells_of_overrun {
             true => state.ledger.end_telling(),
             false => state.ledger.end(JobKind::Callback, Priority::NORMAL),
         }
         let left = state.participant.put_back(listener, version);
-        drop(state);
-        drop(left);
-        self.enter()
+        Ok((state, (left, None)))
     }
 
     /// Sends goodbye and closes. Waiting calls end with [`Error::AlreadyDeleted`].
@@ -385,11 +414,11 @@ impl Engine {
     pub(crate) fn run(&self) {
         self.belong_to(ThreadToken::of_driving_thread());
         let _closing = self.close_on_panic();
-        let mut set = PollSet::default();
+        let mut driving = Driving::default();
         loop {
             // Resetting the waker here misses nothing: what it was woken for is seen before the next sleep.
-            let crew = Crew { engines: &[self], agenda: None };
-            let result = drive(&crew, &self.waker, &mut set, clock::now(), None, |_| {
+            let scheduler = Scheduler { engines: &[self], agenda: None };
+            let result = drive(&scheduler, &self.waker, &mut driving, clock::now(), None, |_| {
                 self.waker.reset();
                 false
             });
@@ -411,19 +440,8 @@ impl Drop for Engine {
     }
 }
 
-/// What became of what is more urgent than a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Served {
-    /// All of it is done.
-    All,
-    /// There may be more.
-    Some,
-    /// Nothing was done: normal datagrams and timers have waited for too long.
-    RestIsOwed,
-}
-
 /// What is left of a call: the listener, if its entity has another one now, and the entity.
-type Left = (Option<Listener>, Entity);
+type Left = (Option<Listener>, Option<Entity>);
 
 /// Listeners are being called: takes the mark from the state when they have been, even if one panics.
 struct Dispatching<'a>(&'a Engine);

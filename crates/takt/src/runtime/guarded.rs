@@ -2,7 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 
-use super::pi_mutex::{PiMutex, PiMutexGuard};
+use super::pi_mutex::{LockError, PiMutex, PiMutexGuard};
 use super::thread_cell::{Denied, ThreadCell, ThreadCellGuard};
 use crate::{Error, Result, Runtime};
 
@@ -37,7 +37,10 @@ impl<T> Guarded<T> {
             what: "called from within another call on the same participant (a closure or a type's own code)",
         };
         match self {
-            Self::Locked(mutex) => mutex.lock().map(Guard::Locked).map_err(|_| REENTERED),
+            Self::Locked(mutex) => mutex.lock().map(Guard::Locked).map_err(|error| match error {
+                LockError::Reentered => REENTERED,
+                LockError::OutOfMemory => Error::OutOfResources { limit: "memory of the kernel for a lock", value: 0 },
+            }),
             Self::Owned(cell) => cell.enter().map(Guard::Owned).map_err(|denied| match denied {
                 Denied::Reentered => REENTERED,
                 Denied::OtherThread => Error::IllegalOperation {
@@ -52,6 +55,17 @@ impl<T> Guarded<T> {
 pub(crate) enum Guard<'a, T> {
     Locked(PiMutexGuard<'a, T>),
     Owned(ThreadCellGuard<'a, T>),
+}
+
+impl<T> Guard<'_, T> {
+    /// How long the caller has waited for it.
+    #[inline]
+    pub(crate) fn waited_ns(&self) -> u64 {
+        match self {
+            Self::Locked(guard) => guard.waited_ns(),
+            Self::Owned(_) => 0,
+        }
+    }
 }
 
 impl<T> Deref for Guard<'_, T> {

@@ -14,6 +14,8 @@ const OVERRUNS_KEPT: usize = 64;
 /// The account of one participant.
 pub(crate) struct Ledger {
     pub(crate) accounts: Accounts,
+    /// What the executor's thread has waited for the lock since the last job.
+    waited_ns: u64,
     /// When the job at hand began: when the one before it ended, since nothing else is done in between.
     began: Instant,
     /// The last ones.
@@ -29,6 +31,7 @@ impl Ledger {
     pub(crate) fn new() -> Self {
         Self {
             accounts: Accounts::new(),
+            waited_ns: 0,
             began: Instant(0),
             overruns: VecDeque::with_capacity(OVERRUNS_KEPT),
             overrun_count: 0,
@@ -42,6 +45,35 @@ impl Ledger {
         self.began = self.began.max(now);
     }
 
+    /// The executor's thread has waited for the lock, before the job at hand or the next one.
+    #[cold]
+    pub(crate) fn waited(&mut self, waited_ns: u64) {
+        self.waited_ns += waited_ns;
+    }
+
+    /// A call of the application has held the lock for so long.
+    pub(crate) fn held(&mut self, held_ns: u64) {
+        self.accounts.open(JobKind::LockHold, Priority::NORMAL).durations.record(held_ns);
+    }
+
+    /// Counts what the executor's thread has waited for the lock before this job.
+    #[cold]
+    fn count_wait(&mut self, run: &Run) {
+        let waited_ns = std::mem::take(&mut self.waited_ns);
+        let began_ns = run.began_ns.saturating_sub(waited_ns);
+        let wait = Run { kind: JobKind::LockWait, owner: 0, began_ns, ended_ns: run.began_ns, ..*run };
+        self.accounts.record(&wait);
+    }
+
+    /// Counts a job. Says by how long a budget its class has, if it took longer than that.
+    #[inline]
+    pub(crate) fn record(&mut self, run: &Run) -> Option<u64> {
+        if self.waited_ns > 0 {
+            self.count_wait(run);
+        }
+        self.accounts.record(run)
+    }
+
     /// When the job at hand began.
     pub(crate) fn began(&self) -> Instant {
         self.began
@@ -53,7 +85,7 @@ impl Ledger {
         let now = clock::now();
         let run = Run { kind, priority, owner: 0, began_ns: self.began.0, ended_ns: now.0 };
         self.began = now;
-        if let Some(budget_ns) = self.accounts.record(&run) {
+        if let Some(budget_ns) = self.record(&run) {
             self.overran(BudgetOverrun::of(&run, budget_ns));
         }
     }

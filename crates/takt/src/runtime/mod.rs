@@ -15,6 +15,7 @@ pub(crate) mod os;
 pub(crate) mod pi_mutex;
 pub(crate) mod poll;
 pub(crate) mod roles;
+pub(crate) mod scheduler;
 pub(crate) mod state;
 pub(crate) mod tasks;
 pub(crate) mod thread_cell;

@@ -16,11 +16,17 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::Ordering;
 
+use super::clock;
 use super::os::{Linux, Os, Word};
 
-/// The calling thread already holds the lock.
+/// Why there is no lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Reentered;
+pub(crate) enum LockError {
+    /// The calling thread holds it already, or waits for it in a circle with other locks (EDEADLK).
+    Reentered,
+    /// The kernel has no memory to note that the thread waits (ENOMEM).
+    OutOfMemory,
+}
 
 /// The bare lock: zero while free, else the owner's thread id, with `FUTEX_WAITERS` set by the kernel.
 struct RawPiMutex<O: Os>(O::Word);
@@ -30,29 +36,34 @@ impl<O: Os> RawPiMutex<O> {
         Self(O::Word::new(0))
     }
 
+    /// Says how long that took, in nanoseconds; 0 if it was free.
     #[inline]
-    fn lock(&self) -> Result<(), Reentered> {
+    fn lock(&self) -> Result<u64, LockError> {
         match self.0.compare_exchange(0, O::thread_id(), Ordering::Acquire, Ordering::Relaxed) {
-            Ok(_) => Ok(()),
+            Ok(_) => Ok(0),
             Err(word) => self.lock_contended(word),
         }
     }
 
     #[cold]
-    fn lock_contended(&self, word: u32) -> Result<(), Reentered> {
+    fn lock_contended(&self, word: u32) -> Result<u64, LockError> {
         if word & !O::Word::WAITERS == O::thread_id() {
-            return Err(Reentered);
+            return Err(LockError::Reentered);
         }
+        let began = clock::now();
         while let Err(error) = self.0.lock_pi() {
             match error.raw_os_error() {
                 // The owner is about to exit, or a signal came.
                 Some(libc::EAGAIN | libc::EINTR) => {}
+                Some(libc::EDEADLK) => return Err(LockError::Reentered),
+                Some(libc::ENOMEM) => return Err(LockError::OutOfMemory),
                 _ => unreachable!("the owner lives and the futex word is ours: {error}"),
             }
         }
         // The kernel's changes to the word are full barriers; this says so to the language, with the owner before.
         self.0.load(Ordering::Acquire);
-        Ok(())
+        // A wait is longer than nothing.
+        Ok(clock::now().0.saturating_sub(began.0).max(1))
     }
 
     /// Must be called by the thread that locked it, exactly once per `lock`.
@@ -98,9 +109,9 @@ impl<T, O: Os> PiMutex<T, O> {
     }
 
     /// Waits for the lock. Uncontended it is one atomic exchange.
-    pub(crate) fn lock(&self) -> Result<PiMutexGuard<'_, T, O>, Reentered> {
-        self.raw.lock()?;
-        Ok(PiMutexGuard { mutex: self, not_send: PhantomData })
+    pub(crate) fn lock(&self) -> Result<PiMutexGuard<'_, T, O>, LockError> {
+        let waited_ns = self.raw.lock()?;
+        Ok(PiMutexGuard { mutex: self, waited_ns, not_send: PhantomData })
     }
 }
 
@@ -113,8 +124,17 @@ impl<T, O: Os> fmt::Debug for PiMutex<T, O> {
 /// Access to the value for as long as it lives.
 pub(crate) struct PiMutexGuard<'a, T, O: Os = Linux> {
     mutex: &'a PiMutex<T, O>,
+    waited_ns: u64,
     /// Only the thread that locked may unlock.
     not_send: PhantomData<*const ()>,
+}
+
+impl<T, O: Os> PiMutexGuard<'_, T, O> {
+    /// How long the caller has waited for the lock; 0 if it was free.
+    #[inline]
+    pub(crate) fn waited_ns(&self) -> u64 {
+        self.waited_ns
+    }
 }
 
 impl<T, O: Os> Deref for PiMutexGuard<'_, T, O> {
@@ -182,7 +202,7 @@ mod tests {
     fn locking_twice_is_an_error_and_the_lock_survives_it() {
         let mutex = PiMutex::new(1);
         let guard = mutex.lock().expect("free");
-        assert_eq!(mutex.lock().err(), Some(Reentered));
+        assert_eq!(mutex.lock().err(), Some(LockError::Reentered));
         drop(guard);
         assert_eq!(*mutex.lock().expect("free again"), 1);
     }

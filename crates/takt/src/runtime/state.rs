@@ -12,17 +12,19 @@ use takt_core::{Event, Instant, Priority};
 use takt_exec::{JobKind, Run};
 use takt_wire::Guid;
 
+use super::drive::Driving;
 use super::driver::Driver;
 use super::event_count::EventCount;
 use super::ledger::Ledger;
 use super::listeners::{Call, EndpointRef, Level, Listener, ParentId, Parents, Place, Slot};
-use super::poll::PollSet;
 use super::tasks::TaskKey;
 use crate::status::{Signal, StatusMask};
 use crate::timing::Timing;
 use comings::Comings;
 use endpoint::{Due, Endpoints};
 pub(crate) use endpoint::{Elsewhere, Endpoint, Identity, Target};
+use turn::NormalJob;
+pub(crate) use turn::{Rank, Step};
 
 use crate::{BudgetOverrun, BudgetOverrunStatus, Error, Result, Runtime};
 
@@ -72,14 +74,14 @@ pub(crate) struct State {
     sleeps_until: Instant,
     /// Something was received or called since the last sleep.
     active: bool,
-    /// Since when what is urgent keeps the rest waiting: normal datagrams and timers.
-    held_up_since: Option<Instant>,
+    /// What is next at normal priority.
+    next_normal: NormalJob,
     /// Attempts to receive since the last look at the timers.
     attempts: u32,
     attempts_per_turn: u32,
     /// Where the transports' descriptors begin among those that were last slept on.
     first_descriptor: usize,
-    pub(crate) poll_set: PollSet,
+    pub(crate) driving: Driving,
 }
 
 impl State {
@@ -97,14 +99,14 @@ impl State {
             dispatching: false,
             sleeps_until: Instant(0),
             active: true,
-            held_up_since: None,
+            next_normal: NormalJob::default(),
             attempts: 0,
             attempts_per_turn: match runtime {
                 Runtime::Inline => turn::ATTEMPTS_PER_TIMER_CHECK,
                 Runtime::Shared => turn::SHARED_ATTEMPTS_PER_TURN,
             },
             first_descriptor: 0,
-            poll_set: PollSet::default(),
+            driving: Driving::default(),
         }
     }
 
@@ -275,7 +277,13 @@ impl State {
 
     /// Whether a listener is to be called and none is being called.
     pub(crate) fn has_calls(&self) -> bool {
-        self.next_told_priority().is_some() && !self.dispatching
+        self.due_call().is_some()
+    }
+
+    /// The priority of the next call of a listener, if none is being called.
+    #[inline]
+    pub(crate) fn due_call(&self) -> Option<Priority> {
+        if self.dispatching { None } else { self.next_told_priority() }
     }
 
     /// How urgent the next call of a listener is, the participant's among them.
@@ -430,14 +438,14 @@ impl State {
 
     /// Jobs of this priority are counted on their own.
     fn open_accounts(&mut self, priority: Priority) {
-        for kind in [JobKind::Receive, JobKind::Transmit, JobKind::Callback] {
+        for kind in [JobKind::Receive, JobKind::Transmit, JobKind::Callback, JobKind::LockWait] {
             self.ledger.accounts.open(kind, priority);
         }
     }
 
     /// Counts a call of an endpoint's listener, which may have taken longer than it may.
     pub(crate) fn count_call(&mut self, target: Target, run: &Run) {
-        let class_budget_ns = self.ledger.accounts.record(run);
+        let class_budget_ns = self.ledger.record(run);
         let Some(endpoint) = self.endpoint(target) else { return };
         let own = endpoint.timing.budget.filter(|budget| run.duration_ns() > budget.limit_ns);
         let Some(limit_ns) = own.map(|budget| budget.limit_ns).or(class_budget_ns) else { return };

@@ -11,7 +11,7 @@ use takt_core::Instant;
 use super::{Model, ModelEvent, ModelWord, in_any_order, in_every_order};
 use crate::runtime::event_count::EventCount;
 use crate::runtime::os::{Event, Word};
-use crate::runtime::pi_mutex::{PiMutex, Reentered};
+use crate::runtime::pi_mutex::{LockError, PiMutex};
 use crate::runtime::poll::{PollSet, Waker};
 use crate::runtime::tasks::Tasks;
 
@@ -53,7 +53,7 @@ fn locking_twice_is_an_error_while_others_wait() {
             thread::spawn(move || *mutex.lock().expect("this thread is not inside"))
         };
         thread::yield_now();
-        assert_eq!(mutex.lock().err(), Some(Reentered));
+        assert_eq!(mutex.lock().err(), Some(LockError::Reentered));
         drop(guard);
         assert_eq!(other.join().expect("no panic"), 0);
     });

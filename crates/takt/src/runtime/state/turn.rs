@@ -1,11 +1,12 @@
-//! One pass over a participant: what is sent, received and due, the most urgent first.
+//! The jobs of a participant: which one is next, and what each does.
 
 use takt_core::{Instant, Priority};
-use takt_exec::JobKind;
+use takt_exec::{JobKind, PrioritySet};
 use takt_transport::Scan;
 
 use super::State;
 use crate::runtime::clock;
+use crate::runtime::driver::Driver;
 use crate::runtime::poll::{PollSet, Ready};
 use crate::{Error, Result};
 
@@ -19,88 +20,211 @@ pub(super) const SHARED_ATTEMPTS_PER_TURN: u32 = 2;
 /// Datagrams that one turn takes at most, which bounds how long it keeps the lock.
 const DATAGRAMS_PER_TURN: usize = 32;
 
-/// Urgent jobs of one visit, after which others get the lock.
-const JOBS_PER_VISIT: usize = 32;
+/// What came of a look for a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// There is none.
+    Idle,
+    /// One was done.
+    Done,
+    /// It is the call of a listener, which the caller does with the lock released.
+    Call,
+}
+
+/// Where a job stands to the normal priority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rank {
+    Above,
+    Normal,
+    Below,
+}
+
+/// What a participant does at normal priority, each in its turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum NormalJob {
+    #[default]
+    Call,
+    Transmit,
+    Receive,
+    Timers,
+}
+
+impl NormalJob {
+    const COUNT: usize = 4;
+
+    fn next(self) -> Self {
+        match self {
+            Self::Call => Self::Transmit,
+            Self::Transmit => Self::Receive,
+            Self::Receive => Self::Timers,
+            Self::Timers => Self::Call,
+        }
+    }
+}
 
 impl State {
-    /// One pass: sends what is due, takes datagrams until one means something to the application (or there are none, or
-    /// it was [`DATAGRAMS_PER_TURN`]), runs one batch of timers. Says whether there may be more to do at once.
+    /// Whether urgent datagrams are told from others before they are received.
+    pub(crate) fn hears_urgent(&self) -> bool {
+        self.driver.as_ref().is_some_and(|driver| driver.hears_above(None))
+    }
+
+    /// The priorities that a job may have, above the normal one or of what waits already.
+    pub(crate) fn priorities(&self) -> PrioritySet {
+        let Some(driver) = &self.driver else { return PrioritySet::default() };
+        let mut priorities = driver.urgent();
+        let waiting = [driver.core.transmit_priority(), self.due_call()];
+        waiting.into_iter().flatten().for_each(|priority| priorities.insert(priority));
+        priorities
+    }
+
+    /// Whether there is something to send, or a listener to call.
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.has_calls() || self.driver.as_ref().is_some_and(|driver| driver.core.has_transmit())
+    }
+
+    /// Does the job with the highest priority above `than`, of what waits to be sent, the calls of listeners, and what arrives at
+    /// ports of urgent flows. Normal datagrams and timers are up to [`run_normal`](Self::run_normal).
+    pub(crate) fn run_above(&mut self, than: Option<Priority>) -> Result<Step> {
+        self.sleeps_until = Instant(0);
+        let call = self.due_call();
+        let driver = self.driver()?;
+        let transmit = driver.core.transmit_priority();
+        let floor = than.max(call).max(transmit);
+        if driver.hears_above(floor) {
+            self.ledger.begin(clock::now());
+            if self.driver()?.receive_above(floor) {
+                self.active = true;
+                self.end_receive()?;
+                return Ok(Step::Done);
+            }
+        }
+        if floor <= than {
+            return Ok(Step::Idle);
+        }
+        if call == floor {
+            return Ok(Step::Call);
+        }
+        // Transports that take nothing keep no listener from being called.
+        match self.transmit_job(clock::now())? {
+            Step::Idle if call > than => Ok(Step::Call),
+            step => Ok(step),
+        }
+    }
+
+    /// Does the next job of the participant, if it has a priority above `than`.
+    pub(crate) fn run_next(&mut self, than: Option<Priority>, scan: Scan, ready: Ready) -> Result<(Step, Rank)> {
+        let step = self.run_above(than.max(Some(Priority::NORMAL)))?;
+        if step != Step::Idle || than >= Some(Priority::NORMAL) {
+            return Ok((step, Rank::Above));
+        }
+        let mut step = self.run_normal(scan, ready, true)?;
+        // What has a lower priority is done when the kernel was asked too.
+        if step == Step::Idle && scan != Scan::All && (self.has_waiting() || than.is_some()) {
+            step = self.run_normal(Scan::All, Ready::ALL, true)?;
+        }
+        if step != Step::Idle {
+            return Ok((step, Rank::Normal));
+        }
+        Ok((self.run_above(than)?, Rank::Below))
+    }
+
+    /// Does one job of normal priority: calls a listener if `calls`, sends, receives or runs timers, each in its turn. Without `calls` it
+    /// is a job of the normal server, which leaves urgent datagrams alone.
+    pub(crate) fn run_normal(&mut self, scan: Scan, ready: Ready, calls: bool) -> Result<Step> {
+        self.sleeps_until = Instant(0);
+        let now = self.driver()?.advance(clock::now());
+        self.ledger.begin(now);
+        for _ in 0..NormalJob::COUNT {
+            let job = self.next_normal;
+            self.next_normal = job.next();
+            let step = match job {
+                NormalJob::Call if calls && self.due_call() == Some(Priority::NORMAL) => Step::Call,
+                NormalJob::Transmit if self.driver()?.core.transmit_priority() == Some(Priority::NORMAL) => {
+                    self.transmit_job(now)?
+                }
+                NormalJob::Receive => self.receive_job(scan, ready, calls)?,
+                NormalJob::Timers => self.timers_job(now)?,
+                NormalJob::Call | NormalJob::Transmit => Step::Idle,
+            };
+            if step != Step::Idle {
+                return Ok(step);
+            }
+        }
+        Ok(Step::Idle)
+    }
+
+    /// A job that sends as much as one may. [`Step::Idle`] if the transports take nothing.
+    fn transmit_job(&mut self, now: Instant) -> Result<Step> {
+        self.ledger.begin(now);
+        let driver = self.driver()?;
+        let (priority, before) = (driver.core.transmit_priority().unwrap_or_default(), driver.built());
+        driver.transmit_some(now);
+        if driver.built() == before {
+            return Ok(Step::Idle);
+        }
+        self.ledger.end(JobKind::Transmit, priority);
+        Ok(Step::Done)
+    }
+
+    /// A job that receives one datagram of normal priority. Without one, and if `any`, an urgent one that was found on the way.
+    fn receive_job(&mut self, scan: Scan, ready: Ready, any: bool) -> Result<Step> {
+        let ready = ready.behind(self.first_descriptor);
+        let driver = self.driver()?;
+        let has_received = driver.receive_common(scan, ready) || (any && driver.receive_above(None));
+        if !has_received {
+            return Ok(Step::Idle);
+        }
+        if scan == Scan::Hot {
+            let now = driver.now();
+            self.ledger.begin(now);
+        }
+        self.active = true;
+        self.end_receive()?;
+        Ok(Step::Done)
+    }
+
+    /// A job that runs one batch of timers, if one is due.
+    fn timers_job(&mut self, now: Instant) -> Result<Step> {
+        let is_due = self.driver()?.is_due(now);
+        self.run_timers(now)?;
+        self.route_events();
+        Ok(if is_due { Step::Done } else { Step::Idle })
+    }
+
+    /// One pass over a participant that has its thread to itself and cannot tell urgent datagrams before it has received them: sends
+    /// what is due, takes datagrams until one means something to the application (or there are none, or it was
+    /// [`DATAGRAMS_PER_TURN`]), runs one batch of timers. Says whether there may be more to do at once.
     ///
     /// What the datagrams made the core want to send leaves with the next pass, so that the application sees the data
     /// first, and its answer and our acknowledgement can share a system call.
     ///
-    /// What is urgent comes first in all of that: before each datagram, and before what is sent. Once it has done so for
-    /// [`Priority::REST_WAITS_MAX`] without a pause, its listeners wait for one pass.
-    ///
     /// `now` is a moment ago; while spinning nobody looks at it, but at the clock where the time matters. `ready` says which of
-    /// the descriptors that were slept on are readable; only those are asked. `is_shared`: others share the thread, so each pass
-    /// takes one datagram, and sends as much as one job may.
-    pub(crate) fn turn(&mut self, scan: Scan, ready: Ready, now: Instant, is_shared: bool) -> Result<bool> {
+    /// the descriptors that were slept on are readable; only those are asked.
+    pub(crate) fn turn(&mut self, scan: Scan, ready: Ready, now: Instant) -> Result<bool> {
         self.sleeps_until = Instant(0);
         let driver = self.driver()?;
         if scan != Scan::Hot {
             driver.advance(now);
         }
         self.ledger.begin(now);
-        // Who has to wait for the kernel to be asked before a sleep may wait for ever.
-        let scan = if scan == Scan::Taken && self.is_rest_owed() { Scan::All } else { scan };
-        if self.is_preempted()? {
-            return Ok(true);
-        }
-        let mut more = false;
         if self.driver()?.core.has_transmit() {
-            more = self.transmit(if scan == Scan::Hot { clock::now() } else { now }, is_shared)?;
-            if self.is_preempted()? {
-                return Ok(true);
-            }
+            self.transmit_all(if scan == Scan::Hot { clock::now() } else { now })?;
         }
-        let most = if is_shared && !self.is_rest_owed() { 1 } else { DATAGRAMS_PER_TURN };
-        let received = self.receive(scan, ready.behind(self.first_descriptor), most)?;
+        let received = self.receive(scan, ready.behind(self.first_descriptor))?;
         self.active |= received;
-        more |= received;
+        let mut more = received;
         // What has arrived comes first, but not for ever.
         let patience = if received { 4 * ATTEMPTS_PER_TIMER_CHECK } else { ATTEMPTS_PER_TIMER_CHECK };
-        if scan != Scan::Hot || self.attempts >= patience || self.is_rest_owed() {
+        if scan != Scan::Hot || self.attempts >= patience {
             self.attempts = 0;
-            if self.is_preempted()? {
-                return Ok(true);
-            }
             let now = if scan == Scan::Hot { clock::now() } else { now };
             more |= self.run_timers(now)?;
             if !received && self.driver()?.core.has_transmit() {
-                if self.is_preempted()? {
-                    return Ok(true);
-                }
-                more |= self.transmit(now, is_shared)?;
+                self.transmit_all(now)?;
             }
             self.route_events();
-            self.held_up_since = None;
         }
         Ok(more)
-    }
-
-    /// What is urgent, or a call of a listener, comes before normal datagrams and timers.
-    pub(crate) fn hold_up_rest(&mut self) {
-        self.held_up_since.get_or_insert(self.ledger.began());
-    }
-
-    /// Whether normal datagrams and timers have waited for so long that they come next.
-    pub(crate) fn is_rest_owed(&self) -> bool {
-        self.held_up_since.is_some_and(|since| self.ledger.began().since(since) >= Priority::REST_WAITS_MAX)
-    }
-
-    /// Between two jobs: does what is urgent. Says whether that brought a call of a listener, which comes before the next job.
-    #[inline]
-    fn is_preempted(&mut self) -> Result<bool> {
-        if !self.driver()?.hears_above(Priority::NORMAL) {
-            return Ok(false);
-        }
-        self.attend(Priority::NORMAL)?;
-        if !self.has_calls() || self.due.calls.first_priority() <= Some(Priority::NORMAL) {
-            return Ok(false);
-        }
-        self.hold_up_rest();
-        Ok(!self.is_rest_owed())
     }
 
     fn run_timers(&mut self, now: Instant) -> Result<bool> {
@@ -114,67 +238,27 @@ impl State {
         Ok(more)
     }
 
-    /// Sends what there is; while something urgent may arrive or `is_shared`, as much as one job may. Says whether there is more.
-    fn transmit(&mut self, now: Instant, is_shared: bool) -> Result<bool> {
+    /// Sends all that there is, as one job.
+    fn transmit_all(&mut self, now: Instant) -> Result<()> {
         self.ledger.begin(now);
         let driver = self.driver()?;
         let priority = driver.core.transmit_priority().unwrap_or_default();
-        let more = if is_shared || driver.hears_above(Priority::NORMAL) {
-            driver.transmit_some(now)
-        } else {
-            driver.transmit(now);
-            false
-        };
+        driver.transmit(now);
         self.ledger.end(JobKind::Transmit, priority);
-        Ok(more)
+        Ok(())
     }
 
-    /// Does what is more urgent than `than`, one job after the other: sends it, and receives it. Says whether all of it is done,
-    /// or brought a call of a listener that is as urgent.
-    pub(crate) fn attend(&mut self, than: Priority) -> Result<bool> {
-        for _ in 0..JOBS_PER_VISIT {
-            let now = clock::now();
-            let driver = self.driver()?;
-            if driver.core.transmit_priority() > Some(than) {
-                self.ledger.begin(now);
-                let driver = self.driver()?;
-                let priority = driver.core.transmit_priority().unwrap_or_default();
-                driver.transmit_some(now);
-                self.ledger.end(JobKind::Transmit, priority);
-                continue;
-            }
-            if !driver.receive_above(than) {
-                self.ledger.begin(now);
-                return Ok(true);
-            }
-            let priority = driver.heard_priority();
-            self.active = true;
-            self.route_events();
-            self.ledger.begin(now);
-            self.ledger.end(JobKind::Receive, priority);
-            if self.due.calls.first_priority() > Some(than) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// Whether something more urgent than `than` waits or may have arrived, so that one had better [attend](Self::attend) to it.
-    #[inline]
-    pub(crate) fn is_wanted_above(&self, than: Priority) -> bool {
-        self.driver
-            .as_ref()
-            .is_some_and(|driver| driver.hears_above(than) || driver.core.transmit_priority() > Some(than))
-    }
-
-    /// Takes datagrams until one is news to the application, or it was so many. Says whether there was any datagram.
-    fn receive(&mut self, scan: Scan, ready: Ready, most: usize) -> Result<bool> {
+    /// Takes datagrams until one is news to the application, or something urgent is to be sent, or it was [`DATAGRAMS_PER_TURN`]. Says
+    /// whether there was any datagram.
+    fn receive(&mut self, scan: Scan, ready: Ready) -> Result<bool> {
         if !self.receive_first(scan, ready)? {
             return Ok(false);
         }
-        for _ in 1..most {
+        for _ in 1..DATAGRAMS_PER_TURN {
             let is_news = self.end_receive()?;
-            if is_news && !self.is_rest_owed() || !self.driver()?.receive(scan, ready) {
+            let driver = self.driver()?;
+            let is_next_urgent = driver.core.transmit_priority() > Some(Priority::NORMAL);
+            if is_news || is_next_urgent || !driver.receive(scan, ready) {
                 return Ok(true);
             }
         }
@@ -224,7 +308,12 @@ impl State {
     /// A call of the application has sent as much as one job may, and there is more.
     pub(crate) fn owes_datagrams(&self) -> bool {
         let driver = self.driver.as_ref();
-        driver.is_some_and(|driver| driver.hears_above(Priority::NORMAL) && driver.core.has_transmit())
+        driver.is_some_and(|driver| driver.hears_above(None) && driver.core.has_transmit())
+    }
+
+    /// How many datagrams were built to be sent.
+    pub(crate) fn built_datagrams(&self) -> u64 {
+        self.driver.as_ref().map_or(0, Driver::built)
     }
 
     /// Ends a call that read samples: what made room may have let others in. Says whether the receiving thread must wake.
