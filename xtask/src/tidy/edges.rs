@@ -68,7 +68,7 @@ const CRATES: &[Crate] = &[
     Crate {
         name: "takt",
         internal: &["takt-wire", "takt-xtypes", "takt-derive", "takt-core", "takt-transport", "takt-exec"],
-        internal_in_tests: &[],
+        internal_in_tests: &["takt-calculus"],
         external: None,
     },
     Crate {

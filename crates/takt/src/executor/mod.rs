@@ -310,6 +310,26 @@ impl Executor {
     }
 }
 
+/// What a simulation drives: without a thread.
+#[cfg(test)]
+impl Executor {
+    /// One that the calling thread drives by [`drive_until`](Self::drive_until).
+    pub(crate) fn unthreaded(name: &str) -> Result<Self> {
+        let shared = Arc::new(Shared::new(name.to_owned(), Idle::Block)?);
+        shared.thread.store(ThreadToken::of_driving_thread().to_bits(), Ordering::Relaxed);
+        let life = Some(Arc::new(Life(Arc::clone(&shared))));
+        Ok(Self { inner: Arc::new(Inner { shared, life, thread: None }) })
+    }
+
+    /// Drives until `is_done`, which is asked after each pass.
+    pub(crate) fn drive_until(&self, driving: &mut Driving, mut is_done: impl FnMut() -> bool) {
+        while !is_done() {
+            let driven = self.inner.shared.round(driving, &mut is_done);
+            assert!(driven.is_ok(), "{driven:?}");
+        }
+    }
+}
+
 impl Shared {
     fn new(name: String, idle: Idle) -> Result<Self> {
         Ok(Self {

@@ -11,6 +11,10 @@ use takt_wire::{Duration, Timestamp};
 /// again: the data path reads it several times per sample.
 #[inline]
 pub(crate) fn now() -> Instant {
+    #[cfg(test)]
+    if let Some(now) = super::simulation::now() {
+        return now;
+    }
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is live and writable. The call cannot fail: Linux always has this clock.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };

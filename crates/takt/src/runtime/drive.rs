@@ -112,6 +112,10 @@ fn sleep<E: Deref<Target = Engine>>(
         let due = engine.enter()?.prepare_sleep(set, now, linger)?;
         until = [until, due].into_iter().flatten().min();
     }
+    #[cfg(test)]
+    if let Some(woken_at) = super::simulation::sleep(until) {
+        return Ok(woken_at);
+    }
     waker.sleep(set, now, until)?;
     let woken_at = clock::now();
     set.slept(woken_at.since(now));

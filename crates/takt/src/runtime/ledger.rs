@@ -82,6 +82,8 @@ impl Ledger {
     /// The job at hand has ended, and the next one begins.
     #[inline]
     pub(crate) fn end(&mut self, kind: JobKind, priority: Priority) {
+        #[cfg(test)]
+        super::simulation::spend(kind, priority);
         let now = clock::now();
         let run = Run { kind, priority, owner: 0, began_ns: self.began.0, ended_ns: now.0 };
         self.began = now;

@@ -22,6 +22,8 @@ pub(crate) mod thread_cell;
 
 #[cfg(test)]
 mod model;
+#[cfg(test)]
+mod simulation;
 
 use std::time::Duration;
 

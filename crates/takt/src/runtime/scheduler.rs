@@ -75,6 +75,8 @@ impl<E: Deref<Target = Engine>> Scheduler<'_, E> {
             return Ok(more);
         }
         for done in 0..JOBS_PER_PASS {
+            #[cfg(test)]
+            super::simulation::between_jobs();
             let now = clock::now();
             if server.is_due(now) {
                 self.run_normal(server, Scan::All, Ready::ALL, false)?;

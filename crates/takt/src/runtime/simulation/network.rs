@@ -1,0 +1,180 @@
+//! A network in memory: datagrams arrive as soon as they are sent, those of urgent flows before others, and those of one flow in order.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::RawFd;
+use std::sync::{Arc, Mutex};
+
+use takt_exec::{Priority, PriorityQueue};
+use takt_transport::ahead::urgency;
+use takt_transport::{
+    FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats,
+};
+use takt_wire::Locator;
+
+const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
+const DISCOVERY: u16 = 7410;
+const USER: u16 = 7411;
+const FIRST_OWN: u16 = 8000;
+
+/// The longest datagram.
+pub(super) const ROOM: usize = 1400;
+
+type Result<T> = std::result::Result<T, TransportError>;
+
+/// One participant's end.
+struct Node {
+    arrived: PriorityQueue<(Vec<u8>, RxMeta)>,
+    /// Of urgent flows, by their ports from [`FIRST_OWN`] on.
+    urgencies: Vec<i32>,
+    /// Nothing is lent to be sent.
+    is_broken: bool,
+}
+
+/// All ends.
+#[derive(Clone, Default)]
+pub(super) struct Network(Arc<Mutex<Vec<Node>>>);
+
+impl Network {
+    /// A further end.
+    pub(super) fn join(&self) -> Box<dyn Transport> {
+        let mut nodes = self.0.lock().expect("no panic");
+        let node = Node { arrived: PriorityQueue::new(), urgencies: Vec::new(), is_broken: false };
+        nodes.push(node);
+        let own = Ipv4Addr::new(10, 0, (nodes.len() / 250) as u8, (nodes.len() % 250) as u8);
+        let interface = Interface {
+            name: "net0".into(),
+            index: 1,
+            addresses: vec![(IpAddr::V4(own), 8)],
+            mtu: 1500,
+            loopback: false,
+            multicast: true,
+        };
+        let locators = Locators {
+            metatraffic_unicast: vec![Locator::udp_v4(own, DISCOVERY)],
+            metatraffic_multicast: vec![Locator::udp_v4(GROUP, DISCOVERY)],
+            default_unicast: vec![Locator::udp_v4(own, USER)],
+            default_multicast: Vec::new(),
+        };
+        let end = End {
+            network: self.clone(),
+            at: nodes.len() - 1,
+            own,
+            interface: [interface],
+            locators,
+            frame: vec![0; ROOM],
+            received: Vec::new(),
+        };
+        Box::new(end)
+    }
+
+    /// The end lends no frame from now on.
+    pub(super) fn break_end(&self, at: usize) {
+        self.0.lock().expect("no panic")[at].is_broken = true;
+    }
+}
+
+struct End {
+    network: Network,
+    at: usize,
+    own: Ipv4Addr,
+    interface: [Interface; 1],
+    locators: Locators,
+    frame: Vec<u8>,
+    received: Vec<u8>,
+}
+
+impl End {
+    fn take(&mut self, wanted: impl FnOnce(&mut Node) -> Option<(Vec<u8>, RxMeta)>) -> Option<RxFrame<'_>> {
+        let (bytes, meta) = wanted(&mut self.network.0.lock().expect("no panic")[self.at])?;
+        self.received = bytes;
+        Some(RxFrame::new(&self.received, meta))
+    }
+}
+
+impl Transport for End {
+    fn name(&self) -> &'static str {
+        "memory"
+    }
+
+    fn serves(&self, locator: &Locator) -> bool {
+        locator.kind == Locator::KIND_UDP_V4
+    }
+
+    fn interfaces(&self) -> &[Interface] {
+        &self.interface
+    }
+
+    fn locators(&self) -> &Locators {
+        &self.locators
+    }
+
+    fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>)> {
+        if !spec.own_port {
+            return Ok((FlowId::DEFAULT, Vec::new()));
+        }
+        let urgencies = &mut self.network.0.lock().expect("no panic")[self.at].urgencies;
+        urgencies.push(urgency(spec));
+        let flow = urgencies.len() as u16;
+        Ok((FlowId(flow), vec![Locator::udp_v4(self.own, FIRST_OWN + flow - 1)]))
+    }
+
+    fn close_flow(&mut self, _: FlowId) -> Result<()> {
+        Ok(())
+    }
+
+    fn max_message_len(&self) -> usize {
+        ROOM
+    }
+
+    fn loan(&mut self) -> Result<&mut [u8]> {
+        if self.network.0.lock().expect("no panic")[self.at].is_broken {
+            return Err(TransportError::new("loan", "a frame", std::io::ErrorKind::OutOfMemory.into()));
+        }
+        Ok(&mut self.frame)
+    }
+
+    fn commit(&mut self, len: usize, _: FlowId, destinations: &[Locator]) -> Result<()> {
+        let source = self.locators.default_unicast[0];
+        let mut nodes = self.network.0.lock().expect("no panic");
+        for destination in destinations {
+            let multicast = destination.is_multicast();
+            for (at, node) in nodes.iter_mut().enumerate().filter(|(at, _)| *at != self.at) {
+                let own = Ipv4Addr::new(10, 0, ((at + 1) / 250) as u8, ((at + 1) % 250) as u8);
+                if !multicast && destination.ip() != Some(IpAddr::V4(own)) {
+                    continue;
+                }
+                let flow = (destination.port as u16).checked_sub(FIRST_OWN).map_or(0, |place| place + 1);
+                let urgency = flow.checked_sub(1).map_or(0, |place| node.urgencies[usize::from(place)]);
+                let meta = RxMeta { source, local: *destination, flow: FlowId(flow), multicast };
+                node.arrived.push(Priority::new(urgency), (self.frame[..len].to_vec(), meta));
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn recv(&mut self, _: Scan) -> Result<Option<RxFrame<'_>>> {
+        Ok(self.take(|node| Some(node.arrived.pop()?.1)))
+    }
+
+    fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>> {
+        let is_above = |node: &Node| node.arrived.first_priority() > Some(Priority::new(above));
+        Ok(self.take(|node| if is_above(node) { Some(node.arrived.pop()?.1) } else { None }))
+    }
+
+    fn recv_common(&mut self, _: Scan) -> Result<Option<RxFrame<'_>>> {
+        Ok(self.take(|node| node.arrived.remove(Priority::NORMAL, |_| true)))
+    }
+
+    /// One that is never slept on.
+    fn descriptors(&self) -> &[RawFd] {
+        &[0]
+    }
+
+    fn stats(&self) -> TransportStats {
+        TransportStats::default()
+    }
+}

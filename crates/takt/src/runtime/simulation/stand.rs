@@ -1,0 +1,381 @@
+//! Real participants on an executor without thread, a peer that writes to them, and the measurement of responses.
+
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
+
+use takt_core::Priority;
+use takt_derive::DdsType;
+use takt_exec::{JobClass, JobKind};
+use takt_wire::qos::{History, Property, Reliability, ReliabilityKind};
+
+use super::network::Network;
+use super::random::Random;
+use super::system::{Kind, Plan, PlannedFlow};
+use super::{Calls, Here, WORLD, cost, jobs_between, now_ns, take_time};
+use crate::executor::Job;
+use crate::qos::{DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos, TopicQos};
+use crate::runtime::drive::Driving;
+use crate::{
+    DataReader, DataReaderListener, DataWriter, DomainParticipant, Duration, Executor, PRIORITY_PROPERTY, Runtime,
+};
+
+#[derive(Clone, Debug, Default, PartialEq, DdsType)]
+#[dds(crate = "takt_xtypes", name = "Sample")]
+pub(super) struct Sample {
+    flow: u32,
+    arrived_ns: u64,
+    bulk: Vec<u8>,
+}
+
+/// The longest response of a flow, and what ran meanwhile.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Response {
+    pub(super) ns: u64,
+    pub(super) jobs: String,
+}
+
+/// The longest response of each flow, and the bound above which it is told what ran.
+type Longest = Arc<Mutex<Vec<(Response, u64)>>>;
+
+/// An event of a flow is done.
+fn note(longest: &Longest, flow: usize, arrived_ns: u64) {
+    let mut longest = longest.lock().expect("no panic");
+    let Some((longest, bound_ns)) = longest.get_mut(flow) else { return };
+    let ns = now_ns() - arrived_ns;
+    if ns > longest.ns {
+        let jobs = if ns > *bound_ns { jobs_between(arrived_ns, now_ns()) } else { String::new() };
+        *longest = Response { ns, jobs };
+    }
+}
+
+/// How events come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// All at once, just after the longest job of the lowest priority has begun, then as densely as allowed; all takes longest.
+    Critical,
+    /// By chance, within what is allowed.
+    Random,
+}
+
+pub(super) struct Stand {
+    plan: Plan,
+    pub(super) network: Network,
+    executor: Executor,
+    driving: Driving,
+    pub(super) participants: Vec<DomainParticipant>,
+    peer: DomainParticipant,
+    writers: Vec<Option<DataWriter<Sample>>>,
+    readers: Vec<DataReader<Sample>>,
+    /// A topic of normal priority without listener.
+    pub(super) polled: DataReader<Sample>,
+    normal: Vec<DataWriter<Sample>>,
+    longest: Longest,
+    jobs: Vec<Job>,
+    /// The last one, since all else ends within its world.
+    _here: Here,
+}
+
+struct Answering {
+    priority: Priority,
+    cost_ns: u64,
+    longest: Longest,
+}
+
+impl DataReaderListener<Sample> for Answering {
+    fn on_data_available(&mut self, reader: &DataReader<Sample>) {
+        if self.priority == Priority::NORMAL {
+            super::release(false);
+        }
+        take_time("callback", self.priority, cost(self.cost_ns));
+        for sample in reader.take(usize::MAX).expect("open") {
+            let Some(sample) = sample.data else { continue };
+            note(&self.longest, sample.flow as usize, sample.arrived_ns);
+        }
+    }
+}
+
+fn best_effort() -> Reliability {
+    Reliability { kind: ReliabilityKind::BestEffort, ..Reliability::RELIABLE }
+}
+
+fn writer(participant: &DomainParticipant, topic: &str) -> DataWriter<Sample> {
+    let topic = participant.create_topic::<Sample>(topic, TopicQos::default()).expect("topic");
+    let qos = DataWriterQos { reliability: best_effort(), history: History::KeepLast(1), ..DataWriterQos::default() };
+    let publisher = participant.create_publisher(PublisherQos::default()).expect("publisher");
+    publisher.create_datawriter(&topic, qos).expect("writer")
+}
+
+fn reader(participant: &DomainParticipant, topic: &str, priority: i32) -> DataReader<Sample> {
+    let topic = participant.create_topic::<Sample>(topic, TopicQos::default()).expect("topic");
+    let property = Property(vec![(PRIORITY_PROPERTY.into(), priority.to_string(), false)]);
+    let history = History::KeepLast(1000);
+    let qos = DataReaderQos { reliability: best_effort(), history, property, ..DataReaderQos::default() };
+    let subscriber = participant.create_subscriber(SubscriberQos::default()).expect("subscriber");
+    subscriber.create_datareader(&topic, qos).expect("reader")
+}
+
+impl Stand {
+    /// Builds everything and lets the participants find each other, which takes no time of jobs.
+    pub(super) fn new(plan: Plan) -> Self {
+        let here = Here::new();
+        let network = Network::default();
+        let executor = Executor::unthreaded("simulated").expect("a waker");
+        let build = || {
+            let builder = DomainParticipant::builder(0).transport(network.join()).shared_memory(plan.by_memory);
+            builder.lease_duration(std::time::Duration::from_secs(10_000))
+        };
+        let participants: Vec<_> =
+            (0..plan.participants).map(|_| build().executor(&executor).build().expect("participant")).collect();
+        let peer = build().runtime(Runtime::Inline).build().expect("participant");
+        let longest = Longest::new(Mutex::new(vec![Default::default(); plan.flows.len()]));
+        let (mut writers, mut readers) = (Vec::new(), Vec::new());
+        for (at, flow) in plan.flows.iter().enumerate() {
+            let Kind::Topic { participant, .. } = flow.kind else {
+                writers.push(None);
+                continue;
+            };
+            let topic = format!("flow {at}");
+            writers.push(Some(writer(&peer, &topic)));
+            let reader = reader(&participants[participant], &topic, flow.priority);
+            let listener = Answering {
+                priority: Priority::new(flow.priority),
+                cost_ns: flow.cost_ns,
+                longest: Arc::clone(&longest),
+            };
+            reader.set_listener(Box::new(listener)).expect("open");
+            readers.push(reader);
+        }
+        let polled = reader(&participants[0], "polled", 0);
+        let normal: Vec<_> = (0..plan.participants).map(|at| writer(&peer, &format!("normal {at}"))).collect();
+        for (at, participant) in participants.iter().enumerate() {
+            let reader = reader(participant, &format!("normal {at}"), 0);
+            let listener =
+                Answering { priority: Priority::NORMAL, cost_ns: plan.normal_ns, longest: Arc::clone(&longest) };
+            reader.set_listener(Box::new(listener)).expect("open");
+            readers.push(reader);
+        }
+        let to_polled = writer(&peer, "polled");
+        let mut stand = Self {
+            plan,
+            network,
+            executor,
+            driving: Driving::default(),
+            participants,
+            peer,
+            writers,
+            readers,
+            polled,
+            normal,
+            longest,
+            jobs: Vec::new(),
+            _here: here,
+        };
+        stand.normal.push(to_polled);
+        stand.match_all();
+        stand
+    }
+
+    fn match_all(&mut self) {
+        let is_matched = |writer: &DataWriter<Sample>| !writer.matched_subscriptions().expect("open").is_empty();
+        for _ in 0..20_000 {
+            self.drive(1_000_000);
+            for _ in 0..8 {
+                self.peer.spin_once(Duration::ZERO).expect("own thread");
+            }
+            let is_known = |reader: &DataReader<Sample>| !reader.matched_publications().expect("open").is_empty();
+            let mut readers = self.readers.iter().chain([&self.polled]);
+            if readers.all(is_known) && self.writers.iter().flatten().chain(&self.normal).all(is_matched) {
+                return;
+            }
+        }
+        panic!("the participants do not find each other");
+    }
+
+    /// Lets the executor run for so long.
+    pub(super) fn drive(&mut self, ns: u64) {
+        let end_ns = now_ns() + ns;
+        WORLD.with_borrow_mut(|world| (world.is_driving, world.end_ns) = (true, end_ns));
+        self.executor.drive_until(&mut self.driving, || now_ns() >= end_ns);
+        WORLD.with_borrow_mut(|world| world.is_driving = false);
+    }
+
+    /// In how many datagrams a sample of each flow comes.
+    pub(super) fn pieces(&mut self) -> Vec<u64> {
+        let flows: Vec<_> = self.plan.flows.iter().map(|flow| (flow.kind, Priority::new(flow.priority))).collect();
+        let mut pieces = Vec::new();
+        for (at, (kind, priority)) in flows.into_iter().enumerate() {
+            pieces.push(match kind {
+                Kind::Topic { participant, octets } => {
+                    let before = self.receive_jobs(participant, priority);
+                    write_to(self.writers[at].clone().expect("of a topic"), at, octets)(now_ns());
+                    self.drive(1_000_000);
+                    self.receive_jobs(participant, priority) - before
+                }
+                Kind::Job => 1,
+            });
+        }
+        self.longest.lock().expect("no panic").fill(Default::default());
+        pieces
+    }
+
+    /// Jobs take time from now on, and what is below the normal priority is always due. Responses above these bounds are told with what
+    /// ran meanwhile.
+    pub(super) fn begin(&mut self, bounds_ns: &[u64]) {
+        for ((_, bound_ns), ns) in self.longest.lock().expect("no panic").iter_mut().zip(bounds_ns) {
+            *bound_ns = *ns;
+        }
+        let plan = &self.plan;
+        WORLD.with_borrow_mut(|world| {
+            for kind in [JobKind::Receive, JobKind::Transmit, JobKind::Timers] {
+                world.costs.insert((kind.name(), Priority::NORMAL), plan.normal_ns);
+            }
+            for (priority, ns) in &plan.receive_ns {
+                world.costs.insert((JobKind::Receive.name(), Priority::new(*priority)), *ns);
+            }
+        });
+        let below_ns = plan.below_ns;
+        let below = std::future::poll_fn(move |cx| {
+            cx.waker().wake_by_ref();
+            super::release(true);
+            take_time("application", Priority::new(-10), cost(below_ns));
+            Poll::Pending
+        });
+        let below = self.executor.spawn(Priority::new(-10), "below", below).expect("room");
+        self.jobs.push(below);
+        self.add_actions();
+        if let Some(calls) = self.plan.calls {
+            let (own, polled) = (writer(&self.participants[0], "own"), self.polled.clone());
+            let mut count = 0;
+            let call = move || {
+                count += 1;
+                if count % 2 == 0 {
+                    own.write(&Sample::default()).expect("room");
+                } else {
+                    polled.take(usize::MAX).expect("open");
+                }
+            };
+            let calls = Calls { hold_ns: calls.hold_ns, gap_ns: calls.gap_ns, due_ns: 0, call: Box::new(call) };
+            WORLD.with_borrow_mut(|world| world.calls = Some(calls));
+        }
+    }
+
+    /// One action for each flow, and behind them one for each normal writer.
+    fn add_actions(&mut self) {
+        let mut actions: Vec<super::Action> = Vec::new();
+        for (at, flow) in self.plan.flows.iter().enumerate() {
+            actions.push(match flow.kind {
+                Kind::Topic { octets, .. } => write_to(self.writers[at].clone().expect("of a topic"), at, octets),
+                Kind::Job => job(&self.executor, at, flow, &self.longest),
+            });
+        }
+        actions.extend(self.normal.iter().map(|writer| write_to(writer.clone(), usize::MAX >> 33, 8)));
+        WORLD.with_borrow_mut(|world| world.actions = actions.into_iter().map(Some).collect());
+    }
+
+    /// Runs the executor for so long with events that come in this manner, then without events until the next run may begin.
+    /// Says how many jobs of normal priority have received while events came.
+    pub(super) fn run(&mut self, manner: Manner, ns: u64, random: &mut Random) -> u64 {
+        let normal_before = self.receive_jobs(0, Priority::NORMAL);
+        let (start, flows) = (now_ns(), &self.plan.flows);
+        let normal = flows.len()..flows.len() + self.normal.len();
+        WORLD.with_borrow_mut(|world| {
+            world.random = (manner == Manner::Random).then(|| random.clone());
+            world.armed_ns = start;
+            for (at, flow) in flows.iter().enumerate() {
+                let times = times(flow, ns, manner, random);
+                match manner {
+                    Manner::Critical => world.at_release.extend(times.into_iter().map(|time| (time, at))),
+                    Manner::Random => world.plan.extend(times.into_iter().map(|time| Reverse((start + time, at)))),
+                }
+            }
+            for (at, n) in normal.zip(0_u64..) {
+                let every = 1_000_000 / self.plan.normal_load.max(1);
+                let count = if self.plan.normal_load == 0 { 0 } else { ns / every };
+                world.plan.extend((0..count).map(|k| Reverse((start + k * every + n * 777, at))));
+            }
+        });
+        self.drive(ns);
+        let normal_jobs = self.receive_jobs(0, Priority::NORMAL) - normal_before;
+        // All flows are done, and may begin together again.
+        self.drive(400_000_000);
+        normal_jobs
+    }
+
+    /// Jobs of a participant that received at this priority.
+    fn receive_jobs(&self, participant: usize, priority: Priority) -> u64 {
+        let classes = self.participants[participant].job_classes().expect("open");
+        let is_meant = |class: &&JobClass| (class.kind, class.priority) == (JobKind::Receive, priority);
+        classes.iter().find(is_meant).map_or(0, |class| class.durations.count())
+    }
+
+    /// Has a participant that hears urgent samples write what its transport takes no more.
+    pub(super) fn write_through_a_broken_transport(&mut self) {
+        let own = writer(&self.participants[0], "to all");
+        let _reader = reader(&self.peer, "to all", 0);
+        self.normal.push(own.clone());
+        self.match_all();
+        self.network.break_end(0);
+        own.write(&Sample::default()).expect("room");
+        let failures = self.participants[0].driver_counters().expect("open").send_failures;
+        assert!(failures > 0, "{failures}");
+    }
+
+    /// The longest response of each flow.
+    pub(super) fn longest(&self) -> Vec<Response> {
+        self.longest.lock().expect("no panic").iter().map(|(longest, _)| longest.clone()).collect()
+    }
+}
+
+fn write_to(writer: DataWriter<Sample>, flow: usize, octets: usize) -> super::Action {
+    let mut sample = Sample { flow: flow as u32, arrived_ns: 0, bulk: vec![0; octets] };
+    Box::new(move |at| {
+        sample.arrived_ns = at;
+        writer.write(&sample).expect("room");
+    })
+}
+
+/// A job of the application, which lives as long as the action that triggers it.
+fn job(executor: &Executor, at: usize, flow: &PlannedFlow, longest: &Longest) -> super::Action {
+    let waiting = Arc::new(Mutex::new(VecDeque::new()));
+    let (to_do, longest) = (Arc::clone(&waiting), Arc::clone(longest));
+    let (priority, cost_ns) = (Priority::new(flow.priority), flow.cost_ns);
+    let work = move || {
+        let done: Vec<u64> = to_do.lock().expect("no panic").drain(..).collect();
+        take_time("application", priority, cost(cost_ns));
+        done.into_iter().for_each(|arrived_ns| note(&longest, at, arrived_ns));
+    };
+    let job = executor.on_event(Priority::new(flow.priority), "job", work).expect("room");
+    Box::new(move |arrived_ns| {
+        waiting.lock().expect("no panic").push_back(arrived_ns);
+        job.trigger();
+    })
+}
+
+/// When a flow's events come, within `until`.
+fn times(flow: &PlannedFlow, until: u64, manner: Manner, random: &mut Random) -> Vec<u64> {
+    let arrivals = flow.arrivals;
+    let mut times: Vec<u64> = Vec::new();
+    let offset = if manner == Manner::Random { random.between(0, arrivals.period_ns) } else { 0 };
+    for n in 0.. {
+        let time = match manner {
+            Manner::Critical => arrivals.span(n),
+            // Each has its own time, and is late by its jitter at most.
+            Manner::Random => offset + n * arrivals.period_ns + random.between(0, arrivals.jitter_ns),
+        };
+        if time > until {
+            break;
+        }
+        times.push(time);
+    }
+    times.sort_unstable();
+    // What comes nearer than allowed does not come.
+    let mut kept: Vec<u64> = Vec::new();
+    for time in times {
+        if kept.last().is_none_or(|last| time - last >= arrivals.distance_ns) {
+            kept.push(time);
+        }
+    }
+    kept
+}

@@ -1,0 +1,217 @@
+//! Systems by seed: what the executor has to do, and what the analysis is told of it.
+
+use takt_calculus::system::Server;
+use takt_calculus::{Arrivals, Flow, Resource, Stage, System};
+use takt_core::Priority;
+
+use super::random::Random;
+
+const MICROSECOND: u64 = 1_000;
+const MILLISECOND: u64 = 1_000_000;
+
+/// What brings a flow's events, and what is done for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Samples of so many octets, in one datagram or more: each is received, then a listener is called.
+    Topic { participant: usize, octets: usize },
+    /// A job of the application.
+    Job,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PlannedFlow {
+    pub(super) kind: Kind,
+    pub(super) priority: i32,
+    pub(super) arrivals: Arrivals,
+    /// One run of the job, or call of the listener.
+    pub(super) cost_ns: u64,
+}
+
+/// Calls of other threads into the participant.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PlannedCalls {
+    pub(super) hold_ns: u64,
+    pub(super) gap_ns: u64,
+}
+
+/// A system to be simulated.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) class: &'static str,
+    pub(super) participants: usize,
+    /// Samples come by shared memory, else by the network.
+    pub(super) by_memory: bool,
+    pub(super) flows: Vec<PlannedFlow>,
+    /// One datagram of a priority, by priority.
+    pub(super) receive_ns: Vec<(i32, u64)>,
+    /// A job of normal priority: each kind takes as long.
+    pub(super) normal_ns: u64,
+    /// A job of the application at priority -10 that is always due.
+    pub(super) below_ns: u64,
+    /// Datagrams of normal priority each millisecond, whose listener takes as long as a normal job.
+    pub(super) normal_load: u64,
+    pub(super) calls: Option<PlannedCalls>,
+}
+
+impl Plan {
+    /// One datagram of this priority.
+    pub(super) fn receive_ns_of(&self, priority: i32) -> u64 {
+        self.receive_ns.iter().find(|(known, _)| *known == priority).map_or(self.normal_ns, |(_, ns)| *ns)
+    }
+
+    /// What the analysis is told. `pieces` says how many datagrams a sample of each flow comes in.
+    pub(super) fn described(&self, pieces: &[u64]) -> System {
+        let stage = |priority, piece_ns, pieces| Stage {
+            resource: 0,
+            priority,
+            piece_ns,
+            piece_ns_min: 0,
+            pieces,
+            delay_ns: 0,
+            delay_ns_min: 0,
+        };
+        let flow = |(at, planned): (usize, &PlannedFlow)| {
+            let PlannedFlow { kind, priority, arrivals, cost_ns } = *planned;
+            let stage = match kind {
+                Kind::Job => stage(priority, cost_ns, 1),
+                Kind::Topic { .. } => stage(priority, cost_ns.max(self.receive_ns_of(priority)), pieces[at] + 1),
+            };
+            Flow { name: format!("{at}"), arrivals: Some(arrivals), stages: vec![stage], limit_ns: None }
+        };
+        let mut flows: Vec<Flow> = self.flows.iter().enumerate().map(flow).collect();
+        for (priority, piece_ns) in [(0, self.normal_ns), (-10, self.below_ns)] {
+            let stages = vec![stage(priority, piece_ns, 1)];
+            flows.push(Flow { name: format!("at {priority}"), arrivals: None, stages, limit_ns: None });
+        }
+        let server = Server {
+            priority: Priority::NORMAL.get(),
+            period_ns: Priority::REST_PERIOD.as_nanos() as u64,
+            piece_ns: self.normal_ns,
+        };
+        // A job may find the lock held before it and after its listener.
+        let lock_ns = self.calls.map_or(0, |calls| 2 * calls.hold_ns);
+        let executor = Resource { lock_ns, server: Some(server), ..Resource::new("executor") };
+        System { resources: vec![executor], flows }
+    }
+}
+
+/// A system of anything.
+pub(super) fn any(seed: u64) -> Plan {
+    let mut random = Random(seed);
+    let participants = random.between(1, 3) as usize;
+    let count = random.between(2, 7);
+    let share = random.between(200, 900) / count;
+    let flows = (0..count).map(|_| flow(&mut random, participants, share, 5)).collect();
+    let calls = (participants == 1 && random.one_in(2)).then(|| PlannedCalls {
+        hold_ns: random.between(1, 30) * MICROSECOND,
+        gap_ns: random.between(0, 500) * MICROSECOND,
+    });
+    complete("any", flows, participants, calls, &mut random)
+}
+
+/// A flow that takes so many thousandths of the executor, of so many priorities.
+fn flow(random: &mut Random, participants: usize, share: u64, priorities: u64) -> PlannedFlow {
+    let period_ns = random.between(1_000, 20_000) * MICROSECOND;
+    let jitter_ns = if random.one_in(2) { random.between(0, 2 * period_ns) } else { 0 };
+    let distance_ns = if random.one_in(2) { random.between(0, period_ns / 2) } else { 0 };
+    let is_job = random.one_in(2);
+    let octets = if random.one_in(3) { random.between(1, 5) as usize * 1000 } else { 8 };
+    let participant = random.between(0, participants as u64 - 1) as usize;
+    // A sample is received, and its listener called.
+    let pieces = if is_job { 1 } else { octets as u64 / 1000 + 2 };
+    PlannedFlow {
+        kind: if is_job { Kind::Job } else { Kind::Topic { participant, octets } },
+        priority: [40, 46, 20, 5, 30][random.between(0, priorities - 1) as usize],
+        arrivals: Arrivals { period_ns, jitter_ns, distance_ns },
+        cost_ns: (period_ns * share / 1000 / pieces).max(1),
+    }
+}
+
+/// Adds what else there is. One datagram of a priority takes what the shortest listener of that priority does.
+fn complete(
+    class: &'static str,
+    flows: Vec<PlannedFlow>,
+    participants: usize,
+    calls: Option<PlannedCalls>,
+    random: &mut Random,
+) -> Plan {
+    let topics = || flows.iter().filter(|flow| flow.kind != Kind::Job);
+    let shortest = |priority| topics().filter(|flow| flow.priority == priority).map(|flow| flow.cost_ns).min();
+    let receive_ns = topics().filter_map(|flow| Some((flow.priority, shortest(flow.priority)?))).collect();
+    Plan {
+        class,
+        participants,
+        by_memory: random.one_in(2),
+        receive_ns,
+        normal_ns: random.between(5, 200) * MICROSECOND,
+        below_ns: random.between(10, 3000) * MICROSECOND,
+        normal_load: random.between(0, 5),
+        flows,
+        calls,
+    }
+}
+
+/// Systems that are made to be late.
+pub(super) fn adversarial(seed: u64) -> Plan {
+    let mut random = Random(seed ^ 0xbad);
+    let job = |priority, period_us, cost_us| PlannedFlow {
+        kind: Kind::Job,
+        priority,
+        arrivals: Arrivals::sporadic(period_us * MICROSECOND),
+        cost_ns: cost_us * MICROSECOND,
+    };
+    let topic =
+        |participant, octets, flow: PlannedFlow| PlannedFlow { kind: Kind::Topic { participant, octets }, ..flow };
+    match seed % 6 {
+        // Everything has the same priority, and jobs take nearly all the time.
+        0 => {
+            let (period_us, n) = (random.between(3_000, 6_000), random.between(2, 4));
+            let jobs = (0..n).map(|n| job(40, period_us + 700 * n, period_us * 850 / 1000 / (n + 2).max(3)));
+            let sample = topic(0, 8, job(40, 100_000, random.between(20, 100)));
+            complete("equals", jobs.chain([sample]).collect(), 1, None, &mut random)
+        }
+        // A flood of middle priority keeps the executor for longer than the period of the server.
+        1 => {
+            let urgent = topic(0, 8, job(46, 1_000, random.between(10, 50)));
+            let burst = random.between(100, 250);
+            let arrivals = Arrivals::bursts(300 * MILLISECOND, burst);
+            let flood = PlannedFlow { arrivals, ..job(10, 300_000, random.between(60, 100)) };
+            let flood =
+                if random.one_in(2) { topic(0, 8, PlannedFlow { cost_ns: flood.cost_ns / 2, ..flood }) } else { flood };
+            let plan = complete("flood", vec![urgent, flood], 1, None, &mut random);
+            Plan { normal_load: 20, ..plan }
+        }
+        // Many participants, with flows of several priorities each.
+        2 => {
+            let flow = |n: u64| {
+                topic(n as usize % 8, 8, job([46, 30, 10][n as usize % 3], 8_000 + 500 * n, 60 + 10 * (n % 5)))
+            };
+            let plan = complete("participants", (0..16).map(flow).collect(), 8, None, &mut random);
+            Plan { normal_load: 5, ..plan }
+        }
+        // Large samples in many datagrams, and others between them.
+        3 => {
+            let large = topic(0, random.between(30, 100) as usize * 1000, job(46, 60_000, random.between(10, 80)));
+            let others = [job(46, 10_000, 200), topic(0, 8, job(30, 5_000, 80)), job(5, 20_000, 900)];
+            let plan = complete("pieces", others.into_iter().chain([large]).collect(), 1, None, &mut random);
+            Plan { by_memory: false, normal_load: 20, ..plan }
+        }
+        // Other threads call `write` and `take` without a pause.
+        4 => {
+            let hold_ns = random.between(10, 100) * MICROSECOND;
+            let flows = vec![
+                topic(0, 8, job(46, 5_000, random.between(10, 100))),
+                job(30, 8_000, random.between(10, 500)),
+                topic(0, 8, job(10, 20_000, random.between(10, 200))),
+            ];
+            complete("calls", flows, 1, Some(PlannedCalls { hold_ns, gap_ns: 0 }), &mut random)
+        }
+        // Jobs of the application above, between and below the topics.
+        _ => {
+            let jobs =
+                [63, 40, 20, 5].map(|priority| job(priority, random.between(4_000, 12_000), random.between(50, 800)));
+            let topics = [46, 30, 10].map(|priority| topic(0, 8, job(priority, random.between(8_000, 15_000), 80)));
+            complete("jobs", jobs.into_iter().chain(topics).collect(), 1, None, &mut random)
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! No response of the executor is longer than its bound.
+
+use takt_calculus::{Arrivals, analyse, verify};
+
+use super::random::Random;
+use super::report::{Report, median};
+use super::stand::{Manner, Response, Stand};
+use super::system::{self, Kind, Plan, PlannedFlow};
+
+/// How long events come in one run.
+const RUN_NS: u64 = 120_000_000;
+
+/// What each flow's longest response is of its bound; `None` without bounds.
+fn simulate(seed: u64, plan: &Plan) -> Option<Vec<f64>> {
+    let mut stand = Stand::new(plan.clone());
+    let pieces = stand.pieces();
+    let certificate = analyse(&plan.described(&pieces)).ok()?; // tidy-allow(dropped-cause): counted by the caller.
+    verify(&certificate).unwrap_or_else(|why| panic!("{} {seed}: {why}", plan.class));
+    let mut random = Random(seed);
+    let bounds: Vec<u64> = certificate.flows.iter().filter_map(|claim| claim.bound_ns).collect();
+    stand.begin(&bounds);
+    for manner in [Manner::Critical, Manner::Random, Manner::Critical, Manner::Random] {
+        stand.run(manner, RUN_NS, &mut random);
+    }
+    let compare = |(at, (longest, bound_ns)): (usize, (Response, u64))| {
+        let (class, Response { ns, jobs }) = (plan.class, longest);
+        assert!(ns > 0, "{class} {seed}, flow {at} never came: {plan:#?}");
+        assert!(ns <= bound_ns, "{class} {seed}, flow {at}: {ns} > {bound_ns} ns: {plan:#?}\n{jobs}");
+        ns as f64 / bound_ns as f64
+    };
+    Some(stand.longest().into_iter().zip(bounds).enumerate().map(compare).collect())
+}
+
+fn simulate_all(any: u64, adversarial: u64) {
+    let mut report = Report::default();
+    let plans = (0..any).map(|seed| (seed, system::any(seed)));
+    for (seed, plan) in plans.chain((0..adversarial).map(|seed| (seed, system::adversarial(seed)))) {
+        report.add(plan.class, simulate(seed, &plan));
+    }
+    println!("{report}");
+    let ratios = report.ratios();
+    assert!(report.bounded() as u64 > (any + adversarial) * 6 / 10, "{report}");
+    assert!(median(&ratios) >= 0.5, "{report}");
+}
+
+#[test]
+fn no_response_is_longer_than_its_bound_in_a_hundred_systems() {
+    simulate_all(76, 24);
+}
+
+/// Takes minutes; `docs/executor-simulation.md` has the command.
+#[cfg(feature = "long-tests")]
+#[test]
+fn no_response_is_longer_than_its_bound_in_thirteen_hundred_systems() {
+    simulate_all(1000, 300);
+}
+
+fn topic(priority: i32, period_ns: u64, cost_ns: u64) -> PlannedFlow {
+    let kind = Kind::Topic { participant: 0, octets: 8 };
+    PlannedFlow { kind, priority, arrivals: Arrivals::sporadic(period_ns), cost_ns }
+}
+
+fn plan(by_memory: bool, flow: PlannedFlow, normal_load: u64) -> Plan {
+    Plan {
+        class: "one flow",
+        participants: 1,
+        by_memory,
+        receive_ns: vec![(flow.priority, flow.cost_ns)],
+        flows: vec![flow],
+        normal_ns: 50_000,
+        below_ns: 100_000,
+        normal_load,
+        calls: None,
+    }
+}
+
+/// A flood of urgent samples that takes more than all the time leaves one job of normal priority each 10 ms, by whichever way both come.
+#[test]
+fn a_flood_leaves_the_normal_server_its_turns() {
+    for by_memory in [false, true] {
+        let mut stand = Stand::new(plan(by_memory, topic(46, 100_000, 60_000), 1));
+        stand.begin(&[]);
+        let received = stand.run(Manner::Critical, 1_000_000_000, &mut Random(1));
+        assert!((40..200).contains(&received), "{received} in a second of a flood, by memory: {by_memory}");
+    }
+}
+
+/// A `write` whose datagrams no transport takes comes to an end, though the executor hears urgent samples.
+#[test]
+fn a_write_ends_though_the_transport_lends_no_frame() {
+    let mut stand = Stand::new(plan(false, topic(46, 1_000_000, 1_000), 0));
+    stand.write_through_a_broken_transport();
+}
