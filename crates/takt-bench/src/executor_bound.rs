@@ -12,6 +12,7 @@
 //!
 //! Of the first two [`model`] makes a system for `takt-calculus`, whose bound is certified and checked before the third begins.
 
+pub mod cores;
 mod model;
 pub mod outcome;
 mod phase;

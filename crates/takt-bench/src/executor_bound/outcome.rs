@@ -1,7 +1,7 @@
 //! What the experiment came to, for people and as JSON.
 
 use super::Plan;
-use super::model::{Declared, SLOW_CALLBACK, to_toml};
+use super::model::{Declared, LOCK, SLOW_CALLBACK, to_toml};
 use super::phase::{Class, Late, Observed};
 use crate::error::{Error, Result};
 use crate::report::{Host, to_json};
@@ -64,7 +64,7 @@ impl Outcome {
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         let seen = &self.measurement;
-        let by_kernel = |late: &&Late| late.waited_ns >= late.response_ns.saturating_sub(self.bound_ns);
+        let by_kernel = |late: &&Late| late.by_kernel_ns() >= late.response_ns.saturating_sub(self.bound_ns);
         Verdict {
             is_kept: seen.late == 0,
             tightness: seen.response_max_ns as f64 / self.bound_ns as f64,
@@ -84,7 +84,8 @@ impl Outcome {
         let write = times("write".into(), seen.write_max_ns, Some(self.declared.write_ns));
         // What another executor calls delays nobody here.
         let is_here = |class: &&Class| !self.plan.aside || (class.kind, class.priority) != SLOW_CALLBACK;
-        let classes = seen.classes.iter().filter(is_here).filter_map(|class| {
+        let is_job = |class: &&Class| !class.kind.starts_with(LOCK);
+        let classes = seen.classes.iter().filter(is_here).filter(is_job).filter_map(|class| {
             let name = format!("{} {}", class.kind, class.priority);
             times(name, class.max_ns, self.declared_ns(class.kind, class.priority))
         });
@@ -178,21 +179,7 @@ impl Outcome {
             "critical  {} sent in {:.1} s, {} lost, {} late",
             seen.sent, seen.seconds, verdict.lost, seen.late
         ));
-        if seen.late > 0 {
-            let told = seen.late_samples.len();
-            line(format!(
-                "late      {} of the first {told} by less than the kernel had them wait",
-                verdict.late_by_kernel
-            ));
-        }
-        for late in seen.late_samples.iter().take(LATE_SHOWN) {
-            line(format!(
-                "late      {} us, at {:.3} s; the kernel had executor and writer wait for {} around then",
-                microseconds(late.response_ns),
-                late.at_ns as f64 * 1e-9,
-                microseconds(late.waited_ns),
-            ));
-        }
+        self.late(&verdict).into_iter().for_each(&mut line);
         let per_second = |count: u64| count as f64 / seen.seconds;
         line(format!(
             "load      {:.0} background samples/s of {:.0} written, {} slow callbacks of {}, {} participants discovered",
@@ -214,6 +201,40 @@ impl Outcome {
         verdict.exceeded.iter().for_each(|what| line(format!("longer than declared: {what} us")));
         line(if verdict.is_kept { "the bound is kept".into() } else { "the bound is NOT kept".into() });
         text
+    }
+
+    /// The late samples, and what the kernel's counters say of each.
+    fn late(&self, verdict: &Verdict) -> Vec<String> {
+        let seen = &self.measurement;
+        let mut lines = Vec::new();
+        if seen.late > 0 {
+            let told = seen.late_samples.len();
+            lines.push(format!(
+                "late      {} of the first {told} are explained by the kernel's counters",
+                verdict.late_by_kernel
+            ));
+        }
+        for late in seen.late_samples.iter().take(LATE_SHOWN) {
+            let excess_ns = late.response_ns.saturating_sub(self.bound_ns);
+            let told = if late.by_kernel_ns() >= excess_ns { "explained" } else { "NOT explained" };
+            lines.push(format!(
+                "late      {} us, at {:.3} s, {} above the bound, {told}; around then runnable and not running for {}",
+                microseconds(late.response_ns),
+                late.at_ns as f64 * 1e-9,
+                microseconds(excess_ns),
+                microseconds(late.waited_ns),
+            ));
+            for (whose, core) in ["writer", "executor"].into_iter().zip(&late.cores) {
+                lines.push(format!(
+                    "          core of the {whose}: stolen for {} us, in interrupts for {}, {} interrupts, {} soft interrupts",
+                    microseconds(core.stolen_ns),
+                    microseconds(core.interrupts_ns),
+                    core.interrupts,
+                    core.soft_interrupts,
+                ));
+            }
+        }
+        lines
     }
 
     /// What each class of jobs took beside what was declared, and the longest `write`.

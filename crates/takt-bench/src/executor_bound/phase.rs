@@ -1,6 +1,7 @@
 //! One phase: an executor with a participant that is written to, from its beginning to its end, and what was seen of it.
 
-use super::surroundings::{Watch, stolen_ns};
+use super::cores::{CoreCounters, CoreWatch};
+use super::surroundings::Watch;
 use super::writers::{Course, WRITER_NAME, write_all};
 use crate::error::{Error, Result};
 use crate::isolation::load::{Burden, LoadPlan};
@@ -110,6 +111,16 @@ pub struct Late {
     pub response_ns: u64,
     /// So long executor and writer could have run around then, and the kernel had them wait.
     pub waited_ns: u64,
+    /// What was counted of the cores of writer and executor around then.
+    pub cores: [CoreCounters; 2],
+}
+
+impl Late {
+    /// How much of its lateness the kernel's counters can explain: writer and executor could have run and did not, their cores were
+    /// stolen, or in interrupts.
+    pub fn by_kernel_ns(&self) -> u64 {
+        self.cores.iter().fold(self.waited_ns, |sum, core| sum + core.stolen_ns + core.interrupts_ns)
+    }
 }
 
 /// What was seen in a phase.
@@ -187,7 +198,7 @@ impl Record {
         if is_late {
             self.late += 1;
             if self.late_samples.len() < LATE_MAX {
-                self.late_samples.push(Late { at_ns: sent_ns, response_ns, waited_ns: 0 });
+                self.late_samples.push(Late { at_ns: sent_ns, response_ns, waited_ns: 0, cores: Default::default() });
             }
         }
         is_late
@@ -319,6 +330,7 @@ struct Pass {
     stolen_ns: u64,
     executor: Watch,
     writer: Watch,
+    cores: [CoreWatch; 2],
 }
 
 impl Pass {
@@ -326,22 +338,26 @@ impl Pass {
     fn explain(&self, late: Late) -> Late {
         let until_ns = late.at_ns + late.response_ns;
         let waited_ns = [&self.executor, &self.writer].map(|watch| watch.waited_ns(late.at_ns, until_ns));
-        Late { at_ns: late.at_ns.saturating_sub(self.begin_ns), waited_ns: waited_ns.iter().sum(), ..late }
+        let cores = self.cores.each_ref().map(|core| core.around(late.at_ns, until_ns));
+        Late { at_ns: late.at_ns.saturating_sub(self.begin_ns), waited_ns: waited_ns.iter().sum(), cores, ..late }
     }
 }
 
 /// Lets all threads go, and looks at the kernel until the time is over.
 fn watch(plan: &PhasePlan, course: &Course) -> Result<Pass> {
     let (mut executor, mut writer) = (Watch::begin(EXECUTOR_NAME)?, Watch::begin(WRITER_NAME)?);
-    let stolen_before_ns = stolen_ns(plan.cpus[1]);
+    let stolen_ns = || CoreCounters::of(plan.cpus[1]).stolen_ns;
+    let stolen_before_ns = stolen_ns();
+    let mut cores = plan.cpus.map(CoreWatch::begin);
     let begin_ns = monotonic_ns();
     course.go();
     while monotonic_ns() - begin_ns < plan.length.as_nanos() as u64 && !course.is_over() {
         std::thread::sleep(STEP);
         executor.look();
         writer.look();
+        cores.iter_mut().for_each(CoreWatch::look);
     }
     let seconds = (monotonic_ns() - begin_ns) as f64 * 1e-9;
-    let stolen_ns = stolen_ns(plan.cpus[1]).saturating_sub(stolen_before_ns);
-    Ok(Pass { begin_ns, seconds, stolen_ns, executor, writer })
+    let stolen_ns = stolen_ns().saturating_sub(stolen_before_ns);
+    Ok(Pass { begin_ns, seconds, stolen_ns, executor, writer, cores })
 }

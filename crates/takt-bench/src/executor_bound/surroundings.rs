@@ -150,30 +150,9 @@ impl Watch {
     }
 }
 
-/// How long others had a core of this virtual machine, ns; 0 where the kernel does not say.
-pub fn stolen_ns(cpu: usize) -> u64 {
-    let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-    // SAFETY: takes no pointer.
-    let ticks_per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1).unsigned_abs();
-    stolen_ticks(&stat, cpu) * (1_000_000_000 / ticks_per_second)
-}
-
-fn stolen_ticks(stat: &str, cpu: usize) -> u64 {
-    let name = format!("cpu{cpu}");
-    let mut lines = stat.lines().map(str::split_whitespace);
-    let words = lines.find_map(|mut words| (words.next() == Some(name.as_str())).then_some(words));
-    words.and_then(|mut words| words.nth(7)).and_then(|ticks| ticks.parse().ok()).unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn stolen_time_is_the_eighth_figure_of_the_core() {
-        let stat = "cpu  1 2 3 4 5 6 7 8 9\ncpu0 1 2 3 4 5 6 7 21 0\ncpu1 1 2 3 4 5 6 7 34 0\n";
-        assert_eq!([0, 1, 2].map(|cpu| stolen_ticks(stat, cpu)), [21, 34, 0]);
-    }
 
     #[test]
     fn a_thread_is_watched_by_its_name() {
