@@ -109,7 +109,7 @@ impl PayloadPool {
         if len > self.memory.len() {
             return None;
         }
-        let (class, size) = class_of(len);
+        let (class, size) = self.class_of(len);
         if self.used_bytes == 0 && self.fresh + size > self.memory.len() {
             self.make_whole();
         }
@@ -121,10 +121,25 @@ impl PayloadPool {
                 self.memory.reach(self.fresh);
                 (class, size, offset)
             }
-            None => (class + 1..CLASSES).find_map(|larger| Some((larger, size_of(larger), self.pop(larger)?)))?,
+            None => (class + 1..CLASSES).find_map(|larger| Some((larger, self.size_of(larger), self.pop(larger)?)))?,
         };
         self.used_bytes += size;
         Some(PayloadRef { offset, len: len as u32, class: class as u8 })
+    }
+
+    /// The class that holds `len` bytes, and what a piece of it takes: no more than there is.
+    fn class_of(&self, len: usize) -> (usize, usize) {
+        let (class, size) = class_of(len);
+        (class, size.min(self.memory.len()))
+    }
+
+    fn size_of(&self, class: usize) -> usize {
+        size_of(class).min(self.memory.len())
+    }
+
+    /// Whether a payload of that length finds room in a piece once that is released.
+    pub(crate) fn is_enough(&self, piece: PayloadRef, len: usize) -> bool {
+        piece.len > 0 && piece.class != LENT && self.size_of(usize::from(piece.class)) >= self.class_of(len).1
     }
 
     fn pop(&mut self, class: usize) -> Option<u32> {
@@ -154,7 +169,7 @@ impl PayloadPool {
             return self.free_lent.push(piece.offset);
         }
         let class = usize::from(piece.class);
-        self.used_bytes -= size_of(class);
+        self.used_bytes -= self.size_of(class);
         self.push(class, piece.offset);
         if self.used_bytes == 0 && self.fresh > self.memory.len() / 2 {
             self.make_whole();
@@ -184,6 +199,11 @@ impl PayloadPool {
     /// The payload of a piece, if that lies elsewhere.
     pub(crate) fn lent(&self, piece: PayloadRef) -> Option<&Lent> {
         if piece.class == LENT { self.lent[piece.offset as usize].as_ref() } else { None }
+    }
+
+    /// Octets that it has.
+    pub(crate) fn capacity(&self) -> usize {
+        self.memory.len()
     }
 
     /// Whether a payload of that length can be here at all.

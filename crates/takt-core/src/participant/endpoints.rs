@@ -238,7 +238,7 @@ impl Participant {
         self.name_writer(&mut data, spec.keyed)?;
         let entity_id = data.guid.entity_id;
         let limits = history_limits(data.qos.history, &data.qos.resource_limits, &self.ctx.limits);
-        let history = WriterHistory::new(limits, self.memory_bytes(limits.max_samples, spec.max_serialized_len));
+        let history = WriterHistory::new(limits, self.memory_bytes(limits.max_samples + 1, spec.max_serialized_len));
         let next = self.writers.vacant();
         let handle = WriterHandle { index: next, generation: self.writers.generation(next) };
         let mut writer = Writer::new(handle, data, spec.keyed, spec.flow, history, now, &mut self.ctx);

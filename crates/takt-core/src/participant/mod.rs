@@ -482,13 +482,14 @@ pub(crate) fn history_limits(history: History, resources: &ResourceLimits, limit
     HistoryLimits {
         depth: depth(history),
         max_samples: or(resources.max_samples, limits.default_max_samples),
+        is_default_max_samples: resources.max_samples.is_none(),
         max_instances: or(resources.max_instances, limits.default_max_instances),
         max_samples_per_instance: or(resources.max_samples_per_instance, usize::MAX),
     }
 }
 
 pub(crate) fn cache_limits(history: History, resources: &ResourceLimits, limits: &Limits) -> CacheLimits {
-    let HistoryLimits { depth, max_samples, max_instances, max_samples_per_instance } =
+    let HistoryLimits { depth, max_samples, max_instances, max_samples_per_instance, .. } =
         history_limits(history, resources, limits);
     CacheLimits { depth, max_samples, max_instances, max_samples_per_instance }
 }

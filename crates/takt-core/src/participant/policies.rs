@@ -375,7 +375,7 @@ impl Participant {
         let (mut data, keyed, flow, group) = (writer.data.clone(), writer.keyed, writer.flow, writer.group);
         let (kinds, priority) = (writer.kinds, writer.priority);
         data.qos = qos;
-        let history = WriterHistory::new(limits, self.memory_bytes(limits.max_samples, max_len));
+        let history = WriterHistory::new(limits, self.memory_bytes(limits.max_samples + 1, max_len));
         let Self { writers, ctx, .. } = self;
         if let Some(writer) = writers.get_mut(handle.index) {
             writer.close(ctx);

@@ -15,17 +15,16 @@ impl Writer {
     /// The timer fired: removes up to [`EXPIRED_PER_CALL`] samples, which makes room for others.
     pub(crate) fn handle_expiry(&mut self, now: Instant, ctx: &mut Context) {
         let wall = ctx.wall_clock(now);
-        let mut removed = 0;
+        let (mut removed, mut freed) = (0, self.freed());
         while removed < EXPIRED_PER_CALL
             && let Some((_, change)) = self.history.next_expiry().filter(|(expiry, _)| expiry.is_past(wall))
         {
             let sn = change.sn;
-            if sn > self.settled && sn < self.cursor.sn {
-                self.in_flight_bytes -= change.flight_len as usize;
-            }
+            freed.note(change);
             self.history.remove(sn);
             removed += 1;
         }
+        self.in_flight_bytes -= freed.bytes;
         ctx.work.steps(removed);
         if removed > 0 && core::mem::take(&mut self.space_wanted) {
             ctx.notify(Event::WriterSpace(self.handle));

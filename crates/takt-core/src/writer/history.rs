@@ -61,16 +61,23 @@ pub(crate) struct Change {
     pub(crate) expiry: Expiry,
     /// The filters that reject it; see [`super::filters`].
     pub(crate) rejected: Verdicts,
+    /// It ends a coherent set of which no sample is left.
+    is_bare: bool,
     instance: u32,
     previous_in_instance: u32,
     next_in_instance: u32,
 }
 
-#[derive(Debug)]
-struct Instance {
+/// A list of changes in ascending order, by slot: those of an instance, or ends of coherent sets.
+#[derive(Clone, Copy, Debug)]
+struct Chain {
     oldest: u32,
     newest: u32,
     count: usize,
+}
+
+impl Chain {
+    const EMPTY: Self = Self { oldest: NONE, newest: NONE, count: 0 };
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +85,8 @@ pub(crate) struct HistoryLimits {
     /// `KEEP_LAST` depth; `None` is `KEEP_ALL`.
     pub(crate) depth: Option<usize>,
     pub(crate) max_samples: usize,
+    /// Whether `max_samples` is the participant's default, which `KEEP_LAST` keeps to by replacing samples earlier.
+    pub(crate) is_default_max_samples: bool,
     pub(crate) max_instances: usize,
     pub(crate) max_samples_per_instance: usize,
 }
@@ -85,12 +94,25 @@ pub(crate) struct HistoryLimits {
 /// Why there is no room for a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Full {
-    /// Room may come with acknowledgements.
+    /// `RESOURCE_LIMITS.max_samples` is reached.
     Samples,
-    /// `RESOURCE_LIMITS.max_instances` is reached for good.
+    /// `RESOURCE_LIMITS.max_samples_per_instance` is reached.
+    SamplesOfInstance,
+    /// `RESOURCE_LIMITS.max_instances` is reached.
     Instances,
-    /// The payload is larger than the writer's memory.
+    /// The memory is in use by samples that cannot be replaced.
     Memory,
+    /// The payload is larger than the writer's memory.
+    TooLarge,
+}
+
+/// Room for the next change of an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// Memory of the length that was asked for.
+    pub(crate) payload: PayloadRef,
+    /// The change that the next one replaces.
+    pub(crate) replaced: Option<SequenceNumber>,
 }
 
 #[derive(Debug)]
@@ -103,6 +125,8 @@ pub(crate) struct WriterHistory {
     live: usize,
     /// Ends of coherent sets, which are no samples and do not count towards `RESOURCE_LIMITS` (RTPS 2.5 §8.7.6).
     ends: usize,
+    /// Those whose samples are gone, kept for readers that lag.
+    bare_ends: Chain,
     /// Most entries of `order`, tombstones included.
     order_len_max: usize,
     /// Every reader that keeps pace has acknowledged up to here.
@@ -110,12 +134,11 @@ pub(crate) struct WriterHistory {
     last_sn: SequenceNumber,
     /// Who wrote the changes first, by slot; empty unless others did.
     origins: Vec<SampleIdentity>,
-    instances: Vec<Instance>,
+    instances: Vec<Chain>,
     free_instances: Vec<u32>,
     by_handle: BTreeMap<InstanceHandle, u32>,
     /// Changes that expire, by slot.
     expiries: Schedule<Expiry>,
-    memory_bytes: usize,
 }
 
 impl WriterHistory {
@@ -128,6 +151,7 @@ impl WriterHistory {
             order: VecDeque::with_capacity(2 * limits.max_samples + 1),
             live: 0,
             ends: 0,
+            bare_ends: Chain::EMPTY,
             order_len_max: 2 * limits.max_samples,
             settled: SequenceNumber(0),
             last_sn: SequenceNumber(0),
@@ -136,7 +160,6 @@ impl WriterHistory {
             free_instances: Vec::new(),
             by_handle: BTreeMap::new(),
             expiries: Schedule::new(),
-            memory_bytes,
         }
     }
 
@@ -190,6 +213,13 @@ impl WriterHistory {
         self.limits.max_samples
     }
 
+    /// Whether a change of a disposed and unregistered instance waits to be acknowledged, with which the instance goes.
+    pub(crate) fn awaits_end_of_instance(&self) -> bool {
+        let start = self.find(self.settled.next()).unwrap_or_else(|place| place);
+        let changes = self.order.range(start..).filter_map(|(_, slot)| self.changes.get(*slot as usize));
+        changes.into_iter().any(|change| change.kind == ChangeKind::DisposedUnregistered)
+    }
+
     /// Whether half of the samples that it may hold are there.
     pub(crate) fn is_half_full(&self) -> bool {
         self.live * 2 >= self.limits.max_samples
@@ -206,54 +236,112 @@ impl WriterHistory {
         self.last_sn
     }
 
-    /// Reserves memory for the payload of the next change, evicting what `KEEP_LAST` allows. Nothing is
-    /// consumed on failure.
+    /// Reserves memory for the payload of the next change. What the change replaces goes when it is appended, so that nothing
+    /// is lost if it is not. Only what has to give its memory goes at once; nothing does on failure.
     pub(crate) fn make_room(
         &mut self,
         key_hash: KeyHash,
         payload_len: usize,
         evicted: &mut impl FnMut(&Change),
-    ) -> Result<PayloadRef, Full> {
-        if payload_len > self.memory_bytes {
-            return Err(Full::Memory);
+    ) -> Result<Room, Full> {
+        if !self.pool.has_room_ever(payload_len) {
+            return Err(Full::TooLarge);
         }
-        let known = self.by_handle.get(&InstanceHandle(key_hash)).copied();
+        let known = self.by_handle.get(&InstanceHandle(key_hash)).map(|&index| self.instances[index as usize]);
         if known.is_none() && self.by_handle.len() >= self.limits.max_instances {
             return Err(Full::Instances);
         }
-        let count = known.map_or(0, |instance| self.instances[instance as usize].count);
-        match self.limits.depth {
-            Some(depth) if count >= depth => {
-                if let Some(instance) = known {
-                    self.evict_oldest(instance, evicted);
-                }
+        let own = known.unwrap_or(Chain::EMPTY);
+        let replaced = match self.limits.depth {
+            Some(depth) if own.count >= depth => self.sn_of(own.oldest),
+            None if own.count >= self.limits.max_samples_per_instance => return Err(Full::SamplesOfInstance),
+            _ if self.live < self.limits.max_samples => None,
+            _ => Some(self.replaceable(&own).ok_or(Full::Samples)?),
+        };
+        let payload = match self.pool.allocate(payload_len) {
+            Some(payload) => payload,
+            None => {
+                let last = self.gives_memory(&own, payload_len).ok_or(Full::Memory)?;
+                self.evict_through(last, evicted);
+                self.pool.allocate(payload_len).ok_or(Full::Memory)?
             }
-            None if count >= self.limits.max_samples_per_instance => return Err(Full::Samples),
-            _ => {}
-        }
-        if self.live >= self.limits.max_samples {
-            return Err(Full::Samples);
-        }
-        self.pool.allocate(payload_len).ok_or(Full::Samples)
+        };
+        Ok(Room { payload, replaced })
     }
 
-    /// Which change `KEEP_LAST` takes away for the next one of its instance.
+    fn sn_of(&self, slot: u32) -> Option<SequenceNumber> {
+        self.changes.get(slot as usize).map(|change| change.sn)
+    }
+
+    /// The sample that `KEEP_LAST` replaces earlier than its depth demands where the participant's limit is reached: the oldest of
+    /// the same instance, else the oldest one that is not the newest of its instance.
+    fn replaceable(&self, own: &Chain) -> Option<SequenceNumber> {
+        if self.limits.depth.is_none() || !self.limits.is_default_max_samples {
+            return None;
+        }
+        self.sn_of(own.oldest).or_else(|| self.superseded(|_| true))
+    }
+
+    /// The oldest sample that `KEEP_LAST` will replace, since its instance has a newer one.
+    fn superseded(&self, is_good: impl Fn(&Change) -> bool) -> Option<SequenceNumber> {
+        let slots = self.order.iter().filter(|(_, slot)| *slot != NONE);
+        let samples = slots.filter_map(|(_, slot)| self.changes.get(*slot as usize)).filter(|change| !change.place.ends);
+        samples.filter(|change| change.next_in_instance != NONE).find(|change| is_good(change)).map(|change| change.sn)
+    }
+
+    /// The last sample that has to go, with those before it of its instance, for a payload to find room under `KEEP_LAST`: of the
+    /// same instance, else of another one, which keeps its newest.
+    fn gives_memory(&self, own: &Chain, payload_len: usize) -> Option<SequenceNumber> {
+        self.limits.depth?;
+        let is_enough = |change: &Change| self.pool.is_enough(change.payload, payload_len);
+        let mut slot = own.oldest;
+        while let Some(change) = self.changes.get(slot as usize) {
+            let is_last_of_all = change.next_in_instance == NONE && own.count == self.live;
+            if is_last_of_all || is_enough(change) {
+                return Some(change.sn);
+            }
+            slot = change.next_in_instance;
+        }
+        self.superseded(is_enough)
+    }
+
+    /// Evicts the samples of an instance up to this one.
+    fn evict_through(&mut self, last: SequenceNumber, evicted: &mut impl FnMut(&Change)) {
+        let Some(instance) = self.get(last).map(|change| change.instance) else { return };
+        let count = self.instances[instance as usize].count;
+        for _ in 0..count {
+            match self.sn_of(self.instances[instance as usize].oldest).filter(|sn| *sn <= last) {
+                Some(sn) => self.evict(sn, evicted),
+                None => return,
+            }
+        }
+    }
+
+    fn evict(&mut self, sn: SequenceNumber, evicted: &mut impl FnMut(&Change)) {
+        if let Some(change) = self.get(sn) {
+            evicted(change);
+            self.remove(sn);
+        }
+    }
+
+    /// Which change the next one of its instance replaces.
     pub(crate) fn next_evicted(&self, key_hash: KeyHash) -> Option<SequenceNumber> {
         let depth = self.limits.depth?;
         let instance = &self.instances[*self.by_handle.get(&InstanceHandle(key_hash))? as usize];
-        (instance.count >= depth).then(|| self.changes[instance.oldest as usize].sn)
+        (instance.count >= depth).then(|| self.sn_of(instance.oldest)).flatten()
     }
 
-    fn evict_oldest(&mut self, instance: u32, evicted: &mut impl FnMut(&Change)) {
-        let slot = self.instances[instance as usize].oldest;
-        let change = self.changes[slot as usize];
-        evicted(&change);
-        self.remove(change.sn);
-    }
-
-    /// Appends a change whose payload came from [`Self::make_room`].
-    pub(crate) fn append(&mut self, change: &Change) -> SequenceNumber {
-        self.last_sn = SequenceNumber(self.last_sn.0 + 1);
+    /// Appends a change whose payload came from [`Self::make_room`], in place of the one that it replaces.
+    pub(crate) fn append(
+        &mut self,
+        change: &Change,
+        replaced: Option<SequenceNumber>,
+        evicted: &mut impl FnMut(&Change),
+    ) -> SequenceNumber {
+        if let Some(replaced) = replaced {
+            self.evict(replaced, evicted);
+        }
+        self.last_sn = self.last_sn.next();
         let instance = self.instance(InstanceHandle(change.key_hash));
         let slot = self.put(change);
         if change.expiry != Expiry::NEVER {
@@ -261,19 +349,40 @@ impl WriterHistory {
         }
         self.enlist(self.last_sn, slot);
         self.live += 1;
-        let state = &mut self.instances[instance as usize];
-        state.count += 1;
-        if state.oldest == NONE {
-            state.oldest = slot;
+        let kept = &mut self.changes[slot as usize];
+        (kept.sn, kept.instance) = (self.last_sn, instance);
+        let mut chain = self.instances[instance as usize];
+        self.link(&mut chain, slot);
+        self.instances[instance as usize] = chain;
+        self.last_sn
+    }
+
+    /// Adds a change behind the others of a chain.
+    fn link(&mut self, chain: &mut Chain, slot: u32) {
+        chain.count += 1;
+        if chain.oldest == NONE {
+            chain.oldest = slot;
         }
-        let newest = core::mem::replace(&mut state.newest, slot);
+        let newest = core::mem::replace(&mut chain.newest, slot);
         if newest != NONE {
             self.changes[newest as usize].next_in_instance = slot;
         }
-        let kept = &mut self.changes[slot as usize];
-        (kept.sn, kept.instance) = (self.last_sn, instance);
-        (kept.previous_in_instance, kept.next_in_instance) = (newest, NONE);
-        self.last_sn
+        let change = &mut self.changes[slot as usize];
+        (change.previous_in_instance, change.next_in_instance) = (newest, NONE);
+    }
+
+    /// Takes a change out of its chain.
+    fn unlink(&mut self, chain: &mut Chain, slot: u32) {
+        let Change { previous_in_instance: before, next_in_instance: after, .. } = self.changes[slot as usize];
+        chain.count -= 1;
+        match before {
+            NONE => chain.oldest = after,
+            _ => self.changes[before as usize].next_in_instance = after,
+        }
+        match after {
+            NONE => chain.newest = before,
+            _ => self.changes[after as usize].previous_in_instance = before,
+        }
     }
 
     fn put(&mut self, change: &Change) -> u32 {
@@ -296,11 +405,13 @@ impl WriterHistory {
         self.order.push_back((sn, slot));
     }
 
-    /// Appends the end of a coherent set. Of ends without a sample between them at most one is kept where there is no room for
-    /// more.
+    /// Appends the end of a coherent set. Where there is no room for one more, the oldest one whose samples are gone gives way:
+    /// there is one, as there is room for more ends than samples. A reader that lags gets a `GAP` in its place.
     pub(crate) fn append_end(&mut self, place: Place, source_timestamp: Timestamp) -> SequenceNumber {
-        if self.ends > self.limits.max_samples {
-            self.remove(self.last_sn);
+        if self.ends > self.limits.max_samples
+            && let Some(bare) = self.sn_of(self.bare_ends.oldest)
+        {
+            self.remove(bare);
         }
         self.last_sn = self.last_sn.next();
         let (kind, payload, directed) = (ChangeKind::Alive, PayloadRef::EMPTY, Directed::default());
@@ -310,7 +421,18 @@ impl WriterHistory {
         let slot = self.put(&change);
         self.enlist(change.sn, slot);
         self.ends += 1;
+        if self.is_set_gone(change.sn) {
+            self.link_bare_end(slot);
+        }
         change.sn
+    }
+
+    /// The samples of a set are gone.
+    fn link_bare_end(&mut self, slot: u32) {
+        self.changes[slot as usize].is_bare = true;
+        let mut ends = self.bare_ends;
+        self.link(&mut ends, slot);
+        self.bare_ends = ends;
     }
 
     /// Whether this is the end of a coherent set of which no sample is left.
@@ -324,7 +446,7 @@ impl WriterHistory {
         if let Some(&index) = self.by_handle.get(&handle) {
             return index;
         }
-        let instance = Instance { oldest: NONE, newest: NONE, count: 0 };
+        let instance = Chain::EMPTY;
         let index = match self.free_instances.pop() {
             Some(index) => {
                 self.instances[index as usize] = instance;
@@ -410,9 +532,14 @@ impl WriterHistory {
         while self.order.front().is_some_and(|(_, slot)| *slot == NONE) {
             self.order.pop_front();
         }
-        let Change { payload, place, expiry, .. } = self.changes[slot as usize];
+        let Change { payload, place, expiry, is_bare, .. } = self.changes[slot as usize];
         self.pool.release(payload);
         self.free.push(slot);
+        if is_bare {
+            let mut ends = self.bare_ends;
+            self.unlink(&mut ends, slot);
+            self.bare_ends = ends;
+        }
         if place.ends {
             self.ends -= 1;
             return;
@@ -422,30 +549,29 @@ impl WriterHistory {
             self.expiries.remove(slot);
         }
         self.unlink_from_instance(slot);
-        if place.set.is_valid()
-            && let Some(end) = self.at_or_after(place.set).map(|first| first.sn)
-            && end <= self.settled
-            && self.is_set_gone(end)
-        {
+        if place.set.is_valid() {
+            self.note_set_gone(place.set);
+        }
+    }
+
+    /// A sample of a set is gone. If it was the last one, the end of the set goes too, unless readers that lag have not heard of
+    /// it.
+    fn note_set_gone(&mut self, set: SequenceNumber) {
+        let Some(end) = self.at_or_after(set).map(|first| first.sn).filter(|end| self.is_set_gone(*end)) else { return };
+        if end <= self.settled {
             self.remove(end);
+        } else if let Ok(place) = self.find(end) {
+            self.link_bare_end(self.order[place].1);
         }
     }
 
     fn unlink_from_instance(&mut self, slot: u32) {
-        let Change { kind, key_hash, instance, previous_in_instance: before, next_in_instance: after, .. } =
-            self.changes[slot as usize];
-        let state = &mut self.instances[instance as usize];
-        state.count -= 1;
-        match before {
-            NONE => state.oldest = after,
-            _ => self.changes[before as usize].next_in_instance = after,
-        }
-        match after {
-            NONE => state.newest = before,
-            _ => self.changes[after as usize].previous_in_instance = before,
-        }
+        let Change { kind, key_hash, instance, .. } = self.changes[slot as usize];
+        let mut chain = self.instances[instance as usize];
+        self.unlink(&mut chain, slot);
+        self.instances[instance as usize] = chain;
         let unregisters = matches!(kind, ChangeKind::Unregistered | ChangeKind::DisposedUnregistered);
-        if state.count == 0 && unregisters {
+        if chain.count == 0 && unregisters {
             self.by_handle.remove(&InstanceHandle(key_hash));
             self.free_instances.push(instance);
         }
@@ -484,6 +610,7 @@ impl WriterHistory {
             flight_len: payload.len() as u32,
             expiry,
             rejected: 0,
+            is_bare: false,
             instance: NONE,
             previous_in_instance: NONE,
             next_in_instance: NONE,
@@ -495,13 +622,21 @@ impl WriterHistory {
 mod tests {
     use super::*;
 
+    fn limits(depth: Option<usize>, max_samples: usize, is_default_max_samples: bool) -> HistoryLimits {
+        let max_samples_per_instance = usize::MAX;
+        HistoryLimits { depth, max_samples, is_default_max_samples, max_instances: 4, max_samples_per_instance }
+    }
+
     fn history(depth: Option<usize>, max_samples: usize) -> WriterHistory {
-        let limits = HistoryLimits { depth, max_samples, max_instances: 4, max_samples_per_instance: usize::MAX };
-        WriterHistory::new(limits, 1 << 16)
+        WriterHistory::new(limits(depth, max_samples, false), 1 << 16)
     }
 
     fn put(history: &mut WriterHistory, key: u8) -> Result<SequenceNumber, Full> {
-        let payload = history.make_room([key; 16], 10, &mut |_| {})?;
+        put_long(history, key, 10)
+    }
+
+    fn put_long(history: &mut WriterHistory, key: u8, len: usize) -> Result<SequenceNumber, Full> {
+        let Room { payload, replaced } = history.make_room([key; 16], len, &mut |_| {})?;
         let change = WriterHistory::change(
             ChangeKind::Alive,
             [key; 16],
@@ -511,7 +646,7 @@ mod tests {
             0,
             Expiry::NEVER,
         );
-        Ok(history.append(&change))
+        Ok(history.append(&change, replaced, &mut |_| {}))
     }
 
     #[test]
@@ -546,6 +681,6 @@ mod tests {
     #[test]
     fn a_payload_larger_than_the_memory_never_fits() {
         let mut history = history(None, 3);
-        assert_eq!(history.make_room([0; 16], (1 << 16) + 1, &mut |_| {}), Err(Full::Memory));
+        assert_eq!(history.make_room([0; 16], (1 << 16) + 1, &mut |_| {}), Err(Full::TooLarge));
     }
 }

@@ -113,8 +113,11 @@ impl Writer {
             return;
         }
         let sn = self.history.append_end(Place { set, ..end }, self.source_timestamp);
-        if self.proxies.len() == 0 && self.history.is_set_gone(sn) {
-            self.history.remove(sn);
+        if self.proxies.len() == 0 {
+            self.skip_sending();
+            if self.history.is_set_gone(sn) {
+                self.history.remove(sn);
+            }
         }
         self.queue_data(ctx);
         if self.route.reliable && !ctx.timers.is_armed(self.timer) {
@@ -132,8 +135,7 @@ impl Writer {
         if self.cursor.sn > last {
             self.cursor = super::Cursor { sn: sn.next(), fragment: 1 };
         }
-        if self.settled == last {
-            self.settled = sn;
+        if self.history.settled == last {
             self.history.settled = sn;
         }
         for (_, proxy) in self.proxies.iter_mut().filter(|(_, proxy)| proxy.acked == last) {
@@ -144,8 +146,7 @@ impl Writer {
     /// Gives out a number to nobody.
     pub(super) fn skip_number(&mut self) -> SequenceNumber {
         let sn = self.history.skip();
-        self.cursor = super::Cursor { sn: sn.next(), fragment: 1 };
-        self.settled = sn;
+        self.skip_sending();
         sn
     }
 }

@@ -5,9 +5,10 @@
 //!
 //! Invariants:
 //! - every change below `cursor` was sent (or found irrelevant) once, every one from `cursor` on was not;
-//! - `settled` is the highest change that is sent and acknowledged by every reliable reader that keeps pace;
+//! - `history.settled` is the highest change that is sent and acknowledged by every reliable reader that keeps pace;
 //!   a `VOLATILE` writer keeps nothing up to it, another one no instance that it has disposed and unregistered;
-//! - `in_flight_bytes` is the sum of `flight_len` of the changes in (`settled`, `cursor`).
+//! - without readers every change is settled as it is written;
+//! - `in_flight_bytes` is the sum of `flight_len` of the changes in (`history.settled`, `cursor`).
 
 mod batch;
 mod burst;
@@ -26,7 +27,7 @@ mod straight;
 mod transmit;
 
 pub(crate) use filters::Filters;
-pub(crate) use history::{Change, Directed, Full, HistoryLimits, MAX_DIRECTED, WriterHistory};
+pub(crate) use history::{Change, Directed, Full, HistoryLimits, MAX_DIRECTED, Room, WriterHistory};
 pub(crate) use reader_proxy::{Path, ReaderProxy, is_newer};
 
 use crate::FlowTag;
@@ -128,7 +129,6 @@ pub(crate) struct Writer {
     cursor: Cursor,
     /// The last change that was lent to those who can borrow while others were still to be sent it.
     lent: SequenceNumber,
-    settled: SequenceNumber,
     in_flight_bytes: usize,
     heartbeat: HeartbeatState,
     timer: TimerId,
@@ -202,7 +202,6 @@ impl Writer {
             route: Route::new(0),
             cursor: Cursor { sn: SequenceNumber::FIRST, fragment: 1 },
             lent: SequenceNumber::ZERO,
-            settled: SequenceNumber::ZERO,
             in_flight_bytes: 0,
             heartbeat: HeartbeatState::default(),
             timer: ctx.timers.register(TimerKind::Heartbeat { writer: handle.index }),
@@ -233,8 +232,14 @@ impl Writer {
     /// Numbers begin above this one. To be called before anything is written or matched.
     pub(crate) fn begin_after(&mut self, sn: SequenceNumber) {
         self.history.begin_after(sn);
-        self.cursor = Cursor { sn: sn.next(), fragment: 1 };
-        self.settled = sn;
+        self.skip_sending();
+    }
+
+    /// There is nobody to send what was written to.
+    fn skip_sending(&mut self) {
+        let last = self.history.last_sn();
+        self.cursor = Cursor { sn: last.next(), fragment: 1 };
+        self.history.settled = last;
     }
 
     /// Gives back what the writer holds of the context.
@@ -287,8 +292,8 @@ impl Writer {
             self.keep_commitments(now, ctx, write);
             return Ok(sn);
         }
-        let room = self.make_room(write);
-        let payload = room.inspect_err(|_| self.flush(now, ctx))?;
+        let room = self.make_room(write, ctx);
+        let Room { payload, replaced } = room.inspect_err(|_| self.flush(now, ctx))?;
         let (payload, len) = self.fill(payload, content)?;
         let rejected = if self.filters.is_empty() { 0 } else { self.judge(write.kind, payload, ctx) };
         let mut change = WriterHistory::change(
@@ -305,7 +310,9 @@ impl Writer {
         if self.lends_to_all(payload) {
             change.flight_len = LENT_PREFIX_LEN as u32;
         }
-        let sn = self.history.append(&change);
+        let mut freed = self.freed();
+        let sn = self.history.append(&change, replaced, &mut |evicted| freed.note(evicted));
+        self.in_flight_bytes -= freed.bytes;
         if let Some(origin) = write.origin {
             self.history.set_origin(sn, origin);
         }
@@ -314,8 +321,11 @@ impl Writer {
         self.arm_expiry(now, ctx);
         self.placed(&place);
         self.source_timestamp = write.source_timestamp;
-        if self.proxies.len() == 0 && write.kind == ChangeKind::DisposedUnregistered && !self.relays {
-            self.history.remove_instance(write.key_hash, sn);
+        if self.proxies.len() == 0 {
+            self.skip_sending();
+            if write.kind == ChangeKind::DisposedUnregistered && !self.relays {
+                self.history.remove_instance(write.key_hash, sn);
+            }
         }
         self.send_in_time(now, ctx, len);
         self.keep_commitments(now, ctx, write);
@@ -341,28 +351,54 @@ impl Writer {
         }
     }
 
-    fn make_room(&mut self, write: &Write) -> Result<PayloadRef, WriteError> {
-        let (settled, cursor) = (self.settled, self.cursor.sn);
-        let mut evicted_bytes = 0;
-        let room = self.history.make_room(write.key_hash, write.payload_len, &mut |change| {
-            if change.sn > settled && change.sn < cursor {
-                evicted_bytes += change.flight_len as usize;
-            }
-        });
-        self.in_flight_bytes -= evicted_bytes;
-        room.map_err(|full| match full {
+    fn make_room(&mut self, write: &Write, ctx: &mut Context) -> Result<Room, WriteError> {
+        let mut freed = self.freed();
+        let room =
+            self.history.make_room(write.key_hash, write.payload_len, &mut |evicted| freed.note(evicted));
+        self.in_flight_bytes -= freed.bytes;
+        room.map_err(|full| self.refusal(full, ctx))
+    }
+
+    /// What the send window gains by changes that leave the history.
+    fn freed(&self) -> Freed {
+        Freed { from: self.history.settled, to: self.cursor.sn, bytes: 0 }
+    }
+
+    /// A write finds no room: it can wait if room may come, else the limit is in its way for good (DDS 1.4 §2.2.2.4.2.11).
+    fn refusal(&mut self, full: Full, ctx: &mut Context) -> WriteError {
+        let limits = &self.data.qos.resource_limits;
+        let of_default = |value: Option<u32>, name, default_name, default: usize| match value {
+            Some(value) => (name, u64::from(value)),
+            None => (default_name, default as u64),
+        };
+        let memory = ("endpoint_memory_bytes", self.history.pool.capacity() as u64);
+        let (limit, value) = match full {
             Full::Samples => {
-                self.space_wanted = true;
-                WriteError::WouldBlock
+                of_default(limits.max_samples, "max_samples", "default_max_samples", ctx.limits.default_max_samples)
+            }
+            Full::SamplesOfInstance => {
+                ("max_samples_per_instance", limits.max_samples_per_instance.map_or(0, u64::from))
             }
             Full::Instances => {
-                let value = self.data.qos.resource_limits.max_instances.map_or(0, u64::from);
-                Error::OutOfResources { limit: "max_instances", value }.into()
+                let default = ctx.limits.default_max_instances;
+                of_default(limits.max_instances, "max_instances", "default_max_instances", default)
             }
-            Full::Memory => {
-                Error::OutOfResources { limit: "endpoint_memory_bytes", value: write.payload_len as u64 }.into()
-            }
-        })
+            Full::Memory | Full::TooLarge => memory,
+        };
+        if !matches!(full, Full::Instances | Full::TooLarge) && self.may_find_room(ctx) {
+            self.space_wanted = true;
+            return WriteError::WouldBlock;
+        }
+        Error::OutOfResources { limit, value }.into()
+    }
+
+    /// Whether room may come by acknowledgements, the end of a LIFESPAN, or what the owner of a relay forgets.
+    fn may_find_room(&self, ctx: &mut Context) -> bool {
+        if !self.keeps_history || self.relays || self.history.next_expiry().is_some() {
+            return true;
+        }
+        ctx.work.steps(self.history.len());
+        self.history.awaits_end_of_instance()
     }
 
     /// Whether the next change of an instance takes the place of one that was not sent, but might be now.
@@ -410,11 +446,6 @@ impl Writer {
     /// A matching reader appeared.
     pub(crate) fn add_proxy(&mut self, now: Instant, ctx: &mut Context, guid: Guid, reader: &ReaderTraits) {
         ctx.add_owner(self.priority);
-        // With nobody there nothing was sent; what was written before is history.
-        if self.proxies.len() == 0 {
-            self.cursor = Cursor { sn: self.history.last_sn().next(), fragment: 1 };
-            self.settled = self.history.last_sn();
-        }
         let wants_history = self.keeps_history && reader.wants_history;
         let mut proxy = ReaderProxy::new(guid, reader.reliable, reader.path, self.cursor.begun(), wants_history);
         if self.relays && !(wants_history && reader.drops_repeats) {
@@ -662,7 +693,7 @@ impl Writer {
 
     /// Nobody need hear of an instance any more, of which all was sent.
     pub(crate) fn forget_instance(&mut self, instance: InstanceHandle) {
-        self.history.remove_instance(instance.0, self.settled.min(self.cursor.sn.prev()));
+        self.history.remove_instance(instance.0, self.history.settled.min(self.cursor.sn.prev()));
     }
 
     /// Late joiners need not hear of what an original writer is said to have written above a number. A step for each change.
@@ -686,10 +717,10 @@ impl Writer {
         let slowest =
             self.proxies.iter().filter(|(_, proxy)| proxy.reliable).map(|(_, proxy)| proxy.acked_live()).min();
         let low = slowest.unwrap_or(SequenceNumber::MAX).min(self.cursor.sn.prev());
-        if low <= self.settled {
+        if low <= self.history.settled {
             return;
         }
-        let mut next = self.settled.next();
+        let mut next = self.history.settled.next();
         while let Some(change) = self.history.at_or_after(next).filter(|change| change.sn <= low) {
             ctx.work.steps(1);
             let Change { sn, kind, key_hash, flight_len, place: Place { ends, .. }, .. } = *change;
@@ -701,10 +732,24 @@ impl Writer {
             }
             next = sn.next();
         }
-        self.settled = low;
         self.history.settled = low;
         if core::mem::take(&mut self.space_wanted) {
             ctx.notify(Event::WriterSpace(self.handle));
+        }
+    }
+}
+
+/// Octets of the send window that changes in flight, those between the two numbers, leave.
+struct Freed {
+    from: SequenceNumber,
+    to: SequenceNumber,
+    bytes: usize,
+}
+
+impl Freed {
+    fn note(&mut self, change: &Change) {
+        if change.sn > self.from && change.sn < self.to {
+            self.bytes += change.flight_len as usize;
         }
     }
 }

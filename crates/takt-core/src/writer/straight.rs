@@ -23,7 +23,7 @@ impl Writer {
         let (mut next, mut in_flight_bytes) = (self.cursor.sn, self.in_flight_bytes);
         for change in self.history.from(next).take_while(|change| change.sn < full_at && is_plain(change)) {
             let (payload, len) = (change.payload, change.flight_len as usize);
-            let is_full = next.0 - self.settled.0 > REORDER_WINDOW
+            let is_full = next.0 - self.history.settled.0 > REORDER_WINDOW
                 || (in_flight_bytes > 0 && in_flight_bytes + len > window_bytes);
             let is_large = payload.len() > usize::from(change.fragment_size.min(self.route.fragment_size));
             if (is_full && self.route.reliable) || is_large || self.history.pool.lent(payload).is_some() {

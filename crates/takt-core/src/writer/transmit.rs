@@ -400,7 +400,7 @@ impl Writer {
         if !self.route.reliable || self.cursor.fragment != 1 || self.lent == self.cursor.sn {
             return false;
         }
-        let in_flight = self.cursor.sn.0 - self.settled.0 - 1;
+        let in_flight = self.cursor.sn.0 - self.history.settled.0 - 1;
         is_full(in_flight, self.in_flight_bytes) && !self.leaves_stragglers_behind(is_full)
     }
 

@@ -484,3 +484,137 @@ fn a_set_has_the_room_that_keep_last_makes_for_it() {
     assert_eq!(t.seen(), [2, 1], "there is room for 1, not for 3 beside 2");
     assert_eq!((t.take(), t.dropped()), (vec![2, 1, 3], 0), "there is as soon as 2 is taken");
 }
+
+/// A writer of one sample an instance whose sets nobody has read yet, and its publisher.
+fn publish_sets(network: &mut Network, max_samples: Option<u32>, sets: u32) -> (PublisherHandle, WriterHandle) {
+    let offered = coherent(AccessScope::Topic);
+    let publisher = network.nodes[0].create_publisher(offered).expect("there is room");
+    let mut qos = keep_all_writer();
+    (qos.history, qos.durability) = (History::KeepLast(1), Durability::TransientLocal);
+    qos.resource_limits.max_samples = max_samples;
+    let mut spec = writer_spec("T", true, qos);
+    (spec.group, spec.publisher.presentation) = (Some(publisher), offered);
+    let writer = network.writer(0, spec);
+    for set in 0..sets {
+        write_set(network, publisher, writer, set);
+    }
+    (publisher, writer)
+}
+
+fn write_set(network: &mut Network, publisher: PublisherHandle, writer: WriterHandle, number: u32) {
+    network.nodes[0].begin_coherent_changes(publisher).expect("it exists");
+    network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(number, 20)).expect("there is room");
+    let now = network.now;
+    network.nodes[0].end_coherent_changes(now, publisher).expect("it has begun");
+}
+
+fn durable_reader() -> DataReaderQos {
+    DataReaderQos { durability: Durability::TransientLocal, ..keep_all_reader() }
+}
+
+#[test]
+fn late_joiner_gets_the_newest_set_however_many_were_written_without_a_reader() {
+    for (max_samples, sets) in [(Some(1), 2), (Some(1), 3), (Some(1), 50), (None, 4_200)] {
+        let mut network = Network::new(2, 720);
+        let (publisher, writer) = publish_sets(&mut network, max_samples, sets);
+        for extra in 0..3 {
+            let (_, reader) = create_reader(&mut network, durable_reader(), coherent(AccessScope::Topic));
+            network.await_match((0, writer), (1, reader));
+            network.run(500);
+            let taken: Vec<_> = network.take_all(1, reader).into_iter().map(|(_, bytes)| bytes).collect();
+            assert_eq!(taken, [payload(sets - 1 + extra, 20)], "{max_samples:?}, {sets} sets, late joiner {extra}");
+            write_set(&mut network, publisher, writer, sets + extra);
+            network.run(100);
+            assert_eq!(network.take_all(1, reader).len(), 1, "and live the set after it");
+        }
+    }
+}
+
+#[test]
+fn reader_that_lags_gets_the_newest_set_of_a_keep_last_writer() {
+    for durability in [Durability::Volatile, Durability::TransientLocal] {
+        let mut writer = keep_all_writer();
+        (writer.history, writer.durability) = (History::KeepLast(1), durability);
+        writer.resource_limits.max_samples = Some(1);
+        let mut t = pair(721, writer, keep_all_reader());
+        for round in 0..20_u32 {
+            t.network.cut = vec![1];
+            for number in 0..5 {
+                write_set(&mut t.network, t.publisher, t.writer, 10 * round + number);
+                t.network.run(1);
+            }
+            t.network.cut = vec![];
+            t.network.run(300);
+            let taken: Vec<_> = t.network.take_all(1, t.reader).into_iter().map(|(_, bytes)| bytes).collect();
+            assert_eq!(taken, [payload(10 * round + 4, 20)], "{durability:?}, round {round}");
+        }
+    }
+}
+
+#[test]
+fn reader_that_lags_gets_the_newest_set_when_the_older_ones_have_expired() {
+    let mut writer = keep_all_writer();
+    writer.lifespan.duration = takt_wire::Duration::from_nanos(300_000_000);
+    writer.resource_limits.max_samples = Some(2);
+    let mut t = pair(722, writer, keep_all_reader());
+    t.network.cut = vec![1];
+    for number in 0..10 {
+        write_set(&mut t.network, t.publisher, t.writer, number);
+        t.network.run(if number < 9 { 400 } else { 1 });
+    }
+    t.network.cut = vec![];
+    t.network.run(250);
+    let taken: Vec<_> = t.network.take_all(1, t.reader).into_iter().map(|(_, bytes)| bytes).collect();
+    assert_eq!(taken, [payload(9, 20)]);
+}
+
+#[test]
+fn several_writers_deliver_whole_sets_through_loss_and_keep_last() {
+    let mut network = Network::new(2, 723);
+    let offered = coherent(AccessScope::Topic);
+    let publisher = network.nodes[0].create_publisher(offered).expect("there is room");
+    let pairs: Vec<_> = ["A", "B", "C"]
+        .map(|topic| {
+            let mut spec =
+                writer_spec(topic, true, DataWriterQos { history: History::KeepLast(1), ..keep_all_writer() });
+            spec.qos.resource_limits.max_samples = Some(4);
+            (spec.group, spec.publisher.presentation) = (Some(publisher), offered);
+            let writer = network.writer(0, spec);
+            let subscriber = network.nodes[1].create_subscriber(offered).expect("there is room");
+            let mut spec = reader_spec(topic, true, keep_all_reader());
+            (spec.group, spec.subscriber.presentation) = (Some(subscriber), offered);
+            let reader = network.reader(1, spec);
+            network.await_match((0, writer), (1, reader));
+            (writer, reader)
+        })
+        .into();
+    network.run(500);
+    network.faults = Faults { loss: 20, duplication: 10, reordering: 20 };
+    for set in 0..2_000_u32 {
+        network.nodes[0].begin_coherent_changes(publisher).expect("it exists");
+        for (writer, _) in &pairs {
+            for key in 1..=4 {
+                network.write_key(0, *writer, ChangeKind::Alive, hash(key), &payload(set, 20)).expect("there is room");
+            }
+        }
+        let now = network.now;
+        network.nodes[0].end_coherent_changes(now, publisher).expect("it has begun");
+        network.run(u64::from(set % 4));
+        for (_, reader) in &pairs {
+            let taken = network.take_all(1, *reader);
+            assert!(taken.chunks(4).all(|set| set.len() == 4 && set.iter().all(|(_, it)| *it == set[0].1)), "{set}");
+        }
+    }
+    network.faults = Faults::default();
+    network.nodes[0].begin_coherent_changes(publisher).expect("it exists");
+    for (writer, _) in &pairs {
+        network.write_key(0, *writer, ChangeKind::Alive, hash(1), &payload(9_999, 20)).expect("there is room");
+    }
+    let now = network.now;
+    network.nodes[0].end_coherent_changes(now, publisher).expect("it has begun");
+    network.run(2_000);
+    for (_, reader) in &pairs {
+        let last = network.take_all(1, *reader).pop();
+        assert_eq!(last.map(|(_, bytes)| bytes), Some(payload(9_999, 20)), "the newest set is never lost");
+    }
+}

@@ -51,3 +51,4 @@ mod type_checks;
 mod type_lookup;
 mod ways;
 mod work;
+mod writer_memory;
