@@ -34,6 +34,16 @@ impl Window {
         }
     }
 
+    /// Whether a number lies within the window, or the window can move to it.
+    pub(crate) fn has_room(&self, number: SequenceNumber) -> bool {
+        self.is_empty() || (0..256).contains(&(number.0 - self.base))
+    }
+
+    pub(crate) fn contains(&self, number: SequenceNumber) -> bool {
+        let offset = usize::try_from(number.0 - self.base).ok().filter(|offset| *offset < 256); // tidy-allow(dropped-cause): below.
+        offset.is_some_and(|offset| self.words[offset / 64] >> (offset % 64) & 1 != 0)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.words == [0; 4]
     }

@@ -69,6 +69,10 @@ pub struct Counters {
     pub data_frags_sent: u64,
     /// `DATA` and `DATA_FRAG` sent again on request.
     pub repairs_sent: u64,
+    /// Reliable readers that kept a writer's send window closed for others, and were left to fetch what they miss.
+    pub readers_left_behind: u64,
+    /// Reliable readers that became silent: they have answered none of a writer's heartbeats.
+    pub silent_readers: u64,
     /// Acknowledgements whose count or range is stale or impossible.
     pub stale_acknowledgements: u64,
     /// Remote locators that were announced but may not be sent to.

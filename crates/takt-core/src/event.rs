@@ -40,6 +40,9 @@ pub enum Event {
     ReaderInconsistentTopic(ReaderHandle),
     /// A remote reader of the writer's topic has another type.
     WriterInconsistentTopic(WriterHandle),
+    /// A matched reliable reader of the writer has answered none of its heartbeats for 2 s, or answers now; see
+    /// [`crate::Participant::silent_readers`].
+    ReaderSilent(WriterHandle),
     /// A `write` that would have blocked may be tried again.
     WriterSpace(WriterHandle),
     /// Samples of the writer were acknowledged.

@@ -681,6 +681,15 @@ impl Participant {
         Ok(proxies.filter(|(_, proxy)| proxy.is_counted).map(|(_, proxy)| proxy.guid).collect())
     }
 
+    /// The matched reliable readers of a writer that have answered none of its heartbeats, 8 or more within 2 s or more: their side
+    /// may have refused the match. A writer does not wait for them to send or to make room, until they answer.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn silent_readers(&mut self, handle: WriterHandle) -> Result<Vec<Guid>, Error> {
+        Ok(self.writer(handle)?.silent_readers())
+    }
+
     /// The writers matched with a reader.
     ///
     /// # Errors

@@ -455,6 +455,7 @@ fn is_builtin(event: &Event) -> bool {
         | Event::LivelinessLost(writer)
         | Event::WriterInconsistentTopic(writer)
         | Event::WriterSpace(writer)
+        | Event::ReaderSilent(writer)
         | Event::Acknowledged(writer) => writer.index < BUILTIN_ENDPOINTS,
         Event::ParticipantDiscovered(_)
         | Event::ParticipantLost(_)

@@ -79,7 +79,7 @@ impl Participant {
             Job::Data { writer } => {
                 let writer = writers.get_mut(writer)?;
                 *flow = writer.flow;
-                writer.transmit_data(ctx, header, frame, destinations)
+                writer.transmit_data(now, ctx, header, frame, destinations)
             }
             Job::Repair { writer, proxy } => {
                 let writer = writers.get_mut(writer)?;

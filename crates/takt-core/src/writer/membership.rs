@@ -135,6 +135,9 @@ impl Writer {
         if self.cursor.sn > last {
             self.cursor = super::Cursor { sn: sn.next(), fragment: 1 };
         }
+        if self.window_start == last {
+            self.window_start = sn;
+        }
         if self.history.settled == last {
             self.history.settled = sn;
         }

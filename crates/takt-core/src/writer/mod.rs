@@ -8,7 +8,8 @@
 //! - `history.settled` is the highest change that is sent and acknowledged by every reliable reader that keeps pace;
 //!   a `VOLATILE` writer keeps nothing up to it, another one no instance that it has disposed and unregistered;
 //! - without readers every change is settled as it is written;
-//! - `in_flight_bytes` is the sum of `flight_len` of the changes in (`history.settled`, `cursor`).
+//! - `window_start`, not below that, is the same of those readers that the send window waits for ([`stragglers`]);
+//! - `in_flight_bytes` is the sum of `flight_len` of the changes in (`window_start`, `cursor`).
 
 mod batch;
 mod burst;
@@ -24,6 +25,7 @@ mod reader_proxy;
 mod repair;
 mod route;
 mod straight;
+mod stragglers;
 mod transmit;
 
 pub(crate) use filters::Filters;
@@ -129,10 +131,15 @@ pub(crate) struct Writer {
     cursor: Cursor,
     /// The last change that was lent to those who can borrow while others were still to be sent it.
     lent: SequenceNumber,
+    window_start: SequenceNumber,
     in_flight_bytes: usize,
+    /// When the send window was found closed, if it has not opened since.
+    closed_since: Option<Instant>,
     heartbeat: HeartbeatState,
     timer: TimerId,
     data_queued: bool,
+    /// What comes next waits until best-effort readers have got what was directed to them.
+    is_directing: bool,
     /// The last datagram, or the send window, was full: the next one is to be full too.
     stalled: bool,
     heartbeat_queued: bool,
@@ -202,10 +209,13 @@ impl Writer {
             route: Route::new(0),
             cursor: Cursor { sn: SequenceNumber::FIRST, fragment: 1 },
             lent: SequenceNumber::ZERO,
+            window_start: SequenceNumber::ZERO,
             in_flight_bytes: 0,
+            closed_since: None,
             heartbeat: HeartbeatState::default(),
             timer: ctx.timers.register(TimerKind::Heartbeat { writer: handle.index }),
             data_queued: false,
+            is_directing: false,
             stalled: false,
             heartbeat_queued: false,
             strangers: false,
@@ -239,7 +249,7 @@ impl Writer {
     fn skip_sending(&mut self) {
         let last = self.history.last_sn();
         self.cursor = Cursor { sn: last.next(), fragment: 1 };
-        self.history.settled = last;
+        (self.history.settled, self.window_start) = (last, last);
     }
 
     /// Gives back what the writer holds of the context.
@@ -361,7 +371,7 @@ impl Writer {
 
     /// What the send window gains by changes that leave the history.
     fn freed(&self) -> Freed {
-        Freed { from: self.history.settled, to: self.cursor.sn, bytes: 0 }
+        Freed { from: self.window_start, to: self.cursor.sn, bytes: 0 }
     }
 
     /// A write finds no room: it can wait if room may come, else the limit is in its way for good (DDS 1.4 §2.2.2.4.2.11).
@@ -403,7 +413,14 @@ impl Writer {
 
     /// Whether the next change of an instance takes the place of one that was not sent, but might be now.
     pub(crate) fn would_replace_unsent(&self, key_hash: KeyHash) -> bool {
-        self.data_queued && self.history.next_evicted(key_hash).is_some_and(|sn| sn >= self.cursor.sn)
+        self.history.next_evicted(key_hash).is_some_and(|sn| {
+            (self.data_queued && sn >= self.cursor.sn) || self.is_directed_and_unsent(sn)
+        })
+    }
+
+    fn is_directed_and_unsent(&self, sn: SequenceNumber) -> bool {
+        let is_directed = self.history.get(sn).is_some_and(|change| !change.directed.readers().is_empty());
+        is_directed && self.proxies.iter().any(|(_, proxy)| proxy.requested.contains(sn))
     }
 
     fn queue_data(&mut self, ctx: &mut Context) {
@@ -463,6 +480,8 @@ impl Writer {
         if self.route.reliable && !ctx.timers.is_armed(self.timer) {
             self.arm_heartbeat(now, ctx);
         }
+        // It may be the one that all the others hold up.
+        self.leave_behind(now, ctx);
     }
 
     /// PUBLICATION_MATCHED counts a matched reader from now on.
@@ -570,10 +589,13 @@ impl Writer {
 
     /// Tells of those who have left, and goes on without them.
     fn close_ranks(&mut self, ctx: &mut Context) {
+        self.wait_for_somebody();
+        self.is_directing = self.is_directing && self.proxies.iter().any(|(_, proxy)| self.owes(proxy));
         self.reroute(ctx);
         self.look_for_strangers();
         if self.proxies.len() == 0 {
             self.cursor = Cursor { sn: self.history.last_sn().next(), fragment: 1 };
+            (self.window_start, self.in_flight_bytes) = (self.history.last_sn(), 0);
         }
         self.settle(ctx);
         // Those who are left may have a window that is open, or need none.
@@ -618,11 +640,14 @@ impl Writer {
         }
         proxy.heartbeat_due |= !acknack.is_final;
         self.strangers |= is_stranger(proxy);
-        if proxy.acked > acked {
+        let has_progress = proxy.acked > acked;
+        self.heard_from(index, ctx);
+        if has_progress {
             self.heartbeat.progress();
             self.settle(ctx);
             ctx.notify(Event::Acknowledged(self.handle));
             self.queue_data(ctx);
+            self.leave_behind(now, ctx);
         }
         ctx.work.steps(2 * self.proxies.len());
         self.look_for_strangers();
@@ -658,6 +683,8 @@ impl Writer {
             self.queue_heartbeat(ctx);
         }
         self.queue_data(ctx);
+        self.note_silence(now, ctx);
+        self.leave_behind(now, ctx);
         self.arm_heartbeat(now, ctx);
     }
 
@@ -714,23 +741,38 @@ impl Writer {
     /// Frees what is sent and acknowledged, and opens the send window accordingly.
     fn settle(&mut self, ctx: &mut Context) {
         ctx.work.steps(self.proxies.len());
-        let slowest =
-            self.proxies.iter().filter(|(_, proxy)| proxy.reliable).map(|(_, proxy)| proxy.acked_live()).min();
-        let low = slowest.unwrap_or(SequenceNumber::MAX).min(self.cursor.sn.prev());
-        if low <= self.history.settled {
+        let sent = self.cursor.sn.prev();
+        let (mut low, mut start) = (sent, sent);
+        for (_, proxy) in self.proxies.iter().filter(|(_, proxy)| proxy.reliable || !self.keeps_history) {
+            low = low.min(proxy.needs_above());
+            start = start.min(proxy.pace().unwrap_or(sent));
+        }
+        if low <= self.history.settled && start <= self.window_start {
             return;
         }
         let mut next = self.history.settled.next();
         while let Some(change) = self.history.at_or_after(next).filter(|change| change.sn <= low) {
             ctx.work.steps(1);
             let Change { sn, kind, key_hash, flight_len, place: Place { ends, .. }, .. } = *change;
-            self.in_flight_bytes = self.in_flight_bytes.saturating_sub(flight_len as usize);
+            if sn > self.window_start {
+                self.in_flight_bytes -= flight_len as usize;
+            }
             if !self.keeps_history || (ends && self.history.is_set_gone(sn)) {
                 self.history.remove(sn);
             } else if kind == ChangeKind::DisposedUnregistered && !self.relays {
                 self.history.remove_instance(key_hash, sn);
             }
             next = sn.next();
+        }
+        let mut next = self.window_start.max(low).next();
+        while let Some(change) = self.history.at_or_after(next).filter(|change| change.sn <= start) {
+            ctx.work.steps(1);
+            self.in_flight_bytes -= change.flight_len as usize;
+            next = change.sn.next();
+        }
+        self.window_start = start.max(self.window_start);
+        if low <= self.history.settled {
+            return;
         }
         self.history.settled = low;
         if core::mem::take(&mut self.space_wanted) {

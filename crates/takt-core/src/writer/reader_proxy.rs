@@ -3,6 +3,7 @@
 use super::burst::Burst;
 use super::filters::ProxyFilter;
 use super::history::Change;
+use super::stragglers::Silence;
 use crate::bits::Window;
 use crate::channel::Hearing;
 use crate::time::Instant;
@@ -49,6 +50,11 @@ pub(crate) struct ReaderProxy {
     pub(crate) first_relevant: SequenceNumber,
     /// Changes from here on are sent to it as they are written; older ones only on request.
     pub(crate) live_from: SequenceNumber,
+    /// The send window is measured from here on at the earliest: what it fetches of before does not close the window.
+    pub(crate) pace_from: SequenceNumber,
+    /// It does not keep pace with the other readers: new changes are not sent to it, it fetches them from the history.
+    pub(crate) is_behind: bool,
+    pub(super) silence: Silence,
     /// What it wants, if its writer knows.
     pub(crate) filter: Option<ProxyFilter>,
     /// Changes from here on are not for it either: it hears them from another writer.
@@ -90,6 +96,9 @@ impl ReaderProxy {
             hearing: Hearing::default(),
             first_relevant,
             live_from,
+            pace_from: live_from,
+            is_behind: false,
+            silence: Silence::default(),
             filter: None,
             relevant_below: SequenceNumber::MAX,
             acked: first_relevant.prev(),
@@ -120,6 +129,21 @@ impl ReaderProxy {
     /// does not hold up the others.
     pub(crate) fn acked_live(&self) -> SequenceNumber {
         self.acked.max(self.live_from.prev())
+    }
+
+    /// Up to where the send window is open as far as it is concerned; `None` if the window does not depend on it.
+    pub(crate) fn pace(&self) -> Option<SequenceNumber> {
+        let keeps_pace = self.reliable && !self.is_behind && !self.silence.is_silent;
+        keeps_pace.then(|| self.acked.max(self.pace_from.prev()))
+    }
+
+    /// Up to where the writer need not keep changes for it.
+    pub(crate) fn needs_above(&self) -> SequenceNumber {
+        if !self.reliable {
+            let pending = self.requested.lowest().unwrap_or(SequenceNumber::MAX);
+            return pending.min(self.push_next.unwrap_or(SequenceNumber::MAX)).prev();
+        }
+        if self.silence.is_silent { SequenceNumber::MAX } else { self.acked_live() }
     }
 
     /// Takes an acknowledgement; false if it is stale. `unsent` is the first change not yet sent,
@@ -167,8 +191,14 @@ impl ReaderProxy {
     /// it asks for anew does not hold up the others, as it does not for a late joiner.
     fn begin_anew(&mut self, acked: SequenceNumber) {
         self.live_from = self.acked_live().next();
+        self.pace_from = self.pace_from.max(self.live_from);
         self.acked = acked.max(self.first_relevant.prev());
         self.has_seen_heartbeat = false;
+    }
+
+    /// Whether it has ever acknowledged anything, or asked for something.
+    pub(crate) fn has_answered(&self) -> bool {
+        self.last_acknack.is_some()
     }
 
     /// Takes a request for fragments; false if it is stale.
@@ -203,7 +233,7 @@ impl ReaderProxy {
 
     /// Something is to be sent to it. What was asked for before it can have heard of the last repairs is forgotten.
     pub(super) fn begin_repairs(&mut self, now: Instant) {
-        if !self.burst.begin(now) {
+        if self.reliable && !self.burst.begin(now) {
             self.forget_requests();
             self.heartbeat_due = false;
         }
@@ -212,9 +242,10 @@ impl ReaderProxy {
     /// Repairs of so many bytes left. What is too much for one burst is forgotten: the reader will be asked again.
     pub(super) fn repairs_left(&mut self, bytes: usize) {
         let waiting = !self.requested.is_empty() || self.fragment_requests.iter().any(Option::is_some);
-        if self.burst.leaves(bytes) && waiting {
+        // A best-effort reader would not ask again.
+        if self.burst.leaves(bytes) && waiting && self.reliable {
             self.forget_requests();
-            self.heartbeat_due = self.reliable;
+            self.heartbeat_due = true;
         }
     }
 

@@ -59,7 +59,26 @@ impl Writer {
             proxy.repairs_left(len);
         }
         self.queue_repair(index, ctx);
+        self.go_on_directing(index, ctx);
         (len > empty).then_some(len)
+    }
+
+    /// A best-effort reader may have got what was directed to it: what was kept for it is settled, and what waits for the sake of
+    /// its order is sent.
+    fn go_on_directing(&mut self, index: u32, ctx: &mut Context) {
+        if !self.is_directing || self.proxies.get(index).is_some_and(|proxy| self.owes(proxy)) {
+            return;
+        }
+        ctx.work.steps(self.proxies.len());
+        self.is_directing = self.proxies.iter().any(|(_, proxy)| self.owes(proxy));
+        self.settle(ctx);
+        self.queue_data(ctx);
+    }
+
+    /// Whether a best-effort reader is still to be sent what goes to it alone, before what comes after it.
+    pub(super) fn owes(&self, proxy: &ReaderProxy) -> bool {
+        let is_pushed = proxy.push_next.is_some() && !self.keeps_history;
+        !proxy.reliable && (is_pushed || !proxy.requested.is_empty())
     }
 
     /// What the reader needs most, oldest first.
@@ -84,9 +103,11 @@ impl Writer {
                 _ => Repair::Gap { start: sn, end: self.gap_end(index, sn) },
             });
         }
-        if let Some(sn) = proxy.push_next {
+        for _ in 0..GAP_STEPS {
+            let Some(sn) = proxy.push_next else { break };
             match history.at_or_after(sn).filter(|change| change.sn < proxy.live_from && change.sn < unsent) {
-                Some(change) => return Some(Repair::Change(*change)),
+                Some(change) if proxy.is_relevant(change) => return Some(Repair::Change(*change)),
+                Some(change) => proxy.push_next = Some(change.sn.next()),
                 None => proxy.push_next = None,
             }
         }

@@ -79,7 +79,7 @@ impl Route {
         {
             (way.locator, way.max_message) = (channel.locator, way.max_message.min(channel.max_message));
         }
-        if self.known.insert(way.locator) {
+        if !proxy.is_behind && self.known.insert(way.locator) {
             self.destinations.push(way.locator);
         }
         self.max_message = self.max_message.min(way.max_message);

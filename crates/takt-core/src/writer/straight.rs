@@ -16,14 +16,14 @@ use takt_wire::{EntityId, SequenceNumber};
 impl Writer {
     /// Adds plain samples below `full_at` to a datagram.
     pub(super) fn emit_plain(&mut self, message: &mut Message<'_>, full_at: SequenceNumber, ctx: &mut Context) {
-        if self.keyed || self.relays || self.stalled || self.cursor.fragment != 1 || !self.filters.is_empty() {
+        if self.keyed || self.relays || self.stalled || self.is_directing || self.cursor.fragment != 1 || !self.filters.is_empty() {
             return;
         }
         let window_bytes = ctx.limits.send_window_bytes;
         let (mut next, mut in_flight_bytes) = (self.cursor.sn, self.in_flight_bytes);
         for change in self.history.from(next).take_while(|change| change.sn < full_at && is_plain(change)) {
             let (payload, len) = (change.payload, change.flight_len as usize);
-            let is_full = next.0 - self.history.settled.0 > REORDER_WINDOW
+            let is_full = next.0 - self.window_start.0 > REORDER_WINDOW
                 || (in_flight_bytes > 0 && in_flight_bytes + len > window_bytes);
             let is_large = payload.len() > usize::from(change.fragment_size.min(self.route.fragment_size));
             if (is_full && self.route.reliable) || is_large || self.history.pool.lent(payload).is_some() {

@@ -7,6 +7,7 @@ use crate::cache::{ChangeKind, PayloadRef};
 use crate::context::{Ahead, Context};
 use crate::presentation::Place;
 use crate::reader::REORDER_WINDOW;
+use crate::time::Instant;
 use alloc::vec::Vec;
 use takt_wire::builder::{DataEmit, DataFragEmit, MessageBuilder};
 use takt_wire::inline_qos::{InlineQosBuilder, STATUS_INFO_DISPOSED, STATUS_INFO_UNREGISTERED};
@@ -34,20 +35,21 @@ const GREETED_AT_ONCE: usize = 4;
 /// A message being built, and the time stamp that its next submessage would inherit.
 pub(super) struct Message<'a> {
     pub(super) builder: MessageBuilder<'a>,
-    timestamp: Option<Timestamp>,
+    /// At first none is in force (RTPS 2.5 §8.3.4), and none need be invalidated.
+    timestamp: Timestamp,
 }
 
 impl<'a> Message<'a> {
     /// `None` if the frame cannot even hold a header.
     pub(super) fn new(frame: &'a mut [u8], max_len: usize, header: &Header) -> Option<Self> {
         let len = frame.len().min(max_len);
-        Some(Self { builder: MessageBuilder::new(&mut frame[..len], header).ok()?, timestamp: None })
+        Some(Self { builder: MessageBuilder::new(&mut frame[..len], header).ok()?, timestamp: Timestamp::INVALID })
     }
 
     pub(super) fn stamp(&mut self, timestamp: Timestamp) -> Result<(), Full> {
-        if self.timestamp != Some(timestamp) {
+        if self.timestamp != timestamp {
             self.builder.info_timestamp((!timestamp.is_invalid()).then_some(timestamp))?;
-            self.timestamp = Some(timestamp);
+            self.timestamp = timestamp;
         }
         Ok(())
     }
@@ -124,6 +126,7 @@ impl Writer {
     /// `None` if there is nothing to send now. Queues itself again if there is more.
     pub(crate) fn transmit_data(
         &mut self,
+        now: Instant,
         ctx: &mut Context,
         header: &Header,
         frame: &mut [u8],
@@ -146,6 +149,7 @@ impl Writer {
             }
         };
         self.stalled = datagram.stalled || self.cursor.sn >= datagram.full_at;
+        self.closed_since = datagram.stalled.then(|| self.closed_since.unwrap_or(now));
         self.address(&mut message, &datagram, destinations, ctx);
         let len = (!message.builder.is_empty()).then(|| message.builder.len());
         if len.is_some() {
@@ -180,9 +184,14 @@ impl Writer {
             self.cursor = Cursor { sn: change.sn, fragment: 1 };
         }
         if self.relays || !change.directed.readers().is_empty() {
-            self.queue_directed(&change, ctx);
+            if !self.queue_directed(&change, ctx) {
+                return Progress::Over;
+            }
             self.advance(&change);
             return datagram.looked_at(1);
+        }
+        if self.is_directing {
+            return Progress::Over;
         }
         if self.is_stalled(&change, ctx.limits.send_window_bytes) {
             datagram.stalled = true;
@@ -308,13 +317,15 @@ impl Writer {
         let Self { proxies, history, heartbeat: state, entity_id, .. } = self;
         let strangers = || proxies.iter().map(|(_, proxy)| proxy).filter(|proxy| is_stranger(proxy));
         let Some(first) = strangers().map(|proxy| proxy.first_relevant).min() else { return };
+        // What has left the history is owed to no reader that wants that.
+        let first = first.max(history.first_sn());
         let mut greet = |message: &mut Message<'_>, reader, first_sn, first_relevant: SequenceNumber| {
             let (writer, last_sn, count) = (*entity_id, first_relevant.prev(), state.next_greeting_count());
             let (is_final, liveliness, group) = (true, false, None);
             let greeting = Heartbeat { reader, writer, first_sn, last_sn, count, is_final, liveliness, group };
             ctx.counters.heartbeats_sent += u64::from(message.builder.heartbeat(&greeting).is_ok());
         };
-        greet(message, EntityId::UNKNOWN, history.first_sn().min(first), first);
+        greet(message, EntityId::UNKNOWN, history.first_sn(), first);
         let mut is_directed = false;
         for proxy in strangers().filter(|proxy| proxy.first_relevant == proxy.live_from).take(GREETED_AT_ONCE) {
             // Where there is no room for this, there is none for a heartbeat, nor for data.
@@ -400,7 +411,7 @@ impl Writer {
         if !self.route.reliable || self.cursor.fragment != 1 || self.lent == self.cursor.sn {
             return false;
         }
-        let in_flight = self.cursor.sn.0 - self.history.settled.0 - 1;
+        let in_flight = self.cursor.sn.0 - self.window_start.0 - 1;
         is_full(in_flight, self.in_flight_bytes) && !self.leaves_stragglers_behind(is_full)
     }
 
@@ -410,8 +421,7 @@ impl Writer {
         if self.data.qos.history == History::KeepAll {
             return false;
         }
-        let reliable = self.proxies.iter().filter(|(_, proxy)| proxy.reliable);
-        let Some(first) = reliable.map(|(_, proxy)| proxy.acked_live()).max() else { return true };
+        let Some(first) = self.proxies.iter().filter_map(|(_, proxy)| proxy.pace()).max() else { return true };
         let (mut in_flight, mut bytes, mut next) = (0, 0, first.next());
         while let Some(change) = self.history.at_or_after(next).filter(|change| change.sn < self.cursor.sn) {
             in_flight += 1;
@@ -429,20 +439,29 @@ impl Writer {
         self.data.qos.history == History::KeepAll && self.history.is_half_full()
     }
 
-    /// A directed change goes to each reader on its own, and the others learn that it is not for them.
-    fn queue_directed(&mut self, change: &Change, ctx: &mut Context) {
-        ctx.work.steps(self.proxies.len());
+    /// A directed change goes to each reader on its own, and the others learn that it is not for them. False if it has to wait
+    /// for a best-effort reader to be sent what was directed to it before.
+    fn queue_directed(&mut self, change: &Change, ctx: &mut Context) -> bool {
+        ctx.work.steps(2 * self.proxies.len());
+        let waits = |proxy: &ReaderProxy| {
+            !proxy.reliable && proxy.is_relevant(change) && !proxy.requested.has_room(change.sn)
+        };
+        if self.proxies.iter().any(|(_, proxy)| waits(proxy)) {
+            return false;
+        }
         let mut index = 0;
         while let Some(at) = self.proxies.next_index(index) {
             if let Some(proxy) = self.proxies.get_mut(at)
                 && (proxy.reliable || proxy.is_relevant(change))
             {
-                // Beyond the window the reader asks for it.
+                // Beyond the window a reliable reader asks for it.
                 proxy.requested.insert(change.sn);
+                self.is_directing |= !proxy.reliable;
             }
             self.queue_repair(at, ctx);
             index = at + 1;
         }
+        true
     }
 
     /// A heartbeat to all readers that still miss something.

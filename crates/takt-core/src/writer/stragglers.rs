@@ -1,0 +1,166 @@
+//! Readers that a writer does not wait for before it sends on (RTPS 2.5 §8.4.7.5, `isActive` of a ReaderProxy).
+//!
+//! The send window protects the reorder window of each reliable reader. A reader that keeps it closed for [`BEHIND_AFTER`]
+//! while another one has everything that was sent is *behind*: new samples are not sent to it, it fetches them from the
+//! history as fast as it acknowledges, and keeps pace again once it has nearly all. A writer with KEEP_ALL keeps what such a
+//! reader has not acknowledged: `write` waits when the history is full, and until then the other readers are served.
+//!
+//! A reliable reader that has never acknowledged anything, though it was asked [`SILENT_HEARTBEATS`] times within
+//! [`SILENT_AFTER`], is *silent*: its side may have refused the match. Nothing is kept for it until it answers
+//! (RTPS 2.5 §8.4.2.3.1: a reader must answer a HEARTBEAT). `wait_for_acknowledgments` still waits for it. Builtin
+//! writers wait for all.
+
+use super::{ReaderProxy, Writer};
+use crate::context::Context;
+use crate::event::Event;
+use crate::reader::REORDER_WINDOW;
+use crate::time::Instant;
+use alloc::vec::Vec;
+use core::time::Duration;
+use takt_wire::{Guid, SequenceNumber};
+
+/// How long a reader may keep the send window closed for others.
+const BEHIND_AFTER: Duration = Duration::from_millis(50);
+
+/// How long a reader may leave heartbeats unanswered, since the first one, before it is silent.
+const SILENT_AFTER: Duration = Duration::from_secs(2);
+
+/// And how many of them.
+const SILENT_HEARTBEATS: u32 = 8;
+
+/// The heartbeats that a reader has not answered, if it never answered one.
+#[derive(Debug, Default)]
+pub(crate) struct Silence {
+    asked: u32,
+    since: Option<Instant>,
+    pub(super) is_silent: bool,
+}
+
+impl Silence {
+    /// One more heartbeat is about to be sent; says whether the reader becomes silent.
+    fn asks(&mut self, now: Instant) -> bool {
+        let since = *self.since.get_or_insert(now);
+        self.asked = self.asked.saturating_add(1);
+        let is_over = self.asked > SILENT_HEARTBEATS && now.since(since) >= SILENT_AFTER;
+        is_over && !core::mem::replace(&mut self.is_silent, true)
+    }
+}
+
+impl Writer {
+    /// Matched reliable readers that have answered none of the writer's heartbeats.
+    pub(crate) fn silent_readers(&self) -> Vec<Guid> {
+        let silent = self.proxies.iter().filter(|(_, proxy)| proxy.silence.is_silent);
+        silent.map(|(_, proxy)| proxy.guid).collect()
+    }
+
+    /// Goes on without the readers that keep the send window closed for others.
+    pub(super) fn leave_behind(&mut self, now: Instant, ctx: &mut Context) {
+        if self.closed_since.is_none_or(|since| now.since(since) < BEHIND_AFTER) {
+            return;
+        }
+        ctx.work.steps(2 * self.proxies.len());
+        let sent = self.cursor.sn.prev();
+        let waits = |proxy: &ReaderProxy| !proxy.reliable || proxy.pace().is_some_and(|pace| pace >= sent);
+        if !self.proxies.iter().any(|(_, proxy)| waits(proxy)) {
+            return;
+        }
+        for (_, proxy) in self.proxies.iter_mut() {
+            if proxy.pace().is_some_and(|pace| pace < sent) {
+                proxy.is_behind = true;
+                ctx.counters.readers_left_behind += 1;
+            }
+        }
+        self.reroute(ctx);
+        self.open_window(ctx);
+    }
+
+    /// The window is measured without readers that it was measured with before.
+    fn open_window(&mut self, ctx: &mut Context) {
+        (self.stalled, self.closed_since) = (false, None);
+        self.settle(ctx);
+        self.queue_data(ctx);
+    }
+
+    /// Somebody has left. If only readers are left that are behind, the writer waits for these again.
+    pub(super) fn wait_for_somebody(&mut self) {
+        if self.proxies.iter().any(|(_, proxy)| !proxy.reliable || proxy.pace().is_some()) {
+            return;
+        }
+        let next = self.cursor.sn;
+        for (_, proxy) in self.proxies.iter_mut().filter(|(_, proxy)| proxy.is_behind) {
+            (proxy.is_behind, proxy.pace_from) = (false, next);
+        }
+    }
+
+    /// Heartbeats are about to be sent: those who have never answered one may be silent.
+    pub(super) fn note_silence(&mut self, now: Instant, ctx: &mut Context) {
+        if self.entity_id.is_builtin() {
+            return;
+        }
+        ctx.work.steps(self.proxies.len());
+        let last = self.history.last_sn();
+        let mut silent = 0;
+        for (_, proxy) in self.proxies.iter_mut().filter(|(_, proxy)| proxy.reliable && proxy.acked < last) {
+            silent += u64::from(!proxy.has_answered() && proxy.silence.asks(now));
+        }
+        if silent > 0 {
+            ctx.counters.silent_readers += silent;
+            ctx.notify(Event::ReaderSilent(self.handle));
+            self.open_window(ctx);
+        }
+    }
+
+    /// A reader has acknowledged: one that was silent is waited for, and one that was behind may keep pace again.
+    pub(super) fn heard_from(&mut self, index: u32, ctx: &mut Context) {
+        let Some(proxy) = self.proxies.get_mut(index) else { return };
+        let was_silent = core::mem::take(&mut proxy.silence.is_silent);
+        let was_behind = proxy.is_behind;
+        if !was_silent && !was_behind {
+            return;
+        }
+        let acked = proxy.acked;
+        let is_behind = !self.is_near(acked, ctx);
+        let next = self.cursor.sn;
+        if let Some(proxy) = self.proxies.get_mut(index) {
+            proxy.is_behind = is_behind;
+            proxy.pace_from = proxy.pace_from.max(next);
+        }
+        if is_behind != was_behind {
+            self.reroute(ctx);
+        }
+        if was_silent {
+            ctx.notify(Event::ReaderSilent(self.handle));
+        }
+    }
+
+    /// Whether what was sent behind a change fills no more than half of the send window.
+    fn is_near(&self, acked: SequenceNumber, ctx: &mut Context) -> bool {
+        let sent = self.cursor.sn.prev();
+        if sent.0 - acked.0 > REORDER_WINDOW / 2 {
+            return false;
+        }
+        let (mut next, mut bytes) = (acked.next(), 0);
+        while let Some(change) = self.history.at_or_after(next).filter(|change| change.sn <= sent) {
+            ctx.work.steps(1);
+            bytes += change.flight_len as usize;
+            next = change.sn.next();
+        }
+        bytes <= ctx.limits.send_window_bytes / 2
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reader_is_silent_after_enough_heartbeats_and_time() {
+        let at = |milliseconds: u64| Instant(milliseconds * 1_000_000);
+        let mut often = Silence::default();
+        assert!((0..100).all(|at_ms| !often.asks(at(at_ms))), "many heartbeats in a short time");
+        assert!(often.asks(at(2_000)) && !often.asks(at(2_100)), "it becomes silent once");
+        let mut seldom = Silence::default();
+        let found: Vec<bool> = (0..10).map(|second| seldom.asks(at(second * 1_000))).collect();
+        assert_eq!(found.iter().position(|found| *found), Some(8), "few heartbeats in a long time");
+    }
+}

@@ -1,0 +1,238 @@
+//! One slow, stopped, dead or silent reader, and what it does to the others (DDS 1.4 §2.2.3.14, §2.2.3.18).
+
+use crate::network::*;
+use crate::puppet::*;
+use takt_core::*;
+use takt_wire::message::AckNack;
+use takt_wire::qos::*;
+use takt_wire::{EntityId, SequenceNumber, SequenceNumberSet};
+
+/// A KEEP_ALL writer of node 0 with a reader on node 1 and one on node 2.
+fn trio(seed: u64, second: DataReaderQos) -> (Network, WriterHandle, ReaderHandle, ReaderHandle) {
+    let mut network = Network::new(3, seed);
+    let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
+    let first = network.reader(1, reader_spec("T", false, keep_all_reader()));
+    let second = network.reader(2, reader_spec("T", false, second));
+    network.await_match((0, writer), (1, first));
+    network.await_match((0, writer), (2, second));
+    network.run(1_000);
+    (network, writer, first, second)
+}
+
+/// Writes samples, one each 2 ms, until one is refused; how many there were.
+fn write_until_full(network: &mut Network, writer: WriterHandle, max: u32) -> u32 {
+    for number in 0..max {
+        match network.write(0, writer, &payload(number, 100)) {
+            Ok(()) => network.run(2),
+            Err(WriteError::WouldBlock) => return number,
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    max
+}
+
+fn take_in_order(network: &mut Network, node: usize, reader: ReaderHandle, from: u32) -> u32 {
+    let taken = network.take_all(node, reader);
+    let numbers = taken.iter().map(|(_, bytes)| u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes")));
+    let mut next = from;
+    for number in numbers {
+        assert_eq!(number, next, "nothing is missing and the order is kept");
+        next += 1;
+    }
+    next
+}
+
+#[test]
+fn keep_all_writer_serves_the_others_from_its_history_while_a_reader_is_dead() {
+    for is_other_reliable in [true, false] {
+        let mut network = Network::new(3, 920);
+        let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
+        let mut qos = keep_all_reader();
+        qos.reliability = if is_other_reliable { reliable() } else { best_effort() };
+        let alive = network.reader(1, reader_spec("T", false, qos));
+        let dead = network.reader(2, reader_spec("T", false, keep_all_reader()));
+        network.await_match((0, writer), (1, alive));
+        network.await_match((0, writer), (2, dead));
+        network.run(1_000);
+        network.cut = vec![2];
+        let written = write_until_full(&mut network, writer, 5_000);
+        assert_eq!(written, 4_096, "the history is full, and the dead reader is still believed in");
+        network.run(200);
+        assert_eq!(take_in_order(&mut network, 1, alive, 0), written, "reliable: {is_other_reliable}");
+        network.events(0);
+        network.run(20_000);
+        assert!(network.events(0).contains(&Event::WriterSpace(writer)), "its lease has ended");
+        network.write(0, writer, &payload(written, 100)).expect("there is room");
+        network.run(200);
+        assert_eq!(take_in_order(&mut network, 1, alive, written), written + 1);
+    }
+}
+
+#[test]
+fn reader_that_was_left_behind_fetches_all_that_it_missed() {
+    for faults in [Faults::default(), Faults { loss: 10, duplication: 5, reordering: 20 }] {
+        let (mut network, writer, healthy, stopped) = trio(921, keep_all_reader());
+        network.faults = faults;
+        let (mut written, mut of_healthy, mut of_stopped) = (0, 0, 0);
+        for round in 0..4 {
+            network.cut = if round % 2 == 0 { vec![2] } else { vec![] };
+            for _ in 0..1_500 {
+                network.write(0, writer, &payload(written, 100)).expect("there is room");
+                written += 1;
+                network.run(2);
+            }
+            network.cut.clear();
+            let all = network.run_until(20_000, |n| n.nodes[0].is_acknowledged(writer, None) == Ok(true));
+            assert!(all, "round {round}");
+            of_healthy = take_in_order(&mut network, 1, healthy, of_healthy);
+            of_stopped = take_in_order(&mut network, 2, stopped, of_stopped);
+            assert_eq!((of_healthy, of_stopped), (written, written), "round {round}");
+        }
+        assert!(network.nodes[0].counters().readers_left_behind > 0);
+        for (node, reader) in [(1, healthy), (2, stopped)] {
+            assert_eq!(network.nodes[node].sample_lost_status(reader).expect("it lives").total_count, 0);
+        }
+    }
+}
+
+#[test]
+fn reader_whose_application_is_slow_does_not_hold_up_the_others() {
+    let mut qos = keep_all_reader();
+    qos.resource_limits.max_samples = Some(16);
+    let (mut network, writer, healthy, slow) = trio(922, qos);
+    let (mut of_healthy, mut of_slow) = (0, 0);
+    for number in 0..3_000 {
+        network.write(0, writer, &payload(number, 100)).expect("there is room");
+        network.run(2);
+        if number % 10 == 0 && network.take(2, slow).is_some() {
+            of_slow += 1;
+        }
+        of_healthy = take_in_order(&mut network, 1, healthy, of_healthy);
+        assert!(of_healthy + 700 > number, "{of_healthy} of {number}");
+    }
+    network.run(100);
+    assert_eq!(take_in_order(&mut network, 1, healthy, of_healthy), 3_000);
+    let rest = network.run_until(600_000, |n| {
+        of_slow = take_in_order(n, 2, slow, of_slow);
+        of_slow == 3_000
+    });
+    assert!(rest, "{of_slow}");
+}
+
+#[test]
+fn new_volatile_reader_gets_its_first_sample_while_an_old_one_is_dead() {
+    let mut network = Network::new(3, 923);
+    let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
+    let dead = network.reader(2, reader_spec("T", false, keep_all_reader()));
+    network.await_match((0, writer), (2, dead));
+    network.run(1_000);
+    network.cut = vec![2];
+    for number in 0..1_000 {
+        network.write(0, writer, &payload(number, 100)).expect("there is room");
+        network.run(2);
+    }
+    let fresh = network.reader(1, reader_spec("T", false, keep_all_reader()));
+    network.await_match((0, writer), (1, fresh));
+    network.write(0, writer, &payload(1_000, 100)).expect("there is room");
+    let newest = |n: &mut Network| n.take_all(1, fresh).iter().any(|(_, bytes)| *bytes == payload(1_000, 100));
+    assert!(network.run_until(1_000, newest), "long before the lease of the dead one ends");
+}
+
+/// A participant that announces a reliable reader and never answers.
+fn silent_reader(network: &mut Network) -> (Puppet, takt_wire::discovery::SubscriptionData) {
+    let mut puppet = Puppet::new(7);
+    puppet.lease = takt_wire::Duration::from_secs(10_000);
+    let now = network.now;
+    puppet.join(&mut network.nodes[0], now);
+    let subscription = puppet.subscription(1, true);
+    puppet.subscribe(&mut network.nodes[0], now, &subscription);
+    (puppet, subscription)
+}
+
+#[test]
+fn reader_that_never_answers_is_named_and_does_not_stop_a_keep_all_writer() {
+    let mut network = Network::new(2, 924);
+    let mut qos = keep_all_writer();
+    qos.resource_limits.max_samples = Some(100);
+    let writer = network.writer(0, writer_spec("T", false, qos));
+    let (puppet, subscription) = silent_reader(&mut network);
+    let healthy = network.reader(1, reader_spec("T", false, keep_all_reader()));
+    network.await_match((0, writer), (1, healthy));
+    let (mut written, mut refused) = (0, 0);
+    network.events(0);
+    for _ in 0..5_000 {
+        match network.write(0, writer, &payload(written, 100)) {
+            Ok(()) => written += 1,
+            Err(error) => {
+                assert_eq!(error, WriteError::WouldBlock);
+                refused += 1;
+            }
+        }
+        network.run(2);
+    }
+    assert!(refused > 0 && refused < 2_000, "{refused}: the writer waits for about two seconds");
+    assert!(network.events(0).contains(&Event::ReaderSilent(writer)));
+    assert_eq!(network.nodes[0].silent_readers(writer), Ok(vec![subscription.guid]));
+    assert_eq!(network.nodes[0].counters().silent_readers, 1);
+    assert_eq!(network.nodes[0].is_acknowledged(writer, None), Ok(false), "it has acknowledged nothing");
+    assert_eq!(take_in_order(&mut network, 1, healthy, 0), written);
+
+    let answer = AckNack {
+        reader: subscription.guid.entity_id,
+        writer: network.nodes[0].writer_guid(writer).expect("it lives").entity_id,
+        reader_sn_state: SequenceNumberSet::new(SequenceNumber(1)),
+        count: 1,
+        is_final: false,
+    };
+    let (now, to) = (network.now, network.nodes[0].guid().prefix);
+    puppet.say(&mut network.nodes[0], now, |message| {
+        message.info_destination(to).expect("it fits");
+        message.acknack(&answer).expect("it fits");
+    });
+    assert!(network.events(0).contains(&Event::ReaderSilent(writer)), "it answers now");
+    assert_eq!(network.nodes[0].silent_readers(writer), Ok(vec![]));
+    let full = (0..200).any(|number| network.write(0, writer, &payload(number, 100)).is_err());
+    assert!(full, "it is waited for");
+    assert_ne!(subscription.guid.entity_id, EntityId::UNKNOWN);
+}
+
+#[test]
+fn reader_without_samples_to_acknowledge_is_not_silent() {
+    let mut network = Network::new(1, 925);
+    let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
+    let _reader = silent_reader(&mut network);
+    network.run(10_000);
+    assert_eq!(network.nodes[0].silent_readers(writer), Ok(vec![]));
+}
+
+#[test]
+fn late_joiner_of_a_busy_keep_last_writer_has_lost_nothing() {
+    for seed in 930..938 {
+        let mut network = Network::new(3, seed);
+        let history = History::KeepLast(10);
+        let durability = Durability::TransientLocal;
+        let writer =
+            network.writer(0, writer_spec("T", true, DataWriterQos { history, durability, ..keep_all_writer() }));
+        let reader = || reader_spec("T", true, DataReaderQos { durability, ..keep_all_reader() });
+        let early = network.reader(1, reader());
+        network.await_match((0, writer), (1, early));
+        let mut number = 0_u32;
+        let mut go_on = |network: &mut Network, count: u32| {
+            for _ in 0..count {
+                let key = (number % 100) as u8;
+                network.write_key(0, writer, ChangeKind::Alive, hash(key), &payload(number, 100)).expect("room");
+                number += 1;
+                if number % 8 == 0 {
+                    network.run(1);
+                }
+            }
+        };
+        go_on(&mut network, 5_000);
+        let late = network.reader(2, reader());
+        go_on(&mut network, 10_000);
+        network.run(500);
+        let lost = network.nodes[2].sample_lost_status(late).expect("the reader lives").total_count;
+        assert_eq!(lost, 0, "seed {seed}: what gave way before it came was never owed to it");
+        assert!(network.take_all(2, late).len() > 1_000, "seed {seed}");
+    }
+}
