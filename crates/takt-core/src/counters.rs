@@ -73,6 +73,10 @@ pub struct Counters {
     pub readers_left_behind: u64,
     /// Reliable readers that became silent: they have answered none of a writer's heartbeats.
     pub silent_readers: u64,
+    /// Readers whose path turned out to take shorter datagrams than this host's interface.
+    pub narrowed_paths: u64,
+    /// Filters of readers that a writer no longer applies, since they exceeded its budget of steps a write.
+    pub dropped_filters: u64,
     /// Acknowledgements whose count or range is stale or impossible.
     pub stale_acknowledgements: u64,
     /// Remote locators that were announced but may not be sent to.

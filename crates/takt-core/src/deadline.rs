@@ -64,6 +64,25 @@ impl DeadlineMonitor {
         })
     }
 
+    /// Entries of its table.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The period is another one from now on. What is watched stays so: an instance that was silent for longer than the new
+    /// period has missed it once.
+    pub(crate) fn set_period(&mut self, now: Instant, ctx: &mut Context, period: Duration) {
+        self.period = period;
+        ctx.work.steps(self.entries.len());
+        let earliest = Instant(now.0.saturating_sub(u64::try_from(period.as_nanos()).unwrap_or(u64::MAX)));
+        for entry in &mut self.entries {
+            entry.since = entry.since.max(earliest);
+        }
+        if let Some(entry) = self.entries.get(self.oldest as usize) {
+            ctx.timers.arm(self.timer, entry.since.after(period));
+        }
+    }
+
     pub(crate) fn close(&self, ctx: &mut Context) {
         ctx.timers.release(self.timer);
     }

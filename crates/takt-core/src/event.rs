@@ -43,6 +43,9 @@ pub enum Event {
     /// A matched reliable reader of the writer has answered none of its heartbeats for 2 s, or answers now; see
     /// [`crate::Participant::silent_readers`].
     ReaderSilent(WriterHandle),
+    /// Long datagrams of the writer do not arrive at a reader that answers short ones: a network on the way has a smaller MTU than
+    /// this host's interface. The writer sends datagrams of 1,452 octets at most from now on.
+    PathNarrowed(WriterHandle),
     /// A `write` that would have blocked may be tried again.
     WriterSpace(WriterHandle),
     /// Samples of the writer were acknowledged.

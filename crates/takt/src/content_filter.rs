@@ -192,6 +192,10 @@ impl ContentFilter for PayloadFilter {
     fn passes(&mut self, payload: &[u8]) -> bool {
         self.0.matches(payload).unwrap_or(true)
     }
+
+    fn passes_within(&mut self, payload: &[u8], steps: &mut u64) -> Option<bool> {
+        self.0.matches_within(payload, steps).unwrap_or(Some(true))
+    }
 }
 
 /// Predicates, and octets of expression and parameters, of a filter that a reader asks writers to apply: it costs them time

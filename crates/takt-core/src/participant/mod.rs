@@ -311,13 +311,14 @@ impl Participant {
 
     /// The most steps that a unit of work takes at present: a few for each endpoint, match, remote participant, remote
     /// endpoint and queued event, for each sample of a window of each reader, and for each instance and sample of each
-    /// reader and writer; and for 64 instances that miss a deadline.
+    /// reader and writer, of a writer twice; for 64 instances that miss a deadline; and 512 for each writer that applies
+    /// filters of readers.
     #[must_use]
     pub fn steps_per_unit_max(&self) -> u64 {
         let tables = self.ctx.owners() + self.remotes.len() + self.publications.len() + self.subscriptions.len();
         let tables = tables + self.type_checks.len() + self.unconfirmed.len();
         let readers = self.readers.iter().map(|(_, reader)| 2 * REORDER_WINDOW as usize + reader.cache.len());
-        let writers = self.writers.iter().map(|(_, writer)| writer.history.len());
+        let writers = self.writers.iter().map(|(_, writer)| writer.steps_max());
         let samples: usize = readers.chain(writers).sum();
         let steps_per_entry = STEPS_PER_ENTRY + 2 * self.ctx.channels.list.len();
         (steps_per_entry * (1 + tables + self.ctx.events.len()) + samples + INSTANCES_PER_CALL) as u64
@@ -456,6 +457,7 @@ fn is_builtin(event: &Event) -> bool {
         | Event::WriterInconsistentTopic(writer)
         | Event::WriterSpace(writer)
         | Event::ReaderSilent(writer)
+        | Event::PathNarrowed(writer)
         | Event::Acknowledged(writer) => writer.index < BUILTIN_ENDPOINTS,
         Event::ParticipantDiscovered(_)
         | Event::ParticipantLost(_)

@@ -333,9 +333,12 @@ impl Participant {
         let Self { writers, ctx, .. } = self;
         let Some(writer) = writers.get_mut(handle.index) else { return Err(Error::AlreadyDeleted) };
         let is_judged_alike = writer_terms(&writer.data) == writer_terms(&data);
-        writer.adopt(ctx, &data.qos);
+        writer.adopt(now, ctx, &data.qos);
         writer.data = data.clone();
         writer.flush(now, ctx);
+        if !is_judged_alike {
+            writer.commit_waiting(ctx);
+        }
         if writer.is_enabled {
             self.announce_publication(now, &data);
             if is_judged_alike {

@@ -23,6 +23,12 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(64);
 /// So many samples or fragments tell whether a link is congested; fewer are lost by chance.
 const TELLING: u32 = 4;
 
+/// So many bursts of long datagrams in a row that do not arrive tell that the path does not take them.
+const LONG_IN_VAIN: u32 = 5;
+
+/// The longest message that every Ethernet takes in one packet: 1,500 octets less the headers of IPv6 and UDP.
+pub(super) const NARROW_LEN: usize = 1_452;
+
 /// A sample, or one of its fragments, from 1.
 type Position = (SequenceNumber, u32);
 
@@ -48,6 +54,10 @@ pub(super) struct Burst {
     answered_at: Option<Instant>,
     /// What the last one asks for of what was sent.
     lost: u32,
+    /// Octets of its longest datagram.
+    longest: usize,
+    /// Bursts in a row of which nothing arrived, and which had a datagram beyond the least MTU of Ethernet.
+    long_in_vain: u32,
 }
 
 impl Burst {
@@ -63,7 +73,14 @@ impl Burst {
             repeats: false,
             answered_at: None,
             lost: 0,
+            longest: 0,
+            long_in_vain: 0,
         }
+    }
+
+    /// Whether long datagrams do not arrive at all, though the reader answers.
+    pub(super) fn loses_long_datagrams(&self) -> bool {
+        self.long_in_vain >= LONG_IN_VAIN
     }
 
     /// A new answer of the reader begins.
@@ -109,7 +126,10 @@ impl Burst {
         }
         self.wait = self.wait.clamp(LEAST_WAIT, LONGEST_WAIT);
         self.adapt();
-        self.repeats = in_vain;
+        if self.sent > 0 {
+            self.long_in_vain = if in_vain && self.longest > NARROW_LEN { self.long_in_vain + 1 } else { 0 };
+        }
+        (self.repeats, self.longest) = (in_vain, 0);
         self.left = self.bytes;
         self.sent = 0;
         self.end = NOWHERE;
@@ -143,6 +163,7 @@ impl Burst {
     /// A datagram of so many bytes leaves; says whether it is the last one of the burst.
     pub(super) fn leaves(&mut self, bytes: usize) -> bool {
         self.left = self.left.saturating_sub(bytes);
+        self.longest = self.longest.max(bytes);
         self.left == 0
     }
 }

@@ -50,15 +50,21 @@ impl Writer {
     }
 
     /// Takes over policies that may change while it is enabled.
-    pub(crate) fn adopt(&mut self, ctx: &mut Context, qos: &DataWriterQos) {
+    pub(crate) fn adopt(&mut self, now: Instant, ctx: &mut Context, qos: &DataWriterQos) {
         let deadline_changed = self.data.qos.deadline != qos.deadline;
         self.data.qos = qos.clone();
         self.pace.adopt(qos);
-        if deadline_changed {
-            if let Some(former) = &self.deadline {
-                former.close(ctx);
+        if !deadline_changed {
+            return;
+        }
+        match (&mut self.deadline, qos.deadline.period.as_nanos()) {
+            (Some(monitor), Some(period)) => monitor.set_period(now, ctx, Duration::from_nanos(period)),
+            (former, _) => {
+                if let Some(former) = former {
+                    former.close(ctx);
+                }
+                self.deadline = monitor(self.handle, &self.data, ctx);
             }
-            self.deadline = monitor(self.handle, &self.data, ctx);
         }
     }
 

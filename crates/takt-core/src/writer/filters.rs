@@ -28,6 +28,13 @@ use takt_wire::{Guid, Locator, SequenceNumber};
 /// Filters that a writer evaluates; further readers get everything.
 pub(crate) const FILTERS_MAX: usize = 32;
 
+/// Steps that all filters of a writer may take for one change ([`ContentFilter::passes_within`]); of those that take more, the
+/// costliest is dropped.
+const STEPS_PER_WRITE: u64 = 32_768;
+
+/// Steps of a filter that cost about as much as one of [`crate::Work`].
+const STEPS_PER_LOOK: u64 = 64;
+
 /// Changes that a reliable reader is passed over for before it is told.
 const PASSED_OVER_MAX: u32 = 32;
 
@@ -40,7 +47,10 @@ pub(crate) struct Filters {
     /// `None` if the writer filters for nobody.
     pub(crate) factory: Option<Arc<dyn FilterFactory>>,
     places: Vec<Option<Box<dyn ContentFilter>>>,
+    /// Places that are taken.
     count: usize,
+    /// Places of filters that were dropped, and whose readers are still there.
+    dropped: Verdicts,
 }
 
 impl fmt::Debug for Filters {
@@ -69,7 +79,8 @@ impl ProxyFilter {
 impl Filters {
     /// A place for a filter: the lowest one that is free.
     fn insert(&mut self, filter: Box<dyn ContentFilter>) -> Option<u8> {
-        let free = self.places.iter().position(Option::is_none);
+        let mut places = self.places.iter().enumerate();
+        let free = places.position(|(place, filter)| filter.is_none() && self.dropped >> place & 1 == 0);
         let place = match free {
             Some(place) => place,
             None if self.places.len() < FILTERS_MAX => {
@@ -83,12 +94,25 @@ impl Filters {
         Some(place as u8)
     }
 
+    /// Applies a filter no longer. Its place stays taken, as earlier changes were judged by it.
+    fn drop_at(&mut self, place: usize) {
+        self.places[place] = None;
+        self.dropped |= 1 << place;
+    }
+
     fn remove(&mut self, place: u8) {
-        self.count -= usize::from(self.places[usize::from(place)].take().is_some());
+        self.places[usize::from(place)] = None;
+        self.dropped &= !(1 << place);
+        self.count -= 1;
     }
 }
 
 impl Filters {
+    /// What they may add to the steps of one unit of work.
+    pub(super) fn steps_max(&self) -> usize {
+        if self.is_empty() { 0 } else { (STEPS_PER_WRITE / STEPS_PER_LOOK) as usize }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -103,13 +127,31 @@ impl Writer {
         }
         ctx.work.steps(self.filters.places.len());
         let bytes = self.history.pool.bytes(payload);
-        let mut rejected = 0;
+        let (mut rejected, mut left, mut costliest) = (0, STEPS_PER_WRITE, (0, 0));
         for (place, filter) in self.filters.places.iter_mut().enumerate() {
-            if filter.as_mut().is_some_and(|filter| !filter.passes(bytes)) {
-                rejected |= 1 << place;
+            let Some(filter) = filter else { continue };
+            let before = left;
+            let verdict = filter.passes_within(bytes, &mut left);
+            let cost = if verdict.is_some() { before - left } else { before };
+            ctx.work.steps((cost / STEPS_PER_LOOK) as usize);
+            costliest = costliest.max((cost, place));
+            match verdict {
+                Some(true) => {}
+                Some(false) => rejected |= 1 << place,
+                None => {
+                    self.drop_filter(costliest.1, ctx);
+                    break;
+                }
             }
         }
         rejected
+    }
+
+    /// A filter costs more than a write may take: its reader is sent everything from now on, and filters for itself.
+    fn drop_filter(&mut self, place: usize, ctx: &mut Context) {
+        ctx.counters.dropped_filters += 1;
+        ctx.work.steps(self.proxies.len());
+        self.filters.drop_at(place);
     }
 
     /// A matched reader has this filter from now on, or none.

@@ -12,6 +12,7 @@ use crate::schedule::Schedule;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
+use core::cell::Cell;
 use takt_wire::inline_qos::SampleIdentity;
 use takt_wire::{Guid, SequenceNumber, Timestamp};
 
@@ -139,6 +140,8 @@ pub(crate) struct WriterHistory {
     by_handle: BTreeMap<InstanceHandle, u32>,
     /// Changes that expire, by slot.
     expiries: Schedule<Expiry>,
+    /// Entries that were looked at to make room, since they were last asked for.
+    looked_at: Cell<usize>,
 }
 
 impl WriterHistory {
@@ -160,6 +163,7 @@ impl WriterHistory {
             free_instances: Vec::new(),
             by_handle: BTreeMap::new(),
             expiries: Schedule::new(),
+            looked_at: Cell::new(0),
         }
     }
 
@@ -269,6 +273,11 @@ impl WriterHistory {
         Ok(Room { payload, replaced })
     }
 
+    /// Entries that were looked at to make room since the last call.
+    pub(crate) fn take_looked_at(&mut self) -> usize {
+        self.looked_at.take()
+    }
+
     fn sn_of(&self, slot: u32) -> Option<SequenceNumber> {
         self.changes.get(slot as usize).map(|change| change.sn)
     }
@@ -284,8 +293,10 @@ impl WriterHistory {
 
     /// The oldest sample that `KEEP_LAST` will replace, since its instance has a newer one.
     fn superseded(&self, is_good: impl Fn(&Change) -> bool) -> Option<SequenceNumber> {
-        let slots = self.order.iter().filter(|(_, slot)| *slot != NONE);
-        let samples = slots.filter_map(|(_, slot)| self.changes.get(*slot as usize)).filter(|change| !change.place.ends);
+        let slots = self.order.iter().inspect(|_| self.looked_at.set(self.looked_at.get() + 1));
+        let slots = slots.filter(|(_, slot)| *slot != NONE);
+        let samples =
+            slots.filter_map(|(_, slot)| self.changes.get(*slot as usize)).filter(|change| !change.place.ends);
         samples.filter(|change| change.next_in_instance != NONE).find(|change| is_good(change)).map(|change| change.sn)
     }
 
@@ -296,6 +307,7 @@ impl WriterHistory {
         let is_enough = |change: &Change| self.pool.is_enough(change.payload, payload_len);
         let mut slot = own.oldest;
         while let Some(change) = self.changes.get(slot as usize) {
+            self.looked_at.set(self.looked_at.get() + 1);
             let is_last_of_all = change.next_in_instance == NONE && own.count == self.live;
             if is_last_of_all || is_enough(change) {
                 return Some(change.sn);
@@ -557,7 +569,9 @@ impl WriterHistory {
     /// A sample of a set is gone. If it was the last one, the end of the set goes too, unless readers that lag have not heard of
     /// it.
     fn note_set_gone(&mut self, set: SequenceNumber) {
-        let Some(end) = self.at_or_after(set).map(|first| first.sn).filter(|end| self.is_set_gone(*end)) else { return };
+        let Some(end) = self.at_or_after(set).map(|first| first.sn).filter(|end| self.is_set_gone(*end)) else {
+            return;
+        };
         if end <= self.settled {
             self.remove(end);
         } else if let Ok(place) = self.find(end) {

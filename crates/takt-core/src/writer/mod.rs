@@ -24,8 +24,8 @@ mod pace;
 mod reader_proxy;
 mod repair;
 mod route;
-mod straight;
 mod stragglers;
+mod straight;
 mod transmit;
 
 pub(crate) use filters::Filters;
@@ -363,10 +363,17 @@ impl Writer {
 
     fn make_room(&mut self, write: &Write, ctx: &mut Context) -> Result<Room, WriteError> {
         let mut freed = self.freed();
-        let room =
-            self.history.make_room(write.key_hash, write.payload_len, &mut |evicted| freed.note(evicted));
+        let room = self.history.make_room(write.key_hash, write.payload_len, &mut |evicted| freed.note(evicted));
         self.in_flight_bytes -= freed.bytes;
+        ctx.work.steps(self.history.take_looked_at());
         room.map_err(|full| self.refusal(full, ctx))
+    }
+
+    /// The most steps that one unit of work takes for what the writer keeps.
+    pub(crate) fn steps_max(&self) -> usize {
+        // A write that finds no room looks for some twice.
+        let instances = self.deadline.as_ref().map_or(0, DeadlineMonitor::len);
+        2 * self.history.len() + instances + self.filters.steps_max()
     }
 
     /// What the send window gains by changes that leave the history.
@@ -413,9 +420,9 @@ impl Writer {
 
     /// Whether the next change of an instance takes the place of one that was not sent, but might be now.
     pub(crate) fn would_replace_unsent(&self, key_hash: KeyHash) -> bool {
-        self.history.next_evicted(key_hash).is_some_and(|sn| {
-            (self.data_queued && sn >= self.cursor.sn) || self.is_directed_and_unsent(sn)
-        })
+        self.history
+            .next_evicted(key_hash)
+            .is_some_and(|sn| (self.data_queued && sn >= self.cursor.sn) || self.is_directed_and_unsent(sn))
     }
 
     fn is_directed_and_unsent(&self, sn: SequenceNumber) -> bool {
@@ -496,9 +503,11 @@ impl Writer {
     /// A matched reader listens elsewhere, if the path has changed.
     pub(crate) fn redirect(&mut self, ctx: &mut Context, guid: Guid, path: Path, hearing: Hearing) {
         let proxy = self.proxy_index(guid).and_then(|index| self.proxies.get_mut(index));
-        let Some(proxy) = proxy.filter(|proxy| proxy.path != path || proxy.hearing != hearing) else { return };
-        (proxy.path, proxy.hearing) = (path, hearing);
-        self.reroute(ctx);
+        let Some(proxy) = proxy else { return };
+        let is_heard_otherwise = core::mem::replace(&mut proxy.hearing, hearing) != hearing;
+        if proxy.redirect(path) || is_heard_otherwise {
+            self.reroute(ctx);
+        }
     }
 
     /// Readers have come or gone, or are reached otherwise.
@@ -725,7 +734,7 @@ impl Writer {
 
     /// Late joiners need not hear of what an original writer is said to have written above a number. A step for each change.
     pub(crate) fn forget_relayed(&mut self, ctx: &mut Context, origin: Guid, above: SequenceNumber) {
-        let upto = self.settled.min(self.cursor.sn.prev());
+        let upto = self.history.settled.min(self.cursor.sn.prev());
         let mut next = SequenceNumber::FIRST;
         while let Some(change) = self.history.at_or_after(next).filter(|change| change.sn <= upto) {
             ctx.work.steps(1);

@@ -1,6 +1,6 @@
 //! What a writer knows of one matched reader (RTPS 2.5 §8.4.7.5 and §8.4.9.2).
 
-use super::burst::Burst;
+use super::burst::{Burst, NARROW_LEN};
 use super::filters::ProxyFilter;
 use super::history::Change;
 use super::stragglers::Silence;
@@ -17,6 +17,9 @@ const FRAGMENT_REQUESTS: usize = 8;
 /// reader has found the writer again and counts from the beginning.
 const REPETITION_MAX: Duration = Duration::from_millis(500);
 
+/// The longest packet of any Ethernet in use. Only loopback takes longer ones.
+const JUMBO_LEN_MAX: usize = 16_384;
+
 /// How to reach an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Path {
@@ -29,6 +32,15 @@ impl Path {
     /// Whether payloads can be lent along it: it leads into the memory of this host.
     pub(crate) fn lends(&self) -> bool {
         borrows(&self.locator)
+    }
+}
+
+impl Path {
+    /// Whether a network may lie on it that takes shorter packets than this side: jumbo frames, not the memory of this host, nor a
+    /// stream.
+    fn may_be_narrower(&self) -> bool {
+        let is_datagram = matches!(self.locator.kind, Locator::KIND_UDP_V4 | Locator::KIND_UDP_V6);
+        is_datagram && (NARROW_LEN + 1..=JUMBO_LEN_MAX).contains(&self.max_message)
     }
 }
 
@@ -55,6 +67,8 @@ pub(crate) struct ReaderProxy {
     /// It does not keep pace with the other readers: new changes are not sent to it, it fetches them from the history.
     pub(crate) is_behind: bool,
     pub(super) silence: Silence,
+    /// What the path was taken to carry before longer datagrams were found not to arrive.
+    narrow_from: Option<usize>,
     /// What it wants, if its writer knows.
     pub(crate) filter: Option<ProxyFilter>,
     /// Changes from here on are not for it either: it hears them from another writer.
@@ -99,6 +113,7 @@ impl ReaderProxy {
             pace_from: live_from,
             is_behind: false,
             silence: Silence::default(),
+            narrow_from: None,
             filter: None,
             relevant_below: SequenceNumber::MAX,
             acked: first_relevant.prev(),
@@ -232,11 +247,30 @@ impl ReaderProxy {
     }
 
     /// Something is to be sent to it. What was asked for before it can have heard of the last repairs is forgotten.
-    pub(super) fn begin_repairs(&mut self, now: Instant) {
+    ///
+    /// Says whether the path turned out to be narrower than this side of it, and is taken to be so from now on.
+    pub(super) fn begin_repairs(&mut self, now: Instant) -> bool {
         if self.reliable && !self.burst.begin(now) {
             self.forget_requests();
             self.heartbeat_due = false;
         }
+        let is_narrow = self.path.may_be_narrower() && self.burst.loses_long_datagrams();
+        if is_narrow {
+            self.narrow_from = Some(self.path.max_message);
+            self.path.max_message = NARROW_LEN;
+            self.begin_repair(SequenceNumber::ZERO, 1);
+        }
+        is_narrow
+    }
+
+    /// The reader is reached by a path. Says whether that is news. What was found out about the former one holds if it is the same.
+    pub(super) fn redirect(&mut self, path: Path) -> bool {
+        let announced = Path { max_message: self.narrow_from.unwrap_or(self.path.max_message), ..self.path };
+        if announced == path {
+            return false;
+        }
+        (self.path, self.narrow_from) = (path, None);
+        true
     }
 
     /// Repairs of so many bytes left. What is too much for one burst is forgotten: the reader will be asked again.

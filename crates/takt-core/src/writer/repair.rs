@@ -4,6 +4,7 @@
 use super::transmit::{Message, Part, fragment_count};
 use super::{Change, Path, ReaderProxy, Writer, route};
 use crate::context::Context;
+use crate::event::Event;
 use crate::time::Instant;
 use alloc::vec::Vec;
 use takt_wire::message::{Gap, Header};
@@ -28,8 +29,14 @@ impl Writer {
             return None;
         }
         destinations.push(proxy.path.locator);
-        proxy.begin_repairs(now);
+        let is_narrow = proxy.begin_repairs(now);
         let reader = proxy.guid;
+        if is_narrow {
+            ctx.counters.narrowed_paths += 1;
+            ctx.notify(Event::PathNarrowed(self.handle));
+            self.reroute(ctx);
+        }
+        let proxy = self.proxies.get(index)?;
         let mut message = Message::new(frame, proxy.path.max_message, header)?;
         message.builder.info_destination(reader.prefix).ok()?;
         let empty = message.builder.len();

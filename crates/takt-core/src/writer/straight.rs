@@ -16,7 +16,13 @@ use takt_wire::{EntityId, SequenceNumber};
 impl Writer {
     /// Adds plain samples below `full_at` to a datagram.
     pub(super) fn emit_plain(&mut self, message: &mut Message<'_>, full_at: SequenceNumber, ctx: &mut Context) {
-        if self.keyed || self.relays || self.stalled || self.is_directing || self.cursor.fragment != 1 || !self.filters.is_empty() {
+        if self.keyed
+            || self.relays
+            || self.stalled
+            || self.is_directing
+            || self.cursor.fragment != 1
+            || !self.filters.is_empty()
+        {
             return;
         }
         let window_bytes = ctx.limits.send_window_bytes;

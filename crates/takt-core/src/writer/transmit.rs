@@ -443,9 +443,8 @@ impl Writer {
     /// for a best-effort reader to be sent what was directed to it before.
     fn queue_directed(&mut self, change: &Change, ctx: &mut Context) -> bool {
         ctx.work.steps(2 * self.proxies.len());
-        let waits = |proxy: &ReaderProxy| {
-            !proxy.reliable && proxy.is_relevant(change) && !proxy.requested.has_room(change.sn)
-        };
+        let waits =
+            |proxy: &ReaderProxy| !proxy.reliable && proxy.is_relevant(change) && !proxy.requested.has_room(change.sn);
         if self.proxies.iter().any(|(_, proxy)| waits(proxy)) {
             return false;
         }
@@ -462,6 +461,35 @@ impl Writer {
             index = at + 1;
         }
         true
+    }
+
+    /// The matches are about to change: what waits to be sent is for the readers that are matched now, each on its own. Those that
+    /// are unmatched at once do not get it.
+    pub(crate) fn commit_waiting(&mut self, ctx: &mut Context) {
+        let (first, last) = (self.cursor.sn, self.history.last_sn());
+        if first > last {
+            return;
+        }
+        while let Some(change) = self.history.at_or_after(self.cursor.sn).copied() {
+            ctx.work.steps(1);
+            self.advance(&change);
+        }
+        self.cursor = Cursor { sn: last.next(), fragment: 1 };
+        ctx.work.steps(self.proxies.len());
+        let mut index = 0;
+        while let Some(at) = self.proxies.next_index(index) {
+            if let Some(proxy) = self.proxies.get_mut(at) {
+                // A reliable reader asks for what the heartbeat says.
+                proxy.heartbeat_due |= proxy.reliable;
+                if !proxy.reliable {
+                    proxy.live_from = last.next();
+                    proxy.push_next.get_or_insert(first);
+                    self.is_directing |= !self.keeps_history;
+                }
+            }
+            self.queue_repair(at, ctx);
+            index = at + 1;
+        }
     }
 
     /// A heartbeat to all readers that still miss something.

@@ -348,3 +348,54 @@ fn a_filter_that_goes_makes_room_for_another() {
     let all: Vec<u32> = (0..60).step_by(6).chain(60..70).collect();
     assert_eq!(numbers(&mut network, lasting), all);
 }
+
+/// Makes filters that let nothing through, after a thousand steps, or a million if their parameter is a multiple of 1,000.
+#[derive(Debug)]
+struct Costly;
+
+struct CostlyFilter(u64);
+
+impl ContentFilter for CostlyFilter {
+    fn passes(&mut self, _: &[u8]) -> bool {
+        false
+    }
+
+    fn passes_within(&mut self, _: &[u8], steps: &mut u64) -> Option<bool> {
+        *steps = steps.checked_sub(self.0)?;
+        Some(false)
+    }
+}
+
+impl FilterFactory for Costly {
+    fn compile(&self, property: &ContentFilterProperty) -> Option<Box<dyn ContentFilter>> {
+        let number: u64 = property.expression_parameters[0].parse().expect("a number");
+        Some(Box::new(CostlyFilter(if number.is_multiple_of(1_000) { 1_000_000 } else { 1_000 })))
+    }
+}
+
+#[test]
+fn filters_beyond_the_budget_of_a_write_are_left_to_their_readers() {
+    let mut network = Network::new(5, 612);
+    let spec = WriterSpec { filters: Some(std::sync::Arc::new(Costly)), ..writer_spec("T", false, keep_all_writer()) };
+    let writer = network.writer(0, spec);
+    let mut readers = Vec::new();
+    for (node, number) in [(1, 1_000), (2, 7), (3, 2_000), (4, 11)] {
+        let reader = filtered_reader(&mut network, node, keep_all_reader(), number);
+        network.await_match((0, writer), (node, reader));
+        readers.push((node, number, reader));
+    }
+    network.run(500);
+    network.nodes[0].take_work();
+    for number in 1..=2_000 {
+        network.write(0, writer, &payload(number, 20)).expect("there is room");
+        let work = network.nodes[0].take_work();
+        assert!(work.steps_of_one_max <= network.nodes[0].steps_per_unit_max(), "{work:?}");
+        network.run(1);
+    }
+    assert_eq!(network.nodes[0].counters().dropped_filters, 2, "the costly ones, and no other");
+    for (node, number, reader) in readers {
+        let got = network.take_all(node, reader).len();
+        // The filters reject all at the writer; readers whose filter was dropped filter for themselves.
+        assert_eq!(got > 0, number >= 1_000, "reader of multiples of {number}: {got}");
+    }
+}

@@ -92,3 +92,37 @@ fn a_writer_without_readers_has_promised_too() {
     let status = network.nodes[0].offered_deadline_missed_status(writer).expect("the writer lives");
     assert_eq!(status.total_count, 10);
 }
+
+#[test]
+fn writer_watches_silent_instances_on_when_its_deadline_changes() {
+    for (before_ms, after_ms) in [(300, 100), (100, 300)] {
+        let mut network = Network::new(2, 206);
+        let (writer, reader) = pair(&mut network, before_ms, 10_000);
+        for key in [1, 2] {
+            network.write_key(0, writer, ChangeKind::Alive, hash(key), &payload(0, 20)).expect("there is room");
+        }
+        network.run(50);
+        assert_eq!(missed(&mut network, writer, reader).0, 0);
+        let now = network.now;
+        let qos = DataWriterQos { deadline: deadline(after_ms), ..keep_all_writer() };
+        network.nodes[0].set_writer_qos(now, writer, qos).expect("DEADLINE may change");
+        network.run(3_000);
+        let offered = missed(&mut network, writer, reader).0;
+        // At most the timer comes late by a period.
+        let expected = 2 * 3_050 / after_ms;
+        assert!((expected - 4..=expected).contains(&offered), "{offered} of {expected}");
+    }
+}
+
+#[test]
+fn instance_that_was_silent_for_longer_than_a_new_deadline_has_missed_it_once() {
+    let mut network = Network::new(2, 207);
+    let (writer, reader) = pair(&mut network, 10_000, 20_000);
+    network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(0, 20)).expect("there is room");
+    network.run(5_000);
+    let now = network.now;
+    let qos = DataWriterQos { deadline: deadline(1_000), ..keep_all_writer() };
+    network.nodes[0].set_writer_qos(now, writer, qos).expect("DEADLINE may change");
+    network.run(500);
+    assert_eq!(missed(&mut network, writer, reader).0, 1);
+}

@@ -137,3 +137,40 @@ fn long_fragments_are_left_where_they_are_but_for_the_last() {
         assert!(transmit.payload.is_empty(), "nobody asked for that");
     }
 }
+
+#[test]
+fn writer_sends_shorter_datagrams_where_long_ones_never_arrive() {
+    for len in [1_000, 20_000, 100_000, 1_000_000] {
+        let mut network = Network::with_mtu(2, 69, 9_000);
+        network.path_len_max = Some(1_472);
+        let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
+        let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
+        network.await_match((0, writer), (1, reader));
+        network.run(500);
+        network.events(0);
+        for number in 0..40 {
+            network.write(0, writer, &payload(number, len)).expect("there is room");
+        }
+        let all = network.run_until(60_000, |n| n.nodes[0].is_acknowledged(writer, None) == Ok(true));
+        assert!(all, "{len} octets");
+        let taken: Vec<_> = network.take_all(1, reader).into_iter().map(|(_, bytes)| bytes).collect();
+        assert_eq!(taken, (0..40).map(|number| payload(number, len)).collect::<Vec<_>>(), "{len} octets");
+        assert_eq!(network.nodes[0].counters().narrowed_paths, 1, "{len} octets");
+        assert!(network.events(0).contains(&Event::PathNarrowed(writer)), "{len} octets");
+    }
+}
+
+#[test]
+fn long_datagrams_stay_long_where_they_arrive_though_many_are_lost() {
+    let mut network = Network::with_mtu(2, 70, 9_000);
+    let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
+    let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
+    network.await_match((0, writer), (1, reader));
+    network.faults = Faults { loss: 30, duplication: 5, reordering: 10 };
+    for number in 0..40 {
+        network.write(0, writer, &payload(number, 100_000)).expect("there is room");
+    }
+    assert!(network.run_until(60_000, |n| n.nodes[0].is_acknowledged(writer, None) == Ok(true)));
+    assert_eq!(network.take_all(1, reader).len(), 40);
+    assert_eq!(network.nodes[0].counters().narrowed_paths, 0);
+}

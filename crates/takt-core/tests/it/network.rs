@@ -60,6 +60,8 @@ pub struct Network {
     pub delivered: u64,
     /// So many further datagrams are sent, and the rest is lost; `None` for all.
     pub keep: Option<usize>,
+    /// Longest datagram that the network carries; longer ones are lost. `None`: any.
+    pub path_len_max: Option<usize>,
     /// Longest datagram that anybody sent.
     pub longest: usize,
     dice: Dice,
@@ -105,6 +107,7 @@ impl Network {
             sent_by: BTreeMap::new(),
             delivered: 0,
             keep: None,
+            path_len_max: None,
             longest: 0,
             dice: Dice(seed | 1),
             wire: VecDeque::new(),
@@ -184,6 +187,9 @@ impl Network {
                 for to in destinations {
                     *self.sent_to.entry(to).or_default() += 1;
                     if self.cut.contains(&index) || self.dice.percent(self.faults.loss) || self.keep == Some(0) {
+                        continue;
+                    }
+                    if self.path_len_max.is_some_and(|max| len > max) {
                         continue;
                     }
                     self.keep = self.keep.map(|keep| keep - 1);

@@ -219,3 +219,44 @@ fn a_participants_user_data_are_told_anew() {
     });
     assert!(seen);
 }
+
+#[test]
+fn samples_that_wait_stay_in_the_partition_that_they_were_written_in() {
+    for is_reliable in [true, false] {
+        let mut network = Network::new(4, 409);
+        let in_partitions = |names: &[&str]| Partition { names: names.iter().map(|name| (*name).into()).collect() };
+        let mut spec = writer_spec("T", false, keep_all_writer());
+        spec.publisher.partition = in_partitions(&["A", "C"]);
+        let writer = network.writer(0, spec);
+        let readers: Vec<_> = [(1, "A"), (2, "B"), (3, "C")]
+            .into_iter()
+            .map(|(node, name)| {
+                let mut spec = reader_spec("T", false, keep_all_reader());
+                spec.qos.reliability = if is_reliable { reliable() } else { best_effort() };
+                spec.subscriber.partition = in_partitions(&[name]);
+                network.reader(node, spec)
+            })
+            .collect();
+        network.await_match((0, writer), (1, readers[0]));
+        network.await_match((0, writer), (3, readers[2]));
+        network.run(500);
+        network.nodes[0].suspend_writer(writer, true).expect("it lives");
+        network.write(0, writer, &payload(1, 20)).expect("there is room");
+        network.write(0, writer, &payload(2, 20)).expect("there is room");
+        let elsewhere = PublisherQos { partition: in_partitions(&["B", "C"]), ..PublisherQos::default() };
+        let now = network.now;
+        network.nodes[0].set_publisher_qos(now, writer, &elsewhere).expect("PARTITION may change");
+        network.nodes[0].suspend_writer(writer, false).expect("it lives");
+        network.await_match((0, writer), (2, readers[1]));
+        network.run(500);
+        network.write(0, writer, &payload(3, 20)).expect("there is room");
+        network.run(500);
+        let mut taken = |node: usize| -> Vec<_> {
+            let samples = network.take_all(node, readers[node - 1]);
+            samples.into_iter().filter(|(info, _)| info.valid_data).map(|(_, bytes)| bytes[4]).collect()
+        };
+        assert_eq!(taken(2), [3], "reliable: {is_reliable}: what was written elsewhere is not for it");
+        assert_eq!(taken(3), [1, 2, 3], "reliable: {is_reliable}: it was matched all the time");
+        assert_eq!(taken(1), [], "reliable: {is_reliable}: nothing had been sent when its match ended");
+    }
+}

@@ -222,7 +222,7 @@ fn late_joiner_of_a_busy_keep_last_writer_has_lost_nothing() {
                 let key = (number % 100) as u8;
                 network.write_key(0, writer, ChangeKind::Alive, hash(key), &payload(number, 100)).expect("room");
                 number += 1;
-                if number % 8 == 0 {
+                if number.is_multiple_of(8) {
                     network.run(1);
                 }
             }

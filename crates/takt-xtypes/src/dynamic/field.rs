@@ -11,6 +11,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
+use super::budget::Budget;
 use super::node::{Node, NodeId, Struct, StructMember, Types, Union};
 use super::scalar::{Scalar, Text};
 use super::{DynamicData, DynamicType, MAX_NESTING, decode, too_deep};
@@ -215,9 +216,19 @@ impl Field {
     /// # Errors
     /// If the bytes up to the field are no value of the type.
     pub fn read<'a>(&'a self, ty: &DynamicType, payload: &'a [u8]) -> Result<Option<Scalar<'a>>, DecodeError> {
+        self.read_within(ty, payload, &Budget::unlimited())
+    }
+
+    /// The same, for which steps are taken away: one for each value on the way, and one for each 16 octets of a text.
+    pub(crate) fn read_within<'a>(
+        &'a self,
+        ty: &DynamicType,
+        payload: &'a [u8],
+        budget: &Budget,
+    ) -> Result<Option<Scalar<'a>>, DecodeError> {
         let opened = payload::open(payload, ty.extensibility())?;
         let mut d = Decoder::new(opened.body, opened.representation, opened.endianness, Scope::Sample);
-        let walker = Walker { types: &ty.types, depth: 0 };
+        let walker = Walker { types: &ty.types, budget, depth: 0 };
         for step in &self.steps {
             match walker.enter(step, &mut d)? {
                 Place::Here => {}
@@ -225,7 +236,10 @@ impl Field {
                 Place::Default => return Ok(Scalar::of(&step.default)),
             }
         }
-        scalar(&ty.types, self.leaf, &mut d).map(Some)
+        let before = d.remaining();
+        let value = scalar(&ty.types, self.leaf, &mut d)?;
+        budget.spend(1 + (before - d.remaining()) as u64 / 16);
+        Ok(Some(value))
     }
 
     /// The same of data; `None` as well if they are no value of the type.
@@ -297,6 +311,7 @@ fn number_like<'a>(data: &DynamicData) -> Option<Scalar<'a>> {
 #[derive(Clone, Copy)]
 struct Walker<'t> {
     types: &'t Types,
+    budget: &'t Budget,
     depth: u8,
 }
 
@@ -433,6 +448,7 @@ impl Walker<'_> {
 
     /// Goes behind a value.
     fn skip(self, id: NodeId, d: &mut Decoder<'_>) -> Result<(), DecodeError> {
+        self.budget.spend(1);
         let node = self.types.resolved(id);
         if let Some(len) = fixed_len(node) {
             d.align(len)?;

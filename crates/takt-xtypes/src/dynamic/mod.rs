@@ -15,6 +15,7 @@
 //!
 //! It deliberately does not do: bitsets, `long double`, types known in minimal form only.
 
+mod budget;
 mod build;
 mod data;
 mod decode;
@@ -35,6 +36,7 @@ use alloc::vec::Vec;
 
 use md5::{Digest, Md5};
 
+pub(crate) use budget::Budget;
 pub use data::DynamicData;
 pub use field::{Field, FieldError, FieldKind, FieldPart};
 pub use json::{JsonValue, ValueError};

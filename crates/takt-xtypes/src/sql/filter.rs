@@ -11,7 +11,7 @@ use super::parser::{Condition, Placed, Predicate, QueryExpression, Step, Term};
 use super::pattern::{like, matches};
 use super::{FieldPart, PARAMETER_LEN_MAX, PARAMETERS_MAX, SqlError, error};
 use crate::DecodeError;
-use crate::dynamic::{DynamicData, DynamicType, Field, FieldKind, Scalar, Text};
+use crate::dynamic::{Budget, DynamicData, DynamicType, Field, FieldKind, Scalar, Text};
 
 /// A condition bound to a type and to parameters: the expression of a ContentFilteredTopic.
 #[derive(Clone, Debug)]
@@ -84,13 +84,28 @@ impl Filter {
     /// # Errors
     /// If the bytes are no value of the type, as far as they were looked at.
     pub fn matches(&self, payload: &[u8]) -> Result<bool, DecodeError> {
-        self.run(|field| field.read(&self.ty, payload))
+        let budget = Budget::unlimited();
+        self.run(&budget, |field| field.read(&self.ty, payload))
+    }
+
+    /// The same within a number of steps, of which what it takes is taken away; `None` if that is more. A step is a value that is
+    /// passed on the way to a field, 16 octets of a text that is read, or a character that is held against a pattern. What is
+    /// begun when they run out, the way to a field, is gone to its end.
+    ///
+    /// # Errors
+    /// As [`matches`](Self::matches).
+    pub fn matches_within(&self, payload: &[u8], steps: &mut u64) -> Result<Option<bool>, DecodeError> {
+        let budget = Budget::new(*steps);
+        let value = self.run(&budget, |field| field.read_within(&self.ty, payload, &budget))?;
+        *steps = budget.left();
+        Ok((!budget.is_exceeded()).then_some(value))
     }
 
     /// The same by its data.
     #[must_use]
     pub fn matches_data(&self, data: &DynamicData) -> bool {
-        self.run(|field| Ok::<_, DecodeError>(field.get(&self.ty, data))).unwrap_or(false)
+        let budget = Budget::unlimited();
+        self.run(&budget, |field| Ok::<_, DecodeError>(field.get(&self.ty, data))).unwrap_or(false)
     }
 
     /// Whether everything passes, whatever it is.
@@ -99,12 +114,16 @@ impl Filter {
         self.condition.program.is_empty()
     }
 
-    fn run<'a, E>(&'a self, read: impl Fn(&'a Field) -> Result<Option<Scalar<'a>>, E>) -> Result<bool, E> {
+    fn run<'a, E>(
+        &'a self,
+        budget: &Budget,
+        read: impl Fn(&'a Field) -> Result<Option<Scalar<'a>>, E>,
+    ) -> Result<bool, E> {
         let (mut value, mut at) = (true, 0);
-        while let Some(step) = self.condition.program.get(at) {
+        while let Some(step) = self.condition.program.get(at).filter(|_| !budget.is_exceeded()) {
             at += 1;
             match step {
-                Step::Test(predicate) => value = self.predicates[*predicate].test(&read)?,
+                Step::Test(predicate) => value = self.predicates[*predicate].test(&read, budget)?,
                 Step::Not => value = !value,
                 // Jumps lead forwards only, so this ends.
                 Step::JumpIf(when, target) if *when == value => at = *target,
@@ -187,26 +206,32 @@ impl Operand {
 }
 
 impl Bound {
-    fn test<'a, E>(&'a self, read: &impl Fn(&'a Field) -> Result<Option<Scalar<'a>>, E>) -> Result<bool, E> {
+    fn test<'a, E>(
+        &'a self,
+        read: &impl Fn(&'a Field) -> Result<Option<Scalar<'a>>, E>,
+        budget: &Budget,
+    ) -> Result<bool, E> {
         match self {
             Self::Compare { left, operator, right } => {
                 let (Some(left), Some(right)) = (left.value(read)?, right.value(read)?) else { return Ok(false) };
-                Ok(holds(left, *operator, right))
+                Ok(holds(left, *operator, right, budget))
             }
             Self::Between { field, negated, low, high } => {
                 let Some(value) = field.value(read)? else { return Ok(false) };
                 let (Some(low), Some(high)) = (low.value(read)?, high.value(read)?) else { return Ok(false) };
-                let inside = holds(value, Operator::GreaterOrEqual, low) && holds(value, Operator::LessOrEqual, high);
+                let is_above = holds(value, Operator::GreaterOrEqual, low, budget);
+                let inside = is_above && holds(value, Operator::LessOrEqual, high, budget);
                 Ok(inside != *negated)
             }
         }
     }
 }
 
-fn holds(left: Scalar<'_>, operator: Operator, right: Scalar<'_>) -> bool {
+fn holds(left: Scalar<'_>, operator: Operator, right: Scalar<'_>, budget: &Budget) -> bool {
     if let Operator::Like | Operator::Match = operator {
         let (Some(text), Some(pattern)) = (left.text(), right.text()) else { return false };
-        return if operator == Operator::Like { like(text, pattern) } else { matches(text, pattern) };
+        let is_like = operator == Operator::Like;
+        return if is_like { like(text, pattern, budget) } else { matches(text, pattern, budget) };
     }
     let order = left.compare(right);
     match operator {

@@ -2,7 +2,7 @@
 //!
 //! Both go back to the last wildcard only, so they take at most the product of both lengths in steps, and no memory.
 
-use crate::dynamic::{Chars, Text};
+use crate::dynamic::{Budget, Chars, Text};
 
 /// What one place of a pattern stands for.
 enum Place<'a> {
@@ -19,18 +19,18 @@ enum Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    fn includes(&self, char: char) -> bool {
+    fn includes(&self, char: char, budget: &Budget) -> bool {
         match self {
             Self::Any => true,
             Self::This(this) => *this == char,
-            Self::Of(set) => set_includes(set.clone(), char),
+            Self::Of(set) => set_includes(set.clone(), char, budget),
         }
     }
 }
 
 /// `%` stands for any characters, `_` for one.
-pub(super) fn like(text: Text<'_>, pattern: Text<'_>) -> bool {
-    fits(text.chars(), pattern.chars(), |pattern| {
+pub(super) fn like(text: Text<'_>, pattern: Text<'_>, budget: &Budget) -> bool {
+    fits(text.chars(), pattern.chars(), budget, |pattern| {
         Some(match pattern.next()? {
             '%' => Place::Many,
             '_' => Place::One(Wanted::Any),
@@ -40,13 +40,15 @@ pub(super) fn like(text: Text<'_>, pattern: Text<'_>) -> bool {
 }
 
 /// Patterns of a shell, with commas between alternatives.
-pub(super) fn matches(text: Text<'_>, patterns: Text<'_>) -> bool {
+pub(super) fn matches(text: Text<'_>, patterns: Text<'_>, budget: &Budget) -> bool {
     let mut rest = patterns.chars();
     loop {
-        if fits(text.chars(), rest.clone(), next_of_glob) {
+        if fits(text.chars(), rest.clone(), budget, next_of_glob) {
             return true;
         }
-        while next_of_glob(&mut rest).is_some() {}
+        while next_of_glob(&mut rest).is_some() {
+            budget.spend(1);
+        }
         // What follows a comma is another one, unless that is nothing.
         if rest.clone().next().is_none() {
             return false;
@@ -81,7 +83,7 @@ fn next_of_glob<'a>(pattern: &mut Chars<'a>) -> Option<Place<'a>> {
 }
 
 /// Whether a character is in `a-z]` or not in `!a-z]`.
-fn set_includes(mut set: Chars<'_>, char: char) -> bool {
+fn set_includes(mut set: Chars<'_>, char: char, budget: &Budget) -> bool {
     let mut ahead = set.clone();
     let negated = matches!(ahead.next(), Some('!' | '^'));
     if negated {
@@ -90,6 +92,7 @@ fn set_includes(mut set: Chars<'_>, char: char) -> bool {
     let (mut found, mut is_first) = (false, true);
     while let Some(low) = set.next().filter(|c| *c != ']' || is_first) {
         is_first = false;
+        budget.spend(1);
         let mut ahead = set.clone();
         let high = match (ahead.next(), ahead.next()) {
             (Some('-'), Some(high)) if high != ']' => {
@@ -104,10 +107,17 @@ fn set_includes(mut set: Chars<'_>, char: char) -> bool {
 }
 
 /// Whether the whole text fits a pattern, whose places `next` takes.
-fn fits<'p>(mut text: Chars<'_>, mut pattern: Chars<'p>, next: impl Fn(&mut Chars<'p>) -> Option<Place<'p>>) -> bool {
+///
+/// False as well when the budget is exceeded: a step for each place of the pattern that is held against a character.
+fn fits<'p>(
+    mut text: Chars<'_>,
+    mut pattern: Chars<'p>,
+    budget: &Budget,
+    next: impl Fn(&mut Chars<'p>) -> Option<Place<'p>>,
+) -> bool {
     // Where to go on if a guess about the last wildcard was wrong.
     let mut resume: Option<(Chars<'_>, Chars<'p>)> = None;
-    loop {
+    while budget.spend(1) {
         let mut ahead = pattern.clone();
         let place = next(&mut ahead);
         if let Some(Place::Many) = place {
@@ -118,7 +128,7 @@ fn fits<'p>(mut text: Chars<'_>, mut pattern: Chars<'p>, next: impl Fn(&mut Char
         let mut rest = text.clone();
         let agrees = match (place, rest.next()) {
             (None, None) => return true,
-            (Some(Place::One(wanted)), Some(char)) => wanted.includes(char),
+            (Some(Place::One(wanted)), Some(char)) => wanted.includes(char, budget),
             // What is left of the pattern wants a character, and there is none for any guess.
             (Some(_), None) => return false,
             (None | Some(Place::Many), Some(_)) => false,
@@ -131,4 +141,5 @@ fn fits<'p>(mut text: Chars<'_>, mut pattern: Chars<'p>, next: impl Fn(&mut Char
         from.next();
         (text, pattern) = (from.clone(), behind.clone());
     }
+    false
 }

@@ -8,7 +8,7 @@ use alloc::{format, vec};
 use super::parser::Step;
 use super::pattern::{like, matches};
 use super::*;
-use crate::dynamic::Text;
+use crate::dynamic::{Budget, Text};
 
 fn position(text: &str) -> usize {
     Condition::parse(text).expect_err(text).position
@@ -123,7 +123,7 @@ fn like_has_wildcards_for_one_and_for_many() {
         ("ABC", "abc", false),
         ("a*c", "a*c", true),
     ] {
-        assert_eq!(like(Text::Utf8(text), Text::Utf8(pattern)), fits, "{text} LIKE {pattern}");
+        assert_eq!(like(Text::Utf8(text), Text::Utf8(pattern), &Budget::unlimited()), fits, "{text} LIKE {pattern}");
     }
 }
 
@@ -147,7 +147,11 @@ fn match_has_the_patterns_of_a_shell() {
         ("a,b", "a\\,b", true),
         ("", "", true),
     ] {
-        assert_eq!(matches(Text::Utf8(text), Text::Utf8(pattern)), fits, "{text} MATCH {pattern}");
+        assert_eq!(
+            matches(Text::Utf8(text), Text::Utf8(pattern), &Budget::unlimited()),
+            fits,
+            "{text} MATCH {pattern}"
+        );
     }
 }
 

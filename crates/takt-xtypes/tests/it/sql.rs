@@ -361,3 +361,25 @@ fn queries_order_by_fields_the_first_one_first() {
     assert!(Query::new(Arc::clone(&ty), "ORDER BY colour", &none).is_err());
     assert!(!Query::new(ty, "x > 0", &none).expect("a query").is_ordered());
 }
+
+#[test]
+fn evaluation_stops_when_its_steps_run_out() {
+    let shape = ShapeType { color: "x".repeat(100), ..Default::default() };
+    let bytes = payload(&shape, Representation::Xcdr2, Endianness::Little);
+    for (expression, least) in [
+        ("x = 0 OR y = 1", 2),
+        ("color LIKE '%xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxy'", 2_000),
+        ("color MATCH '*[a-z][a-z][a-z][a-z][a-z][a-z][a-z][a-z][a-z]y'", 2_000),
+        ("x = 1 OR color LIKE '%x_xxxxxxxxxxxxxxxxxy' OR color LIKE '%_xxxxxxxxxxxxxxxxxxxxy'", 3_000),
+    ] {
+        let filter = filter::<ShapeType>(expression, &[]).expect(expression);
+        let mut left = u64::from(u32::MAX);
+        let verdict = filter.matches_within(&bytes, &mut left).expect("a value");
+        assert_eq!(verdict, Some(filter.matches(&bytes).expect("a value")), "{expression}");
+        let cost = u64::from(u32::MAX) - left;
+        assert!(cost >= least, "{expression}: {cost}");
+        let (mut enough, mut few) = (cost, cost - 1);
+        assert_eq!(filter.matches_within(&bytes, &mut enough), Ok(verdict), "{expression}");
+        assert_eq!(filter.matches_within(&bytes, &mut few), Ok(None), "{expression}");
+    }
+}

@@ -83,7 +83,10 @@ impl WriterCore {
     #[cold]
     pub(crate) fn refusal(&self, error: takt_core::Error, len: usize) -> Error {
         match error {
-            takt_core::Error::OutOfResources { limit: ENDPOINT_MEMORY, .. } => self.too_large(len),
+            // Of less the memory is in use by other samples.
+            takt_core::Error::OutOfResources { limit: ENDPOINT_MEMORY, value } if len as u64 > value => {
+                self.too_large(len)
+            }
             other => other.into(),
         }
     }
