@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use takt_core::{
-    ChangeKind, Config, Event, FlowTag, Interface, Locators, NewChange, Participant, Priority, PublisherHandle,
+    ChangeKind, Config, Error, Event, FlowTag, Interface, Locators, NewChange, Participant, Priority, PublisherHandle,
     ReadCursor, ReaderHandle, ReaderSpec, Selector, SubscriberHandle, WriteError, WriterHandle, WriterSpec,
 };
 use takt_wire::qos::{
@@ -378,6 +378,12 @@ impl Process {
                 checker.placed(*id, sn.0, self.open_set);
             }
             Err(WriteError::WouldBlock) => *blocked = Some(payload_len),
+            // Nothing will make room in the full history of a TRANSIENT_LOCAL writer: it writes no more.
+            Err(WriteError::Refused(Error::OutOfResources {
+                limit: "max_samples" | "default_max_samples", ..
+            })) => {
+                *blocked = Some(payload_len);
+            }
             Err(error) => checker.report(clock.now, Rule::Refused, format!("writer {id} cannot write: {error:?}")),
         }
     }
