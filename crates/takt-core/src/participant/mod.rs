@@ -310,16 +310,22 @@ impl Participant {
     }
 
     /// The most steps that a unit of work takes at present: a few for each endpoint, match, remote participant, remote
-    /// endpoint and queued event, for each sample of a window of each reader, and for each instance and sample of each
-    /// reader and writer, of a writer twice; for 64 instances that miss a deadline; and 512 for each writer that applies
-    /// filters of readers.
+    /// endpoint and queued event; for each sample of the window of each reader; for each sample of one reader, or of the
+    /// readers of one subscriber with scope GROUP; for each of one writer, twice; for 64 instances that miss a deadline; and
+    /// 512 for a writer that applies filters of readers.
     #[must_use]
     pub fn steps_per_unit_max(&self) -> u64 {
         let tables = self.ctx.owners() + self.remotes.len() + self.publications.len() + self.subscriptions.len();
         let tables = tables + self.type_checks.len() + self.unconfirmed.len();
-        let readers = self.readers.iter().map(|(_, reader)| 2 * REORDER_WINDOW as usize + reader.cache.len());
-        let writers = self.writers.iter().map(|(_, writer)| writer.steps_max());
-        let samples: usize = readers.chain(writers).sum();
+        let windows = self.readers.iter().count() * 2 * REORDER_WINDOW as usize;
+        let of_reader = self.readers.iter().map(|(_, reader)| reader.cache.len()).max().unwrap_or(0);
+        let of_group =
+            self.subscribers.iter().filter(|(_, subscriber)| subscriber.wants_access()).map(|(_, subscriber)| {
+                let members = subscriber.readers.iter().filter_map(|&index| self.readers.get(index));
+                members.map(|reader| reader.cache.len()).sum()
+            });
+        let of_writer = self.writers.iter().map(|(_, writer)| writer.steps_max()).max().unwrap_or(0);
+        let samples = windows + of_reader.max(of_group.max().unwrap_or(0)) + of_writer;
         let steps_per_entry = STEPS_PER_ENTRY + 2 * self.ctx.channels.list.len();
         (steps_per_entry * (1 + tables + self.ctx.events.len()) + samples + INSTANCES_PER_CALL) as u64
     }

@@ -110,10 +110,11 @@ impl Reader {
         self.liveliness.unmatched(proxy.guid, proxy.lease.alive);
     }
 
-    /// Tells of the writers that have gone. Instances that only they wrote have no writers any more.
+    /// Tells of the writers that have gone. Instances that only they wrote have no writers any more. A unit of work.
     pub(crate) fn forget_writers(&mut self, now: Instant, ctx: &mut Context, is_gone: impl Fn(&Guid) -> bool) {
         ctx.notify(Event::LivelinessChanged(self.handle));
         ctx.notify(Event::SubscriptionMatched(self.handle));
+        ctx.work.unit();
         ctx.work.steps(self.cache.len());
         if self.cache.remove_writers(is_gone, ctx.clocks(now)) {
             self.tell_available(ctx);
