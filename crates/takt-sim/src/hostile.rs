@@ -73,6 +73,13 @@ pub fn victim() -> Locator {
     Locator::udp_v4(Ipv4Addr::new(10, 0, 255, 9), 60_001)
 }
 
+/// Whether a datagram names the victim's address.
+#[must_use]
+pub fn names_victim(datagram: &[u8]) -> bool {
+    let address = victim().address;
+    datagram.windows(4).any(|octets| octets == &address[12..])
+}
+
 /// Whether a name is one that only the hostile host uses.
 #[must_use]
 pub fn is_own(prefix: GuidPrefix) -> bool {

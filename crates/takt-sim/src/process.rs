@@ -358,11 +358,14 @@ impl Process {
             }
             _ => sample::KEY_LEN,
         };
+        let directed = kind == ChangeKind::Alive && checker.directs(*id) && self.dice.chance(300_000);
+        let readers = if directed { core.matched_subscriptions(*handle).unwrap_or_default() } else { Vec::new() };
+        let only = if readers.is_empty() { None } else { Some(*self.dice.pick(&readers)) };
         let change = NewChange {
             kind,
             key_hash: sample::key_hash(instance),
             source_timestamp: None,
-            destinations: &[],
+            destinations: only.as_slice(),
             payload_len,
         };
         let result = core.write(clock.local(), *handle, &change, |slot| {
@@ -374,7 +377,12 @@ impl Process {
         });
         match result {
             Ok(sn) => {
-                checker.wrote(clock.now, clock.wall(), *id, Change { instance, kind });
+                checker.wrote(
+                    clock.now,
+                    clock.wall(),
+                    *id,
+                    Change { instance, kind, to: only.and_then(|guid| checker.id_of(guid)) },
+                );
                 checker.placed(*id, sn.0, self.open_set);
             }
             Err(WriteError::WouldBlock) => *blocked = Some(payload_len),
@@ -491,6 +499,14 @@ impl Process {
             checker.finish_peers(now.now, id, &peers.unwrap_or_default());
             match *endpoint {
                 Endpoint::Reader { handle, .. } => {
+                    if let Ok(status) = core.requested_incompatible_qos_status(handle) {
+                        checker.finish_incompatible(now.now, id, &status);
+                    }
+                    if let (Ok(lost), Ok(rejected)) =
+                        (core.sample_lost_status(handle), core.sample_rejected_status(handle))
+                    {
+                        checker.finish_losses(now.now, id, &lost, &rejected);
+                    }
                     if let Ok(status) = core.liveliness_changed_status(handle) {
                         checker.finish_liveliness(now.now, id, status.alive_count, status.not_alive_count);
                     }
@@ -499,6 +515,9 @@ impl Process {
                     }
                 }
                 Endpoint::Writer { handle, .. } => {
+                    if let Ok(status) = core.offered_incompatible_qos_status(handle) {
+                        checker.finish_incompatible(now.now, id, &status);
+                    }
                     let statuses = (core.offered_deadline_missed_status(handle), core.liveliness_lost_status(handle));
                     if let (Ok(missed), Ok(lost)) = statuses {
                         checker.finish_offered(now.now, id, rest, missed.total_count, &lost);
@@ -547,15 +566,17 @@ impl Process {
                 Event::PublicationMatched(writer) => {
                     let id = self.endpoints.iter().flatten().find_map(|endpoint| endpoint.writer_id(writer));
                     if let (Some(id), Ok(peers)) = (id, core.matched_subscriptions(writer)) {
-                        let changes = core.publication_matched_status(writer).map_or(0, |s| s.total_count_change);
-                        checker.matched(now, id, &peers, changes);
+                        let status = core.publication_matched_status(writer).unwrap_or_default();
+                        checker.matched_status(now, id, peers.len(), &status);
+                        checker.matched(now, id, &peers, status.total_count_change);
                     }
                 }
                 Event::SubscriptionMatched(reader) => {
                     let id = self.endpoints.iter().flatten().find_map(|endpoint| endpoint.reader_id(reader));
                     if let (Some(id), Ok(peers)) = (id, core.matched_publications(reader)) {
-                        let changes = core.subscription_matched_status(reader).map_or(0, |s| s.total_count_change);
-                        checker.matched(now, id, &peers, changes);
+                        let status = core.subscription_matched_status(reader).unwrap_or_default();
+                        checker.matched_status(now, id, peers.len(), &status);
+                        checker.matched(now, id, &peers, status.total_count_change);
                     }
                 }
                 Event::RequestedDeadlineMissed(reader) => {

@@ -21,6 +21,8 @@ pub struct Tally {
     pub written: u64,
     /// Samples taken.
     pub taken: u64,
+    /// Coherent sets that ended.
+    pub sets: u64,
     /// Frames sent.
     pub frames: u64,
 }
@@ -33,6 +35,7 @@ impl Tally {
         self.participant_time += report.participant_time;
         self.written += report.written;
         self.taken += report.taken;
+        self.sets += report.sets;
         self.frames += report.network.sent;
     }
 }

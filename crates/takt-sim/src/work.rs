@@ -2,18 +2,23 @@
 //! job, looks at more than the sum of what the participant has. It keeps no more for others than its limits allow
 //! (`takt_core::Kept`), and sends an address that never answers no more than a multiple of what came in its name.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use takt_core::{AMPLIFICATION_MAX, Limits, Participant};
 
 use crate::check::{Checker, Rule};
 use crate::clock::Nanos;
+use crate::hostile;
 
 /// A participant's work since it was last looked at.
 #[derive(Debug, Default)]
 pub struct Meter {
     /// What a unit may take, when last looked at: what has gone since was looked at too.
     bound: u64,
-    /// Octets that came from the hostile host, and that left for its victim.
-    hostile: u64,
+    /// Octets that came from the hostile host by the name it used; and the names that have named its victim.
+    hostile: BTreeMap<[u8; 12], u64>,
+    aimed: BTreeSet<[u8; 12]>,
+    /// Octets that left for its victim.
     to_victim: u64,
 }
 
@@ -53,20 +58,25 @@ impl Meter {
     /// Octets that came from the hostile host, and that left for its victim.
     #[must_use]
     pub fn harm(&self) -> (u64, u64) {
-        (self.hostile, self.to_victim)
+        (self.hostile.values().sum(), self.to_victim)
     }
 
     /// A datagram of the hostile host came.
-    pub fn heard(&mut self, octets: usize) {
-        self.hostile += octets as u64;
+    pub fn heard(&mut self, datagram: &[u8]) {
+        let name: [u8; 12] = datagram.get(8..20).and_then(|name| name.try_into().ok()).unwrap_or_default();
+        *self.hostile.entry(name).or_default() += datagram.len() as u64;
+        if hostile::names_victim(datagram) {
+            self.aimed.insert(name);
+        }
     }
 
     /// A datagram leaves for the victim.
     pub fn aims(&mut self, octets: usize, now: Nanos, process: usize, checker: &mut Checker) {
         self.to_victim += octets as u64 + HEADERS_LEN;
-        let allowed = AMPLIFICATION_MAX as u64 * self.hostile + if checker.only_safety { MOVED_OCTETS } else { 0 };
+        let in_its_name: u64 = self.aimed.iter().filter_map(|name| self.hostile.get(name)).sum();
+        let allowed = AMPLIFICATION_MAX as u64 * in_its_name + if checker.only_safety { MOVED_OCTETS } else { 0 };
         if self.to_victim > allowed {
-            let text = format!("process {process} sent {} octets to a victim for {}", self.to_victim, self.hostile);
+            let text = format!("process {process} sent {} octets to a victim for {in_its_name}", self.to_victim);
             checker.report(now, Rule::Amplification, text);
         }
     }

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use takt_core::{Priority, Received};
 use takt_wire::Guid;
 
+use crate::check::exact::FORGOTTEN_AFTER;
 use crate::check::progress::HEARTBEAT_PERIOD;
 use crate::check::silence::{LastSecond, SILENCE};
 use crate::check::{Checker, Rule, Violation};
@@ -31,9 +32,6 @@ const CARRIED: u64 = 2;
 
 /// From a farewell, or the deletion of an endpoint, until everybody knows of it, if nothing goes wrong.
 const FAREWELL_TIME: Nanos = SECOND;
-
-/// What counts of a datagram for the digest of a run.
-const DIGEST_BYTES: usize = 64;
 
 /// Longest datagram.
 const FRAME_LEN: usize = 65_507;
@@ -93,7 +91,7 @@ impl PartialOrd for Entry {
 pub struct Report {
     /// The first broken promise.
     pub violation: Option<Violation>,
-    /// A digest of everything that was delivered and when: equal for two runs of one scenario.
+    /// A digest of every octet that was delivered and when: equal for two runs of one scenario.
     pub digest: u64,
     /// Simulated time.
     pub simulated: Nanos,
@@ -103,6 +101,8 @@ pub struct Report {
     pub written: u64,
     /// Samples taken.
     pub taken: u64,
+    /// Coherent sets that ended.
+    pub sets: u64,
     /// Samples taken while applications wrote.
     pub taken_while_active: u64,
     /// From the last heal of a partition until all readers had what they were owed; `None` if there was none, or if somebody
@@ -159,6 +159,7 @@ pub fn run(scenario: &Scenario, timeline: &mut dyn Timeline) -> Report {
             break;
         }
         world.now = entry.at;
+        world.checker.now = entry.at;
         world.handle(entry.event);
     }
     world.now = world.now.min(world.end);
@@ -172,6 +173,7 @@ pub fn run(scenario: &Scenario, timeline: &mut dyn Timeline) -> Report {
         participant_time: world.participant_time,
         written: world.checker.written,
         taken: world.checker.taken,
+        sets: world.checker.sets_ended,
         taken_while_active: world.taken_while_active,
         recovery: world.checker.recovery(),
         network: world.network.counters,
@@ -240,6 +242,8 @@ impl<'a> World<'a> {
             participant_time: 0,
         };
         world.checker.light = scenario.is_light();
+        world.checker.exact = scenario.is_exact();
+        world.checker.exact_sets = scenario.has_exact_sets();
         world.checker.present(scenario.presentation.unwrap_or_default());
         world.checker.steady = scenario.has_steady_clocks();
         world.plan();
@@ -354,6 +358,8 @@ impl<'a> World<'a> {
             core.shutdown();
             self.settle(index);
             self.at(self.now + FAREWELL_TIME, Event::Forgotten(gone));
+        } else {
+            self.at(self.now + FORGOTTEN_AFTER, Event::Forgotten(gone));
         }
         self.processes[index].end(&mut self.checker);
     }
@@ -515,7 +521,7 @@ impl<'a> World<'a> {
         let process = &mut self.processes[index];
         let local = self.clocks[process.host].local(self.now);
         if frame.hostile {
-            process.meter.heard(frame.bytes.len());
+            process.meter.heard(&frame.bytes);
         }
         let from = Received { source: frame.source, multicast: frame.to.is_multicast() };
         if let Some(core) = &mut process.core {
@@ -815,7 +821,7 @@ impl<'a> World<'a> {
         let mut add = |word: u64| digest = (digest ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
         add(self.now ^ (process as u64) << 48);
         add(bytes.len() as u64);
-        for word in bytes[..bytes.len().min(DIGEST_BYTES)].chunks(8) {
+        for word in bytes.chunks(8) {
             let mut octets = [0; 8];
             octets[..word.len()].copy_from_slice(word);
             add(u64::from_le_bytes(octets));

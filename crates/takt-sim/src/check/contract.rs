@@ -68,6 +68,7 @@ impl Checker {
     /// A reader is told that an instance got no sample in time.
     pub fn requested_deadline_missed(&mut self, at: Nanos, reader: EndpointId, status: &DeadlineMissedStatus) {
         self.late.insert(reader);
+        self.told_of_misses(at, reader, status.total_count);
         let to = &self.endpoints[reader as usize];
         let instance = status.last_instance.and_then(|handle| sample::instance_of(&handle.0));
         let (Some(instance), Some(period)) = (instance, to.qos.deadline) else {
@@ -87,6 +88,7 @@ impl Checker {
 
     /// A writer is told that an instance was not written in time.
     pub fn offered_deadline_missed(&mut self, at: Nanos, writer: EndpointId, status: &DeadlineMissedStatus) {
+        self.told_of_misses(at, writer, status.total_count);
         let from = &self.endpoints[writer as usize];
         let instance = status.last_instance.and_then(|handle| sample::instance_of(&handle.0));
         let (Some(instance), Some(period)) = (instance, from.qos.deadline) else {
@@ -138,6 +140,7 @@ impl Checker {
 
     /// A writer is told that it was not asserted in time.
     pub fn liveliness_lost(&mut self, at: Nanos, writer: EndpointId) {
+        self.told_of_lapse(at, writer);
         let from = &self.endpoints[writer as usize];
         let lease = from.qos.liveliness.map_or(Nanos::MAX, |liveliness| liveliness.lease);
         let silent = at - from.written_at.last().copied().unwrap_or(0);

@@ -3,7 +3,7 @@
 use takt_core::{ChangeKind, SampleRef};
 use takt_wire::{GuidPrefix, Timestamp};
 
-use super::{Change, Checker, EndpointId, Rule};
+use super::{Checker, EndpointId, Rule};
 use crate::clock::Nanos;
 use crate::model;
 use crate::sample::{self, Identity};
@@ -13,13 +13,16 @@ impl Checker {
     pub fn took(&mut self, at: Nanos, wall: Timestamp, reader: EndpointId, found: &SampleRef<'_>) {
         self.taken += 1;
         self.endpoints[reader as usize].took_at = at;
-        self.saw_state(reader, found);
-        let verdict = if found.info.valid_data {
-            self.judge(at, wall, reader, found)
-                .map(|identity| self.recover(at, identity.writer, reader, identity.number))
-        } else {
-            self.judge_news(wall, reader, found)
-        };
+        self.saw_state(at, reader, found);
+        let verdict = self.judge_view(reader, &found.info);
+        let verdict = verdict.and_then(|()| {
+            if found.info.valid_data {
+                self.judge(at, wall, reader, found)
+                    .map(|identity| self.recover(at, identity.writer, reader, identity.number))
+            } else {
+                self.judge_news(wall, reader, found)
+            }
+        });
         if let Err((rule, text)) = verdict {
             self.report(at, rule, format!("reader {reader}: {text}"));
         }
@@ -42,11 +45,15 @@ impl Checker {
         };
         let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);
         let index = identity.number.wrapping_sub(1) as usize;
-        let written = Change { instance: identity.instance, kind: ChangeKind::Alive };
-        if from.written.get(index) != Some(&written)
-            || self.number_of(writer, found.info.sequence_number.0) != Some(identity.number)
-        {
+        let written =
+            from.written.get(index).filter(|it| it.kind == ChangeKind::Alive && it.instance == identity.instance);
+        let Some(&written) =
+            written.filter(|_| self.number_of(writer, found.info.sequence_number.0) == Some(identity.number))
+        else {
             return Err(invented(format!("{identity:?} was never written")));
+        };
+        if let Some(only) = written.to.filter(|only| *only != reader) {
+            return Err(invented(format!("{identity:?} is for reader {only}")));
         }
         if found.info.instance_handle.0 != sample::key_hash(identity.instance) {
             return Err(invented(format!("{identity:?} as one of {:?}", found.info.instance_handle)));
@@ -78,6 +85,8 @@ impl Checker {
         self.judge_order(reader, identity.instance, &found.info)?;
         self.judge_separation(at, reader, identity.instance, &found.info)?;
         self.judge_lifespan(wall, writer, &found.info)?;
+        self.judge_stamps(wall, writer, reader, number, &found.info)?;
+        self.judge_time(at, writer, reader, number)?;
         self.judge_owner(writer, reader, &identity)?;
         Ok(identity)
     }

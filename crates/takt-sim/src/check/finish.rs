@@ -19,6 +19,7 @@ impl Checker {
             self.finish_instances(at);
         }
         self.finish_order(at);
+        self.finish_exactly(at);
         for writer in 0..self.endpoints.len() as EndpointId {
             for reader in 0..self.endpoints.len() as EndpointId {
                 let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);

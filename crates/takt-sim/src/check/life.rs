@@ -13,8 +13,10 @@ use crate::sample;
 const LEASE_SLACK: Nanos = 70 * MILLISECOND;
 
 impl Checker {
-    pub(super) fn saw_state(&mut self, reader: EndpointId, found: &SampleRef<'_>) {
+    pub(super) fn saw_state(&mut self, at: Nanos, reader: EndpointId, found: &SampleRef<'_>) {
         if let Some(instance) = sample::instance_of(&found.info.instance_handle.0) {
+            let is_alive = found.info.instance_state == InstanceState::Alive;
+            self.keep_time(at, reader, instance, is_alive);
             self.states.insert((reader, instance), found.info.instance_state);
         }
     }
@@ -60,6 +62,7 @@ impl Checker {
 
     /// A reader tells how many writers are alive for it.
     pub fn liveliness_changed(&mut self, at: Nanos, reader: EndpointId, status: &LivelinessChangedStatus) {
+        self.told_of_writers(reader, status.alive_count, status.not_alive_count);
         if status.not_alive_count == 0 && status.not_alive_count_change == 0 {
             return;
         }
@@ -125,8 +128,8 @@ impl Checker {
         };
         let of_instance = || from.written.iter().enumerate().filter(counts);
         let last = of_instance().next_back().map_or(0, |(index, _)| index as u32 + 1);
-        if last == 0 || (to.qos.filter.is_some() && from.qos.keep_last.is_some()) {
-            // What the reader does not want may have displaced what it wants.
+        if last == 0 || from.qos.directed || (to.qos.filter.is_some() && from.qos.keep_last.is_some()) {
+            // What is not for the reader may have displaced what is.
             return true;
         }
         let arrives = model::is_reliable(&from.qos, &to.qos) && pair.floor.is_some_and(|floor| last > floor);

@@ -2,7 +2,9 @@
 
 mod contract;
 mod delivery;
+pub mod exact;
 mod finish;
+mod info;
 mod life;
 mod pair;
 mod policies;
@@ -10,6 +12,7 @@ pub mod progress;
 mod recovery;
 mod sets;
 pub mod silence;
+mod statuses;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -19,6 +22,8 @@ use takt_wire::{Guid, Timestamp};
 
 use crate::clock::Nanos;
 use crate::scenario::QosPlan;
+use exact::Exact;
+use info::Sight;
 use pair::Pair;
 use progress::Progress;
 use recovery::Recovery;
@@ -54,6 +59,14 @@ pub enum Rule {
     Ownership,
     /// A sample was taken behind one that was written later.
     SourceOrder,
+    /// A sample was under way for longer than its writer may wait.
+    Latency,
+    /// A sample arrived that was older than the match, or older than the history.
+    Surplus,
+    /// What comes with a sample is not true.
+    Info,
+    /// A status, or one of its counts, is not true.
+    Status,
     /// A sample was shown too soon after the last one of its instance.
     Separation,
     /// Something was kept too long of an instance that is not alive.
@@ -122,10 +135,13 @@ struct Endpoint {
     qos: QosPlan,
     is_writer: bool,
     alive: bool,
+    created_at: Nanos,
+    gone_at: Option<Nanos>,
     /// What was written, in order of its number, from 1.
     written: Vec<Change>,
-    /// When each of these was, and what the writer's wall clock showed, which does not run back here.
+    /// When each of these was, what the writer's wall clock showed, and the latest that it had shown.
     written_at: Vec<Nanos>,
+    walls: Vec<Timestamp>,
     stamps: Vec<Timestamp>,
     /// When a reader took something last.
     took_at: Nanos,
@@ -138,6 +154,8 @@ pub struct Change {
     pub instance: u8,
     /// A sample, or the end of the instance.
     pub kind: ChangeKind,
+    /// The only reader that it is for; `None` for all.
+    pub to: Option<EndpointId>,
 }
 
 /// All that has happened so far, as far as it matters for what may happen.
@@ -162,8 +180,23 @@ pub struct Checker {
     progress: Progress,
     recovery: Recovery,
     sets: Sets,
+    exactly: Exact,
+    /// By reader and instance: what its last pass saw.
+    sights: BTreeMap<(EndpointId, u8), Sight>,
+    /// Takes so far.
+    passes: u64,
+    /// By endpoint: how many matches it had counted, and how many there were.
+    matches: BTreeMap<EndpointId, (u32, u32)>,
     scratch: Vec<u8>,
     violation: Option<Violation>,
+    /// True time, as the world tells it.
+    pub now: Nanos,
+    /// Promises about time are exact in this world.
+    pub exact: bool,
+    /// Each coherent set that its writer keeps is seen in this world.
+    pub exact_sets: bool,
+    /// Coherent sets that have ended.
+    pub sets_ended: u64,
     /// Somebody speaks in the names of others: only rules of safety are looked at.
     pub only_safety: bool,
     /// Nothing has gone wrong in this world so far.
@@ -188,8 +221,11 @@ impl Checker {
             qos,
             is_writer,
             alive: true,
+            created_at: self.now,
+            gone_at: None,
             written: Vec::new(),
             written_at: Vec::new(),
+            walls: Vec::new(),
             stamps: Vec::new(),
             took_at: 0,
         });
@@ -199,7 +235,9 @@ impl Checker {
 
     /// An endpoint was deleted, or its process killed.
     pub fn gone(&mut self, id: EndpointId) {
-        self.endpoints[id as usize].alive = false;
+        let endpoint = &mut self.endpoints[id as usize];
+        endpoint.alive = false;
+        endpoint.gone_at = Some(self.now);
         for (_, pair) in self.pairs.iter_mut().filter(|((writer, reader), _)| *writer == id || *reader == id) {
             pair.unmatch(true);
             pair.unmatch(false);
@@ -219,7 +257,21 @@ impl Checker {
         endpoint.written.push(change);
         endpoint.written_at.push(at);
         let last = endpoint.stamps.last().copied().unwrap_or(Timestamp::ZERO);
+        endpoint.walls.push(wall);
         endpoint.stamps.push(last.max(wall));
+        self.keep_time(at, writer, change.instance, change.kind == ChangeKind::Alive);
+    }
+
+    /// The endpoint of a GUID.
+    #[must_use]
+    pub fn id_of(&self, guid: Guid) -> Option<EndpointId> {
+        self.by_guid.get(&guid).copied()
+    }
+
+    /// Whether a writer directs samples to single readers.
+    #[must_use]
+    pub fn directs(&self, writer: EndpointId) -> bool {
+        self.endpoints[writer as usize].qos.directed
     }
 
     /// What broke first.

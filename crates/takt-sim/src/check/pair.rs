@@ -18,6 +18,10 @@ pub(super) struct Pair {
     pub(super) floor: Option<u32>,
     /// How much had been written when both knew of it.
     pub(super) joined: u32,
+    /// When the writer knew of it, and both.
+    pub(super) writer_since: Nanos,
+    pub(super) since: Nanos,
+    reader: EndpointId,
     /// The reader's filter.
     filter: Option<u32>,
     /// The first sample that has arrived in this match, and of no earlier one.
@@ -70,7 +74,8 @@ impl Pair {
             change(later).kind == ChangeKind::DisposedUnregistered && change(later).instance == change(number).instance
         };
         let is_wanted = self.filter.is_none_or(|filter| number.is_multiple_of(filter));
-        let is_data = change(number).kind == ChangeKind::Alive && is_wanted;
+        let is_for_it = change(number).to.is_none_or(|only| only == self.reader);
+        let is_data = change(number).kind == ChangeKind::Alive && is_wanted && is_for_it;
         let is_after = |floor: Option<u32>| floor.is_some_and(|floor| number > floor);
         is_data && (is_after(self.floor) || is_after(self.first)) && !(number + 1..=self.joined).any(ends)
     }
@@ -149,9 +154,13 @@ impl Checker {
         }
         let pair = self.pairs.entry(key).or_default();
         let side = if is_writer { &mut pair.at_writer } else { &mut pair.at_reader };
-        *side = true;
-        pair.filter = reader.qos.filter;
+        let is_news = !std::mem::replace(side, true);
+        if is_news && is_writer {
+            pair.writer_since = at;
+        }
+        (pair.reader, pair.filter) = (key.1, reader.qos.filter);
         if pair.is_matched() && pair.floor.is_none() {
+            pair.since = at;
             pair.joined = writer.written.len() as u32;
             pair.floor = Some(model::floor(&writer.qos, &reader.qos, pair.joined));
         }

@@ -25,6 +25,12 @@ impl Checker {
         self.endpoints[writer as usize].qos.lifespan.is_none_or(|lifespan| lifespan >= LIFESPAN_ENOUGH && certain())
     }
 
+    /// Whether samples of some writer of the reader expire.
+    pub(super) fn expires_at(&self, reader: EndpointId) -> bool {
+        let mut writers = self.pairs.keys().filter(|(_, to)| *to == reader);
+        writers.any(|(writer, _)| self.endpoints[*writer as usize].qos.lifespan.is_some())
+    }
+
     /// A sample was taken when the reader's wall clock showed `wall`: was it of use still?
     pub(super) fn judge_lifespan(
         &self,

@@ -62,6 +62,7 @@ impl Checker {
 
     /// Looks whether things go on. Nothing has been wrong since `quiet_since`; `None` if something is.
     pub fn look(&mut self, at: Nanos, quiet_since: Option<Nanos>) {
+        self.look_exactly(at);
         self.index_topics();
         let mut seen = std::mem::take(&mut self.progress.seen);
         let mut late = None;
@@ -162,7 +163,7 @@ mod tests {
     use takt_wire::qos::{AccessScope, Presentation};
     use takt_wire::{EntityId, Guid, GuidPrefix, Timestamp};
 
-    const SAMPLE: Change = Change { instance: 0, kind: ChangeKind::Alive };
+    const SAMPLE: Change = Change { instance: 0, kind: ChangeKind::Alive, to: None };
 
     /// A writer and a reader, matched if so wanted.
     fn checker(matched: bool) -> Checker {

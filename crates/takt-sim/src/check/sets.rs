@@ -8,9 +8,13 @@ use takt_wire::GuidPrefix;
 use takt_wire::qos::{AccessScope, Presentation};
 
 use super::pair::Pair;
-use super::{Checker, EndpointId, Rule};
-use crate::clock::Nanos;
+use super::{Checker, Endpoint, EndpointId, Rule};
+use crate::clock::{MILLISECOND, Nanos};
 use crate::model;
+use crate::scenario::QosPlan;
+
+/// After a match, until what is written is sent to the new reader at once.
+const SETTLED: Nanos = 500 * MILLISECOND;
 
 /// A coherent set, by its place in the order in which they began.
 pub type SetId = u32;
@@ -40,6 +44,11 @@ impl Checker {
         self.sets.presentation = presentation;
     }
 
+    /// Whether PRESENTATION makes a difference in this world.
+    pub(super) fn is_presented(&self) -> bool {
+        model::is_presented(&self.sets.presentation)
+    }
+
     /// Whether sets may be dropped, with what is in them.
     pub(super) fn drops_sets(&self) -> bool {
         self.sets.presentation.coherent_access
@@ -64,6 +73,7 @@ impl Checker {
     /// They end.
     pub fn end_set(&mut self, set: SetId) {
         self.sets.all[set as usize].0 = true;
+        self.sets_ended += 1;
     }
 
     /// The change that was written last has this sequence number, and belongs to this set.
@@ -96,6 +106,7 @@ impl Checker {
 
     /// The access, or the take, is over.
     pub fn end_access(&mut self, at: Nanos) {
+        self.passes += 1;
         let seen = std::mem::take(&mut self.sets.seen);
         let Presentation { access_scope, coherent_access, .. } = self.sets.presentation;
         let mut verdict = Ok(());
@@ -184,10 +195,18 @@ impl Checker {
         }
         for ((writer, reader), pair) in self.pairs.iter().filter(|(_, pair)| pair.is_matched()) {
             let (from, to) = (&self.endpoints[*writer as usize], &self.endpoints[*reader as usize]);
-            let is_certain = model::is_complete(&from.qos, &to.qos) && to.qos.max_samples.is_none();
-            for (has_ended, members) in self.sets.all.iter().filter(|_| is_certain && from.alive) {
+            let is_complete = model::is_complete(&from.qos, &to.qos);
+            let is_exact = self.exact_sets && self.calm && to.qos.keep_last.is_none();
+            let is_certain = (is_complete || is_exact) && to.qos.max_samples.is_none() && from.alive;
+            for (has_ended, members) in self.sets.all.iter().filter(|_| is_certain) {
                 let mut of_writer = members.iter().filter(|(of, _)| of == writer);
-                let is_whole = *has_ended && of_writer.clone().all(|(_, number)| *number > pair.joined);
+                let numbers = of_writer.clone().map(|(_, number)| *number);
+                let is_promised = if is_complete {
+                    numbers.clone().all(|number| number > pair.joined)
+                } else {
+                    is_seen_live(from, pair, numbers.clone()) || is_history(from, &to.qos, pair, numbers)
+                };
+                let is_whole = *has_ended && is_promised;
                 let is_data = |number: u32| from.written[number as usize - 1].kind == takt_core::ChangeKind::Alive;
                 let lost = of_writer.find(|(_, number)| is_data(*number) && !pair.arrived.contains(*number));
                 if let Some((_, number)) = lost.filter(|_| is_whole) {
@@ -197,4 +216,26 @@ impl Checker {
         }
         None
     }
+}
+
+/// Whether a set was written long after the match and has no more changes of one instance than its writer keeps.
+fn is_seen_live(from: &Endpoint, pair: &Pair, mut numbers: impl Iterator<Item = u32>) -> bool {
+    let mut counts = [0_u32; 256];
+    numbers.all(|number| {
+        let count = &mut counts[usize::from(from.written[number as usize - 1].instance)];
+        *count += 1;
+        let is_kept = from.qos.keep_last.is_none_or(|depth| *count <= depth);
+        is_kept && from.written_at[number as usize - 1] > pair.since + SETTLED
+    })
+}
+
+/// Whether a set was whole in the history of its writer when the reader joined, and nothing has displaced it since.
+fn is_history(from: &Endpoint, to: &QosPlan, pair: &Pair, mut numbers: impl Iterator<Item = u32>) -> bool {
+    let stays = |number: u32| {
+        let instance = from.written[number as usize - 1].instance;
+        let later = from.written.iter().skip(number as usize).filter(|change| change.instance == instance);
+        from.qos.keep_last.is_none_or(|depth| later.count() < depth as usize)
+    };
+    let is_older = |number: u32| from.written_at[number as usize - 1] + SETTLED < pair.writer_since;
+    from.qos.transient_local && to.transient_local && numbers.all(|number| is_older(number) && stays(number))
 }

@@ -2,6 +2,7 @@
 //!
 //! A scenario is plain data, so that a failing one can be made smaller by leaving parts of it out ([`crate::shrink`]).
 
+mod exact;
 mod seed;
 
 pub use seed::Size;
@@ -156,6 +157,8 @@ pub struct QosPlan {
     pub budget: Nanos,
     /// LIFESPAN, which a reader has none of; `None` is infinite.
     pub lifespan: Option<Nanos>,
+    /// A writer directs some samples to one of its readers.
+    pub directed: bool,
     /// The content filter of a reader: it wants the samples whose number is a multiple of this one. A writer that has one
     /// filters for its readers.
     pub filter: Option<u32>,

@@ -26,6 +26,7 @@ pub(crate) const RELIABLE: QosPlan = QosPlan {
     separation: None,
     purge: None,
     lifespan: None,
+    directed: false,
     filter: None,
 };
 

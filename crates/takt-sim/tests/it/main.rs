@@ -2,6 +2,7 @@
 
 mod capture;
 mod checkers;
+mod exact;
 mod fault_matrix;
 mod found;
 mod hostile;

@@ -1,0 +1,282 @@
+//! Promises about time where nothing goes wrong: how late a status is told, a sample arrives or an instance is handed over, and
+//! that nothing arrives which nobody was promised.
+//!
+//! Only in exact worlds ([`crate::scenario::Scenario::is_exact`]). Time there is virtual, so the bounds are those of the protocol.
+
+use std::collections::BTreeMap;
+
+use takt_core::ChangeKind;
+use takt_wire::qos::LivelinessKind;
+
+use super::pair::Pair;
+use super::{Checker, EndpointId, Rule};
+use crate::clock::{MILLISECOND, Nanos};
+use crate::model;
+use crate::process::LEASE;
+
+/// A sample is no longer under way than this, its writer's LATENCY_BUDGET apart.
+const IN_TIME: Nanos = 5 * MILLISECOND;
+
+/// After a match: until what is written is sent to the new reader at once, and what it asked for has arrived.
+const SETTLED: Nanos = 500 * MILLISECOND;
+
+/// What was written so long before a match was sent before it.
+const SENT_BEFORE: Nanos = 200 * MILLISECOND;
+
+/// A host's clock may be wrong by one part in so many.
+const DRIFT_PARTS: Nanos = 1_000;
+
+/// From the death of a process until the lease of its participant has ended for all others.
+pub const FORGOTTEN_AFTER: Nanos = LEASE + LEASE / DRIFT_PARTS + 300 * MILLISECOND;
+
+/// How many deadlines an endpoint has missed by now.
+#[derive(Debug, Default)]
+struct Misses {
+    /// By instance that is watched: when it was updated last.
+    open: BTreeMap<u8, Nanos>,
+    /// Of periods of silence that are over: at least, and at most.
+    over: (u64, u64),
+    /// What the status says.
+    told: u64,
+}
+
+impl Misses {
+    fn update(&mut self, at: Nanos, period: Nanos, instance: u8, is_alive: bool) {
+        if let Some(since) = self.open.remove(&instance) {
+            let (least, most) = missed(at - since, period);
+            self.over = (self.over.0 + least, self.over.1 + most);
+        }
+        if is_alive {
+            self.open.insert(instance, at);
+        }
+    }
+
+    fn bounds(&self, at: Nanos, period: Nanos) -> (u64, u64) {
+        let open = self.open.values().map(|since| missed(at - since, period));
+        open.fold(self.over, |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    }
+}
+
+/// Deadlines missed in a silence, at least and at most: clocks drift.
+fn missed(silence: Nanos, period: Nanos) -> (u64, u64) {
+    let slack = silence / DRIFT_PARTS + MILLISECOND;
+    (silence.saturating_sub(slack) / period, (silence + slack) / period)
+}
+
+/// What is known of time in an exact world.
+#[derive(Debug, Default)]
+pub(super) struct Exact {
+    misses: BTreeMap<EndpointId, Misses>,
+    /// By reader: how many writers are alive, and how many are not.
+    lively: BTreeMap<EndpointId, (u32, u32)>,
+    /// When a writer was told last that it was not asserted in time.
+    lapsed_at: BTreeMap<EndpointId, Nanos>,
+}
+
+impl Checker {
+    /// An instance was written, or taken, or has ended.
+    pub(super) fn keep_time(&mut self, at: Nanos, id: EndpointId, instance: u8, is_alive: bool) {
+        let Some(period) = self.endpoints[id as usize].qos.deadline.filter(|_| self.exact) else { return };
+        self.exactly.misses.entry(id).or_default().update(at, period, instance, is_alive);
+    }
+
+    /// A status says how many deadlines were missed.
+    pub(super) fn told_of_misses(&mut self, at: Nanos, id: EndpointId, told: u64) {
+        self.exactly.misses.entry(id).or_default().told = told;
+        self.count_misses(at, id);
+    }
+
+    fn count_misses(&mut self, at: Nanos, id: EndpointId) {
+        let endpoint = &self.endpoints[id as usize];
+        let (Some(period), Some(misses)) = (endpoint.qos.deadline, self.exactly.misses.get(&id)) else { return };
+        if !self.exact || !endpoint.alive || !self.is_watched(id) {
+            return;
+        }
+        let (least, most) = misses.bounds(at, period);
+        if misses.told < least || misses.told > most {
+            let told = misses.told;
+            let text = format!("endpoint {id} was told of {told} missed deadlines, there were {least} to {most}");
+            self.report(at, Rule::Deadline, text);
+        }
+    }
+
+    /// Whether all that updates the instances of a reader is seen when it arrives.
+    fn is_watched(&self, id: EndpointId) -> bool {
+        let endpoint = &self.endpoints[id as usize];
+        let qos = &endpoint.qos;
+        let hides = qos.separation.is_some() || qos.filter.is_some() || qos.strength.is_some() || qos.by_source;
+        endpoint.is_writer || !(hides || self.take_period(id) > 0 || self.expires_at(id))
+    }
+
+    /// A reader was told how many writers are alive.
+    pub(super) fn told_of_writers(&mut self, reader: EndpointId, alive: u32, not_alive: u32) {
+        self.exactly.lively.insert(reader, (alive, not_alive));
+    }
+
+    /// A writer was told that it was not asserted in time.
+    pub(super) fn told_of_lapse(&mut self, at: Nanos, writer: EndpointId) {
+        self.exactly.lapsed_at.insert(writer, at);
+    }
+
+    /// Are all told by now of what they should be?
+    pub(super) fn look_exactly(&mut self, at: Nanos) {
+        if !(self.exact && self.calm) {
+            return;
+        }
+        for id in 0..self.endpoints.len() as EndpointId {
+            self.count_misses(at, id);
+            if self.endpoints[id as usize].is_writer {
+                self.must_know_of_its_lapse(at, id);
+            } else {
+                self.must_know_who_lives(at, id);
+            }
+        }
+    }
+
+    /// When a writer with a manual lease showed last that it lives: by writing, or by another one's writing.
+    fn last_sign(&self, writer: EndpointId) -> Nanos {
+        let of = &self.endpoints[writer as usize];
+        let kind = |id: &super::Endpoint| id.qos.liveliness.map(|it| it.kind);
+        let is_shared = kind(of) == Some(LivelinessKind::ManualByParticipant);
+        let signs = self.endpoints.iter().filter(|other| {
+            other.guid == of.guid || (is_shared && other.guid.prefix == of.guid.prefix && kind(other) == kind(of))
+        });
+        signs.filter_map(|other| other.written_at.last()).max().copied().unwrap_or(0)
+    }
+
+    fn must_know_of_its_lapse(&mut self, at: Nanos, writer: EndpointId) {
+        let of = &self.endpoints[writer as usize];
+        let manual = of.qos.liveliness.filter(|it| it.kind != LivelinessKind::Automatic && of.alive);
+        let Some(liveliness) = manual else { return };
+        let sign = self.last_sign(writer).max(of.created_at);
+        // What another writer of the participant writes asserts this one within a third of the lease.
+        let is_shared = liveliness.kind == LivelinessKind::ManualByParticipant;
+        let lease = liveliness.lease + if is_shared { liveliness.lease / 3 } else { 0 };
+        let late = at > sign + lease + lease / DRIFT_PARTS + MILLISECOND;
+        if late && self.exactly.lapsed_at.get(&writer).is_none_or(|told| *told < sign) {
+            self.report(at, Rule::Liveliness, format!("writer {writer} has lapsed since {sign} ns and does not know"));
+        }
+    }
+
+    fn must_know_who_lives(&mut self, at: Nanos, reader: EndpointId) {
+        let Some(&(alive, not_alive)) = self.exactly.lively.get(&reader) else { return };
+        if !self.endpoints[reader as usize].alive {
+            return;
+        }
+        let (mut living, mut dead) = (0, 0);
+        for ((writer, _), pair) in self.pairs.iter().filter(|((_, to), pair)| *to == reader && pair.is_matched()) {
+            let from = &self.endpoints[*writer as usize];
+            let manual = from.qos.liveliness.filter(|it| it.kind != LivelinessKind::Automatic);
+            let Some(liveliness) = manual else {
+                living += u32::from(from.alive);
+                continue;
+            };
+            let own = from.written_at.last().copied().unwrap_or(0).max(pair.since);
+            let sign = self.last_sign(*writer).max(pair.since);
+            living += u32::from(from.alive && at < own + liveliness.lease - liveliness.lease / DRIFT_PARTS);
+            dead += u32::from(at > sign + liveliness.lease + liveliness.lease / DRIFT_PARTS + SETTLED);
+        }
+        if alive < living || not_alive < dead {
+            let text = format!(
+                "reader {reader} takes {alive} writers for alive and {not_alive} not, at least {living} and {dead} are"
+            );
+            self.report(at, Rule::Liveliness, text);
+        }
+    }
+
+    /// A sample was taken: in time, and was it promised?
+    pub(super) fn judge_time(
+        &self,
+        at: Nanos,
+        writer: EndpointId,
+        reader: EndpointId,
+        number: u32,
+    ) -> Result<(), (Rule, String)> {
+        let Some(pair) = self.pairs.get(&(writer, reader)).filter(|pair| self.exact && pair.is_matched()) else {
+            return Ok(());
+        };
+        let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);
+        let written = from.written_at[number as usize - 1];
+        let due = written + from.qos.budget + from.qos.budget / DRIFT_PARTS + IN_TIME;
+        let is_at_once = self.take_period(reader) == 0 && to.qos.separation.is_none();
+        if is_at_once && written > pair.since + SETTLED && at > due {
+            let text = format!("number {number} of writer {writer} took {} ns: {:?}", at - written, from.qos);
+            return Err((Rule::Latency, text));
+        }
+        if written + SENT_BEFORE >= pair.writer_since {
+            return Ok(());
+        }
+        let instance = from.written[number as usize - 1].instance;
+        let later = from.written.iter().zip(&from.written_at).skip(number as usize);
+        let later = later.take_while(|(_, at)| **at + SENT_BEFORE < pair.writer_since);
+        let displaced = later.filter(|(change, _)| change.instance == instance).count();
+        let is_kept = from.qos.keep_last.is_none_or(|depth| displaced < depth as usize);
+        if !(from.qos.transient_local && to.qos.transient_local && is_kept) {
+            let text = format!("number {number} of writer {writer} is older than the match, {displaced} followed it");
+            return Err((Rule::Surplus, text));
+        }
+        Ok(())
+    }
+
+    /// In the end all has arrived that was sent after a match, since nothing was lost.
+    pub(super) fn finish_exactly(&mut self, at: Nanos) {
+        if !(self.exact && self.calm) {
+            return;
+        }
+        let missing = self.pairs.iter().find_map(|(&(writer, reader), pair)| {
+            let from = &self.endpoints[writer as usize];
+            let mut numbers = 1..=from.written.len() as u32;
+            numbers.find(|number| self.must_have_arrived(writer, reader, pair, *number)).map(|it| (writer, reader, it))
+        });
+        if let Some((writer, reader, number)) = missing {
+            let text = format!("reader {reader} never got number {number} of writer {writer}, though nothing was lost");
+            self.report(at, Rule::Missing, text);
+        }
+    }
+
+    fn must_have_arrived(&self, writer: EndpointId, reader: EndpointId, pair: &Pair, number: u32) -> bool {
+        let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);
+        let change = from.written[number as usize - 1];
+        let written = from.written_at[number as usize - 1];
+        if !(from.alive && to.alive && pair.is_matched() && written > pair.since + SETTLED) {
+            return false;
+        }
+        let is_wanted = change.kind == ChangeKind::Alive && model::wants(&to.qos, number);
+        let is_for_it = change.to.is_none_or(|only| only == reader);
+        if !(is_wanted && is_for_it) || pair.arrived.contains(number) {
+            return false;
+        }
+        let is_plain = to.qos.separation.is_none() && from.qos.lifespan.is_none() && !to.qos.by_source;
+        let is_kept = from.qos.keep_last.is_none() || from.qos.budget == 0;
+        is_plain && is_kept && self.is_read(writer, reader, number) && self.owns_at(writer, reader, number)
+    }
+
+    /// Whether the sample waits in its reader until it is taken.
+    fn is_read(&self, writer: EndpointId, reader: EndpointId, number: u32) -> bool {
+        let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);
+        if self.take_period(reader) == 0 {
+            return true;
+        }
+        // It is purged if its instance ends meanwhile, which it does not if no other change follows.
+        let change = from.written[number as usize - 1];
+        let is_last = || from.written[number as usize..].iter().all(|later| later.instance != change.instance);
+        let is_only = || !self.pairs.keys().any(|(other, to)| *to == reader && *other != writer);
+        let stays = to.qos.purge.is_none() || (is_last() && is_only() && from.qos.liveliness.is_none());
+        to.qos.keep_last.is_none() && stays
+    }
+
+    /// Whether no other writer owned the instance when the sample was written.
+    fn owns_at(&self, writer: EndpointId, reader: EndpointId, number: u32) -> bool {
+        let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);
+        let (instance, at) = (from.written[number as usize - 1].instance, from.written_at[number as usize - 1]);
+        let rivals = self.endpoints.iter().filter(|other| {
+            other.is_writer && other.topic == to.topic && other.guid != from.guid && model::matches(&other.qos, &to.qos)
+        });
+        from.qos.strength.is_none()
+            || rivals.into_iter().all(|other| {
+                let has_gone = other.gone_at.is_some_and(|gone| gone + FORGOTTEN_AFTER < at);
+                let never_wrote = !other.written.iter().any(|change| change.instance == instance);
+                has_gone || never_wrote || model::outranks((&from.qos, from.guid), (&other.qos, other.guid))
+            })
+    }
+}

@@ -1,0 +1,85 @@
+//! What comes with a sample: when it was written, whether its instance is new, and how often that came back.
+
+use takt_core::{InstanceState, SampleInfo, ViewState};
+use takt_wire::Timestamp;
+
+use super::{Checker, EndpointId, Rule};
+use crate::clock::MILLISECOND;
+use crate::sample;
+
+/// A time stamp has 2^-32 s, and a clock is read when it has gone on by a nanosecond.
+const STAMP_SLACK: u64 = 1_000;
+
+/// From the arrival of a sample until a reader that takes at once has taken it, where nothing goes wrong.
+const TAKEN_WITHIN: i64 = 5 * MILLISECOND as i64;
+
+/// What the last pass saw of an instance.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sight {
+    pass: u64,
+    generation: u32,
+    state: InstanceState,
+    view: ViewState,
+}
+
+impl Checker {
+    /// A sample was taken: does it bear the time at which it was written?
+    pub(super) fn judge_stamps(
+        &self,
+        wall: Timestamp,
+        writer: EndpointId,
+        reader: EndpointId,
+        number: u32,
+        info: &SampleInfo,
+    ) -> Result<(), (Rule, String)> {
+        let from = &self.endpoints[writer as usize];
+        let stamps = if from.qos.by_source { &from.stamps } else { &from.walls };
+        let written = stamps[number as usize - 1];
+        if written.to_nanos().abs_diff(info.source_timestamp.to_nanos()) > STAMP_SLACK {
+            let text = format!("number {number} of writer {writer} bears {}, not {written}", info.source_timestamp);
+            return Err((Rule::Info, text));
+        }
+        let age = wall.to_nanos() - info.reception_timestamp.to_nanos();
+        let is_at_once =
+            self.exact && self.take_period(reader) == 0 && self.endpoints[reader as usize].qos.separation.is_none();
+        if is_at_once && !(0..=TAKEN_WITHIN).contains(&age) {
+            let text = format!("number {number} of writer {writer} arrived {age} ns before it was taken");
+            return Err((Rule::Info, text));
+        }
+        Ok(())
+    }
+
+    /// Something was taken: is its instance new exactly when it was not seen since it was born?
+    pub(super) fn judge_view(&mut self, reader: EndpointId, info: &SampleInfo) -> Result<(), (Rule, String)> {
+        let Some(instance) = sample::instance_of(&info.instance_handle.0) else { return Ok(()) };
+        let qos = &self.endpoints[reader as usize].qos;
+        // Looks at limits see instances too, a purge forgets them, and what expires or is held back may end an instance unseen.
+        let hides = qos.purge.is_some() || qos.separation.is_some() || self.expires_at(reader);
+        if hides || self.has_limits(reader) || self.is_presented() {
+            return Ok(());
+        }
+        // That of the instance now: it may have come back since this sample arrived.
+        let generation = info.generation() + info.absolute_generation_rank;
+        let sight = Sight { pass: self.passes, generation, state: info.instance_state, view: info.view_state };
+        let is_slow = self.take_period(reader) > 0;
+        let before = self.sights.insert((reader, instance), sight);
+        let expected = match before {
+            None => ViewState::New,
+            Some(before) if before.pass == sight.pass => before.view,
+            Some(before) if before.state == InstanceState::Alive && before.generation == sight.generation => {
+                ViewState::NotNew
+            }
+            Some(before) if before.state == InstanceState::Alive => ViewState::New,
+            Some(_) if !info.valid_data => return Ok(()),
+            // It is forgotten when it has ended for good, and counts from zero then; a reader that takes seldom need not see that.
+            Some(before) if is_slow || sight.generation > before.generation || info.generation() == 0 => ViewState::New,
+            Some(before) => {
+                return Err((Rule::Info, format!("{info:?} has come back, its generation is {}", before.generation)));
+            }
+        };
+        if info.view_state != expected {
+            return Err((Rule::Info, format!("{info:?} must be {expected:?}, it was {before:?}")));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,64 @@
+//! Statuses and their counts.
+
+use takt_core::{IncompatibleQosStatus, MatchedStatus, SampleLostStatus, SampleRejectedStatus};
+
+use super::{Checker, Endpoint, EndpointId, Rule};
+use crate::clock::{Nanos, SECOND};
+use crate::model;
+
+/// From the creation of an endpoint until all know of it, where nothing goes wrong.
+const KNOWN_AFTER: Nanos = 2 * SECOND;
+
+impl Checker {
+    /// PUBLICATION_MATCHED or SUBSCRIPTION_MATCHED: do its counts go with the matches, and with the counts before?
+    pub fn matched_status(&mut self, at: Nanos, id: EndpointId, peers: usize, status: &MatchedStatus) {
+        let before = self.matches.insert(id, (status.total_count, status.current_count)).unwrap_or_default();
+        let total = before.0 + status.total_count_change;
+        let current = i64::from(before.1) + i64::from(status.current_count_change);
+        let is_true = status.current_count as usize == peers
+            && (status.total_count, i64::from(status.current_count)) == (total, current)
+            && status.total_count >= status.current_count;
+        if !is_true {
+            self.report(at, Rule::Status, format!("endpoint {id}: {status:?} after {before:?}, {peers} are matched"));
+        }
+    }
+
+    /// In the end, where nothing was lost and no limit reached, no reader was told of that. A best-effort reader takes what is
+    /// directed to others for lost.
+    pub fn finish_losses(
+        &mut self,
+        at: Nanos,
+        reader: EndpointId,
+        lost: &SampleLostStatus,
+        rejected: &SampleRejectedStatus,
+    ) {
+        let skips = |(writer, of): &(EndpointId, EndpointId)| {
+            let (from, to) = (&self.endpoints[*writer as usize], &self.endpoints[reader as usize]);
+            *of == reader && from.qos.directed && !model::is_reliable(&from.qos, &to.qos)
+        };
+        let is_exact = self.exact && self.calm && !self.pairs.keys().any(skips);
+        if is_exact && (lost.total_count > 0 || rejected.total_count > 0) {
+            self.report(at, Rule::Status, format!("reader {reader}: {lost:?}, {rejected:?}, though nothing was lost"));
+        }
+    }
+
+    /// In the end an endpoint was told once of each that does not fit.
+    pub fn finish_incompatible(&mut self, at: Nanos, id: EndpointId, status: &IncompatibleQosStatus) {
+        let of = &self.endpoints[id as usize];
+        let differs = |other: &Endpoint| {
+            let (writer, reader) = if of.is_writer { (of, other) } else { (other, of) };
+            other.is_writer != of.is_writer
+                && other.topic == of.topic
+                && other.qos.partition == of.qos.partition
+                && !model::matches(&writer.qos, &reader.qos)
+        };
+        let all = || self.endpoints.iter().filter(|other| differs(other));
+        let is_known = |other: &&Endpoint| other.alive && other.created_at.max(of.created_at) + KNOWN_AFTER < at;
+        let (least, most) = (all().filter(is_known).count(), all().count());
+        let told = status.total_count as usize;
+        if self.exact && self.calm && !(least..=most).contains(&told) {
+            let text = format!("endpoint {id} was told of {told} that do not fit, there were {least} to {most}");
+            self.report(at, Rule::Status, text);
+        }
+    }
+}
