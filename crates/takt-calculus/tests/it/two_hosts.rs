@@ -12,7 +12,7 @@ fn stage(resource: usize, priority: i32, piece_ns: u64) -> Stage {
 
 /// 64 octets at 2 kHz beside a flood that fills the link with large frames.
 fn system(limit_ns: u64) -> System {
-    let resources = ["publisher", "eth0", "subscriber"].map(|name| Resource::new(name)).to_vec();
+    let resources = ["publisher", "eth0", "subscriber"].map(Resource::new).to_vec();
     let frame = |payload| frame_time_ns(UDP_HEADERS + payload, GIGABIT).expect("a rate");
     let stages = vec![stage(0, 9, 10_000), Stage { delay_ns: 1000, ..stage(1, 7, frame(64)) }, stage(2, 9, 15_000)];
     let critical =

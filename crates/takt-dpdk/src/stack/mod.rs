@@ -27,7 +27,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use takt_packet::{ArpOperation, ArpPacket, EthernetHeader, IgmpMessage, MacAddress, VlanTag};
-use takt_transport::ahead::{self, Ahead};
+use takt_transport::ahead::{self, Ahead, Wanted};
 use takt_transport::ethernet::FramePort;
 use takt_transport::{Interface, Locators, RxMeta, Scan, TransportError, TransportStats};
 use takt_wire::Locator;
