@@ -386,12 +386,11 @@ impl Process {
                 checker.placed(*id, sn.0, self.open_set);
             }
             Err(WriteError::WouldBlock) => *blocked = Some(payload_len),
-            // Nothing will make room in the full history of a TRANSIENT_LOCAL writer: it writes no more.
+            // Nothing will make room in the full history, or memory, of a TRANSIENT_LOCAL writer: it writes no more.
             Err(WriteError::Refused(Error::OutOfResources {
-                limit: "max_samples" | "default_max_samples", ..
-            })) => {
-                *blocked = Some(payload_len);
-            }
+                limit: "max_samples" | "default_max_samples" | "endpoint_memory_bytes",
+                ..
+            })) => *blocked = Some(payload_len),
             Err(error) => checker.report(clock.now, Rule::Refused, format!("writer {id} cannot write: {error:?}")),
         }
     }
