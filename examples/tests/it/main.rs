@@ -173,6 +173,6 @@ fn discovery_server_that_does_not_answer_is_named() {
     let named = errors.map_while(Result::ok).find(|line| line.contains("127.0.0.1:17400 does not answer"));
     drop(child.kill());
     child.wait().expect("it was killed");
-    let expected = "takt: warning: \"temperature\" in domain 0: discovery server 127.0.0.1:17400 does not answer: ";
+    let expected = "takt: warning: \"temperature\" in domain 0: discovery server 127.0.0.1:17400 does not answer; ";
     assert!(named.as_deref().is_some_and(|line| line.starts_with(expected)), "{named:?}");
 }
