@@ -49,9 +49,15 @@ fn main() -> takt::Result<()> {
     tracing::subscriber::set_global_default(Print).expect("the first subscriber of this program");
     let participant = DomainParticipant::builder(0).name("traced").build()?;
     let topic = participant.create_topic::<Reading>("Temperature", TopicQos::default())?;
-    let writer =
-        participant.create_publisher(PublisherQos::default())?.create_datawriter(&topic, DataWriterQos::default())?;
-    let _reader =
-        participant.create_subscriber(SubscriberQos::default())?.create_datareader(&topic, DataReaderQos::default())?;
-    writer.wait_for_readers(1, Duration::from_secs(10))
+    let publisher = participant.create_publisher(PublisherQos::default())?;
+    let writer = publisher.create_datawriter(&topic, DataWriterQos::default())?;
+    let subscriber = participant.create_subscriber(SubscriberQos::default())?;
+    let qos = DataReaderQos { reliability: Reliability::RELIABLE, ..DataReaderQos::default() };
+    let reader = subscriber.create_datareader(&topic, qos)?;
+    writer.wait_for_readers(1, Duration::from_secs(10))?;
+    for step in 0..1_000 {
+        writer.write(&Reading { celsius: f64::from(step) })?;
+        reader.recv_timeout(Duration::from_secs(10))?;
+    }
+    Ok(())
 }
