@@ -66,6 +66,17 @@ impl AnyDataWriter {
     }
 }
 
+impl AnyDataWriter {
+    /// The matched reliable readers that have answered none of the writer's heartbeats, 8 or more within 2 s or more: their side may have
+    /// refused the match. The writer does not wait for them until they answer.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn silent_readers(&self) -> Result<Vec<Guid>> {
+        self.core.engine.look(|driver| Ok(driver.core.silent_readers(self.core.handle)?))
+    }
+}
+
 impl AnyDataReader {
     /// Waits until at least `count` writers are matched, at most `timeout`. A writer that is matched here may not know the reader
     /// yet; what it wrote before it does is not for a VOLATILE reader.

@@ -92,6 +92,24 @@ impl Diagnosis {
                     self.record(Level::Warn, &silent.to_string());
                 }
             }
+            Event::ReaderSilent(writer) => {
+                for reader in core.silent_readers(writer).unwrap_or_default() {
+                    if let Ok(own) = core.writer_guid(writer)
+                        && self.is_first((own, reader))
+                    {
+                        let (topic, text) = (topic.unwrap_or_default(), silent_reader(core, reader));
+                        self.record(Level::Warn, &format!("topic '{topic}': {text}"));
+                    }
+                }
+            }
+            Event::PathNarrowed(_) => {
+                let topic = topic.unwrap_or_default();
+                let what = "long datagrams do not arrive at a reader that answers short ones, so the writer sends short ones from now on";
+                self.record(
+                    Level::Warn,
+                    &format!("topic '{topic}': {what}: see to one MTU on all interfaces of the network"),
+                );
+            }
             Event::SampleLost(reader) => self.handle_loss(core, now, reader, topic),
             Event::ParticipantDiscovered(guid) => {
                 let label = core.participant_data(guid).map_or_else(|| guid.to_string(), |data| data.label());
@@ -146,6 +164,15 @@ impl Diagnosis {
         let silent = self.named.iter().filter(|named| !named.locators.iter().any(|at| core.knows_participant_at(at)));
         silent.map(unanswered).collect()
     }
+}
+
+/// A matched reader that answers nothing, for people.
+fn silent_reader(core: &Participant, reader: Guid) -> String {
+    let label = core.participant_data(reader).map_or_else(|| "this participant".to_owned(), |data| data.label());
+    format!(
+        "reliable reader {reader} of {label} is matched and has answered no heartbeat for 2 s: its side may have refused the match, \
+         or a firewall drops what is sent to it; the writer does not wait for it"
+    )
 }
 
 fn unanswered(named: &Named) -> Warning {

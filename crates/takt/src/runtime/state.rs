@@ -44,6 +44,8 @@ fn event_for_people(event: &Event) -> bool {
         Event::PairsRefused
             | Event::PairsCautioned
             | Event::ParticipantSilent(_)
+            | Event::ReaderSilent(_)
+            | Event::PathNarrowed(_)
             | Event::ParticipantDiscovered(_)
             | Event::ParticipantLost(_)
             | Event::SampleLost(_)
@@ -192,7 +194,9 @@ impl State {
         }
         let target = match event {
             Event::SampleLost(reader) | Event::SubscriptionMatched(reader) => Some(Target::Reader(reader)),
-            Event::PublicationMatched(writer) => Some(Target::Writer(writer)),
+            Event::PublicationMatched(writer) | Event::ReaderSilent(writer) | Event::PathNarrowed(writer) => {
+                Some(Target::Writer(writer))
+            }
             _ => None,
         };
         let topic = target.and_then(|target| self.endpoint(target)).map(|endpoint| endpoint.topic.clone());
