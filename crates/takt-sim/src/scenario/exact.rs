@@ -4,8 +4,8 @@
 use takt_wire::qos::{AccessScope, LivelinessKind, Presentation};
 
 use super::{
-    Discipline, EndPlan, EndpointPlan, HostPlan, LivelinessPlan, NetworkPlan, ProcessPlan, QosPlan, Role, Scenario,
-    TopicPlan,
+    Direction, Discipline, EndPlan, EndpointPlan, Fault, FaultKind, HostPlan, LivelinessPlan, NetworkPlan, ProcessPlan,
+    QosPlan, Role, Scenario, TopicPlan, Trouble,
 };
 use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::rng::Rng;
@@ -47,9 +47,12 @@ impl Scenario {
         let themes: Vec<_> = (0..rng.between(1, 3)).map(|_| *rng.pick(&THEMES)).collect();
         let mut processes: Vec<_> =
             (0..rng.between(2, 4) as usize).map(|index| process(&mut rng, index % hosts.len(), active)).collect();
-        let mut presentation = None;
+        let (mut presentation, mut faults) = (None, vec![]);
         let topics = if is_crowd {
             crowd(&mut rng, &mut processes, active);
+            // Readers that join lose what tells them where their data begin.
+            let kind = FaultKind::Link { host: 0, direction: Direction::Up, trouble: Trouble::Loss(300_000) };
+            faults.push(Fault { from: 0, until: active, kind });
             vec![TopicPlan { instances: 0, sizes: (24, 1_000) }]
         } else if has_sets {
             let access_scope = *rng.pick(&[AccessScope::Instance, AccessScope::Topic]);
@@ -67,7 +70,7 @@ impl Scenario {
             discipline: Discipline::Fifo,
             mtu: 1_500,
         };
-        Self { seed, active, hosts, network, topics, processes, faults: vec![], hostile: None, presentation }
+        Self { seed, active, hosts, network, topics, processes, faults, hostile: None, presentation }
     }
 
     /// Whether each coherent set that its writer keeps is seen, whatever else it keeps: nothing goes wrong.
