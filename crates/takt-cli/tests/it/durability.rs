@@ -1,7 +1,9 @@
-//! `takt durability` is killed at random moments while a writer streams: what the writer was told is durable comes back, in
-//! order, once (DDS 1.4 §2.2.3.4).
+//! `takt durability` is killed at random moments while a writer streams, and the writer ends before the service is started again:
+//! what the writer was told is durable comes back from the store alone, in order, once (DDS 1.4 §2.2.3.4).
 
 use crate::process::Takt;
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use takt::qos::*;
@@ -56,8 +58,8 @@ fn writer(participant: &DomainParticipant) -> DataWriter<Count> {
         .expect("writer")
 }
 
-/// What a late joiner gets, until at least `last` has come and a moment longer.
-fn late_joiner(domain: u32, last: u32) -> Vec<u32> {
+/// What a late joiner gets, until all of `expected` has come and a moment longer, or nothing comes any more.
+fn late_joiner(domain: u32, expected: &[Range<u32>]) -> Vec<u32> {
     let participant = participant(domain);
     let qos = DataReaderQos {
         durability: Durability::Persistent,
@@ -69,13 +71,17 @@ fn late_joiner(domain: u32, last: u32) -> Vec<u32> {
     let topic = participant.create_topic::<Count>("Counts", TopicQos::default()).expect("topic");
     let subscriber = participant.create_subscriber(SubscriberQos::default()).expect("subscriber");
     let reader = subscriber.create_datareader(&topic, qos).expect("reader");
+    let mut missing: BTreeSet<u32> = expected.iter().cloned().flatten().collect();
     let mut values = Vec::new();
     let mut deadline = Instant::now() + PATIENCE;
     let mut is_complete = false;
     while Instant::now() < deadline {
-        let samples = reader.take(usize::MAX).expect("open");
-        values.extend(samples.into_iter().filter_map(|sample| sample.data).map(|count| count.value));
-        if !is_complete && values.last().is_some_and(|value| *value >= last) {
+        for sample in reader.take(usize::MAX).expect("open") {
+            let value = sample.data.expect("nothing is disposed of").value;
+            missing.remove(&value);
+            values.push(value);
+        }
+        if !is_complete && missing.is_empty() {
             is_complete = true;
             deadline = Instant::now() + Duration::from_millis(500);
         }
@@ -88,46 +94,60 @@ fn rounds() -> u32 {
     if std::env::var_os("TAKT_TEST_LONG").is_some() { ROUNDS_LONG } else { ROUNDS }
 }
 
+/// Writes from `first` on until the service has kept some of it and `lifetime` is over, and kills the service in the middle of
+/// whatever it does then. Which values the writer was told to be durable, and the next value.
+///
+/// The writer goes after the service: only the store can bring back what it wrote.
+fn round(domain: u32, store: &Path, first: u32, lifetime: Duration) -> (Range<u32>, u32) {
+    let service = service(domain, store);
+    let publisher = participant(domain);
+    let writer = writer(&publisher);
+    let (mut next, mut durable) = (first, first);
+    let mut killed_at = None;
+    let deadline = Instant::now() + PATIENCE;
+    while killed_at.is_none_or(|at| Instant::now() < at) {
+        assert!(Instant::now() < deadline, "the service keeps nothing from {first} on");
+        writer.write(&Count { value: next, bytes: vec![next as u8; 40] }).expect("old samples make room");
+        next += 1;
+        if let Some(upto) = writer.durable_upto().expect("open") {
+            // The first sample has the number 1.
+            durable = durable.max(first + u32::try_from(upto.0).expect("few samples"));
+            if durable > first && killed_at.is_none() {
+                killed_at = Some(Instant::now() + lifetime);
+            }
+        }
+        // tidy-allow(sleep): the workload is some hundred samples a second, so that none gives way unkept
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    // Dropping kills it with SIGKILL.
+    drop(service);
+    (first..durable, next)
+}
+
 #[test]
-fn what_a_writer_was_told_is_durable_survives_kill_9() {
+fn samples_reported_durable_survive_kill_9_of_the_service_and_the_end_of_their_writer() {
     let name = format!("takt-kill-{}", std::process::id());
     let store = Directory(std::env::temp_dir().join(name));
     // Tests of this crate use domains of their own; this one's is above theirs.
     let domain = 190 + std::process::id() % 40;
-    let publisher = participant(domain);
-    let writer = writer(&publisher);
     let mut random = 0x9e37_79b9_7f4a_7c15_u64 ^ u64::from(std::process::id());
-    let (mut next, mut durable) = (0_u32, 0_u32);
-    for round in 0..rounds() {
-        let service = service(domain, &store.0);
+    let (mut next, mut durable) = (0, Vec::new());
+    for _ in 0..rounds() {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let lifetime = Duration::from_millis(random >> 33 & 0xff);
-        let mut killed_at = None;
-        let deadline = Instant::now() + PATIENCE;
-        // It is killed some time after it has kept something of this round, whatever it is doing then.
-        while killed_at.is_none_or(|at| Instant::now() < at) {
-            assert!(Instant::now() < deadline, "round {round}: the service keeps nothing");
-            writer.write(&Count { value: next, bytes: vec![next as u8; 40] }).expect("old samples make room");
-            next += 1;
-            if let Some(upto) = writer.durable_upto().expect("open") {
-                // The first sample has the value 0 and the number 1.
-                let upto = u32::try_from(upto.0).expect("few samples");
-                if upto > durable && killed_at.is_none() {
-                    killed_at = Some(Instant::now() + lifetime);
-                }
-                durable = durable.max(upto);
-            }
-            // tidy-allow(sleep): the workload is some hundred samples a second, so that none gives way unkept
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        // Dropping kills it with SIGKILL.
-        drop(service);
+        let (of_round, then) = round(domain, &store.0, next, lifetime);
+        durable.push(of_round);
+        next = then;
     }
-    drop((writer, publisher));
-    assert!(durable > 0);
     let _service = service(domain, &store.0);
-    let values = late_joiner(domain, durable - 1);
-    assert!(values.is_sorted_by(|a, b| a < b), "in order, and once");
-    eprintln!("{} rounds: {next} written, {durable} durable, {} came back", rounds(), values.len());
-    assert!(values.iter().copied().take(durable as usize).eq(0..durable), "all that was told to be durable");
+    let values = late_joiner(domain, &durable);
+    let count: usize = durable.iter().map(ExactSizeIterator::len).sum();
+    eprintln!("{} rounds: {next} written, {count} durable, {} came back", rounds(), values.len());
+    let unique: BTreeSet<u32> = values.iter().copied().collect();
+    assert_eq!(unique.len(), values.len(), "each comes once");
+    for (number, range) in durable.into_iter().enumerate() {
+        let lost: Vec<u32> = range.clone().filter(|value| !unique.contains(value)).collect();
+        assert!(lost.is_empty(), "round {number}: durable were {range:?}, lost are {lost:?}");
+        assert!(values.iter().filter(|value| range.contains(value)).is_sorted(), "round {number}: in order");
+    }
 }
