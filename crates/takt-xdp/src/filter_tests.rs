@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::OwnedFd;
 
 use takt_packet::{ArpOperation, ArpPacket, EthernetHeader, Ipv4Header, Ipv6Header, Sum, UdpHeader, VlanTag};
+use takt_testkit::{not_run, require};
 
 use super::*;
 use crate::syscall;
@@ -25,27 +26,19 @@ struct Tried {
 }
 
 impl Tried {
-    /// `None`, and why, without the permission.
+    /// Without root, or without AF_XDP, the test is reported as one that cannot run, and this is `None`.
     fn new(rules: Rules) -> Option<Self> {
-        let made = Switchboard::new().and_then(|switchboard| {
+        require::root().and_then(|()| require::af_xdp()).map_err(not_run).ok()?;
+        let tried = Switchboard::new().and_then(|switchboard| {
             let (program, table, socket) = (switchboard.program(false)?, Table::new(rules)?, syscall::xdp_socket()?);
-            Ok(Self { switchboard, program, table, socket })
+            Ok::<_, io::Error>(Self { switchboard, program, table, socket })
         });
-        match made {
-            Ok(tried) => {
-                for key in [Key::udp(HERE, PORT, 0), Key::udp(HERE_V6, PORT, 0), Key::ethernet(MAC, PORT, 0)] {
-                    tried.table.open(key).expect("there is room for a port");
-                }
-                let connected = tried.switchboard.connect(0, &tried.table, tried.socket.as_fd());
-                connected.expect("there is room for a queue");
-                Some(tried)
-            }
-            Err(why) => {
-                assert_eq!(why.kind(), io::ErrorKind::PermissionDenied, "{why}");
-                eprintln!("not tested: {why}");
-                None
-            }
+        let tried = tried.expect("root may");
+        for key in [Key::udp(HERE, PORT, 0), Key::udp(HERE_V6, PORT, 0), Key::ethernet(MAC, PORT, 0)] {
+            tried.table.open(key).expect("there is room for a port");
         }
+        tried.switchboard.connect(0, &tried.table, tried.socket.as_fd()).expect("there is room for a queue");
+        Some(tried)
     }
 
     fn decide(&self, frame: &[u8]) -> u32 {

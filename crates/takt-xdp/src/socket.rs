@@ -280,6 +280,8 @@ fn map<T: Entry>(
 
 #[cfg(test)]
 mod tests {
+    use takt_testkit::{not_run, require};
+
     use super::*;
     use crate::umem::Shape;
 
@@ -287,13 +289,13 @@ mod tests {
     /// back whose places are not free yet: at worst all of them.
     #[test]
     fn frames_that_are_given_back_early_have_a_place() {
+        if let Err(why) = require::root().and_then(|()| require::af_xdp()) {
+            return not_run(why);
+        }
         const FRAMES: u32 = 64;
         let wanted = Wanted { rx_frames: FRAMES, tx_frames: FRAMES, copy: true };
         let mut umem = Umem::new(Shape { chunk_len: 2048, parts: 1 }, FRAMES, FRAMES).expect("memory");
-        let mut socket = match Socket::open(&wanted, &mut umem, true) {
-            Ok(socket) => socket,
-            Err(why) => return eprintln!("not tested: {why}"),
-        };
+        let mut socket = Socket::open(&wanted, &mut umem, true).expect("root may");
         // It is bound to nothing, so that nothing takes the frames that opening has put there.
         for n in 0..FRAMES {
             assert!(socket.fill.push(u64::from(n) * 2048), "frame {n}");

@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use takt_dpdk::{DpdkPort, UdpStack, UdpStackConfig};
 use takt_transport::ethernet::{EthernetConfig, EthernetTransport};
 
-use super::devices::{Bench, Device, at_full_length, mac, with_bench};
+use super::devices::{Bench, Device, mac, with_bench};
 
 /// UDP at the next port of the bench; they know each other's hardware addresses.
 fn udp(bench: &Bench) -> UdpStack<DpdkPort> {
@@ -32,9 +32,7 @@ macro_rules! conforms {
             $(
                 #[test]
                 fn $name() {
-                    if !matches!($device, Device::Xdp | Device::Tap) || at_full_length() {
-                        with_bench($device, |bench| takt_transport::conformance::$name(|| $open(bench)));
-                    }
+                    with_bench($device, |bench| takt_transport::conformance::$name(|| $open(bench)));
                 }
             )*
         }

@@ -92,13 +92,21 @@ fn common_host() -> &'static Host {
 /// The character device by which processes make interfaces.
 pub const TUN: &str = "/dev/net/tun";
 
-/// What a device takes of the machine.
+/// Tests that take longer, or that print what a driver has to say, are wanted.
+fn at_full_length() -> Result<(), String> {
+    match std::env::var_os("TAKT_TEST_LONG") {
+        Some(_) => Ok(()),
+        None => Err("at full length only (TAKT_TEST_LONG=1)".to_owned()),
+    }
+}
+
+/// What a device takes of the machine, and of the time.
 fn possible(device: Device) -> Result<(), String> {
     match device {
         Device::Ring | Device::Memif => Ok(()),
         Device::Packet => require::network_namespaces(),
-        Device::Xdp => require::network_namespaces().and_then(|()| require::af_xdp()),
-        Device::Tap => require::network_namespaces().and_then(|()| require::file(TUN)),
+        Device::Xdp => at_full_length().and_then(|()| require::network_namespaces()).and_then(|()| require::af_xdp()),
+        Device::Tap => at_full_length().and_then(|()| require::network_namespaces()).and_then(|()| require::file(TUN)),
     }
 }
 
@@ -120,15 +128,6 @@ pub fn with_bench(device: Device, errand: impl FnOnce(&Bench) + Send) {
         Device::Tap => Some(host(0)),
     };
     own.as_ref().unwrap_or_else(|| common_host()).run(run);
-}
-
-/// Whether tests are wanted that take longer, or that print what a driver has to say.
-pub fn at_full_length() -> bool {
-    let wanted = std::env::var_os("TAKT_TEST_LONG").is_some();
-    if !wanted {
-        eprintln!("tested at full length only (TAKT_TEST_LONG=1)");
-    }
-    wanted
 }
 
 impl Bench {
