@@ -90,10 +90,14 @@ sanitize: ## the crates with unsafe under AddressSanitizer, ThreadSanitizer and 
 
 mutants: ## what no test of the QoS policies notices; MUTANTS="--shard 0/40" for a part (needs cargo-mutants; docs/qos-tests.md)
 	$(call say,mutants of takt-wire)
-	@mkdir -p target/mutants/{wire,core}
+	@mkdir -p target/mutants/{wire,core,takt,durability}
 	@cargo mutants -p takt-wire -o target/mutants/wire $(MUTANTS) -- --locked --lib --test it || [[ $$? == [23] ]]
 	$(call say,mutants of takt-core)
 	@cargo mutants -p takt-core -o target/mutants/core $(MUTANTS) -- --locked --lib --test it -- $(SLOW_TESTS) || [[ $$? == [23] ]]
+	$(call say,mutants of takt)
+	@cargo mutants -p takt -o target/mutants/takt $(MUTANTS) -- --locked --lib --test it || [[ $$? == [23] ]]
+	$(call say,mutants of takt-durability)
+	@cargo mutants -p takt-durability -o target/mutants/durability $(MUTANTS) -- --locked --lib --test it || [[ $$? == [23] ]]
 
 deny: ## licences, sources and advisories of the dependencies (needs cargo-deny and a network)
 	@cargo deny check

@@ -25,6 +25,19 @@ say "AddressSanitizer: lock, event count, thread cell, clock and waker of takt, 
 RUSTFLAGS=-Zsanitizer=address cargo +nightly test --locked --quiet --target "$host" -p takt --lib --test it -- \
     --skip runtime::model runtime:: status:: races:: blocking_write::
 
+# What is locked into memory would be the sanitizer's own terabytes too.
+say "AddressSanitizer: system calls of takt-netlink, takt-exec, takt-host and takt-bench"
+RUSTFLAGS=-Zsanitizer=address cargo +nightly test --locked --quiet --target "$host" \
+    -p takt-netlink -p takt-exec -p takt-host -p takt-bench --lib --tests -- --skip locked_memory --skip as_nobody
+
+if pkg-config --exists 'libdpdk >= 22.11' 2>/dev/null; then
+    say "AddressSanitizer: takt-dpdk and its C shim, over rings and shared memory"
+    CFLAGS="${CFLAGS:-} -fsanitize=address" RUSTFLAGS=-Zsanitizer=address cargo +nightly test --locked --quiet \
+        --target "$host" -p takt-dpdk --features dpdk --lib --test it -- memory ports stack ring memif
+else
+    say "not run: takt-dpdk, since dpdk-dev is not installed"
+fi
+
 say "ThreadSanitizer: the rings of shared memory"
 RUSTFLAGS=-Zsanitizer=thread cargo +nightly test -Zbuild-std --locked --quiet --target "$host" -p takt-transport --lib -- \
     shm::ring::tests
