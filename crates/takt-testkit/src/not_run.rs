@@ -5,7 +5,9 @@ use std::fs::OpenOptions;
 use std::io::Write;
 
 /// Environment variable that names the file to which [`not_run`] appends. The runner sets it.
-pub const RECORDS_VARIABLE: &str = "TAKT_NOT_RUN";
+///
+/// Participants heed no variable that begins with `TAKT_TEST_`, and do not warn of it.
+pub const RECORDS_VARIABLE: &str = "TAKT_TEST_NOT_RUN";
 
 /// Reports that the current test cannot run, and why. The test returns right after it:
 ///

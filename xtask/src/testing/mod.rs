@@ -20,21 +20,6 @@ use allowed::Allowances;
 use outcome::Outcome;
 use programs::Program;
 
-/// Crates whose tests use processor and memory alone. Their programs run at the same time as one of the others, which run
-/// one after the other: they share interfaces, ports and shared memory of the host.
-const COMPUTATION: &[&str] = &[
-    "takt-wire",
-    "takt-packet",
-    "takt-calculus",
-    "takt-xtypes",
-    "takt-derive",
-    "takt-core",
-    "takt-config",
-    "takt-sim",
-    "takt-testkit",
-    "xtask",
-];
-
 /// The command line of `cargo xtask test`.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Options {
@@ -98,8 +83,7 @@ pub fn run(root: &Path, arguments: &[&str]) -> Result<bool, String> {
 /// Runs every program and the documentation's tests.
 fn run_all(root: &Path, options: &Options) -> Result<Vec<Outcome>, String> {
     let programs = programs::build(root, &options.cargo)?;
-    let (computing, using_host): (VecDeque<_>, VecDeque<_>) =
-        programs.into_iter().partition(|program| COMPUTATION.contains(&program.package.as_str()));
+    let (computing, using_host): (VecDeque<_>, VecDeque<_>) = programs.into_iter().partition(Program::is_computing);
     let (computing, using_host) = (Mutex::new(computing), Mutex::new(using_host));
     let next = |queue: &Mutex<VecDeque<Program>>| queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     let outcomes = Mutex::new(Vec::new());

@@ -16,7 +16,22 @@ use super::outcome::Outcome;
 use crate::tidy::edges::cargo_metadata;
 
 /// The file that `takt_testkit::not_run` appends to; see `takt_testkit::RECORDS_VARIABLE`.
-const RECORDS_VARIABLE: &str = "TAKT_NOT_RUN";
+const RECORDS_VARIABLE: &str = "TAKT_TEST_NOT_RUN";
+
+/// Crates whose tests use processor and memory alone. Their programs run at the same time as one of the others, which run
+/// one after the other: they share interfaces, ports and shared memory of the host.
+const COMPUTATION: &[&str] = &[
+    "takt-wire",
+    "takt-packet",
+    "takt-calculus",
+    "takt-xtypes",
+    "takt-derive",
+    "takt-core",
+    "takt-config",
+    "takt-sim",
+    "takt-testkit",
+    "xtask",
+];
 
 /// Doc tests, as a program.
 const DOC_TESTS: &str = "doc tests";
@@ -24,13 +39,20 @@ const DOC_TESTS: &str = "doc tests";
 /// One test program.
 pub struct Program {
     /// The package it belongs to.
-    pub package: String,
+    package: String,
     /// `package::target`: the library's name, or that of the test.
     name: String,
     executable: PathBuf,
     /// Of the package.
     directory: PathBuf,
     version: String,
+}
+
+impl Program {
+    /// Whether its tests use processor and memory alone.
+    pub fn is_computing(&self) -> bool {
+        COMPUTATION.contains(&self.package.as_str())
+    }
 }
 
 fn cargo() -> String {
@@ -84,6 +106,7 @@ pub fn execute(root: &Path, program: &Program, arguments: &[String]) -> Result<O
         .env("CARGO_MANIFEST_DIR", &program.directory)
         .env("CARGO_PKG_NAME", &program.package)
         .env("CARGO_PKG_VERSION", &program.version)
+        .env("RUST_TEST_THREADS", threads(program.is_computing()).to_string())
         .env("LD_LIBRARY_PATH", library_path(&program.executable)?);
     run(root, &program.name, command)
 }
@@ -121,7 +144,6 @@ fn run(root: &Path, name: &str, mut command: Command) -> Result<Outcome, String>
     let since = Instant::now();
     let status: ExitStatus = command
         .env(RECORDS_VARIABLE, &records)
-        .env("RUST_TEST_THREADS", threads().to_string())
         .stdin(Stdio::null())
         .stdout(create(&stdout)?)
         .stderr(create(&stderr)?)
@@ -134,11 +156,12 @@ fn run(root: &Path, name: &str, mut command: Command) -> Result<Outcome, String>
     Ok(Outcome::read(name, status, took, &read(&stdout)?, &read(&stderr)?, &read(&records)?))
 }
 
-/// Tests of a program that run at a time: at least two, since libtest runs them on the main thread if there is one, and a
-/// test that does not run is known by the name of its thread.
-fn threads() -> usize {
+/// Tests of a program that run at a time: one a processor, two if they mostly wait for others. At least two, since libtest
+/// runs them on the main thread if there is one, and a test that does not run is known by the name of its thread.
+fn threads(is_computing: bool) -> usize {
     let wanted = std::env::var("RUST_TEST_THREADS").ok().and_then(|text| text.parse().ok());
-    wanted.unwrap_or_else(|| std::thread::available_parallelism().map_or(2, usize::from)).max(2)
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    wanted.unwrap_or(if is_computing { processors } else { 2 * processors }).max(2)
 }
 
 #[cfg(test)]

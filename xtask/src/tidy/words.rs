@@ -47,6 +47,7 @@ const WORDS: &[Word] = &[
         "a test runs, or does not exist; a role says `role: ...`",
     ),
     word("sleep", concat!("thread::", "sleep"), Within::RustTests, "wait for the condition"),
+    word("skip", concat!("return epr", "intln!"), Within::RustTests, "report by `takt_testkit::not_run`"),
     word("machine", concat!("/wo", "rk/"), Within::Anywhere, MACHINE),
     word("machine", concat!("/ro", "ot/"), Within::Anywhere, MACHINE),
     word("machine", concat!("/ho", "me/"), Within::Anywhere, MACHINE),
