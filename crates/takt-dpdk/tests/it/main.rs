@@ -1,5 +1,5 @@
 //! The stack over frames in memory; and, with the feature `dpdk`, both wire forms over DPDK's virtual devices. What takes root (network
-//! namespaces) is not tested without it, and the reason is printed.
+//! namespaces) is reported as not run without it.
 
 #[path = "../../../takt-transport/tests/it/counting_allocator.rs"]
 mod counting_allocator;
