@@ -138,6 +138,14 @@ impl Parts {
             None => own.to_token_stream(),
         }
     }
+
+    fn key_count(&self) -> TokenStream {
+        let own = self.members.iter().filter(|member| member.attributes.key).count();
+        match self.base_type() {
+            Some(base) => quote!(#base::KEY_COUNT + #own),
+            None => own.to_token_stream(),
+        }
+    }
 }
 
 fn cdr_value(ident: &Ident, container: &Container, parts: &Parts) -> TokenStream {
@@ -223,6 +231,7 @@ fn initial(member: &Member) -> TokenStream {
 fn struct_type(ident: &Ident, extensibility: Extensibility, parts: &Parts) -> TokenStream {
     let extensibility = extensibility.tokens();
     let has_key = parts.has_key();
+    let key_count = parts.key_count();
     let start = match parts.base_type() {
         Some(base) => quote!(#base::IDS),
         None => quote!(__xtypes::structure::MemberIds::NONE),
@@ -263,6 +272,7 @@ fn struct_type(ident: &Ident, extensibility: Extensibility, parts: &Parts) -> To
         impl __xtypes::structure::StructType for #ident {
             const EXTENSIBILITY: __xtypes::Extensibility = #extensibility;
             const HAS_KEY: bool = #has_key;
+            const KEY_COUNT: usize = #key_count;
             const IDS: __xtypes::structure::MemberIds = #start #(.with(#ids))*;
 
             #[inline]

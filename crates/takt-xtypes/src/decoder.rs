@@ -54,6 +54,17 @@ impl<'a> Decoder<'a> {
         self.scope
     }
 
+    /// Whether key members of a data sample are all that is wanted of the type at hand. What is nested in it is read whole,
+    /// since what follows stands behind it.
+    #[inline]
+    pub(crate) fn takes_key_of_sample(&mut self) -> bool {
+        let takes = self.scope == Scope::KeyOfSample;
+        if takes {
+            self.scope = Scope::Sample;
+        }
+        takes
+    }
+
     /// Octets read so far, padding included.
     #[inline]
     pub fn position(&self) -> usize {

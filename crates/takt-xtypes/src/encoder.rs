@@ -15,6 +15,8 @@ pub enum Scope {
     Key,
     /// Key members by ascending id, every type taken as final: input of the key hash.
     KeyHash,
+    /// The key members of a data sample, to decode alone: reading ends behind the last key member of the outermost type.
+    KeyOfSample,
 }
 
 /// Writes primitives, aligned, in one representation and byte order.

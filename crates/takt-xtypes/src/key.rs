@@ -4,18 +4,19 @@
 //! its greatest possible length is at most 16 bytes, the hash is that encoding, zero-padded; else its MD5.
 //!
 //! [`key_hash`] always takes XCDR2 (PLAIN_CDR2), as the specification says, so that one instance has one identity
-//! whatever representation its writers use. [`key_hash_with`] XCDR1 differs where 8-byte members align to 8, and where
-//! a collection has no DHEADER.
+//! whatever representation its writers use. Writers announce this hash, and readers compute it from the payload.
+//! [`key_hash_with`] XCDR1 differs where 8-byte members align to 8, and where a collection has no DHEADER. It serves to
+//! recognise what peers announce.
 //!
 //! INTEROP(Fast DDS 3): always PLAIN_CDR2, as here. INTEROP(CycloneDDS 11): the representation of the sample.
-//! INTEROP(Fast DDS 2.9): XCDR1, the only one it has. So a reader that needs one identity computes the hash itself,
-//! from the payload, instead of trusting the parameter.
+//! INTEROP(Fast DDS 2.9): XCDR1, the only one it has.
 
 use md5::{Digest, Md5};
 
 use crate::encoder::Scope;
+use crate::payload::deserialize_key_of_sample;
 use crate::sink::{Md5Sink, SliceSink};
-use crate::{DecodeError, EncodeError, Encoder, Endianness, Representation, TypeSupport, deserialize, deserialize_key};
+use crate::{DecodeError, EncodeError, Encoder, Endianness, Representation, TypeSupport, deserialize_key};
 
 /// Identifies an instance of a keyed topic.
 pub type KeyHash = [u8; 16];
@@ -48,9 +49,10 @@ pub fn key_hash_with<T: TypeSupport>(value: &T, representation: Representation) 
     Ok(e.into_sink().0.finalize().into())
 }
 
-/// The [`key_hash`] of a sample's payload. `scratch` takes the sample, so that its memory is reused from call to call.
+/// The [`key_hash`] of a sample's payload. `scratch` takes the members up to the last key member, so that its memory is
+/// reused from call to call; what follows is not read.
 pub fn key_hash_from_payload<T: TypeSupport>(scratch: &mut T, payload: &[u8]) -> Result<KeyHash, DecodeError> {
-    deserialize(scratch, payload)?;
+    deserialize_key_of_sample(scratch, payload)?;
     Ok(hash_of_decoded(scratch))
 }
 

@@ -166,6 +166,13 @@ pub fn deserialize_reporting<T: TypeSupport>(value: &mut T, payload: &[u8]) -> R
     decode(value, payload, Scope::Sample)
 }
 
+/// Reads the key members of a sample's payload into those of `value`. Reading ends behind the last key member, so that what
+/// follows costs nothing; other members are unspecified.
+#[inline]
+pub(crate) fn deserialize_key_of_sample<T: TypeSupport>(value: &mut T, payload: &[u8]) -> Result<(), DecodeError> {
+    decode(value, payload, Scope::KeyOfSample).map(|_| ())
+}
+
 /// The header of a payload whose body somebody else writes, little-endian and so many bytes long; the body is padded to a
 /// multiple of 4.
 #[must_use]

@@ -19,6 +19,8 @@ pub trait StructType: CdrValue {
     const EXTENSIBILITY: Extensibility;
     /// It, or its base, has a key member.
     const HAS_KEY: bool;
+    /// How many of its members, the base's included, are key members.
+    const KEY_COUNT: usize;
     /// The ids of all members, in order.
     const IDS: MemberIds;
 
@@ -167,11 +169,20 @@ enum Mode<'m> {
     Default { seen: &'m MemberSet },
 }
 
+/// Which members a [`MemberDecoder`] reads.
+#[derive(Clone, Copy)]
+enum Wanted {
+    All,
+    Keys,
+    /// All up to the last key member; so many of these are still to come.
+    UpToLastKey(usize),
+}
+
 /// Decodes members of a struct.
 pub struct MemberDecoder<'d, 'a> {
     decoder: &'d mut Decoder<'a>,
     mode: Mode<'d>,
-    keys_only: bool,
+    wanted: Wanted,
     index: usize,
 }
 
@@ -187,7 +198,15 @@ impl MemberDecoder<'_, '_> {
     fn action(&mut self, member: Member) -> Result<Action, DecodeError> {
         let index = self.index;
         self.index += 1;
-        let takes_part = member.key || !self.keys_only;
+        let takes_part = match &mut self.wanted {
+            Wanted::All => true,
+            Wanted::Keys => member.key,
+            Wanted::UpToLastKey(left) => {
+                let takes_part = *left > 0;
+                *left -= usize::from(takes_part && member.key);
+                takes_part
+            }
+        };
         let action = match &mut self.mode {
             Mode::InOrder { may_end } => {
                 if !takes_part {
@@ -335,8 +354,12 @@ pub fn decode<T: StructType>(value: &mut T, d: &mut Decoder<'_>) -> Result<(), D
 
 #[inline]
 fn decode_in_order<T: StructType>(value: &mut T, d: &mut Decoder<'_>, may_end: bool) -> Result<(), DecodeError> {
-    let keys_only = keys_only::<T>(d.scope());
-    value.decode_members(&mut MemberDecoder { decoder: d, mode: Mode::InOrder { may_end }, keys_only, index: 0 })
+    let wanted = match (d.takes_key_of_sample(), keys_only::<T>(d.scope())) {
+        (true, _) => Wanted::UpToLastKey(T::KEY_COUNT),
+        (false, true) => Wanted::Keys,
+        (false, false) => Wanted::All,
+    };
+    value.decode_members(&mut MemberDecoder { decoder: d, mode: Mode::InOrder { may_end }, wanted, index: 0 })
 }
 
 /// Parameters of one structure: each costs a walk over its members. Twice what a structure can have, for members
@@ -344,7 +367,7 @@ fn decode_in_order<T: StructType>(value: &mut T, d: &mut Decoder<'_>, may_end: b
 const PARAMETERS_MAX: usize = 1024;
 
 fn decode_by_id<T: StructType>(value: &mut T, d: &mut Decoder<'_>) -> Result<(), DecodeError> {
-    let keys_only = keys_only::<T>(d.scope());
+    let wanted = if d.takes_key_of_sample() || keys_only::<T>(d.scope()) { Wanted::Keys } else { Wanted::All };
     let mut seen = MemberSet::EMPTY;
     let mut count = 0;
     while let Some(header) = parameter::read(d)? {
@@ -354,7 +377,7 @@ fn decode_by_id<T: StructType>(value: &mut T, d: &mut Decoder<'_>) -> Result<(),
         }
         let read = |d: &mut Decoder<'_>| {
             let mode = Mode::Pick { id: header.id, seen: &mut seen, found: false };
-            let mut m = MemberDecoder { decoder: d, mode, keys_only, index: 0 };
+            let mut m = MemberDecoder { decoder: d, mode, wanted, index: 0 };
             value.decode_members(&mut m)?;
             match m.mode {
                 Mode::Pick { found: false, .. } if header.must_understand => {
@@ -368,7 +391,7 @@ fn decode_by_id<T: StructType>(value: &mut T, d: &mut Decoder<'_>) -> Result<(),
             Representation::Xcdr2 => d.within(header.len, read)?,
         }
     }
-    value.decode_members(&mut MemberDecoder { decoder: d, mode: Mode::Default { seen: &seen }, keys_only, index: 0 })
+    value.decode_members(&mut MemberDecoder { decoder: d, mode: Mode::Default { seen: &seen }, wanted, index: 0 })
 }
 
 /// Sums up worst cases of members.

@@ -328,7 +328,21 @@ pub struct OrderedSample {
 pub trait KeyExtractor: Send {
     /// The key hash of `payload`, which begins with its encapsulation header and holds only the key members
     /// if `key_only`. `None` if it cannot be decoded. Should not allocate once warm.
+    ///
+    /// It is the handle of the instance, so it must not depend on the representation of the payload: XTypes 1.3 §7.6.8 takes
+    /// PLAIN_CDR2 for all.
     fn key_hash(&mut self, payload: &[u8], key_only: bool) -> Option<KeyHash>;
+
+    /// The key hash in XCDR1, which some writers announce instead. Called once for each new instance. `None` if it cannot be
+    /// decoded or is never announced.
+    fn key_hash_in_xcdr1(&mut self, _payload: &[u8], _key_only: bool) -> Option<KeyHash> {
+        None
+    }
+
+    /// The key hash of a change whose payload cannot be decoded and that announces none. `None`: it is dropped.
+    fn unknown_key_hash(&self) -> Option<KeyHash> {
+        None
+    }
 
     /// Appends the serialised key (with encapsulation header) of `payload` to `key`; false if it cannot be
     /// decoded. Called once for each new instance.

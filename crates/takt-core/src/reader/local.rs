@@ -54,6 +54,7 @@ impl Reader {
             origin: SampleIdentity { writer, sn: SequenceNumber(0) },
             kind,
             key_hash,
+            hash_is_announced: false,
             source_timestamp: now.wall,
             payload,
             strength: 0,

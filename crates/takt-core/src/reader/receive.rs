@@ -3,7 +3,7 @@
 use super::fragments::Refused;
 use super::writer_proxy::{Arrival, LAST_SAMPLE};
 use super::{Reader, Stamp};
-use crate::cache::{ChangeKind, Incoming, PayloadRef};
+use crate::cache::{ChangeKind, Incoming, KeyHash, PayloadRef};
 use crate::context::Context;
 use crate::lifespan::Expiry;
 use crate::presentation::Place;
@@ -145,7 +145,6 @@ impl Reader {
         piece: PayloadRef,
         key_only: bool,
     ) {
-        let Some(proxy) = self.proxies.get_mut(index) else { return self.cache.pool.release(piece) };
         let for_us = inline.directed_write.includes(self.data.guid) && !inline.must_understand_unknown;
         let kind = change_kind(inline.status_info.unwrap_or(0), key_only);
         let passes = match &mut self.filter {
@@ -156,15 +155,13 @@ impl Reader {
         let for_us = for_us && passes;
         let is_empty = piece == PayloadRef::EMPTY && inline.status_info.is_none() && inline.key_hash.is_none();
         let place = Place::of(inline, is_empty && key_only);
-        let key_hash = match (self.keyed, inline.key_hash, &mut self.key) {
-            _ if !for_us => None,
-            (false, _, _) => Some([0; 16]),
-            (true, Some(hash), _) => Some(hash),
-            (true, None, Some(key)) => key.key_hash(self.cache.pool.bytes(piece), key_only),
-            (true, None, None) => None,
+        let (key_hash, hash_is_announced) = match place.ends {
+            true => (Some(KeyHash::default()), false),
+            false if !for_us => (None, false),
+            false => self.identify(piece, key_only, inline.key_hash),
         };
-        let key_hash = if place.ends { Some([0; 16]) } else { key_hash };
         ctx.counters.undecodable_keys += u64::from(for_us && key_hash.is_none());
+        let Some(proxy) = self.proxies.get_mut(index) else { return self.cache.pool.release(piece) };
         let source_timestamp = stamp.source_timestamp;
         // Who looks at places has to know of changes that are not for it, too.
         let absorbed = proxy.holding.is_some() && !place.ends && (!for_us || !passes);
@@ -179,13 +176,15 @@ impl Reader {
                 let (writer, strength) = (proxy.guid, proxy.strength);
                 let lifespan = inline.lifespan.unwrap_or(proxy.lifespan);
                 let expiry = Expiry::of(kind, lifespan, source_timestamp, ctx.wall_clock(stamp.now));
-                let origin = inline.original_writer.filter(|origin| origin.sn >= SequenceNumber::FIRST);
+                let is_relayed = |origin: &SampleIdentity| proxy.is_service && origin.sn >= SequenceNumber::FIRST;
+                let origin = inline.original_writer.filter(is_relayed);
                 let incoming = Incoming {
                     writer,
                     sn,
                     origin: origin.unwrap_or(SampleIdentity { writer, sn }),
                     kind,
                     key_hash,
+                    hash_is_announced,
                     source_timestamp,
                     payload: piece,
                     strength,
@@ -211,6 +210,27 @@ impl Reader {
             self.notice_gap(ctx, index, stamp.now);
         } else {
             self.deliver_best_effort(ctx, index, stamp.now, sn, stored);
+        }
+    }
+}
+
+impl Reader {
+    /// The key hash of a change, and whether it is only announced. The payload decides, so that an instance is one whatever its
+    /// writers announce. PID_KEY_HASH counts if the payload holds no key, and if it is an object of this process: its writer has
+    /// computed the hash as this reader would.
+    fn identify(&mut self, piece: PayloadRef, key_only: bool, announced: Option<KeyHash>) -> (Option<KeyHash>, bool) {
+        if !self.keyed {
+            return (Some(KeyHash::default()), false);
+        }
+        let Some(key) = &mut self.key else { return (announced, true) };
+        let pool = &self.cache.pool;
+        if announced.is_some() && pool.lent(piece).is_some_and(|lent| lent.object().is_some()) {
+            return (announced, false);
+        }
+        let computed = Some(pool.bytes(piece)).filter(|bytes| !bytes.is_empty());
+        match computed.and_then(|bytes| key.key_hash(bytes, key_only)) {
+            Some(hash) => (Some(hash), false),
+            None => (announced.or_else(|| key.unknown_key_hash()), true),
         }
     }
 }

@@ -364,7 +364,9 @@ fn ordered_access_by_instance_takes_instance_by_instance() {
         let reader = network.reader(1, spec);
         network.await_match((0, writer), (1, reader));
         for key in [2, 1, 3, 1, 2, 1] {
-            network.write_key(0, writer, ChangeKind::Alive, hash(key), &payload(0, 8)).expect("there is room");
+            network
+                .write_key(0, writer, ChangeKind::Alive, hash(key), &payload(u32::from(key), 8))
+                .expect("there is room");
         }
         network.run(100);
         let (mut cursor, mut seen) = (ReadCursor::default(), Vec::new());

@@ -157,3 +157,60 @@ fn an_instance_that_has_ended_for_good_does_not_end_again() {
     let (info, _) = t.take().expect("data of a new life");
     assert_eq!((info.view_state, info.instance_state), (ViewState::New, InstanceState::Alive));
 }
+
+#[test]
+fn a_key_hash_that_contradicts_the_payload_is_ignored() {
+    let mut t = keyed(90, History::KeepAll);
+    t.network.write_key(0, t.writer, ChangeKind::Alive, hash(9), &payload(5, 20)).expect("there is room");
+    t.network.write_key(0, t.writer, ChangeKind::Disposed, hash(8), &[0, 1, 0, 0, 5, 0, 0, 0]).expect("there is room");
+    t.network.run(10);
+    let all = t.network.take_all(1, t.reader);
+    assert_eq!(all.len(), 2);
+    assert!(all.iter().all(|(info, _)| info.instance_handle == InstanceHandle(hash(5))), "{all:?}");
+    assert_eq!(all[1].0.instance_state, InstanceState::NotAliveDisposed);
+}
+
+#[test]
+fn a_key_hash_serves_where_the_payload_holds_no_key() {
+    let mut t = keyed(91, History::KeepAll);
+    t.network.write_key(0, t.writer, ChangeKind::Alive, hash(5), &payload(5, 20)).expect("there is room");
+    t.network.write_key(0, t.writer, ChangeKind::Disposed, hash(5), &[]).expect("there is room");
+    t.network.run(10);
+    let all = t.network.take_all(1, t.reader);
+    assert_eq!(all[1].0.instance_handle, InstanceHandle(hash(5)));
+    assert_eq!(all[1].0.instance_state, InstanceState::NotAliveDisposed);
+}
+
+/// As [`FirstByte`], of a type whose key hash in XCDR1 is another one.
+struct OtherInXcdr1;
+
+impl KeyExtractor for OtherInXcdr1 {
+    fn key_hash(&mut self, payload: &[u8], key_only: bool) -> Option<KeyHash> {
+        FirstByte.key_hash(payload, key_only)
+    }
+
+    fn key_hash_in_xcdr1(&mut self, payload: &[u8], _key_only: bool) -> Option<KeyHash> {
+        Some([*payload.get(4)?; 16])
+    }
+
+    fn serialize_key(&mut self, payload: &[u8], key_only: bool, key: &mut Vec<u8>) -> bool {
+        FirstByte.serialize_key(payload, key_only, key)
+    }
+}
+
+#[test]
+fn a_disposal_by_the_key_hash_in_xcdr1_reaches_its_instance() {
+    let mut network = Network::new(2, 92);
+    let writer_qos = DataWriterQos { reliability: reliable(), history: History::KeepAll, ..DataWriterQos::default() };
+    let reader_qos = DataReaderQos { reliability: reliable(), history: History::KeepAll, ..DataReaderQos::default() };
+    let writer = network.writer(0, writer_spec("T", true, writer_qos));
+    let reader =
+        network.reader(1, ReaderSpec { key: Some(Box::new(OtherInXcdr1)), ..reader_spec("T", true, reader_qos) });
+    network.await_match((0, writer), (1, reader));
+    network.write_key(0, writer, ChangeKind::Alive, [5; 16], &payload(5, 20)).expect("there is room");
+    network.write_key(0, writer, ChangeKind::Disposed, [5; 16], &[]).expect("there is room");
+    network.run(10);
+    let states: Vec<_> =
+        network.take_all(1, reader).iter().map(|(info, _)| (info.instance_handle, info.instance_state)).collect();
+    assert_eq!(states, [(InstanceHandle(hash(5)), InstanceState::NotAliveDisposed); 2]);
+}

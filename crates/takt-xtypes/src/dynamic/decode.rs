@@ -23,6 +23,15 @@ pub(super) fn decode(types: &Types, id: NodeId, d: &mut Decoder<'_>) -> Result<D
     Reader { types, depth: 0 }.value(id, d)
 }
 
+/// Which members of a structure are read.
+#[derive(Clone, Copy)]
+enum Wanted {
+    All,
+    Keys,
+    /// All up to the last key member.
+    UpToLastKey,
+}
+
 /// The types, and how deep in them the reader is.
 #[derive(Clone, Copy)]
 struct Reader<'a> {
@@ -179,28 +188,41 @@ impl Reader<'_> {
     }
 
     fn structure(self, structure: &Struct, d: &mut Decoder<'_>) -> Result<DynamicData, DecodeError> {
-        let keys_only = d.scope() != Scope::Sample && structure.has_key;
+        let wanted = if d.takes_key_of_sample() {
+            Wanted::UpToLastKey
+        } else if d.scope() != Scope::Sample && structure.has_key {
+            Wanted::Keys
+        } else {
+            Wanted::All
+        };
         d.charge(structure.members.len(), NAME_LEN + size_of::<DynamicData>())?;
         match (effective(structure.extensibility, d.scope()), d.representation()) {
-            (Extensibility::Final, _) => self.in_order(structure, keys_only, false, d),
-            (Extensibility::Appendable, Representation::Xcdr1) => self.in_order(structure, keys_only, true, d),
+            (Extensibility::Final, _) => self.in_order(structure, wanted, false, d),
+            (Extensibility::Appendable, Representation::Xcdr1) => self.in_order(structure, wanted, true, d),
             (Extensibility::Appendable, Representation::Xcdr2) => {
-                d.delimited(|d| self.in_order(structure, keys_only, true, d))
+                d.delimited(|d| self.in_order(structure, wanted, true, d))
             }
-            (Extensibility::Mutable, Representation::Xcdr1) => self.by_id(structure, keys_only, d),
-            (Extensibility::Mutable, Representation::Xcdr2) => d.delimited(|d| self.by_id(structure, keys_only, d)),
+            (Extensibility::Mutable, Representation::Xcdr1) => self.by_id(structure, wanted, d),
+            (Extensibility::Mutable, Representation::Xcdr2) => d.delimited(|d| self.by_id(structure, wanted, d)),
         }
     }
 
     fn in_order(
         self,
         structure: &Struct,
-        keys_only: bool,
+        wanted: Wanted,
         may_end: bool,
         d: &mut Decoder<'_>,
     ) -> Result<DynamicData, DecodeError> {
         let mut members = Vec::with_capacity(structure.members.len());
-        for member in structure.members.iter().filter(|member| member.member.key || !keys_only) {
+        let end = match wanted {
+            Wanted::UpToLastKey => {
+                structure.members.iter().rposition(|member| member.member.key).map_or(0, |last| last + 1)
+            }
+            Wanted::All | Wanted::Keys => structure.members.len(),
+        };
+        let takes = |member: &&StructMember| member.member.key || !matches!(wanted, Wanted::Keys);
+        for member in structure.members[..end].iter().filter(takes) {
             let value = if may_end && d.remaining() == 0 {
                 self.default(member, d)?
             } else if member.optional {
@@ -241,7 +263,8 @@ impl Reader<'_> {
         }
     }
 
-    fn by_id(self, structure: &Struct, keys_only: bool, d: &mut Decoder<'_>) -> Result<DynamicData, DecodeError> {
+    fn by_id(self, structure: &Struct, wanted: Wanted, d: &mut Decoder<'_>) -> Result<DynamicData, DecodeError> {
+        let keys_only = !matches!(wanted, Wanted::All);
         let mut values: Vec<Option<DynamicData>> = vec![None; structure.members.len()];
         while let Some(header) = parameter::read(d)? {
             let index = structure.index_of(header.id);

@@ -247,6 +247,21 @@ impl DynamicType {
         Ok(e.into_sink().0.finalize().into())
     }
 
+    /// The hash of the key of a serialised sample, or of a key-only payload, in XCDR2 whatever the representation of the
+    /// payload. Of a sample, nothing behind the last key member is read.
+    ///
+    /// # Errors
+    /// If the bytes hold no key of the type.
+    pub fn key_hash_from_payload(&self, payload: &[u8], key_only: bool) -> Result<KeyHash, DecodeError> {
+        if !self.has_key() {
+            return Ok(KeyHash::default());
+        }
+        let scope = if key_only { Scope::Key } else { Scope::KeyOfSample };
+        let (data, _) = self.decode_scope(payload, scope)?;
+        let hash = self.key_hash(&data, Representation::Xcdr2);
+        Ok(hash.expect("what was decoded within its bounds can be encoded"))
+    }
+
     /// The data as JSON has it.
     #[must_use]
     pub fn to_json(&self, data: &DynamicData) -> JsonValue {

@@ -5,8 +5,8 @@ use std::fmt::Debug;
 use takt_xtypes::dynamic::{DynamicData, DynamicType, JsonValue, MEMORY_FACTOR, MEMORY_FLOOR};
 use takt_xtypes::type_object::TypeRegistry;
 use takt_xtypes::{
-    DecodeErrorKind, EncodeError, Endianness, Representation, TypeSupport, deserialize, deserialize_key, key_hash_with,
-    serialize_key, serialized_key_len,
+    DecodeErrorKind, EncodeError, Endianness, Representation, TypeSupport, deserialize, deserialize_key, key_hash,
+    key_hash_with, serialize_key, serialized_key_len,
 };
 
 use crate::allocation::peak_bytes;
@@ -44,6 +44,7 @@ impl ForEachType for RoundTrip {
                     let bytes = payload(&value, representation, endianness);
                     let (data, report) = ty.decode_reporting(&bytes).expect(&context);
                     assert_eq!(report.trailing_bytes, 0, "{context}");
+                    assert_eq!(ty.key_hash_from_payload(&bytes, false).ok(), key_hash(&value).ok(), "{context}");
                     assert_eq!(ty.encode_with(&data, representation, endianness), Ok(bytes), "{context}");
                     assert_eq!(through_json(&ty, &data), data, "{context}");
                     if round == 0 {
@@ -58,6 +59,7 @@ impl ForEachType for RoundTrip {
                 let mut key = vec![0; serialized_key_len(&value, representation)];
                 serialize_key(&value, representation, &mut key).expect("a key");
                 let data = ty.decode_key(&key).expect(&context);
+                assert_eq!(ty.key_hash_from_payload(&key, true).ok(), key_hash(&value).ok(), "{context}");
                 assert_eq!(ty.encode_key(&data, representation), Ok(key), "{context}");
                 assert_eq!(ty.key_hash(&data, representation), key_hash_with(&value, representation), "{context}");
             }

@@ -5,7 +5,8 @@
 use takt_derive::DdsType;
 use takt_xtypes::{
     DecodeErrorKind, EncodeError, Endianness, Extensibility, KeyHash, Representation, TypeSupport, deserialize_key,
-    key_hash, key_hash_with, serialize_key, serialize_key_with, serialized_key_len,
+    key_hash, key_hash_from_payload, key_hash_with, serialize, serialize_key, serialize_key_with, serialized_key_len,
+    serialized_len,
 };
 
 use crate::support::hex;
@@ -235,4 +236,43 @@ struct Fixed {
 struct AppendableColor {
     color: Color,
     small: Small,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, DdsType)]
+#[dds(crate = "takt_xtypes")]
+struct KeyThenRest {
+    before: String,
+    #[dds(key)]
+    a: u8,
+    #[dds(key)]
+    b: i64,
+    rest: Vec<u64>,
+}
+
+#[test]
+fn key_of_a_sample_is_read_without_what_follows_it() {
+    let value = KeyThenRest { before: "x".into(), a: 7, b: -2, rest: vec![9; 100] };
+    let hash = key_hash(&value).expect("a key");
+    for representation in [Representation::Xcdr1, Representation::Xcdr2] {
+        let mut payload = vec![0; serialized_len(&value, representation)];
+        serialize(&value, representation, &mut payload).expect("room");
+        let mut scratch = KeyThenRest::default();
+        assert_eq!(key_hash_from_payload(&mut scratch, &payload), Ok(hash));
+        assert!(scratch.rest.is_empty(), "what follows the key is not read");
+        // The DHEADER of XCDR2 tells that the rest is missing.
+        payload.truncate(40);
+        let read = key_hash_from_payload(&mut scratch, &payload);
+        assert_eq!(read.is_ok(), representation == Representation::Xcdr1, "{read:?}");
+    }
+}
+
+#[test]
+fn key_of_a_mutable_sample_is_found_wherever_it_stands() {
+    let value = MutableKeyed { text: "x".into(), id: 0x0102_0304_0506_0708, name: "nine".into(), flag: 1 };
+    for representation in [Representation::Xcdr1, Representation::Xcdr2] {
+        let mut payload = vec![0; serialized_len(&value, representation)];
+        serialize(&value, representation, &mut payload).expect("room");
+        let read = key_hash_from_payload(&mut MutableKeyed::default(), &payload);
+        assert_eq!(read.ok(), key_hash(&value).ok());
+    }
 }

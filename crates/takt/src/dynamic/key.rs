@@ -10,15 +10,22 @@ pub(crate) fn key_of(type_: &DynamicTypeSupport) -> Option<Box<dyn KeyExtractor>
     type_.has_key().then(|| Box::new(DynamicKey(type_.clone())) as _)
 }
 
-/// Reads keys by decoding; of an opaque type, finds the same one everywhere.
+/// Reads keys by decoding. Instances of an opaque type are those that the writers announce, and one without that.
 pub(super) struct DynamicKey(pub(super) DynamicTypeSupport);
 
 impl KeyExtractor for DynamicKey {
     fn key_hash(&mut self, payload: &[u8], key_only: bool) -> Option<KeyHash> {
-        let Some(type_) = self.0.dynamic_type() else { return Some(KeyHash::default()) };
+        self.0.dynamic_type()?.key_hash_from_payload(payload, key_only).ok()
+    }
+
+    fn key_hash_in_xcdr1(&mut self, payload: &[u8], key_only: bool) -> Option<KeyHash> {
+        let type_ = self.0.dynamic_type()?;
         let data = if key_only { type_.decode_key(payload) } else { type_.decode(payload) };
-        // As for derived types: one identity, whatever the encoding of the sample.
-        type_.key_hash(&data.ok()?, Representation::Xcdr2).ok()
+        type_.key_hash(&data.ok()?, Representation::Xcdr1).ok()
+    }
+
+    fn unknown_key_hash(&self) -> Option<KeyHash> {
+        self.0.dynamic_type().is_none().then(KeyHash::default)
     }
 
     fn serialize_key(&mut self, payload: &[u8], key_only: bool, key: &mut Vec<u8>) -> bool {

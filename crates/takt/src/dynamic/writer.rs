@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use takt_core::{ChangeKind, KeyHash, NewChange, WriteError, WriterSpec};
+use takt_xtypes::Representation;
 use takt_xtypes::dynamic::{DynamicData, DynamicType};
 
 use super::DynamicTypeSupport;
@@ -100,7 +101,7 @@ impl DynamicDataWriter {
     }
 
     fn publish(&self, kind: ChangeKind, data: &DynamicData, payload: &[u8]) -> Result<()> {
-        let key_hash: KeyHash = self.dynamic_type().key_hash(data, self.core.representation)?;
+        let key_hash: KeyHash = self.dynamic_type().key_hash(data, Representation::Xcdr2)?;
         let payload_len = payload.len();
         let change = NewChange { kind, key_hash, source_timestamp: None, destinations: &[], payload_len };
         self.core.check_len(payload_len)?;

@@ -143,7 +143,7 @@ impl<T: TypeSupport> DataWriter<T> {
     /// # Errors
     /// [`Error::Encode`] if the key exceeds a bound of its type.
     pub fn register_instance(&self, sample: &T) -> Result<InstanceHandle> {
-        Ok(InstanceHandle(takt_xtypes::key_hash_with(sample, self.representation)?))
+        Ok(InstanceHandle(takt_xtypes::key_hash(sample)?))
     }
 
     /// As [`register_instance`](Self::register_instance): since nothing is sent, nothing bears the time stamp.
@@ -229,7 +229,7 @@ impl<T: TypeSupport> DataWriter<T> {
             return Err(Error::IllegalOperation { what: "the type has no key, so the topic has no instances" });
         }
         let representation = self.representation;
-        let key_hash = takt_xtypes::key_hash_with(sample, representation)?;
+        let key_hash = takt_xtypes::key_hash(sample)?;
         let payload_len = if alive {
             takt_xtypes::serialized_len(sample, representation)
         } else {

@@ -101,7 +101,7 @@ impl<T: TypeSupport + Send + Sync + 'static> DataWriter<T> {
         let core = &*self.core;
         let publication = Publication::default();
         let mut otherwise = self.attempt(&*sample, &publication)?;
-        let key_hash = takt_xtypes::key_hash_with(&*sample, self.representation)?;
+        let key_hash = takt_xtypes::key_hash(&*sample)?;
         let mut lent = None;
         let attempt = |driver: &mut Driver, now| {
             if !driver.stays_in_process(core.handle)? {

@@ -20,6 +20,7 @@ mod executor_faults;
 mod first_sample;
 mod flow_identity;
 mod idle;
+mod instance_identity;
 mod instances;
 mod interfaces;
 mod large_sample;

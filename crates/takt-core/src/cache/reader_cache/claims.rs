@@ -3,7 +3,7 @@
 //! Between [`ReaderCache::claim`] and the change's delivery, or [`ReaderCache::unclaim`], nothing else may be delivered.
 
 use super::{NONE, ReaderCache, Stored};
-use crate::cache::sample::{ChangeKind, InstanceHandle, KeyExtractor};
+use crate::cache::sample::{ChangeKind, KeyExtractor};
 use crate::presentation::Place;
 use alloc::boxed::Box;
 use takt_wire::SequenceNumber;
@@ -101,10 +101,9 @@ impl ReaderCache {
 
     fn claim_one(&mut self, stored: Stored, key: Option<&mut Box<dyn KeyExtractor>>) -> Result<(), Fit> {
         let incoming = self.entries[stored.0 as usize].incoming;
-        let handle = InstanceHandle(incoming.key_hash);
-        let index = match self.by_handle.get(&handle) {
-            Some(&index) => index,
-            None => match self.create_instance(handle, &incoming, key) {
+        let index = match self.find_instance(&incoming) {
+            Some(index) => index,
+            None => match self.create_instance(&incoming, key) {
                 Ok(index) => index,
                 Err(_) => return Err(if self.is_empty() { Fit::Never } else { Fit::Later }),
             },

@@ -17,23 +17,41 @@ use takt_wire::{Guid, SequenceNumber, Timestamp};
 const SWEEP_STEPS: usize = 64;
 
 impl ReaderCache {
+    /// The instance of a change. One that has no payload may announce the key hash in XCDR1; where that is the handle of
+    /// another instance, the one counts that the writer writes.
+    ///
+    /// INTEROP(Fast DDS 2.9): disposes and unregisters by the key hash in XCDR1, without a payload.
+    pub(super) fn find_instance(&self, incoming: &Incoming) -> Option<u32> {
+        let own = self.by_handle.get(&InstanceHandle(incoming.key_hash)).copied();
+        if !incoming.hash_is_announced || self.by_xcdr1_hash.is_empty() {
+            return own;
+        }
+        let other = self.by_xcdr1_hash.get(&incoming.key_hash).copied();
+        let is_written = |index: &u32| self.instances[*index as usize].writers.contains(&incoming.writer);
+        own.filter(is_written).or(other.filter(is_written)).or(own).or(other)
+    }
+
     pub(super) fn create_instance(
         &mut self,
-        handle: InstanceHandle,
         incoming: &Incoming,
         key: Option<&mut Box<dyn KeyExtractor>>,
     ) -> Result<u32, SampleRejectedReason> {
         if self.by_handle.len() >= self.limits.max_instances && !self.forget_a_disposed_instance() {
             return Err(SampleRejectedReason::InstancesLimit);
         }
+        let handle = InstanceHandle(incoming.key_hash);
         let mut bytes = Vec::new();
+        let mut xcdr1_hash = None;
         if let Some(key) = key {
             let key_only = incoming.kind != ChangeKind::Alive;
-            if !key.serialize_key(self.pool.bytes(incoming.payload), key_only, &mut bytes) {
+            let payload = self.pool.bytes(incoming.payload);
+            if key.serialize_key(payload, key_only, &mut bytes) {
+                xcdr1_hash = key.key_hash_in_xcdr1(payload, key_only).filter(|hash| *hash != handle.0);
+            } else {
                 bytes.clear();
             }
         }
-        let instance = Instance::new(handle, bytes.into_boxed_slice());
+        let instance = Instance { xcdr1_hash, ..Instance::new(handle, bytes.into_boxed_slice()) };
         let index = match self.free_instances.pop() {
             Some(index) => {
                 self.instances[index as usize] = instance;
@@ -45,6 +63,9 @@ impl ReaderCache {
             }
         };
         self.by_handle.insert(handle, index);
+        if let Some(hash) = xcdr1_hash {
+            self.by_xcdr1_hash.insert(hash, index);
+        }
         Ok(index)
     }
 
@@ -108,6 +129,9 @@ impl ReaderCache {
         let instance = &mut self.instances[index as usize];
         instance.key = Box::default();
         instance.writers = Vec::new();
+        if let Some(hash) = instance.xcdr1_hash.take() {
+            self.by_xcdr1_hash.remove(&hash);
+        }
         self.by_handle.remove(&instance.handle);
         self.free_instances.push(index);
         self.releases += 1;
@@ -139,6 +163,7 @@ impl ReaderCache {
                 origin: SampleIdentity { writer, sn: SequenceNumber(0) },
                 kind: ChangeKind::Unregistered,
                 key_hash: instance.handle.0,
+                hash_is_announced: false,
                 source_timestamp: Timestamp::INVALID,
                 payload: PayloadRef::EMPTY,
                 strength: 0,

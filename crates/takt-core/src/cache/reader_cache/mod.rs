@@ -61,6 +61,8 @@ pub(crate) struct Incoming {
     pub(crate) origin: SampleIdentity,
     pub(crate) kind: ChangeKind,
     pub(crate) key_hash: KeyHash,
+    /// The key hash is what the writer announces: there was no payload to compute it from.
+    pub(crate) hash_is_announced: bool,
     pub(crate) source_timestamp: Timestamp,
     pub(crate) payload: PayloadRef,
     /// The writer's OWNERSHIP_STRENGTH.
@@ -113,6 +115,8 @@ pub(crate) struct ReaderCache {
     instances: Vec<Instance>,
     free_instances: Vec<u32>,
     by_handle: BTreeMap<InstanceHandle, u32>,
+    /// Instances by their key hash in XCDR1, where that is not their handle: some writers announce it.
+    by_xcdr1_hash: BTreeMap<KeyHash, u32>,
     /// Delivered entries that expire.
     expiries: Schedule<Expiry>,
     /// Instances of which a sample waits until it may be shown.
@@ -151,6 +155,7 @@ impl ReaderCache {
             instances: Vec::new(),
             free_instances: Vec::new(),
             by_handle: BTreeMap::new(),
+            by_xcdr1_hash: BTreeMap::new(),
             expiries: Schedule::new(),
             held_due: Schedule::new(),
             purge_due: Schedule::new(),
@@ -244,10 +249,10 @@ impl ReaderCache {
     /// A pending change that was shown before, by another writer: this one writes the instance too, which is all the news.
     pub(crate) fn repeat(&mut self, stored: Stored) {
         let incoming = &self.entries[stored.0 as usize].incoming;
-        let (handle, writer) = (InstanceHandle(incoming.key_hash), incoming.writer);
         if incoming.kind == ChangeKind::Alive
-            && let Some(&instance) = self.by_handle.get(&handle)
+            && let Some(instance) = self.find_instance(incoming)
         {
+            let writer = incoming.writer;
             self.instances[instance as usize].join(writer);
         }
         self.discard(stored);
@@ -268,13 +273,12 @@ impl ReaderCache {
     ) -> Result<Delivered, SampleRejectedReason> {
         let now = clocks.wall;
         let mut incoming = self.entries[stored.0 as usize].incoming;
-        let handle = InstanceHandle(incoming.key_hash);
         if incoming.expiry.is_past(now) {
             self.discard_expired(stored, incoming, clocks);
             return Ok(Delivered::Expired);
         }
-        let instance = match self.by_handle.get(&handle) {
-            Some(&instance) => instance,
+        let instance = match self.find_instance(&incoming) {
+            Some(instance) => instance,
             // An instance that nobody here knows, or that had ended for good and is forgotten: that it has no writers is no
             // news of it, and that it is disposed of is none without its key.
             None if incoming.kind == ChangeKind::Unregistered
@@ -283,8 +287,9 @@ impl ReaderCache {
                 self.discard(stored);
                 return Ok(Delivered::News);
             }
-            None => self.create_instance(handle, &incoming, key)?,
+            None => self.create_instance(&incoming, key)?,
         };
+        let handle = self.instances[instance as usize].handle;
         if self.policies.exclusive && !self.instances[instance as usize].is_owned_by(&incoming) {
             self.discard(stored);
             self.forget_if_gone(instance);

@@ -50,6 +50,7 @@ impl ReaderCache {
             origin: SampleIdentity { writer, sn },
             kind: ChangeKind::Alive,
             key_hash: InstanceHandle::NIL.0,
+            hash_is_announced: false,
             source_timestamp,
             payload,
             strength,
