@@ -123,7 +123,9 @@ impl Filter {
         while let Some(step) = self.condition.program.get(at).filter(|_| !budget.is_exceeded()) {
             at += 1;
             match step {
-                Step::Test(predicate) => value = self.predicates[*predicate].test(&read, budget)?,
+                Step::Test(predicate, unknown) => {
+                    value = self.predicates[*predicate].test(&read, budget)?.unwrap_or(*unknown);
+                }
                 Step::Not => value = !value,
                 // Jumps lead forwards only, so this ends.
                 Step::JumpIf(when, target) if *when == value => at = *target,
@@ -206,22 +208,23 @@ impl Operand {
 }
 
 impl Bound {
+    /// `None` is unknown: an operand is not there.
     fn test<'a, E>(
         &'a self,
         read: &impl Fn(&'a Field) -> Result<Option<Scalar<'a>>, E>,
         budget: &Budget,
-    ) -> Result<bool, E> {
+    ) -> Result<Option<bool>, E> {
         match self {
             Self::Compare { left, operator, right } => {
-                let (Some(left), Some(right)) = (left.value(read)?, right.value(read)?) else { return Ok(false) };
-                Ok(holds(left, *operator, right, budget))
+                let (Some(left), Some(right)) = (left.value(read)?, right.value(read)?) else { return Ok(None) };
+                Ok(Some(holds(left, *operator, right, budget)))
             }
             Self::Between { field, negated, low, high } => {
-                let Some(value) = field.value(read)? else { return Ok(false) };
-                let (Some(low), Some(high)) = (low.value(read)?, high.value(read)?) else { return Ok(false) };
+                let Some(value) = field.value(read)? else { return Ok(None) };
+                let (Some(low), Some(high)) = (low.value(read)?, high.value(read)?) else { return Ok(None) };
                 let is_above = holds(value, Operator::GreaterOrEqual, low, budget);
                 let inside = is_above && holds(value, Operator::LessOrEqual, high, budget);
-                Ok(inside != *negated)
+                Ok(Some(inside != *negated))
             }
         }
     }

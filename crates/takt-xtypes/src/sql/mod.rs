@@ -17,7 +17,7 @@
 //! - `LIKE` has `%` for any characters and `_` for one. INTEROP(RTI Connext 7.3): `MATCH` has `*`, `?`, `[a-z]`, `[!a-z]`
 //!   and commas between alternatives.
 //! - A predicate on what is not there (an optional member, a case that is not selected, an element beyond the last) is
-//!   false, whatever its operator.
+//!   unknown, and so is its negation, as in the three-valued logic of SQL. A sample passes if the condition is true.
 //! - `NULL` and arithmetic do not exist.
 //!
 //! Invariants: evaluating does not allocate; no text makes parsing panic or exhaust the stack; what exceeds a limit is an

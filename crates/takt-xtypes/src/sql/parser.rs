@@ -38,8 +38,8 @@ pub(super) enum Predicate {
 /// A step of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// The truth value is that of this predicate.
-    Test(usize),
+    /// The truth value is that of this predicate, or the other one if it is unknown: true within an odd number of NOTs.
+    Test(usize, bool),
     Not,
     /// Goes on at another step if the truth value is this one.
     JumpIf(bool, usize),
@@ -174,12 +174,21 @@ struct Parser {
     /// Where the text ends.
     len: usize,
     depth: usize,
+    /// What is parsed stands within an odd number of NOTs.
+    is_within_not: bool,
     condition: Condition,
 }
 
 impl Parser {
     fn new(text: &str) -> Result<Self, SqlError> {
-        Ok(Self { tokens: tokens(text)?, at: 0, len: text.len(), depth: 0, condition: Condition::default() })
+        Ok(Self {
+            tokens: tokens(text)?,
+            at: 0,
+            len: text.len(),
+            depth: 0,
+            is_within_not: false,
+            condition: Condition::default(),
+        })
     }
 
     fn peek(&self) -> Option<&Token> {
@@ -278,6 +287,8 @@ impl Parser {
         while self.takes_word("NOT") {
             negated = !negated;
         }
+        let is_within_not = self.is_within_not;
+        self.is_within_not ^= negated;
         if self.takes(&Token::Open) {
             if self.depth == NESTING_MAX {
                 return Err(error(self.position(), format!("more than {NESTING_MAX} levels of parentheses")));
@@ -294,9 +305,10 @@ impl Parser {
             if self.condition.predicates.len() == PREDICATES_MAX {
                 return Err(error(position, format!("more than {PREDICATES_MAX} predicates")));
             }
-            self.condition.program.push(Step::Test(self.condition.predicates.len()));
+            self.condition.program.push(Step::Test(self.condition.predicates.len(), self.is_within_not));
             self.condition.predicates.push(predicate);
         }
+        self.is_within_not = is_within_not;
         if negated {
             self.condition.program.push(Step::Not);
         }

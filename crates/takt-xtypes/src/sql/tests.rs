@@ -73,7 +73,7 @@ fn run(condition: &Condition, values: &[bool]) -> bool {
     while let Some(step) = condition.program.get(at) {
         at += 1;
         match step {
-            Step::Test(predicate) => value = values[*predicate],
+            Step::Test(predicate, _) => value = values[*predicate],
             Step::Not => value = !value,
             Step::JumpIf(when, target) => at = if *when == value { *target } else { at },
         }

@@ -302,15 +302,25 @@ fn parameters_take_the_type_of_the_field_with_or_without_quotes() {
 }
 
 #[test]
-fn what_is_not_there_meets_no_predicate() {
+fn predicate_on_an_absent_member_is_unknown_and_so_is_its_negation() {
     let absent = FinalOptional::default();
     for operator in ["=", "<>", "<", ">"] {
         assert!(!passes(&absent, &format!("number {operator} 0"), &[]), "{operator}");
+        assert!(!passes(&absent, &format!("NOT number {operator} 0"), &[]), "{operator}");
+    }
+    let unknown = "number BETWEEN 5 AND 6";
+    for condition in ["NOT", "NOT NOT", "NOT 1 = 1 OR NOT", "1 = 1 AND NOT"] {
+        let condition = condition.replace("1 = 1", "number = number");
+        assert!(!passes(&absent, &format!("{condition} {unknown}"), &[]), "{condition}");
     }
     assert!(!passes(&absent, "number NOT BETWEEN 5 AND 6", &[]));
+    assert!(!passes(&absent, "NOT (number = 1 AND NOT number = 2)", &[]));
     assert!(passes(&FinalOptional { number: Some(4), ..Default::default() }, "number NOT BETWEEN 5 AND 6", &[]));
     let unions = Unions { b: FinalUnion::Radius(3.0), ..Default::default() };
-    assert!(passes(&unions, "b.Radius = 3 AND NOT b.Point.x = 0", &[]));
+    assert!(!passes(&unions, "b.Radius = 3 AND NOT b.Point.x = 0", &[]));
+    assert!(passes(&unions, "b.Radius = 3 OR NOT b.Point.x = 0", &[]));
+    assert!(passes(&unions, "NOT (b.Point.x = 0 AND b.Radius = 4)", &[]), "false AND unknown is false");
+    assert!(!passes(&unions, "NOT (b.Point.x = 0 OR b.Radius = 4)", &[]), "false OR unknown is unknown");
 }
 
 #[test]
