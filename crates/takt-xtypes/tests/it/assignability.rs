@@ -411,6 +411,38 @@ fn keys_and_what_must_be_understood_are_on_both_sides() {
     assert_eq!(allowed::<M1Key, M1Key>(), "ok");
 }
 
+macro_rules! key_structures {
+    ($($name:ident, $of:ident ($extensibility:literal) { $($member:ident: $type:ty),* })*) => {$(
+        #[derive(Clone, Debug, Default, PartialEq, DdsType)]
+        #[dds(crate = "takt_xtypes", name = "N", nested, extensibility = $extensibility)]
+        pub struct $of { $(pub $member: $type,)* }
+
+        #[derive(Clone, Debug, Default, PartialEq, DdsType)]
+        #[dds(crate = "takt_xtypes", name = "T")]
+        pub struct $name {
+            #[dds(key)]
+            pub n: $of,
+            pub x: i32,
+        }
+    )*};
+}
+
+key_structures! {
+    ByTwo, NTwo ("appendable") { x: i32, y: i16 }
+    ByThree, NThree ("appendable") { x: i32, y: i16, z: i16 }
+    ByMutableTwo, MTwo ("mutable") { x: i32, y: i16 }
+    ByMutableThree, MThree ("mutable") { x: i32, y: i16, z: i16 }
+}
+
+#[test]
+fn key_structure_without_key_members_is_compared_whole() {
+    assert_eq!(allowed::<ByTwo, ByTwo>(), "ok");
+    assert_eq!(allowed::<ByTwo, ByThree>(), "member 'n': the reader's type lacks the key member 'z'");
+    assert_eq!(allowed::<ByThree, ByTwo>(), "member 'n': the writer's type lacks the key member 'z'");
+    assert_eq!(allowed::<ByMutableTwo, ByMutableThree>(), "member 'n': the reader's type lacks the key member 'z'");
+    assert_eq!(allowed::<ByMutableThree, ByMutableTwo>(), "member 'n': the writer's type lacks the key member 'z'");
+}
+
 #[test]
 fn widening_can_be_prevented() {
     let narrow = Rules { prevent_type_widening: true, ..Rules::default() };
