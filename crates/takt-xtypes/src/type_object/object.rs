@@ -33,12 +33,17 @@ impl TypeObject {
     /// Reads XCDR2, little-endian, without encapsulation. Bytes behind the value are ignored.
     ///
     /// # Errors
-    /// If the bytes are no type object, or more than [`MAX_TYPE_OBJECT_LEN`].
+    /// If the bytes are no type object, or more than [`MAX_TYPE_OBJECT_LEN`], or are not what would be written again: a
+    /// structure that ends early, or holds what this crate does not know, would have another hash then.
     pub fn parse(bytes: &[u8]) -> Result<Self, DecodeError> {
         if bytes.len() > MAX_TYPE_OBJECT_LEN {
             return Err(DecodeError { offset: 0, kind: DecodeErrorKind::MemoryLimit });
         }
-        decode_plain(bytes).map(Self)
+        let object = Self(decode_plain(bytes)?);
+        if !bytes.starts_with(&object.to_bytes()) {
+            return Err(DecodeError { offset: 0, kind: DecodeErrorKind::Excess });
+        }
+        Ok(object)
     }
 
     /// Writes XCDR2, little-endian, without encapsulation.

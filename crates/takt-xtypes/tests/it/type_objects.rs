@@ -337,3 +337,12 @@ fn identifiers_that_nest_without_end_are_refused() {
     }
     assert!(TypeIdentifier::parse(&bytes).is_err());
 }
+
+#[test]
+fn type_object_that_ends_early_is_refused() {
+    // A minimal structure whose last member lacks its name hash: a decoder that fills in defaults would write it longer.
+    let bytes = hex(
+        "38000000f25102000f000000f20000000700000053365f33343300001c00000001000000140000000020000001000200060000006d305f7336000000",
+    );
+    assert!(TypeObject::parse(&bytes).is_err());
+}
