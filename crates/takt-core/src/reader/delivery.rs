@@ -51,8 +51,9 @@ impl Reader {
         }
     }
 
-    /// Hands on everything that has arrived up to the first missing sample. At most `REORDER_WINDOW` samples.
+    /// Hands on everything that has arrived up to the first missing sample. At most `REORDER_WINDOW` samples of each writer.
     pub(super) fn deliver(&mut self, ctx: &mut Context, index: u32, now: Instant) {
+        self.note_announced(now, ctx, index);
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         if proxy.holding.is_some() {
             return self.deliver_held(ctx, index, now);
@@ -64,6 +65,7 @@ impl Reader {
             match proxy.arrival(expected) {
                 Arrival::Missing => break,
                 Arrival::Irrelevant => {}
+                Arrival::Waiting(stored) if origins::is_ahead(&mut self.origins, self.cache.origin_of(stored)) => break,
                 Arrival::Waiting(stored) if origins::drops(&self.origins, &mut self.cache, stored) => {
                     ctx.counters.repeated_samples += 1;
                 }

@@ -1,7 +1,7 @@
 //! Which samples a writer has, and which will not come (RTPS 2.5 §8.3.8.4, §8.3.8.6).
 
 use super::writer_proxy::Arrival;
-use super::{REORDER_WINDOW, Reader};
+use super::{REORDER_WINDOW, Reader, WriterProxy};
 use crate::context::Context;
 use crate::event::Event;
 use crate::time::Instant;
@@ -13,7 +13,8 @@ impl Reader {
     /// Something later has arrived while something earlier is missing: ask, unless it is only reordered.
     pub(super) fn notice_gap(&mut self, ctx: &mut Context, index: u32, now: Instant) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
-        if proxy.misses_something() {
+        // Before the first HEARTBEAT nothing is known to be missing.
+        if proxy.expected.is_some() && proxy.misses_something() {
             ctx.timers.arm_by(proxy.timer, now.after(ctx.timing.nack_delay));
         }
     }
@@ -85,6 +86,40 @@ impl Reader {
         }
     }
 
+    /// The first HEARTBEAT of a writer: delivery begins with its first sample, or with an earlier one that has come already.
+    /// A writer that names its readers says what is for this one. Returns how many samples behind that one are gone.
+    fn begin(&mut self, now: Instant, ctx: &mut Context, index: u32, heartbeat: &Heartbeat) -> u64 {
+        let Some(proxy) = self.proxies.get_mut(index) else { return 0 };
+        let offered = match proxy.skips_history {
+            true => heartbeat.last_sn.next().max(heartbeat.first_sn),
+            false => heartbeat.first_sn,
+        };
+        let early = proxy.early.map(|(lowest, _)| lowest).filter(|_| !proxy.directed_heartbeats);
+        let start = early.map_or(offered, |early| early.min(offered));
+        proxy.expected = Some(start);
+        if let Some(holding) = &mut proxy.holding {
+            holding.begin_behind(start);
+        }
+        proxy.history_end = Some(heartbeat.last_sn);
+        ctx.timers.cancel(proxy.timer);
+        proxy.announce(heartbeat.last_sn);
+        if self.explicit {
+            proxy.acknowledged = proxy.expected;
+        }
+        ctx.work.steps(proxy.early.map_or(0, |(lowest, highest)| (highest.0 - lowest.0) as usize));
+        while let Some(stored) = self.proxies.get_mut(index).and_then(WriterProxy::take_misplaced) {
+            self.cache.discard(stored);
+        }
+        if let Some(proxy) = self.proxies.get_mut(index) {
+            proxy.fragments.drop_below(start, &mut self.cache.pool, &mut self.reassembly);
+        }
+        self.begin_origin(index, heartbeat.last_sn);
+        self.may_hold(now, ctx, index, heartbeat.first_sn);
+        let lost = self.skip(ctx, index, now, start, heartbeat.first_sn);
+        self.note_history(now, ctx, index);
+        lost
+    }
+
     /// RTPS 2.5 §8.3.8.6: what the writer has. `directed` if it names this reader.
     pub(crate) fn handle_heartbeat(&mut self, now: Instant, ctx: &mut Context, index: u32, heartbeat: &Heartbeat) {
         self.saw_heartbeat(now, ctx, index, heartbeat.liveliness);
@@ -110,28 +145,10 @@ impl Reader {
             {
                 return;
             }
-            None => {
-                let live = heartbeat.last_sn.next();
-                let start = match proxy.skips_history {
-                    true => live.min(proxy.dropped_early.unwrap_or(live)),
-                    false => heartbeat.first_sn,
-                };
-                let start = start.max(heartbeat.first_sn);
-                proxy.expected = Some(start);
-                if let Some(holding) = &mut proxy.holding {
-                    holding.begin_behind(start);
-                }
-                proxy.history_end = Some(heartbeat.last_sn);
-                ctx.timers.cancel(proxy.timer);
-                proxy.announce(heartbeat.last_sn);
-                if self.explicit {
-                    proxy.acknowledged = proxy.expected;
-                }
-                self.may_hold(now, ctx, index, heartbeat.first_sn);
-                self.note_history(now, ctx, index);
-            }
+            None => lost = self.begin(now, ctx, index, heartbeat),
             Some(expected) => {
                 proxy.announce_by_heartbeat(heartbeat.last_sn);
+                self.note_announced(now, ctx, index);
                 if heartbeat.first_sn > expected {
                     lost = self.skip(ctx, index, now, expected, heartbeat.first_sn);
                 }

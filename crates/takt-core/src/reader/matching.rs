@@ -98,6 +98,9 @@ impl Reader {
         ctx.timers.release(proxy.timer);
         proxy.lease.close(ctx);
         ctx.remove_owner();
+        if let Some(origins) = &mut self.origins {
+            origins.ends(proxy.guid);
+        }
         for stored in proxy.drain() {
             self.cache.discard(stored);
         }
@@ -114,6 +117,7 @@ impl Reader {
     pub(crate) fn forget_writers(&mut self, now: Instant, ctx: &mut Context, is_gone: impl Fn(&Guid) -> bool) {
         ctx.notify(Event::LivelinessChanged(self.handle));
         ctx.notify(Event::SubscriptionMatched(self.handle));
+        self.resume_services(now, ctx);
         ctx.work.unit();
         ctx.work.steps(self.cache.len());
         if self.cache.remove_writers(is_gone, ctx.clocks(now)) {

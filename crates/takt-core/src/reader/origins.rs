@@ -5,8 +5,17 @@
 //! not above that: each sample is shown once and none after a later one of its writer. Of more than [`ORIGINS_MAX`]
 //! original writers the one that was silent for longest is forgotten; what is repeated of it then shows again.
 //! Looking one up is O(log n); nothing is allocated after the first such writer was matched.
+//!
+//! PID_ORIGINAL_WRITER_INFO counts if its writer is announced as a service's. Anybody can announce that, so a service is not
+//! believed about a reliable writer that is matched itself: what that has not announced waits until it does, or has gone. So
+//! no service can make the reader drop what a matched writer goes on to write.
+//!
+//! DEVIATION(RTPS 2.5 §8.7.9): the parameter of other writers is ignored, and so is that of services of other vendors.
 
+use super::Reader;
 use crate::cache::{ChangeKind, ReaderCache, Stored};
+use crate::context::Context;
+use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use takt_wire::inline_qos::SampleIdentity;
@@ -21,6 +30,8 @@ struct Origin {
     upto: SequenceNumber,
     /// When something of it came last, in samples.
     used: u64,
+    /// The last sample that it has announced, if it is matched itself and reliable.
+    announced: Option<SequenceNumber>,
 }
 
 /// What a reader does with a sample, by where it came from.
@@ -31,6 +42,8 @@ pub(super) enum Novelty {
     Last,
     /// It was shown before, or a later one was.
     Old,
+    /// Its writer, which is matched, has not announced it.
+    Ahead,
 }
 
 #[derive(Debug)]
@@ -38,11 +51,13 @@ pub(super) struct Origins {
     /// By writer.
     known: Vec<Origin>,
     clock: u64,
+    /// Some service's sample is ahead of its matched writer.
+    pub(super) any_ahead: bool,
 }
 
 impl Origins {
     pub(super) fn new() -> Self {
-        Self { known: Vec::with_capacity(ORIGINS_MAX), clock: 0 }
+        Self { known: Vec::with_capacity(ORIGINS_MAX), clock: 0, any_ahead: false }
     }
 
     fn find(&self, writer: Guid) -> Result<usize, usize> {
@@ -50,31 +65,106 @@ impl Origins {
     }
 
     pub(super) fn novelty(&self, sample: SampleIdentity) -> Novelty {
-        match self.find(sample.writer).map(|at| self.known[at].upto) {
-            Ok(upto) if sample.sn < upto => Novelty::Old,
-            Ok(upto) if sample.sn == upto => Novelty::Last,
+        match self.find(sample.writer).map(|at| &self.known[at]) {
+            Ok(origin) if sample.sn < origin.upto => Novelty::Old,
+            Ok(origin) if sample.sn == origin.upto => Novelty::Last,
+            Ok(origin) if origin.announced.is_some_and(|announced| sample.sn > announced) => Novelty::Ahead,
             _ => Novelty::New,
+        }
+    }
+
+    /// The first that a matched reliable writer says of what it has. What services said of later samples was no more than that.
+    pub(super) fn begins(&mut self, writer: Guid, last: SequenceNumber) {
+        let at = self.entry(writer);
+        let origin = &mut self.known[at];
+        (origin.upto, origin.announced) = (origin.upto.min(last), Some(last));
+    }
+
+    /// A matched reliable writer has samples up to this one.
+    pub(super) fn announces(&mut self, writer: Guid, last: SequenceNumber) {
+        if let Ok(at) = self.find(writer)
+            && let Some(announced) = &mut self.known[at].announced
+        {
+            *announced = last;
+        }
+    }
+
+    /// A writer is not matched any more.
+    pub(super) fn ends(&mut self, writer: Guid) {
+        if let Ok(at) = self.find(writer) {
+            self.known[at].announced = None;
         }
     }
 
     /// The sample is shown.
     pub(super) fn shown(&mut self, sample: SampleIdentity) {
+        let at = self.entry(sample.writer);
+        let origin = &mut self.known[at];
+        origin.upto = origin.upto.max(sample.sn);
+    }
+
+    /// The place of a writer, which is used now. One that is matched gives way last.
+    fn entry(&mut self, writer: Guid) -> usize {
         self.clock += 1;
-        let mut place = match self.find(sample.writer) {
+        let mut place = match self.find(writer) {
             Ok(at) => {
-                let origin = &mut self.known[at];
-                (origin.upto, origin.used) = (origin.upto.max(sample.sn), self.clock);
-                return;
+                self.known[at].used = self.clock;
+                return at;
             }
             Err(place) => place,
         };
+        let rank = |origin: &Origin| (origin.announced.is_some(), origin.used);
         if self.known.len() == ORIGINS_MAX
-            && let Some(idle) = (0..self.known.len()).min_by_key(|at| self.known[*at].used)
+            && let Some(idle) = (0..self.known.len()).min_by_key(|at| rank(&self.known[*at]))
         {
             self.known.remove(idle);
             place -= usize::from(idle < place);
         }
-        self.known.insert(place, Origin { writer: sample.writer, upto: sample.sn, used: self.clock });
+        let origin = Origin { writer, upto: SequenceNumber::ZERO, used: self.clock, announced: None };
+        self.known.insert(place, origin);
+        place
+    }
+}
+
+/// Whether a sample that is next has to wait, since its writer is matched and has not announced it.
+pub(super) fn is_ahead(origins: &mut Option<Box<Origins>>, sample: SampleIdentity) -> bool {
+    let Some(origins) = origins else { return false };
+    let is_ahead = origins.novelty(sample) == Novelty::Ahead;
+    origins.any_ahead |= is_ahead;
+    is_ahead
+}
+
+impl Reader {
+    /// The first HEARTBEAT of a writer: it has samples up to this one.
+    pub(super) fn begin_origin(&mut self, index: u32, last: SequenceNumber) {
+        if let Some(origins) = &mut self.origins
+            && let Some(proxy) = self.proxies.get(index).filter(|proxy| proxy.reliable && !proxy.is_service)
+        {
+            origins.begins(proxy.guid, last);
+        }
+    }
+
+    /// A writer has announced samples. Services whose samples waited for that go on.
+    pub(super) fn note_announced(&mut self, now: Instant, ctx: &mut Context, index: u32) {
+        let Some(origins) = &mut self.origins else { return };
+        let Some(proxy) = self.proxies.get(index).filter(|proxy| proxy.reliable && !proxy.is_service) else { return };
+        origins.announces(proxy.guid, proxy.announced);
+        self.resume_services(now, ctx);
+    }
+
+    /// Delivers what waited for the writers that wrote it. At most a window of each matched service.
+    pub(super) fn resume_services(&mut self, now: Instant, ctx: &mut Context) {
+        if !self.origins.as_mut().is_some_and(|origins| core::mem::take(&mut origins.any_ahead)) {
+            return;
+        }
+        let mut from = 0;
+        while let Some(index) = self.proxies.next_index(from) {
+            from = index + 1;
+            ctx.work.steps(1);
+            if self.proxies.get(index).is_some_and(|proxy| proxy.is_service) {
+                self.deliver(ctx, index, now);
+            }
+        }
     }
 }
 
@@ -86,6 +176,8 @@ pub(super) fn drops(origins: &Option<Box<Origins>>, cache: &mut ReaderCache, sto
         // That an instance has ended is told again: another of its writers says so, and it may be the last one.
         Novelty::Last => cache.kind_of(stored) != ChangeKind::Alive,
         Novelty::Old => false,
+        // Best effort: what is not shown now is lost.
+        Novelty::Ahead => true,
     };
     if !is_new {
         cache.repeat(stored);

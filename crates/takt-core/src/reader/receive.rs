@@ -109,9 +109,15 @@ impl Reader {
     fn accepts(&mut self, ctx: &mut Context, index: u32, sn: SequenceNumber, whole: bool) -> bool {
         let Some(proxy) = self.proxies.get_mut(index) else { return false };
         let Some(expected) = proxy.expected else {
-            // The first heartbeat will tell which samples are for us; this one will be asked for then.
-            proxy.dropped_early = Some(proxy.dropped_early.map_or(sn, |early| early.min(sn)));
-            return false;
+            // The first HEARTBEAT says which samples are for us; this one waits for it.
+            if !proxy.takes_early(sn) {
+                ctx.counters.out_of_window += 1;
+                return false;
+            }
+            proxy.arrived(if whole { sn } else { sn.prev() });
+            let is_new = proxy.arrival(sn) == Arrival::Missing;
+            ctx.counters.duplicate_samples += u64::from(!is_new);
+            return is_new;
         };
         if sn < expected {
             ctx.counters.duplicate_samples += 1;

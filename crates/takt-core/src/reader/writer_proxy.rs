@@ -56,8 +56,8 @@ pub(crate) struct WriterProxy {
     pub(crate) history_end: Option<SequenceNumber>,
     /// Of what came after that, something will never arrive.
     pub(crate) has_hole: bool,
-    /// Lowest sample dropped while `expected` was unknown.
-    pub(crate) dropped_early: Option<SequenceNumber>,
+    /// Lowest and highest sample that came while `expected` was unknown. They lie within one window and wait in it.
+    pub(crate) early: Option<(SequenceNumber, SequenceNumber)>,
     /// Highest sample that the writer is known to have.
     pub(crate) announced: SequenceNumber,
     /// Highest sample that has arrived, or those before which have begun to.
@@ -105,7 +105,7 @@ impl WriterProxy {
             expected: if reliable { None } else { Some(SequenceNumber::FIRST) },
             history_end: None,
             has_hole: false,
-            dropped_early: None,
+            early: None,
             announced: SequenceNumber::ZERO,
             highest: SequenceNumber::ZERO,
             waiting: 0,
@@ -145,6 +145,34 @@ impl WriterProxy {
     /// Whether the sample can be kept: at or above the expected one, and within the window.
     pub(crate) fn in_window(&self, sn: SequenceNumber) -> bool {
         self.expected.is_some_and(|expected| sn >= expected && sn.0 - expected.0 < REORDER_WINDOW && sn <= LAST_SAMPLE)
+    }
+
+    /// Whether a sample that comes while `expected` is unknown can be kept until that is known. If so it is noted.
+    pub(crate) fn takes_early(&mut self, sn: SequenceNumber) -> bool {
+        let (lowest, highest) = self.early.map_or((sn, sn), |(lowest, highest)| (lowest.min(sn), highest.max(sn)));
+        let fits = highest.0 - lowest.0 < REORDER_WINDOW && sn >= SequenceNumber::FIRST && sn <= LAST_SAMPLE;
+        if fits {
+            self.early = Some((lowest, highest));
+        }
+        fits
+    }
+
+    /// `expected` is known: takes out of the window what came early and does not lie in it.
+    pub(crate) fn take_misplaced(&mut self) -> Option<Stored> {
+        let (lowest, highest) = self.early?;
+        for number in lowest.0..=highest.0 {
+            let sn = SequenceNumber(number);
+            if !self.in_window(sn) {
+                let arrival = self.arrival(sn);
+                self.set_arrival(sn, Arrival::Missing);
+                if let Arrival::Waiting(stored) = arrival {
+                    self.early = Some((sn, highest));
+                    return Some(stored);
+                }
+            }
+        }
+        self.early = None;
+        None
     }
 
     /// The writer has samples up to this one.

@@ -13,6 +13,7 @@ mod diagnosis;
 mod directed;
 mod discovery;
 mod durability;
+mod early_data;
 mod enabling;
 mod forged;
 mod forgetting;

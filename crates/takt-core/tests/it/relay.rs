@@ -273,3 +273,69 @@ fn forged_original_number_is_told_from_what_the_writer_announced_and_can_be_forg
     got.sort_unstable();
     assert_eq!(got, [0, 1, 2], "the forged one is not among them");
 }
+
+/// A TRANSIENT writer and a reader of it that has shown `0..5`, with a service of which the reader knows.
+fn followed(network: &mut Network) -> (WriterHandle, ReaderHandle) {
+    let writer = network.writer(0, writer_spec("T", false, durable_writer(History::KeepAll)));
+    let reader = network.reader(2, reader_spec("T", false, durable_reader()));
+    network.await_match((0, writer), (2, reader));
+    write(network, writer, 0..5);
+    network.run(1_000);
+    assert!(numbers(network, 2, reader).into_iter().eq(0..5));
+    (writer, reader)
+}
+
+#[test]
+fn an_original_writer_named_by_no_service_is_ignored() {
+    let mut network = Network::new(3, 96);
+    let (writer, reader) = followed(&mut network);
+    let origin = guid(&mut network, 0, writer);
+    let spec = writer_spec("T", false, durable_writer(History::KeepAll));
+    let now = network.now;
+    let liar = network.nodes[1].prepare_writer(now, spec).expect("the writer is good");
+    network.nodes[1].make_relay(liar).expect("it lives");
+    pass_on(&mut network, 1, liar, origin, 1_000..1_001);
+    network.nodes[1].enable_writer(now, liar).expect("it can be enabled");
+    network.run(2_000);
+    let (info, _) = network.take(2, reader).expect("the liar's sample");
+    assert_eq!(info.origin.writer, guid(&mut network, 1, liar), "it is its own");
+    write(&mut network, writer, 5..15);
+    network.run(1_000);
+    assert!(numbers(&mut network, 2, reader).into_iter().eq(5..15));
+}
+
+#[test]
+fn a_service_cannot_silence_a_matched_writer() {
+    for lie in [6, 1_000, 2_000_000_000] {
+        let mut network = Network::new(3, 97);
+        let (writer, reader) = followed(&mut network);
+        let origin = guid(&mut network, 0, writer);
+        let service = prepare_relay(&mut network, 1);
+        pass_on(&mut network, 1, service, origin, lie..lie + 1);
+        let now = network.now;
+        network.nodes[1].enable_writer(now, service).expect("it can be enabled");
+        network.run(2_000);
+        assert_eq!(numbers(&mut network, 2, reader), [], "the writer has not announced it");
+        write(&mut network, writer, 5..6);
+        write(&mut network, writer, 6..15);
+        network.run(1_000);
+        assert!(numbers(&mut network, 2, reader).into_iter().eq(5..15), "{lie}");
+    }
+}
+
+#[test]
+fn what_a_service_has_ahead_of_its_writer_is_shown_when_that_has_gone() {
+    let mut network = Network::new(3, 98);
+    let (writer, reader) = followed(&mut network);
+    let origin = guid(&mut network, 0, writer);
+    let service = prepare_relay(&mut network, 1);
+    pass_on(&mut network, 1, service, origin, 0..8);
+    let now = network.now;
+    network.nodes[1].enable_writer(now, service).expect("it can be enabled");
+    network.run(2_000);
+    assert_eq!(numbers(&mut network, 2, reader), []);
+    let now = network.now;
+    network.nodes[0].delete_writer(now, writer).expect("it lives");
+    network.run(2_000);
+    assert!(numbers(&mut network, 2, reader).into_iter().eq(5..8));
+}
