@@ -128,6 +128,10 @@ pub struct Config {
     pub initial_peers: Vec<Locator>,
     /// Discovery servers among them, by whom we let ourselves be introduced to others.
     pub servers: Vec<Locator>,
+    /// What is said in the name of a participant counts only from addresses that it has proven or announces. Without this, relays
+    /// and address translation between participants may change the source addresses of datagrams, and whoever reaches this
+    /// participant can speak for any other one.
+    pub checks_sources: bool,
     /// The endpoints of all participants, in place of endpoint discovery; the own ones are found by ENTITY_NAME.
     pub static_endpoints: Option<Vec<StaticParticipant>>,
     /// Whether this participant is such a server.
@@ -162,6 +166,7 @@ impl Config {
             locators: Locators::default(),
             initial_peers: Vec::new(),
             servers: Vec::new(),
+            checks_sources: true,
             static_endpoints: None,
             is_server: false,
             multicast_readers_min: 3,

@@ -14,6 +14,10 @@ pub struct Counters {
     pub malformed_submessages: u64,
     /// Submessages of a kind that is unknown and therefore skipped.
     pub unknown_submessages: u64,
+    /// Participants that were forgotten since another one needed their place.
+    pub participants_displaced: u64,
+    /// Datagrams in the name of a participant from an address that it has neither proven nor announced.
+    pub foreign_datagrams: u64,
     /// Discovery samples that could not be parsed.
     pub malformed_discovery: u64,
     /// `DATA` and `DATA_FRAG` of writers that are not matched.
@@ -31,6 +35,9 @@ pub struct Counters {
     /// Parts of coherent sets, each what one writer adds, that were not shown since something of the set was missing or found
     /// no room.
     pub dropped_coherent_sets: u64,
+    /// Writers of a group whose heartbeats say nothing of it, so that their coherent sets are shown as of scope TOPIC, and their
+    /// changes in no order with those of others.
+    pub writers_without_group_information: u64,
     /// Samples of writers that a stronger one outranks (OWNERSHIP EXCLUSIVE).
     pub outranked_samples: u64,
     /// Samples and disposals that a later one of their instance overtook (DESTINATION_ORDER BY_SOURCE_TIMESTAMP).

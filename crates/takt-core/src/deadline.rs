@@ -16,11 +16,13 @@ const NONE: u32 = u32::MAX;
 
 /// Instances that one call looks at; the next call goes on.
 pub(crate) const INSTANCES_PER_CALL: usize = 64;
+/// Entries that an instance that missed its deadline is put in front of, at most: those that were updated since that was due.
+pub(crate) const OVERTAKEN_MAX: usize = 8;
 
 #[derive(Debug)]
 struct Entry {
     handle: InstanceHandle,
-    /// The last update, or when a miss was told last.
+    /// When the period at hand began: with the last update, or where the last missed period ended.
     since: Instant,
     previous: u32,
     next: u32,
@@ -115,8 +117,8 @@ impl DeadlineMonitor {
     /// watched on.
     pub(crate) fn handle_timeout(&mut self, now: Instant, ctx: &mut Context, mut missed: impl FnMut(Missed) -> bool) {
         for _ in 0..INSTANCES_PER_CALL {
-            let Some(late) = self.next_late(now) else { break };
-            ctx.work.steps(1);
+            let Some((late, steps)) = self.next_late(now) else { break };
+            ctx.work.steps(steps);
             if !missed(late) {
                 self.ended(late.instance);
             }
@@ -126,7 +128,9 @@ impl DeadlineMonitor {
         }
     }
 
-    fn next_late(&mut self, now: Instant) -> Option<Missed> {
+    /// An instance of which a period is over, and what the look at it took. Its periods follow one another without a gap, however
+    /// late the timer fires.
+    fn next_late(&mut self, now: Instant) -> Option<(Missed, usize)> {
         let index = self.oldest;
         let entry = self.entries.get_mut(index as usize)?;
         let silent = now.0.saturating_sub(entry.since.0);
@@ -135,11 +139,18 @@ impl DeadlineMonitor {
         if periods == 0 {
             return None;
         }
-        entry.since = now;
+        let since = Instant(entry.since.0 + periods * period);
+        entry.since = since;
         let instance = entry.handle;
         self.unlink(index);
-        self.append(index);
-        Some(Missed { instance, periods })
+        let (mut before, mut steps) = (self.newest, 1);
+        while let Some(newer) =
+            self.entries.get(before as usize).filter(|it| it.since > since && steps <= OVERTAKEN_MAX)
+        {
+            (before, steps) = (newer.previous, steps + 1);
+        }
+        self.insert_behind(before, index);
+        Some((Missed { instance, periods }, steps))
     }
 
     fn insert(&mut self, handle: InstanceHandle) -> u32 {
@@ -164,13 +175,21 @@ impl DeadlineMonitor {
     }
 
     fn append(&mut self, index: u32) {
-        let previous = core::mem::replace(&mut self.newest, index);
-        match self.entries.get_mut(previous as usize) {
-            Some(entry) => entry.next = index,
-            None => self.oldest = index,
+        self.insert_behind(self.newest, index);
+    }
+
+    /// Links an entry behind another one, or as the oldest.
+    fn insert_behind(&mut self, previous: u32, index: u32) {
+        let next = match self.entries.get_mut(previous as usize) {
+            Some(entry) => core::mem::replace(&mut entry.next, index),
+            None => core::mem::replace(&mut self.oldest, index),
+        };
+        match self.entries.get_mut(next as usize) {
+            Some(entry) => entry.previous = index,
+            None => self.newest = index,
         }
         let entry = &mut self.entries[index as usize];
-        (entry.previous, entry.next) = (previous, NONE);
+        (entry.previous, entry.next) = (previous, next);
     }
 
     fn unlink(&mut self, index: u32) {
@@ -250,7 +269,34 @@ mod tests {
             true
         });
         assert_eq!(periods, 5);
-        assert_eq!(ctx.timers.next_due(), Some(Instant(65 * MS)), "a period after it was told");
+        assert_eq!(ctx.timers.next_due(), Some(Instant(60 * MS)), "a period after the last one ended");
+    }
+
+    #[test]
+    fn late_timer_does_not_shift_later_periods() {
+        let (mut monitor, mut ctx) = setup(100);
+        monitor.updated(Instant(0), &mut ctx, handle(1));
+        monitor.updated(Instant(14 * MS), &mut ctx, handle(2));
+        let mut missed = Vec::new();
+        let note = |missed: &mut Vec<(u8, u64)>, one: Missed| missed.push((one.instance.0[0], one.periods));
+        monitor.handle_timeout(Instant(15 * MS), &mut ctx, |one| {
+            note(&mut missed, one);
+            true
+        });
+        assert_eq!((&missed[..], ctx.timers.next_due()), (&[(1, 1)][..], Some(Instant(20 * MS))));
+        assert_eq!(run(&mut monitor, &mut ctx, 40), [(1, 1, 20), (2, 1, 24), (1, 1, 30), (2, 1, 34), (1, 1, 40)]);
+    }
+
+    #[test]
+    fn changed_period_counts_from_the_last_update() {
+        let (mut monitor, mut ctx) = setup(100);
+        for (at, key) in [(0, 1), (5, 2)] {
+            monitor.updated(Instant(at * MS), &mut ctx, handle(key));
+        }
+        monitor.set_period(Instant(8 * MS), &mut ctx, Duration::from_millis(20));
+        assert_eq!(run(&mut monitor, &mut ctx, 25), [(1, 1, 20), (2, 1, 25)]);
+        monitor.set_period(Instant(31 * MS), &mut ctx, Duration::from_millis(3));
+        assert_eq!(run(&mut monitor, &mut ctx, 31), [(1, 1, 31), (2, 1, 31)], "due at once");
     }
 
     #[test]

@@ -166,12 +166,14 @@ impl LivelinessLostStatus {
 /// Which limit turned a sample away (DDS 1.4 §2.2.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleRejectedReason {
-    /// `RESOURCE_LIMITS.max_samples`, or the history's memory.
+    /// `RESOURCE_LIMITS.max_samples`.
     SamplesLimit,
     /// `RESOURCE_LIMITS.max_instances`.
     InstancesLimit,
     /// `RESOURCE_LIMITS.max_samples_per_instance`.
     SamplesPerInstanceLimit,
+    /// The memory of the reader (`Limits::endpoint_memory_bytes`, `reassembly_bytes`). DDS has no word for this one.
+    MemoryLimit,
 }
 
 /// `SAMPLE_REJECTED`.

@@ -128,6 +128,24 @@ impl<'a> InlineQos<'a> {
         Ok(qos)
     }
 
+    /// What this and another list say of one change, this one first. Whom the change is for is left out.
+    #[must_use]
+    pub fn or(&self, other: &InlineQos<'_>) -> InlineQos<'static> {
+        InlineQos {
+            key_hash: self.key_hash.or(other.key_hash),
+            status_info: self.status_info.or(other.status_info),
+            directed_write: DirectedWrite::default(),
+            original_writer: self.original_writer.or(other.original_writer),
+            related_sample_identity: self.related_sample_identity.or(other.related_sample_identity),
+            coherent_set: self.coherent_set.or(other.coherent_set),
+            group_coherent_set: self.group_coherent_set.or(other.group_coherent_set),
+            group_seq_num: self.group_seq_num.or(other.group_seq_num),
+            lifespan: self.lifespan.or(other.lifespan),
+            ownership_strength: self.ownership_strength.or(other.ownership_strength),
+            must_understand_unknown: self.must_understand_unknown || other.must_understand_unknown,
+        }
+    }
+
     /// Is the change for `reader`, or for everybody?
     pub fn is_for(&self, reader: Guid) -> bool {
         self.directed_write.includes(reader)

@@ -20,6 +20,7 @@ mod review;
 mod sedp;
 mod server;
 mod spdp;
+mod speakers;
 mod static_endpoints;
 mod type_checks;
 mod type_lookup;

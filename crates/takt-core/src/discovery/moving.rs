@@ -73,8 +73,9 @@ impl Participant {
         data: ParticipantData,
         payload: &[u8],
     ) {
+        let is_authentic = self.may_speak(&from.source, data.guid.prefix);
         let Some(remote) = self.remotes.get_mut(index) else { return };
-        remote.unicast_only &= !from.multicast;
+        remote.unicast_only &= !(is_authentic && from.multicast);
         let moved = remote.data.metatraffic_unicast != data.metatraffic_unicast
             || remote.data.default_unicast != data.default_unicast
             || remote.comes_by_another(now, from.source);
@@ -82,11 +83,16 @@ impl Participant {
             return self.meet_anew(now, from, index, data, payload, false);
         }
         let news = News { data: Box::new(data), announcement: payload.into(), source: from.source };
+        let here = remote.metatraffic;
         if !moved {
-            let path = remote.metatraffic;
-            return self.adopt(now, index, news, path);
+            if is_authentic {
+                self.adopt(now, index, news, here);
+            }
+            return;
         }
         match self.judge(index, &news) {
+            // It adds addresses, of which one has spoken that it did not announce so far.
+            Verdict::At(path) if path == here && !is_authentic => {}
             Verdict::At(path) => self.adopt(now, index, news, path),
             Verdict::Doubtful(_) if news.data.vendor_id != VendorId::TAKT => {
                 self.meet_anew(now, from, index, *news.data, payload, true);
@@ -189,6 +195,7 @@ impl Participant {
         let News { data, announcement, source } = news;
         let moved = remote.metatraffic != path || remote.data.default_unicast != data.default_unicast;
         let prefix = remote.prefix;
+        remote.voices.prove(&remote.metatraffic.locator);
         remote.metatraffic = path;
         remote.heard_there = now;
         remote.source = source;

@@ -9,6 +9,7 @@ use super::channels::Ears;
 use super::footprint::Footprint;
 use super::moving::Move;
 use super::server::{Standing, mark_as_server};
+use super::speakers::Voices;
 use super::static_endpoints::SEDP;
 use super::validation::{Letter, Probation};
 use super::{Departure, OWN_ENDPOINT_SET, Shortcut};
@@ -36,6 +37,9 @@ const FIRST_ANNOUNCEMENTS: Duration = Duration::from_millis(100);
 const LEAST_ANNOUNCEMENT_PERIOD: Duration = Duration::from_millis(100);
 /// Announcements of something new that go to each who is known, and not to groups and peers alone.
 const ANNOUNCEMENTS_OF_NEWS: u32 = 3;
+/// A participant that was silent for so long, and none of whose endpoints was ever matched, gives way to a newcomer where all places
+/// are taken. Longer than the announcement periods of all vendors.
+const IDLE: Duration = Duration::from_secs(60);
 /// A shorter lease is treated as this long.
 const LEAST_LEASE: Duration = Duration::from_millis(100);
 /// A longer one as this long.
@@ -74,6 +78,8 @@ pub(crate) struct Remote {
     pub(super) moving: Option<Box<Move>>,
     /// Its announcements reach us only because it sends them to us alone, so we must do the same.
     pub(super) unicast_only: bool,
+    /// Where it has spoken from.
+    pub(super) voices: Voices,
     /// The number of its last announcement.
     pub(super) sn: SequenceNumber,
     pub(super) standing: Standing,
@@ -282,7 +288,7 @@ impl Participant {
         &mut self,
         now: Instant,
         from: &Received,
-        (sender, prefix): (GuidPrefix, GuidPrefix),
+        (sender, prefix, is_authentic): (GuidPrefix, GuidPrefix, bool),
         data: &Data<'_>,
         octets: &mut usize,
     ) {
@@ -303,6 +309,9 @@ impl Participant {
                 self.ctx.counters.malformed_discovery += 1;
                 return;
             }
+            if !is_authentic {
+                return;
+            }
             self.departed.note(now, prefix, data.sn);
             return self.remove_participant(now, prefix, Departure::Farewell);
         }
@@ -312,7 +321,7 @@ impl Participant {
                 if sender != prefix && self.handle_introduction(now, from, speakers, (data.sn, payload), octets) {
                     return;
                 }
-                if self.hear_again(now, from, prefix, payload, octets) {
+                if self.hear_again(now, from, (prefix, is_authentic), payload, octets) {
                     return;
                 }
                 self.handle_announcement(now, from, prefix, data.sn, payload);
@@ -332,21 +341,23 @@ impl Participant {
         &mut self,
         now: Instant,
         from: &Received,
-        prefix: GuidPrefix,
+        (prefix, is_authentic): (GuidPrefix, bool),
         payload: &[u8],
         octets: &mut usize,
     ) -> bool {
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return false };
         let Some(remote) = self.remotes.get_mut(index) else { return false };
         let moves = remote.moving.as_ref().is_some_and(|moving| *moving.news.announcement == *payload);
-        if !moves && (*remote.announcement != *payload || remote.comes_by_another(now, from.source)) {
+        if !moves && (!is_authentic || *remote.announcement != *payload || remote.comes_by_another(now, from.source)) {
             return false;
         }
         if remote.metatraffic.locator == from.source {
             remote.heard_there = now;
         }
-        remote.unicast_only &= !from.multicast;
-        remote.heard = now;
+        if is_authentic {
+            remote.unicast_only &= !from.multicast;
+            remote.heard = now;
+        }
         if moves || remote.probation.is_some() {
             if self.receive_announcement(index, *octets) {
                 *octets = 0;
@@ -436,6 +447,7 @@ impl Participant {
             sn: SequenceNumber::FIRST,
             standing: Standing::default(),
             unicast_only: !from.multicast,
+            voices: Voices::default(),
             endpoints: 0,
             footprint,
         });
@@ -475,14 +487,24 @@ impl Participant {
         if remote.receive_octets(octets) { 0 } else { octets }
     }
 
-    /// Whether one more participant may be remembered; the oldest that never proved itself gives way.
+    /// Whether one more participant may be remembered. The oldest that never proved itself gives way, and if there is no place
+    /// otherwise the one that was silent for longest, longer than [`IDLE`], none of whose endpoints was ever matched.
     fn has_room_for_participant(&mut self, now: Instant, footprint: usize) -> bool {
-        self.ctx.work.steps(2 * self.remotes.len());
+        self.ctx.work.steps(3 * self.remotes.len());
         let unvalidated = self.remotes.iter().filter(|(_, remote)| remote.probation.is_some()).count();
         if unvalidated >= self.ctx.limits.max_unvalidated_participants {
             let candidates = self.remotes.iter().filter(|(_, remote)| remote.probation.is_some());
             if let Some((_, oldest)) = candidates.min_by_key(|(_, remote)| remote.arrival) {
                 let prefix = oldest.prefix;
+                self.remove_participant(now, prefix, Departure::Silence);
+            }
+        }
+        if self.remotes.len() >= self.ctx.limits.max_participants {
+            let is_idle =
+                |remote: &Remote| remote.probation.is_none() && !remote.exchanges && now.since(remote.heard) >= IDLE;
+            let idle = self.remotes.iter().filter(|(_, remote)| is_idle(remote));
+            if let Some(prefix) = idle.min_by_key(|(_, remote)| remote.heard).map(|(_, remote)| remote.prefix) {
+                self.ctx.counters.participants_displaced += 1;
                 self.remove_participant(now, prefix, Departure::Silence);
             }
         }

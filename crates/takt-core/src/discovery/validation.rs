@@ -21,7 +21,7 @@ use super::reachability::Host;
 use super::{Remote, SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS};
 use crate::context::{Context, Job};
 use crate::event::Event;
-use crate::participant::Participant;
+use crate::participant::{Participant, Received};
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
 use crate::writer::Path;
@@ -339,7 +339,7 @@ impl Participant {
     }
 
     /// An acknowledgement: whoever has answered both challenges is believed.
-    pub(crate) fn handle_proof(&mut self, now: Instant, prefix: GuidPrefix, acknack: &AckNack) {
+    pub(crate) fn handle_proof(&mut self, now: Instant, from: &Received, prefix: GuidPrefix, acknack: &AckNack) {
         let named = (acknack.writer, acknack.reader);
         let Some(place) = CHALLENGERS.iter().position(|(_, writer, reader)| (*writer, *reader) == named) else {
             return;
@@ -357,6 +357,7 @@ impl Participant {
         if probation.answered != [true; 2] || probation.wrong_answers >= WRONG_ANSWERS_MAX {
             return;
         }
+        remote.voices.prove(&from.source);
         let is_new = remote.probation.is_some();
         match self.has_room_at(&at) {
             true if is_new => self.end_probation(now, index),

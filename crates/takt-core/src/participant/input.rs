@@ -26,6 +26,8 @@ struct Interpreter {
     for_us: bool,
     /// It names us, so the source has heard of us.
     names_us: bool,
+    /// It comes from where the source may speak from.
+    is_authentic: bool,
     /// Octets of the datagram that are on nobody's account yet.
     octets: usize,
     timestamp: Timestamp,
@@ -54,12 +56,14 @@ impl Participant {
             // Our own readers are sent what is for them.
             return;
         }
-        let octets = self.heard_from(now, source, datagram.len());
+        let is_authentic = self.is_authentic(&from, source);
+        let octets = if is_authentic { self.heard_from(now, source, datagram.len()) } else { datagram.len() };
         let mut interpreter = Interpreter {
             sender: source,
             source,
             for_us: true,
             names_us: false,
+            is_authentic,
             octets,
             timestamp: Timestamp::INVALID,
         };
@@ -68,7 +72,7 @@ impl Participant {
             // DATA are what there are many of: they do without the room that any submessage takes.
             let handled = envelope.and_then(|envelope| match envelope.data() {
                 Some(data) => data.map(|data| self.handle_data(now, &from, &mut interpreter, &data, beside)),
-                None => envelope.open().map(|other| self.handle_submessage(now, &mut interpreter, &other)),
+                None => envelope.open().map(|other| self.handle_submessage(now, &from, &mut interpreter, &other)),
             });
             self.ctx.counters.malformed_submessages += u64::from(handled.is_err());
         }
@@ -87,8 +91,11 @@ impl Participant {
             return;
         }
         if data.writer == EntityId::SPDP_WRITER {
-            let sender = (interpreter.sender, interpreter.source);
-            return self.handle_spdp(now, from, sender, data, &mut interpreter.octets);
+            let Interpreter { sender, source, is_authentic, .. } = *interpreter;
+            return self.handle_spdp(now, from, (sender, source, is_authentic), data, &mut interpreter.octets);
+        }
+        if !interpreter.is_authentic {
+            return;
         }
         let writer = Guid { prefix: interpreter.source, entity_id: data.writer };
         let stamp = Stamp { now, source_timestamp: interpreter.timestamp };
@@ -98,12 +105,26 @@ impl Participant {
         self.after_data(now, writer, heard);
     }
 
-    fn handle_submessage(&mut self, now: Instant, interpreter: &mut Interpreter, submessage: &Submessage<'_>) {
+    /// Whether what comes in the name of a participant is believed; counts what is not.
+    fn is_authentic(&mut self, from: &Received, source: GuidPrefix) -> bool {
+        let is_authentic = self.may_speak(&from.source, source);
+        self.ctx.counters.foreign_datagrams += u64::from(!is_authentic);
+        is_authentic
+    }
+
+    fn handle_submessage(
+        &mut self,
+        now: Instant,
+        from: &Received,
+        interpreter: &mut Interpreter,
+        submessage: &Submessage<'_>,
+    ) {
         self.ctx.work.unit();
         match submessage {
             Submessage::InfoTimestamp(timestamp) => interpreter.timestamp = timestamp.unwrap_or(Timestamp::INVALID),
             Submessage::InfoSource(info) => {
                 interpreter.source = info.prefix;
+                interpreter.is_authentic = self.is_authentic(from, info.prefix);
                 interpreter.timestamp = Timestamp::INVALID;
             }
             Submessage::InfoDestination(prefix) => {
@@ -118,6 +139,16 @@ impl Participant {
             // DEVIATION(RTPS 2.5 §8.3.8.5): the checksum and length of the header extension are not checked.
             Submessage::InfoReply(_) | Submessage::Pad | Submessage::HeaderExtension(_) => {}
             _ if !interpreter.for_us => {}
+            // What may prove another address.
+            Submessage::AckNack(acknack) if !interpreter.is_authentic && acknack.writer.is_builtin() => {
+                self.handle_proof(now, from, interpreter.source, acknack);
+            }
+            Submessage::Heartbeat(heartbeat) if !interpreter.is_authentic => {
+                if interpreter.names_us && heartbeat.writer.is_builtin() {
+                    self.handle_challenge(interpreter.source, heartbeat);
+                }
+            }
+            _ if !interpreter.is_authentic => {}
             // Opened as such.
             Submessage::Data(_) => {}
             Submessage::DataFrag(data) => {
@@ -140,7 +171,7 @@ impl Participant {
             Submessage::AckNack(acknack) => {
                 self.ctx.counters.acknacks_received += 1;
                 if acknack.writer.is_builtin() {
-                    self.handle_proof(now, interpreter.source, acknack);
+                    self.handle_proof(now, from, interpreter.source, acknack);
                 }
                 let shortened = match acknack.writer {
                     EntityId::P2P_MESSAGE_WRITER => self.handle_answer(interpreter.source, acknack),

@@ -25,7 +25,7 @@ use crate::FlowTag;
 use crate::cache::{CacheLimits, PayloadPool, ReaderCache};
 use crate::config::{Config, Limits, Locators, MAX_PEERS};
 use crate::context::{Context, Timing};
-use crate::deadline::INSTANCES_PER_CALL;
+use crate::deadline::{INSTANCES_PER_CALL, OVERTAKEN_MAX};
 use crate::discovery::{
     Announcer, Assertion, BEFORE_FIRST_ENDPOINT, BUILTIN_ENDPOINTS, BuiltinTopics, Departed, EndpointKey, Ignored,
     Introducer, Lost, MAX_REPLY_BYTES, REPLY_DEPTH, Reachability, Refusal, Remote, Reviews, SEDP_PUBLICATIONS,
@@ -67,6 +67,8 @@ pub struct Participant {
     pub(crate) initial_peers: Vec<Locator>,
     /// Discovery servers that the user named.
     pub(crate) servers: Vec<Locator>,
+    /// What is said in the name of a participant counts only from its own addresses.
+    pub(crate) checks_sources: bool,
     /// The endpoints of all, if they are known beforehand.
     pub(crate) static_endpoints: Option<StaticEndpoints>,
     /// This participant is a discovery server.
@@ -159,6 +161,7 @@ impl Participant {
             locators: config.locators,
             initial_peers: config.initial_peers,
             servers: config.servers,
+            checks_sources: config.checks_sources,
             static_endpoints,
             introducer,
             introducing: false,
@@ -327,7 +330,8 @@ impl Participant {
         let of_writer = self.writers.iter().map(|(_, writer)| writer.steps_max()).max().unwrap_or(0);
         let samples = windows + of_reader.max(of_group.max().unwrap_or(0)) + of_writer;
         let steps_per_entry = STEPS_PER_ENTRY + 2 * self.ctx.channels.list.len();
-        (steps_per_entry * (1 + tables + self.ctx.events.len()) + samples + INSTANCES_PER_CALL) as u64
+        (steps_per_entry * (1 + tables + self.ctx.events.len()) + samples + INSTANCES_PER_CALL * (1 + OVERTAKEN_MAX))
+            as u64
     }
 
     /// The next event for the application.

@@ -359,7 +359,7 @@ impl Participant {
         let Self { readers, ctx, .. } = self;
         let Some(reader) = readers.get_mut(handle.index) else { return Err(Error::AlreadyDeleted) };
         let is_judged_alike = reader_terms(&reader.data) == reader_terms(&data);
-        reader.adopt(ctx, &data.qos);
+        reader.adopt(now, ctx, &data.qos);
         reader.data = data.clone();
         if reader.is_enabled {
             self.announce_subscription(now, &data);

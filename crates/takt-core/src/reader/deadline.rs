@@ -10,6 +10,7 @@ use crate::event::Event;
 use crate::slots::ReaderHandle;
 use crate::time::Instant;
 use crate::timer::TimerKind;
+use core::time::Duration;
 use takt_wire::discovery::SubscriptionData;
 use takt_wire::qos::DataReaderQos;
 
@@ -38,15 +39,30 @@ pub(super) fn delivered(monitor: &mut Option<DeadlineMonitor>, now: Instant, ctx
 
 impl Reader {
     /// Takes over policies that may change while it is enabled.
-    pub(crate) fn adopt(&mut self, ctx: &mut Context, qos: &DataReaderQos) {
+    pub(crate) fn adopt(&mut self, now: Instant, ctx: &mut Context, qos: &DataReaderQos) {
         let deadline_changed = self.data.qos.deadline != qos.deadline;
         self.data.qos = qos.clone();
         self.cache.adopt(CachePolicies::of(qos));
         if deadline_changed {
-            if let Some(former) = &self.deadline {
-                former.close(ctx);
-            }
+            self.change_deadline(now, ctx);
+        }
+    }
+
+    /// DEADLINE is another one. Instances that are silent stay watched; where none were watched, their periods begin now.
+    fn change_deadline(&mut self, now: Instant, ctx: &mut Context) {
+        let Some(former) = &mut self.deadline else {
             self.deadline = monitor(self.handle, &self.data, &self.cache, ctx);
+            if let Some(monitor) = &mut self.deadline {
+                self.cache.living().for_each(|instance| monitor.updated(now, ctx, instance));
+            }
+            return;
+        };
+        match self.data.qos.deadline.period.as_nanos() {
+            Some(period) => former.set_period(now, ctx, Duration::from_nanos(period)),
+            None => {
+                former.close(ctx);
+                self.deadline = None;
+            }
         }
     }
 

@@ -8,8 +8,9 @@ use crate::cache::{PayloadPool, PayloadRef};
 use crate::reader::Stamp;
 use crate::time::Instant;
 use core::time::Duration;
+use takt_wire::inline_qos::InlineQos;
 use takt_wire::message::DataFrag;
-use takt_wire::{FragmentNumberSet, SequenceNumber, Timestamp};
+use takt_wire::{FragmentNumberSet, Guid, SequenceNumber, Timestamp};
 
 /// Incomplete samples kept of one writer.
 const SAMPLES: usize = 8;
@@ -25,8 +26,38 @@ pub(crate) enum Refused {
     Duplicate,
     /// They contradict the sample's size, or are too many.
     Rejected,
-    /// There is no room for the sample.
+    /// Too many samples are incomplete.
     NoRoom,
+    /// There is no memory for the sample now.
+    NoMemory,
+    /// The sample is larger than all memory of the reader.
+    TooLarge,
+}
+
+/// What the fragments of a sample say beside its content. Any of them may have inline QoS (RTPS 2.5 §8.3.8.3); of what several
+/// say, the first that arrived counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Said {
+    pub(crate) inline: InlineQos<'static>,
+    /// The sample is directed to other readers.
+    pub(crate) excludes: bool,
+}
+
+impl Said {
+    /// What one more fragment says.
+    pub(crate) fn and(&self, inline: &InlineQos<'_>, reader: Guid) -> Self {
+        let excludes = self.excludes || !inline.directed_write.includes(reader);
+        Self { inline: self.inline.or(inline), excludes }
+    }
+}
+
+/// A sample all of whose fragments have arrived.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Whole {
+    pub(crate) payload: PayloadRef,
+    pub(crate) source_timestamp: Timestamp,
+    /// By all fragments but the last one.
+    pub(crate) said: Said,
 }
 
 /// What the incomplete samples of a reader may claim of its memory, and what they do claim, in bytes.
@@ -60,6 +91,7 @@ struct Assembly {
     missing: u32,
     /// When the last fragment arrived.
     touched: Instant,
+    said: Said,
 }
 
 impl Assembly {
@@ -94,14 +126,21 @@ impl Fragments {
         self.assemblies.iter().flatten().any(|assembly| assembly.sn == sn)
     }
 
-    /// Takes fragments in; the payload and its time stamp once the sample is complete.
+    /// Notes what fragments of an incomplete sample have said.
+    pub(crate) fn note(&mut self, sn: SequenceNumber, inline: &InlineQos<'_>, reader: Guid) {
+        if let Some(assembly) = self.assemblies.iter_mut().flatten().find(|assembly| assembly.sn == sn) {
+            assembly.said = assembly.said.and(inline, reader);
+        }
+    }
+
+    /// Takes fragments in; the sample once it is complete.
     pub(crate) fn insert(
         &mut self,
         stamp: Stamp,
         data: &DataFrag<'_>,
         pool: &mut PayloadPool,
         budget: &mut Budget,
-    ) -> Result<Option<(PayloadRef, Timestamp)>, Refused> {
+    ) -> Result<Option<Whole>, Refused> {
         let place = self.place_for(stamp.now, data, pool, budget)?;
         let Some(assembly) = self.assemblies[place].as_mut() else { return Err(Refused::Rejected) };
         if assembly.source_timestamp == Timestamp::INVALID {
@@ -136,11 +175,11 @@ impl Fragments {
         if assembly.missing > 0 {
             return Ok(None);
         }
-        let whole = (assembly.payload, assembly.source_timestamp);
+        let Assembly { payload, source_timestamp, said, .. } = *assembly;
         pool.release(assembly.arrived);
         budget.claimed -= assembly.cost();
         self.assemblies[place] = None;
-        Ok(Some(whole))
+        Ok(Some(Whole { payload, source_timestamp, said }))
     }
 
     /// The sample's assembly, begun if need be.
@@ -167,20 +206,32 @@ impl Fragments {
             return Err(Refused::Rejected);
         }
         let bitmap_len = count.div_ceil(8);
+        if !pool.has_room_ever(sample_size + bitmap_len) {
+            return Err(Refused::TooLarge);
+        }
         let free = self.assemblies.iter().position(Option::is_none);
         let place = free.or_else(|| self.make_place(data.sn, pool, budget)).ok_or(Refused::NoRoom)?;
         while !budget.allows(sample_size + bitmap_len) {
             self.make_place(data.sn, pool, budget).ok_or(Refused::NoRoom)?;
         }
-        let payload = pool.allocate(sample_size).ok_or(Refused::NoRoom)?;
+        let payload = pool.allocate(sample_size).ok_or(Refused::NoMemory)?;
         let Some(arrived) = pool.allocate(bitmap_len) else {
             pool.release(payload);
-            return Err(Refused::NoRoom);
+            return Err(Refused::NoMemory);
         };
         pool.bytes_mut(arrived).fill(0);
         let (sn, fragment_size, missing) = (data.sn, data.fragment_size, count as u32);
         let source_timestamp = Timestamp::INVALID;
-        let assembly = Assembly { sn, source_timestamp, fragment_size, payload, arrived, missing, touched: now };
+        let assembly = Assembly {
+            sn,
+            source_timestamp,
+            fragment_size,
+            payload,
+            arrived,
+            missing,
+            touched: now,
+            said: Said::default(),
+        };
         budget.claimed += assembly.cost();
         self.assemblies[place] = Some(assembly);
         Ok(place)
@@ -282,12 +333,12 @@ mod tests {
             let stamp = Stamp { source_timestamp, ..STAMP };
             f.insert(stamp, &fragment(5, n, c, 250, bytes), &mut pool, &mut budget)
         };
-        assert_eq!(put(&mut fragments, 3, 1, &sample[200..]), Ok(None));
-        assert_eq!(put(&mut fragments, 3, 1, &sample[200..]), Err(Refused::Duplicate));
-        assert_eq!(put(&mut fragments, 4, 1, &sample[200..]), Err(Refused::Rejected));
-        assert_eq!(put(&mut fragments, 2, 1, &sample[100..150]), Err(Refused::Rejected));
+        assert!(matches!(put(&mut fragments, 3, 1, &sample[200..]), Ok(None)));
+        assert_eq!(put(&mut fragments, 3, 1, &sample[200..]).err(), Some(Refused::Duplicate));
+        assert_eq!(put(&mut fragments, 4, 1, &sample[200..]).err(), Some(Refused::Rejected));
+        assert_eq!(put(&mut fragments, 2, 1, &sample[100..150]).err(), Some(Refused::Rejected));
         let whole = put(&mut fragments, 1, 2, &sample[..200]).expect("fragments fit").expect("all are there");
-        let (payload, source_timestamp) = whole;
+        let Whole { payload, source_timestamp, .. } = whole;
         assert_eq!(source_timestamp, Timestamp::from_nanos(7));
         assert_eq!(pool.bytes(payload), sample);
         assert_eq!(budget.claimed, 0);
@@ -302,7 +353,7 @@ mod tests {
         let bytes = [7; 100];
         for number in (1..=20).chain([22]) {
             let result = fragments.insert(STAMP, &fragment(1, number, 1, 100_000, &bytes), &mut pool, &mut budget);
-            assert_eq!(result, Ok(None));
+            assert!(matches!(result, Ok(None)), "{result:?}");
         }
         let missing = fragments.missing(SequenceNumber(1), &pool).expect("it is incomplete");
         assert_eq!(missing.base(), 21);
@@ -336,12 +387,10 @@ mod tests {
         let bytes = [7; 100];
         for sn in 1..30 {
             let result = fragments.insert(STAMP, &fragment(sn, 1, 1, 200, &bytes), &mut pool, &mut budget);
-            assert_eq!(result, Ok(None));
+            assert!(matches!(result, Ok(None)), "{result:?}");
         }
-        assert_eq!(
-            fragments.insert(STAMP, &fragment(5, 1, 1, 200, &bytes), &mut pool, &mut budget),
-            Err(Refused::NoRoom)
-        );
+        let late = fragments.insert(STAMP, &fragment(5, 1, 1, 200, &bytes), &mut pool, &mut budget);
+        assert_eq!(late.err(), Some(Refused::NoRoom));
         assert!(
             fragments
                 .insert(STAMP, &fragment(29, 2, 1, 200, &bytes), &mut pool, &mut budget)
@@ -355,12 +404,12 @@ mod tests {
         let (mut one, mut other) = (Fragments::new(true), Fragments::new(true));
         let bytes = [7; 100];
         for _ in 0..3 {
-            assert_eq!(one.insert(STAMP, &fragment(1, 1, 1, 500_000, &bytes), &mut pool, &mut budget), Ok(None));
+            assert!(one.insert(STAMP, &fragment(1, 1, 1, 500_000, &bytes), &mut pool, &mut budget).is_ok());
             let refused = other.insert(STAMP, &fragment(1, 1, 1, 200, &bytes), &mut pool, &mut budget);
-            assert_eq!(refused, Err(Refused::NoRoom));
+            assert_eq!(refused.err(), Some(Refused::NoRoom));
             assert!(!one.drop_idle(NOW.after(IDLE / 2), &mut pool, &mut budget));
             assert!(one.drop_idle(NOW.after(IDLE), &mut pool, &mut budget));
-            assert_eq!(other.insert(STAMP, &fragment(1, 1, 1, 200, &bytes), &mut pool, &mut budget), Ok(None));
+            assert!(other.insert(STAMP, &fragment(1, 1, 1, 200, &bytes), &mut pool, &mut budget).is_ok());
             other.drop_below(SequenceNumber(2), &mut pool, &mut budget);
             assert_eq!((pool.used_bytes(), budget.claimed), (0, 0));
         }
@@ -370,7 +419,8 @@ mod tests {
     fn more_fragments_than_the_limit_are_rejected_before_memory_is_touched() {
         let (mut pool, mut budget) = (PayloadPool::new(1 << 24), Budget::new(1 << 24));
         let data = DataFrag { fragment_size: 1, ..fragment(1, 1, 1, MAX_FRAGMENTS as u32 + 1, &[7]) };
-        assert_eq!(Fragments::new(true).insert(STAMP, &data, &mut pool, &mut budget), Err(Refused::Rejected));
+        let refused = Fragments::new(true).insert(STAMP, &data, &mut pool, &mut budget);
+        assert_eq!(refused.err(), Some(Refused::Rejected));
         assert_eq!((pool.used_bytes(), budget.claimed), (0, 0));
     }
 }

@@ -1,11 +1,12 @@
 //! Whether the writers of a reader are alive (DDS 1.4 §2.2.3.11, RTPS 2.5 §8.4.13).
 
-use super::Reader;
+use super::{Reader, WriterProxy};
 use crate::context::Context;
 use crate::event::Event;
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
 use core::time::Duration;
+use takt_wire::SequenceNumber;
 use takt_wire::qos::{Liveliness, LivelinessKind};
 
 /// The lease of one matched writer. Its timer is moved only when it fires, so a sample costs one store.
@@ -39,7 +40,7 @@ impl WriterLease {
 }
 
 impl Reader {
-    /// The writer showed itself by data.
+    /// The writer showed itself.
     pub(super) fn saw_writer(&mut self, now: Instant, ctx: &mut Context, index: u32) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         let (Some(duration), Some(timer)) = (proxy.lease.duration, proxy.lease.timer) else { return };
@@ -49,6 +50,15 @@ impl Reader {
             ctx.timers.arm(timer, now.after(duration));
             self.liveliness.revived(proxy.guid);
             ctx.notify(Event::LivelinessChanged(self.handle));
+        }
+    }
+
+    /// Data of the writer came. Repairs and duplicates are sent by the middleware, so they say nothing of an application that
+    /// asserts its writers itself.
+    pub(super) fn saw_data(&mut self, now: Instant, ctx: &mut Context, index: u32, sn: SequenceNumber) {
+        let is_sign = |proxy: &WriterProxy| proxy.lease.kind == LivelinessKind::Automatic || proxy.is_newest(sn);
+        if self.proxies.get(index).is_some_and(is_sign) {
+            self.saw_writer(now, ctx, index);
         }
     }
 

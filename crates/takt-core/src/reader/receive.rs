@@ -1,12 +1,14 @@
 //! What a reader hears: whole samples and fragments (RTPS 2.5 §8.3.8.2, §8.3.8.3).
 
-use super::fragments::Refused;
+use super::fragments::{Refused, Said, Whole};
+use super::room::Need;
 use super::writer_proxy::{Arrival, LAST_SAMPLE};
 use super::{Reader, Stamp};
 use crate::cache::{ChangeKind, Incoming, KeyHash, PayloadRef};
 use crate::context::Context;
 use crate::lifespan::Expiry;
 use crate::presentation::Place;
+use crate::status::SampleRejectedReason;
 use takt_wire::inline_qos::{InlineQos, STATUS_INFO_DISPOSED, STATUS_INFO_UNREGISTERED, SampleIdentity};
 use takt_wire::message::{Data, DataFrag, Payload};
 use takt_wire::parameter::ParameterList;
@@ -22,7 +24,7 @@ impl Reader {
         data: &Data<'_>,
         beside: Beside<'_>,
     ) {
-        self.saw_writer(stamp.now, ctx, index);
+        self.saw_data(stamp.now, ctx, index, data.sn);
         // Not yet held: of a frame that is of no use nobody is to have a hold.
         let frame = if let Beside::Frame(frame) = beside { Some(frame).filter(|_| self.is_borrower()) } else { None };
         let lent = beside.payload();
@@ -43,9 +45,17 @@ impl Reader {
         let borrowed = lent.filter(|lent| self.may_borrow(lent));
         let piece = match borrowed {
             Some(lent) => Some(self.cache.pool.adopt(lent.clone())),
-            None => self.allocate(ctx, index, stamp.now, data.sn, lent.map_or(payload.len(), Lent::len)),
+            None => {
+                let len = lent.map_or(payload.len(), Lent::len);
+                if !self.cache.pool.has_room_ever(len) {
+                    return self.refuse_for_ever(ctx, index, stamp.now, data.sn);
+                }
+                self.allocate(ctx, index, stamp.now, data.sn, len, (payload, key_only))
+            }
         };
-        let Some(piece) = piece else { return self.refuse(ctx, index, stamp.now, data.sn) };
+        let Some(piece) = piece else {
+            return self.refuse(ctx, index, stamp.now, data.sn, SampleRejectedReason::MemoryLimit);
+        };
         match lent.filter(|_| borrowed.is_none()) {
             Some(lent) => {
                 lent.copy_to(0, self.cache.pool.bytes_mut(piece));
@@ -62,7 +72,8 @@ impl Reader {
         if let Some(proxy) = self.proxies.get_mut(index) {
             proxy.repaired(stamp.now, data.sn, data.reader);
         }
-        self.accept(ctx, index, stamp, data.sn, &inline, piece, key_only);
+        let said = Said::default().and(&inline, self.data.guid);
+        self.accept(ctx, index, stamp, data.sn, &said, piece, key_only);
     }
 
     /// Whether a payload may stay with its lender: nobody here has to look into it, or it is an object, whose bytes can be had;
@@ -78,30 +89,48 @@ impl Reader {
 
     /// RTPS 2.5 §8.3.8.3: a part of a large sample.
     pub(crate) fn handle_data_frag(&mut self, ctx: &mut Context, index: u32, stamp: Stamp, data: &DataFrag<'_>) {
-        self.saw_writer(stamp.now, ctx, index);
+        self.saw_data(stamp.now, ctx, index, data.sn);
         if !self.accepts(ctx, index, data.sn, false) {
             return;
         }
         let Some(inline) = parse_inline_qos(data.inline_qos, ctx) else { return };
+        let size = data.sample_size as usize;
         let result = loop {
             let Some(proxy) = self.proxies.get_mut(index) else { return };
             proxy.repaired(stamp.now, data.sn, data.reader);
-            match proxy.fragments.insert(stamp, data, &mut self.cache.pool, &mut self.reassembly) {
-                Err(Refused::NoRoom) if self.make_room_for(ctx, index, data.sn, stamp.now) => {}
+            let need = match proxy.fragments.insert(stamp, data, &mut self.cache.pool, &mut self.reassembly) {
+                Err(Refused::NoRoom) => Need::Place,
+                Err(Refused::NoMemory) => Need::Memory { len: size, instance: self.only_instance() },
                 result => break result,
+            };
+            if !self.make_room_for(ctx, index, data.sn, stamp.now, need) {
+                break Err(Refused::NoMemory);
             }
         };
         match result {
-            Ok(None) => {}
-            Ok(Some((piece, source_timestamp))) => {
+            Ok(None) => {
+                let guid = self.data.guid;
+                self.proxies.get_mut(index).into_iter().for_each(|proxy| proxy.fragments.note(data.sn, &inline, guid));
+            }
+            Ok(Some(Whole { payload, source_timestamp, said })) => {
                 if let Some(proxy) = self.proxies.get_mut(index) {
                     proxy.arrived(data.sn);
+                    proxy.blocked &= proxy.expected != Some(data.sn);
                 }
                 let stamp = Stamp { source_timestamp, ..stamp };
-                self.accept(ctx, index, stamp, data.sn, &inline, piece, data.key);
+                let said = said.and(&inline, self.data.guid);
+                self.accept(ctx, index, stamp, data.sn, &said, payload, data.key);
             }
             Err(Refused::Duplicate) => ctx.counters.duplicate_fragments += 1,
-            Err(Refused::Rejected | Refused::NoRoom) => ctx.counters.rejected_fragments += 1,
+            Err(Refused::Rejected) => ctx.counters.rejected_fragments += 1,
+            Err(Refused::TooLarge) => {
+                ctx.counters.rejected_fragments += 1;
+                self.refuse_for_ever(ctx, index, stamp.now, data.sn);
+            }
+            Err(Refused::NoRoom | Refused::NoMemory) => {
+                ctx.counters.rejected_fragments += 1;
+                self.refuse_fragments(ctx, index, stamp.now, data.sn);
+            }
         }
     }
 
@@ -147,11 +176,12 @@ impl Reader {
         index: u32,
         stamp: Stamp,
         sn: SequenceNumber,
-        inline: &InlineQos<'_>,
+        said: &Said,
         piece: PayloadRef,
         key_only: bool,
     ) {
-        let for_us = inline.directed_write.includes(self.data.guid) && !inline.must_understand_unknown;
+        let inline = &said.inline;
+        let for_us = !said.excludes && !inline.must_understand_unknown;
         let kind = change_kind(inline.status_info.unwrap_or(0), key_only);
         let passes = match &mut self.filter {
             Some(filter) if for_us && kind == ChangeKind::Alive => filter.passes(self.cache.pool.bytes(piece)),
@@ -200,7 +230,7 @@ impl Reader {
                 let stored = self.store(ctx, index, stamp.now, incoming);
                 if stored.is_none() {
                     self.cache.pool.release(piece);
-                    return self.refuse(ctx, index, stamp.now, sn);
+                    return self.refuse(ctx, index, stamp.now, sn, SampleRejectedReason::SamplesLimit);
                 }
                 stored
             }

@@ -1,17 +1,35 @@
 //! Room for samples, and what becomes of those that find none.
 
 use super::Reader;
-use crate::cache::{Incoming, PayloadRef, Stored};
+use super::writer_proxy::Arrival;
+use crate::cache::{Incoming, InstanceHandle, KeyExtractor, PayloadRef, Stored};
 use crate::context::Context;
 use crate::event::Event;
 use crate::status::SampleRejectedReason;
 use crate::time::Instant;
+use alloc::boxed::Box;
 use takt_wire::SequenceNumber;
+
+/// What a sample that finds no room needs.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Need {
+    /// A place among those that wait, or are incomplete.
+    Place,
+    /// So much memory. Of the instance that it belongs to, if that is known, the oldest sample may go.
+    Memory { len: usize, instance: Option<InstanceHandle> },
+}
 
 impl Reader {
     /// There is no room for a sample. If it is the next one of a reliable writer, that keeps it until the
     /// application has made room; a later one is asked for in its turn.
-    pub(super) fn refuse(&mut self, ctx: &mut Context, index: u32, now: Instant, sn: SequenceNumber) {
+    pub(super) fn refuse(
+        &mut self,
+        ctx: &mut Context,
+        index: u32,
+        now: Instant,
+        sn: SequenceNumber,
+        reason: SampleRejectedReason,
+    ) {
         if let Some(proxy) = self.proxies.get_mut(index)
             && proxy.reliable
         {
@@ -23,9 +41,50 @@ impl Reader {
             self.any_blocked = true;
             self.blocked_at = self.cache.releases();
         }
-        self.count_rejection(ctx, SampleRejectedReason::SamplesLimit);
+        self.count_rejection(ctx, reason);
     }
 
+    /// There is no room for a fragment: as [`Self::refuse`], once for each sample. Where the application has nothing to take that
+    /// would make room, the sample is asked for again.
+    pub(super) fn refuse_fragments(&mut self, ctx: &mut Context, index: u32, now: Instant, sn: SequenceNumber) {
+        let Some(proxy) = self.proxies.get_mut(index) else { return };
+        let is_next = !proxy.reliable || proxy.expected == Some(sn);
+        if !is_next || proxy.blocked || proxy.refused == Some(sn) {
+            return;
+        }
+        proxy.refused = Some(sn);
+        match proxy.reliable && !self.cache.is_empty() {
+            true => self.refuse(ctx, index, now, sn, SampleRejectedReason::MemoryLimit),
+            false => self.count_rejection(ctx, SampleRejectedReason::MemoryLimit),
+        }
+    }
+
+    /// A sample is larger than all memory of the reader. It is given up, since waiting for it would end all that follows.
+    pub(super) fn refuse_for_ever(&mut self, ctx: &mut Context, index: u32, now: Instant, sn: SequenceNumber) {
+        let Some(proxy) = self.proxies.get_mut(index) else { return };
+        if proxy.refused.replace(sn) == Some(sn) {
+            return;
+        }
+        let reliable = proxy.reliable;
+        self.count_rejection(ctx, SampleRejectedReason::MemoryLimit);
+        if !reliable {
+            return;
+        }
+        if let Some(proxy) = self.proxies.get_mut(index) {
+            proxy.set_arrival(sn, Arrival::Irrelevant);
+        }
+        self.lost.add(1);
+        ctx.notify(Event::SampleLost(self.handle));
+        self.deliver(ctx, index, now);
+        self.notice_gap(ctx, index, now);
+    }
+
+    /// The instance of all samples, if the type has no key.
+    pub(super) fn only_instance(&self) -> Option<InstanceHandle> {
+        (!self.keyed).then_some(InstanceHandle::NIL)
+    }
+
+    /// Memory for a payload, which may be serialised data or a serialised key.
     pub(super) fn allocate(
         &mut self,
         ctx: &mut Context,
@@ -33,11 +92,17 @@ impl Reader {
         now: Instant,
         sn: SequenceNumber,
         len: usize,
+        (payload, key_only): (&[u8], bool),
     ) -> Option<PayloadRef> {
         loop {
             let piece = self.cache.pool.allocate(len);
-            if piece.is_some() || !self.make_room_for(ctx, index, sn, now) {
+            if piece.is_some() {
                 return piece;
+            }
+            let read = |key: &mut Box<dyn KeyExtractor>| key.key_hash(payload, key_only).map(InstanceHandle);
+            let instance = self.only_instance().or_else(|| self.key.as_mut().and_then(read));
+            if !self.make_room_for(ctx, index, sn, now, Need::Memory { len, instance }) {
+                return None;
             }
         }
     }
@@ -45,19 +110,43 @@ impl Reader {
     pub(super) fn store(&mut self, ctx: &mut Context, index: u32, now: Instant, incoming: Incoming) -> Option<Stored> {
         loop {
             let stored = self.cache.store(incoming);
-            if stored.is_some() || !self.make_room_for(ctx, index, incoming.sn, now) {
+            if stored.is_some() || !self.make_room_for(ctx, index, incoming.sn, now, Need::Place) {
                 return stored;
             }
         }
     }
 
-    /// If the sample is the next one of a reliable writer: forgets samples that nobody goes on with, or the samples
-    /// that wait for earlier ones of the writer that has most of them. They can be had again. Says whether there
-    /// was anything to forget.
-    pub(super) fn make_room_for(&mut self, ctx: &mut Context, index: u32, sn: SequenceNumber, now: Instant) -> bool {
-        if !self.proxies.get(index).is_some_and(|proxy| proxy.reliable && proxy.expected == Some(sn)) {
+    /// Makes room for a sample that is next. Of a reliable writer: forgets samples that nobody goes on with, or the samples that
+    /// wait for earlier ones of the writer that has most of them. They can be had again. With KEEP_LAST the reader then gives
+    /// up what a later sample has replaced, or this one is about to. Says whether there was anything to forget.
+    pub(super) fn make_room_for(
+        &mut self,
+        ctx: &mut Context,
+        index: u32,
+        sn: SequenceNumber,
+        now: Instant,
+        need: Need,
+    ) -> bool {
+        let Some(proxy) = self.proxies.get(index) else { return false };
+        if proxy.reliable && (proxy.expected != Some(sn) || proxy.blocked) {
             return false;
         }
+        let reliable = proxy.reliable;
+        if reliable && self.forget_what_can_be_had_again(now) {
+            return true;
+        }
+        if let Need::Memory { len, instance } = need {
+            let single = instance.filter(|_| self.filter.is_none());
+            let (gives_way, steps) = self.cache.give_way(len, single);
+            ctx.work.steps(steps);
+            if gives_way {
+                return true;
+            }
+        }
+        reliable && self.drop_an_open_part(ctx)
+    }
+
+    fn forget_what_can_be_had_again(&mut self, now: Instant) -> bool {
         let mut forgot = false;
         for (_, proxy) in self.proxies.iter_mut() {
             forgot |= proxy.fragments.drop_idle(now, &mut self.cache.pool, &mut self.reassembly);
@@ -70,7 +159,7 @@ impl Reader {
         for stored in proxy.drain() {
             self.cache.discard(stored);
         }
-        forgot || self.drop_an_open_part(ctx)
+        forgot
     }
 
     pub(super) fn count_rejection(&mut self, ctx: &mut Context, reason: SampleRejectedReason) {

@@ -76,6 +76,8 @@ pub(crate) struct WriterProxy {
     pub(crate) queued: bool,
     /// Delivery waits for room in the history.
     pub(crate) blocked: bool,
+    /// The last sample of which fragments, or the whole, were turned away.
+    pub(crate) refused: Option<SequenceNumber>,
     /// What has arrived and is not shown yet, where PRESENTATION asks for that.
     pub(crate) holding: Option<Box<Holding>>,
     /// It passes on what others wrote.
@@ -118,6 +120,7 @@ impl WriterProxy {
             patience: Patience::new(),
             queued: false,
             blocked: false,
+            refused: None,
             holding: None,
             is_service: false,
             may_lack_history: false,
@@ -173,6 +176,11 @@ impl WriterProxy {
         }
         self.early = None;
         None
+    }
+
+    /// Whether no sample with this number, or a later one, has come before. A part of the sample may have.
+    pub(crate) fn is_newest(&self, sn: SequenceNumber) -> bool {
+        if self.reliable { sn > self.highest } else { self.expected.is_none_or(|expected| sn >= expected) }
     }
 
     /// The writer has samples up to this one.

@@ -126,3 +126,24 @@ fn instance_that_was_silent_for_longer_than_a_new_deadline_has_missed_it_once() 
     network.run(500);
     assert_eq!(missed(&mut network, writer, reader).0, 1);
 }
+
+#[test]
+fn changed_deadline_keeps_its_watch_on_silent_instances() {
+    for (before, after, expected) in [(200, 400, 12..=12), (200, 100, 49..=50), (i64::MAX, 400, 12..=12)] {
+        let mut network = Network::new(2, 209);
+        let period = if before == i64::MAX { Duration::INFINITE } else { Duration::from_millis(before as u64) };
+        let writer_qos = DataWriterQos { deadline: deadline(50), ..keep_all_writer() };
+        let reader_qos = DataReaderQos { deadline: Deadline { period }, ..keep_all_reader() };
+        let writer = network.writer(0, writer_spec("T", true, writer_qos));
+        let reader = network.reader(1, reader_spec("T", true, reader_qos.clone()));
+        network.await_match((0, writer), (1, reader));
+        network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(1, 20)).expect("there is room");
+        network.run(50);
+        let now = network.now;
+        let qos = DataReaderQos { deadline: deadline(after), ..reader_qos };
+        network.nodes[1].set_reader_qos(now, reader, qos).expect("DEADLINE may change");
+        network.run(5_000);
+        let status = network.nodes[1].requested_deadline_missed_status(reader).expect("the reader lives");
+        assert!(expected.contains(&status.total_count), "{before} ms, then {after} ms: {status:?}");
+    }
+}

@@ -1,7 +1,12 @@
 //! Large samples travel in packets of the path's size, and lost pieces are repaired.
 
 use crate::network::*;
+use crate::puppet::*;
 use takt_core::*;
+use takt_wire::EntityId;
+use takt_wire::builder::DataFragEmit;
+use takt_wire::discovery::PublicationData;
+use takt_wire::inline_qos::InlineQosBuilder;
 
 fn large(network: &mut Network, count: u32, len: usize) {
     let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
@@ -173,4 +178,47 @@ fn long_datagrams_stay_long_where_they_arrive_though_many_are_lost() {
     assert!(network.run_until(60_000, |n| n.nodes[0].is_acknowledged(writer, None) == Ok(true)));
     assert_eq!(network.take_all(1, reader).len(), 40);
     assert_eq!(network.nodes[0].counters().narrowed_paths, 0);
+}
+
+/// Of a type whose keys cannot be read: instances are those that are announced.
+struct Unreadable;
+
+impl KeyExtractor for Unreadable {
+    fn key_hash(&mut self, _payload: &[u8], _key_only: bool) -> Option<KeyHash> {
+        None
+    }
+
+    fn serialize_key(&mut self, _payload: &[u8], _key_only: bool, _key: &mut Vec<u8>) -> bool {
+        false
+    }
+}
+
+#[test]
+fn inline_qos_of_any_fragment_counts() {
+    for order in [[1, 2, 3], [3, 2, 1], [2, 1, 3]] {
+        let now = Instant(1_000_000_000);
+        let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
+        let spec = ReaderSpec { key: Some(Box::new(Unreadable)), ..reader_spec("T", true, keep_all_reader()) };
+        let reader = node.create_reader(now, spec).expect("the reader is good");
+        let mut puppet = Puppet::new(9);
+        puppet.join(&mut node, now);
+        let writer = EntityId::user_writer(1, true);
+        let publication = PublicationData { guid: puppet.guid(writer), ..puppet.publication(1, true) };
+        puppet.publish(&mut node, now, &publication);
+        let heartbeat = puppet.heartbeat(writer, 1, 1);
+        let mut inline = InlineQosBuilder::<64>::new();
+        inline.key_hash(hash(7)).expect("it fits");
+        let inline = inline.finish().expect("it fits").to_vec();
+        puppet.say(&mut node, now, |message| {
+            message.heartbeat(&heartbeat).expect("it fits");
+            for number in order {
+                let bytes = [number as u8; 100];
+                let inline_qos = (number == 1).then_some(&inline[..]);
+                let piece = DataFragEmit { inline_qos, ..fragment(writer, 1, number, 300, &bytes) };
+                message.data_frag(&piece).expect("it fits");
+            }
+        });
+        let sample = node.read_next(now, reader, Selector::TAKE, &mut ReadCursor::default()).expect("the reader lives");
+        assert_eq!(sample.map(|sample| sample.info.instance_handle), Some(InstanceHandle(hash(7))), "{order:?}");
+    }
 }

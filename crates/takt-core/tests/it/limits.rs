@@ -106,6 +106,39 @@ fn one_address_does_not_take_the_places_of_all_others() {
 }
 
 #[test]
+fn idle_participants_give_way_to_newcomers_and_matched_ones_stay() {
+    let mut config = config(0, 1500);
+    config.limits.max_participants = 8;
+    let mut network = Network::new(0, 85);
+    network.join_with(config);
+    let reader = network.reader(0, reader_spec("T", false, keep_all_reader()));
+    let mut now = network.now;
+    let node = &mut network.nodes[0];
+    let knows = |node: &Participant, of| node.discovered_participants().iter().any(|data| data.guid.prefix == of);
+    let mut puppets: Vec<_> = (10..18).map(Puppet::new).collect();
+    for puppet in &mut puppets {
+        puppet.lease = takt_wire::Duration::from_secs(80_000);
+        puppet.join(node, now);
+    }
+    let publication = puppets[0].publication(1, false);
+    puppets[0].publish(node, now, &publication);
+    assert_eq!(node.matched_publications(reader).expect("it lives").len(), 1);
+    Puppet::new(30).join(node, now);
+    assert!(!knows(node, prefix(30)), "none has been silent for long");
+    run_alone(node, &mut now, 59_000);
+    puppets[1].announce_itself(node, now);
+    run_alone(node, &mut now, 2_000);
+    for number in 30..36 {
+        Puppet::new(number).join(node, now);
+        assert!(knows(node, prefix(number)), "{number}");
+    }
+    Puppet::new(36).join(node, now);
+    assert!(!knows(node, prefix(36)), "of those left one is matched, the others have been heard of");
+    assert!(knows(node, prefix(10)) && knows(node, prefix(11)));
+    assert_eq!(node.counters().participants_displaced, 6);
+}
+
+#[test]
 fn an_announcement_that_grows_beyond_the_limit_changes_nothing() {
     let mut config = config(0, 1500);
     config.limits.max_discovery_bytes_per_participant = 50_000;

@@ -203,3 +203,33 @@ fn assertions_by_writing_are_told_some_times_in_a_lease_and_not_with_each_sample
     assert!((20..=40).contains(&told), "in ten leases: {told}");
     assert_eq!(node.liveliness_lost_status(writers[1]).map(|status| status.total_count), lost);
 }
+
+#[test]
+fn repeated_samples_do_not_assert_a_manual_writer() {
+    for reliable in [true, false] {
+        let mut now = Instant(1_000_000_000);
+        let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
+        let reader = node.create_reader(now, reader_spec("T", false, DataReaderQos::default())).expect("it is good");
+        let mut puppet = Puppet::new(9);
+        puppet.join(&mut node, now);
+        let mut publication = puppet.publication(1, reliable);
+        publication.qos.liveliness =
+            Liveliness { kind: LivelinessKind::ManualByTopic, lease_duration: Duration::from_millis(500) };
+        puppet.publish(&mut node, now, &publication);
+        let writer = EntityId::user_writer(1, false);
+        let bytes = payload(1, 20);
+        let send = |node: &mut Participant, now, sn| {
+            puppet.say(node, now, |message| {
+                message.data(&data(writer, sn, Payload::Data(&bytes))).expect("it fits");
+            });
+        };
+        let alive = |node: &mut Participant| node.liveliness_changed_status(reader).expect("it lives").alive_count;
+        for sn in [1, 2, 2, 1] {
+            send(&mut node, now, sn);
+            run_alone(&mut node, &mut now, 200);
+        }
+        assert_eq!(alive(&mut node), 0, "reliable: {reliable}");
+        send(&mut node, now, 3);
+        assert_eq!(alive(&mut node), 1, "reliable: {reliable}");
+    }
+}

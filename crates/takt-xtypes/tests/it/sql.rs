@@ -270,7 +270,7 @@ fn enumerators_have_names_quoted_or_not_and_numbers() {
         ("color = %0", &["7"], true),
         ("color = %0", &["Red"], false),
         ("colors[0] = Red", &[], false),
-        ("NOT colors[0] = Red", &[], true),
+        ("NOT colors[0] = Red", &[], false),
         ("mask = 0", &[], true),
     ] {
         assert_eq!(passes(&value, expression, parameters), result, "{expression} {parameters:?}");

@@ -189,6 +189,12 @@ impl ReaderCache {
         instance.is_some_and(|instance| instance.state == InstanceState::Alive)
     }
 
+    /// The instances that are alive.
+    pub(crate) fn living(&self) -> impl Iterator<Item = InstanceHandle> {
+        let known = self.by_handle.values().map(|index| &self.instances[*index as usize]);
+        known.filter(|instance| instance.state == InstanceState::Alive).map(|instance| instance.handle)
+    }
+
     /// OWNERSHIP_STRENGTH of a writer has changed: so has that of the instances it owns.
     pub(crate) fn set_strength(&mut self, writer: Guid, strength: i32) {
         let owners = self.instances.iter_mut().filter_map(|instance| instance.owner.as_mut());

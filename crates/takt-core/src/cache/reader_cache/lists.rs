@@ -1,7 +1,7 @@
 //! The lists that a delivered sample is in: all of the reader in order of arrival, and those of its instance.
 
-use super::{Incoming, NONE, ReaderCache};
-use crate::cache::sample::{ChangeKind, SampleState};
+use super::{Incoming, NONE, ReaderCache, Stored};
+use crate::cache::sample::{ChangeKind, InstanceHandle, SampleState};
 use crate::lifespan::Expiry;
 use takt_wire::Timestamp;
 
@@ -28,7 +28,44 @@ impl Entry {
     }
 }
 
+/// Samples that are looked at for one that can be given up.
+const LOOKS_FOR_ROOM: usize = 64;
+
 impl ReaderCache {
+    /// With KEEP_LAST: gives up a sample so that one of `len` octets finds memory. The oldest of its instance goes, if that is known
+    /// and every sample replaces the one before; else the oldest that a later one of its instance has followed. Says also how many
+    /// samples it looked at. False if there is none, or the new one is larger than all memory.
+    pub(crate) fn give_way(&mut self, len: usize, instance: Option<InstanceHandle>) -> (bool, usize) {
+        if self.limits.depth.is_none() || !self.pool.has_room_ever(len) {
+            return (false, 0);
+        }
+        let own = instance.filter(|_| !self.policies.judges()).and_then(|handle| self.by_handle.get(&handle));
+        let own =
+            own.map(|index| &self.instances[*index as usize]).filter(|own| own.data_count > 0 && own.claimed == 0);
+        let is_data = |at: u32| self.entries[at as usize].incoming.kind == ChangeKind::Alive;
+        let (mut at, mut steps) = (self.oldest, 1);
+        let victim = match own {
+            Some(own) if is_data(own.oldest) => own.oldest,
+            Some(own) => self.entries[own.oldest as usize].next_in_instance,
+            None => loop {
+                if at == NONE || steps > LOOKS_FOR_ROOM {
+                    break NONE;
+                }
+                let entry = &self.entries[at as usize];
+                let instance = &self.instances[entry.instance as usize];
+                if is_data(at) && instance.data_count > 1 && instance.claimed == 0 {
+                    break at;
+                }
+                (at, steps) = (entry.next, steps + 1);
+            },
+        };
+        if victim != NONE {
+            self.unlink(victim);
+            self.discard(Stored(victim));
+        }
+        (victim != NONE, steps)
+    }
+
     pub(super) fn append(&mut self, index: u32, instance: u32, now: Timestamp) {
         self.arrivals += 1;
         let state = &mut self.instances[instance as usize];
