@@ -287,6 +287,11 @@ const NETWORK: &[Setting] = settings! {
             let value = number(*value);
             plan.build(move |builder| builder.multicast_readers_min(value));
         }, "readers of a writer from which on user data go to their multicast group, where that is cheaper; 0 for never";
+    network.check_sources, "TAKT_CHECK_SOURCES": Kind::Bool, true,
+        (plan, Value::Bool(value)) => {
+            let value = *value;
+            plan.build(move |builder| builder.check_sources(value));
+        }, "what is said in the name of a participant counts only from its own addresses; false behind relays and address translation";
     network.ipv6, "TAKT_IPV6": Kind::Bool, false,
         (plan, Value::Bool(value)) => {
             let value = *value;

@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::reader::{Reader, Stamp};
 use crate::slots::Slots;
 use crate::time::Instant;
-use takt_wire::message::{Data, Heartbeat, MessageView, Submessage};
+use takt_wire::message::{AckNack, Data, Heartbeat, MessageView, Submessage};
 use takt_wire::{Beside, EntityId, Guid, GuidPrefix, Locator, Timestamp};
 
 /// How a datagram came.
@@ -168,22 +168,7 @@ impl Participant {
                 self.for_readers(writer, gap.reader, |reader, ctx, proxy| reader.handle_gap(now, ctx, proxy, gap));
                 self.after_data(now, writer, true);
             }
-            Submessage::AckNack(acknack) => {
-                self.ctx.counters.acknacks_received += 1;
-                if acknack.writer.is_builtin() {
-                    self.handle_proof(now, from, interpreter.source, acknack);
-                }
-                let shortened = match acknack.writer {
-                    EntityId::P2P_MESSAGE_WRITER => self.handle_answer(interpreter.source, acknack),
-                    _ => None,
-                };
-                let acknack = shortened.as_ref().unwrap_or(acknack);
-                let reader = Guid { prefix: interpreter.source, entity_id: acknack.reader };
-                if let Some(writer) = self.writer_ids.get(&acknack.writer).and_then(|&i| self.writers.get_mut(i)) {
-                    writer.handle_acknack(now, &mut self.ctx, reader, acknack);
-                }
-                self.confirm_matches(reader, acknack.writer);
-            }
+            Submessage::AckNack(acknack) => self.handle_acknack(now, from, interpreter.source, acknack),
             Submessage::NackFrag(nack) => {
                 self.ctx.counters.nack_frags_received += 1;
                 let reader = Guid { prefix: interpreter.source, entity_id: nack.reader };
@@ -192,6 +177,23 @@ impl Participant {
                 }
             }
         }
+    }
+
+    fn handle_acknack(&mut self, now: Instant, from: &Received, source: GuidPrefix, acknack: &AckNack) {
+        self.ctx.counters.acknacks_received += 1;
+        if acknack.writer.is_builtin() {
+            self.handle_proof(now, from, source, acknack);
+        }
+        let shortened = match acknack.writer {
+            EntityId::P2P_MESSAGE_WRITER => self.handle_answer(source, acknack),
+            _ => None,
+        };
+        let acknack = shortened.as_ref().unwrap_or(acknack);
+        let reader = Guid { prefix: source, entity_id: acknack.reader };
+        if let Some(writer) = self.writer_ids.get(&acknack.writer).and_then(|&i| self.writers.get_mut(i)) {
+            writer.handle_acknack(now, &mut self.ctx, reader, acknack);
+        }
+        self.confirm_matches(reader, acknack.writer);
     }
 
     fn handle_heartbeat(&mut self, now: Instant, interpreter: &Interpreter, heartbeat: &Heartbeat) {

@@ -4,11 +4,12 @@ use super::fragments::{Refused, Said, Whole};
 use super::room::Need;
 use super::writer_proxy::{Arrival, LAST_SAMPLE};
 use super::{Reader, Stamp};
-use crate::cache::{ChangeKind, Incoming, KeyHash, PayloadRef};
+use crate::cache::{ChangeKind, Incoming, KeyHash, PayloadRef, Stored};
 use crate::context::Context;
 use crate::lifespan::Expiry;
 use crate::presentation::Place;
 use crate::status::SampleRejectedReason;
+use crate::time::Instant;
 use takt_wire::inline_qos::{InlineQos, STATUS_INFO_DISPOSED, STATUS_INFO_UNREGISTERED, SampleIdentity};
 use takt_wire::message::{Data, DataFrag, Payload};
 use takt_wire::parameter::ParameterList;
@@ -239,18 +240,21 @@ impl Reader {
                 None
             }
         };
+        self.hand_on(ctx, index, stamp.now, sn, stored);
+    }
+
+    /// A change has arrived: with what is stored of it, if it is for this reader.
+    fn hand_on(&mut self, ctx: &mut Context, index: u32, now: Instant, sn: SequenceNumber, stored: Option<Stored>) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         if proxy.reliable {
             proxy.set_arrival(sn, stored.map_or(Arrival::Irrelevant, Arrival::Waiting));
-            self.deliver(ctx, index, stamp.now);
-            self.notice_gap(ctx, index, stamp.now);
+            self.deliver(ctx, index, now);
+            self.notice_gap(ctx, index, now);
         } else {
-            self.deliver_best_effort(ctx, index, stamp.now, sn, stored);
+            self.deliver_best_effort(ctx, index, now, sn, stored);
         }
     }
-}
 
-impl Reader {
     /// The key hash of a change, and whether it is only announced. The payload decides, so that an instance is one whatever its
     /// writers announce. PID_KEY_HASH counts if the payload holds no key, and if it is an object of this process: its writer has
     /// computed the hash as this reader would.

@@ -47,6 +47,7 @@ type ShmChange = Box<dyn FnOnce(&mut ShmConfig)>;
 /// | `TAKT_DISCOVERY_SERVERS` | see [`discovery_servers`](Self::discovery_servers), separated by commas | none |
 /// | `TAKT_MULTICAST` | `0` or `1` | `1`; `0` with discovery servers |
 /// | `TAKT_MULTICAST_READERS_MIN` | see [`multicast_readers_min`](Self::multicast_readers_min) | `3` |
+/// | `TAKT_CHECK_SOURCES` | `0` or `1`, see [`check_sources`](Self::check_sources) | `1` |
 /// | `TAKT_IPV6` | `0` or `1`: UDPv6 beside UDPv4 | `0` |
 /// | `TAKT_UDP` | `0` or `1`, see [`udp`](Self::udp) | `1` |
 /// | `TAKT_SHARED_MEMORY` | `0` or `1`, see [`shared_memory`](Self::shared_memory) | `1` |
@@ -179,6 +180,14 @@ impl DomainParticipantBuilder {
     /// network that does not carry multicast gets unicast. Without [`multicast`](Self::multicast) there is no group.
     pub fn multicast_readers_min(mut self, readers: usize) -> Self {
         self.network.multicast_readers_min = Some(readers);
+        self
+    }
+
+    /// Whether what is said in the name of a participant counts only from addresses that it has proven or announces; true by
+    /// default. Without it relays and address translation may change the source addresses of datagrams, and whoever reaches this
+    /// participant can speak for any other one.
+    pub fn check_sources(mut self, check_sources: bool) -> Self {
+        self.network.check_sources = Some(check_sources);
         self
     }
 
@@ -456,6 +465,7 @@ impl DomainParticipantBuilder {
         config.initial_peers.extend(&config.servers);
         config.is_server = self.is_server;
         config.multicast_readers_min = network.multicast_readers_min.unwrap_or(config.multicast_readers_min);
+        config.checks_sources = network.check_sources.unwrap_or(config.checks_sources);
         config.static_endpoints = std::mem::take(&mut self.static_endpoints);
         Ok(config)
     }

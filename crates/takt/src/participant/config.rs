@@ -28,6 +28,8 @@ pub(super) const TAKT_UDP: &str = "TAKT_UDP";
 /// `0` or `1`: whether to use shared memory.
 pub(super) const TAKT_SHARED_MEMORY: &str = "TAKT_SHARED_MEMORY";
 
+/// Whether the source addresses of datagrams are checked: `1` or `0`.
+const TAKT_CHECK_SOURCES: &str = "TAKT_CHECK_SOURCES";
 /// What carries user data, in the order of preference, separated by commas.
 const TAKT_TRANSPORT_USER_DATA: &str = "TAKT_TRANSPORT_USER_DATA";
 /// What carries discovery, likewise.
@@ -45,6 +47,7 @@ pub(super) struct NetworkConfig {
     pub(super) servers: Option<Vec<String>>,
     pub(super) multicast: Option<bool>,
     pub(super) multicast_readers_min: Option<usize>,
+    pub(super) check_sources: Option<bool>,
     pub(super) ipv6: Option<bool>,
     pub(super) shared_memory: Option<bool>,
     pub(super) udp: Option<bool>,
@@ -71,6 +74,7 @@ impl NetworkConfig {
             multicast_readers_min: self
                 .multicast_readers_min
                 .map_or_else(|| number(TAKT_MULTICAST_READERS_MIN), |value| Ok(Some(value)))?,
+            check_sources: self.check_sources.map_or_else(|| switch(TAKT_CHECK_SOURCES), |value| Ok(Some(value)))?,
             ipv6: self.ipv6.map_or_else(|| switch(TAKT_IPV6), |value| Ok(Some(value)))?,
             shared_memory: self.shared_memory.map_or_else(|| switch(TAKT_SHARED_MEMORY), |value| Ok(Some(value)))?,
             udp: self.udp.map_or_else(|| switch(TAKT_UDP), |value| Ok(Some(value)))?,
