@@ -35,9 +35,6 @@ pub struct Counters {
     /// Parts of coherent sets, each what one writer adds, that were not shown since something of the set was missing or found
     /// no room.
     pub dropped_coherent_sets: u64,
-    /// Writers of a group whose heartbeats say nothing of it, so that their coherent sets are shown as of scope TOPIC, and their
-    /// changes in no order with those of others.
-    pub writers_without_group_information: u64,
     /// Samples of writers that a stronger one outranks (OWNERSHIP EXCLUSIVE).
     pub outranked_samples: u64,
     /// Samples and disposals that a later one of their instance overtook (DESTINATION_ORDER BY_SOURCE_TIMESTAMP).

@@ -56,11 +56,10 @@ impl Member {
         readers.get(self.reader.index).filter(|reader| reader.handle == self.reader)
     }
 
-    /// What is held of the writer; `None` if it has gone, or sends no group information. Also whether it is waited for.
+    /// What is held of the writer; `None` if it has gone. Also whether it is waited for.
     fn holding<'a>(&self, readers: &'a Slots<Reader>) -> Option<(&'a Holding, bool)> {
         let proxy = self.reader(readers)?.proxies.get(self.proxy).filter(|proxy| proxy.guid == self.writer)?;
-        let holding = proxy.holding.as_deref().filter(|holding| holding.publisher.is_some())?;
-        Some((holding, proxy.reliable && proxy.lease.alive))
+        Some((proxy.holding.as_deref()?, proxy.reliable && proxy.lease.alive))
     }
 
     /// Whether its reader wants relief, and something of the writer is held that can give way.

@@ -7,6 +7,7 @@
 use crate::cache::{PayloadPool, PayloadRef};
 use crate::reader::Stamp;
 use crate::time::Instant;
+use alloc::boxed::Box;
 use core::time::Duration;
 use takt_wire::inline_qos::InlineQos;
 use takt_wire::message::DataFrag;
@@ -107,14 +108,14 @@ impl Assembly {
 
 #[derive(Debug)]
 pub(crate) struct Fragments {
-    assemblies: [Option<Assembly>; SAMPLES],
+    assemblies: Box<[Option<Assembly>; SAMPLES]>,
     /// What is missing will be repeated.
     reliable: bool,
 }
 
 impl Fragments {
-    pub(crate) const fn new(reliable: bool) -> Self {
-        Self { assemblies: [None; SAMPLES], reliable }
+    pub(crate) fn new(reliable: bool) -> Self {
+        Self { assemblies: Box::new([None; SAMPLES]), reliable }
     }
 
     /// Whether no sample is incomplete.

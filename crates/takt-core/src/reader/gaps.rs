@@ -120,24 +120,6 @@ impl Reader {
         lost
     }
 
-    /// What a heartbeat says of the writer's group, for a writer of which changes are held.
-    fn hear_of_group(&mut self, now: Instant, ctx: &mut Context, index: u32, heartbeat: &Heartbeat) {
-        let Some(proxy) = self.proxies.get_mut(index) else { return };
-        let (Some(holding), Some(expected)) = (&mut proxy.holding, proxy.expected) else { return };
-        match &heartbeat.group {
-            Some(group) => {
-                holding.hear(heartbeat.last_sn, group.current_gsn, expected);
-                ctx.groups_stirred |= holding.publisher.is_some();
-            }
-            None if !proxy.directed_heartbeats && holding.lacks_group_information() => {
-                ctx.counters.writers_without_group_information += 1;
-                ctx.groups_stirred = true;
-                self.show_alone(ctx, index, now);
-            }
-            None => {}
-        }
-    }
-
     /// RTPS 2.5 §8.3.8.6: what the writer has. `directed` if it names this reader.
     pub(crate) fn handle_heartbeat(&mut self, now: Instant, ctx: &mut Context, index: u32, heartbeat: &Heartbeat) {
         self.saw_heartbeat(now, ctx, index, heartbeat.liveliness);
@@ -172,7 +154,12 @@ impl Reader {
                 }
             }
         }
-        self.hear_of_group(now, ctx, index, heartbeat);
+        if let Some(proxy) = self.proxies.get_mut(index)
+            && let (Some(holding), Some(group), Some(expected)) = (&mut proxy.holding, &heartbeat.group, proxy.expected)
+        {
+            holding.hear(heartbeat.last_sn, group.current_gsn, expected);
+            ctx.groups_stirred |= holding.publisher.is_some();
+        }
         if lost > 0 {
             self.lost.add(lost);
             ctx.notify(Event::SampleLost(self.handle));

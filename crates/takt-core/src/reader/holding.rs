@@ -22,9 +22,6 @@ use takt_wire::{Guid, SequenceNumber};
 /// See [`Reader::ask_for_news`].
 const ASKING_DOUBLINGS_MAX: u32 = 7;
 
-/// HEARTBEATs in a row that say nothing of the group, after which no more is expected of the writer.
-const GROUPLESS_HEARTBEATS: u32 = 3;
-
 /// What is held of one writer.
 #[derive(Debug, Default)]
 pub(crate) struct Holding {
@@ -50,8 +47,6 @@ pub(crate) struct Holding {
     pub(crate) is_due: bool,
     /// How often it was asked since it last brought the others on.
     asked: u32,
-    /// HEARTBEATs that said nothing of the group.
-    groupless: u32,
     /// Changes are missing since `frontier`.
     has_gap: bool,
     /// Group sets of which changes are missing: those between these numbers.
@@ -150,21 +145,6 @@ impl Holding {
         (self.asks, self.is_due) = (false, false);
         self.news = Some((last_sn, gsn));
         self.apply_news(expected);
-    }
-
-    /// A heartbeat says nothing of the group, though changes wait for that. Says whether the writer is found not to send group
-    /// information at all (RTPS 2.5 §8.3.8.6.2): then it stands alone, and its sets are those of scope TOPIC.
-    pub(crate) fn lacks_group_information(&mut self) -> bool {
-        let waits = self.first.is_some() || self.open.is_some();
-        if self.publisher.is_none() || self.frontier.is_valid() || self.news.is_some() || !waits {
-            return false;
-        }
-        self.groupless += 1;
-        let lacks = self.groupless == GROUPLESS_HEARTBEATS;
-        if lacks {
-            self.publisher = None;
-        }
-        lacks
     }
 
     fn apply_news(&mut self, expected: SequenceNumber) {

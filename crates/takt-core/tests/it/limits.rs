@@ -120,7 +120,7 @@ fn idle_participants_give_way_to_newcomers_and_matched_ones_stay() {
         puppet.lease = takt_wire::Duration::from_secs(80_000);
         puppet.join(node, now);
     }
-    let publication = puppets[0].publication(1, false);
+    let publication = puppets[0].publication(1, true);
     puppets[0].publish(node, now, &publication);
     assert_eq!(node.matched_publications(reader).expect("it lives").len(), 1);
     Puppet::new(30).join(node, now);

@@ -54,7 +54,6 @@ mod stragglers;
 mod time_filter;
 mod type_checks;
 mod type_lookup;
-mod ungrouped;
 mod ways;
 mod work;
 mod writer_memory;

@@ -416,8 +416,8 @@ fn participant_that_moves_to_the_address_of_a_victim() {
     stage.assert_bounded(300);
 }
 
-/// Requests in the name of a reader are answered to where that reader is, whatever the datagram says of its source, and
-/// whatever INFO_REPLY asks for.
+/// Requests in the name of a reader are answered to where that reader is, whatever INFO_REPLY asks for, and not at all if they
+/// come from elsewhere.
 #[test]
 fn requests_for_repairs_with_a_forged_source_or_reply_locators() {
     let mut stage = Stage::new();
@@ -433,21 +433,26 @@ fn requests_for_repairs_with_a_forged_source_or_reply_locators() {
     (1..30).for_each(|number| {
         fragments.insert(number);
     });
-    for count in 1..10 {
-        let mut datagram = puppet.datagram(|message| {
-            message.acknack(&greedy(reader, writer, 1, count)).expect("it fits");
-            message.nack_frag(&NackFrag { reader, writer, sn: SequenceNumber(1), fragments, count }).expect("it fits");
-        });
-        // INFO_REPLY with one locator, before all else.
-        let mut info_reply = vec![0x0f, 0x01, 28, 0, 1, 0, 0, 0];
-        info_reply.extend_from_slice(&victim().kind.to_le_bytes());
-        info_reply.extend_from_slice(&victim().port.to_le_bytes());
-        info_reply.extend_from_slice(&victim().address);
-        datagram.splice(20..20, info_reply);
-        stage.hear(victim(), &datagram);
-        stage.run(10);
+    for (first, source) in [(1, victim()), (10, puppet.address)] {
+        for count in first..first + 9 {
+            let mut datagram = puppet.datagram(|message| {
+                message.acknack(&greedy(reader, writer, 1, count)).expect("it fits");
+                message
+                    .nack_frag(&NackFrag { reader, writer, sn: SequenceNumber(1), fragments, count })
+                    .expect("it fits");
+            });
+            // INFO_REPLY with one locator, before all else.
+            let mut info_reply = vec![0x0f, 0x01, 28, 0, 1, 0, 0, 0];
+            info_reply.extend_from_slice(&victim().kind.to_le_bytes());
+            info_reply.extend_from_slice(&victim().port.to_le_bytes());
+            info_reply.extend_from_slice(&victim().address);
+            datagram.splice(20..20, info_reply);
+            stage.hear(source, &datagram);
+            stage.run(10);
+        }
+        let repairs = stage.node.counters().repairs_sent - before;
+        assert_eq!(repairs > 20, source == puppet.address, "{repairs} repairs for requests from {source}");
     }
-    assert!(stage.node.counters().repairs_sent > before + 20, "the reader gets its repairs");
     assert_eq!(stage.to_victim, 0);
     assert_eq!(stage.node.counters().malformed_submessages, 0);
 }

@@ -107,9 +107,13 @@ fn forgeries_from_another_address_are_ignored_and_counted() {
 
 #[test]
 fn announced_addresses_count_whatever_the_port() {
-    let mut puppet = Puppet::new(9);
-    puppet.default_address = address(10);
-    let mut t = Followed::new(true, puppet);
+    let mut t = Followed::new(true, Puppet::new(9));
+    let mut announcement = t.puppet.announcement();
+    announcement.metatraffic_unicast.push(address(10));
+    let bytes = announcement.to_bytes();
+    t.forge(address(9), |message| {
+        message.data(&data(EntityId::SPDP_WRITER, 5, Payload::Data(&bytes))).expect("it fits");
+    });
     for source in [address(9), address(10), Locator { port: 50_000, ..address(10) }] {
         t.puppet.address = source;
         t.goes_on();
