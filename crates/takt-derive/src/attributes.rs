@@ -1,5 +1,6 @@
 //! The `#[dds(...)]` attributes, parsed and checked one by one.
 
+use crate::names::{NameCase, identifier, plain_name, scoped_name};
 use md5::{Digest, Md5};
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -36,7 +37,16 @@ pub(crate) struct Container {
     pub bit_bound: Option<LitInt>,
     pub discriminator: Option<Type>,
     pub key: bool,
+    pub rename_all: Option<NameCase>,
 }
+
+/// The attributes of a type.
+const OF_TYPES: &str =
+    "name, rename_all, extensibility, nested, default, autoid, bit_bound, discriminator, key or crate";
+/// The attributes of a field.
+const OF_FIELDS: &str = "key, name, id, hashid, bound, must_understand, optional, default or base";
+/// The attributes of a variant.
+const OF_VARIANTS: &str = "case, default, name, id or bound";
 
 impl Container {
     pub(crate) fn parse(attributes: &[Attribute]) -> Result<Self> {
@@ -50,9 +60,11 @@ impl Container {
             bit_bound: None,
             discriminator: None,
             key: false,
+            rename_all: None,
         };
         for_each(attributes, |meta, name| {
             match name {
+                "rename_all" => parsed.rename_all = Some(NameCase::parse(&meta.value()?.parse()?)?),
                 "crate" => parsed.krate = meta.value()?.parse::<LitStr>()?.parse()?,
                 "name" => parsed.name = Some(scoped_name(&meta.value()?.parse()?)?),
                 "extensibility" => parsed.extensibility = extensibility(&meta.value()?.parse()?)?,
@@ -62,7 +74,7 @@ impl Container {
                 "bit_bound" => parsed.bit_bound = Some(meta.value()?.parse()?),
                 "discriminator" => parsed.discriminator = Some(meta.value()?.parse::<LitStr>()?.parse()?),
                 "key" => parsed.key = true,
-                _ => return Err(unknown(meta, name)),
+                _ => return Err(unknown(meta, name, OF_TYPES)),
             }
             Ok(())
         })?;
@@ -87,6 +99,7 @@ pub(crate) enum IdSource {
 /// Attributes of a field.
 pub(crate) struct Field {
     pub key: bool,
+    pub name: Option<String>,
     pub id: IdSource,
     pub optional: bool,
     pub bound: Option<Expr>,
@@ -99,6 +112,7 @@ impl Field {
     pub(crate) fn parse(attributes: &[Attribute]) -> Result<Self> {
         let mut parsed = Self {
             key: false,
+            name: None,
             id: IdSource::Auto,
             optional: false,
             bound: None,
@@ -119,7 +133,8 @@ impl Field {
                 "must_understand" => parsed.must_understand = true,
                 "default" => parsed.default = Some(meta.value()?.parse()?),
                 "base" => parsed.base = true,
-                _ => return Err(unknown(meta, name)),
+                "name" => parsed.name = Some(identifier(&meta.value()?.parse()?)?),
+                _ => return Err(unknown(meta, name, OF_FIELDS)),
             }
             Ok(())
         })?;
@@ -131,31 +146,27 @@ impl Field {
 pub(crate) struct Variant {
     pub labels: Vec<Expr>,
     pub default: bool,
+    pub name: Option<String>,
     pub id: Option<u32>,
     pub bound: Option<Expr>,
 }
 
 impl Variant {
     pub(crate) fn parse(attributes: &[Attribute]) -> Result<Self> {
-        let mut parsed = Self { labels: Vec::new(), default: false, id: None, bound: None };
+        let mut parsed = Self { labels: Vec::new(), default: false, name: None, id: None, bound: None };
         for_each(attributes, |meta, name| {
             match name {
                 "case" => parsed.labels = labels(meta)?,
                 "default" => parsed.default = true,
                 "id" => parsed.id = Some(member_id(&meta.value()?.parse()?)?),
                 "bound" => parsed.bound = Some(meta.value()?.parse()?),
-                _ => return Err(unknown(meta, name)),
+                "name" => parsed.name = Some(identifier(&meta.value()?.parse()?)?),
+                _ => return Err(unknown(meta, name, OF_VARIANTS)),
             }
             Ok(())
         })?;
         Ok(parsed)
     }
-}
-
-/// An identifier as IDL has it: without `r#`.
-pub(crate) fn plain_name(ident: &Ident) -> String {
-    let name = ident.to_string();
-    name.strip_prefix("r#").map(str::to_owned).unwrap_or(name)
 }
 
 /// The member id that `@hashid` gives: 28 bits of the MD5 of the name (XTypes 1.3 §7.3.1.2.1.1).
@@ -175,21 +186,8 @@ fn for_each(attributes: &[Attribute], mut visit: impl FnMut(&ParseNestedMeta<'_>
     Ok(())
 }
 
-fn unknown(meta: &ParseNestedMeta<'_>, name: &str) -> Error {
-    meta.error(format!("unknown dds attribute `{name}` here"))
-}
-
-fn scoped_name(name: &LitStr) -> Result<String> {
-    let text = name.value();
-    let is_identifier = |part: &str| {
-        part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-            && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-    };
-    if text.split("::").all(is_identifier) {
-        Ok(text)
-    } else {
-        Err(Error::new(name.span(), "an IDL name looks like `module::Name`"))
-    }
+fn unknown(meta: &ParseNestedMeta<'_>, name: &str, known: &str) -> Error {
+    meta.error(format!("unknown dds attribute `{name}` here; expected {known}"))
 }
 
 fn extensibility(value: &LitStr) -> Result<Extensibility> {
@@ -225,8 +223,10 @@ fn labels(meta: &ParseNestedMeta<'_>) -> Result<Vec<Expr>> {
     if labels.is_empty() {
         return Err(meta.error("a case has at least one label"));
     }
-    match labels.iter().find(|label| !matches!(label, Expr::Lit(_) | Expr::Unary(_) | Expr::Path(_))) {
-        Some(label) => Err(Error::new(label.span(), "a label is a literal or an enumerator")),
+    match labels.iter().find(|label| !matches!(label, Expr::Lit(_) | Expr::Unary(_) | Expr::Path(_) | Expr::Call(_))) {
+        Some(label) => {
+            Err(Error::new(label.span(), "a label is a literal, an enumerator or a value such as `Char8(65)`"))
+        }
         None => Ok(labels),
     }
 }

@@ -2,9 +2,9 @@
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote, quote_spanned};
-use syn::{DataEnum, Expr, Ident, Type};
+use syn::{Expr, Ident, Type};
 
-use crate::attributes::{Container, IdSource, plain_name};
+use crate::attributes::{Container, IdSource};
 use crate::structure::{Member, Parts};
 use crate::union::Case;
 
@@ -18,8 +18,7 @@ pub(crate) fn structure(ident: &Ident, container: &Container, parts: &Parts) -> 
         None => quote!(::core::option::Option::None),
     };
     let members = parts.members.iter().enumerate().map(|(index, member)| {
-        let Member { ident, span, ty, optional, attributes, .. } = member;
-        let name = plain_name(ident);
+        let Member { name, span, ty, optional, attributes, .. } = member;
         let describe = describe_type(ty, attributes.bound.as_ref());
         let hash_id = match &attributes.id {
             IdSource::Hash(of) => {
@@ -60,7 +59,7 @@ pub(crate) fn union(ident: &Ident, container: &Container, discriminator: &TokenS
     let cases = cases.iter().filter_map(|case| {
         let ty = case.ty.as_ref()?;
         let (id, default) = (case.id, case.attributes.default);
-        let name = plain_name(&case.ident);
+        let name = &case.name;
         let labels = case.attributes.labels.iter().map(|value| label(discriminator, value));
         let describe = describe_type(ty, case.attributes.bound.as_ref());
         Some(quote! {
@@ -87,20 +86,18 @@ pub(crate) fn union(ident: &Ident, container: &Container, discriminator: &TokenS
     describe(&quote!(UnionDescription), &description, &quote!(DESCRIPTION.build(types)))
 }
 
-/// `CdrValue::describe` of an enumeration.
-pub(crate) fn enumeration(
+/// `CdrValue::describe` of an enumeration, whose variants have these IDL names.
+pub(crate) fn enumeration<'a>(
     ident: &Ident,
     container: &Container,
     bits: u32,
-    data: &DataEnum,
+    variants: impl Iterator<Item = (&'a Ident, &'a String)>,
     default: Option<&Ident>,
 ) -> TokenStream {
     let name = container.type_name(ident);
     let extensibility = container.extensibility.tokens();
     let bits = u16::try_from(bits).unwrap_or(32);
-    let literals = data.variants.iter().map(|variant| {
-        let variant = &variant.ident;
-        let name = plain_name(variant);
+    let literals = variants.map(|(variant, name)| {
         let is_default = default == Some(variant);
         quote!((#name, #ident::#variant as i32, #is_default))
     });
@@ -138,8 +135,8 @@ fn describe_type(ty: &Type, bound: Option<&Expr>) -> TokenStream {
 /// A label as the 32-bit number that type objects have.
 fn label(discriminator: &TokenStream, value: &Expr) -> TokenStream {
     let name = discriminator.to_token_stream().to_string();
-    let number =
-        if name.ends_with("Char8") || name.ends_with("Char16") { quote!(label.0 as i32) } else { quote!(label as i32) };
+    let is_newtype = ["Char8", "Char16", "Uint8"].iter().any(|newtype| name.ends_with(newtype));
+    let number = if is_newtype { quote!(label.0 as i32) } else { quote!(label as i32) };
     quote! {{
         let label: #discriminator = #value;
         #number

@@ -6,6 +6,7 @@ use syn::{DataEnum, Error, Ident, LitInt, Result};
 
 use crate::attributes::{Container, Variant};
 use crate::description;
+use crate::names::{check_distinct, member_name};
 
 pub(crate) fn expand(ident: &Ident, container: &Container, data: &DataEnum) -> Result<TokenStream> {
     if container.key {
@@ -20,20 +21,24 @@ pub(crate) fn expand(ident: &Ident, container: &Container, data: &DataEnum) -> R
         None => 32,
     };
     let mut initial = None;
+    let mut idl_names = Vec::with_capacity(data.variants.len());
     for variant in &data.variants {
         let attributes = Variant::parse(&variant.attrs)?;
         if !attributes.labels.is_empty() || attributes.id.is_some() || attributes.bound.is_some() {
-            return Err(Error::new_spanned(variant, "an enumerator has no attribute but `default`"));
+            return Err(Error::new_spanned(variant, "an enumerator has no attributes but `name` and `default`"));
         }
         if attributes.default && initial.replace(&variant.ident).is_some() {
             return Err(Error::new_spanned(variant, "only one enumerator is the default"));
         }
+        idl_names.push(member_name(&variant.ident, attributes.name.as_ref(), container.rename_all));
     }
+    check_distinct(data.variants.iter().map(|variant| &variant.ident).zip(&idl_names))?;
     let explicit = initial.cloned();
     let initial = initial.unwrap_or(&data.variants[0].ident);
     let names: Vec<_> = data.variants.iter().map(|variant| &variant.ident).collect();
     let values: Vec<_> = (0..names.len()).map(|index| format_ident!("VALUE_{index}")).collect();
-    let describe = description::enumeration(ident, container, bits, data, explicit.as_ref());
+    let describe =
+        description::enumeration(ident, container, bits, names.iter().copied().zip(&idl_names), explicit.as_ref());
     let constants = names.iter().zip(&values).map(|(name, value)| {
         quote_spanned! {name.span()=>
             const #value: #holder = {

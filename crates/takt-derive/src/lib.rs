@@ -8,6 +8,7 @@
 //! | attribute | meaning |
 //! |---|---|
 //! | `name = "module::Name"` | the IDL name; the Rust name by default |
+//! | `rename_all = "camelCase"` | the IDL names of members and enumerators without a name of their own: `"lowercase"`, `"UPPERCASE"`, `"PascalCase"`, `"camelCase"`, `"snake_case"`, `"SCREAMING_SNAKE_CASE"` |
 //! | `extensibility = "final"`, `"appendable"`, `"mutable"` | appendable by default, as XTypes has it |
 //! | `nested` | not a type of topics: no `TypeSupport`, so `Default` is not needed |
 //! | `default` | implement `Default` by the type's default value |
@@ -22,6 +23,7 @@
 //! | attribute | meaning |
 //! |---|---|
 //! | `key` | part of the instance's key |
+//! | `name = "frameId"` | the IDL name; the Rust name by default |
 //! | `id = 7` | the member id; the previous one's plus one by default |
 //! | `hashid`, `hashid = "name"` | the member id is the hash of the name |
 //! | `bound = 128` | the greatest length of a string, sequence or map |
@@ -30,13 +32,14 @@
 //! | `default = expression` | the value where the writer's type has no such member |
 //! | `base` | of the first field: the struct this one inherits from |
 //!
-//! On a variant: `default` (the default enumerator, or the default case of a union), and for unions `case = 1`,
+//! On a variant: `name = "IDLE"`, `default` (the default enumerator, or the default case of a union), and for unions `case = 1`,
 //! `case = [2, 3]`, `id = 7` and `bound = 128`. A case with several labels, and a default case, is written with the
 //! first label; a default case without a label with the smallest number that no other case has.
 
 mod attributes;
 mod description;
 mod enumeration;
+mod names;
 mod structure;
 mod union;
 

@@ -5,8 +5,9 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{DataStruct, Error, Fields, GenericArgument, Ident, PathArguments, Result, Type};
 
-use crate::attributes::{Container, Extensibility, Field, IdSource, hash_id, plain_name};
+use crate::attributes::{Container, Extensibility, Field, IdSource, hash_id};
 use crate::description;
+use crate::names::{check_distinct, member_name};
 
 /// The id of a member: known, or counted from the end of the base's.
 #[derive(Clone, Copy)]
@@ -18,6 +19,8 @@ enum Id {
 /// A field that is a member.
 pub(crate) struct Member {
     pub ident: Ident,
+    /// Its IDL name.
+    pub name: String,
     /// Where errors about its type belong.
     pub span: Span,
     /// The type, within `Option` if it is one.
@@ -61,7 +64,8 @@ fn take_apart(container: &Container, fields: &Fields) -> Result<Parts> {
         }
         let inner = option_inner(&field.ty);
         check(field, &attributes, inner.is_some())?;
-        let id = member_id(container, &attributes, &plain_name(&ident), members.last(), base.is_some());
+        let name = member_name(&ident, attributes.name.as_ref(), container.rename_all);
+        let id = member_id(container, &attributes, &name, members.last(), base.is_some());
         if let Id::Known(id) = id
             && let Some(other) = members.iter().find(|member| matches!(member.id, Id::Known(other) if other == id))
         {
@@ -73,10 +77,12 @@ fn take_apart(container: &Container, fields: &Fields) -> Result<Parts> {
             ty: inner.unwrap_or(&field.ty).clone(),
             optional: inner.is_some(),
             ident,
+            name,
             id,
             attributes,
         });
     }
+    check_distinct(members.iter().map(|member| (&member.ident, &member.name)))?;
     Ok(Parts { base, members })
 }
 

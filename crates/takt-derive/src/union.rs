@@ -6,10 +6,13 @@ use syn::{DataEnum, Error, Expr, ExprLit, ExprUnary, Fields, Ident, Lit, LitInt,
 
 use crate::attributes::{Container, Variant};
 use crate::description;
+use crate::names::{check_distinct, member_name};
 
 /// A variant with its labels.
 pub(crate) struct Case {
     pub ident: Ident,
+    /// The IDL name of its member.
+    pub name: String,
     /// The member's type; a case may have no member.
     pub ty: Option<Type>,
     pub id: u32,
@@ -70,8 +73,10 @@ fn take_apart(ident: &Ident, container: &Container, data: &DataEnum) -> Result<V
         if id == 0 || cases.iter().any(|case| case.id == id) {
             return Err(Error::new_spanned(variant, format!("member id {id} is taken")));
         }
-        cases.push(Case { ident: variant.ident.clone(), ty, id, written, attributes });
+        let name = member_name(&variant.ident, attributes.name.as_ref(), container.rename_all);
+        cases.push(Case { ident: variant.ident.clone(), name, ty, id, written, attributes });
     }
+    check_distinct(cases.iter().map(|case| (&case.ident, &case.name)))?;
     if cases.is_empty() {
         return Err(Error::new(ident.span(), "a union has at least one case"));
     }

@@ -291,6 +291,11 @@ pub(crate) fn name_hash(name: &str) -> [u8; 4] {
     [a, b, c, d]
 }
 
+/// The member id that `@hashid` gives: 28 bits of the MD5 of the name (XTypes 1.3 §7.3.1.2.1.1).
+pub(crate) fn hash_id(name: &str) -> u32 {
+    u32::from_le_bytes(name_hash(name)) & 0x0fff_ffff
+}
+
 fn type_detail(name: &str) -> TypeDetail {
     TypeDetail { type_name: String::from(name), ..TypeDetail::default() }
 }

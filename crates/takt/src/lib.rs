@@ -122,6 +122,7 @@ pub use takt_xtypes::TypeSupport as DdsType;
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../../../docs/getting-started.md")]
+#[doc = include_str!("../../../docs/types.md")]
 #[doc = include_str!("../../../docs/presentation.md")]
 #[doc = include_str!("../../../docs/tcp.md")]
 #[doc = include_str!("../../../docs/ethernet.md")]

@@ -4,7 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::node::{Bitmask, Case, Enum, Node, NodeId, Primitive, Struct, StructMember, Types, Union};
+use super::node::{Bitmask, Case, Enum, Node, NodeId, Primitive, Struct, StructMember, TryConstruct, Types, Union};
 use super::{MAX_NESTING, MAX_TYPES, layout};
 use crate::Extensibility;
 use crate::structure::{MAX_MEMBER_ID, Member};
@@ -56,6 +56,15 @@ fn name(name: &str) -> Result<Arc<str>, TypeError> {
     Ok(Arc::from(name))
 }
 
+/// What `@hashid` says, if it can be printed.
+fn hash_id(detail: &complete::MemberDetail) -> Result<Option<Arc<str>>, TypeError> {
+    let said = detail.ann_builtin.as_ref().and_then(|builtin| builtin.hash_id.as_deref());
+    match said {
+        Some(text) if text.chars().any(char::is_control) => Err(invalid("a name that is none")),
+        said => Ok(said.map(Arc::from)),
+    }
+}
+
 fn extensibility(flags: TypeFlag) -> Result<Extensibility, TypeError> {
     let is = |flag| flags.contains(flag);
     match (is(TypeFlag::IS_FINAL), is(TypeFlag::IS_APPENDABLE), is(TypeFlag::IS_MUTABLE)) {
@@ -64,6 +73,15 @@ fn extensibility(flags: TypeFlag) -> Result<Extensibility, TypeError> {
         (false, true, false) | (false, false, false) => Ok(Extensibility::Appendable),
         (false, false, true) => Ok(Extensibility::Mutable),
         _ => Err(invalid("several extensibilities")),
+    }
+}
+
+/// What the two flags say; none of them is the default, to discard.
+fn try_construct(flags: MemberFlag) -> TryConstruct {
+    match (flags.contains(MemberFlag::TRY_CONSTRUCT1), flags.contains(MemberFlag::TRY_CONSTRUCT2)) {
+        (_, false) => TryConstruct::Discard,
+        (false, true) => TryConstruct::UseDefault,
+        (true, true) => TryConstruct::Trim,
     }
 }
 
@@ -198,6 +216,8 @@ impl Builder<'_> {
                 },
                 optional: flags.contains(MemberFlag::IS_OPTIONAL),
                 external: flags.contains(MemberFlag::IS_EXTERNAL),
+                try_construct: try_construct(flags),
+                hash_id: hash_id(&member.detail)?,
                 node: self.node(&member.member_type_id)?,
             });
         }
@@ -212,6 +232,7 @@ impl Builder<'_> {
             name: name(&object.header.detail.type_name)?,
             extensibility,
             nested: object.struct_flags.contains(TypeFlag::IS_NESTED),
+            autoid_hash: object.struct_flags.contains(TypeFlag::IS_AUTOID_HASH),
             base,
             has_key: members.iter().any(|member| member.member.key),
             members,
@@ -251,6 +272,7 @@ impl Builder<'_> {
                 labels: member.label_seq.clone(),
                 default: member.member_flags.contains(MemberFlag::IS_DEFAULT),
                 external: member.member_flags.contains(MemberFlag::IS_EXTERNAL),
+                try_construct: try_construct(member.member_flags),
                 node: self.node(&member.type_id)?,
             });
         }
@@ -289,11 +311,15 @@ fn enumeration(object: &complete::Enum) -> Result<Node, TypeError> {
     }
     all_differ(literals.iter().map(|(name, _)| name), "two literals of one name")?;
     let default = object.literal_seq.iter().position(|literal| literal.common.flags.contains(MemberFlag::IS_DEFAULT));
+    let is_said = [TypeFlag::IS_FINAL, TypeFlag::IS_APPENDABLE, TypeFlag::IS_MUTABLE]
+        .into_iter()
+        .any(|flag| object.enum_flags.contains(flag));
     Ok(Node::Enum(Enum {
         name: name(&object.header.detail.type_name)?,
+        extensibility: if is_said { Some(extensibility(object.enum_flags)?) } else { None },
         bit_bound,
         literals,
-        default: default.unwrap_or(0),
+        default,
     }))
 }
 

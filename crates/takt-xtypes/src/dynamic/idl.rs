@@ -1,18 +1,35 @@
-//! Types as IDL 4.2 text, with the annotations of XTypes 1.3 §7.3.1.2.
+//! Types as IDL 4.2 text, with the annotations of XTypes 1.3 §7.3.1.2: what a compiler of IDL makes of it is the same type.
+//!
+//! Invariants:
+//! - A type stands after those that it is made of; the definitions of one module stand together where that allows it.
+//! - Names that are keywords of IDL are escaped (IDL 4.2 §7.2.3.2), labels of unions are scoped by their enumeration.
+//! - An array within a collection has no form in IDL but a typedef, which is a type of its own: the bytes are the same, the
+//!   type identifier is not.
+//!
+//! It deliberately does not print: `@unit`, `@min`, `@max`, `@verbatim`, annotations of a user.
 
+use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt::Write;
 
-use super::node::{Bitmask, Case, Enum, Node, NodeId, Primitive, Struct, StructMember, Types, Union};
+use super::node::{Bitmask, Case, Enum, Node, NodeId, Primitive, Struct, StructMember, TryConstruct, Types, Union};
 use crate::Extensibility;
 
 /// The definitions of a type and of all it is made of.
 pub(super) fn print(types: &Types, root: NodeId) -> String {
-    let mut printer = Printer { types, text: String::new(), states: vec![State::New; types.nodes.len()] };
+    let count = types.nodes.len();
+    let mut printer = Printer {
+        types,
+        text: String::new(),
+        modules: Vec::new(),
+        states: vec![State::New; count],
+        typedefs: vec![None; count],
+    };
     printer.define(root);
+    printer.enter(&[]);
     printer.text
 }
 
@@ -29,10 +46,14 @@ enum State {
 struct Printer<'a> {
     types: &'a Types,
     text: String,
+    /// The modules that are open.
+    modules: Vec<&'a str>,
     states: Vec<State>,
+    /// The names of arrays that are elements of collections.
+    typedefs: Vec<Option<String>>,
 }
 
-impl Printer<'_> {
+impl<'a> Printer<'a> {
     /// Defines a type after its parts. As deep as types nest, which is limited when they are built.
     fn define(&mut self, id: NodeId) {
         match self.states[id] {
@@ -46,16 +67,32 @@ impl Printer<'_> {
         self.states[id] = State::Done;
         let types = self.types;
         match &types.nodes[id] {
-            Node::Struct(structure) => self.within_modules(&structure.name, |p, indent| p.structure(structure, indent)),
-            Node::Union(union) => self.within_modules(&union.name, |p, indent| p.union(union, indent)),
-            Node::Enum(enumeration) => {
-                self.within_modules(&enumeration.name, |p, indent| p.enumeration(enumeration, indent))
+            Node::Sequence { element, .. } => self.name_array(*element),
+            Node::Map { key, element, .. } => {
+                self.name_array(*key);
+                self.name_array(*element);
             }
-            Node::Bitmask(bitmask) => self.within_modules(&bitmask.name, |p, indent| p.bitmask(bitmask, indent)),
-            Node::Alias { name, target } => self.within_modules(name, |p, indent| {
-                let declarator = declarator(types, *target, simple_name(name));
-                p.line(indent, &format!("typedef {declarator};"));
-            }),
+            Node::Struct(structure) => {
+                self.within(&structure.name);
+                self.structure(structure);
+            }
+            Node::Union(union) => {
+                self.within(&union.name);
+                self.union(union);
+            }
+            Node::Enum(enumeration) => {
+                self.within(&enumeration.name);
+                self.enumeration(enumeration);
+            }
+            Node::Bitmask(bitmask) => {
+                self.within(&bitmask.name);
+                self.bitmask(bitmask);
+            }
+            Node::Alias { name, target } => {
+                self.within(name);
+                let declarator = self.declarator(*target, simple_name(name));
+                self.line(0, &format!("typedef {declarator};"));
+            }
             _ => {}
         }
     }
@@ -77,141 +114,332 @@ impl Printer<'_> {
 
     /// Says that a type exists whose definition comes later.
     fn declare(&mut self, id: NodeId) {
-        let (keyword, name) = match &self.types.nodes[id] {
+        let types = self.types;
+        let (keyword, name) = match &types.nodes[id] {
             Node::Struct(structure) => ("struct", &structure.name),
             Node::Union(union) => ("union", &union.name),
             _ => return,
         };
         self.states[id] = State::Declared;
-        self.within_modules(name, |p, indent| p.line(indent, &format!("{keyword} {};", simple_name(name))));
+        self.within(name);
+        self.line(0, &format!("{keyword} {};", escaped(simple_name(name))));
     }
 
-    fn within_modules(&mut self, name: &str, print: impl FnOnce(&mut Self, usize)) {
-        let modules: Vec<&str> = name.split("::").collect();
-        let modules = &modules[..modules.len() - 1];
-        for (indent, module) in modules.iter().enumerate() {
-            self.line(indent, &format!("module {module} {{"));
+    /// Gives an array that is an element of a collection a name of its own.
+    fn name_array(&mut self, id: NodeId) {
+        if !matches!(self.types.nodes[id], Node::Array { .. }) || self.typedefs[id].is_some() {
+            return;
         }
-        print(self, modules.len());
-        for indent in (0..modules.len()).rev() {
-            self.line(indent, "};");
+        let is_letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+        let description: String = self.declarator(id, "of").chars().map(is_letter).collect();
+        let mut name = format!("array_{}", description.trim_end_matches('_'));
+        let is_taken = |name: &str| {
+            let named = (0..self.types.nodes.len()).map(|other| self.types.name(other));
+            named.chain(self.typedefs.iter().flatten().map(String::as_str)).any(|other| other == name)
+        };
+        while is_taken(&name) {
+            name.push('_');
+        }
+        self.enter(&[]);
+        let declarator = self.declarator(id, &name);
+        self.line(0, &format!("typedef {declarator};"));
+        self.typedefs[id] = Some(name);
+    }
+
+    /// Goes to the module of a qualified name.
+    fn within(&mut self, name: &'a str) {
+        let mut modules: Vec<&str> = name.split("::").collect();
+        modules.pop();
+        self.enter(&modules);
+    }
+
+    /// Closes modules that are not among these, and opens those that are not open.
+    fn enter(&mut self, modules: &[&'a str]) {
+        let common = self.modules.iter().zip(modules).take_while(|(open, wanted)| open == wanted).count();
+        while self.modules.len() > common {
+            self.modules.pop();
+            self.line(0, "};");
+        }
+        for module in &modules[common..] {
+            self.line(0, &format!("module {} {{", escaped(module)));
+            self.modules.push(module);
         }
     }
 
+    /// A line within the open modules.
     fn line(&mut self, indent: usize, text: &str) {
-        for _ in 0..indent {
+        for _ in 0..self.modules.len() + indent {
             self.text.push_str("  ");
         }
         self.text.push_str(text);
         self.text.push('\n');
     }
 
-    fn structure(&mut self, structure: &Struct, indent: usize) {
-        let base = structure.base.map(|base| format!(" : {}", self.types.name(base))).unwrap_or_default();
-        let name = simple_name(&structure.name);
+    fn structure(&mut self, structure: &Struct) {
+        let base = structure.base.map(|base| format!(" : {}", scoped(self.types.name(base)))).unwrap_or_default();
+        let name = escaped(simple_name(&structure.name));
         let annotations = type_annotations(structure.extensibility, structure.nested);
-        self.line(indent, &format!("{annotations}struct {name}{base} {{"));
+        let autoid = if structure.autoid_hash { "@autoid(HASH) " } else { "" };
+        self.line(0, &format!("{annotations}{autoid}struct {name}{base} {{"));
         let mut next = structure.members[..structure.inherited].last().map_or(0, |member| member.member.id + 1);
         for member in &structure.members[structure.inherited..] {
-            let annotations = member_annotations(member, next);
+            let implied = if structure.autoid_hash { crate::describe::hash_id(&member.name) } else { next };
+            let annotations = member_annotations(member, implied);
             next = member.member.id + 1;
-            let declarator = declarator(self.types, member.node, &member.name);
-            self.line(indent + 1, &format!("{annotations}{declarator};"));
+            let declarator = self.declarator(member.node, &member.name);
+            self.line(1, &format!("{annotations}{declarator};"));
         }
-        self.line(indent, "};");
+        self.line(0, "};");
     }
 
-    fn union(&mut self, union: &Union, indent: usize) {
+    /// INTEROP(CycloneDDS 0.10.2): idlc numbers the members of a union from 0, the derive from 1. Each is printed with its id.
+    fn union(&mut self, union: &Union) {
         let annotations = type_annotations(union.extensibility, union.nested);
         let key = if union.discriminator_is_key { "@key " } else { "" };
-        let discriminator = type_name(self.types, union.discriminator);
-        let name = simple_name(&union.name);
-        self.line(indent, &format!("{annotations}union {name} switch ({key}{discriminator}) {{"));
-        let mut next = 1;
-        for Case { name, id, labels, default, external, node } in &union.cases {
+        let discriminator = self.type_name(union.discriminator);
+        let name = escaped(simple_name(&union.name));
+        self.line(0, &format!("{annotations}union {name} switch ({key}{discriminator}) {{"));
+        for Case { name, id, labels, default, external, try_construct, node } in &union.cases {
             for label in labels {
                 let label = self.label(union.discriminator, *label);
-                self.line(indent + 1, &format!("case {label}:"));
+                self.line(1, &format!("case {label}:"));
             }
             if *default {
-                self.line(indent + 1, "default:");
+                self.line(1, "default:");
             }
-            let id_annotation = if *id == next { String::new() } else { format!("@id({id}) ") };
-            next = id + 1;
             let external = if *external { "@external " } else { "" };
-            let declarator = declarator(self.types, *node, name);
-            self.line(indent + 2, &format!("{id_annotation}{external}{declarator};"));
+            let try_construct = try_construct_annotation(*try_construct);
+            let declarator = self.declarator(*node, name);
+            self.line(2, &format!("@id({id}) {external}{try_construct}{declarator};"));
         }
-        self.line(indent, "};");
+        self.line(0, "};");
     }
 
     /// A label as the type of the discriminator has it.
     fn label(&self, discriminator: NodeId, label: i32) -> String {
+        let character = |prefix: &str| match u8::try_from(label) {
+            Ok(byte) if byte.is_ascii_alphanumeric() => format!("{prefix}'{}'", char::from(byte)),
+            _ if prefix.is_empty() => format!("'\\x{:02x}'", label & 0xff),
+            _ => format!("{prefix}'\\u{:04x}'", label & 0xffff),
+        };
         match self.types.resolved(discriminator) {
             Node::Primitive(Primitive::Bool) => if label == 0 { "FALSE" } else { "TRUE" }.to_string(),
-            Node::Primitive(Primitive::Char8) => match u8::try_from(label) {
-                Ok(byte) if byte.is_ascii_alphanumeric() => format!("'{}'", char::from(byte)),
-                _ => format!("'\\x{:02x}'", label & 0xff),
-            },
+            Node::Primitive(Primitive::Char8) => character(""),
+            Node::Primitive(Primitive::Char16) => character("L"),
             Node::Enum(enumeration) => match enumeration.literals.iter().find(|(_, value)| *value == label) {
-                Some((name, _)) => name.to_string(),
+                // A literal belongs to the scope that its enumeration is in.
+                Some((name, _)) => match enumeration.name.rsplit_once("::") {
+                    Some((scope, _)) => format!("{}::{}", scoped(scope), escaped(name)),
+                    None => escaped(name).into_owned(),
+                },
                 None => label.to_string(),
             },
             _ => label.to_string(),
         }
     }
 
-    fn enumeration(&mut self, enumeration: &Enum, indent: usize) {
-        let Enum { name, bit_bound, literals, default } = enumeration;
+    fn enumeration(&mut self, enumeration: &Enum) {
+        let Enum { name, extensibility, bit_bound, literals, default } = enumeration;
+        let extensibility = extensibility.map(extensibility_annotation).unwrap_or_default();
         let bound = if *bit_bound == 32 { String::new() } else { format!("@bit_bound({bit_bound}) ") };
-        self.line(indent, &format!("{bound}enum {} {{", simple_name(name)));
+        self.line(0, &format!("{extensibility}{bound}enum {} {{", escaped(simple_name(name))));
         let mut next = Some(0);
         for (index, (name, value)) in literals.iter().enumerate() {
-            let default = if index == *default && index != 0 { "@default_literal " } else { "" };
+            let default = if *default == Some(index) { "@default_literal " } else { "" };
             let number = if Some(*value) == next { String::new() } else { format!("@value({value}) ") };
             next = value.checked_add(1);
             let comma = if index + 1 == literals.len() { "" } else { "," };
-            self.line(indent + 1, &format!("{default}{number}{name}{comma}"));
+            self.line(1, &format!("{default}{number}{}{comma}", escaped(name)));
         }
-        self.line(indent, "};");
+        self.line(0, "};");
     }
 
-    fn bitmask(&mut self, bitmask: &Bitmask, indent: usize) {
+    fn bitmask(&mut self, bitmask: &Bitmask) {
         let Bitmask { name, bit_bound, flags } = bitmask;
         let bound = if *bit_bound == 32 { String::new() } else { format!("@bit_bound({bit_bound}) ") };
-        self.line(indent, &format!("{bound}bitmask {} {{", simple_name(name)));
+        self.line(0, &format!("{bound}bitmask {} {{", escaped(simple_name(name))));
         let mut next = 0;
         for (index, (name, position)) in flags.iter().enumerate() {
             let annotation = if *position == next { String::new() } else { format!("@position({position}) ") };
             next = position + 1;
             let comma = if index + 1 == flags.len() { "" } else { "," };
-            self.line(indent + 1, &format!("{annotation}{name}{comma}"));
+            self.line(1, &format!("{annotation}{}{comma}", escaped(name)));
         }
-        self.line(indent, "};");
+        self.line(0, "};");
+    }
+
+    /// Type and name of a member, dimensions of an array behind the name.
+    fn declarator(&self, id: NodeId, name: &str) -> String {
+        let mut dimensions = String::new();
+        let mut element = id;
+        // Of an array of arrays the outer dimensions come first.
+        while let Node::Array { element: inner, dimensions: own, .. } = &self.types.nodes[element] {
+            for dimension in own {
+                // Writing to a string does not fail.
+                let _ = write!(dimensions, "[{dimension}]");
+            }
+            element = *inner;
+        }
+        format!("{} {}{dimensions}", self.type_name(element), escaped(name))
+    }
+
+    fn type_name(&self, id: NodeId) -> String {
+        let element = |element: NodeId| match &self.typedefs[element] {
+            Some(name) => name.clone(),
+            None => self.type_name(element),
+        };
+        // `>>` is an operator of IDL.
+        let closed = |text: String| if text.ends_with('>') { format!("{text} >") } else { format!("{text}>") };
+        let bounded = |text: String, bound: Option<usize>| match bound {
+            Some(bound) => format!("{text}, {bound}>"),
+            None => closed(text),
+        };
+        match &self.types.nodes[id] {
+            Node::Primitive(primitive) => primitive_name(*primitive).to_string(),
+            Node::String { bound } => text_type("string", *bound),
+            Node::WString { bound } => text_type("wstring", *bound),
+            Node::Sequence { element: of, bound } => bounded(format!("sequence<{}", element(*of)), *bound),
+            Node::Map { key, element: to, bound } => {
+                bounded(format!("map<{}, {}", element(*key), element(*to)), *bound)
+            }
+            _ => scoped(self.types.name(id)),
+        }
     }
 }
 
 /// The last part of a qualified name.
-fn simple_name(name: &str) -> &str {
+pub(super) fn simple_name(name: &str) -> &str {
     name.rsplit("::").next().unwrap_or(name)
 }
 
-fn type_annotations(extensibility: Extensibility, nested: bool) -> String {
-    let extensibility = match extensibility {
+/// The keywords of IDL 4.2 §7.2.4 in lower case; identifiers that differ by case alone collide with them.
+const KEYWORDS: [&str; 83] = [
+    "abstract",
+    "alias",
+    "any",
+    "attribute",
+    "bitfield",
+    "bitmask",
+    "bitset",
+    "boolean",
+    "case",
+    "char",
+    "component",
+    "connector",
+    "const",
+    "consumes",
+    "context",
+    "custom",
+    "default",
+    "double",
+    "emits",
+    "enum",
+    "eventtype",
+    "exception",
+    "factory",
+    "false",
+    "finder",
+    "fixed",
+    "float",
+    "getraises",
+    "home",
+    "import",
+    "in",
+    "inout",
+    "int16",
+    "int32",
+    "int64",
+    "int8",
+    "interface",
+    "local",
+    "long",
+    "manages",
+    "map",
+    "mirrorport",
+    "module",
+    "multiple",
+    "native",
+    "object",
+    "octet",
+    "oneway",
+    "out",
+    "port",
+    "porttype",
+    "primarykey",
+    "private",
+    "provides",
+    "public",
+    "publishes",
+    "raises",
+    "readonly",
+    "sequence",
+    "setraises",
+    "short",
+    "string",
+    "struct",
+    "supports",
+    "switch",
+    "true",
+    "truncatable",
+    "typedef",
+    "typeid",
+    "typename",
+    "typeprefix",
+    "uint16",
+    "uint32",
+    "uint64",
+    "uint8",
+    "union",
+    "unsigned",
+    "uses",
+    "valuebase",
+    "valuetype",
+    "void",
+    "wchar",
+    "wstring",
+];
+
+/// An identifier, with an underscore before it where IDL takes it for something else.
+fn escaped(name: &str) -> Cow<'_, str> {
+    let is_taken = name.starts_with('_') || KEYWORDS.iter().any(|keyword| keyword.eq_ignore_ascii_case(name));
+    if is_taken { Cow::Owned(format!("_{name}")) } else { Cow::Borrowed(name) }
+}
+
+/// A qualified name, each of its parts escaped.
+fn scoped(name: &str) -> String {
+    let parts: Vec<Cow<'_, str>> = name.split("::").map(escaped).collect();
+    parts.join("::")
+}
+
+fn extensibility_annotation(extensibility: Extensibility) -> &'static str {
+    match extensibility {
         Extensibility::Final => "@final ",
         Extensibility::Appendable => "@appendable ",
         Extensibility::Mutable => "@mutable ",
-    };
-    format!("{extensibility}{}", if nested { "@nested " } else { "" })
+    }
 }
 
-/// `next` is the id that the member has if none is said.
-fn member_annotations(member: &StructMember, next: u32) -> String {
-    let mut text = String::new();
-    if member.member.id != next {
-        // Writing to a string does not fail.
-        let _ = write!(text, "@id({}) ", member.member.id);
+fn type_annotations(extensibility: Extensibility, nested: bool) -> String {
+    format!("{}{}", extensibility_annotation(extensibility), if nested { "@nested " } else { "" })
+}
+
+fn try_construct_annotation(try_construct: TryConstruct) -> &'static str {
+    match try_construct {
+        TryConstruct::Discard => "",
+        TryConstruct::UseDefault => "@try_construct(USE_DEFAULT) ",
+        TryConstruct::Trim => "@try_construct(TRIM) ",
     }
+}
+
+/// `implied` is the id that the member has if none is said.
+fn member_annotations(member: &StructMember, implied: u32) -> String {
+    let id = member.member.id;
+    let mut text = match &member.hash_id {
+        Some(name) if name.is_empty() && crate::describe::hash_id(&member.name) == id => "@hashid ".to_string(),
+        Some(name) if crate::describe::hash_id(name) == id => format!("@hashid({name:?}) "),
+        _ if id != implied => format!("@id({id}) "),
+        _ => String::new(),
+    };
     for (holds, annotation) in [
         (member.member.key, "@key "),
         (member.optional, "@optional "),
@@ -222,46 +450,14 @@ fn member_annotations(member: &StructMember, next: u32) -> String {
             text.push_str(annotation);
         }
     }
+    text.push_str(try_construct_annotation(member.try_construct));
     text
 }
 
-/// Type and name of a member, dimensions of an array behind the name.
-fn declarator(types: &Types, id: NodeId, name: &str) -> String {
-    match &types.nodes[id] {
-        Node::Array { element, dimensions, .. } => {
-            let mut text = declarator(types, *element, name);
-            for dimension in dimensions {
-                let _ = write!(text, "[{dimension}]");
-            }
-            text
-        }
-        _ => format!("{} {name}", type_name(types, id)),
-    }
-}
-
-fn bounded(keyword: &str, bound: Option<usize>) -> String {
+fn text_type(keyword: &str, bound: Option<usize>) -> String {
     match bound {
         Some(bound) => format!("{keyword}<{bound}>"),
         None => keyword.to_string(),
-    }
-}
-
-fn type_name(types: &Types, id: NodeId) -> String {
-    match &types.nodes[id] {
-        Node::Primitive(primitive) => primitive_name(*primitive).to_string(),
-        Node::String { bound } => bounded("string", *bound),
-        Node::WString { bound } => bounded("wstring", *bound),
-        Node::Sequence { element, bound } => {
-            let bound = bound.map(|bound| format!(", {bound}")).unwrap_or_default();
-            format!("sequence<{}{bound}>", type_name(types, *element))
-        }
-        Node::Map { key, element, bound } => {
-            let bound = bound.map(|bound| format!(", {bound}")).unwrap_or_default();
-            format!("map<{}, {}{bound}>", type_name(types, *key), type_name(types, *element))
-        }
-        // IDL has no name for an array within a collection; this says at least what it is.
-        Node::Array { .. } => declarator(types, id, "").replacen(" [", "[", 1),
-        _ => types.name(id).to_string(),
     }
 }
 

@@ -25,6 +25,9 @@ use super::node::{Bitmask, Enum, Node, NodeId, Primitive, Struct, Types, Union};
 use super::{DynamicData, MAX_NESTING};
 use crate::WString;
 
+/// 2^63: the magnitude from which on an integer may be given as a floating-point number.
+const LEAST_BEYOND_I64: f64 = 9_223_372_036_854_775_808.0;
+
 /// The key of a union's discriminator.
 const DISCRIMINATOR: &str = "$discriminator";
 
@@ -167,6 +170,24 @@ fn check_bound(bound: Option<usize>, len: usize) -> Result<(), String> {
     }
 }
 
+/// A string of CDR ends at its first NUL. Readers in C and C++ would lose the rest.
+fn check_text(text: &str) -> Result<(), String> {
+    match text.contains('\0') {
+        true => Err("a string holds no NUL character".to_string()),
+        false => Ok(()),
+    }
+}
+
+/// A number as a `float` has it.
+fn single(json: &JsonValue) -> Result<f32, String> {
+    let value = float(json)?;
+    let single = value as f32;
+    if single.is_infinite() && value.is_finite() {
+        return Err(format!("{value:e} is out of range: a float is at most {:e}", f32::MAX));
+    }
+    Ok(single)
+}
+
 fn float(json: &JsonValue) -> Result<f64, String> {
     match json {
         JsonValue::Integer(value) => Ok(*value as f64),
@@ -252,11 +273,12 @@ impl Reader<'_> {
                 JsonValue::Bool(value) => Ok(DynamicData::Bool(*value)),
                 _ => expected("a boolean", json),
             },
-            Node::Primitive(Primitive::F32) => Ok(DynamicData::F32(float(json)? as f32)),
+            Node::Primitive(Primitive::F32) => single(json).map(DynamicData::F32),
             Node::Primitive(Primitive::F64) => float(json).map(DynamicData::F64),
             Node::Primitive(primitive) => self.number(id, *primitive, json),
             Node::String { bound } => match json {
                 JsonValue::String(text) => {
+                    check_text(text)?;
                     check_bound(*bound, text.len())?;
                     Ok(DynamicData::String(text.clone()))
                 }
@@ -264,6 +286,7 @@ impl Reader<'_> {
             },
             Node::WString { bound } => match json {
                 JsonValue::String(text) => {
+                    check_text(text)?;
                     let text = WString::from(text.as_str());
                     check_bound(*bound, text.0.len())?;
                     Ok(DynamicData::WString(text))
@@ -297,7 +320,13 @@ impl Reader<'_> {
                     _ => return Err("expected one character".to_string()),
                 }
             }
+            // JSON readers give `-0`, and what exceeds 64 bits, as a floating-point number.
+            JsonValue::Number(0.0) => 0,
             _ if is_character => return expected("a character", json),
+            JsonValue::Number(value) if value.abs() >= LEAST_BEYOND_I64 => {
+                return Err(format!("{value} is out of range"));
+            }
+            JsonValue::Number(value) => return Err(format!("expected an integer, not {value:?}")),
             _ => return expected("an integer", json),
         };
         self.types.number(id, number).ok_or_else(|| format!("{number} is out of range"))

@@ -26,6 +26,7 @@ mod idl;
 mod json;
 mod layout;
 mod node;
+mod rust;
 mod scalar;
 #[cfg(test)]
 mod tests;
@@ -112,6 +113,13 @@ impl DynamicType {
     #[must_use]
     pub fn to_idl(&self) -> String {
         idl::print(&self.types, self.root)
+    }
+
+    /// The type and all it is made of as Rust, with `#[derive(takt::DdsType)]`. The derived type has the same type identifier;
+    /// where the derive cannot say something, a comment before the definitions names it.
+    #[must_use]
+    pub fn to_rust(&self) -> String {
+        rust::print(&self.types, self.root)
     }
 
     /// The value that a sample starts with: zeros, empty collections, first cases, optional members absent.

@@ -53,10 +53,12 @@ pub(super) enum Node {
 #[derive(Clone, Debug)]
 pub(super) struct Enum {
     pub name: Arc<str>,
+    /// `None` if its type object does not say.
+    pub extensibility: Option<Extensibility>,
     pub bit_bound: u16,
     pub literals: Vec<(Arc<str>, i32)>,
-    /// Index of the default literal.
-    pub default: usize,
+    /// Index of the literal that is marked as the default; without a mark the first is.
+    pub default: Option<usize>,
 }
 
 #[derive(Clone, Debug)]
@@ -71,6 +73,7 @@ pub(super) struct Struct {
     pub name: Arc<str>,
     pub extensibility: Extensibility,
     pub nested: bool,
+    pub autoid_hash: bool,
     pub base: Option<NodeId>,
     /// All members, the base's first.
     pub members: Vec<StructMember>,
@@ -87,7 +90,18 @@ pub(super) struct StructMember {
     pub member: Member,
     pub optional: bool,
     pub external: bool,
+    pub try_construct: TryConstruct,
+    /// What `@hashid` says: the name whose hash is the id, empty for the member's own.
+    pub hash_id: Option<Arc<str>>,
     pub node: NodeId,
+}
+
+/// What a reader does with a value that a member cannot have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TryConstruct {
+    Discard,
+    UseDefault,
+    Trim,
 }
 
 #[derive(Clone, Debug)]
@@ -107,6 +121,7 @@ pub(super) struct Case {
     pub labels: Vec<i32>,
     pub default: bool,
     pub external: bool,
+    pub try_construct: TryConstruct,
     pub node: NodeId,
 }
 
@@ -305,7 +320,7 @@ impl Types {
             Node::String { .. } => DynamicData::String(String::new()),
             Node::WString { .. } => DynamicData::WString(WString::default()),
             Node::Enum(enumeration) => {
-                let (name, value) = &enumeration.literals[enumeration.default];
+                let (name, value) = &enumeration.literals[enumeration.default.unwrap_or(0)];
                 DynamicData::Enum { name: name.clone(), value: *value }
             }
             Node::Bitmask(bitmask) => bitmask.value(0),

@@ -220,16 +220,24 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Begins with a left or right quote, ends with a right one, and has neither that nor a line break in it.
+    /// Begins with a left or right quote, ends with a right one, and has no line break in it. Two right quotes are one
+    /// within it, as SQL has it; DDS 1.4 Annex B has no way to write one.
     fn quoted(&mut self) -> Result<Token, SqlError> {
         let start = self.at;
-        let inside = &self.text[start + 1..];
-        match inside.find(['\'', '\n', '\r']) {
-            Some(len) if inside.as_bytes()[len] == b'\'' => {
-                self.at = start + 1 + len + 1;
-                Ok(Token::Text(inside[..len].to_string()))
+        let mut text = String::new();
+        let mut at = start + 1;
+        loop {
+            let inside = &self.text[at..];
+            let end = inside.find(['\'', '\n', '\r']).filter(|len| inside.as_bytes()[*len] == b'\'');
+            let Some(len) = end else { return Err(error(start, "a string without its closing quote")) };
+            text.push_str(&inside[..len]);
+            at += len + 1;
+            if !self.text[at..].starts_with('\'') {
+                self.at = at;
+                return Ok(Token::Text(text));
             }
-            _ => Err(error(start, "a string without its closing quote")),
+            text.push('\'');
+            at += 1;
         }
     }
 

@@ -39,4 +39,18 @@ struct GreatId {
     x: i32,
 }
 
+#[derive(Default, DdsType)]
+#[dds(crate = "takt_xtypes", rename_all = "kebab-case")]
+struct NoConvention {
+    x: i32,
+}
+
+#[derive(Default, DdsType)]
+#[dds(crate = "takt_xtypes")]
+struct OneNameTwice {
+    x: i32,
+    #[dds(name = "x")]
+    y: i32,
+}
+
 fn main() {}

@@ -240,18 +240,52 @@ fn idl_defines_what_it_uses_first() {
     );
     let idl = dynamic::<Exotic>().to_idl();
     for line in [
-        "@bit_bound(8) enum Small {",
+        "@appendable @bit_bound(8) enum Small {",
         "map<unsigned long, double, 4> numbers;",
-        "sequence<string<8>> short;",
+        "sequence<string<8> > _short;",
         "double matrix[3][2];",
         "@external Point boxed;",
+        "@mutable @autoid(HASH) struct Exotic {",
         "union MutableUnion switch (@key octet) {",
         "    @id(9) string Text;",
         "@bit_bound(64) bitmask Mask64 {",
         "@position(31) HIGH",
+        "@hashid(\"renamed\") Collections collections;",
     ] {
         assert!(idl.contains(line) || line.contains("Small"), "{line} is not in\n{idl}");
     }
     let tree = dynamic::<Tree>().to_idl();
     assert!(tree.starts_with("struct Tree;\n@appendable struct Tree {\n"), "{tree}");
+}
+
+#[test]
+fn numbers_out_of_range_are_refused_and_minus_zero_is_zero() {
+    let ty = dynamic::<Primitives>();
+    let value = |name, json| ty.from_json(&object([(name, json)]));
+    let error = |name, json| value(name, json).expect_err("no value of the type").to_string();
+    assert_eq!(error("float", JsonValue::Number(1e39)), "float: 1e39 is out of range: a float is at most 3.4028235e38");
+    assert_eq!(
+        error("float", JsonValue::Number(-1e300)),
+        "float: -1e300 is out of range: a float is at most 3.4028235e38"
+    );
+    assert_eq!(
+        error("u64", JsonValue::Number(18_446_744_073_709_551_616.0)),
+        "u64: 18446744073709552000 is out of range"
+    );
+    assert_eq!(
+        error("i64", JsonValue::Number(-9_223_372_036_854_775_809.0)),
+        "i64: -9223372036854776000 is out of range"
+    );
+    assert_eq!(error("i32", JsonValue::Number(1.0)), "i32: expected an integer, not 1.0");
+    assert_eq!(error("i32", text("1")), "i32: expected an integer, not a string");
+    let zero = value("u64", JsonValue::Number(-0.0)).expect("-0 is 0");
+    assert_eq!(zero, ty.default_data());
+    assert!(value("float", text("Infinity")).is_ok() && value("float", JsonValue::Number(3.4e38)).is_ok());
+}
+
+#[test]
+fn strings_with_a_nul_are_refused() {
+    let ty = dynamic::<ShapeType>();
+    let error = ty.from_json(&object([("color", text("a\0b"))])).expect_err("no string of IDL").to_string();
+    assert_eq!(error, "color: a string holds no NUL character");
 }

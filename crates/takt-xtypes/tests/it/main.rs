@@ -7,6 +7,7 @@ mod corpus;
 mod dynamic;
 mod encoding;
 mod evolution;
+mod idl_compilers;
 mod key;
 mod malformed;
 mod peer_vectors;

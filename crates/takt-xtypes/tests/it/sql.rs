@@ -281,6 +281,14 @@ fn enumerators_have_names_quoted_or_not_and_numbers() {
 }
 
 #[test]
+fn two_quotes_within_a_text_are_one() {
+    let value = ShapeType { color: "it's 'so'".to_owned(), ..ShapeType::default() };
+    assert!(passes(&value, "color = 'it''s ''so'''", &[]));
+    assert!(passes(&ShapeType::default(), "color = ''", &[]));
+    assert!(filter::<ShapeType>("color = 'it''s", &[]).is_err_and(|text| text.contains("without its closing quote")));
+}
+
+#[test]
 fn parameters_take_the_type_of_the_field_with_or_without_quotes() {
     let shape = ShapeType { color: "BLUE".into(), x: 12, ..Default::default() };
     for blue in ["BLUE", "'BLUE'", "`BLUE'"] {

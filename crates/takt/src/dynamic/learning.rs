@@ -10,7 +10,7 @@ use takt_wire::type_lookup::{EquivalenceId, TYPE_IDS_MAX, UnionForm};
 use takt_wire::{Guid, GuidPrefix};
 use takt_xtypes::TypeSupport;
 use takt_xtypes::assignability::Inassignable;
-use takt_xtypes::type_object::{TypeIdentifier, TypeInformation, TypeObject, TypeRegistry};
+use takt_xtypes::type_object::{MAX_TYPE_OBJECT_LEN, TypeIdentifier, TypeInformation, TypeObject, TypeRegistry};
 
 use super::DynamicTypeSupport;
 use crate::consistency::{self, Definition, announced};
@@ -90,7 +90,12 @@ impl fmt::Display for TypeUnavailable {
             }
             Self::NoAnswer { endpoint } => write!(f, "the participant of {endpoint} did not answer in time"),
             Self::Incomplete { endpoint, missing } => {
-                write!(f, "the participant of {endpoint} does not give out {missing} of the definitions")
+                write!(
+                    f,
+                    "the participant of {endpoint} does not give out {missing} of the definitions, or one has more than {} KiB, \
+                     which is not taken",
+                    MAX_TYPE_OBJECT_LEN / 1024
+                )
             }
             Self::Unusable { type_name, what } => write!(f, "type {type_name}: {what}"),
         }
@@ -406,5 +411,16 @@ fn answer(engine: &Engine, endpoint: Guid, ids: &[EquivalenceId], deadline: Opti
         }
         // Which form a server understands cannot be seen from outside.
         form = form.other();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn definitions_that_are_missing_may_exceed_the_limit() {
+        let error = TypeUnavailable::Incomplete { endpoint: Guid::default(), missing: 1 }.to_string();
+        assert!(error.contains("does not give out 1 of the definitions, or one has more than 256 KiB"), "{error}");
     }
 }

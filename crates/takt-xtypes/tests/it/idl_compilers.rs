@@ -1,0 +1,225 @@
+//! What `to_idl` prints, read by compilers of IDL that are installed: idlc of CycloneDDS makes the same type of it, Fast DDS's
+//! generator accepts it.
+
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus, Stdio};
+
+use takt_derive::DdsType;
+use takt_testkit::not_run;
+use takt_xtypes::dynamic::DynamicType;
+use takt_xtypes::type_object::{TypeInformation, TypeRegistry};
+use takt_xtypes::{Bounded, Char8, TypeSupport, Uint8};
+
+use crate::dynamic::dynamic;
+use crate::support::hex;
+use crate::zoo;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, DdsType)]
+#[dds(crate = "takt_xtypes", name = "colors::E", extensibility = "final", rename_all = "UPPERCASE")]
+enum Color {
+    #[default]
+    Red,
+    Green,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, DdsType)]
+#[dds(crate = "takt_xtypes", name = "printed::Level", bit_bound = 16)]
+enum Level {
+    #[default]
+    Low = 3,
+    #[dds(name = "long")]
+    Long,
+}
+
+#[derive(Clone, Debug, PartialEq, DdsType)]
+#[dds(crate = "takt_xtypes", name = "printed::Signal", extensibility = "final", discriminator = "Color", default)]
+enum Signal {
+    #[dds(case = Color::Red, name = "stop")]
+    Stop(i32),
+    #[dds(case = Color::Green, name = "go")]
+    Go(Vec<Bounded<String, 3>>),
+}
+
+#[derive(Clone, Debug, PartialEq, DdsType)]
+#[dds(crate = "takt_xtypes", name = "printed::ByLetter", discriminator = "Char8", default, rename_all = "snake_case")]
+enum ByLetter {
+    #[dds(case = Char8(b'a'))]
+    Letter(f64),
+    #[dds(case = [Char8(0x41), Char8(0x27)])]
+    Other(u8),
+}
+
+/// Names that are keywords of IDL, in a module and of a type that are some, too.
+#[derive(Clone, Debug, Default, PartialEq, DdsType)]
+#[dds(crate = "takt_xtypes", name = "module::struct", extensibility = "final")]
+struct Keywords {
+    #[dds(key)]
+    long: i32,
+    switch: u16,
+    octet: u8,
+    #[dds(name = "Sequence")]
+    capital: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, DdsType)]
+#[dds(crate = "takt_xtypes", name = "printed::Parts", nested, extensibility = "mutable")]
+struct Parts {
+    octets: Vec<u8>,
+    small: Vec<Uint8>,
+    nested: Vec<Vec<i32>>,
+    #[dds(bound = 4)]
+    few: Vec<Vec<String>>,
+    matrix: [[f32; 2]; 3],
+    #[dds(id = 40)]
+    level: Level,
+    #[dds(must_understand)]
+    letter: Char8,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, DdsType)]
+#[dds(crate = "takt_xtypes", name = "printed::Whole", rename_all = "camelCase")]
+struct Whole {
+    #[dds(key)]
+    frame_id: i64,
+    the_signal: Signal,
+    selected: ByLetter,
+    the_parts: Parts,
+    color: Color,
+    maybe: Option<Level>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, DdsType)]
+#[dds(crate = "takt_xtypes", name = "printed::Uses")]
+struct Uses {
+    keywords: Keywords,
+}
+
+/// An array as the element of a sequence has a name of its own in IDL.
+#[derive(Clone, Debug, Default, PartialEq, DdsType)]
+#[dds(crate = "takt_xtypes", name = "printed::Arrays")]
+struct Arrays {
+    triples: Vec<[i32; 3]>,
+    again: Vec<[i32; 3]>,
+    tables: Vec<[[f64; 2]; 4]>,
+}
+
+/// A directory that goes with its handle.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("takt-idl-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("the temporary directory can be written");
+        Self(path)
+    }
+
+    /// Runs a compiler on a file with this text.
+    fn compile(&self, program: &str, arguments: &[&str], idl: &str) -> Option<(ExitStatus, String)> {
+        std::fs::write(self.0.join("printed.idl"), idl).expect("the directory is there");
+        let mut command = Command::new(program);
+        let command = command.current_dir(&self.0).args(arguments).arg("printed.idl").stdin(Stdio::null());
+        let output = match command.output() {
+            Ok(output) => output,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+            Err(error) => panic!("{program}: {error}"),
+        };
+        let said = [output.stdout, output.stderr].concat();
+        Some((output.status, String::from_utf8_lossy(&said).into_owned()))
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        // It is the system's temporary directory: what is left is no failure of the test.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What idlc makes of the printed type; `None` without idlc.
+fn through_idlc(ty: &DynamicType) -> Option<TypeInformation> {
+    let directory = Directory::new(&ty.name().replace("::", "-"));
+    let idl = ty.to_idl();
+    let (status, said) = directory.compile("idlc", &[], &idl)?;
+    assert!(status.success(), "{said}\n{idl}");
+    let code = std::fs::read_to_string(directory.0.join("printed.c")).expect("idlc writes it");
+    let start = format!("#define TYPE_INFO_CDR_{} (unsigned char []){{", ty.name().replace("::", "_"));
+    let (_, rest) = code.split_once(&start).unwrap_or_else(|| panic!("no {start} in\n{code}"));
+    let (bytes, _) = rest.split_once('}').expect("it ends");
+    let digits: String = bytes.split("0x").skip(1).map(|byte| &byte[..2]).collect();
+    Some(TypeInformation::parse(&hex(&digits)).expect("type information"))
+}
+
+fn compare<T: TypeSupport>() {
+    let Some(information) = through_idlc(&dynamic::<T>()) else {
+        return not_run("idlc of CycloneDDS is not installed");
+    };
+    let own = T::type_information(&mut TypeRegistry::new());
+    let idl = dynamic::<T>().to_idl();
+    assert_eq!(information.minimal.type_id, own.minimal.type_id, "minimal form of\n{idl}");
+    assert_eq!(information.complete.type_id, own.complete.type_id, "complete form of\n{idl}");
+}
+
+#[test]
+fn printed_idl_compiles_back_to_the_same_type() {
+    compare::<Whole>();
+    compare::<Uses>();
+    compare::<zoo::ShapeType>();
+    compare::<zoo::Primitives>();
+    compare::<zoo::Enums>();
+    compare::<zoo::Collections>();
+    compare::<zoo::FinalOptional>();
+    compare::<zoo::AppendableOptional>();
+    compare::<zoo::Mutable>();
+    compare::<zoo::Nested>();
+    compare::<zoo::Derived>();
+    compare::<zoo::Keyed>();
+    compare::<zoo::MutableKeyed>();
+}
+
+#[test]
+fn arrays_in_collections_compile_by_a_name_of_their_own() {
+    let idl = dynamic::<Arrays>().to_idl();
+    assert!(
+        idl.contains("typedef long array_long_of_3[3];") && idl.contains("typedef double array_double_of_4__2[4][2];")
+    );
+    assert!(idl.contains("sequence<array_long_of_3> again;"), "{idl}");
+    if through_idlc(&dynamic::<Arrays>()).is_none() {
+        not_run("idlc of CycloneDDS is not installed");
+    }
+}
+
+#[test]
+fn names_that_are_keywords_and_labels_of_other_modules_are_printed_so_that_they_are_found() {
+    let idl = dynamic::<Uses>().to_idl() + &dynamic::<Whole>().to_idl();
+    for line in [
+        "module _module {",
+        "@final struct _struct {",
+        "@key long _long;",
+        "octet _octet;",
+        "boolean _Sequence;",
+        "_module::_struct keywords;",
+        "case colors::RED:",
+        "sequence<string<3> > go;",
+        "case '\\x27':",
+        "@appendable @bit_bound(16) enum Level {",
+        "@final enum E {",
+        "@value(3) Low,",
+        "sequence<uint8> small;",
+        "sequence<octet> octets;",
+        "@key long long frameId;",
+    ] {
+        assert!(idl.contains(line), "{line} is not in\n{idl}");
+    }
+    assert_eq!(idl.matches("module printed {").count(), 2, "types of a module stand together:\n{idl}");
+}
+
+#[test]
+fn the_generator_of_fast_dds_accepts_what_is_printed() {
+    for idl in [dynamic::<Whole>().to_idl(), dynamic::<Arrays>().to_idl(), dynamic::<zoo::Primitives>().to_idl()] {
+        let directory = Directory::new("fast");
+        let Some((status, said)) = directory.compile("fastddsgen", &["-replace"], &idl) else {
+            return not_run("fastddsgen of Fast DDS is not installed");
+        };
+        assert!(status.success() && !said.contains("error") && !said.contains("Exception"), "{said}\n{idl}");
+    }
+}
