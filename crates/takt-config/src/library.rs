@@ -5,7 +5,7 @@
 
 use crate::error::{ConfigError, Origin, Result};
 use crate::policy::{Entity, FIELDS, Field, WITHOUT_EFFECT};
-use crate::tree::{Content, Format, Node, Place};
+use crate::tree::{Content, Format, Node, Place, did_you_mean};
 use crate::value::{Kind, Value, base64};
 
 /// Profiles that are read at all, of all files together.
@@ -55,6 +55,9 @@ pub(crate) fn read(profiles: &mut Vec<Profile>, source: &str, format: Format, ro
         }
         Format::Xml if root.name == "qos_library" => reader.read_library(root, "")?,
         Format::Xml if root.name == "dds" => {
+            if let Some(whose) = foreign(root) {
+                return Err(root.error(place, format!("a file of another implementation{whose}")));
+            }
             root.check_attributes(place, &[])?;
             root.check_no_text(place)?;
             for library in root.children() {
@@ -64,10 +67,31 @@ pub(crate) fn read(profiles: &mut Vec<Profile>, source: &str, format: Format, ro
                 reader.read_library(library, "dds/")?;
             }
         }
-        Format::Xml => return Err(root.error(place, "unknown element; expected qos_library or dds")),
+        Format::Xml => {
+            let whose = foreign(root).unwrap_or_default();
+            return Err(root.error(place, format!("unknown element; expected qos_library or dds{whose}")));
+        }
     }
     *profiles = reader.profiles;
     Ok(())
+}
+
+/// Whose file this is, if it is one of another implementation: its root tells.
+fn foreign(root: &Node) -> Option<&'static str> {
+    let has = |name: &str| root.children().iter().any(|child| child.name == name);
+    match root.name.as_str() {
+        "CycloneDDS" => Some(
+            "; this is a configuration of CycloneDDS (CYCLONEDDS_URI): docs/settings.md has what takt calls its settings",
+        ),
+        "profiles" => Some("; this is a file of Fast DDS: docs/qos.md has the policies in the form of DDS-XML"),
+        "dds" if has("profiles") || has("log") => {
+            Some("; this is a file of Fast DDS: docs/qos.md has the policies in the form of DDS-XML")
+        }
+        "dds" if root.attribute("version").is_some() || has("participant_library") || has("application_library") => {
+            Some("; this is a file of Connext: takt reads qos_library alone, in the form of DDS-XML 1.0 (docs/qos.md)")
+        }
+        _ => None,
+    }
 }
 
 /// Tables named by library and profile, as XML names elements.
@@ -107,7 +131,7 @@ impl Reader<'_> {
         node.check_attributes(self.place(path), &["name"])?;
         node.check_no_text(self.place(path))?;
         let library = name(node, self.place(path))?.to_owned();
-        let (above, path) = (path, format!("{path}{}/", node.name));
+        let (above, path) = (path, node.below(self.place(path)));
         for child in node.children() {
             let profile = match (child.name.as_str(), Entity::of_name(&child.name)) {
                 ("qos_profile", _) => self.profile(child, &library, &path)?,
@@ -159,7 +183,7 @@ impl Reader<'_> {
         };
         let base = self.base(node, library, place)?;
         let name = format!("{library}::{}", name(node, place)?);
-        let below = format!("{path}{}/", node.name);
+        let below = node.below(place);
         let mut blocks: Vec<Block> = Vec::new();
         for child in node.children() {
             let entity = Entity::of_name(&child.name).filter(|entity| entity.element() == child.name);
@@ -181,7 +205,11 @@ impl Reader<'_> {
         let bare = base.strip_prefix("::").unwrap_or(base);
         let full = if bare.contains("::") { bare.to_owned() } else { format!("{library}::{bare}") };
         let found = self.profiles.iter().position(|profile| profile.name == full);
-        let unknown = || node.error(place, format!("base_name {base:?} is no profile that stands before this one"));
+        let unknown = || {
+            let names = self.profiles.iter().map(|profile| profile.name.as_str());
+            let meant = did_you_mean(&full, names);
+            node.error(place, format!("base_name {base:?} is no profile that stands before this one{meant}"))
+        };
         found.map(Some).ok_or_else(unknown)
     }
 
@@ -196,7 +224,7 @@ impl Reader<'_> {
             return Err(node.error(place, "topic_filter is empty; \"*\" is for every topic"));
         }
         let base = self.base(node, library, place)?;
-        let below = format!("{path}{}/", node.name);
+        let below = node.below(place);
         let mut settings: Vec<Setting> = Vec::new();
         for policy in node.children() {
             self.policy(policy, node, entity, &below, &mut settings)?;
@@ -216,13 +244,14 @@ impl Reader<'_> {
         if !FIELDS.iter().any(|field| field.policy == node.name && of_entity(&field)) {
             let mut known: Vec<&str> = FIELDS.iter().filter(of_entity).map(|field| field.policy).collect();
             known.dedup();
-            let parent_path = path.strip_suffix(&format!("{}/", parent.name)).unwrap_or_default();
+            let own = parent.below(self.place(""));
+            let parent_path = path.strip_suffix(own.as_str()).unwrap_or_default();
             return Err(parent.unknown_child(self.place(parent_path), node, &known));
         }
         let place = self.place(path);
         node.check_attributes(place, &[])?;
         node.check_no_text(place)?;
-        let below = format!("{path}{}/", node.name);
+        let below = node.below(place);
         for child in node.children() {
             let Some((index, value)) = self.field(node, child, path, &below)? else { continue };
             if settings.iter().any(|setting| setting.field == index) {

@@ -8,7 +8,7 @@ use takt::qos::{DataReaderQos, DataWriterQos, DomainParticipantQos, PublisherQos
 use crate::error::{ConfigError, Origin, Result};
 use crate::library::{self, Profile, Setting};
 use crate::policy::{Entity, EntityQos, FIELDS, Field};
-use crate::tree::{FILE_BYTES_MAX, Format, Node};
+use crate::tree::{FILE_BYTES_MAX, Format, Node, did_you_mean};
 use crate::value::Value;
 use crate::{toml_tree, xml};
 
@@ -221,7 +221,16 @@ impl QosProvider {
     fn find(&self, name: &str) -> Result<usize> {
         let is_wanted = |profile: &Profile| if name.is_empty() { profile.is_default } else { profile.name == name };
         self.profiles.iter().position(is_wanted).ok_or_else(|| {
-            let what = if name.is_empty() { "no profile says is_default_qos" } else { "there is no such profile" };
+            let known: Vec<&str> = self.profiles().collect();
+            let what = match name {
+                "" => "no profile says is_default_qos".to_owned(),
+                _ if known.is_empty() => "there is no such profile, and no other".to_owned(),
+                _ => format!(
+                    "there is no such profile; there are {}{}",
+                    known.join(", "),
+                    did_you_mean(name, self.profiles())
+                ),
+            };
             ConfigError::new(Origin { source: "QoS profiles".to_owned(), line: 0 }, name, what)
         })
     }

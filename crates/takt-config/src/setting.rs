@@ -97,6 +97,26 @@ impl Plan {
         }
     }
 
+    /// Hosts are names or addresses; four numbers that are no address are neither.
+    fn hosts(
+        &mut self,
+        setting: &'static str,
+        hosts: &[String],
+        set: fn(DomainParticipantBuilder, Vec<String>) -> DomainParticipantBuilder,
+    ) {
+        match hosts.iter().find(|host| !may_be_host(host)) {
+            Some(host) => {
+                let what =
+                    format!("{host:?} where a host is expected: a name or an address, with or without :PORT or #INDEX");
+                self.wrong.get_or_insert((setting, what));
+            }
+            None => {
+                let hosts = hosts.to_vec();
+                self.build(move |builder| set(builder, hosts));
+            }
+        }
+    }
+
     fn cpus(&mut self, setting: &'static str, texts: &[String]) {
         match texts.iter().map(|text| text.parse().map_err(|_| text)).collect() {
             Ok(cpus) => self.thread.cpus = cpus,
@@ -269,13 +289,11 @@ const NETWORK: &[Setting] = settings! {
         }, "network interfaces by name or address";
     network.peers, "TAKT_PEERS": Kind::Texts, "none",
         (plan, Value::Texts(peers)) => {
-            let peers = peers.clone();
-            plan.build(|builder| builder.peers(peers));
+            plan.hosts("network.peers", peers, |builder, peers| builder.peers(peers));
         }, "hosts to announce to besides multicast: a name or address, with or without port; tcp/HOST:PORT for TCP";
     network.discovery_servers, "TAKT_DISCOVERY_SERVERS": Kind::Texts, "none",
         (plan, Value::Texts(servers)) => {
-            let servers = servers.clone();
-            plan.build(|builder| builder.discovery_servers(servers));
+            plan.hosts("network.discovery_servers", servers, |builder, servers| builder.discovery_servers(servers));
         }, "discovery servers, as peers; all of them are used";
     network.multicast, "TAKT_MULTICAST": Kind::Bool, "true; false with discovery servers",
         (plan, Value::Bool(value)) => {
@@ -469,6 +487,15 @@ const LIMITS: &[Setting] = limits! {
 pub fn all() -> impl Iterator<Item = &'static Setting> {
     let transports = NETWORK.iter().chain(TRANSPORT).chain(UDP).chain(SHARED_MEMORY).chain(TCP);
     PARTICIPANT.iter().chain(transports).chain(REAL_TIME).chain(LIMITS)
+}
+
+/// Whether a text may name a host, in the forms of `DomainParticipantBuilder::peers`.
+fn may_be_host(text: &str) -> bool {
+    let host = text.strip_prefix("tcp/").unwrap_or(text);
+    let host = host.split('#').next().unwrap_or(host);
+    let host = if host.matches(':').count() == 1 { host.split(':').next().unwrap_or(host) } else { host };
+    let has_numbers_alone = host.chars().all(|c| c.is_ascii_digit() || c == '.');
+    !host.is_empty() && (!has_numbers_alone || host.parse::<std::net::Ipv4Addr>().is_ok())
 }
 
 /// The longest period that makes sense: others take a longer lease for this.

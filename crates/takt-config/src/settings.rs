@@ -12,7 +12,7 @@ use takt::qos::{DomainParticipantQos, EntityName};
 use crate::error::{ConfigError, Origin, Result};
 use crate::provider::{QosProvider, parse, read_file};
 use crate::setting::{self, Plan, Setting};
-use crate::tree::{Format, Node, Place};
+use crate::tree::{Format, Node, Place, did_you_mean, listing};
 use crate::value::{Kind, Value};
 
 /// The variable that names configuration files, separated by commas.
@@ -100,7 +100,8 @@ impl Settings {
                 let mut known: Vec<&str> = setting::all().map(|setting| setting.table).collect();
                 known.dedup();
                 known.push("qos_library");
-                let what = format!("unknown table; expected {}", crate::tree::listing(&known));
+                let meant = did_you_mean(&table.name, known.iter().copied());
+                let what = format!("unknown table; expected {}{meant}", listing(&known));
                 return Err(table.error(place, what));
             }
             table.check_no_text(place)?;
@@ -112,7 +113,7 @@ impl Settings {
                     let known: Vec<&str> = of_table.map(|setting| setting.key).collect();
                     return Err(table.unknown_child(place, node, &known));
                 };
-                let path = format!("{}/", table.name);
+                let path = table.below(place);
                 let value = setting.kind.parse(node, Place { path: &path, ..place })?;
                 self.values.insert(setting.path(), (value, node.origin(place)));
             }
@@ -281,10 +282,10 @@ mod tests {
     #[test]
     fn what_is_unknown_or_wrong_is_an_error_with_its_place() {
         let message = refusal("[participant]\ndomain = 233\n");
-        assert_eq!(message, "f.toml:2: participant/domain: \"233\" where a number from 0 to 232 is expected");
+        assert_eq!(message, "f.toml:2: participant.domain: \"233\" where a number from 0 to 232 is expected");
         let message = refusal("[participant]\nspeed = 1\n");
         assert!(
-            message.starts_with("f.toml:2: participant/speed: unknown element; expected domain, name,"),
+            message.starts_with("f.toml:2: participant.speed: unknown element; expected domain, name,"),
             "{message}"
         );
         let message = refusal("[radio]\n");
@@ -297,6 +298,18 @@ mod tests {
         let message =
             read("[participant]\nqos_profile = \"A::B\"\n").participant().map(drop).expect_err("none").to_string();
         assert!(message.contains("A::B: there is no such profile"), "{message}");
+    }
+
+    #[test]
+    fn peers_that_are_no_host_are_refused_with_their_place() {
+        let refusal = |text| read(text).participant().map(drop).expect_err("refused").to_string();
+        let message = refusal("[network]\npeers = [\"10.0.0.7\", \"10.0.0.999\"]\n");
+        assert!(message.starts_with("f.toml:2: network.peers: \"10.0.0.999\" where a host is expected"), "{message}");
+        let message = refusal("[network]\ndiscovery_servers = [\"1.2.3:7400\"]\n");
+        assert!(message.starts_with("f.toml:2: network.discovery_servers: "), "{message}");
+        let text =
+            "[network]\npeers = [\"robot7\", \"10.0.0.7#0-9\", \"tcp/10.0.0.7:7400\", \"::1\", \"[::1]:7400\"]\n";
+        assert!(read(text).participant().is_ok());
     }
 
     #[test]
@@ -327,7 +340,7 @@ mod tests {
         assert_eq!(transports("[network]\ninterfaces = [\"lo\"]\nshared_memory = false\n"), ["udp"]);
         let refused = "[shared_memory]\nsegment_bytes = 65535\n";
         let message = Settings::new().add_text("f.toml", refused, Format::Toml).expect_err("refused").to_string();
-        assert!(message.starts_with("f.toml:2: shared_memory/segment_bytes"), "{message}");
+        assert!(message.starts_with("f.toml:2: shared_memory.segment_bytes"), "{message}");
         assert!(message.contains("a number from 65536 to 16106127360"), "{message}");
     }
 

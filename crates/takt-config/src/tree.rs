@@ -2,6 +2,7 @@
 //! from elsewhere costs no more than a look.
 
 use crate::error::{ConfigError, Origin, Result};
+use crate::similar::similar;
 
 /// Longest configuration, in bytes.
 pub const FILE_BYTES_MAX: usize = 1 << 20;
@@ -81,15 +82,31 @@ impl Node {
         Origin { source: place.source.to_owned(), line: self.line }
     }
 
+    /// What a path calls this node: in TOML libraries and profiles are keys, in XML elements with a name.
+    fn step(&self, format: Format) -> String {
+        match (format, self.name.as_str(), self.attribute("name")) {
+            (Format::Toml, "qos_library", Some(name)) => format!("qos_library.{name}"),
+            (Format::Toml, "qos_profile", Some(name)) => name.to_owned(),
+            _ => self.name.clone(),
+        }
+    }
+
+    /// The path of this node, with what separates it from that of a child.
+    pub(crate) fn below(&self, place: Place<'_>) -> String {
+        let separator = if place.format == Format::Toml { '.' } else { '/' };
+        format!("{}{}{separator}", place.path, self.step(place.format))
+    }
+
     /// An error about this node.
     pub(crate) fn error(&self, place: Place<'_>, what: impl Into<String>) -> ConfigError {
-        ConfigError::new(self.origin(place), format!("{}{}", place.path, self.name), what)
+        ConfigError::new(self.origin(place), format!("{}{}", place.path, self.step(place.format)), what)
     }
 
     /// An error about a child that nobody knows.
     pub(crate) fn unknown_child(&self, place: Place<'_>, child: &Node, known: &[&str]) -> ConfigError {
-        let path = format!("{}{}/{}", place.path, self.name, child.name);
-        ConfigError::new(child.origin(place), path, format!("unknown element; expected {}", listing(known)))
+        let path = format!("{}{}", self.below(place), child.name);
+        let meant = did_you_mean(&child.name, known.iter().copied());
+        ConfigError::new(child.origin(place), path, format!("unknown element; expected {}{meant}", listing(known)))
     }
 
     /// Fails for an attribute besides these.
@@ -119,6 +136,11 @@ pub(crate) fn listing(words: &[&str]) -> String {
         [only] => (*only).to_owned(),
         [others @ .., last] => format!("{} or {last}", others.join(", ")),
     }
+}
+
+/// `; did you mean history?`, if one of the known names is similar.
+pub(crate) fn did_you_mean<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> String {
+    similar(name, known).map(|meant| format!("; did you mean {meant}?")).unwrap_or_default()
 }
 
 /// The beginning of a text, for messages.

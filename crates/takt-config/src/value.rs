@@ -231,7 +231,7 @@ fn parts_of_duration(node: &Node, children: &[Node], place: Place<'_>) -> Result
         };
         let text = child.text().unwrap_or_default();
         let number = if infinite.contains(&text) { Some(INFINITE_NUMBER) } else { duration_part(part, text) };
-        let path = format!("{}{}/", place.path, node.name);
+        let path = node.below(place);
         let place = Place { path: &path, ..place };
         let expected = format!("a number or {}", infinite[1]);
         let number = number.ok_or_else(|| child.error(place, format!("{text:?} where {expected} is expected")))?;

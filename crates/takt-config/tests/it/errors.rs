@@ -41,10 +41,10 @@ fn unknown_elements_are_errors_at_every_level() {
     assert!(message.starts_with("f:2: qos_library/types: unknown element; expected qos_profile"), "{message}");
     let message = refusal("<dds>\n\n<types/></dds>", Format::Xml);
     assert_eq!(message, "f:3: dds/types: unknown element; expected qos_library");
-    assert_eq!(refusal("<profiles/>", Format::Xml), "f:1: profiles: unknown element; expected qos_library or dds");
+    assert_eq!(refusal("<other/>", Format::Xml), "f:1: other: unknown element; expected qos_library or dds");
     assert_eq!(toml("[profiles]"), "f:1: profiles: unknown key; expected qos_library");
     let message = toml("[qos_library.L.P.datawriter_qos]\nreliability.kind = \"RELIABLE\"\nspeed.kind = 3");
-    assert!(message.starts_with("f:3: qos_library/qos_profile/datawriter_qos/speed: unknown element"), "{message}");
+    assert!(message.starts_with("f:3: qos_library.L.P.datawriter_qos.speed: unknown element"), "{message}");
 }
 
 #[test]
@@ -176,4 +176,35 @@ fn broken_files_are_errors_and_nothing_else() {
         }
     }
     assert!(refused > 1000, "{refused}");
+}
+
+#[test]
+fn a_name_that_is_nearly_right_is_answered_with_the_one_that_is_meant() {
+    let message = writer("<histroy/>");
+    assert!(message.ends_with("; did you mean history?"), "{message}");
+    let message = refusal(
+        "<qos_library name='L'><qos_profile name='Telemetry'/><qos_profile name='P' base_name='Telemetri'/></qos_library>",
+        Format::Xml,
+    );
+    let expected = "base_name \"Telemetri\" is no profile that stands before this one; did you mean L::Telemetry?";
+    assert!(message.ends_with(expected), "{message}");
+    let provider = QosProvider::from_text("f", "[qos_library.L.Telemetry]", Format::Toml).expect("a profile");
+    let message = provider.topic_qos("L::Telemetri", "T").expect_err("no such profile").to_string();
+    assert!(
+        message.ends_with("there is no such profile; there are L::Telemetry; did you mean L::Telemetry?"),
+        "{message}"
+    );
+}
+
+#[test]
+fn files_of_other_implementations_are_recognised() {
+    for (text, whose) in [
+        ("<CycloneDDS><Domain/></CycloneDDS>", "a configuration of CycloneDDS"),
+        ("<profiles/>", "a file of Fast DDS"),
+        ("<dds xmlns='http://www.eprosima.com'><profiles/></dds>", "a file of Fast DDS"),
+        ("<dds version='7.1.0'><qos_library name='L'/></dds>", "a file of Connext"),
+    ] {
+        let message = refusal(text, Format::Xml);
+        assert!(message.starts_with("f:1: ") && message.contains(whose), "{message}");
+    }
 }
