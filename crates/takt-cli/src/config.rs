@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use takt_bench::{Error, Result};
-use takt_config::policy::{EntityQos, Field, find};
-use takt_config::{Entity, Format, Settings, show};
+use takt_config::policy::{EntityQos, FIELDS, Field, find};
+use takt_config::{Entity, Format, Settings, setting, show, similar};
 
 use crate::domain::{read, refused};
 
@@ -182,7 +182,14 @@ fn explain(key: &str, sources: &Sources) -> Result<()> {
         explain_field(field)?;
     }
     if fields.is_empty() {
-        let what = format!("there is neither a setting nor a policy {key}; `takt config show` lists the settings");
+        let paths: Vec<String> =
+            setting::all().map(|setting| setting.path()).chain(FIELDS.iter().map(Field::path)).collect();
+        // A setting may be named without its table.
+        let of_table = paths.iter().find(|path| path.split_once('.').is_some_and(|(_, name)| name == key));
+        let meant = of_table.map(String::as_str).or_else(|| similar(key, paths.iter().map(String::as_str)));
+        let meant = meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
+        let what =
+            format!("there is neither a setting nor a policy {key}; `takt config show` lists the settings{meant}");
         return Err(Error::Usage(what));
     }
     Ok(())
@@ -201,8 +208,6 @@ fn explain_field(field: &Field) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use takt_config::setting;
-
     use super::*;
 
     #[test]
@@ -220,5 +225,7 @@ mod tests {
             assert!(explain(setting.variable, &sources).is_ok(), "{}", setting.variable);
         }
         assert!(matches!(explain("nothing", &sources), Err(Error::Usage(_))));
+        let error = explain("domain", &sources).expect_err("it has a table").to_string();
+        assert!(error.ends_with("did you mean participant.domain?"), "{error}");
     }
 }

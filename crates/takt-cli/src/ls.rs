@@ -1,20 +1,24 @@
-//! `takt ls`: who is in a domain, what they write and read, and which of them match, or why they do not.
+//! `takt ls`: the participants of a domain, their writers and readers, the pairs that do not match, and why.
 //!
-//! It joins the domain as a participant without endpoints, listens to discovery for a while, and leaves. That two
-//! endpoints of others match is concluded from what they announce, by the check that they are to make themselves; where
-//! the types of one name differ, their definitions are asked for and compared.
+//! It joins the domain as a participant without endpoints, receives discovery for a while, and leaves. That two
+//! endpoints of others match is concluded from what they announce, by the check that they make themselves; where
+//! the types of one name differ, their definitions are requested and compared. What keeps participants apart
+//! (`crate::network`) stands at the end.
 
 mod catalogue;
 
-use crate::domain::{Domain, STEP, seconds};
+use crate::domain::{Domain, seconds};
+use crate::finding::Finding;
+use crate::network;
 use crate::output::{out, outln};
 use catalogue::Catalogue;
 use clap::Args;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use takt::dynamic::TypeComparison;
 use takt::{DomainParticipant, PublicationData, SubscriptionData};
 use takt_bench::report::to_json;
-use takt_bench::signal::stopped;
 use takt_bench::{Error, Result};
+use takt_config::Settings;
 
 /// How long to wait for the definitions of two types that differ.
 const TYPE_TIMEOUT: takt::Duration = takt::Duration::from_secs(2);
@@ -23,8 +27,11 @@ const EXAMPLES: &str = "\
 Examples:
   takt ls                              what is in domain 0, on all interfaces
   takt ls --domain 7 --wait 5          look for longer
+  takt ls --all                        every pair, not only those that do not match
   takt ls --interface lo --json
-  takt ls --peer 192.0.2.7             ask a host that multicast does not reach";
+  takt ls --peer 192.0.2.7             ask a host that multicast does not reach
+
+Exit code 0 whether or not somebody is there; the findings at the end say what keeps participants apart.";
 
 /// `takt ls`
 #[derive(Args, Clone, Debug)]
@@ -35,6 +42,9 @@ pub struct Ls {
     /// How long to listen
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
     wait: Duration,
+    /// List every pair of a writer and a reader
+    #[arg(long)]
+    all: bool,
     /// One JSON object instead of text
     #[arg(long)]
     json: bool,
@@ -44,24 +54,25 @@ pub struct Ls {
 struct Types<'a> {
     participant: &'a DomainParticipant,
     /// What was compared before, and what came of it.
-    compared: Vec<(PublicationData, SubscriptionData, Option<String>)>,
+    compared: Vec<(PublicationData, SubscriptionData, TypeComparison)>,
 }
 
 impl Types<'_> {
-    fn difference(&mut self, writer: &PublicationData, reader: &SubscriptionData) -> Option<String> {
-        let is_known = |(w, r, _): &&(PublicationData, SubscriptionData, Option<String>)| {
+    fn compare(&mut self, writer: &PublicationData, reader: &SubscriptionData) -> TypeComparison {
+        let is_known = |(w, r, _): &&(PublicationData, SubscriptionData, TypeComparison)| {
             w.type_information == writer.type_information
                 && r.type_information == reader.type_information
                 && w.qos.data_representation == writer.qos.data_representation
                 && r.qos.type_consistency == reader.qos.type_consistency
         };
-        if let Some((_, _, difference)) = self.compared.iter().find(is_known) {
-            return difference.clone();
+        if let Some((_, _, comparison)) = self.compared.iter().find(is_known) {
+            return comparison.clone();
         }
-        // Who has left meanwhile has no difference with anybody.
-        let difference = self.participant.type_difference(writer, reader, TYPE_TIMEOUT).unwrap_or_default();
-        self.compared.push((writer.clone(), reader.clone(), difference.clone()));
-        difference
+        // The types of a participant that has left meanwhile fit: they keep nothing apart.
+        let comparison = self.participant.compare_types(writer, reader, TYPE_TIMEOUT);
+        let comparison = comparison.unwrap_or(TypeComparison::Fit);
+        self.compared.push((writer.clone(), reader.clone(), comparison.clone()));
+        comparison
     }
 }
 
@@ -71,15 +82,10 @@ impl Ls {
     /// # Errors
     /// The domain cannot be joined.
     pub fn run(&self) -> Result<()> {
+        let settings = self.domain.settings()?;
         let participant = self.domain.join("takt ls")?;
-        let deadline = Instant::now() + self.wait;
-        while !stopped() {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                break;
-            }
-            participant.spin_once(left.min(STEP).into())?;
-        }
+        network::spin(&[&participant], self.wait)?;
+        let findings = self.findings(&participant, &settings)?;
         let (publications, subscriptions) =
             (participant.discovered_publications()?, participant.discovered_subscriptions()?);
         let mut types = Types { participant: &participant, compared: Vec::new() };
@@ -88,14 +94,30 @@ impl Ls {
             &participant.discovered_participants()?,
             &publications,
             &subscriptions,
-            |writer, reader| types.difference(writer, reader),
-        );
+            |writer, reader| types.compare(writer, reader),
+        )
+        .with_findings(&participant.silent_participants()?, findings);
         participant.close().map_err(Error::Dds)?;
         if self.json {
             outln!("{}", to_json(&catalogue)?)?;
         } else {
-            out!("{catalogue}")?;
+            out!("{}", catalogue.display(self.all))?;
         }
         Ok(())
+    }
+
+    /// What keeps participants apart. Where nothing is found at all, the checks go further.
+    fn findings(&self, participant: &DomainParticipant, settings: &Settings) -> Result<Vec<Finding>> {
+        // This takes a moment, in which others may still answer.
+        let on_loopback = network::on_loopback(participant, settings)?;
+        let mut findings = network::silent(participant)?;
+        findings.extend(network::silent_peers(participant, settings)?);
+        findings.extend(network::ipv6_alone(settings));
+        findings.extend(on_loopback);
+        if participant.discovered_participants()?.is_empty() {
+            findings.extend(network::multicast(participant, settings)?);
+            findings.extend(network::other_domains(participant.domain_id(), settings)?);
+        }
+        Ok(findings)
     }
 }

@@ -9,8 +9,10 @@ mod config;
 mod discovery_server;
 mod domain;
 mod durability;
+mod finding;
 mod host;
 mod ls;
+mod network;
 mod output;
 mod perf;
 mod topic;
@@ -47,7 +49,7 @@ enum Command {
     Sub(topic::subscribe::Sub),
     /// Write samples to a topic
     Pub(topic::publish::Pub),
-    /// Print the type of a topic as IDL
+    /// Print the type of a topic as IDL or Rust
     Type(topic::show_type::ShowType),
     /// Measure latency and throughput, alone or beside plain UDP and other DDS
     Perf(perf::Perf),

@@ -1,37 +1,55 @@
-//! `takt doctor`: what is in the way of real-time traffic, and the command that mends it.
+//! `takt doctor`: what keeps participants apart, what is in the way of real-time traffic, and the command that mends it.
 
-use crate::output::outln;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
-use takt_bench::Result;
+use takt_bench::{Error, Result};
 use takt_host::clock::Source;
+use takt_host::plan::Lack;
 use takt_host::{ClockQuality, Facts, Machine};
 
 use super::{WishArgs, mend, print_json};
+use crate::domain::{Domain, DomainConfig, seconds};
+use crate::finding::{Finding, count};
+use crate::network;
+use crate::output::outln;
+
+const EXAMPLES: &str = "\
+Examples:
+  takt doctor                          the network of domain 0, and this machine
+  takt doctor --domain 7 --peer 192.0.2.7 --wait 5
+  takt doctor --interface eth0 --dscp 46 --queue 3
+  takt doctor --no-network             this machine alone; nothing is sent
+
+Exit code 0: nothing that matters was found; 1: findings that matter. Findings that begin with 'hint:' do not count.";
 
 /// `takt doctor`
 #[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
 pub struct Doctor {
     #[command(flatten)]
     wish: WishArgs,
+    #[command(flatten)]
+    domain: DomainConfig,
+    /// Host whose participants have to answer; may be repeated, or separated by commas
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
+    peer: Vec<String>,
+    /// Discovery server that has to answer; may be repeated, or separated by commas
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
+    server: Vec<String>,
+    /// How long to listen for participants
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
+    wait: Duration,
+    /// Leave the network aside: join no domain, send nothing
+    #[arg(long)]
+    no_network: bool,
     /// Files below this directory in place of the machine's
     #[arg(long, hide = true, value_name = "DIRECTORY")]
     root: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
-}
-
-/// Something that is in the way.
-#[derive(serde::Serialize)]
-struct Finding {
-    what: String,
-    why: String,
-    /// What mends it, or what can be done instead.
-    mend: String,
-    /// It is a line for a shell.
-    is_command: bool,
 }
 
 /// A clock that can be off by more tells nothing of latencies within a network.
@@ -53,13 +71,47 @@ fn of_clock(clock: &ClockQuality, facts: &Facts, interface: Option<&str>) -> Opt
     };
     if clock.source == Source::Chrony && own.is_none() {
         let mend = "a nearer server in chrony.conf, or PTP by an interface with a clock of its own".to_owned();
-        return Some(Finding { what, why: why.to_owned(), mend, is_command: false });
+        return Some(Finding { what, why: why.to_owned(), mend, is_command: false, matters: false });
     }
-    Some(Finding { what, why: why.to_owned(), mend, is_command })
+    Some(Finding { what, why: why.to_owned(), mend, is_command, matters: false })
+}
+
+/// A lack for which there is nothing to do is none that a reader can act on.
+fn can_be_helped(lack: &Lack) -> bool {
+    !lack.instead.starts_with("nothing")
 }
 
 impl Doctor {
     pub fn run(&self) -> Result<()> {
+        let mut findings = self.of_machine()?;
+        if !self.no_network {
+            findings.extend(self.of_network()?);
+        }
+        findings.sort_by_key(|finding| !finding.matters);
+        let matter = findings.iter().filter(|finding| finding.matters).count();
+        if self.json {
+            print_json(&findings)?;
+        } else {
+            for finding in &findings {
+                outln!("{}{finding}", if finding.matters { "" } else { "hint: " })?;
+            }
+            match (matter, findings.len()) {
+                (0, 0) => outln!("nothing is in the way")?,
+                (matter, all) => outln!(
+                    "{}, {}; takt host plan and apply make the changes of this machine",
+                    count(matter, "finding"),
+                    count(all - matter, "hint")
+                )?,
+            }
+        }
+        match matter {
+            0 => Ok(()),
+            matter => Err(Error::NotKept { what: format!("{} to mend", count(matter, "finding")) }),
+        }
+    }
+
+    /// What of this machine is in the way of real-time traffic.
+    fn of_machine(&self) -> Result<Vec<Finding>> {
         let machine = self.root.as_ref().map_or_else(Machine::default, Machine::below);
         let facts = Facts::of(&machine);
         let plan = self.wish.plan(&machine, &facts)?;
@@ -68,27 +120,45 @@ impl Doctor {
             why: change.why.clone(),
             mend: mend::command(&change.knob, &change.to),
             is_command: true,
+            matters: true,
         });
-        let lacks = plan.lacks.iter().map(|lack| Finding {
+        let lacks = plan.lacks.iter().filter(|lack| can_be_helped(lack)).map(|lack| Finding {
             what: lack.what.clone(),
             why: lack.why.clone(),
             mend: lack.instead.clone(),
             is_command: false,
+            matters: false,
         });
         let clock = of_clock(&ClockQuality::now(), &facts, self.wish.interface.as_deref());
-        let findings: Vec<_> = changes.chain(lacks).chain(clock).collect();
-        if self.json {
-            return print_json(&findings);
+        Ok(changes.chain(lacks).chain(clock).collect())
+    }
+
+    /// What keeps participants apart.
+    fn of_network(&self) -> Result<Vec<Finding>> {
+        let domain = Domain {
+            configuration: self.domain.clone(),
+            interface: self.wish.interface.iter().cloned().collect(),
+            peer: self.peer.clone(),
+            server: self.server.clone(),
+            transport: Vec::new(),
+        };
+        let settings = domain.settings()?;
+        let participant = domain.join("takt doctor")?;
+        let warnings = network::warnings(&participant);
+        network::spin(&[&participant], self.wait)?;
+        let on_loopback = network::on_loopback(&participant, &settings)?;
+        let mut findings = network::silent(&participant)?;
+        findings.extend(network::silent_peers(&participant, &settings)?);
+        findings.extend(network::multicast(&participant, &settings)?);
+        findings.extend(network::ipv6_alone(&settings));
+        findings.extend(on_loopback);
+        findings.extend(warnings);
+        findings.extend(network::mtu(&settings));
+        if participant.discovered_participants()?.is_empty() {
+            findings.extend(network::other_domains(participant.domain_id(), &settings)?);
         }
-        for Finding { what, why, mend, is_command } in &findings {
-            let sign = if *is_command { "$" } else { "->" };
-            outln!("{what}\n    {why}\n    {sign} {mend}")?;
-        }
-        match findings.len() {
-            0 => outln!("nothing is in the way")?,
-            count => outln!("{count} findings; takt host plan and apply mend what can be set")?,
-        }
-        Ok(())
+        participant.close().map_err(Error::Dds)?;
+        Ok(findings)
     }
 }
 

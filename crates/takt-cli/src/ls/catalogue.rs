@@ -1,11 +1,17 @@
-//! What discovery told, put in order: participants, and topics with their writers, readers and pairs.
+//! What discovery has found, put in order: participants, topics with their writers, readers and pairs, and findings.
 
+use crate::finding::{Finding, count};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fmt::{self, Display};
+use std::fmt::{self, Display, Write as _};
 use takt::compat::{check, partitions_match};
+use takt::dynamic::TypeComparison;
 use takt::qos::{Deadline, Durability, Ownership, Partition, Reliability};
-use takt::{Locator, ParticipantData, PublicationData, SubscriptionData};
+use takt::{Guid, GuidPrefix, Locator, ParticipantData, PublicationData, SilentParticipant, SubscriptionData};
+use takt_config::similar;
+
+/// The properties by which vendors announce the program of a participant: CycloneDDS, Connext.
+const PROGRAM: [&str; 2] = ["__ProcessName", "dds.sys_info.executable_filepath"];
 
 /// A domain as seen by discovery.
 #[derive(Debug, Serialize)]
@@ -13,6 +19,7 @@ pub struct Catalogue {
     domain: u32,
     participants: Vec<Participant>,
     topics: Vec<Topic>,
+    findings: Vec<Finding>,
 }
 
 #[derive(Debug, Serialize)]
@@ -20,6 +27,12 @@ struct Participant {
     guid: String,
     name: String,
     vendor: String,
+    /// As announced; absent of vendors that announce none.
+    host: Option<String>,
+    pid: Option<String>,
+    program: Option<String>,
+    /// It answers where it announces to be; else its endpoints are not known.
+    answers: bool,
     unicast: Vec<String>,
     multicast: Vec<String>,
 }
@@ -30,17 +43,34 @@ struct Topic {
     writers: Vec<Endpoint>,
     readers: Vec<Endpoint>,
     pairs: Vec<Pair>,
+    /// A topic of a similar name, where this one has writers or readers alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    similar: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
 struct Endpoint {
     guid: String,
+    /// The name of its participant.
+    participant: String,
     type_name: String,
-    /// Reliability, durability, and the policies that are not the default.
-    policies: Vec<String>,
+    policies: Policies,
     /// Where it listens, if not where its participant does.
     unicast: Vec<String>,
     multicast: Vec<String>,
+}
+
+/// Reliability, durability, and the policies that are not the default.
+#[derive(Debug, Serialize)]
+struct Policies {
+    reliability: String,
+    durability: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deadline_ns: Option<i128>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ownership: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    partition: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -50,17 +80,24 @@ struct Pair {
     matched: bool,
     /// Why they do not match.
     reasons: Vec<String>,
+    /// They match, but other implementations may refuse the pair: why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    caution: Option<String>,
 }
 
+/// The names of participants by the prefix of their GUIDs.
+type Names = BTreeMap<GuidPrefix, String>;
+
 impl Catalogue {
-    /// Puts in order what discovery told. `type_difference` says why two types of one name do not fit.
+    /// Puts in order what discovery has found. `compare_types` says whether two types of one name fit.
     pub fn new(
         domain: u32,
         participants: &[ParticipantData],
         publications: &[PublicationData],
         subscriptions: &[SubscriptionData],
-        mut type_difference: impl FnMut(&PublicationData, &SubscriptionData) -> Option<String>,
+        mut compare_types: impl FnMut(&PublicationData, &SubscriptionData) -> TypeComparison,
     ) -> Self {
+        let names: Names = participants.iter().map(|data| (data.guid.prefix, data.entity_name.0.clone())).collect();
         let mut topics: BTreeMap<&str, (Vec<&PublicationData>, Vec<&SubscriptionData>)> = BTreeMap::new();
         for publication in publications {
             topics.entry(&publication.topic_name).or_default().0.push(publication);
@@ -70,14 +107,55 @@ impl Catalogue {
         }
         let mut participants: Vec<Participant> = participants.iter().map(Participant::new).collect();
         participants.sort_by(|a, b| a.guid.cmp(&b.guid));
-        let topics = topics.into_iter();
-        Self {
-            domain,
-            participants,
-            topics: topics
-                .map(|(name, (writers, readers))| Topic::new(name, &writers, &readers, &mut type_difference))
-                .collect(),
+        let mut topics: Vec<Topic> = topics
+            .into_iter()
+            .map(|(name, (writers, readers))| Topic::new(name, &writers, &readers, &names, &mut compare_types))
+            .collect();
+        find_similar(&mut topics);
+        // Those with pairs that do not match come first.
+        topics.sort_by_key(|topic| topic.pairs.iter().all(|pair| pair.matched));
+        Self { domain, participants, topics, findings: Vec::new() }
+    }
+
+    /// Adds what keeps participants apart.
+    pub fn with_findings(mut self, silent: &[SilentParticipant], findings: Vec<Finding>) -> Self {
+        for participant in &mut self.participants {
+            participant.answers = !silent.iter().any(|one| one.guid.to_string() == participant.guid);
         }
+        self.findings = findings;
+        self
+    }
+
+    /// The text; `all`: with every pair.
+    pub fn display(&self, all: bool) -> String {
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = self.write(&mut text, all);
+        text
+    }
+
+    fn write(&self, text: &mut String, all: bool) -> fmt::Result {
+        match self.participants.len() {
+            0 => writeln!(text, "domain {}: nobody there", self.domain)?,
+            participants => writeln!(text, "domain {}: {}", self.domain, count(participants, "participant"))?,
+        }
+        self.participants.iter().try_for_each(|participant| writeln!(text, "  {participant}"))?;
+        self.topics.iter().try_for_each(|topic| topic.write(text, all))?;
+        self.findings.iter().try_for_each(|finding| writeln!(text, "{finding}"))
+    }
+}
+
+/// Names a similar topic where one has writers or readers alone, and the other has what it lacks.
+fn find_similar(topics: &mut [Topic]) {
+    let lacks = |topic: &Topic| (topic.writers.is_empty(), topic.readers.is_empty());
+    let sides: Vec<(String, (bool, bool))> = topics.iter().map(|topic| (topic.name.clone(), lacks(topic))).collect();
+    for topic in topics.iter_mut() {
+        let (no_writers, no_readers) = lacks(topic);
+        let fits = |other: &&(String, (bool, bool))| {
+            other.0 != topic.name && ((no_writers && !other.1.0) || (no_readers && !other.1.1))
+        };
+        let names = sides.iter().filter(fits).map(|(name, _)| name.as_str());
+        topic.similar = similar(&topic.name, names).map(str::to_owned);
     }
 }
 
@@ -85,8 +163,12 @@ impl Participant {
     fn new(data: &ParticipantData) -> Self {
         Self {
             guid: data.guid.to_string(),
-            name: data.entity_name.0.clone(),
+            name: data.entity_name.0.chars().filter(|c| !c.is_control()).collect(),
             vendor: data.vendor_id.to_string(),
+            host: data.host().map(str::to_owned),
+            pid: data.process().map(str::to_owned),
+            program: PROGRAM.iter().find_map(|name| data.properties.get(name)).map(str::to_owned),
+            answers: true,
             unicast: texts(&data.default_unicast),
             multicast: texts(&data.default_multicast),
         }
@@ -98,72 +180,157 @@ impl Topic {
         name: &str,
         writers: &[&PublicationData],
         readers: &[&SubscriptionData],
-        type_difference: &mut impl FnMut(&PublicationData, &SubscriptionData) -> Option<String>,
+        names: &Names,
+        compare_types: &mut impl FnMut(&PublicationData, &SubscriptionData) -> TypeComparison,
     ) -> Self {
         let mut pairs = Vec::with_capacity(writers.len() * readers.len());
         for (writer, reader) in writers.iter().flat_map(|writer| readers.iter().map(move |reader| (*writer, *reader))) {
             let is_one_name = writer.type_name == reader.type_name;
-            let difference = if is_one_name { type_difference(writer, reader) } else { None };
-            pairs.push(Pair::new(writer, reader, difference));
+            let comparison = if is_one_name { compare_types(writer, reader) } else { TypeComparison::Fit };
+            pairs.push(Pair::new(writer, reader, comparison));
         }
+        pairs.sort_by_key(|pair| (pair.matched, pair.caution.is_none()));
         Self {
             name: name.into(),
-            writers: writers.iter().map(|writer| Endpoint::of_writer(writer)).collect(),
-            readers: readers.iter().map(|reader| Endpoint::of_reader(reader)).collect(),
+            writers: writers.iter().map(|writer| Endpoint::of_writer(writer, names)).collect(),
+            readers: readers.iter().map(|reader| Endpoint::of_reader(reader, names)).collect(),
             pairs,
+            similar: None,
+        }
+    }
+
+    /// How many there are of each.
+    fn summary(&self) -> String {
+        let (writers, readers) = (self.writers.len(), self.readers.len());
+        let matching = self.pairs.iter().filter(|pair| pair.matched).count();
+        let differing = self.pairs.len() - matching;
+        let side = |number: usize, noun: &str| match number {
+            0 => format!("no {noun}"),
+            number => count(number, noun),
+        };
+        let mut parts = vec![side(writers, "writer"), side(readers, "reader")];
+        if differing > 0 {
+            parts.push(count(differing, "pair does not match"));
+        }
+        if matching > 0 {
+            parts.push(count(matching, "pair matches"));
+        }
+        if let Some(similar) = &self.similar {
+            parts.push(format!("similar to {similar}"));
+        }
+        parts.join(", ")
+    }
+
+    fn write(&self, text: &mut String, all: bool) -> fmt::Result {
+        writeln!(text, "topic {}: {}", self.name, self.summary())?;
+        for pair in self.pairs.iter().filter(|pair| all || !pair.matched || pair.caution.is_some()) {
+            let names = format!("{} -> {}", self.named(&pair.writer), self.named(&pair.reader));
+            match (&pair.caution, pair.matched) {
+                (_, false) => writeln!(text, "  {names}: no match: {}", pair.reasons.join("; "))?,
+                (Some(what), true) => {
+                    writeln!(text, "  {names}: match, but other implementations may refuse it: {what}")?
+                }
+                (None, true) => writeln!(text, "  {names}: match")?,
+            }
+        }
+        let lines = [("writer", &self.writers), ("reader", &self.readers)];
+        lines.iter().flat_map(|(role, all)| all.iter().map(move |one| (role, one))).try_for_each(|(role, endpoint)| {
+            write!(text, "  {role} {}  {}, {}", self.named(&endpoint.guid), endpoint.type_name, endpoint.policies)?;
+            let at: Vec<&str> = endpoint.unicast.iter().chain(&endpoint.multicast).map(String::as_str).collect();
+            if !at.is_empty() {
+                write!(text, ", at {}", at.join(", "))?;
+            }
+            writeln!(text)
+        })
+    }
+
+    /// An endpoint's GUID, and the name of its participant.
+    fn named(&self, guid: &str) -> String {
+        let mut all = self.writers.iter().chain(&self.readers);
+        match all.find(|endpoint| endpoint.guid == guid).map(|endpoint| endpoint.participant.as_str()) {
+            None | Some("") => guid.to_owned(),
+            Some(name) => format!("{guid} ({name})"),
         }
     }
 }
 
 impl Endpoint {
-    fn of_writer(data: &PublicationData) -> Self {
+    fn of_writer(data: &PublicationData, names: &Names) -> Self {
         let qos = &data.qos;
         Self {
             guid: data.guid.to_string(),
+            participant: name_of(data.guid, names),
             type_name: data.type_name.clone(),
-            policies: policies(&qos.reliability, qos.durability, &qos.deadline, qos.ownership, &data.partition),
+            policies: Policies::new(&qos.reliability, qos.durability, &qos.deadline, qos.ownership, &data.partition),
             unicast: texts(&data.unicast),
             multicast: texts(&data.multicast),
         }
     }
 
-    fn of_reader(data: &SubscriptionData) -> Self {
+    fn of_reader(data: &SubscriptionData, names: &Names) -> Self {
         let qos = &data.qos;
         Self {
             guid: data.guid.to_string(),
+            participant: name_of(data.guid, names),
             type_name: data.type_name.clone(),
-            policies: policies(&qos.reliability, qos.durability, &qos.deadline, qos.ownership, &data.partition),
+            policies: Policies::new(&qos.reliability, qos.durability, &qos.deadline, qos.ownership, &data.partition),
             unicast: texts(&data.unicast),
             multicast: texts(&data.multicast),
         }
     }
 }
 
-fn policies(
-    reliability: &Reliability,
-    durability: Durability,
-    deadline: &Deadline,
-    ownership: Ownership,
-    partition: &Partition,
-) -> Vec<String> {
-    let mut policies = vec![reliability.kind.to_string(), durability.to_string()];
-    if let Some(nanos) = deadline.period.as_nanos() {
-        policies.push(format!("DEADLINE {} ms", nanos as f64 * 1e-6));
+fn name_of(guid: Guid, names: &Names) -> String {
+    names.get(&guid.prefix).cloned().unwrap_or_default()
+}
+
+impl Policies {
+    fn new(
+        reliability: &Reliability,
+        durability: Durability,
+        deadline: &Deadline,
+        ownership: Ownership,
+        partition: &Partition,
+    ) -> Self {
+        Self {
+            reliability: reliability.kind.to_string(),
+            durability: durability.to_string(),
+            deadline_ns: deadline.period.as_nanos().map(i128::from),
+            ownership: (ownership != Ownership::default()).then(|| ownership.to_string()),
+            partition: partition.names.clone(),
+        }
     }
-    if ownership != Ownership::default() {
-        policies.push(format!("OWNERSHIP {ownership}"));
+}
+
+impl Display for Policies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {}", self.reliability, self.durability)?;
+        if let Some(nanos) = self.deadline_ns {
+            write!(f, ", DEADLINE {} ms", nanos as f64 * 1e-6)?;
+        }
+        if let Some(ownership) = &self.ownership {
+            write!(f, ", OWNERSHIP {ownership}")?;
+        }
+        if !self.partition.is_empty() {
+            write!(f, ", PARTITION {}", self.partition.join(", "))?;
+        }
+        Ok(())
     }
-    if !partition.names.is_empty() {
-        policies.push(format!("PARTITION {}", partition.names.join(", ")));
-    }
-    policies
 }
 
 impl Pair {
-    fn new(writer: &PublicationData, reader: &SubscriptionData, type_difference: Option<String>) -> Self {
+    fn new(writer: &PublicationData, reader: &SubscriptionData, comparison: TypeComparison) -> Self {
         let mut reasons = reasons(writer, reader);
-        reasons.extend(type_difference.map(|why| format!("their types differ: {why}")));
-        Self { writer: writer.guid.to_string(), reader: reader.guid.to_string(), matched: reasons.is_empty(), reasons }
+        let caution = match comparison {
+            TypeComparison::Fit => None,
+            TypeComparison::FitWithCaution { what } => Some(what),
+            TypeComparison::Differ { why } => {
+                reasons.push(format!("their types differ: {why}"));
+                None
+            }
+        };
+        let (writer, reader) = (writer.guid.to_string(), reader.guid.to_string());
+        Self { writer, reader, matched: reasons.is_empty(), reasons, caution }
     }
 }
 
@@ -189,42 +356,26 @@ fn texts(locators: &[Locator]) -> Vec<String> {
     locators.iter().map(ToString::to_string).collect()
 }
 
-impl Display for Catalogue {
+impl Display for Participant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.participants.is_empty() {
-            return writeln!(f, "domain {}: nobody there", self.domain);
+        let name = if self.name.is_empty() { "(no name)" } else { &self.name };
+        write!(f, "{}  {name}", self.guid)?;
+        if let Some(host) = &self.host {
+            write!(f, ", host {host}")?;
         }
-        writeln!(f, "domain {}: {} participants", self.domain, self.participants.len())?;
-        for Participant { guid, name, vendor, unicast, multicast } in &self.participants {
-            let name = if name.is_empty() { "(no name)" } else { name };
-            let at: Vec<&str> = unicast.iter().chain(multicast).map(String::as_str).collect();
-            writeln!(f, "  {guid}  {name}, {vendor}, at {}", at.join(", "))?;
+        match (&self.pid, &self.program) {
+            (Some(pid), Some(program)) => write!(f, ", process {pid} ({program})")?,
+            (Some(pid), None) => write!(f, ", process {pid}")?,
+            (None, Some(program)) => write!(f, ", process {program}")?,
+            (None, None) => {}
         }
-        self.topics.iter().try_for_each(|topic| write!(f, "{topic}"))
-    }
-}
-
-impl Display for Topic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "topic {}", self.name)?;
-        let endpoints = |f: &mut fmt::Formatter<'_>, role: &str, endpoints: &[Endpoint]| {
-            endpoints.iter().try_for_each(|Endpoint { guid, type_name, policies, unicast, multicast }| {
-                write!(f, "  {role} {guid}  {type_name}, {}", policies.join(", "))?;
-                let at: Vec<&str> = unicast.iter().chain(multicast).map(String::as_str).collect();
-                if !at.is_empty() {
-                    write!(f, ", at {}", at.join(", "))?;
-                }
-                writeln!(f)
-            })
-        };
-        endpoints(f, "writer", &self.writers)?;
-        endpoints(f, "reader", &self.readers)?;
-        for Pair { writer, reader, matched, reasons } in &self.pairs {
-            if *matched {
-                writeln!(f, "    {writer} -> {reader}: match")?;
-            } else {
-                writeln!(f, "    {writer} -> {reader}: no match: {}", reasons.join("; "))?;
-            }
+        let at: Vec<&str> = self.unicast.iter().chain(&self.multicast).map(String::as_str).collect();
+        write!(f, ", {}", self.vendor)?;
+        if !at.is_empty() {
+            write!(f, ", at {}", at.join(", "))?;
+        }
+        if !self.answers {
+            write!(f, ", DOES NOT ANSWER")?;
         }
         Ok(())
     }
@@ -267,20 +418,77 @@ mod tests {
         let participants = [ParticipantData::default()];
         let publications = [writer("b"), writer("a")];
         let subscriptions = [reader("a"), reader("a"), reader("c")];
-        let catalogue = Catalogue::new(3, &participants, &publications, &subscriptions, |_, _| None);
+        let catalogue = Catalogue::new(3, &participants, &publications, &subscriptions, |_, _| TypeComparison::Fit);
         let shape: Vec<(&str, usize, usize, usize)> = catalogue
             .topics
             .iter()
             .map(|t| (t.name.as_str(), t.writers.len(), t.readers.len(), t.pairs.len()))
             .collect();
         assert_eq!(shape, [("a", 1, 2, 2), ("b", 1, 0, 0), ("c", 0, 1, 0)]);
-        let text = catalogue.to_string();
-        assert!(text.starts_with("domain 3: 1 participants\n"), "{text}");
-        assert_eq!(text.matches(": match").count(), 2, "{text}");
+        let text = catalogue.display(false);
+        assert!(text.starts_with("domain 3: 1 participant\n"), "{text}");
+        assert!(text.contains("topic a: 1 writer, 2 readers, 2 pairs match\n"), "{text}");
+        assert!(text.contains("topic b: 1 writer, no reader\n"), "{text}");
+        assert_eq!(text.matches(": match").count(), 0, "{text}");
+        assert_eq!(catalogue.display(true).matches(": match").count(), 2);
+    }
+
+    #[test]
+    fn topics_with_pairs_that_do_not_match_come_first_and_their_pairs_before_their_endpoints() {
+        let mut other = reader("z");
+        other.type_name = "U".into();
+        let participants = [ParticipantData {
+            entity_name: takt::qos::EntityName("display".into()),
+            properties: takt::qos::Property(vec![
+                ("__Hostname".into(), "robot7".into(), true),
+                ("__Pid".into(), "4711".into(), true),
+                ("__ProcessName".into(), "ux".into(), true),
+            ]),
+            ..Default::default()
+        }];
+        let catalogue = Catalogue::new(
+            0,
+            &participants,
+            &[writer("a"), writer("z")],
+            &[reader("a"), reader("z"), other],
+            |_, _| TypeComparison::Fit,
+        );
+        let text = catalogue.display(false);
+        assert!(text.contains("display, host robot7, process 4711 (ux), "), "{text}");
+        let lines: Vec<&str> = text.lines().skip(2).collect();
+        assert_eq!(lines[0], "topic z: 1 writer, 2 readers, 1 pair does not match, 1 pair matches");
+        assert!(lines[1].contains("(display): no match: the writer's type is T, the reader's U"), "{text}");
+        assert!(lines[2].starts_with("  writer ") && lines[2].contains(" (display)  T, "), "{text}");
+    }
+
+    #[test]
+    fn a_pair_that_others_may_refuse_is_listed_with_the_reason() {
+        let caution = |_: &_, _: &_| TypeComparison::FitWithCaution { what: "member 'm': octet and uint8".into() };
+        let catalogue = Catalogue::new(0, &[], &[writer("a")], &[reader("a")], caution);
+        let text = catalogue.display(false);
+        assert!(
+            text.contains(": match, but other implementations may refuse it: member 'm': octet and uint8"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_similar_topic_is_named_where_one_side_is_missing() {
+        let catalogue =
+            Catalogue::new(0, &[], &[writer("Temperature")], &[reader("Temperatur"), reader("Speed")], |_, _| {
+                TypeComparison::Fit
+            });
+        let text = catalogue.display(false);
+        assert!(text.contains("topic Temperatur: no writer, 1 reader, similar to Temperature\n"), "{text}");
+        assert!(text.contains("topic Temperature: 1 writer, no reader, similar to Temperatur\n"), "{text}");
+        assert!(text.contains("topic Speed: no writer, 1 reader\n"), "{text}");
     }
 
     #[test]
     fn an_empty_domain_says_so() {
-        assert_eq!(Catalogue::new(9, &[], &[], &[], |_, _| None).to_string(), "domain 9: nobody there\n");
+        assert_eq!(
+            Catalogue::new(9, &[], &[], &[], |_, _| TypeComparison::Fit).display(false),
+            "domain 9: nobody there\n"
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! `takt echo`: prints the samples of a topic whose type it learns, with policies that match its writers.
 
-use super::learning::{find, learn};
+use super::learning::{find, hint, learn};
 use super::policies::reader_for;
 use super::receive::{Limits, Selection, receive};
 use crate::domain::Domain;
@@ -52,7 +52,9 @@ impl Echo {
         let writer = endpoints.writers.first().map(|data| (data.type_name.as_str(), data.guid));
         let reader = endpoints.readers.first().map(|data| (data.type_name.as_str(), data.guid));
         let Some((type_name, guid)) = writer.or(reader) else {
-            return Err(Error::NoAnswer { what: format!("nobody writes or reads {topic}") });
+            return Err(Error::NoAnswer {
+                what: format!("nobody writes or reads {topic}{}", hint(&participant, topic)?),
+            });
         };
         let type_ = if self.raw {
             DynamicTypeSupport::opaque(type_name, guid.entity_id.has_key())

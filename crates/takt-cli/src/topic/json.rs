@@ -80,6 +80,12 @@ mod tests {
     }
 
     #[test]
+    fn a_double_is_read_to_its_last_bit() {
+        let value = from_serde(serde_json::from_str("398453236.81570244").expect("a number"));
+        assert_eq!(value, JsonValue::Number(398_453_236.815_702_44));
+    }
+
+    #[test]
     fn numbers_that_json_has_not_are_text() {
         assert_eq!(Ordered(JsonValue::Number(f64::NAN)).to_string(), r#""NaN""#);
         assert_eq!(Ordered(JsonValue::Integer(i128::MAX)).to_string(), format!("\"{}\"", i128::MAX));

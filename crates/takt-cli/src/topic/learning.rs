@@ -7,6 +7,9 @@ use takt::dynamic::{DynamicTypeSupport, TypeUnavailable};
 use takt::{DomainParticipant, PublicationData, SubscriptionData};
 use takt_bench::signal::stopped;
 use takt_bench::{Error, Result};
+use takt_config::similar;
+
+use crate::finding::count;
 
 /// After the first endpoint was found, how long to look for others whose policies matter.
 const COMPANY: Duration = Duration::from_millis(300);
@@ -34,6 +37,18 @@ pub fn endpoints(participant: &DomainParticipant, topic: &str) -> Result<Endpoin
     writers.retain(|data| data.topic_name == topic);
     readers.retain(|data| data.topic_name == topic);
     Ok(Endpoints { writers, readers })
+}
+
+/// What is there under a similar name, for a topic that has no endpoints: `; there is Temperature (1 writer)`.
+pub fn hint(participant: &DomainParticipant, topic: &str) -> Result<String> {
+    let publications = participant.discovered_publications()?;
+    let subscriptions = participant.discovered_subscriptions()?;
+    let of_writers = publications.iter().map(|data| data.topic_name.as_str());
+    let names = of_writers.chain(subscriptions.iter().map(|data| data.topic_name.as_str()));
+    let Some(found) = similar(topic, names.filter(|name| *name != topic)) else { return Ok(String::new()) };
+    let writers = publications.iter().filter(|data| data.topic_name == found).count();
+    let readers = subscriptions.iter().filter(|data| data.topic_name == found).count();
+    Ok(format!("; there is {found} ({}, {})", count(writers, "writer"), count(readers, "reader")))
 }
 
 /// Drives the participant until `done`, a signal or the deadline. Says whether it was done.

@@ -106,11 +106,11 @@ fn plain(line: &Line<'_>, time: Timestamp) -> String {
     text
 }
 
-/// Time of day in UTC.
+/// Time of day in UTC, which the `Z` behind it says.
 fn time_of_day(nanos: i64) -> String {
     let micros = nanos.div_euclid(1_000).rem_euclid(86_400_000_000);
     let (seconds, micros) = (micros / 1_000_000, micros % 1_000_000);
-    format!("{:02}:{:02}:{:02}.{micros:06}", seconds / 3600, seconds / 60 % 60, seconds % 60)
+    format!("{:02}:{:02}:{:02}.{micros:06}Z", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -126,9 +126,9 @@ mod tests {
 
     #[test]
     fn times_are_of_a_day() {
-        assert_eq!(time_of_day(0), "00:00:00.000000");
-        assert_eq!(time_of_day(86_400_000_000_000 * 20_000 + 3_661_000_002_999), "01:01:01.000002");
-        assert_eq!(time_of_day(-1_000), "23:59:59.999999");
+        assert_eq!(time_of_day(0), "00:00:00.000000Z");
+        assert_eq!(time_of_day(86_400_000_000_000 * 20_000 + 3_661_000_002_999), "01:01:01.000002Z");
+        assert_eq!(time_of_day(-1_000), "23:59:59.999999Z");
     }
 
     #[test]

@@ -1,17 +1,19 @@
 //! `takt pub`: writes JSON to a topic whose type it learns, or has.
 
 use super::json::from_serde;
-use super::learning::{Endpoints, endpoints, find, learn, spin_until};
+use super::learning::{Endpoints, endpoints, find, hint, learn, spin_until};
 use super::library;
 use super::policies::{PolicyOptions, writer_for};
 use super::receive::report_refusals;
 use crate::domain::{Domain, seconds};
+use crate::finding::count;
 use crate::output::{note, outln};
 use clap::Args;
 use serde::Serialize;
 use std::io::BufRead;
 use std::time::{Duration, Instant};
 use takt::dynamic::{DynamicDataWriter, DynamicTypeSupport};
+use takt::qos::ReliabilityKind;
 use takt::xtypes::dynamic::DynamicData;
 use takt::{DomainParticipant, Error as DdsError};
 use takt_bench::signal::stopped;
@@ -71,13 +73,14 @@ struct Report<'a> {
     type_name: &'a str,
     written: u64,
     readers: u32,
-    acknowledged: bool,
+    /// Unknown of a best-effort writer, whose readers do not acknowledge.
+    acknowledged: Option<bool>,
 }
 
 fn rate(text: &str) -> std::result::Result<f64, String> {
     match text.parse::<f64>() {
         Ok(rate) if rate > 0.0 && rate.is_finite() => Ok(rate),
-        _ => Err("it has to be more than 0".to_owned()),
+        _ => Err("a rate is a number of samples a second, more than 0".to_owned()),
     }
 }
 
@@ -105,6 +108,7 @@ impl Pub {
         };
         let (mut qos, mut publisher) = writer_for(&found);
         self.policies.apply_to_writer(&mut qos, &mut publisher);
+        let is_reliable = qos.reliability.kind == ReliabilityKind::Reliable;
         let publisher = participant.create_publisher(publisher)?;
         let writer = publisher.create_dynamic_datawriter(&self.topic, &type_, qos)?;
         self.await_reader(&participant, &writer, deadline)?;
@@ -112,7 +116,7 @@ impl Pub {
             Some(value) => self.repeat(&participant, &writer, &parse(&type_, value)?)?,
             None => self.write_lines(&participant, &writer, &type_)?,
         };
-        self.finish(&writer, written)
+        self.finish(&writer, written, is_reliable)
     }
 
     fn await_reader(
@@ -137,8 +141,8 @@ impl Pub {
         }
         let there = endpoints(participant, &self.topic)?.readers.len();
         let what = match there {
-            0 => format!("nobody reads {}", self.topic),
-            _ => format!("{there} readers of {}, and none matches", self.topic),
+            0 => format!("nobody reads {}{}", self.topic, hint(participant, &self.topic)?),
+            _ => format!("{} of {}, and none matches", count(there, "reader"), self.topic),
         };
         Err(Error::NoAnswer { what })
     }
@@ -221,11 +225,11 @@ impl Pub {
         }
     }
 
-    fn finish(&self, writer: &DynamicDataWriter, written: u64) -> Result<()> {
+    fn finish(&self, writer: &DynamicDataWriter, written: u64, is_reliable: bool) -> Result<()> {
         let readers = writer.publication_matched_status()?.current_count;
         let acknowledged = match writer.wait_for_acknowledgments(LAST_WORDS.into()) {
-            Ok(()) => true,
-            Err(DdsError::Timeout { .. }) => false,
+            Ok(()) => is_reliable.then_some(true),
+            Err(DdsError::Timeout { .. }) => Some(false),
             Err(error) => return Err(error.into()),
         };
         let type_name = writer.type_support().type_name();
@@ -234,9 +238,16 @@ impl Pub {
             let line = serde_json::to_string(&report).map_err(|e| Error::Os { op: "JSON".into(), source: e.into() })?;
             outln!("{line}")?;
         } else {
-            note!("takt: wrote {written} samples of {type_name} to {readers} readers of {}", self.topic);
+            let (samples, to) =
+                (count(usize::try_from(written).unwrap_or(usize::MAX), "sample"), count(readers as usize, "reader"));
+            let fate = match acknowledged {
+                Some(true) => "; all acknowledged",
+                Some(false) => "",
+                None => "; best effort, arrival is not known",
+            };
+            note!("takt: wrote {samples} of {type_name} to {to} of {}{fate}", self.topic);
         }
-        if acknowledged {
+        if acknowledged != Some(false) {
             return Ok(());
         }
         Err(Error::NoAnswer { what: format!("some readers of {} have not acknowledged everything", self.topic) })

@@ -1,17 +1,19 @@
-//! `takt type`: the type of a topic as IDL.
+//! `takt type`: the type of a topic as IDL or as Rust.
 
-use super::learning::{find, learn};
+use super::learning::{find, hint, learn};
 use super::library;
 use crate::domain::{Domain, seconds};
 use crate::output::outln;
 use clap::Args;
 use serde::Serialize;
 use std::time::{Duration, Instant};
+use takt::xtypes::dynamic::DynamicType;
 use takt_bench::{Error, Result};
 
 const EXAMPLES: &str = "\
 Examples:
   takt type Square                 the type of topic Square, learned from whoever has it
+  takt type Square --rust          as Rust with the derive of takt
   takt type --own ShapeType        a type that takt has
   takt type Square --json";
 
@@ -30,7 +32,10 @@ pub struct ShowType {
     /// How long to look for the topic and to wait for its type
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     timeout: Duration,
-    /// One JSON object instead of IDL
+    /// Rust with #[derive(takt::DdsType)] instead of IDL: the derived type has the same type identifier
+    #[arg(long)]
+    rust: bool,
+    /// One JSON object instead of the text
     #[arg(long)]
     json: bool,
 }
@@ -40,7 +45,10 @@ struct Report<'a> {
     topic: Option<&'a str>,
     #[serde(rename = "type")]
     type_name: &'a str,
-    idl: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idl: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rust: Option<&'a str>,
 }
 
 impl ShowType {
@@ -57,17 +65,21 @@ impl ShowType {
                 let deadline = Some(Instant::now() + self.timeout);
                 let endpoints = find(&participant, topic, deadline)?;
                 if endpoints.writers.is_empty() && endpoints.readers.is_empty() {
-                    return Err(Error::NoAnswer { what: format!("nobody writes or reads {topic}") });
+                    return Err(Error::NoAnswer {
+                        what: format!("nobody writes or reads {topic}{}", hint(&participant, topic)?),
+                    });
                 }
                 learn(&participant, topic, deadline)?
             }
         };
-        let idl = type_.dynamic_type().map(|type_| type_.to_idl()).unwrap_or_default();
+        let print = |type_: &DynamicType| if self.rust { type_.to_rust() } else { type_.to_idl() };
+        let text = type_.dynamic_type().map(print).unwrap_or_default();
         if self.json {
-            let report = Report { topic: self.topic.as_deref(), type_name: type_.type_name(), idl: &idl };
+            let (idl, rust) = if self.rust { (None, Some(text.as_str())) } else { (Some(text.as_str()), None) };
+            let report = Report { topic: self.topic.as_deref(), type_name: type_.type_name(), idl, rust };
             outln!("{}", takt_bench::report::to_json(&report)?)?;
         } else {
-            outln!("{}", idl.trim_end())?;
+            outln!("{}", text.trim_end())?;
         }
         Ok(())
     }

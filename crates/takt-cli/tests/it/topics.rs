@@ -119,7 +119,15 @@ fn a_reader_that_does_not_match_is_named_with_the_reason() {
     reader.await_complaint("takt: reading");
     let (text, code) = start(&format!("pub Square {VALUE} --best-effort --timeout 3"), 204).complaint();
     assert_eq!(code, Some(3), "{text}");
-    assert!(text.contains("RELIABILITY") && text.contains("1 readers of Square, and none matches"), "{text}");
+    assert!(text.contains("RELIABILITY") && text.contains("1 reader of Square, and none matches"), "{text}");
+}
+
+#[test]
+fn a_best_effort_writer_says_of_no_sample_that_it_was_acknowledged() {
+    let reader = start("sub Square --type ShapeType", 214);
+    reader.await_complaint("takt: reading");
+    let report = start(&format!("pub Square {VALUE} --best-effort --json"), 214).json();
+    assert_eq!((&report["written"], &report["acknowledged"]), (&json!(1), &Value::Null), "{report}");
 }
 
 #[test]

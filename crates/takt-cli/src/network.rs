@@ -1,0 +1,362 @@
+//! Why participants do not find each other, looked at from one host: multicast that does not come back, peers and servers that do
+//! not answer, participants behind a firewall, other domains, loopback and IPv6 alone.
+//!
+//! Everything is concluded from what a participant of this process receives. The checks send announcements, and one RTPS message
+//! without content for each interface to the multicast group of discovery.
+
+use crate::domain::{STEP, refused};
+use crate::finding::{Finding, count};
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs, UdpSocket};
+use std::time::{Duration, Instant};
+use takt::{DomainParticipant, Guid, Locator, ParticipantData, Runtime, SilentParticipant};
+use takt_bench::machine::interface_ipv4;
+use takt_bench::signal::stopped;
+use takt_bench::{Error, Result};
+use takt_config::{Settings, Value};
+
+/// The multicast group of discovery.
+const DISCOVERY_GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
+/// How long a datagram to the group may take to come back to this host.
+const RETURN_TIME: Duration = Duration::from_millis(500);
+/// How long participants on loopback, or of another domain, may take to answer.
+const ANSWER_TIME: Duration = Duration::from_millis(500);
+/// The domains that are looked at when nothing is found, from 0 on.
+const DOMAINS: u32 = 10;
+/// RTPS 2.5, and a submessage of a kind that is not in use: receivers skip and count it (RTPS 2.5 §8.3.4.1).
+const PROBE: [u8; 24] =
+    [b'R', b'T', b'P', b'S', 2, 5, 0x01, 0x7a, 0x01, 0x7a, b'p', b'r', b'o', b'b', b'e', 0, 0, 0, 0, 0, 0x7f, 1, 0, 0];
+
+/// A network interface as the kernel shows it.
+struct Interface {
+    name: String,
+    is_up: bool,
+    is_loopback: bool,
+    has_multicast: bool,
+    mtu: Option<u32>,
+    address: Option<Ipv4Addr>,
+    has_ipv6: bool,
+}
+
+fn interfaces() -> Vec<Interface> {
+    let ipv6 = fs::read_to_string("/proc/net/if_inet6").unwrap_or_default();
+    let entries = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
+    let mut all: Vec<Interface> = entries
+        .map(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let text = |file: &str| fs::read_to_string(entry.path().join(file)).unwrap_or_default();
+            let flags = u32::from_str_radix(text("flags").trim().trim_start_matches("0x"), 16).unwrap_or(0);
+            Interface {
+                is_up: flags & 0x1 != 0,
+                is_loopback: flags & 0x8 != 0,
+                has_multicast: flags & 0x1000 != 0,
+                mtu: text("mtu").trim().parse().ok(), // tidy-allow(dropped-cause): an interface that has gone has none
+                address: interface_ipv4(&name),
+                has_ipv6: ipv6.lines().any(|line| line.split_whitespace().last() == Some(&name)),
+                name,
+            }
+        })
+        .collect();
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    all
+}
+
+fn texts<'s>(settings: &'s Settings, path: &str) -> &'s [String] {
+    match settings.value(path) {
+        Some(Value::Texts(texts)) => texts,
+        _ => &[],
+    }
+}
+
+fn is(settings: &Settings, path: &str) -> Option<bool> {
+    match settings.value(path) {
+        Some(Value::Bool(value)) => Some(*value),
+        _ => None,
+    }
+}
+
+/// The interfaces that the settings choose: all but loopback by default.
+fn chosen(settings: &Settings) -> Vec<Interface> {
+    let names = texts(settings, "network.interfaces");
+    let is_named = |interface: &Interface| {
+        let address = interface.address.map(|address| address.to_string());
+        names.iter().any(|name| *name == interface.name || Some(name) == address.as_ref())
+    };
+    let is_chosen = |interface: &Interface| match names {
+        [] => interface.is_up && !interface.is_loopback,
+        _ => is_named(interface),
+    };
+    interfaces().into_iter().filter(is_chosen).collect()
+}
+
+/// Drives participants until the time is up, or a signal comes.
+pub fn spin(participants: &[&DomainParticipant], time: Duration) -> Result<()> {
+    let deadline = Instant::now() + time;
+    while !stopped() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
+        let share = left.min(STEP) / u32::try_from(participants.len().max(1)).unwrap_or(1);
+        for participant in participants {
+            participant.spin_once(share.into())?;
+        }
+    }
+    Ok(())
+}
+
+/// Participants that announce themselves and do not answer.
+pub fn silent(participant: &DomainParticipant) -> Result<Vec<Finding>> {
+    let all = participant.silent_participants()?;
+    let finding = |one: &SilentParticipant| {
+        Finding::of_network(
+            format!(
+                "{} announces itself, and does not answer at {} ({} challenges)",
+                one.label, one.locator, one.challenges
+            ),
+            "its endpoints are not known, nothing matches: datagrams to it or from it are dropped on the way",
+            "permit UDP of the ports 7400 and above in the firewalls of both hosts (nft list ruleset, ufw status), check the route",
+        )
+    };
+    Ok(all.iter().map(finding).collect())
+}
+
+/// The host of a peer as `network.peers` has it: without `tcp/`, port and participant indices.
+fn host_of(peer: &str) -> &str {
+    let rest = peer.strip_prefix("tcp/").or_else(|| peer.strip_prefix("udp/")).unwrap_or(peer);
+    let rest = rest.split('#').next().unwrap_or(rest);
+    match rest.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
+        Some((host, _)) => host,
+        None if rest.matches(':').count() == 1 => rest.split(':').next().unwrap_or(rest),
+        None => rest,
+    }
+}
+
+fn addresses_of(host: &str) -> Vec<IpAddr> {
+    if let Ok(address) = host.parse() {
+        return vec![address];
+    }
+    (host, 0).to_socket_addrs().map(|all| all.map(|address| address.ip()).collect()).unwrap_or_default()
+}
+
+/// Peers and discovery servers that are named, and at whose address no participant answers.
+pub fn silent_peers(participant: &DomainParticipant, settings: &Settings) -> Result<Vec<Finding>> {
+    let silent: BTreeSet<Guid> = participant.silent_participants()?.into_iter().map(|one| one.guid).collect();
+    let known = participant.discovered_participants()?;
+    let answers = |address: &IpAddr| {
+        let is_there = |locator: &Locator| locator.socket_addr().is_some_and(|at| at.ip() == *address);
+        let mut answering = known.iter().filter(|data| !silent.contains(&data.guid));
+        answering.any(|data| data.metatraffic_unicast.iter().chain(&data.default_unicast).any(is_there))
+    };
+    let connections = participant.transport_stats()?.into_iter().find(|(name, _)| *name == "tcp");
+    let is_connected = connections.is_some_and(|(_, stats)| stats.connections.opened > stats.connections.failed);
+    let mut findings = Vec::new();
+    for (role, path) in [("peer", "network.peers"), ("discovery server", "network.discovery_servers")] {
+        for peer in texts(settings, path) {
+            let addresses = addresses_of(host_of(peer));
+            let what = match addresses.as_slice() {
+                [] => format!("{role} {peer}: the name has no address"),
+                all if all.iter().any(answers) || (peer.starts_with("tcp/") && is_connected) => continue,
+                _ => format!("{role} {peer} does not answer"),
+            };
+            findings.push(Finding::of_network(
+                what,
+                "participants that are to be found through it stay unknown",
+                format!("start it, check its address, port and domain, and the firewalls; {}", settings_hint(path)),
+            ));
+        }
+    }
+    Ok(findings)
+}
+
+fn settings_hint(path: &str) -> &'static str {
+    match path {
+        "network.peers" => "its participants have to be of this domain",
+        _ => "takt discovery-server starts one",
+    }
+}
+
+/// Interfaces on which a datagram to the group of discovery does not come back to this host.
+pub fn multicast(participant: &DomainParticipant, settings: &Settings) -> Result<Vec<Finding>> {
+    let is_off = is(settings, "network.multicast") == Some(false) || is(settings, "network.udp") == Some(false);
+    let has_servers = !texts(settings, "network.discovery_servers").is_empty();
+    if is_off || (has_servers && is(settings, "network.multicast") != Some(true)) {
+        return Ok(Vec::new());
+    }
+    let base = match settings.value("udp.port_base") {
+        Some(Value::Int(base)) => u32::try_from(*base).unwrap_or(7400),
+        _ => 7400,
+    };
+    let gain = match settings.value("udp.domain_gain") {
+        Some(Value::Int(gain)) => u32::try_from(*gain).unwrap_or(250),
+        _ => 250,
+    };
+    let Ok(port) = u16::try_from(base + gain * participant.domain_id()) else { return Ok(Vec::new()) };
+    let mut findings = Vec::new();
+    for interface in chosen(settings).iter().filter(|interface| !interface.is_loopback) {
+        let Some(address) = interface.address else { continue };
+        let name = &interface.name;
+        if !interface.has_multicast {
+            findings.push(Finding {
+                is_command: true,
+                ..Finding::of_network(
+                    format!("{name} does not carry multicast (no flag MULTICAST)"),
+                    "participants on other hosts are found by peers or discovery servers alone",
+                    format!("ip link set {name} multicast on"),
+                )
+            });
+        } else if !comes_back(participant, address, port)? {
+            findings.push(Finding::of_network(
+                format!("a datagram to {DISCOVERY_GROUP}:{port} by {name} does not come back to this host"),
+                "participants on other hosts are found by peers or discovery servers alone",
+                format!(
+                    "permit UDP to 224.0.0.0/4 in the firewall (nft list ruleset), or name hosts: TAKT_PEERS, --peer; seen on {name}"
+                ),
+            ));
+        }
+    }
+    Ok(findings)
+}
+
+/// Whether the participant receives what is sent to the group of discovery from this address.
+fn comes_back(participant: &DomainParticipant, address: Ipv4Addr, port: u16) -> Result<bool> {
+    let failure = |source| Error::Os { op: format!("send to {DISCOVERY_GROUP} from {address}"), source };
+    let count = || Ok::<u64, Error>(participant.counters()?.unknown_submessages);
+    let before = count()?;
+    // The source address decides by which interface multicast leaves.
+    let socket = UdpSocket::bind((address, 0)).map_err(failure)?;
+    let deadline = Instant::now() + RETURN_TIME;
+    while !stopped() && Instant::now() < deadline {
+        if socket.send_to(&PROBE, (DISCOVERY_GROUP, port)).is_err() {
+            return Ok(false);
+        }
+        spin(&[participant], STEP)?;
+        if count()? > before {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Interfaces with IPv6 addresses alone, while IPv6 is off.
+pub fn ipv6_alone(settings: &Settings) -> Vec<Finding> {
+    if is(settings, "network.ipv6") == Some(true) {
+        return Vec::new();
+    }
+    let alone =
+        interfaces().into_iter().filter(|one| one.is_up && !one.is_loopback && one.has_ipv6 && one.address.is_none());
+    let finding = |interface: Interface| {
+        Finding::of_network(
+            format!("{} has IPv6 addresses alone, and IPv6 is off", interface.name),
+            "no participant is found by it",
+            "TAKT_IPV6=1, network.ipv6 = true, or an IPv4 address",
+        )
+    };
+    alone.map(finding).collect()
+}
+
+/// Participants of the domain on loopback that the participant does not know: those that use loopback alone.
+pub fn on_loopback(participant: &DomainParticipant, settings: &Settings) -> Result<Vec<Finding>> {
+    if !texts(settings, "network.interfaces").is_empty() || is(settings, "network.udp") == Some(false) {
+        return Ok(Vec::new());
+    }
+    let mut local = settings.clone();
+    local.set("network.interfaces", "lo", "loopback").map_err(refused)?;
+    local.set("network.peers", "127.0.0.1", "loopback").map_err(refused)?;
+    local.set("network.discovery_servers", "", "loopback").map_err(refused)?;
+    let builder = local.participant().map_err(refused)?.runtime(Runtime::Inline).shared_memory(false);
+    let second = builder.name("takt, on loopback").build()?;
+    spin(&[&second, participant], ANSWER_TIME)?;
+    let known: BTreeSet<Guid> = participant.discovered_participants()?.iter().map(|data| data.guid).collect();
+    let only: Vec<String> = second
+        .discovered_participants()?
+        .iter()
+        .filter(|data| !known.contains(&data.guid) && data.guid != participant.guid())
+        .map(ParticipantData::label)
+        .collect();
+    second.close().map_err(Error::Dds)?;
+    if only.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(vec![Finding::of_network(
+        format!("{} on loopback alone: {}", count(only.len(), "participant"), only.join(", ")),
+        "participants on other interfaces do not find it, also on this host",
+        "take TAKT_INTERFACES=lo away, or give it to both; --interface lo shows what is there",
+    )])
+}
+
+/// Other domains in which participants answer.
+pub fn other_domains(own: u32, settings: &Settings) -> Result<Vec<Finding>> {
+    let mut participants = Vec::new();
+    for domain in (0..DOMAINS).filter(|domain| *domain != own) {
+        let mut other = settings.clone();
+        other.set("participant.domain", &domain.to_string(), "other domains").map_err(refused)?;
+        let builder = other.participant().map_err(refused)?.runtime(Runtime::Inline).shared_memory(false);
+        // A port that is taken keeps this from looking at one domain, not at the others.
+        if let Ok(participant) = builder.name("takt, looking for domains").build() {
+            participants.push(participant);
+        }
+    }
+    let all: Vec<&DomainParticipant> = participants.iter().collect();
+    spin(&all, ANSWER_TIME)?;
+    let mut findings = Vec::new();
+    for participant in &participants {
+        let found = participant.discovered_participants()?;
+        let domain = participant.domain_id();
+        if let Some(first) = found.first() {
+            findings.push(
+                Finding::of_network(
+                    format!("domain {domain} has {}, such as {}", count(found.len(), "participant"), first.label()),
+                    format!("participants of domain {own} and of domain {domain} do not find each other"),
+                    format!("takt ls --domain {domain}, TAKT_DOMAIN={domain}"),
+                )
+                .as_hint(),
+            );
+        }
+        participant.close().map_err(Error::Dds)?;
+    }
+    Ok(findings)
+}
+
+/// What the participant warns of when it has just joined: receive buffers that the kernel limits, transports that are missing.
+pub fn warnings(participant: &DomainParticipant) -> Vec<Finding> {
+    let why = "samples are lost, or take a slower way";
+    participant.warnings().iter().map(|one| Finding::of_network(&one.what, why, &one.remedy)).collect()
+}
+
+/// Interfaces whose MTU is not that of Ethernet.
+pub fn mtu(settings: &Settings) -> Vec<Finding> {
+    let finding = |interface: Interface| {
+        let mtu = interface.mtu.filter(|mtu| *mtu != 1500 && !interface.is_loopback)?;
+        let name = &interface.name;
+        Some(
+            Finding::of_network(
+                format!("{name} has an MTU of {mtu}"),
+                "hosts of one network whose MTU is smaller than the sender's receive no datagrams above it",
+                format!("ip link set {name} mtu 1500, or the same MTU at all hosts and switches"),
+            )
+            .as_hint(),
+        )
+    };
+    chosen(settings).into_iter().filter_map(finding).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_of_a_peer_is_without_its_port_and_participants() {
+        for (peer, host) in [
+            ("192.0.2.7", "192.0.2.7"),
+            ("192.0.2.7:7410", "192.0.2.7"),
+            ("robot7#0-29", "robot7"),
+            ("tcp/server.example:7400", "server.example"),
+            ("[2001:db8::1]:7400", "2001:db8::1"),
+            ("2001:db8::1", "2001:db8::1"),
+        ] {
+            assert_eq!(host_of(peer), host, "{peer}");
+        }
+    }
+}

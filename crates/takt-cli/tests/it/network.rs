@@ -1,0 +1,181 @@
+//! `takt ls` and `takt doctor` say what keeps participants apart: two hosts as network namespaces, and one obstacle each.
+
+use crate::process::Takt;
+use serde_json::Value;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use takt_testkit::{not_run, require};
+
+/// Two namespaces and the cable between them: 10.80.0.1 by `takta` and 10.80.0.2 by `taktb`. Gone with the handle.
+struct Hosts([String; 2]);
+
+impl Hosts {
+    /// Without the right to make them, the test is reported as one that cannot run, and this is `None`.
+    fn new() -> Option<Self> {
+        require::network_namespaces().map_err(not_run).ok()?;
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let own = Self(["a", "b"].map(|side| format!("takt-network-{}-{number}{side}", std::process::id())));
+        let [a, b] = &own.0;
+        assert!(run(&format!("ip netns add {a}")));
+        assert!(run(&format!("ip netns add {b}")));
+        assert!(run(&format!("ip link add takta netns {a} type veth peer name taktb netns {b}")));
+        for (side, interface) in ["takta", "taktb"].iter().enumerate() {
+            own.set(side, &format!("ip address add 10.80.0.{}/24 dev {interface}", side + 1));
+            own.set(side, "ip link set lo up");
+            own.set(side, &format!("ip link set {interface} up"));
+        }
+        Some(own)
+    }
+
+    /// Runs a command on a host; it succeeds.
+    fn set(&self, side: usize, line: &str) {
+        assert!(run(&format!("ip netns exec {} {line}", self.0[side])), "{line}");
+    }
+
+    /// Drops what comes in to a host and fits.
+    fn drop_input(&self, side: usize, what: &str) {
+        self.set(side, "nft add table inet takt");
+        self.set(side, "nft add chain inet takt input { type filter hook input priority 0 ; }");
+        self.set(side, &format!("nft add rule inet takt input {what} drop"));
+    }
+
+    fn start(&self, side: usize, line: &str) -> Takt {
+        Takt::start_by(&format!("ip netns exec {}", self.0[side]), line)
+    }
+
+    /// A reader of Square that runs.
+    fn reader(&self, side: usize, options: &str) -> Takt {
+        let reader = self.start(side, &format!("sub Square --type ShapeType {options}"));
+        reader.await_complaint("takt: reading Square");
+        reader
+    }
+
+    /// What `takt ls` finds on the first host.
+    fn list(&self, options: &str) -> Value {
+        self.start(0, &format!("ls --json {options}")).json()
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        for name in &self.0 {
+            run(&format!("ip netns delete {name}"));
+        }
+    }
+}
+
+fn run(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    Command::new(words.next().unwrap()).args(words).output().is_ok_and(|output| output.status.success())
+}
+
+/// The findings that begin so.
+fn findings<'v>(all: &'v Value, beginning: &str) -> Vec<&'v str> {
+    let texts = all.as_array().unwrap().iter().filter_map(|finding| finding["what"].as_str());
+    texts.filter(|what| what.starts_with(beginning)).collect()
+}
+
+macro_rules! hosts {
+    () => {
+        match Hosts::new() {
+            Some(hosts) => hosts,
+            None => return,
+        }
+    };
+}
+
+#[test]
+fn participants_that_find_each_other_are_listed_without_a_finding() {
+    let hosts = hosts!();
+    let _reader = hosts.reader(1, "");
+    let catalogue = hosts.list("--wait 3");
+    assert_eq!(catalogue["findings"], serde_json::json!([]), "{catalogue}");
+    assert_eq!(catalogue["participants"][0]["answers"], Value::Bool(true), "{catalogue}");
+}
+
+#[test]
+fn a_participant_behind_a_firewall_is_named_with_the_address_that_does_not_answer() {
+    let hosts = hosts!();
+    hosts.drop_input(1, "ip daddr 10.80.0.2 udp dport 7400-7900");
+    let _reader = hosts.reader(1, "");
+    let catalogue = hosts.list("--wait 5");
+    let found = findings(&catalogue["findings"], "\"takt sub\" (");
+    assert_eq!(found.len(), 1, "{catalogue}");
+    assert!(found[0].contains(") announces itself, and does not answer at udp/10.80.0.2:7410"), "{catalogue}");
+    assert_eq!(catalogue["participants"][0]["answers"], Value::Bool(false), "{catalogue}");
+    let (text, _) = hosts.start(0, "ls --wait 5").finish();
+    assert!(text.contains("DOES NOT ANSWER") && text.contains("permit UDP of the ports 7400 and above"), "{text}");
+}
+
+#[test]
+fn multicast_that_does_not_come_back_is_a_finding_of_ls_and_doctor() {
+    let hosts = hosts!();
+    hosts.drop_input(0, "ip daddr 224.0.0.0/4");
+    let beginning = "a datagram to 239.255.0.1:7400 by takta does not come back to this host";
+    let catalogue = hosts.list("--wait 0.5");
+    assert_eq!(findings(&catalogue["findings"], beginning).len(), 1, "{catalogue}");
+    let (text, status) = hosts.start(0, "doctor --json --wait 0.5").finish();
+    let found: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((findings(&found, beginning).len(), status.code()), (1, Some(1)), "{text}");
+}
+
+#[test]
+fn an_interface_without_multicast_is_named_with_the_command_that_turns_it_on() {
+    let hosts = hosts!();
+    hosts.set(0, "ip link set takta multicast off");
+    let (text, _) = hosts.start(0, "doctor --wait 0.5").finish();
+    assert!(
+        text.contains("takta does not carry multicast") && text.contains("$ ip link set takta multicast on"),
+        "{text}"
+    );
+}
+
+#[test]
+fn peers_and_servers_that_do_not_answer_are_named() {
+    let hosts = hosts!();
+    let catalogue = hosts.list("--wait 0.5 --peer 10.80.0.2 --server 10.80.0.2:7400");
+    assert_eq!(findings(&catalogue["findings"], "peer 10.80.0.2 does not answer").len(), 1, "{catalogue}");
+    let server = "discovery server 10.80.0.2:7400 does not answer";
+    assert_eq!(findings(&catalogue["findings"], server).len(), 1, "{catalogue}");
+    let _reader = hosts.reader(1, "");
+    let catalogue = hosts.list("--wait 3 --peer 10.80.0.2");
+    assert_eq!(findings(&catalogue["findings"], "peer").len(), 0, "{catalogue}");
+}
+
+#[test]
+fn participants_of_another_domain_are_named_where_this_one_is_empty() {
+    let hosts = hosts!();
+    let _reader = hosts.reader(1, "--domain 3");
+    let catalogue = hosts.list("--wait 0.5");
+    let found = findings(&catalogue["findings"], "domain 3 has 1 participant, such as \"takt sub\"");
+    assert_eq!(found.len(), 1, "{catalogue}");
+}
+
+#[test]
+fn participants_on_loopback_alone_are_named() {
+    let hosts = hosts!();
+    let _reader = hosts.reader(0, "--interface lo --peer 127.0.0.1");
+    let catalogue = hosts.list("--wait 1");
+    let found = findings(&catalogue["findings"], "1 participant on loopback alone: \"takt sub\"");
+    assert_eq!(found.len(), 1, "{catalogue}");
+}
+
+#[test]
+fn an_interface_with_ipv6_alone_is_named_while_ipv6_is_off() {
+    let hosts = hosts!();
+    hosts.set(0, "ip address del 10.80.0.1/24 dev takta");
+    hosts.set(0, "ip address add fd00:80::1/64 dev takta nodad");
+    let beginning = "takta has IPv6 addresses alone, and IPv6 is off";
+    let catalogue = hosts.list("--wait 0.5");
+    assert_eq!(findings(&catalogue["findings"], beginning).len(), 1, "{catalogue}");
+}
+
+#[test]
+fn a_misspelled_topic_is_answered_with_the_one_that_is_there() {
+    let hosts = hosts!();
+    let _reader = hosts.reader(1, "");
+    let (text, code) = hosts.start(0, "echo Sqare --timeout 4").complaint();
+    assert_eq!(code, Some(3), "{text}");
+    assert!(text.contains("nobody writes or reads Sqare; there is Square (0 writers, 1 reader)"), "{text}");
+}
