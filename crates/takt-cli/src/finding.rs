@@ -24,7 +24,7 @@ impl Finding {
     }
 
     /// The same as a hint.
-    pub fn as_hint(self) -> Self {
+    pub fn into_hint(self) -> Self {
         Self { matters: false, ..self }
     }
 }

@@ -311,7 +311,7 @@ pub fn other_domains(own: u32, settings: &Settings) -> Result<Vec<Finding>> {
                     format!("participants of domain {own} and of domain {domain} do not find each other"),
                     format!("takt ls --domain {domain}, TAKT_DOMAIN={domain}"),
                 )
-                .as_hint(),
+                .into_hint(),
             );
         }
         participant.close().map_err(Error::Dds)?;
@@ -336,7 +336,7 @@ pub fn mtu(settings: &Settings) -> Vec<Finding> {
                 "hosts of one network whose MTU is smaller than the sender's receive no datagrams above it",
                 format!("ip link set {name} mtu 1500, or the same MTU at all hosts and switches"),
             )
-            .as_hint(),
+            .into_hint(),
         )
     };
     chosen(settings).into_iter().filter_map(finding).collect()
