@@ -206,8 +206,8 @@ fn reader_without_samples_to_acknowledge_is_not_silent() {
 }
 
 #[test]
-fn late_joiner_of_a_busy_keep_last_writer_has_lost_nothing() {
-    for seed in 930..938 {
+fn late_joiner_of_a_busy_keep_last_writer_has_not_lost_what_it_was_never_owed() {
+    for seed in 930..960 {
         let mut network = Network::new(3, seed);
         let history = History::KeepLast(10);
         let durability = Durability::TransientLocal;
@@ -229,10 +229,16 @@ fn late_joiner_of_a_busy_keep_last_writer_has_lost_nothing() {
         };
         go_on(&mut network, 5_000);
         let late = network.reader(2, reader());
-        go_on(&mut network, 10_000);
+        // The reader finds the writer later than the writer finds the reader, so that a greeting is its first heartbeat.
+        network.faults.loss = 40;
+        network.run(20);
+        go_on(&mut network, 500);
+        network.faults.loss = 0;
+        go_on(&mut network, 9_500);
         network.run(500);
         let lost = network.nodes[2].sample_lost_status(late).expect("the reader lives").total_count;
-        assert_eq!(lost, 0, "seed {seed}: what gave way before it came was never owed to it");
+        // The history begins at 4,001. A few of those that were written while it joined are lost, and replaced, on the way.
+        assert!(lost < 500, "seed {seed}: {lost}; what gave way before it came was never owed to it");
         assert!(network.take_all(2, late).len() > 1_000, "seed {seed}");
     }
 }
