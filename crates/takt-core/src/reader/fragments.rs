@@ -4,14 +4,14 @@
 //! fragments really arrive. [`SAMPLES`] samples of a writer can be incomplete at once, and those of all writers of
 //! a reader share a [`Budget`].
 
-use crate::cache::{PayloadPool, PayloadRef};
+use crate::cache::{KeyHash, PayloadPool, PayloadRef};
 use crate::reader::Stamp;
 use crate::time::Instant;
 use alloc::boxed::Box;
 use core::time::Duration;
-use takt_wire::inline_qos::InlineQos;
+use takt_wire::inline_qos::{InlineQos, SampleIdentity};
 use takt_wire::message::DataFrag;
-use takt_wire::{FragmentNumberSet, Guid, SequenceNumber, Timestamp};
+use takt_wire::{EntityId, FragmentNumberSet, Guid, GuidPrefix, SequenceNumber, Timestamp};
 
 /// Incomplete samples kept of one writer.
 const SAMPLES: usize = 8;
@@ -36,19 +36,69 @@ pub(crate) enum Refused {
 }
 
 /// What the fragments of a sample say beside its content. Any of them may have inline QoS (RTPS 2.5 §8.3.8.3); of what several
-/// say, the first that arrived counts.
-#[derive(Clone, Copy, Debug, Default)]
+/// say, the first that arrived counts. It is small, since there is one for each sample that may be incomplete.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Said {
-    pub(crate) inline: InlineQos<'static>,
+    key_hash: Option<KeyHash>,
+    status_info: Option<u32>,
+    lifespan: Option<takt_wire::Duration>,
+    /// Of these, numbers that are not valid stand for none.
+    original_writer: SampleIdentity,
+    coherent_set: SequenceNumber,
+    group_coherent_set: SequenceNumber,
+    group_seq_num: SequenceNumber,
+    must_understand_unknown: bool,
     /// The sample is directed to other readers.
     pub(crate) excludes: bool,
 }
 
 impl Said {
+    /// Nothing yet.
+    pub(crate) const NOTHING: Self = Self {
+        key_hash: None,
+        status_info: None,
+        lifespan: None,
+        original_writer: SampleIdentity {
+            writer: Guid::new(GuidPrefix::UNKNOWN, EntityId::UNKNOWN),
+            sn: SequenceNumber::ZERO,
+        },
+        coherent_set: SequenceNumber::ZERO,
+        group_coherent_set: SequenceNumber::ZERO,
+        group_seq_num: SequenceNumber::ZERO,
+        must_understand_unknown: false,
+        excludes: false,
+    };
+
+    /// As inline QoS, without whom the sample is for.
+    pub(crate) fn inline(&self) -> InlineQos<'static> {
+        let number = |number: SequenceNumber| Some(number).filter(|number| number.is_valid());
+        InlineQos {
+            key_hash: self.key_hash,
+            status_info: self.status_info,
+            lifespan: self.lifespan,
+            original_writer: Some(self.original_writer).filter(|origin| origin.sn.is_valid()),
+            coherent_set: number(self.coherent_set),
+            group_coherent_set: number(self.group_coherent_set),
+            group_seq_num: number(self.group_seq_num),
+            must_understand_unknown: self.must_understand_unknown,
+            ..InlineQos::default()
+        }
+    }
+
     /// What one more fragment says.
     pub(crate) fn and(&self, inline: &InlineQos<'_>, reader: Guid) -> Self {
-        let excludes = self.excludes || !inline.directed_write.includes(reader);
-        Self { inline: self.inline.or(inline), excludes }
+        let both = self.inline().or(inline);
+        Self {
+            key_hash: both.key_hash,
+            status_info: both.status_info,
+            lifespan: both.lifespan,
+            original_writer: both.original_writer.unwrap_or(Self::NOTHING.original_writer),
+            coherent_set: both.coherent_set.unwrap_or(SequenceNumber::ZERO),
+            group_coherent_set: both.group_coherent_set.unwrap_or(SequenceNumber::ZERO),
+            group_seq_num: both.group_seq_num.unwrap_or(SequenceNumber::ZERO),
+            must_understand_unknown: both.must_understand_unknown,
+            excludes: self.excludes || !inline.directed_write.includes(reader),
+        }
     }
 }
 
@@ -231,7 +281,7 @@ impl Fragments {
             arrived,
             missing,
             touched: now,
-            said: Said::default(),
+            said: Said::NOTHING,
         };
         budget.claimed += assembly.cost();
         self.assemblies[place] = Some(assembly);
@@ -304,7 +354,6 @@ impl Fragments {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use takt_wire::EntityId;
 
     fn fragment(sn: i64, number: u32, count: u16, sample_size: u32, payload: &[u8]) -> DataFrag<'_> {
         DataFrag {

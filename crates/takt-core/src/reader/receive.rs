@@ -73,7 +73,7 @@ impl Reader {
         if let Some(proxy) = self.proxies.get_mut(index) {
             proxy.repaired(stamp.now, data.sn, data.reader);
         }
-        let said = Said::default().and(&inline, self.data.guid);
+        let said = Said::NOTHING.and(&inline, self.data.guid);
         self.accept(ctx, index, stamp, data.sn, &said, piece, key_only);
     }
 
@@ -181,7 +181,7 @@ impl Reader {
         piece: PayloadRef,
         key_only: bool,
     ) {
-        let inline = &said.inline;
+        let inline = &said.inline();
         let for_us = !said.excludes && !inline.must_understand_unknown;
         let kind = change_kind(inline.status_info.unwrap_or(0), key_only);
         let passes = match &mut self.filter {

@@ -28,13 +28,19 @@ fn refused(limit: &'static str, value: u64) -> Result<(), WriteError> {
     Err(WriteError::Refused(Error::OutOfResources { limit, value }))
 }
 
+/// A sample of an instance: its number stands behind the key, from which readers tell the instance.
+fn sample(key: u8, number: u32, len: usize) -> Vec<u8> {
+    payload(number << 8 | u32::from(key), len)
+}
+
 /// The instances of what a late joiner gets, and the numbers.
-fn late_joiner(network: &mut Network, writer: WriterHandle) -> Vec<(u8, Vec<u8>)> {
+fn late_joiner(network: &mut Network, writer: WriterHandle) -> Vec<(u8, u32)> {
     let reader = network.reader(1, reader_spec("T", true, durable_reader()));
     network.await_match((0, writer), (1, reader));
     network.run(1_000);
     let taken = network.take_all(1, reader);
-    taken.into_iter().map(|(info, bytes)| (info.instance_handle.0[0], bytes[4..8].to_vec())).collect()
+    let number = |bytes: &[u8]| u32::from_le_bytes([bytes[5], bytes[6], bytes[7], 0]);
+    taken.into_iter().map(|(info, bytes)| (info.instance_handle.0[0], number(&bytes))).collect()
 }
 
 #[test]
@@ -63,7 +69,7 @@ fn keep_last_writer_keeps_the_newest_of_other_instances_when_its_memory_is_full(
     let mut network = network(901, 4_096);
     let writer = network.writer(0, writer_spec("T", true, keep_last(10, Durability::TransientLocal)));
     let write = |network: &mut Network, key: u8, number: u32| {
-        network.write_key(0, writer, ChangeKind::Alive, hash(key), &payload(number, MEMORY / 8))
+        network.write_key(0, writer, ChangeKind::Alive, hash(key), &sample(key, number, MEMORY / 8))
     };
     for number in 0..20 {
         write(&mut network, 1, number).expect("the oldest makes room");
@@ -71,10 +77,10 @@ fn keep_last_writer_keeps_the_newest_of_other_instances_when_its_memory_is_full(
     for (key, number) in [(2, 100), (3, 101), (2, 102)] {
         write(&mut network, key, number).expect("an older sample of another instance makes room");
     }
-    let newest = |history: &[(u8, Vec<u8>)], key| history.iter().rfind(|it| it.0 == key).map(|it| it.1.clone());
+    let newest = |history: &[(u8, u32)], key| history.iter().rfind(|it| it.0 == key).map(|it| it.1);
     let history = late_joiner(&mut network, writer);
     for (key, number) in [(1, 19_u32), (2, 102), (3, 101)] {
-        assert_eq!(newest(&history, key), Some(number.to_le_bytes().to_vec()), "{key}");
+        assert_eq!(newest(&history, key), Some(number), "{key}");
     }
 }
 
@@ -114,17 +120,21 @@ fn keep_last_writer_keeps_to_the_default_of_max_samples_by_replacing_earlier() {
     let writer = network.writer(0, writer_spec("T", true, keep_last(100, Durability::TransientLocal)));
     for number in 0..5_000_u32 {
         let key = (number % 50) as u8;
-        network.write_key(0, writer, ChangeKind::Alive, hash(key), &payload(number, 20)).expect("older ones make room");
+        network
+            .write_key(0, writer, ChangeKind::Alive, hash(key), &sample(key, number, 20))
+            .expect("older ones make room");
     }
     for key in 50..100 {
-        network.write_key(0, writer, ChangeKind::Alive, hash(key), &payload(5_000, 20)).expect("older ones make room");
+        network
+            .write_key(0, writer, ChangeKind::Alive, hash(key), &sample(key, 5_000, 20))
+            .expect("older ones make room");
     }
     let history = late_joiner(&mut network, writer);
     assert_eq!(history.len(), 400);
     for key in 0..100_u8 {
         let newest = if key < 50 { 4_950 + u32::from(key) } else { 5_000 };
-        let found = history.iter().rfind(|it| it.0 == key).map(|it| it.1.clone());
-        assert_eq!(found, Some(newest.to_le_bytes().to_vec()), "instance {key}");
+        let found = history.iter().rfind(|it| it.0 == key).map(|it| it.1);
+        assert_eq!(found, Some(newest), "instance {key}");
     }
 }
 
