@@ -197,6 +197,8 @@ fn assert_served(stage: &mut Stage, number: usize) {
     honest.join(&mut stage.node, stage.now);
     honest.publish(&mut stage.node, stage.now, &honest.publication(1, true));
     honest.subscribe(&mut stage.node, stage.now, &honest.subscription(1, true));
+    // A writer counts a match once the reader's participant has acknowledged the writer.
+    honest.acknowledge_writers(&mut stage.node, stage.now, LOCAL as i64);
     let guid = honest.publication(1, true).guid;
     for reader in &stage.readers {
         assert!(stage.node.matched_publications(*reader).expect("the reader lives").contains(&guid), "{number}");
