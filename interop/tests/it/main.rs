@@ -6,7 +6,6 @@
 mod durability;
 mod exchange;
 mod fan_out;
-mod first_samples;
 mod interoperability;
 mod late_joiners;
 mod loss;

@@ -70,7 +70,7 @@ impl<T: Readable> DataReader<T> {
     ///
     /// # Examples
     /// ```no_run
-    /// # fn f<T: takt::DdsType>(reader: &takt::DataReader<T>) -> takt::Result<()> {
+    /// # fn f<T: takt::DdsType + std::fmt::Debug>(reader: &takt::DataReader<T>) -> takt::Result<()> {
     /// let sample = reader.recv_timeout(std::time::Duration::from_secs(1))?;
     /// if let Some(data) = sample.data {
     ///     println!("{data:?}, written at {}", sample.info.source_timestamp);
@@ -90,7 +90,7 @@ impl<T: Readable> DataReader<T> {
     ///
     /// # Examples
     /// ```no_run
-    /// # fn f<T: takt::DdsType>(reader: &takt::DataReader<T>) -> takt::Result<()> {
+    /// # fn f<T: takt::DdsType + std::fmt::Debug>(reader: &takt::DataReader<T>) -> takt::Result<()> {
     /// for sample in reader.iter() {
     ///     println!("{:?}", sample?.data);
     /// }
