@@ -1,8 +1,8 @@
 //! From which addresses a participant is believed to speak.
 //!
 //! The header of a message (RTPS 2.5 §8.3.4) names a participant, and anybody can write that. So what is said in the name of a
-//! participant that has proven its address counts only from there, from the other addresses that it announces, and, of a
-//! participant on this host, from all of this host. An address counts whatever the port. All else is counted
+//! participant that has proven its address counts only from there, from the other addresses that it or one of its endpoints
+//! announces, and, of a participant on this host, from all of this host. An address counts whatever the port. All else is counted
 //! (`foreign_datagrams`) and ignored, but for what may make a participant known at another address: its announcement, and the
 //! acknowledgements that prove it (`super::validation`, `super::moving`).
 //!
@@ -14,7 +14,10 @@
 use super::reachability::Host;
 use super::spdp::Remote;
 use crate::participant::Participant;
-use takt_wire::{GuidPrefix, Locator};
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use takt_wire::discovery::{PublicationData, SubscriptionData};
+use takt_wire::{EntityId, Guid, GuidPrefix, Locator};
 
 /// Addresses that a participant has proven and need not announce.
 const PROVEN_MAX: usize = 4;
@@ -67,10 +70,26 @@ impl Participant {
         }
         let is_good = remote.announces(host)
             || remote.voices.proven.contains(&Some(host))
-            || (is_from_here && self.reachability.is_here(&remote.metatraffic.locator));
+            || (is_from_here && self.reachability.is_here(&remote.metatraffic.locator))
+            || endpoint_announces(&self.publications, &self.subscriptions, prefix, host);
         if is_good {
             remote.voices.last = Some(host);
         }
         is_good
     }
+}
+
+/// Whether an endpoint of the participant has a unicast locator of its own there. Looks at each of its endpoints at most.
+fn endpoint_announces(
+    publications: &BTreeMap<Guid, Box<PublicationData>>,
+    subscriptions: &BTreeMap<Guid, Box<SubscriptionData>>,
+    prefix: GuidPrefix,
+    host: Host,
+) -> bool {
+    let first = Guid { prefix, entity_id: EntityId::UNKNOWN };
+    let of_writers = publications.range(first..).take_while(|(guid, _)| guid.prefix == prefix);
+    let of_readers = subscriptions.range(first..).take_while(|(guid, _)| guid.prefix == prefix);
+    let mut locators =
+        of_writers.flat_map(|(_, data)| &data.unicast).chain(of_readers.flat_map(|(_, data)| &data.unicast));
+    locators.any(|locator| Host::of(locator) == Some(host))
 }
