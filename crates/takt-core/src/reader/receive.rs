@@ -192,9 +192,9 @@ impl Reader {
         let for_us = for_us && passes;
         let is_empty = piece == PayloadRef::EMPTY && inline.status_info.is_none() && inline.key_hash.is_none();
         let place = Place::of(inline, is_empty && key_only);
-        let (key_hash, hash_is_announced) = match place.ends {
-            true => (Some(KeyHash::default()), false),
-            false if !for_us => (None, false),
+        let (key_hash, hash_is_computed) = match place.ends {
+            true => (Some(KeyHash::default()), true),
+            false if !for_us => (None, true),
             false => self.identify(piece, key_only, inline.key_hash),
         };
         ctx.counters.undecodable_keys += u64::from(for_us && key_hash.is_none());
@@ -221,7 +221,8 @@ impl Reader {
                     origin: origin.unwrap_or(SampleIdentity { writer, sn }),
                     kind,
                     key_hash,
-                    hash_is_announced,
+                    announced_hash: inline.key_hash.filter(|_| self.keyed),
+                    hash_is_computed,
                     source_timestamp,
                     payload: piece,
                     strength,
@@ -255,22 +256,22 @@ impl Reader {
         }
     }
 
-    /// The key hash of a change, and whether it is only announced. The payload decides, so that an instance is one whatever its
+    /// The key hash of a change, and whether the payload gives it. The payload decides, so that an instance is one whatever its
     /// writers announce. PID_KEY_HASH counts if the payload holds no key, and if it is an object of this process: its writer has
     /// computed the hash as this reader would.
     fn identify(&mut self, piece: PayloadRef, key_only: bool, announced: Option<KeyHash>) -> (Option<KeyHash>, bool) {
         if !self.keyed {
-            return (Some(KeyHash::default()), false);
+            return (Some(KeyHash::default()), true);
         }
-        let Some(key) = &mut self.key else { return (announced, true) };
+        let Some(key) = &mut self.key else { return (announced, false) };
         let pool = &self.cache.pool;
         if announced.is_some() && pool.lent(piece).is_some_and(|lent| lent.object().is_some()) {
-            return (announced, false);
+            return (announced, true);
         }
         let computed = Some(pool.bytes(piece)).filter(|bytes| !bytes.is_empty());
         match computed.and_then(|bytes| key.key_hash(bytes, key_only)) {
-            Some(hash) => (Some(hash), false),
-            None => (announced.or_else(|| key.unknown_key_hash()), true),
+            Some(hash) => (Some(hash), true),
+            None => (announced.or_else(|| key.unknown_key_hash()), false),
         }
     }
 }

@@ -214,3 +214,106 @@ fn a_disposal_by_the_key_hash_in_xcdr1_reaches_its_instance() {
         network.take_all(1, reader).iter().map(|(info, _)| (info.instance_handle, info.instance_state)).collect();
     assert_eq!(states, [(InstanceHandle(hash(5)), InstanceState::NotAliveDisposed); 2]);
 }
+
+/// Two keyed writers of one topic in nodes of their own, and a reader.
+struct TwoWriters {
+    network: Network,
+    writers: [WriterHandle; 2],
+    reader: ReaderHandle,
+}
+
+fn two_writers(seed: u64) -> TwoWriters {
+    let mut network = Network::new(3, seed);
+    let writer_qos = DataWriterQos { reliability: reliable(), history: History::KeepAll, ..DataWriterQos::default() };
+    let reader_qos = DataReaderQos { reliability: reliable(), history: History::KeepAll, ..DataReaderQos::default() };
+    let writers = [0, 1].map(|node| network.writer(node, writer_spec("T", true, writer_qos.clone())));
+    let reader = network.reader(2, reader_spec("T", true, reader_qos));
+    for (node, writer) in writers.into_iter().enumerate() {
+        network.await_match((node, writer), (2, reader));
+    }
+    TwoWriters { network, writers, reader }
+}
+
+impl TwoWriters {
+    /// Sends a sample of instance `key` that announces `announced`, from writer `from`.
+    fn sample(&mut self, from: usize, key: u8, announced: u8) {
+        let bytes = payload(u32::from(key), 20);
+        self.network.write_key(from, self.writers[from], ChangeKind::Alive, hash(announced), &bytes).expect("room");
+        self.network.run(10);
+    }
+
+    /// Sends a change without payload.
+    fn end(&mut self, from: usize, kind: ChangeKind, announced: u8) {
+        self.network.write_key(from, self.writers[from], kind, hash(announced), &[]).expect("room");
+        self.network.run(10);
+    }
+
+    /// Instances and states of the changes since the last call.
+    fn taken(&mut self) -> Vec<(InstanceHandle, InstanceState)> {
+        let all = self.network.take_all(2, self.reader);
+        all.iter().map(|(info, _)| (info.instance_handle, info.instance_state)).collect()
+    }
+}
+
+#[test]
+fn an_end_by_the_hash_that_a_sample_announced_reaches_its_instance() {
+    let ends = [
+        (ChangeKind::Disposed, InstanceState::NotAliveDisposed),
+        (ChangeKind::Unregistered, InstanceState::NotAliveNoWriters),
+        (ChangeKind::DisposedUnregistered, InstanceState::NotAliveDisposed),
+    ];
+    for (kind, state) in ends {
+        let mut t = two_writers(93);
+        t.sample(0, 5, 9);
+        assert_eq!(t.taken(), [(InstanceHandle(hash(5)), InstanceState::Alive)]);
+        t.end(0, kind, 9);
+        assert_eq!(t.taken(), [(InstanceHandle(hash(5)), state)], "{kind:?}");
+    }
+}
+
+#[test]
+fn an_announced_hash_names_an_instance_for_its_writer_alone() {
+    let mut t = two_writers(94);
+    t.sample(0, 5, 9);
+    t.end(1, ChangeKind::Disposed, 9);
+    assert_eq!(t.taken(), [(InstanceHandle(hash(5)), InstanceState::Alive)], "no instance of the other writer");
+    t.sample(1, 9, 9);
+    t.end(1, ChangeKind::Disposed, 9);
+    assert_eq!(t.taken(), [(InstanceHandle(hash(9)), InstanceState::NotAliveDisposed); 2]);
+    t.end(0, ChangeKind::Disposed, 9);
+    assert_eq!(t.taken(), [(InstanceHandle(hash(5)), InstanceState::NotAliveDisposed)]);
+}
+
+#[test]
+fn an_announced_hash_names_the_instance_of_the_last_sample_that_announced_it() {
+    let mut t = two_writers(95);
+    t.sample(0, 5, 9);
+    t.sample(0, 9, 9);
+    assert_eq!(t.taken().len(), 2);
+    t.end(0, ChangeKind::Disposed, 9);
+    assert_eq!(t.taken(), [(InstanceHandle(hash(9)), InstanceState::NotAliveDisposed)]);
+    t.end(0, ChangeKind::Disposed, 5);
+    assert_eq!(t.taken(), [(InstanceHandle(hash(5)), InstanceState::NotAliveDisposed)]);
+}
+
+#[test]
+fn a_ninth_announced_hash_of_an_instance_replaces_the_first() {
+    let mut t = two_writers(96);
+    t.sample(1, 5, 99);
+    for announced in 10..18 {
+        t.sample(0, 5, announced);
+    }
+    assert_eq!(t.taken().len(), 9);
+    t.end(0, ChangeKind::Disposed, 10);
+    assert_eq!(t.taken(), [], "the oldest of the same writer made room");
+    t.end(0, ChangeKind::Disposed, 11);
+    assert_eq!(t.taken(), [(InstanceHandle(hash(5)), InstanceState::NotAliveDisposed)]);
+    t.sample(0, 5, 5);
+    assert_eq!(t.taken().len(), 1);
+    t.end(1, ChangeKind::Disposed, 99);
+    assert_eq!(
+        t.taken(),
+        [(InstanceHandle(hash(5)), InstanceState::NotAliveDisposed)],
+        "that of the other writer stays"
+    );
+}

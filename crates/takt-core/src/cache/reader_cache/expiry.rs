@@ -36,6 +36,7 @@ impl ReaderCache {
     pub(super) fn discard_expired(&mut self, stored: Stored, mut incoming: Incoming, clocks: Clocks) {
         let now = clocks.wall;
         if let Some(&instance) = self.by_handle.get(&InstanceHandle(incoming.key_hash)) {
+            self.learn_alias(instance, &incoming);
             let state = &mut self.instances[instance as usize];
             let before = state.state;
             let CachePolicies { exclusive, by_source, .. } = self.policies;

@@ -1,8 +1,9 @@
 //! One instance of a reader's history: its state, its writers and its owner (DDS 1.4 §2.2.2.5.1.3, §2.2.3.9.2).
 
+use super::aliases::Alias;
 use super::order::SourceOrder;
 use super::{Incoming, NONE};
-use crate::cache::sample::{ChangeKind, InstanceHandle, InstanceState, KeyHash, ViewState};
+use crate::cache::sample::{ChangeKind, InstanceHandle, InstanceState, ViewState};
 use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -13,8 +14,8 @@ pub(super) struct Instance {
     pub(super) handle: InstanceHandle,
     /// The serialised key, if the type has one and it could be read.
     pub(super) key: Box<[u8]>,
-    /// The key hash in XCDR1, if it is another one than the handle.
-    pub(super) xcdr1_hash: Option<KeyHash>,
+    /// At most `ALIASES_MAX`, oldest first.
+    pub(super) aliases: Vec<Alias>,
     pub(super) state: InstanceState,
     pub(super) view: ViewState,
     /// The pass that saw it first since it was born: to that it stays new (DDS 1.4 §2.2.2.5.1.4).
@@ -48,7 +49,7 @@ impl Instance {
         Self {
             handle,
             key,
-            xcdr1_hash: None,
+            aliases: Vec::new(),
             state: InstanceState::Alive,
             view: ViewState::New,
             new_in_pass: 0,

@@ -1,5 +1,6 @@
 //! The instances of a reader's history: made with their first change, forgotten when nothing is left of them.
 
+use super::aliases::Alias;
 use super::instance::Instance;
 use super::{Incoming, NONE, ReaderCache, Stored};
 use crate::cache::pool::PayloadRef;
@@ -17,20 +18,6 @@ use takt_wire::{Guid, SequenceNumber, Timestamp};
 const SWEEP_STEPS: usize = 64;
 
 impl ReaderCache {
-    /// The instance of a change. One that has no payload may announce the key hash in XCDR1; where that is the handle of
-    /// another instance, the one counts that the writer writes.
-    ///
-    /// INTEROP(Fast DDS 2.9): disposes and unregisters by the key hash in XCDR1, without a payload.
-    pub(super) fn find_instance(&self, incoming: &Incoming) -> Option<u32> {
-        let own = self.by_handle.get(&InstanceHandle(incoming.key_hash)).copied();
-        if !incoming.hash_is_announced || self.by_xcdr1_hash.is_empty() {
-            return own;
-        }
-        let other = self.by_xcdr1_hash.get(&incoming.key_hash).copied();
-        let is_written = |index: &u32| self.instances[*index as usize].writers.contains(&incoming.writer);
-        own.filter(is_written).or(other.filter(is_written)).or(own).or(other)
-    }
-
     pub(super) fn create_instance(
         &mut self,
         incoming: &Incoming,
@@ -51,7 +38,7 @@ impl ReaderCache {
                 bytes.clear();
             }
         }
-        let instance = Instance { xcdr1_hash, ..Instance::new(handle, bytes.into_boxed_slice()) };
+        let instance = Instance::new(handle, bytes.into_boxed_slice());
         let index = match self.free_instances.pop() {
             Some(index) => {
                 self.instances[index as usize] = instance;
@@ -64,7 +51,7 @@ impl ReaderCache {
         };
         self.by_handle.insert(handle, index);
         if let Some(hash) = xcdr1_hash {
-            self.by_xcdr1_hash.insert(hash, index);
+            self.add_alias(index, Alias { hash, writer: None });
         }
         Ok(index)
     }
@@ -126,12 +113,11 @@ impl ReaderCache {
     fn forget(&mut self, index: u32) {
         self.drop_held(index);
         self.purge_due.remove(index);
+        self.drop_aliases(index, |_| true);
         let instance = &mut self.instances[index as usize];
         instance.key = Box::default();
         instance.writers = Vec::new();
-        if let Some(hash) = instance.xcdr1_hash.take() {
-            self.by_xcdr1_hash.remove(&hash);
-        }
+        instance.aliases = Vec::new();
         self.by_handle.remove(&instance.handle);
         self.free_instances.push(index);
         self.releases += 1;
@@ -149,6 +135,7 @@ impl ReaderCache {
                     self.drop_held(index as u32);
                 }
             }
+            self.drop_aliases(index as u32, |alias| alias.writer.as_ref().is_some_and(&is_gone));
             let instance = &mut self.instances[index];
             instance.disown(&is_gone);
             let Some(writer) = instance.writers.iter().copied().find(&is_gone) else { continue };
@@ -163,7 +150,8 @@ impl ReaderCache {
                 origin: SampleIdentity { writer, sn: SequenceNumber(0) },
                 kind: ChangeKind::Unregistered,
                 key_hash: instance.handle.0,
-                hash_is_announced: false,
+                announced_hash: None,
+                hash_is_computed: true,
                 source_timestamp: Timestamp::INVALID,
                 payload: PayloadRef::EMPTY,
                 strength: 0,

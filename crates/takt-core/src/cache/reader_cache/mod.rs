@@ -9,11 +9,12 @@
 //! forgotten, once the application has done with the last sample (DDS 1.4 §2.2.2.5.1.3 allows it).
 
 //!
-//! `mod.rs` takes changes in, `instances` knows the instances and `instance` the state of each, `lists` keeps the
-//! samples in order, `straight` is the short way in, `expiry` removes what is of no use any more, as does `purge`,
-//! `filter` keeps back what comes too soon, `order` tells
-//! the later from the earlier, `reading` shows the rest to the application.
+//! `mod.rs` takes changes in, `instances` knows the instances, `aliases` their other key hashes and `instance` the state
+//! of each, `lists` keeps the samples in order, `straight` is the short way in, `expiry` removes what is of no use any
+//! more, as does `purge`, `filter` keeps back what comes too soon, `order` tells the later from the earlier, `reading`
+//! shows the rest to the application.
 
+mod aliases;
 mod claims;
 mod expiry;
 mod filter;
@@ -37,6 +38,7 @@ use crate::presentation::Place;
 use crate::schedule::Schedule;
 use crate::status::SampleRejectedReason;
 use crate::time::{Clocks, Instant};
+use aliases::Alias;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -61,8 +63,10 @@ pub(crate) struct Incoming {
     pub(crate) origin: SampleIdentity,
     pub(crate) kind: ChangeKind,
     pub(crate) key_hash: KeyHash,
-    /// The key hash is what the writer announces: there was no payload to compute it from.
-    pub(crate) hash_is_announced: bool,
+    /// PID_KEY_HASH.
+    pub(crate) announced_hash: Option<KeyHash>,
+    /// The key hash comes from the payload. If not, there was no payload, and it is what the writer announces.
+    pub(crate) hash_is_computed: bool,
     pub(crate) source_timestamp: Timestamp,
     pub(crate) payload: PayloadRef,
     /// The writer's OWNERSHIP_STRENGTH.
@@ -115,8 +119,7 @@ pub(crate) struct ReaderCache {
     instances: Vec<Instance>,
     free_instances: Vec<u32>,
     by_handle: BTreeMap<InstanceHandle, u32>,
-    /// Instances by their key hash in XCDR1, where that is not their handle: some writers announce it.
-    by_xcdr1_hash: BTreeMap<KeyHash, u32>,
+    by_alias: BTreeMap<Alias, u32>,
     /// Delivered entries that expire.
     expiries: Schedule<Expiry>,
     /// Instances of which a sample waits until it may be shown.
@@ -155,7 +158,7 @@ impl ReaderCache {
             instances: Vec::new(),
             free_instances: Vec::new(),
             by_handle: BTreeMap::new(),
-            by_xcdr1_hash: BTreeMap::new(),
+            by_alias: BTreeMap::new(),
             expiries: Schedule::new(),
             held_due: Schedule::new(),
             purge_due: Schedule::new(),
@@ -248,12 +251,12 @@ impl ReaderCache {
 
     /// A pending change that was shown before, by another writer: this one writes the instance too, which is all the news.
     pub(crate) fn repeat(&mut self, stored: Stored) {
-        let incoming = &self.entries[stored.0 as usize].incoming;
+        let incoming = self.entries[stored.0 as usize].incoming;
         if incoming.kind == ChangeKind::Alive
-            && let Some(instance) = self.find_instance(incoming)
+            && let Some(instance) = self.find_instance(&incoming)
         {
-            let writer = incoming.writer;
-            self.instances[instance as usize].join(writer);
+            self.learn_alias(instance, &incoming);
+            self.instances[instance as usize].join(incoming.writer);
         }
         self.discard(stored);
     }
@@ -289,6 +292,7 @@ impl ReaderCache {
             }
             None => self.create_instance(&incoming, key)?,
         };
+        self.learn_alias(instance, &incoming);
         let handle = self.instances[instance as usize].handle;
         if self.policies.exclusive && !self.instances[instance as usize].is_owned_by(&incoming) {
             self.discard(stored);

@@ -1,0 +1,84 @@
+//! Key hashes other than its handle by which writers name an instance.
+//!
+//! The handle of an instance is the key hash that the reader computes from a payload. A change without payload has
+//! PID_KEY_HASH alone. An alias maps such a hash to the instance:
+//! - the key hash in XCDR1, for every writer;
+//! - a hash that one writer announced with a payload of the instance, for that writer alone: a wrong hash must not reach
+//!   the instances of other writers. It is dropped with the writer or the instance.
+//!
+//! INTEROP(Fast DDS 2.9): disposes and unregisters by the key hash in XCDR1, without a payload.
+//! INTEROP(Fast DDS 3.2.2): disposes and unregisters without a payload, by the hash of its other samples. That of a string
+//! key whose length asks for padding is not the MD5 of the key (RTPS 2.5 §9.6.4.8).
+
+use super::{Incoming, ReaderCache};
+use crate::cache::sample::{InstanceHandle, KeyHash};
+use takt_wire::Guid;
+
+/// Most aliases of one instance.
+pub(super) const ALIASES_MAX: usize = 8;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Alias {
+    pub(super) hash: KeyHash,
+    /// The writer that announced it; `None`: it holds for every writer.
+    pub(super) writer: Option<Guid>,
+}
+
+impl ReaderCache {
+    /// The instance of a change.
+    pub(super) fn find_instance(&self, incoming: &Incoming) -> Option<u32> {
+        if incoming.hash_is_computed || self.by_alias.is_empty() {
+            return self.by_handle.get(&InstanceHandle(incoming.key_hash)).copied();
+        }
+        self.find_announced(incoming.writer, incoming.key_hash)
+    }
+
+    /// The instance that a writer means by a hash. Where the hash is the handle of one instance and the key hash in XCDR1 of
+    /// another, the one counts that the writer writes.
+    fn find_announced(&self, writer: Guid, hash: KeyHash) -> Option<u32> {
+        let alias = |writer| self.by_alias.get(&Alias { hash, writer }).copied();
+        if let Some(announced) = alias(Some(writer)) {
+            return Some(announced);
+        }
+        let own = self.by_handle.get(&InstanceHandle(hash)).copied();
+        let in_xcdr1 = alias(None);
+        let is_written = |index: &u32| self.instances[*index as usize].writers.contains(&writer);
+        own.filter(is_written).or(in_xcdr1.filter(is_written)).or(own).or(in_xcdr1)
+    }
+
+    /// Remembers the hash that a writer announced with a payload of the instance, unless the hash leads there as it is.
+    pub(super) fn learn_alias(&mut self, instance: u32, incoming: &Incoming) {
+        let Some(hash) = incoming.announced_hash.filter(|_| incoming.hash_is_computed) else { return };
+        let is_usual = hash == incoming.key_hash && self.by_alias.is_empty();
+        if !is_usual && self.find_announced(incoming.writer, hash) != Some(instance) {
+            self.add_alias(instance, Alias { hash, writer: Some(incoming.writer) });
+        }
+    }
+
+    /// Maps an alias to the instance and to no other. Beyond [`ALIASES_MAX`] the oldest of the same writer makes room, or
+    /// else the oldest of any writer.
+    pub(super) fn add_alias(&mut self, instance: u32, alias: Alias) {
+        if let Some(previous) = self.by_alias.insert(alias, instance) {
+            self.instances[previous as usize].aliases.retain(|known| *known != alias);
+        }
+        let aliases = &mut self.instances[instance as usize].aliases;
+        if aliases.len() == ALIASES_MAX {
+            let same = aliases.iter().position(|known| known.writer == alias.writer);
+            let oldest = same.or_else(|| aliases.iter().position(|known| known.writer.is_some())).unwrap_or(0);
+            self.by_alias.remove(&aliases.remove(oldest));
+        }
+        aliases.push(alias);
+    }
+
+    /// Drops the aliases of an instance that the test selects.
+    pub(super) fn drop_aliases(&mut self, instance: u32, is_dropped: impl Fn(&Alias) -> bool) {
+        let by_alias = &mut self.by_alias;
+        self.instances[instance as usize].aliases.retain(|alias| {
+            let drops = is_dropped(alias);
+            if drops {
+                by_alias.remove(alias);
+            }
+            !drops
+        });
+    }
+}
