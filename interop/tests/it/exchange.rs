@@ -105,9 +105,6 @@ impl Case {
                 // INTEROP(CycloneDDS 0.10.2): takes the delimiter before the key of an appendable type for the key. Its own
                 // keys have none, which Takt understands as well.
                 (Program::Takt, Program::Cyclone10) => !self.appendable,
-                // INTEROP(Fast DDS 3.2.2): the hash of a string key whose length asks for padding is not the MD5 of the key with
-                // padding of zeros (RTPS 2.5 §9.6.4.8), and the end of an instance has no other name. Takt goes by the payload.
-                (Program::FastDds3, Program::Takt) => self.kind == Kind::Key,
                 (Program::Takt, _) | (_, Program::Takt) => true,
                 // INTEROP(Fast DDS 2.9.1): takes the serialized key of a DATA without key hash for the instance handle.
                 (_, Program::FastDds2) => publisher == Program::FastDds2,
