@@ -185,24 +185,22 @@ impl Receiver {
         self.sockets().find(|(role, socket)| *role == Role::Group(group) && socket.port() == port).map(|(_, s)| s)
     }
 
-    /// Replaces the unicast sockets of one address family by what `open` makes for their role and port. The former
-    /// ones are closed before, and what they had queued is lost.
+    /// Replaces the unicast sockets of one address family by what `open` makes for their role and the former socket.
+    /// What the former ones had queued is lost. If `open` fails, the former socket stays.
     pub(super) fn bind_anew(
         &mut self,
         v4: bool,
-        mut open: impl FnMut(Role, u16) -> Result<Socket, TransportError>,
+        mut open: impl FnMut(Role, &Socket) -> Result<Socket, TransportError>,
     ) -> Result<(), TransportError> {
-        let is_concerned =
-            |l: &mut Listener| !matches!(l.role, Role::Group(_)) && (l.socket.family == Family::V4) == v4;
+        let is_concerned = |l: &Listener| !matches!(l.role, Role::Group(_)) && (l.socket.family == Family::V4) == v4;
         for at in 0..self.listeners.len() {
-            let Some(listener) = self.listeners[at].take_if(is_concerned) else { continue };
-            let Listener { role, urgency, .. } = listener;
-            let (port, fd) = (listener.socket.port(), listener.socket.raw_fd());
-            self.former_drops += u64::from(listener.socket.drops());
+            let Some(former) = self.listeners[at].as_ref().filter(|l| is_concerned(l)) else { continue };
+            let socket = open(former.role, &former.socket)?;
+            let Some(Listener { role, urgency, socket: former, .. }) = self.listeners[at].take() else { continue };
+            self.former_drops += u64::from(former.drops());
             self.forget(at);
-            self.descriptors.retain(|descriptor| *descriptor != fd);
-            drop(listener);
-            let socket = open(role, port)?;
+            self.descriptors.retain(|descriptor| *descriptor != former.raw_fd());
+            drop(former);
             let local = socket.local;
             self.add(socket, role, urgency).map_err(|e| TransportError::new("watch socket", local, e))?;
         }

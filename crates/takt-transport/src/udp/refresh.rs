@@ -64,9 +64,13 @@ impl UdpTransport {
 
     fn bind_family_anew(&mut self, address: IpAddr) -> Result<(), TransportError> {
         let Self { config, flows, receiver, warnings, .. } = self;
-        let open = |port, priority, warnings: &mut Warnings| {
-            let failed = socket_error("bind", address, port);
-            let socket = Socket::unicast(address, port, config).map_err(&failed)?;
+        let open = |former: Option<&Socket>, priority, warnings: &mut Warnings| {
+            let failed = socket_error("bind", address, former.map_or(0, Socket::port));
+            let socket = match former {
+                Some(former) => Socket::replacing(former, address, config),
+                None => Socket::unicast(address, 0, config),
+            }
+            .map_err(&failed)?;
             socket.size_buffers(config, warnings);
             if priority != Priority::of(0) {
                 socket.set_priority(priority, warnings).map_err(&failed)?;
@@ -74,15 +78,15 @@ impl UdpTransport {
             Ok(socket)
         };
         let v4 = address.is_ipv4();
-        receiver.bind_anew(v4, |role, port| match role {
+        receiver.bind_anew(v4, |role, former| match role {
             Role::User(flow) => {
-                let socket = open(port, flows.priority(flow), warnings)?;
+                let socket = open(Some(former), flows.priority(flow), warnings)?;
                 flows.add_exit(flow, &socket);
                 Ok(socket)
             }
-            _ => open(port, Priority::of(0), warnings),
+            _ => open(Some(former), Priority::of(0), warnings),
         })?;
-        flows.bind_anew(v4, |priority| open(0, priority, warnings))
+        flows.bind_anew(v4, |priority| open(None, priority, warnings))
     }
 
     /// The locators that reach the sockets of a role.

@@ -54,6 +54,18 @@ impl Socket {
         Ok(socket)
     }
 
+    /// A socket bound to `address` with the port of `former`, which is still open; alone with that port once `former` is
+    /// closed. Closing `former` before would not do: a child process holds a copy of it between `fork` and `exec`, and
+    /// another process may take a port that is free for a moment.
+    pub(super) fn replacing(former: &Self, address: IpAddr, config: &UdpConfig) -> io::Result<Self> {
+        let mut socket = Self::new(family(address), config)?;
+        former.set(libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
+        socket.set(libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
+        socket.bind(address, former.port())?;
+        socket.set(libc::SOL_SOCKET, libc::SO_REUSEADDR, 0)?;
+        Ok(socket)
+    }
+
     /// A socket for `group`, shared with every process that wants it, member of
     /// the group on no interface yet.
     pub(super) fn multicast(group: IpAddr, port: u16, config: &UdpConfig) -> io::Result<Self> {

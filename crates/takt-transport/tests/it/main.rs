@@ -15,6 +15,7 @@ mod pcap_files;
 mod shm_conforms;
 mod tcp_conforms;
 mod udp_conforms;
+mod udp_interfaces;
 mod udp_trains;
 mod urgent_first;
 mod wrappers_conform;

@@ -1,0 +1,53 @@
+//! Addresses that come and go under UDP.
+
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
+
+use takt_transport::udp::{InterfaceSelection, UdpConfig, UdpTransport};
+use takt_transport::{FlowId, Scan, Transport};
+
+use super::network::{Network, ip};
+use super::{loopback, open, receive, send, user_locator};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Reads the news until the interface has `count` addresses.
+fn follow(transport: &mut UdpTransport, count: usize) {
+    let since = Instant::now();
+    while transport.interfaces().iter().map(|interface| interface.addresses.len()).sum::<usize>() != count {
+        assert!(since.elapsed() < PATIENCE, "no news");
+        while transport.recv(Scan::All).expect("receiving works").is_some() {}
+        if transport.may_have_moved() {
+            transport.refresh().expect("the sockets are bound to the new address");
+        }
+    }
+}
+
+#[test]
+fn a_second_address_leaves_the_ports_as_they_were_while_a_child_process_has_copies_of_the_sockets() {
+    let Some(network) = Network::new() else { return };
+    let host = network.host(true);
+    host.run(|| {
+        let interfaces = InterfaceSelection::Named(vec!["eth0".into()]);
+        let mut transport = open(&UdpConfig { interfaces, ..UdpConfig::new(0) });
+        let before = user_locator(&transport);
+        // Between `fork` and `exec` a child has a copy of each socket.
+        let copies: Vec<_> = transport
+            .descriptors()
+            .iter()
+            // SAFETY: the transport has them open.
+            .map(|fd| unsafe { BorrowedFd::borrow_raw(*fd) }.try_clone_to_owned().expect("a copy can be made"))
+            .collect();
+        let addresses = transport.interfaces()[0].addresses.len();
+        ip("addr add 10.78.1.1/24 dev eth0");
+        follow(&mut transport, addresses + 1);
+        drop(copies);
+        let at_second =
+            transport.locators().default_unicast.iter().find(|locator| locator.address[12..] == [10, 78, 1, 1]);
+        let at_second = *at_second.expect("the new address is announced");
+        assert_eq!(at_second.port, before.port);
+        let mut peer = open(&loopback(0));
+        send(&mut peer, b"there?", FlowId::DEFAULT, &[at_second]);
+        assert_eq!(receive(&mut transport).0, b"there?");
+    });
+}
