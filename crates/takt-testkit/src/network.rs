@@ -111,6 +111,11 @@ impl Network {
         answer(&here, &there, Ipv4Addr::new(10, 77, 0, 254));
         host
     }
+
+    /// How many frames the bridge could not hand to a host, or the host not take.
+    pub fn drops(&self) -> u64 {
+        Host::of(&self.bridge).drops()
+    }
 }
 
 /// Waits until the way from one to the other, at `address`, is open, both ways: links come up when they like.
@@ -146,6 +151,16 @@ impl Host {
             assert_eq!(entered, 0, "{}", io::Error::last_os_error());
             errand()
         })
+    }
+
+    /// How many frames the kernel counts as dropped at the host's interfaces, received and sent.
+    pub fn drops(&self) -> u64 {
+        let table = self.run(|| std::fs::read_to_string("/proc/thread-self/net/dev").expect("proc is mounted"));
+        // proc(5): after the name octets, packets, errors and drops received with four more figures, then the same sent.
+        let figures =
+            table.lines().filter_map(|line| line.split_once(':')).map(|(_, figures)| figures.split_whitespace());
+        let drops = figures.flat_map(|line| line.enumerate().filter(|(at, _)| [3, 11].contains(at)));
+        drops.map(|(_, figure)| figure.parse::<u64>().expect("a figure")).sum()
     }
 }
 

@@ -32,6 +32,11 @@ impl Network {
     pub fn host(&self, knows_all: bool) -> Host {
         self.0.host(knows_all)
     }
+
+    /// See [`network::Network::drops`].
+    pub fn drops(&self) -> u64 {
+        self.0.drops()
+    }
 }
 
 /// Two hosts with a wire between them; see [`network::wire`]. `None` if the test cannot run.
