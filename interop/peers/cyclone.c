@@ -21,24 +21,31 @@ const char *const adapter_version = "0.10";
 #define TAKE_MAX 16
 #define ABSENT SIZE_MAX
 
-/* Where the members of one of the six structures are. */
+/* Where the members of one of the structures are. */
 struct layout {
   const dds_topic_descriptor_t *descriptor;
-  size_t name, id, seq, stamp_ns, payload;
+  size_t name, id, small, wide, seq, stamp_ns, payload;
 };
 #define TAIL(T) offsetof(T, seq), offsetof(T, stamp_ns), offsetof(T, payload)
-#define UNKEYED_LAYOUT(T) {&T##_desc, ABSENT, ABSENT, TAIL(T)}
-#define KEY_LAYOUT(T) {&T##_desc, ABSENT, offsetof(T, id), TAIL(T)}
-#define NAME_KEY_LAYOUT(T) {&T##_desc, offsetof(T, name), offsetof(T, id), TAIL(T)}
-static const struct layout layouts[3][2] = {
-    {UNKEYED_LAYOUT(interop_UnkeyedFinal), UNKEYED_LAYOUT(interop_UnkeyedAppendable)},
-    {KEY_LAYOUT(interop_KeyFinal), KEY_LAYOUT(interop_KeyAppendable)},
-    {NAME_KEY_LAYOUT(interop_NameKeyFinal), NAME_KEY_LAYOUT(interop_NameKeyAppendable)},
+#define UNKEYED_LAYOUT(T) {&T##_desc, ABSENT, ABSENT, ABSENT, ABSENT, TAIL(T)}
+#define KEY_LAYOUT(T) {&T##_desc, ABSENT, offsetof(T, id), ABSENT, ABSENT, TAIL(T)}
+#define NAME_KEY_LAYOUT(T) {&T##_desc, offsetof(T, name), offsetof(T, id), ABSENT, ABSENT, TAIL(T)}
+#define WIDE_KEY_LAYOUT(T) {&T##_desc, ABSENT, offsetof(T, id), ABSENT, offsetof(T, wide), TAIL(T)}
+#define OCTET_KEY_LAYOUT(T) {&T##_desc, ABSENT, ABSENT, offsetof(T, small), offsetof(T, wide), TAIL(T)}
+/* INTEROP(CycloneDDS 0.10.2): its compiler refuses a sequence in a key. */
+static const struct layout layouts[KINDS][2] = {
+    [UNKEYED] = {UNKEYED_LAYOUT(interop_UnkeyedFinal), UNKEYED_LAYOUT(interop_UnkeyedAppendable)},
+    [KEY] = {KEY_LAYOUT(interop_KeyFinal), KEY_LAYOUT(interop_KeyAppendable)},
+    [NAME_KEY] = {NAME_KEY_LAYOUT(interop_NameKeyFinal), NAME_KEY_LAYOUT(interop_NameKeyAppendable)},
+    [WIDE_KEY] = {WIDE_KEY_LAYOUT(interop_WideKeyFinal)},
+    [OCTET_KEY] = {OCTET_KEY_LAYOUT(interop_OctetKeyFinal)},
 };
 union any_sample {
   interop_UnkeyedFinal unkeyed;
   interop_KeyFinal key;
   interop_NameKeyFinal name_key;
+  interop_WideKeyFinal wide_key;
+  interop_OctetKeyFinal octet_key;
 };
 
 struct endpoint {
@@ -50,6 +57,14 @@ struct endpoint {
 static dds_entity_t participant;
 
 static void *member(void *sample, size_t offset) { return offset == ABSENT ? NULL : (char *)sample + offset; }
+
+static uint32_t key_of(void *sample, const struct layout *layout) {
+  const uint32_t *id = member(sample, layout->id);
+  const uint8_t *small = member(sample, layout->small);
+  const uint64_t *wide = member(sample, layout->wide);
+  const uint32_t key = id ? *id : small ? *small : 0;
+  return wide && *wide != wide_key(key) ? WRONG_KEY : key;
+}
 
 /* ---- listeners ------------------------------------------------------------------------------------------------- */
 
@@ -95,11 +110,10 @@ static void on_data_available(dds_entity_t reader, void *arg) {
     data[0] = NULL;
     taken = dds_take(reader, data, info, TAKE_MAX, TAKE_MAX);
     for (int i = 0; i < taken; i++) {
-      const uint32_t *id = member(data[i], layout->id);
       char **name = member(data[i], layout->name);
       const dds_sequence_octet *payload = member(data[i], layout->payload);
       const struct sample sample = {
-          .key = id ? *id : 0,
+          .key = key_of(data[i], layout),
           .name = name ? *name : NULL,
           .seq = *(uint64_t *)member(data[i], layout->seq),
           .stamp_ns = *(int64_t *)member(data[i], layout->stamp_ns),
@@ -196,6 +210,10 @@ const char *adapter_create(bool writer, const struct endpoint_spec *spec, struct
   if (!endpoint) return "out of memory";
   endpoint->id = spec->id;
   endpoint->layout = &layouts[spec->kind][spec->appendable];
+  if (!endpoint->layout->descriptor) {
+    free(endpoint);
+    return "no such type";
+  }
   endpoint->topic = create_topic(endpoint->layout, spec->topic);
   if (endpoint->topic < 0) return dds_strretcode(-endpoint->topic);
   dds_qos_t *qos = qos_of(spec);
@@ -222,7 +240,11 @@ static void *to_dds(const struct endpoint *endpoint, const struct sample *from, 
   char **name = member(to, layout->name);
   uint32_t *id = member(to, layout->id);
   if (name) *name = (char *)(uintptr_t)from->name;
+  uint8_t *small = member(to, layout->small);
+  uint64_t *wide = member(to, layout->wide);
   if (id) *id = from->key;
+  if (small) *small = (uint8_t)from->key;
+  if (wide) *wide = wide_key(from->key);
   *(uint64_t *)member(to, layout->seq) = from->seq;
   *(int64_t *)member(to, layout->stamp_ns) = from->stamp_ns;
   *(dds_sequence_octet *)member(to, layout->payload) = (dds_sequence_octet){

@@ -176,8 +176,8 @@ const char *adapter_open(const struct options *options) {
   if (!participant) return "create_participant failed";
   publisher = participant->create_publisher(PUBLISHER_QOS_DEFAULT);
   subscriber = participant->create_subscriber(SUBSCRIBER_QOS_DEFAULT);
-  for (enum kind kind : {UNKEYED, KEY, NAME_KEY})
-    for (bool appendable : {false, true}) make_type(kind, appendable).register_type(participant);
+  for (int kind = 0; kind < KINDS; kind++)
+    for (bool appendable : {false, true}) make_type(static_cast<enum kind>(kind), appendable).register_type(participant);
   return publisher && subscriber ? nullptr : "create_publisher or create_subscriber failed";
 }
 
@@ -191,7 +191,9 @@ const char *adapter_create(bool writer, const struct endpoint_spec *spec, struct
   made->id = spec->id;
   made->on_demand = spec->on_demand;
   (writer ? made->outgoing : made->incoming) = std::make_unique<Data>(*spec);
-  made->topic = participant->create_topic(spec->topic, type_name(spec->kind, spec->appendable), TOPIC_QOS_DEFAULT);
+  made->topic = dynamic_cast<Topic *>(participant->lookup_topicdescription(spec->topic));
+  if (!made->topic)
+    made->topic = participant->create_topic(spec->topic, type_name(spec->kind, spec->appendable), TOPIC_QOS_DEFAULT);
   if (!made->topic) return "create_topic failed";
   const char *why = writer ? create_writer(spec, made.get()) : create_reader(spec, made.get());
   if (!why) *created = made.release();
@@ -204,7 +206,7 @@ void adapter_delete(struct endpoint *endpoint) {
   if (endpoint->writer) publisher->delete_datawriter(endpoint->writer);
   if (endpoint->reader) subscriber->delete_datareader(endpoint->reader);
   if (endpoint->filtered) participant->delete_contentfilteredtopic(endpoint->filtered);
-  participant->delete_topic(endpoint->topic);
+  participant->delete_topic(endpoint->topic); /* refused as long as another endpoint has it */
   delete endpoint;
 }
 

@@ -60,6 +60,7 @@ class Encoder {
  public:
   Encoder(uint8_t *buffer, bool xcdr2) : buffer_(buffer), max_alignment_(xcdr2 ? 4 : 8) {}
   uint32_t position() const { return at_; }
+  void u8(uint8_t value) { put(&value, sizeof value, 1); }
   void u32(uint32_t value) { put(&value, sizeof value, 4); }
   void u64(uint64_t value) { put(&value, sizeof value, 8); }
   void bytes(const void *from, uint32_t len) { put(from, len, 1); }
@@ -79,6 +80,7 @@ class Encoder {
 class Decoder {
  public:
   Decoder(const uint8_t *buffer, uint32_t len, bool xcdr2) : buffer_(buffer), len_(len), max_alignment_(xcdr2 ? 4 : 8) {}
+  bool u8(uint8_t *value) { return get(value, sizeof *value, 1); }
   bool u32(uint32_t *value) { return get(value, sizeof *value, 4); }
   bool u64(uint64_t *value) { return get(value, sizeof *value, 8); }
   bool bytes(const uint8_t **from, uint32_t len) {
@@ -102,7 +104,7 @@ class Decoder {
 };
 
 std::string type_name(enum kind kind, bool appendable) {
-  static const char *const stems[] = {"Unkeyed", "Key", "NameKey"};
+  static const char *const stems[KINDS] = {"Unkeyed", "Key", "NameKey", "WideKey", "OctetKey", "SequenceKey"};
   return std::string("interop::") + stems[kind] + (appendable ? "Appendable" : "Final");
 }
 
@@ -148,7 +150,7 @@ class Type : public TopicDataType {
       sample.name.assign(reinterpret_cast<const char *>(bytes), len - 1);
       sample.view.name = sample.name.c_str();
     }
-    if (kind_ != UNKEYED && !decoder.u32(&sample.view.key)) return false;
+    if (!decode_key(&decoder, &sample.view.key)) return false;
     if (!decoder.u64(&sample.view.seq) || !decoder.u64(&stamp) || !decoder.u32(&len) || !decoder.bytes(&bytes, len)) return false;
     sample.view.stamp_ns = static_cast<int64_t>(stamp);
     sample.payload.assign(bytes, bytes + len);
@@ -174,8 +176,8 @@ class Type : public TopicDataType {
       key.insert(key.end(), sample.name, sample.name + len);
       key.resize((key.size() + 3) / 4 * 4);
     }
-    append_big_endian(&key, sample.key);
-    if (kind_ == NAME_KEY || force_md5) {
+    append_numbers(&key, sample.key);
+    if (kind_ == NAME_KEY || kind_ == SEQUENCE_KEY || force_md5) {
       MD5 md5;
       md5.init();
       md5.update(key.data(), static_cast<unsigned int>(key.size()));
@@ -192,6 +194,63 @@ class Type : public TopicDataType {
     for (int shift = 24; shift >= 0; shift -= 8) to->push_back(static_cast<uint8_t>(value >> shift));
   }
 
+  /* In XCDR1, as the code that the product's generator makes. */
+  static void append_wide(std::vector<uint8_t> *to, uint64_t value) {
+    to->resize((to->size() + 7) / 8 * 8);
+    append_big_endian(to, static_cast<uint32_t>(value >> 32));
+    append_big_endian(to, static_cast<uint32_t>(value));
+  }
+
+  void append_numbers(std::vector<uint8_t> *to, uint32_t key) const {
+    if (kind_ == KEY || kind_ == NAME_KEY || kind_ == WIDE_KEY) append_big_endian(to, key);
+    if (kind_ == OCTET_KEY) to->push_back(static_cast<uint8_t>(key));
+    if (kind_ == WIDE_KEY || kind_ == OCTET_KEY) append_wide(to, wide_key(key));
+    if (kind_ != SEQUENCE_KEY) return;
+    append_big_endian(to, sequence_key_len(key));
+    for (uint32_t i = 0; i < sequence_key_len(key); i++) append_wide(to, wide_key(key) + i);
+  }
+
+  void encode_key(Encoder *encoder, uint32_t key) const {
+    if (kind_ == KEY || kind_ == NAME_KEY || kind_ == WIDE_KEY) encoder->u32(key);
+    if (kind_ == OCTET_KEY) encoder->u8(static_cast<uint8_t>(key));
+    if (kind_ == WIDE_KEY || kind_ == OCTET_KEY) encoder->u64(wide_key(key));
+    if (kind_ != SEQUENCE_KEY) return;
+    encoder->u32(sequence_key_len(key));
+    for (uint32_t i = 0; i < sequence_key_len(key); i++) encoder->u64(wide_key(key) + i);
+  }
+
+  bool decode_key(Decoder *decoder, uint32_t *key) const {
+    uint8_t small = 0;
+    uint32_t len = 0;
+    uint64_t wide = 0;
+    bool fits = true;
+    switch (kind_) {
+      case UNKEYED: return true;
+      case KEY:
+      case NAME_KEY: return decoder->u32(key);
+      case WIDE_KEY:
+        if (!decoder->u32(key) || !decoder->u64(&wide)) return false;
+        fits = wide == wide_key(*key);
+        break;
+      case OCTET_KEY:
+        if (!decoder->u8(&small) || !decoder->u64(&wide)) return false;
+        *key = small;
+        fits = wide == wide_key(*key);
+        break;
+      case SEQUENCE_KEY:
+        if (!decoder->u32(&len)) return false;
+        for (uint32_t i = 0; i < len; i++) {
+          if (!decoder->u64(&wide)) return false;
+          if (i == 0) *key = static_cast<uint32_t>(wide / wide_key(1));
+          fits = fits && wide == wide_key(*key) + i;
+        }
+        fits = fits && len == sequence_key_len(*key);
+        break;
+    }
+    if (!fits) *key = WRONG_KEY;
+    return true;
+  }
+
   uint32_t encode(const Sample &sample, uint8_t *buffer) const {
     Encoder encoder(buffer, sample.xcdr2);
     const bool delimited = sample.xcdr2 && appendable_;
@@ -201,7 +260,7 @@ class Type : public TopicDataType {
       encoder.u32(len);
       encoder.bytes(sample.view.name, len);
     }
-    if (kind_ != UNKEYED) encoder.u32(sample.view.key);
+    encode_key(&encoder, sample.view.key);
     encoder.u64(sample.view.seq);
     encoder.u64(static_cast<uint64_t>(sample.view.stamp_ns));
     encoder.u32(sample.view.payload_len);
@@ -253,7 +312,7 @@ void prepare_filter(enum kind kind, bool appendable) {
   structure->set_name(name);
   MemberId next = 0;
   if (kind == NAME_KEY) structure->add_member(next++, "name", types->create_string_type());
-  if (kind != UNKEYED) structure->add_member(next++, "id", types->create_uint32_type());
+  if (kind == KEY || kind == NAME_KEY) structure->add_member(next++, "id", types->create_uint32_type());
   structure->add_member(next++, "seq", types->create_uint64_type());
   structure->add_member(next++, "stamp_ns", types->create_int64_type());
   structure->add_member(next++, "payload", types->create_sequence_builder(types->create_byte_type(), BOUND_UNLIMITED)->build());

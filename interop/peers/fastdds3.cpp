@@ -44,7 +44,7 @@ const ReturnCode_t OK = RETCODE_OK;
 constexpr uint32_t kReceiveBuffer = 4u << 20;
 
 std::string type_name(enum kind kind, bool appendable) {
-  static const char *const stems[] = {"Unkeyed", "Key", "NameKey"};
+  static const char *const stems[KINDS] = {"Unkeyed", "Key", "NameKey", "WideKey", "OctetKey", "SequenceKey"};
   return std::string("interop::") + stems[kind] + (appendable ? "Appendable" : "Final");
 }
 
@@ -77,7 +77,14 @@ traits<DynamicType>::ref_type dynamic_type(enum kind kind, bool appendable) {
   constexpr auto kUnbounded = static_cast<uint32_t>(LENGTH_UNLIMITED);
   Structure structure(type_name(kind, appendable), appendable);
   if (kind == NAME_KEY) structure.add("name", Structure::factory()->create_string_type(kUnbounded)->build(), true);
-  if (kind != UNKEYED) structure.add("id", TK_UINT32, true);
+  if (kind == KEY || kind == NAME_KEY || kind == WIDE_KEY) structure.add("id", TK_UINT32, true);
+  if (kind == OCTET_KEY) structure.add("small", TK_BYTE, true);
+  if (kind == WIDE_KEY) structure.add("wide", TK_UINT64, true);
+  if (kind == OCTET_KEY) structure.add("wide", TK_INT64, true);
+  if (kind == SEQUENCE_KEY) {
+    const auto element = Structure::factory()->get_primitive_type(TK_UINT64);
+    structure.add("parts", Structure::factory()->create_sequence_type(element, kUnbounded)->build(), true);
+  }
   structure.add("seq", TK_UINT64);
   structure.add("stamp_ns", TK_INT64);
   const auto octet = Structure::factory()->get_primitive_type(TK_BYTE);
@@ -103,7 +110,7 @@ class Data {
   void *get() { return &data_; }
   const struct sample &view() {
     if (kind_ == NAME_KEY) data_->get_string_value(name_, id("name"));
-    if (kind_ != UNKEYED) data_->get_uint32_value(view_.key, id("id"));
+    view_.key = key();
     data_->get_uint64_value(view_.seq, id("seq"));
     data_->get_int64_value(view_.stamp_ns, id("stamp_ns"));
     payload_.clear();
@@ -122,10 +129,44 @@ class Data {
   }
   void set_key(const struct sample &from) {
     if (kind_ == NAME_KEY) data_->set_string_value(id("name"), from.name);
-    if (kind_ != UNKEYED) data_->set_uint32_value(id("id"), from.key);
+    if (kind_ == KEY || kind_ == NAME_KEY || kind_ == WIDE_KEY) data_->set_uint32_value(id("id"), from.key);
+    if (kind_ == OCTET_KEY) data_->set_byte_value(id("small"), static_cast<uint8_t>(from.key));
+    if (kind_ == WIDE_KEY) data_->set_uint64_value(id("wide"), wide_key(from.key));
+    if (kind_ == OCTET_KEY) data_->set_int64_value(id("wide"), static_cast<int64_t>(wide_key(from.key)));
+    if (kind_ == SEQUENCE_KEY) data_->set_uint64_values(id("parts"), sequence_key(from.key));
   }
 
  private:
+  uint32_t key() {
+    uint32_t key = 0;
+    uint64_t wide = 0;
+    int64_t signed_wide = 0;
+    uint8_t small = 0;
+    UInt64Seq parts;
+    switch (kind_) {
+      case UNKEYED: return 0;
+      case KEY:
+      case NAME_KEY: data_->get_uint32_value(key, id("id")); return key;
+      case WIDE_KEY:
+        data_->get_uint32_value(key, id("id"));
+        data_->get_uint64_value(wide, id("wide"));
+        return wide == wide_key(key) ? key : WRONG_KEY;
+      case OCTET_KEY:
+        data_->get_byte_value(small, id("small"));
+        data_->get_int64_value(signed_wide, id("wide"));
+        return static_cast<uint64_t>(signed_wide) == wide_key(small) ? small : WRONG_KEY;
+      case SEQUENCE_KEY:
+        data_->get_uint64_values(parts, id("parts"));
+        key = parts.empty() ? WRONG_KEY : static_cast<uint32_t>(parts[0] / wide_key(1));
+        return parts == sequence_key(key) ? key : WRONG_KEY;
+    }
+    return WRONG_KEY;
+  }
+  static UInt64Seq sequence_key(uint32_t key) {
+    UInt64Seq parts;
+    for (uint32_t i = 0; i < sequence_key_len(key); i++) parts.push_back(wide_key(key) + i);
+    return parts;
+  }
   MemberId id(const char *name) { return data_->get_member_id_by_name(name); }
 
   enum kind kind_;

@@ -145,6 +145,13 @@ static struct slot *vacant(void) {
   return NULL;
 }
 
+static enum kind kind_of(const char *name) {
+  static const char *const names[KINDS] = {"unkeyed", "key", "name_key", "wide_key", "octet_key", "sequence_key"};
+  for (int i = 0; i < KINDS; i++)
+    if (!strcmp(names[i], name)) return (enum kind)i;
+  return UNKEYED;
+}
+
 static const char *create(const struct words *words, bool writer) {
   const char *type = text(words, "type", "unkeyed"), *history = text(words, "history", "all");
   const char *representation = text(words, "repr", "xcdr1"), *durability = text(words, "durability", "volatile");
@@ -153,7 +160,7 @@ static const char *create(const struct words *words, bool writer) {
   slot->id = strdup(text(words, "id", "?"));
   slot->topic = strdup(text(words, "topic", "Topic"));
   slot->writer = writer;
-  slot->kind = !strcmp(type, "name_key") ? NAME_KEY : !strcmp(type, "key") ? KEY : UNKEYED;
+  slot->kind = kind_of(type);
   const struct endpoint_spec spec = {
       .id = slot->id,
       .topic = slot->topic,

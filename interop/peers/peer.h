@@ -11,7 +11,14 @@
 extern "C" {
 #endif
 
-enum kind { UNKEYED, KEY, NAME_KEY };
+enum kind { UNKEYED, KEY, NAME_KEY, WIDE_KEY, OCTET_KEY, SEQUENCE_KEY };
+#define KINDS 6
+
+/* The member of 8 bytes in the key of instance `key`; a sequence begins with it and goes on counting. */
+static inline uint64_t wide_key(uint32_t key) { return key * UINT64_C(0x0123456789); }
+static inline uint32_t sequence_key_len(uint32_t key) { return 1 + key % 3; }
+/* The key of an instance whose members do not belong together. */
+#define WRONG_KEY UINT32_MAX
 enum representation { XCDR1, XCDR2, ANY_REPRESENTATION };
 enum durability { DURABILITY_VOLATILE, DURABILITY_TRANSIENT_LOCAL, DURABILITY_TRANSIENT };
 

@@ -41,6 +41,16 @@ pub fn instance_name(key: u32) -> String {
     format!("instance-{key:0width$}", width = 1 + (key % 5) as usize)
 }
 
+/// The member of 8 bytes in the key of an instance; a sequence begins with it and goes on counting.
+pub fn wide_key(key: u32) -> u64 {
+    u64::from(key) * 0x01_2345_6789
+}
+
+/// The sequence that is the key of an instance.
+pub fn sequence_key(key: u32) -> Vec<u64> {
+    (0..u64::from(1 + key % 3)).map(|n| wide_key(key) + n).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -57,6 +57,13 @@ pub enum Event {
         #[serde(default)]
         reasons: Vec<String>,
     },
+    /// Takt: the outcome of `lookup_instance` and `key_value`.
+    Instance {
+        /// Endpoint.
+        id: String,
+        /// Whether the reader knows the instance.
+        known: bool,
+    },
     /// OFFERED_DEADLINE_MISSED or REQUESTED_DEADLINE_MISSED.
     DeadlineMissed {
         /// Endpoint.
@@ -134,6 +141,7 @@ impl Event {
             | Self::Error { id, .. }
             | Self::Matched { id, .. }
             | Self::Incompatible { id, .. }
+            | Self::Instance { id, .. }
             | Self::DeadlineMissed { id, .. }
             | Self::Lost { id, .. }
             | Self::Rejected { id, .. } => id,

@@ -29,6 +29,12 @@ pub enum Kind {
     Key,
     /// `string` and `uint32`: the key hash is an MD5 digest.
     NameKey,
+    /// `uint32` and `uint64`: the key hash is the key, with padding in XCDR1. Final alone, as those below.
+    WideKey,
+    /// `octet` and `int64`: likewise.
+    OctetKey,
+    /// `sequence<uint64>`: the key hash is an MD5 digest, of other octets in XCDR1. Not known to CycloneDDS.
+    SequenceKey,
 }
 
 /// XCDR1, XCDR2, or (readers) both.
@@ -114,6 +120,9 @@ impl fmt::Display for Endpoint {
             Kind::Unkeyed => "unkeyed",
             Kind::Key => "key",
             Kind::NameKey => "name_key",
+            Kind::WideKey => "wide_key",
+            Kind::OctetKey => "octet_key",
+            Kind::SequenceKey => "sequence_key",
         };
         let representation = match self.representation {
             Representation::Xcdr1 => "xcdr1",
@@ -312,6 +321,17 @@ impl Peer {
         }
         self.backlog.insert(id.to_owned(), others);
         Ok(samples)
+    }
+
+    /// Takt: whether a reader knows the instance that `lookup_instance` gives for `key`.
+    pub fn knows(&mut self, id: &str, key: u32) -> Result<bool> {
+        self.send(&format!("lookup id={id} key={key}"))?;
+        let found = self.wait(id, &format!("the lookup of {key}"), |event| match event {
+            Event::Instance { known, .. } => Some(*known),
+            _ => None,
+        })?;
+        self.done(id, "lookup", PATIENCE)?;
+        Ok(found)
     }
 
     /// Waits for OFFERED_DEADLINE_MISSED or REQUESTED_DEADLINE_MISSED on `id`; how often so far.

@@ -9,6 +9,7 @@ mod fan_out;
 mod interoperability;
 mod late_joiners;
 mod loss;
+mod one_instance;
 mod peers;
 mod policies;
 mod refusals;

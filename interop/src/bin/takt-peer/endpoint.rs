@@ -110,6 +110,9 @@ pub trait WriterEndpoint {
 pub trait ReaderEndpoint {
     /// Takes and reports what is there.
     fn take(&self);
+
+    /// Reports whether it knows an instance.
+    fn lookup(&self, key: u32) -> Result<()>;
 }
 
 /// A reader, and who reports what it takes.
@@ -121,6 +124,13 @@ struct Reading<T: Exchanged> {
 impl<T: Exchanged> ReaderEndpoint for Reading<T> {
     fn take(&self) {
         self.reporter.take(&self.reader);
+    }
+
+    fn lookup(&self, key: u32) -> Result<()> {
+        let mut sample = T::new(key, content::instance_name(key), 0, 0, Vec::new());
+        let handle = self.reader.lookup_instance(&sample)?;
+        report::instance(&self.reporter.id, self.reader.key_value(&mut sample, handle)? && sample.key().0 == key);
+        Ok(())
     }
 }
 

@@ -16,7 +16,10 @@ use takt::transport::TransportStats;
 use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
 use crate::endpoint::{Batch, Entities, ReaderEndpoint, Spec, WriterEndpoint};
-use crate::types::{KeyAppendable, KeyFinal, NameKeyAppendable, NameKeyFinal, UnkeyedAppendable, UnkeyedFinal};
+use crate::types::{
+    KeyAppendable, KeyFinal, NameKeyAppendable, NameKeyFinal, OctetKeyFinal, SequenceKeyFinal, UnkeyedAppendable,
+    UnkeyedFinal, WideKeyFinal,
+};
 
 /// A command line of `word key=value key=value`.
 struct Words<'a> {
@@ -143,6 +146,10 @@ impl Peer {
                 self.readers.get(id).ok_or("no such reader")?.take();
                 Ok(())
             }
+            "lookup" => {
+                let reader = self.readers.get(id).ok_or("no such reader")?;
+                reader.lookup(words.number("key", 0)?).map_err(|error| error.to_string())
+            }
             command => {
                 let writer = self.writers.get(id).ok_or("no such writer")?;
                 match command {
@@ -165,6 +172,9 @@ impl Peer {
                 ("unkeyed", _) => entities.writer::<UnkeyedAppendable>(&spec),
                 ("key", "final") => entities.writer::<KeyFinal>(&spec),
                 ("key", _) => entities.writer::<KeyAppendable>(&spec),
+                ("wide_key", _) => entities.writer::<WideKeyFinal>(&spec),
+                ("octet_key", _) => entities.writer::<OctetKeyFinal>(&spec),
+                ("sequence_key", _) => entities.writer::<SequenceKeyFinal>(&spec),
                 (_, "final") => entities.writer::<NameKeyFinal>(&spec),
                 (..) => entities.writer::<NameKeyAppendable>(&spec),
             };
@@ -180,6 +190,9 @@ impl Peer {
                 ("unkeyed", _) => entities.reader::<UnkeyedAppendable>(&spec),
                 ("key", "final") => entities.reader::<KeyFinal>(&spec),
                 ("key", _) => entities.reader::<KeyAppendable>(&spec),
+                ("wide_key", _) => entities.reader::<WideKeyFinal>(&spec),
+                ("octet_key", _) => entities.reader::<OctetKeyFinal>(&spec),
+                ("sequence_key", _) => entities.reader::<SequenceKeyFinal>(&spec),
                 (_, "final") => entities.reader::<NameKeyFinal>(&spec),
                 (..) => entities.reader::<NameKeyAppendable>(&spec),
             };

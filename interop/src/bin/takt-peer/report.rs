@@ -54,6 +54,10 @@ pub fn incompatible(id: &str, policy: i64, total: u32, reasons: &[String]) {
     line(&json!({"ev": "incompatible", "id": id, "policy": policy, "total": total, "reasons": reasons}));
 }
 
+pub fn instance(id: &str, known: bool) {
+    line(&json!({"ev": "instance", "id": id, "known": known}));
+}
+
 pub fn deadline_missed(id: &str, total: u64) {
     line(&json!({"ev": "deadline_missed", "id": id, "total": total}));
 }

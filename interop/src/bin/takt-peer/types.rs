@@ -1,13 +1,17 @@
-//! The six types of `interop/peers/interop.idl`.
+//! The types of `interop/peers/interop.idl`, and one with a sequence in its key.
 
 use takt::{DdsType, TypeSupport};
+use takt_interop::content::{sequence_key, wide_key};
+
+/// The key of an instance whose members do not belong together.
+const WRONG_KEY: u32 = u32::MAX;
 
 /// What the types have in common.
 pub trait Exchanged: TypeSupport {
     /// A sample; what the type has no member for is dropped.
     fn new(key: u32, name: String, seq: u64, stamp_ns: i64, payload: Vec<u8>) -> Self;
 
-    /// The key, 0 without one, and its name if the type has one.
+    /// The key, 0 without one, and its name if the type has one. [`WRONG_KEY`] if its members do not belong together.
     fn key(&self) -> (u32, Option<&str>);
 
     /// Sequence number, stamp, payload.
@@ -113,3 +117,77 @@ key!(KeyFinal, "interop::KeyFinal", "final");
 key!(KeyAppendable, "interop::KeyAppendable", "appendable");
 name_key!(NameKeyFinal, "interop::NameKeyFinal", "final");
 name_key!(NameKeyAppendable, "interop::NameKeyAppendable", "appendable");
+
+#[derive(DdsType, Clone, Debug, Default)]
+#[dds(name = "interop::WideKeyFinal", extensibility = "final")]
+pub struct WideKeyFinal {
+    #[dds(key)]
+    id: u32,
+    #[dds(key)]
+    wide: u64,
+    seq: u64,
+    stamp_ns: i64,
+    payload: Vec<u8>,
+}
+
+impl Exchanged for WideKeyFinal {
+    fn new(id: u32, _name: String, seq: u64, stamp_ns: i64, payload: Vec<u8>) -> Self {
+        Self { id, wide: wide_key(id), seq, stamp_ns, payload }
+    }
+
+    fn key(&self) -> (u32, Option<&str>) {
+        (if self.wide == wide_key(self.id) { self.id } else { WRONG_KEY }, None)
+    }
+
+    data_members!();
+}
+
+#[derive(DdsType, Clone, Debug, Default)]
+#[dds(name = "interop::OctetKeyFinal", extensibility = "final")]
+pub struct OctetKeyFinal {
+    #[dds(key)]
+    small: u8,
+    #[dds(key)]
+    wide: i64,
+    seq: u64,
+    stamp_ns: i64,
+    payload: Vec<u8>,
+}
+
+impl Exchanged for OctetKeyFinal {
+    fn new(key: u32, _name: String, seq: u64, stamp_ns: i64, payload: Vec<u8>) -> Self {
+        let small = u8::try_from(key).expect("the tests use small keys");
+        Self { small, wide: wide_key(key).cast_signed(), seq, stamp_ns, payload }
+    }
+
+    fn key(&self) -> (u32, Option<&str>) {
+        let key = u32::from(self.small);
+        (if self.wide.cast_unsigned() == wide_key(key) { key } else { WRONG_KEY }, None)
+    }
+
+    data_members!();
+}
+
+#[derive(DdsType, Clone, Debug, Default)]
+#[dds(name = "interop::SequenceKeyFinal", extensibility = "final")]
+pub struct SequenceKeyFinal {
+    #[dds(key)]
+    parts: Vec<u64>,
+    seq: u64,
+    stamp_ns: i64,
+    payload: Vec<u8>,
+}
+
+impl Exchanged for SequenceKeyFinal {
+    fn new(key: u32, _name: String, seq: u64, stamp_ns: i64, payload: Vec<u8>) -> Self {
+        Self { parts: sequence_key(key), seq, stamp_ns, payload }
+    }
+
+    fn key(&self) -> (u32, Option<&str>) {
+        let first = self.parts.first().map_or(0, |first| first / wide_key(1));
+        let key = u32::try_from(first).unwrap_or(WRONG_KEY);
+        (if self.parts == sequence_key(key) { key } else { WRONG_KEY }, None)
+    }
+
+    data_members!();
+}

@@ -1,0 +1,229 @@
+//! One instance, written in XCDR1 and in XCDR2 by writers of all products: a KEEP_LAST 1 reader holds it once, and every writer
+//! can end it.
+
+use std::time::{Duration, Instant};
+
+use takt_interop::event::{InstanceState, Sample};
+use takt_interop::peer::{Batch, Endpoint, Kind, Options, Peer, Representation};
+use takt_interop::programs::Program;
+
+use crate::scene::{hosts, start};
+
+const KEYED: [Kind; 4] = [Kind::WideKey, Kind::OctetKey, Kind::NameKey, Kind::SequenceKey];
+const REPRESENTATIONS: [Representation; 2] = [Representation::Xcdr1, Representation::Xcdr2];
+const KEY: u32 = 7;
+/// Of the type with a name in its key: the length of the name asks for padding.
+const SIZE: usize = 16;
+/// How often a writer tries to reach a reader that has just matched.
+const ATTEMPTS: u64 = 20;
+const BRIEFLY: Duration = Duration::from_millis(500);
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A reader in a process of its own, and writers of one instance.
+struct Group {
+    kind: Kind,
+    subscriber: Program,
+    reader: Peer,
+    publishers: Vec<(Program, Peer)>,
+    /// Which publisher a writer belongs to, and its name.
+    writers: Vec<(usize, String)>,
+    written: u64,
+}
+
+impl Group {
+    /// Writes a sample from a writer; its number.
+    fn write(&mut self, at: usize) -> u64 {
+        let (publisher, id) = &self.writers[at];
+        let peer = &mut self.publishers[*publisher].1;
+        self.written += 1;
+        peer.write(id, &Batch { first: self.written, key: KEY, ..Batch::new(1, SIZE) }).expect("running");
+        peer.written(id, PATIENCE).expect("written");
+        self.written
+    }
+
+    /// Has a writer dispose or unregister the instance.
+    fn end(&mut self, at: usize, end: fn(&mut Peer, &str, u32) -> takt_interop::Result<()>) {
+        let (publisher, id) = &self.writers[at];
+        end(&mut self.publishers[*publisher].1, id, KEY).expect("ended");
+    }
+
+    /// Waits until the reader has everything. A Fast DDS writer asks for acknowledgements every 3 s.
+    fn await_acknowledgements(&mut self) {
+        for (publisher, id) in &self.writers {
+            self.publishers[*publisher].1.acknowledged(id, PATIENCE).expect("acknowledged");
+        }
+    }
+
+    /// Takes until there is a sample, or nothing after `patience`.
+    fn take_within(&mut self, patience: Duration) -> Vec<Sample> {
+        let deadline = Instant::now() + patience;
+        loop {
+            let samples = self.reader.take("r").expect("taken");
+            if !samples.is_empty() || Instant::now() >= deadline {
+                return samples;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// INTEROP(CycloneDDS 0.10.2, 11.0.1): a reader drops what comes in the first fraction of a millisecond after it has
+    /// reported a match.
+    fn warm_up(&mut self, at: usize) {
+        for _ in 0..ATTEMPTS {
+            self.write(at);
+            if !self.take_within(BRIEFLY).is_empty() {
+                return;
+            }
+        }
+        panic!("nothing arrives from {}", self.name(at));
+    }
+
+    fn name(&self, at: usize) -> String {
+        let (publisher, id) = &self.writers[at];
+        format!("{} {id}, {:?} to {}", self.publishers[*publisher].0, self.kind, self.subscriber)
+    }
+
+    /// All write the instance; how many samples a KEEP_LAST 1 reader holds then.
+    fn samples_of_all(&mut self) -> usize {
+        for at in 0..self.writers.len() {
+            self.write(at);
+        }
+        self.await_acknowledgements();
+        let samples = self.take_within(PATIENCE);
+        assert!(samples.iter().all(|sample| sample.valid && sample.key == Some(KEY)), "{samples:?}");
+        samples.len()
+    }
+
+    /// Keys and states of samples without data.
+    fn ends_within(&mut self, patience: Duration) -> Vec<(bool, Option<u32>, InstanceState)> {
+        let samples = self.take_within(patience);
+        samples.iter().map(|sample| (sample.valid, sample.key, sample.state)).collect()
+    }
+
+    /// Each writer disposes the instance that another one wrote last.
+    fn check_disposals(&mut self) {
+        for at in 0..self.writers.len() {
+            let seq = self.write((at + 1) % self.writers.len());
+            let samples = self.take_within(PATIENCE);
+            assert_eq!(samples.iter().map(|sample| sample.seq).collect::<Vec<_>>(), [seq], "{}", self.name(at));
+            self.end(at, Peer::dispose);
+            let expected = (false, Some(KEY), InstanceState::Disposed);
+            assert_eq!(self.ends_within(PATIENCE), [expected], "{}", self.name(at));
+        }
+    }
+
+    /// The instance has no writers when the last one has unregistered it, not earlier.
+    fn check_unregistrations(&mut self) {
+        assert_eq!(self.samples_of_all(), 1);
+        let last = self.writers.len() - 1;
+        (0..last).for_each(|at| self.end(at, Peer::unregister));
+        self.await_acknowledgements();
+        // INTEROP(Fast DDS 2.9.1, 3.2.2): its reader has a sample without data of every unregistration.
+        let earlier = self.ends_within(Duration::ZERO);
+        let is_alive = |state: &(bool, Option<u32>, InstanceState)| *state == (false, Some(KEY), InstanceState::Alive);
+        assert!(earlier.iter().all(is_alive), "{} still writes: {earlier:?}", self.name(last));
+        let is_fast_dds = matches!(self.subscriber, Program::FastDds2 | Program::FastDds3);
+        assert!(earlier.is_empty() || is_fast_dds, "{}: {earlier:?}", self.name(last));
+        self.end(last, Peer::unregister);
+        let expected = (false, Some(KEY), InstanceState::NoWriters);
+        assert_eq!(self.ends_within(PATIENCE), [expected], "{}", self.name(last));
+    }
+}
+
+/// INTEROP(CycloneDDS 0.10.2): its compiler refuses a sequence in a key.
+fn has_type(program: Program, kind: Kind) -> bool {
+    kind != Kind::SequenceKey || !matches!(program, Program::Cyclone10 | Program::Cyclone11)
+}
+
+/// A reader of `subscriber`, and one writer of each of `publishers` for each representation, matched. `None` if this machine
+/// cannot run such a test.
+fn group(kind: Kind, subscriber: Program, publishers: &[Program]) -> Option<Group> {
+    let network = hosts()?;
+    let mut group = Group {
+        kind,
+        subscriber,
+        reader: start(subscriber, &network.right, Options::default())?,
+        publishers: Vec::new(),
+        writers: Vec::new(),
+        written: 0,
+    };
+    let endpoint = |id: &str, representation| Endpoint { representation, ..Endpoint::new(id, "T", kind) };
+    let read = Endpoint { keep_last: 1, on_demand: true, ..endpoint("r", Representation::Any) };
+    group.reader.reader(&read).expect("created");
+    for publisher in publishers.iter().copied().filter(|publisher| has_type(*publisher, kind)) {
+        let mut peer = start(publisher, &network.left, Options::default())?;
+        for representation in REPRESENTATIONS {
+            // INTEROP(Fast DDS 2.9.1): its reader announces XCDR1 alone.
+            if subscriber == Program::FastDds2 && representation == Representation::Xcdr2 {
+                continue;
+            }
+            let id = format!("{representation:?}");
+            peer.writer(&endpoint(&id, representation)).expect("created");
+            peer.matched(&id, 1).expect("matched");
+            group.writers.push((group.publishers.len(), id));
+        }
+        group.publishers.push((publisher, peer));
+    }
+    group.reader.matched("r", group.writers.len() as i64).expect("matched");
+    (0..group.writers.len()).for_each(|at| group.warm_up(at));
+    Some(group)
+}
+
+#[test]
+fn a_takt_reader_holds_an_instance_of_all_products_once() {
+    const PUBLISHERS: [Program; 5] =
+        [Program::Takt, Program::Cyclone10, Program::Cyclone11, Program::FastDds2, Program::FastDds3];
+    for kind in KEYED {
+        let Some(mut group) = group(kind, Program::Takt, &PUBLISHERS) else { return };
+        assert_eq!(group.writers.len(), if kind == Kind::SequenceKey { 6 } else { 10 });
+        assert_eq!(group.samples_of_all(), 1, "{kind:?}");
+        assert!(group.reader.knows("r", KEY).expect("looked up"), "{kind:?}");
+        group.check_disposals();
+        group.check_unregistrations();
+    }
+}
+
+/// INTEROP(Fast DDS 2.9.1): its reader files a sample under the key hash on the wire, and its own writers announce the hash in
+/// XCDR1, others that of XTypes 1.3 §7.6.8. Where these differ it holds an instance twice.
+fn holds_its_own_apart(subscriber: Program, kind: Kind) -> bool {
+    subscriber == Program::FastDds2 && kind != Kind::NameKey
+}
+
+#[test]
+fn a_cyclonedds_0_10_reader_holds_an_instance_of_takt_once() {
+    holds_an_instance_of_takt_once(Program::Cyclone10);
+}
+
+#[test]
+fn a_cyclonedds_11_reader_holds_an_instance_of_takt_once() {
+    holds_an_instance_of_takt_once(Program::Cyclone11);
+}
+
+#[test]
+fn a_fast_dds_2_reader_holds_an_instance_of_takt_once() {
+    holds_an_instance_of_takt_once(Program::FastDds2);
+}
+
+#[test]
+fn a_fast_dds_3_reader_holds_an_instance_of_takt_once() {
+    holds_an_instance_of_takt_once(Program::FastDds3);
+}
+
+fn holds_an_instance_of_takt_once(subscriber: Program) {
+    for kind in KEYED.into_iter().filter(|kind| has_type(subscriber, *kind)) {
+        let with_its_own = [Program::Takt, subscriber];
+        let publishers = if holds_its_own_apart(subscriber, kind) { &with_its_own[..1] } else { &with_its_own };
+        let Some(mut group) = group(kind, subscriber, publishers) else { return };
+        assert_eq!(group.samples_of_all(), 1, "{subscriber}, {kind:?}");
+        group.check_disposals();
+        group.check_unregistrations();
+    }
+}
+
+#[test]
+fn a_fast_dds_2_reader_holds_an_instance_of_takt_and_of_its_own_twice() {
+    for kind in KEYED.into_iter().filter(|kind| holds_its_own_apart(Program::FastDds2, *kind)) {
+        let Some(mut group) = group(kind, Program::FastDds2, &[Program::Takt, Program::FastDds2]) else { return };
+        assert_eq!(group.samples_of_all(), 2, "{kind:?}");
+    }
+}
