@@ -83,6 +83,8 @@ pub struct Counters {
     pub dropped_filters: u64,
     /// Acknowledgements whose count or range is stale or impossible.
     pub stale_acknowledgements: u64,
+    /// `HEARTBEAT`s that contradicted an earlier `GAP` or `HEARTBEAT` of their writer: the reader went back to what it had skipped.
+    pub contradicted_gaps: u64,
     /// Remote locators that were announced but may not be sent to.
     pub refused_locators: u64,
     /// Participants, endpoints or other remote state refused because a limit of [`crate::Limits`] is reached.

@@ -26,6 +26,7 @@ mod channel;
 mod config;
 mod content_filter;
 mod context;
+mod count;
 mod counters;
 mod deadline;
 mod discovery;

@@ -173,7 +173,7 @@ impl Participant {
                 self.ctx.counters.nack_frags_received += 1;
                 let reader = Guid { prefix: interpreter.source, entity_id: nack.reader };
                 if let Some(writer) = self.writer_ids.get(&nack.writer).and_then(|&i| self.writers.get_mut(i)) {
-                    writer.handle_nack_frag(&mut self.ctx, reader, nack);
+                    writer.handle_nack_frag(now, &mut self.ctx, reader, nack);
                 }
             }
         }

@@ -3,9 +3,9 @@
 use super::writer_proxy::Arrival;
 use super::{REORDER_WINDOW, Reader, WriterProxy};
 use crate::context::Context;
+use crate::count::Age;
 use crate::event::Event;
 use crate::time::Instant;
-use crate::writer::is_newer;
 use takt_wire::SequenceNumber;
 use takt_wire::message::{Gap, Heartbeat};
 
@@ -28,7 +28,7 @@ impl Reader {
         let base = gap.gap_list.base();
         for sn in gap.gap_list.iter() {
             if proxy.in_window(sn) && proxy.arrival(sn) == Arrival::Missing {
-                proxy.set_arrival(sn, Arrival::Irrelevant);
+                proxy.mark_irrelevant(sn);
                 proxy.has_hole |= proxy.history_end.is_none();
             }
         }
@@ -47,7 +47,7 @@ impl Reader {
         ctx.work.steps((end.0.min(window_end.0) - start.0.max(expected.0)).max(0) as usize);
         for number in start.max(expected).0..end.min(window_end).0 {
             if proxy.arrival(SequenceNumber(number)) == Arrival::Missing {
-                proxy.set_arrival(SequenceNumber(number), Arrival::Irrelevant);
+                proxy.mark_irrelevant(SequenceNumber(number));
                 skipped += 1;
             }
         }
@@ -69,6 +69,7 @@ impl Reader {
         }
         if let Some(proxy) = self.proxies.get_mut(index) {
             proxy.has_hole |= skipped > 0 && !is_history;
+            proxy.note_leap(expected);
         }
         skipped
     }
@@ -97,6 +98,7 @@ impl Reader {
         let early = proxy.early.map(|(lowest, _)| lowest).filter(|_| !proxy.directed_heartbeats);
         let start = early.map_or(offered, |early| early.min(offered));
         proxy.expected = Some(start);
+        proxy.begin_leap(start);
         if let Some(holding) = &mut proxy.holding {
             holding.begin_behind(start);
         }
@@ -124,9 +126,13 @@ impl Reader {
     pub(crate) fn handle_heartbeat(&mut self, now: Instant, ctx: &mut Context, index: u32, heartbeat: &Heartbeat) {
         self.saw_heartbeat(now, ctx, index, heartbeat.liveliness);
         let Some(proxy) = self.proxies.get_mut(index) else { return };
-        if !proxy.reliable || !is_newer(proxy.last_heartbeat, heartbeat.count) {
+        if !proxy.reliable || proxy.last_heartbeat.judge(now, heartbeat.count) == Age::Repeated {
             return;
         }
+        if !heartbeat.is_final {
+            self.take_back(now, ctx, index, heartbeat.last_sn);
+        }
+        let Some(proxy) = self.proxies.get_mut(index) else { return };
         let directed = heartbeat.reader == self.entity_id;
         if !directed && proxy.expected.is_none() && proxy.begins_as_told {
             if !heartbeat.is_final {
@@ -134,7 +140,7 @@ impl Reader {
             }
             return;
         }
-        proxy.last_heartbeat = Some(heartbeat.count);
+        proxy.last_heartbeat.note(now, heartbeat.count);
         let mut lost = 0;
         match proxy.expected {
             // A greeting: says where data begin, not what the writer has.

@@ -80,7 +80,7 @@ impl Reader {
     pub(crate) fn announced_by(&self, writer: Guid) -> Option<SequenceNumber> {
         let (_, proxy) = self.proxies.iter().find(|(_, proxy)| proxy.guid == writer)?;
         let is_known =
-            if proxy.reliable { proxy.last_heartbeat.is_some() } else { proxy.announced > SequenceNumber::ZERO };
+            if proxy.reliable { proxy.last_heartbeat.is_known() } else { proxy.announced > SequenceNumber::ZERO };
         is_known.then_some(proxy.announced)
     }
 

@@ -12,6 +12,7 @@ mod delivery;
 mod fragments;
 mod gaps;
 mod holding;
+mod leaps;
 mod liveliness;
 mod local;
 mod matching;

@@ -3,9 +3,11 @@
 
 use super::fragments::Fragments;
 use super::holding::Holding;
+use super::leaps::Leap;
 use super::liveliness::WriterLease;
 use super::patience::Patience;
 use crate::cache::Stored;
+use crate::count::LastCount;
 use crate::time::Instant;
 use crate::timer::TimerId;
 use crate::writer::Path;
@@ -61,12 +63,16 @@ pub(crate) struct WriterProxy {
     /// Highest sample that the writer is known to have.
     pub(crate) announced: SequenceNumber,
     /// Highest sample that has arrived, or those before which have begun to.
-    highest: SequenceNumber,
+    pub(super) highest: SequenceNumber,
+    /// What delivery has skipped last, until a sample behind it is delivered.
+    pub(super) leap: Option<Leap>,
+    /// Highest number that a GAP has named within the window.
+    pub(super) marked: SequenceNumber,
     arrivals: Box<[u32]>,
     /// How many samples wait for earlier ones.
     pub(crate) waiting: usize,
     pub(crate) fragments: Fragments,
-    pub(crate) last_heartbeat: Option<i32>,
+    pub(crate) last_heartbeat: LastCount,
     pub(crate) timer: TimerId,
     pub(crate) lease: WriterLease,
     /// Waits for the writer's first heartbeat: how often it was asked.
@@ -110,10 +116,12 @@ impl WriterProxy {
             early: None,
             announced: SequenceNumber::ZERO,
             highest: SequenceNumber::ZERO,
+            leap: None,
+            marked: SequenceNumber::ZERO,
             waiting: 0,
             arrivals: if reliable { vec![MISSING; REORDER_WINDOW as usize].into() } else { Box::default() },
             fragments: Fragments::new(reliable),
-            last_heartbeat: None,
+            last_heartbeat: LastCount::default(),
             timer,
             lease,
             greetings: 0,
@@ -197,6 +205,18 @@ impl WriterProxy {
     pub(crate) fn arrived(&mut self, sn: SequenceNumber) {
         self.highest = self.highest.max(sn);
         self.announce(sn);
+    }
+
+    /// Delivery goes on at `from`, or begins with the next HEARTBEAT. Nothing waits, and nothing of the window is known.
+    pub(super) fn return_to(&mut self, from: Option<SequenceNumber>) {
+        self.arrivals.fill(MISSING);
+        let highest = from.map_or(SequenceNumber::ZERO, SequenceNumber::prev);
+        (self.highest, self.announced, self.marked) = (highest, highest, highest);
+        (self.expected, self.leap, self.refused, self.blocked) = (from, None, None, false);
+        (self.acknowledged, self.taken) = (self.acknowledged.min(from), self.taken.min(from));
+        if from.is_none() {
+            (self.history_end, self.early, self.greetings) = (None, None, 0);
+        }
     }
 
     /// Everything that waits, which is forgotten here.

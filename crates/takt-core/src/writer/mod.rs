@@ -30,7 +30,7 @@ mod transmit;
 
 pub(crate) use filters::Filters;
 pub(crate) use history::{Change, Directed, Full, HistoryLimits, MAX_DIRECTED, Room, WriterHistory};
-pub(crate) use reader_proxy::{Path, ReaderProxy, is_newer};
+pub(crate) use reader_proxy::{Path, ReaderProxy};
 
 use crate::FlowTag;
 use crate::cache::{ChangeKind, InstanceHandle, KeyHash, PayloadRef};
@@ -667,14 +667,14 @@ impl Writer {
     }
 
     /// RTPS 2.5 §8.3.8.12: fragments that the reader misses.
-    pub(crate) fn handle_nack_frag(&mut self, ctx: &mut Context, reader: Guid, nack: &NackFrag) {
+    pub(crate) fn handle_nack_frag(&mut self, now: Instant, ctx: &mut Context, reader: Guid, nack: &NackFrag) {
         let unsent = self.cursor.sn;
         let Some(index) = self.proxy_index(reader) else {
             ctx.counters.stale_acknowledgements += 1;
             return;
         };
         let Some(proxy) = self.proxies.get_mut(index).filter(|proxy| proxy.reliable) else { return };
-        if nack.sn >= unsent || !proxy.request_fragments(nack.sn, &nack.fragments, nack.count) {
+        if nack.sn >= unsent || !proxy.request_fragments(now, nack.sn, &nack.fragments, nack.count) {
             ctx.counters.stale_acknowledgements += 1;
             return;
         }

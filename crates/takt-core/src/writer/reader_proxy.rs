@@ -6,16 +6,12 @@ use super::history::Change;
 use super::stragglers::Silence;
 use crate::bits::Window;
 use crate::channel::Hearing;
+use crate::count::{Age, LastCount};
 use crate::time::Instant;
-use core::time::Duration;
 use takt_wire::{FragmentNumberSet, Guid, Locator, SequenceNumber, SequenceNumberSet};
 
 /// Samples whose missing fragments are remembered at once.
 const FRAGMENT_REQUESTS: usize = 8;
-
-/// An acknowledgement that comes so long after the last one is no late repetition, though its count may not be higher: the
-/// reader has found the writer again and counts from the beginning.
-const REPETITION_MAX: Duration = Duration::from_millis(500);
 
 /// The longest packet of any Ethernet in use. Only loopback takes longer ones.
 const JUMBO_LEN_MAX: usize = 16_384;
@@ -87,14 +83,8 @@ pub(crate) struct ReaderProxy {
     pub(crate) queued: bool,
     /// An acknowledgement showed that it has seen a heartbeat; a pre-emptive one does not.
     pub(crate) has_seen_heartbeat: bool,
-    /// The count of the last acknowledgement, and when it came.
-    last_acknack: Option<(i32, Instant)>,
-    last_nack_frag: Option<i32>,
-}
-
-/// Whether a count is newer than the last one seen (RTPS 2.5 §8.3.8.1.4: counts increase, and may wrap).
-pub(crate) fn is_newer(last: Option<i32>, count: i32) -> bool {
-    last.is_none_or(|last| count.wrapping_sub(last) > 0)
+    last_acknack: LastCount,
+    last_nack_frag: LastCount,
 }
 
 impl ReaderProxy {
@@ -125,8 +115,8 @@ impl ReaderProxy {
             burst: Burst::new(),
             queued: false,
             has_seen_heartbeat: false,
-            last_acknack: None,
-            last_nack_frag: None,
+            last_acknack: LastCount::default(),
+            last_nack_frag: LastCount::default(),
         }
     }
 
@@ -171,14 +161,13 @@ impl ReaderProxy {
         unsent: SequenceNumber,
         fragments: impl Fn(SequenceNumber) -> u32,
     ) -> bool {
-        let is_old = !is_newer(self.last_acknack.map(|(last, _)| last), count);
-        let is_repetition = is_old && self.last_acknack.is_some_and(|(_, at)| now.since(at) < REPETITION_MAX);
-        if is_repetition || state.base() > unsent {
+        let age = self.last_acknack.judge(now, count);
+        if age == Age::Repeated || state.base() > unsent {
             return false;
         }
-        self.last_acknack = Some((count, now));
-        if is_old {
-            self.last_nack_frag = None;
+        self.last_acknack.note(now, count);
+        if age == Age::Restarted {
+            self.last_nack_frag = LastCount::default();
         }
         let acked = state.base().prev();
         if acked < self.acked {
@@ -213,15 +202,21 @@ impl ReaderProxy {
 
     /// Whether it has ever acknowledged anything, or asked for something.
     pub(crate) fn has_answered(&self) -> bool {
-        self.last_acknack.is_some()
+        self.last_acknack.is_known()
     }
 
     /// Takes a request for fragments; false if it is stale.
-    pub(crate) fn request_fragments(&mut self, sn: SequenceNumber, fragments: &FragmentNumberSet, count: i32) -> bool {
-        if !is_newer(self.last_nack_frag, count) || sn <= self.acked {
+    pub(crate) fn request_fragments(
+        &mut self,
+        now: Instant,
+        sn: SequenceNumber,
+        fragments: &FragmentNumberSet,
+        count: i32,
+    ) -> bool {
+        if self.last_nack_frag.judge(now, count) == Age::Repeated || sn <= self.acked {
             return false;
         }
-        self.last_nack_frag = Some(count);
+        self.last_nack_frag.note(now, count);
         let same = self.fragment_requests.iter().position(|request| request.is_some_and(|(known, _)| known == sn));
         let free = || self.fragment_requests.iter().position(Option::is_none);
         self.burst.asks_fragments(sn, fragments.iter());

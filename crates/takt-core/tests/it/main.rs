@@ -22,6 +22,7 @@ mod groups;
 mod hostile;
 mod instances;
 mod latency;
+mod leaps;
 mod lifespan;
 mod limits;
 mod liveliness;
