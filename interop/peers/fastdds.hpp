@@ -118,7 +118,8 @@ const char *create_writer(const endpoint_spec *spec, endpoint *endpoint) {
   if (spec->lifespan_ms) qos.lifespan().duration = Duration(spec->lifespan_ms / 1000.0);
   if (spec->lease_ms) qos.liveliness().announcement_period = Duration(spec->lease_ms / 3000.0);
   if (spec->strength >= 0) qos.ownership_strength().value = static_cast<uint32_t>(spec->strength);
-  qos.publish_mode().kind = ASYNCHRONOUS_PUBLISH_MODE; /* fragments are refused otherwise */
+  /* in synchronous mode fragments are refused */
+  qos.publish_mode().kind = spec->synchronous ? SYNCHRONOUS_PUBLISH_MODE : ASYNCHRONOUS_PUBLISH_MODE;
   endpoint->writer = publisher->create_datawriter(endpoint->topic, qos, endpoint, StatusMask::all());
   return endpoint->writer ? nullptr : "create_datawriter failed";
 }

@@ -179,6 +179,7 @@ static const char *create(const struct words *words, bool writer) {
       .lease_ms = (int)number(words, "lease_ms", 0),
       .strength = atoi(text(words, "strength", "-1")),
       .filter_below = number(words, "filter_below", 0),
+      .synchronous = number(words, "synchronous", 0) != 0,
       .on_demand = number(words, "on_demand", 0) != 0,
   };
   const char *why = adapter_create(writer, &spec, &slot->endpoint);

@@ -50,6 +50,7 @@ struct endpoint_spec {
   int lease_ms;           /* LIVELINESS, AUTOMATIC */
   int strength;           /* -1 = SHARED, else EXCLUSIVE, and the strength of a writer */
   uint64_t filter_below;  /* reader: 0 = none, else a content filter `seq < filter_below` */
+  bool synchronous;       /* writer of Fast DDS: sends within write; samples of one datagram only */
   bool on_demand;         /* reader: takes when told to, instead of what comes at once */
 };
 

@@ -7,6 +7,7 @@
 //!
 //! The names carry the process id; what a killed run left behind is removed by the next one. Needs root.
 
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::Command;
@@ -71,10 +72,59 @@ impl Host {
         Ok(udp + &queues)
     }
 
+    /// What this host's kernel has dropped so far, by the names of its counters: datagrams, IP packets, frames.
+    pub fn drops(&self) -> Result<Drops> {
+        Ok(Drops::of(&self.run(&["cat", "/proc/net/snmp", "/proc/net/dev"])?, self.interface()))
+    }
+
     /// Runs a command on this host to its end; what it printed.
     pub(crate) fn run(&self, words: &[&str]) -> Result<String> {
         let mut command = self.command(Path::new(words[0]));
         output_of(command.args(&words[1..]))
+    }
+}
+
+/// The counters of a kernel that say what it has dropped.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Drops(BTreeMap<String, u64>);
+
+impl Drops {
+    const OF_PROTOCOLS: [(&str, &str); 5] = [
+        ("Ip:", "InDiscards"),
+        ("Ip:", "OutDiscards"),
+        ("Ip:", "ReasmFails"),
+        ("Udp:", "RcvbufErrors"),
+        ("Udp:", "SndbufErrors"),
+    ];
+    /// Columns of `/proc/net/dev` behind the name.
+    const OF_INTERFACE: [(usize, &str); 2] = [(3, "rx_dropped"), (11, "tx_dropped")];
+
+    /// From the text of `/proc/net/snmp` and `/proc/net/dev`.
+    fn of(text: &str, interface: &str) -> Self {
+        let mut counters = BTreeMap::new();
+        for (protocol, name) in Self::OF_PROTOCOLS {
+            let mut lines = text.lines().filter_map(|line| line.strip_prefix(protocol));
+            let (names, values) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+            let mut pairs = names.split_whitespace().zip(values.split_whitespace());
+            let value = pairs.find(|(known, _)| *known == name).and_then(|(_, value)| value.parse().ok());
+            counters.insert(name.to_owned(), value.unwrap_or(0));
+        }
+        let device = format!("{interface}:");
+        let columns = text.lines().find_map(|line| line.trim_start().strip_prefix(&device)).unwrap_or_default();
+        for (column, name) in Self::OF_INTERFACE {
+            let value = columns.split_whitespace().nth(column).and_then(|value| value.parse().ok());
+            counters.insert(name.to_owned(), value.unwrap_or(0));
+        }
+        Self(counters)
+    }
+
+    /// The counters that have grown since `before`, and by how much.
+    pub fn since(&self, before: &Self) -> Vec<(String, u64)> {
+        let grown = |(name, now): (&String, &u64)| {
+            let more = now - before.0.get(name).copied().unwrap_or(0).min(*now);
+            (more > 0).then(|| (name.clone(), more))
+        };
+        self.0.iter().filter_map(grown).collect()
     }
 }
 
@@ -211,5 +261,27 @@ fn remove_stale() {
         if process.is_some_and(|id| id.parse::<u32>().is_ok() && !Path::new("/proc").join(id).exists()) {
             remove(name);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drops_are_read_by_name_and_compared() {
+        let text = |dropped: u64| {
+            format!(
+                "Ip: Forwarding InDiscards OutDiscards ReasmFails\nIp: 1 0 2 0\nUdp: InDatagrams RcvbufErrors \
+                 SndbufErrors\nUdp: 9 {dropped} 0\nInter-| Receive\n face |bytes\n    lo: 1 1 0 7 0 0 0 0 1 1 0 7 0 0 0 0\n \
+                 veth0: 1 1 0 5 0 0 0 0 1 1 0 6 0 0 0 0\n"
+            )
+        };
+        let [before, after] = [3, 10].map(|dropped| Drops::of(&text(dropped), "veth0"));
+        assert_eq!(before.0["rx_dropped"], 5);
+        assert_eq!(before.0["tx_dropped"], 6);
+        assert_eq!(before.0["OutDiscards"], 2);
+        assert_eq!(after.since(&before), [("RcvbufErrors".to_owned(), 7)]);
+        assert_eq!(before.since(&before), []);
     }
 }

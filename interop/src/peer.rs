@@ -88,6 +88,9 @@ pub struct Endpoint {
     pub strength: Option<u32>,
     /// A reader's content filter `seq < N`.
     pub filter_below: Option<u64>,
+    /// A writer of Fast DDS sends within `write`, so that KEEP_LAST replaces nothing that is still to be sent. Samples of one
+    /// datagram only; others ignore it.
+    pub synchronous: bool,
     /// A reader takes when it is told to ([`Peer::take`]), not what comes at once.
     pub on_demand: bool,
 }
@@ -109,6 +112,7 @@ impl Endpoint {
             lease_ms: 0,
             strength: None,
             filter_below: None,
+            synchronous: false,
             on_demand: false,
         }
     }
@@ -151,6 +155,9 @@ impl fmt::Display for Endpoint {
         }
         if let Some(end) = self.filter_below {
             write!(f, " filter_below={end}")?;
+        }
+        if self.synchronous {
+            write!(f, " synchronous=1")?;
         }
         if self.on_demand { write!(f, " on_demand=1") } else { Ok(()) }
     }

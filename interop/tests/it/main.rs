@@ -6,6 +6,7 @@
 mod durability;
 mod exchange;
 mod fan_out;
+mod first_samples;
 mod interoperability;
 mod late_joiners;
 mod loss;

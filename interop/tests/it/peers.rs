@@ -24,8 +24,8 @@ fn both_ways(left: Program, right: Program) {
         for (number, case) in cases.enumerate() {
             let topic = format!("{}{number}", if publisher == left { "l" } else { "r" });
             let result = match publisher == left {
-                true => exchange((&mut scene.left, left), (&mut scene.right, right), &case, &topic),
-                false => exchange((&mut scene.right, right), (&mut scene.left, left), &case, &topic),
+                true => exchange((&mut scene.left, left), (&mut scene.right, right), &case, &topic, None),
+                false => exchange((&mut scene.right, right), (&mut scene.left, left), &case, &topic, None),
             };
             failures.extend(result.err().map(|why| format!("{publisher} -> {subscriber}, {case}: {why}")));
         }
