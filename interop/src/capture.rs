@@ -1,12 +1,13 @@
 //! Recordings of the link, and tshark's judgement of them.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::error::{output_of, shown};
 use crate::network::{Host, INTERFACE, Network, PORTS};
@@ -14,10 +15,15 @@ use crate::{Error, Result};
 
 /// `_ws.expert.severity` of an error-level item.
 const SEVERITY_ERROR: u64 = 0x0080_0000;
-/// RFC 863: where Takt sends an empty datagram when it wants the kernel to see whether a neighbour is still there.
+/// RFC 863: where Takt sends an empty datagram when it wants the kernel to see whether a neighbour is still there, and a capture
+/// the mark of its end.
 const DISCARD_PORT: &str = "9";
-/// Twice the time after which the kernel hands recorded frames to dumpcap, full block or not.
-const HANDOVER: Duration = Duration::from_millis(500);
+/// For dumpcap to write what it is handed.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Between two looks at the file, which dumpcap writes to twice a second.
+const LOOK: Duration = Duration::from_millis(200);
+/// All hosts of the link, none of which answers.
+const ALL_HOSTS: &str = "224.0.0.1";
 
 /// A running capture on a host's interface. The file is removed when this is dropped, unless [`Capture::keep`] was called or
 /// `TAKT_KEEP_CAPTURES` is set.
@@ -25,6 +31,8 @@ const HANDOVER: Duration = Duration::from_millis(500);
 pub struct Capture {
     dumpcap: Child,
     file: PathBuf,
+    /// Its frames are recorded.
+    host: Host,
     is_kept: bool,
 }
 
@@ -54,23 +62,23 @@ impl Capture {
     /// Starts to record everything that the left host sends and receives: there, or where a switch sees it.
     pub fn start(network: &Network) -> Result<Self> {
         match network.switch() {
-            None => Self::start_at(&network.left, INTERFACE),
-            Some(switch) => Self::start_at(switch, PORTS[0]),
+            None => Self::start_at(&network.left, INTERFACE, &network.left),
+            Some(switch) => Self::start_at(switch, PORTS[0], &network.left),
         }
     }
 
-    fn start_at(host: &Host, interface: &str) -> Result<Self> {
+    fn start_at(at: &Host, interface: &str, recorded: &Host) -> Result<Self> {
         static CAPTURES: AtomicU32 = AtomicU32::new(0);
         let number = CAPTURES.fetch_add(1, Ordering::Relaxed);
         let file = std::env::temp_dir().join(format!("takt-{}-{number}.pcapng", std::process::id()));
-        let mut command = host.command("dumpcap".as_ref());
+        let mut command = at.command("dumpcap".as_ref());
         command.args(["-q", "-B", "64", "-i", interface, "-w"]).arg(&file);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let shown = shown(&command);
         let mut dumpcap = command.spawn().map_err(Error::io(format!("cannot run `{shown}`")))?;
         let stderr = dumpcap.stderr.take().expect("stderr was piped above");
         let is_kept = std::env::var_os("TAKT_KEEP_CAPTURES").is_some();
-        let mut capture = Self { dumpcap, file, is_kept };
+        let mut capture = Self { dumpcap, file, host: recorded.clone(), is_kept };
         // It says where it writes to once the interface is open.
         let mut said = String::new();
         let mut lines = BufReader::new(stderr).lines().map_while(std::result::Result::ok);
@@ -93,10 +101,35 @@ impl Capture {
         &self.file
     }
 
+    /// Waits until the file has everything that was sent so far: what dumpcap was not handed when it is told to end is lost. The
+    /// last frame is a datagram that the host sends to the discard port.
+    fn await_all(&self) -> Result<()> {
+        let mark = format!("takt-interop end of {}", self.file.display());
+        let send = format!("printf '{mark}' > /dev/udp/{ALL_HOSTS}/{DISCARD_PORT}");
+        let (deadline, mut position, mut text) = (Instant::now() + PATIENCE, 0, Vec::new());
+        loop {
+            // Again: an impaired link may lose it.
+            output_of(self.host.command("bash".as_ref()).args(["-c", &send]))?;
+            let mut file = File::open(&self.file).map_err(Error::io("open the capture"))?;
+            file.seek(SeekFrom::Start(position)).map_err(Error::io("seek in the capture"))?;
+            let len = file.read_to_end(&mut text).map_err(Error::io("read the capture"))?;
+            if text.windows(mark.len()).any(|window| window == mark.as_bytes()) {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                let awaited = "the end of the traffic in the capture".to_owned();
+                return Err(Error::Timeout { peer: "dumpcap".to_owned(), awaited, context: String::new() });
+            }
+            position += len as u64;
+            // The mark may begin in what was read.
+            text.drain(..text.len().saturating_sub(mark.len()));
+            std::thread::sleep(LOOK);
+        }
+    }
+
     /// Stops recording and has tshark look at every frame.
     pub fn judge(mut self) -> Result<Verdict> {
-        // What dumpcap has not been handed yet when it is told to end is lost.
-        std::thread::sleep(HANDOVER);
+        self.await_all()?;
         output_of(Command::new("kill").args(["-INT", &self.dumpcap.id().to_string()]))?;
         self.dumpcap.wait().map_err(Error::io("wait for dumpcap"))?;
         judge(&self.file)
@@ -107,6 +140,8 @@ impl Capture {
 pub fn judge(file: &Path) -> Result<Verdict> {
     let mut tshark = Command::new("tshark");
     tshark.arg("-r").arg(file).args(["-n", "-Y", "ip", "-T", "fields", "-E", "separator=|"]);
+    // An ephemeral port may be one that tshark knows for another protocol.
+    tshark.args(["-o", "udp.try_heuristic_first:TRUE"]);
     for field in [
         "frame.number",
         "ip.src",

@@ -3,6 +3,7 @@
 //! Every test has two hosts of its own (network namespaces), so all may run at once. `interop/README.md` says what is
 //! needed; `TAKT_TEST_LONG=1` runs the loss tests at full length.
 
+mod captures;
 mod durability;
 mod exchange;
 mod fan_out;
