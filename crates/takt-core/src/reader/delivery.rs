@@ -19,10 +19,12 @@ impl Reader {
         stored: Option<Stored>,
     ) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
-        let skipped = sn.0 - proxy.expected.map_or(sn.0, |expected| expected.0);
+        let expected = proxy.expected.unwrap_or(sn);
+        let skipped = sn.0 - expected.0;
+        let lost = skipped - proxy.excused_before(expected, sn);
         // With a filter, what is skipped may be what the writer kept back.
-        if proxy.announced >= SequenceNumber::FIRST && skipped > 0 && self.filter.is_none() {
-            self.lost.add(skipped as u64);
+        if proxy.announced >= SequenceNumber::FIRST && lost > 0 && self.filter.is_none() {
+            self.lost.add(lost as u64);
             ctx.notify(Event::SampleLost(self.handle));
         }
         proxy.announced = sn;

@@ -22,10 +22,13 @@ impl Reader {
     /// RTPS 2.5 §8.3.8.4: samples that will not come, or are not for this reader.
     pub(crate) fn handle_gap(&mut self, now: Instant, ctx: &mut Context, index: u32, gap: &Gap) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
-        if !proxy.reliable || proxy.expected.is_none() {
+        let base = gap.gap_list.base();
+        if !proxy.reliable {
+            return proxy.excuse(gap.gap_start, base);
+        }
+        if proxy.expected.is_none() {
             return;
         }
-        let base = gap.gap_list.base();
         for sn in gap.gap_list.iter() {
             if proxy.in_window(sn) && proxy.arrival(sn) == Arrival::Missing {
                 proxy.mark_irrelevant(sn);

@@ -68,6 +68,8 @@ pub(crate) struct WriterProxy {
     pub(super) leap: Option<Leap>,
     /// Highest number that a GAP has named within the window.
     pub(super) marked: SequenceNumber,
+    /// Best effort: the last numbers that a GAP has named, the end not included.
+    excused: (SequenceNumber, SequenceNumber),
     arrivals: Box<[u32]>,
     /// How many samples wait for earlier ones.
     pub(crate) waiting: usize,
@@ -117,6 +119,7 @@ impl WriterProxy {
             announced: SequenceNumber::ZERO,
             highest: SequenceNumber::ZERO,
             leap: None,
+            excused: (SequenceNumber::ZERO, SequenceNumber::ZERO),
             marked: SequenceNumber::ZERO,
             waiting: 0,
             arrivals: if reliable { vec![MISSING; REORDER_WINDOW as usize].into() } else { Box::default() },
@@ -189,6 +192,24 @@ impl WriterProxy {
     /// Whether no sample with this number, or a later one, has come before. A part of the sample may have.
     pub(crate) fn is_newest(&self, sn: SequenceNumber) -> bool {
         if self.reliable { sn > self.highest } else { self.expected.is_none_or(|expected| sn >= expected) }
+    }
+
+    /// Best effort: the numbers from `start` on and before `end` will not come, and are not lost. Numbers that follow on those of
+    /// the last GAP are added to them; otherwise that is forgotten.
+    pub(super) fn excuse(&mut self, start: SequenceNumber, end: SequenceNumber) {
+        let (from, to) = self.excused;
+        let joins = start <= to && end >= from;
+        self.excused = if joins { (from.min(start), to.max(end)) } else { (start, end) };
+    }
+
+    /// Best effort: how many numbers from `start` on the last GAP has named, where `sn` has arrived. That GAP is forgotten if it
+    /// began before.
+    pub(super) fn excused_before(&mut self, start: SequenceNumber, sn: SequenceNumber) -> i64 {
+        let (from, to) = self.excused;
+        if from <= sn {
+            self.excused = (SequenceNumber::ZERO, SequenceNumber::ZERO);
+        }
+        (to.min(sn).0 - from.max(start).0).max(0)
     }
 
     /// The writer has samples up to this one.

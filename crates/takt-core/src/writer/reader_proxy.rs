@@ -120,9 +120,13 @@ impl ReaderProxy {
         }
     }
 
+    /// Whether it follows the writer at that number.
+    pub(super) fn follows(&self, sn: SequenceNumber) -> bool {
+        sn >= self.first_relevant && sn < self.relevant_below
+    }
+
     pub(crate) fn is_relevant(&self, change: &Change) -> bool {
-        let is_relevant = change.sn >= self.first_relevant && change.sn < self.relevant_below;
-        is_relevant && change.directed.allows(self.guid) && !self.rejects(change)
+        self.follows(change.sn) && change.directed.allows(self.guid) && !self.rejects(change)
     }
 
     /// Whether its filter rejects a change.

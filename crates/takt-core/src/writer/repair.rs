@@ -110,14 +110,14 @@ impl Writer {
                 _ => Repair::Gap { start: sn, end: self.gap_end(index, sn) },
             });
         }
-        for _ in 0..GAP_STEPS {
-            let Some(sn) = proxy.push_next else { break };
-            match history.at_or_after(sn).filter(|change| change.sn < proxy.live_from && change.sn < unsent) {
-                Some(change) if proxy.is_relevant(change) => return Some(Repair::Change(*change)),
-                Some(change) => proxy.push_next = Some(change.sn.next()),
-                None => proxy.push_next = None,
-            }
+        let live_from = proxy.live_from.min(unsent);
+        if let Some(sn) = proxy.push_next.filter(|sn| *sn < live_from) {
+            return Some(match history.get(sn) {
+                Some(change) if proxy.is_relevant(change) => Repair::Change(*change),
+                _ => Repair::Gap { start: sn, end: self.gap_end(index, sn).min(live_from) },
+            });
         }
+        proxy.push_next = None;
         proxy.heartbeat_due.then_some(Repair::Heartbeat)
     }
 
@@ -169,6 +169,7 @@ impl Writer {
         })?;
         ctx.counters.gaps_sent += 1;
         proxy.requested.clear_below(end);
+        proxy.push_next = proxy.push_next.map(|next| if next == start { end } else { next });
         Ok(())
     }
 

@@ -439,19 +439,19 @@ impl Writer {
         self.data.qos.history == History::KeepAll && self.history.is_half_full()
     }
 
-    /// A directed change goes to each reader on its own, and the others learn that it is not for them. False if it has to wait
-    /// for a best-effort reader to be sent what was directed to it before.
+    /// A directed change goes to each reader on its own, and a GAP to the others. False if it has to wait for a best-effort reader
+    /// to be sent what came before.
     fn queue_directed(&mut self, change: &Change, ctx: &mut Context) -> bool {
         ctx.work.steps(2 * self.proxies.len());
         let waits =
-            |proxy: &ReaderProxy| !proxy.reliable && proxy.is_relevant(change) && !proxy.requested.has_room(change.sn);
+            |proxy: &ReaderProxy| !proxy.reliable && proxy.follows(change.sn) && !proxy.requested.has_room(change.sn);
         if self.proxies.iter().any(|(_, proxy)| waits(proxy)) {
             return false;
         }
         let mut index = 0;
         while let Some(at) = self.proxies.next_index(index) {
             if let Some(proxy) = self.proxies.get_mut(at)
-                && (proxy.reliable || proxy.is_relevant(change))
+                && (proxy.reliable || proxy.follows(change.sn))
             {
                 // Beyond the window a reliable reader asks for it.
                 proxy.requested.insert(change.sn);

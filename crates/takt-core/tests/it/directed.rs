@@ -111,3 +111,50 @@ fn many_directed_samples_at_once_all_reach_a_best_effort_reader_in_order() {
         assert_eq!(numbers(&mut network, 1, reader), (0..1_500).collect::<Vec<_>>(), "{len} octets");
     }
 }
+
+#[test]
+fn best_effort_readers_have_not_lost_what_is_directed_to_others_and_what_was_replaced() {
+    for (writer_reliable, durability) in [
+        (true, Durability::Volatile),
+        (false, Durability::Volatile),
+        (true, Durability::TransientLocal),
+        (false, Durability::TransientLocal),
+    ] {
+        let mut network = Network::new(4, 913);
+        let history = History::KeepLast(1);
+        let qos = DataWriterQos { history, ..writer_qos(writer_reliable, durability) };
+        let writer = network.writer(0, writer_spec("T", true, qos));
+        let spec = || reader_spec("T", true, reader_qos(false, durability));
+        let early: Vec<_> = (1..3).map(|node| network.reader(node, spec())).collect();
+        network.await_match((0, writer), (1, early[0]));
+        network.await_match((0, writer), (2, early[1]));
+        network.run(1_500);
+        let chosen = network.nodes[2].reader_guid(early[1]).expect("the reader lives");
+        let write = |network: &mut Network, key: u8| {
+            network.write_key(0, writer, ChangeKind::Alive, hash(key), &payload(key.into(), 20)).expect("room");
+            network.run(1);
+        };
+        // Of these the samples 1, 3, 5 and 9 stay.
+        [7, 1, 2, 1, 3, 2, 2, 2, 4].into_iter().for_each(|key| write(&mut network, key));
+        for key in [5, 6, 5, 5] {
+            direct(&mut network, writer, &[chosen], key, 32);
+            network.run(1);
+        }
+        [2, 1].into_iter().for_each(|key| write(&mut network, key));
+        let late = network.reader(3, spec());
+        network.await_match((0, writer), (3, late));
+        network.run(1_500);
+        [1, 1, 2].into_iter().for_each(|key| write(&mut network, key));
+        for (node, reader) in [(1, early[0]), (2, early[1]), (3, late)] {
+            let lost = network.nodes[node].sample_lost_status(reader).expect("the reader lives").total_count;
+            assert_eq!(lost, 0, "node {node}, {writer_reliable}, {durability:?}");
+        }
+        // What is lost on the way is lost.
+        network.cut = vec![1];
+        [1, 2, 3].into_iter().for_each(|key| write(&mut network, key));
+        network.cut = vec![];
+        write(&mut network, 1);
+        let lost = network.nodes[1].sample_lost_status(early[0]).expect("the reader lives").total_count;
+        assert_eq!(lost, 3, "{writer_reliable}, {durability:?}");
+    }
+}

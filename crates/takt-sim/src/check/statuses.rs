@@ -23,8 +23,7 @@ impl Checker {
         }
     }
 
-    /// In the end, where nothing was lost and no limit reached, no reader was told of that. A best-effort reader, which gets no
-    /// GAP, takes for lost what is directed to others, and the holes that KEEP_LAST leaves in a history.
+    /// In the end, where nothing was lost and no limit reached, no reader was told of that.
     pub fn finish_losses(
         &mut self,
         at: Nanos,
@@ -32,13 +31,7 @@ impl Checker {
         lost: &SampleLostStatus,
         rejected: &SampleRejectedStatus,
     ) {
-        let skips = |(writer, of): &(EndpointId, EndpointId)| {
-            let (from, to) = (&self.endpoints[*writer as usize], &self.endpoints[reader as usize]);
-            let has_holes = from.qos.keep_last.is_some() && from.qos.transient_local && to.qos.transient_local;
-            *of == reader && (from.qos.directed || has_holes) && !model::is_reliable(&from.qos, &to.qos)
-        };
-        let is_exact = self.exact && self.calm && !self.pairs.keys().any(skips);
-        if is_exact && (lost.total_count > 0 || rejected.total_count > 0) {
+        if self.exact && self.calm && (lost.total_count > 0 || rejected.total_count > 0) {
             self.report(at, Rule::Status, format!("reader {reader}: {lost:?}, {rejected:?}, though nothing was lost"));
         }
     }
