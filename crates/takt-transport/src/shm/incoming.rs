@@ -15,7 +15,7 @@ use super::hello::{FAREWELL, HELLO_LEN, Hello};
 use super::host::Host;
 use super::mapping::Mapping;
 use super::ports::{self, Band, LENDS};
-use super::ring::{self, Broken, Chosen, Head, Ports, RECORD_LEN_MAX, Word};
+use super::ring::{self, Broken, Head, Ports, RECORD_LEN_MAX, Word};
 use super::syscall;
 use crate::udp::syscall::epoll_add;
 
@@ -75,14 +75,14 @@ impl Lane {
         self.heads[Band::Common as usize].pop(self.lender.lane.ring(Band::Common), bytes)
     }
 
-    /// The most urgent datagram of the urgent ring.
-    fn choose(&mut self, rank: impl FnMut(Ports) -> i32) -> Result<Option<Chosen>, Broken> {
+    /// How urgent the most urgent datagram of the urgent ring is.
+    fn choose(&mut self, rank: impl FnMut(Ports) -> i32) -> Result<Option<i32>, Broken> {
         self.heads[Band::Urgent as usize].choose(self.lender.lane.ring(Band::Urgent), rank)
     }
 
     /// Copies it.
-    fn take(&mut self, chosen: Chosen, bytes: &mut [u8]) -> Result<(Ports, usize), Broken> {
-        self.heads[Band::Urgent as usize].take(self.lender.lane.ring(Band::Urgent), chosen, bytes)
+    fn take(&mut self, bytes: &mut [u8]) -> Result<Option<(Ports, usize)>, Broken> {
+        self.heads[Band::Urgent as usize].take(self.lender.lane.ring(Band::Urgent), bytes)
     }
 }
 
@@ -186,23 +186,21 @@ impl Incoming {
         self.lanes().any(|lane| !lane.heads[Band::Urgent as usize].is_drained(lane.ring(Band::Urgent)))
     }
 
-    /// Copies into the buffer what is most urgent and more so than `above`; an error if that was dropped. Bounded by
-    /// [`ring::LOOKS`] records for each lane.
+    /// Copies into the buffer what is most urgent and more so than `above`; an error if that was dropped. Looks at each record once,
+    /// at [`ring::LOOKS`] of each lane at most.
     pub(super) fn pop_urgent(&mut self, above: i32, ports: &ports::Ports) -> Option<Result<Arrival, Broken>> {
-        let mut most: Option<(usize, Chosen)> = None;
+        let mut most: Option<(usize, i32)> = None;
         for turn in 0..self.connections.len() {
             let at = self.in_turn(turn);
             let Some(lane) = &mut self.connections[at].lane else { continue };
             match lane.choose(|record| ports.urgency(record.to & !LENDS)) {
-                Ok(Some(chosen)) if chosen.rank > most.map_or(above, |(_, most)| most.rank) => {
-                    most = Some((at, chosen));
-                }
+                Ok(Some(rank)) if rank > most.map_or(above, |(_, most)| most) => most = Some((at, rank)),
                 Ok(_) => {}
                 Err(Broken) => self.refuse(at),
             }
         }
-        let (at, chosen) = most?;
-        let taken = self.connections[at].lane.as_mut()?.take(chosen, &mut self.buffer);
+        let (at, _) = most?;
+        let taken = self.connections[at].lane.as_mut()?.take(&mut self.buffer).transpose()?;
         let taken = taken.inspect_err(|Broken| self.refuse(at));
         Some(taken.and_then(|taken| self.arrive(at, Band::Urgent, taken).ok_or(Broken)))
     }
@@ -359,7 +357,7 @@ impl Incoming {
                 let is_here = syscall::peer(socket.as_fd()).is_ok_and(|peer| peer.is_this_process);
                 let handovers = if is_here { handover::accept(hello.name, self.own_name) } else { None };
                 let lender = Arc::new(Lender::new(lane, segment));
-                Some(Lane { from: hello.name, lender, handovers, heads: [Head::default(), Head::default()] })
+                Some(Lane { from: hello.name, lender, handovers, heads: [Head::default(), Head::choosing()] })
             });
             if lane.is_none() {
                 self.refused += 1;

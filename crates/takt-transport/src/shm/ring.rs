@@ -21,8 +21,8 @@
 //! whole or not at all, whenever its writer is killed, and what lay there a lap ago is never taken for a header. The reader
 //! copies a record before it gives its place back, so a reader that is killed merely leaves the ring full.
 //!
-//! A reader may take a record before those that were written earlier, out of the next [`LOOKS`]. Which ones it remembers itself; their places are
-//! given back in their turn.
+//! A reader may take a record before those that were written earlier, out of the next [`LOOKS`]. It looks at each record once and keeps
+//! the order in memory of its own; places are given back in their turn.
 //!
 //! A record that does not fit before the end of the ring goes to its beginning, and a gap says so. A writer that finds the
 //! ring drained does that after [`RESTART`] words already, so that a lane that is never behind occupies a few pages, and
@@ -33,6 +33,8 @@
 //! are atomic even where they carry bytes, so a side that writes at the wrong time makes wrong bytes, which the parser
 //! of the messages expects anyway, and nothing worse. There is no `unsafe` here.
 
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// Most bytes of one record.
@@ -54,7 +56,7 @@ const PREFIX: usize = 2;
 const GAP: u32 = u32::MAX;
 
 /// Records that a reader chooses from.
-pub(super) const LOOKS: u32 = u64::BITS;
+pub(super) const LOOKS: usize = 1024;
 
 /// Words after which a writer looks whether the ring is drained: 32 KiB.
 const RESTART: u64 = 4096;
@@ -324,24 +326,39 @@ fn look<W: Word>(records: &[W], position: u64) -> Result<Option<u32>, Broken> {
     }
 }
 
-/// A record that was chosen.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Chosen {
+/// A record that was looked at and not taken. The one of the highest rank is the greatest, of one rank the first.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Waiting {
+    rank: i32,
+    number: Reverse<u64>,
     position: u64,
-    /// Which one it is from the head on.
-    number: u32,
-    pub(super) rank: i32,
 }
 
-/// The reader's side of a ring.
+/// A record that was looked at, from the head on.
+#[derive(Debug)]
+struct Seen {
+    end: u64,
+    is_taken: bool,
+}
+
+/// The reader's side of a ring: that of a ring that is only [popped](Self::pop) from is the default one.
 #[derive(Debug, Default)]
 pub(super) struct Head {
     position: u64,
-    /// Of the records from there on those that were taken out of turn: the first one never.
-    taken: u64,
+    waiting: BinaryHeap<Waiting>,
+    /// All that were looked at and whose places were not given back: the first of them was not taken.
+    seen: VecDeque<Seen>,
+    /// The number of the first of them.
+    first: u64,
 }
 
 impl Head {
+    /// One that [chooses](Self::choose). Only this allocates.
+    pub(super) fn choosing() -> Self {
+        let (waiting, seen) = (BinaryHeap::with_capacity(LOOKS), VecDeque::with_capacity(LOOKS));
+        Self { waiting, seen, ..Self::default() }
+    }
+
     /// Copies the next record into `bytes`, which has room for [`RECORD_LEN_MAX`], and gives its place back. Says its ports
     /// and length.
     #[inline]
@@ -352,47 +369,42 @@ impl Head {
         Ok(Some(popped))
     }
 
-    /// Of the next [`LOOKS`] records the first one of the highest rank, to be [taken](Self::take).
+    /// The highest rank among the next [`LOOKS`] records. `rank` is asked once for each record.
     pub(super) fn choose<W: Word>(
         &mut self,
         lane: &[W],
         mut rank: impl FnMut(Ports) -> i32,
-    ) -> Result<Option<Chosen>, Broken> {
-        let (records, mut chosen, mut next) = (records(lane), None::<Chosen>, self.first(lane)?);
-        for number in 0..LOOKS {
+    ) -> Result<Option<i32>, Broken> {
+        while self.seen.len() < LOOKS {
+            let next = match self.seen.back() {
+                Some(last) => Record::find(records(lane), last.end)?.1,
+                None => self.first(lane)?,
+            };
             let Some(record) = next else { break };
-            if self.taken >> number & 1 == 0 {
-                let rank = rank(record.ports(records));
-                if chosen.is_none_or(|chosen| rank > chosen.rank) {
-                    chosen = Some(Chosen { position: record.start, number, rank });
-                }
-            }
-            (_, next) = Record::find(records, record.end)?;
+            let number = Reverse(self.first + self.seen.len() as u64);
+            self.waiting.push(Waiting { rank: rank(record.ports(records(lane))), number, position: record.start });
+            self.seen.push_back(Seen { end: record.end, is_taken: false });
         }
-        Ok(chosen)
+        Ok(self.waiting.peek().map(|waiting| waiting.rank))
     }
 
-    /// As [`pop`](Self::pop), of a record that was chosen since the last one was taken.
-    pub(super) fn take<W: Word>(
-        &mut self,
-        lane: &[W],
-        chosen: Chosen,
-        bytes: &mut [u8],
-    ) -> Result<(Ports, usize), Broken> {
-        let records = records(lane);
-        let (_, record) = Record::find(records, chosen.position)?;
-        let taken = record.ok_or(Broken)?.copy(records, bytes)?;
-        self.taken |= 1 << chosen.number;
-        let mut end = self.position;
-        while self.taken & 1 != 0 {
-            let (_, first) = Record::find(records, end)?;
-            end = first.ok_or(Broken)?.end;
-            self.taken >>= 1;
+    /// As [`pop`](Self::pop), of the first record of the rank that [`choose`](Self::choose) said last.
+    pub(super) fn take<W: Word>(&mut self, lane: &[W], bytes: &mut [u8]) -> Result<Option<(Ports, usize)>, Broken> {
+        let Some(Waiting { number: Reverse(number), position, .. }) = self.waiting.pop() else { return Ok(None) };
+        let (_, record) = Record::find(records(lane), position)?;
+        let taken = record.ok_or(Broken)?.copy(records(lane), bytes)?;
+        if let Some(seen) = self.seen.get_mut((number - self.first) as usize) {
+            seen.is_taken = true;
         }
-        if end != self.position {
+        let mut end = None;
+        while let Some(first) = self.seen.pop_front_if(|first| first.is_taken) {
+            end = Some(first.end);
+            self.first += 1;
+        }
+        if let Some(end) = end {
             self.advance(lane, end);
         }
-        Ok(taken)
+        Ok(Some(taken))
     }
 
     /// The record at the head. A gap before it is given back.

@@ -85,6 +85,20 @@ fn a_flood_of_urgent_datagrams_lets_common_ones_pass() {
     assert_eq!(std::iter::from_fn(|| receive_urgent(&mut b, 0)).count(), 3, "they are still there");
 }
 
+/// A burst of one urgent flow does not hide what is more urgent, as long as the reader may look so far ahead.
+#[test]
+fn the_most_urgent_passes_a_burst_of_what_is_less_urgent() {
+    let (mut a, mut b) = (open(), open());
+    let ((_, to_camera), (_, to_brake)) = (urgent(&mut b, 10), urgent(&mut b, 46));
+    send(&mut a, &[1], at(&b));
+    assert_eq!(receive(&mut b), Some(vec![1]));
+    (1..ring::LOOKS).for_each(|_| send(&mut a, &[10], to_camera));
+    send(&mut a, &[46], to_brake);
+    assert_eq!(receive_urgent(&mut b, 45), Some(vec![46]));
+    assert_eq!(receive_urgent(&mut b, 10), None);
+    assert_eq!(std::iter::from_fn(|| receive_urgent(&mut b, 0)).count(), ring::LOOKS - 1);
+}
+
 /// Whoever waits is woken by what is urgent as by all else.
 #[test]
 fn a_sleeper_is_woken_by_what_is_urgent() {
