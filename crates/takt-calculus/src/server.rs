@@ -10,6 +10,7 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::Arrivals;
+use crate::system::Server;
 
 /// Times of arrival within one busy period that are looked at for one job, at most.
 pub const POINTS_MAX: usize = 10_000;
@@ -89,23 +90,35 @@ pub fn utilisation_ppm<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> Option<u6
 }
 
 /// The longest time from an event of `jobs[at]` until it is done. The work grows with the number of events in a busy period, times the
-/// number of jobs; limits are stated above.
+/// number of jobs; limits are stated above. `server` delays jobs above its priority; its pieces are in none of `jobs`.
 ///
 /// # Panics
 /// If there is no such job, or one with a period of 0 or without pieces.
-pub fn respond(jobs: &[Job], at: usize) -> Result<Response, Unbounded> {
+pub fn respond(jobs: &[Job], at: usize, server: Option<Server>) -> Result<Response, Unbounded> {
     let own = jobs[at];
-    let blocking_ns = jobs.iter().filter(|job| job.priority < own.priority).map(|job| job.piece_ns).max().unwrap_or(0);
+    let server = server.filter(|server| server.priority < own.priority);
+    let blocking_ns = blocking(jobs, own.priority, server).ok_or(Unbounded::Overload)?;
     // Any of its equals may be served first.
     let rivals = jobs.iter().enumerate().filter(|(n, job)| *n != at && job.priority >= own.priority);
     let rivals: Vec<Job> = rivals.map(|(_, job)| *job).collect();
     let level = || rivals.iter().chain([&own]);
-    if utilisation_ppm(level()).is_none_or(|ppm| ppm > 1_000_000 + level().count() as u64) {
+    let turns = server.map(|server| Job {
+        priority: i32::MAX,
+        arrivals: Some(Arrivals::sporadic(server.period_ns)),
+        piece_ns: server.piece_ns,
+        pieces: 1,
+    });
+    if utilisation_ppm(level().chain(&turns)).is_none_or(|ppm| ppm > 1_000_000 + level().count() as u64 + 1) {
         return Err(Unbounded::Overload);
     }
+    let served =
+        |window_ns: u64| server.map_or(Some(0), |server| server.piece_ns.checked_mul(window_ns / server.period_ns));
     // What comes at its very end begins another.
     let first = total(level(), 0).and_then(|work| work.checked_add(blocking_ns)).ok_or(Unbounded::Overload)?;
-    let busy_ns = fixed_point(first, |busy_ns| total(level(), busy_ns.saturating_sub(1))?.checked_add(blocking_ns))?;
+    let busy_ns = fixed_point(first, |busy_ns| {
+        let window_ns = busy_ns.saturating_sub(1);
+        total(level(), window_ns)?.checked_add(served(window_ns)?)?.checked_add(blocking_ns)
+    })?;
 
     let (mut response_ns, mut begun_ns) = (0, 0);
     let mut points = Vec::new();
@@ -115,13 +128,29 @@ pub fn respond(jobs: &[Job], at: usize) -> Result<Response, Unbounded> {
         let before = before.and_then(|work| work.checked_add(blocking_ns)).ok_or(Unbounded::Overload)?;
         // A later event is not begun earlier.
         let from = before.max(begun_ns);
-        let start_ns = fixed_point(from, |start_ns| total(rivals.iter(), start_ns)?.checked_add(before))?;
+        let start_ns = fixed_point(from, |start_ns| {
+            total(rivals.iter(), start_ns)?.checked_add(served(start_ns)?)?.checked_add(before)
+        })?;
         begun_ns = start_ns;
         let done_ns = start_ns.checked_add(own.piece_ns).ok_or(Unbounded::Overload)?;
         response_ns = response_ns.max(done_ns.saturating_sub(arrival_ns));
         points.push(Point { arrival_ns, start_ns });
     }
     Ok(Response { response_ns, busy_ns, points })
+}
+
+/// The longest that a job of this priority waits for work of lower priority that goes first at the begin of its busy period. The further
+/// turns of the server are no part of it.
+///
+/// Behind a job at or below the server's priority, or behind idle time, the server has its next turn one period later. Behind a job between the
+/// server's priority and this one, and where the busy period before ended just now, it may have one at once.
+fn blocking(jobs: &[Job], priority: i32, server: Option<Server>) -> Option<u64> {
+    let served_from = server.map_or(i32::MAX, |server| server.priority);
+    let at_once_ns = server.map_or(0, |server| server.piece_ns);
+    let lower = jobs.iter().filter(|job| job.priority < priority);
+    lower
+        .map(|job| if job.priority > served_from { job.piece_ns.checked_add(at_once_ns) } else { Some(job.piece_ns) })
+        .try_fold(at_once_ns, |longest, ns| Some(longest.max(ns?)))
 }
 
 /// All work of the jobs that comes in an interval, ends included.
@@ -160,7 +189,7 @@ mod tests {
     }
 
     fn response(jobs: &[Job], at: usize) -> u64 {
-        respond(jobs, at).expect("bounded").response_ns
+        respond(jobs, at, None).expect("bounded").response_ns
     }
 
     #[test]
@@ -168,7 +197,7 @@ mod tests {
         assert_eq!(response(&[job(1, 100, 30)], 0), 30);
         // As long as it is not busy for ever.
         assert_eq!(response(&[job(1, 30, 30)], 0), 30);
-        assert_eq!(respond(&[job(1, 29, 30)], 0), Err(Unbounded::Overload));
+        assert_eq!(respond(&[job(1, 29, 30)], 0, None), Err(Unbounded::Overload));
     }
 
     /// The example of Davis et al. (2007) which the older analysis got wrong: the second event of the lowest is the latest.
@@ -206,8 +235,8 @@ mod tests {
         let flood = Job { priority: 0, arrivals: None, piece_ns: 12, pieces: 1 };
         let jobs = [flood, job(1, 100, 10), job(2, 100, 10)];
         assert_eq!([1, 2].map(|at| response(&jobs, at)), [32, 22]);
-        assert_eq!(respond(&jobs, 0), Err(Unbounded::Overload));
-        assert_eq!(respond(&[Job { priority: 2, ..flood }, job(2, 100, 10)], 1), Err(Unbounded::Overload));
+        assert_eq!(respond(&jobs, 0, None), Err(Unbounded::Overload));
+        assert_eq!(respond(&[Job { priority: 2, ..flood }, job(2, 100, 10)], 1, None), Err(Unbounded::Overload));
     }
 
     #[test]
@@ -215,6 +244,21 @@ mod tests {
         let large = Job { pieces: 5, ..job(1, 1000, 10) };
         assert_eq!(response(&[job(2, 1000, 7), large], 0), 17, "one piece is before it");
         assert_eq!(response(&[job(2, 25, 7), large], 1), 50 + 3 * 7);
+    }
+
+    /// The server's turn comes a period after idle time or work of its priority, and may come at once behind work above it.
+    #[test]
+    fn the_server_has_its_turn_at_once_only_behind_work_above_its_priority() {
+        let server = Some(Server { priority: 0, period_ns: 100, piece_ns: 20 });
+        let bound = |jobs: &[Job]| respond(jobs, 0, server).expect("bounded").response_ns;
+        let (own, long) = (job(5, 1000, 10), job(5, 1000, 95));
+        assert_eq!(bound(&[own]), 20 + 10, "the busy period before may have ended just now");
+        assert_eq!(bound(&[own, job(-1, 1000, 30)]), 30 + 10);
+        assert_eq!(bound(&[own, job(0, 1000, 30)]), 30 + 10);
+        assert_eq!(bound(&[own, job(1, 1000, 30)]), 30 + 20 + 10);
+        assert_eq!(bound(&[own, job(-1, 1000, 40), job(1, 1000, 30)]), 30 + 20 + 10);
+        assert_eq!(bound(&[own, long, job(-1, 1000, 30)]), 30 + 95 + 20 + 10, "once more after a period");
+        assert_eq!(bound(&[job(0, 1000, 10), job(-1, 1000, 30)]), 30 + 10, "what is not above it is not delayed");
     }
 
     #[test]
@@ -226,10 +270,10 @@ mod tests {
     #[test]
     fn too_much_at_once_is_told() {
         let long = Job { arrivals: Some(Arrivals::sporadic(HORIZON_NS)), piece_ns: HORIZON_NS, ..job(1, 1, 1) };
-        assert_eq!(respond(&[long, job(1, 100, 1)], 0), Err(Unbounded::Overload));
+        assert_eq!(respond(&[long, job(1, 100, 1)], 0, None), Err(Unbounded::Overload));
         let busy = Job { arrivals: Some(Arrivals::sporadic(1_000_000_000)), piece_ns: 500_000_000, ..job(1, 1, 1) };
-        assert_eq!(respond(&[busy, job(1, 1000, 100)], 1), Err(Unbounded::TooComplex));
+        assert_eq!(respond(&[busy, job(1, 1000, 100)], 1, None), Err(Unbounded::TooComplex));
         let huge = Job { pieces: u64::MAX, ..job(1, u64::MAX, u64::MAX) };
-        assert_eq!(respond(&[huge], 0), Err(Unbounded::Overload));
+        assert_eq!(respond(&[huge], 0, None), Err(Unbounded::Overload));
     }
 }

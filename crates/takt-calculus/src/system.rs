@@ -29,7 +29,8 @@ pub struct Resource {
     pub server: Option<Server>,
 }
 
-/// Work of one priority of which one piece goes before all else in each period: the normal server of an executor.
+/// Work of one priority of which one piece goes before what is more urgent, once that has kept the resource for a period, and another one after
+/// each further period: the normal server of an executor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Server {
@@ -52,15 +53,9 @@ impl Resource {
         Self { name: name.into(), lock_ns: 0, server: None }
     }
 
-    /// The server's work as a job that is more urgent than all others; `None` for what it does not delay.
-    fn served_before(&self, priority: i32) -> Option<Job> {
-        let server = self.server.filter(|server| server.priority < priority)?;
-        Some(Job {
-            priority: i32::MAX,
-            arrivals: Some(Arrivals::sporadic(server.period_ns)),
-            piece_ns: server.piece_ns.saturating_add(self.lock_ns),
-            pieces: 1,
-        })
+    /// The server, whose pieces wait for the lock as others do.
+    fn server_with_lock(&self) -> Option<Server> {
+        self.server.map(|server| Server { piece_ns: server.piece_ns.saturating_add(self.lock_ns), ..server })
     }
 }
 
@@ -239,9 +234,8 @@ fn respond_all(system: &System, guess: &Guess) -> Result<Vec<Vec<Response>>, Inf
     let respond_flow = |(at, (flow, places)): (usize, (&Flow, &Vec<usize>))| {
         let stages = flow.stages.iter().zip(places).enumerate().filter(|_| flow.arrivals.is_some());
         let respond = |(n, (stage, place)): (usize, (&Stage, &usize))| {
-            let server = system.resources[stage.resource].served_before(stage.priority);
-            let there: Vec<Job> = jobs[&stage.resource].iter().copied().chain(server).collect();
-            let response = server::respond(&there, *place);
+            let server = system.resources[stage.resource].server_with_lock();
+            let response = server::respond(&jobs[&stage.resource], *place, server);
             response.map_err(|why| Infeasible::Unbounded { flow: at, stage: n, why })
         };
         stages.map(respond).collect()

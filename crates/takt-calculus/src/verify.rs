@@ -147,11 +147,24 @@ fn leaves(stage: &Stage, said: &StageClaim) -> Option<Arrivals> {
     Some(Arrivals { period_ns: said.arrivals.period_ns, jitter_ns: jitter, distance_ns: kept.max(gap) })
 }
 
-/// What a resource's server may put before work above its priority in `window`, both ends included.
+/// What a resource's server may put before work above its priority in `window`, both ends included, except for a turn at its begin.
 fn served_within(resource: &Resource, priority: i32, window: u128) -> Option<u128> {
     let Some(server) = resource.server.filter(|server| priority > server.priority) else { return Some(0) };
-    let pieces = window.checked_div(server.period_ns.into())?.checked_add(1)?;
-    pieces.checked_mul(u128::from(server.piece_ns) + u128::from(resource.lock_ns))
+    let turns = window.checked_div(server.period_ns.into())?;
+    turns.checked_mul(u128::from(server.piece_ns) + u128::from(resource.lock_ns))
+}
+
+/// What may go first at the begin of a busy period of this priority: a piece of lower priority that was begun, a turn of the server, or both where
+/// the server is below that piece.
+fn begun_before(here: &[&Load], resource: &Resource, priority: i32) -> u128 {
+    let server = resource.server.filter(|server| priority > server.priority);
+    let turn = server.map_or(0, |server| u128::from(server.piece_ns) + u128::from(resource.lock_ns));
+    let mut longest = turn;
+    for load in here.iter().filter(|load| load.priority < priority) {
+        let is_above_server = server.is_some_and(|server| load.priority > server.priority);
+        longest = longest.max(if is_above_server { load.piece + turn } else { load.piece });
+    }
+    longest
 }
 
 fn check_stage(
@@ -162,7 +175,7 @@ fn check_stage(
 ) -> Result<(), &'static str> {
     let own = loads.iter().find(|load| load.flow == flow && load.stage == stage).ok_or("it is not there")?;
     let here: Vec<&Load> = loads.iter().filter(|load| load.resource == own.resource).collect();
-    let begun = here.iter().filter(|load| load.priority < own.priority).map(|load| load.piece).max().unwrap_or(0);
+    let begun = begun_before(&here, resource, own.priority);
     // Whatever else is as urgent may be served before it, whenever it comes.
     let others = |window: u128| {
         let others = here

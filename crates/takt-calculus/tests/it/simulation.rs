@@ -48,8 +48,8 @@ pub enum Manner {
 struct Serving {
     waiting: Vec<Piece>,
     served: Option<Piece>,
-    /// When work of the server's priority may go first again.
-    server_due: u64,
+    /// Since when work above the server's priority has kept it without a pause, or since the server's last turn.
+    held_up_since: Option<u64>,
 }
 
 impl Serving {
@@ -58,14 +58,18 @@ impl Serving {
         let first = |pieces: &mut dyn Iterator<Item = (usize, &Piece)>| {
             pieces.min_by_key(|(_, piece)| (Reverse(piece.priority), piece.rank, piece.order)).map(|(place, _)| place)
         };
-        let mut place = first(&mut self.waiting.iter().enumerate())?;
-        if let Some(server) = resource.server
-            && self.waiting[place].priority > server.priority
-            && now >= self.server_due
-        {
+        let Some(mut place) = first(&mut self.waiting.iter().enumerate()) else {
+            self.held_up_since = None;
+            return None;
+        };
+        let Some(server) = resource.server else { return Some(self.waiting.remove(place)) };
+        if self.waiting[place].priority <= server.priority {
+            self.held_up_since = None;
+        } else if now - *self.held_up_since.get_or_insert(now) >= server.period_ns {
             let mut its = self.waiting.iter().enumerate().filter(|(_, piece)| piece.priority == server.priority);
+            self.held_up_since = Some(now);
             if let Some(its) = first(&mut its) {
-                (place, self.server_due) = (its, now + server.period_ns);
+                (place, self.held_up_since) = (its, Some(now + self.waiting[its].takes));
             }
         }
         Some(self.waiting.remove(place))

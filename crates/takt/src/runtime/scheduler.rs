@@ -72,6 +72,7 @@ impl<E: Deref<Target = Engine>> Scheduler<'_, E> {
         if let ([engine], None) = (self.engines, self.agenda)
             && let Some(more) = engine.turn(scan, ready, now)?
         {
+            server.held_up_since = None;
             return Ok(more);
         }
         for done in 0..JOBS_PER_PASS {
