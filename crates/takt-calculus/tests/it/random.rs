@@ -28,7 +28,7 @@ impl Random {
     }
 }
 
-/// One to three resources, two to seven flows of one to three stages, each resource used by up to nine tenths or so.
+/// One to three resources, two to seven flows of one to three stages. Each resource is used by nine tenths at most, without waits for locks.
 pub fn system(random: &mut Random) -> System {
     let count = random.between(1, 3);
     let resources: Vec<_> = (0..count).map(|n| Resource::new(format!("resource {n}"))).collect();
@@ -41,13 +41,16 @@ pub fn system(random: &mut Random) -> System {
             jitter_ns: if random.one_in(2) { random.between(0, 3 * period_ns) } else { 0 },
             distance_ns: if random.one_in(2) { random.between(0, period_ns / 2) } else { 0 },
         };
-        let stages = (0..random.between(1, 3))
-            .map(|_| {
+        let visited: Vec<u64> = (0..random.between(1, 3)).map(|_| random.between(0, count - 1)).collect();
+        let stages = visited
+            .iter()
+            .map(|&resource| {
                 let pieces = if random.one_in(3) { random.between(2, 4) } else { 1 };
-                let piece_ns = (period_ns * share / 1000 / pieces / random.between(1, 3)).max(1);
+                let visits = visited.iter().filter(|other| **other == resource).count() as u64;
+                let piece_ns = (period_ns * share / 1000 / pieces / visits.max(random.between(1, 3))).max(1);
                 let delay_ns = random.between(0, 50);
                 Stage {
-                    resource: random.between(0, count - 1) as usize,
+                    resource: resource as usize,
                     priority: random.between(0, 4) as i32,
                     piece_ns,
                     piece_ns_min: random.between(0, piece_ns),

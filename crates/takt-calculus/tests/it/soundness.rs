@@ -41,7 +41,7 @@ fn no_event_takes_longer_than_its_bound_in_a_thousand_systems() {
         "{bounded} of {SYSTEMS} systems bounded; longest seen / bound: median {median:.3}, lowest {:.3}",
         ratios[0]
     );
-    assert!(bounded > SYSTEMS * 8 / 10, "{bounded}");
+    assert!(bounded > SYSTEMS * 9 / 10, "{bounded}");
     assert!(median > 0.5, "{median}");
 }
 
