@@ -1,7 +1,8 @@
 //! `cargo xtask sim --teeth`: whether the checkers of the simulation find deliberate bugs.
 //!
-//! The sources are copied to `target/teeth`, where all edits of [`mutations`] are applied. That copy is built once; the
-//! environment variable `TAKT_MUTATION` names the bug that is on in a process. The product has none of this.
+//! The sources are copied to `target/teeth`, where all edits of [`mutations`] are applied. That copy is built once for the simulator of the
+//! protocol and once for the simulated executor; the environment variable `TAKT_MUTATION` names the bug that is on in a process. The
+//! product has none of this.
 
 pub mod mutations;
 
@@ -13,10 +14,13 @@ use std::sync::Mutex;
 use std::{fs, thread};
 
 use crate::tree::SourceTree;
-use mutations::Mutation;
+use mutations::{Mutation, World};
 
 /// Seeds within which a deliberate bug must be found.
 const SEEDS: u64 = 500;
+
+/// The tests of `takt` that simulate the executor.
+const EXECUTOR_TESTS: &str = "runtime::simulation";
 
 /// Names the bug that is on in a process of the copy.
 const VARIABLE: &str = "TAKT_MUTATION";
@@ -34,21 +38,30 @@ pub fn run(root: &Path, arguments: &[&str]) -> Result<bool, String> {
     let options = parse(arguments)?;
     let tree = SourceTree::load(root)?;
     let all = mutations::load(&tree).map_err(|misfit| format!("{}: {}", misfit.place, misfit.message))?;
-    let program = build(&tree, &all, &root.join("target/teeth"))?;
+    let copy = root.join("target/teeth");
+    write_copy(&tree, &all, &copy)?;
     let chosen = |mutation: &&Mutation| options.bug.as_ref().is_none_or(|name| *name == mutation.name);
     let chosen: Vec<_> = all.iter().filter(chosen).collect();
     if chosen.is_empty() {
         return Err(format!("no deliberate bug has that name; {} has their files", mutations::DIRECTORY));
     }
+    let simulates = chosen.iter().any(|mutation| mutation.world != World::Executor);
+    let program = if simulates { Some(build_simulator(&copy)?) } else { None };
     let queue = Mutex::new(chosen.iter());
     let found = Mutex::new(0);
     let search = || -> Result<(), String> {
         loop {
             let next = queue.lock().map_err(|error| error.to_string())?.next();
             let Some(mutation) = next else { return Ok(()) };
-            let outcome = find(&program, mutation, &options)?;
+            let outcome = match &program {
+                Some(program) if mutation.world != World::Executor => find(program, mutation, &options)?,
+                _ => find_in_executor(&copy, mutation)?,
+            };
             *found.lock().map_err(|error| error.to_string())? += u64::from(outcome.is_some());
-            let outcome = outcome.unwrap_or_else(|| format!("NOT FOUND within {} seeds", options.seeds));
+            let outcome = outcome.unwrap_or_else(|| match mutation.world {
+                World::Executor => "NOT FOUND in the simulated systems".to_owned(),
+                World::Protocol | World::Hostile => format!("NOT FOUND within {} seeds", options.seeds),
+            });
             println!("{}: {outcome}", mutation.name);
         }
     };
@@ -91,7 +104,7 @@ fn find(program: &Path, mutation: &Mutation, options: &Options) -> Result<Option
     let mut command = Command::new(program);
     command.env(VARIABLE, &mutation.name).args(["--swarm", "--no-shrink"]);
     command.args(["--seeds", &options.seeds.to_string(), "--from", &options.from.to_string()]);
-    if mutation.is_hostile {
+    if mutation.world == World::Hostile {
         command.arg("--hostile");
     }
     let output = command.output().map_err(|error| format!("cannot run {}: {error}", program.display()))?;
@@ -103,8 +116,31 @@ fn find(program: &Path, mutation: &Mutation, options: &Options) -> Result<Option
     }
 }
 
-/// Writes the copy with all bugs in it and builds its simulator; gives the program.
-fn build(tree: &SourceTree, all: &[Mutation], copy: &Path) -> Result<PathBuf, String> {
+/// Runs the simulated executor with one bug on; gives how it was found.
+fn find_in_executor(copy: &Path, mutation: &Mutation) -> Result<Option<String>, String> {
+    let mut command = cargo(copy, "test");
+    command
+        .args(["-p", "takt", "--lib", "--", EXECUTOR_TESTS])
+        .env(VARIABLE, &mutation.name)
+        .env("RUST_BACKTRACE", "0");
+    let output = command.output().map_err(|error| format!("cannot run cargo: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let has_run = text.lines().any(|line| line.starts_with("running ") && line != "running 0 tests");
+    if !has_run {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("{}: the tests {EXECUTOR_TESTS} do not run: {errors}", mutation.name));
+    }
+    if output.status.success() {
+        return Ok(None);
+    }
+    let mut lines =
+        text.lines().skip_while(|line| !line.contains("' panicked at ") && !line.contains(") panicked at "));
+    let said = lines.nth(1).unwrap_or("a test fails");
+    Ok(Some(said.trim_end_matches(": Plan {").to_owned()))
+}
+
+/// Writes the copy with all bugs in it.
+fn write_copy(tree: &SourceTree, all: &[Mutation], copy: &Path) -> Result<(), String> {
     let (mut changed, misfits) = mutations::apply(tree, all);
     if !misfits.is_empty() {
         let lines: String = misfits.iter().map(|misfit| format!("\n{}: {}", misfit.place, misfit.message)).collect();
@@ -125,18 +161,24 @@ fn build(tree: &SourceTree, all: &[Mutation], copy: &Path) -> Result<PathBuf, St
     for (path, text) in &changed {
         write(&copy.join(path), text)?;
     }
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let target = copy.join("target");
-    let status = Command::new(cargo)
-        .args(["build", "--quiet", "--locked", "--profile", "sim", "-p", "takt-sim", "--target-dir"])
-        .arg(&target)
-        .current_dir(copy)
-        .status()
-        .map_err(|error| format!("cannot run cargo: {error}"))?;
-    if !status.success() {
+    Ok(())
+}
+
+/// Builds the simulator of the protocol; gives the program.
+fn build_simulator(copy: &Path) -> Result<PathBuf, String> {
+    let mut command = cargo(copy, "build");
+    let status = command.args(["--profile", "sim", "-p", "takt-sim"]).status();
+    if !status.map_err(|error| format!("cannot run cargo: {error}"))?.success() {
         return Err(format!("the copy in {} does not build: a deliberate bug does not fit the code", copy.display()));
     }
-    Ok(target.join("sim/takt-sim"))
+    Ok(copy.join("target/sim/takt-sim"))
+}
+
+/// Cargo in the copy.
+fn cargo(copy: &Path, subcommand: &str) -> Command {
+    let mut command = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
+    command.args([subcommand, "--quiet", "--locked", "--target-dir"]).arg(copy.join("target")).current_dir(copy);
+    command
 }
 
 /// The module of the copy that knows which bug is on.

@@ -28,10 +28,21 @@ pub struct Mutation {
     pub promise: String,
     /// What is wrong.
     pub bug: String,
-    /// Whether it is searched for in worlds with a hostile host.
-    pub is_hostile: bool,
+    /// Where it is searched for.
+    pub world: World,
     /// What it changes.
     pub edits: Vec<Edit>,
+}
+
+/// Where a bug is searched for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum World {
+    /// Random worlds of the protocol.
+    Protocol,
+    /// The same with a hostile host.
+    Hostile,
+    /// The simulated executor, in the tests of `takt`.
+    Executor,
 }
 
 /// One change of one file.
@@ -69,22 +80,18 @@ fn parse(name: &str, text: &str) -> Result<Mutation, String> {
     if let Some(key) = table.keys().find(|key| !["promise", "bug", "world", "edit"].contains(&key.as_str())) {
         return Err(format!("unknown key '{key}'; 'promise', 'bug', 'world' and 'edit' are known"));
     }
-    let is_hostile = table.contains_key("world");
-    if is_hostile && table["world"].as_str() != Some("hostile") {
-        return Err("the only 'world' to name is 'hostile'".to_owned());
-    }
+    let world = match table.get("world").map(|world| world.as_str().unwrap_or_default()) {
+        None => World::Protocol,
+        Some("hostile") => World::Hostile,
+        Some("executor") => World::Executor,
+        Some(_) => return Err("the worlds to name are 'hostile' and 'executor'".to_owned()),
+    };
     let edits = table.get("edit").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let edits: Vec<_> = edits.iter().filter_map(Value::as_table).map(edit).collect::<Result<_, _>>()?;
     if !edits.iter().any(|edit| edit.replace.contains(SWITCH)) {
         return Err(format!("no edit has '{SWITCH}', which is true while the bug is on"));
     }
-    Ok(Mutation {
-        name: name.to_owned(),
-        promise: word(&table, "promise")?,
-        bug: word(&table, "bug")?,
-        is_hostile,
-        edits,
-    })
+    Ok(Mutation { name: name.to_owned(), promise: word(&table, "promise")?, bug: word(&table, "bug")?, world, edits })
 }
 
 fn edit(table: &Table) -> Result<Edit, String> {
@@ -226,5 +233,6 @@ mod tests {
         assert!(refusal(&mutation("a", "BUG").replace("promise = 'p'", "")).contains("'promise' is missing"));
         assert!(refusal(&format!("seeds = 3\n{}", mutation("a", "BUG"))).contains("unknown key 'seeds'"));
         assert!(refusal("edit =").contains("TOML"));
+        assert!(refusal(&format!("world = 'other'\n{}", mutation("a", "BUG"))).contains("'hostile' and 'executor'"));
     }
 }

@@ -321,6 +321,14 @@ impl Executor {
         Ok(Self { inner: Arc::new(Inner { shared, life, thread: None }) })
     }
 
+    /// The first participant becomes the last one.
+    pub(crate) fn rotate(&self) {
+        let shared = &self.inner.shared;
+        let mut engines = shared.engines.lock().expect(UNDISTURBED);
+        engines.rotate_left(1);
+        shared.edition.fetch_add(1, Ordering::Release);
+    }
+
     /// Drives until `is_done`, which is asked after each pass.
     pub(crate) fn drive_until(&self, driving: &mut Driving, mut is_done: impl FnMut() -> bool) {
         while !is_done() {

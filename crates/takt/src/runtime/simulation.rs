@@ -48,10 +48,11 @@ struct World {
     /// Planned moments, and which action each is for.
     plan: BinaryHeap<Reverse<(u64, usize)>>,
     actions: Vec<Option<Action>>,
-    /// What is planned from the moment on that the job below all others begins, after so long.
+    /// The job with whose begin the events of [`at_release`](Self::at_release) come.
+    releases: Option<Releaser>,
+    /// How long after that, and which action.
     at_release: Vec<(u64, usize)>,
-    /// Since when that is so.
-    armed_ns: u64,
+    normal: NormalWait,
     /// How long jobs of the product take.
     costs: BTreeMap<(JobKindKey, Priority), u64>,
     /// Of these what a job takes is drawn, down to a half; `None`: all take longest.
@@ -64,6 +65,34 @@ struct World {
 }
 
 type JobKindKey = &'static str;
+
+/// A job at whose begin others may come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Releaser {
+    /// The job of the application below all others.
+    Below,
+    /// The listener or job of a flow.
+    Flow(usize),
+}
+
+/// How long normal work waits while a datagram of normal priority is there.
+#[derive(Debug, Default)]
+struct NormalWait {
+    /// A datagram was sent then, and no job of normal priority has ended since.
+    since: Option<u64>,
+    longest_ns: u64,
+}
+
+impl NormalWait {
+    fn end(&mut self, now: u64) {
+        if let Some(since) = self.since.take() {
+            self.longest_ns = self.longest_ns.max(now - since);
+        }
+    }
+}
+
+/// What another thread's call is called.
+const LOCK: &str = "another thread holds the lock";
 
 /// Jobs that are kept for a failure's text.
 const LAST_JOBS: usize = 10_000;
@@ -106,6 +135,9 @@ fn take_time(what: &'static str, priority: Priority, ns: u64) {
             world.last_jobs.pop_front();
         }
         world.last_jobs.push_back((began, began + ns, what, priority));
+        if priority == Priority::NORMAL && what != LOCK {
+            world.normal.end(began + ns);
+        }
     });
 }
 
@@ -138,16 +170,16 @@ pub(crate) fn spend(kind: JobKind, priority: Priority) {
     }
 }
 
-/// A job begins than which all flows are more urgent: what waits for that comes just now. `is_last`: it is the one below all others,
-/// which is waited for unless it does not come for a while.
-fn release(is_last: bool) {
-    const PATIENCE_NS: u64 = 20_000_000;
+/// A job begins: what waits for that comes just now.
+fn release(by: Releaser) {
     WORLD.with_borrow_mut(|world| {
-        if !is_last && now_ns() < world.armed_ns + PATIENCE_NS {
-            return;
+        if world.releases.take_if(|releaser| *releaser == by).is_some() {
+            let from = now_ns() + 1;
+            if !world.at_release.is_empty() {
+                world.calls.iter_mut().for_each(|calls| calls.due_ns = from);
+            }
+            world.plan.extend(world.at_release.drain(..).map(|(after, place)| Reverse((from + after, place))));
         }
-        let from = now_ns() + 1;
-        world.plan.extend(world.at_release.drain(..).map(|(after, place)| Reverse((from + after, place))));
     });
 }
 
@@ -177,7 +209,7 @@ pub(crate) fn before_lock() {
         if world.is_driving { world.calls.take_if(is_due) } else { None }
     });
     if let Some(mut calls) = due {
-        take_time("another thread holds the lock", Priority::NORMAL, cost(calls.hold_ns));
+        take_time(LOCK, Priority::NORMAL, cost(calls.hold_ns));
         (calls.call)();
         calls.due_ns = now_ns() + calls.gap_ns;
         WORLD.with_borrow_mut(|world| world.calls = Some(calls));

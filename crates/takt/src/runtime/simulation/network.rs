@@ -1,4 +1,5 @@
 //! A network in memory: datagrams arrive as soon as they are sent, those of urgent flows before others, and those of one flow in order.
+//! All ends are on one host, as participants must be to exchange samples through shared memory. Their ports tell them apart.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::RawFd;
@@ -12,9 +13,14 @@ use takt_transport::{
 use takt_wire::Locator;
 
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
+const HOST: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const DISCOVERY: u16 = 7410;
-const USER: u16 = 7411;
-const FIRST_OWN: u16 = 8000;
+
+/// The ports of the first end: for discovery, for user data, then one for each urgent flow.
+const FIRST_PORT: u16 = 10_000;
+const PORTS_PER_END: u16 = 100;
+const USER: u16 = 1;
+const FIRST_OWN: u16 = 2;
 
 /// The longest datagram.
 pub(super) const ROOM: usize = 1400;
@@ -40,25 +46,25 @@ impl Network {
         let mut nodes = self.0.lock().expect("no panic");
         let node = Node { arrived: PriorityQueue::new(), urgencies: Vec::new(), is_broken: false };
         nodes.push(node);
-        let own = Ipv4Addr::new(10, 0, (nodes.len() / 250) as u8, (nodes.len() % 250) as u8);
+        let first_port = FIRST_PORT + (nodes.len() as u16 - 1) * PORTS_PER_END;
         let interface = Interface {
             name: "net0".into(),
             index: 1,
-            addresses: vec![(IpAddr::V4(own), 8)],
+            addresses: vec![(IpAddr::V4(HOST), 8)],
             mtu: 1500,
             loopback: false,
             multicast: true,
         };
         let locators = Locators {
-            metatraffic_unicast: vec![Locator::udp_v4(own, DISCOVERY)],
+            metatraffic_unicast: vec![Locator::udp_v4(HOST, first_port)],
             metatraffic_multicast: vec![Locator::udp_v4(GROUP, DISCOVERY)],
-            default_unicast: vec![Locator::udp_v4(own, USER)],
+            default_unicast: vec![Locator::udp_v4(HOST, first_port + USER)],
             default_multicast: Vec::new(),
         };
         let end = End {
             network: self.clone(),
             at: nodes.len() - 1,
-            own,
+            first_port,
             interface: [interface],
             locators,
             frame: vec![0; ROOM],
@@ -76,7 +82,7 @@ impl Network {
 struct End {
     network: Network,
     at: usize,
-    own: Ipv4Addr,
+    first_port: u16,
     interface: [Interface; 1],
     locators: Locators,
     frame: Vec<u8>,
@@ -115,7 +121,8 @@ impl Transport for End {
         let urgencies = &mut self.network.0.lock().expect("no panic")[self.at].urgencies;
         urgencies.push(urgency(spec));
         let flow = urgencies.len() as u16;
-        Ok((FlowId(flow), vec![Locator::udp_v4(self.own, FIRST_OWN + flow - 1)]))
+        assert!(flow <= PORTS_PER_END - FIRST_OWN, "an end has ports for so many flows");
+        Ok((FlowId(flow), vec![Locator::udp_v4(HOST, self.first_port + FIRST_OWN + flow - 1)]))
     }
 
     fn close_flow(&mut self, _: FlowId) -> Result<()> {
@@ -138,13 +145,15 @@ impl Transport for End {
         let mut nodes = self.network.0.lock().expect("no panic");
         for destination in destinations {
             let multicast = destination.is_multicast();
+            let port = (destination.port as u16).checked_sub(FIRST_PORT).unwrap_or_default();
+            let (to, place) = (usize::from(port / PORTS_PER_END), port % PORTS_PER_END);
             for (at, node) in nodes.iter_mut().enumerate().filter(|(at, _)| *at != self.at) {
-                let own = Ipv4Addr::new(10, 0, ((at + 1) / 250) as u8, ((at + 1) % 250) as u8);
-                if !multicast && destination.ip() != Some(IpAddr::V4(own)) {
+                if !multicast && at != to {
                     continue;
                 }
-                let flow = (destination.port as u16).checked_sub(FIRST_OWN).map_or(0, |place| place + 1);
-                let urgency = flow.checked_sub(1).map_or(0, |place| node.urgencies[usize::from(place)]);
+                let own = place.checked_sub(FIRST_OWN).filter(|_| !multicast);
+                let urgency = own.map_or(0, |own| node.urgencies[usize::from(own)]);
+                let flow = own.map_or(0, |own| own + 1);
                 let meta = RxMeta { source, local: *destination, flow: FlowId(flow), multicast };
                 node.arrived.push(Priority::new(urgency), (self.frame[..len].to_vec(), meta));
             }

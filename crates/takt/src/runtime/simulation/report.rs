@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::system::ANY;
+
 /// The systems of one class.
 #[derive(Clone, Debug, Default)]
 struct Class {
@@ -25,15 +27,17 @@ impl Report {
         class.ratios.extend(ratios.unwrap_or_default());
     }
 
-    /// Those of all classes, ascending.
-    pub(super) fn ratios(&self) -> Vec<f64> {
-        let mut all: Vec<f64> = self.0.values().flat_map(|class| &class.ratios).copied().collect();
-        all.sort_by(f64::total_cmp);
-        all
+    /// Those of some classes, ascending.
+    pub(super) fn ratios(&self, meant: impl Fn(&str) -> bool) -> Vec<f64> {
+        let classes = self.0.iter().filter(|(name, _)| meant(name));
+        let mut ratios: Vec<f64> = classes.flat_map(|(_, class)| &class.ratios).copied().collect();
+        ratios.sort_by(f64::total_cmp);
+        ratios
     }
 
-    pub(super) fn bounded(&self) -> usize {
-        self.0.values().map(|class| class.systems - class.unbounded).sum()
+    /// Systems without a bound.
+    pub(super) fn unbounded(&self) -> usize {
+        self.0.values().map(|class| class.unbounded).sum()
     }
 }
 
@@ -46,15 +50,18 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "| class | systems | without a bound | flows | median | largest |")?;
         writeln!(f, "|---|---|---|---|---|---|")?;
-        for (name, class) in &self.0 {
-            let mut ratios = class.ratios.clone();
-            ratios.sort_by(f64::total_cmp);
-            let (systems, unbounded, flows) = (class.systems, class.unbounded, ratios.len());
-            let (median, largest) = (median(&ratios), ratios.last().copied().unwrap_or(0.0));
-            writeln!(f, "| {name} | {systems} | {unbounded} | {flows} | {median:.2} | {largest:.3} |")?;
+        let mut row = |name: &str, meant: &dyn Fn(&str) -> bool| {
+            let classes = || self.0.iter().filter(|(name, _)| meant(name)).map(|(_, class)| class);
+            let (systems, unbounded): (usize, usize) =
+                (classes().map(|class| class.systems).sum(), classes().map(|class| class.unbounded).sum());
+            let ratios = self.ratios(meant);
+            let (flows, median, largest) = (ratios.len(), median(&ratios), ratios.last().copied().unwrap_or(0.0));
+            writeln!(f, "| {name} | {systems} | {unbounded} | {flows} | {median:.2} | {largest:.3} |")
+        };
+        for name in self.0.keys() {
+            row(name, &|class| class == *name)?;
         }
-        let all = self.ratios();
-        let largest = all.last().copied().unwrap_or(0.0);
-        write!(f, "| all | | | {} | {:.2} | {largest:.3} |", all.len(), median(&all))
+        row("adversarial", &|class| class != ANY)?;
+        row("all", &|_| true)
     }
 }

@@ -13,7 +13,7 @@ use takt_wire::qos::{History, Property, Reliability, ReliabilityKind};
 use super::network::Network;
 use super::random::Random;
 use super::system::{Kind, Plan, PlannedFlow};
-use super::{Calls, Here, WORLD, cost, jobs_between, now_ns, take_time};
+use super::{Calls, Here, NormalWait, Releaser, WORLD, cost, jobs_between, now_ns, take_time};
 use crate::executor::Job;
 use crate::qos::{DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos, TopicQos};
 use crate::runtime::drive::Driving;
@@ -53,8 +53,8 @@ fn note(longest: &Longest, flow: usize, arrived_ns: u64) {
 /// How events come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Manner {
-    /// All at once, just after the longest job of the lowest priority has begun, then as densely as allowed; all takes longest.
-    Critical,
+    /// All at once, just after this job has begun, then as densely as allowed; all takes longest.
+    Critical(Releaser),
     /// By chance, within what is allowed.
     Random,
 }
@@ -65,7 +65,7 @@ pub(super) struct Stand {
     executor: Executor,
     driving: Driving,
     pub(super) participants: Vec<DomainParticipant>,
-    peer: DomainParticipant,
+    pub(super) peer: DomainParticipant,
     writers: Vec<Option<DataWriter<Sample>>>,
     readers: Vec<DataReader<Sample>>,
     /// A topic of normal priority without listener.
@@ -78,6 +78,8 @@ pub(super) struct Stand {
 }
 
 struct Answering {
+    /// Of which flow; `None`: of the normal load.
+    flow: Option<usize>,
     priority: Priority,
     cost_ns: u64,
     longest: Longest,
@@ -85,8 +87,8 @@ struct Answering {
 
 impl DataReaderListener<Sample> for Answering {
     fn on_data_available(&mut self, reader: &DataReader<Sample>) {
-        if self.priority == Priority::NORMAL {
-            super::release(false);
+        if let Some(flow) = self.flow {
+            super::release(Releaser::Flow(flow));
         }
         take_time("callback", self.priority, cost(self.cost_ns));
         for sample in reader.take(usize::MAX).expect("open") {
@@ -140,6 +142,7 @@ impl Stand {
             writers.push(Some(writer(&peer, &topic)));
             let reader = reader(&participants[participant], &topic, flow.priority);
             let listener = Answering {
+                flow: Some(at),
                 priority: Priority::new(flow.priority),
                 cost_ns: flow.cost_ns,
                 longest: Arc::clone(&longest),
@@ -151,8 +154,8 @@ impl Stand {
         let normal: Vec<_> = (0..plan.participants).map(|at| writer(&peer, &format!("normal {at}"))).collect();
         for (at, participant) in participants.iter().enumerate() {
             let reader = reader(participant, &format!("normal {at}"), 0);
-            let listener =
-                Answering { priority: Priority::NORMAL, cost_ns: plan.normal_ns, longest: Arc::clone(&longest) };
+            let longest = Arc::clone(&longest);
+            let listener = Answering { flow: None, priority: Priority::NORMAL, cost_ns: plan.normal_ns, longest };
             reader.set_listener(Box::new(listener)).expect("open");
             readers.push(reader);
         }
@@ -208,10 +211,15 @@ impl Stand {
         for (at, (kind, priority)) in flows.into_iter().enumerate() {
             pieces.push(match kind {
                 Kind::Topic { participant, octets } => {
-                    let before = self.receive_jobs(participant, priority);
-                    write_to(self.writers[at].clone().expect("of a topic"), at, octets)(now_ns());
-                    self.drive(1_000_000);
-                    self.receive_jobs(participant, priority) - before
+                    let mut count = || {
+                        let before = self.receive_jobs(participant, priority);
+                        write_to(self.writers[at].clone().expect("of a topic"), at, octets)(now_ns());
+                        (0..4).for_each(|_| self.drive(1_000_000));
+                        self.receive_jobs(participant, priority) - before
+                    };
+                    // The first sample may be there before the connection that announces its shared memory is looked at.
+                    count();
+                    count()
                 }
                 Kind::Job => 1,
             });
@@ -238,7 +246,7 @@ impl Stand {
         let below_ns = plan.below_ns;
         let below = std::future::poll_fn(move |cx| {
             cx.waker().wake_by_ref();
-            super::release(true);
+            super::release(Releaser::Below);
             take_time("application", Priority::new(-10), cost(below_ns));
             Poll::Pending
         });
@@ -270,37 +278,88 @@ impl Stand {
                 Kind::Job => job(&self.executor, at, flow, &self.longest),
             });
         }
-        actions.extend(self.normal.iter().map(|writer| write_to(writer.clone(), usize::MAX >> 33, 8)));
+        actions.extend(self.normal.iter().map(|writer| {
+            let mut write = write_to(writer.clone(), usize::MAX >> 33, 8);
+            let write: super::Action = Box::new(move |at| {
+                WORLD.with_borrow_mut(|world| world.normal.since = world.normal.since.or(Some(at)));
+                write(at);
+            });
+            write
+        }));
         WORLD.with_borrow_mut(|world| world.actions = actions.into_iter().map(Some).collect());
     }
 
-    /// Runs the executor for so long with events that come in this manner, then without events until the next run may begin.
+    /// Runs the executor for so long with events that come in this manner, then until all is done.
     /// Says how many jobs of normal priority have received while events came.
     pub(super) fn run(&mut self, manner: Manner, ns: u64, random: &mut Random) -> u64 {
         let normal_before = self.receive_jobs(0, Priority::NORMAL);
-        let (start, flows) = (now_ns(), &self.plan.flows);
-        let normal = flows.len()..flows.len() + self.normal.len();
+        let start = now_ns();
+        let every = 1_000_000 / self.plan.normal_load.max(1);
+        let count = if self.plan.normal_load == 0 { 0 } else { ns / every };
+        let writers = (self.plan.flows.len()..).zip(0..self.normal.len() as u64);
+        let normal = writers.flat_map(|(at, n)| (0..count).map(move |k| (k * every + n * 777, at)));
         WORLD.with_borrow_mut(|world| {
             world.random = (manner == Manner::Random).then(|| random.clone());
-            world.armed_ns = start;
-            for (at, flow) in flows.iter().enumerate() {
-                let times = times(flow, ns, manner, random);
+            // Calls make normal work, behind which a job below it would never begin.
+            let calls_from = if manner == Manner::Random { start } else { u64::MAX };
+            world.calls.iter_mut().for_each(|calls| calls.due_ns = calls_from);
+            for (at, flow) in self.plan.flows.iter().enumerate() {
+                let times = times(flow, ns, manner, random).into_iter().map(|time| (time, at));
                 match manner {
-                    Manner::Critical => world.at_release.extend(times.into_iter().map(|time| (time, at))),
-                    Manner::Random => world.plan.extend(times.into_iter().map(|time| Reverse((start + time, at)))),
+                    Manner::Critical(releaser) if releaser != Releaser::Flow(at) => world.at_release.extend(times),
+                    _ => world.plan.extend(times.map(|(time, at)| Reverse((start + time, at)))),
                 }
             }
-            for (at, n) in normal.zip(0_u64..) {
-                let every = 1_000_000 / self.plan.normal_load.max(1);
-                let count = if self.plan.normal_load == 0 { 0 } else { ns / every };
-                world.plan.extend((0..count).map(|k| Reverse((start + k * every + n * 777, at))));
+            match manner {
+                Manner::Critical(releaser) => {
+                    world.releases = Some(releaser);
+                    world.at_release.extend(normal);
+                }
+                Manner::Random => world.plan.extend(normal.map(|(time, at)| Reverse((start + time, at)))),
             }
         });
         self.drive(ns);
         let normal_jobs = self.receive_jobs(0, Priority::NORMAL) - normal_before;
-        // All flows are done, and may begin together again.
-        self.drive(400_000_000);
+        self.settle();
         normal_jobs
+    }
+
+    /// Runs until all that has come is done, so that all flows may begin together again.
+    fn settle(&mut self) {
+        const SLICES_MAX: usize = 1000;
+        for _ in 0..SLICES_MAX {
+            WORLD.with_borrow_mut(|world| {
+                assert!(world.at_release.is_empty(), "the run has begun");
+                world.releases = Some(Releaser::Below);
+                world.calls.iter_mut().for_each(|calls| calls.due_ns = u64::MAX);
+            });
+            self.drive(20_000_000);
+            if WORLD.with_borrow(|world| world.releases.is_none() && world.plan.is_empty()) {
+                return;
+            }
+        }
+        panic!("the executor does not come to rest: {:#?}", self.plan);
+    }
+
+    /// Lets another participant be the first one among equals.
+    pub(super) fn rotate(&self) {
+        self.executor.rotate();
+    }
+
+    /// The longest time from a datagram of normal priority to the end of the next job of normal priority.
+    pub(super) fn longest_normal_wait(&self) -> u64 {
+        WORLD.with_borrow(|world| {
+            let NormalWait { since, longest_ns } = world.normal;
+            longest_ns.max(since.map_or(0, |since| now_ns() - since))
+        })
+    }
+
+    /// Fails unless samples have come the way that was planned.
+    pub(super) fn check_way(&self) {
+        let stats = self.participants.iter().flat_map(|participant| participant.transport_stats().expect("open"));
+        let by_memory: u64 = stats.filter(|(name, _)| *name == "shm").map(|(_, stats)| stats.datagrams_in).sum();
+        let has_samples = self.plan.normal_load > 0 || self.writers.iter().any(Option::is_some);
+        assert_eq!(by_memory > 0, self.plan.by_memory && has_samples, "{by_memory} datagrams by shared memory");
     }
 
     /// Jobs of a participant that received at this priority.
@@ -342,6 +401,7 @@ fn job(executor: &Executor, at: usize, flow: &PlannedFlow, longest: &Longest) ->
     let (to_do, longest) = (Arc::clone(&waiting), Arc::clone(longest));
     let (priority, cost_ns) = (Priority::new(flow.priority), flow.cost_ns);
     let work = move || {
+        super::release(Releaser::Flow(at));
         let done: Vec<u64> = to_do.lock().expect("no panic").drain(..).collect();
         take_time("application", priority, cost(cost_ns));
         done.into_iter().for_each(|arrived_ns| note(&longest, at, arrived_ns));
@@ -360,7 +420,7 @@ fn times(flow: &PlannedFlow, until: u64, manner: Manner, random: &mut Random) ->
     let offset = if manner == Manner::Random { random.between(0, arrivals.period_ns) } else { 0 };
     for n in 0.. {
         let time = match manner {
-            Manner::Critical => arrivals.span(n),
+            Manner::Critical(_) => arrivals.span(n),
             // Each has its own time, and is late by its jitter at most.
             Manner::Random => offset + n * arrivals.period_ns + random.between(0, arrivals.jitter_ns),
         };

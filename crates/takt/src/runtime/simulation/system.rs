@@ -4,6 +4,7 @@ use takt_calculus::system::Server;
 use takt_calculus::{Arrivals, Flow, Resource, Stage, System};
 use takt_core::Priority;
 
+use super::Releaser;
 use super::random::Random;
 
 const MICROSECOND: u64 = 1_000;
@@ -59,6 +60,29 @@ impl Plan {
         self.receive_ns.iter().find(|(known, _)| *known == priority).map_or(self.normal_ns, |(_, ns)| *ns)
     }
 
+    /// The jobs at whose begin all else is to come: for each priority of a flow the longest one below it.
+    pub(super) fn releasers(&self) -> Vec<Releaser> {
+        let mut releasers = vec![Releaser::Below];
+        for victim in &self.flows {
+            let lower = self.flows.iter().enumerate().filter(|(_, flow)| flow.priority < victim.priority);
+            let longest = lower.max_by_key(|(_, flow)| flow.cost_ns).filter(|(_, flow)| flow.cost_ns > self.below_ns);
+            let releaser = longest.map_or(Releaser::Below, |(at, _)| Releaser::Flow(at));
+            if !releasers.contains(&releaser) {
+                releasers.push(releaser);
+            }
+        }
+        releasers
+    }
+
+    /// How long a datagram of normal priority waits at most for the end of the next job of normal priority: for the job that has begun,
+    /// for the period of the normal server, for the job then at hand, and for the lock before and after each of them.
+    pub(super) fn normal_wait_ns(&self) -> u64 {
+        let above_ns = self.flows.iter().map(|flow| flow.cost_ns).max().unwrap_or(0);
+        let lock_ns = self.calls.map_or(0, |calls| 6 * calls.hold_ns);
+        let begun_ns = self.below_ns.max(self.normal_ns);
+        begun_ns + Priority::REST_PERIOD.as_nanos() as u64 + above_ns + self.normal_ns + lock_ns
+    }
+
     /// What the analysis is told. `pieces` says how many datagrams a sample of each flow comes in.
     pub(super) fn described(&self, pieces: &[u64]) -> System {
         let stage = |priority, piece_ns, pieces| Stage {
@@ -95,6 +119,9 @@ impl Plan {
     }
 }
 
+/// The class of systems that are not made to be late.
+pub(super) const ANY: &str = "any";
+
 /// A system of anything.
 pub(super) fn any(seed: u64) -> Plan {
     let mut random = Random(seed);
@@ -106,7 +133,7 @@ pub(super) fn any(seed: u64) -> Plan {
         hold_ns: random.between(1, 30) * MICROSECOND,
         gap_ns: random.between(0, 500) * MICROSECOND,
     });
-    complete("any", flows, participants, calls, &mut random)
+    complete(ANY, flows, participants, calls, &mut random)
 }
 
 /// A flow that takes so many thousandths of the executor, of so many priorities.
@@ -170,10 +197,10 @@ pub(super) fn adversarial(seed: u64) -> Plan {
             let sample = topic(0, 8, job(40, 100_000, random.between(20, 100)));
             complete("equals", jobs.chain([sample]).collect(), 1, None, &mut random)
         }
-        // A flood of middle priority keeps the executor for longer than the period of the server.
+        // A flood of middle priority keeps the executor for longer than two periods of the server.
         1 => {
             let urgent = topic(0, 8, job(46, 1_000, random.between(10, 50)));
-            let burst = random.between(100, 250);
+            let burst = random.between(300, 600);
             let arrivals = Arrivals::bursts(300 * MILLISECOND, burst);
             let flood = PlannedFlow { arrivals, ..job(10, 300_000, random.between(60, 100)) };
             let flood =
