@@ -54,8 +54,8 @@ pub use config::{Config, Interface, Limits, Locators, MAX_PEERS};
 pub use content_filter::{ContentFilter, FilterFactory, ReaderFilter};
 pub use counters::Counters;
 pub use discovery::{
-    AMPLIFICATION_MAX, BuiltinTopic, Caution, INTEREST_PROPERTY, OfferedType, Refusal, RefusalReason, SERVER_PROPERTY,
-    SilentParticipant, StaticParticipant, TypeAnswer, TypeCheck, TypeRequestId, TypeVerdict,
+    AMPLIFICATION_MAX, BuiltinTopic, Caution, CautionKind, INTEREST_PROPERTY, OfferedType, Refusal, RefusalReason,
+    SERVER_PROPERTY, SilentParticipant, StaticParticipant, TypeAnswer, TypeCheck, TypeRequestId, TypeVerdict,
 };
 pub use error::{Error, WriteError};
 pub use event::Event;

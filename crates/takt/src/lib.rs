@@ -103,9 +103,9 @@ pub use waitset::WaitSet;
 pub use writer::{AnyDataWriter, BatchError, DataWriter, LoanedPayload};
 
 pub use takt_core::{
-    Caution, Counters, INTEREST_PROPERTY, InstanceHandle, InstanceState, InstanceStates, Instances, Limits, Refusal,
-    RefusalReason, SampleInfo, SampleState, SampleStates, Selector, SilentParticipant, StaticParticipant, ViewState,
-    ViewStates,
+    Caution, CautionKind, Counters, INTEREST_PROPERTY, InstanceHandle, InstanceState, InstanceStates, Instances,
+    Limits, Refusal, RefusalReason, SampleInfo, SampleState, SampleStates, Selector, SilentParticipant,
+    StaticParticipant, ViewState, ViewStates,
 };
 pub use takt_derive::DdsType;
 pub use takt_exec as real_time;

@@ -79,54 +79,28 @@ impl Refusal {
     /// Whichever of both is the writer.
     #[must_use]
     pub fn writer(&self) -> Guid {
-        if self.local.entity_id.is_writer() { self.local } else { self.remote }
+        writer_of(self.local, self.remote)
     }
 
     /// Whichever of both is the reader.
     #[must_use]
     pub fn reader(&self) -> Guid {
-        if self.local.entity_id.is_writer() { self.remote } else { self.local }
+        reader_of(self.local, self.remote)
     }
 }
 
-/// A match that another implementation, or another reading of the specification, may refuse.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Caution {
-    /// Our endpoint.
-    pub local: Guid,
-    /// The other one.
-    pub remote: Guid,
-    /// The participant of the other one, as in [`Refusal`].
-    pub remote_participant: String,
-    /// The topic of both.
-    pub topic_name: String,
-    /// The members that differ, and how.
-    pub what: String,
+/// The writer of a pair.
+pub(super) fn writer_of(local: Guid, remote: Guid) -> Guid {
+    if local.entity_id.is_writer() { local } else { remote }
 }
 
-impl Caution {
-    /// Whichever of both is the writer.
-    #[must_use]
-    pub fn writer(&self) -> Guid {
-        if self.local.entity_id.is_writer() { self.local } else { self.remote }
-    }
-
-    /// Whichever of both is the reader.
-    #[must_use]
-    pub fn reader(&self) -> Guid {
-        if self.local.entity_id.is_writer() { self.remote } else { self.local }
-    }
-}
-
-impl fmt::Display for Caution {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_pair(f, &self.topic_name, self.local, self.remote, &self.remote_participant)?;
-        write!(f, "match, but others may refuse the pair: {}", self.what)
-    }
+/// The reader of a pair.
+pub(super) fn reader_of(local: Guid, remote: Guid) -> Guid {
+    if local.entity_id.is_writer() { remote } else { local }
 }
 
 /// Topic, writer and reader, each with its participant.
-fn write_pair(
+pub(super) fn write_pair(
     f: &mut fmt::Formatter<'_>,
     topic_name: &str,
     local: Guid,
@@ -173,7 +147,7 @@ impl fmt::Display for RefusalReason {
 }
 
 /// The verdict on a pair of one topic.
-fn refusal_of(publication: &PublicationData, subscription: &SubscriptionData) -> Option<RefusalReason> {
+pub(super) fn refusal_of(publication: &PublicationData, subscription: &SubscriptionData) -> Option<RefusalReason> {
     if publication.type_name != subscription.type_name {
         let (writer, reader) = (publication.type_name.clone(), subscription.type_name.clone());
         return Some(RefusalReason::Type { writer, reader });
@@ -526,29 +500,5 @@ impl Participant {
     #[must_use]
     pub fn refusals_total(&self) -> u64 {
         self.refusals_total
-    }
-
-    /// The pairs that are matched here and may be refused by others, in no order. Looks at each pair of which the types were
-    /// compared.
-    pub fn cautions(&self) -> impl Iterator<Item = Caution> {
-        self.type_checks.cautions().filter_map(|(check, what)| {
-            let publication = self.publication(check.writer)?;
-            let subscription = self.subscription(check.reader)?;
-            let is_own = |guid: Guid| guid.prefix == self.header.prefix;
-            let matches = |index: u32| self.writers.get(index)?.proxy_index(check.reader);
-            let is_matched = match is_own(check.writer) {
-                true => self.writer_ids.get(&check.writer.entity_id).and_then(|&index| matches(index)).is_some(),
-                false => self.sources.contains_key(&check.writer) && refusal_of(publication, subscription).is_none(),
-            };
-            let (local, remote) =
-                if is_own(check.writer) { (check.writer, check.reader) } else { (check.reader, check.writer) };
-            is_matched.then(|| Caution {
-                local,
-                remote,
-                remote_participant: self.label_of(remote.prefix),
-                topic_name: publication.topic_name.clone(),
-                what: what.into(),
-            })
-        })
     }
 }

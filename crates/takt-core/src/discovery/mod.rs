@@ -6,6 +6,7 @@
 
 mod announced;
 mod builtin_topics;
+mod cautions;
 mod channels;
 mod departed;
 mod footprint;
@@ -29,10 +30,11 @@ mod validation;
 pub(crate) use announced::Unconfirmed;
 pub use builtin_topics::BuiltinTopic;
 pub(crate) use builtin_topics::{BuiltinTopics, Departure};
+pub use cautions::{Caution, CautionKind};
 pub(crate) use departed::Departed;
 pub(crate) use ignored::Ignored;
 pub(crate) use liveliness::Assertion;
-pub use matching::{Caution, Refusal, RefusalReason};
+pub use matching::{Refusal, RefusalReason};
 pub(crate) use neighbours::Shortcut;
 pub(crate) use reachability::Reachability;
 pub(crate) use review::Reviews;

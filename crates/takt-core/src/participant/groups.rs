@@ -62,6 +62,13 @@ impl Member {
         Some((proxy.holding.as_deref()?, proxy.reliable && proxy.lease.alive))
     }
 
+    /// Whether the writer turned out to say nothing of its group.
+    fn stands_alone(&self, readers: &Slots<Reader>) -> bool {
+        let proxy = self.reader(readers).and_then(|reader| reader.proxies.get(self.proxy));
+        let proxy = proxy.filter(|proxy| proxy.guid == self.writer);
+        proxy.is_some_and(|proxy| proxy.holding.as_ref().is_some_and(|holding| holding.lacks_group))
+    }
+
     /// Whether its reader wants relief, and something of the writer is held that can give way.
     fn can_relieve(&self, readers: &Slots<Reader>) -> bool {
         self.reader(readers).is_some_and(|reader| reader.wants_relief)
@@ -135,8 +142,9 @@ impl Group {
         sets < SETS_PER_CALL && !goes_on
     }
 
-    /// Writers that are matched no more: sets that they had not ended will not be whole.
+    /// Writers that are matched no more: sets that they had not ended will not be whole. What stands alone is of no set here.
     fn part_with_the_gone(&mut self, readers: &Slots<Reader>) {
+        self.members.retain(|member| !member.stands_alone(readers));
         let furthest = self.members.iter().filter_map(|member| Some(member.holding(readers)?.0.frontier)).max();
         let Self { members, broken, .. } = self;
         for member in members.iter_mut() {

@@ -8,6 +8,9 @@
 //! A *part* is what one writer adds to a set. It is complete if all numbers from its first change to its end have arrived; if
 //! not, its changes are dropped and counted as lost. Held changes are acknowledged, and are not part of the history:
 //! RESOURCE_LIMITS bounds both, each for itself.
+//!
+//! INTEROP(zzdds 0.2): a writer that offers the scope GROUP and leaves out group sequence numbers never ends a group set. From the
+//! first such change on its sets are shown as with the scope TOPIC, and [`crate::Participant::cautions`] names it.
 
 use super::writer_proxy::Arrival;
 use super::{Reader, deadline};
@@ -27,6 +30,8 @@ const ASKING_DOUBLINGS_MAX: u32 = 7;
 pub(crate) struct Holding {
     /// The publisher, if the writer's changes wait for those of its other writers.
     pub(crate) publisher: Option<Guid>,
+    /// The writer says nothing of its publisher, though it offers the scope GROUP: its changes wait for no other writer.
+    pub(crate) lacks_group: bool,
     first: Option<Stored>,
     last: Option<Stored>,
     /// Of these, complete parts.
@@ -110,6 +115,11 @@ impl Holding {
         if let Some(part) = self.open.as_mut().filter(|part| part.behind == Some(front)) {
             part.behind = None;
         }
+    }
+
+    /// A change has come without a group sequence number.
+    fn stand_alone(&mut self) {
+        (self.publisher, self.lacks_group) = (None, true);
     }
 
     /// The first change to come is not the writer's first one.
@@ -239,6 +249,10 @@ impl Reader {
     ) -> Result<(), SampleRejectedReason> {
         let (place, sn) = self.cache.place(stored);
         let Some(holding) = self.proxies.get_mut(index).and_then(|proxy| proxy.holding.as_mut()) else { return Ok(()) };
+        if holding.publisher.is_some() && !place.gsn.is_valid() {
+            holding.stand_alone();
+            ctx.notify(Event::PairsCautioned);
+        }
         if holding.open.as_ref().is_some_and(|part| place.ends || part.set != place.set) {
             self.close_part(ctx, index);
         }

@@ -1,8 +1,13 @@
 //! Several writers of one publisher: sets of all of them, and their order (DDS 1.4 §2.2.3.6, RTPS 2.5 §8.7.5, §8.7.6).
 
 use crate::network::*;
+use crate::puppet::*;
 use takt_core::*;
+use takt_wire::builder::DataEmit;
+use takt_wire::inline_qos::InlineQosBuilder;
+use takt_wire::message::Payload;
 use takt_wire::qos::*;
+use takt_wire::{EntityId, SequenceNumber};
 
 fn group(coherent_access: bool, ordered_access: bool) -> Presentation {
     Presentation { access_scope: AccessScope::Group, coherent_access, ordered_access }
@@ -540,4 +545,91 @@ fn a_publisher_or_subscriber_that_was_deleted_is_no_more() {
     assert_eq!(sender.begin_coherent_changes(publisher), Err(Error::AlreadyDeleted));
     assert_eq!(receiver.delete_subscriber(subscriber), Err(Error::AlreadyDeleted));
     assert_eq!(receiver.end_access(now, subscriber), Err(Error::AlreadyDeleted));
+}
+
+/// A writer of another vendor says which set a change is of; of its publisher nothing, or `gsn` with the changes of the set.
+fn say_of_set(
+    puppet: &Puppet,
+    node: &mut Participant,
+    writer: EntityId,
+    sn: i64,
+    set: Option<i64>,
+    gsn: Option<(i64, i64)>,
+) {
+    let now = Instant(1_000_000_000);
+    let mut inline = InlineQosBuilder::<64>::new();
+    inline.coherent_set(SequenceNumber(set.unwrap_or(-1 << 32))).expect("it fits");
+    if let Some((gsn, group_set)) = gsn.filter(|_| set.is_some()) {
+        inline.group_seq_num(SequenceNumber(gsn)).expect("it fits");
+        inline.group_coherent_set(SequenceNumber(group_set)).expect("it fits");
+    }
+    let inline_qos = inline.finish().expect("it fits").to_vec();
+    let bytes = payload(sn as u32, 12);
+    let content = if set.is_some() { Payload::Data(&bytes) } else { Payload::None };
+    puppet.say(node, now, |message| {
+        let data = data(writer, sn, content);
+        message.data(&DataEmit { inline_qos: Some(&inline_qos), ..data }).expect("it fits");
+    });
+}
+
+#[test]
+fn sets_of_writers_that_say_nothing_of_their_group_are_shown_writer_by_writer_with_a_caution() {
+    for ((coherent, ordered), says_some) in [(COHERENT, false), (BOTH, false), (COHERENT, true)] {
+        let now = Instant(1_000_000_000);
+        let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
+        let presentation = group(coherent, ordered);
+        let subscriber = node.create_subscriber(presentation).expect("there is room");
+        let reader_of = |node: &mut Participant, topic: &str| {
+            let mut spec = reader_spec(topic, false, keep_all_reader());
+            (spec.group, spec.subscriber.presentation) = (Some(subscriber), presentation);
+            node.create_reader(now, spec).expect("the reader is good")
+        };
+        let readers = [reader_of(&mut node, "T"), reader_of(&mut node, "U")];
+        let mut puppet = Puppet::new(9);
+        puppet.join(&mut node, now);
+        let writers = [EntityId::user_writer(1, false), EntityId::user_writer(2, false)];
+        for (key, topic) in [(1, "T"), (2, "U")] {
+            let mut publication = puppet.publication(key, true);
+            publication.topic_name = topic.into();
+            (publication.presentation, publication.group_entity_id) = (presentation, EntityId::user_publisher(7));
+            puppet.publish(&mut node, now, &publication);
+        }
+        for writer in writers {
+            let heartbeat = puppet.heartbeat(writer, 1, 0);
+            puppet.say(&mut node, now, |message| message.heartbeat(&heartbeat).expect("it fits"));
+        }
+        let shown = |node: &mut Participant| {
+            node.begin_access(subscriber).expect("it exists");
+            let taken = readers.map(|reader| {
+                let (mut taken, mut cursor) = (Vec::new(), ReadCursor::default());
+                while let Some(sample) = node.read_next(now, reader, Selector::TAKE, &mut cursor).expect("it lives") {
+                    taken.push(sample.info.sequence_number.0);
+                }
+                taken
+            });
+            node.end_access(now, subscriber).expect("it has begun");
+            taken
+        };
+        assert_eq!(node.cautions().count(), 0, "no change has shown what is missing");
+        for set in [1, 4, 7] {
+            for (at, writer) in (0..).zip(writers) {
+                for member in 0..2 {
+                    let gsn = says_some.then_some((2 * set + 2 * at + member, 2 * set));
+                    say_of_set(&puppet, &mut node, writer, set + member, Some(set), gsn);
+                }
+            }
+            assert_eq!(shown(&mut node), [vec![], vec![]], "set {set} has not ended");
+            say_of_set(&puppet, &mut node, writers[0], set + 2, None, None);
+            assert_eq!(shown(&mut node), [vec![set, set + 1], vec![]], "set {set} of the second writer has not ended");
+            say_of_set(&puppet, &mut node, writers[1], set + 2, None, None);
+            assert_eq!(shown(&mut node), [vec![], vec![set, set + 1]]);
+        }
+        let cautions: Vec<_> = node.cautions().collect();
+        let pairs: Vec<_> = cautions.iter().map(|caution| (caution.writer(), caution.reader())).collect();
+        let expected = [0, 1].map(|at| (puppet.guid(writers[at]), node.reader_guid(readers[at]).expect("it lives")));
+        assert_eq!(pairs, expected);
+        let text = cautions[0].to_string();
+        assert!(text.contains("PID_GROUP_SEQ_NUM") && text.contains("topic 'T'"), "{text}");
+        assert!(std::iter::from_fn(|| node.poll_event()).any(|event| event == Event::PairsCautioned));
+    }
 }
