@@ -1,7 +1,7 @@
 //! Policies that act at run time, between Takt and each peer, both ways: LIFESPAN, DEADLINE, OWNERSHIP with LIVELINESS, and
 //! content filters. Everything is recorded, and tshark looks at what Takt sent.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use takt_interop::event::{Event, Sample};
 use takt_interop::peer::{Batch, Durability, Endpoint, Kind, Peer};
@@ -83,8 +83,15 @@ fn samples_expire_at_the_writer_and_at_the_reader() {
         let mut received = Vec::new();
         for attempt in 0..ATTEMPTS {
             write(left, "w", &batch(FRESH + attempt, 1));
-            left.acknowledged("w", PATIENCE).expect("what has expired is not waited for");
-            received = numbers(&right.take("r").expect("taken"));
+            // INTEROP(Fast DDS 2.9.1, 3.2.2): a sample may expire in its writer before a heartbeat has asked for acknowledgements,
+            // which come every 3 s; then no heartbeat follows, and the writer waits for the sample for ever.
+            if !matches!(publisher, Program::FastDds2 | Program::FastDds3) {
+                left.acknowledged("w", PATIENCE).expect("what has expired is not waited for");
+            }
+            let deadline = Instant::now() + BRIEFLY;
+            while received.is_empty() && Instant::now() < deadline {
+                received = numbers(&right.take("r").expect("taken"));
+            }
             if !received.is_empty() {
                 break;
             }
