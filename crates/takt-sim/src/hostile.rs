@@ -447,7 +447,8 @@ impl Hostile {
         self.heard.get(at).cloned()
     }
 
-    /// Puts `name` in the header and, unless it is an impostor's, wherever one of the others is named as the source.
+    /// Puts `name` in the header and wherever one of the others is named as the source, and topics of its own in the place of
+    /// theirs: endpoints of applications would match what it repeats.
     fn in_own_name(&mut self, name: GuidPrefix, mut bytes: Vec<u8>) -> Rc<[u8]> {
         if bytes.len() >= 20 {
             let from = GuidPrefix(bytes[8..20].try_into().unwrap_or_default());
@@ -455,6 +456,9 @@ impl Hostile {
             for at in 20..bytes.len().saturating_sub(11) {
                 if bytes[at..at + 12] == from.0 {
                     bytes[at..at + 12].copy_from_slice(&name.0);
+                }
+                if bytes[at..at + 5] == *b"topic" {
+                    bytes[at] = b'T';
                 }
             }
         }

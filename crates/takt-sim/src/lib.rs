@@ -13,6 +13,7 @@
 pub mod capture;
 pub mod check;
 pub mod clock;
+pub mod damage;
 pub mod discovery;
 pub mod hostile;
 pub mod matrix;

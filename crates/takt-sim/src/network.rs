@@ -11,6 +11,7 @@ use std::rc::Rc;
 use takt_wire::Locator;
 
 use crate::clock::{Nanos, SECOND};
+use crate::damage::{self, Memory};
 use crate::rng::Rng;
 use crate::scenario::{Direction, Discipline, FaultKind, Scenario, Trouble};
 
@@ -21,11 +22,14 @@ const OVERHEAD_BYTES: usize = 66;
 #[derive(Clone, Debug)]
 pub struct Frame {
     head: Rc<Head>,
-    /// Damaged on the way.
+    /// Damaged on the way, which the checksum finds.
     pub corrupt: bool,
+    /// Damaged on the way, which no checksum finds. It happens once at most: cut and then joined with another, a submessage would
+    /// reach into that unnoticed.
+    pub falsified: bool,
 }
 
-/// What stays the same on the way.
+/// What stays the same on the way, unless a fault falsifies it.
 #[derive(Clone, Debug)]
 pub struct Head {
     /// The sender's address.
@@ -56,11 +60,16 @@ impl Frame {
     /// One that has not left yet.
     #[must_use]
     pub fn new(head: Head) -> Self {
-        Self { head: Rc::new(head), corrupt: false }
+        Self { head: Rc::new(head), corrupt: false, falsified: false }
     }
 
     fn size(&self) -> usize {
         self.bytes.len() + OVERHEAD_BYTES
+    }
+
+    /// The same with another datagram in it.
+    fn falsified(&self, bytes: Vec<u8>) -> Self {
+        Self { head: Rc::new(Head { bytes: bytes.into(), ..(*self.head).clone() }), falsified: true, ..*self }
     }
 }
 
@@ -124,6 +133,8 @@ struct Port {
     /// Indices of the faults that are on here now.
     troubles: Vec<(usize, Trouble)>,
     in_burst: bool,
+    /// While a fault may join datagrams.
+    memory: Memory,
 }
 
 /// The whole network.
@@ -187,6 +198,7 @@ impl Network {
             dice: Rng::new(seed ^ (index as u64 + 1) << 40),
             troubles: Vec::new(),
             in_burst: false,
+            memory: Memory::default(),
         });
         index
     }
@@ -278,6 +290,9 @@ impl Network {
     fn enqueue(&mut self, now: Nanos, at: usize, mut frame: Frame, steps: &mut Vec<(Nanos, Step)>) {
         let port = &mut self.ports[at];
         let mut copies = 1;
+        if !frame.falsified && port.troubles.iter().any(|(_, trouble)| matches!(trouble, Trouble::Disfigurement(_))) {
+            port.memory.remember(&frame.bytes);
+        }
         for index in 0..port.troubles.len() {
             match port.suffers(index) {
                 Suffering::None => {}
@@ -290,6 +305,11 @@ impl Network {
                     copies += 1;
                 }
                 Suffering::Damaged => frame.corrupt = true,
+                Suffering::Disfigured | Suffering::Flipped if frame.falsified => {}
+                Suffering::Disfigured => {
+                    frame = frame.falsified(damage::disfigure(&frame.bytes, &port.memory, &mut port.dice));
+                }
+                Suffering::Flipped => frame = frame.falsified(damage::flip(&frame.bytes, &mut port.dice)),
             }
         }
         for _ in 0..copies {
@@ -332,6 +352,8 @@ enum Suffering {
     Lost,
     Twice,
     Damaged,
+    Disfigured,
+    Flipped,
 }
 
 impl Port {
@@ -358,6 +380,8 @@ impl Port {
             }
             Trouble::Duplication(share) => hit(self.dice.chance(share), Suffering::Twice),
             Trouble::Corruption(share) => hit(self.dice.chance(share), Suffering::Damaged),
+            Trouble::Disfigurement(share) => hit(self.dice.chance(share), Suffering::Disfigured),
+            Trouble::Flips(share) => hit(self.dice.chance(share), Suffering::Flipped),
             Trouble::Reordering(..) | Trouble::Delay(_) | Trouble::Clog => Suffering::None,
         }
     }

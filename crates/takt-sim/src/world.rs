@@ -273,8 +273,8 @@ impl<'a> World<'a> {
         self.at(HEARTBEAT_PERIOD, Event::Look);
         if let Some(plan) = scenario.hostile {
             self.at(plan.start, Event::Harm);
-            self.checker.only_safety = plan.impostor;
         }
+        self.checker.only_safety = scenario.has_lies();
         self.at(scenario.active, Event::Rest);
     }
 

@@ -53,8 +53,9 @@ impl Checker {
     pub(super) fn judge_view(&mut self, reader: EndpointId, info: &SampleInfo) -> Result<(), (Rule, String)> {
         let Some(instance) = sample::instance_of(&info.instance_handle.0) else { return Ok(()) };
         let qos = &self.endpoints[reader as usize].qos;
-        // Looks at limits see instances too, a purge forgets them, and what expires or is held back may end an instance unseen.
-        let hides = qos.purge.is_some() || qos.separation.is_some() || self.expires_at(reader);
+        // Looks at limits see instances too, a purge forgets them, what expires or is held back may end an instance unseen, and
+        // what is dropped because a later sample overtook it may bring one back unseen.
+        let hides = qos.purge.is_some() || qos.separation.is_some() || qos.by_source || self.expires_at(reader);
         if hides || self.has_limits(reader) || self.is_presented() {
             return Ok(());
         }

@@ -28,6 +28,8 @@ pub(super) struct Pair {
     first: Option<u32>,
     /// The writer has taken the reader for gone, which does not know that and gets what was under way.
     is_parted: bool,
+    /// The newest one that the reader has got since it knows of the writer; a writer that comes back begins behind it.
+    reached: u32,
     /// The newest one that has.
     pub(super) last: u32,
     /// The same by instance.
@@ -89,12 +91,16 @@ impl Pair {
             self.first.get_or_insert(number);
         }
         self.last = of_all.max(number);
+        self.reached = self.reached.max(number);
         let last = if by_instance { of_instance } else { of_all };
         if number < last { Err(last) } else { Ok(last) }
     }
 
     /// One side takes the other for gone: whatever comes later belongs to another match.
     pub(super) fn unmatch(&mut self, by_writer: bool) {
+        if !by_writer {
+            self.reached = 0;
+        }
         let side = if by_writer { &mut self.at_writer } else { &mut self.at_reader };
         if std::mem::take(side) {
             self.is_parted = by_writer && self.at_reader;
@@ -162,7 +168,8 @@ impl Checker {
         if pair.is_matched() && pair.floor.is_none() {
             pair.since = at;
             pair.joined = writer.written.len() as u32;
-            pair.floor = Some(model::floor(&writer.qos, &reader.qos, pair.joined));
+            let reached = if pair.is_parted { pair.reached } else { 0 };
+            pair.floor = Some(model::floor(&writer.qos, &reader.qos, pair.joined).max(reached));
         }
     }
 }

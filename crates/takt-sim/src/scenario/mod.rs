@@ -255,6 +255,10 @@ pub enum Trouble {
     Reordering(u32, Nanos),
     /// Damaged, which the receiving host's checksum finds.
     Corruption(u32),
+    /// Damaged in structure, which no checksum finds and every receiver notices ([`crate::damage::disfigure`]).
+    Disfigurement(u32),
+    /// Some bits changed, which no checksum finds and a receiver may not notice ([`crate::damage::flip`]).
+    Flips(u32),
     /// All delayed.
     Delay(Nanos),
     /// None gets through, and all wait as far as the queue holds them.
@@ -301,6 +305,13 @@ impl Scenario {
     pub fn is_calm(&self) -> bool {
         self.faults.iter().all(|fault| fault.from >= self.active)
             && self.processes.iter().all(|process| process.stalls.is_empty())
+    }
+
+    /// Whether datagrams may arrive that say what their sender did not say, so that only rules of safety hold.
+    #[must_use]
+    pub fn has_lies(&self) -> bool {
+        let flips = |fault: &Fault| matches!(fault.kind, FaultKind::Link { trouble: Trouble::Flips(_), .. });
+        self.hostile.is_some_and(|plan| plan.impostor) || self.faults.iter().any(flips)
     }
 
     /// Whether nobody sets a wall clock.

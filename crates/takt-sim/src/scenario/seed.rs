@@ -91,6 +91,7 @@ impl Scenario {
         add_separations(&mut Rng::new(seed ^ 0x7365_7061), &mut scenario);
         add_presentation(&mut Rng::new(seed ^ 0x7072_6573), &mut scenario);
         add_urgencies(&mut Rng::new(seed ^ 0x7572_6765), &mut scenario);
+        add_damage(&mut Rng::new(seed ^ 0x6461_6d61), &mut scenario);
         scenario
     }
 }
@@ -347,6 +348,21 @@ fn add_moves(rng: &mut Rng, scenario: &mut Scenario) {
             let until = (from + rng.between(time / 2, time)).min(scenario.active);
             scenario.faults.push(Fault { from, until, kind: FaultKind::Move { host } });
         }
+    }
+}
+
+/// Datagrams that are damaged and arrive, with dice of their own: in 15 % of the worlds in their structure, in 3 % anywhere.
+fn add_damage(rng: &mut Rng, scenario: &mut Scenario) {
+    let (is_disfigured, is_flipped) = (rng.chance(150_000), rng.chance(30_000));
+    let faults = if is_disfigured || is_flipped { rng.between(1, 3) } else { 0 };
+    for _ in 0..faults {
+        let share = *rng.pick(&[10_000, 100_000, 500_000]);
+        let trouble = if is_flipped { Trouble::Flips(share) } else { Trouble::Disfigurement(share) };
+        let host = rng.below(scenario.hosts.len() as u64) as usize;
+        let direction = *rng.pick(&[Direction::Up, Direction::Down]);
+        let from = rng.below(scenario.active);
+        let until = (from + rng.between(MILLISECOND, scenario.active)).min(scenario.active);
+        scenario.faults.push(Fault { from, until, kind: FaultKind::Link { host, direction, trouble } });
     }
 }
 

@@ -1,7 +1,7 @@
 //! Worlds in which all promises are kept, though a checker once thought otherwise.
 
-use takt_sim::clock::MILLISECOND;
-use takt_sim::scenario::{EndpointPlan, QosPlan, Role, TopicPlan};
+use takt_sim::clock::{MILLISECOND, SECOND};
+use takt_sim::scenario::{EndpointPlan, Fault, FaultKind, QosPlan, Role, TopicPlan};
 use takt_wire::qos::{AccessScope, Presentation};
 
 use crate::found::{RELIABLE, reader, scenario, writer};
@@ -42,4 +42,18 @@ fn instances_that_are_read_one_after_another_leave_no_gaps() {
     let report = run(&scenario);
     assert_eq!(report.violation, None);
     assert_eq!((report.written, report.taken), (200, 200));
+}
+
+/// Seed 30310. The reader hears the writer all the time, so it need not get again what it has.
+#[test]
+fn a_reader_that_its_writer_took_for_gone_gets_only_what_it_lacks() {
+    let history = QosPlan { transient_local: true, ..RELIABLE };
+    let endpoints = vec![vec![writer(history, 3 * MILLISECOND, 300)], vec![reader(history)]];
+    let mut scenario = scenario(100, endpoints);
+    scenario.active = 5 * SECOND;
+    let kind = FaultKind::Partition { group: 2, one_way: true, flapping: 0 };
+    scenario.faults = vec![Fault { from: SECOND / 2, until: scenario.active, kind }];
+    let report = run(&scenario);
+    assert_eq!(report.violation, None);
+    assert_eq!((report.written, report.taken), (300, 300));
 }
