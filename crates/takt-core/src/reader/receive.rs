@@ -114,7 +114,7 @@ impl Reader {
                 self.proxies.get_mut(index).into_iter().for_each(|proxy| proxy.fragments.note(data.sn, &inline, guid));
             }
             Ok(Some(Whole { payload, source_timestamp, said })) => {
-                if let Some(proxy) = self.proxies.get_mut(index) {
+                if let Some(proxy) = self.proxies.get_mut(index).filter(|proxy| proxy.reliable) {
                     proxy.arrived(data.sn);
                     proxy.blocked &= proxy.expected != Some(data.sn);
                 }

@@ -248,6 +248,29 @@ fn lost_fragments_do_not_stop_a_best_effort_reader_for_good() {
     assert_eq!(take_all(&mut node, now, reader), [21]);
 }
 
+#[test]
+fn best_effort_reader_counts_no_loss_before_its_first_sample_when_that_comes_in_fragments() {
+    let mut qos = keep_all_reader();
+    qos.reliability = best_effort();
+    let (mut node, reader, now) = listener(qos);
+    let mut puppet = Puppet::new(9);
+    puppet.join(&mut node, now);
+    puppet.publish(&mut node, now, &puppet.publication(1, false));
+    let writer = EntityId::user_writer(1, false);
+    let sample = payload(1, 2_000);
+    for (sn, lost) in [(21, 0), (23, 1)] {
+        for number in 1..=2 {
+            let bytes = &sample[(number as usize - 1) * 1_000..number as usize * 1_000];
+            puppet.say(&mut node, now, |message| {
+                message.data_frag(&fragment(writer, sn, number, 2_000, bytes)).expect("it fits");
+            });
+        }
+        let status = node.sample_lost_status(reader).expect("the reader lives");
+        assert_eq!(status.total_count, lost, "after sample {sn}");
+    }
+    assert_eq!(take_all(&mut node, now, reader), [21, 23]);
+}
+
 /// A participant with a reader whose memory is small.
 fn small_listener(memory: usize, reassembly: usize) -> (Participant, ReaderHandle, Instant) {
     let now = Instant(1_000_000_000);
