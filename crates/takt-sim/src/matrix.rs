@@ -121,6 +121,7 @@ impl Row {
             start: 0,
             ends: vec![],
             stalls: vec![],
+            cost: 0,
             endpoints: vec![EndpointPlan { topic: 0, qos, create: WRITE, delete: None, role }],
         };
         let writer = Role::Writer { period, burst: 1, samples: u32::MAX, endings: 0 };
@@ -135,11 +136,13 @@ impl Row {
                 queue_bytes: 256_000,
                 discipline: Discipline::Fifo,
                 mtu: 1_500,
+                ..NetworkPlan::PLAIN
             },
             topics: vec![TopicPlan { instances: 0, sizes: (self.size, self.size) }],
             processes: vec![process(0, writer), process(1, Role::Reader { period: 0 })],
             faults: self.faults(loss_percent, active),
             hostile: None,
+            alterations: vec![],
             presentation: None,
         }
     }

@@ -18,6 +18,9 @@ use crate::scenario::{Direction, Discipline, FaultKind, Scenario, Trouble};
 /// Octets of Ethernet, IP and UDP around a datagram, the gap between frames included.
 const OVERHEAD_BYTES: usize = 66;
 
+/// Octets of IPv6 and UDP in the IP packet.
+const HEADERS_BYTES: usize = 48;
+
 /// A datagram on its way: small, since it is moved and copied at every hop.
 #[derive(Clone, Debug)]
 pub struct Frame {
@@ -110,6 +113,8 @@ pub struct NetworkCounters {
     pub queue_drops: u64,
     /// Frames that a fault lost.
     pub fault_drops: u64,
+    /// Frames that were too long for a switch.
+    pub oversized: u64,
     /// Frames that a fault doubled.
     pub duplicates: u64,
 }
@@ -149,6 +154,7 @@ pub struct Network {
     bits_per_second: u64,
     propagation: Nanos,
     queue_bytes: usize,
+    path_mtu: usize,
     discipline: Discipline,
     /// What happened so far.
     pub counters: NetworkCounters,
@@ -167,6 +173,7 @@ impl Network {
             bits_per_second: plan.bits_per_second,
             propagation: plan.propagation,
             queue_bytes: plan.queue_bytes,
+            path_mtu: plan.path_mtu,
             discipline: plan.discipline,
             counters: NetworkCounters::default(),
         };
@@ -250,6 +257,10 @@ impl Network {
             }
             Node::Switch(switch) => switch,
         };
+        if frame.bytes.len() + HEADERS_BYTES > self.path_mtu {
+            self.counters.oversized += 1;
+            return None;
+        }
         if let Some(host) = frame.host {
             let next = self.towards(switch, host);
             self.enqueue(now, next, frame, steps);

@@ -1,33 +1,28 @@
 //! A process: one participant of the shipped core, and an application that writes and takes.
 
+mod alter;
+mod site;
+mod spec;
+
 use std::collections::VecDeque;
-use std::net::Ipv4Addr;
-use std::sync::Arc;
 
 use takt_core::{
-    ChangeKind, Config, Error, Event, FlowTag, Interface, Locators, NewChange, Participant, Priority, PublisherHandle,
-    ReadCursor, ReaderHandle, ReaderSpec, Selector, SubscriberHandle, WriteError, WriterHandle, WriterSpec,
+    ChangeKind, Config, Error, Event, NewChange, Participant, Priority, PublisherHandle, ReadCursor, ReaderHandle,
+    Selector, SubscriberHandle, WriteError, WriterHandle,
 };
-use takt_wire::qos::{
-    AccessScope, DataReaderQos, DataWriterQos, Deadline, DestinationOrder, Durability, History, LatencyBudget,
-    Lifespan, Liveliness, Ownership, OwnershipStrength, Partition, Presentation, PublisherQos, ReaderDataLifecycle,
-    Reliability, ReliabilityKind, ResourceLimits, SubscriberQos, TimeBasedFilter, TopicData, TransportPriority,
-};
+use takt_wire::qos::{AccessScope, Presentation};
 use takt_wire::{Guid, GuidPrefix, Locator, Timestamp};
 
 use crate::check::{Change, Checker, EndpointId, Rule, SetId};
 use crate::clock::{HostClock, Nanos, SECOND};
 use crate::network::Frame;
 use crate::rng::Rng;
-use crate::sample::{self, Identity, InstanceKey, NumberFilters, SAMPLE_LEN_MIN};
-use crate::scenario::{EndpointPlan, QosPlan, Role, Scenario, TopicPlan};
+use crate::sample::{self, Identity, SAMPLE_LEN_MIN};
+use crate::scenario::{EndpointPlan, Role, Scenario, TopicPlan};
 use crate::work::Meter;
-
-/// Where announcements to all go.
-pub const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
-
-/// The port of the group of user data.
-const USER_GROUP_PORT: u16 = 7401;
+pub use site::{GROUP, Site, address, at_address};
+use spec::{reader_spec, writer_spec};
+pub use spec::{urgency_of, user_data};
 
 /// Whether a process listens to the group of user data, and writes to it: in every other world those that have to do with the
 /// topic of most readers, so that it is cheaper to write there.
@@ -39,8 +34,8 @@ fn shares_group(scenario: &Scenario, process: usize) -> bool {
     scenario.seed % 2 == 1 && scenario.processes[process].endpoints.iter().any(|plan| Some(plan.topic) == most)
 }
 
-/// Where each process listens, counted from here by its index.
-const PORT_BASE: u16 = 7411;
+/// The port of the group that all announce themselves to.
+const ANNOUNCEMENT_PORT: u16 = 7400;
 
 /// How long others believe in a process without hearing of it.
 pub const LEASE: Nanos = 3 * SECOND;
@@ -48,56 +43,8 @@ pub const LEASE: Nanos = 3 * SECOND;
 /// Between two announcements.
 pub const ANNOUNCEMENT_PERIOD: Nanos = SECOND / 2;
 
-/// Above the least urgency, so that none is zero in a flow.
-const URGENCY_ZERO: i16 = 65;
-
 /// What a socket holds for a process that gets no processor time.
 const SOCKET_BYTES: usize = 212_992;
-
-/// The address of a process, on a host that has never moved.
-#[must_use]
-pub fn address(host: usize, process: usize) -> Locator {
-    Site::default().address(host, process)
-}
-
-/// Where a host is in the network.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Site {
-    /// How often its address has changed.
-    pub moves: u8,
-    /// It has no interface.
-    pub vanished: bool,
-}
-
-impl Site {
-    /// The address of a process of a host, if the host has an interface.
-    #[must_use]
-    pub fn address(self, host: usize, process: usize) -> Locator {
-        let [high, low] = (host as u16 + 1).to_be_bytes();
-        Locator::udp_v4(Ipv4Addr::new(10, self.moves, high, low), PORT_BASE + process as u16)
-    }
-
-    /// What the host's processes are told of it, and whether they listen to the group of user data.
-    fn presence(self, host: usize, process: usize, mtu: usize, shares: bool) -> (Vec<Interface>, Locators) {
-        if self.vanished {
-            return (Vec::new(), Locators::default());
-        }
-        let address = self.address(host, process);
-        let ip = address.ip().expect("the address is IPv4");
-        let interface = Interface { name: "sim0".into(), addresses: vec![(ip, 8)], mtu, loopback: false };
-        let unicast = vec![address];
-        let default_multicast = if shares { vec![Locator::udp_v4(GROUP, USER_GROUP_PORT)] } else { Vec::new() };
-        let (metatraffic_unicast, default_unicast) = (unicast.clone(), unicast);
-        let locators = Locators { metatraffic_unicast, default_unicast, default_multicast, ..Locators::default() };
-        (vec![interface], locators)
-    }
-}
-
-/// The process that listens at an address, if it is one of a process.
-#[must_use]
-pub fn at_address(address: &Locator) -> Option<usize> {
-    address.port.checked_sub(u32::from(PORT_BASE)).map(|index| index as usize)
-}
 
 /// A writer or reader that exists now.
 #[derive(Clone, Copy, Debug)]
@@ -155,6 +102,12 @@ pub struct Process {
     /// Datagrams that wait in its socket meanwhile.
     pub inbox: VecDeque<Frame>,
     inbox_bytes: usize,
+    /// Most datagrams that have waited since somebody asked.
+    deepest: u64,
+    /// It handles a datagram until then, if each takes time.
+    pub busy_until: Nanos,
+    /// The world will call it for the next one.
+    pub is_called: bool,
     /// By their place in the scenario.
     pub endpoints: Vec<Option<Endpoint>>,
     /// With PRESENTATION: what it is, the publisher and the subscriber.
@@ -181,6 +134,9 @@ impl Process {
             stalled_until: 0,
             inbox: VecDeque::new(),
             inbox_bytes: 0,
+            deepest: 0,
+            busy_until: 0,
+            is_called: false,
             endpoints: vec![None; endpoints],
             group: None,
             open_set: None,
@@ -198,7 +154,7 @@ impl Process {
         let mut config = Config::new(0, GuidPrefix([1, 0x7a, 0x5e, 0xed, 0, 0, 0, 0, a, b, c, d]));
         config.secret = [scenario.seed, u64::from(self.incarnation)];
         let presence =
-            sites[self.host].presence(self.host, self.index, scenario.network.mtu, shares_group(scenario, self.index));
+            sites[self.host].presence(self.host, self.index, &scenario.network, shares_group(scenario, self.index));
         (config.interfaces, config.locators) = presence;
         config.initial_peers = peers(scenario, self.index, sites);
         config.lease_duration = std::time::Duration::from_nanos(LEASE);
@@ -218,8 +174,8 @@ impl Process {
 
     /// Its host is elsewhere now.
     pub fn moved(&mut self, now: Nanos, clock: &HostClock, scenario: &Scenario, site: Site) {
-        let mtu = scenario.network.mtu;
-        let (interfaces, locators) = site.presence(self.host, self.index, mtu, shares_group(scenario, self.index));
+        let shares = shares_group(scenario, self.index);
+        let (interfaces, locators) = site.presence(self.host, self.index, &scenario.network, shares);
         if let Some(core) = &mut self.core {
             core.handle_interfaces(clock.local(now), interfaces, locators);
         }
@@ -266,8 +222,14 @@ impl Process {
         if fits {
             self.inbox_bytes += frame.bytes.len();
             self.inbox.push_back(frame);
+            self.deepest = self.deepest.max(self.inbox.len() as u64);
         }
         fits
+    }
+
+    /// How many datagrams have waited in the socket at once since the last call.
+    pub fn deepest(&mut self) -> u64 {
+        std::mem::take(&mut self.deepest)
     }
 
     /// The next datagram from the socket.
@@ -495,7 +457,15 @@ impl Process {
                 Endpoint::Writer { handle, id, .. } => (id, core.matched_subscriptions(handle)),
                 Endpoint::Reader { handle, id } => (id, core.matched_publications(handle)),
             };
-            checker.finish_peers(now.now, id, &peers.unwrap_or_default());
+            let peers = peers.unwrap_or_default();
+            checker.finish_peers(now.now, id, &peers);
+            for peer in &peers {
+                let known = match *endpoint {
+                    Endpoint::Writer { .. } => core.subscription_data(*peer).map(|data| data.qos.user_data),
+                    Endpoint::Reader { .. } => core.publication_data(*peer).map(|data| data.qos.user_data),
+                };
+                checker.finish_user_data(now.now, id, *peer, known.as_ref());
+            }
             match *endpoint {
                 Endpoint::Reader { handle, .. } => {
                     if let Ok(status) = core.requested_incompatible_qos_status(handle) {
@@ -505,6 +475,7 @@ impl Process {
                         (core.sample_lost_status(handle), core.sample_rejected_status(handle))
                     {
                         checker.finish_losses(now.now, id, &lost, &rejected);
+                        checker.finish_holes(now.now, id, &lost);
                     }
                     if let Ok(status) = core.liveliness_changed_status(handle) {
                         checker.finish_liveliness(now.now, id, status.alive_count, status.not_alive_count);
@@ -676,134 +647,10 @@ impl Moment<'_> {
 fn peers(scenario: &Scenario, of: usize, sites: &[Site]) -> Vec<Locator> {
     let hears = |process: usize| scenario.hosts[scenario.processes[process].host].hears_multicast;
     let others = (0..scenario.processes.len()).filter(|&other| other != of && !(hears(of) && hears(other)));
-    let mut peers = vec![Locator::udp_v4(GROUP, 7400)];
+    let mut peers = vec![sites[scenario.processes[of].host].group(ANNOUNCEMENT_PORT)];
     peers.extend(others.map(|other| {
         let host = scenario.processes[other].host;
         sites[host].address(host, other)
     }));
     peers
-}
-
-fn liveliness(plan: &QosPlan) -> Liveliness {
-    plan.liveliness.map_or_else(Liveliness::default, |plan| Liveliness {
-        kind: plan.kind,
-        lease_duration: takt_wire::Duration::from_nanos(plan.lease),
-    })
-}
-
-fn deadline(plan: &QosPlan) -> Deadline {
-    plan.deadline.map_or_else(Deadline::default, |period| Deadline { period: takt_wire::Duration::from_nanos(period) })
-}
-
-fn lifespan(plan: &QosPlan) -> Lifespan {
-    plan.lifespan
-        .map_or_else(Lifespan::default, |lifespan| Lifespan { duration: takt_wire::Duration::from_nanos(lifespan) })
-}
-
-fn reader_data_lifecycle(plan: &QosPlan) -> ReaderDataLifecycle {
-    let delay = plan.purge.map_or(takt_wire::Duration::INFINITE, takt_wire::Duration::from_nanos);
-    ReaderDataLifecycle { autopurge_nowriter_samples_delay: delay, autopurge_disposed_samples_delay: delay }
-}
-
-fn time_based_filter(plan: &QosPlan) -> TimeBasedFilter {
-    TimeBasedFilter { minimum_separation: takt_wire::Duration::from_nanos(plan.separation.unwrap_or(0)) }
-}
-
-fn latency_budget(plan: &QosPlan) -> LatencyBudget {
-    LatencyBudget { duration: takt_wire::Duration::from_nanos(plan.budget) }
-}
-
-fn destination_order(plan: &QosPlan) -> DestinationOrder {
-    if plan.by_source { DestinationOrder::BySourceTimestamp } else { DestinationOrder::ByReceptionTimestamp }
-}
-
-fn ownership(plan: &QosPlan) -> Ownership {
-    if plan.strength.is_some() { Ownership::Exclusive } else { Ownership::Shared }
-}
-
-fn history(plan: &QosPlan) -> (Reliability, Durability, History, ResourceLimits, Partition) {
-    let kind = if plan.reliable { ReliabilityKind::Reliable } else { ReliabilityKind::BestEffort };
-    let names = if plan.partition == 0 { vec![] } else { vec![format!("part{}", plan.partition)] };
-    (
-        Reliability { kind, max_blocking_time: takt_wire::Duration::ZERO },
-        if plan.transient_local { Durability::TransientLocal } else { Durability::Volatile },
-        plan.keep_last.map_or(History::KeepAll, History::KeepLast),
-        ResourceLimits { max_samples: plan.max_samples, ..ResourceLimits::default() },
-        Partition { names },
-    )
-}
-
-/// The class of the network, and with it what is to be seen in all that a writer sends: how urgent it is.
-fn flow_of(plan: &QosPlan) -> FlowTag {
-    FlowTag(u16::from(plan.priority) | (i16::from(plan.urgency) + URGENCY_ZERO).cast_unsigned() << 8)
-}
-
-/// How urgent what leaves by this flow must be; that of discovery and of acknowledgements does not say.
-#[must_use]
-pub fn urgency_of(flow: FlowTag) -> Option<Priority> {
-    let urgency = (flow.0 >> 8).cast_signed();
-    (urgency > 0).then(|| Priority::new(i32::from(urgency - URGENCY_ZERO)))
-}
-
-fn writer_spec(plan: &EndpointPlan, topic: &TopicPlan) -> WriterSpec {
-    let (reliability, durability, history, resource_limits, partition) = history(&plan.qos);
-    let transport_priority = TransportPriority(i32::from(plan.qos.priority));
-    WriterSpec {
-        topic_name: format!("topic{}", plan.topic),
-        type_name: "Sample".into(),
-        keyed: topic.instances > 0,
-        qos: DataWriterQos {
-            reliability,
-            durability,
-            history,
-            resource_limits,
-            transport_priority,
-            liveliness: liveliness(&plan.qos),
-            deadline: deadline(&plan.qos),
-            lifespan: lifespan(&plan.qos),
-            destination_order: destination_order(&plan.qos),
-            latency_budget: latency_budget(&plan.qos),
-            ownership: ownership(&plan.qos),
-            ownership_strength: OwnershipStrength(plan.qos.strength.unwrap_or(0)),
-            ..DataWriterQos::default()
-        },
-        publisher: PublisherQos { partition, ..PublisherQos::default() },
-        group: None,
-        topic_data: TopicData::default(),
-        max_serialized_len: None,
-        flow: flow_of(&plan.qos),
-        type_information: None,
-        unicast: Vec::new(),
-        filters: plan.qos.filter.map(|_| Arc::new(NumberFilters) as _),
-    }
-}
-
-fn reader_spec(plan: &EndpointPlan, topic: &TopicPlan) -> ReaderSpec {
-    let (reliability, durability, history, resource_limits, partition) = history(&plan.qos);
-    ReaderSpec {
-        topic_name: format!("topic{}", plan.topic),
-        type_name: "Sample".into(),
-        key: (topic.instances > 0).then(|| Box::new(InstanceKey) as Box<dyn takt_core::KeyExtractor>),
-        qos: DataReaderQos {
-            reliability,
-            durability,
-            history,
-            resource_limits,
-            liveliness: liveliness(&plan.qos),
-            deadline: deadline(&plan.qos),
-            destination_order: destination_order(&plan.qos),
-            latency_budget: latency_budget(&plan.qos),
-            ownership: ownership(&plan.qos),
-            time_based_filter: time_based_filter(&plan.qos),
-            reader_data_lifecycle: reader_data_lifecycle(&plan.qos),
-            ..DataReaderQos::default()
-        },
-        subscriber: SubscriberQos { partition, ..SubscriberQos::default() },
-        group: None,
-        topic_data: TopicData::default(),
-        max_serialized_len: None,
-        type_information: None,
-        unicast: Vec::new(),
-        content_filter: plan.qos.filter.map(sample::multiples_of),
-    }
 }

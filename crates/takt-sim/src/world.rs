@@ -16,7 +16,7 @@ use crate::hostile::{self, Hostile};
 use crate::network::{Frame, Head, Network, NetworkCounters, Step};
 use crate::process::{Endpoint, LEASE, Moment, Process, Site, at_address, urgency_of};
 use crate::rng::Rng;
-use crate::scenario::{FaultKind, Role, Scenario};
+use crate::scenario::{Alteration, FaultKind, Role, Scenario};
 use crate::timeline::Timeline;
 
 /// From one process of a host to another.
@@ -32,6 +32,9 @@ const CARRIED: u64 = 2;
 
 /// From a farewell, or the deletion of an endpoint, until everybody knows of it, if nothing goes wrong.
 const FAREWELL_TIME: Nanos = SECOND;
+
+/// Octets of a sample in one datagram, if it has more, at the least.
+const FRAGMENT_LEN_MIN: u64 = 1_000;
 
 /// Longest datagram.
 const FRAME_LEN: usize = 65_507;
@@ -49,11 +52,15 @@ enum Event {
     Take(usize, u32, usize),
     Timer(usize),
     Resume(usize),
+    /// A process that needs time for each datagram takes the next one.
+    Work(usize),
     Network(Step),
     Loopback(usize, Frame),
     /// The hostile host acts.
     Harm,
     Fault(usize, bool),
+    /// By its place in the scenario; true when what was suspended resumes.
+    Alter(usize, bool),
     WallJump(usize, i64),
     Rest,
     Silence,
@@ -220,7 +227,14 @@ impl<'a> World<'a> {
             events: BinaryHeap::new(),
             order: 0,
             clocks: clocks.collect(),
-            sites: vec![Site::default(); scenario.hosts.len()],
+            sites: vec![
+                Site {
+                    is_v6: scenario.network.is_v6,
+                    has_second: scenario.network.has_second,
+                    ..Site::default()
+                };
+                scenario.hosts.len()
+            ],
             network: Network::new(scenario),
             processes: scenario.processes.iter().enumerate().map(process).collect(),
             hostile: scenario.hostile.map(|plan| Hostile::new(plan, scenario.processes.len(), scenario.seed)),
@@ -267,6 +281,12 @@ impl<'a> World<'a> {
             self.at(fault.from, Event::Fault(index, true));
             self.at(fault.until.min(scenario.active), Event::Fault(index, false));
         }
+        for (index, plan) in scenario.alterations.iter().enumerate().filter(|(_, plan)| plan.at < scenario.active) {
+            self.at(plan.at, Event::Alter(index, false));
+            if plan.what == Alteration::Suspended(true) {
+                self.at(plan.until().min(scenario.active), Event::Alter(index, true));
+            }
+        }
         for (host, plan) in scenario.hosts.iter().enumerate() {
             plan.wall_jumps.iter().for_each(|(at, by)| self.at(*at, Event::WallJump(host, *by)));
         }
@@ -305,10 +325,12 @@ impl<'a> World<'a> {
             Event::Take(process, life, at) => self.act(process, life, event, |world| world.take(process, at)),
             Event::Timer(process) => self.timer(process),
             Event::Resume(process) => self.resume(process),
+            Event::Work(process) => self.work(process),
             Event::Network(step) => self.step(step),
             Event::Loopback(process, frame) => self.deliver(process, frame),
             Event::Harm => self.harm(),
             Event::Fault(index, on) => self.fault(index, on),
+            Event::Alter(index, resumes) => self.alter(index, resumes),
             Event::WallJump(host, by) => self.wall_jump(host, by),
             Event::Look => self.look(),
             Event::Rest => self.rest(),
@@ -446,10 +468,36 @@ impl<'a> World<'a> {
         if self.sites[self.processes[index].host].moves > 0 {
             self.tell_of_move(index);
         }
-        while let Some(frame) = self.processes[index].unqueue() {
-            self.receive(index, &frame);
+        if self.scenario.processes[index].cost > 0 {
+            self.call(index);
+        } else {
+            while let Some(frame) = self.processes[index].unqueue() {
+                self.receive(index, &frame);
+            }
         }
         self.settle(index);
+    }
+
+    /// Lets a process take the next datagram from its socket when it is done with the last one.
+    fn call(&mut self, index: usize) {
+        let process = &mut self.processes[index];
+        if !process.inbox.is_empty() && !std::mem::replace(&mut process.is_called, true) {
+            let at = self.now.max(process.busy_until);
+            self.at(at, Event::Work(index));
+        }
+    }
+
+    fn work(&mut self, index: usize) {
+        let process = &mut self.processes[index];
+        process.is_called = false;
+        if process.core.is_none() || process.stalled_until > self.now {
+            return;
+        }
+        let Some(frame) = process.unqueue() else { return };
+        process.busy_until = self.now + self.scenario.processes[index].cost;
+        self.receive(index, &frame);
+        self.settle(index);
+        self.call(index);
     }
 
     fn step(&mut self, step: Step) {
@@ -502,14 +550,16 @@ impl<'a> World<'a> {
             return self.overhear(&frame);
         }
         let process = &mut self.processes[index];
-        let address = self.sites[process.host].address(process.host, index);
-        if process.core.is_none() || frame.host.is_some() && frame.to != address {
+        let listens = || self.sites[process.host].listens(&frame.to, process.host, index);
+        if process.core.is_none() || frame.host.is_some() && !listens() {
             return;
         }
-        if process.stalled_until > self.now {
+        if process.stalled_until > self.now || self.scenario.processes[index].cost > 0 {
             // What finds no room is lost as it is anywhere else.
             let _fits = process.queue(frame);
-            return;
+            return if process.stalled_until <= self.now {
+                self.call(index)
+            };
         }
         self.receive(index, &frame);
         self.settle(index);
@@ -696,6 +746,23 @@ impl<'a> World<'a> {
         self.schedule_steps();
     }
 
+    /// An application alters one of its endpoints, when it gets processor time.
+    fn alter(&mut self, index: usize, resumes: bool) {
+        let plan = &self.scenario.alterations[index];
+        let process = &mut self.processes[plan.process];
+        if process.stalled_until > self.now {
+            let until = process.stalled_until;
+            return self.at(until, Event::Alter(index, resumes));
+        }
+        let what = if resumes { Alteration::Suspended(false) } else { plan.what };
+        let of = &self.scenario.processes[plan.process].endpoints[plan.endpoint];
+        let moment = Moment { now: self.now, clock: &self.clocks[process.host] };
+        process.alter(plan.endpoint, what, (of, &self.scenario.topics[of.topic]), moment, &mut self.checker);
+        self.timeline.note(self.now, plan.process, &format!("alters endpoint {}: {what:?}", plan.endpoint));
+        self.congested = self.now;
+        self.settle(plan.process);
+    }
+
     /// A host's interface vanishes, or comes back with another address.
     fn move_host(&mut self, host: usize, vanished: bool) {
         let site = &mut self.sites[host];
@@ -736,7 +803,11 @@ impl<'a> World<'a> {
         let owed = self.checker.owed(|topic| self.scenario.topics[topic].sizes.1 as u64);
         let carried =
             u128::from(owed * CARRIED * 8) * u128::from(SECOND) / u128::from(self.scenario.network.bits_per_second);
-        let silent = self.now + REST.max(carried as Nanos).max(self.reading_time());
+        let handled = 2
+            * CARRIED
+            * self.scenario.processes.iter().map(|plan| plan.cost).max().unwrap_or(0)
+            * self.checker.owed(|topic| 1 + self.scenario.topics[topic].sizes.1 as u64 / FRAGMENT_LEN_MIN);
+        let silent = self.now + REST.max(carried as Nanos).max(self.reading_time()).max(handled);
         self.end = silent + SILENCE;
         self.at(silent, Event::Silence);
         self.taken_while_active = self.checker.taken;
@@ -751,11 +822,15 @@ impl<'a> World<'a> {
     /// Do things go on? A link that drops frames, or that sends for more than half of the time, is congested.
     fn look(&mut self) {
         let drops = std::mem::replace(&mut self.drops_seen, self.network.counters.queue_drops);
-        let is_busy = self.network.busiest() > HEARTBEAT_PERIOD / 2;
+        let plans = self.scenario.processes.iter();
+        let waits = self.processes.iter_mut().zip(plans).map(|(process, plan)| process.deepest() * plan.cost).max();
+        let is_busy = self.network.busiest().max(waits.unwrap_or(0)) > HEARTBEAT_PERIOD / 2;
         if is_busy || drops != self.drops_seen {
             self.congested = self.now;
         }
-        let quiet_since = self.scenario.quiet_since(self.now, LEASE).map(|since| since.max(self.congested));
+        let is_narrow = self.scenario.network.path_mtu < usize::MAX;
+        let quiet_since =
+            self.scenario.quiet_since(self.now, LEASE).filter(|_| !is_narrow).map(|since| since.max(self.congested));
         self.checker.look(self.now, quiet_since);
         self.at(self.now + HEARTBEAT_PERIOD, Event::Look);
     }

@@ -59,7 +59,8 @@ impl Checker {
             written.any(|change| change.instance == found.instance && change.kind != ChangeKind::Alive)
         };
         let may_have_ended = self.pairs.keys().any(|(other, to)| *to == reader && ends(*other));
-        if certain && pair.is_some() && !may_have_ended && !outranks(from, of_owner) {
+        let is_known = !from.has_other_strengths() && !of_owner.has_other_strengths();
+        if certain && pair.is_some() && !may_have_ended && is_known && !outranks(from, of_owner) {
             return Err((Rule::Ownership, format!("{found:?}, but writer {owner} owns the instance")));
         }
         Ok(())
@@ -71,7 +72,7 @@ impl Checker {
         self.told_of_misses(at, reader, status.total_count);
         let to = &self.endpoints[reader as usize];
         let instance = status.last_instance.and_then(|handle| sample::instance_of(&handle.0));
-        let (Some(instance), Some(period)) = (instance, to.qos.deadline) else {
+        let (Some(instance), Some(period)) = (instance, shortest(to)) else {
             return self.report(at, Rule::Deadline, format!("reader {reader} was promised nothing: {status:?}"));
         };
         let certain = self.calm && self.light && to.qos.max_samples.is_none() && to.qos.strength.is_none();
@@ -91,7 +92,7 @@ impl Checker {
         self.told_of_misses(at, writer, status.total_count);
         let from = &self.endpoints[writer as usize];
         let instance = status.last_instance.and_then(|handle| sample::instance_of(&handle.0));
-        let (Some(instance), Some(period)) = (instance, from.qos.deadline) else {
+        let (Some(instance), Some(period)) = (instance, shortest(from)) else {
             return self.report(at, Rule::Deadline, format!("writer {writer} promised nothing: {status:?}"));
         };
         let window = (at.saturating_sub(period - period / DRIFT_PARTS), at);
@@ -150,8 +151,14 @@ impl Checker {
     }
 }
 
+/// The shortest DEADLINE that an endpoint has ever had.
+fn shortest(endpoint: &Endpoint) -> Option<Nanos> {
+    endpoint.policies().filter_map(|qos| qos.deadline).min()
+}
+
+/// Whether the first of two writers owns what both write, and always has.
 fn outranks(first: &Endpoint, second: &Endpoint) -> bool {
-    model::outranks((&first.qos, first.guid), (&second.qos, second.guid))
+    first.policies().all(|qos| second.policies().all(|other| model::outranks((qos, first.guid), (other, second.guid))))
 }
 
 /// Whether a sample of the instance behind the first `floor` changes was written in a span of time.

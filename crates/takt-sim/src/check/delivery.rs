@@ -3,6 +3,7 @@
 use takt_core::{ChangeKind, SampleRef};
 use takt_wire::{GuidPrefix, Timestamp};
 
+use super::alter::ever_matched;
 use super::{Checker, EndpointId, Rule};
 use crate::clock::Nanos;
 use crate::model;
@@ -58,7 +59,7 @@ impl Checker {
         if found.info.instance_handle.0 != sample::key_hash(identity.instance) {
             return Err(invented(format!("{identity:?} as one of {:?}", found.info.instance_handle)));
         }
-        if from.topic != to.topic || !model::matches(&from.qos, &to.qos) {
+        if from.topic != to.topic || !ever_matched(from, to) || !self.is_in_reach(from, to, identity.number) {
             return Err(invented(format!("{identity:?} is not for this reader")));
         }
         if !model::wants(&to.qos, identity.number) {

@@ -79,7 +79,7 @@ impl Checker {
     fn finish_pair(&mut self, at: Nanos, writer: EndpointId, reader: EndpointId) {
         let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);
         let pair = self.pairs.get(&(writer, reader)).filter(|pair| pair.is_matched());
-        if pair.is_some() != model::matches(&from.qos, &to.qos) {
+        if pair.is_some() != self.must_match(from, to) {
             let text =
                 format!("writer {writer} and reader {reader} are {}matched", if pair.is_some() { "" } else { "not " });
             return self.report(at, Rule::Matching, text);

@@ -56,7 +56,7 @@ impl Checker {
         // Looks at limits see instances too, a purge forgets them, what expires or is held back may end an instance unseen, and
         // what is dropped because a later sample overtook it may bring one back unseen.
         let hides = qos.purge.is_some() || qos.separation.is_some() || qos.by_source || self.expires_at(reader);
-        if hides || self.has_limits(reader) || self.is_presented() {
+        if hides || self.has_limits(reader) || self.is_presented() || self.loses_writers(reader) {
             return Ok(());
         }
         // That of the instance now: it may have come back since this sample arrived.

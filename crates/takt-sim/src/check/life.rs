@@ -89,7 +89,8 @@ impl Checker {
         let (living, dead): (Vec<_>, Vec<_>) =
             of_reader.partition(|((writer, _), _)| model::is_alive_at_rest(&self.endpoints[*writer as usize].qos));
         let expected = (living.len() as u32, dead.len() as u32);
-        if (alive, not_alive) != expected {
+        // One that is ignored does not know it, and goes on believing in the writer.
+        if (alive, not_alive) != expected && !self.is_ignored(reader) {
             let text =
                 format!("reader {reader}: {:?} are alive and not, it should be {expected:?}", (alive, not_alive));
             self.report(at, Rule::Liveliness, text);
@@ -118,10 +119,17 @@ impl Checker {
             let mut pairs = self.pairs.iter().filter(|((_, to), _)| *to == reader);
             return state != InstanceState::Alive || pairs.any(|(_, pair)| pair.is_matched());
         };
+        if self.is_ignored(reader) {
+            return true;
+        }
         if !pair.is_matched() {
             return state != InstanceState::Alive;
         }
         let (from, to) = (&self.endpoints[*writer as usize], &self.endpoints[reader as usize]);
+        if from.has_moved() || to.has_moved() {
+            // Its last change may have been made elsewhere.
+            return true;
+        }
         let counts = |(index, change): &(usize, &super::Change)| {
             change.instance == instance
                 && (change.kind != ChangeKind::Alive || model::wants(&to.qos, *index as u32 + 1))

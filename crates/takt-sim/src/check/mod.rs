@@ -1,5 +1,6 @@
 //! The checkers: told of everything that applications do and see, they compare it with [`crate::model`].
 
+mod alter;
 mod contract;
 mod delivery;
 pub mod exact;
@@ -18,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use takt_core::{ChangeKind, InstanceState};
-use takt_wire::{Guid, Timestamp};
+use takt_wire::{Guid, GuidPrefix, Timestamp};
 
 use crate::clock::Nanos;
 use crate::scenario::QosPlan;
@@ -133,6 +134,10 @@ struct Endpoint {
     guid: Guid,
     topic: usize,
     qos: QosPlan,
+    /// Its policies before they were altered.
+    past: Vec<QosPlan>,
+    /// By change: the partition in which it was written.
+    written_in: Vec<u8>,
     is_writer: bool,
     alive: bool,
     created_at: Nanos,
@@ -187,6 +192,8 @@ pub struct Checker {
     passes: u64,
     /// By endpoint: how many matches it had counted, and how many there were.
     matches: BTreeMap<EndpointId, (u32, u32)>,
+    /// Participants, and the readers that they ignore.
+    ignored: BTreeSet<(GuidPrefix, Guid)>,
     scratch: Vec<u8>,
     violation: Option<Violation>,
     /// True time, as the world tells it.
@@ -219,6 +226,8 @@ impl Checker {
             guid,
             topic,
             qos,
+            past: Vec::new(),
+            written_in: Vec::new(),
             is_writer,
             alive: true,
             created_at: self.now,
@@ -256,6 +265,7 @@ impl Checker {
         let endpoint = &mut self.endpoints[writer as usize];
         endpoint.written.push(change);
         endpoint.written_at.push(at);
+        endpoint.written_in.push(endpoint.qos.partition);
         let last = endpoint.stamps.last().copied().unwrap_or(Timestamp::ZERO);
         endpoint.walls.push(wall);
         endpoint.stamps.push(last.max(wall));

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use takt_core::ChangeKind;
 use takt_wire::Guid;
 
+use super::alter::ever_matched;
 use super::{Checker, Endpoint, EndpointId, Rule};
 use crate::clock::Nanos;
 use crate::model;
@@ -24,10 +25,12 @@ pub(super) struct Pair {
     reader: EndpointId,
     /// The reader's filter.
     filter: Option<u32>,
+    /// The partition of both.
+    partition: u8,
     /// The first sample that has arrived in this match, and of no earlier one.
-    first: Option<u32>,
+    pub(super) first: Option<u32>,
     /// The writer has taken the reader for gone, which does not know that and gets what was under way.
-    is_parted: bool,
+    pub(super) is_parted: bool,
     /// The newest one that the reader has got since it knows of the writer; a writer that comes back begins behind it.
     reached: u32,
     /// The newest one that has.
@@ -77,7 +80,8 @@ impl Pair {
         };
         let is_wanted = self.filter.is_none_or(|filter| number.is_multiple_of(filter));
         let is_for_it = change(number).to.is_none_or(|only| only == self.reader);
-        let is_data = change(number).kind == ChangeKind::Alive && is_wanted && is_for_it;
+        let is_here = writer.written_in[number as usize - 1] == self.partition;
+        let is_data = change(number).kind == ChangeKind::Alive && is_wanted && is_for_it && is_here;
         let is_after = |floor: Option<u32>| floor.is_some_and(|floor| number > floor);
         is_data && (is_after(self.floor) || is_after(self.first)) && !(number + 1..=self.joined).any(ends)
     }
@@ -154,7 +158,7 @@ impl Checker {
     fn match_with(&mut self, at: Nanos, key: (EndpointId, EndpointId), is_writer: bool) {
         let (writer, reader) = (&self.endpoints[key.0 as usize], &self.endpoints[key.1 as usize]);
         let fits = writer.is_writer && !reader.is_writer && writer.topic == reader.topic;
-        if !fits || !model::matches(&writer.qos, &reader.qos) {
+        if !fits || !ever_matched(writer, reader) {
             self.report(at, Rule::Matching, format!("writer {} and reader {} must not match", key.0, key.1));
             return;
         }
@@ -169,7 +173,10 @@ impl Checker {
             pair.since = at;
             pair.joined = writer.written.len() as u32;
             let reached = if pair.is_parted { pair.reached } else { 0 };
-            pair.floor = Some(model::floor(&writer.qos, &reader.qos, pair.joined).max(reached));
+            // What was written elsewhere is no history here.
+            let floor = model::floor(&writer.qos, &reader.qos, pair.joined);
+            pair.floor = Some(if writer.has_moved() || reader.has_moved() { pair.joined } else { floor.max(reached) });
+            pair.partition = reader.qos.partition;
         }
     }
 }

@@ -22,7 +22,8 @@ impl Checker {
     /// Whether no sample of the writer expires before the reader has taken it.
     pub(super) fn lives_long_enough(&self, writer: EndpointId, reader: EndpointId) -> bool {
         let certain = || self.calm && self.light && self.steady && self.take_period(reader) == 0;
-        self.endpoints[writer as usize].qos.lifespan.is_none_or(|lifespan| lifespan >= LIFESPAN_ENOUGH && certain())
+        let mut lifespans = self.endpoints[writer as usize].policies().filter_map(|qos| qos.lifespan);
+        lifespans.all(|lifespan| lifespan >= LIFESPAN_ENOUGH && certain())
     }
 
     /// Whether samples of some writer of the reader expire.
@@ -38,7 +39,8 @@ impl Checker {
         writer: EndpointId,
         info: &SampleInfo,
     ) -> Result<(), (Rule, String)> {
-        let Some(lifespan) = self.endpoints[writer as usize].qos.lifespan else { return Ok(()) };
+        let lifespans = self.endpoints[writer as usize].policies().filter_map(|qos| qos.lifespan);
+        let Some(lifespan) = lifespans.max() else { return Ok(()) };
         let age = wall.to_nanos() - info.source_timestamp.to_nanos();
         if age >= lifespan as i64 {
             return Err((
@@ -143,7 +145,8 @@ impl Checker {
         info: &SampleInfo,
     ) -> Result<(), (Rule, String)> {
         // Only what is taken at once tells when it was shown.
-        let Some(separation) = self.endpoints[reader as usize].qos.separation else { return Ok(()) };
+        let separations = self.endpoints[reader as usize].policies().filter_map(|qos| qos.separation);
+        let Some(separation) = separations.min() else { return Ok(()) };
         let births = info.disposed_generation_count + info.no_writers_generation_count;
         let before = self.shown.insert((reader, instance), (at, births));
         let Some((last, _)) = before.filter(|(_, before)| *before == births) else { return Ok(()) };

@@ -114,7 +114,7 @@ impl Checker {
 
     fn fits(&self, (writer, reader): (EndpointId, EndpointId)) -> bool {
         let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);
-        from.alive && to.alive && model::matches(&from.qos, &to.qos)
+        from.alive && to.alive && self.must_match(from, to)
     }
 
     /// What there is to see of a pair, and whether that must not stay so.

@@ -1,6 +1,6 @@
 //! Statuses and their counts.
 
-use takt_core::{IncompatibleQosStatus, MatchedStatus, SampleLostStatus, SampleRejectedStatus};
+use takt_core::{ChangeKind, IncompatibleQosStatus, MatchedStatus, SampleLostStatus, SampleRejectedStatus};
 
 use super::{Checker, Endpoint, EndpointId, Rule};
 use crate::clock::{Nanos, SECOND};
@@ -33,6 +33,33 @@ impl Checker {
     ) {
         if self.exact && self.calm && (lost.total_count > 0 || rejected.total_count > 0) {
             self.report(at, Rule::Status, format!("reader {reader}: {lost:?}, {rejected:?}, though nothing was lost"));
+        }
+    }
+
+    /// In the end a best-effort reader was told of each sample that it did not get between the first and the last one of its match.
+    /// Only where nothing else keeps samples from the application, and one writer was matched once.
+    pub fn finish_holes(&mut self, at: Nanos, reader: EndpointId, lost: &SampleLostStatus) {
+        let mut pairs = self.pairs.iter().filter(|((_, to), _)| *to == reader);
+        let (Some((&(writer, _), pair)), None) = (pairs.next(), pairs.next()) else { return };
+        let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);
+        let was_matched_once = pair.is_matched() && self.matches.get(&reader).is_some_and(|(total, _)| *total == 1);
+        let (w, r) = (&from.qos, &to.qos);
+        let selects = w.directed || w.lifespan.is_some() || w.transient_local && w.keep_last.is_some();
+        let hides = r.keep_last.is_some() || r.max_samples.is_some() || r.separation.is_some() || r.purge.is_some();
+        let drops =
+            selects || hides || r.filter.is_some() || r.by_source || w.strength.is_some() || self.is_presented();
+        let has_ends = from.written.iter().any(|change| change.kind != ChangeKind::Alive);
+        let Some(first) = pair.first.filter(|_| was_matched_once && !drops && !has_ends) else { return };
+        if model::is_reliable(w, r) || pair.is_parted {
+            return;
+        }
+        let holes = (first..pair.last).filter(|number| !pair.arrived.contains(*number)).count() as u64;
+        if lost.total_count != holes {
+            let text = format!(
+                "reader {reader} was told of {} lost samples of writer {writer}, not {holes}",
+                lost.total_count
+            );
+            self.report(at, Rule::Status, text);
         }
     }
 

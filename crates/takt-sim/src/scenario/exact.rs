@@ -4,8 +4,8 @@
 use takt_wire::qos::{AccessScope, LivelinessKind, Presentation};
 
 use super::{
-    Direction, Discipline, EndPlan, EndpointPlan, Fault, FaultKind, HostPlan, LivelinessPlan, NetworkPlan, ProcessPlan,
-    QosPlan, Role, Scenario, TopicPlan, Trouble,
+    Direction, EndPlan, EndpointPlan, Fault, FaultKind, HostPlan, LivelinessPlan, NetworkPlan, ProcessPlan, QosPlan,
+    Role, Scenario, TopicPlan, Trouble,
 };
 use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::rng::Rng;
@@ -62,15 +62,19 @@ impl Scenario {
         } else {
             themes.iter().enumerate().map(|(at, theme)| topic(&mut rng, at, *theme, &mut processes, active)).collect()
         };
-        let network = NetworkPlan {
-            switches: 1,
-            bits_per_second: 1_000_000_000,
-            propagation: rng.between(500, 50_000),
-            queue_bytes: 1_000_000,
-            discipline: Discipline::Fifo,
-            mtu: 1_500,
-        };
-        Self { seed, active, hosts, network, topics, processes, faults, hostile: None, presentation }
+        let network = NetworkPlan { propagation: rng.between(500, 50_000), ..NetworkPlan::PLAIN };
+        Self {
+            seed,
+            active,
+            hosts,
+            network,
+            topics,
+            processes,
+            faults,
+            hostile: None,
+            alterations: vec![],
+            presentation,
+        }
     }
 
     /// Whether each coherent set that its writer keeps is seen, whatever else it keeps: nothing goes wrong.
@@ -126,7 +130,7 @@ fn process(rng: &mut Rng, host: usize, active: Nanos) -> ProcessPlan {
     let at = rng.between(start + active / 3, start + active);
     let end = EndPlan { at, pause: rng.between(MILLISECOND, 2 * SECOND), farewell: rng.chance(500_000) };
     let ends = if rng.chance(250_000) { vec![end] } else { vec![] };
-    ProcessPlan { host, start, ends, stalls: vec![], endpoints: vec![] }
+    ProcessPlan { host, start, ends, stalls: vec![], cost: 0, endpoints: vec![] }
 }
 
 /// Adds the endpoints of a topic to some processes.

@@ -2,9 +2,11 @@
 //!
 //! A scenario is plain data, so that a failing one can be made smaller by leaving parts of it out ([`crate::shrink`]).
 
+mod alteration;
 mod exact;
 mod seed;
 
+pub use alteration::{Alteration, AlterationPlan};
 pub use seed::Size;
 
 use takt_wire::qos::{LivelinessKind, Presentation};
@@ -31,6 +33,8 @@ pub struct Scenario {
     pub faults: Vec<Fault>,
     /// A host that means harm.
     pub hostile: Option<HostilePlan>,
+    /// What applications change while all goes on.
+    pub alterations: Vec<AlterationPlan>,
     /// PRESENTATION of all publishers and subscribers, of which each process has one; `None` is that of DDS.
     pub presentation: Option<Presentation>,
 }
@@ -70,8 +74,29 @@ pub struct NetworkPlan {
     pub queue_bytes: usize,
     /// How frames wait.
     pub discipline: Discipline,
-    /// Largest IP packet.
+    /// Largest IP packet that a host sends.
     pub mtu: usize,
+    /// Largest IP packet that switches pass on; larger ones are lost without a word.
+    pub path_mtu: usize,
+    /// Addresses are IPv6.
+    pub is_v6: bool,
+    /// Hosts have a second interface, which takes packets of 9,000 octets.
+    pub has_second: bool,
+}
+
+impl NetworkPlan {
+    /// A switch with plain links, which pass on all that hosts send.
+    pub const PLAIN: Self = Self {
+        switches: 1,
+        bits_per_second: 1_000_000_000,
+        propagation: 1_000,
+        queue_bytes: 1_000_000,
+        discipline: Discipline::Fifo,
+        mtu: 1_500,
+        path_mtu: usize::MAX,
+        is_v6: false,
+        has_second: false,
+    };
 }
 
 /// A topic.
@@ -94,6 +119,8 @@ pub struct ProcessPlan {
     pub ends: Vec<EndPlan>,
     /// When and how long it gets no processor time.
     pub stalls: Vec<(Nanos, Nanos)>,
+    /// Processor time that each datagram takes which it receives; others wait in its socket meanwhile.
+    pub cost: Nanos,
     /// Its writers and readers.
     pub endpoints: Vec<EndpointPlan>,
 }
@@ -143,6 +170,8 @@ pub struct QosPlan {
     pub partition: u8,
     /// LIVELINESS; `None` is AUTOMATIC with an infinite lease.
     pub liveliness: Option<LivelinessPlan>,
+    /// USER_DATA: so many octets of this value.
+    pub user_data: u8,
     /// DEADLINE; `None` is infinite.
     pub deadline: Option<Nanos>,
     /// OWNERSHIP EXCLUSIVE with this OWNERSHIP_STRENGTH, which a reader has none of; `None` is SHARED.
@@ -278,33 +307,30 @@ impl Scenario {
             start: host as Nanos * MILLISECOND,
             ends: vec![],
             stalls: vec![],
+            cost: 0,
             endpoints: vec![endpoint(host, writer), endpoint((host + 1) % participants, Role::Reader { period: 0 })],
         };
         Self {
             seed: 0,
             active,
             hosts: vec![HostPlan { drift_ppb: 0, wall_jumps: vec![], hears_multicast: true, switch: 0 }; participants],
-            network: NetworkPlan {
-                switches: 1,
-                bits_per_second: 1_000_000_000,
-                propagation: 1_000,
-                queue_bytes: 1_000_000,
-                discipline: Discipline::Fifo,
-                mtu: 1_500,
-            },
+            network: NetworkPlan::PLAIN,
             topics: vec![TopicPlan { instances: 0, sizes: (64, 64) }; participants],
             processes: (0..participants).map(process).collect(),
             faults: vec![],
             hostile: None,
+            alterations: vec![],
             presentation: None,
         }
     }
 
-    /// Whether nothing goes wrong but that processes are killed.
+    /// Whether nothing goes wrong and nothing is altered but that processes are killed.
     #[must_use]
     pub fn is_calm(&self) -> bool {
-        self.faults.iter().all(|fault| fault.from >= self.active)
-            && self.processes.iter().all(|process| process.stalls.is_empty())
+        self.alterations.is_empty()
+            && self.network.path_mtu == usize::MAX
+            && self.faults.iter().all(|fault| fault.from >= self.active)
+            && self.processes.iter().all(|process| process.stalls.is_empty() && process.cost == 0)
     }
 
     /// Whether datagrams may arrive that say what their sender did not say, so that only rules of safety hold.
@@ -328,7 +354,9 @@ impl Scenario {
         let stalls = stalls.map(|(from, time)| (*from, (from + time).min(self.active)));
         let ends = self.processes.iter().flat_map(|process| &process.ends).filter(|end| end.at < self.active);
         let ends = ends.map(|end| (end.at, end.at + lease));
-        let begun = faults.chain(stalls).chain(ends).filter(|(from, until)| *from <= now && from < until);
+        let alterations = self.alterations.iter().map(|alteration| (alteration.at, alteration.until()));
+        let begun =
+            faults.chain(stalls).chain(ends).chain(alterations).filter(|(from, until)| *from <= now && from < until);
         let last = begun.map(|(_, until)| until).max().unwrap_or(0);
         (last <= now).then_some(last)
     }

@@ -78,8 +78,18 @@ impl Scenario {
             .map(|index| process(&mut rng, index as usize, &hosts, &topics, size, active))
             .collect();
         let faults = (0..rng.below(5)).map(|_| fault(&mut rng, hosts.len(), active)).collect();
-        let mut scenario =
-            Self { seed, active, hosts, network, topics, processes, faults, hostile: None, presentation: None };
+        let mut scenario = Self {
+            seed,
+            active,
+            hosts,
+            network,
+            topics,
+            processes,
+            faults,
+            hostile: None,
+            alterations: vec![],
+            presentation: None,
+        };
         add_moves(&mut moving, &mut scenario);
         add_lives(&mut later, &mut scenario);
         add_contracts(&mut last, &mut scenario);
@@ -91,6 +101,9 @@ impl Scenario {
         add_separations(&mut Rng::new(seed ^ 0x7365_7061), &mut scenario);
         add_presentation(&mut Rng::new(seed ^ 0x7072_6573), &mut scenario);
         add_urgencies(&mut Rng::new(seed ^ 0x7572_6765), &mut scenario);
+        scenario.add_alterations(&mut Rng::new(seed ^ 0x616c_7465));
+        add_paths(&mut Rng::new(seed ^ 0x7061_7468), &mut scenario.network);
+        add_costs(&mut Rng::new(seed ^ 0x636f_7374), &mut scenario);
         add_damage(&mut Rng::new(seed ^ 0x6461_6d61), &mut scenario);
         scenario
     }
@@ -104,6 +117,7 @@ fn network(rng: &mut Rng, large: bool) -> NetworkPlan {
         queue_bytes: *rng.pick(&[64_000, 256_000, 1_000_000]),
         discipline: *rng.pick(&[Discipline::Fifo, Discipline::StrictPriority]),
         mtu: *rng.pick(&[1_500, 1_500, 9_000, 1_280]),
+        ..NetworkPlan::PLAIN
     }
 }
 
@@ -141,7 +155,7 @@ fn process(
     let endpoints = (0..rng.between(1, size.endpoints)).map(|_| endpoint(rng, topics, active)).collect();
     // Every host has a process before any has two.
     let host = if index < hosts.len() { index } else { rng.below(hosts.len() as u64) as usize };
-    ProcessPlan { host, start, ends, stalls, endpoints }
+    ProcessPlan { host, start, ends, stalls, cost: 0, endpoints }
 }
 
 fn endpoint(rng: &mut Rng, topics: &[TopicPlan], active: Nanos) -> EndpointPlan {
@@ -347,6 +361,25 @@ fn add_moves(rng: &mut Rng, scenario: &mut Scenario) {
         if scenario.hosts[host].hears_multicast {
             let until = (from + rng.between(time / 2, time)).min(scenario.active);
             scenario.faults.push(Fault { from, until, kind: FaultKind::Move { host } });
+        }
+    }
+}
+
+/// IPv6 in 20 % of the worlds, a second interface in 10 %, and in 7 % switches that pass on less than hosts send, with dice of
+/// their own.
+fn add_paths(rng: &mut Rng, network: &mut NetworkPlan) {
+    network.is_v6 = rng.chance(200_000);
+    network.has_second = rng.chance(100_000);
+    if rng.chance(70_000) {
+        (network.mtu, network.path_mtu) = (9_000, 1_500);
+    }
+}
+
+/// Processes for which datagrams take time, in 10 % of the worlds, with dice of their own: some come to be overloaded.
+fn add_costs(rng: &mut Rng, scenario: &mut Scenario) {
+    if rng.chance(100_000) {
+        for process in &mut scenario.processes {
+            process.cost = *rng.pick(&[0, 20_000, 100_000, 200_000]);
         }
     }
 }

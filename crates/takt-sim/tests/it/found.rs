@@ -19,6 +19,7 @@ pub(crate) const RELIABLE: QosPlan = QosPlan {
     urgency: 0,
     partition: 0,
     liveliness: None,
+    user_data: 0,
     deadline: None,
     strength: None,
     by_source: false,
@@ -42,7 +43,7 @@ pub(crate) fn reader(qos: QosPlan) -> EndpointPlan {
 /// A process on a host each, one topic of samples of `sample` octets.
 pub(crate) fn scenario(sample: usize, processes: Vec<Vec<EndpointPlan>>) -> Scenario {
     let host = HostPlan { drift_ppb: 0, wall_jumps: vec![], hears_multicast: true, switch: 0 };
-    let process = |(host, endpoints)| ProcessPlan { host, start: 0, ends: vec![], stalls: vec![], endpoints };
+    let process = |(host, endpoints)| ProcessPlan { host, start: 0, ends: vec![], stalls: vec![], cost: 0, endpoints };
     Scenario {
         seed: 0,
         active: 3 * SECOND,
@@ -54,11 +55,13 @@ pub(crate) fn scenario(sample: usize, processes: Vec<Vec<EndpointPlan>>) -> Scen
             queue_bytes: 64_000,
             discipline: Discipline::Fifo,
             mtu: 1_500,
+            ..NetworkPlan::PLAIN
         },
         topics: vec![TopicPlan { instances: 0, sizes: (sample, sample) }],
         processes: processes.into_iter().enumerate().map(process).collect(),
         faults: vec![],
         hostile: None,
+        alterations: vec![],
         presentation: None,
     }
 }

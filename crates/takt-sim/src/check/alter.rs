@@ -1,0 +1,85 @@
+//! Policies that were altered while all went on, and readers that are ignored.
+
+use takt_wire::qos::UserData;
+use takt_wire::{Guid, GuidPrefix};
+
+use super::{Checker, Endpoint, EndpointId, Rule};
+use crate::clock::Nanos;
+use crate::model;
+use crate::process::user_data;
+use crate::scenario::QosPlan;
+
+impl Endpoint {
+    /// Its policies of all times.
+    pub(super) fn policies(&self) -> impl Iterator<Item = &QosPlan> {
+        self.past.iter().chain([&self.qos])
+    }
+
+    /// Whether its strength was ever another one, so that nobody knows when others heard of it.
+    pub(super) fn has_other_strengths(&self) -> bool {
+        self.past.iter().any(|past| past.strength != self.qos.strength)
+    }
+
+    /// Whether it was ever in another partition.
+    pub(super) fn has_moved(&self) -> bool {
+        self.past.iter().any(|past| past.partition != self.qos.partition)
+    }
+}
+
+/// Whether a writer and a reader have ever had policies that match, as others may still see them.
+pub(super) fn ever_matched(from: &Endpoint, to: &Endpoint) -> bool {
+    from.policies().any(|offered| to.policies().any(|requested| model::matches(offered, requested)))
+}
+
+impl Checker {
+    /// The policies of an endpoint now.
+    #[must_use]
+    pub fn qos_of(&self, id: EndpointId) -> QosPlan {
+        self.endpoints[id as usize].qos
+    }
+
+    /// An application altered the policies of an endpoint.
+    pub fn altered(&mut self, id: EndpointId, qos: QosPlan) {
+        let endpoint = &mut self.endpoints[id as usize];
+        let before = std::mem::replace(&mut endpoint.qos, qos);
+        endpoint.past.push(before);
+    }
+
+    /// A participant ignores a reader of another one.
+    pub fn ignores(&mut self, participant: GuidPrefix, reader: Guid) {
+        self.ignored.insert((participant, reader));
+    }
+
+    /// Whether a participant ignores this reader.
+    pub(super) fn is_ignored(&self, reader: EndpointId) -> bool {
+        self.ignored.iter().any(|(_, guid)| *guid == self.endpoints[reader as usize].guid)
+    }
+
+    /// Whether alterations end matches of a reader, so that its instances may be forgotten between two looks.
+    pub(super) fn loses_writers(&self, reader: EndpointId) -> bool {
+        let altered = |(writer, _): &(EndpointId, EndpointId)| !self.endpoints[*writer as usize].past.is_empty();
+        let mut of_reader = self.pairs.keys().filter(|(_, to)| *to == reader);
+        !self.endpoints[reader as usize].past.is_empty() || of_reader.any(altered)
+    }
+
+    /// Whether they match in the end.
+    pub(super) fn must_match(&self, from: &Endpoint, to: &Endpoint) -> bool {
+        model::matches(&from.qos, &to.qos) && !self.ignored.contains(&(from.guid.prefix, to.guid))
+    }
+
+    /// Whether a sample was written in a partition in which the reader has been, or may be history there.
+    pub(super) fn is_in_reach(&self, from: &Endpoint, to: &Endpoint, number: u32) -> bool {
+        let written_in = from.written_in[number as usize - 1];
+        to.policies().any(|qos| qos.partition == written_in) || (from.qos.transient_local && to.qos.transient_local)
+    }
+
+    /// In the end an endpoint knows the USER_DATA that those which it is matched with have now.
+    pub fn finish_user_data(&mut self, at: Nanos, id: EndpointId, peer: Guid, known: Option<&UserData>) {
+        let Some(&of) = self.by_guid.get(&peer) else { return };
+        let expected = user_data(&self.endpoints[of as usize].qos);
+        if known.is_some_and(|known| *known != expected) {
+            let text = format!("endpoint {id} knows {known:?} of endpoint {of}, which has {expected:?}");
+            self.report(at, Rule::Matching, text);
+        }
+    }
+}
