@@ -1,7 +1,7 @@
 //! A local writer: best-effort or reliable, for any number of readers (RTPS 2.5 §8.4.7, §8.4.9).
 //!
-//! `mod.rs` owns the control flow: writing, matching, acknowledgements and the heartbeat timer. `transmit`
-//! builds datagrams of new samples, `repair` those for a single reader.
+//! `mod.rs` owns the control flow: writing and the heartbeat timer. `matching` follows the readers, `acknowledgements` takes what
+//! they have, `transmit` builds datagrams of new samples, `repair` those for a single reader.
 //!
 //! Invariants:
 //! - every change below `cursor` was sent (or found irrelevant) once, every one from `cursor` on was not;
@@ -11,6 +11,7 @@
 //! - `window_start`, not below that, is the same of those readers that the send window waits for ([`stragglers`]);
 //! - `in_flight_bytes` is the sum of `flight_len` of the changes in (`window_start`, `cursor`).
 
+mod acknowledgements;
 mod batch;
 mod burst;
 mod commitments;
@@ -18,6 +19,7 @@ mod expiry;
 mod filters;
 mod heartbeat;
 mod history;
+mod matching;
 mod membership;
 mod order;
 mod pace;
@@ -30,11 +32,11 @@ mod transmit;
 
 pub(crate) use filters::Filters;
 pub(crate) use history::{Change, Directed, Full, HistoryLimits, MAX_DIRECTED, Room, WriterHistory};
+pub(crate) use matching::ReaderTraits;
 pub(crate) use reader_proxy::{Path, ReaderProxy};
 
 use crate::FlowTag;
 use crate::cache::{ChangeKind, InstanceHandle, KeyHash, PayloadRef};
-use crate::channel::{ChannelSet, Hearing};
 use crate::context::{Context, Job};
 use crate::deadline::DeadlineMonitor;
 use crate::error::{Error, WriteError};
@@ -59,9 +61,7 @@ use route::Route;
 use takt_exec::Priority;
 use takt_wire::discovery::PublicationData;
 use takt_wire::inline_qos::SampleIdentity;
-use takt_wire::message::{AckNack, NackFrag};
-use takt_wire::{EntityId, Guid, GuidPrefix, LENT_PREFIX_LEN, Lent, Locator, SequenceNumber, Timestamp};
-use transmit::fragment_count;
+use takt_wire::{EntityId, Guid, LENT_PREFIX_LEN, Lent, SequenceNumber, Timestamp};
 
 /// A change handed in by the application.
 #[derive(Clone, Copy, Debug)]
@@ -467,220 +467,6 @@ impl Writer {
         ctx.timers.arm(self.timer, due);
     }
 
-    /// A matching reader appeared.
-    pub(crate) fn add_proxy(&mut self, now: Instant, ctx: &mut Context, guid: Guid, reader: &ReaderTraits) {
-        ctx.add_owner(self.priority);
-        let wants_history = self.keeps_history && reader.wants_history;
-        let mut proxy = ReaderProxy::new(guid, reader.reliable, reader.path, self.cursor.begun(), wants_history);
-        if self.relays && !(wants_history && reader.drops_repeats) {
-            proxy.relevant_below = self.history.last_sn().next();
-        }
-        proxy.hearing = reader.hearing;
-        self.route.add(&proxy, &ctx.channels);
-        self.strangers |= reader.reliable;
-        let index = self.proxies.insert(proxy);
-        if reader.hearing.hears != 0 {
-            self.reroute(ctx);
-        }
-        self.proxy_by_guid.insert(guid, index);
-        self.queue_repair(index, ctx);
-        if self.route.reliable && !ctx.timers.is_armed(self.timer) {
-            self.arm_heartbeat(now, ctx);
-        }
-        // It may be the one that all the others hold up.
-        self.leave_behind(now, ctx);
-    }
-
-    /// PUBLICATION_MATCHED counts a matched reader from now on.
-    pub(crate) fn count_match(&mut self, ctx: &mut Context, guid: Guid) {
-        let proxy = self.proxy_index(guid).and_then(|index| self.proxies.get_mut(index));
-        if proxy.is_some_and(|proxy| !core::mem::replace(&mut proxy.is_counted, true)) {
-            self.matched.added(guid);
-            ctx.notify(Event::PublicationMatched(self.handle));
-        }
-    }
-
-    /// A matched reader listens elsewhere, if the path has changed.
-    pub(crate) fn redirect(&mut self, ctx: &mut Context, guid: Guid, path: Path, hearing: Hearing) {
-        let proxy = self.proxy_index(guid).and_then(|index| self.proxies.get_mut(index));
-        let Some(proxy) = proxy else { return };
-        let is_heard_otherwise = core::mem::replace(&mut proxy.hearing, hearing) != hearing;
-        if proxy.redirect(path) || is_heard_otherwise {
-            self.reroute(ctx);
-        }
-    }
-
-    /// Readers have come or gone, or are reached otherwise.
-    fn reroute(&mut self, ctx: &mut Context) {
-        ctx.work.steps(2 * self.proxies.len() * (1 + ctx.channels.list.len()));
-        self.route = Route::to(&self.proxies, self.route.more, &ctx.channels);
-        ctx.want_channels(self.route.wanted);
-    }
-
-    /// What participants hear, and what they have proven to hear, has changed.
-    pub(crate) fn rehear(
-        &mut self,
-        ctx: &mut Context,
-        ears_of: &dyn Fn(GuidPrefix) -> Option<(ChannelSet, ChannelSet)>,
-    ) {
-        ctx.work.steps(self.proxies.len());
-        let mut is_news = false;
-        for (_, proxy) in self.proxies.iter_mut().filter(|(_, proxy)| proxy.hearing != Hearing::default()) {
-            if let Some((hears, proven)) = ears_of(proxy.guid.prefix) {
-                let hearing = Hearing { hears, proven, ..proxy.hearing };
-                is_news |= core::mem::replace(&mut proxy.hearing, hearing) != hearing;
-            }
-        }
-        if is_news {
-            self.reroute(ctx);
-        }
-    }
-
-    /// How long a datagram of new changes may be, in octets.
-    pub(crate) fn message_len_max(&self) -> usize {
-        self.route.max_message
-    }
-
-    /// The channels that it would use if all who listen had proven to hear them.
-    pub(crate) fn wanted_channels(&self) -> ChannelSet {
-        self.route.wanted
-    }
-
-    /// A matched reader has gone.
-    pub(crate) fn remove_proxy(&mut self, ctx: &mut Context, guid: Guid) {
-        if self.detach(ctx, guid) {
-            self.close_ranks(ctx);
-        }
-    }
-
-    /// Sends what is for a participant's readers to where they are now, as far as `way` knows.
-    pub(crate) fn follow(&mut self, ctx: &mut Context, prefix: GuidPrefix, way: Ways<'_>) {
-        let first = Guid { prefix, entity_id: EntityId::UNKNOWN };
-        let mut moved = false;
-        for (guid, &index) in self.proxy_by_guid.range(first..).take_while(|(guid, _)| guid.prefix == prefix) {
-            ctx.work.steps(1);
-            if let (Some((locator, hearing)), Some(proxy)) = (way(guid), self.proxies.get_mut(index)) {
-                moved |= core::mem::replace(&mut proxy.path.locator, locator) != locator;
-                moved |= core::mem::replace(&mut proxy.hearing, hearing) != hearing;
-            }
-        }
-        if moved {
-            self.reroute(ctx);
-        }
-    }
-
-    /// A participant has gone with all its readers.
-    pub(crate) fn remove_proxies_of(&mut self, ctx: &mut Context, prefix: GuidPrefix) {
-        let first = Guid { prefix, entity_id: EntityId::UNKNOWN };
-        let mut any = false;
-        while let Some((&guid, _)) = self.proxy_by_guid.range(first..).next().filter(|(guid, _)| guid.prefix == prefix)
-        {
-            any |= self.detach(ctx, guid);
-        }
-        if any {
-            self.close_ranks(ctx);
-        }
-    }
-
-    fn detach(&mut self, ctx: &mut Context, guid: Guid) -> bool {
-        ctx.work.steps(1);
-        let Some(index) = self.proxy_by_guid.remove(&guid) else { return false };
-        if let Some(proxy) = self.proxies.remove(index) {
-            self.forget_filter(&proxy);
-            if proxy.is_counted {
-                self.matched.removed(guid);
-                ctx.notify(Event::PublicationMatched(self.handle));
-            }
-        }
-        ctx.remove_owner();
-        true
-    }
-
-    /// Tells of those who have left, and goes on without them.
-    fn close_ranks(&mut self, ctx: &mut Context) {
-        self.wait_for_somebody();
-        self.is_directing = self.is_directing && self.proxies.iter().any(|(_, proxy)| self.owes(proxy));
-        self.reroute(ctx);
-        self.look_for_strangers();
-        if self.proxies.len() == 0 {
-            self.cursor = Cursor { sn: self.history.last_sn().next(), fragment: 1 };
-            (self.window_start, self.in_flight_bytes) = (self.history.last_sn(), 0);
-        }
-        self.settle(ctx);
-        // Those who are left may have a window that is open, or need none.
-        self.stalled = false;
-        self.queue_data(ctx);
-    }
-
-    /// Looks only while there were some.
-    fn look_for_strangers(&mut self) {
-        self.strangers &= self.proxies.iter().any(|(_, proxy)| is_stranger(proxy));
-    }
-
-    pub(crate) fn proxy_index(&self, guid: Guid) -> Option<u32> {
-        self.proxy_by_guid.get(&guid).copied()
-    }
-
-    /// RTPS 2.5 §8.3.8.1 and §8.4.9.2: what the reader has, what it misses.
-    pub(crate) fn handle_acknack(&mut self, now: Instant, ctx: &mut Context, reader: Guid, acknack: &AckNack) {
-        let unsent = self.cursor.sn;
-        let Some(index) = self.proxy_index(reader) else {
-            ctx.counters.stale_acknowledgements += 1;
-            return;
-        };
-        let Some(proxy) = self.proxies.get_mut(index).filter(|proxy| proxy.reliable) else { return };
-        let (acked, path, live_from) = (proxy.acked, proxy.path, proxy.live_from);
-        let (history, more) = (&self.history, self.route.more);
-        let fragments = |sn| {
-            let change = history.get(sn);
-            let count =
-                |it: &Change| fragment_count(it.payload.len(), repair::fragment_size(&path, live_from, it, more));
-            change.map_or(1, |it| count(it).max(1))
-        };
-        if !proxy.acknowledge(now, &acknack.reader_sn_state, acknack.count, unsent, fragments) {
-            ctx.counters.stale_acknowledgements += 1;
-            return;
-        }
-        if let Some(channel) = self.route.channel
-            && !acknack.reader_sn_state.is_empty()
-            && proxy.hearing.is_served_by(channel)
-        {
-            ctx.suspect_channel(now, channel);
-        }
-        proxy.heartbeat_due |= !acknack.is_final;
-        self.strangers |= is_stranger(proxy);
-        let has_progress = proxy.acked > acked;
-        self.heard_from(index, ctx);
-        if has_progress {
-            self.heartbeat.progress();
-            self.settle(ctx);
-            ctx.notify(Event::Acknowledged(self.handle));
-            self.queue_data(ctx);
-            self.leave_behind(now, ctx);
-        }
-        ctx.work.steps(2 * self.proxies.len());
-        self.look_for_strangers();
-        self.queue_repair(index, ctx);
-        if !ctx.timers.is_armed(self.timer) && self.has_unacknowledged() {
-            self.arm_heartbeat(now, ctx);
-        }
-    }
-
-    /// RTPS 2.5 §8.3.8.12: fragments that the reader misses.
-    pub(crate) fn handle_nack_frag(&mut self, now: Instant, ctx: &mut Context, reader: Guid, nack: &NackFrag) {
-        let unsent = self.cursor.sn;
-        let Some(index) = self.proxy_index(reader) else {
-            ctx.counters.stale_acknowledgements += 1;
-            return;
-        };
-        let Some(proxy) = self.proxies.get_mut(index).filter(|proxy| proxy.reliable) else { return };
-        if nack.sn >= unsent || !proxy.request_fragments(now, nack.sn, &nack.fragments, nack.count) {
-            ctx.counters.stale_acknowledgements += 1;
-            return;
-        }
-        self.queue_repair(index, ctx);
-    }
-
     /// The heartbeat timer fired.
     pub(crate) fn handle_timeout(&mut self, now: Instant, ctx: &mut Context) {
         if !self.has_unacknowledged() {
@@ -702,22 +488,6 @@ impl Writer {
         self.renew_lease(now, ctx);
         self.asserting = true;
         self.queue_heartbeat(ctx);
-    }
-
-    fn has_unacknowledged(&self) -> bool {
-        let last = self.history.last_sn();
-        self.proxies.iter().any(|(_, proxy)| proxy.reliable && proxy.acked < last)
-    }
-
-    /// Whether every reliable reader has acknowledged everything up to `sn`.
-    pub(crate) fn is_acknowledged(&self, sn: SequenceNumber) -> bool {
-        self.proxies.iter().all(|(_, proxy)| !proxy.reliable || proxy.acked >= sn)
-    }
-
-    /// Its matched reliable readers, and up to where each has acknowledged.
-    pub(crate) fn acknowledged_by(&self) -> impl Iterator<Item = (Guid, SequenceNumber)> {
-        let reliable = self.proxies.iter().filter(|(_, proxy)| proxy.reliable);
-        reliable.map(|(_, proxy)| (proxy.guid, proxy.acked))
     }
 
     /// Passes on what others wrote. To be called before anything is written or matched.
@@ -803,23 +573,4 @@ impl Freed {
             self.bytes += change.flight_len as usize;
         }
     }
-}
-
-fn is_stranger(proxy: &ReaderProxy) -> bool {
-    proxy.reliable && !proxy.has_seen_heartbeat
-}
-
-/// Where the readers of a participant are now, as far as that is known.
-pub(crate) type Ways<'a> = &'a dyn Fn(&Guid) -> Option<(Locator, Hearing)>;
-
-/// What a writer must know of a reader to serve it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ReaderTraits {
-    pub(crate) reliable: bool,
-    pub(crate) wants_history: bool,
-    /// It drops what it has had from another writer.
-    pub(crate) drops_repeats: bool,
-    pub(crate) path: Path,
-    /// Which multicast groups lead to it.
-    pub(crate) hearing: Hearing,
 }

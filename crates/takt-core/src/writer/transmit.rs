@@ -1,8 +1,9 @@
 //! Datagrams of new samples and periodic heartbeats, built in the transport's frame.
 
 use super::filters::Verdicts;
+use super::matching::is_stranger;
 use super::reader_proxy::borrows;
-use super::{Change, Cursor, ReaderProxy, Writer, is_stranger};
+use super::{Change, Cursor, ReaderProxy, Writer};
 use crate::cache::{ChangeKind, PayloadRef};
 use crate::context::{Ahead, Context};
 use crate::presentation::Place;

@@ -1,0 +1,88 @@
+//! Readers tell a writer what they have and what they miss (RTPS 2.5 §8.3.8.1, §8.3.8.12, §8.4.9.2).
+
+use super::matching::is_stranger;
+use super::transmit::fragment_count;
+use super::{Change, Writer, repair};
+use crate::context::Context;
+use crate::event::Event;
+use crate::time::Instant;
+use takt_wire::message::{AckNack, NackFrag};
+use takt_wire::{Guid, SequenceNumber};
+
+impl Writer {
+    /// RTPS 2.5 §8.3.8.1 and §8.4.9.2: what the reader has, what it misses.
+    pub(crate) fn handle_acknack(&mut self, now: Instant, ctx: &mut Context, reader: Guid, acknack: &AckNack) {
+        let unsent = self.cursor.sn;
+        let Some(index) = self.proxy_index(reader) else {
+            ctx.counters.stale_acknowledgements += 1;
+            return;
+        };
+        let Some(proxy) = self.proxies.get_mut(index).filter(|proxy| proxy.reliable) else { return };
+        let (acked, path, live_from) = (proxy.acked, proxy.path, proxy.live_from);
+        let (history, more) = (&self.history, self.route.more);
+        let fragments = |sn| {
+            let change = history.get(sn);
+            let count =
+                |it: &Change| fragment_count(it.payload.len(), repair::fragment_size(&path, live_from, it, more));
+            change.map_or(1, |it| count(it).max(1))
+        };
+        if !proxy.acknowledge(now, &acknack.reader_sn_state, acknack.count, unsent, fragments) {
+            ctx.counters.stale_acknowledgements += 1;
+            return;
+        }
+        if let Some(channel) = self.route.channel
+            && !acknack.reader_sn_state.is_empty()
+            && proxy.hearing.is_served_by(channel)
+        {
+            ctx.suspect_channel(now, channel);
+        }
+        proxy.heartbeat_due |= !acknack.is_final;
+        self.strangers |= is_stranger(proxy);
+        let has_progress = proxy.acked > acked;
+        self.heard_from(index, ctx);
+        if has_progress {
+            self.heartbeat.progress();
+            self.settle(ctx);
+            ctx.notify(Event::Acknowledged(self.handle));
+            self.queue_data(ctx);
+            self.leave_behind(now, ctx);
+        }
+        ctx.work.steps(2 * self.proxies.len());
+        self.look_for_strangers();
+        self.queue_repair(index, ctx);
+        if !ctx.timers.is_armed(self.timer) && self.has_unacknowledged() {
+            self.arm_heartbeat(now, ctx);
+        }
+    }
+
+    /// RTPS 2.5 §8.3.8.12: fragments that the reader misses.
+    pub(crate) fn handle_nack_frag(&mut self, now: Instant, ctx: &mut Context, reader: Guid, nack: &NackFrag) {
+        let unsent = self.cursor.sn;
+        let Some(index) = self.proxy_index(reader) else {
+            ctx.counters.stale_acknowledgements += 1;
+            return;
+        };
+        let Some(proxy) = self.proxies.get_mut(index).filter(|proxy| proxy.reliable) else { return };
+        if nack.sn >= unsent || !proxy.request_fragments(now, nack.sn, &nack.fragments, nack.count) {
+            ctx.counters.stale_acknowledgements += 1;
+            return;
+        }
+        self.queue_repair(index, ctx);
+    }
+
+    pub(super) fn has_unacknowledged(&self) -> bool {
+        let last = self.history.last_sn();
+        self.proxies.iter().any(|(_, proxy)| proxy.reliable && proxy.acked < last)
+    }
+
+    /// Whether every reliable reader has acknowledged everything up to `sn`.
+    pub(crate) fn is_acknowledged(&self, sn: SequenceNumber) -> bool {
+        self.proxies.iter().all(|(_, proxy)| !proxy.reliable || proxy.acked >= sn)
+    }
+
+    /// Its matched reliable readers, and up to where each has acknowledged.
+    pub(crate) fn acknowledged_by(&self) -> impl Iterator<Item = (Guid, SequenceNumber)> {
+        let reliable = self.proxies.iter().filter(|(_, proxy)| proxy.reliable);
+        reliable.map(|(_, proxy)| (proxy.guid, proxy.acked))
+    }
+}

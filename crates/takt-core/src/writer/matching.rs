@@ -1,0 +1,185 @@
+//! Readers that match a writer come and go, and are reached elsewhere (RTPS 2.5 §8.4.7, §8.4.9).
+
+use super::route::Route;
+use super::{Cursor, Path, ReaderProxy, Writer};
+use crate::channel::{ChannelSet, Hearing};
+use crate::context::Context;
+use crate::event::Event;
+use crate::time::Instant;
+use takt_wire::{EntityId, Guid, GuidPrefix, Locator};
+
+/// Whether a reader may not have seen a heartbeat.
+pub(super) fn is_stranger(proxy: &ReaderProxy) -> bool {
+    proxy.reliable && !proxy.has_seen_heartbeat
+}
+
+/// Where the readers of a participant are now, as far as that is known.
+pub(super) type Ways<'a> = &'a dyn Fn(&Guid) -> Option<(Locator, Hearing)>;
+
+/// What a writer must know of a reader to serve it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReaderTraits {
+    pub(crate) reliable: bool,
+    pub(crate) wants_history: bool,
+    /// It drops what it has had from another writer.
+    pub(crate) drops_repeats: bool,
+    pub(crate) path: Path,
+    /// Which multicast groups lead to it.
+    pub(crate) hearing: Hearing,
+}
+
+impl Writer {
+    /// A matching reader appeared.
+    pub(crate) fn add_proxy(&mut self, now: Instant, ctx: &mut Context, guid: Guid, reader: &ReaderTraits) {
+        ctx.add_owner(self.priority);
+        let wants_history = self.keeps_history && reader.wants_history;
+        let mut proxy = ReaderProxy::new(guid, reader.reliable, reader.path, self.cursor.begun(), wants_history);
+        if self.relays && !(wants_history && reader.drops_repeats) {
+            proxy.relevant_below = self.history.last_sn().next();
+        }
+        proxy.hearing = reader.hearing;
+        self.route.add(&proxy, &ctx.channels);
+        self.strangers |= reader.reliable;
+        let index = self.proxies.insert(proxy);
+        if reader.hearing.hears != 0 {
+            self.reroute(ctx);
+        }
+        self.proxy_by_guid.insert(guid, index);
+        self.queue_repair(index, ctx);
+        if self.route.reliable && !ctx.timers.is_armed(self.timer) {
+            self.arm_heartbeat(now, ctx);
+        }
+        // It may be the one that all the others hold up.
+        self.leave_behind(now, ctx);
+    }
+
+    /// PUBLICATION_MATCHED counts a matched reader from now on.
+    pub(crate) fn count_match(&mut self, ctx: &mut Context, guid: Guid) {
+        let proxy = self.proxy_index(guid).and_then(|index| self.proxies.get_mut(index));
+        if proxy.is_some_and(|proxy| !core::mem::replace(&mut proxy.is_counted, true)) {
+            self.matched.added(guid);
+            ctx.notify(Event::PublicationMatched(self.handle));
+        }
+    }
+
+    /// A matched reader listens elsewhere, if the path has changed.
+    pub(crate) fn redirect(&mut self, ctx: &mut Context, guid: Guid, path: Path, hearing: Hearing) {
+        let proxy = self.proxy_index(guid).and_then(|index| self.proxies.get_mut(index));
+        let Some(proxy) = proxy else { return };
+        let is_heard_otherwise = core::mem::replace(&mut proxy.hearing, hearing) != hearing;
+        if proxy.redirect(path) || is_heard_otherwise {
+            self.reroute(ctx);
+        }
+    }
+
+    /// Readers have come or gone, or are reached otherwise.
+    pub(super) fn reroute(&mut self, ctx: &mut Context) {
+        ctx.work.steps(2 * self.proxies.len() * (1 + ctx.channels.list.len()));
+        self.route = Route::to(&self.proxies, self.route.more, &ctx.channels);
+        ctx.want_channels(self.route.wanted);
+    }
+
+    /// What participants hear, and what they have proven to hear, has changed.
+    pub(crate) fn rehear(
+        &mut self,
+        ctx: &mut Context,
+        ears_of: &dyn Fn(GuidPrefix) -> Option<(ChannelSet, ChannelSet)>,
+    ) {
+        ctx.work.steps(self.proxies.len());
+        let mut is_news = false;
+        for (_, proxy) in self.proxies.iter_mut().filter(|(_, proxy)| proxy.hearing != Hearing::default()) {
+            if let Some((hears, proven)) = ears_of(proxy.guid.prefix) {
+                let hearing = Hearing { hears, proven, ..proxy.hearing };
+                is_news |= core::mem::replace(&mut proxy.hearing, hearing) != hearing;
+            }
+        }
+        if is_news {
+            self.reroute(ctx);
+        }
+    }
+
+    /// How long a datagram of new changes may be, in octets.
+    pub(crate) fn message_len_max(&self) -> usize {
+        self.route.max_message
+    }
+
+    /// The channels that it would use if all who listen had proven to hear them.
+    pub(crate) fn wanted_channels(&self) -> ChannelSet {
+        self.route.wanted
+    }
+
+    /// A matched reader has gone.
+    pub(crate) fn remove_proxy(&mut self, ctx: &mut Context, guid: Guid) {
+        if self.detach(ctx, guid) {
+            self.close_ranks(ctx);
+        }
+    }
+
+    /// Sends what is for a participant's readers to where they are now, as far as `way` knows.
+    pub(crate) fn follow(&mut self, ctx: &mut Context, prefix: GuidPrefix, way: Ways<'_>) {
+        let first = Guid { prefix, entity_id: EntityId::UNKNOWN };
+        let mut moved = false;
+        for (guid, &index) in self.proxy_by_guid.range(first..).take_while(|(guid, _)| guid.prefix == prefix) {
+            ctx.work.steps(1);
+            if let (Some((locator, hearing)), Some(proxy)) = (way(guid), self.proxies.get_mut(index)) {
+                moved |= core::mem::replace(&mut proxy.path.locator, locator) != locator;
+                moved |= core::mem::replace(&mut proxy.hearing, hearing) != hearing;
+            }
+        }
+        if moved {
+            self.reroute(ctx);
+        }
+    }
+
+    /// A participant has gone with all its readers.
+    pub(crate) fn remove_proxies_of(&mut self, ctx: &mut Context, prefix: GuidPrefix) {
+        let first = Guid { prefix, entity_id: EntityId::UNKNOWN };
+        let mut any = false;
+        while let Some((&guid, _)) = self.proxy_by_guid.range(first..).next().filter(|(guid, _)| guid.prefix == prefix)
+        {
+            any |= self.detach(ctx, guid);
+        }
+        if any {
+            self.close_ranks(ctx);
+        }
+    }
+
+    pub(super) fn detach(&mut self, ctx: &mut Context, guid: Guid) -> bool {
+        ctx.work.steps(1);
+        let Some(index) = self.proxy_by_guid.remove(&guid) else { return false };
+        if let Some(proxy) = self.proxies.remove(index) {
+            self.forget_filter(&proxy);
+            if proxy.is_counted {
+                self.matched.removed(guid);
+                ctx.notify(Event::PublicationMatched(self.handle));
+            }
+        }
+        ctx.remove_owner();
+        true
+    }
+
+    /// Tells of those who have left, and goes on without them.
+    pub(super) fn close_ranks(&mut self, ctx: &mut Context) {
+        self.wait_for_somebody();
+        self.is_directing = self.is_directing && self.proxies.iter().any(|(_, proxy)| self.owes(proxy));
+        self.reroute(ctx);
+        self.look_for_strangers();
+        if self.proxies.len() == 0 {
+            self.cursor = Cursor { sn: self.history.last_sn().next(), fragment: 1 };
+            (self.window_start, self.in_flight_bytes) = (self.history.last_sn(), 0);
+        }
+        self.settle(ctx);
+        // Those who are left may have a window that is open, or need none.
+        self.stalled = false;
+        self.queue_data(ctx);
+    }
+
+    /// Looks only while there were some.
+    pub(super) fn look_for_strangers(&mut self) {
+        self.strangers &= self.proxies.iter().any(|(_, proxy)| is_stranger(proxy));
+    }
+
+    pub(crate) fn proxy_index(&self, guid: Guid) -> Option<u32> {
+        self.proxy_by_guid.get(&guid).copied()
+    }
+}
