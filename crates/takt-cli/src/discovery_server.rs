@@ -4,7 +4,7 @@
 //! answer. User data never pass through it.
 
 use crate::domain::{DomainConfig, STEP, prepare};
-use crate::output::outln;
+use crate::output::{note, outln};
 use clap::Args;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -17,6 +17,10 @@ use takt_bench::{Error, Result};
 
 /// How long another server has to answer after the start.
 const ANSWER_TIME: Duration = Duration::from_secs(3);
+
+/// Events of the log.
+const DISCOVERED: &str = "discovered";
+const LOST: &str = "lost";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -46,18 +50,27 @@ pub struct DiscoveryServer {
 /// Hands on which participants come and go.
 struct Events(Sender<(Guid, bool)>);
 
+impl Events {
+    fn send(&self, participant: Guid, is_there: bool) {
+        // The log ends with the command, a moment before its participant does.
+        if self.0.send((participant, is_there)).is_err() {
+            let event = if is_there { DISCOVERED } else { LOST };
+            note!("{event} {participant} after the end of the log");
+        }
+    }
+}
+
 impl TopicListener for Events {}
 impl PublisherListener for Events {}
 impl SubscriberListener for Events {}
 
 impl DomainParticipantListener for Events {
     fn on_participant_discovered(&mut self, participant: Guid) {
-        // The command ends before its participant does.
-        let _ = self.0.send((participant, true));
+        self.send(participant, true);
     }
 
     fn on_participant_lost(&mut self, participant: Guid) {
-        let _ = self.0.send((participant, false));
+        self.send(participant, false);
     }
 }
 
@@ -78,7 +91,7 @@ struct Log<'a> {
 
 impl Log<'_> {
     fn note_participant(&mut self, guid: Guid, is_there: bool) -> Result<()> {
-        let event = if is_there { "discovered" } else { "lost" };
+        let event = if is_there { DISCOVERED } else { LOST };
         let named = if is_there { self.look_up(guid)? } else { self.known.remove(&guid).unwrap_or_default() };
         if is_there {
             self.known.insert(guid, named.clone());
