@@ -6,6 +6,7 @@
 //! | [`priority`] | how urgent a job is: [`Priority`] |
 //! | [`queue`] | jobs that wait: [`PriorityQueue`] |
 //! | [`jobs`] | what jobs there are, and what they took: [`Accounts`] |
+//! | [`lock`] | how often jobs wait for locks: [`lock_waits`] |
 //! | [`report`] | accounts as a file, for the timing analysis |
 //! | [`histogram`] | how long something took: [`Histogram`] |
 //! | [`trace`] | the jobs that ran last: [`Trace`] |
@@ -28,6 +29,7 @@ extern crate alloc;
 
 pub mod histogram;
 pub mod jobs;
+pub mod lock;
 pub mod priority;
 #[cfg(feature = "std")]
 pub mod process;
@@ -44,6 +46,7 @@ pub mod trace;
 
 pub use histogram::Histogram;
 pub use jobs::{Accounts, JobClass, JobKind, Run};
+pub use lock::lock_waits;
 pub use priority::{Priority, PrioritySet};
 #[cfg(feature = "std")]
 pub use process::{Held, ProcessSettings};

@@ -1,6 +1,6 @@
 //! What an executor's jobs took, as a file for the timing analysis (`takt analyze --measured`).
 //!
-//! One JSON object: `executor`, `version`, `machine` (`host`, `kernel`, `processor`), and `jobs`, each with `kind`, `name` if it is one of
+//! One JSON object: `executor`, `participants` (how many it drives), `version`, `machine` (`host`, `kernel`, `processor`), and `jobs`, each with `kind`, `name` if it is one of
 //! the application, `priority`, `count`, and `p999_ns` and `max_ns` in nanoseconds. What never ran is left out.
 
 use std::fs;
@@ -30,13 +30,13 @@ impl<'a> From<&'a JobClass> for JobAccount<'a> {
     }
 }
 
-/// Writes the accounts of the executor of this name. `version` is that of the program's middleware.
+/// Writes the accounts of the executor of this name, which drives so many participants. `version` is that of the program's middleware.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn write_accounts<'a>(
     mut out: impl io::Write,
-    executor: &str,
+    (executor, participants): (&str, usize),
     version: &str,
     accounts: impl IntoIterator<Item = JobAccount<'a>>,
 ) -> io::Result<()> {
@@ -44,7 +44,8 @@ pub fn write_accounts<'a>(
     let cpuinfo = told("/proc/cpuinfo");
     let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
     let processor = model.map_or("", |(_, name)| name.trim());
-    writeln!(out, "{{\"executor\": \"{}\", \"version\": \"{}\",", Escaped(executor), Escaped(version))?;
+    write!(out, "{{\"executor\": \"{}\", \"participants\": {participants}, ", Escaped(executor))?;
+    writeln!(out, "\"version\": \"{}\",", Escaped(version))?;
     write!(out, " \"machine\": {{\"host\": \"{}\", \"kernel\": \"{}\", ", Escaped(&host), Escaped(&kernel))?;
     write!(out, "\"processor\": \"{}\"}},\n \"jobs\": [", Escaped(processor))?;
     let mut separator = "";
@@ -82,10 +83,12 @@ mod tests {
             account(JobKind::Application, Some("a \"loop\""), &some),
         ];
         let mut out = Vec::new();
-        write_accounts(&mut out, "e\n", "0.1", accounts).expect("memory");
+        write_accounts(&mut out, ("e\n", 2), "0.1", accounts).expect("memory");
         let text = String::from_utf8(out).expect("text");
         assert!(
-            text.starts_with("{\"executor\": \"e\\u000a\", \"version\": \"0.1\",\n \"machine\": {\"host\": \""),
+            text.starts_with(
+                "{\"executor\": \"e\\u000a\", \"participants\": 2, \"version\": \"0.1\",\n \"machine\": {\"host\": \""
+            ),
             "{text}"
         );
         let figures = "\"priority\": -3, \"count\": 2, \"p999_ns\": 7000, \"max_ns\": 7000}";

@@ -1,9 +1,10 @@
 //! What jobs took, as executors wrote it (`DomainParticipant::write_job_accounts`), and which times follow from it.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde::Deserialize;
-use takt::real_time::{JobKind, Priority};
+use takt::real_time::{JobKind, Priority, lock_waits};
 use takt_calculus::{Flow, MeasuredJobs, MeasuredTime, Stage, System};
 
 use crate::error::{ConfigError, Origin};
@@ -26,9 +27,16 @@ pub struct Accounts {
     #[serde(skip)]
     source: String,
     executor: String,
+    /// How many it drives.
+    #[serde(default = "one")]
+    participants: u64,
     version: String,
     machine: Machine,
     jobs: Vec<Jobs>,
+}
+
+const fn one() -> u64 {
+    1
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -174,11 +182,16 @@ impl Measurements {
         })
     }
 
-    /// How long a job may have to wait for locks that calls of other threads hold: what was waited, or twice the longest hold, since a
-    /// job may find the lock taken before and after its listener.
-    pub(super) fn lock_ns(&self, executor: &str) -> u64 {
+    /// How long a job may have to wait for locks that calls of other threads hold: what was waited, or the longest hold as
+    /// [often](lock_waits) as it may find the lock taken. `planned` are priorities of the executor's flows.
+    pub(super) fn lock_ns(&self, executor: &str, planned: impl Iterator<Item = i32>) -> u64 {
         let of = |kind: JobKind| self.longest_of_kinds(executor, &[kind], |_| true);
-        self.with_margin(of(JobKind::LockWait).max(of(JobKind::LockHold).saturating_mul(2)))
+        let jobs = self.of_executor(executor).flat_map(|accounts| &accounts.jobs);
+        let seen = jobs.filter(|jobs| !jobs.is_of_lock()).map(|jobs| jobs.priority);
+        let priorities: BTreeSet<i32> = seen.chain(planned).collect();
+        let participants = self.of_executor(executor).map(|accounts| accounts.participants).max().unwrap_or(1);
+        let waits = lock_waits(participants, priorities.len() as u64);
+        self.with_margin(of(JobKind::LockWait).max(of(JobKind::LockHold).saturating_mul(waits)))
     }
 
     /// The longest job that receives, sends or runs timers at normal priority.

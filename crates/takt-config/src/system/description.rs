@@ -162,7 +162,9 @@ pub(super) fn describe(file: File, measurements: &Measurements) -> Result<Descri
     let Maker { flows, measured, .. } = maker;
     for (place, (lock, normal)) in declared.into_iter().enumerate() {
         let resource = &mut resources[place];
-        resource.lock_ns = lock.unwrap_or_else(|| measurements.lock_ns(&resource.name));
+        let here = flows.iter().flat_map(|flow| &flow.stages).filter(|stage| stage.resource == place);
+        let priorities = here.map(|stage| stage.priority);
+        resource.lock_ns = lock.unwrap_or_else(|| measurements.lock_ns(&resource.name, priorities));
         let piece_ns = normal
             .unwrap_or_else(|| measurements.normal_ns(&resource.name).max(longest_normal(&flows, &measured, place)));
         let period_ns = Priority::REST_PERIOD.as_nanos() as u64;

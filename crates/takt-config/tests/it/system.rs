@@ -291,6 +291,19 @@ fn the_longest_of_all_accounts_holds_times_the_margin() {
     assert_eq!(piece(&file, 0, 1), 5_000, "the command line comes first");
 }
 
+/// An only participant is entered twice a job. Several are entered once or more for each priority: here 46, of the flow, 30 and 0.
+#[test]
+fn lock_of_several_participants_is_waited_for_at_each_priority() {
+    let text = "[[executor]]\nname = \"wheel\"\n[[flow]]\nname = \"braking\"\nmin_separation = \"1 s\"\n\
+                stages = [{ on = \"wheel\", priority = 46, time = \"100 us\" }]\n";
+    let jobs =
+        [RECEIVE, ("timers", None, 0, 1000, 9000), ("lock-hold", None, 0, 1000, 500), ("lock-wait", None, 30, 9, 900)];
+    let one = accounts("wheel", &jobs);
+    let three = one.replace(r#""executor":"wheel","#, r#""executor":"wheel","participants":3,"#);
+    let lock_ns = |accounts| read(text, &[accounts], Some(2.0)).expect("well-formed").system().resources[0].lock_ns;
+    assert_eq!([lock_ns(one), lock_ns(three)], [2 * 2 * 500, 2 * (3 * 3 + 8) * 500]);
+}
+
 #[test]
 fn accounts_that_say_too_little_are_refused() {
     let pedal = accounts("pedal", &[WRITE]);

@@ -164,7 +164,9 @@ impl Executor {
     pub fn write_job_accounts(&self, out: impl io::Write) -> io::Result<()> {
         let engines = self.inner.shared.engines.lock().expect(UNDISTURBED).clone();
         let mut classes: Vec<JobClass> = Vec::new();
+        let mut participants = 0;
         for engine in engines.iter().filter_map(Weak::upgrade) {
+            participants += 1;
             // Whoever is closed has no jobs any more.
             let told = engine.look_at_state(|state| Ok(state.ledger.accounts.classes().to_vec()));
             for class in told.unwrap_or_default() {
@@ -187,7 +189,12 @@ impl Executor {
             priority: job.priority,
             durations: &job.durations,
         });
-        report::write_accounts(out, self.name(), VERSION, classes.iter().map(JobAccount::from).chain(named))
+        report::write_accounts(
+            out,
+            (self.name(), participants),
+            VERSION,
+            classes.iter().map(JobAccount::from).chain(named),
+        )
     }
 
     /// Runs `work` every `period`, the first time one period from now, as long as the [`Job`] lives. A release that finds the one

@@ -192,7 +192,7 @@ impl DomainParticipant {
     /// Those of `out`; [`io::ErrorKind::Other`] after [`close`](Self::close).
     pub fn write_job_accounts(&self, out: impl io::Write) -> io::Result<()> {
         let classes = self.job_classes().map_err(io::Error::other)?;
-        report::write_accounts(out, &self.inner.executor_name, VERSION, classes.iter().map(JobAccount::from))
+        report::write_accounts(out, (&self.inner.executor_name, 1), VERSION, classes.iter().map(JobAccount::from))
     }
 
     fn look_at_jobs<R>(&self, look: impl FnOnce(&mut State) -> Result<R>) -> Result<R> {

@@ -68,7 +68,7 @@ impl Engine {
     /// As [`enter`](Self::enter), for the thread that drives: how long it waits is in the accounts.
     fn enter_to_run(&self) -> Result<Guard<'_, State>> {
         #[cfg(test)]
-        super::simulation::before_lock();
+        super::simulation::before_lock(self);
         let mut state = self.state.enter()?;
         let waited_ns = state.waited_ns();
         if waited_ns > 0 {

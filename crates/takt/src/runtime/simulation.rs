@@ -20,6 +20,7 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use takt_core::{Instant, Priority};
 use takt_exec::JobKind;
 
+use super::engine::Engine;
 use random::Random;
 
 thread_local! {
@@ -57,14 +58,29 @@ struct World {
     costs: BTreeMap<(JobKindKey, Priority), u64>,
     /// Of these what a job takes is drawn, down to a half; `None`: all take longest.
     random: Option<Random>,
-    calls: Option<Calls>,
+    /// By the participant that they are made into.
+    calls: BTreeMap<EngineKey, Calls>,
     /// The executor sleeps no longer than until then.
     end_ns: u64,
     /// From when to when, what, of which priority.
     last_jobs: VecDeque<(u64, u64, &'static str, Priority)>,
 }
 
+impl World {
+    /// Calls of other threads come from then on.
+    fn call_from(&mut self, ns: u64) {
+        self.calls.values_mut().for_each(|calls| calls.due_ns = ns);
+    }
+}
+
 type JobKindKey = &'static str;
+
+/// The address of a participant's engine, which stays where it is.
+type EngineKey = usize;
+
+fn key_of(engine: &Engine) -> EngineKey {
+    std::ptr::from_ref(engine).addr()
+}
 
 /// A job at whose begin others may come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,7 +192,7 @@ fn release(by: Releaser) {
         if world.releases.take_if(|releaser| *releaser == by).is_some() {
             let from = now_ns() + 1;
             if !world.at_release.is_empty() {
-                world.calls.iter_mut().for_each(|calls| calls.due_ns = from);
+                world.call_from(from);
             }
             world.plan.extend(world.at_release.drain(..).map(|(after, place)| Reverse((from + after, place))));
         }
@@ -202,17 +218,18 @@ pub(crate) fn between_jobs() {
 
 /// The executor enters a participant: a call of another thread that waits for the lock comes first.
 #[inline]
-pub(crate) fn before_lock() {
+pub(crate) fn before_lock(engine: &Engine) {
     let Some(now) = NOW.get() else { return };
+    let key = key_of(engine);
     let due = WORLD.with_borrow_mut(|world| {
-        let is_due = |calls: &mut Calls| calls.due_ns <= now;
-        if world.is_driving { world.calls.take_if(is_due) } else { None }
+        let is_due = world.is_driving && world.calls.get(&key).is_some_and(|calls| calls.due_ns <= now);
+        if is_due { world.calls.remove(&key) } else { None }
     });
     if let Some(mut calls) = due {
         take_time(LOCK, Priority::NORMAL, cost(calls.hold_ns));
         (calls.call)();
         calls.due_ns = now_ns() + calls.gap_ns;
-        WORLD.with_borrow_mut(|world| world.calls = Some(calls));
+        WORLD.with_borrow_mut(|world| world.calls.insert(key, calls));
     }
 }
 

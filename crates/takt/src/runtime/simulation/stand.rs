@@ -12,8 +12,8 @@ use takt_wire::qos::{History, Property, Reliability, ReliabilityKind};
 
 use super::network::Network;
 use super::random::Random;
-use super::system::{Kind, Plan, PlannedFlow};
-use super::{Calls, Here, NormalWait, Releaser, WORLD, cost, jobs_between, now_ns, take_time};
+use super::system::{Kind, Plan, PlannedCalls, PlannedFlow};
+use super::{Calls, Here, NormalWait, Releaser, WORLD, cost, jobs_between, key_of, now_ns, take_time};
 use crate::executor::Job;
 use crate::qos::{DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos, TopicQos};
 use crate::runtime::drive::Driving;
@@ -253,20 +253,27 @@ impl Stand {
         let below = self.executor.spawn(Priority::new(-10), "below", below).expect("room");
         self.jobs.push(below);
         self.add_actions();
-        if let Some(calls) = self.plan.calls {
-            let (own, polled) = (writer(&self.participants[0], "own"), self.polled.clone());
-            let mut count = 0;
-            let call = move || {
-                count += 1;
-                if count % 2 == 0 {
-                    own.write(&Sample::default()).expect("room");
-                } else {
-                    polled.take(usize::MAX).expect("open");
-                }
-            };
-            let calls = Calls { hold_ns: calls.hold_ns, gap_ns: calls.gap_ns, due_ns: 0, call: Box::new(call) };
-            WORLD.with_borrow_mut(|world| world.calls = Some(calls));
+        for participant in self.participants.iter().filter(|_| self.plan.calls.is_some()) {
+            self.add_calls(participant);
         }
+    }
+
+    /// Other threads write and take by turns.
+    fn add_calls(&self, participant: &DomainParticipant) {
+        let Some(planned) = self.plan.calls else { return };
+        let (own, polled) = (writer(participant, "own"), reader(participant, "taken", 0));
+        let mut count = 0;
+        let call = move || {
+            count += 1;
+            if count % 2 == 0 {
+                own.write(&Sample::default()).expect("room");
+            } else {
+                polled.take(usize::MAX).expect("open");
+            }
+        };
+        let PlannedCalls { hold_ns, gap_ns } = planned;
+        let calls = Calls { hold_ns, gap_ns, due_ns: u64::MAX, call: Box::new(call) };
+        WORLD.with_borrow_mut(|world| world.calls.insert(key_of(participant.engine()), calls));
     }
 
     /// One action for each flow, and behind them one for each normal writer.
@@ -302,7 +309,7 @@ impl Stand {
             world.random = (manner == Manner::Random).then(|| random.clone());
             // Calls make normal work, behind which a job below it would never begin.
             let calls_from = if manner == Manner::Random { start } else { u64::MAX };
-            world.calls.iter_mut().for_each(|calls| calls.due_ns = calls_from);
+            world.call_from(calls_from);
             for (at, flow) in self.plan.flows.iter().enumerate() {
                 let times = times(flow, ns, manner, random).into_iter().map(|time| (time, at));
                 match manner {
@@ -331,7 +338,7 @@ impl Stand {
             WORLD.with_borrow_mut(|world| {
                 assert!(world.at_release.is_empty(), "the run has begun");
                 world.releases = Some(Releaser::Below);
-                world.calls.iter_mut().for_each(|calls| calls.due_ns = u64::MAX);
+                world.call_from(u64::MAX);
             });
             self.drive(20_000_000);
             if WORLD.with_borrow(|world| world.releases.is_none() && world.plan.is_empty()) {

@@ -1,8 +1,11 @@
 //! Systems by seed: what the executor has to do, and what the analysis is told of it.
 
+use std::collections::BTreeSet;
+
 use takt_calculus::system::Server;
 use takt_calculus::{Arrivals, Flow, Resource, Stage, System};
 use takt_core::Priority;
+use takt_exec::lock_waits;
 
 use super::Releaser;
 use super::random::Random;
@@ -28,7 +31,7 @@ pub(super) struct PlannedFlow {
     pub(super) cost_ns: u64,
 }
 
-/// Calls of other threads into the participant.
+/// Calls of other threads into each participant.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlannedCalls {
     pub(super) hold_ns: u64,
@@ -78,9 +81,17 @@ impl Plan {
     /// for the period of the normal server, for the job then at hand, and for the lock before and after each of them.
     pub(super) fn normal_wait_ns(&self) -> u64 {
         let above_ns = self.flows.iter().map(|flow| flow.cost_ns).max().unwrap_or(0);
-        let lock_ns = self.calls.map_or(0, |calls| 6 * calls.hold_ns);
+        let lock_ns = 3 * self.lock_ns();
         let begun_ns = self.below_ns.max(self.normal_ns);
         begun_ns + Priority::REST_PERIOD.as_nanos() as u64 + above_ns + self.normal_ns + lock_ns
+    }
+
+    /// How long a job waits for the locks of all participants at most.
+    fn lock_ns(&self) -> u64 {
+        let priorities: BTreeSet<i32> = self.flows.iter().map(|flow| flow.priority).chain([0, -10]).collect();
+        let participants = self.participants as u64;
+        let hold_ns = self.calls.map_or(0, |calls| calls.hold_ns) * participants;
+        lock_waits(participants, priorities.len() as u64) * hold_ns
     }
 
     /// What the analysis is told. `pieces` says how many datagrams a sample of each flow comes in.
@@ -112,8 +123,7 @@ impl Plan {
             period_ns: Priority::REST_PERIOD.as_nanos() as u64,
             piece_ns: self.normal_ns,
         };
-        // A job may find the lock held before it and after its listener.
-        let lock_ns = self.calls.map_or(0, |calls| 2 * calls.hold_ns);
+        let lock_ns = self.lock_ns();
         let executor = Resource { lock_ns, server: Some(server), ..Resource::new("executor") };
         System { resources: vec![executor], flows }
     }
@@ -241,4 +251,23 @@ pub(super) fn adversarial(seed: u64) -> Plan {
             complete("jobs", jobs.into_iter().chain(topics).collect(), 1, None, &mut random)
         }
     }
+}
+
+/// Systems of several participants on one executor, into each of which other threads call without a pause.
+pub(super) fn locked(seed: u64) -> Plan {
+    let mut random = Random(seed ^ 0x10c);
+    let participants = random.between(2, 4) as usize;
+    let flow = |n: u64| PlannedFlow {
+        kind: if n.is_multiple_of(4) {
+            Kind::Job
+        } else {
+            Kind::Topic { participant: n as usize % participants, octets: 8 }
+        },
+        priority: [46, 30, 10][n as usize % 3],
+        arrivals: Arrivals::sporadic((40_000 + 3_000 * n) * MICROSECOND),
+        cost_ns: (50 + 10 * n) * MICROSECOND,
+    };
+    let flows = (0..6).map(flow).collect();
+    let calls = PlannedCalls { hold_ns: random.between(1, 10) * MICROSECOND, gap_ns: 0 };
+    complete("locks", flows, participants, Some(calls), &mut random)
 }
