@@ -95,6 +95,7 @@ fn measure(threads: usize, octets: usize, length: Duration) {
         let sample = Blob { bytes: vec![0; 64] };
         for _ in 0..length.as_millis() / PERIOD.as_millis() {
             to_control.write(&sample).unwrap();
+            // tidy-allow(sleep): the period of the samples
             thread::sleep(PERIOD);
         }
         is_over.store(true, Ordering::Relaxed);
