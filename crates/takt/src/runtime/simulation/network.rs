@@ -145,7 +145,7 @@ impl Transport for End {
         let mut nodes = self.network.0.lock().expect("no panic");
         for destination in destinations {
             let multicast = destination.is_multicast();
-            let port = (destination.port as u16).checked_sub(FIRST_PORT).unwrap_or_default();
+            let port = (destination.port as u16).saturating_sub(FIRST_PORT);
             let (to, place) = (usize::from(port / PORTS_PER_END), port % PORTS_PER_END);
             for (at, node) in nodes.iter_mut().enumerate().filter(|(at, _)| *at != self.at) {
                 if !multicast && at != to {
