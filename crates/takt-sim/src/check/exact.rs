@@ -171,7 +171,9 @@ impl Checker {
                 living += u32::from(from.alive);
                 continue;
             };
-            let own = from.written_at.last().copied().unwrap_or(0).max(pair.since);
+            let on_the_way = IN_TIME + from.qos.budget + from.qos.budget / DRIFT_PARTS;
+            let arrived = from.written_at.iter().rfind(|written| **written + on_the_way <= at);
+            let own = arrived.copied().unwrap_or(0).max(pair.since);
             let sign = self.last_sign(*writer).max(pair.since);
             living += u32::from(from.alive && at < own + liveliness.lease - liveliness.lease / DRIFT_PARTS);
             dead += u32::from(at > sign + liveliness.lease + liveliness.lease / DRIFT_PARTS + SETTLED);
