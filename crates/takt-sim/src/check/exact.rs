@@ -144,6 +144,14 @@ impl Checker {
         signs.filter_map(|other| other.written_at.last()).max().copied().unwrap_or(0)
     }
 
+    /// When the last sample of a writer was written that is not under way any more.
+    pub(super) fn arrived_last(&self, writer: EndpointId, at: Nanos) -> Nanos {
+        let from = &self.endpoints[writer as usize];
+        let budget = from.policies().map(|qos| qos.budget).max().unwrap_or(0);
+        let under_way = IN_TIME + budget + budget / DRIFT_PARTS;
+        from.written_at.iter().rfind(|written| **written + under_way <= at).copied().unwrap_or(0)
+    }
+
     fn must_know_of_its_lapse(&mut self, at: Nanos, writer: EndpointId) {
         let of = &self.endpoints[writer as usize];
         let manual = of.qos.liveliness.filter(|it| it.kind != LivelinessKind::Automatic && of.alive);
@@ -171,9 +179,7 @@ impl Checker {
                 living += u32::from(from.alive);
                 continue;
             };
-            let on_the_way = IN_TIME + from.qos.budget + from.qos.budget / DRIFT_PARTS;
-            let arrived = from.written_at.iter().rfind(|written| **written + on_the_way <= at);
-            let own = arrived.copied().unwrap_or(0).max(pair.since);
+            let own = self.arrived_last(*writer, at).max(pair.since);
             let sign = self.last_sign(*writer).max(pair.since);
             living += u32::from(from.alive && at < own + liveliness.lease - liveliness.lease / DRIFT_PARTS);
             dead += u32::from(at > sign + liveliness.lease + liveliness.lease / DRIFT_PARTS + SETTLED);

@@ -9,7 +9,7 @@ use crate::clock::{MILLISECOND, Nanos};
 use crate::model;
 use crate::sample;
 
-/// How much less than its lease a writer may have been silent: clocks drift, and a sample that is under way does not count.
+/// How much less than its lease a writer may have been silent: clocks drift, and samples take time.
 const LEASE_SLACK: Nanos = 70 * MILLISECOND;
 
 impl Checker {
@@ -71,7 +71,7 @@ impl Checker {
         let died = status.not_alive_count_change > 0 && status.alive_count_change < 0;
         let Some(&writer) = last.filter(|_| died && self.calm && self.light) else { return };
         let endpoint = &self.endpoints[writer as usize];
-        let silent = at - endpoint.written_at.last().copied().unwrap_or(0);
+        let silent = at - self.arrived_last(writer, at);
         let too_early = match endpoint.qos.liveliness {
             None => true,
             Some(liveliness) if liveliness.kind == LivelinessKind::Automatic => endpoint.alive,
