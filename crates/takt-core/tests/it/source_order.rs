@@ -126,6 +126,24 @@ fn a_writer_leaves_an_instance_whenever_that_arrives() {
     assert_eq!(scene.take(), [Some(3)], "somebody writes the instance again");
 }
 
+/// DDS 1.4 §2.2.2.5.1.3: an instance that was not disposed of and has a live writer is alive, also where its sample came late.
+#[test]
+fn overtaken_sample_makes_an_instance_without_writers_alive_and_new() {
+    let mut scene = Scene::new(327, BY_SOURCE, History::KeepAll);
+    scene.write(1, ALIVE, 3_000, 1).expect("there is room");
+    assert_eq!(scene.take(), [Some(1)]);
+    scene.write(1, ChangeKind::Unregistered, 3_000, 0).expect("there is room");
+    scene.write(0, ALIVE, 1_000, 2).expect("there is room");
+    assert_eq!(scene.outdated(), 1);
+    let taken = scene.network.take_all(2, scene.reader);
+    let seen: Vec<_> = taken.iter().map(|(info, _)| (info.instance_state, info.view_state, info.generation())).collect();
+    assert_eq!(seen, [(InstanceState::Alive, ViewState::New, 0)], "the unregistration waited");
+    scene.write(0, ALIVE, 4_000, 3).expect("there is room");
+    let taken = scene.network.take_all(2, scene.reader);
+    let seen: Vec<_> = taken.iter().map(|(info, _)| (info.valid_data, info.view_state, info.generation())).collect();
+    assert_eq!(seen, [(true, ViewState::NotNew, 1)]);
+}
+
 #[test]
 fn the_stamps_of_a_writer_never_run_back() {
     let mut scene = Scene::new(326, BY_SOURCE, History::KeepAll);

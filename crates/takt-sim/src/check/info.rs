@@ -1,6 +1,6 @@
 //! What comes with a sample: when it was written, whether its instance is new, and how often that came back.
 
-use takt_core::{InstanceState, SampleInfo, ViewState};
+use takt_core::{ChangeKind, InstanceState, SampleInfo, ViewState};
 use takt_wire::Timestamp;
 
 use super::{Checker, EndpointId, Rule};
@@ -53,9 +53,8 @@ impl Checker {
     pub(super) fn judge_view(&mut self, reader: EndpointId, info: &SampleInfo) -> Result<(), (Rule, String)> {
         let Some(instance) = sample::instance_of(&info.instance_handle.0) else { return Ok(()) };
         let qos = &self.endpoints[reader as usize].qos;
-        // Looks at limits see instances too, a purge forgets them, what expires or is held back may end an instance unseen, and
-        // what is dropped because a later sample overtook it may bring one back unseen.
-        let hides = qos.purge.is_some() || qos.separation.is_some() || qos.by_source || self.expires_at(reader);
+        // Looks at limits see instances too, a purge forgets them, and what expires or is held back may end an instance unseen.
+        let hides = qos.purge.is_some() || qos.separation.is_some() || self.expires_at(reader);
         if hides || self.has_limits(reader) || self.is_presented() || self.loses_writers(reader) {
             return Ok(());
         }
@@ -73,14 +72,28 @@ impl Checker {
             Some(before) if before.state == InstanceState::Alive => ViewState::New,
             Some(_) if !info.valid_data => return Ok(()),
             // It is forgotten when it has ended for good, and counts from zero then; a reader that takes seldom need not see that.
-            Some(before) if is_slow || sight.generation > before.generation || info.generation() == 0 => ViewState::New,
+            // What comes first afterwards may be another ending, which is not seen if a later one of the same pass replaces it.
+            Some(before) if is_slow || sight.generation > before.generation => ViewState::New,
+            Some(_) if self.endings(reader, instance) >= info.generation() as usize => ViewState::New,
             Some(before) => {
                 return Err((Rule::Info, format!("{info:?} has come back, its generation is {}", before.generation)));
             }
         };
-        if info.view_state != expected {
+        // A sample that a later one of another writer overtook is dropped. Its writer is alive, so an instance without writers is
+        // alive again and new (DDS 1.4 §2.2.2.5.1.3). The ranks of the samples that are left do not count that generation.
+        let mut writers = self.pairs.keys().filter(|(_, to)| *to == reader);
+        let may_revive_unseen = self.endpoints[reader as usize].qos.by_source && writers.nth(1).is_some();
+        let is_revived = may_revive_unseen && (expected, info.view_state) == (ViewState::NotNew, ViewState::New);
+        if info.view_state != expected && !is_revived {
             return Err((Rule::Info, format!("{info:?} must be {expected:?}, it was {before:?}")));
         }
         Ok(())
+    }
+
+    /// How often the writers of a reader have ended an instance.
+    fn endings(&self, reader: EndpointId, instance: u8) -> usize {
+        let writers = self.pairs.keys().filter(|(_, to)| *to == reader);
+        let changes = writers.flat_map(|(writer, _)| &self.endpoints[*writer as usize].written);
+        changes.filter(|change| change.instance == instance && change.kind != ChangeKind::Alive).count()
     }
 }
