@@ -136,7 +136,8 @@ fn overtaken_sample_makes_an_instance_without_writers_alive_and_new() {
     scene.write(0, ALIVE, 1_000, 2).expect("there is room");
     assert_eq!(scene.outdated(), 1);
     let taken = scene.network.take_all(2, scene.reader);
-    let seen: Vec<_> = taken.iter().map(|(info, _)| (info.instance_state, info.view_state, info.generation())).collect();
+    let seen: Vec<_> =
+        taken.iter().map(|(info, _)| (info.instance_state, info.view_state, info.generation())).collect();
     assert_eq!(seen, [(InstanceState::Alive, ViewState::New, 0)], "the unregistration waited");
     scene.write(0, ALIVE, 4_000, 3).expect("there is room");
     let taken = scene.network.take_all(2, scene.reader);
