@@ -22,7 +22,7 @@ pub(crate) const OVERTAKEN_MAX: usize = 8;
 #[derive(Debug)]
 struct Entry {
     handle: InstanceHandle,
-    /// When the period at hand began: with the last update, or where the last missed period ended.
+    /// When the period at hand began: with the last update, where the last missed period ended, or when it became finite.
     since: Instant,
     previous: u32,
     next: u32,
@@ -39,7 +39,8 @@ pub(crate) struct Missed {
 /// Watches the instances of an endpoint.
 #[derive(Debug)]
 pub(crate) struct DeadlineMonitor {
-    period: Duration,
+    /// `None` is infinite: instances are known, but none is ever due.
+    period: Option<Duration>,
     timer: TimerId,
     /// Most instances watched; beyond it the one that was updated longest ago is watched no more.
     max_instances: usize,
@@ -51,11 +52,9 @@ pub(crate) struct DeadlineMonitor {
 }
 
 impl DeadlineMonitor {
-    /// `None` if the period is infinite.
-    pub(crate) fn new(deadline: Deadline, max_instances: usize, kind: TimerKind, ctx: &mut Context) -> Option<Self> {
-        let period = Duration::from_nanos(deadline.period.as_nanos()?);
-        Some(Self {
-            period,
+    pub(crate) fn new(deadline: Deadline, max_instances: usize, kind: TimerKind, ctx: &mut Context) -> Self {
+        Self {
+            period: period_of(deadline),
             timer: ctx.timers.register(kind),
             max_instances: max_instances.max(1),
             entries: Vec::new(),
@@ -63,7 +62,7 @@ impl DeadlineMonitor {
             by_handle: BTreeMap::new(),
             oldest: NONE,
             newest: NONE,
-        })
+        }
     }
 
     /// Entries of its table.
@@ -72,15 +71,22 @@ impl DeadlineMonitor {
     }
 
     /// The period is another one from now on. What is watched stays so: an instance that was silent for longer than the new
-    /// period has missed it once.
-    pub(crate) fn set_period(&mut self, now: Instant, ctx: &mut Context, period: Duration) {
-        self.period = period;
+    /// period has missed it once. After an infinite period the first one begins now.
+    pub(crate) fn set_deadline(&mut self, now: Instant, ctx: &mut Context, deadline: Deadline) {
+        let former = core::mem::replace(&mut self.period, period_of(deadline));
+        let Some(period) = self.period else { return ctx.timers.cancel(self.timer) };
         ctx.work.steps(self.entries.len());
-        let earliest = Instant(now.0.saturating_sub(u64::try_from(period.as_nanos()).unwrap_or(u64::MAX)));
+        let silence_max = former.map_or(0, |_| u64::try_from(period.as_nanos()).unwrap_or(u64::MAX));
+        let earliest = Instant(now.0.saturating_sub(silence_max));
         for entry in &mut self.entries {
             entry.since = entry.since.max(earliest);
         }
-        if let Some(entry) = self.entries.get(self.oldest as usize) {
+        self.arm(ctx);
+    }
+
+    /// Arms the timer for the instance that is due first.
+    fn arm(&self, ctx: &mut Context) {
+        if let (Some(entry), Some(period)) = (self.entries.get(self.oldest as usize), self.period) {
             ctx.timers.arm(self.timer, entry.since.after(period));
         }
     }
@@ -101,7 +107,7 @@ impl DeadlineMonitor {
         self.entries[index as usize].since = now;
         self.append(index);
         if !ctx.timers.is_armed(self.timer) {
-            ctx.timers.arm(self.timer, now.after(self.period));
+            self.arm(ctx);
         }
     }
 
@@ -123,18 +129,16 @@ impl DeadlineMonitor {
                 self.ended(late.instance);
             }
         }
-        if let Some(entry) = self.entries.get(self.oldest as usize) {
-            ctx.timers.arm(self.timer, entry.since.after(self.period));
-        }
+        self.arm(ctx);
     }
 
     /// An instance of which a period is over, and what the look at it took. Its periods follow one another without a gap, however
     /// late the timer fires.
     fn next_late(&mut self, now: Instant) -> Option<(Missed, usize)> {
         let index = self.oldest;
+        let period = u64::try_from(self.period?.as_nanos()).unwrap_or(u64::MAX).max(1);
         let entry = self.entries.get_mut(index as usize)?;
         let silent = now.0.saturating_sub(entry.since.0);
-        let period = u64::try_from(self.period.as_nanos()).unwrap_or(u64::MAX).max(1);
         let periods = silent / period;
         if periods == 0 {
             return None;
@@ -205,6 +209,10 @@ impl DeadlineMonitor {
     }
 }
 
+fn period_of(deadline: Deadline) -> Option<Duration> {
+    deadline.period.as_nanos().map(Duration::from_nanos)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -218,10 +226,14 @@ mod tests {
         let zero = Duration::ZERO;
         let timing = Timing { heartbeat_first: zero, heartbeat_period: zero, nack_delay: zero, nack_suppression: zero };
         let mut ctx = Context::new(Limits::default(), timing);
-        let deadline = Deadline { period: WireDuration::from_millis(10) };
+        let deadline = every(10);
         let kind = TimerKind::ReaderDeadline { reader: 0 };
-        let monitor = DeadlineMonitor::new(deadline, max_instances, kind, &mut ctx).expect("the period is finite");
+        let monitor = DeadlineMonitor::new(deadline, max_instances, kind, &mut ctx);
         (monitor, ctx)
+    }
+
+    fn every(ms: u64) -> Deadline {
+        Deadline { period: WireDuration::from_millis(ms) }
     }
 
     fn handle(key: u8) -> InstanceHandle {
@@ -293,9 +305,9 @@ mod tests {
         for (at, key) in [(0, 1), (5, 2)] {
             monitor.updated(Instant(at * MS), &mut ctx, handle(key));
         }
-        monitor.set_period(Instant(8 * MS), &mut ctx, Duration::from_millis(20));
+        monitor.set_deadline(Instant(8 * MS), &mut ctx, every(20));
         assert_eq!(run(&mut monitor, &mut ctx, 25), [(1, 1, 20), (2, 1, 25)]);
-        monitor.set_period(Instant(31 * MS), &mut ctx, Duration::from_millis(3));
+        monitor.set_deadline(Instant(31 * MS), &mut ctx, every(3));
         assert_eq!(run(&mut monitor, &mut ctx, 31), [(1, 1, 31), (2, 1, 31)], "due at once");
     }
 

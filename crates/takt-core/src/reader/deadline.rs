@@ -10,7 +10,6 @@ use crate::event::Event;
 use crate::slots::ReaderHandle;
 use crate::time::Instant;
 use crate::timer::TimerKind;
-use core::time::Duration;
 use takt_wire::discovery::SubscriptionData;
 use takt_wire::qos::DataReaderQos;
 
@@ -22,7 +21,8 @@ pub(super) fn monitor(
     ctx: &mut Context,
 ) -> Option<DeadlineMonitor> {
     let kind = TimerKind::ReaderDeadline { reader: handle.index };
-    DeadlineMonitor::new(data.qos.deadline, cache.max_instances(), kind, ctx)
+    let is_finite = !data.qos.deadline.period.is_infinite();
+    is_finite.then(|| DeadlineMonitor::new(data.qos.deadline, cache.max_instances(), kind, ctx))
 }
 
 /// Keeps account of what the history took.
@@ -57,12 +57,11 @@ impl Reader {
             }
             return;
         };
-        match self.data.qos.deadline.period.as_nanos() {
-            Some(period) => former.set_period(now, ctx, Duration::from_nanos(period)),
-            None => {
-                former.close(ctx);
-                self.deadline = None;
-            }
+        if self.data.qos.deadline.period.is_infinite() {
+            former.close(ctx);
+            self.deadline = None;
+        } else {
+            former.set_deadline(now, ctx, self.data.qos.deadline);
         }
     }
 

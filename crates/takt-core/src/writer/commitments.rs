@@ -12,8 +12,9 @@ use core::time::Duration;
 use takt_wire::discovery::PublicationData;
 use takt_wire::qos::{DataWriterQos, Liveliness, LivelinessKind};
 
-/// The monitor of a writer with a finite period.
-pub(super) fn monitor(handle: WriterHandle, data: &PublicationData, ctx: &mut Context) -> Option<DeadlineMonitor> {
+/// The monitor of a writer. It knows the instances also while the period is infinite, for the period may become finite, and the
+/// history knows none that was written while there were no readers.
+pub(super) fn monitor(handle: WriterHandle, data: &PublicationData, ctx: &mut Context) -> DeadlineMonitor {
     let limit = data.qos.resource_limits.max_instances.map(|limit| limit as usize);
     let max_instances = limit.unwrap_or(ctx.limits.default_max_instances);
     DeadlineMonitor::new(data.qos.deadline, max_instances, TimerKind::WriterDeadline { writer: handle.index }, ctx)
@@ -54,24 +55,13 @@ impl Writer {
         let deadline_changed = self.data.qos.deadline != qos.deadline;
         self.data.qos = qos.clone();
         self.pace.adopt(qos);
-        if !deadline_changed {
-            return;
-        }
-        match (&mut self.deadline, qos.deadline.period.as_nanos()) {
-            (Some(monitor), Some(period)) => monitor.set_period(now, ctx, Duration::from_nanos(period)),
-            (former, _) => {
-                if let Some(former) = former {
-                    former.close(ctx);
-                }
-                self.deadline = monitor(self.handle, &self.data, ctx);
-            }
+        if deadline_changed {
+            self.deadline.set_deadline(now, ctx, qos.deadline);
         }
     }
 
     pub(super) fn close_commitments(&self, ctx: &mut Context) {
-        if let Some(deadline) = &self.deadline {
-            deadline.close(ctx);
-        }
+        self.deadline.close(ctx);
         if let Some(lease) = &self.lease {
             ctx.timers.release(lease.timer);
         }
@@ -80,10 +70,9 @@ impl Writer {
     /// A change was written: it asserts the writer, and begins a new period of its instance or ends its last one.
     pub(super) fn keep_commitments(&mut self, now: Instant, ctx: &mut Context, write: &Write) {
         self.renew_lease(now, ctx);
-        let Some(deadline) = &mut self.deadline else { return };
         match write.kind {
-            ChangeKind::Alive => deadline.updated(now, ctx, InstanceHandle(write.key_hash)),
-            _ => deadline.ended(InstanceHandle(write.key_hash)),
+            ChangeKind::Alive => self.deadline.updated(now, ctx, InstanceHandle(write.key_hash)),
+            _ => self.deadline.ended(InstanceHandle(write.key_hash)),
         }
     }
 
@@ -125,9 +114,8 @@ impl Writer {
 
     /// The deadline timer fired.
     pub(crate) fn handle_deadline(&mut self, now: Instant, ctx: &mut Context) {
-        let Some(monitor) = &mut self.deadline else { return };
         let status = &mut self.deadline_missed;
-        monitor.handle_timeout(now, ctx, |missed| {
+        self.deadline.handle_timeout(now, ctx, |missed| {
             status.missed(missed.instance, missed.periods);
             true
         });

@@ -158,7 +158,7 @@ pub(crate) struct Writer {
     expiry_timer: TimerId,
     /// What the timer is armed for.
     armed_expiry: Expiry,
-    deadline: Option<DeadlineMonitor>,
+    deadline: DeadlineMonitor,
     lease: Option<OwnLease>,
     membership: Option<Membership>,
     /// Of the last change.
@@ -372,8 +372,7 @@ impl Writer {
     /// The most steps that one unit of work takes for what the writer keeps.
     pub(crate) fn steps_max(&self) -> usize {
         // A write that finds no room looks for some twice.
-        let instances = self.deadline.as_ref().map_or(0, DeadlineMonitor::len);
-        2 * self.history.len() + instances + self.filters.steps_max()
+        2 * self.history.len() + self.deadline.len() + self.filters.steps_max()
     }
 
     /// What the send window gains by changes that leave the history.

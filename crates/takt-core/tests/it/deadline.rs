@@ -147,3 +147,45 @@ fn changed_deadline_keeps_its_watch_on_silent_instances() {
         assert!(expected.contains(&status.total_count), "{before} ms, then {after} ms: {status:?}");
     }
 }
+
+#[test]
+fn writer_watches_instances_from_the_moment_that_its_deadline_becomes_finite() {
+    for (has_reader, keyed) in [(true, true), (false, true), (true, false), (false, false)] {
+        let mut network = Network::new(2, 210);
+        let writer = network.writer(0, writer_spec("T", keyed, keep_all_writer()));
+        if has_reader {
+            let reader = network.reader(1, reader_spec("T", keyed, keep_all_reader()));
+            network.await_match((0, writer), (1, reader));
+        }
+        let key = |number: u8| if keyed { hash(number) } else { [0; 16] };
+        let write = |network: &mut Network, kind, number| {
+            let bytes = if kind == ChangeKind::Alive { payload(1, 20) } else { vec![] };
+            network.write_key(0, writer, kind, key(number), &bytes).expect("there is room");
+        };
+        write(&mut network, ChangeKind::Alive, 1);
+        if keyed {
+            write(&mut network, ChangeKind::Alive, 2);
+            write(&mut network, ChangeKind::Disposed, 2);
+        }
+        network.run(5_000);
+        let alter = |network: &mut Network, deadline| {
+            let qos = DataWriterQos { deadline, ..keep_all_writer() };
+            let now = network.now;
+            network.nodes[0].set_writer_qos(now, writer, qos).expect("DEADLINE may change");
+        };
+        let missed = |network: &mut Network| {
+            network.nodes[0].offered_deadline_missed_status(writer).expect("the writer lives").total_count
+        };
+        alter(&mut network, deadline(100));
+        network.run(99);
+        assert_eq!(missed(&mut network), 0, "the first period began with the change");
+        network.run(406);
+        assert_eq!(missed(&mut network), 5, "{has_reader} {keyed}: the disposed instance misses nothing");
+        alter(&mut network, Deadline { period: Duration::INFINITE });
+        network.run(1_000);
+        assert_eq!(missed(&mut network), 5, "an infinite period is never missed");
+        alter(&mut network, deadline(200));
+        network.run(1_005);
+        assert_eq!(missed(&mut network), 10);
+    }
+}
