@@ -10,8 +10,8 @@ use crate::rng::Rng;
 pub enum Alteration {
     /// PARTITION, by its index.
     Partition(u8),
-    /// DEADLINE of an endpoint that has one. Without one its instances are not watched before they are written again.
-    Deadline(Nanos),
+    /// DEADLINE; `None` is infinite.
+    Deadline(Option<Nanos>),
     /// LATENCY_BUDGET.
     Budget(Nanos),
     /// OWNERSHIP_STRENGTH of a writer that has one.
@@ -35,7 +35,7 @@ impl Alteration {
         let mut qos = *before;
         match self {
             Self::Partition(partition) => qos.partition = partition,
-            Self::Deadline(period) => qos.deadline = before.deadline.map(|_| period),
+            Self::Deadline(period) => qos.deadline = period,
             Self::Budget(budget) => qos.budget = budget,
             Self::Strength(strength) => qos.strength = before.strength.map(|_| strength),
             Self::Lifespan(lifespan) => qos.lifespan = before.lifespan.map(|_| lifespan),
@@ -82,7 +82,7 @@ impl Scenario {
             let is_writer = matches!(plan.role, Role::Writer { .. });
             let (at, time) = (rng.below(self.active), rng.between(MILLISECOND, 500 * MILLISECOND));
             let time = time.min(self.active - at - 1);
-            let period = *rng.pick(&[100, 300, 1_000]) * MILLISECOND;
+            let period = rng.pick(&[Some(100), Some(300), Some(1_000), None]).map(|period| period * MILLISECOND);
             let what = match rng.below(if is_writer { 9 } else { 5 }) {
                 0 | 1 => Alteration::Partition(rng.below(2) as u8),
                 2 => Alteration::Deadline(period),
