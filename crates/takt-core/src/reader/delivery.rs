@@ -121,7 +121,8 @@ impl Reader {
         self.cache.has_room() && self.cache.releases() != self.blocked_at
     }
 
-    /// The application took samples: deliver what waited for room.
+    /// The application took samples: deliver what waited for room. The writers take turns to be the first, since one with
+    /// many samples takes all of the room.
     /// Says whether anything was waiting. Without room made since the last attempt there is none.
     pub(crate) fn unblock(&mut self, now: Instant, ctx: &mut Context) -> bool {
         if !self.any_blocked || !self.has_made_room() {
@@ -129,22 +130,33 @@ impl Reader {
         }
         self.any_blocked = false;
         self.wants_relief = false;
-        let mut from = 0;
-        while let Some(index) = self.proxies.next_index(from) {
-            from = index + 1;
-            ctx.work.steps(1);
-            let Some(proxy) = self.proxies.get_mut(index) else { continue };
-            if proxy.holding.as_ref().is_some_and(|holding| holding.waits) {
-                ctx.groups_stirred = true;
-                self.show_alone(ctx, index, now);
-            }
-            if let Some(proxy) = self.proxies.get_mut(index)
-                && core::mem::take(&mut proxy.blocked)
-            {
-                self.deliver(ctx, index, now);
-                self.queue_acknack(ctx, index);
+        let (start, mut is_first) = (self.unblock_from, true);
+        for (mut from, end) in [(start, u32::MAX), (0, start)] {
+            while let Some(index) = self.proxies.next_index(from).filter(|index| *index < end) {
+                from = index + 1;
+                let Some(has_delivered) = self.unblock_proxy(now, ctx, index) else { continue };
+                if core::mem::take(&mut is_first) {
+                    self.unblock_from = if has_delivered { index + 1 } else { index };
+                }
             }
         }
         true
+    }
+
+    /// Delivers what one writer's samples waited for; `None` if they waited for nothing, else whether any is delivered.
+    fn unblock_proxy(&mut self, now: Instant, ctx: &mut Context, index: u32) -> Option<bool> {
+        ctx.work.steps(1);
+        if self.proxies.get(index)?.holding.as_ref().is_some_and(|holding| holding.waits) {
+            ctx.groups_stirred = true;
+            self.show_alone(ctx, index, now);
+        }
+        let proxy = self.proxies.get_mut(index)?;
+        if !core::mem::take(&mut proxy.blocked) {
+            return None;
+        }
+        let expected = proxy.expected;
+        self.deliver(ctx, index, now);
+        self.queue_acknack(ctx, index);
+        self.proxies.get(index).map(|proxy| proxy.expected > expected)
     }
 }

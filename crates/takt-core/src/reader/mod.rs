@@ -91,6 +91,8 @@ pub(crate) struct Reader {
     reassembly: Budget,
     /// Some proxy waits for room in the history.
     any_blocked: bool,
+    /// The proxy whose turn it is to be the first that finds room.
+    unblock_from: u32,
     /// Changes that have arrived and are not shown yet, of all writers.
     pub(crate) held: usize,
     /// That it has something to read waits for [`crate::Participant::poll_event`].
@@ -184,6 +186,7 @@ impl Reader {
             nack_frag_count: 0,
             reassembly: Budget::new(ctx.limits.reassembly_bytes),
             any_blocked: false,
+            unblock_from: 0,
             held: 0,
             is_told: false,
             shares_order: false,

@@ -110,6 +110,33 @@ fn keep_all_blocks_when_the_reader_does_not_take_and_goes_on_when_it_does() {
     assert!(network.events(0).contains(&Event::WriterSpace(writer)));
 }
 
+/// Found by the simulation, seed 60382: the writer that was matched first took all room that the application made.
+#[test]
+fn writers_take_turns_when_a_reader_holds_less_than_they_have_written() {
+    let mut network = Network::new(3, 54);
+    let mut qos = keep_all_reader();
+    qos.resource_limits.max_samples = Some(4);
+    let reader = network.reader(2, reader_spec("T", false, qos));
+    let busy = network.writer(0, writer_spec("T", false, keep_all_writer()));
+    network.await_match((0, busy), (2, reader));
+    let idle = network.writer(1, writer_spec("T", false, keep_all_writer()));
+    network.await_match((1, idle), (2, reader));
+    network.run(1_000);
+    for number in 0..400 {
+        network.write(0, busy, &payload(number, 20)).expect("there is room");
+    }
+    network.run(1_000);
+    network.write(1, idle, &payload(1_000, 20)).expect("there is room");
+    network.run(1_000);
+    let mut taken = Vec::new();
+    for _ in 0..8 {
+        taken.extend((0..4).filter_map(|_| network.take(2, reader)).map(|(_, bytes)| bytes));
+        network.run(100);
+    }
+    assert_eq!(taken.len(), 32, "the busy writer has more");
+    assert!(taken.contains(&payload(1_000, 20)), "all are of the busy writer");
+}
+
 #[test]
 fn keep_last_delivers_the_newest_after_an_outage() {
     let mut network = Network::new(2, 53);

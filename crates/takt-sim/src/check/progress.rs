@@ -12,7 +12,9 @@
 //!   what is known of endpoints, by the reliable protocol.
 //!
 //! Nothing is said as long as something is wrong: a fault is on, a process gets no processor time, a link is congested, or others may still believe in a process that was killed and wait for its acknowledgements. Readers
-//! that take once per period, and the others of their topic, whose writers wait for them, have that period more.
+//! that take once per period, and the others of their topic, whose writers wait for them, have that period more. A reader whose
+//! `max_samples` is limited holds what its writers send in turn: it has that period once for each writer of its topic, and once
+//! more for a sample that must be fetched when its turn has come.
 
 use std::collections::BTreeMap;
 
@@ -67,7 +69,8 @@ impl Checker {
         let mut seen = std::mem::take(&mut self.progress.seen);
         let mut late = None;
         for (writers, readers) in &self.progress.of_topic {
-            let pause = readers.iter().map(|reader| self.take_period(*reader)).max().unwrap_or(0);
+            let longest = |reader: &EndpointId| self.take_period(*reader) * self.turns(*reader, writers.len());
+            let pause = readers.iter().map(longest).max().unwrap_or(0);
             for pair in writers.iter().flat_map(|writer| readers.iter().map(move |reader| (*writer, *reader))) {
                 if !self.fits(pair) {
                     continue;
@@ -144,6 +147,12 @@ impl Checker {
         missing.into_iter().find(|number| pair.is_promised(from, *number))
     }
 
+    /// Takes until the reader has room for a sample of each of so many writers.
+    fn turns(&self, reader: EndpointId, writers: usize) -> u64 {
+        let is_limited = self.endpoints[reader as usize].qos.max_samples.is_some();
+        if is_limited { writers as u64 + 1 } else { 1 }
+    }
+
     pub(super) fn take_period(&self, reader: EndpointId) -> Nanos {
         self.progress.take_period.get(reader as usize).copied().unwrap_or(0)
     }
@@ -200,6 +209,22 @@ mod tests {
         let mut owed = checker(true);
         owed.wrote(0, Timestamp::ZERO, 0, SAMPLE);
         assert_eq!(looks(&mut owed, |_| Some(0)), Some(2 + DELIVERY_PERIODS));
+    }
+
+    #[test]
+    fn reader_with_little_room_takes_from_each_writer_in_turn() {
+        let mut checker = Checker::default();
+        let reliable = QosPlan { reliable: true, ..QosPlan::default() };
+        let guid = |id: u8| Guid { prefix: GuidPrefix([id; 12]), entity_id: EntityId::UNKNOWN };
+        let reader = checker.created(guid(0), 0, QosPlan { max_samples: Some(1), ..reliable }, false);
+        checker.takes_every(reader, 4 * HEARTBEAT_PERIOD);
+        for id in 1..=2 {
+            let writer = checker.created(guid(id), 0, reliable, true);
+            checker.matched(0, writer, &[guid(0)], 1);
+        }
+        checker.matched(0, reader, &[guid(1), guid(2)], 2);
+        checker.wrote(0, Timestamp::ZERO, 1, SAMPLE);
+        assert_eq!(looks(&mut checker, |_| Some(0)), Some(2 + DELIVERY_PERIODS + 3 * 4), "seed 60382");
     }
 
     #[test]
