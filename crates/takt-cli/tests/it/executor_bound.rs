@@ -3,9 +3,21 @@
 use crate::process::Takt;
 use serde_json::Value;
 use std::path::PathBuf;
+use std::process::ExitStatus;
 
 /// A period so long that even a machine that stands still now and then leaves a bound.
 const TINY: &str = "bench executor --quick --calibration 1 --margin 1 --period 100000 --samples 2000 --participants 20";
+
+/// What the command prints and how it ends; again where the machine stood still for so long that there is no bound.
+fn run(arguments: &str) -> (String, ExitStatus) {
+    for _ in 0..4 {
+        let (text, status) = Takt::start(arguments).finish();
+        if !text.is_empty() {
+            return (text, status);
+        }
+    }
+    Takt::start(arguments).finish()
+}
 
 /// A directory for the time of a test.
 struct Directory(PathBuf);
@@ -44,7 +56,7 @@ fn classes(phase: &Value) -> Vec<(String, i64)> {
 #[test]
 fn the_bound_is_certified_and_all_load_comes() {
     let directory = Directory::new("bound");
-    let (text, status) = Takt::start(&format!("{TINY} --format json --out {}", directory.0.display())).finish();
+    let (text, status) = run(&format!("{TINY} --format json --out {}", directory.0.display()));
     let report: Value = serde_json::from_str(&text).unwrap_or_else(|why| panic!("{status}: {why}: {text}"));
     assert_eq!(report, directory.json("report.json"));
 
@@ -83,7 +95,7 @@ fn the_bound_is_certified_and_all_load_comes() {
 #[test]
 fn the_long_callback_aside_is_not_in_the_way() {
     let directory = Directory::new("aside");
-    let (text, _) = Takt::start(&format!("{TINY} --aside --out {}", directory.0.display())).finish();
+    let (text, _) = run(&format!("{TINY} --aside --out {}", directory.0.display()));
     let report = directory.json("report.json");
     let system = &report["certificate"]["system"];
     let flows = system["flows"].as_array().unwrap();

@@ -116,7 +116,7 @@ fn an_executor_accounts_for_its_participants_and_its_jobs() {
         String::from_utf8(out).expect("text")
     };
     let all = text(&|out| executor.write_job_accounts(out));
-    assert!(all.starts_with("{\"executor\": \"to\", \"version\": \""), "{all}");
+    assert!(all.starts_with("{\"executor\": \"to\", \"participants\": 2, \"version\": \""), "{all}");
     assert!(all.contains("{\"kind\": \"receive\", \"priority\": 32, \"count\": "), "{all}");
     assert!(all.contains("\"name\": \"a \\\"loop\\\"\", \"priority\": -7, \"count\": 1, "), "{all}");
     assert_eq!(all.matches("{\"kind\": \"timers\"").count(), 1, "of both participants together: {all}");
