@@ -83,8 +83,8 @@ pub fn run(root: &Path, arguments: &[&str]) -> Result<bool, String> {
 /// Runs every program and the documentation's tests.
 fn run_all(root: &Path, options: &Options) -> Result<Vec<Outcome>, String> {
     let programs = programs::build(root, &options.cargo)?;
-    let (computing, using_host): (VecDeque<_>, VecDeque<_>) = programs.into_iter().partition(Program::is_computing);
-    let (computing, using_host) = (Mutex::new(computing), Mutex::new(using_host));
+    let (apart, using_host): (VecDeque<_>, VecDeque<_>) = programs.into_iter().partition(Program::is_apart);
+    let (apart, using_host) = (Mutex::new(apart), Mutex::new(using_host));
     let next = |queue: &Mutex<VecDeque<Program>>| queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     let outcomes = Mutex::new(Vec::new());
     let execute = |program: &Program| -> Result<(), String> {
@@ -96,16 +96,16 @@ fn run_all(root: &Path, options: &Options) -> Result<Vec<Outcome>, String> {
         Ok(())
     };
     std::thread::scope(|scope| {
-        let beside = scope.spawn(|| {
-            while let Some(program) = next(&computing) {
+        let second = scope.spawn(|| {
+            while let Some(program) = next(&apart) {
                 execute(&program)?;
             }
             Ok::<(), String>(())
         });
-        while let Some(program) = next(&using_host).or_else(|| next(&computing)) {
+        while let Some(program) = next(&using_host).or_else(|| next(&apart)) {
             execute(&program)?;
         }
-        beside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        second.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })?;
     let mut outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
     if options.has_doc_tests() {

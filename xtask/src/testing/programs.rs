@@ -18,8 +18,7 @@ use crate::tidy::edges::cargo_metadata;
 /// The file that `takt_testkit::not_run` appends to; see `takt_testkit::RECORDS_VARIABLE`.
 const RECORDS_VARIABLE: &str = "TAKT_TEST_NOT_RUN";
 
-/// Crates whose tests use processor and memory alone. Their programs run at the same time as one of the others, which run
-/// one after the other: they share interfaces, ports and shared memory of the host.
+/// Crates, and programs of others, whose tests use processor and memory alone.
 const COMPUTATION: &[&str] = &[
     "takt-wire",
     "takt-packet",
@@ -30,8 +29,13 @@ const COMPUTATION: &[&str] = &[
     "takt-config",
     "takt-sim",
     "takt-testkit",
+    "takt::it_alloc",
+    "takt::lib",
     "xtask",
 ];
+
+/// Crates whose tests use network namespaces of their own, and mostly wait for the kernel.
+const OWN_NETWORK: &[&str] = &["takt-xdp"];
 
 /// Doc tests, as a program.
 const DOC_TESTS: &str = "doc tests";
@@ -50,8 +54,14 @@ pub struct Program {
 
 impl Program {
     /// Whether its tests use processor and memory alone.
-    pub fn is_computing(&self) -> bool {
-        COMPUTATION.contains(&self.package.as_str())
+    fn is_computing(&self) -> bool {
+        [&self.package, &self.name].iter().any(|name| COMPUTATION.contains(&name.as_str()))
+    }
+
+    /// Whether it may run at the same time as another program. The others run one after the other: they share interfaces,
+    /// ports and shared memory of the host.
+    pub fn is_apart(&self) -> bool {
+        self.is_computing() || OWN_NETWORK.contains(&self.package.as_str())
     }
 }
 
