@@ -116,11 +116,12 @@ mod tests {
         for _ in 0..50 {
             let mut motion = Motion::random();
             for _ in 0..1000 {
-                let before = motion.position();
+                let before = motion.clone();
                 motion.advance();
                 let (x, y) = motion.position();
                 assert!((0..WIDTH).contains(&x) && (0..HEIGHT).contains(&y), "{motion:?}");
-                assert_ne!((x, y), before);
+                // In a corner it may come back to where it was, with another direction.
+                assert_ne!(motion, before);
             }
         }
     }
