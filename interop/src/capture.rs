@@ -101,8 +101,8 @@ impl Capture {
         &self.file
     }
 
-    /// Waits until the file has everything that was sent so far: what dumpcap was not handed when it is told to end is lost. The
-    /// last frame is a datagram that the host sends to the discard port.
+    /// Waits until the file has every frame that was sent so far; dumpcap loses frames that it has not read when it ends. The host
+    /// sends a datagram to the discard port, and this function looks for that datagram every `LOOK`.
     fn await_all(&self) -> Result<()> {
         let mark = format!("takt-interop end of {}", self.file.display());
         let send = format!("printf '{mark}' > /dev/udp/{ALL_HOSTS}/{DISCARD_PORT}");

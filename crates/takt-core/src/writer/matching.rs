@@ -169,7 +169,7 @@ impl Writer {
             (self.window_start, self.in_flight_bytes) = (self.history.last_sn(), 0);
         }
         self.settle(ctx);
-        // Those who are left may have a window that is open, or need none.
+        // The remaining readers may have an open window, or need none.
         self.stalled = false;
         self.queue_data(ctx);
     }

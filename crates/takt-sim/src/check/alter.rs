@@ -15,7 +15,7 @@ impl Endpoint {
         self.past.iter().chain([&self.qos])
     }
 
-    /// Whether its strength was ever another one, so that nobody knows when others heard of it.
+    /// Whether its strength has changed. The checker does not know when other processes heard of the change.
     pub(super) fn has_other_strengths(&self) -> bool {
         self.past.iter().any(|past| past.strength != self.qos.strength)
     }

@@ -76,7 +76,8 @@ impl Site {
         if self.is_v6 { Locator::udp_v6(GROUP_V6, port) } else { Locator::udp_v4(GROUP, port) }
     }
 
-    /// What the host's processes are told of it, and whether they listen to the group of user data.
+    /// The interfaces of the host and the locators that its processes announce, with the multicast group of user data if
+    /// `shares`.
     pub(super) fn presence(
         self,
         host: usize,

@@ -1,4 +1,4 @@
-//! What the core is told of the writers and readers of a scenario.
+//! Specifications of the writers and readers of a scenario, as the core takes them.
 
 use std::sync::Arc;
 
