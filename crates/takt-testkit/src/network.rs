@@ -5,9 +5,11 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::marker::PhantomData;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
@@ -15,14 +17,15 @@ use crate::{not_run, require};
 
 /// The bridge and what hangs on it.
 pub struct Network {
-    bridge: File,
+    bridge: Host,
     hosts: AtomicU8,
     mtu: usize,
 }
 
 /// One host: its namespace.
+#[derive(Clone)]
 pub struct Host {
-    namespace: File,
+    namespace: Arc<File>,
 }
 
 /// Reports that the test cannot run if no network namespaces can be made.
@@ -79,14 +82,14 @@ impl Network {
                 link set br0 up");
             namespace
         });
-        Some(Self { bridge, hosts: AtomicU8::new(0), mtu })
+        Some(Self { bridge: Host::new(bridge), hosts: AtomicU8::new(0), mtu })
     }
 
     /// A further host, the `n`-th with the address 10.77.0.`n`. It resolves the addresses of others when it needs them, or
     /// knows those of all hosts from the start.
     pub fn host(&self, knows_all: bool) -> Host {
         let n = self.hosts.fetch_add(1, Ordering::Relaxed) + 1;
-        let bridge = format!("/proc/{}/fd/{}", std::process::id(), self.bridge.as_raw_fd());
+        let bridge = format!("/proc/{}/fd/{}", std::process::id(), self.bridge.namespace.as_raw_fd());
         let mtu = self.mtu;
         let namespace = apart(|| {
             let namespace = new_namespace().expect("the first one could be made");
@@ -103,18 +106,17 @@ impl Network {
             ip(&others.map(known).collect::<String>());
             namespace
         });
-        let host = Host { namespace };
-        let bridge = Host::of(&self.bridge);
-        bridge.run(|| ip(&format!("link set port{n} master br0 up")));
+        let host = Host::new(namespace);
+        self.bridge.run(|| ip(&format!("link set port{n} master br0 up")));
         let [here, there] =
-            [&host, &bridge].map(|end| end.run(|| UdpSocket::bind("0.0.0.0:0").expect("a port is free")));
+            [&host, &self.bridge].map(|end| end.run(|| UdpSocket::bind("0.0.0.0:0").expect("a port is free")));
         answer(&here, &there, Ipv4Addr::new(10, 77, 0, 254));
         host
     }
 
     /// How many frames the bridge could not hand to a host, or the host not take.
     pub fn drops(&self) -> u64 {
-        Host::of(&self.bridge).drops()
+        self.bridge.drops()
     }
 }
 
@@ -138,19 +140,45 @@ fn answer(here: &UdpSocket, there: &UdpSocket, address: Ipv4Addr) {
     panic!("the host does not reach {address}");
 }
 
+/// While it lives, its thread is in the namespace of a host.
+#[must_use]
+pub struct Inside {
+    outside: File,
+    /// It is dropped where it was made.
+    _this_thread: PhantomData<*const ()>,
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        move_to(&self.outside);
+    }
+}
+
+/// Moves this thread to a network namespace.
+fn move_to(namespace: &File) {
+    // SAFETY: the descriptor is one of a network namespace; affects this thread only.
+    let entered = unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) };
+    assert_eq!(entered, 0, "{}", io::Error::last_os_error());
+}
+
 impl Host {
-    fn of(namespace: &File) -> Self {
-        Self { namespace: namespace.try_clone().expect("a descriptor is free") }
+    fn new(namespace: File) -> Self {
+        Self { namespace: Arc::new(namespace) }
     }
 
-    /// Runs something in the host's namespace.
+    /// Runs something in the host's namespace, on a thread of its own.
     pub fn run<R: Send>(&self, errand: impl FnOnce() -> R + Send) -> R {
         apart(|| {
-            // SAFETY: the descriptor is one of a network namespace; affects this thread only.
-            let entered = unsafe { libc::setns(self.namespace.as_raw_fd(), libc::CLONE_NEWNET) };
-            assert_eq!(entered, 0, "{}", io::Error::last_os_error());
+            move_to(&self.namespace);
             errand()
         })
+    }
+
+    /// Moves this thread to the host's namespace, until the value that is returned is dropped.
+    pub fn enter(&self) -> Inside {
+        let outside = File::open("/proc/thread-self/ns/net").expect("proc is mounted");
+        move_to(&self.namespace);
+        Inside { outside, _this_thread: PhantomData }
     }
 
     /// How many frames the kernel counts as dropped at the host's interfaces, received and sent.
@@ -169,7 +197,7 @@ impl Host {
 /// returns `None`.
 pub fn wire(queues: u32) -> Option<[Host; 2]> {
     is_possible()?;
-    let hosts = [(); 2].map(|()| Host { namespace: apart(|| new_namespace().expect("it may")) });
+    let hosts = [(); 2].map(|()| Host::new(apart(|| new_namespace().expect("it may"))));
     lay(&hosts, queues);
     Some(hosts)
 }

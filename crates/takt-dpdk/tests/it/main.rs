@@ -24,6 +24,9 @@ mod parties;
 #[cfg(feature = "dpdk")]
 mod ports;
 #[cfg(feature = "dpdk")]
+#[path = "../../../takt-xdp/tests/it/resident.rs"]
+mod resident;
+#[cfg(feature = "dpdk")]
 mod switch;
 
 #[cfg(feature = "dpdk")]

@@ -9,6 +9,7 @@ use super::devices::{config, fresh, mac, turn};
 use super::kernel_peer::{by_dpdk, by_kernel};
 use super::network::Network;
 use super::parties::{self, party_of};
+use super::resident::Resident;
 
 /// Participants with these transports and no others exchange samples.
 fn exchange(here: Box<dyn Transport>, there: Box<dyn Transport>) {
@@ -26,7 +27,8 @@ fn one_by_dpdk_and_one_by_the_kernel_exchange_samples() {
     let _turn = turn();
     let Some(network) = Network::new() else { return };
     let (here, there) = (network.host(false), network.host(false));
-    exchange(Box::new(by_dpdk(&here, |config| config)), Box::new(by_kernel(&there)));
+    let udp = by_kernel(&there);
+    exchange(Box::new(by_dpdk(&here, |config| config)), Box::new(Resident::new(udp, there)));
 }
 
 /// Two ports that are joined by shared memory between processes, here in one.
@@ -85,5 +87,5 @@ fn one_by_dpdk_and_one_by_packet_sockets_exchange_samples_without_ip() {
         let port = PacketPort::open(&PacketConfig::new("eth0")).expect("the kernel has packet sockets");
         EthernetTransport::open(port, &EthernetConfig::new(0)).expect("nobody else has the port")
     });
-    exchange(Box::new(dpdk), Box::new(packet));
+    exchange(Box::new(dpdk), Box::new(Resident::new(packet, there)));
 }

@@ -7,6 +7,7 @@
 use takt_transport::Transport;
 use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
+use super::checked::checked;
 use super::network::Network;
 use super::resident::Resident;
 
@@ -15,12 +16,12 @@ fn config(domain_id: u32, mode: Mode) -> XdpConfig {
 }
 
 /// Runs a test of the suite with transports in this mode.
-fn in_mode(mode: Mode, mtu: usize, test: impl FnOnce(&dyn Fn() -> Resident)) {
+fn in_mode(mode: Mode, mtu: usize, test: impl FnOnce(&dyn Fn() -> Resident<XdpTransport>)) {
     let Some(network) = Network::of_mtu(mtu) else { return };
     let open = || {
         let host = network.host(true);
         let opened = host.run(|| XdpTransport::open(&config(0, mode)));
-        opened.map(|xdp| Resident::new(xdp, host, None))
+        opened.map(|xdp| checked(xdp, host, None))
     };
     let resident = open().expect("AF_XDP opens");
     assert_eq!((resident.report().mode, resident.max_message_len()), (mode, mtu - 28));

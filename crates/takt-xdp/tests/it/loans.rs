@@ -8,6 +8,7 @@ use takt_transport::ethernet::{EthernetConfig, EthernetTransport, PacketConfig, 
 use takt_transport::udp::UdpTransport;
 use takt_xdp::{Mode, XdpConfig, XdpPort, XdpPortConfig, XdpTransport};
 
+use super::checked::checked;
 use super::network::Network;
 use super::parties::{Blob, PATIENCE, Party, party};
 use super::resident::Resident;
@@ -88,8 +89,8 @@ fn samples_by_udp_are_borrowed_from_the_frames() {
         let xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP opens");
         let udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
         let (tell, told) = mpsc::channel();
-        let reader = party(Box::new(Resident::new(xdp, here, Some(tell))), "Back", "There").expect("a participant");
-        let writer = party(Box::new(udp), "There", "Back").expect("a participant");
+        let reader = party(Box::new(checked(xdp, here, Some(tell))), "Back", "There").expect("a participant");
+        let writer = party(Box::new(Resident::new(udp, there)), "There", "Back").expect("a participant");
         lend_and_let_go(writer, reader);
         let counters = told.recv_timeout(PATIENCE).expect("the transport is dropped");
         assert_eq!((counters.held_in, counters.kernel_drops), (HELD as u64 + 10, 0), "{counters:?}");
@@ -108,8 +109,10 @@ fn samples_without_ip_are_borrowed_from_the_frames() {
             here.run(|| EthernetTransport::open(XdpPort::open(&config)?, &EthernetConfig::new(0))),
             there.run(|| EthernetTransport::open(PacketPort::open(&packet)?, &EthernetConfig::new(0))),
         );
-        let writer = party(Box::new(other.expect("AF_PACKET opens")), "There", "Back").expect("a participant");
-        let reader = party(Box::new(xdp.expect("AF_XDP opens")), "Back", "There").expect("a participant");
+        let writer = party(Box::new(Resident::new(other.expect("AF_PACKET opens"), there)), "There", "Back")
+            .expect("a participant");
+        let reader =
+            party(Box::new(Resident::new(xdp.expect("AF_XDP opens"), here)), "Back", "There").expect("a participant");
         lend_and_let_go(writer, reader);
     }
 }

@@ -1,6 +1,7 @@
 //! AF_XDP between network namespaces that the tests make themselves. That takes root and a kernel with AF_XDP; without them each test
 //! reports that it cannot run.
 
+mod checked;
 mod chosen;
 mod conforms;
 #[path = "../../../takt-transport/tests/it/counting_allocator.rs"]

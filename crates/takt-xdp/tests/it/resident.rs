@@ -1,112 +1,147 @@
-//! A transport that opens its sockets on a host of the test's network, wherever it is used.
+//! A transport on a host of the test's network, wherever it is used.
+//!
+//! A transport opens sockets for as long as it lives: for flows, for destinations that it often sends to, when addresses change. A
+//! socket belongs to the network namespace of the thread that opens it, so each call that may open one is made from the host's.
 
 use std::os::fd::RawFd;
-use std::sync::mpsc::Sender;
 
-use takt_transport::{FlowId, FlowSpec, Interface, Locators, RxFrame, Scan, Transport, TransportError, TransportStats};
+use takt_transport::{
+    FlowId, FlowSpec, Interface, Locators, RxFrame, Scan, Transport, TransportError, TransportStats, Warning,
+};
 use takt_wire::Locator;
-use takt_xdp::{XdpCounters, XdpReport, XdpTransport};
 
 use super::network::Host;
 
-/// A transport, and the host that it lives on: sockets are opened there.
-pub struct Resident {
-    xdp: XdpTransport,
+/// A transport, and the host that it lives on.
+pub struct Resident<T: Transport> {
+    transport: T,
     host: Host,
-    /// Who wants the counters at the end.
-    tell: Option<Sender<XdpCounters>>,
+    at_end: Box<dyn FnMut(&T) + Send>,
 }
 
-impl Resident {
-    pub fn new(xdp: XdpTransport, host: Host, tell: Option<Sender<XdpCounters>>) -> Self {
-        Self { xdp, host, tell }
+impl<T: Transport> Resident<T> {
+    /// A transport that was opened on this host.
+    pub fn new(transport: T, host: Host) -> Self {
+        Self::with_end(transport, host, |_| {})
     }
 
-    pub fn report(&self) -> &XdpReport {
-        self.xdp.report()
+    /// The same. `at_end` is called with the transport before it is dropped.
+    pub fn with_end(transport: T, host: Host, at_end: impl FnMut(&T) + Send + 'static) -> Self {
+        Self { transport, host, at_end: Box::new(at_end) }
     }
 }
 
-impl Transport for Resident {
+impl<T: Transport> std::ops::Deref for Resident<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.transport
+    }
+}
+
+impl<T: Transport> Transport for Resident<T> {
     fn name(&self) -> &'static str {
-        self.xdp.name()
+        self.transport.name()
     }
 
     fn serves(&self, locator: &Locator) -> bool {
-        self.xdp.serves(locator)
+        self.transport.serves(locator)
     }
 
     fn interfaces(&self) -> &[Interface] {
-        self.xdp.interfaces()
+        self.transport.interfaces()
     }
 
     fn locators(&self) -> &Locators {
-        self.xdp.locators()
+        self.transport.locators()
+    }
+
+    fn may_have_moved(&self) -> bool {
+        self.transport.may_have_moved()
+    }
+
+    fn refresh(&mut self) -> Result<(), TransportError> {
+        let _inside = self.host.enter();
+        self.transport.refresh()
     }
 
     fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {
-        self.host.run(|| self.xdp.open_flow(spec))
+        let _inside = self.host.enter();
+        self.transport.open_flow(spec)
     }
 
     fn close_flow(&mut self, flow: FlowId) -> Result<(), TransportError> {
-        self.xdp.close_flow(flow)
+        self.transport.close_flow(flow)
+    }
+
+    fn scans_memory(&self) -> bool {
+        self.transport.scans_memory()
     }
 
     fn max_message_len(&self) -> usize {
-        self.xdp.max_message_len()
+        self.transport.max_message_len()
     }
 
     fn loan(&mut self) -> Result<&mut [u8], TransportError> {
-        self.xdp.loan()
+        self.transport.loan()
     }
 
     fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
-        self.xdp.commit(len, flow, destinations)
+        let _inside = self.host.enter();
+        self.transport.commit(len, flow, destinations)
+    }
+
+    fn commit_gathered(
+        &mut self,
+        len: usize,
+        rest: &[u8],
+        flow: FlowId,
+        destinations: &[Locator],
+    ) -> Result<(), TransportError> {
+        let _inside = self.host.enter();
+        self.transport.commit_gathered(len, rest, flow, destinations)
     }
 
     fn flush(&mut self) -> Result<(), TransportError> {
-        self.xdp.flush()
+        let _inside = self.host.enter();
+        self.transport.flush()
     }
 
     fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        self.xdp.recv(scan)
+        self.transport.recv(scan)
     }
 
     fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
-        self.xdp.recv_urgent(above)
+        self.transport.recv_urgent(above)
     }
 
     fn recv_common(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
-        self.xdp.recv_common(scan)
+        self.transport.recv_common(scan)
     }
 
     fn descriptors(&self) -> &[RawFd] {
-        self.xdp.descriptors()
+        self.transport.descriptors()
     }
 
     fn stats(&self) -> TransportStats {
-        self.xdp.stats()
+        self.transport.stats()
     }
 
     fn name_sources(&mut self) {
-        self.xdp.name_sources();
+        self.transport.name_sources();
+    }
+
+    fn warnings(&self) -> &[Warning] {
+        self.transport.warnings()
     }
 
     fn source_of(&self, flow: FlowId, destination: &Locator) -> Option<Locator> {
-        self.xdp.source_of(flow, destination)
+        self.transport.source_of(flow, destination)
     }
 }
 
-impl Drop for Resident {
-    /// Whatever was carried, nothing of it was strange.
+impl<T: Transport> Drop for Resident<T> {
     fn drop(&mut self) {
-        let counters = self.xdp.counters();
-        let refused = [counters.malformed, counters.damaged, counters.strange_entries, counters.refused_flushes];
-        if !std::thread::panicking() {
-            assert_eq!((refused, counters.no_frame_out), ([0; 4], 0), "{counters:?}");
-        }
-        if let Some(tell) = self.tell.take() {
-            tell.send(counters).expect("who asked waits");
-        }
+        (self.at_end)(&self.transport);
     }
 }

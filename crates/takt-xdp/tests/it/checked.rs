@@ -1,0 +1,22 @@
+//! AF_XDP on a host of the test's network, with a check of its counters at the end.
+
+use std::sync::mpsc::Sender;
+
+use takt_xdp::{XdpCounters, XdpTransport};
+
+use super::network::Host;
+use super::resident::Resident;
+
+/// A transport that has counted nothing strange at its end, and sends its counters to `tell` then.
+pub fn checked(xdp: XdpTransport, host: Host, tell: Option<Sender<XdpCounters>>) -> Resident<XdpTransport> {
+    Resident::with_end(xdp, host, move |xdp| {
+        let counters = xdp.counters();
+        let refused = [counters.malformed, counters.damaged, counters.strange_entries, counters.refused_flushes];
+        if !std::thread::panicking() {
+            assert_eq!((refused, counters.no_frame_out), ([0; 4], 0), "{counters:?}");
+        }
+        if let Some(tell) = &tell {
+            tell.send(counters).expect("who asked waits");
+        }
+    })
+}
