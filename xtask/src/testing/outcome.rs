@@ -14,6 +14,15 @@ pub struct Skip {
     pub reason: String,
 }
 
+/// What failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// `package::target::test`, or what is wrong with the program as a whole.
+    pub what: String,
+    /// Where it panicked, and the first lines of the message; empty if it printed none.
+    pub why: Vec<String>,
+}
+
 /// What became of the tests of one program.
 #[derive(Debug, Default)]
 pub struct Outcome {
@@ -23,8 +32,8 @@ pub struct Outcome {
     pub passed: usize,
     /// Tests that failed, by name where libtest printed it.
     pub failed: usize,
-    /// Names of those that failed, and what is wrong with the program as a whole.
-    pub failures: Vec<String>,
+    /// Those that failed, and what is wrong with the program as a whole.
+    pub failures: Vec<Failure>,
     /// Tests that did not run.
     pub skips: Vec<Skip>,
     /// All names that libtest printed, but those of roles.
@@ -65,6 +74,20 @@ fn sums(line: &str) -> Option<(usize, usize)> {
     Some((number(" passed;")?, number(" failed;")?))
 }
 
+/// Lines of a panic's message at most, and characters of a line.
+const WHY_LINES: usize = 8;
+const WHY_LEN: usize = 240;
+
+/// Where the test `name` panicked and the first lines of the message, as libtest prints them at its end.
+fn panic_of(name: &str, stdout: &str) -> Vec<String> {
+    let section = format!("---- {name} stdout ----");
+    let own = stdout.lines().skip_while(|line| !line.starts_with(&section)).skip(1);
+    let own = own.take_while(|line| !line.starts_with("---- ") && *line != "failures:");
+    let from_panic = own.skip_while(|line| !line.contains("panicked at "));
+    let message = from_panic.take_while(|line| !line.starts_with("stack backtrace:") && !line.starts_with("note: "));
+    message.take(WHY_LINES).map(|line| line.chars().take(WHY_LEN).collect()).collect()
+}
+
 impl Outcome {
     /// Reads what a program printed and recorded.
     pub fn read(program: &str, status: ExitStatus, took: Duration, stdout: &str, stderr: &str, records: &str) -> Self {
@@ -79,6 +102,7 @@ impl Outcome {
             }
         }
         own.take_records(records, &passed_names);
+        own.explain(stdout);
         let is_whole = own.failed == own.failures.len() && sections > 0;
         if !status.success() && (own.failed == 0 || !is_whole) {
             own.fail(&format!("{program} ended with {status}"));
@@ -95,7 +119,17 @@ impl Outcome {
 
     fn fail(&mut self, what: &str) {
         self.failed += 1;
-        self.failures.push(what.to_owned());
+        self.failures.push(Failure { what: what.to_owned(), why: Vec::new() });
+    }
+
+    /// Adds the panics' messages to the failed tests.
+    fn explain(&mut self, stdout: &str) {
+        let prefix = format!("{}::", self.program);
+        for failure in &mut self.failures {
+            if let Some(name) = failure.what.strip_prefix(&prefix) {
+                failure.why = panic_of(name, stdout);
+            }
+        }
     }
 
     fn take<'a>(&mut self, name: &'a str, verdict: &Verdict<'_>, passed: &mut Vec<&'a str>) {
@@ -110,7 +144,7 @@ impl Outcome {
                 self.skips.push(Skip { test: full.clone(), reason: reason.to_owned() });
             }
             Verdict::Passed => passed.push(name),
-            Verdict::Failed => self.failures.push(full.clone()),
+            Verdict::Failed => self.failures.push(Failure { what: full.clone(), why: Vec::new() }),
         }
         self.tests.push(full);
     }
@@ -126,7 +160,7 @@ impl Outcome {
             if passed.contains(&test) {
                 self.passed -= 1;
                 self.skips.push(Skip { test: full, reason: reason.to_owned() });
-            } else if !self.failures.contains(&full) {
+            } else if self.failures.iter().all(|failure| failure.what != full) {
                 self.fail(&format!("{full}: `not_run` was called outside of a test's thread: {reason}"));
             }
         }
@@ -153,7 +187,7 @@ mod tests {
     use std::process::ExitStatus;
     use std::time::Duration;
 
-    use super::{Outcome, Skip};
+    use super::{Failure, Outcome, Skip};
 
     const GOOD: i32 = 0;
     /// Of a test program with a failure: exit code 101.
@@ -182,7 +216,21 @@ mod tests {
             "test x ... FAILED\ntest result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out\n";
         let outcome = read(BAD, stdout, "x\tnot root\n");
         assert_eq!((outcome.passed, outcome.failed, outcome.skips.len()), (0, 1, 0));
-        assert_eq!(outcome.failures, ["a::it::x"]);
+        assert_eq!(outcome.failures, [Failure { what: "a::it::x".into(), why: Vec::new() }]);
+    }
+
+    #[test]
+    fn failed_test_is_told_with_its_panic() {
+        let stdout = "test x ... FAILED\ntest y ... FAILED\n\nfailures:\n\n---- x stdout ----\nprinted before\n\n\
+            thread 'x' (7) panicked at tests/it/x.rs:3:5:\nassertion failed: a\n  left: 1\nstack backtrace:\n   0: a\n\n\
+            ---- y stdout ----\n\nthread 'y' (8) panicked at tests/it/y.rs:4:5:\nno\nnote: run with `RUST_BACKTRACE=1`\n\n\
+            failures:\n    x\n    y\n\n\
+            test result: FAILED. 0 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s\n";
+        let outcome = read(BAD, stdout, "");
+        let why: Vec<Vec<String>> = outcome.failures.into_iter().map(|failure| failure.why).collect();
+        let of_x = ["thread 'x' (7) panicked at tests/it/x.rs:3:5:", "assertion failed: a", "  left: 1"];
+        let of_y = ["thread 'y' (8) panicked at tests/it/y.rs:4:5:", "no"];
+        assert_eq!(why, [of_x.to_vec(), of_y.to_vec()]);
     }
 
     #[test]
@@ -200,14 +248,14 @@ mod tests {
         let stdout = "test x ... ok\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n";
         let outcome = read(GOOD, stdout, "main\tnot root\n");
         assert_eq!((outcome.passed, outcome.failed), (1, 1));
-        assert!(outcome.failures[0].contains("a::it::main"), "{:?}", outcome.failures);
+        assert!(outcome.failures[0].what.contains("a::it::main"), "{:?}", outcome.failures);
     }
 
     #[test]
     fn program_that_dies_or_prints_nothing_fails() {
         let outcome = read(KILLED, "running 2 tests\ntest x ... ok\n", "");
         assert_eq!((outcome.passed, outcome.failed), (0, 1));
-        assert!(outcome.failures[0].contains("signal: 9"), "{:?}", outcome.failures);
+        assert!(outcome.failures[0].what.contains("signal: 9"), "{:?}", outcome.failures);
         assert_eq!(read(GOOD, "", "").failed, 1);
         // After its result: an abort in a destructor.
         let stdout = "test x ... ok\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n";

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::allowed::{Allowances, LIST, matches};
-use super::outcome::{Outcome, Skip};
+use super::outcome::{Failure, Outcome, Skip};
 
 /// Programs that are named with their time.
 const SLOWEST: usize = 5;
@@ -40,10 +40,13 @@ pub fn render(outcomes: &[Outcome], allowances: Option<&Allowances>, is_whole: b
             render_unused(&mut text, outcomes, allowances);
         }
     }
-    let failures: Vec<&String> = outcomes.iter().flat_map(|outcome| &outcome.failures).collect();
+    let failures: Vec<&Failure> = outcomes.iter().flat_map(|outcome| &outcome.failures).collect();
     if !failures.is_empty() {
         line(&mut text, "\nfailed");
-        failures.iter().for_each(|failure| line(&mut text, &format!("  {failure}")));
+        for failure in failures {
+            line(&mut text, &format!("  {}", failure.what));
+            failure.why.iter().for_each(|why| line(&mut text, &format!("      {why}")));
+        }
     }
     line(&mut text, "");
     line(&mut text, &closing_line(outcomes));
@@ -102,7 +105,7 @@ fn render_unused(text: &mut String, outcomes: &[Outcome], allowances: &Allowance
 mod tests {
     use super::{closing_line, render};
     use crate::testing::allowed::{Allowance, Allowances};
-    use crate::testing::outcome::{Outcome, Skip};
+    use crate::testing::outcome::{Failure, Outcome, Skip};
 
     fn outcome(skipped: &[&str]) -> Outcome {
         let skip = |test: &&str| Skip { test: (*test).to_owned(), reason: "not root".into() };
@@ -146,9 +149,10 @@ mod tests {
 
     #[test]
     fn run_with_a_failure_or_without_a_pass_is_not_good() {
-        let failed = Outcome { failed: 1, failures: vec!["a::it::x".into()], passed: 1, ..Outcome::default() };
+        let failure = Failure { what: "a::it::x".into(), why: vec!["panicked at x.rs".into()] };
+        let failed = Outcome { failed: 1, failures: vec![failure], passed: 1, ..Outcome::default() };
         let (text, is_good) = render(&[failed], None, true);
-        assert!(!is_good && text.contains("\nfailed\n  a::it::x\n"), "{text}");
+        assert!(!is_good && text.contains("\nfailed\n  a::it::x\n      panicked at x.rs\n"), "{text}");
         assert!(!render(&[], None, true).1);
         assert_eq!(closing_line(&[]), "0 passed, 0 failed, 0 skipped");
     }
