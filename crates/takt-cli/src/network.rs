@@ -10,7 +10,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs, UdpSocket};
 use std::time::{Duration, Instant};
-use takt::{DomainParticipant, Guid, Locator, ParticipantData, Runtime, SilentParticipant};
+use takt::compat::{check, partitions_match};
+use takt::{
+    DomainParticipant, Guid, Locator, ParticipantData, PublicationData, Runtime, SilentParticipant, SubscriptionData,
+    presentation_caution,
+};
 use takt_bench::machine::interface_ipv4;
 use takt_bench::signal::stopped;
 use takt_bench::{Error, Result};
@@ -104,6 +108,25 @@ pub fn spin(participants: &[&DomainParticipant], time: Duration) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Pairs that do not do all that PRESENTATION asks for, by what both announce.
+pub fn presentation(publications: &[PublicationData], subscriptions: &[SubscriptionData]) -> Vec<Finding> {
+    let pairs = publications.iter().flat_map(|writer| subscriptions.iter().map(move |reader| (writer, reader)));
+    let matches = |writer: &PublicationData, reader: &SubscriptionData| {
+        (&writer.topic_name, &writer.type_name) == (&reader.topic_name, &reader.type_name)
+            && partitions_match(&writer.partition, &reader.partition)
+            && check(writer, reader).is_empty()
+    };
+    let finding = |writer: &PublicationData, reader: &SubscriptionData, why: &str| {
+        let what = format!("topic '{}': writer {} and reader {} match", writer.topic_name, writer.guid, reader.guid);
+        let mend = "let the writer announce its publisher, or ask for access_scope TOPIC";
+        Finding::of_network(what, why, mend).into_hint()
+    };
+    pairs
+        .filter(|(writer, reader)| matches(writer, reader))
+        .filter_map(|(writer, reader)| Some(finding(writer, reader, presentation_caution(writer, reader)?)))
+        .collect()
 }
 
 /// Participants that announce themselves and do not answer.
@@ -345,6 +368,22 @@ pub fn mtu(settings: &Settings) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use takt::qos::{AccessScope, Presentation};
+
+    #[test]
+    fn a_group_writer_that_does_not_announce_its_publisher_is_a_hint_where_a_reader_asks_for_that() {
+        let presentation = Presentation { access_scope: AccessScope::Group, coherent_access: true, ordered_access: false };
+        let mut writer = PublicationData { topic_name: "a".into(), presentation, ..Default::default() };
+        let mut reader = SubscriptionData { topic_name: "a".into(), presentation, ..Default::default() };
+        let all = super::presentation(&[writer.clone()], &[reader.clone()]);
+        let [finding] = &all[..] else { panic!("{all:?}") };
+        assert!(!finding.matters && finding.why.contains("PID_GROUP_ENTITYID"), "{finding:?}");
+        reader.topic_name = "b".into();
+        assert_eq!(super::presentation(&[writer.clone()], &[reader.clone()]), [], "they do not match");
+        reader.topic_name = "a".into();
+        writer.group_entity_id = takt::EntityId([0, 0, 1, 8]);
+        assert_eq!(super::presentation(&[writer], &[reader]), []);
+    }
 
     #[test]
     fn the_host_of_a_peer_is_without_its_port_and_participants() {

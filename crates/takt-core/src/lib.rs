@@ -63,6 +63,7 @@ pub use locator_kinds::LocatorKinds;
 pub use participant::{
     DURABILITY_SERVICE, MAX_TIMERS_PER_CALL, NewChange, Participant, ReaderSpec, Received, Transmit, WriterSpec,
 };
+pub use presentation::presentation_caution;
 pub use slots::{PublisherHandle, ReaderHandle, SubscriberHandle, WriterHandle};
 pub use status::{
     DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus,

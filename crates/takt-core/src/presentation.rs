@@ -5,9 +5,10 @@
 //! publisher whose PRESENTATION has the scope GROUP also have a *group sequence number*, which counts those of all its
 //! writers. Zero stands for none of these.
 
-use takt_wire::SequenceNumber;
+use takt_wire::discovery::{PublicationData, SubscriptionData};
 use takt_wire::inline_qos::InlineQos;
 use takt_wire::qos::{AccessScope, Presentation};
+use takt_wire::{EntityId, SequenceNumber};
 
 /// The place of a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,6 +46,50 @@ impl Place {
     pub(crate) fn is_member(&self) -> bool {
         self.set.is_valid() && !self.ends
     }
+}
+
+/// What a writer leaves out that offers the scope GROUP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GroupLack {
+    /// Which publisher it is of.
+    Publisher,
+    /// Group sequence numbers of its changes.
+    Numbers,
+    /// How far the publisher has counted.
+    Heartbeats,
+}
+
+impl GroupLack {
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Self::Publisher => {
+                "the writer offers PRESENTATION with access_scope GROUP and announces no PID_GROUP_ENTITYID: its coherent sets are \
+                 shown writer by writer, and its changes in the order of each writer alone"
+            }
+            Self::Numbers => {
+                "the writer offers PRESENTATION with access_scope GROUP and sends no PID_GROUP_SEQ_NUM: its coherent sets are shown \
+                 writer by writer, and its changes in the order of each writer alone"
+            }
+            Self::Heartbeats => {
+                "the writer offers PRESENTATION with access_scope GROUP and sends no group information in its HEARTBEATs: changes \
+                 of the other writers of its publisher wait until it has answered an ACKNACK, and a set may be shown without it"
+            }
+        }
+    }
+}
+
+/// What a writer and a reader announce that match and will not do all of PRESENTATION: the reader asks for coherent or ordered
+/// access with the scope GROUP, and the writer does not announce its publisher.
+#[must_use]
+pub fn presentation_caution(writer: &PublicationData, reader: &SubscriptionData) -> Option<&'static str> {
+    announced_lack(writer, &reader.presentation).map(GroupLack::text)
+}
+
+/// See [`presentation_caution`].
+pub(crate) fn announced_lack(writer: &PublicationData, requested: &Presentation) -> Option<GroupLack> {
+    let wants = is_of_group(requested) && (requested.coherent_access || requested.ordered_access);
+    let lacks = is_of_group(&writer.presentation) && writer.group_entity_id == EntityId::UNKNOWN;
+    (wants && lacks).then_some(GroupLack::Publisher)
 }
 
 /// Whether changes of a publisher have group sequence numbers, and readers of a subscriber look at them.

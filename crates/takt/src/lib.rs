@@ -105,7 +105,7 @@ pub use writer::{AnyDataWriter, BatchError, DataWriter, LoanedPayload};
 pub use takt_core::{
     Caution, CautionKind, Counters, INTEREST_PROPERTY, InstanceHandle, InstanceState, InstanceStates, Instances,
     Limits, Refusal, RefusalReason, SampleInfo, SampleState, SampleStates, Selector, SilentParticipant,
-    StaticParticipant, ViewState, ViewStates,
+    StaticParticipant, ViewState, ViewStates, presentation_caution,
 };
 pub use takt_derive::DdsType;
 pub use takt_exec as real_time;

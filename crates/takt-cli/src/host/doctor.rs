@@ -149,6 +149,10 @@ impl Doctor {
         let on_loopback = network::on_loopback(&participant, &settings)?;
         let mut findings = network::silent(&participant)?;
         findings.extend(network::silent_peers(&participant, &settings)?);
+        findings.extend(network::presentation(
+            &participant.discovered_publications()?,
+            &participant.discovered_subscriptions()?,
+        ));
         findings.extend(network::multicast(&participant, &settings)?);
         findings.extend(network::ipv6_alone(&settings));
         findings.extend(on_loopback);

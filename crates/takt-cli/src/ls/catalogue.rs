@@ -7,7 +7,9 @@ use std::fmt::{self, Display, Write as _};
 use takt::compat::{check, partitions_match};
 use takt::dynamic::TypeComparison;
 use takt::qos::{Deadline, Durability, Ownership, Partition, Reliability};
-use takt::{Guid, GuidPrefix, Locator, ParticipantData, PublicationData, SilentParticipant, SubscriptionData};
+use takt::{
+    Guid, GuidPrefix, Locator, ParticipantData, PublicationData, SilentParticipant, SubscriptionData, presentation_caution,
+};
 use takt_config::similar;
 
 /// The properties by which vendors announce the program of a participant: CycloneDDS, Connext.
@@ -80,7 +82,7 @@ struct Pair {
     matched: bool,
     /// Why they do not match.
     reasons: Vec<String>,
-    /// They match, but other implementations may refuse the pair: why.
+    /// They match, but other implementations may refuse the pair, or the writer does not send what it offers.
     #[serde(skip_serializing_if = "Option::is_none")]
     caution: Option<String>,
 }
@@ -228,7 +230,7 @@ impl Topic {
             match (&pair.caution, pair.matched) {
                 (_, false) => writeln!(text, "  {names}: no match: {}", pair.reasons.join("; "))?,
                 (Some(what), true) => {
-                    writeln!(text, "  {names}: match, but other implementations may refuse it: {what}")?
+                    writeln!(text, "  {names}: match, but {what}")?
                 }
                 (None, true) => writeln!(text, "  {names}: match")?,
             }
@@ -323,12 +325,15 @@ impl Pair {
         let mut reasons = reasons(writer, reader);
         let caution = match comparison {
             TypeComparison::Fit => None,
-            TypeComparison::FitWithCaution { what } => Some(what),
+            TypeComparison::FitWithCaution { what } => Some(format!("other implementations may refuse it: {what}")),
             TypeComparison::Differ { why } => {
                 reasons.push(format!("their types differ: {why}"));
                 None
             }
         };
+        let presentation = presentation_caution(writer, reader).map(str::to_owned);
+        let cautions: Vec<String> = caution.into_iter().chain(presentation).collect();
+        let caution = (!cautions.is_empty()).then(|| cautions.join("; "));
         let (writer, reader) = (writer.guid.to_string(), reader.guid.to_string());
         Self { writer, reader, matched: reasons.is_empty(), reasons, caution }
     }
@@ -384,6 +389,7 @@ impl Display for Participant {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use takt::qos::{AccessScope, Presentation};
 
     fn writer(topic: &str) -> PublicationData {
         PublicationData { topic_name: topic.into(), type_name: "T".into(), ..Default::default() }
@@ -470,6 +476,21 @@ mod tests {
             text.contains(": match, but other implementations may refuse it: member 'm': octet and uint8"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_group_writer_that_does_not_announce_its_publisher_is_listed_with_that() {
+        let group = Presentation { access_scope: AccessScope::Group, coherent_access: true, ordered_access: false };
+        let (mut writer, mut reader) = (writer("a"), reader("a"));
+        (writer.presentation, reader.presentation) = (group, group);
+        let listed = |writer: &PublicationData| {
+            Catalogue::new(0, &[], std::slice::from_ref(writer), &[reader.clone()], |_, _| TypeComparison::Fit).display(false)
+        };
+        let text = listed(&writer);
+        assert!(text.contains(": match, but the writer offers PRESENTATION") && text.contains("PID_GROUP_ENTITYID"), "{text}");
+        writer.group_entity_id = takt::EntityId([0, 0, 1, 8]);
+        let text = listed(&writer);
+        assert!(!text.contains("match, but"), "{text}");
     }
 
     #[test]

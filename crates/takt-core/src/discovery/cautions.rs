@@ -8,9 +8,6 @@ use alloc::vec::Vec;
 use core::fmt;
 use takt_wire::Guid;
 
-const NO_GROUP_INFORMATION: &str = "the writer offers PRESENTATION with access_scope GROUP and sends no PID_GROUP_SEQ_NUM: its \
-    coherent sets are shown writer by writer, and its changes in the order of each writer alone";
-
 /// A match that another implementation, or another reading of the specification, may refuse, or that does not do all that was
 /// agreed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,19 +69,20 @@ impl Participant {
 
     fn presentation_cautions(&self) -> impl Iterator<Item = Caution> {
         let lacking = |reader: &Reader| {
-            let lacks = |proxy: &WriterProxy| proxy.holding.as_ref().is_some_and(|holding| holding.lacks_group);
+            let lack = |proxy: &WriterProxy| Some((proxy.guid, proxy.group_lack?));
             let (local, topic_name) = (reader.data.guid, reader.data.topic_name.clone());
-            let remotes: Vec<_> =
-                reader.proxies.iter().filter(|(_, proxy)| lacks(proxy)).map(|(_, it)| it.guid).collect();
-            remotes.into_iter().map(move |remote| (local, remote, topic_name.clone()))
+            let remotes: Vec<_> = reader.proxies.iter().filter_map(|(_, proxy)| lack(proxy)).collect();
+            remotes.into_iter().map(move |(remote, lack)| (local, remote, lack, topic_name.clone()))
         };
-        self.readers.iter().flat_map(move |(_, reader)| lacking(reader)).map(|(local, remote, topic_name)| Caution {
-            local,
-            remote,
-            remote_participant: self.label_of(remote.prefix),
-            topic_name,
-            kind: CautionKind::Presentation,
-            what: NO_GROUP_INFORMATION.into(),
+        self.readers.iter().flat_map(move |(_, reader)| lacking(reader)).map(|(local, remote, lack, topic_name)| {
+            Caution {
+                local,
+                remote,
+                remote_participant: self.label_of(remote.prefix),
+                topic_name,
+                kind: CautionKind::Presentation,
+                what: lack.text().into(),
+            }
         })
     }
 

@@ -7,6 +7,7 @@ use crate::channel::Hearing;
 use crate::event::Event;
 use crate::locator_kinds::LocatorKinds;
 use crate::participant::{Participant, is_durability_service};
+use crate::presentation::announced_lack;
 use crate::reader::WriterTraits;
 use crate::time::Instant;
 use crate::writer::{Path, ReaderTraits};
@@ -379,6 +380,7 @@ impl Participant {
                     vendor,
                     presentation: publication.presentation,
                     publisher,
+                    group_lack: announced_lack(publication, &reader.data.presentation),
                     is_service: is_durability_service(&publication.qos.user_data),
                 };
                 if let Some(proxy) = matched {

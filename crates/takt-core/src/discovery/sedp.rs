@@ -97,6 +97,7 @@ impl Participant {
                 vendor,
                 presentation: Presentation::default(),
                 publisher: None,
+                group_lack: None,
                 is_service: false,
             };
             let proxy = local.add_proxy(now, &mut self.ctx, guid, &traits);

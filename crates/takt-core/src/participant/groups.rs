@@ -13,7 +13,7 @@
 
 use crate::cache::Fit;
 use crate::context::Context;
-use crate::presentation::Place;
+use crate::presentation::{GroupLack, Place};
 use crate::reader::{Holding, Range, Reader};
 use crate::slots::{ReaderHandle, Slots};
 use crate::time::Instant;
@@ -27,7 +27,7 @@ use takt_wire::{Guid, SequenceNumber};
 const SETS_PER_CALL: usize = 2;
 
 /// How often a set has each member looked at.
-const LOOKS_PER_SET: usize = 6;
+const LOOKS_PER_SET: usize = 10;
 
 /// One publisher, as one subscriber sees it.
 #[derive(Debug, Default)]
@@ -62,11 +62,10 @@ impl Member {
         Some((proxy.holding.as_deref()?, proxy.reliable && proxy.lease.alive))
     }
 
-    /// Whether the writer turned out to say nothing of its group.
-    fn stands_alone(&self, readers: &Slots<Reader>) -> bool {
+    /// Whether the writer does not say that of its publisher.
+    fn lacks(&self, lack: GroupLack, readers: &Slots<Reader>) -> bool {
         let proxy = self.reader(readers).and_then(|reader| reader.proxies.get(self.proxy));
-        let proxy = proxy.filter(|proxy| proxy.guid == self.writer);
-        proxy.is_some_and(|proxy| proxy.holding.as_ref().is_some_and(|holding| holding.lacks_group))
+        proxy.is_some_and(|proxy| proxy.guid == self.writer && proxy.group_lack == Some(lack))
     }
 
     /// Whether its reader wants relief, and something of the writer is held that can give way.
@@ -124,7 +123,7 @@ impl Group {
                     break;
                 }
                 sets += 1;
-                match self.judge(place.group_set, relief, readers, ctx) {
+                match self.judge(place.group_set, relief, readers, ctx, now) {
                     Verdict::Wait => break,
                     Verdict::Show => self.show_set(place.group_set, readers, ctx, now),
                     Verdict::Drop => self.drop_set(place.group_set, readers, ctx),
@@ -132,7 +131,7 @@ impl Group {
                 self.resolved = self.resolved.max(place.group_set);
                 self.find_heads(readers);
             } else if gsn.prev() > horizon {
-                self.ask_for_news(gsn.prev(), readers, ctx, now);
+                self.ask_for_news(gsn.prev(), None, readers, ctx, now);
                 break;
             } else if !self.show_head(readers, ctx, now) {
                 break;
@@ -144,7 +143,7 @@ impl Group {
 
     /// Writers that are matched no more: sets that they had not ended will not be whole. What stands alone is of no set here.
     fn part_with_the_gone(&mut self, readers: &Slots<Reader>) {
-        self.members.retain(|member| !member.stands_alone(readers));
+        self.members.retain(|member| !member.lacks(GroupLack::Numbers, readers));
         let furthest = self.members.iter().filter_map(|member| Some(member.holding(readers)?.0.frontier)).max();
         let Self { members, broken, .. } = self;
         for member in members.iter_mut() {
@@ -170,13 +169,23 @@ impl Group {
         frontiers.min().unwrap_or(SequenceNumber::MAX)
     }
 
-    /// Has those writers asked for a heartbeat that have not been heard of since a group sequence number was given out.
-    fn ask_for_news(&self, gsn: SequenceNumber, readers: &mut Slots<Reader>, ctx: &mut Context, now: Instant) {
+    /// Has those writers asked for a heartbeat that have not been heard of since a group sequence number was given out, and how far
+    /// the others have come; `lack`: only those that leave that out.
+    fn ask_for_news(
+        &self,
+        gsn: SequenceNumber,
+        lack: Option<GroupLack>,
+        readers: &mut Slots<Reader>,
+        ctx: &mut Context,
+        now: Instant,
+    ) {
+        let furthest = self.members.iter().filter_map(|member| Some(member.holding(readers)?.0.frontier)).max();
         for member in &self.members {
             let lags =
                 member.holding(readers).is_some_and(|(holding, is_waited_for)| is_waited_for && holding.frontier < gsn);
-            if let Some(reader) = readers.get_mut(member.reader.index).filter(|_| lags) {
-                reader.ask_for_news(ctx, member.proxy, now);
+            let is_asked = lags && lack.is_none_or(|lack| member.lacks(lack, readers));
+            if let Some(reader) = readers.get_mut(member.reader.index).filter(|_| is_asked) {
+                reader.ask_for_news(ctx, member.proxy, furthest.unwrap_or(gsn), now);
             }
         }
     }
@@ -204,7 +213,14 @@ impl Group {
     }
 
     /// Whether a set has ended, is whole, and finds room.
-    fn judge(&self, set: SequenceNumber, relief: bool, readers: &mut Slots<Reader>, ctx: &mut Context) -> Verdict {
+    fn judge(
+        &self,
+        set: SequenceNumber,
+        relief: bool,
+        readers: &mut Slots<Reader>,
+        ctx: &mut Context,
+        now: Instant,
+    ) -> Verdict {
         ctx.work.steps(LOOKS_PER_SET * self.members.len());
         let holdings = || self.members.iter().filter_map(|member| member.holding(readers));
         // A writer that has ended a later one tells at least where that began.
@@ -212,16 +228,12 @@ impl Group {
         let end = ends.map(|(holding, _)| if holding.ended.0 == set { holding.ended.1 } else { holding.ended.0 }).min();
         let Some(end) = end else { return if relief { Verdict::Drop } else { Verdict::Wait } };
         let is_broken = self.broken.is_some_and(|range| range.contains(set));
-        let mut is_whole = !is_broken && set > self.resolved;
-        for (holding, is_waited_for) in holdings() {
-            let has_passed = holding.ended.0 >= set || holding.frontier >= end;
-            if !has_passed {
-                if is_waited_for && !relief {
-                    return Verdict::Wait;
-                }
-                is_whole = false;
-            }
+        let has_passed = |holding: &Holding| holding.ended.0 >= set || holding.frontier >= end;
+        if !relief && holdings().any(|(holding, is_waited_for)| is_waited_for && !has_passed(holding)) {
+            self.ask_for_news(end, Some(GroupLack::Heartbeats), readers, ctx, now);
+            return Verdict::Wait;
         }
+        let mut is_whole = !is_broken && set > self.resolved && holdings().all(|(holding, _)| has_passed(holding));
         let mut parts = self.members.iter().filter(|member| is_of(member.front(readers), set));
         is_whole &= parts.all(|member| member.holding(readers).is_some_and(|(holding, _)| holding.front_is_closed()));
         if is_whole { self.claim(set, readers, ctx) } else { Verdict::Drop }

@@ -163,12 +163,7 @@ impl Reader {
                 }
             }
         }
-        if let Some(proxy) = self.proxies.get_mut(index)
-            && let (Some(holding), Some(group), Some(expected)) = (&mut proxy.holding, &heartbeat.group, proxy.expected)
-        {
-            holding.hear(heartbeat.last_sn, group.current_gsn, expected);
-            ctx.groups_stirred |= holding.publisher.is_some();
-        }
+        self.hear_of_group(ctx, index, heartbeat);
         if lost > 0 {
             self.lost.add(lost);
             ctx.notify(Event::SampleLost(self.handle));

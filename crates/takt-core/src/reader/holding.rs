@@ -10,16 +10,19 @@
 //! RESOURCE_LIMITS bounds both, each for itself.
 //!
 //! INTEROP(zzdds 0.2): a writer that offers the scope GROUP and leaves out group sequence numbers never ends a group set. From the
-//! first such change on its sets are shown as with the scope TOPIC, and [`crate::Participant::cautions`] names it.
+//! first such change on its sets are shown as with the scope TOPIC. A writer whose HEARTBEATs have no group information is asked for
+//! one where others wait for it; what it has not written by then, it did not write before what they wait to show.
+//! [`crate::Participant::cautions`] names both.
 
 use super::writer_proxy::Arrival;
 use super::{Reader, deadline};
 use crate::cache::{Fit, Stored};
 use crate::context::Context;
 use crate::event::Event;
-use crate::presentation::Place;
+use crate::presentation::{GroupLack, Place};
 use crate::status::SampleRejectedReason;
 use crate::time::Instant;
+use takt_wire::message::Heartbeat;
 use takt_wire::{Guid, SequenceNumber};
 
 /// See [`Reader::ask_for_news`].
@@ -30,8 +33,6 @@ const ASKING_DOUBLINGS_MAX: u32 = 7;
 pub(crate) struct Holding {
     /// The publisher, if the writer's changes wait for those of its other writers.
     pub(crate) publisher: Option<Guid>,
-    /// The writer says nothing of its publisher, though it offers the scope GROUP: its changes wait for no other writer.
-    pub(crate) lacks_group: bool,
     first: Option<Stored>,
     last: Option<Stored>,
     /// Of these, complete parts.
@@ -50,6 +51,9 @@ pub(crate) struct Holding {
     pub(crate) asks: bool,
     /// The next acknowledgement asks.
     pub(crate) is_due: bool,
+    /// The group sequence number up to which others wait for news, and the one that an acknowledgement has asked about.
+    wanted: SequenceNumber,
+    question: Option<SequenceNumber>,
     /// How often it was asked since it last brought the others on.
     asked: u32,
     /// Changes are missing since `frontier`.
@@ -119,7 +123,7 @@ impl Holding {
 
     /// A change has come without a group sequence number.
     fn stand_alone(&mut self) {
-        (self.publisher, self.lacks_group) = (None, true);
+        self.publisher = None;
     }
 
     /// The first change to come is not the writer's first one.
@@ -150,9 +154,20 @@ impl Holding {
         }
     }
 
-    /// A heartbeat told of the group; `expected` is the next change to come.
-    pub(crate) fn hear(&mut self, last_sn: SequenceNumber, gsn: SequenceNumber, expected: SequenceNumber) {
-        (self.asks, self.is_due) = (false, false);
+    /// Whether an acknowledgement that leaves now asks for a heartbeat.
+    pub(super) fn takes_request(&mut self) -> bool {
+        let asks = core::mem::take(&mut self.is_due);
+        if asks {
+            self.question = Some(self.wanted);
+        }
+        asks
+    }
+
+    /// A heartbeat came that says how far the publisher has counted, or answers the question by that it came; `expected` is the
+    /// next change to come.
+    fn hear(&mut self, last_sn: SequenceNumber, gsn: Option<SequenceNumber>, expected: SequenceNumber) {
+        let Some(gsn) = gsn.or(self.question) else { return };
+        (self.asks, self.is_due, self.question) = (false, false, None);
         self.news = Some((last_sn, gsn));
         self.apply_news(expected);
     }
@@ -251,8 +266,9 @@ impl Reader {
         let Some(holding) = self.proxies.get_mut(index).and_then(|proxy| proxy.holding.as_mut()) else { return Ok(()) };
         if holding.publisher.is_some() && !place.gsn.is_valid() {
             holding.stand_alone();
-            ctx.notify(Event::PairsCautioned);
+            self.note_lack(ctx, index, GroupLack::Numbers);
         }
+        let Some(holding) = self.proxies.get_mut(index).and_then(|proxy| proxy.holding.as_mut()) else { return Ok(()) };
         if holding.open.as_ref().is_some_and(|part| place.ends || part.set != place.set) {
             self.close_part(ctx, index);
         }
@@ -297,6 +313,26 @@ impl Reader {
         }
         self.append_held(index, stored, is_member);
         Ok(())
+    }
+
+    /// The writer does not say something of its publisher.
+    fn note_lack(&mut self, ctx: &mut Context, index: u32, lack: GroupLack) {
+        if let Some(proxy) = self.proxies.get_mut(index).filter(|proxy| proxy.group_lack != Some(lack)) {
+            proxy.group_lack = Some(lack);
+            ctx.notify(Event::PairsCautioned);
+        }
+    }
+
+    /// What a heartbeat says of the writer's publisher (RTPS 2.5 §8.3.8.6).
+    pub(super) fn hear_of_group(&mut self, ctx: &mut Context, index: u32, heartbeat: &Heartbeat) {
+        let Some(proxy) = self.proxies.get_mut(index) else { return };
+        let (Some(holding), Some(expected)) = (&mut proxy.holding, proxy.expected) else { return };
+        holding.hear(heartbeat.last_sn, heartbeat.group.as_ref().map(|group| group.current_gsn), expected);
+        let is_of_group = holding.publisher.is_some();
+        ctx.groups_stirred |= is_of_group;
+        if is_of_group && heartbeat.group.is_none() {
+            self.note_lack(ctx, index, GroupLack::Heartbeats);
+        }
     }
 
     fn append_held(&mut self, index: u32, stored: Stored, is_member: bool) {
@@ -366,12 +402,13 @@ impl Reader {
         Some((stored, place))
     }
 
-    /// Others wait for news of a writer: a heartbeat of it may have been lost. While what it says brings nobody on, it is asked
-    /// after twice the time each time, from `nack_suppression` up to 128 times that.
-    pub(crate) fn ask_for_news(&mut self, ctx: &mut Context, index: u32, now: Instant) {
+    /// Others wait for news of a writer up to a group sequence number: a heartbeat of it may have been lost. While what it says
+    /// brings nobody on, it is asked after twice the time each time, from `nack_suppression` up to 128 times that.
+    pub(crate) fn ask_for_news(&mut self, ctx: &mut Context, index: u32, gsn: SequenceNumber, now: Instant) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
-        if let Some(holding) = proxy.holding.as_mut().filter(|holding| !holding.asks) {
-            holding.asks = true;
+        let Some(holding) = &mut proxy.holding else { return };
+        holding.wanted = gsn;
+        if !core::mem::replace(&mut holding.asks, true) {
             let wait = ctx.timing.nack_suppression * 2_u32.pow(holding.asked.min(ASKING_DOUBLINGS_MAX));
             holding.asked += 1;
             ctx.timers.arm_by(proxy.timer, now.after(wait));

@@ -38,6 +38,10 @@ impl Reader {
             }
             proxy.may_lack_history = !writer.is_service && self.data.qos.durability >= Durability::Transient;
         }
+        proxy.group_lack = writer.group_lack;
+        if writer.group_lack.is_some() {
+            ctx.notify(Event::PairsCautioned);
+        }
         proxy.greets_from_zero = writer.vendor == VendorId::EPROSIMA;
         let holds = self.data.presentation.coherent_access && writer.presentation.coherent_access;
         if holds || writer.publisher.is_some() {

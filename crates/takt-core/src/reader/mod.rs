@@ -34,6 +34,7 @@ use crate::content_filter::ContentFilter;
 use crate::context::Context;
 use crate::deadline::DeadlineMonitor;
 use crate::locator_kinds::LocatorKinds;
+use crate::presentation::GroupLack;
 use crate::slots::{ReaderHandle, Slots};
 use crate::status::{
     DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus, MatchedStatus,
@@ -138,6 +139,8 @@ pub(crate) struct WriterTraits {
     pub(crate) presentation: Presentation,
     /// The publisher, if that counts the changes of its writers and the reader is to look at that.
     pub(crate) publisher: Option<Guid>,
+    /// What of its publisher it does not announce, and the reader is to look at.
+    pub(crate) group_lack: Option<GroupLack>,
     /// It passes on what others wrote.
     pub(crate) is_service: bool,
 }

@@ -8,6 +8,7 @@ use super::liveliness::WriterLease;
 use super::patience::Patience;
 use crate::cache::Stored;
 use crate::count::LastCount;
+use crate::presentation::GroupLack;
 use crate::time::Instant;
 use crate::timer::TimerId;
 use crate::writer::Path;
@@ -88,6 +89,8 @@ pub(crate) struct WriterProxy {
     pub(crate) refused: Option<SequenceNumber>,
     /// What has arrived and is not shown yet, where PRESENTATION asks for that.
     pub(crate) holding: Option<Box<Holding>>,
+    /// What the writer does not say of its publisher, and the reader is to look at.
+    pub(crate) group_lack: Option<GroupLack>,
     /// It passes on what others wrote.
     pub(crate) is_service: bool,
     /// What it wrote before may be had from a service.
@@ -133,6 +136,7 @@ impl WriterProxy {
             blocked: false,
             refused: None,
             holding: None,
+            group_lack: None,
             is_service: false,
             may_lack_history: false,
             awaits_services: false,
@@ -286,7 +290,7 @@ impl WriterProxy {
     /// Whether an acknowledgement that leaves now asks for it. Only those that the timer causes do: what merely answers a
     /// heartbeat must not call for the next one.
     pub(crate) fn takes_news_request(&mut self) -> bool {
-        self.holding.as_mut().is_some_and(|holding| core::mem::take(&mut holding.is_due))
+        self.holding.as_mut().is_some_and(|holding| holding.takes_request())
     }
 
     /// Whether a sample that the writer announced has not arrived.

@@ -5,9 +5,9 @@ use crate::puppet::*;
 use takt_core::*;
 use takt_wire::builder::DataEmit;
 use takt_wire::inline_qos::InlineQosBuilder;
-use takt_wire::message::Payload;
+use takt_wire::message::{Payload, Submessage};
 use takt_wire::qos::*;
-use takt_wire::{EntityId, SequenceNumber};
+use takt_wire::{EntityId, Locator, SequenceNumber};
 
 fn group(coherent_access: bool, ordered_access: bool) -> Presentation {
     Presentation { access_scope: AccessScope::Group, coherent_access, ordered_access }
@@ -610,7 +610,8 @@ fn sets_of_writers_that_say_nothing_of_their_group_are_shown_writer_by_writer_wi
             node.end_access(now, subscriber).expect("it has begun");
             taken
         };
-        assert_eq!(node.cautions().count(), 0, "no change has shown what is missing");
+        let texts: Vec<_> = node.cautions().map(|caution| caution.what).collect();
+        assert!(texts.iter().all(|text| text.contains("HEARTBEATs")) && texts.len() == 2, "{texts:?}");
         for set in [1, 4, 7] {
             for (at, writer) in (0..).zip(writers) {
                 for member in 0..2 {
@@ -632,4 +633,118 @@ fn sets_of_writers_that_say_nothing_of_their_group_are_shown_writer_by_writer_wi
         assert!(text.contains("PID_GROUP_SEQ_NUM") && text.contains("topic 'T'"), "{text}");
         assert!(std::iter::from_fn(|| node.poll_event()).any(|event| event == Event::PairsCautioned));
     }
+}
+
+/// A reader of each of two topics, and a writer of each by another vendor, of one publisher unless `publisher` is unknown. Their
+/// HEARTBEATs have no group information.
+fn world_of_vague_heartbeats(
+    presentation: Presentation,
+    publisher: EntityId,
+) -> (Participant, SubscriberHandle, [ReaderHandle; 2], Puppet, [EntityId; 2]) {
+    let now = Instant(1_000_000_000);
+    let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
+    let subscriber = node.create_subscriber(presentation).expect("there is room");
+    let readers = ["T", "U"].map(|topic| {
+        let mut spec = reader_spec(topic, false, keep_all_reader());
+        (spec.group, spec.subscriber.presentation) = (Some(subscriber), presentation);
+        node.create_reader(now, spec).expect("the reader is good")
+    });
+    let mut puppet = Puppet::new(9);
+    puppet.join(&mut node, now);
+    let writers = [EntityId::user_writer(1, false), EntityId::user_writer(2, false)];
+    for (key, topic) in [(1, "T"), (2, "U")] {
+        let mut publication = puppet.publication(key, true);
+        publication.topic_name = topic.into();
+        (publication.presentation, publication.group_entity_id) = (presentation, publisher);
+        puppet.publish(&mut node, now, &publication);
+    }
+    for writer in writers {
+        let heartbeat = puppet.heartbeat(writer, 1, 0);
+        puppet.say(&mut node, now, |message| message.heartbeat(&heartbeat).expect("it fits"));
+    }
+    (node, subscriber, readers, puppet, writers)
+}
+
+/// A change of a publisher's writer, which has the number `sn` at its writer and in its group. `set`: it is of the set that begins with
+/// the first one, or ends that.
+fn say_of_group(puppet: &Puppet, node: &mut Participant, now: Instant, writer: EntityId, sn: i64, set: Option<Part>) {
+    let mut inline = InlineQosBuilder::<64>::new();
+    inline.group_seq_num(SequenceNumber(sn)).expect("it fits");
+    if let Some(part) = set {
+        inline.coherent_set(SequenceNumber(if part == Part::Member { 1 } else { -1 << 32 })).expect("it fits");
+        inline.group_coherent_set(SequenceNumber(1)).expect("it fits");
+    }
+    let inline_qos = inline.finish().expect("it fits").to_vec();
+    let bytes = payload(sn as u32, 12);
+    let content = if set == Some(Part::End) { Payload::None } else { Payload::Data(&bytes) };
+    puppet.say(node, now, |message| {
+        message.data(&DataEmit { inline_qos: Some(&inline_qos), ..data(writer, sn, content) }).expect("it fits");
+    });
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Member,
+    End,
+}
+
+fn taken_of(node: &mut Participant, now: Instant, subscriber: SubscriberHandle, readers: &[ReaderHandle]) -> Vec<i64> {
+    node.begin_access(subscriber).expect("it exists");
+    let mut taken = Vec::new();
+    for &reader in readers {
+        let mut cursor = ReadCursor::default();
+        while let Some(sample) = node.read_next(now, reader, Selector::TAKE, &mut cursor).expect("it lives") {
+            taken.push(sample.info.sequence_number.0);
+        }
+    }
+    node.end_access(now, subscriber).expect("it has begun");
+    taken
+}
+
+/// Whether an acknowledgement to the writer wants a heartbeat.
+fn asks(sent: &[(Vec<Locator>, Vec<u8>)], writer: EntityId) -> bool {
+    let wants = |submessage: &Submessage<'_>| matches!(submessage, Submessage::AckNack(it) if it.writer == writer && !it.is_final);
+    count(sent, wants) > 0
+}
+
+#[test]
+fn a_writer_whose_heartbeats_say_nothing_of_its_group_is_waited_for_until_it_answers() {
+    for (access, set) in [(ORDERED, [None; 3]), (COHERENT, [Part::Member, Part::Member, Part::End].map(Some))] {
+        let presentation = group(access.0, access.1);
+        let world = world_of_vague_heartbeats(presentation, EntityId::user_publisher(7));
+        let (mut node, subscriber, readers, mut puppet, writers) = world;
+        let mut now = Instant(1_000_000_000);
+        run_alone(&mut node, &mut now, 50);
+        for (sn, part) in (1..).zip(set) {
+            say_of_group(&puppet, &mut node, now, writers[0], sn, part);
+        }
+        let is_ordered = access == ORDERED;
+        let early: &[i64] = if is_ordered { &[1] } else { &[] };
+        assert_eq!(taken_of(&mut node, now, subscriber, &readers), early, "the other writer may have written before");
+        let heartbeat = puppet.heartbeat(writers[1], 1, 0);
+        puppet.say(&mut node, now, |message| message.heartbeat(&heartbeat).expect("it fits"));
+        assert_eq!(taken_of(&mut node, now, subscriber, &readers), [], "that heartbeat may have been sent before");
+        assert!(asks(&run_alone(&mut node, &mut now, 20), writers[1]));
+        let heartbeat = puppet.heartbeat(writers[1], 1, 0);
+        puppet.say(&mut node, now, |message| message.heartbeat(&heartbeat).expect("it fits"));
+        let rest: &[i64] = if is_ordered { &[2, 3] } else { &[1, 2] };
+        assert_eq!(taken_of(&mut node, now, subscriber, &readers), rest);
+        let texts: Vec<_> = node.cautions().map(|caution| caution.to_string()).collect();
+        assert!(texts.len() == 2 && texts[1].contains("HEARTBEATs") && texts[1].contains("topic 'U'"), "{texts:?}");
+    }
+}
+
+#[test]
+fn a_group_writer_that_does_not_announce_its_publisher_is_named_by_a_caution() {
+    let (mut node, _, readers, puppet, writers) = world_of_vague_heartbeats(group(true, false), EntityId::UNKNOWN);
+    let cautions: Vec<_> = node.cautions().collect();
+    let pairs: Vec<_> = cautions.iter().map(|caution| (caution.writer(), caution.reader())).collect();
+    let expected = [0, 1].map(|at| (puppet.guid(writers[at]), node.reader_guid(readers[at]).expect("it lives")));
+    assert_eq!(pairs, expected);
+    assert!(cautions.iter().all(|caution| caution.kind == CautionKind::Presentation));
+    let text = cautions[0].to_string();
+    assert!(text.contains("PID_GROUP_ENTITYID") && text.contains("topic 'T'"), "{text}");
+
+    let (node, ..) = world_of_vague_heartbeats(group(false, false), EntityId::UNKNOWN);
+    assert_eq!(node.cautions().count(), 0, "without coherent or ordered access nothing is missing");
 }
