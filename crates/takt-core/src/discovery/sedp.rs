@@ -381,7 +381,8 @@ impl Participant {
         }
         for reader in concerned {
             if let Some(reader) = self.readers.get_mut(reader) {
-                reader.forget_writers(now, &mut self.ctx, |writer| writer.prefix == prefix);
+                let last = Guid::new(prefix, EntityId([u8::MAX; 4]));
+                reader.forget_writers(now, &mut self.ctx, &(Guid::new(prefix, EntityId::UNKNOWN)..=last));
             }
         }
         for (_, writer) in self.writers.iter_mut() {

@@ -91,7 +91,7 @@ impl Reader {
         self.liveliness.died(guid);
         ctx.notify(Event::LivelinessChanged(self.handle));
         ctx.work.steps(self.cache.len());
-        if self.cache.remove_writers(|writer| *writer == guid, ctx.clocks(now)) {
+        if self.cache.remove_writers(&(guid..=guid), ctx.clocks(now)) {
             self.tell_available(ctx);
         }
         self.arm_upkeep(now, ctx);

@@ -8,6 +8,7 @@ use crate::event::Event;
 use crate::time::Instant;
 use crate::timer::TimerKind;
 use alloc::boxed::Box;
+use core::ops::RangeInclusive;
 use takt_wire::qos::{Durability, ReliabilityKind};
 use takt_wire::{Guid, SequenceNumber, VendorId};
 
@@ -93,7 +94,7 @@ impl Reader {
         let Some(guid) = self.proxies.get(index).map(|proxy| proxy.guid) else { return };
         self.detach(ctx, index);
         self.service_told(now, ctx);
-        self.forget_writers(now, ctx, |writer| *writer == guid);
+        self.forget_writers(now, ctx, &(guid..=guid));
     }
 
     /// A matched writer has gone, whose instances do not know it yet: [`Self::forget_writers`] must follow.
@@ -118,13 +119,13 @@ impl Reader {
     }
 
     /// Tells of the writers that have gone. Instances that only they wrote have no writers any more. A unit of work.
-    pub(crate) fn forget_writers(&mut self, now: Instant, ctx: &mut Context, is_gone: impl Fn(&Guid) -> bool) {
+    pub(crate) fn forget_writers(&mut self, now: Instant, ctx: &mut Context, gone: &RangeInclusive<Guid>) {
         ctx.notify(Event::LivelinessChanged(self.handle));
         ctx.notify(Event::SubscriptionMatched(self.handle));
         self.resume_services(now, ctx);
         ctx.work.unit();
         ctx.work.steps(self.cache.len());
-        if self.cache.remove_writers(is_gone, ctx.clocks(now)) {
+        if self.cache.remove_writers(gone, ctx.clocks(now)) {
             self.tell_available(ctx);
         }
         self.arm_upkeep(now, ctx);

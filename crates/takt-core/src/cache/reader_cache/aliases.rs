@@ -42,7 +42,7 @@ impl ReaderCache {
         }
         let own = self.by_handle.get(&InstanceHandle(hash)).copied();
         let in_xcdr1 = alias(None);
-        let is_written = |index: &u32| self.instances[*index as usize].writers.contains(&writer);
+        let is_written = |index: &u32| self.instances[*index as usize].is_written_by(&writer);
         own.filter(is_written).or(in_xcdr1.filter(is_written)).or(own).or(in_xcdr1)
     }
 

@@ -7,7 +7,12 @@ use crate::cache::sample::{ChangeKind, InstanceHandle, InstanceState, ViewState}
 use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::ops::RangeInclusive;
 use takt_wire::Guid;
+
+/// Most writers of an instance that are remembered, unless the topic has one instance alone. The instance has no writers once
+/// these have left it, until a further one writes.
+const WRITERS_MAX: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct Instance {
@@ -24,7 +29,8 @@ pub(super) struct Instance {
     pub(super) returned_in: (u64, u32),
     pub(super) disposed_generation: u32,
     pub(super) no_writers_generation: u32,
-    pub(super) writers: Vec<Guid>,
+    /// Those that write it, in order; at most [`WRITERS_MAX`] of an instance with a key.
+    writers: Vec<Guid>,
     /// With OWNERSHIP EXCLUSIVE the writer whose changes count, and its strength.
     pub(super) owner: Option<(Guid, i32)>,
     /// With DESTINATION_ORDER BY_SOURCE_TIMESTAMP: its latest change.
@@ -75,18 +81,41 @@ impl Instance {
         if pass != 0 && self.new_in_pass == pass { ViewState::New } else { self.view }
     }
 
-    /// Somebody writes it.
+    /// A writer writes it.
     pub(super) fn join(&mut self, writer: Guid) {
-        if !self.writers.contains(&writer) {
-            self.writers.push(writer);
+        if let Err(at) = self.writers.binary_search(&writer)
+            && (self.writers.len() < WRITERS_MAX || self.handle == InstanceHandle::default())
+        {
+            self.writers.insert(at, writer);
         }
     }
 
-    /// Somebody writes it no more.
+    /// A writer writes it no more.
     fn leave(&mut self, writer: Guid) {
-        if let Some(at) = self.writers.iter().position(|known| *known == writer) {
-            self.writers.swap_remove(at);
+        if let Ok(at) = self.writers.binary_search(&writer) {
+            self.writers.remove(at);
         }
+    }
+
+    /// Whether a writer is known to write it.
+    pub(super) fn is_written_by(&self, writer: &Guid) -> bool {
+        self.writers.binary_search(writer).is_ok()
+    }
+
+    pub(super) fn has_writers(&self) -> bool {
+        !self.writers.is_empty()
+    }
+
+    /// Writers have gone; the first of them that wrote it.
+    pub(super) fn leave_all(&mut self, gone: &RangeInclusive<Guid>) -> Option<Guid> {
+        let start = self.writers.partition_point(|writer| writer < gone.start());
+        let end = self.writers.partition_point(|writer| writer <= gone.end());
+        self.writers.drain(start..end).next()
+    }
+
+    /// It is forgotten.
+    pub(super) fn clear(&mut self) {
+        (self.key, self.writers, self.aliases) = (Box::default(), Vec::new(), Vec::new());
     }
 
     /// Moves the instance's state machine; false if the change is news that changes nothing.
@@ -157,5 +186,40 @@ impl Instance {
             return true;
         }
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use takt_wire::{EntityId, GuidPrefix};
+
+    fn writer(participant: u8, number: u8) -> Guid {
+        Guid::new(GuidPrefix([participant; 12]), EntityId([0, 0, number, 2]))
+    }
+
+    #[test]
+    fn instance_with_a_key_remembers_a_limited_number_of_writers() {
+        for (handle, remembered) in [(InstanceHandle([7; 16]), WRITERS_MAX), (InstanceHandle::default(), 200)] {
+            let mut instance = Instance::new(handle, Box::default());
+            (0..200).for_each(|number| instance.join(writer(1, number)));
+            assert_eq!((0..200).filter(|number| instance.is_written_by(&writer(1, *number))).count(), remembered);
+        }
+    }
+
+    #[test]
+    fn writers_of_one_participant_leave_at_once_and_others_stay() {
+        let mut instance = Instance::new(InstanceHandle([7; 16]), Box::default());
+        for (participant, number) in [(2, 9), (1, 3), (3, 1), (2, 1), (2, 9)] {
+            instance.join(writer(participant, number));
+        }
+        let all = writer(2, 0)..=Guid::new(GuidPrefix([2; 12]), EntityId([u8::MAX; 4]));
+        assert_eq!(instance.leave_all(&all), Some(writer(2, 1)));
+        assert_eq!(instance.leave_all(&all), None);
+        let left = [(1, 3), (2, 1), (2, 9), (3, 1)]
+            .map(|(participant, number)| instance.is_written_by(&writer(participant, number)));
+        assert_eq!(left, [true, false, false, true]);
+        instance.leave_all(&(writer(1, 3)..=writer(1, 3)));
+        assert!(instance.has_writers() && !instance.is_written_by(&writer(1, 3)));
     }
 }

@@ -11,6 +11,7 @@ use crate::status::SampleRejectedReason;
 use crate::time::Clocks;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::ops::RangeInclusive;
 use takt_wire::inline_qos::SampleIdentity;
 use takt_wire::{Guid, SequenceNumber, Timestamp};
 
@@ -104,7 +105,7 @@ impl ReaderCache {
     /// To be called when an instance has lost a sample or a writer.
     pub(super) fn forget_if_gone(&mut self, index: u32) {
         let instance = &self.instances[index as usize];
-        let is_gone = instance.count + instance.claimed == 0 && instance.held == NONE && instance.writers.is_empty();
+        let is_gone = instance.count + instance.claimed == 0 && instance.held == NONE && !instance.has_writers();
         if is_gone && self.by_handle.get(&instance.handle) == Some(&index) {
             self.forget(index);
         }
@@ -115,9 +116,7 @@ impl ReaderCache {
         self.purge_due.remove(index);
         self.drop_aliases(index, |_| true);
         let instance = &mut self.instances[index as usize];
-        instance.key = Box::default();
-        instance.writers = Vec::new();
-        instance.aliases = Vec::new();
+        instance.clear();
         self.by_handle.remove(&instance.handle);
         self.free_instances.push(index);
         self.releases += 1;
@@ -125,7 +124,8 @@ impl ReaderCache {
 
     /// Writers have gone: instances that only they wrote have no writers any more. Says whether there is news. Looks at
     /// each instance once.
-    pub(crate) fn remove_writers(&mut self, is_gone: impl Fn(&Guid) -> bool, now: Clocks) -> bool {
+    pub(crate) fn remove_writers(&mut self, gone: &RangeInclusive<Guid>, now: Clocks) -> bool {
+        let is_gone = |writer: &Guid| gone.contains(writer);
         let mut news = false;
         for index in 0..self.instances.len() {
             let held = self.instances[index].held;
@@ -135,11 +135,10 @@ impl ReaderCache {
                     self.drop_held(index as u32);
                 }
             }
-            self.drop_aliases(index as u32, |alias| alias.writer.as_ref().is_some_and(&is_gone));
+            self.drop_aliases(index as u32, |alias| alias.writer.as_ref().is_some_and(is_gone));
             let instance = &mut self.instances[index];
-            instance.disown(&is_gone);
-            let Some(writer) = instance.writers.iter().copied().find(&is_gone) else { continue };
-            instance.writers.retain(|known| !is_gone(known));
+            instance.disown(is_gone);
+            let Some(writer) = instance.leave_all(gone) else { continue };
             if !instance.lose_writers() {
                 self.forget_if_gone(index as u32);
                 continue;

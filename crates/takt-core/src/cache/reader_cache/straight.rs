@@ -33,7 +33,7 @@ impl ReaderCache {
             Some(depth) => (state.data_count, depth),
             None => (state.count, self.limits.max_samples_per_instance),
         };
-        let changes = state.state != InstanceState::Alive || !state.writers.contains(&plain.writer);
+        let changes = state.state != InstanceState::Alive || !state.is_written_by(&plain.writer);
         if count >= limit || changes || state.held != NONE {
             return false;
         }
