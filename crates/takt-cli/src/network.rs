@@ -372,7 +372,8 @@ mod tests {
 
     #[test]
     fn a_group_writer_that_does_not_announce_its_publisher_is_a_hint_where_a_reader_asks_for_that() {
-        let presentation = Presentation { access_scope: AccessScope::Group, coherent_access: true, ordered_access: false };
+        let presentation =
+            Presentation { access_scope: AccessScope::Group, coherent_access: true, ordered_access: false };
         let mut writer = PublicationData { topic_name: "a".into(), presentation, ..Default::default() };
         let mut reader = SubscriptionData { topic_name: "a".into(), presentation, ..Default::default() };
         let all = super::presentation(&[writer.clone()], &[reader.clone()]);

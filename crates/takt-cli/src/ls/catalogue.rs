@@ -8,7 +8,8 @@ use takt::compat::{check, partitions_match};
 use takt::dynamic::TypeComparison;
 use takt::qos::{Deadline, Durability, Ownership, Partition, Reliability};
 use takt::{
-    Guid, GuidPrefix, Locator, ParticipantData, PublicationData, SilentParticipant, SubscriptionData, presentation_caution,
+    Guid, GuidPrefix, Locator, ParticipantData, PublicationData, SilentParticipant, SubscriptionData,
+    presentation_caution,
 };
 use takt_config::similar;
 
@@ -229,9 +230,7 @@ impl Topic {
             let names = format!("{} -> {}", self.named(&pair.writer), self.named(&pair.reader));
             match (&pair.caution, pair.matched) {
                 (_, false) => writeln!(text, "  {names}: no match: {}", pair.reasons.join("; "))?,
-                (Some(what), true) => {
-                    writeln!(text, "  {names}: match, but {what}")?
-                }
+                (Some(what), true) => writeln!(text, "  {names}: match, but {what}")?,
                 (None, true) => writeln!(text, "  {names}: match")?,
             }
         }
@@ -484,10 +483,14 @@ mod tests {
         let (mut writer, mut reader) = (writer("a"), reader("a"));
         (writer.presentation, reader.presentation) = (group, group);
         let listed = |writer: &PublicationData| {
-            Catalogue::new(0, &[], std::slice::from_ref(writer), &[reader.clone()], |_, _| TypeComparison::Fit).display(false)
+            Catalogue::new(0, &[], std::slice::from_ref(writer), &[reader.clone()], |_, _| TypeComparison::Fit)
+                .display(false)
         };
         let text = listed(&writer);
-        assert!(text.contains(": match, but the writer offers PRESENTATION") && text.contains("PID_GROUP_ENTITYID"), "{text}");
+        assert!(
+            text.contains(": match, but the writer offers PRESENTATION") && text.contains("PID_GROUP_ENTITYID"),
+            "{text}"
+        );
         writer.group_entity_id = takt::EntityId([0, 0, 1, 8]);
         let text = listed(&writer);
         assert!(!text.contains("match, but"), "{text}");

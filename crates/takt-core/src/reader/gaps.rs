@@ -8,6 +8,7 @@ use crate::event::Event;
 use crate::time::Instant;
 use takt_wire::SequenceNumber;
 use takt_wire::message::{Gap, Heartbeat};
+use takt_wire::qos::Durability;
 
 impl Reader {
     /// Something later has arrived while something earlier is missing: ask, unless it is only reordered.
@@ -75,6 +76,18 @@ impl Reader {
             proxy.note_leap(expected);
         }
         skipped
+    }
+
+    /// The writer has removed what lies below `first`; returns how many of these are lost. What it replaced of the history before
+    /// that has come was never owed: the history of a late joiner is what the writer keeps (DDS 1.4 §2.2.3.4).
+    fn give_up_below(&mut self, now: Instant, ctx: &mut Context, index: u32, first: SequenceNumber) -> u64 {
+        let Some(proxy) = self.proxies.get(index) else { return 0 };
+        let Some(expected) = proxy.expected else { return 0 };
+        let wants_history = self.data.qos.durability != Durability::Volatile;
+        let history_end = proxy.history_end.filter(|_| wants_history);
+        let owed_from = history_end.map_or(expected, |end| end.next().clamp(expected, first));
+        self.skip(ctx, index, now, expected, owed_from);
+        self.skip(ctx, index, now, owed_from, first)
     }
 
     /// Tells when all has been delivered that the writer had when it was first heard of.
@@ -159,7 +172,7 @@ impl Reader {
                 proxy.announce_by_heartbeat(heartbeat.last_sn);
                 self.note_announced(now, ctx, index);
                 if heartbeat.first_sn > expected {
-                    lost = self.skip(ctx, index, now, expected, heartbeat.first_sn);
+                    lost = self.give_up_below(now, ctx, index, heartbeat.first_sn);
                 }
             }
         }
