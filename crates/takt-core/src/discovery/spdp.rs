@@ -20,7 +20,7 @@ use crate::event::Event;
 use crate::participant::{Participant, Received};
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
-use crate::writer::Path;
+use crate::writer::{Path, Presence};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -99,6 +99,11 @@ impl Remote {
     pub(super) fn lease_duration(&self) -> Duration {
         let lease = self.data.lease_duration.as_nanos().map_or(LONGEST_LEASE, Duration::from_nanos);
         lease.clamp(LEAST_LEASE, LONGEST_LEASE)
+    }
+
+    /// When it was heard last, and its lease.
+    pub(crate) fn presence(&self) -> Presence {
+        Presence { heard: self.heard, lease: self.lease_duration() }
     }
 }
 

@@ -38,7 +38,7 @@ use crate::slots::{ReaderHandle, Slots, WriterHandle};
 use crate::time::Instant;
 use crate::timer::TimerKind;
 use crate::work::Work;
-use crate::writer::{HistoryLimits, Writer, WriterHistory};
+use crate::writer::{HistoryLimits, Presence, Writer, WriterHistory};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::ToString;
@@ -248,8 +248,10 @@ impl Participant {
             TimerKind::Challenge { participant } => self.handle_challenge_timeout(now, participant),
             TimerKind::ConfirmMatches => self.handle_confirmation_timeout(now),
             TimerKind::Heartbeat { writer } => {
+                let remote = |prefix| self.remotes.get(*self.remote_by_prefix.get(&prefix)?);
+                let presence = |prefix| remote(prefix).map_or(Presence::own(now), Remote::presence);
                 if let Some(writer) = self.writers.get_mut(writer) {
-                    writer.handle_timeout(now, &mut self.ctx);
+                    writer.handle_timeout(now, &mut self.ctx, presence);
                 }
             }
             TimerKind::AssertLiveliness => self.assert_automatic_writers(now),

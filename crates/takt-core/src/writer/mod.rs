@@ -34,6 +34,7 @@ pub(crate) use filters::Filters;
 pub(crate) use history::{Change, Directed, Full, HistoryLimits, MAX_DIRECTED, Room, WriterHistory};
 pub(crate) use matching::ReaderTraits;
 pub(crate) use reader_proxy::{Path, ReaderProxy};
+pub(crate) use stragglers::Presence;
 
 use crate::FlowTag;
 use crate::cache::{ChangeKind, InstanceHandle, KeyHash, PayloadRef};
@@ -61,7 +62,7 @@ use route::Route;
 use takt_exec::Priority;
 use takt_wire::discovery::PublicationData;
 use takt_wire::inline_qos::SampleIdentity;
-use takt_wire::{EntityId, Guid, LENT_PREFIX_LEN, Lent, SequenceNumber, Timestamp};
+use takt_wire::{EntityId, Guid, GuidPrefix, LENT_PREFIX_LEN, Lent, SequenceNumber, Timestamp};
 
 /// A change handed in by the application.
 #[derive(Clone, Copy, Debug)]
@@ -466,8 +467,13 @@ impl Writer {
         ctx.timers.arm(self.timer, due);
     }
 
-    /// The heartbeat timer fired.
-    pub(crate) fn handle_timeout(&mut self, now: Instant, ctx: &mut Context) {
+    /// The heartbeat timer fired. `presence` tells of the participants of its readers.
+    pub(crate) fn handle_timeout(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        presence: impl Fn(GuidPrefix) -> Presence,
+    ) {
         if !self.has_unacknowledged() {
             self.heartbeat.progress();
             return;
@@ -477,7 +483,7 @@ impl Writer {
             self.queue_heartbeat(ctx);
         }
         self.queue_data(ctx);
-        self.note_silence(now, ctx);
+        self.note_silence(now, ctx, presence);
         self.leave_behind(now, ctx);
         self.arm_heartbeat(now, ctx);
     }

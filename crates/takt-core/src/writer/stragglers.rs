@@ -5,10 +5,14 @@
 //! history as fast as it acknowledges, and keeps pace again once it has nearly all. A writer with KEEP_ALL keeps what such a
 //! reader has not acknowledged: `write` waits when the history is full, and until then the other readers are served.
 //!
-//! A reliable reader that has never acknowledged anything, though it was asked [`SILENT_HEARTBEATS`] times within
-//! [`SILENT_AFTER`], is *silent*: its side may have refused the match. Nothing is kept for it until it answers
+//! A reliable reader that has never acknowledged anything is *silent* once it has left more than [`SILENT_HEARTBEATS`]
+//! heartbeats unanswered for the lease of its participant, at least [`SILENT_AFTER_MIN`] and at most [`SILENT_AFTER_MAX`], and
+//! its participant was heard in that time: its side may have refused the match. Nothing is kept for it until it answers
 //! (RTPS 2.5 §8.4.2.3.1: a reader must answer a HEARTBEAT). `wait_for_acknowledgments` still waits for it. Builtin
 //! writers wait for all.
+//!
+//! A link that fails for less than the lease ends no match, so it makes no reader silent either. A participant that is not
+//! heard at all is removed with its readers when its lease ends.
 
 use super::{ReaderProxy, Writer};
 use crate::context::Context;
@@ -17,16 +21,34 @@ use crate::reader::REORDER_WINDOW;
 use crate::time::Instant;
 use alloc::vec::Vec;
 use core::time::Duration;
-use takt_wire::{Guid, SequenceNumber};
+use takt_wire::{Guid, GuidPrefix, SequenceNumber};
 
 /// How long a reader may keep the send window closed for others.
 const BEHIND_AFTER: Duration = Duration::from_millis(50);
 
-/// How long a reader may leave heartbeats unanswered, since the first one, before it is silent.
-const SILENT_AFTER: Duration = Duration::from_secs(2);
+/// A reader may leave heartbeats unanswered for at least this time, from the first one on, before it is silent.
+const SILENT_AFTER_MIN: Duration = Duration::from_secs(2);
 
-/// And how many of them.
+/// A longer lease counts as this long, so that a silent reader does not stop a KEEP_ALL writer for longer.
+const SILENT_AFTER_MAX: Duration = Duration::from_secs(10);
+
+/// Heartbeats that a reader may leave unanswered before it is silent.
 const SILENT_HEARTBEATS: u32 = 8;
+
+/// What is known of the life of a reader's participant.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Presence {
+    /// When its last datagram came.
+    pub(crate) heard: Instant,
+    pub(crate) lease: Duration,
+}
+
+impl Presence {
+    /// Of the writer's own participant.
+    pub(crate) fn own(now: Instant) -> Self {
+        Self { heard: now, lease: SILENT_AFTER_MAX }
+    }
+}
 
 /// The heartbeats that a reader has not answered, if it never answered one.
 #[derive(Debug, Default)]
@@ -38,11 +60,12 @@ pub(crate) struct Silence {
 
 impl Silence {
     /// One more heartbeat is about to be sent; says whether the reader becomes silent.
-    fn asks(&mut self, now: Instant) -> bool {
+    fn asks(&mut self, now: Instant, participant: Presence) -> bool {
         let since = *self.since.get_or_insert(now);
         self.asked = self.asked.saturating_add(1);
-        let is_over = self.asked > SILENT_HEARTBEATS && now.since(since) >= SILENT_AFTER;
-        is_over && !core::mem::replace(&mut self.is_silent, true)
+        let patience = participant.lease.clamp(SILENT_AFTER_MIN, SILENT_AFTER_MAX);
+        let is_over = self.asked > SILENT_HEARTBEATS && now.since(since) >= patience;
+        is_over && participant.heard > since && !core::mem::replace(&mut self.is_silent, true)
     }
 }
 
@@ -93,7 +116,7 @@ impl Writer {
     }
 
     /// Heartbeats are about to be sent: those who have never answered one may be silent.
-    pub(super) fn note_silence(&mut self, now: Instant, ctx: &mut Context) {
+    pub(super) fn note_silence(&mut self, now: Instant, ctx: &mut Context, presence: impl Fn(GuidPrefix) -> Presence) {
         if self.entity_id.is_builtin() {
             return;
         }
@@ -101,7 +124,7 @@ impl Writer {
         let last = self.history.last_sn();
         let mut silent = 0;
         for (_, proxy) in self.proxies.iter_mut().filter(|(_, proxy)| proxy.reliable && proxy.acked < last) {
-            silent += u64::from(!proxy.has_answered() && proxy.silence.asks(now));
+            silent += u64::from(!proxy.has_answered() && proxy.silence.asks(now, presence(proxy.guid.prefix)));
         }
         if silent > 0 {
             ctx.counters.silent_readers += silent;
@@ -153,14 +176,39 @@ impl Writer {
 mod tests {
     use super::*;
 
+    const fn at(milliseconds: u64) -> Instant {
+        Instant(milliseconds * 1_000_000)
+    }
+
+    fn heard(heard: Instant, lease_s: u64) -> Presence {
+        Presence { heard, lease: Duration::from_secs(lease_s) }
+    }
+
     #[test]
     fn reader_is_silent_after_enough_heartbeats_and_time() {
-        let at = |milliseconds: u64| Instant(milliseconds * 1_000_000);
         let mut often = Silence::default();
-        assert!((0..100).all(|at_ms| !often.asks(at(at_ms))), "many heartbeats in a short time");
-        assert!(often.asks(at(2_000)) && !often.asks(at(2_100)), "it becomes silent once");
+        let asks = |silence: &mut Silence, at_ms| silence.asks(at(at_ms), heard(at(at_ms), 1));
+        assert!((0..100).all(|at_ms| !asks(&mut often, at_ms)), "many heartbeats in a short time");
+        assert!(asks(&mut often, 2_000) && !asks(&mut often, 2_100), "it becomes silent once");
         let mut seldom = Silence::default();
-        let found: Vec<bool> = (0..10).map(|second| seldom.asks(at(second * 1_000))).collect();
+        let found: Vec<bool> = (0..10).map(|second| asks(&mut seldom, second * 1_000)).collect();
         assert_eq!(found.iter().position(|found| *found), Some(8), "few heartbeats in a long time");
+    }
+
+    #[test]
+    fn reader_becomes_silent_after_the_lease_of_its_participant_within_bounds() {
+        for (lease_s, expected_ms) in [(0, 2_000), (1, 2_000), (3, 3_000), (20, 10_000), (86_400, 10_000)] {
+            let mut silence = Silence::default();
+            let found = (0..).step_by(100).find(|at_ms| silence.asks(at(*at_ms), heard(at(*at_ms), lease_s)));
+            assert_eq!(found, Some(expected_ms), "a lease of {lease_s} s");
+        }
+    }
+
+    #[test]
+    fn reader_is_not_silent_while_its_participant_is_not_heard() {
+        let mut silence = Silence::default();
+        let last = heard(at(0), 3);
+        assert!((0..20_000).step_by(100).all(|at_ms| !silence.asks(at(at_ms), last)));
+        assert!(silence.asks(at(20_000), heard(at(19_999), 3)));
     }
 }

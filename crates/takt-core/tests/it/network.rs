@@ -51,6 +51,8 @@ pub struct Network {
     pub faults: Faults,
     /// Nodes that neither send nor receive.
     pub cut: Vec<usize>,
+    /// Nodes that receive, but whose datagrams are all lost.
+    pub muted: Vec<usize>,
     /// Nodes that nothing reaches which is sent to the group of user data.
     pub deaf: Vec<usize>,
     /// Datagrams by destination.
@@ -102,6 +104,7 @@ impl Network {
             further: Vec::new(),
             faults: Faults::default(),
             cut: Vec::new(),
+            muted: Vec::new(),
             deaf: Vec::new(),
             sent_to: BTreeMap::new(),
             sent_by: BTreeMap::new(),
@@ -186,7 +189,8 @@ impl Network {
                 let destinations = transmit.destinations.to_vec();
                 for to in destinations {
                     *self.sent_to.entry(to).or_default() += 1;
-                    if self.cut.contains(&index) || self.dice.percent(self.faults.loss) || self.keep == Some(0) {
+                    let is_cut = self.cut.contains(&index) || self.muted.contains(&index);
+                    if is_cut || self.dice.percent(self.faults.loss) || self.keep == Some(0) {
                         continue;
                     }
                     if self.path_len_max.is_some_and(|max| len > max) {

@@ -160,7 +160,11 @@ fn reader_that_never_answers_is_named_and_does_not_stop_a_keep_all_writer() {
     network.await_match((0, writer), (1, healthy));
     let (mut written, mut refused) = (0, 0);
     network.events(0);
-    for _ in 0..5_000 {
+    for round in 0..7_500 {
+        if round % 500 == 0 {
+            let now = network.now;
+            puppet.announce_itself(&mut network.nodes[0], now);
+        }
         match network.write(0, writer, &payload(written, 100)) {
             Ok(()) => written += 1,
             Err(error) => {
@@ -170,7 +174,7 @@ fn reader_that_never_answers_is_named_and_does_not_stop_a_keep_all_writer() {
         }
         network.run(2);
     }
-    assert!(refused > 0 && refused < 2_000, "{refused}: the writer waits for about two seconds");
+    assert!(refused > 4_000 && refused < 6_000, "{refused}: the writer waits for ten seconds, less than the lease");
     assert!(network.events(0).contains(&Event::ReaderSilent(writer)));
     assert_eq!(network.nodes[0].silent_readers(writer), Ok(vec![subscription.guid]));
     assert_eq!(network.nodes[0].counters().silent_readers, 1);
@@ -194,6 +198,48 @@ fn reader_that_never_answers_is_named_and_does_not_stop_a_keep_all_writer() {
     let full = (0..200).any(|number| network.write(0, writer, &payload(number, 100)).is_err());
     assert!(full, "it is waited for");
     assert_ne!(subscription.guid.entity_id, EntityId::UNKNOWN);
+}
+
+#[test]
+fn keep_all_writer_keeps_samples_while_its_link_fails_from_the_match_on() {
+    for (is_one_way, down_ms) in [(false, 2_500), (false, 9_000), (true, 2_500), (true, 9_000)] {
+        let mut network = Network::new(2, 926);
+        let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
+        let is_known = |n: &mut Network| n.nodes[0].discovered_subscriptions().next().is_some();
+        assert!(network.run_until(10_000, is_known));
+        let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
+        // The reader is known, so that the writer matches it before its participant hears of the writer.
+        if is_one_way {
+            network.muted = vec![0];
+        } else {
+            network.cut = vec![0];
+        }
+        for number in 0..1_000 {
+            network.write(0, writer, &payload(number, 100)).expect("there is room");
+            network.run(2);
+        }
+        network.run(down_ms - 2_000);
+        (network.cut, network.muted) = (vec![], vec![]);
+        let case = format!("one way: {is_one_way}, {down_ms} ms");
+        let all = network.run_until(5_000, |n| n.nodes[0].is_acknowledged(writer, None) == Ok(true));
+        assert!(all, "{case}");
+        assert_eq!(take_in_order(&mut network, 1, reader, 0), 1_000, "{case}");
+        assert_eq!(network.nodes[0].counters().silent_readers, 0, "{case}");
+    }
+}
+
+#[test]
+fn reader_of_a_participant_that_is_not_heard_is_not_silent_until_its_lease_ends() {
+    let mut network = Network::new(1, 927);
+    let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
+    let (puppet, _) = silent_reader(&mut network);
+    network.write(0, writer, &payload(0, 100)).expect("there is room");
+    network.run(60_000);
+    assert_eq!(network.nodes[0].silent_readers(writer), Ok(vec![]));
+    let now = network.now;
+    puppet.announce_itself(&mut network.nodes[0], now);
+    network.run(200);
+    assert_eq!(network.nodes[0].silent_readers(writer).expect("it lives").len(), 1);
 }
 
 #[test]
