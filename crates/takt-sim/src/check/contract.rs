@@ -101,9 +101,11 @@ impl Checker {
         }
     }
 
-    /// How often a reader was told in the end, `rest` after the last sample was written.
+    /// How often a reader was told in the end, `rest` after the last sample was written. One that was created later misses
+    /// deadlines from then on.
     pub fn finish_requested(&mut self, at: Nanos, reader: EndpointId, told: u64, rest: Nanos) {
         let Some(period) = self.endpoints[reader as usize].qos.deadline else { return };
+        let rest = rest.min(at - self.endpoints[reader as usize].created_at);
         let of_reader = self.states.range((reader, 0)..=(reader, u8::MAX));
         let alive = of_reader.filter(|(_, state)| **state == InstanceState::Alive).count() as u64;
         let least = alive * (rest.saturating_sub(LAST_ARRIVALS) / period);

@@ -57,3 +57,13 @@ fn a_reader_that_its_writer_took_for_gone_gets_only_what_it_lacks() {
     assert_eq!(report.violation, None);
     assert_eq!((report.written, report.taken), (300, 300));
 }
+
+/// Seed 80061.
+#[test]
+fn reader_that_is_created_after_the_last_sample_misses_deadlines_from_then_on() {
+    let history = QosPlan { transient_local: true, deadline: Some(SECOND / 2), ..RELIABLE };
+    let late = EndpointPlan { create: 9 * SECOND, ..reader(history) };
+    let report = run(&scenario(100, vec![vec![writer(history, MILLISECOND, 10)], vec![late]]));
+    assert_eq!(report.violation, None);
+    assert_eq!((report.written, report.taken), (10, 10));
+}
