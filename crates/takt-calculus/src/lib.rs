@@ -12,6 +12,7 @@
 //! | [`system`] | flows over resources, jitter handed on from stage to stage |
 //! | [`advice`] | what binds a flow, which flow breaks a system, and what would mend it |
 //! | [`link`] | how long frames take on Ethernet |
+//! | [`network`] | flows through switches: delay and backlog of queues, end-to-end bounds, admission one by one |
 //! | [`certificate`] | the outcome, with what proves it |
 //! | [`verify`](mod@verify) | the checker of certificates |
 //!
@@ -33,6 +34,7 @@ pub mod advice;
 pub mod arrivals;
 pub mod certificate;
 pub mod link;
+pub mod network;
 pub mod server;
 pub mod system;
 pub mod verify;
@@ -42,3 +44,8 @@ pub use certificate::{Certificate, FlowClaim, MeasuredJobs, MeasuredTime, StageC
 pub use server::{Job, Response, Unbounded};
 pub use system::{Flow, Resource, Stage, System, analyse};
 pub use verify::verify;
+
+/// The programs of the documents, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/network-analysis.md")]
+struct Documents;

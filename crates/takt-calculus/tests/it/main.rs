@@ -1,6 +1,7 @@
 //! The analysis against a simulation, and the checker against lies.
 
 mod lies;
+mod network;
 mod random;
 mod simulation;
 mod soundness;

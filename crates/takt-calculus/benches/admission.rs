@@ -1,0 +1,105 @@
+//! Time of one admission: 10,000 flows over 100 switches, admitted one by one.
+//!
+//! `cargo bench -p takt-calculus --bench admission`. Switches stand in a grid of 10 by 10, two hosts at each, all links 1 Gbit/s. Flows go
+//! along the row and then along the column, each 5 to 100 ms, 200 to 1,400 octets, in one of four classes, with limits from 2 to 100 ms.
+
+use std::time::{Duration, Instant};
+
+use takt_calculus::Arrivals;
+use takt_calculus::network::{Admission, Depth, Flow, Frames, Hop, Port, check};
+
+const SIDE: usize = 10;
+const HOSTS: usize = 2 * SIDE * SIDE;
+const FLOWS: usize = 10_000;
+const MILLISECOND: u64 = 1_000_000;
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn between(&mut self, low: u64, high: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        low + (z ^ (z >> 31)) % (high - low + 1)
+    }
+}
+
+/// Ports of a switch: east, west, south, north, and to its two hosts; behind those of all switches the hosts' own.
+fn port_of(switch: usize, direction: usize) -> usize {
+    switch * 6 + direction
+}
+
+fn way(from: usize, to: usize) -> Vec<usize> {
+    let (mut row, mut column) = (from / 2 / SIDE, from / 2 % SIDE);
+    let (last_row, last_column) = (to / 2 / SIDE, to / 2 % SIDE);
+    let mut way = vec![SIDE * SIDE * 6 + from];
+    while column != last_column {
+        let direction = usize::from(column > last_column);
+        way.push(port_of(row * SIDE + column, direction));
+        column = if direction == 0 { column + 1 } else { column - 1 };
+    }
+    while row != last_row {
+        let direction = usize::from(row > last_row);
+        way.push(port_of(row * SIDE + column, 2 + direction));
+        row = if direction == 0 { row + 1 } else { row - 1 };
+    }
+    way.push(port_of(to / 2, 4 + to % 2));
+    way
+}
+
+fn flow(random: &mut Random, number: usize) -> Flow {
+    let from = random.between(0, HOSTS as u64 - 1) as usize;
+    // Three quarters stay near.
+    let span = if random.between(0, 3) == 0 { HOSTS - 1 } else { 8 };
+    let to = (from + random.between(1, span as u64) as usize) % HOSTS;
+    let class = random.between(0, 3) as usize;
+    Flow {
+        name: format!("flow {number}"),
+        arrivals: Arrivals::sporadic(random.between(5, 100) * MILLISECOND),
+        frames: vec![Frames { len: random.between(200, 1400), count: 1 }],
+        hops: way(from, to).into_iter().map(|port| Hop { port, class }).collect(),
+        limit_ns: (2 + 20 * class as u64 + random.between(0, 38)) * MILLISECOND,
+    }
+}
+
+fn main() {
+    let port = |n| Port {
+        name: format!("port {n}"),
+        rate_bps: 1_000_000_000,
+        foreign_frame_len: 1514,
+        classes: vec![Depth { octets: 128 * 1024, frames: u64::MAX }; 4],
+        delay_ns: 5_000,
+        delay_ns_min: 1_000,
+    };
+    let mut admission = Admission::new((0..SIDE * SIDE * 6 + HOSTS).map(port).collect()).expect("the ports make sense");
+    let mut random = Random(1);
+    let (mut times, mut offered) = (Vec::new(), 0);
+    while times.len() < FLOWS && offered < 2 * FLOWS {
+        let flow = flow(&mut random, offered);
+        offered += 1;
+        let since = Instant::now();
+        let admitted = admission.admit(flow);
+        let took = since.elapsed();
+        if admitted.is_ok() {
+            times.push(took);
+        }
+    }
+    println!("{} of {offered} flows admitted", times.len());
+    for part in times.chunks(1000) {
+        let mut part: Vec<Duration> = part.to_vec();
+        part.sort_unstable();
+        let at = |percent: usize| part[(part.len() - 1) * percent / 100];
+        println!("{:>6} decisions: p50 {:?}, p99 {:?}, longest {:?}", part.len(), at(50), at(99), at(100));
+    }
+    let since = Instant::now();
+    let certificate = admission.certificate();
+    let made = since.elapsed();
+    let since = Instant::now();
+    check(&certificate).expect("it is proven");
+    println!("certificate of all: made in {made:?}, checked in {:?}", since.elapsed());
+    let busiest = (0..admission.ports().len())
+        .map(|port| certificate.flows.iter().filter(|flow| flow.hops.iter().any(|hop| hop.port == port)).count());
+    println!("busiest port: {} flows", busiest.max().unwrap_or_default());
+}

@@ -1,0 +1,376 @@
+//! Admission of flows one by one.
+//!
+//! Every queue keeps a budget that is at least its bound. A flow is admitted if the queues on its way keep theirs, or may raise them: a
+//! budget is raised by a quarter more than is needed, so that the next flows fit without raising it, and only as far as every flow through
+//! the queue keeps its limit. If a flow would be late, the budgets on its way fall to what is needed, once. A changed budget changes the
+//! jitter of the flows that leave the queue; the ports after it are bounded again. A decision touches the ports on the flow's way and those
+//! that changed budgets lead to, [`PORTS_MAX`] at most; a flow that would need more is refused.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::load::{Load, Loads};
+use super::queue::PortView;
+use super::{Flow, FlowBound, Hop, NetworkCertificate, Port, QueueClaim, QueueFault, separated};
+use crate::server::Unbounded;
+
+/// Ports that one decision bounds at most, each as often as a budget before it changes.
+pub const PORTS_MAX: usize = 1024;
+
+/// Why a flow is not admitted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refused {
+    /// The description makes no sense.
+    Nonsense(&'static str),
+    /// A queue has no bound with it, or too small a depth.
+    Queue {
+        /// Which.
+        hop: Hop,
+        /// Why.
+        fault: QueueFault,
+    },
+    /// The end-to-end bound of a flow would exceed its limit.
+    Late {
+        /// The flow that would be late: the new one, or an admitted one.
+        flow: FlowId,
+        /// Its bound with the new one.
+        bound_ns: u64,
+        /// What it may take.
+        limit_ns: u64,
+        /// The queue that it would spend most of the bound at.
+        hop: Hop,
+    },
+    /// The decision would touch too many ports.
+    TooFar,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nonsense(what) => f.write_str(what),
+            Self::Queue { hop, fault } => write!(f, "class {} of port {}: {fault}", hop.class, hop.port),
+            Self::Late { flow, bound_ns, limit_ns, hop } => write!(
+                f,
+                "flow {} would take up to {bound_ns} ns of {limit_ns} ns, most of it in class {} of port {}",
+                flow.0, hop.class, hop.port
+            ),
+            Self::TooFar => write!(f, "the delay of more than {PORTS_MAX} ports would change"),
+        }
+    }
+}
+
+/// Names an admitted flow for as long as it is admitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowId(pub usize);
+
+/// Admitted flows in a network.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Admission {
+    ports: Vec<Port>,
+    /// By [`FlowId`]; free places are used again.
+    flows: Vec<Option<Flow>>,
+    loads: Vec<Loads>,
+    /// For each port and class.
+    queues: Vec<Vec<QueueClaim>>,
+    /// Removed flows whose work is still counted.
+    departed: BTreeSet<FlowId>,
+}
+
+/// What a decision would change.
+#[derive(Debug, Default)]
+struct Draft {
+    /// Budgets that change.
+    budgets: BTreeMap<Hop, u64>,
+    /// Queues whose budgets are to fall to what is needed, once.
+    tighten: BTreeSet<Hop>,
+    /// Claims that are bounded again.
+    claims: BTreeMap<Hop, QueueClaim>,
+    loads: BTreeMap<usize, Loads>,
+}
+
+impl Admission {
+    /// A network without flows.
+    ///
+    /// # Errors
+    /// Index of a port, and what is wrong with it.
+    pub fn new(ports: Vec<Port>) -> Result<Self, (usize, &'static str)> {
+        for (at, port) in ports.iter().enumerate() {
+            port.check().map_err(|what| (at, what))?;
+        }
+        let queues = ports.iter().map(|port| alloc::vec![QueueClaim::default(); port.classes.len()]).collect();
+        let loads = alloc::vec![Loads::default(); ports.len()];
+        Ok(Self { flows: Vec::new(), loads, queues, ports, departed: BTreeSet::new() })
+    }
+
+    /// The ports.
+    pub fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    /// An admitted flow.
+    pub fn flow(&self, id: FlowId) -> Option<&Flow> {
+        self.flows.get(id.0)?.as_ref().filter(|_| !self.departed.contains(&id))
+    }
+
+    /// All admitted flows.
+    pub fn flows(&self) -> impl Iterator<Item = (FlowId, &Flow)> {
+        self.counted().filter(|(id, _)| !self.departed.contains(id))
+    }
+
+    /// Those, and removed ones whose work is still counted.
+    fn counted(&self) -> impl Iterator<Item = (FlowId, &Flow)> {
+        self.flows.iter().enumerate().filter_map(|(at, flow)| Some((FlowId(at), flow.as_ref()?)))
+    }
+
+    /// The claim of a queue: its budget, and what proves it.
+    pub fn queue(&self, hop: Hop) -> Option<&QueueClaim> {
+        self.queues.get(hop.port)?.get(hop.class)
+    }
+
+    /// The bound of an admitted flow.
+    pub fn bound(&self, id: FlowId) -> Option<FlowBound> {
+        let flow = self.flow(id)?;
+        Some(self.bound_of(id, flow, &Draft::default()))
+    }
+
+    /// Admits a flow, or says why not; then nothing has changed.
+    pub fn admit(&mut self, flow: Flow) -> Result<(FlowId, FlowBound), Refused> {
+        self.forget_departed();
+        let (id, draft) = self.draft(&flow)?;
+        let bound = self.bound_of(id, &flow, &draft);
+        if id.0 == self.flows.len() {
+            self.flows.push(None);
+        }
+        self.flows[id.0] = Some(flow);
+        self.apply(draft);
+        Ok((id, bound))
+    }
+
+    /// What [`admit`](Self::admit) would answer.
+    pub fn what_if(&self, flow: &Flow) -> Result<FlowBound, Refused> {
+        let (id, draft) = self.draft(flow)?;
+        Ok(self.bound_of(id, flow, &draft))
+    }
+
+    /// Removes a flow. Its work is counted no more, once every queue on its way is proven without it: at once, but for rare cases of
+    /// rounding, in which a later decision does it. The budgets of queues that others use stay; they fall when a flow needs it.
+    pub fn remove(&mut self, id: FlowId) -> Option<Flow> {
+        let flow = self.flow(id)?.clone();
+        self.departed.insert(id);
+        self.forget_departed();
+        Some(flow)
+    }
+
+    /// Takes the work of removed flows out of the accounts, as far as the queues on their ways are proven without it.
+    fn forget_departed(&mut self) {
+        for id in core::mem::take(&mut self.departed) {
+            match self.without(id) {
+                Some(draft) => {
+                    self.apply(draft);
+                    self.flows[id.0] = None;
+                }
+                None => drop(self.departed.insert(id)),
+            }
+        }
+    }
+
+    /// The network without a flow, under the budgets that it has; `None` if a queue is not proven so.
+    fn without(&self, id: FlowId) -> Option<Draft> {
+        let mut draft = Draft::default();
+        for hop in &self.flows[id.0].as_ref()?.hops {
+            let mut loads = self.loads[hop.port].clone();
+            loads.remove(id.0);
+            draft.loads.insert(hop.port, loads);
+            for (class, queue) in self.queues[hop.port].iter().enumerate() {
+                let view = self.view(hop.port, &draft);
+                let is_kept = |claim: &QueueClaim| claim.delay_ns <= queue.delay_ns;
+                let again = || view.bound_in(class, &queue.intervals).ok(); // tidy-allow(dropped-cause): said in the text.
+                let mut claim = view.bound(class).ok().filter(is_kept).or_else(again).filter(is_kept)?;
+                // The jitter behind it was counted from the budget.
+                if !claim.intervals.is_empty() {
+                    claim.delay_ns = queue.delay_ns;
+                }
+                draft.claims.insert(Hop { port: hop.port, class }, claim);
+            }
+        }
+        Some(draft)
+    }
+
+    /// All flows with what proves their bounds, removed ones among them whose work is still counted.
+    pub fn certificate(&self) -> NetworkCertificate {
+        let mut flows = Vec::new();
+        let mut bounds = Vec::new();
+        for (id, flow) in self.counted() {
+            bounds.push(self.bound_of(id, flow, &Draft::default()));
+            flows.push(flow.clone());
+        }
+        NetworkCertificate { ports: self.ports.clone(), flows, queues: self.queues.clone(), bounds }
+    }
+
+    fn budget(&self, hop: Hop, draft: &Draft) -> u64 {
+        draft.budgets.get(&hop).copied().unwrap_or_else(|| self.queues[hop.port][hop.class].delay_ns)
+    }
+
+    fn loads<'a>(&'a self, port: usize, draft: &'a Draft) -> &'a Loads {
+        draft.loads.get(&port).unwrap_or(&self.loads[port])
+    }
+
+    fn view<'a>(&'a self, port: usize, draft: &'a Draft) -> PortView<'a> {
+        PortView { ports: &self.ports, at: port, loads: self.loads(port, draft) }
+    }
+
+    fn draft(&self, flow: &Flow) -> Result<(FlowId, Draft), Refused> {
+        flow.check(&self.ports).map_err(Refused::Nonsense)?;
+        let id = FlowId(self.flows.iter().position(Option::is_none).unwrap_or(self.flows.len()));
+        let mut draft = self.bound_all((id, flow), BTreeSet::new());
+        if let Err(Refused::Late { flow: late, .. }) = draft {
+            let tighten = self.known(late, (id, flow)).hops.iter().copied().collect();
+            draft = self.bound_all((id, flow), tighten);
+        }
+        draft.map(|draft| (id, draft))
+    }
+
+    /// The network with a new flow. The budgets of some queues fall to what is needed.
+    fn bound_all(&self, new: (FlowId, &Flow), tighten: BTreeSet<Hop>) -> Result<Draft, Refused> {
+        let mut draft = Draft { tighten, ..Draft::default() };
+        let mut todo: BTreeSet<usize> = draft.tighten.iter().map(|hop| hop.port).collect();
+        self.route(new.0, new.1, 0, &mut draft, &mut todo)?;
+        let mut done = 0;
+        while let Some(port) = todo.pop_first() {
+            done += 1;
+            if done > PORTS_MAX {
+                return Err(Refused::TooFar);
+            }
+            self.bound_port(port, new, &mut draft, &mut todo)?;
+        }
+        self.check_limits(new, &draft)?;
+        Ok(draft)
+    }
+
+    /// Gives the loads of a flow from `first` on the arrivals that follow from the budgets, and marks the ports whose loads changed.
+    fn route(
+        &self,
+        id: FlowId,
+        flow: &Flow,
+        first: usize,
+        draft: &mut Draft,
+        todo: &mut BTreeSet<usize>,
+    ) -> Result<(), Refused> {
+        let overload = |hop: Hop| Refused::Queue { hop, fault: QueueFault::Unbounded(Unbounded::Overload) };
+        let mut arrivals = match first.checked_sub(1) {
+            None => flow.arrivals,
+            Some(before) => {
+                let hop = flow.hops[before];
+                let load = self.loads(hop.port, draft).iter().find(|load| load.flow == id.0).copied();
+                let left = load.and_then(|load| load.leave(&self.ports[hop.port], self.budget(hop, draft)));
+                left.ok_or_else(|| overload(hop))?
+            }
+        };
+        for (n, hop) in flow.hops.iter().enumerate().skip(first) {
+            let load = Load::new(&self.ports, id.0, flow, n, arrivals).ok_or_else(|| overload(*hop))?;
+            let loads = draft.loads.entry(hop.port).or_insert_with(|| self.loads[hop.port].clone());
+            match loads.iter_mut().find(|other| other.flow == id.0) {
+                // What comes as before changes nothing behind it.
+                Some(other) if *other == load => return Ok(()),
+                Some(other) => *other = load,
+                None => loads.insert(load),
+            }
+            todo.insert(hop.port);
+            let left = load.leave(&self.ports[hop.port], self.budget(*hop, draft));
+            arrivals = left.ok_or_else(|| overload(*hop))?;
+        }
+        Ok(())
+    }
+
+    /// Bounds the queues of a port, and changes the budgets that are too small, or are to fall.
+    fn bound_port(
+        &self,
+        port: usize,
+        new: (FlowId, &Flow),
+        draft: &mut Draft,
+        todo: &mut BTreeSet<usize>,
+    ) -> Result<(), Refused> {
+        for class in 0..self.ports[port].classes.len() {
+            let hop = Hop { port, class };
+            let mut claim = self.view(port, draft).bound(class).map_err(|fault| Refused::Queue { hop, fault })?;
+            let (needed_ns, budget_ns) = (claim.delay_ns, self.budget(hop, draft));
+            let falls = draft.tighten.remove(&hop) && needed_ns < budget_ns;
+            if needed_ns > budget_ns || falls {
+                let changed_ns = if falls { needed_ns } else { self.raise(hop, needed_ns, new, draft) };
+                draft.budgets.insert(hop, changed_ns);
+                let through: Vec<Load> =
+                    self.loads(port, draft).iter().filter(|load| load.class == class).copied().collect();
+                for load in through {
+                    let flow = self.known(FlowId(load.flow), new);
+                    self.route(FlowId(load.flow), flow, load.hop + 1, draft, todo)?;
+                }
+            }
+            claim.delay_ns = self.budget(hop, draft);
+            if claim.intervals.is_empty() {
+                claim.delay_ns = 0;
+            }
+            draft.claims.insert(hop, claim);
+        }
+        Ok(())
+    }
+
+    fn known<'a>(&'a self, id: FlowId, (new, flow): (FlowId, &'a Flow)) -> &'a Flow {
+        self.flows.get(id.0).and_then(Option::as_ref).filter(|_| id != new).unwrap_or(flow)
+    }
+
+    /// A budget of a quarter more than is needed, as far as the flows through the queue keep their limits by the sum of budgets.
+    fn raise(&self, hop: Hop, needed_ns: u64, new: (FlowId, &Flow), draft: &Draft) -> u64 {
+        let through = self.loads(hop.port, draft).iter().filter(|load| load.class == hop.class);
+        let spare = through.map(|load| {
+            let flow = self.known(FlowId(load.flow), new);
+            let others = flow.hops.iter().filter(|other| **other != hop);
+            let others_ns = others.fold(0_u64, |sum, other| {
+                sum.saturating_add(self.budget(*other, draft)).saturating_add(self.ports[other.port].delay_ns)
+            });
+            flow.limit_ns.saturating_sub(others_ns).saturating_sub(self.ports[hop.port].delay_ns)
+        });
+        let most_ns = spare.min().unwrap_or(u64::MAX);
+        needed_ns.saturating_add(needed_ns / 4).min(most_ns).max(needed_ns)
+    }
+
+    fn total(&self, flow: &Flow, draft: &Draft) -> u64 {
+        let times = flow.hops.iter().map(|hop| (self.budget(*hop, draft), self.ports[hop.port].delay_ns));
+        times.fold(0_u64, |sum, (budget_ns, delay_ns)| sum.saturating_add(budget_ns).saturating_add(delay_ns))
+    }
+
+    fn bound_of(&self, id: FlowId, flow: &Flow, draft: &Draft) -> FlowBound {
+        let views = flow.hops.iter().map(|hop| self.view(hop.port, draft));
+        FlowBound { total_ns: self.total(flow, draft), separated_ns: separated::bound(id.0, flow, views) }
+    }
+
+    /// Every flow at a port whose loads or budgets changed keeps its limit.
+    fn check_limits(&self, new: (FlowId, &Flow), draft: &Draft) -> Result<(), Refused> {
+        let ids: BTreeSet<usize> =
+            draft.loads.keys().flat_map(|port| self.loads(*port, draft).iter().map(|load| load.flow)).collect();
+        for id in ids.into_iter().map(FlowId) {
+            let flow = self.known(id, new);
+            // The sum is cheap, and mostly enough.
+            if self.total(flow, draft) <= flow.limit_ns {
+                continue;
+            }
+            let bound_ns = self.bound_of(id, flow, draft).bound_ns();
+            if bound_ns > flow.limit_ns {
+                let most = flow.hops.iter().max_by_key(|hop| self.budget(**hop, draft));
+                let hop = *most.unwrap_or(&flow.hops[0]);
+                return Err(Refused::Late { flow: id, bound_ns, limit_ns: flow.limit_ns, hop });
+            }
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, draft: Draft) {
+        for (port, loads) in draft.loads {
+            self.loads[port] = loads;
+        }
+        for (hop, claim) in draft.claims {
+            self.queues[hop.port][hop.class] = claim;
+        }
+    }
+}

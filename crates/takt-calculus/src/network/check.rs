@@ -1,0 +1,330 @@
+//! The checker of network certificates. It shares the types with the analysis, and no arithmetic.
+//!
+//! It searches for no fixed point: a claimed busy period or start is late enough if the work that may come before it is done by then.
+//! Sums are in `u128`. The work is one look at each claimed interval, times the flows at its port.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::{Depth, Flow, NetworkCertificate, Port, QueueClaim};
+
+/// What a certificate claims without proving it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unproven {
+    /// About the whole.
+    Whole(&'static str),
+    /// About a queue.
+    Queue {
+        /// Index of the port.
+        port: usize,
+        /// Index of the class.
+        class: usize,
+        /// What is not proven.
+        what: &'static str,
+    },
+    /// About a flow.
+    Flow {
+        /// Index of the flow.
+        flow: usize,
+        /// What is not proven.
+        what: &'static str,
+    },
+}
+
+impl fmt::Display for Unproven {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Whole(what) => f.write_str(what),
+            Self::Queue { port, class, what } => write!(f, "port {port}, class {class}: {what}"),
+            Self::Flow { flow, what } => write!(f, "flow {flow}: {what}"),
+        }
+    }
+}
+
+const COUNTING: &str = "a sum is beyond counting";
+
+/// A flow at a port, as it follows from the budgets.
+struct Guest {
+    flow: usize,
+    class: usize,
+    period: u128,
+    jitter: u128,
+    distance: u128,
+    work: u128,
+    frames: u128,
+    longest: u128,
+    shortest: u128,
+    longest_len: u128,
+    input: Option<usize>,
+}
+
+impl Guest {
+    fn events(&self, window: u128) -> u128 {
+        let by_period = (window + self.jitter) / self.period + 1;
+        match window.checked_div(self.distance) {
+            Some(by_distance) => by_period.min(by_distance + 1),
+            None => by_period,
+        }
+    }
+}
+
+/// Nanoseconds that a frame takes of a link: FCS, padding, preamble and gap included.
+fn frame_ns(len: u64, rate_bps: u64) -> u128 {
+    let octets = (u128::from(len) + 4).max(64) + 20;
+    (octets * 8_000_000_000).div_ceil(rate_bps.into())
+}
+
+/// Checks that every queue keeps its claim, that no queue overflows, and that every flow's bound follows and is within its limit.
+///
+/// # Errors
+/// The first claim that is not proven.
+pub fn check(certificate: &NetworkCertificate) -> Result<(), Unproven> {
+    let NetworkCertificate { ports, flows, queues, bounds } = certificate;
+    let makes_sense = ports.iter().all(|port| port.check().is_ok())
+        && flows.iter().all(|flow| flow.check(ports).is_ok())
+        && ports.len() == queues.len()
+        && flows.len() == bounds.len()
+        && ports.iter().zip(queues).all(|(port, claims)| port.classes.len() == claims.len());
+    if !makes_sense {
+        return Err(Unproven::Whole("the network makes no sense, or not everything is claimed"));
+    }
+    let mut guests: Vec<Vec<Guest>> = ports.iter().map(|_| Vec::new()).collect();
+    for (number, flow) in flows.iter().enumerate() {
+        travel(certificate, number, flow, &mut guests).ok_or(Unproven::Flow { flow: number, what: COUNTING })?;
+    }
+    for (at, claims) in queues.iter().enumerate() {
+        for (class, claim) in claims.iter().enumerate() {
+            let scene = Scene { ports, at, guests: &guests[at], class };
+            check_queue(&scene, claim).map_err(|what| Unproven::Queue { port: at, class, what })?;
+        }
+    }
+    for (number, flow) in flows.iter().enumerate() {
+        check_flow(certificate, &guests, number, flow).map_err(|what| Unproven::Flow { flow: number, what })?;
+    }
+    Ok(())
+}
+
+/// Puts a flow at each port of its way, with the jitter that the budgets allow.
+fn travel(certificate: &NetworkCertificate, number: usize, flow: &Flow, guests: &mut [Vec<Guest>]) -> Option<()> {
+    let mut jitter = u128::from(flow.arrivals.jitter_ns);
+    let mut distance = u128::from(flow.arrivals.distance_ns);
+    let mut input = None;
+    for hop in &flow.hops {
+        let port = &certificate.ports[hop.port];
+        let times = || flow.frames.iter().map(|frames| frame_ns(frames.len, port.rate_bps));
+        let work = flow
+            .frames
+            .iter()
+            .zip(times())
+            .try_fold(0_u128, |sum, (frames, time)| sum.checked_add(time.checked_mul(frames.count.into())?))?;
+        let shortest = times().min()?;
+        guests[hop.port].push(Guest {
+            flow: number,
+            class: hop.class,
+            period: flow.arrivals.period_ns.into(),
+            jitter,
+            distance,
+            work,
+            frames: flow.frames.iter().map(|frames| u128::from(frames.count)).sum(),
+            longest: times().max()?,
+            shortest,
+            longest_len: flow.frames.iter().map(|frames| frames.len.into()).max()?,
+            input,
+        });
+        let budget = u128::from(certificate.queues[hop.port][hop.class].delay_ns);
+        let spread = budget.saturating_sub(shortest) + u128::from(port.delay_ns - port.delay_ns_min);
+        jitter = jitter.checked_add(spread)?;
+        distance = distance.saturating_sub(spread);
+        input = Some(hop.port);
+    }
+    Some(())
+}
+
+/// One queue, and who comes to its port.
+struct Scene<'a> {
+    ports: &'a [Port],
+    at: usize,
+    guests: &'a [Guest],
+    class: usize,
+}
+
+impl Scene<'_> {
+    fn port(&self) -> &Port {
+        &self.ports[self.at]
+    }
+
+    fn own(&self) -> impl Iterator<Item = &Guest> {
+        self.guests.iter().filter(|guest| guest.class == self.class)
+    }
+
+    /// The ports that frames come from, each once.
+    fn inputs(&self) -> Vec<Option<usize>> {
+        let mut inputs: Vec<Option<usize>> = self.guests.iter().map(|guest| guest.input).collect();
+        inputs.sort_unstable();
+        inputs.dedup();
+        inputs
+    }
+
+    /// Events' work by one input, and what its link can bring.
+    fn by_input(
+        &self,
+        input: Option<usize>,
+        classes: &dyn Fn(usize) -> bool,
+        events_in: u128,
+        link_in: u128,
+    ) -> Option<(u128, Option<u128>)> {
+        let here = || self.guests.iter().filter(|guest| guest.input == input);
+        let work = here()
+            .filter(|guest| classes(guest.class))
+            .try_fold(0_u128, |sum, guest| sum.checked_add(guest.events(events_in).checked_mul(guest.work)?))?;
+        let Some(from) = input.map(|input| &self.ports[input]) else { return Some((work, None)) };
+        let wobble = u128::from(from.delay_ns - from.delay_ns_min);
+        let brought = (link_in + wobble).checked_mul(from.rate_bps.into())?.div_ceil(self.port().rate_bps.into());
+        let frame = here().map(|guest| guest.longest).max()?;
+        Some((work, Some(brought.checked_add(frame)?)))
+    }
+
+    fn work(&self, classes: &dyn Fn(usize) -> bool, events_in: u128, link_in: u128) -> Result<u128, &'static str> {
+        let each = self.inputs().into_iter().map(|input| self.by_input(input, classes, events_in, link_in));
+        each.map(|both| both.map(|(work, line)| line.map_or(work, |line| line.min(work))))
+            .try_fold(0_u128, |sum, work| sum.checked_add(work?))
+            .ok_or(COUNTING)
+    }
+
+    /// The class's own work at the begin of an interval: all events of the interval, or what the link has brought by then if it has not
+    /// brought them at the end.
+    fn own_at_begin(&self, from: u128, to: u128) -> Result<u128, &'static str> {
+        let own = |class: usize| class == self.class;
+        let each = self.inputs().into_iter().map(|input| {
+            let (work, at_end) = self.by_input(input, &own, to - 1, to)?;
+            let (_, at_begin) = self.by_input(input, &own, to - 1, from)?;
+            Some(at_begin.filter(|_| at_end.is_some_and(|line| line <= work)).unwrap_or(work))
+        });
+        each.into_iter().try_fold(0_u128, |sum, work| sum.checked_add(work?)).ok_or(COUNTING)
+    }
+
+    /// The longest frame that may be on the link when a more urgent one arrives.
+    fn begun(&self) -> u128 {
+        let foreign = frame_ns(self.port().foreign_frame_len, self.port().rate_bps);
+        let lower = self.guests.iter().filter(|guest| guest.class > self.class);
+        lower.fold(foreign, |longest, guest| longest.max(guest.longest))
+    }
+}
+
+fn check_queue(scene: &Scene<'_>, claim: &QueueClaim) -> Result<(), &'static str> {
+    let Some(shortest) = scene.own().map(|guest| guest.shortest).min() else { return Ok(()) };
+    let begun = scene.begun();
+    let busy = u128::from(claim.busy_ns);
+    let level = scene.work(&|class| class <= scene.class, busy.saturating_sub(1), busy)?;
+    if busy == 0 || begun.saturating_add(level) > busy {
+        return Err("its busy period may be longer");
+    }
+    let ascends = claim.intervals.is_sorted_by(|a, b| a.from_ns < b.from_ns);
+    let is_within = claim.intervals.last().is_some_and(|last| last.from_ns < claim.busy_ns);
+    if !ascends || !is_within || claim.intervals[0].from_ns != 0 {
+        return Err("its busy period is not covered");
+    }
+    for (n, interval) in claim.intervals.iter().enumerate() {
+        let (from, start) = (u128::from(interval.from_ns), u128::from(interval.start_ns));
+        let to = claim.intervals.get(n + 1).map_or(busy, |next| next.from_ns.into());
+        let own = scene.work(&|class| class == scene.class, to - 1, to)?;
+        let higher = scene.work(&|class| class < scene.class, start, start)?;
+        if begun.saturating_add(own.saturating_sub(shortest)).saturating_add(higher) > start {
+            return Err("a frame may be begun later");
+        }
+        // Between the ends it is linear.
+        let waits = scene.own_at_begin(from, to)?.saturating_sub(from).max(own.saturating_sub(to));
+        if waits.saturating_add(begun).saturating_add(higher) > claim.delay_ns.into() {
+            return Err("a frame may take longer than the budget");
+        }
+        check_depth(scene, begun, from, own, to)?;
+    }
+    Ok(())
+}
+
+fn check_depth(scene: &Scene<'_>, begun: u128, from: u128, arrived: u128, to: u128) -> Result<(), &'static str> {
+    let depth = scene.port().classes[scene.class];
+    if depth == Depth::UNLIMITED {
+        return Ok(());
+    }
+    let elsewhere = scene.work(&|class| class < scene.class, from, from)?.saturating_add(begun);
+    let served = from.saturating_sub(elsewhere);
+    let waits = arrived.saturating_sub(served);
+    let largest = |of: fn(&Guest) -> u128| scene.own().map(of).max().unwrap_or(1);
+    let on_line = waits.checked_mul(scene.port().rate_bps.into()).ok_or(COUNTING)?.div_ceil(8_000_000_000);
+    let octets = on_line.saturating_add(largest(|guest| guest.longest_len));
+    let smallest = scene.own().map(|guest| guest.shortest).min().unwrap_or(1);
+    let come =
+        scene.own().fold(0_u128, |sum, guest| sum.saturating_add(guest.events(to - 1).saturating_mul(guest.frames)));
+    let frames = come.saturating_sub(served / largest(|guest| guest.longest)).min(waits / smallest + 1);
+    if octets > depth.octets.into() || frames > depth.frames.into() {
+        return Err("it may have to hold more than its depth");
+    }
+    Ok(())
+}
+
+fn check_flow(
+    certificate: &NetworkCertificate,
+    guests: &[Vec<Guest>],
+    number: usize,
+    flow: &Flow,
+) -> Result<(), &'static str> {
+    let said = certificate.bounds[number];
+    let times = flow.hops.iter().map(|hop| {
+        let delay_ns = certificate.ports[hop.port].delay_ns;
+        u128::from(certificate.queues[hop.port][hop.class].delay_ns) + u128::from(delay_ns)
+    });
+    if times.fold(0_u128, u128::saturating_add) > said.total_ns.into() {
+        return Err("its budgets are more than its bound");
+    }
+    if let Some(separated_ns) = said.separated_ns {
+        let bound = separated(certificate, guests, number, flow).ok_or("it has no bound by separated-flow analysis")?;
+        if bound > separated_ns.into() {
+            return Err("it may take longer than by separated-flow analysis");
+        }
+    }
+    if said.bound_ns() > flow.limit_ns { Err("its limit is not kept") } else { Ok(()) }
+}
+
+/// Parts of a port's time or of an octet.
+const ONE: u128 = 1 << 32;
+
+/// The end-to-end bound by what each port leaves to the flow.
+fn separated(certificate: &NetworkCertificate, guests: &[Vec<Guest>], number: usize, flow: &Flow) -> Option<u128> {
+    let line = |len: u64| frame_ns(len, 8_000_000_000);
+    let event = flow
+        .frames
+        .iter()
+        .try_fold(0_u128, |sum, frames| sum.checked_add(line(frames.len).checked_mul(frames.count.into())?))?;
+    let period = u128::from(flow.arrivals.period_ns);
+    let burst = event.checked_add(event.checked_mul(flow.arrivals.jitter_ns.into())?.div_ceil(period))?;
+    let frame = line(flow.frames.iter().map(|frames| frames.len).max()?);
+    let takes = |octets: u128, rate: u128| Some(octets.checked_mul(ONE * 1_000_000_000)?.div_ceil(rate));
+    let (mut latency, mut least) = (0_u128, u128::MAX);
+    for (n, hop) in flow.hops.iter().enumerate() {
+        let scene = Scene { ports: &certificate.ports, at: hop.port, guests: &guests[hop.port], class: hop.class };
+        let (mut higher, mut same, mut bursts) = (0_u128, 0_u128, scene.begun());
+        for guest in scene.guests.iter().filter(|guest| guest.class <= hop.class && guest.flow != number) {
+            let rate = guest.work.checked_mul(ONE)?.div_ceil(guest.period);
+            let sum = if guest.class == hop.class { &mut same } else { &mut higher };
+            *sum = sum.checked_add(rate)?;
+            bursts = bursts
+                .checked_add(guest.work)?
+                .checked_add((guest.work.checked_mul(guest.jitter)?).div_ceil(guest.period))?;
+        }
+        let class_rate = ONE.checked_sub(higher).filter(|rate| *rate > 0)?;
+        let rate = class_rate.checked_sub(same)?.checked_mul((scene.port().rate_bps / 8).into())?;
+        least = least.min(rate);
+        if least == 0 {
+            return None;
+        }
+        let wait = bursts.checked_mul(ONE)?.div_ceil(class_rate);
+        latency = latency.checked_add(wait)?.checked_add(scene.port().delay_ns.into())?;
+        if n + 1 < flow.hops.len() {
+            latency = latency.checked_add(takes(frame, rate)?)?;
+        }
+    }
+    let rate = (event.checked_mul(ONE * 1_000_000_000)?).div_ceil(period);
+    if rate > least { None } else { latency.checked_add(takes(burst, least)?) }
+}

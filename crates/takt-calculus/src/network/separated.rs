@@ -1,0 +1,105 @@
+//! Separated-flow analysis: the service that is left to one flow at each hop, all hops as one server.
+//!
+//! At each hop a flow meets bursts and rates of higher classes, of its own class and one frame of lower priority. What is left to it by a
+//! FIFO server is a rate and a latency (Le Boudec, Thiran, chapter 6); over several hops the rate is the smallest and the latencies add up, so
+//! that the flow's own burst is paid once. Frames are forwarded when they are whole: each hop adds the flow's longest frame.
+
+use super::Flow;
+use super::load::Load;
+use super::queue::PortView;
+use crate::link::frame_time_ns;
+
+/// A token bucket in parts of a port: work at once, and parts of 2^32 of the port's time.
+#[derive(Debug, Clone, Copy, Default)]
+struct Bucket {
+    burst_ns: u128,
+    rate: u128,
+}
+
+/// The whole of a port.
+const WHOLE: u128 = 1 << 32;
+
+impl Bucket {
+    /// Covers all arrivals of a load: `count(window)` is at most `1 + (window + jitter) / period`.
+    fn of(load: &Load) -> Self {
+        let event = u128::from(load.event_ns);
+        let period = u128::from(load.arrivals.period_ns);
+        let burst_ns = event.saturating_add((event * u128::from(load.arrivals.jitter_ns)).div_ceil(period));
+        Self { burst_ns, rate: (event << 32).div_ceil(period) }
+    }
+
+    fn add(self, other: Self) -> Self {
+        Self { burst_ns: self.burst_ns.saturating_add(other.burst_ns), rate: self.rate.saturating_add(other.rate) }
+    }
+}
+
+/// What is left to a flow at one hop.
+struct Left {
+    latency_ns: u128,
+    /// Octets per second, in parts of 2^32, rounded down; above 0.
+    rate: u128,
+}
+
+/// From the event's arrival at the first queue until its last frame is at the receiver, at most; `None` without a bound. `views` are the
+/// ports of the flow's hops, in order, with their loads.
+pub(super) fn bound<'a>(number: usize, flow: &Flow, views: impl ExactSizeIterator<Item = PortView<'a>>) -> Option<u64> {
+    let (mut latency_ns, mut slowest) = (0_u128, u128::MAX);
+    let mut burst = None;
+    let hops = views.len();
+    for (n, view) in views.enumerate() {
+        let own = view.loads.iter().find(|load| load.flow == number)?;
+        let left = left(&view, own)?;
+        latency_ns = latency_ns.checked_add(left.latency_ns)?.checked_add(view.port().delay_ns.into())?;
+        // A frame is forwarded when its last octet has come.
+        if n + 1 < hops {
+            latency_ns = latency_ns.checked_add(time_ns(line_octets(own.longest_len)?, left.rate)?)?;
+        }
+        slowest = slowest.min(left.rate);
+        let (burst, rate) = *burst.get_or_insert(own_bucket(flow, own)?);
+        if n + 1 == hops {
+            // It grows for ever if the slowest hop does not keep up with it.
+            let own_ns = (rate <= slowest).then(|| time_ns(burst, slowest))??;
+            return u64::try_from(latency_ns.checked_add(own_ns)?).ok(); // tidy-allow(dropped-cause): said in the text.
+        }
+    }
+    None
+}
+
+/// How long so many octets take at a rate in parts of 2^32.
+fn time_ns(octets: u128, rate: u128) -> Option<u128> {
+    Some(octets.checked_mul(1_000_000_000 << 32)?.div_ceil(rate))
+}
+
+/// Octets that a frame takes of a link.
+fn line_octets(len: u64) -> Option<u128> {
+    // At 8 Gbit/s an octet takes a nanosecond.
+    Some(frame_time_ns(len, 8_000_000_000)?.into())
+}
+
+/// The flow's own burst in octets, and its rate in octets per second, in parts of 2^32, as it comes to its first hop.
+fn own_bucket(flow: &Flow, first: &Load) -> Option<(u128, u128)> {
+    let event = flow
+        .frames
+        .iter()
+        .try_fold(0_u128, |sum, frames| sum.checked_add(line_octets(frames.len)?.checked_mul(frames.count.into())?))?;
+    let period_ns = u128::from(first.arrivals.period_ns);
+    let more = event.checked_mul(first.arrivals.jitter_ns.into())?.div_ceil(period_ns);
+    let rate = event.checked_mul(1_000_000_000 << 32)?.div_ceil(period_ns);
+    Some((event.checked_add(more)?, rate))
+}
+
+/// What a port leaves to one of its flows.
+fn left(view: &PortView<'_>, own: &Load) -> Option<Left> {
+    let sum = |which: &dyn Fn(&Load) -> bool| {
+        view.loads.iter().filter(|load| which(load)).map(Bucket::of).fold(Bucket::default(), Bucket::add)
+    };
+    let higher = sum(&|load| load.class < own.class);
+    let equal = sum(&|load| load.class == own.class && load.flow != own.flow);
+    let blocking_ns = u128::from(view.blocking_ns(own.class).ok()?); // tidy-allow(dropped-cause): no bound.
+    let to_class = WHOLE.checked_sub(higher.rate).filter(|rate| *rate > 0)?;
+    let to_flow = to_class.checked_sub(equal.rate).filter(|rate| *rate > 0)?;
+    let work_ns = blocking_ns.checked_add(higher.burst_ns)?.checked_add(equal.burst_ns)?;
+    let latency_ns = work_ns.checked_mul(WHOLE)?.div_ceil(to_class);
+    let rate = to_flow.checked_mul(u128::from(view.port().rate_bps / 8))?;
+    (rate > 0).then_some(Left { latency_ns, rate })
+}

@@ -1,0 +1,125 @@
+//! Admission one by one: what is refused, why, and that a refusal changes nothing.
+
+use takt_calculus::Arrivals;
+use takt_calculus::network::{Admission, Depth, Flow, FlowId, Frames, Hop, Port, QueueFault, Refused, check};
+use takt_calculus::server::Unbounded;
+
+const MILLISECOND: u64 = 1_000_000;
+
+/// A port of 100 Mbit/s with two classes.
+fn port() -> Port {
+    Port {
+        name: "port".into(),
+        rate_bps: 100_000_000,
+        foreign_frame_len: 1514,
+        classes: vec![Depth::UNLIMITED; 2],
+        delay_ns: 0,
+        delay_ns_min: 0,
+    }
+}
+
+/// A frame of 1,514 octets each 5 ms through `hops` ports, in a class.
+fn flow(hops: usize, class: usize, limit_ns: u64) -> Flow {
+    Flow {
+        name: "flow".into(),
+        arrivals: Arrivals::sporadic(5 * MILLISECOND),
+        frames: vec![Frames { len: 1514, count: 1 }],
+        hops: (0..hops).map(|port| Hop { port, class }).collect(),
+        limit_ns,
+    }
+}
+
+fn network(ports: usize) -> Admission {
+    Admission::new(vec![port(); ports]).expect("the ports make sense")
+}
+
+/// The link time of the longest frame at 100 Mbit/s.
+const FRAME_NS: u64 = 123_040;
+
+#[test]
+fn bound_of_a_lone_flow_is_its_frame_and_a_foreign_one_a_hop() {
+    let mut network = network(3);
+    let (_, bound) = network.admit(flow(3, 0, MILLISECOND)).expect("it fits");
+    // A quarter of each budget is for the flows that come later.
+    assert_eq!(bound.total_ns, 3 * 2 * FRAME_NS * 5 / 4);
+    // Three blocking frames, and the flow's own frame three times, at the rate of the link.
+    assert_eq!(bound.separated_ns, Some(3 * FRAME_NS + 3 * FRAME_NS));
+}
+
+#[test]
+fn flow_that_would_be_late_is_refused_with_its_bound() {
+    let mut network = network(3);
+    let refused = network.admit(flow(3, 0, 6 * FRAME_NS - 1)).expect_err("it does not fit");
+    assert!(
+        matches!(refused, Refused::Late { flow: FlowId(0), bound_ns, .. } if bound_ns == 6 * FRAME_NS),
+        "{refused}"
+    );
+    assert_eq!(network, self::network(3), "nothing has changed");
+    network.admit(flow(3, 0, 6 * FRAME_NS)).expect("it fits just so");
+}
+
+#[test]
+fn flow_that_would_make_another_late_is_refused() {
+    let mut network = network(1);
+    network.admit(flow(1, 0, 3 * FRAME_NS)).expect("it fits");
+    network.admit(flow(1, 0, 10 * FRAME_NS)).expect("it fits");
+    let before = network.clone();
+    let refused = network.admit(flow(1, 0, 10 * FRAME_NS)).expect_err("the first would be late");
+    assert!(matches!(refused, Refused::Late { flow: FlowId(0), .. }), "{refused}");
+    assert_eq!(network, before);
+    // Behind the others it harms nobody.
+    let (id, bound) = network.admit(flow(1, 1, 10 * FRAME_NS)).expect("it fits");
+    assert_eq!((id, bound.bound_ns() >= 4 * FRAME_NS), (FlowId(2), true));
+    assert_eq!(check(&network.certificate()), Ok(()));
+}
+
+#[test]
+fn overload_and_a_queue_that_is_too_short_are_named() {
+    let mut network = network(1);
+    let fast = Flow { arrivals: Arrivals::sporadic(FRAME_NS * 5 / 2), ..flow(1, 0, 100 * MILLISECOND) };
+    network.admit(fast.clone()).expect("two fifths of the link");
+    network.admit(fast.clone()).expect("four fifths of it");
+    let hop = Hop { port: 0, class: 0 };
+    let fault = QueueFault::Unbounded(Unbounded::Overload);
+    assert_eq!(network.admit(fast), Err(Refused::Queue { hop, fault }));
+
+    let short = Port { classes: vec![Depth { frames: 3, octets: u64::MAX }], ..port() };
+    let mut network = Admission::new(vec![short]).expect("the port makes sense");
+    let burst = |count| Flow { frames: vec![Frames { len: 1514, count }], ..flow(1, 0, 100 * MILLISECOND) };
+    let refused = network.admit(burst(4)).expect_err("four frames come at once");
+    assert!(matches!(refused, Refused::Queue { fault: QueueFault::Overflow { frames: 4, .. }, .. }), "{refused}");
+    network.admit(burst(3)).expect("three are held");
+}
+
+#[test]
+fn removed_flow_makes_room_for_an_equal_one() {
+    let mut network = network(4);
+    let mut ids = Vec::new();
+    while let Ok((id, _)) = network.admit(flow(4, 0, 4 * MILLISECOND)) {
+        ids.push(id);
+    }
+    assert!(ids.len() > 2, "{}", ids.len());
+    for _ in 0..3 {
+        let gone = ids.swap_remove(0);
+        network.remove(gone).expect("it was admitted");
+        assert_eq!(check(&network.certificate()), Ok(()));
+        let (id, _) = network.admit(flow(4, 0, 4 * MILLISECOND)).expect("there is room again");
+        assert_eq!(id, gone, "the place is used again");
+        ids.push(id);
+    }
+    for id in ids {
+        network.remove(id).expect("it was admitted");
+    }
+    assert_eq!(network.admit(flow(4, 0, 8 * FRAME_NS)).map(|(id, _)| id), Ok(FlowId(0)), "as in an empty network");
+}
+
+#[test]
+fn strict_flow_fits_when_budgets_fall_to_what_is_needed() {
+    let mut network = network(2);
+    // Its budgets have a quarter more than it needs.
+    network.admit(flow(2, 0, 100 * MILLISECOND)).expect("it fits");
+    let needed = 2 * (FRAME_NS + 2 * FRAME_NS);
+    let (_, bound) = network.admit(flow(2, 0, needed)).expect("there is just enough");
+    assert!(bound.bound_ns() <= needed, "{bound:?}");
+    assert_eq!(check(&network.certificate()), Ok(()));
+}

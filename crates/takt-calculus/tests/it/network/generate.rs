@@ -1,0 +1,110 @@
+//! Networks and flows by seed: switches in a tree or a ring with chords, hosts at each of them.
+
+use std::collections::VecDeque;
+
+use takt_calculus::Arrivals;
+use takt_calculus::network::{Depth, Flow, Frames, Hop, Port};
+
+use crate::random::Random;
+
+/// The largest frame of Ethernet, without FCS.
+const FRAME_LEN: u64 = 1514;
+
+/// Ports by the nodes that they join.
+pub struct Topology {
+    pub ports: Vec<Port>,
+    /// From and to which node each port sends.
+    ends: Vec<(usize, usize)>,
+    hosts: Vec<usize>,
+    nodes: usize,
+}
+
+impl Topology {
+    /// So many switches, with one to three hosts each.
+    pub fn new(random: &mut Random, switches: usize) -> Self {
+        let mut topology = Self { ports: Vec::new(), ends: Vec::new(), hosts: Vec::new(), nodes: switches };
+        for switch in 1..switches {
+            let other = random.between(0, switch as u64 - 1) as usize;
+            topology.join(random, switch, other);
+        }
+        if switches > 2 && random.one_in(2) {
+            topology.join(random, 0, switches - 1);
+        }
+        for switch in 0..switches {
+            for _ in 0..random.between(1, 3) {
+                let host = topology.nodes;
+                topology.nodes += 1;
+                topology.hosts.push(host);
+                topology.join(random, host, switch);
+            }
+        }
+        topology
+    }
+
+    /// A link: a port at each end.
+    fn join(&mut self, random: &mut Random, a: usize, b: usize) {
+        let rate_bps = [10_000_000, 100_000_000, 1_000_000_000][random.between(0, 2) as usize];
+        let classes = random.between(1, 4);
+        for (from, to) in [(a, b), (b, a)] {
+            let depth = |random: &mut Random| match random.between(0, 2) {
+                0 => Depth { frames: random.between(2, 60), octets: u64::MAX },
+                1 => Depth { octets: random.between(2_000, 60_000), frames: u64::MAX },
+                _ => Depth::UNLIMITED,
+            };
+            let delay_ns = random.between(0, 20_000);
+            self.ports.push(Port {
+                name: format!("{from}-{to}"),
+                rate_bps,
+                foreign_frame_len: random.between(60, FRAME_LEN),
+                classes: (0..classes).map(|_| depth(random)).collect(),
+                delay_ns,
+                delay_ns_min: random.between(0, delay_ns),
+            });
+            self.ends.push((from, to));
+        }
+    }
+
+    /// A shortest way between two hosts.
+    fn way(&self, from: usize, to: usize) -> Vec<usize> {
+        let mut reached_by = vec![None; self.nodes];
+        let mut queue = VecDeque::from([from]);
+        while let Some(node) = queue.pop_front() {
+            for (port, (_, next)) in self.ends.iter().enumerate().filter(|(_, (start, _))| *start == node) {
+                if *next != from && reached_by[*next].is_none() {
+                    reached_by[*next] = Some(port);
+                    queue.push_back(*next);
+                }
+            }
+        }
+        let mut way = Vec::new();
+        let mut node = to;
+        while let Some(port) = reached_by[node].filter(|_| node != from) {
+            way.push(port);
+            node = self.ends[port].0;
+        }
+        way.reverse();
+        way
+    }
+
+    /// A flow between two hosts.
+    pub fn flow(&self, random: &mut Random, number: u64) -> Flow {
+        let host = |random: &mut Random| random.between(0, self.hosts.len() as u64 - 1) as usize;
+        let from = host(random);
+        let to = (from + random.between(1, self.hosts.len() as u64 - 1) as usize) % self.hosts.len();
+        let way = self.way(self.hosts[from], self.hosts[to]);
+        let period_ns = random.between(500_000, 20_000_000);
+        let arrivals = Arrivals {
+            period_ns,
+            jitter_ns: if random.one_in(3) { random.between(0, 2 * period_ns) } else { 0 },
+            distance_ns: if random.one_in(3) { random.between(0, period_ns / 2) } else { 0 },
+        };
+        let mut frames = vec![Frames { len: random.between(60, FRAME_LEN), count: 1 }];
+        if random.one_in(4) {
+            frames.push(Frames { len: FRAME_LEN, count: random.between(1, 6) });
+        }
+        let hop =
+            |port: usize| Hop { port, class: random.between(0, self.ports[port].classes.len() as u64 - 1) as usize };
+        let hops = way.into_iter().map(hop).collect();
+        Flow { name: format!("flow {number}"), arrivals, frames, hops, limit_ns: random.between(300_000, 60_000_000) }
+    }
+}

@@ -1,0 +1,85 @@
+//! No simulated frame takes longer than its queue's budget, no queue holds more than its depth, no event takes longer than its bound.
+
+use takt_calculus::network::{Admission, Depth, NetworkCertificate, check};
+
+use super::generate::Topology;
+use super::simulate::{Manner, Seen, run};
+use crate::random::Random;
+
+/// Networks in a usual run, and at full length.
+const NETWORKS: [u64; 2] = [60, 5000];
+
+fn network(seed: u64) -> (NetworkCertificate, Random) {
+    let mut random = Random(seed);
+    let most = if random.one_in(4) { 20 } else { 5 };
+    let switches = random.between(1, most);
+    let topology = Topology::new(&mut random, switches as usize + 1);
+    let most = if random.one_in(4) { 500 } else { 40 };
+    let wanted = random.between(2, most);
+    let mut admission = Admission::new(topology.ports.clone()).expect("the ports make sense");
+    let mut ids = Vec::new();
+    for number in 0..wanted {
+        let flow = topology.flow(&mut random, number);
+        let what_if = admission.what_if(&flow);
+        let admitted = admission.admit(flow);
+        assert_eq!(admitted.as_ref().map(|(_, bound)| *bound), what_if.as_ref().map(|bound| *bound));
+        ids.extend(admitted.map(|(id, _)| id));
+        if random.one_in(10) && !ids.is_empty() {
+            let at = random.between(0, ids.len() as u64 - 1) as usize;
+            let gone = ids.swap_remove(at);
+            admission.remove(gone).expect("it was admitted");
+            assert_eq!(admission.flow(gone), None);
+            assert_eq!(admission.remove(gone), None);
+        }
+    }
+    (admission.certificate(), random)
+}
+
+fn judge(certificate: &NetworkCertificate, seen: &Seen, context: &str) {
+    let NetworkCertificate { ports, flows, queues, bounds } = certificate;
+    for (at, port) in ports.iter().enumerate() {
+        for (class, depth) in port.classes.iter().enumerate() {
+            let (delay_ns, octets, frames) = seen.queues[at][class];
+            let budget_ns = queues[at][class].delay_ns;
+            assert!(delay_ns <= budget_ns, "{context}, port {at}, class {class}: {delay_ns} > {budget_ns}");
+            let Depth { octets: octets_max, frames: frames_max } = *depth;
+            assert!(
+                octets <= octets_max && frames <= frames_max,
+                "{context}, port {at}, class {class}: {octets}, {frames}"
+            );
+        }
+    }
+    for (at, (longest, bound)) in seen.longest_ns.iter().zip(bounds).enumerate() {
+        let bound_ns = bound.bound_ns();
+        assert!(*longest <= bound_ns, "{context}, flow {at}: {longest} > {bound:?}\n{:#?}", flows[at]);
+        assert!(bound_ns <= flows[at].limit_ns, "{context}, flow {at}");
+    }
+}
+
+#[test]
+fn no_frame_of_a_random_network_exceeds_a_bound() {
+    let is_long = std::env::var_os("TAKT_TEST_LONG").is_some();
+    let (mut admitted, mut ratios) = (0, Vec::new());
+    for seed in 0..NETWORKS[usize::from(is_long)] {
+        let (certificate, mut random) = network(seed);
+        check(&certificate).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+        let flows = &certificate.flows;
+        admitted += flows.len();
+        let victims = (0..flows.len().min(8)).map(|_| random.between(0, flows.len().max(1) as u64 - 1) as usize);
+        let victims: Vec<usize> = victims.collect();
+        let meet =
+            victims.iter().flat_map(|flow| (0..flows[*flow].hops.len()).map(|hop| Manner::Meet { flow: *flow, hop }));
+        let mut worst = vec![0; flows.len()];
+        for manner in meet.chain([Manner::Random; 3]).collect::<Vec<_>>() {
+            let flooded = random.one_in(2);
+            let seen = run(&certificate.ports, flows, manner, flooded, 40_000_000, &mut random);
+            judge(&certificate, &seen, &format!("seed {seed}, {manner:?}"));
+            worst.iter_mut().zip(seen.longest_ns).for_each(|(worst, time)| *worst = time.max(*worst));
+        }
+        ratios.extend(victims.iter().map(|flow| worst[*flow] as f64 / certificate.bounds[*flow].bound_ns() as f64));
+    }
+    ratios.sort_by(f64::total_cmp);
+    let at = |part: usize| ratios[ratios.len() * part / 100];
+    println!("{admitted} flows admitted; longest seen / bound: median {:.3}, 10th percentile {:.3}", at(50), at(10));
+    assert!(admitted > 1000, "{admitted}");
+}
