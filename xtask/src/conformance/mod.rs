@@ -35,7 +35,7 @@ const SPECIFICATIONS: &[Specification] = &[
     Specification { name: "DDS-XML 1.0", title: "OMG DDS Consolidated XML Syntax 1.0, formal/2018-10-01" },
     Specification { name: "DDS-SEC 1.1", title: "OMG DDS Security 1.1, formal/2018-04-01" },
     Specification { name: "IDL 4.2", title: "OMG Interface Definition Language 4.2, formal/2018-01-05" },
-    Specification { name: "OF 1.3", title: "ONF OpenFlow Switch Specification 1.3" },
+    Specification { name: "OF 1.3.5", title: "ONF OpenFlow Switch Specification 1.3.5, ONF TS-023" },
 ];
 
 /// Fails on a citation or tag that cannot be collected, and on a document that is not up to date.

@@ -30,6 +30,7 @@ const CRATES: &[Crate] = &[
     Crate { name: TESTKIT, internal: &[], internal_in_tests: &[], external: Some(&["libc"]) },
     Crate { name: "takt-wire", internal: &[], internal_in_tests: &[], external: Some(&[]) },
     Crate { name: "takt-packet", internal: &[], internal_in_tests: &[], external: Some(&[]) },
+    Crate { name: "takt-openflow", internal: &[], internal_in_tests: &[], external: Some(&[]) },
     Crate { name: "takt-calculus", internal: &[], internal_in_tests: &[], external: Some(&["serde"]) },
     Crate { name: "takt-exec", internal: &[], internal_in_tests: &[], external: Some(&["libc"]) },
     Crate { name: "takt-netlink", internal: &[], internal_in_tests: &[], external: Some(&["libc"]) },

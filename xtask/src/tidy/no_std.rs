@@ -8,7 +8,8 @@ use crate::rust_text::find_word;
 use crate::tree::{SourceFile, SourceTree};
 
 /// The crates that prove it.
-const CRATES: &[&str] = &["crates/takt-wire", "crates/takt-packet", "crates/takt-xtypes", "crates/takt-core"];
+const CRATES: &[&str] =
+    &["crates/takt-wire", "crates/takt-packet", "crates/takt-openflow", "crates/takt-xtypes", "crates/takt-core"];
 
 /// Checks each crate's attribute and that its library code does not name `std`.
 pub fn check(tree: &SourceTree, report: &mut Report) {

@@ -1,0 +1,306 @@
+//! What both ends of a channel share: framing, HELLO, ECHO, and the octets that wait for transmission.
+
+use alloc::vec::Vec;
+
+use super::{Counters, Down, Instant, Limits, SendError};
+use crate::cause::{BadRequest, Cause, ErrorMessage, HelloFailed};
+use crate::error::Malformed;
+use crate::hello::{Hello, negotiate};
+use crate::message::{HEADER_LEN, Header, Message, UNKNOWN_TYPE, Xid};
+use crate::stream::{MessageStream, StreamError};
+use crate::version::{Version, Versions};
+
+/// Octets of a failed message that an ERROR carries (OF 1.3.5 §7.4.4).
+const ERROR_DATA_LEN: usize = 64;
+/// The types of HELLO and ERROR in every version.
+const HELLO: u8 = 0;
+const ERROR: u8 = 1;
+
+enum State {
+    /// HELLO is sent, the peer's has not come.
+    Hello,
+    Open(Version),
+    Closed,
+}
+
+/// What came of the octets of the peer.
+pub(super) enum Received {
+    /// HELLO came: the version is chosen.
+    Open(Version),
+    /// A message that the channel does not answer itself.
+    Message {
+        /// Its transaction id.
+        xid: Xid,
+        /// The message.
+        message: Message,
+        /// Its octets on the wire.
+        len: usize,
+    },
+    /// A message that cannot be read. It has been answered by an ERROR where it is a request.
+    Malformed(Header, Malformed),
+    /// The connection is of no more use.
+    Down(Down),
+}
+
+pub(super) struct Link {
+    versions: Versions,
+    /// A switch answers what it cannot read; a controller only counts it.
+    answers_malformed: bool,
+    state: State,
+    stream: MessageStream,
+    out: Vec<u8>,
+    /// Octets of `out` that have been transmitted.
+    sent: usize,
+    transmit_bytes: usize,
+    next_xid: Xid,
+    /// When the peer was last heard.
+    heard: Instant,
+    /// When an ECHO_REQUEST was sent that nothing has followed.
+    asked: Option<Instant>,
+    echo_idle: core::time::Duration,
+    echo_timeout: core::time::Duration,
+    pub(super) counters: Counters,
+}
+
+impl Link {
+    /// Sends HELLO. Of an empty set of versions, no connection comes.
+    pub(super) fn new(now: Instant, versions: Versions, limits: &Limits, answers_malformed: bool) -> Self {
+        let mut link = Self {
+            versions,
+            answers_malformed,
+            state: State::Hello,
+            stream: MessageStream::new(),
+            out: Vec::new(),
+            sent: 0,
+            transmit_bytes: limits.transmit_bytes,
+            next_xid: 1,
+            heard: now,
+            asked: None,
+            echo_idle: limits.echo_idle,
+            echo_timeout: limits.echo_timeout,
+            counters: Counters::default(),
+        };
+        let xid = link.xid();
+        link.answer(link.own_version(), xid, &Message::Hello(Hello::new(versions)));
+        link
+    }
+
+    fn own_version(&self) -> Version {
+        self.versions.highest().unwrap_or(Version::V1_0)
+    }
+
+    pub(super) fn version(&self) -> Option<Version> {
+        match self.state {
+            State::Open(version) => Some(version),
+            State::Hello | State::Closed => None,
+        }
+    }
+
+    pub(super) const fn is_closed(&self) -> bool {
+        matches!(self.state, State::Closed)
+    }
+
+    pub(super) fn close(&mut self) {
+        self.state = State::Closed;
+    }
+
+    /// A transaction id that the last 2^32 - 1 ones did not have.
+    pub(super) fn xid(&mut self) -> Xid {
+        let xid = self.next_xid;
+        self.next_xid = xid.checked_add(1).unwrap_or(1);
+        xid
+    }
+
+    pub(super) fn untransmitted(&self) -> &[u8] {
+        &self.out[self.sent..]
+    }
+
+    pub(super) fn transmitted(&mut self, len: usize) {
+        self.sent = self.out.len().min(self.sent.saturating_add(len));
+        // What is gone is forgotten once it is most of the memory.
+        if self.sent * 2 >= self.out.len() {
+            self.out.drain(..self.sent);
+            self.sent = 0;
+        }
+    }
+
+    /// Queues messages of the application, all or none.
+    pub(super) fn send<'m>(&mut self, messages: impl Iterator<Item = (Xid, &'m Message)>) -> Result<(), SendError> {
+        let version = self.version().ok_or(SendError::NotConnected)?;
+        let start = self.out.len();
+        let waiting = start - self.sent;
+        for (xid, message) in messages {
+            if let Err(error) = message.encode_into(version, xid, &mut self.out) {
+                self.out.truncate(start);
+                return Err(SendError::Encode(error));
+            }
+        }
+        let needed = self.out.len() - start;
+        let free = self.transmit_bytes.saturating_sub(waiting);
+        if needed > free {
+            self.out.truncate(start);
+            return Err(SendError::OutOfRoom { needed, free });
+        }
+        Ok(())
+    }
+
+    /// Queues a message of the channel itself, for which [`Self::has_reserve`] keeps room.
+    fn answer(&mut self, version: Version, xid: Xid, message: &Message) {
+        let result = message.encode_into(version, xid, &mut self.out);
+        debug_assert!(result.is_ok(), "messages of the channel have a form in every version: {result:?}");
+    }
+
+    /// Queues a message that follows from one received; as [`Self::answer`].
+    pub(super) fn follow_up(&mut self, xid: Xid, message: &Message) {
+        if let Some(version) = self.version() {
+            self.answer(version, xid, message);
+        }
+    }
+
+    /// Queues an ERROR about a message. A cause that the version lacks is sent as BAD_REQUEST, EPERM.
+    pub(super) fn refuse(&mut self, xid: Xid, cause: Cause, failed: &[u8]) {
+        let data = failed[..failed.len().min(ERROR_DATA_LEN)].to_vec();
+        let version = self.version().unwrap_or(self.own_version());
+        let mut error = ErrorMessage { cause, data };
+        if Message::Error(error.clone()).encode(version, xid).is_err() {
+            error.cause = Cause::BadRequest(BadRequest::Eperm);
+        }
+        self.answer(version, xid, &Message::Error(error));
+    }
+
+    /// Whether the answers to one message may be queued: at most the longest message more than the limit.
+    fn has_reserve(&self) -> bool {
+        self.out.len() - self.sent <= self.transmit_bytes
+    }
+
+    /// Takes octets until a message is whole that the channel does not answer itself; `bytes` are what is left.
+    pub(super) fn receive(&mut self, now: Instant, bytes: &mut &[u8]) -> Option<Received> {
+        while !self.is_closed() && self.has_reserve() {
+            match self.stream.push(bytes) {
+                Ok(taken) => *bytes = &bytes[taken..],
+                Err(error) => return Some(self.bad_stream(error)),
+            }
+            let (header, octets) = self.stream.message()?;
+            self.heard = now;
+            self.asked = None;
+            self.counters.received += 1;
+            let received = match self.state {
+                State::Hello => {
+                    let received = match header.kind {
+                        HELLO => Hello::decode_body(&octets[HEADER_LEN..]).map_err(Down::MalformedHello),
+                        ERROR => Err(refusal(header, octets)),
+                        kind => Err(Down::NoHello { kind }),
+                    };
+                    Some(self.hello(header, received))
+                }
+                State::Open(version) => match Message::decode(version, octets) {
+                    Ok((xid, message)) => self.handle(version, xid, message, usize::from(header.len)),
+                    Err(error) => {
+                        let failed = octets[..octets.len().min(ERROR_DATA_LEN)].to_vec();
+                        Some(self.malformed(header, error, &failed))
+                    }
+                },
+                State::Closed => None,
+            };
+            self.stream.pop();
+            if received.is_some() {
+                return received;
+            }
+        }
+        None
+    }
+
+    fn bad_stream(&mut self, error: StreamError) -> Received {
+        if let (StreamError::ForeignVersion { .. }, Some(_)) = (error, self.version()) {
+            self.refuse(0, Cause::BadRequest(BadRequest::BadVersion), &[]);
+        }
+        self.close();
+        Received::Down(Down::Stream(error))
+    }
+
+    /// The first message of the peer.
+    fn hello(&mut self, header: Header, hello: Result<Hello, Down>) -> Received {
+        let down = match hello {
+            Ok(hello) => match negotiate(self.versions, header.version, &hello) {
+                Some(version) => {
+                    self.state = State::Open(version);
+                    self.stream.set_version(version);
+                    return Received::Open(version);
+                }
+                None => {
+                    Down::NoCommonVersion { own: self.versions, peer: hello.versions(), peer_header: header.version }
+                }
+            },
+            Err(down) => down,
+        };
+        if !matches!(down, Down::Refused(_)) {
+            let cause = Cause::HelloFailed(HelloFailed::Incompatible);
+            let data = alloc::format!("{down}").into_bytes();
+            let answer = Message::Error(ErrorMessage { cause, data });
+            self.answer(self.own_version(), header.xid, &answer);
+        }
+        self.close();
+        Received::Down(down)
+    }
+
+    fn handle(&mut self, version: Version, xid: Xid, message: Message, len: usize) -> Option<Received> {
+        match message {
+            Message::EchoRequest(octets) => {
+                self.counters.echoes += 1;
+                self.answer(version, xid, &Message::EchoReply(octets));
+                None
+            }
+            // That the peer is there has been noted. A second HELLO changes nothing.
+            Message::EchoReply(_) | Message::Hello(_) => None,
+            message => Some(Received::Message { xid, message, len }),
+        }
+    }
+
+    fn malformed(&mut self, header: Header, error: Malformed, failed: &[u8]) -> Received {
+        self.counters.malformed += 1;
+        if self.answers_malformed && header.kind != ERROR {
+            let cause = if error.what == UNKNOWN_TYPE { BadRequest::BadType } else { BadRequest::BadLen };
+            self.refuse(header.xid, Cause::BadRequest(cause), failed);
+        }
+        Received::Malformed(header, error)
+    }
+
+    /// When the peer is next asked, or given up.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        match (&self.state, self.asked) {
+            (State::Open(_), Some(asked)) => Some(asked.after(self.echo_timeout)),
+            (State::Open(_), None) => Some(self.heard.after(self.echo_idle)),
+            _ => None,
+        }
+    }
+
+    /// Asks a peer that is silent, or gives it up.
+    pub(super) fn handle_timeout(&mut self, now: Instant) -> Option<Down> {
+        if self.deadline().is_none_or(|deadline| now < deadline) {
+            return None;
+        }
+        if self.asked.is_some() {
+            self.close();
+            return Some(Down::PeerSilent);
+        }
+        // A peer that takes no octets is silent, too: nothing is sent to it again, but the time runs.
+        self.asked = Some(now);
+        if self.has_reserve() {
+            let xid = self.xid();
+            self.follow_up(xid, &Message::EchoRequest(Vec::new()));
+        }
+        None
+    }
+}
+
+/// An ERROR instead of HELLO: the peer refuses, in whatever version it has.
+fn refusal(header: Header, octets: &[u8]) -> Down {
+    let version = Version::from_octet(header.version).unwrap_or(Version::V1_0);
+    let mut octets = octets.to_vec();
+    octets[0] = version.octet();
+    match Message::decode(version, &octets) {
+        Ok((_, Message::Error(error))) => Down::Refused(error),
+        Ok(_) => Down::NoHello { kind: header.kind },
+        Err(error) => Down::MalformedHello(error),
+    }
+}

@@ -1,0 +1,397 @@
+//! FLOW_MOD and FLOW_REMOVED (OF 1.3.5 §7.3.4.1, §7.4.2).
+
+use alloc::vec::Vec;
+
+use crate::error::Malformed;
+use crate::flow_match::Match;
+use crate::instruction::{Instruction, read_instructions, write_instructions};
+use crate::statistic::{FlowCounters, read_statistics};
+use crate::value::{GROUP_ANY, NO_BUFFER, PortNo};
+use crate::version::Version;
+use crate::wire::{Reader, Wire, Writer};
+
+/// What a [`FlowMod`] does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FlowCommand {
+    /// Adds a flow.
+    Add,
+    /// Changes every flow that matches.
+    Modify,
+    /// Changes the flow of this match and priority.
+    ModifyStrict,
+    /// Deletes every flow that matches.
+    Delete,
+    /// Deletes the flow of this match and priority.
+    DeleteStrict,
+}
+
+impl FlowCommand {
+    fn from_number(number: u16, r: &Reader<'_>) -> Result<Self, Malformed> {
+        Ok(match number {
+            0 => Self::Add,
+            1 => Self::Modify,
+            2 => Self::ModifyStrict,
+            3 => Self::Delete,
+            4 => Self::DeleteStrict,
+            _ => return Err(r.malformed("unknown command of FLOW_MOD")),
+        })
+    }
+}
+
+/// Flags of a flow.
+pub mod flow_flags {
+    /// The switch sends FLOW_REMOVED.
+    pub const SEND_FLOW_REM: u16 = 1;
+    /// A flow that overlaps with another is refused.
+    pub const CHECK_OVERLAP: u16 = 1 << 1;
+    /// The counters begin at zero again.
+    pub const RESET_COUNTS: u16 = 1 << 2;
+    /// Packets need not be counted.
+    pub const NO_PKT_COUNTS: u16 = 1 << 3;
+    /// Octets need not be counted.
+    pub const NO_BYT_COUNTS: u16 = 1 << 4;
+}
+
+/// Adds, changes or deletes flows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FlowMod {
+    /// The controller's own identifier of the flow.
+    pub cookie: u64,
+    /// Which bits of the cookie must agree, of changes and deletions.
+    pub cookie_mask: u64,
+    /// The table; of deletions also [`crate::value::TABLE_ALL`].
+    pub table: u8,
+    /// What to do.
+    pub command: FlowCommand,
+    /// Seconds without a packet after which the flow expires; 0 is never.
+    pub idle_timeout: u16,
+    /// Seconds after which the flow expires; 0 is never.
+    pub hard_timeout: u16,
+    /// The greatest wins.
+    pub priority: u16,
+    /// The buffered packet to apply it to, or [`NO_BUFFER`].
+    pub buffer: u32,
+    /// Deletions: only flows that send to this port.
+    pub out_port: PortNo,
+    /// Deletions: only flows that send to this group.
+    pub out_group: u32,
+    /// [`flow_flags`].
+    pub flags: u16,
+    /// What to evict last; since 1.4.
+    pub importance: u16,
+    /// Which packets.
+    pub matching: Match,
+    /// What happens to them.
+    pub instructions: Vec<Instruction>,
+}
+
+impl Default for FlowMod {
+    /// An addition to table 0 of priority 0 that matches every packet and drops it.
+    fn default() -> Self {
+        Self {
+            cookie: 0,
+            cookie_mask: 0,
+            table: 0,
+            command: FlowCommand::Add,
+            idle_timeout: 0,
+            hard_timeout: 0,
+            priority: 0,
+            buffer: NO_BUFFER,
+            out_port: PortNo::ANY,
+            out_group: GROUP_ANY,
+            flags: 0,
+            importance: 0,
+            matching: Match::ANY,
+            instructions: Vec::new(),
+        }
+    }
+}
+
+impl Wire for FlowMod {
+    fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        if r.version() == Version::V1_0 {
+            return Self::read_1_0(r);
+        }
+        let (cookie, cookie_mask, table) = (r.u64()?, r.u64()?, r.u8()?);
+        let command = u16::from(r.u8()?);
+        let command = FlowCommand::from_number(command, r)?;
+        let flow = Self {
+            cookie,
+            cookie_mask,
+            table,
+            command,
+            idle_timeout: r.u16()?,
+            hard_timeout: r.u16()?,
+            priority: r.u16()?,
+            buffer: r.u32()?,
+            out_port: PortNo::read(r)?,
+            out_group: r.u32()?,
+            flags: r.u16()?,
+            importance: read_importance(r)?,
+            matching: Match::read(r)?,
+            instructions: read_instructions(r)?,
+        };
+        Ok(flow)
+    }
+
+    fn write(&self, w: &mut Writer<'_>) {
+        if w.version() == Version::V1_0 {
+            return self.write_1_0(w);
+        }
+        w.u64(self.cookie);
+        w.u64(self.cookie_mask);
+        w.u8(self.table);
+        w.u8(self.command as u8);
+        w.u16(self.idle_timeout);
+        w.u16(self.hard_timeout);
+        w.u16(self.priority);
+        w.u32(self.buffer);
+        self.out_port.write(w);
+        w.u32(self.out_group);
+        w.u16(self.flags);
+        write_importance(w, self.importance);
+        self.matching.write(w);
+        write_instructions(w, &self.instructions);
+    }
+}
+
+impl FlowMod {
+    fn read_1_0(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let matching = Match::read(r)?;
+        let cookie = r.u64()?;
+        let command = r.u16()?;
+        Ok(Self {
+            cookie,
+            command: FlowCommand::from_number(command, r)?,
+            idle_timeout: r.u16()?,
+            hard_timeout: r.u16()?,
+            priority: r.u16()?,
+            buffer: r.u32()?,
+            out_port: PortNo::read(r)?,
+            flags: r.u16()?,
+            matching,
+            instructions: read_instructions(r)?,
+            ..Self::default()
+        })
+    }
+
+    fn write_1_0(&self, w: &mut Writer<'_>) {
+        w.refuse_if(self.cookie_mask != 0, "a mask of cookies");
+        w.refuse_if(self.table != 0, "a table");
+        w.refuse_if(self.out_group != GROUP_ANY, "a group");
+        w.refuse_if(self.importance != 0, "importance of a flow");
+        self.matching.write(w);
+        w.u64(self.cookie);
+        w.u16(self.command as u16);
+        w.u16(self.idle_timeout);
+        w.u16(self.hard_timeout);
+        w.u16(self.priority);
+        w.u32(self.buffer);
+        self.out_port.write(w);
+        w.u16(self.flags);
+        write_instructions(w, &self.instructions);
+    }
+}
+
+/// Two octets: the importance, reserved in 1.3.
+pub(crate) fn read_importance(r: &mut Reader<'_>) -> Result<u16, Malformed> {
+    let importance = r.u16()?;
+    Ok(if r.version() < Version::V1_4 { 0 } else { importance })
+}
+
+/// Writes what [`read_importance`] reads.
+pub(crate) fn write_importance(w: &mut Writer<'_>, importance: u16) {
+    w.refuse_if(w.version() < Version::V1_4 && importance != 0, "importance of a flow");
+    w.u16(importance);
+}
+
+/// Why a flow ended: a number of OFPFRR.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RemovedReason(pub u8);
+
+impl RemovedReason {
+    /// No packet matched for the idle timeout.
+    pub const IDLE_TIMEOUT: Self = Self(0);
+    /// The hard timeout passed.
+    pub const HARD_TIMEOUT: Self = Self(1);
+    /// A FLOW_MOD deleted it.
+    pub const DELETE: Self = Self(2);
+    /// Its group was deleted.
+    pub const GROUP_DELETE: Self = Self(3);
+    /// Its meter was deleted; since 1.4.
+    pub const METER_DELETE: Self = Self(4);
+    /// The switch needed room; since 1.4.
+    pub const EVICTION: Self = Self(5);
+}
+
+/// A flow ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FlowRemoved {
+    /// The controller's own identifier of the flow.
+    pub cookie: u64,
+    /// The priority.
+    pub priority: u16,
+    /// Why.
+    pub reason: RemovedReason,
+    /// The table; not in 1.0.
+    pub table: u8,
+    /// The idle timeout in seconds.
+    pub idle_timeout: u16,
+    /// The hard timeout in seconds; not in 1.0.
+    pub hard_timeout: u16,
+    /// Duration, packets and octets.
+    pub counters: FlowCounters,
+    /// Which packets.
+    pub matching: Match,
+}
+
+impl Wire for FlowRemoved {
+    fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        match r.version() {
+            Version::V1_0 => {
+                let matching = Match::read(r)?;
+                let (cookie, priority, reason) = (r.u64()?, r.u16()?, r.u8()?);
+                r.reserved(1)?;
+                let (duration_sec, duration_nsec, idle_timeout) = (r.u32()?, r.u32()?, r.u16()?);
+                r.reserved(2)?;
+                let (packet_count, byte_count) = (r.u64()?, r.u64()?);
+                let counters = FlowCounters::Fixed { duration_sec, duration_nsec, packet_count, byte_count };
+                let reason = RemovedReason(reason);
+                Ok(Self { cookie, priority, reason, table: 0, idle_timeout, hard_timeout: 0, counters, matching })
+            }
+            Version::V1_3 | Version::V1_4 => {
+                let (cookie, priority, reason, table) = (r.u64()?, r.u16()?, RemovedReason(r.u8()?), r.u8()?);
+                let (duration_sec, duration_nsec) = (r.u32()?, r.u32()?);
+                let (idle_timeout, hard_timeout) = (r.u16()?, r.u16()?);
+                let (packet_count, byte_count) = (r.u64()?, r.u64()?);
+                let counters = FlowCounters::Fixed { duration_sec, duration_nsec, packet_count, byte_count };
+                let matching = Match::read(r)?;
+                Ok(Self { cookie, priority, reason, table, idle_timeout, hard_timeout, counters, matching })
+            }
+            Version::V1_5 => {
+                let (table, reason, priority) = (r.u8()?, RemovedReason(r.u8()?), r.u16()?);
+                let (idle_timeout, hard_timeout, cookie) = (r.u16()?, r.u16()?, r.u64()?);
+                let matching = Match::read(r)?;
+                let counters = FlowCounters::Extensible(read_statistics(r)?);
+                Ok(Self { cookie, priority, reason, table, idle_timeout, hard_timeout, counters, matching })
+            }
+        }
+    }
+
+    fn write(&self, w: &mut Writer<'_>) {
+        match w.version() {
+            Version::V1_0 => {
+                w.refuse_if(self.table != 0, "a table");
+                w.refuse_if(self.hard_timeout != 0, "the hard timeout of a removed flow");
+                self.matching.write(w);
+                w.u64(self.cookie);
+                w.u16(self.priority);
+                w.u8(self.reason.0);
+                w.reserved(1);
+                let (duration_sec, duration_nsec, packet_count, byte_count) = self.counters.fixed(w);
+                w.u32(duration_sec);
+                w.u32(duration_nsec);
+                w.u16(self.idle_timeout);
+                w.reserved(2);
+                w.u64(packet_count);
+                w.u64(byte_count);
+            }
+            Version::V1_3 | Version::V1_4 => {
+                w.u64(self.cookie);
+                w.u16(self.priority);
+                w.u8(self.reason.0);
+                w.u8(self.table);
+                let (duration_sec, duration_nsec, packet_count, byte_count) = self.counters.fixed(w);
+                w.u32(duration_sec);
+                w.u32(duration_nsec);
+                w.u16(self.idle_timeout);
+                w.u16(self.hard_timeout);
+                w.u64(packet_count);
+                w.u64(byte_count);
+                self.matching.write(w);
+            }
+            Version::V1_5 => {
+                w.u8(self.table);
+                w.u8(self.reason.0);
+                w.u16(self.priority);
+                w.u16(self.idle_timeout);
+                w.u16(self.hard_timeout);
+                w.u64(self.cookie);
+                self.matching.write(w);
+                self.counters.write_extensible(w);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::EncodeError;
+
+    fn written(version: Version, value: &impl Wire) -> Result<Vec<u8>, EncodeError> {
+        let mut out = Vec::new();
+        let mut w = Writer::new(version, &mut out);
+        value.write(&mut w);
+        w.error().map_or(Ok(out), Err)
+    }
+
+    #[test]
+    fn flow_mod_round_trips_in_every_version() {
+        let flow = FlowMod { cookie: 7, priority: 3, idle_timeout: 5, ..FlowMod::default() };
+        for version in [Version::V1_3, Version::V1_4, Version::V1_5] {
+            let out = written(version, &flow).expect("every version has it");
+            assert_eq!(out.len(), 48);
+            assert_eq!(FlowMod::read(&mut Reader::new(version, &out)).as_ref(), Ok(&flow));
+        }
+        let out = written(Version::V1_0, &flow).expect("every version has it");
+        assert_eq!(out.len(), 64);
+        let read = FlowMod::read(&mut Reader::new(Version::V1_0, &out)).expect("well formed");
+        assert_eq!((read.cookie, read.priority, read.idle_timeout, read.table), (7, 3, 5, 0));
+    }
+
+    #[test]
+    fn what_a_version_lacks_is_refused_by_name() {
+        let refused = |version, flow: FlowMod| written(version, &flow).expect_err("refused");
+        let importance = FlowMod { importance: 1, ..FlowMod::default() };
+        let what = "importance of a flow";
+        assert_eq!(refused(Version::V1_3, importance), EncodeError::NotInVersion { version: Version::V1_3, what });
+        for flow in [
+            FlowMod { table: 1, ..FlowMod::default() },
+            FlowMod { cookie_mask: 1, ..FlowMod::default() },
+            FlowMod { out_group: 1, ..FlowMod::default() },
+        ] {
+            refused(Version::V1_0, flow);
+        }
+    }
+
+    #[test]
+    fn unknown_command_is_malformed() {
+        let mut out = written(Version::V1_3, &FlowMod::default()).expect("it has a form");
+        out[17] = 5;
+        let error = FlowMod::read(&mut Reader::new(Version::V1_3, &out)).expect_err("malformed");
+        assert_eq!(error.what, "unknown command of FLOW_MOD");
+    }
+
+    #[test]
+    fn counters_of_another_version_are_refused() {
+        let removed = FlowRemoved {
+            cookie: 1,
+            priority: 2,
+            reason: RemovedReason::DELETE,
+            table: 0,
+            idle_timeout: 0,
+            hard_timeout: 0,
+            counters: FlowCounters::default(),
+            matching: Match::ANY,
+        };
+        assert!(written(Version::V1_5, &removed).is_err());
+        for version in [Version::V1_0, Version::V1_3, Version::V1_4] {
+            let out = written(version, &removed).expect("fixed counters");
+            assert!(FlowRemoved::read(&mut Reader::new(version, &out)).is_ok());
+        }
+        let extensible = FlowRemoved { counters: FlowCounters::Extensible(Vec::new()), ..removed };
+        assert!(written(Version::V1_4, &extensible).is_err());
+        assert!(written(Version::V1_5, &extensible).is_ok());
+    }
+}

@@ -1,0 +1,288 @@
+//! Meters: METER_MOD, bands, and what multipart replies say of meters (OF 1.3.5 §7.3.4.4, §7.3.5.12).
+
+use alloc::vec::Vec;
+
+use crate::error::Malformed;
+use crate::version::Version;
+use crate::wire::{Reader, Wire, Writer, layout};
+
+/// What a [`MeterMod`] does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MeterCommand {
+    /// Adds a meter.
+    Add = 0,
+    /// Changes a meter.
+    Modify = 1,
+    /// Deletes a meter, or all.
+    Delete = 2,
+}
+
+/// Flags of a meter.
+pub mod meter_flags {
+    /// Rates are in kilobits per second, bursts in kilobits.
+    pub const KBPS: u16 = 1;
+    /// Rates are in packets per second, bursts in packets.
+    pub const PKTPS: u16 = 1 << 1;
+    /// The bands have a burst size.
+    pub const BURST: u16 = 1 << 2;
+    /// The switch counts.
+    pub const STATS: u16 = 1 << 3;
+}
+
+/// What happens to packets beyond a rate. Rate and burst are in the units of the meter's flags.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Band {
+    /// They are dropped.
+    Drop {
+        /// The rate.
+        rate: u32,
+        /// The burst size.
+        burst: u32,
+    },
+    /// Their drop precedence is raised.
+    DscpRemark {
+        /// The rate.
+        rate: u32,
+        /// The burst size.
+        burst: u32,
+        /// By how many levels.
+        prec_level: u8,
+    },
+    /// What an experimenter defined.
+    Experimenter {
+        /// The rate.
+        rate: u32,
+        /// The burst size.
+        burst: u32,
+        /// The experimenter.
+        experimenter: u32,
+        /// What follows.
+        body: Vec<u8>,
+    },
+}
+
+impl Wire for Band {
+    fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let at = *r;
+        let kind = r.u16()?;
+        let len = r.u16()?;
+        let mut body = r.sub_behind(len, 4)?;
+        let (rate, burst) = (body.u32()?, body.u32()?);
+        let band = match kind {
+            1 => {
+                body.reserved(4)?;
+                Self::Drop { rate, burst }
+            }
+            2 => {
+                let prec_level = body.u8()?;
+                body.reserved(3)?;
+                Self::DscpRemark { rate, burst, prec_level }
+            }
+            0xffff => {
+                let experimenter = body.u32()?;
+                Self::Experimenter { rate, burst, experimenter, body: body.rest().to_vec() }
+            }
+            _ => return Err(at.malformed("unknown type of band")),
+        };
+        body.finish("band is longer than its type")?;
+        Ok(band)
+    }
+
+    fn write(&self, w: &mut Writer<'_>) {
+        let start = w.position();
+        let (kind, rate, burst) = match self {
+            Self::Drop { rate, burst } => (1, rate, burst),
+            Self::DscpRemark { rate, burst, .. } => (2, rate, burst),
+            Self::Experimenter { rate, burst, .. } => (0xffff, rate, burst),
+        };
+        w.u16(kind);
+        w.u16(0);
+        w.u32(*rate);
+        w.u32(*burst);
+        match self {
+            Self::Drop { .. } => w.reserved(4),
+            Self::DscpRemark { prec_level, .. } => {
+                w.u8(*prec_level);
+                w.reserved(3);
+            }
+            Self::Experimenter { experimenter, body, .. } => {
+                w.u32(*experimenter);
+                w.bytes(body);
+            }
+        }
+        w.set_len(start + 2, start, "band");
+    }
+}
+
+/// Adds, changes or deletes meters.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MeterMod {
+    /// What to do.
+    pub command: MeterCommand,
+    /// [`meter_flags`].
+    pub flags: u16,
+    /// The meter; of deletions also [`crate::value::METER_ALL`].
+    pub meter: u32,
+    /// The bands.
+    pub bands: Vec<Band>,
+}
+
+impl Wire for MeterMod {
+    fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let at = *r;
+        let command = match r.u16()? {
+            0 => MeterCommand::Add,
+            1 => MeterCommand::Modify,
+            2 => MeterCommand::Delete,
+            _ => return Err(at.malformed("unknown command of METER_MOD")),
+        };
+        Ok(Self { command, flags: r.u16()?, meter: r.u32()?, bands: r.list()? })
+    }
+
+    fn write(&self, w: &mut Writer<'_>) {
+        w.u16(self.command as u16);
+        w.u16(self.flags);
+        w.u32(self.meter);
+        w.list(&self.bands);
+    }
+}
+
+layout! {
+    /// Counters of a band.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub struct BandCounter {
+        /// Packets beyond the rate.
+        packet_count: u64;
+        /// Octets of these packets.
+        byte_count: u64;
+    }
+}
+
+/// Counters of a meter.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MeterStats {
+    /// The meter.
+    pub meter: u32,
+    /// Flows that use it; since 1.5, flows and other references.
+    pub ref_count: u32,
+    /// Packets that the meter saw.
+    pub packet_in_count: u64,
+    /// Octets of these packets.
+    pub byte_in_count: u64,
+    /// How long the meter has existed, whole seconds.
+    pub duration_sec: u32,
+    /// Nanoseconds beyond them.
+    pub duration_nsec: u32,
+    /// One for each band.
+    pub bands: Vec<BandCounter>,
+}
+
+impl Wire for MeterStats {
+    fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let meter = r.u32()?;
+        let len = r.u16()?;
+        let mut body = r.sub_behind(len, 6)?;
+        body.reserved(6)?;
+        Ok(Self {
+            meter,
+            ref_count: body.u32()?,
+            packet_in_count: body.u64()?,
+            byte_in_count: body.u64()?,
+            duration_sec: body.u32()?,
+            duration_nsec: body.u32()?,
+            bands: body.list()?,
+        })
+    }
+
+    fn write(&self, w: &mut Writer<'_>) {
+        let start = w.position();
+        w.u32(self.meter);
+        w.reserved(8);
+        w.u32(self.ref_count);
+        w.u64(self.packet_in_count);
+        w.u64(self.byte_in_count);
+        w.u32(self.duration_sec);
+        w.u32(self.duration_nsec);
+        w.list(&self.bands);
+        w.set_len(start + 4, start, "counters of a meter");
+    }
+}
+
+/// A meter as it was set.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MeterConfig {
+    /// [`meter_flags`].
+    pub flags: u16,
+    /// The meter.
+    pub meter: u32,
+    /// The bands.
+    pub bands: Vec<Band>,
+}
+
+impl Wire for MeterConfig {
+    fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let len = r.u16()?;
+        let mut body = r.sub_behind(len, 2)?;
+        Ok(Self { flags: body.u16()?, meter: body.u32()?, bands: body.list()? })
+    }
+
+    fn write(&self, w: &mut Writer<'_>) {
+        let start = w.position();
+        w.u16(0);
+        w.u16(self.flags);
+        w.u32(self.meter);
+        w.list(&self.bands);
+        w.set_len(start, start, "configuration of a meter");
+    }
+}
+
+/// What meters a switch can have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MeterFeatures {
+    /// The most meters.
+    pub max_meter: u32,
+    /// One bit for each type of band.
+    pub band_types: u32,
+    /// [`meter_flags`].
+    pub capabilities: u32,
+    /// The most bands of a meter.
+    pub max_bands: u8,
+    /// The most colours.
+    pub max_color: u8,
+    /// 1: in the action set, 2: anywhere in a list, 4: several times; since 1.5.
+    pub features: u32,
+}
+
+impl Wire for MeterFeatures {
+    fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let mut features = Self {
+            max_meter: r.u32()?,
+            band_types: r.u32()?,
+            capabilities: r.u32()?,
+            max_bands: r.u8()?,
+            max_color: r.u8()?,
+            features: 0,
+        };
+        r.reserved(2)?;
+        if r.version() == Version::V1_5 {
+            features.features = r.u32()?;
+            r.reserved(4)?;
+        }
+        Ok(features)
+    }
+
+    fn write(&self, w: &mut Writer<'_>) {
+        w.u32(self.max_meter);
+        w.u32(self.band_types);
+        w.u32(self.capabilities);
+        w.u8(self.max_bands);
+        w.u8(self.max_color);
+        w.reserved(2);
+        if w.version() == Version::V1_5 {
+            w.u32(self.features);
+            w.reserved(4);
+        } else {
+            w.refuse_if(self.features != 0, "features of meters");
+        }
+    }
+}

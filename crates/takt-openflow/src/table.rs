@@ -1,0 +1,363 @@
+//! Tables: TABLE_MOD, features, descriptions and counters (OF 1.3.5 §7.3.3, §7.3.5.4, §7.3.5.5).
+
+use alloc::vec::Vec;
+
+use crate::action::FeatureId;
+use crate::error::Malformed;
+use crate::oxm::{Oxm, OxmHeader};
+use crate::value::{Property, Text, read_property, write_property};
+use crate::version::Version;
+use crate::wire::{Reader, Wire, Writer, layout};
+
+/// A property of a table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum TableProperty {
+    /// By what the switch evicts flows: 1 other, 2 importance, 4 lifetime.
+    Eviction(u32),
+    /// Events when the table fills and empties, in percent of free entries.
+    Vacancy {
+        /// The event "down" comes when fewer are free.
+        down: u8,
+        /// The event "up" comes when more are free.
+        up: u8,
+        /// How many are free.
+        current: u8,
+    },
+    /// A property without a type here.
+    Other(Property),
+}
+
+impl Wire for TableProperty {
+    fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let (kind, mut body) = read_property(r)?;
+        let property = match kind {
+            2 => Self::Eviction(body.u32()?),
+            3 => {
+                let (down, up, current) = (body.u8()?, body.u8()?, body.u8()?);
+                body.reserved(1)?;
+                Self::Vacancy { down, up, current }
+            }
+            kind => Self::Other(Property { kind, body: body.rest().to_vec() }),
+        };
+        body.finish("property is longer than its type")?;
+        Ok(property)
+    }
+
+    fn write(&self, w: &mut Writer<'_>) {
+        match self {
+            Self::Eviction(flags) => write_property(w, 2, |w| w.u32(*flags)),
+            Self::Vacancy { down, up, current } => write_property(w, 3, |w| {
+                w.bytes(&[*down, *up, *current]);
+                w.reserved(1);
+            }),
+            Self::Other(property) => property.write(w),
+        }
+    }
+}
+
+/// Configures a table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TableMod {
+    /// The table, or [`crate::value::TABLE_ALL`].
+    pub table: u8,
+    /// 4: eviction, 8: vacancy events; since 1.4.
+    pub config: u32,
+    /// Eviction and vacancy; since 1.4.
+    pub properties: Vec<TableProperty>,
+}
+
+impl Wire for TableMod {
+    fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let table = r.u8()?;
+        r.reserved(3)?;
+        let config = r.u32()?;
+        let properties = if r.version() < Version::V1_4 { Vec::new() } else { r.list()? };
+        Ok(Self { table, config, properties })
+    }
+
+    fn write(&self, w: &mut Writer<'_>) {
+        w.refuse_if(w.version() < Version::V1_4 && !self.properties.is_empty(), "properties of a table");
+        w.u8(self.table);
+        w.reserved(3);
+        w.u32(self.config);
+        w.list(&self.properties);
+    }
+}
+
+/// A table as it is configured; since 1.4.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TableDesc {
+    /// The table.
+    pub table: u8,
+    /// As in [`TableMod`].
+    pub config: u32,
+    /// Eviction and vacancy.
+    pub properties: Vec<TableProperty>,
+}
+
+impl Wire for TableDesc {
+    fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let len = r.u16()?;
+        let mut body = r.sub_behind(len, 2)?;
+        let table = body.u8()?;
+        body.reserved(1)?;
+        Ok(Self { table, config: body.u32()?, properties: body.list()? })
+    }
+
+    fn write(&self, w: &mut Writer<'_>) {
+        let start = w.position();
+        w.u16(0);
+        w.u8(self.table);
+        w.reserved(1);
+        w.u32(self.config);
+        w.list(&self.properties);
+        w.set_len(start, start, "description of a table");
+    }
+}
+
+layout! {
+    /// A table fills or empties; since 1.4.
+    #[derive(Clone, PartialEq, Eq, Debug)]
+    pub struct TableStatus {
+        /// 3: fewer entries are free than `down`, 4: more than `up`.
+        reason: u8, reserved 7;
+        /// The table.
+        table: TableDesc;
+    }
+}
+
+/// The fields of the counters of a table that OpenFlow 1.0 alone has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TableStatsV1_0 {
+    /// The name.
+    pub name: Text<32>,
+    /// The wildcards that it supports.
+    pub wildcards: u32,
+    /// The most entries.
+    pub max_entries: u32,
+}
+
+/// Counters of a table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TableStats {
+    /// The table.
+    pub table: u8,
+    /// In 1.0, name and size.
+    pub v1_0: Option<TableStatsV1_0>,
+    /// Flows.
+    pub active_count: u32,
+    /// Packets looked up.
+    pub lookup_count: u64,
+    /// Packets that matched.
+    pub matched_count: u64,
+}
+
+impl Wire for TableStats {
+    fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let table = r.u8()?;
+        r.reserved(3)?;
+        let v1_0 = if r.version() == Version::V1_0 {
+            Some(TableStatsV1_0 { name: Text::read(r)?, wildcards: r.u32()?, max_entries: r.u32()? })
+        } else {
+            None
+        };
+        Ok(Self { table, v1_0, active_count: r.u32()?, lookup_count: r.u64()?, matched_count: r.u64()? })
+    }
+
+    fn write(&self, w: &mut Writer<'_>) {
+        w.u8(self.table);
+        w.reserved(3);
+        match (&self.v1_0, w.version()) {
+            (Some(old), Version::V1_0) => {
+                old.name.write(w);
+                w.u32(old.wildcards);
+                w.u32(old.max_entries);
+            }
+            (None, Version::V1_0) => w.refuse("counters of a table without its name and size"),
+            (Some(_), _) => w.refuse("name and size of a table among its counters"),
+            (None, _) => {}
+        }
+        w.u32(self.active_count);
+        w.u64(self.lookup_count);
+        w.u64(self.matched_count);
+    }
+}
+
+/// What a [`TableFeatureProperty`] lists.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum TableFeatureList {
+    /// Types of instructions or actions.
+    Ids(Vec<FeatureId>),
+    /// Tables.
+    Tables(Vec<u8>),
+    /// Fields.
+    Fields(Vec<OxmHeader>),
+    /// Fields with values: types of packets.
+    Values(Vec<Oxm>),
+    /// What an experimenter defined, and kinds without a type here.
+    Other(Vec<u8>),
+}
+
+/// A property of the features of a table: OFPTFPT number and list.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TableFeatureProperty {
+    /// The number: even for flows, odd for the table-miss flow where the two differ.
+    pub kind: u16,
+    /// The list.
+    pub list: TableFeatureList,
+}
+
+impl Wire for TableFeatureProperty {
+    fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let (kind, mut body) = read_property(r)?;
+        let list = match (kind, r.version()) {
+            (0 | 1 | 4..=7, _) => TableFeatureList::Ids(body.list()?),
+            (2 | 3, _) | (16, Version::V1_4 | Version::V1_5) => TableFeatureList::Tables(body.rest().to_vec()),
+            (8 | 10 | 12..=15, _) | (18..=21, Version::V1_5) => TableFeatureList::Fields(body.list()?),
+            (22, Version::V1_5) => TableFeatureList::Values(body.list()?),
+            _ => TableFeatureList::Other(body.rest().to_vec()),
+        };
+        Ok(Self { kind, list })
+    }
+
+    fn write(&self, w: &mut Writer<'_>) {
+        let is_later = |list: &TableFeatureList| match list {
+            TableFeatureList::Tables(_) => self.kind == 16 && w.version() < Version::V1_4,
+            TableFeatureList::Fields(_) => self.kind > 16 && w.version() < Version::V1_5,
+            TableFeatureList::Values(_) => w.version() < Version::V1_5,
+            TableFeatureList::Ids(_) | TableFeatureList::Other(_) => false,
+        };
+        let is_later = is_later(&self.list);
+        w.refuse_if(is_later, "this property of a table's features");
+        write_property(w, self.kind, |w| match &self.list {
+            TableFeatureList::Ids(ids) => w.list(ids),
+            TableFeatureList::Tables(tables) => w.bytes(tables),
+            TableFeatureList::Fields(fields) => w.list(fields),
+            TableFeatureList::Values(values) => w.list(values),
+            TableFeatureList::Other(body) => w.bytes(body),
+        });
+    }
+}
+
+/// What a table can do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TableFeatures {
+    /// The table.
+    pub table: u8,
+    /// Of requests: replaces, changes, enables or disables; since 1.5.
+    pub command: u8,
+    /// 1: ingress table, 2: egress table, 16: first egress table; since 1.5.
+    pub features: u32,
+    /// The name.
+    pub name: Text<32>,
+    /// Bits of metadata that can be matched.
+    pub metadata_match: u64,
+    /// Bits of metadata that can be written.
+    pub metadata_write: u64,
+    /// Bits of [`TableMod::config`]; since 1.4 named capabilities.
+    pub config: u32,
+    /// The most entries.
+    pub max_entries: u32,
+    /// Instructions, actions, fields.
+    pub properties: Vec<TableFeatureProperty>,
+}
+
+impl Wire for TableFeatures {
+    fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let len = r.u16()?;
+        let mut body = r.sub_behind(len, 2)?;
+        let table = body.u8()?;
+        let (command, features) = if r.version() == Version::V1_5 {
+            (body.u8()?, body.u32()?)
+        } else {
+            body.reserved(5)?;
+            (0, 0)
+        };
+        Ok(Self {
+            table,
+            command,
+            features,
+            name: Text::read(&mut body)?,
+            metadata_match: body.u64()?,
+            metadata_write: body.u64()?,
+            config: body.u32()?,
+            max_entries: body.u32()?,
+            properties: body.list()?,
+        })
+    }
+
+    fn write(&self, w: &mut Writer<'_>) {
+        let start = w.position();
+        w.refuse_if(
+            w.version() < Version::V1_5 && (self.command != 0 || self.features != 0),
+            "command and flags of a table's features",
+        );
+        w.u16(0);
+        w.u8(self.table);
+        w.u8(self.command);
+        w.u32(self.features);
+        self.name.write(w);
+        w.u64(self.metadata_match);
+        w.u64(self.metadata_write);
+        w.u32(self.config);
+        w.u32(self.max_entries);
+        w.list(&self.properties);
+        w.set_len(start, start, "features of a table");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+
+    fn written(version: Version, value: &impl Wire) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        let mut w = Writer::new(version, &mut out);
+        value.write(&mut w);
+        w.error().is_none().then_some(out)
+    }
+
+    fn features(property: TableFeatureProperty) -> TableFeatures {
+        TableFeatures {
+            table: 1,
+            command: 0,
+            features: 0,
+            name: Text::new("first").expect("short"),
+            metadata_match: 1,
+            metadata_write: 2,
+            config: 3,
+            max_entries: 4,
+            properties: vec![property],
+        }
+    }
+
+    #[test]
+    fn features_round_trip_and_truncated_octets_fail() {
+        let ids = TableFeatureList::Ids(vec![FeatureId { kind: 1, body: vec![] }]);
+        let fields = TableFeatureList::Fields(vec![Oxm::EthType(0).header()]);
+        for (kind, list) in [(0, ids), (2, TableFeatureList::Tables(vec![1, 2, 3])), (8, fields)] {
+            let value = features(TableFeatureProperty { kind, list });
+            for version in [Version::V1_3, Version::V1_4, Version::V1_5] {
+                let out = written(version, &value).expect("it has a form");
+                assert_eq!(TableFeatures::read(&mut Reader::new(version, &out)).as_ref(), Ok(&value));
+                for len in 0..out.len() {
+                    assert!(TableFeatures::read(&mut Reader::new(version, &out[..len])).is_err(), "{len}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_version_lacks_is_refused() {
+        let values = TableFeatureProperty { kind: 22, list: TableFeatureList::Values(vec![]) };
+        assert_eq!(written(Version::V1_4, &features(values.clone())), None);
+        assert!(written(Version::V1_5, &features(values)).is_some());
+        let change = TableMod { table: 1, config: 0, properties: vec![TableProperty::Eviction(1)] };
+        assert_eq!(written(Version::V1_3, &change), None);
+        assert!(written(Version::V1_4, &change).is_some());
+        let stats = TableStats { table: 0, v1_0: None, active_count: 0, lookup_count: 0, matched_count: 0 };
+        assert_eq!(written(Version::V1_0, &stats), None);
+    }
+}
