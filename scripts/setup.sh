@@ -5,8 +5,8 @@
 #
 # build  a C compiler and Rust (by rustup, only if there is no cargo)
 # peers  CycloneDDS 0.10 and Fast DDS 2.9 (apt), CycloneDDS 11 and Fast DDS 3.2 (pip, in a virtual environment below
-#        ~/.cache/takt), the programs of interop/peers, tshark, iperf3, the tools for network
-#        namespaces, DPDK
+#        ~/.cache/takt), the packet vectors of os-ken (pip), the programs of interop/peers, tshark, iperf3,
+#        Open vSwitch, the tools for network namespaces, DPDK
 # nightly  the nightly compiler of `make fuzz`, `fuzz-coverage` and `sanitize`, with Miri, llvm-tools and
 #        the sources of the standard library (by rustup)
 #
@@ -21,6 +21,7 @@ readonly PEER_PACKAGES=(
     libfastrtps-dev libfastcdr-dev
     tshark iproute2 nftables iperf3 python3 python3-venv
     dpdk-dev pkg-config ethtool iputils-ping
+    openvswitch-common openvswitch-switch
 )
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -111,7 +112,7 @@ setup_peers() {
     apt_install "${PEER_PACKAGES[@]}"
     build_peers
     local package state=()
-    for package in cyclonedds-dev libfastrtps-dev tshark dpdk-dev; do
+    for package in cyclonedds-dev libfastrtps-dev tshark openvswitch-common dpdk-dev; do
         state+=("$package $(dpkg-query -W -f='${Version}' "$package" 2>/dev/null || echo missing)")
     done
     say "peers: $(printf '%s; ' "${state[@]}" | sed 's/; $//')"
