@@ -30,9 +30,11 @@ pub fn is_pattern(name: &str) -> bool {
     name.bytes().any(|byte| matches!(byte, b'*' | b'?' | b'['))
 }
 
-/// Matches by octets. Goes back only to the last star, so the work is at most the product of the
-/// two lengths.
+/// Matches by octets. Goes back only to the last star, so the octets looked at are at most the product
+/// of the two lengths. Many brackets that are never closed would take more: such a pattern matches nothing.
 fn pattern_matches(pattern: &[u8], text: &[u8]) -> bool {
+    let looks_max = (pattern.len() + 1) * (text.len() + 1);
+    let mut looks = 0;
     let mut p = 0;
     let mut t = 0;
     let mut retry: Option<(usize, usize)> = None;
@@ -42,7 +44,10 @@ fn pattern_matches(pattern: &[u8], text: &[u8]) -> bool {
             retry = Some((p, t));
             continue;
         }
-        if let Some(len) = element_matches(&pattern[p..], text[t]) {
+        if looks > looks_max {
+            return false;
+        }
+        if let Some(len) = element_matches(&pattern[p..], text[t], &mut looks) {
             p += len;
             t += 1;
             continue;
@@ -58,16 +63,20 @@ fn pattern_matches(pattern: &[u8], text: &[u8]) -> bool {
 }
 
 /// If the first element of the pattern (other than a star) matches the octet: how many octets of
-/// the pattern it takes.
-fn element_matches(pattern: &[u8], octet: u8) -> Option<usize> {
+/// the pattern it takes. Adds the octets that it looks at.
+fn element_matches(pattern: &[u8], octet: u8, looks: &mut usize) -> Option<usize> {
+    *looks += 1;
     match pattern {
         [b'?', ..] => Some(1),
-        [b'[', set @ ..] => match set_matches(set, octet) {
-            Some((len, true)) => Some(1 + len),
-            Some((_, false)) => None,
-            // Without its closing bracket, a bracket is an ordinary character.
-            None => (octet == b'[').then_some(1),
-        },
+        [b'[', set @ ..] => {
+            let found = set_matches(set, octet);
+            *looks += found.map_or(set.len(), |(len, _)| len);
+            match found {
+                Some((len, is_in)) => is_in.then_some(1 + len),
+                // Without its closing bracket, a bracket is an ordinary character.
+                None => (octet == b'[').then_some(1),
+            }
+        }
         [b'\\', escaped, ..] => (*escaped == octet).then_some(2),
         [plain, ..] => (*plain == octet).then_some(1),
         [] => None,

@@ -22,6 +22,7 @@ use crate::event::Event;
 use crate::participant::Participant;
 use crate::presentation::Place;
 use crate::time::Instant;
+use crate::work::Work;
 use crate::writer::{Directed, Write};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -97,25 +98,35 @@ struct Pending {
 #[derive(Debug, Default)]
 pub(crate) struct TypeLookup {
     offered: BTreeMap<EquivalenceId, OfferedType>,
+    /// How many references to other types these have.
+    references: usize,
     pending: BTreeMap<TypeRequestId, Pending>,
     /// Made so far.
     requests: i64,
 }
 
 impl TypeLookup {
-    /// Everything that the types refer to, directly or not, and not they themselves.
-    fn dependencies_of(&self, type_ids: &[EquivalenceId]) -> BTreeSet<EquivalenceId> {
+    /// The most looks at types and their references that an answer takes.
+    pub(crate) fn steps_max(&self) -> usize {
+        TYPE_IDS_MAX + 2 * self.references
+    }
+
+    /// Everything that the types refer to, directly or not, and not they themselves. Looks at each type and each reference once,
+    /// however often a request names a type.
+    fn dependencies_of(&self, type_ids: &[EquivalenceId], work: &mut Work) -> BTreeSet<EquivalenceId> {
+        let asked: BTreeSet<EquivalenceId> = type_ids.iter().copied().collect();
         let mut found = BTreeSet::new();
-        let mut next: Vec<EquivalenceId> = type_ids.to_vec();
+        let mut next: Vec<EquivalenceId> = asked.iter().copied().collect();
         while let Some(id) = next.pop() {
             let dependencies = self.offered.get(&id).map_or(&[][..], |offered| &offered.dependencies);
-            next.extend(dependencies.iter().filter(|id| !type_ids.contains(id) && found.insert(**id)));
+            work.steps(1 + dependencies.len());
+            next.extend(dependencies.iter().filter(|id| !asked.contains(id) && found.insert(**id)));
         }
         found
     }
 
     /// The answer; `None` if the request is nobody's in particular and nothing is known.
-    fn answer(&self, request: &TypeRequest) -> Option<Vec<u8>> {
+    fn answer(&self, request: &TypeRequest, work: &mut Work) -> Option<Vec<u8>> {
         let named = matches!(request.addressee, Addressee::Participant(_));
         match &request.question {
             Question::Types(type_ids) => {
@@ -133,7 +144,7 @@ impl TypeLookup {
                 }
                 let octets = <[u8; 4]>::try_from(point.octets()).unwrap_or_default();
                 let start = usize::try_from(u32::from_le_bytes(octets)).unwrap_or(usize::MAX);
-                let all = self.dependencies_of(type_ids);
+                let all = self.dependencies_of(type_ids, work);
                 let size = |id: &EquivalenceId| self.offered.get(id).map_or(0, |offered| offered.object.len() as u32);
                 let part: Vec<_> =
                     all.iter().skip(start).take(DEPENDENCIES_PER_REPLY).map(|id| (*id, size(id))).collect();
@@ -162,6 +173,7 @@ impl Participant {
         if offered.object.len() > MAX_REPLY_BYTES / 2 {
             return Err(Error::OutOfResources { limit: "bytes of a type object", value: MAX_REPLY_BYTES as u64 / 2 });
         }
+        self.type_lookup.references += offered.dependencies.len();
         types.insert(offered.id, offered);
         Ok(())
     }
@@ -307,7 +319,7 @@ impl Participant {
         if !for_us {
             return;
         }
-        let Some(payload) = self.type_lookup.answer(request) else { return };
+        let Some(payload) = self.type_lookup.answer(request, &mut self.ctx.work) else { return };
         let reader = Guid { prefix: from, entity_id: EntityId::TYPE_LOOKUP_REPLY_READER };
         let has_reader = self.writers.get(TYPE_REPLIES).is_some_and(|writer| writer.proxy_index(reader).is_some());
         if has_reader && self.write_directed(now, TYPE_REPLIES, reader, &payload) {
@@ -366,5 +378,28 @@ fn answer_of(reply: TypeReply<'_>) -> TypeAnswer {
             TypeAnswer::Dependencies { type_ids, continuation_point }
         }
         ReplyBody::Failure(code) => TypeAnswer::Refused(code),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    #[test]
+    fn request_that_names_a_type_many_times_looks_at_its_references_once() {
+        let id = |number: u16| {
+            let mut hash = [0; 14];
+            hash[..2].copy_from_slice(&number.to_le_bytes());
+            EquivalenceId::new(EquivalenceId::COMPLETE, hash)
+        };
+        let mut types = TypeLookup::default();
+        let dependencies: Box<[EquivalenceId]> = (1..=1_000).map(id).collect();
+        types.references = dependencies.len();
+        types.offered.insert(id(0), OfferedType { id: id(0), object: Box::default(), dependencies, minimal: None });
+        let mut work = Work::default();
+        let found = types.dependencies_of(&vec![id(0); TYPE_IDS_MAX], &mut work);
+        assert_eq!((found.len(), work.steps), (1_000, 2_001));
+        assert!(work.steps as usize <= types.steps_max());
     }
 }

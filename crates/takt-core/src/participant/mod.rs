@@ -329,8 +329,9 @@ impl Participant {
                 let members = subscriber.readers.iter().filter_map(|&index| self.readers.get(index));
                 members.map(|reader| reader.cache.len()).sum()
             });
+        let of_types = self.type_lookup.steps_max();
         let of_writer = self.writers.iter().map(|(_, writer)| writer.steps_max()).max().unwrap_or(0);
-        let samples = windows + of_reader.max(of_group.max().unwrap_or(0)) + of_writer;
+        let samples = windows + of_reader.max(of_group.max().unwrap_or(0)) + of_writer + of_types;
         let steps_per_entry = STEPS_PER_ENTRY + 2 * self.ctx.channels.list.len();
         (steps_per_entry * (1 + tables + self.ctx.events.len()) + samples + INSTANCES_PER_CALL * (1 + OVERTAKEN_MAX))
             as u64

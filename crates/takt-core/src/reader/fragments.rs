@@ -140,6 +140,8 @@ struct Assembly {
     /// One bit for each fragment that arrived.
     arrived: PayloadRef,
     missing: u32,
+    /// So many octets of `arrived` are full, from the first one on.
+    full: u32,
     /// When the last fragment arrived.
     touched: Instant,
     said: Said,
@@ -223,6 +225,10 @@ impl Fragments {
         if !fresh {
             return Err(Refused::Duplicate);
         }
+        let arrived = pool.bytes(assembly.arrived);
+        while arrived.get(assembly.full as usize) == Some(&u8::MAX) {
+            assembly.full += 1;
+        }
         if assembly.missing > 0 {
             return Ok(None);
         }
@@ -280,6 +286,7 @@ impl Fragments {
             payload,
             arrived,
             missing,
+            full: 0,
             touched: now,
             said: Said::NOTHING,
         };
@@ -336,8 +343,7 @@ impl Fragments {
         let arrived = pool.bytes(assembly.arrived);
         let is_missing = |number: &u32| arrived[(*number - 1) as usize / 8] & (1 << ((*number - 1) % 8)) == 0;
         let count = assembly.fragment_count();
-        let full_bytes = arrived.iter().take_while(|byte| **byte == u8::MAX).count() as u32;
-        let first = (full_bytes * 8 + 1..=count).find(is_missing)?;
+        let first = (assembly.full * 8 + 1..=count).find(is_missing)?;
         let mut set = FragmentNumberSet::new(first);
         for number in (first..=count.min(first.saturating_add(255))).filter(is_missing) {
             set.insert(number);

@@ -41,11 +41,11 @@ impl Writer {
         message.builder.info_destination(reader.prefix).ok()?;
         let empty = message.builder.len();
         while let Some(step) = self.next_repair(index) {
-            ctx.work.steps(1);
+            ctx.work.steps(1 + step.looks());
             let position = self.position(index, &step);
             let sent = ctx.counters.repairs_sent;
             let done = match step {
-                Repair::Gap { start, end } => self.emit_gap(&mut message, index, start, end, ctx),
+                Repair::Gap { start, end, .. } => self.emit_gap(&mut message, index, start, end, ctx),
                 Repair::Change(change) => self.emit_change(&mut message, index, &change, empty, ctx),
                 Repair::Fragment(change, fragments) => {
                     self.emit_fragment(&mut message, index, &change, fragments, empty, ctx)
@@ -107,14 +107,20 @@ impl Writer {
         if let Some(sn) = proxy.requested.lowest() {
             return Some(match history.get(sn) {
                 Some(change) if proxy.is_relevant(change) => Repair::Change(*change),
-                _ => Repair::Gap { start: sn, end: self.gap_end(index, sn) },
+                _ => {
+                    let (end, looks) = self.gap_end(index, sn);
+                    Repair::Gap { start: sn, end, looks }
+                }
             });
         }
         let live_from = proxy.live_from.min(unsent);
         if let Some(sn) = proxy.push_next.filter(|sn| *sn < live_from) {
             return Some(match history.get(sn) {
                 Some(change) if proxy.is_relevant(change) => Repair::Change(*change),
-                _ => Repair::Gap { start: sn, end: self.gap_end(index, sn).min(live_from) },
+                _ => {
+                    let (end, looks) = self.gap_end(index, sn);
+                    Repair::Gap { start: sn, end: end.min(live_from), looks }
+                }
             });
         }
         proxy.push_next = None;
@@ -130,11 +136,13 @@ impl Writer {
         }
     }
 
-    /// The first sequence number from `start` on that may be for the reader, or that has not been sent to anybody yet.
-    fn gap_end(&self, index: u32, start: SequenceNumber) -> SequenceNumber {
-        let Some(proxy) = self.proxies.get(index) else { return start.next() };
-        let mut end = start;
-        for _ in 0..GAP_STEPS {
+    /// The first sequence number from `start` on that may be for the reader, or that has not been sent to anybody yet; and how many
+    /// changes it looks at.
+    fn gap_end(&self, index: u32, start: SequenceNumber) -> (SequenceNumber, usize) {
+        let Some(proxy) = self.proxies.get(index) else { return (start.next(), 0) };
+        let (mut end, mut looks) = (start, 0);
+        while looks < GAP_STEPS {
+            looks += 1;
             match self.history.at_or_after(end) {
                 None => end = self.cursor.sn,
                 Some(change) if proxy.is_relevant(change) => {
@@ -147,7 +155,7 @@ impl Writer {
                 break;
             }
         }
-        end.min(self.cursor.sn).max(start.next())
+        (end.min(self.cursor.sn).max(start.next()), looks)
     }
 
     fn emit_gap(
@@ -285,10 +293,21 @@ impl Writer {
 }
 
 enum Repair {
-    Gap { start: SequenceNumber, end: SequenceNumber },
+    /// `looks`: how many changes were looked at to find its end.
+    Gap {
+        start: SequenceNumber,
+        end: SequenceNumber,
+        looks: usize,
+    },
     Change(Change),
     Fragment(Change, FragmentNumberSet),
     Heartbeat,
+}
+
+impl Repair {
+    fn looks(&self) -> usize {
+        if let Self::Gap { looks, .. } = self { *looks } else { 0 }
+    }
 }
 
 /// Repairs name their reader, so that others do not take them for duplicates.

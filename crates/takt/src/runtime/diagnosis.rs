@@ -76,7 +76,7 @@ impl Diagnosis {
     pub(crate) fn handle_event(&mut self, core: &mut Participant, now: Instant, event: Event, topic: Option<&str>) {
         match event {
             Event::PairsRefused => self.handle_refusals(core),
-            Event::PairsCautioned => {
+            Event::PairsCautioned if self.told.len() < TOLD_MAX => {
                 let cautions: Vec<_> = core.cautions().collect();
                 for caution in cautions {
                     if self.is_first((caution.writer(), caution.reader())) {
