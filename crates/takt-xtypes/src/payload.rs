@@ -55,7 +55,9 @@ fn encode<T: TypeSupport>(
     let too_small = |needed| EncodeError::BufferTooSmall { needed, capacity };
     let (header, body) = out.split_first_chunk_mut::<ENCAPSULATION_LEN>().ok_or(too_small(ENCAPSULATION_LEN))?;
     let mut e = Encoder::new(SliceSink(body), representation, endianness, scope);
-    value.encode(&mut e)?;
+    if let Err(error) = value.encode(&mut e) {
+        return Err(reason(value, representation, scope, error));
+    }
     let len = e.position();
     e.align(4)?;
     let padded = e.position();
@@ -63,6 +65,12 @@ fn encode<T: TypeSupport>(
     // At most 3: both are next to the same multiple of 4.
     *header = [identifier[0], identifier[1], 0, (padded - len) as u8];
     Ok(ENCAPSULATION_LEN + padded)
+}
+
+/// The error to report. No buffer is large enough for a value that cannot be encoded, so an error of the value comes first.
+#[cold]
+fn reason<T: CdrValue>(value: &T, representation: Representation, scope: Scope, error: EncodeError) -> EncodeError {
+    body_len(value, representation, scope).err().unwrap_or(error)
 }
 
 /// A payload without its encapsulation header and padding.
@@ -114,7 +122,8 @@ fn decode<T: TypeSupport>(value: &mut T, payload: &[u8], scope: Scope) -> Result
 /// Length of the payload that [`serialize`] writes, in bytes: header and padding included, a multiple of 4.
 ///
 /// A constant to the optimiser for types of fixed size; otherwise it visits strings and sequences, but not the
-/// elements of primitive ones. A value that cannot be encoded at all (see [`EncodeError`]) counts as its header.
+/// elements of primitive ones. A value that cannot be encoded at all (see [`EncodeError`]) counts as its header; [`serialize`] into so
+/// short a buffer fails with the error of the value.
 #[inline]
 pub fn serialized_len<T: TypeSupport>(value: &T, representation: Representation) -> usize {
     encoded_len(value, representation, Scope::Sample)

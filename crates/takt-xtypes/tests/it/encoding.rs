@@ -408,3 +408,22 @@ fn a_value_nested_too_deep_is_not_written() {
     assert_eq!(serialize(&value, Xcdr2, &mut [0; 8000]), Err(EncodeError::TooDeep));
     assert_eq!(serialize(&value, Xcdr1, &mut [0; 8000]), Err(EncodeError::TooDeep));
 }
+
+#[test]
+fn error_of_a_value_comes_before_that_of_the_buffer() {
+    #[derive(DdsType, Default, Debug)]
+    #[dds(crate = "takt_xtypes")]
+    struct Text {
+        #[dds(bound = 2)]
+        text: String,
+    }
+    let value = Text { text: "abc".into() };
+    for representation in [Xcdr1, Xcdr2] {
+        let mut out = vec![0; serialized_len(&value, representation)];
+        assert_eq!(
+            serialize(&value, representation, &mut out),
+            Err(EncodeError::BoundExceeded { bound: 2, len: 3 }),
+            "{representation:?}"
+        );
+    }
+}
