@@ -34,7 +34,7 @@ pub struct DomainConfig {
     /// DDS domain [default: TAKT_DOMAIN, that of the configuration, or 0]
     #[arg(long, value_parser = domain_id)]
     pub domain: Option<u32>,
-    /// DomainConfig file, TOML or XML; may be repeated [default: those of TAKT_CONFIG]
+    /// Configuration file, TOML or XML; may be repeated [default: those of TAKT_CONFIG]
     #[arg(long, value_name = "FILE")]
     pub config: Vec<PathBuf>,
 }

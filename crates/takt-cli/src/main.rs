@@ -89,6 +89,7 @@ fn main() -> ExitCode {
     let has_contract = cli.command.ends_by_signal();
     signal::install();
     takt::warn_by_default(false);
+    takt::variable_warnings().iter().for_each(|warning| note!("takt: warning: {warning}"));
     takt_xdp::register();
     #[cfg(feature = "dpdk")]
     takt_dpdk::register();

@@ -80,12 +80,12 @@ pub use listener::{
 };
 pub use log::warn_by_default;
 pub use multitopic::{Constituent, JOINED_TOPICS_MAX, MultiTopic, MultiTopicReader};
-#[doc(hidden)]
-pub use participant::variables_of_settings;
 pub use participant::{
     Attempt, BudgetOverrun, BudgetOverrunStatus, BudgetOverruns, Decision, DiscoveryServer, DiscoveryServerBuilder,
     DomainParticipant, DomainParticipantBuilder, TRACE_JOBS_MAX, TransportReport,
 };
+#[doc(hidden)]
+pub use participant::{variable_warnings, variables_of_settings};
 pub use publisher::Publisher;
 pub use query::QueryCondition;
 pub use readable::Readable;

@@ -101,3 +101,15 @@ fn interfaces_are_separated_by_commas() {
     let (text, code) = Takt::start("ls --domain 211 --interface lo,nowhere0").complaint();
     assert!(code == Some(1) && text.contains("network interface nowhere0"), "{text}");
 }
+
+#[test]
+fn misspelled_variable_is_a_warning_of_every_command() {
+    let environment = [("TAKT_DOMIAN", "212".to_owned())];
+    for line in ["ls --domain 211 --wait 0.1", "config show", "analyze nowhere.toml"] {
+        let (text, _) = Takt::start_in(line, &environment).complaint();
+        assert!(
+            text.contains("takt: warning: TAKT_DOMIAN is set, and there is no such setting; TAKT_DOMAIN"),
+            "{line}: {text}"
+        );
+    }
+}

@@ -90,12 +90,24 @@ pub fn variables_of_settings() -> Vec<&'static str> {
     HEEDED.iter().chain(HEEDED_BY_SETTINGS).copied().collect()
 }
 
+/// Warnings of the variables that are set and that no participant heeds: for programs that write no warnings by default.
+#[doc(hidden)]
+#[must_use]
+pub fn variable_warnings() -> Vec<Warning> {
+    unheeded(true).into_iter().map(|(warning, _)| warning).collect()
+}
+
+/// The variables that are set and not heeded, with their warnings.
+fn unheeded(is_from_settings: bool) -> Vec<(Warning, String)> {
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let names: BTreeSet<String> = names.filter(|name| name.starts_with("TAKT_")).collect();
+    names.into_iter().filter_map(|name| Some((warning(&name, is_from_settings)?, name))).collect()
+}
+
 /// Warnings of the variables that are set and not heeded; each is recorded once in a process.
 pub(super) fn warnings(is_from_settings: bool) -> Vec<Warning> {
     static RECORDED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    let names: BTreeSet<String> = names.filter(|name| name.starts_with("TAKT_")).collect();
-    let found: Vec<_> = names.into_iter().filter_map(|name| Some((warning(&name, is_from_settings)?, name))).collect();
+    let found = unheeded(is_from_settings);
     let mut recorded = RECORDED.lock().unwrap_or_else(PoisonError::into_inner);
     for (warning, name) in &found {
         if recorded.insert(name.clone()) {

@@ -24,7 +24,7 @@ use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};
 
 pub use builder::DomainParticipantBuilder;
 #[doc(hidden)]
-pub use environment::variables_of_settings;
+pub use environment::{variable_warnings, variables_of_settings};
 pub(crate) use jobs::VERSION;
 pub use jobs::{BudgetOverrun, BudgetOverrunStatus, BudgetOverruns, TRACE_JOBS_MAX};
 pub use report::{Attempt, Decision, TransportReport};
