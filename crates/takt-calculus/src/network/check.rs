@@ -45,8 +45,8 @@ impl fmt::Display for Unproven {
 const COUNTING: &str = "a sum is beyond counting";
 
 /// A flow at a port, as it follows from the budgets.
-struct Guest {
-    flow: usize,
+struct FlowAtPort {
+    number: usize,
     class: usize,
     period: u128,
     jitter: u128,
@@ -59,7 +59,7 @@ struct Guest {
     input: Option<usize>,
 }
 
-impl Guest {
+impl FlowAtPort {
     fn events(&self, window: u128) -> u128 {
         let by_period = (window + self.jitter) / self.period + 1;
         match window.checked_div(self.distance) {
@@ -89,24 +89,24 @@ pub fn check(certificate: &NetworkCertificate) -> Result<(), Unproven> {
     if !makes_sense {
         return Err(Unproven::Whole("the network makes no sense, or not everything is claimed"));
     }
-    let mut guests: Vec<Vec<Guest>> = ports.iter().map(|_| Vec::new()).collect();
+    let mut at_ports: Vec<Vec<FlowAtPort>> = ports.iter().map(|_| Vec::new()).collect();
     for (number, flow) in flows.iter().enumerate() {
-        travel(certificate, number, flow, &mut guests).ok_or(Unproven::Flow { flow: number, what: COUNTING })?;
+        place(certificate, number, flow, &mut at_ports).ok_or(Unproven::Flow { flow: number, what: COUNTING })?;
     }
     for (at, claims) in queues.iter().enumerate() {
         for (class, claim) in claims.iter().enumerate() {
-            let scene = Scene { ports, at, guests: &guests[at], class };
-            check_queue(&scene, claim).map_err(|what| Unproven::Queue { port: at, class, what })?;
+            let queue = Queue { ports, at, flows: &at_ports[at], class };
+            check_queue(&queue, claim).map_err(|what| Unproven::Queue { port: at, class, what })?;
         }
     }
     for (number, flow) in flows.iter().enumerate() {
-        check_flow(certificate, &guests, number, flow).map_err(|what| Unproven::Flow { flow: number, what })?;
+        check_flow(certificate, &at_ports, number, flow).map_err(|what| Unproven::Flow { flow: number, what })?;
     }
     Ok(())
 }
 
 /// Puts a flow at each port of its way, with the jitter that the budgets allow.
-fn travel(certificate: &NetworkCertificate, number: usize, flow: &Flow, guests: &mut [Vec<Guest>]) -> Option<()> {
+fn place(certificate: &NetworkCertificate, number: usize, flow: &Flow, at_ports: &mut [Vec<FlowAtPort>]) -> Option<()> {
     let mut jitter = u128::from(flow.arrivals.jitter_ns);
     let mut distance = u128::from(flow.arrivals.distance_ns);
     let mut input = None;
@@ -119,8 +119,8 @@ fn travel(certificate: &NetworkCertificate, number: usize, flow: &Flow, guests: 
             .zip(times())
             .try_fold(0_u128, |sum, (frames, time)| sum.checked_add(time.checked_mul(frames.count.into())?))?;
         let shortest = times().min()?;
-        guests[hop.port].push(Guest {
-            flow: number,
+        at_ports[hop.port].push(FlowAtPort {
+            number,
             class: hop.class,
             period: flow.arrivals.period_ns.into(),
             jitter,
@@ -141,26 +141,26 @@ fn travel(certificate: &NetworkCertificate, number: usize, flow: &Flow, guests: 
     Some(())
 }
 
-/// One queue, and who comes to its port.
-struct Scene<'a> {
+/// One queue, and all flows at its port.
+struct Queue<'a> {
     ports: &'a [Port],
     at: usize,
-    guests: &'a [Guest],
+    flows: &'a [FlowAtPort],
     class: usize,
 }
 
-impl Scene<'_> {
+impl Queue<'_> {
     fn port(&self) -> &Port {
         &self.ports[self.at]
     }
 
-    fn own(&self) -> impl Iterator<Item = &Guest> {
-        self.guests.iter().filter(|guest| guest.class == self.class)
+    fn own(&self) -> impl Iterator<Item = &FlowAtPort> {
+        self.flows.iter().filter(|flow| flow.class == self.class)
     }
 
     /// The ports that frames come from, each once.
     fn inputs(&self) -> Vec<Option<usize>> {
-        let mut inputs: Vec<Option<usize>> = self.guests.iter().map(|guest| guest.input).collect();
+        let mut inputs: Vec<Option<usize>> = self.flows.iter().map(|flow| flow.input).collect();
         inputs.sort_unstable();
         inputs.dedup();
         inputs
@@ -174,14 +174,14 @@ impl Scene<'_> {
         events_in: u128,
         link_in: u128,
     ) -> Option<(u128, Option<u128>)> {
-        let here = || self.guests.iter().filter(|guest| guest.input == input);
+        let here = || self.flows.iter().filter(|flow| flow.input == input);
         let work = here()
-            .filter(|guest| classes(guest.class))
-            .try_fold(0_u128, |sum, guest| sum.checked_add(guest.events(events_in).checked_mul(guest.work)?))?;
+            .filter(|flow| classes(flow.class))
+            .try_fold(0_u128, |sum, flow| sum.checked_add(flow.events(events_in).checked_mul(flow.work)?))?;
         let Some(from) = input.map(|input| &self.ports[input]) else { return Some((work, None)) };
         let wobble = u128::from(from.delay_ns - from.delay_ns_min);
         let brought = (link_in + wobble).checked_mul(from.rate_bps.into())?.div_ceil(self.port().rate_bps.into());
-        let frame = here().map(|guest| guest.longest).max()?;
+        let frame = here().map(|flow| flow.longest).max()?;
         Some((work, Some(brought.checked_add(frame)?)))
     }
 
@@ -205,19 +205,19 @@ impl Scene<'_> {
     }
 
     /// The longest frame that may be on the link when a more urgent one arrives.
-    fn begun(&self) -> u128 {
+    fn blocking(&self) -> u128 {
         let foreign = frame_ns(self.port().foreign_frame_len, self.port().rate_bps);
-        let lower = self.guests.iter().filter(|guest| guest.class > self.class);
-        lower.fold(foreign, |longest, guest| longest.max(guest.longest))
+        let lower = self.flows.iter().filter(|flow| flow.class > self.class);
+        lower.fold(foreign, |longest, flow| longest.max(flow.longest))
     }
 }
 
-fn check_queue(scene: &Scene<'_>, claim: &QueueClaim) -> Result<(), &'static str> {
-    let Some(shortest) = scene.own().map(|guest| guest.shortest).min() else { return Ok(()) };
-    let begun = scene.begun();
+fn check_queue(queue: &Queue<'_>, claim: &QueueClaim) -> Result<(), &'static str> {
+    let Some(shortest) = queue.own().map(|flow| flow.shortest).min() else { return Ok(()) };
+    let blocking = queue.blocking();
     let busy = u128::from(claim.busy_ns);
-    let level = scene.work(&|class| class <= scene.class, busy.saturating_sub(1), busy)?;
-    if busy == 0 || begun.saturating_add(level) > busy {
+    let level = queue.work(&|class| class <= queue.class, busy.saturating_sub(1), busy)?;
+    if busy == 0 || blocking.saturating_add(level) > busy {
         return Err("its busy period may be longer");
     }
     let ascends = claim.intervals.is_sorted_by(|a, b| a.from_ns < b.from_ns);
@@ -228,36 +228,36 @@ fn check_queue(scene: &Scene<'_>, claim: &QueueClaim) -> Result<(), &'static str
     for (n, interval) in claim.intervals.iter().enumerate() {
         let (from, start) = (u128::from(interval.from_ns), u128::from(interval.start_ns));
         let to = claim.intervals.get(n + 1).map_or(busy, |next| next.from_ns.into());
-        let own = scene.work(&|class| class == scene.class, to - 1, to)?;
-        let higher = scene.work(&|class| class < scene.class, start, start)?;
-        if begun.saturating_add(own.saturating_sub(shortest)).saturating_add(higher) > start {
-            return Err("a frame may be begun later");
+        let own = queue.work(&|class| class == queue.class, to - 1, to)?;
+        let higher = queue.work(&|class| class < queue.class, start, start)?;
+        if blocking.saturating_add(own.saturating_sub(shortest)).saturating_add(higher) > start {
+            return Err("a frame may be blocking later");
         }
         // Between the ends it is linear.
-        let waits = scene.own_at_begin(from, to)?.saturating_sub(from).max(own.saturating_sub(to));
-        if waits.saturating_add(begun).saturating_add(higher) > claim.delay_ns.into() {
+        let waits = queue.own_at_begin(from, to)?.saturating_sub(from).max(own.saturating_sub(to));
+        if waits.saturating_add(blocking).saturating_add(higher) > claim.delay_ns.into() {
             return Err("a frame may take longer than the budget");
         }
-        check_depth(scene, begun, from, own, to)?;
+        check_depth(queue, blocking, from, own, to)?;
     }
     Ok(())
 }
 
-fn check_depth(scene: &Scene<'_>, begun: u128, from: u128, arrived: u128, to: u128) -> Result<(), &'static str> {
-    let depth = scene.port().classes[scene.class];
+fn check_depth(queue: &Queue<'_>, blocking: u128, from: u128, arrived: u128, to: u128) -> Result<(), &'static str> {
+    let depth = queue.port().classes[queue.class];
     if depth == Depth::UNLIMITED {
         return Ok(());
     }
-    let elsewhere = scene.work(&|class| class < scene.class, from, from)?.saturating_add(begun);
+    let elsewhere = queue.work(&|class| class < queue.class, from, from)?.saturating_add(blocking);
     let served = from.saturating_sub(elsewhere);
     let waits = arrived.saturating_sub(served);
-    let largest = |of: fn(&Guest) -> u128| scene.own().map(of).max().unwrap_or(1);
-    let on_line = waits.checked_mul(scene.port().rate_bps.into()).ok_or(COUNTING)?.div_ceil(8_000_000_000);
-    let octets = on_line.saturating_add(largest(|guest| guest.longest_len));
-    let smallest = scene.own().map(|guest| guest.shortest).min().unwrap_or(1);
+    let largest = |of: fn(&FlowAtPort) -> u128| queue.own().map(of).max().unwrap_or(1);
+    let on_line = waits.checked_mul(queue.port().rate_bps.into()).ok_or(COUNTING)?.div_ceil(8_000_000_000);
+    let octets = on_line.saturating_add(largest(|flow| flow.longest_len));
+    let smallest = queue.own().map(|flow| flow.shortest).min().unwrap_or(1);
     let come =
-        scene.own().fold(0_u128, |sum, guest| sum.saturating_add(guest.events(to - 1).saturating_mul(guest.frames)));
-    let frames = come.saturating_sub(served / largest(|guest| guest.longest)).min(waits / smallest + 1);
+        queue.own().fold(0_u128, |sum, flow| sum.saturating_add(flow.events(to - 1).saturating_mul(flow.frames)));
+    let frames = come.saturating_sub(served / largest(|flow| flow.longest)).min(waits / smallest + 1);
     if octets > depth.octets.into() || frames > depth.frames.into() {
         return Err("it may have to hold more than its depth");
     }
@@ -266,7 +266,7 @@ fn check_depth(scene: &Scene<'_>, begun: u128, from: u128, arrived: u128, to: u1
 
 fn check_flow(
     certificate: &NetworkCertificate,
-    guests: &[Vec<Guest>],
+    at_ports: &[Vec<FlowAtPort>],
     number: usize,
     flow: &Flow,
 ) -> Result<(), &'static str> {
@@ -279,7 +279,8 @@ fn check_flow(
         return Err("its budgets are more than its bound");
     }
     if let Some(separated_ns) = said.separated_ns {
-        let bound = separated(certificate, guests, number, flow).ok_or("it has no bound by separated-flow analysis")?;
+        let bound =
+            separated(certificate, at_ports, number, flow).ok_or("it has no bound by separated-flow analysis")?;
         if bound > separated_ns.into() {
             return Err("it may take longer than by separated-flow analysis");
         }
@@ -291,7 +292,12 @@ fn check_flow(
 const ONE: u128 = 1 << 32;
 
 /// The end-to-end bound by what each port leaves to the flow.
-fn separated(certificate: &NetworkCertificate, guests: &[Vec<Guest>], number: usize, flow: &Flow) -> Option<u128> {
+fn separated(
+    certificate: &NetworkCertificate,
+    at_ports: &[Vec<FlowAtPort>],
+    number: usize,
+    flow: &Flow,
+) -> Option<u128> {
     let line = |len: u64| frame_ns(len, 8_000_000_000);
     let event = flow
         .frames
@@ -303,24 +309,24 @@ fn separated(certificate: &NetworkCertificate, guests: &[Vec<Guest>], number: us
     let takes = |octets: u128, rate: u128| Some(octets.checked_mul(ONE * 1_000_000_000)?.div_ceil(rate));
     let (mut latency, mut least) = (0_u128, u128::MAX);
     for (n, hop) in flow.hops.iter().enumerate() {
-        let scene = Scene { ports: &certificate.ports, at: hop.port, guests: &guests[hop.port], class: hop.class };
-        let (mut higher, mut same, mut bursts) = (0_u128, 0_u128, scene.begun());
-        for guest in scene.guests.iter().filter(|guest| guest.class <= hop.class && guest.flow != number) {
-            let rate = guest.work.checked_mul(ONE)?.div_ceil(guest.period);
-            let sum = if guest.class == hop.class { &mut same } else { &mut higher };
+        let queue = Queue { ports: &certificate.ports, at: hop.port, flows: &at_ports[hop.port], class: hop.class };
+        let (mut higher, mut same, mut bursts) = (0_u128, 0_u128, queue.blocking());
+        for flow in queue.flows.iter().filter(|flow| flow.class <= hop.class && flow.number != number) {
+            let rate = flow.work.checked_mul(ONE)?.div_ceil(flow.period);
+            let sum = if flow.class == hop.class { &mut same } else { &mut higher };
             *sum = sum.checked_add(rate)?;
             bursts = bursts
-                .checked_add(guest.work)?
-                .checked_add((guest.work.checked_mul(guest.jitter)?).div_ceil(guest.period))?;
+                .checked_add(flow.work)?
+                .checked_add((flow.work.checked_mul(flow.jitter)?).div_ceil(flow.period))?;
         }
         let class_rate = ONE.checked_sub(higher).filter(|rate| *rate > 0)?;
-        let rate = class_rate.checked_sub(same)?.checked_mul((scene.port().rate_bps / 8).into())?;
+        let rate = class_rate.checked_sub(same)?.checked_mul((queue.port().rate_bps / 8).into())?;
         least = least.min(rate);
         if least == 0 {
             return None;
         }
         let wait = bursts.checked_mul(ONE)?.div_ceil(class_rate);
-        latency = latency.checked_add(wait)?.checked_add(scene.port().delay_ns.into())?;
+        latency = latency.checked_add(wait)?.checked_add(queue.port().delay_ns.into())?;
         if n + 1 < flow.hops.len() {
             latency = latency.checked_add(takes(frame, rate)?)?;
         }

@@ -79,7 +79,7 @@ pub(super) struct Loads {
 
 /// How much comes by an input link at most.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Line {
+pub(super) struct InputLink {
     rate_in: u64,
     rate_out: u64,
     spread_ns: u64,
@@ -87,7 +87,7 @@ pub(super) struct Line {
     frame_ns: u64,
 }
 
-impl Line {
+impl InputLink {
     /// Work in an interval of `window_ns`, rounded up.
     fn within(&self, window_ns: u64) -> u64 {
         let octets = (u128::from(window_ns) + u128::from(self.spread_ns)) * u128::from(self.rate_in);
@@ -106,7 +106,7 @@ impl Line {
 /// Work that comes by one input link, or from sources.
 struct Input<'a> {
     loads: &'a [Load],
-    line: Option<Line>,
+    line: Option<InputLink>,
 }
 
 impl Loads {
@@ -135,7 +135,7 @@ impl Loads {
                 let from = &ports[input];
                 let frame_ns = loads.iter().map(|load| load.longest_ns).max().unwrap_or_default();
                 let spread_ns = from.delay_ns - from.delay_ns_min;
-                Line { rate_in: from.rate_bps, rate_out: ports[at].rate_bps, spread_ns, frame_ns }
+                InputLink { rate_in: from.rate_bps, rate_out: ports[at].rate_bps, spread_ns, frame_ns }
             };
             Input { loads, line: loads[0].input.map(line) }
         })
