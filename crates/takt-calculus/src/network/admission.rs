@@ -88,6 +88,15 @@ struct Draft {
     /// Claims that are bounded again.
     claims: BTreeMap<Hop, QueueClaim>,
     loads: BTreeMap<usize, Loads>,
+    /// Ports that are to be bounded, with the most urgent class whose flows changed there.
+    todo: BTreeMap<usize, usize>,
+}
+
+impl Draft {
+    fn mark(&mut self, hop: Hop) {
+        let first = self.todo.entry(hop.port).or_insert(hop.class);
+        *first = hop.class.min(*first);
+    }
 }
 
 impl Admission {
@@ -234,30 +243,23 @@ impl Admission {
 
     /// The network with a new flow. The budgets of some queues fall to what is needed.
     fn bound_all(&self, new: (FlowId, &Flow), tighten: BTreeSet<Hop>) -> Result<Draft, Refused> {
-        let mut draft = Draft { tighten, ..Draft::default() };
-        let mut todo: BTreeSet<usize> = draft.tighten.iter().map(|hop| hop.port).collect();
-        self.route(new.0, new.1, 0, &mut draft, &mut todo)?;
+        let mut draft = Draft { tighten: tighten.clone(), ..Draft::default() };
+        tighten.into_iter().for_each(|hop| draft.mark(hop));
+        self.route(new.0, new.1, 0, &mut draft)?;
         let mut done = 0;
-        while let Some(port) = todo.pop_first() {
+        while let Some((port, first)) = draft.todo.pop_first() {
             done += 1;
             if done > PORTS_MAX {
                 return Err(Refused::TooFar);
             }
-            self.bound_port(port, new, &mut draft, &mut todo)?;
+            self.bound_port(port, first, new, &mut draft)?;
         }
         self.check_limits(new, &draft)?;
         Ok(draft)
     }
 
     /// Gives the loads of a flow from `first` on the arrivals that follow from the budgets, and marks the ports whose loads changed.
-    fn route(
-        &self,
-        id: FlowId,
-        flow: &Flow,
-        first: usize,
-        draft: &mut Draft,
-        todo: &mut BTreeSet<usize>,
-    ) -> Result<(), Refused> {
+    fn route(&self, id: FlowId, flow: &Flow, first: usize, draft: &mut Draft) -> Result<(), Refused> {
         let overload = |hop: Hop| Refused::Queue { hop, fault: QueueFault::Unbounded(Unbounded::Overload) };
         let mut arrivals = match first.checked_sub(1) {
             None => flow.arrivals,
@@ -277,23 +279,23 @@ impl Admission {
                 Some(other) => *other = load,
                 None => loads.insert(load),
             }
-            todo.insert(hop.port);
+            draft.mark(*hop);
             let left = load.leave(&self.ports[hop.port], self.budget(*hop, draft));
             arrivals = left.ok_or_else(|| overload(*hop))?;
         }
         Ok(())
     }
 
-    /// Bounds the queues of a port, and changes the budgets that are too small, or are to fall.
-    fn bound_port(
-        &self,
-        port: usize,
-        new: (FlowId, &Flow),
-        draft: &mut Draft,
-        todo: &mut BTreeSet<usize>,
-    ) -> Result<(), Refused> {
+    /// Bounds the queues of a port from class `first` on, and those above it that wait for longer frames now; changes the budgets that
+    /// are too small, or are to fall.
+    fn bound_port(&self, port: usize, first: usize, new: (FlowId, &Flow), draft: &mut Draft) -> Result<(), Refused> {
         for class in 0..self.ports[port].classes.len() {
             let hop = Hop { port, class };
+            let before = PortView { ports: &self.ports, at: port, loads: &self.loads[port] };
+            let is_same = before.blocking_ns(class) == self.view(port, draft).blocking_ns(class);
+            if class < first && is_same {
+                continue;
+            }
             let mut claim = self.view(port, draft).bound(class).map_err(|fault| Refused::Queue { hop, fault })?;
             let (needed_ns, budget_ns) = (claim.delay_ns, self.budget(hop, draft));
             let falls = draft.tighten.remove(&hop) && needed_ns < budget_ns;
@@ -304,7 +306,7 @@ impl Admission {
                     self.loads(port, draft).iter().filter(|load| load.class == class).copied().collect();
                 for load in through {
                     let flow = self.known(FlowId(load.flow), new);
-                    self.route(FlowId(load.flow), flow, load.hop + 1, draft, todo)?;
+                    self.route(FlowId(load.flow), flow, load.hop + 1, draft)?;
                 }
             }
             claim.delay_ns = self.budget(hop, draft);

@@ -181,7 +181,7 @@ impl Queue<'_> {
         let Some(from) = input.map(|input| &self.ports[input]) else { return Some((work, None)) };
         let wobble = u128::from(from.delay_ns - from.delay_ns_min);
         let brought = (link_in + wobble).checked_mul(from.rate_bps.into())?.div_ceil(self.port().rate_bps.into());
-        let frame = here().map(|flow| flow.longest).max()?;
+        let frame = here().filter(|flow| classes(flow.class)).map(|flow| flow.longest).max().unwrap_or_default();
         Some((work, Some(brought.checked_add(frame)?)))
     }
 

@@ -83,21 +83,19 @@ pub(super) struct InputLink {
     rate_in: u64,
     rate_out: u64,
     spread_ns: u64,
-    /// A frame that was on its way when the interval began.
-    frame_ns: u64,
 }
 
 impl InputLink {
-    /// Work in an interval of `window_ns`, rounded up.
-    fn within(&self, window_ns: u64) -> u64 {
+    /// Work in an interval of `window_ns`, rounded up, with a frame of `frame_ns` that was on its way when it began.
+    fn within(&self, window_ns: u64, frame_ns: u64) -> u64 {
         let octets = (u128::from(window_ns) + u128::from(self.spread_ns)) * u128::from(self.rate_in);
-        let work = octets.div_ceil(self.rate_out.into()).saturating_add(self.frame_ns.into());
+        let work = octets.div_ceil(self.rate_out.into()).saturating_add(frame_ns.into());
         u64::try_from(work).unwrap_or(u64::MAX)
     }
 
-    /// The shortest interval in which it allows `work_ns`.
-    fn reaches(&self, work_ns: u64) -> u64 {
-        let beyond = u128::from(work_ns.saturating_sub(self.frame_ns)) * u128::from(self.rate_out);
+    /// The shortest interval in which it allows that work.
+    fn reaches(&self, work: Work) -> u64 {
+        let beyond = u128::from(work.all_ns.saturating_sub(work.longest_ns)) * u128::from(self.rate_out);
         let window = beyond.div_ceil(self.rate_in.into()).saturating_sub(self.spread_ns.into());
         u64::try_from(window).unwrap_or(u64::MAX)
     }
@@ -133,9 +131,8 @@ impl Loads {
         self.sorted.chunk_by(|a, b| a.input == b.input).map(move |loads| {
             let line = |input: usize| {
                 let from = &ports[input];
-                let frame_ns = loads.iter().map(|load| load.longest_ns).max().unwrap_or_default();
                 let spread_ns = from.delay_ns - from.delay_ns_min;
-                InputLink { rate_in: from.rate_bps, rate_out: ports[at].rate_bps, spread_ns, frame_ns }
+                InputLink { rate_in: from.rate_bps, rate_out: ports[at].rate_bps, spread_ns }
             };
             Input { loads, line: loads[0].input.map(line) }
         })
@@ -152,7 +149,9 @@ impl Loads {
     ) -> Option<u64> {
         self.inputs(ports, at).try_fold(0_u64, |sum, input| {
             let work = steps(input.loads, &which, steps_ns)?;
-            sum.checked_add(input.line.map_or(work, |line| line.within(line_ns).min(work)))
+            sum.checked_add(
+                input.line.map_or(work.all_ns, |line| line.within(line_ns, work.longest_ns).min(work.all_ns)),
+            )
         })
     }
 
@@ -202,14 +201,25 @@ impl Loads {
     ) -> Option<u64> {
         self.inputs(ports, at).try_fold(0_u64, |sum, input| {
             let work = steps(input.loads, &|other| other == class, steps_ns)?;
-            let line = input.line.filter(|line| line.within(to_ns) <= work);
-            sum.checked_add(line.map_or(work, |line| line.within(from_ns)))
+            let line = input.line.filter(|line| line.within(to_ns, work.longest_ns) <= work.all_ns);
+            sum.checked_add(line.map_or(work.all_ns, |line| line.within(from_ns, work.longest_ns)))
         })
     }
 }
 
+/// Events of some loads.
+#[derive(Debug, Clone, Copy, Default)]
+struct Work {
+    all_ns: u64,
+    /// The longest frame of these loads.
+    longest_ns: u64,
+}
+
 /// All events of some loads in an interval, ends included.
-fn steps(loads: &[Load], which: &impl Fn(usize) -> bool, window_ns: u64) -> Option<u64> {
-    let mut loads = loads.iter().filter(|load| which(load.class));
-    loads.try_fold(0_u64, |sum, load| sum.checked_add(load.arrivals.count(window_ns).checked_mul(load.event_ns)?))
+fn steps(loads: &[Load], which: &impl Fn(usize) -> bool, window_ns: u64) -> Option<Work> {
+    loads.iter().filter(|load| which(load.class)).try_fold(Work::default(), |sum, load| {
+        let events_ns = load.arrivals.count(window_ns).checked_mul(load.event_ns)?;
+        let all_ns = sum.all_ns.checked_add(events_ns)?;
+        Some(Work { all_ns, longest_ns: sum.longest_ns.max(load.longest_ns) })
+    })
 }
