@@ -4,11 +4,11 @@ use crate::finding::{Finding, count};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Write as _};
-use takt::compat::{check, partitions_match};
+use takt::compat::{check, keys_match, partitions_match};
 use takt::dynamic::TypeComparison;
 use takt::qos::{Deadline, Durability, Ownership, Partition, Reliability};
 use takt::{
-    Guid, GuidPrefix, Locator, ParticipantData, PublicationData, SilentParticipant, SubscriptionData,
+    Guid, GuidPrefix, Locator, ParticipantData, PublicationData, RefusalReason, SilentParticipant, SubscriptionData,
     presentation_caution,
 };
 use takt_config::similar;
@@ -344,6 +344,10 @@ fn reasons(writer: &PublicationData, reader: &SubscriptionData) -> Vec<String> {
     if writer.type_name != reader.type_name {
         reasons.push(format!("the writer's type is {}, the reader's {}", writer.type_name, reader.type_name));
     }
+    if !keys_match(writer.guid, reader.guid) {
+        let writer_has_key = writer.guid.entity_id.has_key();
+        reasons.push(RefusalReason::Keys { writer_has_key }.to_string());
+    }
     if !partitions_match(&writer.partition, &reader.partition) {
         let text = |partition: &Partition| format!("{:?}", partition.names);
         reasons.push(format!(
@@ -388,6 +392,7 @@ impl Display for Participant {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use takt::EntityId;
     use takt::qos::{AccessScope, Presentation};
 
     fn writer(topic: &str) -> PublicationData {
@@ -416,6 +421,16 @@ mod tests {
         assert_eq!(reasons[0], "the writer's type is T, the reader's U");
         assert!(reasons[1].starts_with("PARTITION") && reasons[1].contains("left"), "{reasons:?}");
         assert!(reasons[2].starts_with("RELIABILITY: the writer offers BEST_EFFORT"), "{reasons:?}");
+    }
+
+    #[test]
+    fn writer_with_a_key_does_not_match_a_reader_without_one() {
+        let (mut writer, mut reader) = (writer("a"), reader("a"));
+        for writer_has_key in [true, false] {
+            writer.guid.entity_id = EntityId::user_writer(1, writer_has_key);
+            reader.guid.entity_id = EntityId::user_reader(2, !writer_has_key);
+            assert_eq!(reasons(&writer, &reader), [RefusalReason::Keys { writer_has_key }.to_string()]);
+        }
     }
 
     #[test]
