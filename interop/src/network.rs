@@ -201,6 +201,7 @@ impl Network {
                 eprintln!("the link is not shaped: {error}");
             }
         }
+        self.activate()?;
         for port in self.switch.iter().flat_map(|_| PORTS) {
             let switch = self.switch.as_ref().expect("it has ports");
             let queued = shape(switch, port).and_then(|()| {
@@ -209,6 +210,20 @@ impl Network {
             });
             if let Err(error) = queued {
                 eprintln!("the switch is not shaped: {error}");
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes all interfaces transmit now. The end of a link that came up first drops what it sends until the kernel has handled
+    /// the change of its carrier, once a second for all interfaces; a query of one handles that one's at once (from Linux 6.8).
+    fn activate(&self) -> Result<()> {
+        let of_hosts = [&self.left, &self.right].map(|host| (host, INTERFACE));
+        let of_switch =
+            self.switch.iter().flat_map(|switch| PORTS.into_iter().chain(["switch"]).map(move |port| (switch, port)));
+        for (host, interface) in of_hosts.into_iter().chain(of_switch) {
+            if let Some(namespace) = &host.namespace {
+                ip(&["-n", namespace, "link", "show", "dev", interface])?;
             }
         }
         Ok(())

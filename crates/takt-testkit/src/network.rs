@@ -39,9 +39,7 @@ fn new_namespace() -> io::Result<File> {
     if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    let namespace = File::open("/proc/thread-self/ns/net")?;
-    ip("link set lo up");
-    Ok(namespace)
+    File::open("/proc/thread-self/ns/net")
 }
 
 /// Runs `f` on a thread of its own, which may move to another namespace.
@@ -54,6 +52,7 @@ pub fn ip(lines: &str) {
     let mut child = Command::new("ip")
         .args(["-batch", "-"])
         .stdin(Stdio::piped())
+        .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
         .expect("iproute2 is installed");
@@ -62,6 +61,14 @@ pub fn ip(lines: &str) {
     drop(stdin);
     let output = child.wait_with_output().expect("it ends");
     assert!(output.status.success(), "ip {lines}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A line for [`ip`] that makes an interface of this thread's namespace transmit now, if both ends of its link are up.
+///
+/// The end that came up first drops what it sends until the kernel has handled the change of its carrier, which it does
+/// once a second for all interfaces of the machine. A query of one interface handles that one's at once, from Linux 6.8 on.
+fn activate(interface: &str) -> String {
+    format!("link show dev {interface}\n")
 }
 
 impl Network {
@@ -77,7 +84,8 @@ impl Network {
         let bridge = apart(|| {
             let namespace = new_namespace().expect("it may");
             // Groups are flooded: nobody here asks who is a member.
-            ip("link add br0 type bridge mcast_snooping 0
+            ip("link set lo up
+                link add br0 type bridge mcast_snooping 0
                 addr add 10.77.0.254/24 dev br0
                 link set br0 up");
             namespace
@@ -93,21 +101,27 @@ impl Network {
         let mtu = self.mtu;
         let namespace = apart(|| {
             let namespace = new_namespace().expect("the first one could be made");
-            ip(&format!(
-                "link add eth0 address 02:00:00:00:00:{n:02x} mtu {mtu} type veth peer name port{n} mtu {mtu}
-                 link set port{n} netns {bridge}
-                 addr add 10.77.0.{n}/24 brd 10.77.0.255 dev eth0
-                 link set eth0 up
-                 route add 224.0.0.0/4 dev eth0"
-            ));
             let others = (1..=12).filter(|other| knows_all && *other != n);
             let known =
                 |other| format!("neigh add 10.77.0.{other} lladdr 02:00:00:00:00:{other:02x} nud permanent dev eth0\n");
-            ip(&others.map(known).collect::<String>());
+            let known: String = others.map(known).collect();
+            ip(&format!(
+                "link set lo up
+                 link add eth0 address 02:00:00:00:00:{n:02x} mtu {mtu} type veth peer name port{n} mtu {mtu}
+                 link set port{n} netns {bridge}
+                 addr add 10.77.0.{n}/24 brd 10.77.0.255 dev eth0
+                 link set eth0 up
+                 route add 224.0.0.0/4 dev eth0
+                 {known}"
+            ));
             namespace
         });
         let host = Host::new(namespace);
-        self.bridge.run(|| ip(&format!("link set port{n} master br0 up")));
+        self.bridge.run(|| {
+            let [port, bridge] = [activate(&format!("port{n}")), activate("br0")];
+            ip(&format!("link set port{n} master br0 up\n{port}{bridge}"));
+        });
+        host.run(|| ip(&activate("eth0")));
         let [here, there] =
             [&host, &self.bridge].map(|end| end.run(|| UdpSocket::bind("0.0.0.0:0").expect("a port is free")));
         answer(&here, &there, Ipv4Addr::new(10, 77, 0, 254));
@@ -214,7 +228,8 @@ pub fn lay(hosts: &[Host; 2], queues: u32) {
     for (own, other, host) in [(1, 2, &hosts[0]), (2, 1, &hosts[1])] {
         host.run(|| {
             ip(&format!(
-                "link set eth0 address 02:00:00:00:00:{own:02x}
+                "link set lo up
+                 link set eth0 address 02:00:00:00:00:{own:02x}
                  addr add 10.77.0.{own}/24 brd 10.77.0.255 dev eth0
                  addr add fd77::{own}/64 dev eth0 nodad
                  link set eth0 up
@@ -224,6 +239,7 @@ pub fn lay(hosts: &[Host; 2], queues: u32) {
             ));
         });
     }
+    hosts.iter().for_each(|host| host.run(|| ip(&activate("eth0"))));
     let [here, there] = hosts.each_ref().map(|host| host.run(|| UdpSocket::bind("0.0.0.0:0").expect("a port is free")));
     answer(&here, &there, Ipv4Addr::new(10, 77, 0, 2));
 }

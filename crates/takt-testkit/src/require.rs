@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// The effective user is root.
 pub fn root() -> Result<(), String> {
@@ -13,10 +14,15 @@ pub fn root() -> Result<(), String> {
     }
 }
 
-/// This process may make network namespaces, and iproute2 is installed to fill them.
+/// This process may make network namespaces, and iproute2 is installed to fill them. The kernel is asked once: a namespace is
+/// not removed at once.
 pub fn network_namespaces() -> Result<(), String> {
-    unshared(libc::CLONE_NEWNET).map_err(|why| format!("no network namespace can be made: {why}"))?;
-    program("ip")
+    static ANSWER: OnceLock<Result<(), String>> = OnceLock::new();
+    let ask = || {
+        unshared(libc::CLONE_NEWNET).map_err(|why| format!("no network namespace can be made: {why}"))?;
+        program("ip")
+    };
+    ANSWER.get_or_init(ask).clone()
 }
 
 /// This process may make mount namespaces, and mount in them.

@@ -4,12 +4,14 @@
 //! kept; that addresses are resolved is another test. What is carried is no RTPS, so the filter takes whatever comes to
 //! the ports.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use takt_transport::Transport;
 use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
 use super::checked::checked;
-use super::network::Network;
 use super::resident::Resident;
+use super::sites::Site;
 
 fn config(domain_id: u32, mode: Mode) -> XdpConfig {
     XdpConfig { mode: Some(mode), rtps_only: false, ..XdpConfig::new(domain_id, "eth0") }
@@ -17,11 +19,12 @@ fn config(domain_id: u32, mode: Mode) -> XdpConfig {
 
 /// Runs a test of the suite with transports in this mode.
 fn in_mode(mode: Mode, mtu: usize, test: impl FnOnce(&dyn Fn() -> Resident<XdpTransport>)) {
-    let Some(network) = Network::of_mtu(mtu) else { return };
+    let Some(site) = Site::of_mtu(mtu) else { return };
+    let opened = AtomicUsize::new(0);
     let open = || {
-        let host = network.host(true);
-        let opened = host.run(|| XdpTransport::open(&config(0, mode)));
-        opened.map(|xdp| checked(xdp, host, None))
+        let host = site.host(opened.fetch_add(1, Ordering::Relaxed));
+        let xdp = host.run(|| XdpTransport::open(&config(0, mode)));
+        xdp.map(|xdp| checked(xdp, host, None))
     };
     let resident = open().expect("AF_XDP opens");
     assert_eq!((resident.report().mode, resident.max_message_len()), (mode, mtu - 28));

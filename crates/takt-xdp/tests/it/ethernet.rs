@@ -1,8 +1,6 @@
-//! The layer-2 form by AF_XDP passes the conformance suite in both modes, and talks to the one by AF_PACKET. All tests have the same
-//! hosts, one after the other, for each host has one queue.
+//! The layer-2 form by AF_XDP passes the conformance suite in both modes, and talks to the one by AF_PACKET.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use takt_transport::ethernet::{EthernetConfig, EthernetTransport, FramePort, PacketConfig, PacketPort};
 use takt_transport::{FlowId, Scan, Transport};
@@ -10,32 +8,16 @@ use takt_xdp::{Mode, XdpPort, XdpPortConfig};
 
 use super::counting_allocator::allocations;
 use super::datagrams::{receive, send, user};
-use super::network::{Host, Network, is_possible};
+use super::network::Host;
+use super::sites::Site;
 
 const MODES: [Mode; 2] = [Mode::Native, Mode::Generic];
 
 type Xdp = EthernetTransport<XdpPort>;
 type Packet = EthernetTransport<PacketPort>;
 
-/// A network and its hosts.
-type Made = OnceLock<(Network, Mutex<Vec<Host>>)>;
-
-/// Eight hosts of a network with this MTU, 1500 or 9000, if they can be made, for one test at a time.
-fn hosts_of(mtu: usize) -> Option<MutexGuard<'static, Vec<Host>>> {
-    static HOSTS: [Made; 2] = [const { OnceLock::new() }; 2];
-    // Each test reports by itself that it cannot run.
-    is_possible(mtu)?;
-    let (_, hosts) = HOSTS[usize::from(mtu == 9000)].get_or_init(|| {
-        let network = Network::of_mtu(mtu).expect("it is possible");
-        let hosts = (0..8).map(|_| network.host(true)).collect();
-        (network, Mutex::new(hosts))
-    });
-    Some(hosts.lock().unwrap_or_else(PoisonError::into_inner))
-}
-
-fn hosts() -> Option<MutexGuard<'static, Vec<Host>>> {
-    hosts_of(1500)
-}
+/// Hosts of a test at most; each has one queue.
+const HOSTS: usize = 8;
 
 fn open(host: &Host, mode: Mode, vlan: Option<u16>) -> Xdp {
     let packet = PacketConfig { vlan, ..PacketConfig::new("eth0") };
@@ -51,14 +33,14 @@ pub fn by_packet(host: &Host, vlan: Option<u16>) -> Packet {
 
 /// Each transport of a test on the next host.
 fn in_mode(mode: Mode, mtu: usize, test: impl FnOnce(&dyn Fn() -> Xdp)) {
-    let Some(hosts) = hosts_of(mtu) else { return };
-    let first = open(&hosts[0], mode, None);
+    let Some(site) = Site::of_mtu(mtu) else { return };
+    let first = open(&site.host(0), mode, None);
     assert_eq!((first.port().mode(), first.max_message_len()), (mode, mtu - 8));
     drop(first);
     let opened = AtomicUsize::new(0);
     test(&|| {
         let nth = opened.fetch_add(1, Ordering::Relaxed);
-        open(&hosts[nth % hosts.len()], mode, None)
+        open(&site.host(nth % HOSTS), mode, None)
     });
 }
 
@@ -88,7 +70,8 @@ takt_transport::conformance_cases!(all [conforms] []);
 
 #[test]
 fn both_backends_talk_to_each_other() {
-    let Some(hosts) = hosts() else { return };
+    let Some(site) = Site::of_mtu(1500) else { return };
+    let hosts = [site.host(0), site.host(1)];
     for (mode, vlan) in [(MODES[0], None), (MODES[1], None), (MODES[0], Some(42)), (MODES[1], Some(42))] {
         let mut xdp = open(&hosts[0], mode, vlan);
         let (mut there, mut here) = (by_packet(&hosts[1], vlan), by_packet(&hosts[0], vlan));
@@ -126,7 +109,8 @@ fn both_backends_talk_to_each_other() {
 
 #[test]
 fn large_frames_go_by_af_xdp_in_several_parts() {
-    let Some(hosts) = hosts_of(9000) else { return };
+    let Some(site) = Site::of_mtu(9000) else { return };
+    let hosts = [site.host(0), site.host(1)];
     for mode in MODES {
         let mut xdp = open(&hosts[0], mode, None);
         let mut there = by_packet(&hosts[1], None);
@@ -149,7 +133,8 @@ fn large_frames_go_by_af_xdp_in_several_parts() {
 
 #[test]
 fn nothing_is_allocated() {
-    let Some(hosts) = hosts() else { return };
+    let Some(site) = Site::of_mtu(1500) else { return };
+    let hosts = [site.host(0), site.host(1)];
     for mode in MODES {
         let (mut a, mut b) = (open(&hosts[0], mode, None), open(&hosts[1], mode, None));
         let known = b.locators().clone();

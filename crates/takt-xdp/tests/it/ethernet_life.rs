@@ -6,7 +6,7 @@ use takt_xdp::{Mode, XdpPort, XdpPortConfig};
 
 use super::datagrams::{PATIENCE, message, receive, send, user};
 use super::ethernet::by_packet;
-use super::kills::{Copy, MARK, interface, round};
+use super::kills::{Copy, MARK, await_detached, interface, round};
 use super::network::{Host, ip, lay, wire};
 
 type Xdp = EthernetTransport<XdpPort>;
@@ -59,7 +59,7 @@ fn an_interface_that_was_made_anew_has_a_queue_again() {
             assert_eq!(exchange(&mut xdp, &mut by_packet(there, None)), (10, 10), "{mode:?}");
         }
         drop(xdp);
-        assert!(!interface(here).contains("xdp"), "nothing is left: {}", interface(here));
+        await_detached(here);
     }
 }
 
@@ -123,7 +123,7 @@ fn nothing_is_left_of_a_port_whose_process_was_killed() {
         assert!(interface(&here).contains("xdp"), "the program is there");
         open(&here, &config).map(drop).expect_err("the only queue is taken");
         victim.kill();
-        assert!(!interface(&here).contains("xdp"), "round {round}: {}", interface(&here));
+        await_detached(&here);
         let mut xdp = open(&here, &config).expect("the queue and the port are free");
         assert_eq!(exchange(&mut xdp, &mut by_packet(&there, None)), (10, 10));
     }

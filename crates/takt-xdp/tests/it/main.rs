@@ -26,6 +26,7 @@ mod queues;
 mod reopening;
 mod resident;
 mod sharing;
+mod sites;
 mod urgent_first;
 
 use takt_testkit::counting_calls;

@@ -7,7 +7,7 @@ use takt_transport::{Scan, Transport, readiness};
 use takt_xdp::{Mode, Queues, XdpConfig, XdpTransport};
 
 use super::datagrams::{PATIENCE, message, receive, send, user};
-use super::kills::interface;
+use super::kills::{await_detached, interface};
 use super::network::{Host, ip, lay, wire};
 
 const MODES: [Mode; 2] = [Mode::Native, Mode::Generic];
@@ -98,7 +98,7 @@ fn an_interface_that_was_made_anew_is_opened_anew() {
             assert_eq!(exchange(&mut xdp, &mut udp), (10, 10));
         }
         drop(xdp);
-        assert!(!interface(here).contains("xdp"), "nothing is left: {}", interface(here));
+        await_detached(here);
     }
 }
 

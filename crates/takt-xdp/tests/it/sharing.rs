@@ -8,7 +8,7 @@ use takt_transport::{Scan, Transport, readiness};
 use takt_xdp::{Mode, Queues, XdpConfig, XdpTransport};
 
 use super::datagrams::{PATIENCE, message, receive, user};
-use super::kills::{self, Copy, config, interface};
+use super::kills::{self, Copy, await_detached, config, interface};
 use super::network::{Host, wire};
 
 /// Ports of a peer, which are chance: so many that of ten queues none is left out, but once in a million times.
@@ -96,7 +96,7 @@ fn one_too_many_is_told_so_and_has_the_next_queue_that_is_free() {
     let why = open(&here, &XdpConfig { queues: Queues::These(vec![1]), ..config(0) }).expect_err("it is taken");
     assert!(why.contains("queue 1 is taken"), "{why}");
     drop((second, third));
-    assert!(!interface(&here).contains("xdp"), "nothing is left: {}", interface(&here));
+    await_detached(&here);
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn the_first_ones_end_leaves_the_others_as_they_are() {
     drop(second);
     assert!(interface(&here).contains("xdp"), "now it is the other one's alone");
     first.kill();
-    assert!(!interface(&here).contains("xdp"), "nothing is left: {}", interface(&here));
+    await_detached(&here);
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn processes_come_and_go_and_nothing_is_left() {
     }
     drop(resident);
     drop(children);
-    assert!(!interface(&here).contains("xdp"), "nothing is left: {}", interface(&here));
+    await_detached(&here);
     let all = open(&here, &XdpConfig { queues: Queues::All, rx_frames: 64, ..config(0) }).expect("all queues are free");
     assert_eq!((all.report().queues.len(), all.report().is_joined), (10, false));
 }
@@ -216,7 +216,7 @@ fn at_whatever_moment_one_is_killed_nothing_is_left() {
         assert!(hear_all(&mut resident, &peers) > 0, "round {round}");
     }
     drop(resident);
-    assert!(!interface(&here).contains("xdp"), "nothing is left: {}", interface(&here));
+    await_detached(&here);
     let all = open(&here, &XdpConfig { queues: Queues::All, ..config(0) }).expect("all queues are free");
     assert_eq!((all.report().queues.len(), all.report().is_joined), (3, false));
 }
@@ -243,7 +243,7 @@ fn who_serves_others_keeps_nothing_of_those_who_are_gone() {
         assert!(second.report().is_joined, "round {round}");
     }
     drop(first);
-    assert!(!interface(&here).contains("xdp"), "nothing is left: {}", interface(&here));
+    await_detached(&here);
 }
 
 /// What is received wakes who waits, also by the second queue.

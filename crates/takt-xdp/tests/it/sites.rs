@@ -1,0 +1,54 @@
+//! Networks that tests use one after the other, each by one test at a time.
+//!
+//! The kernel needs longer to make and remove a host than most tests run. A test that passed leaves its network, without any
+//! transport, to the next one; that of a test that failed is not used again.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::network::{Host, Network, is_possible};
+
+/// A network and its hosts, which know each other's hardware addresses.
+struct Made {
+    mtu: usize,
+    network: Network,
+    hosts: Mutex<Vec<Host>>,
+}
+
+/// Networks that no test uses.
+static IDLE: Mutex<Vec<Arc<Made>>> = Mutex::new(Vec::new());
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The network of one test. Its transports are dropped before it.
+pub struct Site(Arc<Made>);
+
+impl Site {
+    /// An idle network of this MTU, or a new one; `None` if the test cannot run, which is reported.
+    pub fn of_mtu(mtu: usize) -> Option<Self> {
+        is_possible(mtu)?;
+        let mut idle = lock(&IDLE);
+        let found = idle.iter().position(|made| made.mtu == mtu).map(|at| idle.swap_remove(at));
+        drop(idle);
+        let new = || Some(Arc::new(Made { mtu, network: Network::of_mtu(mtu)?, hosts: Mutex::default() }));
+        found.or_else(new).map(Self)
+    }
+
+    /// The `n`-th host, from 0 to 11.
+    pub fn host(&self, n: usize) -> Host {
+        let mut hosts = lock(&self.0.hosts);
+        while hosts.len() <= n {
+            hosts.push(self.0.network.host(true));
+        }
+        hosts[n].clone()
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            lock(&IDLE).push(Arc::clone(&self.0));
+        }
+    }
+}
