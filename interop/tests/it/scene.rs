@@ -27,8 +27,14 @@ impl Scene {
     }
 
     fn on(network: Network, left: Program, right: Program, options: Options) -> Option<Self> {
-        let left = start(left, &network.left, options)?;
-        let right = start(right, &network.right, options)?;
+        // At the same time: most of them need a while to load.
+        let (left, right) = std::thread::scope(|scope| {
+            let left = scope.spawn(|| Peer::start(left, &network.left, options));
+            let right = Peer::start(right, &network.right, options);
+            (left.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), right)
+        });
+        // What is missing is reported by this thread, whose name is the test's.
+        let (left, right) = (possible(left)?, possible(right)?);
         Some(Self { left, right, network })
     }
 }
