@@ -12,13 +12,12 @@ mod outcome;
 mod programs;
 mod summary;
 
-use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use allowed::Allowances;
 use outcome::Outcome;
-use programs::Program;
+use programs::{Program, Uses};
 
 /// The command line of `cargo xtask test`.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -83,9 +82,12 @@ pub fn run(root: &Path, arguments: &[&str]) -> Result<bool, String> {
 /// Runs every program and the documentation's tests.
 fn run_all(root: &Path, options: &Options) -> Result<Vec<Outcome>, String> {
     let programs = programs::build(root, &options.cargo)?;
-    let (apart, using_host): (VecDeque<_>, VecDeque<_>) = programs.into_iter().partition(Program::is_apart);
-    let (apart, using_host) = (Mutex::new(apart), Mutex::new(using_host));
-    let next = |queue: &Mutex<VecDeque<Program>>| queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    let programs = Mutex::new(programs);
+    let next = |uses: &[Uses]| {
+        let mut programs = programs.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = uses.iter().find_map(|uses| programs.iter().position(|program| program.uses() == *uses))?;
+        Some(programs.remove(at))
+    };
     let outcomes = Mutex::new(Vec::new());
     let execute = |program: &Program| -> Result<(), String> {
         let outcome = programs::execute(root, program, &options.libtest)?;
@@ -95,17 +97,18 @@ fn run_all(root: &Path, options: &Options) -> Result<Vec<Outcome>, String> {
         outcomes.push(outcome);
         Ok(())
     };
-    std::thread::scope(|scope| {
-        let second = scope.spawn(|| {
-            while let Some(program) = next(&apart) {
-                execute(&program)?;
-            }
-            Ok::<(), String>(())
-        });
-        while let Some(program) = next(&using_host).or_else(|| next(&apart)) {
+    // Of those that use the host, or networks of their own, one at a time.
+    let lanes = [&[Uses::OwnNetwork, Uses::Processor][..], &[Uses::Processor], &[Uses::Host]];
+    let work = |uses: &[Uses]| {
+        while let Some(program) = next(uses) {
             execute(&program)?;
         }
-        second.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        Ok::<(), String>(())
+    };
+    std::thread::scope(|scope| {
+        let running = lanes.map(|uses| scope.spawn(|| work(uses)));
+        let ended = running.map(|lane| lane.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        ended.into_iter().collect::<Result<(), String>>()
     })?;
     let mut outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
     if options.has_doc_tests() {

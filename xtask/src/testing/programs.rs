@@ -34,8 +34,19 @@ const COMPUTATION: &[&str] = &[
     "xtask",
 ];
 
-/// Crates whose tests use network namespaces of their own, and mostly wait for the kernel.
-const OWN_NETWORK: &[&str] = &["takt-xdp"];
+/// Crates whose tests use network namespaces of their own, and mostly wait for the kernel and for other programs.
+const OWN_NETWORK: &[&str] = &["takt-xdp", "takt-interop"];
+
+/// What the tests of a program use. Programs of different kinds run at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Uses {
+    /// Interfaces, ports and shared memory of the host: one such program at a time.
+    Host,
+    /// Network namespaces of their own; one such program at a time, since making these takes locks of the whole kernel.
+    OwnNetwork,
+    /// Processor and memory alone.
+    Processor,
+}
 
 /// Doc tests, as a program.
 const DOC_TESTS: &str = "doc tests";
@@ -53,15 +64,14 @@ pub struct Program {
 }
 
 impl Program {
-    /// Whether its tests use processor and memory alone.
-    fn is_computing(&self) -> bool {
-        [&self.package, &self.name].iter().any(|name| COMPUTATION.contains(&name.as_str()))
-    }
-
-    /// Whether it may run at the same time as another program. The others run one after the other: they share interfaces,
-    /// ports and shared memory of the host.
-    pub fn is_apart(&self) -> bool {
-        self.is_computing() || OWN_NETWORK.contains(&self.package.as_str())
+    /// What its tests use.
+    pub fn uses(&self) -> Uses {
+        let is_in = |list: &[&str]| [&self.package, &self.name].iter().any(|name| list.contains(&name.as_str()));
+        match () {
+            () if is_in(COMPUTATION) => Uses::Processor,
+            () if is_in(OWN_NETWORK) => Uses::OwnNetwork,
+            () => Uses::Host,
+        }
     }
 }
 
@@ -108,7 +118,15 @@ fn program(message: &Value, metadata: &Value) -> Option<Program> {
 
 /// Runs one program to its end.
 pub fn execute(root: &Path, program: &Program, arguments: &[String]) -> Result<Outcome, String> {
-    let mut command = Command::new(&program.executable);
+    let is_computing = program.uses() == Uses::Processor;
+    let mut command = if is_computing {
+        // It gives way to what waits for times and peers.
+        let mut nice = Command::new("nice");
+        nice.arg(&program.executable);
+        nice
+    } else {
+        Command::new(&program.executable)
+    };
     command
         .args(arguments)
         .current_dir(&program.directory)
@@ -116,7 +134,7 @@ pub fn execute(root: &Path, program: &Program, arguments: &[String]) -> Result<O
         .env("CARGO_MANIFEST_DIR", &program.directory)
         .env("CARGO_PKG_NAME", &program.package)
         .env("CARGO_PKG_VERSION", &program.version)
-        .env("RUST_TEST_THREADS", threads(program.is_computing()).to_string())
+        .env("RUST_TEST_THREADS", threads(is_computing).to_string())
         .env("LD_LIBRARY_PATH", library_path(&program.executable)?);
     run(root, &program.name, command)
 }
@@ -176,6 +194,24 @@ fn threads(is_computing: bool) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
+    use super::{Program, Uses};
+
+    fn uses(package: &str, target: &str) -> Uses {
+        let (package, name) = (package.to_owned(), format!("{package}::{target}"));
+        Program { package, name, executable: PathBuf::new(), directory: PathBuf::new(), version: String::new() }.uses()
+    }
+
+    #[test]
+    fn program_of_a_crate_that_no_list_names_uses_the_host() {
+        assert_eq!(uses("takt-core", "it"), Uses::Processor);
+        assert_eq!(uses("takt", "it_alloc"), Uses::Processor);
+        assert_eq!(uses("takt", "it"), Uses::Host);
+        assert_eq!(uses("takt-xdp", "it"), Uses::OwnNetwork);
+        assert_eq!(uses("takt-new", "it"), Uses::Host);
+    }
+
     #[test]
     fn tests_report_to_the_file_that_the_runner_names() {
         assert_eq!(super::RECORDS_VARIABLE, takt_testkit::RECORDS_VARIABLE);
