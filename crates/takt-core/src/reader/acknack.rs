@@ -11,11 +11,13 @@ use alloc::vec::Vec;
 use core::time::Duration;
 use takt_wire::builder::MessageBuilder;
 use takt_wire::message::{AckNack, Header, Heartbeat, NackFrag};
-use takt_wire::{Full, Locator};
+use takt_wire::{Full, Locator, SequenceNumber};
 
 /// Between the first requests for a writer's first heartbeat; doubles up to the heartbeat period times 16.
 const GREETING_PERIOD: Duration = Duration::from_millis(20);
 const MAX_GREETING_DOUBLINGS: u32 = 6;
+/// One request reaches so far beyond the first missing sample.
+const ASKED_AT_ONCE: i64 = 255;
 /// Between two requests of a builtin reader for the same: when many participants meet, answers wait for one another on the
 /// way for longer than those of one writer do, and asking again makes it worse.
 const BUILTIN_SUPPRESSION: Duration = Duration::from_millis(10);
@@ -115,7 +117,8 @@ impl Reader {
                 true => ctx.timing.nack_suppression.max(BUILTIN_SUPPRESSION),
                 false => ctx.timing.nack_suppression,
             };
-            proxy.patience.asked(now, expected, least);
+            let last = proxy.announced.min(SequenceNumber(expected.0.saturating_add(ASKED_AT_ONCE)));
+            proxy.patience.asked(now, (expected, last), least);
             if let Some(due) = proxy.patience.retry() {
                 ctx.timers.arm(proxy.timer, due);
             }

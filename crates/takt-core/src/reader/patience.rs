@@ -21,8 +21,9 @@ const ENDED_BY_WRITER: u32 = 4;
 #[derive(Clone, Copy, Debug)]
 struct Request {
     at: Instant,
-    /// What was expected then.
+    /// What was expected then, and the last sample that was announced: what lies between was asked for where it was missing.
     base: SequenceNumber,
+    last: SequenceNumber,
     /// How often the same was asked for in vain.
     repeats: u32,
     /// Something has come since.
@@ -45,13 +46,13 @@ impl Patience {
         Self { last: None, wait: Duration::ZERO, least: Duration::ZERO, last_repair: Instant(0) }
     }
 
-    /// What is missing from `base` on is asked for.
-    pub(crate) fn asked(&mut self, now: Instant, base: SequenceNumber, least: Duration) {
+    /// What is missing from `base` up to `last` is asked for.
+    pub(crate) fn asked(&mut self, now: Instant, (base, last): (SequenceNumber, SequenceNumber), least: Duration) {
         self.least = least;
         self.wait = if self.wait.is_zero() { least.max(FIRST) } else { self.wait };
-        let in_vain = self.last.filter(|last| last.base == base && !last.answered);
+        let in_vain = self.last.filter(|former| former.base == base && !former.answered);
         let repeats = in_vain.map_or(0, |last| (last.repeats + 1).min(REPEATS));
-        self.last = Some(Request { at: now, base, repeats, answered: false, ended: false });
+        self.last = Some(Request { at: now, base, last, repeats, answered: false, ended: false });
     }
 
     /// Something that was missing has arrived.
@@ -80,9 +81,10 @@ impl Patience {
         }
     }
 
-    /// When what is missing from `base` on may be asked for again.
+    /// When what is missing from `base` on may be asked for again. What the last request asked for may be under way, also where the
+    /// first samples of it have come.
     pub(crate) fn due(&self, base: SequenceNumber) -> Option<Instant> {
-        let last = self.last.filter(|last| last.base == base)?;
+        let last = self.last.filter(|last| last.base <= base && base <= last.last)?;
         if last.ended {
             return Some(last.at.after((self.wait(&last) / ENDED_BY_WRITER).max(self.least)));
         }
@@ -111,9 +113,10 @@ mod tests {
     fn the_wait_is_twice_what_repairs_take() {
         let mut patience = Patience::new();
         assert_eq!(patience.due(BASE), None, "nothing was asked for");
-        patience.asked(at(100), BASE, LEAST);
+        patience.asked(at(100), (BASE, BASE.next()), LEAST);
         assert_eq!(patience.due(BASE), Some(at(104)));
-        assert_eq!(patience.due(BASE.next()), None, "other samples may be asked for at once");
+        assert_eq!(patience.due(BASE.next()), Some(at(104)), "it was asked for too, and may be under way");
+        assert_eq!(patience.due(BASE.next().next()), None, "other samples may be asked for at once");
         patience.repaired(at(103));
         assert_eq!(patience.due(BASE), Some(at(109)), "while repairs come nothing is asked for");
         patience.ended();
@@ -125,15 +128,15 @@ mod tests {
         let mut patience = Patience::new();
         let mut now = at(0);
         let mut waits = alloc::vec::Vec::new();
-        patience.asked(now, BASE, LEAST);
+        patience.asked(now, (BASE, BASE), LEAST);
         while let Some(due) = patience.retry() {
             waits.push(due.since(now).as_millis());
             now = due;
-            patience.asked(now, BASE, LEAST);
+            patience.asked(now, (BASE, BASE), LEAST);
         }
         assert_eq!(waits, [4, 4, 4, 8, 16, 32]);
         patience.repaired(now);
-        patience.asked(now, BASE, LEAST);
+        patience.asked(now, (BASE, BASE), LEAST);
         assert!(patience.retry().is_some(), "once something has come, there is hope");
     }
 }

@@ -47,6 +47,7 @@ mod replay;
 mod server;
 #[allow(dead_code)]
 mod session;
+mod slow_link;
 mod source_order;
 mod speakers;
 mod static_endpoints;

@@ -1,0 +1,134 @@
+//! Repairs of large samples for several readers behind one slow link (RTPS 2.5 §8.4.7.1): how much is sent again.
+
+use crate::network::*;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use takt_core::*;
+use takt_wire::qos::*;
+
+const NS_PER_OCTET: u64 = 800;
+const BACK_NS: u64 = 200_000;
+const SECOND: u64 = 1_000_000_000;
+
+/// Octets that wait for the link at most; what comes then is lost. Long enough that nothing is.
+const QUEUE_LEN: u64 = 1 << 20;
+
+/// Node 0 sends to the others by one link of 10 Mbit/s. They answer within 0.2 ms.
+struct SlowLink {
+    now: Instant,
+    nodes: Vec<Participant>,
+    is_free_at: u64,
+    /// Arrival, order, sender, receiver, octets.
+    under_way: BinaryHeap<Reverse<(u64, u64, usize, usize, Vec<u8>)>>,
+    sent: u64,
+}
+
+impl SlowLink {
+    fn new(nodes: usize) -> Self {
+        let now = Instant(SECOND);
+        let nodes = (0..nodes).map(|node| Participant::new(config(node, 1500), now).expect("it is good")).collect();
+        Self { now, nodes, is_free_at: 0, under_way: BinaryHeap::new(), sent: 0 }
+    }
+
+    fn transmit(&mut self) {
+        let mut frame = vec![0; 65_507];
+        for from in 0..self.nodes.len() {
+            while let Some(transmit) = self.nodes[from].poll_transmit(self.now, &mut frame) {
+                let len = transmit.len;
+                for to in transmit.destinations.to_vec() {
+                    let others = (0..self.nodes.len()).filter(|node| *node != from);
+                    let receivers: Vec<_> = others
+                        .filter(|node| address(*node) == to || to.ip().is_some_and(|ip| ip.is_multicast()))
+                        .collect();
+                    let mut arrival = self.now.0 + BACK_NS;
+                    if from == 0 && !receivers.is_empty() {
+                        let start = self.is_free_at.max(self.now.0);
+                        if (start - self.now.0) / NS_PER_OCTET > QUEUE_LEN {
+                            continue;
+                        }
+                        self.is_free_at = start + len as u64 * NS_PER_OCTET;
+                        arrival = self.is_free_at;
+                    }
+                    for to in receivers {
+                        self.sent += 1;
+                        self.under_way.push(Reverse((arrival, self.sent, from, to, frame[..len].to_vec())));
+                    }
+                }
+            }
+        }
+    }
+
+    /// False once `done` holds or the time is up.
+    fn run_until(&mut self, seconds: u64, mut done: impl FnMut(&mut Self) -> bool) -> bool {
+        let end = self.now.0 + seconds * SECOND;
+        loop {
+            self.transmit();
+            if done(self) {
+                return true;
+            }
+            let timer = self.nodes.iter().filter_map(Participant::poll_timeout).min().map_or(end, |due| due.0);
+            let arrival = self.under_way.peek().map_or(end, |Reverse((arrival, ..))| *arrival);
+            let next = timer.min(arrival).max(self.now.0);
+            if next >= end {
+                self.now = Instant(end);
+                return done(self);
+            }
+            self.now = Instant(next);
+            if arrival <= next {
+                let Reverse((_, _, from, to, bytes)) = self.under_way.pop().expect("it was seen");
+                let received = Received { source: address(from), multicast: false };
+                self.nodes[to].handle_datagram(self.now, received, &bytes);
+            } else {
+                self.nodes.iter_mut().for_each(|node| node.handle_timeout(self.now));
+            }
+        }
+    }
+}
+
+#[test]
+fn repairs_that_are_under_way_to_several_readers_are_not_repeated() {
+    const READERS: usize = 4;
+    const SAMPLES: usize = 40;
+    const LEN: usize = 20_000;
+    let mut link = SlowLink::new(1 + READERS);
+    let now = link.now;
+    let durability = Durability::TransientLocal;
+    let writer = link.nodes[0]
+        .create_writer(now, writer_spec("T", false, DataWriterQos { durability, ..keep_all_writer() }))
+        .expect("it is good");
+    for number in 0..SAMPLES {
+        let change = NewChange {
+            kind: ChangeKind::Alive,
+            key_hash: [0; 16],
+            source_timestamp: None,
+            destinations: &[],
+            payload_len: LEN,
+        };
+        let fill = |slot: &mut [u8]| {
+            slot.copy_from_slice(&payload(number as u32, LEN));
+            Some(LEN)
+        };
+        link.nodes[0].write(now, writer, &change, fill).expect("there is room");
+    }
+    let readers: Vec<_> = (1..=READERS)
+        .map(|node| {
+            let spec = reader_spec("T", false, DataReaderQos { durability, ..keep_all_reader() });
+            link.nodes[node].create_reader(now, spec).expect("it is good")
+        })
+        .collect();
+    let mut taken = [0; READERS];
+    let all = link.run_until(60, |link| {
+        for (node, reader) in (1..).zip(&readers) {
+            let mut cursor = ReadCursor::default();
+            let now = link.now;
+            while link.nodes[node].read_next(now, *reader, Selector::TAKE, &mut cursor).expect("it lives").is_some() {
+                taken[node - 1] += 1;
+            }
+        }
+        taken == [SAMPLES; READERS]
+    });
+    assert!(all, "{taken:?}");
+    let needed = (READERS * SAMPLES * LEN.div_ceil(1_300)) as u64;
+    let sent = link.nodes[0].counters().repairs_sent;
+    assert!(sent < needed * 3 / 2, "{sent} repairs for {needed} fragments");
+}
