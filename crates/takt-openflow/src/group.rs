@@ -103,7 +103,7 @@ impl Wire for BucketProperty {
 /// watched group; they are written as 0, ANY and ANY where they are missing.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Bucket {
-    /// The identifier; since 1.5, 0 before.
+    /// The identifier, which no other bucket of the group has; since 1.5, 0 before.
     pub id: u32,
     /// What the bucket does.
     pub actions: Vec<Action>,

@@ -26,7 +26,8 @@ use takt_openflow::{Message, Version, Versions};
 /// Fields that go together: each list fulfils its prerequisites.
 pub fn matches() -> Vec<Vec<Oxm>> {
     let mac = MacAddress([2, 0, 0, 0, 0, 7]);
-    let mac_mask = Masked::new(mac, MacAddress([0xff, 0xff, 0xff, 0, 0, 0]));
+    let vendor = MacAddress([2, 0, 1, 0, 0, 0]);
+    let mac_mask = Masked::new(vendor, MacAddress([0xff, 0xff, 0xff, 0, 0, 0]));
     let net = Masked::new(Ipv4Addr::new(10, 1, 0, 0), Ipv4Addr::new(255, 255, 0, 0));
     let host = Masked::exact(Ipv4Addr::new(10, 1, 2, 3));
     let v6 = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
@@ -276,11 +277,16 @@ fn queue() -> Queue {
 fn table_features(version: Version) -> TableFeatures {
     let id = |kind| FeatureId { kind, body: vec![] };
     let property = |kind, list| TableFeatureProperty { kind, list };
+    let fields = TableFeatureList::Fields(vec![Oxm::IpDscp(0).header(), Oxm::VlanPcp(0).header()]);
     let mut properties = vec![
         property(0, TableFeatureList::Ids(vec![id(1), id(4)])),
         property(2, TableFeatureList::Tables(vec![1, 2, 3])),
         property(4, TableFeatureList::Ids(vec![id(0), id(22)])),
-        property(8, TableFeatureList::Fields(vec![Oxm::EthType(0).header(), Oxm::InPort(PortNo(0)).header()])),
+        property(6, TableFeatureList::Ids(vec![id(0), id(25)])),
+        property(8, fields.clone()),
+        property(10, fields.clone()),
+        property(12, fields.clone()),
+        property(14, fields),
     ];
     if version == Version::V1_5 {
         properties.push(property(22, TableFeatureList::Values(vec![Oxm::PacketType(0)])));
@@ -322,9 +328,6 @@ fn requests(version: Version) -> Vec<RequestBody> {
     if version >= Version::V1_4 {
         bodies.push(RequestBody::TableDesc);
         bodies.push(RequestBody::QueueDesc(QueueRequest { port: PortNo::ANY, queue: QUEUE_ALL }));
-    }
-    if version == Version::V1_5 {
-        bodies.push(RequestBody::FlowStatistics(FlowRequest::default()));
     }
     bodies
 }
@@ -450,14 +453,15 @@ fn replies(version: Version) -> Vec<ReplyBody> {
         ReplyBody::PortDesc(vec![port(version), port(version)]),
     ]);
     if version >= Version::V1_4 {
-        bodies.push(ReplyBody::TableDesc(vec![TableDesc { table: 1, config: 4, properties: table_properties() }]));
+        bodies.push(ReplyBody::TableDesc(vec![TableDesc { table: 1, config: 4, properties: table_properties(50) }]));
         bodies.push(ReplyBody::QueueDesc(vec![queue()]));
     }
     bodies
 }
 
-fn table_properties() -> Vec<TableProperty> {
-    vec![TableProperty::Eviction(2), TableProperty::Vacancy { down: 10, up: 20, current: 50 }]
+/// `current` is 0 where the controller sets the property.
+fn table_properties(current: u8) -> Vec<TableProperty> {
+    vec![TableProperty::Eviction(2), TableProperty::Vacancy { down: 10, up: 20, current }]
 }
 
 fn multipart(version: Version) -> Vec<Message> {
@@ -472,7 +476,7 @@ fn of_every_version(version: Version) -> Vec<Message> {
     let config = SwitchConfig { flags: 0, miss_send_len: 0xffff };
     let ports = if is_1_0 { vec![port(version)] } else { vec![] };
     let features = Features { datapath: 0x2a, n_tables: 254, capabilities: 7, ports, ..Features::default() };
-    let data = vec![0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 9, 0x88, 0xcc, 0, 0, 0, 0];
+    let data = vec![0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 9, 0x88, 0xb5, 0, 0, 0, 0];
     let (table, cookie) = if is_1_0 { (0, 0) } else { (5, 0x1234) };
     let fields = vec![Oxm::InPort(PortNo(7))];
     let total_len = u16::try_from(data.len()).expect("short");
@@ -531,7 +535,7 @@ pub fn usual(version: Version) -> Vec<Message> {
     let (kind, properties) = (BundleControlType::OpenRequest, Properties::default());
     let enclosed = flows(version).remove(0);
     messages.extend(groups(version).into_iter().map(Message::GroupMod));
-    let properties_of_table = if version >= Version::V1_4 { table_properties() } else { vec![] };
+    let properties_of_table = if version >= Version::V1_4 { table_properties(0) } else { vec![] };
     messages.extend([
         Message::MeterMod(meter()),
         Message::TableMod(TableMod { table: 1, config: 0, properties: properties_of_table }),
@@ -555,7 +559,7 @@ pub fn usual(version: Version) -> Vec<Message> {
             Message::RequestForward(Enclosed { xid: 9, message: Box::new(Message::MeterMod(meter())) }),
             Message::TableStatus(TableStatus {
                 reason: 3,
-                table: TableDesc { table: 1, config: 8, properties: table_properties() },
+                table: TableDesc { table: 1, config: 8, properties: table_properties(50) },
             }),
         ]);
     }
@@ -575,6 +579,8 @@ pub fn all(version: Version) -> Vec<Message> {
     messages.push(Message::MultipartRequest(request));
     messages.push(Message::MultipartReply(MultipartReply { flags: MORE, body: ReplyBody::Experimenter(body) }));
     if version == Version::V1_5 {
+        let body = RequestBody::FlowStatistics(every_flow(version));
+        messages.push(Message::MultipartRequest(MultipartRequest::new(body)));
         let status = ControllerStatus {
             short_id: 1,
             role: ControllerRole::Equal,

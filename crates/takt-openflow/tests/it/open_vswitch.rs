@@ -1,0 +1,334 @@
+//! A real switch: Open vSwitch in a network namespace of the test, over its management socket, in every version.
+
+use std::collections::BTreeSet;
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant as Clock};
+
+use takt_openflow::action::Action;
+use takt_openflow::bundle::bundle_flags::{ATOMIC, ORDERED};
+use takt_openflow::cause::{Cause, RoleRequestFailed};
+use takt_openflow::channel::{Controller, ControllerConfig, Event, Instant, Outcome};
+use takt_openflow::flow::{FlowCommand, FlowMod};
+use takt_openflow::group::{Bucket, GroupMod, GroupType};
+use takt_openflow::instruction::Instruction;
+use takt_openflow::meter::{Band, MeterCommand, MeterMod, meter_flags};
+use takt_openflow::multipart::{FlowRequest, MultipartRequest, ReplyBody, RequestBody};
+use takt_openflow::oxm::Oxm;
+use takt_openflow::packet::PacketOut;
+use takt_openflow::switch::{AsyncKind, ControllerRole, RoleMessage};
+use takt_openflow::value::{GROUP_ALL, METER_ALL, PortNo, TABLE_ALL};
+use takt_openflow::{Message, Version, Versions};
+use takt_testkit::network::wire;
+use takt_testkit::{not_run, require};
+
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The two processes of Open vSwitch, ended by their ids when this is dropped.
+struct OpenVSwitch {
+    directory: PathBuf,
+    processes: Vec<Child>,
+}
+
+impl Drop for OpenVSwitch {
+    fn drop(&mut self) {
+        for process in self.processes.iter_mut().rev() {
+            process.kill().expect("it is a child of this process");
+            process.wait().expect("it was killed");
+        }
+        std::fs::remove_dir_all(&self.directory).expect("it was made here");
+    }
+}
+
+impl OpenVSwitch {
+    /// Starts a database and a switch in this thread's namespace, with the bridge `s1` and the port `eth0`.
+    fn start() -> Self {
+        let directory = std::env::temp_dir().join(format!("takt-openflow-ovs-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("the directory for temporary files can be written");
+        let mut switch = Self { directory, processes: Vec::new() };
+        let (database, socket) = (switch.path("conf.db"), switch.path("db.sock"));
+        let schema = "/usr/share/openvswitch/vswitch.ovsschema";
+        let created = switch.command("ovsdb-tool").arg("create").arg(&database).arg(schema).status();
+        assert!(created.expect("it is installed").success());
+        let remote = format!("--remote=punix:{}", socket.display());
+        switch.spawn("ovsdb-server", &[database.to_str().expect("UTF-8"), &remote]);
+        let socket = format!("unix:{}", socket.display());
+        switch.spawn("ovs-vswitchd", &["--disable-system", &socket]);
+        let versions = "protocols=OpenFlow10,OpenFlow13,OpenFlow14,OpenFlow15";
+        let database = format!("--db={socket}");
+        let bridge = ["--", "add-br", "s1", "--", "set", "bridge", "s1", "datapath_type=netdev", "fail_mode=secure"];
+        let arguments = [&["--retry", "--timeout=60", &database, "--no-wait", "init"][..]].concat();
+        assert!(switch.command("ovs-vsctl").args(arguments).status().expect("it is installed").success());
+        let arguments =
+            [&["--retry", "--timeout=60", &database][..], &bridge, &[versions, "--", "add-port", "s1", "eth0"]]
+                .concat();
+        assert!(switch.command("ovs-vsctl").args(arguments).status().expect("it is installed").success());
+        switch
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        for variable in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"] {
+            command.env(variable, &self.directory);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+
+    fn spawn(&mut self, program: &str, arguments: &[&str]) {
+        let pid_file = format!("--pidfile={}", self.path(&format!("{program}.pid")).display());
+        let child = self.command(program).args(arguments).arg(pid_file).spawn();
+        self.processes.push(child.expect("it is installed"));
+    }
+}
+
+/// A controller's channel over a socket.
+struct Session {
+    controller: Controller,
+    socket: UnixStream,
+    start: Clock,
+    version: Version,
+}
+
+impl Session {
+    fn connect(path: &Path, version: Version) -> Self {
+        let socket = UnixStream::connect(path).expect("the bridge has its socket");
+        socket.set_read_timeout(Some(Duration::from_millis(20))).expect("a timeout");
+        let config = ControllerConfig { versions: Versions::of(&[version]), ..ControllerConfig::default() };
+        let controller = Controller::new(Instant(0), config);
+        let mut session = Self { controller, socket, start: Clock::now(), version };
+        let up = session.until(|event| matches!(event, Event::Up { .. }));
+        let Event::Up { version: chosen, features } = up else { panic!("{up:?}") };
+        assert_eq!(chosen, version);
+        assert_ne!(features.datapath, 0);
+        session
+    }
+
+    fn now(&self) -> Instant {
+        Instant(u64::try_from(self.start.elapsed().as_nanos()).expect("a test does not take so long"))
+    }
+
+    /// Moves octets until an event comes that is wanted; others are passed over.
+    fn until(&mut self, is_wanted: impl Fn(&Event) -> bool) -> Event {
+        let begin = Clock::now();
+        let mut buffer = [0; 4096];
+        while begin.elapsed() < TIMEOUT * 2 {
+            while let Some(event) = self.controller.poll_event() {
+                if is_wanted(&event) {
+                    return event;
+                }
+                assert!(!matches!(event, Event::Down(_) | Event::Malformed { .. }), "{}: {event:?}", self.version);
+            }
+            let out = self.controller.poll_transmit().to_vec();
+            self.socket.write_all(&out).expect("the switch takes it");
+            self.controller.transmitted(out.len());
+            match self.socket.read(&mut buffer) {
+                Ok(0) => self.controller.handle_disconnect(),
+                Ok(len) => {
+                    let now = self.now();
+                    assert_eq!(self.controller.handle_bytes(now, &buffer[..len]), len);
+                }
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+                Err(error) => panic!("{error}"),
+            }
+            self.controller.handle_timeout(self.now());
+        }
+        panic!("{}: the event does not come", self.version);
+    }
+
+    fn outcome(&mut self) -> Outcome {
+        match self.until(|event| matches!(event, Event::Completed { .. })) {
+            Event::Completed { outcome, .. } => outcome,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn transaction(&mut self, messages: &[Message]) -> Outcome {
+        self.controller.transaction(self.now(), TIMEOUT, messages).expect("there is room");
+        self.outcome()
+    }
+
+    fn bundle(&mut self, messages: Vec<Message>) -> Outcome {
+        self.controller.bundle(self.now(), TIMEOUT, ATOMIC | ORDERED, messages).expect("there is room");
+        self.outcome()
+    }
+
+    fn request(&mut self, request: &Message) -> Outcome {
+        self.controller.request(self.now(), TIMEOUT, request).expect("there is room");
+        self.outcome()
+    }
+
+    fn read(&mut self, body: RequestBody) -> ReplyBody {
+        match self.request(&Message::MultipartRequest(MultipartRequest::new(body))) {
+            Outcome::Multipart(body) => body,
+            other => panic!("{}: {other:?}", self.version),
+        }
+    }
+
+    /// Priorities and cookies of the flows of the switch.
+    fn flows(&mut self) -> BTreeSet<(u16, u64)> {
+        let ReplyBody::Flow(flows) = self.read(RequestBody::Flow(FlowRequest::default())) else { panic!("flows") };
+        flows.iter().map(|flow| (flow.priority, flow.cookie)).collect()
+    }
+}
+
+fn flow(priority: u16, action: Action) -> FlowMod {
+    let matching = vec![Oxm::EthType(0x0800), Oxm::IpProto(17), Oxm::UdpDst(7400 + priority)].into();
+    let instructions = vec![Instruction::ApplyActions(vec![action])];
+    FlowMod { cookie: 0x100 + u64::from(priority), priority, matching, instructions, ..FlowMod::default() }
+}
+
+fn added(priority: u16) -> Message {
+    Message::FlowMod(flow(priority, Action::output(PortNo(1))))
+}
+
+/// Every flow is deleted.
+fn deleted(version: Version) -> Message {
+    let table = if version == Version::V1_0 { 0 } else { TABLE_ALL };
+    Message::FlowMod(FlowMod { command: FlowCommand::Delete, table, ..FlowMod::default() })
+}
+
+fn flows_are_as_written(session: &mut Session) {
+    let version = session.version;
+    assert_eq!(session.transaction(&[deleted(version), added(1), added(2)]), Outcome::Done);
+    assert_eq!(session.flows(), BTreeSet::from([(1, 0x101), (2, 0x102)]), "{version}");
+    let ReplyBody::Flow(flows) = session.read(RequestBody::Flow(FlowRequest::default())) else { panic!("flows") };
+    for found in flows {
+        let written = flow(found.priority, Action::output(PortNo(1)));
+        assert_eq!(found.instructions, written.instructions, "{version}");
+        if version != Version::V1_0 {
+            assert_eq!(found.matching, written.matching, "{version}");
+        }
+    }
+}
+
+fn a_failed_message_of_a_transaction_is_named(session: &mut Session) {
+    let version = session.version;
+    let bad = match version {
+        Version::V1_0 => Action::V1_0(takt_openflow::action::LegacyAction::SetVlanPcp(99)),
+        _ => Action::Group(99),
+    };
+    let Outcome::Failed(failures) = session.transaction(&[added(3), Message::FlowMod(flow(4, bad)), added(5)]) else {
+        panic!("{version}: it failed")
+    };
+    assert_eq!(failures.iter().map(|failure| failure.message).collect::<Vec<_>>(), [Some(1)], "{version}");
+    assert!(session.flows().contains(&(5, 0x105)), "the others were executed");
+}
+
+fn bundles_are_atomic(session: &mut Session) {
+    let version = session.version;
+    assert_eq!(session.transaction(&[deleted(version)]), Outcome::Done);
+    let bad = Message::FlowMod(flow(12, Action::Group(99)));
+    let Outcome::Failed(failures) = session.bundle(vec![added(10), added(11), bad]) else { panic!("it failed") };
+    assert!(failures.iter().any(|failure| failure.message == Some(2)), "{version}: {failures:?}");
+    assert_eq!(session.flows(), BTreeSet::new(), "{version}: nothing was applied");
+    assert_eq!(session.bundle(vec![added(10), added(11)]), Outcome::Done, "{version}");
+    assert_eq!(session.flows(), BTreeSet::from([(10, 0x10a), (11, 0x10b)]), "{version}");
+}
+
+fn groups_and_meters_are_as_written(session: &mut Session) {
+    let version = session.version;
+    // The identifiers of buckets, which 1.5 has, are each one's own.
+    let bucket = |port| Bucket {
+        id: if version == Version::V1_5 { port } else { 0 },
+        ..Bucket::new(vec![Action::output(PortNo(port))])
+    };
+    let group = |command_of: GroupMod| Message::GroupMod(command_of);
+    let delete_groups = GroupMod {
+        command: takt_openflow::group::GroupCommand::Delete,
+        ..GroupMod::add(GROUP_ALL, GroupType::All, vec![])
+    };
+    let add = GroupMod::add(7, GroupType::All, vec![bucket(1), bucket(2)]);
+    assert_eq!(session.transaction(&[group(delete_groups), group(add)]), Outcome::Done, "{version}");
+    let ReplyBody::GroupDesc(groups) = session.read(RequestBody::GroupDesc(GROUP_ALL)) else { panic!("groups") };
+    assert_eq!((groups.len(), groups[0].group, groups[0].kind), (1, 7, GroupType::All), "{version}");
+    let actions: Vec<_> = groups[0].buckets.iter().map(|bucket| bucket.actions.clone()).collect();
+    assert_eq!(actions, [bucket(1).actions, bucket(2).actions], "{version}");
+    let flags = meter_flags::KBPS | meter_flags::BURST;
+    let bands = vec![Band::Drop { rate: 1000, burst: 64 }];
+    let meter = MeterMod { command: MeterCommand::Add, flags, meter: 3, bands: bands.clone() };
+    let clear = MeterMod { command: MeterCommand::Delete, flags: 0, meter: METER_ALL, bands: vec![] };
+    let written = [Message::MeterMod(clear), Message::MeterMod(meter)];
+    assert_eq!(session.transaction(&written), Outcome::Done, "{version}");
+    let ReplyBody::MeterConfig(meters) = session.read(RequestBody::MeterConfig(METER_ALL)) else { panic!("meters") };
+    assert_eq!((meters.len(), meters[0].meter, meters[0].flags), (1, 3, flags), "{version}");
+    assert_eq!(meters[0].bands, bands, "{version}");
+}
+
+fn a_packet_out_to_the_controller_comes_in(session: &mut Session) {
+    let version = session.version;
+    let frame: Vec<u8> = [&[0xff; 6][..], &[2, 0, 0, 0, 0, 9, 0x88, 0xb5], &[version.octet(); 50]].concat();
+    let actions = vec![Action::output(PortNo::CONTROLLER)];
+    let packet = PacketOut::new(PortNo(1), actions, frame.clone());
+    session.controller.send(&Message::PacketOut(packet)).expect("there is room");
+    let is_packet =
+        |event: &Event| matches!(event, Event::Message { message, .. } if matches!(**message, Message::PacketIn(_)));
+    let Event::Message { message, .. } = session.until(is_packet) else { panic!("a packet-in") };
+    let Message::PacketIn(packet) = *message else { panic!("a packet-in") };
+    assert_eq!((packet.in_port(), usize::from(packet.total_len)), (Some(PortNo(1)), frame.len()), "{version}");
+    assert_eq!(packet.data, frame, "{version}");
+}
+
+fn roles_have_generations(session: &mut Session, generation: u64) {
+    let role = |role, generation| Message::RoleRequest(RoleMessage { role, short_id: 0, generation });
+    let Outcome::Reply(Message::RoleReply(reply)) = session.request(&role(ControllerRole::Master, generation)) else {
+        panic!("a reply")
+    };
+    assert_eq!((reply.role, reply.generation), (ControllerRole::Master, generation));
+    let Outcome::Failed(failures) = session.request(&role(ControllerRole::Slave, generation - 1)) else {
+        panic!("the generation is stale")
+    };
+    assert_eq!(failures[0].error.cause, Cause::RoleRequestFailed(RoleRequestFailed::Stale));
+    let Outcome::Reply(Message::GetAsyncReply(config)) = session.request(&Message::GetAsyncRequest) else {
+        panic!("a reply")
+    };
+    assert!(config.mask(AsyncKind::PACKET_IN_MASTER).is_some());
+}
+
+fn the_switch_describes_itself(session: &mut Session) {
+    let version = session.version;
+    let ReplyBody::Desc(desc) = session.read(RequestBody::Desc) else { panic!("a description") };
+    assert_eq!(desc.hardware.to_text(), "Open vSwitch", "{version}");
+    let ReplyBody::Port(ports) = session.read(RequestBody::Port(PortNo::ANY)) else { panic!("ports") };
+    assert!(ports.iter().any(|port| port.port == PortNo(1)), "{version}: {ports:?}");
+    let ReplyBody::Table(tables) = session.read(RequestBody::Table) else { panic!("tables") };
+    assert!(!tables.is_empty(), "{version}");
+    if version != Version::V1_0 {
+        let ReplyBody::PortDesc(ports) = session.read(RequestBody::PortDesc(PortNo::ANY)) else { panic!("ports") };
+        assert!(ports.iter().any(|port| port.name.to_text() == "eth0"), "{version}");
+        let features = session.read(RequestBody::TableFeatures(vec![]));
+        assert!(matches!(&features, ReplyBody::TableFeatures(tables) if tables.len() == 254), "in several parts");
+        assert!(matches!(session.read(RequestBody::GroupFeatures), ReplyBody::GroupFeatures(_)));
+    }
+}
+
+#[test]
+fn open_vswitch_does_what_it_is_told_in_every_version() {
+    for program in ["ovsdb-server", "ovs-vswitchd", "ovs-vsctl", "ovsdb-tool"] {
+        if let Err(why) = require::program(program) {
+            return not_run(why);
+        }
+    }
+    let Some([host, _peer]) = wire(1) else { return };
+    let _inside = host.enter();
+    let switch = OpenVSwitch::start();
+    for (version, generation) in Version::ALL.into_iter().zip(10..) {
+        let mut session = Session::connect(&switch.path("s1.mgmt"), version);
+        the_switch_describes_itself(&mut session);
+        flows_are_as_written(&mut session);
+        a_failed_message_of_a_transaction_is_named(&mut session);
+        a_packet_out_to_the_controller_comes_in(&mut session);
+        if version == Version::V1_0 {
+            continue;
+        }
+        groups_and_meters_are_as_written(&mut session);
+        bundles_are_atomic(&mut session);
+        roles_have_generations(&mut session, generation);
+    }
+}
