@@ -125,6 +125,8 @@ impl Participant {
         if let Some(publisher) = writer.group.and_then(|group| self.publishers.get_mut(group)) {
             publisher.presentation = writer.data.presentation;
             publisher.writers.push(index);
+            // Readers wait for what it says of the group, and the publisher may count no further.
+            writer.hear_of_group(publisher.gsn, false, &mut self.ctx);
             if is_of_group(&publisher.presentation) {
                 writer.data.group_entity_id = publisher.entity_id;
             }

@@ -4,7 +4,7 @@
 //! in heartbeats are zero. A reader learns the writers of a publisher by discovery, and that a set is over from its end,
 //! which comes from each of them.
 
-use super::{Write, Writer};
+use super::{Write, Writer, WriterHistory};
 use crate::context::Context;
 use crate::presentation::{Place, is_of_group, matters};
 use crate::time::Instant;
@@ -21,6 +21,32 @@ pub(super) struct Membership {
     gsn: SequenceNumber,
     /// The readers have not been told of that.
     has_news: bool,
+}
+
+impl Membership {
+    /// See [`Writer::group_info`].
+    pub(super) fn group_info(
+        &self,
+        history: &WriterHistory,
+        first_sn: SequenceNumber,
+        last_sn: SequenceNumber,
+    ) -> Option<GroupInfo> {
+        if !self.is_of_group {
+            return None;
+        }
+        let following = history.at_or_after(last_sn.next());
+        let current_gsn = following.map_or(self.gsn, |change| change.place.gsn.prev());
+        let first = history.at_or_after(first_sn).filter(|change| change.sn <= last_sn);
+        let last = history.get(last_sn);
+        Some(GroupInfo {
+            current_gsn,
+            // An empty range, if there is none.
+            first_gsn: first.map_or(current_gsn.next(), |change| change.place.gsn),
+            last_gsn: last.map_or(current_gsn, |change| change.place.gsn),
+            writer_set: [0; 4],
+            secure_writer_set: [0; 4],
+        })
+    }
 }
 
 impl Writer {
@@ -82,21 +108,9 @@ impl Writer {
         self.membership.as_mut().is_some_and(|membership| core::mem::take(&mut membership.has_news))
     }
 
-    /// What a heartbeat says of the group. What has not been sent yet does not count.
+    /// What a heartbeat that ends at `last_sn` says of the group. What comes after that number does not count.
     pub(super) fn group_info(&self, first_sn: SequenceNumber, last_sn: SequenceNumber) -> Option<GroupInfo> {
-        let membership = self.membership.as_ref().filter(|membership| membership.is_of_group)?;
-        let unsent = self.history.at_or_after(self.cursor.sn);
-        let current_gsn = unsent.map_or(membership.gsn, |change| change.place.gsn.prev());
-        let first = self.history.at_or_after(first_sn).filter(|change| change.sn <= last_sn);
-        let last = self.history.get(last_sn);
-        Some(GroupInfo {
-            current_gsn,
-            // An empty range, if there is none.
-            first_gsn: first.map_or(current_gsn.next(), |change| change.place.gsn),
-            last_gsn: last.map_or(current_gsn, |change| change.place.gsn),
-            writer_set: [0; 4],
-            secure_writer_set: [0; 4],
-        })
+        self.membership.as_ref()?.group_info(&self.history, first_sn, last_sn)
     }
 
     /// The publisher's coherent changes have ended: tells the readers by a change without content. A writer of a group does so

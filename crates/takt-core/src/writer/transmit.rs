@@ -315,14 +315,15 @@ impl Writer {
     /// One for all, and for some of those who begin with what is new one of its own, since a reader of ours begins with no
     /// other ([`crate::reader`]). The others ask.
     fn greet_strangers(&mut self, message: &mut Message<'_>, ctx: &mut Context) {
-        let Self { proxies, history, heartbeat: state, entity_id, .. } = self;
+        let Self { proxies, history, heartbeat: state, entity_id, membership, .. } = self;
         let strangers = || proxies.iter().map(|(_, proxy)| proxy).filter(|proxy| is_stranger(proxy));
         let Some(first) = strangers().map(|proxy| proxy.first_relevant).min() else { return };
         // What has left the history is owed to no reader that wants that.
         let first = first.max(history.first_sn());
         let mut greet = |message: &mut Message<'_>, reader, first_sn, first_relevant: SequenceNumber| {
             let (writer, last_sn, count) = (*entity_id, first_relevant.prev(), state.next_greeting_count());
-            let (is_final, liveliness, group) = (true, false, None);
+            let (is_final, liveliness) = (true, false);
+            let group = membership.as_ref().and_then(|it| it.group_info(history, first_sn, last_sn));
             let greeting = Heartbeat { reader, writer, first_sn, last_sn, count, is_final, liveliness, group };
             ctx.counters.heartbeats_sent += u64::from(message.builder.heartbeat(&greeting).is_ok());
         };

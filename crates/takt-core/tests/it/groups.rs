@@ -333,6 +333,44 @@ fn a_writer_that_is_not_matched_is_not_waited_for() {
     assert_eq!(t.dropped(), 0);
 }
 
+/// A reader of a topic more, of the world's subscriber.
+fn add_reader(t: &mut World, topic: &str, qos: DataReaderQos, presentation: Presentation) -> ReaderHandle {
+    let mut spec = reader_spec(topic, false, qos);
+    (spec.group, spec.subscriber.presentation) = (Some(t.subscriber), presentation);
+    let reader = t.network.reader(1, spec);
+    t.readers.push(reader);
+    reader
+}
+
+/// Found by the simulation, seed 40180.
+#[test]
+fn writer_that_is_created_after_the_last_change_of_its_publisher_holds_nothing_up() {
+    let (mut t, presentation) = (world(736, &[], ORDERED, &keep_all_reader()), group(false, true));
+    let durability = Durability::TransientLocal;
+    add_writer(&mut t, "A", DataWriterQos { durability, ..keep_all_writer() }, presentation);
+    t.write(&[0, 0, 0]);
+    add_writer(&mut t, "B", keep_all_writer(), presentation);
+    add_reader(&mut t, "A", DataReaderQos { durability, ..keep_all_reader() }, presentation);
+    add_reader(&mut t, "B", keep_all_reader(), presentation);
+    t.network.run(5_000);
+    assert_eq!(t.take_in_order(), [1, 2, 3]);
+}
+
+/// Found by the simulation, seed 51319.
+#[test]
+fn greetings_of_a_late_reader_say_how_far_the_publisher_has_counted() {
+    let (mut t, presentation) = (world(737, &["A"], ORDERED, &keep_all_reader()), group(false, true));
+    add_writer(&mut t, "B", keep_all_writer(), presentation);
+    add_reader(&mut t, "B", keep_all_reader(), presentation);
+    for _ in 0..200 {
+        t.write(&[0, 1]);
+        t.network.run(1);
+    }
+    t.network.run(1_000);
+    assert_eq!(t.network.nodes[1].cautions().count(), 0);
+    assert!(t.take_in_order().is_sorted());
+}
+
 #[test]
 fn a_late_subscriber_sees_whole_sets_only() {
     let mut t = world(730, &["A", "B"], COHERENT, &keep_all_reader());
