@@ -33,7 +33,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::fs::File;
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use turns::in_turns;
 
@@ -158,9 +158,17 @@ impl Domains {
 
 /// Takes the lock that campaigns hold; it goes with the file.
 pub(crate) fn wait_until_alone() -> Result<File> {
-    let path = std::env::temp_dir().join("takt-perf.lock");
+    wait_for(&std::env::temp_dir().join("takt-perf.lock"))
+}
+
+/// Takes the lock on a file, which another user may have made: it is opened for reading then, and never written.
+fn wait_for(path: &Path) -> Result<File> {
     let failure = |e| Error::os(path.display().to_string(), e);
-    let file = File::options().create(true).append(true).open(&path).map_err(failure)?;
+    let file = match File::open(path) {
+        Err(e) if e.kind() == ErrorKind::NotFound => File::options().create(true).append(true).open(path),
+        opened => opened,
+    };
+    let file = file.map_err(failure)?;
     loop {
         match file.lock() {
             Ok(()) => return Ok(file),
@@ -291,6 +299,18 @@ impl Drop for OutFile {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn lock_that_another_user_made_is_taken() {
+        let path = std::env::temp_dir().join(format!("takt-perf-lock-{}", std::process::id()));
+        drop(wait_for(&path).expect("it is made"));
+        let read_only = std::os::unix::fs::PermissionsExt::from_mode(0o444);
+        std::fs::set_permissions(&path, read_only).expect("it is ours");
+        let held = wait_for(&path).expect("it can be read");
+        assert!(File::open(&path).expect("it is there").try_lock().is_err(), "it is held");
+        drop(held);
+        std::fs::remove_file(&path).expect("it is there");
+    }
 
     pub(super) fn plan(sizes: &[usize]) -> Plan {
         Plan {
