@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use takt_bench::{Error, Result};
-use takt_host::apply::Failure;
+use takt_host::apply::{Failure, NotApplied};
 use takt_host::measure::{Counted, FRAMES};
 use takt_host::plan::schedule::nanoseconds;
 use takt_host::{ClockQuality, Facts, Gate, Groups, Journal, LaunchTime, Machine, Plan, Wish, apply, revert, verify};
@@ -168,7 +168,7 @@ impl Host {
             Command::Apply { plan } => {
                 let plan = read_plan(plan)?;
                 let mut journal = self.open_journal()?;
-                apply(&machine, &plan, &mut journal).map_err(|why| Error::NotKept { what: why.to_string() })?;
+                apply(&machine, &plan, &mut journal).map_err(|why| not_applied(&why))?;
                 outln!("{} changes are made; takt host revert takes them back", plan.changes.len())?;
                 Ok(())
             }
@@ -194,8 +194,18 @@ impl Host {
     }
 
     fn journal_error(&self, source: io::Error) -> Error {
-        Error::Os { op: self.journal.display().to_string(), source }
+        let advice = if source.kind() == io::ErrorKind::PermissionDenied { PRIVILEGE } else { "" };
+        Error::Os { op: format!("the journal {}{advice}", self.journal.display()), source }
     }
+}
+
+/// What a user without privileges is told.
+const PRIVILEGE: &str = " (takt host apply and revert need root)";
+
+fn not_applied(why: &NotApplied) -> Error {
+    let (NotApplied::Journal(cause, _) | NotApplied::Change(Failure { why: cause, .. }, _)) = why;
+    let advice = if cause.kind() == io::ErrorKind::PermissionDenied { PRIVILEGE } else { "" };
+    Error::NotKept { what: format!("{why}{advice}") }
 }
 
 fn measure_steering(machine: &Machine, plan: &Plan) -> Result<()> {

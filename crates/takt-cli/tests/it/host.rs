@@ -1,5 +1,7 @@
 //! `takt host` on a real interface, in a network namespace of its own; root's.
 
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -90,6 +92,51 @@ fn an_interface_is_tuned_and_restored() {
         Ok("0 settings are as they were")
     );
     std::fs::remove_file(plan).expect("it was written");
+}
+
+/// Runs `takt host` as a user who may not write what is read-only.
+fn unprivileged(arguments: &[&str]) -> Output {
+    let takt = env!("CARGO_BIN_EXE_takt");
+    if require::root().is_err() {
+        return run(takt, &[&["host"], arguments].concat());
+    }
+    // Root without the privilege to pass over permissions.
+    let bounded = ["--bounding-set", "-dac_override,-dac_read_search", takt, "host"];
+    run("setpriv", &[&bounded, arguments].concat())
+}
+
+#[test]
+fn apply_without_the_permission_says_that_it_needs_root() {
+    if let Err(why) = require::program("setpriv") {
+        return not_run(why);
+    }
+    let set_mode = |path: &Path, mode| {
+        std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("it is ours");
+    };
+    let directory = std::env::temp_dir().join(format!("takt-host-unprivileged-{}", std::process::id()));
+    let (knob, locked) = (directory.join("proc/sys/net/core/rmem_max"), directory.join("locked"));
+    std::fs::create_dir_all(knob.parent().expect("it has one")).expect("the temporary directory can be written");
+    std::fs::create_dir(&locked).expect("likewise");
+    std::fs::write(&knob, "1\n").expect("likewise");
+    let plan = directory.join("plan.json");
+    let change = r#"{"knob": "/proc/sys/net/core/rmem_max", "from": "1", "to": "2", "why": "a test"}"#;
+    std::fs::write(&plan, format!(r#"{{"changes": [{change}], "lacks": []}}"#)).expect("likewise");
+    set_mode(&knob, 0o444);
+    set_mode(&locked, 0o555);
+    let [root, plan] = [&directory, &plan].map(|path| path.display().to_string());
+    for (journal, named) in
+        [(directory.join("journal"), "/proc/sys/net/core/rmem_max"), (locked.join("journal"), "the journal")]
+    {
+        let journal = journal.display().to_string();
+        let output = unprivileged(&["--root", &root, "--journal", &journal, "apply", &plan]);
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{complaint}");
+        assert!(complaint.contains(named) && complaint.contains("Permission denied"), "{complaint}");
+        assert!(complaint.contains("need root"), "{complaint}");
+        assert_eq!(std::fs::read_to_string(&knob).expect("it is there"), "1\n");
+    }
+    set_mode(&locked, 0o755);
+    std::fs::remove_dir_all(&directory).expect("it is ours");
 }
 
 /// From the wish to queues of their own and back, and again by what the doctor says.
