@@ -4,7 +4,7 @@
 //! is up to date costs a few milliseconds. The Takt one comes with this crate.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
@@ -67,14 +67,14 @@ pub fn takt() -> Result<PathBuf> {
 /// The command line tool that comes with CycloneDDS 11.
 pub fn cyclonedds_tool() -> Result<PathBuf> {
     Program::Cyclone11.executable()?;
-    let tool = cache_directory()?.join("venv").join("bin").join("cyclonedds");
+    let tool = paths()?.environment.join("bin").join("cyclonedds");
     if tool.is_file() { Ok(tool) } else { Err(Error::Unavailable(format!("{} is not there", tool.display()))) }
 }
 
 /// The Python in which CycloneDDS 11 is installed.
 pub fn cyclonedds_python() -> Result<PathBuf> {
     Program::Cyclone11.executable()?;
-    let python = cache_directory()?.join("venv").join("bin").join("python");
+    let python = paths()?.environment.join("bin").join("python");
     if python.is_file() { Ok(python) } else { Err(Error::Unavailable(format!("{} is not there", python.display()))) }
 }
 
@@ -88,21 +88,31 @@ fn beside_this_program(name: &str) -> Result<PathBuf> {
 fn make(target: &str) -> Result<PathBuf> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let out = cache_directory()?.join("peers");
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers");
+    let out = paths()?.programs;
     std::fs::create_dir_all(&out).map_err(Error::io(format!("create {}", out.display())))?;
     // Several test programs may want the same peer at once.
     let mut make = Command::new("flock");
-    make.arg(out.join("lock")).args(["make", "--no-print-directory", "-C"]).arg(sources).arg(target);
+    make.arg(out.join("lock")).args(["make", "--no-print-directory", "-C"]).arg(SOURCES).arg(target);
     make.env_remove("MAKEFLAGS").env_remove("MAKELEVEL");
     output_of(&mut make).map_err(|error| Error::Unavailable(format!("peer program {target}: {error}")))?;
     Ok(out.join(format!("peer-{target}")))
 }
 
-/// Where the Makefile puts what it builds.
-fn cache_directory() -> Result<PathBuf> {
-    let cache = std::env::var_os("XDG_CACHE_HOME").filter(|value| !value.is_empty()).map(PathBuf::from);
-    let cache = cache.or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")));
-    let cache = cache.ok_or_else(|| Error::Unavailable("neither XDG_CACHE_HOME nor HOME is set".to_owned()))?;
-    Ok(cache.join("takt"))
+const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/peers");
+
+/// Directories of the Makefile, which names them by the versions of what is in them.
+struct Paths {
+    programs: PathBuf,
+    /// The virtual environment of Python.
+    environment: PathBuf,
+}
+
+fn paths() -> Result<Paths> {
+    let mut make = Command::new("make");
+    make.args(["--no-print-directory", "-s", "-C", SOURCES, "paths"]).env_remove("MAKEFLAGS").env_remove("MAKELEVEL");
+    let text = output_of(&mut make).map_err(|error| Error::Unavailable(format!("peer programs: {error}")))?;
+    match text.lines().collect::<Vec<_>>()[..] {
+        [programs, environment] => Ok(Paths { programs: programs.into(), environment: environment.into() }),
+        _ => Err(Error::Unavailable(format!("peer programs: not the two paths of the Makefile: {text}"))),
+    }
 }
