@@ -37,6 +37,11 @@ pub enum EncodeError {
     },
     /// The value nests deeper than [`MAX_DEPTH`](crate::MAX_DEPTH), so no reader would accept it.
     TooDeep,
+    /// A string has a NUL within. On the wire a string ends in NUL, so readers in C and C++ would lose the rest.
+    Nul {
+        /// Octets before it.
+        at: usize,
+    },
 }
 
 impl fmt::Display for EncodeError {
@@ -50,6 +55,9 @@ impl fmt::Display for EncodeError {
             Self::MissingMember { id } => write!(f, "member {id} has no value"),
             Self::TooLong { len } => write!(f, "length {len} does not fit 32 bits"),
             Self::TooDeep => write!(f, "value nests deeper than {} levels", crate::MAX_DEPTH),
+            Self::Nul { at } => {
+                write!(f, "string has a NUL at octet {at}, where readers in C and C++ would cut it off")
+            }
         }
     }
 }
@@ -92,6 +100,8 @@ pub enum DecodeErrorKind {
     },
     /// A string does not end in NUL.
     Unterminated,
+    /// A string has a NUL within.
+    Nul,
     /// A string is not UTF-8, or a wide string has an odd number of bytes.
     Text,
     /// A value that is none of the enumeration's.
@@ -133,6 +143,7 @@ impl fmt::Display for DecodeError {
             DecodeErrorKind::MemoryLimit => write!(f, "elements need too much memory for a payload of this size"),
             DecodeErrorKind::Bound { bound, len } => write!(f, "length {len} exceeds the bound {bound}"),
             DecodeErrorKind::Unterminated => write!(f, "string does not end in NUL"),
+            DecodeErrorKind::Nul => write!(f, "string has a NUL within"),
             DecodeErrorKind::Text => write!(f, "string is not valid text"),
             DecodeErrorKind::EnumValue { value } => write!(f, "no enumerator has the value {value}"),
             DecodeErrorKind::Discriminator => write!(f, "the union has no case for this discriminator"),

@@ -41,6 +41,9 @@ impl CdrValue for String {
 
     #[inline]
     fn encode<S: Sink>(&self, e: &mut Encoder<S>) -> Result<(), EncodeError> {
+        if let Some(at) = self.find('\0') {
+            return Err(EncodeError::Nul { at });
+        }
         e.write_len(self.len().saturating_add(1))?;
         e.write_bytes(self.as_bytes())?;
         e.write_bytes(&[0])
@@ -54,6 +57,8 @@ impl CdrValue for String {
             return Ok(());
         }
         match d.take(len)?.split_last() {
+            // What was read can be written again: keys rely on that.
+            Some((0, bytes)) if bytes.contains(&0) => return Err(d.error(DecodeErrorKind::Nul)),
             Some((0, bytes)) => match core::str::from_utf8(bytes) {
                 Ok(text) => self.push_str(text),
                 Err(_) => return Err(d.error(DecodeErrorKind::Text)),

@@ -427,3 +427,27 @@ fn error_of_a_value_comes_before_that_of_the_buffer() {
         );
     }
 }
+
+#[test]
+fn string_with_a_nul_within_is_an_error_when_it_is_written() {
+    for text in ["\0", "ab\0cd", "abc\0"] {
+        let at = text.find('\0').expect("there is one");
+        for representation in [Xcdr1, Xcdr2] {
+            assert_eq!(
+                serialize(&Label { text: text.into() }, representation, &mut [0; 64]),
+                Err(EncodeError::Nul { at })
+            );
+        }
+    }
+    let mut read = Label::default();
+    let error =
+        takt_xtypes::deserialize(&mut read, &hex("00010000 04000000 61006200")).expect_err("it has a NUL within");
+    assert!(error.to_string().contains("NUL within"), "{error}");
+    assert!(EncodeError::Nul { at: 2 }.to_string().contains("NUL at octet 2"));
+}
+
+#[derive(Clone, Debug, Default, DdsType)]
+#[dds(crate = "takt_xtypes")]
+struct Label {
+    text: String,
+}
