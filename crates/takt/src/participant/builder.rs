@@ -371,6 +371,10 @@ impl DomainParticipantBuilder {
         }
         let config = self.configure(&network, &transports, &roles)?;
         let has_tcp = config.has_tcp;
+        if config.checks_sources {
+            // Without them the core believes whatever arrives at a user port.
+            transports.iter_mut().for_each(|transport| transport.name_sources());
+        }
         warnings.extend(transports.iter().flat_map(|transport| transport.warnings().to_vec()));
         let label = self.label();
         warnings.iter().for_each(|warning| log::record(Level::Warn, format!("{label}: {warning}")));

@@ -44,6 +44,7 @@ mod real_time;
 mod representation;
 mod shared_memory;
 mod shared_samples;
+mod sources;
 mod suffering;
 mod support;
 mod tcp;

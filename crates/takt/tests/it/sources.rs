@@ -1,0 +1,43 @@
+//! What is said in the name of a participant counts only from its addresses, at the ports of user data as at those of discovery.
+
+use std::net::UdpSocket;
+
+use crate::support::*;
+use takt::qos::*;
+use takt::*;
+use takt_testkit::network::wire;
+
+/// A GAP of all samples up to 2^40, in the name of the writer and for any reader (RTPS 2.5 §9.4.5.5).
+fn gap(writer: Guid) -> Vec<u8> {
+    let mut message = b"RTPS\x02\x05\x01\x7a".to_vec();
+    let guid = writer.to_bytes();
+    message.extend(&guid[..12]);
+    message.extend([0x08, 0x01, 28, 0, 0, 0, 0, 0]);
+    message.extend(&guid[12..]);
+    message.extend([[0u32, 1], [1 << 8, 0]].concat().into_iter().flat_map(u32::to_le_bytes));
+    message.extend([0; 4]);
+    message
+}
+
+#[test]
+fn gap_from_another_address_is_dropped_at_the_port_of_user_data() {
+    let Some([left, right]) = wire(1) else { return };
+    let publisher = left.run(|| DomainParticipant::builder(0).build().expect("participant"));
+    let subscriber = right.run(|| DomainParticipant::builder(0).build().expect("participant"));
+    let pair = Pair::<Blob>::between(
+        publisher,
+        subscriber,
+        reliable_writer(History::KeepAll),
+        reliable_reader(History::KeepAll),
+    );
+    let target = pair.publisher.discovered_participants().expect("open")[0].default_unicast[0].to_string();
+    let target = target.strip_prefix("udp/").expect("UDP").to_owned();
+    let message = gap(pair.writer.guid());
+    // The host of the reader is none of the writer's.
+    right.run(|| UdpSocket::bind("0.0.0.0:0").and_then(|socket| socket.send_to(&message, target)).expect("sent"));
+    let foreign = || pair.subscriber.counters().expect("open").foreign_datagrams;
+    pair.wait_until("the forged message", || foreign() == 1);
+    pair.writer.write(&Blob::new(1, 10)).expect("room");
+    pair.wait_until("the sample", || !pair.reader.read(1).expect("open").is_empty());
+    assert_eq!(pair.subscriber.counters().expect("open").contradicted_gaps, 0);
+}
