@@ -10,7 +10,7 @@ use takt_openflow::channel::{
 };
 use takt_openflow::flow::FlowMod;
 use takt_openflow::instruction::Instruction;
-use takt_openflow::multipart::{FlowRequest, FlowStats, MultipartRequest, ReplyBody, RequestBody};
+use takt_openflow::multipart::{FlowRequest, FlowStats, MORE, MultipartRequest, ReplyBody, RequestBody};
 use takt_openflow::oxm::Oxm;
 use takt_openflow::packet::{PacketIn, PacketInReason};
 use takt_openflow::statistic::FlowCounters;
@@ -497,4 +497,26 @@ fn a_bundle_past_its_deadline_is_discarded() {
     assert_eq!(pair.switch.poll_event(), None);
     assert_eq!(pair.controller_events(), vec![]);
     assert_eq!(pair.controller.counters().unmatched, 3, "the bundle was opened, closed and discarded");
+}
+
+#[test]
+fn a_request_in_parts_has_one_transaction_id_and_one_reply() {
+    let mut pair = Pair::up(4, Version::V1_3);
+    let part = || MultipartRequest::new(RequestBody::TableFeatures(vec![]));
+    let parts = vec![part(), part(), part()];
+    pair.controller.request_in_parts(pair.now, TIMEOUT, parts).expect("there is room");
+    pair.run();
+    let mut flags = Vec::new();
+    let mut xids = Vec::new();
+    while let Some(event) = pair.switch.poll_event() {
+        let SwitchEvent::Request(request) = event else { panic!("{event:?}") };
+        let Message::MultipartRequest(part) = request.message else { panic!("a part") };
+        flags.push(part.flags);
+        xids.push(request.xid);
+    }
+    assert_eq!(flags, [MORE, MORE, 0]);
+    assert!(xids.iter().all(|xid| *xid == xids[0]));
+    pair.switch.reply_multipart(xids[0], ReplyBody::TableFeatures(vec![])).expect("there is room");
+    pair.run();
+    assert_eq!(outcome(&mut pair), Outcome::Multipart(ReplyBody::TableFeatures(vec![])));
 }
