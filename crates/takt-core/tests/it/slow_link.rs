@@ -13,13 +13,15 @@ const SECOND: u64 = 1_000_000_000;
 /// Octets that wait for the link at most; what comes then is lost. Long enough that nothing is.
 const QUEUE_LEN: u64 = 1 << 20;
 
+/// Arrival, order, sender, receiver, octets.
+type Datagram = (u64, u64, usize, usize, Vec<u8>);
+
 /// Node 0 sends to the others by one link of 10 Mbit/s. They answer within 0.2 ms.
 struct SlowLink {
     now: Instant,
     nodes: Vec<Participant>,
     is_free_at: u64,
-    /// Arrival, order, sender, receiver, octets.
-    under_way: BinaryHeap<Reverse<(u64, u64, usize, usize, Vec<u8>)>>,
+    under_way: BinaryHeap<Reverse<Datagram>>,
     sent: u64,
 }
 
@@ -35,7 +37,8 @@ impl SlowLink {
         for from in 0..self.nodes.len() {
             while let Some(transmit) = self.nodes[from].poll_transmit(self.now, &mut frame) {
                 let len = transmit.len;
-                for to in transmit.destinations.to_vec() {
+                let destinations = transmit.destinations.to_vec();
+                for to in destinations {
                     let others = (0..self.nodes.len()).filter(|node| *node != from);
                     let receivers: Vec<_> = others
                         .filter(|node| address(*node) == to || to.ip().is_some_and(|ip| ip.is_multicast()))
