@@ -67,10 +67,12 @@ impl Program {
     /// What its tests use.
     pub fn uses(&self) -> Uses {
         let is_in = |list: &[&str]| [&self.package, &self.name].iter().any(|name| list.contains(&name.as_str()));
-        match () {
-            () if is_in(COMPUTATION) => Uses::Processor,
-            () if is_in(OWN_NETWORK) => Uses::OwnNetwork,
-            () => Uses::Host,
+        if is_in(COMPUTATION) {
+            Uses::Processor
+        } else if is_in(OWN_NETWORK) {
+            Uses::OwnNetwork
+        } else {
+            Uses::Host
         }
     }
 }
