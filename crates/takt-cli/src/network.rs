@@ -284,6 +284,11 @@ pub fn on_loopback(participant: &DomainParticipant, settings: &Settings) -> Resu
     if !texts(settings, "network.interfaces").is_empty() || is(settings, "network.udp") == Some(false) {
         return Ok(Vec::new());
     }
+    // Where no other interface has an address, the participant uses loopback itself, and would find the one made here.
+    let ipv6 = is(settings, "network.ipv6") == Some(true);
+    if !chosen(settings).iter().any(|interface| interface.address.is_some() || (ipv6 && interface.has_ipv6)) {
+        return Ok(Vec::new());
+    }
     let mut local = settings.clone();
     local.set("network.interfaces", "lo", "loopback").map_err(refused)?;
     local.set("network.peers", "127.0.0.1", "loopback").map_err(refused)?;

@@ -1,7 +1,7 @@
 //! `takt ls` and `takt doctor` say what keeps participants apart: two hosts as network namespaces, and one obstacle each.
 
 use crate::process::Takt;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use takt_testkit::{not_run, require};
@@ -173,6 +173,7 @@ fn an_interface_with_ipv6_alone_is_named_while_ipv6_is_off() {
     let beginning = "takta has IPv6 addresses alone, and IPv6 is off";
     let catalogue = hosts.list("--wait 0.5");
     assert_eq!(findings(&catalogue["findings"], beginning).len(), 1, "{catalogue}");
+    assert_eq!(catalogue["participants"], json!([]), "the checks list no participant of their own: {catalogue}");
 }
 
 #[test]
