@@ -13,7 +13,6 @@ use serde::Serialize;
 use std::io::BufRead;
 use std::time::{Duration, Instant};
 use takt::dynamic::{DynamicDataWriter, DynamicTypeSupport};
-use takt::qos::ReliabilityKind;
 use takt::xtypes::dynamic::DynamicData;
 use takt::{DomainParticipant, Error as DdsError};
 use takt_bench::signal::stopped;
@@ -108,7 +107,6 @@ impl Pub {
         };
         let (mut qos, mut publisher) = writer_for(&found);
         self.policies.apply_to_writer(&mut qos, &mut publisher);
-        let is_reliable = qos.reliability.kind == ReliabilityKind::Reliable;
         let publisher = participant.create_publisher(publisher)?;
         let writer = publisher.create_dynamic_datawriter(&self.topic, &type_, qos)?;
         self.await_reader(&participant, &writer, deadline)?;
@@ -116,7 +114,7 @@ impl Pub {
             Some(value) => self.repeat(&participant, &writer, &parse(&type_, value)?)?,
             None => self.write_lines(&participant, &writer, &type_)?,
         };
-        self.finish(&writer, written, is_reliable)
+        self.finish(&participant, &writer, written)
     }
 
     fn await_reader(
@@ -225,10 +223,15 @@ impl Pub {
         }
     }
 
-    fn finish(&self, writer: &DynamicDataWriter, written: u64, is_reliable: bool) -> Result<()> {
+    fn finish(&self, participant: &DomainParticipant, writer: &DynamicDataWriter, written: u64) -> Result<()> {
         let readers = writer.publication_matched_status()?.current_count;
+        let has_reliable_readers = writer.has_reliable_readers()?;
+        if readers > 0 && !has_reliable_readers {
+            // A best-effort reader drops samples that its host hands it after the writer's end.
+            spin_until(participant, Some(Instant::now() + crate::domain::STEP), || Ok(false))?;
+        }
         let acknowledged = match writer.wait_for_acknowledgments(LAST_WORDS.into()) {
-            Ok(()) => is_reliable.then_some(true),
+            Ok(()) => has_reliable_readers.then_some(true),
             Err(DdsError::Timeout { .. }) => Some(false),
             Err(error) => return Err(error.into()),
         };
@@ -243,7 +246,7 @@ impl Pub {
             let fate = match acknowledged {
                 Some(true) => "; all acknowledged",
                 Some(false) => "",
-                None => "; best effort, arrival is not known",
+                None => "; no reliable reader, arrival is not known",
             };
             note!("takt: wrote {samples} of {type_name} to {to} of {}{fate}", self.topic);
         }

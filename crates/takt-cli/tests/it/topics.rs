@@ -131,6 +131,18 @@ fn a_best_effort_writer_says_of_no_sample_that_it_was_acknowledged() {
 }
 
 #[test]
+fn a_best_effort_reader_acknowledges_nothing_and_gets_the_only_sample() {
+    for _ in 0..5 {
+        let reader = start("sub Square --type ShapeType --json --count 1 --timeout 20", 215);
+        reader.await_complaint("takt: reading");
+        let report = start(&format!("pub Square {VALUE} --reliable --json"), 215).json();
+        assert_eq!((&report["written"], &report["acknowledged"]), (&json!(1), &Value::Null), "{report}");
+        let (text, status) = reader.finish();
+        assert!(status.success() && lines(&text).len() == 1, "{text}");
+    }
+}
+
+#[test]
 fn a_signal_ends_what_waits() {
     for (signal, expected) in [("TERM", 143), ("INT", 130)] {
         let waiting = start("echo Square", 205);
