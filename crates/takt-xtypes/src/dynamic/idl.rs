@@ -135,15 +135,26 @@ impl<'a> Printer<'a> {
         let mut name = format!("array_{}", description.trim_end_matches('_'));
         let is_taken = |name: &str| {
             let named = (0..self.types.nodes.len()).map(|other| self.types.name(other));
-            named.chain(self.typedefs.iter().flatten().map(String::as_str)).any(|other| other == name)
+            let given = self.typedefs.iter().flatten().filter_map(|given| given.split("::").next());
+            named.chain(given).any(|other| other == name)
         };
         while is_taken(&name) {
             name.push('_');
         }
         self.enter(&[]);
         let declarator = self.declarator(id, &name);
-        self.line(0, &format!("typedef {declarator};"));
-        self.typedefs[id] = Some(name);
+        if !declarator.contains("::") {
+            self.line(0, &format!("typedef {declarator};"));
+            self.typedefs[id] = Some(name);
+            return;
+        }
+        // INTEROP(CycloneDDS 0.10.2): idlc refuses a module that is opened again behind a typedef of one of its types, unless that
+        // stands in another module.
+        self.line(0, &format!("module {name} {{"));
+        let declarator = self.declarator(id, "element");
+        self.line(1, &format!("typedef {declarator};"));
+        self.line(0, "};");
+        self.typedefs[id] = Some(format!("{name}::element"));
     }
 
     /// Goes to the module of a qualified name.

@@ -103,6 +103,25 @@ struct Arrays {
     tables: Vec<[[f64; 2]; 4]>,
 }
 
+#[derive(Clone, Debug, Default, PartialEq, DdsType)]
+#[dds(crate = "takt_xtypes", name = "printed::Item", nested, extensibility = "final")]
+struct Item {
+    number: i32,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, DdsType)]
+#[dds(crate = "takt_xtypes", name = "printed::Holder", nested, extensibility = "final")]
+struct Holder {
+    pairs: Vec<[Item; 2]>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, DdsType)]
+#[dds(crate = "takt_xtypes", name = "printed::ArraysOfStructs")]
+struct ArraysOfStructs {
+    holders: Vec<[Holder; 3]>,
+    nested: Vec<[Vec<[Item; 2]>; 4]>,
+}
+
 /// A directory that goes with its handle.
 struct Directory(PathBuf);
 
@@ -183,6 +202,18 @@ fn arrays_in_collections_compile_by_a_name_of_their_own() {
     }
 }
 
+/// INTEROP(CycloneDDS 0.10.2): idlc refuses a module that is opened again behind a `typedef` of one of its types, unless the `typedef`
+/// stands in another module.
+#[test]
+fn arrays_of_types_in_modules_compile_in_modules_of_their_own() {
+    let idl = dynamic::<ArraysOfStructs>().to_idl();
+    assert!(idl.contains("module array_printed__Item_of_2 {\n  typedef printed::Item element[2];\n};\n"), "{idl}");
+    assert!(idl.contains("sequence<array_printed__Item_of_2::element> pairs;"), "{idl}");
+    if through_idlc(&dynamic::<ArraysOfStructs>()).is_none() {
+        not_run("idlc of CycloneDDS is not installed");
+    }
+}
+
 #[test]
 fn names_that_are_keywords_and_labels_of_other_modules_are_printed_so_that_they_are_found() {
     let idl = dynamic::<Uses>().to_idl() + &dynamic::<Whole>().to_idl() + &dynamic::<Arrays>().to_idl();
@@ -210,7 +241,8 @@ fn names_that_are_keywords_and_labels_of_other_modules_are_printed_so_that_they_
 
 #[test]
 fn the_generator_of_fast_dds_accepts_what_is_printed() {
-    for idl in [dynamic::<Whole>().to_idl(), dynamic::<Arrays>().to_idl(), dynamic::<zoo::Primitives>().to_idl()] {
+    let arrays = [dynamic::<Arrays>().to_idl(), dynamic::<ArraysOfStructs>().to_idl()];
+    for idl in [dynamic::<Whole>().to_idl(), dynamic::<zoo::Primitives>().to_idl()].into_iter().chain(arrays) {
         let directory = Directory::new("fast");
         let Some((status, said)) = directory.compile("fastddsgen", &["-replace"], &idl) else {
             return not_run("fastddsgen of Fast DDS is not installed");
