@@ -39,6 +39,8 @@ const NONE: u32 = u32::MAX;
 const LENT_AT_FIRST: usize = 1024;
 /// In place of a class: the payload lies elsewhere.
 const LENT: u8 = u8::MAX;
+/// In place of a class: it lies within another piece, and goes with that.
+const WITHIN: u8 = u8::MAX - 1;
 
 #[derive(Debug)]
 pub(crate) struct PayloadPool {
@@ -127,6 +129,33 @@ impl PayloadPool {
         Some(PayloadRef { offset, len: len as u32, class: class as u8 })
     }
 
+    /// A payload of `len` bytes and a piece of `side_len` bytes that lives no longer: within the payload's piece where the pool is too
+    /// small for two. `None` when the pool is exhausted.
+    pub(crate) fn allocate_with_side(&mut self, len: usize, side_len: usize) -> Option<(PayloadRef, PayloadRef)> {
+        if self.holds_both(len, side_len) {
+            let payload = self.allocate(len)?;
+            let Some(side) = self.allocate(side_len) else {
+                self.release(payload);
+                return None;
+            };
+            return Some((payload, side));
+        }
+        let side_at = len.next_multiple_of(GRAIN);
+        let both = self.allocate(side_at + side_len)?;
+        let offset = both.offset + (side_at / GRAIN) as u32;
+        Some((PayloadRef { len: len as u32, ..both }, PayloadRef { offset, len: side_len as u32, class: WITHIN }))
+    }
+
+    /// Whether an empty pool holds a piece for each.
+    fn holds_both(&self, len: usize, side_len: usize) -> bool {
+        class_of(len).1.saturating_add(class_of(side_len).1) <= self.memory.len()
+    }
+
+    /// Whether [`allocate_with_side`](Self::allocate_with_side) finds room in an empty pool.
+    pub(crate) fn has_room_with_side_ever(&self, len: usize, side_len: usize) -> bool {
+        self.holds_both(len, side_len) || self.has_room_ever(len.next_multiple_of(GRAIN).saturating_add(side_len))
+    }
+
     /// The class that holds `len` bytes, and what a piece of it takes: no more than there is.
     fn class_of(&self, len: usize) -> (usize, usize) {
         let (class, size) = class_of(len);
@@ -161,7 +190,7 @@ impl PayloadPool {
     }
 
     pub(crate) fn release(&mut self, piece: PayloadRef) {
-        if piece.len == 0 {
+        if piece.len == 0 || piece.class == WITHIN {
             return;
         }
         if piece.class == LENT {

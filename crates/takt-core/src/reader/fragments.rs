@@ -263,7 +263,7 @@ impl Fragments {
             return Err(Refused::Rejected);
         }
         let bitmap_len = count.div_ceil(8);
-        if !pool.has_room_ever(sample_size + bitmap_len) {
+        if !pool.has_room_with_side_ever(sample_size, bitmap_len) {
             return Err(Refused::TooLarge);
         }
         let free = self.assemblies.iter().position(Option::is_none);
@@ -271,11 +271,7 @@ impl Fragments {
         while !budget.allows(sample_size + bitmap_len) {
             self.make_place(data.sn, pool, budget).ok_or(Refused::NoRoom)?;
         }
-        let payload = pool.allocate(sample_size).ok_or(Refused::NoMemory)?;
-        let Some(arrived) = pool.allocate(bitmap_len) else {
-            pool.release(payload);
-            return Err(Refused::NoMemory);
-        };
+        let (payload, arrived) = pool.allocate_with_side(sample_size, bitmap_len).ok_or(Refused::NoMemory)?;
         pool.bytes_mut(arrived).fill(0);
         let (sn, fragment_size, missing) = (data.sn, data.fragment_size, count as u32);
         let source_timestamp = Timestamp::INVALID;
@@ -400,6 +396,27 @@ mod tests {
         assert_eq!(budget.claimed, 0);
         pool.release(payload);
         assert_eq!(pool.used_bytes(), 0);
+    }
+
+    /// 65,000 octets are of the class that takes the whole pool.
+    #[test]
+    fn sample_whose_class_takes_all_memory_comes_whole() {
+        let (mut pool, mut budget) = (PayloadPool::new(1 << 16), Budget::new(1 << 16));
+        let mut fragments = Fragments::new(true);
+        for sample_size in [65_000_u32, 65_400] {
+            let sample: alloc::vec::Vec<u8> = (0..sample_size).map(|i| (i * 7) as u8).collect();
+            let mut whole = None;
+            for (n, bytes) in (1..).zip(sample.chunks(100)) {
+                let data = fragment(5, n, 1, sample_size, bytes);
+                whole = fragments.insert(STAMP, &data, &mut pool, &mut budget).expect("there is room");
+            }
+            let payload = whole.expect("all fragments are there").payload;
+            assert_eq!(pool.bytes(payload), sample);
+            pool.release(payload);
+            assert_eq!((pool.used_bytes(), budget.claimed), (0, 0));
+        }
+        let too_large = fragments.insert(STAMP, &fragment(6, 1, 1, 65_500, &[7; 100]), &mut pool, &mut budget);
+        assert_eq!(too_large.err(), Some(Refused::TooLarge), "its bitmap finds no room beside it");
     }
 
     #[test]
