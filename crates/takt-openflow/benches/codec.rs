@@ -1,4 +1,4 @@
-//! What a FLOW_MOD costs: nanoseconds to encode and to decode it, beside a copy of the same octets.
+//! Time to encode and to decode a FLOW_MOD, in nanoseconds, and to copy the same octets.
 //! Run with `cargo bench -p takt-openflow`.
 #![allow(missing_docs)]
 

@@ -4,7 +4,7 @@
 //! What a version cannot express is an [`EncodeError`] that names it. What a version has in fixed fields and a later one in
 //! properties, such as the speeds of a port, is a property here.
 //!
-//! - [`message`]: every message; the modules beside it have the bodies;
+//! - [`message`]: every message; the other modules define the bodies;
 //! - [`stream`]: messages from the octets of a TCP connection;
 //! - [`channel`]: sans-IO state machines of controller and switch: handshake, echo, requests with deadlines, transactions,
 //!   bundles, multipart replies, back-pressure.

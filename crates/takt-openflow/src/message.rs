@@ -195,8 +195,8 @@ const EXPERIMENTER: u8 = 4;
 impl Message {
     /// Reads one message: `bytes` begin with its header and end where it ends. The header's version must be `version`.
     ///
-    /// Errors name the octet. No input panics, and what is allocated is bounded by a small multiple of `bytes`: no count
-    /// of a peer is trusted. Reserved octets are ignored and not kept, everything else is.
+    /// Errors name the octet. No input panics. Memory is bounded by 16 times the length of `bytes`, whatever counts they
+    /// claim. Reserved octets are ignored and not kept, everything else is.
     pub fn decode(version: Version, bytes: &[u8]) -> Result<(Xid, Self), Malformed> {
         read_message(Reader::new(version, bytes))
     }

@@ -199,7 +199,7 @@ impl Host {
     }
 }
 
-/// What a user without privileges is told.
+/// The error text ends with it when the kernel refuses for lack of privileges.
 const PRIVILEGE: &str = " (takt host apply and revert need root)";
 
 fn not_applied(why: &NotApplied) -> Error {

@@ -402,8 +402,8 @@ impl Reader {
         Some((stored, place))
     }
 
-    /// Others wait for news of a writer up to a group sequence number: a heartbeat of it may have been lost. While what it says
-    /// brings nobody on, it is asked after twice the time each time, from `nack_suppression` up to 128 times that.
+    /// Others wait for news of a writer up to a group sequence number: a heartbeat of it may have been lost. While its
+    /// answers let no reader continue, the wait before the next question doubles, from `nack_suppression` up to 128 times that.
     pub(crate) fn ask_for_news(&mut self, ctx: &mut Context, index: u32, gsn: SequenceNumber, now: Instant) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         let Some(holding) = &mut proxy.holding else { return };

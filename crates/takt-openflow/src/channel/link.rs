@@ -117,7 +117,7 @@ impl Link {
 
     pub(super) fn transmitted(&mut self, len: usize) {
         self.sent = self.out.len().min(self.sent.saturating_add(len));
-        // What is gone is forgotten once it is most of the memory.
+        // Sent octets are removed once they are at least half of the buffer.
         if self.sent * 2 >= self.out.len() {
             self.out.drain(..self.sent);
             self.sent = 0;

@@ -67,7 +67,7 @@ fn flow_that_would_make_another_late_is_refused() {
     let refused = network.admit(flow(1, 0, 10 * FRAME_NS)).expect_err("the first would be late");
     assert!(matches!(refused, Refused::Late { flow: FlowId(0), .. }), "{refused}");
     assert_eq!(network, before);
-    // Behind the others it harms nobody.
+    // In the lower class it delays the two others by one frame at most, which they have counted already.
     let (id, bound) = network.admit(flow(1, 1, 10 * FRAME_NS)).expect("it fits");
     assert_eq!((id, bound.bound_ns() >= 4 * FRAME_NS), (FlowId(2), true));
     assert_eq!(check(&network.certificate()), Ok(()));
