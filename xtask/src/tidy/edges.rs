@@ -32,6 +32,12 @@ const CRATES: &[Crate] = &[
     Crate { name: "takt-packet", internal: &[], internal_in_tests: &[], external: Some(&[]) },
     Crate { name: "takt-openflow", internal: &[], internal_in_tests: &[], external: Some(&[]) },
     Crate { name: "takt-calculus", internal: &[], internal_in_tests: &[], external: Some(&["serde"]) },
+    Crate {
+        name: "takt-sdn",
+        internal: &["takt-wire", "takt-packet", "takt-openflow", "takt-calculus"],
+        internal_in_tests: &[],
+        external: None,
+    },
     Crate { name: "takt-exec", internal: &[], internal_in_tests: &[], external: Some(&["libc"]) },
     Crate { name: "takt-netlink", internal: &[], internal_in_tests: &[], external: Some(&["libc"]) },
     Crate {
@@ -95,6 +101,7 @@ const CRATES: &[Crate] = &[
             "takt-durability",
             "takt-bench",
             "takt-host",
+            "takt-sdn",
             "takt-xdp",
         ],
         internal_in_tests: &[],

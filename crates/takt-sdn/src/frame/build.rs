@@ -1,0 +1,146 @@
+//! Frames that a controller makes: UDP datagrams, ARP, and frames with another UDP payload. Checksums are computed.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use takt_packet::{EthernetHeader, Full, Ipv4Header, Ipv6Header, Sum, UDP, UdpHeader};
+
+use super::{ADDRESSES, ArpPacket, EtherType, Frame, MacAddress, SERVICE_TAG, TAGS_MAX, VlanTag};
+
+/// A frame with a UDP datagram.
+#[derive(Clone, Copy, Debug)]
+pub struct UdpFrame<'a> {
+    /// Destination of the frame.
+    pub destination_mac: MacAddress,
+    /// Source of the frame.
+    pub source_mac: MacAddress,
+    /// Up to two tags, the outer one first.
+    pub tags: &'a [VlanTag],
+    /// Source of the datagram.
+    pub source: SocketAddr,
+    /// Destination of the datagram, of the same version of IP.
+    pub destination: SocketAddr,
+    /// TTL or hop limit.
+    pub hop_limit: u8,
+    /// DSCP and ECN.
+    pub traffic_class: u8,
+    /// What the datagram carries.
+    pub payload: &'a [u8],
+}
+
+impl UdpFrame<'_> {
+    /// The octets. [`Full`] if the datagram is too long for IP, the addresses are of two versions, or there are more than two tags.
+    pub fn build(&self) -> Result<Vec<u8>, Full> {
+        if self.tags.len() > TAGS_MAX {
+            return Err(Full);
+        }
+        let udp_len = u16::try_from(self.payload.len() + UdpHeader::LEN).map_err(|_| Full)?;
+        let is_v4 = self.source.is_ipv4();
+        let ether_type = if is_v4 { EtherType::IPV4 } else { EtherType::IPV6 };
+        let mut frame = ethernet(self.destination_mac, self.source_mac, self.tags, ether_type);
+        let ip_at = frame.len();
+        let udp_at = ip_at + if is_v4 { Ipv4Header::LEN } else { Ipv6Header::LEN };
+        frame.resize(udp_at + UdpHeader::LEN, 0);
+        frame.extend_from_slice(self.payload);
+        let udp = UdpHeader { source_port: self.source.port(), destination_port: self.destination.port() };
+        match (self.source, self.destination) {
+            (SocketAddr::V4(from), SocketAddr::V4(to)) => {
+                let (source, destination) = (*from.ip(), *to.ip());
+                let (ttl, traffic_class, payload_len) = (self.hop_limit, self.traffic_class, udp_len);
+                let header = Ipv4Header { source, destination, protocol: UDP, ttl, traffic_class, payload_len };
+                header.emit(&mut frame[ip_at..])?;
+                udp.emit(&mut frame[udp_at..], |len| Sum::pseudo_v4(source, destination, UDP, len))?;
+            }
+            (SocketAddr::V6(from), SocketAddr::V6(to)) => {
+                let (source, destination) = (*from.ip(), *to.ip());
+                let (hop_limit, traffic_class, payload_len) = (self.hop_limit, self.traffic_class, udp_len);
+                let header =
+                    Ipv6Header { source, destination, next_header: UDP, hop_limit, traffic_class, payload_len };
+                header.emit(&mut frame[ip_at..])?;
+                udp.emit(&mut frame[udp_at..], |len| Sum::pseudo_v6(source, destination, UDP, len))?;
+            }
+            _ => return Err(Full),
+        }
+        Ok(frame)
+    }
+}
+
+/// The start of a frame: addresses, tags and type. Of two tags, the outer one is that of IEEE 802.1ad.
+pub(super) fn ethernet(
+    destination: MacAddress,
+    source: MacAddress,
+    tags: &[VlanTag],
+    ether_type: EtherType,
+) -> Vec<u8> {
+    let mut frame = Vec::with_capacity(EthernetHeader::LEN + EthernetHeader::TAG_LEN * tags.len());
+    frame.extend_from_slice(&destination.0);
+    frame.extend_from_slice(&source.0);
+    for (index, tag) in tags.iter().enumerate() {
+        let kind = if index + 1 < tags.len() { SERVICE_TAG } else { EtherType::VLAN.0 };
+        let bits = u16::from(tag.pcp & 7) << 13 | u16::from(tag.dei) << 12 | tag.vid & 0x0fff;
+        frame.extend_from_slice(&kind.to_be_bytes());
+        frame.extend_from_slice(&bits.to_be_bytes());
+    }
+    frame.extend_from_slice(&ether_type.0.to_be_bytes());
+    frame
+}
+
+/// A frame with an ARP packet.
+pub fn arp_frame(destination: MacAddress, source: MacAddress, tags: &[VlanTag], packet: &ArpPacket) -> Vec<u8> {
+    let mut frame = ethernet(destination, source, &tags[..tags.len().min(TAGS_MAX)], EtherType::ARP);
+    let at = frame.len();
+    frame.resize(at + ArpPacket::LEN, 0);
+    packet.emit(&mut frame[at..]).expect("the room is that of the packet");
+    frame
+}
+
+/// Why a frame keeps its payload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CannotRewrite {
+    /// It carries no whole UDP datagram.
+    NotUdp,
+    /// The new packet would be longer than IP can say.
+    TooLong,
+}
+
+impl fmt::Display for CannotRewrite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotUdp => "the frame carries no whole UDP datagram",
+            Self::TooLong => "the payload makes the packet longer than 65,535 octets",
+        })
+    }
+}
+
+impl std::error::Error for CannotRewrite {}
+
+/// The frame with another UDP payload. Tags, options and extension headers stay; the lengths of IP and UDP and the checksums
+/// of the IPv4 header and of UDP are computed. A datagram that had no checksum gets one.
+pub fn replace_udp_payload(frame: &Frame<'_>, payload: &[u8]) -> Result<Vec<u8>, CannotRewrite> {
+    let (packet, datagram) = frame.udp().ok_or(CannotRewrite::NotUdp)?;
+    let is_v4 = packet.source().is_ipv4();
+    let udp_len = UdpHeader::LEN + payload.len();
+    // IPv4 counts its header, IPv6 only what follows the fixed one.
+    let stated = packet.header_len() + udp_len - if is_v4 { 0 } else { Ipv6Header::LEN };
+    let stated = u16::try_from(stated).map_err(|_| CannotRewrite::TooLong)?;
+    let ip_at = frame.header_len();
+    let udp_at = ip_at + packet.header_len();
+    let mut out = frame.bytes()[..udp_at].to_vec();
+    out.resize(udp_at + UdpHeader::LEN, 0);
+    out.extend_from_slice(payload);
+    let header = &mut out[ip_at..udp_at];
+    if is_v4 {
+        header[2..4].copy_from_slice(&stated.to_be_bytes());
+        header[10..12].fill(0);
+        let mut sum = Sum::default();
+        sum.add(header);
+        header[10..12].copy_from_slice(&sum.checksum().to_be_bytes());
+    } else {
+        header[4..6].copy_from_slice(&stated.to_be_bytes());
+    }
+    let ports = UdpHeader { source_port: datagram.source_port(), destination_port: datagram.destination_port() };
+    ports.emit(&mut out[udp_at..], |len| packet.pseudo_sum(len)).map_err(|_| CannotRewrite::TooLong)?;
+    Ok(out)
+}
+
+const _: () = assert!(ADDRESSES + 2 == EthernetHeader::LEN);

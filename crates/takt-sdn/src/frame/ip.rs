@@ -1,0 +1,177 @@
+//! IP packets of both versions, with IPv4 options, IPv6 extension headers and fragments (RFC 791, RFC 8200 §4).
+
+use std::net::IpAddr;
+
+use takt_packet::{Ipv4Packet, Ipv6Header, Ipv6Packet, Malformed, Sum, UDP, UdpDatagram};
+
+/// Hop-by-hop options, routing header, fragment header, destination options, and mobility, HIP and shim6 (RFC 7045 §4).
+const EXTENSIONS: [u8; 8] = [0, 43, FRAGMENT, AUTHENTICATION, 60, 135, 139, 140];
+const FRAGMENT: u8 = 44;
+const AUTHENTICATION: u8 = 51;
+
+/// Where a part of a larger packet belongs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fragment {
+    /// What the parts of one packet have in common, with addresses and protocol.
+    pub identification: u32,
+    /// Where the part begins in the whole.
+    pub offset: usize,
+    /// Whether another part follows.
+    pub more: bool,
+}
+
+/// An IP packet whose lengths have been checked.
+#[derive(Clone, Copy, Debug)]
+pub struct IpPacket<'a> {
+    source: IpAddr,
+    destination: IpAddr,
+    protocol: u8,
+    hop_limit: u8,
+    traffic_class: u8,
+    fragment: Option<Fragment>,
+    header_len: usize,
+    bytes: &'a [u8],
+}
+
+impl<'a> IpPacket<'a> {
+    /// Reads an IPv4 packet; what follows its own length is padding. A header checksum that does not fit is malformed.
+    pub fn parse_v4(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let packet = Ipv4Packet::parse(bytes)?;
+        if !packet.header_is_intact() {
+            return Err(Malformed { offset: 10, what: "an IPv4 header with a wrong checksum" });
+        }
+        let fragment = packet.is_fragment().then(|| Fragment {
+            identification: u32::from(packet.identification()),
+            offset: packet.fragment_offset(),
+            more: packet.has_more_fragments(),
+        });
+        Ok(Self {
+            source: packet.source().into(),
+            destination: packet.destination().into(),
+            protocol: packet.protocol(),
+            hop_limit: packet.ttl(),
+            traffic_class: packet.traffic_class(),
+            fragment,
+            header_len: packet.header_len(),
+            bytes: &bytes[..packet.header_len() + packet.payload().len()],
+        })
+    }
+
+    /// Reads an IPv6 packet and its extension headers; what follows its own length is padding. In a fragment other than the
+    /// first, the headers behind the fragment header are not read: they belong to the first.
+    pub fn parse_v6(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let packet = Ipv6Packet::parse(bytes)?;
+        let bytes = &bytes[..Ipv6Header::LEN + packet.payload().len()];
+        let mut next = packet.next_header();
+        let mut at = Ipv6Header::LEN;
+        let mut fragment = None;
+        while EXTENSIONS.contains(&next) {
+            let cut_off = Malformed { offset: bytes.len(), what: "an IPv6 extension header that is cut off" };
+            let header: &[u8; 8] = bytes[at..].first_chunk().ok_or(cut_off)?;
+            let len = match next {
+                FRAGMENT => 8,
+                AUTHENTICATION => (usize::from(header[1]) + 2) * 4,
+                _ => (usize::from(header[1]) + 1) * 8,
+            };
+            if at + len > bytes.len() {
+                return Err(cut_off);
+            }
+            at += len;
+            let is_fragment = next == FRAGMENT;
+            next = header[0];
+            if is_fragment {
+                let word = u16::from_be_bytes([header[2], header[3]]);
+                let part = Fragment {
+                    identification: u32::from_be_bytes([header[4], header[5], header[6], header[7]]),
+                    offset: usize::from(word & 0xfff8),
+                    more: word & 1 != 0,
+                };
+                // A packet that is whole may have the header all the same (RFC 6946).
+                if part.offset != 0 || part.more {
+                    fragment = Some(part);
+                }
+                if part.offset != 0 {
+                    break;
+                }
+            }
+        }
+        Ok(Self {
+            source: packet.source().into(),
+            destination: packet.destination().into(),
+            protocol: next,
+            hop_limit: packet.hop_limit(),
+            traffic_class: packet.traffic_class(),
+            fragment,
+            header_len: at,
+            bytes,
+        })
+    }
+
+    /// The source.
+    pub fn source(&self) -> IpAddr {
+        self.source
+    }
+
+    /// The destination.
+    pub fn destination(&self) -> IpAddr {
+        self.destination
+    }
+
+    /// The protocol behind all headers. In a fragment of IPv6 other than the first it may be an extension header.
+    pub fn protocol(&self) -> u8 {
+        self.protocol
+    }
+
+    /// TTL or hop limit.
+    pub fn hop_limit(&self) -> u8 {
+        self.hop_limit
+    }
+
+    /// DSCP and ECN.
+    pub fn traffic_class(&self) -> u8 {
+        self.traffic_class
+    }
+
+    /// Where it belongs, if it is a part of a larger packet.
+    pub fn fragment(&self) -> Option<Fragment> {
+        self.fragment
+    }
+
+    /// Octets of the header, options and extension headers included.
+    pub fn header_len(&self) -> usize {
+        self.header_len
+    }
+
+    /// The packet without padding.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// What follows the headers.
+    pub fn payload(&self) -> &'a [u8] {
+        &self.bytes[self.header_len..]
+    }
+
+    /// The sum of the pseudo header for a payload of `len` octets of this packet's protocol.
+    pub fn pseudo_sum(&self, len: u16) -> Sum {
+        match (self.source, self.destination) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => Sum::pseudo_v4(source, destination, self.protocol, len),
+            (IpAddr::V6(source), IpAddr::V6(destination)) => Sum::pseudo_v6(source, destination, self.protocol, len),
+            // Both addresses are of the packet's version.
+            _ => Sum::default(),
+        }
+    }
+
+    /// The UDP datagram of a whole packet; `None` if it has another protocol, is a fragment, or the datagram is malformed.
+    pub fn udp(&self) -> Option<UdpDatagram<'a>> {
+        if self.protocol != UDP || self.fragment.is_some() {
+            return None;
+        }
+        UdpDatagram::parse(self.payload()).ok() // tidy-allow(dropped-cause): a malformed datagram is none.
+    }
+
+    /// Whether it carries UDP and is a fragment: no rule on UDP ports matches it.
+    pub fn is_udp_fragment(&self) -> bool {
+        self.fragment.is_some() && (self.protocol == UDP || EXTENSIONS.contains(&self.protocol))
+    }
+}

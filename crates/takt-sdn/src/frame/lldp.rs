@@ -1,0 +1,143 @@
+//! LLDP data units (IEEE 802.1AB): read and built.
+//!
+//! Read are the three mandatory TLVs at the start and the organisationally specific ones; other TLVs are passed over.
+
+use super::{EtherType, LLDP, MacAddress, Malformed, build};
+
+/// The address that bridges do not forward: "nearest bridge" (IEEE 802.1AB).
+pub const NEAREST_BRIDGE: MacAddress = MacAddress([0x01, 0x80, 0xc2, 0x00, 0x00, 0x0e]);
+
+/// Subtype "locally assigned" of chassis and of port.
+pub const LOCAL_CHASSIS: u8 = 7;
+/// Subtype "locally assigned" of a port.
+pub const LOCAL_PORT: u8 = 7;
+
+const END: u8 = 0;
+const CHASSIS: u8 = 1;
+const PORT: u8 = 2;
+const TTL: u8 = 3;
+const ORGANISATION: u8 = 127;
+
+/// Octets that a TLV carries at most.
+const VALUE_MAX: usize = 511;
+
+/// An identifier of a chassis or of a port: its subtype and its octets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Identifier<'a> {
+    /// The subtype.
+    pub kind: u8,
+    /// The octets.
+    pub value: &'a [u8],
+}
+
+/// A data unit whose TLVs have been checked.
+#[derive(Clone, Copy, Debug)]
+pub struct Lldp<'a> {
+    chassis: Identifier<'a>,
+    port: Identifier<'a>,
+    ttl: u16,
+    /// The TLVs behind the mandatory ones.
+    optional: &'a [u8],
+}
+
+/// The first TLV and what follows it.
+fn tlv(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+    let [a, b] = *bytes.first_chunk()?;
+    let len = usize::from(u16::from_be_bytes([a, b]) & 0x01ff);
+    let (value, rest) = bytes[2..].split_at_checked(len)?;
+    Some((a >> 1, value, rest))
+}
+
+impl<'a> Lldp<'a> {
+    /// Reads a data unit; what follows its end is padding. A unit that ends without the end TLV is taken, as octets of Ethernet
+    /// do not always have it.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let mut rest = bytes;
+        let mut mandatory = |kind: u8, what: &'static str| {
+            let at = Malformed { offset: bytes.len() - rest.len(), what };
+            let (found, value, behind) = tlv(rest).ok_or(at)?;
+            rest = behind;
+            if found == kind && value.len() >= 2 { Ok(value) } else { Err(at) }
+        };
+        let identifier = |value: &'a [u8]| Identifier { kind: value[0], value: &value[1..] };
+        let chassis = identifier(mandatory(CHASSIS, "LLDP without a chassis")?);
+        let port = identifier(mandatory(PORT, "LLDP without a port")?);
+        let ttl = mandatory(TTL, "LLDP without a time to live")?;
+        let unit = Self { chassis, port, ttl: u16::from_be_bytes([ttl[0], ttl[1]]), optional: rest };
+        while !rest.is_empty() {
+            let at = Malformed { offset: bytes.len() - rest.len(), what: "a TLV of LLDP that is cut off" };
+            let (kind, _, behind) = tlv(rest).ok_or(at)?;
+            if kind == END {
+                break;
+            }
+            rest = behind;
+        }
+        Ok(unit)
+    }
+
+    /// The chassis.
+    pub fn chassis(&self) -> Identifier<'a> {
+        self.chassis
+    }
+
+    /// The port.
+    pub fn port(&self) -> Identifier<'a> {
+        self.port
+    }
+
+    /// Seconds for which the information holds.
+    pub fn ttl(&self) -> u16 {
+        self.ttl
+    }
+
+    /// What an organisation says under a subtype: the first such TLV.
+    pub fn organisation(&self, oui: [u8; 3], kind: u8) -> Option<&'a [u8]> {
+        let mut rest = self.optional;
+        while let Some((found, value, behind)) = tlv(rest) {
+            let of = value.split_at_checked(4);
+            match (found, of) {
+                (END, _) => return None,
+                (ORGANISATION, Some((header, value))) if header[..3] == oui && header[3] == kind => return Some(value),
+                _ => rest = behind,
+            }
+        }
+        None
+    }
+}
+
+/// A data unit to be built.
+#[derive(Clone, Copy, Debug)]
+pub struct LldpFrame<'a> {
+    /// Source of the frame.
+    pub source: MacAddress,
+    /// The chassis.
+    pub chassis: Identifier<'a>,
+    /// The port.
+    pub port: Identifier<'a>,
+    /// Seconds for which the information holds.
+    pub ttl: u16,
+    /// Organisationally specific TLVs: OUI, subtype, octets.
+    pub organisation: &'a [([u8; 3], u8, &'a [u8])],
+}
+
+impl LldpFrame<'_> {
+    /// The frame, to [`NEAREST_BRIDGE`], without a tag; `None` if a value is longer than a TLV can carry.
+    pub fn build(&self) -> Option<Vec<u8>> {
+        let mut frame = build::ethernet(NEAREST_BRIDGE, self.source, &[], EtherType(LLDP.0));
+        let mut push = |kind: u8, parts: &[&[u8]]| {
+            let len: usize = parts.iter().map(|part| part.len()).sum();
+            let len = u16::try_from(len).ok().filter(|len| usize::from(*len) <= VALUE_MAX)?; // tidy-allow(dropped-cause): too long is too long.
+            frame.extend_from_slice(&(u16::from(kind) << 9 | len).to_be_bytes());
+            parts.iter().for_each(|part| frame.extend_from_slice(part));
+            Some(())
+        };
+        push(CHASSIS, &[&[self.chassis.kind], self.chassis.value])?;
+        push(PORT, &[&[self.port.kind], self.port.value])?;
+        push(TTL, &[&self.ttl.to_be_bytes()])?;
+        for (oui, kind, value) in self.organisation {
+            push(ORGANISATION, &[oui, &[*kind], value])?;
+        }
+        push(END, &[])?;
+        Some(frame)
+    }
+}

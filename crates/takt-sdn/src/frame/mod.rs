@@ -1,0 +1,141 @@
+//! Ethernet frames as a controller sees them: Ethernet II, up to two 802.1Q tags, ARP, IPv4, IPv6, UDP, LLDP.
+//!
+//! Headers and checksums are those of [`takt_packet`]. This module adds what a controller needs on top: two tags, IPv4 options,
+//! IPv6 extension headers, fragments, LLDP (IEEE 802.1AB), multicast membership (IGMP, MLD), and rewriting.
+//!
+//! Views borrow the octets. Nothing panics, whatever the octets; nothing is read beyond the length that a packet states, so
+//! padding is never payload. Lengths and offsets are in octets.
+//!
+//! Not here: reassembly of fragments, IEEE 802.3 length frames beyond their addresses, ESP.
+
+mod build;
+mod ip;
+pub mod lldp;
+#[cfg(test)]
+mod tests;
+
+pub use build::{CannotRewrite, UdpFrame, arp_frame, replace_udp_payload};
+pub use ip::{Fragment, IpPacket};
+use takt_packet::UdpDatagram;
+pub use takt_packet::{ArpOperation, ArpPacket, EtherType, MacAddress, Malformed, VlanTag};
+
+/// Tags that a frame has at most; a third one is payload.
+pub const TAGS_MAX: usize = 2;
+
+/// EtherType of the outer tag of IEEE 802.1ad.
+const SERVICE_TAG: u16 = 0x88a8;
+/// EtherType of LLDP.
+pub const LLDP: EtherType = EtherType(0x88cc);
+
+/// Octets of the two addresses.
+const ADDRESSES: usize = 12;
+
+/// A frame whose Ethernet header has been read.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame<'a> {
+    bytes: &'a [u8],
+    tags: [VlanTag; TAGS_MAX],
+    tag_count: usize,
+    ether_type: EtherType,
+}
+
+/// What a frame carries.
+#[derive(Clone, Copy, Debug)]
+pub enum Network<'a> {
+    /// ARP of IPv4 over Ethernet.
+    Arp(ArpPacket),
+    /// IPv4 or IPv6.
+    Ip(IpPacket<'a>),
+    /// LLDP.
+    Lldp(lldp::Lldp<'a>),
+    /// Something else.
+    Other,
+}
+
+impl<'a> Frame<'a> {
+    /// Reads the addresses, the tags and the type. A type below 0x0600 is a length of IEEE 802.3; then [`Self::network`] is
+    /// [`Network::Other`].
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let cut_off = Malformed { offset: bytes.len(), what: "an Ethernet header that is cut off" };
+        let word = |at: usize| {
+            let octets = bytes.get(at..at + 2).ok_or(cut_off)?;
+            Ok(u16::from_be_bytes([octets[0], octets[1]]))
+        };
+        let mut tags = [VlanTag::default(); TAGS_MAX];
+        let mut tag_count = 0;
+        let mut at = ADDRESSES;
+        let mut ether_type = word(at)?;
+        while tag_count < TAGS_MAX && (ether_type == EtherType::VLAN.0 || ether_type == SERVICE_TAG) {
+            let bits = word(at + 2)?;
+            tags[tag_count] = VlanTag { pcp: (bits >> 13) as u8, dei: bits & 0x1000 != 0, vid: bits & 0x0fff };
+            tag_count += 1;
+            at += 4;
+            ether_type = word(at)?;
+        }
+        Ok(Self { bytes, tags, tag_count, ether_type: EtherType(ether_type) })
+    }
+
+    fn address(&self, at: usize) -> MacAddress {
+        let mut octets = [0; 6];
+        octets.copy_from_slice(&self.bytes[at..at + 6]);
+        MacAddress(octets)
+    }
+
+    /// All octets.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The destination.
+    pub fn destination(&self) -> MacAddress {
+        self.address(0)
+    }
+
+    /// The source.
+    pub fn source(&self) -> MacAddress {
+        self.address(6)
+    }
+
+    /// The tags, the outer one first.
+    pub fn tags(&self) -> &[VlanTag] {
+        &self.tags[..self.tag_count]
+    }
+
+    /// The VLAN of the outer tag; 0 without a tag and for a tag that has a priority only.
+    pub fn vlan(&self) -> u16 {
+        self.tags().first().map_or(0, |tag| tag.vid)
+    }
+
+    /// The type behind the tags.
+    pub fn ether_type(&self) -> EtherType {
+        self.ether_type
+    }
+
+    /// Octets of the addresses, the tags and the type.
+    pub fn header_len(&self) -> usize {
+        ADDRESSES + 4 * self.tag_count + 2
+    }
+
+    /// What follows the header; may end in padding.
+    pub fn payload(&self) -> &'a [u8] {
+        &self.bytes[self.header_len()..]
+    }
+
+    /// What the frame carries. The offset of an error counts from the start of the payload.
+    pub fn network(&self) -> Result<Network<'a>, Malformed> {
+        Ok(match self.ether_type {
+            EtherType::ARP => Network::Arp(ArpPacket::parse(self.payload())?),
+            EtherType::IPV4 => Network::Ip(IpPacket::parse_v4(self.payload())?),
+            EtherType::IPV6 => Network::Ip(IpPacket::parse_v6(self.payload())?),
+            LLDP => Network::Lldp(lldp::Lldp::parse(self.payload())?),
+            _ => Network::Other,
+        })
+    }
+
+    /// The UDP datagram of a frame that carries a whole one, with its IP packet. `None` for anything else: other protocols,
+    /// fragments, malformed packets.
+    pub fn udp(&self) -> Option<(IpPacket<'a>, UdpDatagram<'a>)> {
+        let Ok(Network::Ip(packet)) = self.network() else { return None };
+        Some((packet, packet.udp()?))
+    }
+}

@@ -1,0 +1,11 @@
+//! An OpenFlow controller for networks that carry DDS.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`frame`] | Ethernet frames: read without copying, built, rewritten with their checksums |
+//!
+//! Everything is sans-IO: time and randomness are arguments, and octets come and go as slices.
+
+#![forbid(unsafe_code)]
+
+pub mod frame;
