@@ -24,6 +24,7 @@ fn wait_until_free(port: u16) {
     let bound = format!(":{port:04X} ");
     while std::fs::read_to_string("/proc/net/udp").expect("the kernel lists its sockets").contains(&bound) {
         assert!(Instant::now() < end, "port {port} was not given back");
+        // tidy-allow(sleep): between two looks at the condition that it waits for.
         std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -27,6 +27,7 @@ fn open_when_free(host: &Host, config: &XdpConfig) -> XdpTransport {
             Ok(xdp) => return xdp,
             Err(why) => assert!(since.elapsed() < PATIENCE, "{why}"),
         }
+        // tidy-allow(sleep): between two looks at the condition that it waits for.
         std::thread::sleep(Duration::from_millis(1));
     }
 }
