@@ -159,7 +159,7 @@ fn total<'a>(mut jobs: impl Iterator<Item = &'a Job>, window_ns: u64) -> Option<
 }
 
 /// The smallest value from `from` on that `next` leaves as it is. `next` never falls.
-pub(crate) fn fixed_point(from: u64, next: impl Fn(u64) -> Option<u64>) -> Result<u64, Unbounded> {
+pub(crate) fn fixed_point(from: u64, mut next: impl FnMut(u64) -> Option<u64>) -> Result<u64, Unbounded> {
     let mut value = from;
     for _ in 0..STEPS_MAX {
         let then = next(value).filter(|then| *then <= HORIZON_NS).ok_or(Unbounded::Overload)?;

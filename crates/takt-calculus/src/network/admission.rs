@@ -76,6 +76,10 @@ pub struct Admission {
     queues: Vec<Vec<QueueClaim>>,
     /// Removed flows whose work is still counted.
     departed: BTreeSet<FlowId>,
+    /// Free places of `flows` before its end.
+    free: BTreeSet<FlowId>,
+    /// Flows that keep their limits by separated-flow analysis only: the sum of their budgets exceeds it.
+    by_separated: BTreeSet<FlowId>,
 }
 
 /// What a decision would change.
@@ -88,6 +92,8 @@ struct Draft {
     /// Claims that are bounded again.
     claims: BTreeMap<Hop, QueueClaim>,
     loads: BTreeMap<usize, Loads>,
+    /// The flows whose bounds were looked at, and whether they keep their limits by separated-flow analysis only.
+    by_separated: BTreeMap<FlowId, bool>,
     /// Ports that are to be bounded, with the most urgent class whose flows changed there.
     todo: BTreeMap<usize, usize>,
 }
@@ -110,7 +116,15 @@ impl Admission {
         }
         let queues = ports.iter().map(|port| alloc::vec![QueueClaim::default(); port.classes.len()]).collect();
         let loads = alloc::vec![Loads::default(); ports.len()];
-        Ok(Self { flows: Vec::new(), loads, queues, ports, departed: BTreeSet::new() })
+        Ok(Self {
+            flows: Vec::new(),
+            loads,
+            queues,
+            ports,
+            departed: BTreeSet::new(),
+            free: BTreeSet::new(),
+            by_separated: BTreeSet::new(),
+        })
     }
 
     /// The ports.
@@ -153,6 +167,7 @@ impl Admission {
             self.flows.push(None);
         }
         self.flows[id.0] = Some(flow);
+        self.free.remove(&id);
         self.apply(draft);
         Ok((id, bound))
     }
@@ -179,6 +194,8 @@ impl Admission {
                 Some(draft) => {
                     self.apply(draft);
                     self.flows[id.0] = None;
+                    self.free.insert(id);
+                    self.by_separated.remove(&id);
                 }
                 None => drop(self.departed.insert(id)),
             }
@@ -222,6 +239,16 @@ impl Admission {
         draft.budgets.get(&hop).copied().unwrap_or_else(|| self.queues[hop.port][hop.class].delay_ns)
     }
 
+    /// The longest window that the claims of this class and those below it look at.
+    fn longest_busy_ns(&self, hop: Hop, draft: &Draft) -> u64 {
+        let claims = self.queues[hop.port].iter().enumerate().skip(hop.class);
+        let windows = claims.map(|(class, claim)| {
+            let claim = draft.claims.get(&Hop { class, ..hop }).unwrap_or(claim);
+            claim.intervals.last().map_or(0, |last| last.start_ns.max(claim.busy_ns))
+        });
+        windows.max().unwrap_or_default()
+    }
+
     fn loads<'a>(&'a self, port: usize, draft: &'a Draft) -> &'a Loads {
         draft.loads.get(&port).unwrap_or(&self.loads[port])
     }
@@ -232,7 +259,7 @@ impl Admission {
 
     fn draft(&self, flow: &Flow) -> Result<(FlowId, Draft), Refused> {
         flow.check(&self.ports).map_err(Refused::Nonsense)?;
-        let id = FlowId(self.flows.iter().position(Option::is_none).unwrap_or(self.flows.len()));
+        let id = self.free.first().copied().unwrap_or(FlowId(self.flows.len()));
         let mut draft = self.bound_all((id, flow), BTreeSet::new());
         if let Err(Refused::Late { flow: late, .. }) = draft {
             let tighten = self.known(late, (id, flow)).hops.iter().copied().collect();
@@ -254,7 +281,7 @@ impl Admission {
             }
             self.bound_port(port, first, new, &mut draft)?;
         }
-        self.check_limits(new, &draft)?;
+        self.check_limits(new, &mut draft)?;
         Ok(draft)
     }
 
@@ -265,21 +292,23 @@ impl Admission {
             None => flow.arrivals,
             Some(before) => {
                 let hop = flow.hops[before];
-                let load = self.loads(hop.port, draft).iter().find(|load| load.flow == id.0).copied();
+                let input = before.checked_sub(1).map(|before| flow.hops[before].port);
+                let load = self.loads(hop.port, draft).get(input, id.0);
                 let left = load.and_then(|load| load.leave(&self.ports[hop.port], self.budget(hop, draft)));
                 left.ok_or_else(|| overload(hop))?
             }
         };
         for (n, hop) in flow.hops.iter().enumerate().skip(first) {
             let load = Load::new(&self.ports, id.0, flow, n, arrivals).ok_or_else(|| overload(*hop))?;
-            let loads = draft.loads.entry(hop.port).or_insert_with(|| self.loads[hop.port].clone());
-            match loads.iter_mut().find(|other| other.flow == id.0) {
-                // What comes as before changes nothing behind it.
-                Some(other) if *other == load => return Ok(()),
-                Some(other) => *other = load,
-                None => loads.insert(load),
+            let before = self.loads(hop.port, draft).get(load.input, id.0).copied();
+            // What comes as before changes nothing behind it.
+            if before == Some(load) {
+                return Ok(());
             }
-            draft.mark(*hop);
+            draft.loads.entry(hop.port).or_insert_with(|| self.loads[hop.port].clone()).set(load);
+            if before.is_none_or(|before| !before.brings_as_much(&load, self.longest_busy_ns(*hop, draft))) {
+                draft.mark(*hop);
+            }
             let left = load.leave(&self.ports[hop.port], self.budget(*hop, draft));
             arrivals = left.ok_or_else(|| overload(*hop))?;
         }
@@ -347,14 +376,29 @@ impl Admission {
         FlowBound { total_ns: self.total(flow, draft), separated_ns: separated::bound(id.0, flow, views) }
     }
 
-    /// Every flow at a port whose loads or budgets changed keeps its limit.
-    fn check_limits(&self, new: (FlowId, &Flow), draft: &Draft) -> Result<(), Refused> {
-        let ids: BTreeSet<usize> =
-            draft.loads.keys().flat_map(|port| self.loads(*port, draft).iter().map(|load| load.flow)).collect();
-        for id in ids.into_iter().map(FlowId) {
+    /// The flows whose bounds may have grown: the new one, those through queues with other budgets, and those at ports with other loads that
+    /// keep their limits by separated-flow analysis only.
+    fn concerned(&self, new: FlowId, draft: &Draft) -> BTreeSet<FlowId> {
+        let through = |hop: &Hop| {
+            let class = hop.class;
+            self.loads(hop.port, draft).iter().filter(move |load| load.class == class).map(|load| FlowId(load.flow))
+        };
+        let is_touched = |id: &&FlowId| {
+            let flow = self.flows[id.0].as_ref();
+            flow.is_some_and(|flow| flow.hops.iter().any(|hop| draft.loads.contains_key(&hop.port)))
+        };
+        let by_separated = self.by_separated.iter().filter(is_touched).copied();
+        draft.budgets.keys().flat_map(through).chain(by_separated).chain([new]).collect()
+    }
+
+    /// Every flow whose bound may have grown keeps its limit.
+    fn check_limits(&self, new: (FlowId, &Flow), draft: &mut Draft) -> Result<(), Refused> {
+        for id in self.concerned(new.0, draft) {
             let flow = self.known(id, new);
             // The sum is cheap, and mostly enough.
-            if self.total(flow, draft) <= flow.limit_ns {
+            let is_over = self.total(flow, draft) > flow.limit_ns;
+            draft.by_separated.insert(id, is_over);
+            if !is_over {
                 continue;
             }
             let bound_ns = self.bound_of(id, flow, draft).bound_ns();
@@ -373,6 +417,13 @@ impl Admission {
         }
         for (hop, claim) in draft.claims {
             self.queues[hop.port][hop.class] = claim;
+        }
+        for (id, is_over) in draft.by_separated {
+            if is_over {
+                self.by_separated.insert(id);
+            } else {
+                self.by_separated.remove(&id);
+            }
         }
     }
 }

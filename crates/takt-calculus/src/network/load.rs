@@ -24,6 +24,8 @@ pub(super) struct Load {
     pub(super) longest_ns: u64,
     pub(super) shortest_ns: u64,
     pub(super) longest_len: u64,
+    /// What it uses of the port, in parts of a million, rounded up.
+    pub(super) share_ppm: u64,
     /// The port whose link it comes by; `None` for the source.
     pub(super) input: Option<usize>,
 }
@@ -43,6 +45,7 @@ impl Load {
             shortest_ns = time_ns.min(shortest_ns);
             longest_len = group.len.max(longest_len);
         }
+        let share = (u128::from(event_ns) * 1_000_000).div_ceil(arrivals.period_ns.into());
         let input = hop.checked_sub(1).map(|before| flow.hops[before].port);
         Some(Self {
             flow: number,
@@ -54,8 +57,17 @@ impl Load {
             longest_ns,
             shortest_ns,
             longest_len,
+            share_ppm: u64::try_from(share).unwrap_or(u64::MAX),
             input,
         })
+    }
+
+    /// Whether it brings the same work as the other in each window up to `window_ns`: what comes at once, and nothing later. Then all that
+    /// was proven with such windows of the one holds for the other.
+    pub(super) fn brings_as_much(&self, other: &Self, window_ns: u64) -> bool {
+        let only = |load: &Self| load.arrivals.count(window_ns) == load.arrivals.at_once();
+        let same = Self { arrivals: other.arrivals, ..*self } == *other;
+        same && self.arrivals.at_once() == other.arrivals.at_once() && only(self) && only(other)
     }
 
     /// How events come to the next hop from a queue with this budget. `None` beyond `u64`.
@@ -86,32 +98,41 @@ pub(super) struct InputLink {
 }
 
 impl InputLink {
+    pub(super) fn new(from: &Port, to: &Port) -> Self {
+        Self { rate_in: from.rate_bps, rate_out: to.rate_bps, spread_ns: from.delay_ns - from.delay_ns_min }
+    }
+
     /// Work in an interval of `window_ns`, rounded up, with a frame of `frame_ns` that was on its way when it began.
-    fn within(&self, window_ns: u64, frame_ns: u64) -> u64 {
+    pub(super) fn within(&self, window_ns: u64, frame_ns: u64) -> u64 {
         let octets = (u128::from(window_ns) + u128::from(self.spread_ns)) * u128::from(self.rate_in);
         let work = octets.div_ceil(self.rate_out.into()).saturating_add(frame_ns.into());
         u64::try_from(work).unwrap_or(u64::MAX)
     }
 
-    /// The shortest interval in which it allows that work.
-    fn reaches(&self, work: Work) -> u64 {
-        let beyond = u128::from(work.all_ns.saturating_sub(work.longest_ns)) * u128::from(self.rate_out);
+    /// The shortest interval in which it allows that work, a frame of `frame_ns` included.
+    pub(super) fn reaches(&self, work_ns: u64, frame_ns: u64) -> u64 {
+        let beyond = u128::from(work_ns.saturating_sub(frame_ns)) * u128::from(self.rate_out);
         let window = beyond.div_ceil(self.rate_in.into()).saturating_sub(self.spread_ns.into());
         u64::try_from(window).unwrap_or(u64::MAX)
     }
 }
 
-/// Work that comes by one input link, or from sources.
-struct Input<'a> {
-    loads: &'a [Load],
-    line: Option<InputLink>,
-}
-
 impl Loads {
-    pub(super) fn insert(&mut self, load: Load) {
-        let key = |load: &Load| (load.input, load.flow);
-        let at = self.sorted.partition_point(|other| key(other) < key(&load));
-        self.sorted.insert(at, load);
+    fn place(&self, input: Option<usize>, flow: usize) -> Result<usize, usize> {
+        self.sorted.binary_search_by_key(&(input, flow), |load| (load.input, load.flow))
+    }
+
+    /// The load of a flow that comes by this input.
+    pub(super) fn get(&self, input: Option<usize>, flow: usize) -> Option<&Load> {
+        Some(&self.sorted[self.place(input, flow).ok()?]) // tidy-allow(dropped-cause): it does not come by it.
+    }
+
+    /// Puts a load at its place, in place of the flow's load there.
+    pub(super) fn set(&mut self, load: Load) {
+        match self.place(load.input, load.flow) {
+            Ok(at) => self.sorted[at] = load,
+            Err(at) => self.sorted.insert(at, load),
+        }
     }
 
     pub(super) fn remove(&mut self, flow: usize) -> Option<Load> {
@@ -119,107 +140,11 @@ impl Loads {
         Some(self.sorted.remove(at))
     }
 
+    pub(super) fn as_slice(&self) -> &[Load] {
+        &self.sorted
+    }
+
     pub(super) fn iter(&self) -> core::slice::Iter<'_, Load> {
         self.sorted.iter()
     }
-
-    pub(super) fn iter_mut(&mut self) -> core::slice::IterMut<'_, Load> {
-        self.sorted.iter_mut()
-    }
-
-    fn inputs<'a>(&'a self, ports: &'a [Port], at: usize) -> impl Iterator<Item = Input<'a>> {
-        self.sorted.chunk_by(|a, b| a.input == b.input).map(move |loads| {
-            let line = |input: usize| {
-                let from = &ports[input];
-                let spread_ns = from.delay_ns - from.delay_ns_min;
-                InputLink { rate_in: from.rate_bps, rate_out: ports[at].rate_bps, spread_ns }
-            };
-            Input { loads, line: loads[0].input.map(line) }
-        })
-    }
-
-    /// Work of the classes that `which` names: all events in an interval of `steps_ns`, ends included, as far as the input links bring
-    /// it in `line_ns`. `None` beyond `u64`.
-    pub(super) fn demand(
-        &self,
-        (ports, at): (&[Port], usize),
-        which: impl Fn(usize) -> bool,
-        steps_ns: u64,
-        line_ns: u64,
-    ) -> Option<u64> {
-        self.inputs(ports, at).try_fold(0_u64, |sum, input| {
-            let work = steps(input.loads, &which, steps_ns)?;
-            sum.checked_add(
-                input.line.map_or(work.all_ns, |line| line.within(line_ns, work.longest_ns).min(work.all_ns)),
-            )
-        })
-    }
-
-    /// The times within `busy_ns` at which the demand of a class begins to grow otherwise: its events, and where the line of an input
-    /// meets what its events ask for. Ascending, from 0 on. `None` if there are more than `most`.
-    pub(super) fn corners(&self, ports: (&[Port], usize), class: usize, busy_ns: u64, most: usize) -> Option<Vec<u64>> {
-        let mut corners = alloc::vec![0];
-        for load in self.sorted.iter().filter(|load| load.class == class) {
-            let spans = (load.arrivals.at_once()..).map(|n| load.arrivals.span(n));
-            corners.extend(spans.take_while(|span| *span < busy_ns).take(most + 1));
-            if corners.len() > most {
-                corners.sort_unstable();
-                corners.dedup();
-                if corners.len() > most {
-                    return None;
-                }
-            }
-        }
-        corners.sort_unstable();
-        corners.dedup();
-        let events = corners.len();
-        for input in self.inputs(ports.0, ports.1) {
-            let Some(line) = input.line else { continue };
-            for n in 0..events {
-                let until = corners.get(n + 1).filter(|_| n + 1 < events).copied().unwrap_or(busy_ns);
-                let from = corners[n];
-                let work = steps(input.loads, &|other| other == class, from)?;
-                // The line is a whole number at few times: the last one at which it is not above the work, and the next.
-                let meets = line.reaches(work);
-                let meeting = [meets.saturating_sub(1), meets];
-                corners.extend(meeting.into_iter().filter(|at| *at > from && *at < until));
-            }
-        }
-        corners.sort_unstable();
-        corners.dedup();
-        (corners.len() <= most).then_some(corners)
-    }
-
-    /// A bound of a class's demand at the begin of an interval, linear over the interval: an input whose line is below its events until
-    /// the end grows by its line, all others have all events from the begin on.
-    pub(super) fn demand_from(
-        &self,
-        (ports, at): (&[Port], usize),
-        class: usize,
-        steps_ns: u64,
-        (from_ns, to_ns): (u64, u64),
-    ) -> Option<u64> {
-        self.inputs(ports, at).try_fold(0_u64, |sum, input| {
-            let work = steps(input.loads, &|other| other == class, steps_ns)?;
-            let line = input.line.filter(|line| line.within(to_ns, work.longest_ns) <= work.all_ns);
-            sum.checked_add(line.map_or(work.all_ns, |line| line.within(from_ns, work.longest_ns)))
-        })
-    }
-}
-
-/// Events of some loads.
-#[derive(Debug, Clone, Copy, Default)]
-struct Work {
-    all_ns: u64,
-    /// The longest frame of these loads.
-    longest_ns: u64,
-}
-
-/// All events of some loads in an interval, ends included.
-fn steps(loads: &[Load], which: &impl Fn(usize) -> bool, window_ns: u64) -> Option<Work> {
-    loads.iter().filter(|load| which(load.class)).try_fold(Work::default(), |sum, load| {
-        let events_ns = load.arrivals.count(window_ns).checked_mul(load.event_ns)?;
-        let all_ns = sum.all_ns.checked_add(events_ns)?;
-        Some(Work { all_ns, longest_ns: sum.longest_ns.max(load.longest_ns) })
-    })
 }

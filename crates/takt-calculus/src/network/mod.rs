@@ -24,6 +24,7 @@ pub mod check;
 mod load;
 pub mod queue;
 pub mod separated;
+mod sweep;
 
 use alloc::string::String;
 use alloc::vec::Vec;

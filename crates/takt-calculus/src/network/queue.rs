@@ -7,6 +7,7 @@
 use alloc::vec::Vec;
 
 use super::load::{Load, Loads};
+use super::sweep::Sweep;
 use super::{Depth, Interval, Port, QueueClaim, QueueFault};
 use crate::link::frame_time_ns;
 use crate::server::{POINTS_MAX, Unbounded, fixed_point};
@@ -28,8 +29,8 @@ impl PortView<'_> {
         &self.ports[self.at]
     }
 
-    fn demand(&self, which: impl Fn(usize) -> bool, steps_ns: u64, line_ns: u64) -> Result<u64, QueueFault> {
-        self.loads.demand((self.ports, self.at), which, steps_ns, line_ns).ok_or(OVERLOAD)
+    fn sweep(&self, which: impl Fn(usize) -> bool) -> Result<Sweep<'_>, QueueFault> {
+        Sweep::new((self.ports, self.at), self.loads, which).ok_or(OVERLOAD)
     }
 
     /// The longest frame that is sent though it is less urgent than `class`, or has no contract.
@@ -40,8 +41,8 @@ impl PortView<'_> {
         Ok(lower.fold(foreign_ns, u64::max))
     }
 
-    /// Bounds the queue of `class`, whose claim is empty if no flow uses it. The work grows with the number of events of the class in a
-    /// busy period, [`POINTS_MAX`] at most, times the flows at the port.
+    /// Bounds the queue of `class`, whose claim is empty if no flow uses it. The work grows with the number of events at the port in a busy
+    /// period, those of the class [`POINTS_MAX`] at most, times the input links.
     pub(super) fn bound(&self, class: usize) -> Result<QueueClaim, QueueFault> {
         self.bound_in(class, &[])
     }
@@ -52,101 +53,110 @@ impl PortView<'_> {
         let own: Vec<&Load> = self.loads.iter().filter(|load| load.class == class).collect();
         let Some(shortest_ns) = own.iter().map(|load| load.shortest_ns).min() else { return Ok(QueueClaim::default()) };
         let is_bounded = self.utilisation_ppm(class) <= 1_000_000 + self.loads.iter().count() as u64;
-        let blocking_ns = self.blocking_ns(class)?;
-        let first = self.demand(|other| other <= class, 0, 0)?.checked_add(blocking_ns).ok_or(OVERLOAD)?;
         if !is_bounded {
             return Err(OVERLOAD);
         }
-        let busy = fixed_point(first, |busy_ns| {
-            // Frames that arrive at its very end begin the next one.
-            let work = self.demand(|other| other <= class, busy_ns.saturating_sub(1), busy_ns).ok()?;
-            work.checked_add(blocking_ns)
-        });
-        let busy_ns = busy.map_err(QueueFault::Unbounded)?;
-        let corners = self.loads.corners((self.ports, self.at), class, busy_ns, POINTS_MAX).ok_or(TOO_COMPLEX)?;
+        let blocking_ns = self.blocking_ns(class)?;
+        let busy_ns = self.busy(class, blocking_ns)?;
+        let mut arrived = self.sweep(|other| other == class)?;
+        let corners = arrived.clone().corners(busy_ns, POINTS_MAX).ok_or(TOO_COMPLEX)?;
         let corners = united(corners, intervals, busy_ns);
+        let mut higher = self.sweep(|other| other < class)?;
+        let mut holding = Holding::new(self, class, &own, higher.clone(), blocking_ns);
 
         let mut claim = QueueClaim { delay_ns: 0, busy_ns, intervals: Vec::with_capacity(corners.len()) };
         let mut begun_ns = 0;
         for (n, from_ns) in corners.iter().copied().enumerate() {
             let to_ns = corners.get(n + 1).copied().unwrap_or(busy_ns);
-            let before_ns = self.before(class, from_ns, to_ns)?;
+            // No event of the class comes between the begin and the end.
+            let before_ns = arrived.grow(from_ns).and_then(|()| arrived.work(to_ns)).ok_or(OVERLOAD)?;
             let waits_ns = before_ns.saturating_sub(shortest_ns).checked_add(blocking_ns).ok_or(OVERLOAD)?;
-            let higher = |start_ns: u64| self.demand(|other| other < class, start_ns, start_ns);
             let start = fixed_point(waits_ns.max(begun_ns), |start_ns| {
-                // tidy-allow(dropped-cause): an overload, as every failure of it.
-                higher(start_ns).ok()?.checked_add(waits_ns)
+                higher.grow(start_ns)?;
+                higher.work(start_ns)?.checked_add(waits_ns)
             });
             let start_ns = start.map_err(QueueFault::Unbounded)?;
             begun_ns = start_ns;
             // What is before a frame, less the time that has passed, is linear within the interval: most at one of its ends.
-            let first_ns = self.before_at_begin(class, from_ns, to_ns)?.saturating_sub(from_ns);
+            let first_ns = arrived.work_from((from_ns, to_ns)).ok_or(OVERLOAD)?.saturating_sub(from_ns);
             let own_ns = first_ns.max(before_ns.saturating_sub(to_ns));
-            let delay_ns = own_ns.saturating_add(blocking_ns).saturating_add(higher(start_ns)?);
+            let higher_ns = higher.work(start_ns).ok_or(OVERLOAD)?;
+            let delay_ns = own_ns.saturating_add(blocking_ns).saturating_add(higher_ns);
             claim.delay_ns = claim.delay_ns.max(delay_ns);
             claim.intervals.push(Interval { from_ns, start_ns });
+            holding.look(from_ns, before_ns, arrived.frames())?;
         }
-        self.check_depth(class, &claim, blocking_ns)?;
+        holding.check()?;
         Ok(claim)
     }
 
-    /// Work of the class that arrives before or with a frame that arrives in this part of a busy period.
-    fn before(&self, class: usize, from_ns: u64, to_ns: u64) -> Result<u64, QueueFault> {
-        self.demand(|other| other == class, from_ns.max(to_ns.saturating_sub(1)), to_ns)
-    }
-
-    /// The same for a frame that arrives at its begin, by a bound that is linear within it.
-    fn before_at_begin(&self, class: usize, from_ns: u64, to_ns: u64) -> Result<u64, QueueFault> {
-        let steps_ns = from_ns.max(to_ns.saturating_sub(1));
-        let demand = self.loads.demand_from((self.ports, self.at), class, steps_ns, (from_ns, to_ns));
-        demand.ok_or(OVERLOAD)
+    /// How long frames of this class and above are never absent.
+    fn busy(&self, class: usize, blocking_ns: u64) -> Result<u64, QueueFault> {
+        let mut level = self.sweep(|other| other <= class)?;
+        let first = level.work(0).and_then(|work| work.checked_add(blocking_ns)).ok_or(OVERLOAD)?;
+        let busy = fixed_point(first, |busy_ns| {
+            // Frames that arrive at its very end begin the next one.
+            level.grow(busy_ns.saturating_sub(1))?;
+            level.work(busy_ns)?.checked_add(blocking_ns)
+        });
+        busy.map_err(QueueFault::Unbounded)
     }
 
     /// How much of the port this class and those above it use, in parts of a million, rounded up.
     pub(super) fn utilisation_ppm(&self, class: usize) -> u64 {
         let above = self.loads.iter().filter(|load| load.class <= class);
-        above.fold(0_u64, |sum, load| {
-            let share = (u128::from(load.event_ns) * 1_000_000).div_ceil(load.arrivals.period_ns.into());
-            sum.saturating_add(u64::try_from(share).unwrap_or(u64::MAX))
-        })
+        above.fold(0_u64, |sum, load| sum.saturating_add(load.share_ppm))
+    }
+}
+
+/// What a queue holds at the end of each interval, at most: its arrivals until then, less what was served until the begin.
+struct Holding<'a> {
+    port: &'a Port,
+    depth: Depth,
+    higher: Sweep<'a>,
+    blocking_ns: u64,
+    longest_len: u64,
+    longest_ns: u64,
+    shortest_ns: u64,
+    most: Depth,
+}
+
+impl<'a> Holding<'a> {
+    fn new(view: &'a PortView<'_>, class: usize, own: &[&Load], higher: Sweep<'a>, blocking_ns: u64) -> Self {
+        Self {
+            port: view.port(),
+            depth: view.port().classes[class],
+            higher,
+            blocking_ns,
+            longest_len: own.iter().map(|load| load.longest_len).max().unwrap_or_default(),
+            longest_ns: own.iter().map(|load| load.longest_ns).max().unwrap_or(1),
+            shortest_ns: own.iter().map(|load| load.shortest_ns).min().unwrap_or(1),
+            most: Depth { octets: 0, frames: 0 },
+        }
     }
 
-    /// What waits at the end of each interval fits: frames whose link time is what has arrived less what has been served.
-    fn check_depth(&self, class: usize, claim: &QueueClaim, blocking_ns: u64) -> Result<(), QueueFault> {
-        let depth = self.port().classes[class];
-        if depth == Depth::UNLIMITED {
+    /// Counts an interval that begins at `from_ns`, in which this work and these frames have arrived.
+    fn look(&mut self, from_ns: u64, arrived_ns: u64, arrived: u64) -> Result<(), QueueFault> {
+        if self.depth == Depth::UNLIMITED {
             return Ok(());
         }
-        let mut most = Depth { octets: 0, frames: 0 };
-        for (n, interval) in claim.intervals.iter().enumerate() {
-            let to_ns = claim.intervals.get(n + 1).map_or(claim.busy_ns, |next| next.from_ns);
-            let held = self.held(class, interval.from_ns, to_ns, blocking_ns)?;
-            most = Depth { octets: most.octets.max(held.octets), frames: most.frames.max(held.frames) };
-        }
-        if most.octets > depth.octets || most.frames > depth.frames {
-            return Err(QueueFault::Overflow { octets: most.octets, frames: most.frames });
-        }
+        let higher_ns = self.higher.grow(from_ns).and_then(|()| self.higher.work(from_ns)).ok_or(OVERLOAD)?;
+        let away_ns = higher_ns.saturating_add(self.blocking_ns);
+        let served_ns = from_ns.saturating_sub(away_ns);
+        let waiting_ns = arrived_ns.saturating_sub(served_ns);
+        // The frame on the link is held until its end.
+        let by_time = (u128::from(waiting_ns) * u128::from(self.port.rate_bps)).div_ceil(8_000_000_000);
+        let octets = u64::try_from(by_time).unwrap_or(u64::MAX).saturating_add(self.longest_len);
+        let left = arrived.saturating_sub(served_ns / self.longest_ns);
+        let frames = left.min(waiting_ns / self.shortest_ns + 1);
+        self.most = Depth { octets: self.most.octets.max(octets), frames: self.most.frames.max(frames) };
         Ok(())
     }
 
-    /// What the queue may hold in an interval: its arrivals until the end, less what was served until the begin.
-    fn held(&self, class: usize, from_ns: u64, to_ns: u64, blocking_ns: u64) -> Result<Depth, QueueFault> {
-        let own = || self.loads.iter().filter(|load| load.class == class);
-        let arrived_ns = self.before(class, from_ns, to_ns)?;
-        let away_ns = self.demand(|other| other < class, from_ns, from_ns)?.saturating_add(blocking_ns);
-        let served_ns = from_ns.saturating_sub(away_ns);
-        let waiting_ns = arrived_ns.saturating_sub(served_ns);
-        let longest_len = own().map(|load| load.longest_len).max().unwrap_or_default();
-        let longest_ns = own().map(|load| load.longest_ns).max().unwrap_or(1);
-        let shortest_ns = own().map(|load| load.shortest_ns).min().unwrap_or(1);
-        // The frame on the link is held until its end.
-        let by_time = (u128::from(waiting_ns) * u128::from(self.port().rate_bps)).div_ceil(8_000_000_000);
-        let octets = u64::try_from(by_time).unwrap_or(u64::MAX).saturating_add(longest_len);
-        let events_ns = from_ns.max(to_ns.saturating_sub(1));
-        let arrived = own()
-            .fold(0_u64, |sum, load| sum.saturating_add(load.arrivals.count(events_ns).saturating_mul(load.frames)));
-        let frames = arrived.saturating_sub(served_ns / longest_ns).min(waiting_ns / shortest_ns + 1);
-        Ok(Depth { octets, frames })
+    fn check(&self) -> Result<(), QueueFault> {
+        let Depth { octets, frames } = self.most;
+        let fits = octets <= self.depth.octets && frames <= self.depth.frames;
+        if fits { Ok(()) } else { Err(QueueFault::Overflow { octets, frames }) }
     }
 }
 

@@ -47,7 +47,7 @@ pub(super) fn bound<'a>(number: usize, flow: &Flow, views: impl ExactSizeIterato
     let mut burst = None;
     let hops = views.len();
     for (n, view) in views.enumerate() {
-        let own = view.loads.iter().find(|load| load.flow == number)?;
+        let own = view.loads.get(n.checked_sub(1).map(|before| flow.hops[before].port), number)?;
         let left = left(&view, own)?;
         latency_ns = latency_ns.checked_add(left.latency_ns)?.checked_add(view.port().delay_ns.into())?;
         // A frame is forwarded when its last octet has come.
