@@ -3,5 +3,6 @@
 mod admission;
 mod generate;
 mod lies;
+mod oracle;
 mod simulate;
 mod soundness;
