@@ -1,6 +1,7 @@
 //! Instances of a reader that get no sample for too long (DEADLINE, DDS 1.4 §2.2.3.7).
 //!
-//! A period begins with a sample that the reader keeps. An instance that is not alive misses nothing.
+//! A period begins with a sample that the reader keeps. An instance that is not alive misses nothing. A sample that the reader
+//! drops may make an instance alive again; a period begins then too, for data is expected of a living instance.
 
 use super::Reader;
 use crate::cache::{CachePolicies, Delivered, ReaderCache};
@@ -27,13 +28,25 @@ pub(super) fn monitor(
 
 /// Keeps account of what the history took.
 pub(super) fn delivered(monitor: &mut Option<DeadlineMonitor>, now: Instant, ctx: &mut Context, delivered: Delivered) {
-    match (delivered, monitor) {
+    let begins = match delivered {
         // What the filter keeps back has come in time all the same.
-        (Delivered::Data(handle) | Delivered::Filtered(handle), Some(monitor)) => monitor.updated(now, ctx, handle),
-        (Delivered::Outranked, _) => ctx.counters.outranked_samples += 1,
-        (Delivered::Outdated, _) => ctx.counters.outdated_samples += 1,
-        (Delivered::Expired, _) => ctx.counters.expired_samples += 1,
-        _ => {}
+        Delivered::Data(handle) | Delivered::Filtered(handle) => Some(handle),
+        Delivered::Expired { revived } => {
+            ctx.counters.expired_samples += 1;
+            revived
+        }
+        Delivered::Outdated { revived } => {
+            ctx.counters.outdated_samples += 1;
+            revived
+        }
+        Delivered::Outranked => {
+            ctx.counters.outranked_samples += 1;
+            None
+        }
+        Delivered::News => None,
+    };
+    if let (Some(handle), Some(monitor)) = (begins, monitor) {
+        monitor.updated(now, ctx, handle);
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::network::*;
 use takt_core::*;
-use takt_wire::Duration;
 use takt_wire::qos::*;
+use takt_wire::{Duration, Timestamp};
 
 fn deadline(ms: u64) -> Deadline {
     Deadline { period: Duration::from_millis(ms) }
@@ -188,4 +188,63 @@ fn writer_watches_instances_from_the_moment_that_its_deadline_becomes_finite() {
         network.run(1_005);
         assert_eq!(missed(&mut network), 10);
     }
+}
+
+/// A change that the application never sees may bring an instance back to life. From then on data is expected of it.
+#[test]
+fn instance_that_a_dropped_sample_brings_back_misses_its_deadlines() {
+    let by_source = DestinationOrder::BySourceTimestamp;
+    // An expired sample revives a disposed instance, an overtaken one revives an instance without writers.
+    for (destination_order, lifespan_s, ending) in [
+        (DestinationOrder::ByReceptionTimestamp, Some(1), ChangeKind::Disposed),
+        (by_source, Some(1), ChangeKind::Unregistered),
+        (by_source, None, ChangeKind::Unregistered),
+    ] {
+        let mut network = Network::new(3, 211);
+        let reader_qos = DataReaderQos { deadline: deadline(100), destination_order, ..keep_all_reader() };
+        let reader = network.reader(1, reader_spec("T", true, reader_qos));
+        let duration = lifespan_s.map_or(Duration::INFINITE, Duration::from_secs);
+        let writers = [0, 2].map(|node| {
+            let lifespan = if node == 2 { Lifespan { duration } } else { Lifespan::default() };
+            let qos = DataWriterQos { deadline: deadline(100), destination_order, lifespan, ..keep_all_writer() };
+            network.writer(node, writer_spec("T", true, qos))
+        });
+        network.await_match((0, writers[0]), (1, reader));
+        network.await_match((2, writers[1]), (1, reader));
+        network.write_key(0, writers[0], ChangeKind::Alive, hash(1), &payload(1, 20)).expect("there is room");
+        network.write_key(0, writers[0], ending, hash(1), &[]).expect("there is room");
+        network.run(1_000);
+        let missed = |network: &mut Network| {
+            let status = network.nodes[1].requested_deadline_missed_status(reader);
+            status.expect("the reader lives").total_count
+        };
+        assert_eq!(missed(&mut network), 0, "an instance that is not alive misses nothing");
+        let before = Timestamp::from_nanos(network.wall().to_nanos() - 2_000_000_000);
+        let (alive, bytes) = (ChangeKind::Alive, payload(1, 20));
+        network.write_stamped(2, writers[1], alive, hash(1), Some(before), &bytes).expect("there is room");
+        network.run(450);
+        let taken = network.take_all(1, reader);
+        let data = taken.iter().filter(|(info, _)| info.valid_data).count();
+        assert_eq!((data, taken[0].0.instance_state), (1, InstanceState::Alive), "the second sample is dropped");
+        assert_eq!(missed(&mut network), 4, "{destination_order:?}, lifespan {lifespan_s:?} s");
+    }
+}
+
+#[test]
+fn dropped_samples_do_not_meet_the_deadline_of_a_living_instance() {
+    let mut network = Network::new(2, 212);
+    let lifespan = Lifespan { duration: Duration::from_secs(1) };
+    let writer_qos = DataWriterQos { deadline: deadline(100), lifespan, ..keep_all_writer() };
+    let reader_qos = DataReaderQos { deadline: deadline(100), ..keep_all_reader() };
+    let writer = network.writer(0, writer_spec("T", true, writer_qos));
+    let reader = network.reader(1, reader_spec("T", true, reader_qos));
+    network.await_match((0, writer), (1, reader));
+    network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(1, 20)).expect("there is room");
+    for _ in 0..9 {
+        network.run(50);
+        let before = Timestamp::from_nanos(network.wall().to_nanos() - 2_000_000_000);
+        let (alive, bytes) = (ChangeKind::Alive, payload(1, 20));
+        network.write_stamped(0, writer, alive, hash(1), Some(before), &bytes).expect("there is room");
+    }
+    assert_eq!(missed(&mut network, writer, reader), (0, 4));
 }

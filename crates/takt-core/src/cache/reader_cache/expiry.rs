@@ -32,9 +32,16 @@ impl ReaderCache {
         removed
     }
 
-    /// Forgets a pending sample that has expired on its way. An instance that is known has been written all the same.
-    pub(super) fn discard_expired(&mut self, stored: Stored, mut incoming: Incoming, clocks: Clocks) {
+    /// Forgets a pending sample that has expired on its way. An instance that is known has been written all the same: returns
+    /// the one that this made alive.
+    pub(super) fn discard_expired(
+        &mut self,
+        stored: Stored,
+        mut incoming: Incoming,
+        clocks: Clocks,
+    ) -> Option<InstanceHandle> {
         let now = clocks.wall;
+        let mut revived = None;
         if let Some(&instance) = self.by_handle.get(&InstanceHandle(incoming.key_hash)) {
             self.learn_alias(instance, &incoming);
             let state = &mut self.instances[instance as usize];
@@ -47,7 +54,9 @@ impl ReaderCache {
                 state.is_as_of(&incoming, now);
             }
             self.state_was(before, instance, clocks.at);
+            revived = self.revived_from(before, instance);
         }
         self.discard(stored);
+        revived
     }
 }

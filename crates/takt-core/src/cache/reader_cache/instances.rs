@@ -176,6 +176,12 @@ impl ReaderCache {
         instance.is_some_and(|instance| instance.state == InstanceState::Alive)
     }
 
+    /// The handle of an instance that is alive now and was not `before`.
+    pub(super) fn revived_from(&self, before: InstanceState, index: u32) -> Option<InstanceHandle> {
+        let Instance { handle, state, .. } = &self.instances[index as usize];
+        (*state == InstanceState::Alive && before != InstanceState::Alive).then_some(*handle)
+    }
+
     /// The instances that are alive.
     pub(crate) fn living(&self) -> impl Iterator<Item = InstanceHandle> {
         let known = self.by_handle.values().map(|index| &self.instances[*index as usize]);

@@ -76,7 +76,7 @@ pub(crate) struct Incoming {
     pub(crate) place: Place,
 }
 
-/// What became of a change that a history took.
+/// What became of a change that a history took. `revived` is the instance that a dropped change made alive again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivered {
     /// It is data of this instance.
@@ -88,9 +88,9 @@ pub(crate) enum Delivered {
     /// It is data of this instance that comes too soon after the last.
     Filtered(InstanceHandle),
     /// It arrived too late to be of use.
-    Expired,
+    Expired { revived: Option<InstanceHandle> },
     /// By its source time stamp the instance has changed since.
-    Outdated,
+    Outdated { revived: Option<InstanceHandle> },
 }
 
 /// An entry of the table, delivered or pending.
@@ -277,8 +277,7 @@ impl ReaderCache {
         let now = clocks.wall;
         let mut incoming = self.entries[stored.0 as usize].incoming;
         if incoming.expiry.is_past(now) {
-            self.discard_expired(stored, incoming, clocks);
-            return Ok(Delivered::Expired);
+            return Ok(Delivered::Expired { revived: self.discard_expired(stored, incoming, clocks) });
         }
         let instance = match self.find_instance(&incoming) {
             Some(instance) => instance,
@@ -304,7 +303,7 @@ impl ReaderCache {
             if self.instances[instance as usize].is_outdated(&mut incoming, now) {
                 self.discard(stored);
                 self.state_was(before, instance, clocks.at);
-                return Ok(Delivered::Outdated);
+                return Ok(Delivered::Outdated { revived: self.revived_from(before, instance) });
             }
             self.entries[stored.0 as usize].incoming.kind = incoming.kind;
         }
