@@ -4,6 +4,7 @@ use takt_core::{ChangeKind, InstanceState, LivelinessChangedStatus, SampleRef};
 use takt_wire::qos::LivelinessKind;
 use takt_wire::{Guid, Timestamp};
 
+use super::pair::Pair;
 use super::{Checker, EndpointId, Rule};
 use crate::clock::{MILLISECOND, Nanos};
 use crate::model;
@@ -113,17 +114,20 @@ impl Checker {
     }
 
     fn may_be(&self, reader: EndpointId, instance: u8, state: InstanceState) -> bool {
-        let mut writers = self.pairs.iter().filter(|((_, to), _)| *to == reader);
-        let (Some(((writer, _), pair)), None) = (writers.next(), writers.next()) else {
-            // Several writers: nobody knows whose change came last, but somebody has to live.
-            let mut pairs = self.pairs.iter().filter(|((_, to), _)| *to == reader);
-            return state != InstanceState::Alive || pairs.any(|(_, pair)| pair.is_matched());
-        };
-        if self.is_ignored(reader) {
-            return true;
+        let of_reader = || self.pairs.iter().filter(|((_, to), _)| *to == reader);
+        // One that is ignored does not know it: writers that it believes in live for it.
+        let is_ignored = self.is_ignored(reader);
+        let lives = |pair: &Pair| pair.is_matched() || (is_ignored && pair.is_known_to_reader());
+        if state == InstanceState::Alive && !of_reader().any(|(_, pair)| lives(pair)) {
+            return false;
         }
-        if !pair.is_matched() {
-            return state != InstanceState::Alive;
+        let mut writers = of_reader();
+        let (Some(((writer, _), pair)), None) = (writers.next(), writers.next()) else {
+            // Several writers: nobody knows whose change came last.
+            return true;
+        };
+        if is_ignored || !pair.is_matched() {
+            return true;
         }
         let (from, to) = (&self.endpoints[*writer as usize], &self.endpoints[reader as usize]);
         if from.has_moved() || to.has_moved() {

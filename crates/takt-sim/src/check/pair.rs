@@ -71,6 +71,11 @@ impl Pair {
         self.at_writer && self.at_reader
     }
 
+    /// Whether the reader believes in the writer, which may not know of it.
+    pub(super) fn is_known_to_reader(&self) -> bool {
+        self.at_reader
+    }
+
     /// Whether this sample of the match's writer arrives if it is complete: not one older than the match, unless an older one
     /// has come, nor one of history whose instance had ended for good by then.
     pub(super) fn is_promised(&self, writer: &Endpoint, number: u32) -> bool {

@@ -1,7 +1,7 @@
 //! Worlds in which all promises are kept, though a checker once thought otherwise.
 
 use takt_sim::clock::{MILLISECOND, SECOND};
-use takt_sim::scenario::{EndpointPlan, Fault, FaultKind, QosPlan, Role, TopicPlan};
+use takt_sim::scenario::{Alteration, AlterationPlan, EndpointPlan, Fault, FaultKind, QosPlan, Role, TopicPlan};
 use takt_wire::qos::{AccessScope, Presentation};
 
 use crate::found::{RELIABLE, reader, scenario, writer};
@@ -66,4 +66,19 @@ fn reader_that_is_created_after_the_last_sample_misses_deadlines_from_then_on() 
     let report = run(&scenario(100, vec![vec![writer(history, MILLISECOND, 10)], vec![late]]));
     assert_eq!(report.violation, None);
     assert_eq!((report.written, report.taken), (10, 10));
+}
+
+/// Seed 231042. The participant of one writer ignores the reader, and the other writer is deleted. The reader knows nothing of
+/// being ignored, so a writer of its instance lives.
+#[test]
+fn instance_of_an_ignored_reader_lives_as_long_as_the_reader_believes_in_a_writer() {
+    let leaves = EndpointPlan { delete: Some(2 * SECOND), ..writer(RELIABLE, 10 * MILLISECOND, 100) };
+    let endpoints = vec![vec![writer(RELIABLE, 10 * MILLISECOND, 100)], vec![leaves], vec![reader(RELIABLE)]];
+    let mut scenario = scenario(100, endpoints);
+    let what = Alteration::IgnoreReaders;
+    scenario.alterations = vec![AlterationPlan { at: SECOND / 2, process: 0, endpoint: 0, what, time: 0 }];
+    let report = run(&scenario);
+    assert_eq!(report.violation, None);
+    assert_eq!(report.written, 200);
+    assert!(report.taken < 200, "the reader is ignored: {}", report.taken);
 }
