@@ -60,6 +60,7 @@ fn flow(random: &mut Random, number: usize) -> Flow {
         arrivals: Arrivals::sporadic(random.between(5, 100) * MILLISECOND),
         frames: vec![Frames { len: random.between(200, 1400), count: 1 }],
         hops: way(from, to).into_iter().map(|port| Hop { port, class }).collect(),
+        branches: vec![],
         limit_ns: (2 + 20 * class as u64 + random.between(0, 38)) * MILLISECOND,
     }
 }

@@ -10,6 +10,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::fmt;
 
+use super::journal::{Change, Journal, Set};
 use super::load::{Load, Loads};
 use super::queue::PortView;
 use super::{Flow, FlowBound, Hop, NetworkCertificate, Port, QueueClaim, QueueFault, separated};
@@ -80,6 +81,8 @@ pub struct Admission {
     free: BTreeSet<FlowId>,
     /// Flows that keep their limits by separated-flow analysis only: the sum of their budgets exceeds it.
     by_separated: BTreeSet<FlowId>,
+    /// What the attempts under way have changed.
+    journal: Journal,
 }
 
 /// What a decision would change.
@@ -124,7 +127,69 @@ impl Admission {
             departed: BTreeSet::new(),
             free: BTreeSet::new(),
             by_separated: BTreeSet::new(),
+            journal: Journal::default(),
         })
+    }
+
+    /// Adds a port, and gives its index. Ports stay: the flows of one that is gone are to be removed.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn add_port(&mut self, port: Port) -> Result<usize, &'static str> {
+        port.check()?;
+        self.queues.push(alloc::vec![QueueClaim::default(); port.classes.len()]);
+        self.loads.push(Loads::default());
+        self.ports.push(port);
+        Ok(self.ports.len() - 1)
+    }
+
+    /// Makes several changes to flows, or none: if they fail, all is as it was before. Attempts may contain others. The work of going back is that
+    /// of the changes. Ports must not be added meanwhile.
+    pub fn attempt<T, E>(&mut self, changes: impl FnOnce(&mut Self) -> Result<T, E>) -> Result<T, E> {
+        let from = self.journal.begin();
+        let outcome = changes(self);
+        if outcome.is_err() {
+            while let Some(change) = self.journal.take_after(from) {
+                self.undo(change);
+            }
+        }
+        self.journal.end();
+        outcome
+    }
+
+    fn undo(&mut self, change: Change) {
+        match change {
+            Change::Place => drop(self.flows.pop()),
+            Change::Flow(id, flow) => self.flows[id.0] = flow,
+            Change::Loads(port, loads) => self.loads[port] = loads,
+            Change::Claim(hop, claim) => self.queues[hop.port][hop.class] = claim,
+            Change::Member(set, id, was) => drop(self.put_into(set, id, was)),
+        }
+    }
+
+    /// Puts a flow into a set, or takes it out; gives whether it was in.
+    fn put_into(&mut self, set: Set, id: FlowId, is_in: bool) -> bool {
+        let set = match set {
+            Set::Departed => &mut self.departed,
+            Set::Free => &mut self.free,
+            Set::BySeparated => &mut self.by_separated,
+        };
+        if is_in { !set.insert(id) } else { set.remove(&id) }
+    }
+
+    fn put(&mut self, set: Set, id: FlowId, is_in: bool) {
+        let was = self.put_into(set, id, is_in);
+        self.journal.note(|| Change::Member(set, id, was));
+    }
+
+    fn put_flow(&mut self, id: FlowId, flow: Option<Flow>) {
+        let before = core::mem::replace(&mut self.flows[id.0], flow);
+        self.journal.note(|| Change::Flow(id, before));
+    }
+
+    /// How much of a port its flows use, in parts of a million, each rounded up.
+    pub fn utilisation_ppm(&self, port: usize) -> u64 {
+        self.loads[port].iter().fold(0_u64, |sum, load| sum.saturating_add(load.share_ppm))
     }
 
     /// The ports.
@@ -165,9 +230,10 @@ impl Admission {
         let bound = self.bound_of(id, &flow, &draft);
         if id.0 == self.flows.len() {
             self.flows.push(None);
+            self.journal.note(|| Change::Place);
         }
-        self.flows[id.0] = Some(flow);
-        self.free.remove(&id);
+        self.put_flow(id, Some(flow));
+        self.put(Set::Free, id, false);
         self.apply(draft);
         Ok((id, bound))
     }
@@ -182,23 +248,20 @@ impl Admission {
     /// rounding, in which a later decision does it. The budgets of queues that others use stay; they fall when a flow needs it.
     pub fn remove(&mut self, id: FlowId) -> Option<Flow> {
         let flow = self.flow(id)?.clone();
-        self.departed.insert(id);
+        self.put(Set::Departed, id, true);
         self.forget_departed();
         Some(flow)
     }
 
     /// Takes the work of removed flows out of the accounts, as far as the queues on their ways are proven without it.
     fn forget_departed(&mut self) {
-        for id in core::mem::take(&mut self.departed) {
-            match self.without(id) {
-                Some(draft) => {
-                    self.apply(draft);
-                    self.flows[id.0] = None;
-                    self.free.insert(id);
-                    self.by_separated.remove(&id);
-                }
-                None => drop(self.departed.insert(id)),
-            }
+        for id in self.departed.clone() {
+            let Some(draft) = self.without(id) else { continue };
+            self.apply(draft);
+            self.put_flow(id, None);
+            self.put(Set::Departed, id, false);
+            self.put(Set::Free, id, true);
+            self.put(Set::BySeparated, id, false);
         }
     }
 
@@ -272,7 +335,7 @@ impl Admission {
     fn bound_all(&self, new: (FlowId, &Flow), tighten: BTreeSet<Hop>) -> Result<Draft, Refused> {
         let mut draft = Draft { tighten: tighten.clone(), ..Draft::default() };
         tighten.into_iter().for_each(|hop| draft.mark(hop));
-        self.route(new.0, new.1, 0, &mut draft)?;
+        self.route(new.0, new.1, None, &mut draft)?;
         let mut done = 0;
         while let Some((port, first)) = draft.todo.pop_first() {
             done += 1;
@@ -285,32 +348,35 @@ impl Admission {
         Ok(draft)
     }
 
-    /// Gives the loads of a flow from `first` on the arrivals that follow from the budgets, and marks the ports whose loads changed.
-    fn route(&self, id: FlowId, flow: &Flow, first: usize, draft: &mut Draft) -> Result<(), Refused> {
+    /// Gives the loads of a flow behind the hop `after`, or all of a new one, the arrivals that follow from the budgets, and marks the ports
+    /// whose loads changed.
+    fn route(&self, id: FlowId, flow: &Flow, after: Option<usize>, draft: &mut Draft) -> Result<(), Refused> {
         let overload = |hop: Hop| Refused::Queue { hop, fault: QueueFault::Unbounded(Unbounded::Overload) };
-        let mut arrivals = match first.checked_sub(1) {
-            None => flow.arrivals,
-            Some(before) => {
-                let hop = flow.hops[before];
-                let input = before.checked_sub(1).map(|before| flow.hops[before].port);
-                let load = self.loads(hop.port, draft).get(input, id.0);
-                let left = load.and_then(|load| load.leave(&self.ports[hop.port], self.budget(hop, draft)));
-                left.ok_or_else(|| overload(hop))?
-            }
-        };
-        for (n, hop) in flow.hops.iter().enumerate().skip(first) {
+        // One bit for each hop behind which events come otherwise.
+        let mut moved = after.map_or(0, |after| 1_u64 << after);
+        for (n, hop) in flow.hops.iter().enumerate().skip(after.map_or(0, |after| after + 1)) {
+            let arrivals = match flow.before(n) {
+                None => flow.arrivals,
+                Some(before) if moved & (1 << before) == 0 => continue,
+                Some(before) => {
+                    let from = flow.hops[before];
+                    let input = flow.before(before).map(|before| flow.hops[before].port);
+                    let load = self.loads(from.port, draft).get(input, id.0);
+                    let left = load.and_then(|load| load.leave(&self.ports[from.port], self.budget(from, draft)));
+                    left.ok_or_else(|| overload(from))?
+                }
+            };
             let load = Load::new(&self.ports, id.0, flow, n, arrivals).ok_or_else(|| overload(*hop))?;
             let before = self.loads(hop.port, draft).get(load.input, id.0).copied();
             // What comes as before changes nothing behind it.
             if before == Some(load) {
-                return Ok(());
+                continue;
             }
+            moved |= 1 << n;
             draft.loads.entry(hop.port).or_insert_with(|| self.loads[hop.port].clone()).set(load);
             if before.is_none_or(|before| !before.brings_as_much(&load, self.longest_busy_ns(*hop, draft))) {
                 draft.mark(*hop);
             }
-            let left = load.leave(&self.ports[hop.port], self.budget(*hop, draft));
-            arrivals = left.ok_or_else(|| overload(*hop))?;
         }
         Ok(())
     }
@@ -335,7 +401,7 @@ impl Admission {
                     self.loads(port, draft).iter().filter(|load| load.class == class).copied().collect();
                 for load in through {
                     let flow = self.known(FlowId(load.flow), new);
-                    self.route(FlowId(load.flow), flow, load.hop + 1, draft)?;
+                    self.route(FlowId(load.flow), flow, Some(load.hop), draft)?;
                 }
             }
             claim.delay_ns = self.budget(hop, draft);
@@ -356,24 +422,23 @@ impl Admission {
         let through = self.loads(hop.port, draft).iter().filter(|load| load.class == hop.class);
         let spare = through.map(|load| {
             let flow = self.known(FlowId(load.flow), new);
-            let others = flow.hops.iter().filter(|other| **other != hop);
-            let others_ns = others.fold(0_u64, |sum, other| {
-                sum.saturating_add(self.budget(*other, draft)).saturating_add(self.ports[other.port].delay_ns)
-            });
-            flow.limit_ns.saturating_sub(others_ns).saturating_sub(self.ports[hop.port].delay_ns)
+            let time = |other: &Hop| {
+                let budget_ns = if *other == hop { 0 } else { self.budget(*other, draft) };
+                budget_ns.saturating_add(self.ports[other.port].delay_ns)
+            };
+            flow.limit_ns.saturating_sub(flow.longest_way(time))
         });
         let most_ns = spare.min().unwrap_or(u64::MAX);
         needed_ns.saturating_add(needed_ns / 4).min(most_ns).max(needed_ns)
     }
 
     fn total(&self, flow: &Flow, draft: &Draft) -> u64 {
-        let times = flow.hops.iter().map(|hop| (self.budget(*hop, draft), self.ports[hop.port].delay_ns));
-        times.fold(0_u64, |sum, (budget_ns, delay_ns)| sum.saturating_add(budget_ns).saturating_add(delay_ns))
+        flow.longest_way(|hop| self.budget(*hop, draft).saturating_add(self.ports[hop.port].delay_ns))
     }
 
     fn bound_of(&self, id: FlowId, flow: &Flow, draft: &Draft) -> FlowBound {
-        let views = flow.hops.iter().map(|hop| self.view(hop.port, draft));
-        FlowBound { total_ns: self.total(flow, draft), separated_ns: separated::bound(id.0, flow, views) }
+        let separated_ns = separated::bound(id.0, flow, |port| self.view(port, draft));
+        FlowBound { total_ns: self.total(flow, draft), separated_ns }
     }
 
     /// The flows whose bounds may have grown: the new one, those through queues with other budgets, and those at ports with other loads that
@@ -413,17 +478,15 @@ impl Admission {
 
     fn apply(&mut self, draft: Draft) {
         for (port, loads) in draft.loads {
-            self.loads[port] = loads;
+            let before = core::mem::replace(&mut self.loads[port], loads);
+            self.journal.note(|| Change::Loads(port, before));
         }
         for (hop, claim) in draft.claims {
-            self.queues[hop.port][hop.class] = claim;
+            let before = core::mem::replace(&mut self.queues[hop.port][hop.class], claim);
+            self.journal.note(|| Change::Claim(hop, before));
         }
         for (id, is_over) in draft.by_separated {
-            if is_over {
-                self.by_separated.insert(id);
-            } else {
-                self.by_separated.remove(&id);
-            }
+            self.put(Set::BySeparated, id, is_over);
         }
     }
 }

@@ -6,7 +6,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::{Depth, Flow, NetworkCertificate, Port, QueueClaim};
+use super::{Depth, Flow, Hop, NetworkCertificate, Port, QueueClaim};
 
 /// What a certificate claims without proving it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,10 +107,13 @@ pub fn check(certificate: &NetworkCertificate) -> Result<(), Unproven> {
 
 /// Puts a flow at each port of its way, with the jitter that the budgets allow.
 fn place(certificate: &NetworkCertificate, number: usize, flow: &Flow, at_ports: &mut [Vec<FlowAtPort>]) -> Option<()> {
-    let mut jitter = u128::from(flow.arrivals.jitter_ns);
-    let mut distance = u128::from(flow.arrivals.distance_ns);
-    let mut input = None;
-    for hop in &flow.hops {
+    // For each hop how events leave it.
+    let mut left: Vec<(u128, u128)> = Vec::new();
+    for (n, hop) in flow.hops.iter().enumerate() {
+        let from = flow.before(n);
+        let source = (u128::from(flow.arrivals.jitter_ns), u128::from(flow.arrivals.distance_ns));
+        let (jitter, distance) = from.map_or(source, |from| left[from]);
+        let input = from.map(|from| flow.hops[from].port);
         let port = &certificate.ports[hop.port];
         let times = || flow.frames.iter().map(|frames| frame_ns(frames.len, port.rate_bps));
         let work = flow
@@ -134,9 +137,7 @@ fn place(certificate: &NetworkCertificate, number: usize, flow: &Flow, at_ports:
         });
         let budget = u128::from(certificate.queues[hop.port][hop.class].delay_ns);
         let spread = budget.saturating_sub(shortest) + u128::from(port.delay_ns - port.delay_ns_min);
-        jitter = jitter.checked_add(spread)?;
-        distance = distance.saturating_sub(spread);
-        input = Some(hop.port);
+        left.push((jitter.checked_add(spread)?, distance.saturating_sub(spread)));
     }
     Some(())
 }
@@ -271,21 +272,38 @@ fn check_flow(
     flow: &Flow,
 ) -> Result<(), &'static str> {
     let said = certificate.bounds[number];
-    let times = flow.hops.iter().map(|hop| {
-        let delay_ns = certificate.ports[hop.port].delay_ns;
-        u128::from(certificate.queues[hop.port][hop.class].delay_ns) + u128::from(delay_ns)
-    });
-    if times.fold(0_u128, u128::saturating_add) > said.total_ns.into() {
-        return Err("its budgets are more than its bound");
-    }
-    if let Some(separated_ns) = said.separated_ns {
+    for way in ways(flow) {
+        let times = way.iter().map(|hop| {
+            let delay_ns = certificate.ports[hop.port].delay_ns;
+            u128::from(certificate.queues[hop.port][hop.class].delay_ns) + u128::from(delay_ns)
+        });
+        if times.fold(0_u128, u128::saturating_add) > said.total_ns.into() {
+            return Err("its budgets are more than its bound");
+        }
+        let Some(separated_ns) = said.separated_ns else { continue };
         let bound =
-            separated(certificate, at_ports, number, flow).ok_or("it has no bound by separated-flow analysis")?;
+            separated(certificate, at_ports, number, &way).ok_or("it has no bound by separated-flow analysis")?;
         if bound > separated_ns.into() {
             return Err("it may take longer than by separated-flow analysis");
         }
     }
     if said.bound_ns() > flow.limit_ns { Err("its limit is not kept") } else { Ok(()) }
+}
+
+/// The hops to each receiver: those to a hop that no other follows.
+fn ways(flow: &Flow) -> Vec<Vec<Hop>> {
+    let mut ways: Vec<Vec<Hop>> = Vec::new();
+    let mut is_followed = alloc::vec![false; flow.hops.len()];
+    for (n, hop) in flow.hops.iter().enumerate() {
+        let mut way = Vec::new();
+        if let Some(from) = flow.before(n) {
+            is_followed[from] = true;
+            way.clone_from(&ways[from]);
+        }
+        way.push(*hop);
+        ways.push(way);
+    }
+    ways.into_iter().zip(is_followed).filter(|(_, is_followed)| !is_followed).map(|(way, _)| way).collect()
 }
 
 /// Parts of a port's time or of an octet.
@@ -296,8 +314,9 @@ fn separated(
     certificate: &NetworkCertificate,
     at_ports: &[Vec<FlowAtPort>],
     number: usize,
-    flow: &Flow,
+    way: &[Hop],
 ) -> Option<u128> {
+    let flow = &certificate.flows[number];
     let line = |len: u64| frame_ns(len, 8_000_000_000);
     let event = flow
         .frames
@@ -308,7 +327,7 @@ fn separated(
     let frame = line(flow.frames.iter().map(|frames| frames.len).max()?);
     let takes = |octets: u128, rate: u128| Some(octets.checked_mul(ONE * 1_000_000_000)?.div_ceil(rate));
     let (mut latency, mut least) = (0_u128, u128::MAX);
-    for (n, hop) in flow.hops.iter().enumerate() {
+    for (n, hop) in way.iter().enumerate() {
         let queue = Queue { ports: &certificate.ports, at: hop.port, flows: &at_ports[hop.port], class: hop.class };
         let (mut higher, mut same, mut bursts) = (0_u128, 0_u128, queue.blocking());
         for flow in queue.flows.iter().filter(|flow| flow.class <= hop.class && flow.number != number) {
@@ -327,7 +346,7 @@ fn separated(
         }
         let wait = bursts.checked_mul(ONE)?.div_ceil(class_rate);
         latency = latency.checked_add(wait)?.checked_add(queue.port().delay_ns.into())?;
-        if n + 1 < flow.hops.len() {
+        if n + 1 < way.len() {
             latency = latency.checked_add(takes(frame, rate)?)?;
         }
     }

@@ -46,7 +46,7 @@ impl Load {
             longest_len = group.len.max(longest_len);
         }
         let share = (u128::from(event_ns) * 1_000_000).div_ceil(arrivals.period_ns.into());
-        let input = hop.checked_sub(1).map(|before| flow.hops[before].port);
+        let input = flow.before(hop).map(|before| flow.hops[before].port);
         Some(Self {
             flow: number,
             hop,

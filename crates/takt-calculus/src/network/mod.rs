@@ -10,6 +10,7 @@
 //! | [`queue`] | delay and backlog of one queue: total-flow analysis with the input links' rates |
 //! | [`separated`] | end-to-end bound that pays a flow's burst once: separated-flow analysis |
 //! | [`admission`] | admits and removes flows one by one; touches the ports on the way alone |
+//! | `simulation` (a feature, for tests) | flows frame by frame |
 //! | [`check`] | the checker of a [`NetworkCertificate`], with arithmetic of its own |
 //!
 //! Methods: Le Boudec, Thiran, "Network Calculus" (2001), chapters 1 and 6 (FIFO and strict priority servers, packetisers); Thomas,
@@ -21,9 +22,12 @@
 
 pub mod admission;
 pub mod check;
+mod journal;
 mod load;
 pub mod queue;
 pub mod separated;
+#[cfg(feature = "simulation")]
+pub mod simulation;
 mod sweep;
 
 use alloc::string::String;
@@ -115,13 +119,47 @@ pub struct Flow {
     pub arrivals: Arrivals,
     /// The frames of one event. All come at the event's time, or within the jitter.
     pub frames: Vec<Frames>,
-    /// The way, at least one hop. No port twice.
+    /// The way, at least one hop. No port twice. Each hop follows the one before it, or what `branches` says.
     pub hops: Vec<Hop>,
-    /// From the event's arrival at the first queue until its last frame is at the receiver.
+    /// Where frames are copied for several receivers; none for one receiver.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub branches: Vec<Branch>,
+    /// From the event's arrival at the first queue until its last frame is at the last receiver.
     pub limit_ns: u64,
 }
 
+/// A hop of a flow that follows another one than that before it in the list: a copy of each frame goes there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Branch {
+    /// Index of the hop.
+    pub at: usize,
+    /// Index of the hop that it follows, which stands before it in the list.
+    pub after: usize,
+}
+
 impl Flow {
+    /// Index of the hop that frames come from to hop `n`; `None` for the source.
+    pub fn before(&self, n: usize) -> Option<usize> {
+        let branch = self.branches.iter().find(|branch| branch.at == n);
+        branch.map(|branch| branch.after).or(n.checked_sub(1))
+    }
+
+    /// Indices of the hops that send to a receiver.
+    pub fn leaves(&self) -> impl Iterator<Item = usize> {
+        let is_leaf = |n: &usize| (n + 1..self.hops.len()).all(|next| self.before(next) != Some(*n));
+        (0..self.hops.len()).filter(is_leaf)
+    }
+
+    /// The longest way from the source to a receiver, if each hop takes so long.
+    fn longest_way(&self, time: impl Fn(&Hop) -> u64) -> u64 {
+        let mut until = [0_u64; HOPS_MAX];
+        for (n, hop) in self.hops.iter().enumerate() {
+            until[n] = self.before(n).map_or(0, |before| until[before]).saturating_add(time(hop));
+        }
+        until[..self.hops.len()].iter().copied().max().unwrap_or_default()
+    }
+
     /// What is wrong with the description, given the ports.
     pub fn check(&self, ports: &[Port]) -> Result<(), &'static str> {
         let is_hop = |hop: &Hop| ports.get(hop.port).is_some_and(|port| hop.class < port.classes.len());
@@ -136,6 +174,8 @@ impl Flow {
             Err("it passes a port or class that does not exist")
         } else if self.hops.iter().enumerate().any(twice) {
             Err("it passes a port twice")
+        } else if !self.branches.iter().all(|branch| branch.after < branch.at && branch.at < self.hops.len()) {
+            Err("a branch follows no hop before it")
         } else {
             Ok(())
         }

@@ -40,27 +40,34 @@ struct Left {
     rate: u128,
 }
 
-/// From the event's arrival at the first queue until its last frame is at the receiver, at most; `None` without a bound. `views` are the
-/// ports of the flow's hops, in order, with their loads.
-pub(super) fn bound<'a>(number: usize, flow: &Flow, views: impl ExactSizeIterator<Item = PortView<'a>>) -> Option<u64> {
+/// From the event's arrival at the first queue until its last frame is at the last receiver, at most; `None` without a bound. `view` gives
+/// ports with their loads.
+pub(super) fn bound<'a>(number: usize, flow: &Flow, view: impl Fn(usize) -> PortView<'a>) -> Option<u64> {
+    flow.leaves().try_fold(0, |longest, leaf| Some(bound_to(leaf, number, flow, &view)?.max(longest)))
+}
+
+/// The same for one receiver, behind the hop `leaf`.
+fn bound_to<'a>(leaf: usize, number: usize, flow: &Flow, view: &impl Fn(usize) -> PortView<'a>) -> Option<u64> {
     let (mut latency_ns, mut slowest) = (0_u128, u128::MAX);
-    let mut burst = None;
-    let hops = views.len();
-    for (n, view) in views.enumerate() {
-        let own = view.loads.get(n.checked_sub(1).map(|before| flow.hops[before].port), number)?;
+    let mut next = Some(leaf);
+    while let Some(n) = next {
+        let before = flow.before(n);
+        let view = view(flow.hops[n].port);
+        let own = view.loads.get(before.map(|before| flow.hops[before].port), number)?;
         let left = left(&view, own)?;
         latency_ns = latency_ns.checked_add(left.latency_ns)?.checked_add(view.port().delay_ns.into())?;
         // A frame is forwarded when its last octet has come.
-        if n + 1 < hops {
+        if n != leaf {
             latency_ns = latency_ns.checked_add(time_ns(line_octets(own.longest_len)?, left.rate)?)?;
         }
         slowest = slowest.min(left.rate);
-        let (burst, rate) = *burst.get_or_insert(own_bucket(flow, own)?);
-        if n + 1 == hops {
+        if before.is_none() {
+            let (burst, rate) = own_bucket(flow, own)?;
             // It grows for ever if the slowest hop does not keep up with it.
             let own_ns = (rate <= slowest).then(|| time_ns(burst, slowest))??;
             return u64::try_from(latency_ns.checked_add(own_ns)?).ok(); // tidy-allow(dropped-cause): said in the text.
         }
+        next = before;
     }
     None
 }

@@ -165,6 +165,7 @@ mod tests {
                 arrivals,
                 frames: alloc::vec![Frames { len: 100 + 50 * number as u64, count: 2 }],
                 hops: alloc::vec![Hop { port: input, class: 0 }, Hop { port: 3, class: 0 }],
+                branches: Vec::new(),
                 limit_ns: u64::MAX,
             };
             loads.set(Load::new(ports, number, &flow, usize::from(input > 0), arrivals).expect("it is counted"));
@@ -203,6 +204,7 @@ mod tests {
             arrivals,
             frames: alloc::vec![Frames { len: 1_000, count: 1 }],
             hops: alloc::vec![Hop { port: 0, class: 0 }],
+            branches: Vec::new(),
             limit_ns: u64::MAX,
         };
         loads.set(Load::new(&ports, 0, &flow, 0, arrivals).expect("one is counted"));

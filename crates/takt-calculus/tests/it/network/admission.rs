@@ -1,7 +1,7 @@
 //! Admission one by one: what is refused, why, and that a refusal changes nothing.
 
 use takt_calculus::Arrivals;
-use takt_calculus::network::{Admission, Depth, Flow, FlowId, Frames, Hop, Port, QueueFault, Refused, check};
+use takt_calculus::network::{Admission, Branch, Depth, Flow, FlowId, Frames, Hop, Port, QueueFault, Refused, check};
 use takt_calculus::server::Unbounded;
 
 const MILLISECOND: u64 = 1_000_000;
@@ -25,6 +25,7 @@ fn flow(hops: usize, class: usize, limit_ns: u64) -> Flow {
         arrivals: Arrivals::sporadic(5 * MILLISECOND),
         frames: vec![Frames { len: 1514, count: 1 }],
         hops: (0..hops).map(|port| Hop { port, class }).collect(),
+        branches: vec![],
         limit_ns,
     }
 }
@@ -122,4 +123,31 @@ fn strict_flow_fits_when_budgets_fall_to_what_is_needed() {
     let (_, bound) = network.admit(flow(2, 0, needed)).expect("there is just enough");
     assert!(bound.bound_ns() <= needed, "{bound:?}");
     assert_eq!(check(&network.certificate()), Ok(()));
+}
+
+/// Copies leave port 0 by port 1 and by port 2, and port 2 is followed by port 3.
+fn tree(limit_ns: u64) -> Flow {
+    Flow { branches: vec![Branch { at: 2, after: 0 }], ..flow(4, 0, limit_ns) }
+}
+
+#[test]
+fn tree_loads_the_port_that_its_receivers_share_once() {
+    let mut network = network(4);
+    let (_, bound) = network.admit(tree(MILLISECOND)).expect("it fits");
+    // As a lone flow through three ports: the longest way.
+    let mut path = self::network(4);
+    let (_, of_path) = path.admit(flow(3, 0, MILLISECOND)).expect("it fits");
+    assert_eq!(bound, of_path);
+    assert_eq!(network.queue(Hop { port: 0, class: 0 }), path.queue(Hop { port: 0, class: 0 }));
+    assert_eq!(check(&network.certificate()), Ok(()));
+}
+
+#[test]
+fn tree_whose_longest_way_is_late_is_refused() {
+    let mut network = network(4);
+    let refused = network.admit(tree(6 * FRAME_NS - 1)).expect_err("three hops take more");
+    assert!(matches!(refused, Refused::Late { bound_ns, .. } if bound_ns == 6 * FRAME_NS), "{refused}");
+    network.admit(tree(6 * FRAME_NS)).expect("it fits just so");
+    let forward = Flow { branches: vec![Branch { at: 1, after: 1 }], ..tree(MILLISECOND) };
+    assert_eq!(network.admit(forward), Err(Refused::Nonsense("a branch follows no hop before it")));
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use takt_calculus::Arrivals;
-use takt_calculus::network::{Depth, Flow, Frames, Hop, Port};
+use takt_calculus::network::{Branch, Depth, Flow, Frames, Hop, Port};
 
 use crate::random::Random;
 
@@ -64,8 +64,8 @@ impl Topology {
         }
     }
 
-    /// A shortest way between two hosts.
-    fn way(&self, from: usize, to: usize) -> Vec<usize> {
+    /// The shortest ways from a host: for each node the port that it is reached by.
+    fn reached_from(&self, from: usize) -> Vec<Option<usize>> {
         let mut reached_by = vec![None; self.nodes];
         let mut queue = VecDeque::from([from]);
         while let Some(node) = queue.pop_front() {
@@ -76,22 +76,37 @@ impl Topology {
                 }
             }
         }
-        let mut way = Vec::new();
-        let mut node = to;
-        while let Some(port) = reached_by[node].filter(|_| node != from) {
-            way.push(port);
-            node = self.ends[port].0;
-        }
-        way.reverse();
-        way
+        reached_by
     }
 
-    /// A flow between two hosts.
+    /// Ports on the ways from a host to others, each with the index of the one before it.
+    fn tree(&self, from: usize, to: &[usize]) -> (Vec<usize>, Vec<Branch>) {
+        let reached_by = self.reached_from(from);
+        let (mut ports, mut branches) = (Vec::<usize>::new(), Vec::new());
+        for leaf in to {
+            let (mut way, mut node) = (Vec::new(), *leaf);
+            while let Some(port) = reached_by[node].filter(|port| !ports.contains(port)) {
+                way.push(port);
+                node = self.ends[port].0;
+            }
+            // The rest of the way is there already.
+            if let (Some(port), Some(_)) = (reached_by[node], way.last()) {
+                let after = ports.iter().position(|other| *other == port).expect("it is on the way");
+                branches.push(Branch { at: ports.len(), after });
+            }
+            ports.extend(way.into_iter().rev());
+        }
+        (ports, branches)
+    }
+
+    /// A flow from a host to another, or to several.
     pub fn flow(&self, random: &mut Random, number: u64) -> Flow {
         let host = |random: &mut Random| random.between(0, self.hosts.len() as u64 - 1) as usize;
         let from = host(random);
-        let to = (from + random.between(1, self.hosts.len() as u64 - 1) as usize) % self.hosts.len();
-        let way = self.way(self.hosts[from], self.hosts[to]);
+        let receivers = if random.one_in(5) { random.between(2, 5) } else { 1 };
+        let to = (0..receivers).map(|_| from + random.between(1, self.hosts.len() as u64 - 1) as usize);
+        let to: Vec<usize> = to.map(|to| self.hosts[to % self.hosts.len()]).collect();
+        let (way, branches) = self.tree(self.hosts[from], &to);
         let period_ns = random.between(500_000, 20_000_000);
         let arrivals = Arrivals {
             period_ns,
@@ -105,6 +120,7 @@ impl Topology {
         let hop =
             |port: usize| Hop { port, class: random.between(0, self.ports[port].classes.len() as u64 - 1) as usize };
         let hops = way.into_iter().map(hop).collect();
-        Flow { name: format!("flow {number}"), arrivals, frames, hops, limit_ns: random.between(300_000, 60_000_000) }
+        let limit_ns = random.between(300_000, 60_000_000);
+        Flow { name: format!("flow {number}"), arrivals, frames, hops, branches, limit_ns }
     }
 }

@@ -1,6 +1,6 @@
 //! The checker refuses what does not follow.
 
-use takt_calculus::network::{Admission, Depth, NetworkCertificate, check};
+use takt_calculus::network::{Admission, Branch, Depth, NetworkCertificate, check};
 
 use super::generate::Topology;
 use crate::random::Random;
@@ -54,6 +54,7 @@ fn claims_that_are_too_small_are_refused() {
         refuses("a lower limit", |lie| lie.flows[flow].limit_ns = lie.bounds[flow].bound_ns() - 1);
         refuses("more jitter", |lie| lie.flows[flow].arrivals.jitter_ns += 20 * lie.flows[flow].arrivals.period_ns);
         refuses("longer frames", |lie| lie.flows[flow].frames[0].len += 20_000);
+        refuses("a branch after nothing", |lie| lie.flows[flow].branches.push(Branch { at: 1000, after: 0 }));
         refuses("a way through nothing", |lie| lie.flows[flow].hops[0].port = 1000);
     }
 }

@@ -4,5 +4,4 @@ mod admission;
 mod generate;
 mod lies;
 mod oracle;
-mod simulate;
 mod soundness;

@@ -34,6 +34,7 @@ fn flow(random: &mut Random, class: usize) -> Flow {
         arrivals: Arrivals { period_ns, jitter_ns, distance_ns: 0 },
         frames: vec![Frames { len: random.between(60, 1514), count: 1 }],
         hops: vec![Hop { port: 0, class }],
+        branches: vec![],
         limit_ns: u64::MAX,
     }
 }

@@ -1,9 +1,9 @@
 //! No simulated frame takes longer than its queue's budget, no queue holds more than its depth, no event takes longer than its bound.
 
-use takt_calculus::network::{Admission, Depth, NetworkCertificate, check};
+use takt_calculus::network::simulation::{Manner, Seen, run};
+use takt_calculus::network::{Admission, Depth, Flow, FlowId, NetworkCertificate, check};
 
 use super::generate::Topology;
-use super::simulate::{Manner, Seen, run};
 use crate::random::Random;
 
 /// Networks in a usual run, and at full length.
@@ -21,6 +21,9 @@ fn network(seed: u64) -> (NetworkCertificate, Random) {
     for number in 0..wanted {
         let flow = topology.flow(&mut random, number);
         let what_if = admission.what_if(&flow);
+        if random.one_in(8) {
+            undo(&mut admission, &flow, ids.last().copied());
+        }
         let admitted = admission.admit(flow);
         assert_eq!(admitted.as_ref().map(|(_, bound)| *bound), what_if.as_ref().map(|bound| *bound));
         ids.extend(admitted.map(|(id, _)| id));
@@ -33,6 +36,19 @@ fn network(seed: u64) -> (NetworkCertificate, Random) {
         }
     }
     (admission.certificate(), random)
+}
+
+/// An attempt that removes and admits, and then fails, leaves no trace.
+fn undo(admission: &mut Admission, flow: &Flow, other: Option<FlowId>) {
+    let before = admission.clone();
+    let failed: Result<(), ()> = admission.attempt(|admission| {
+        other.map(|id| admission.remove(id));
+        drop(admission.attempt(|admission| admission.admit(flow.clone())));
+        drop(admission.admit(flow.clone()));
+        Err(())
+    });
+    assert_eq!(failed, Err(()));
+    assert_eq!(*admission, before);
 }
 
 fn judge(certificate: &NetworkCertificate, seen: &Seen, context: &str) {
@@ -72,7 +88,8 @@ fn no_frame_of_a_random_network_exceeds_a_bound() {
         let mut worst = vec![0; flows.len()];
         for manner in meet.chain([Manner::Random; 3]).collect::<Vec<_>>() {
             let flooded = random.one_in(2);
-            let seen = run(&certificate.ports, flows, manner, flooded, 40_000_000, &mut random);
+            let mut draw = |low, high| random.between(low, high);
+            let seen = run(&certificate.ports, flows, manner, flooded, 40_000_000, &mut draw);
             judge(&certificate, &seen, &format!("seed {seed}, {manner:?}"));
             worst.iter_mut().zip(seen.longest_ns).for_each(|(worst, time)| *worst = time.max(*worst));
         }

@@ -1,25 +1,38 @@
-//! Frames through queues of strict priority, one event of the simulation after the other.
+//! Simulation of flows frame by frame: queues of strict priority, one event after the other. Tests compare it with the bounds.
+//!
+//! It shares no arithmetic with the analysis but the times of frames. No frame is dropped: a queue holds what comes, and the most that it held
+//! is compared with its depth.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use alloc::collections::{BinaryHeap, VecDeque};
+use alloc::vec::Vec;
+use core::cmp::Reverse;
 
-use takt_calculus::link::frame_time_ns;
-use takt_calculus::network::{Flow, Port};
+use super::{Flow, Port};
+use crate::link::frame_time_ns;
 
-use crate::random::Random;
+/// Draws a number between two, both included.
+pub trait Draw: FnMut(u64, u64) -> u64 {}
+
+impl<F: FnMut(u64, u64) -> u64> Draw for F {}
 
 /// When events of flows come.
 #[derive(Debug, Clone, Copy)]
 pub enum Manner {
-    /// As densely as they may, so that the first ones meet at this hop of this flow.
-    Meet { flow: usize, hop: usize },
+    /// As densely as they may, so that the first ones meet at a hop of a flow.
+    Meet {
+        /// Index of the flow.
+        flow: usize,
+        /// Index of its hop.
+        hop: usize,
+    },
     /// At random, never more densely than they may.
     Random,
 }
 
 /// What was seen.
+#[derive(Debug, Clone)]
 pub struct Seen {
-    /// For each flow the longest time of an event.
+    /// For each flow the longest time of an event, to its last receiver.
     pub longest_ns: Vec<u64>,
     /// For each port and class the longest time of a frame in the queue and on the link, and what was held at most: octets, frames.
     pub queues: Vec<Vec<(u64, u64, u64)>>,
@@ -55,7 +68,10 @@ struct Simulation<'a> {
 }
 
 /// Runs flows for some time. If `flooded`, each frame that comes to an idle link finds that one without contract was begun just before.
-pub fn run(ports: &[Port], flows: &[Flow], manner: Manner, flooded: bool, until_ns: u64, random: &mut Random) -> Seen {
+///
+/// # Panics
+/// If a port or a flow makes no sense ([`Flow::check`]).
+pub fn run(ports: &[Port], flows: &[Flow], manner: Manner, flooded: bool, until_ns: u64, draw: &mut impl Draw) -> Seen {
     let per_class = |port: &Port| port.classes.iter().map(|_| VecDeque::new()).collect::<Vec<_>>();
     let mut simulation = Simulation {
         ports,
@@ -63,23 +79,23 @@ pub fn run(ports: &[Port], flows: &[Flow], manner: Manner, flooded: bool, until_
         happenings: BinaryHeap::new(),
         count: 0,
         queues: ports.iter().map(per_class).collect(),
-        held: ports.iter().map(|port| vec![(0, 0); port.classes.len()]).collect(),
-        busy: vec![false; ports.len()],
+        held: ports.iter().map(|port| alloc::vec![(0, 0); port.classes.len()]).collect(),
+        busy: alloc::vec![false; ports.len()],
         flooded,
         seen: Seen {
-            longest_ns: vec![0; flows.len()],
-            queues: ports.iter().map(|port| vec![(0, 0, 0); port.classes.len()]).collect(),
+            longest_ns: alloc::vec![0; flows.len()],
+            queues: ports.iter().map(|port| alloc::vec![(0, 0, 0); port.classes.len()]).collect(),
         },
     };
     for number in 0..flows.len() {
-        simulation.release(number, manner, until_ns, random);
+        simulation.release(number, manner, until_ns, draw);
     }
     while let Some(Reverse((now_ns, _, happening))) = simulation.happenings.pop() {
         match happening {
             Happening::Arrives(frame) => simulation.arrive(now_ns, frame),
             Happening::Sent(port, sent) => {
                 if let Some((class, frame)) = sent {
-                    simulation.sent(now_ns, port, class, frame, random);
+                    simulation.sent(now_ns, port, class, frame, draw);
                 }
                 simulation.busy[port] = false;
                 simulation.send_next(now_ns, port);
@@ -97,15 +113,17 @@ impl Simulation<'_> {
 
     /// How long a flow's first frame takes to a port at least; 0 if it does not pass it.
     fn lead(&self, flow: &Flow, port: usize) -> u64 {
-        let before = flow.hops.iter().take_while(|hop| hop.port != port);
-        let time = |hop: &takt_calculus::network::Hop| {
-            let at = &self.ports[hop.port];
-            frame_time_ns(flow.frames[0].len, at.rate_bps).expect("a rate") + at.delay_ns_min
-        };
-        before.map(time).sum()
+        let mut next = flow.hops.iter().position(|hop| hop.port == port).and_then(|n| flow.before(n));
+        let mut lead_ns = 0;
+        while let Some(n) = next {
+            let at = &self.ports[flow.hops[n].port];
+            lead_ns += frame_time_ns(flow.frames[0].len, at.rate_bps).expect("a rate") + at.delay_ns_min;
+            next = flow.before(n);
+        }
+        lead_ns
     }
 
-    fn release(&mut self, number: usize, manner: Manner, until_ns: u64, random: &mut Random) {
+    fn release(&mut self, number: usize, manner: Manner, until_ns: u64, draw: &mut impl Draw) {
         let flow = &self.flows[number];
         let mut times = Vec::new();
         match manner {
@@ -116,13 +134,13 @@ impl Simulation<'_> {
                 times.extend((0..).map(|n| first + flow.arrivals.span(n)).take_while(|time| *time < until_ns));
             }
             Manner::Random => {
-                let mut from = random.between(0, 5_000_000);
+                let mut from = draw(0, 5_000_000);
                 while from < until_ns {
-                    let run = random.between(1, 6);
+                    let run = draw(1, 6);
                     times.extend((0..run).map(|n| from + flow.arrivals.span(n)));
                     // A new run as dense as the first may begin when the jitter is used up.
                     let rest = flow.arrivals.jitter_ns + flow.arrivals.period_ns * run;
-                    from += rest + random.between(0, flow.arrivals.period_ns);
+                    from += rest + draw(0, flow.arrivals.period_ns);
                 }
             }
         }
@@ -137,12 +155,7 @@ impl Simulation<'_> {
     }
 
     fn arrive(&mut self, now_ns: u64, frame: Frame) {
-        let flow = &self.flows[frame.flow];
-        let Some(hop) = flow.hops.get(frame.hop) else {
-            let longest = &mut self.seen.longest_ns[frame.flow];
-            *longest = (now_ns - frame.released_ns).max(*longest);
-            return;
-        };
+        let hop = self.flows[frame.flow].hops[frame.hop];
         let (held, seen) = (&mut self.held[hop.port][hop.class], &mut self.seen.queues[hop.port][hop.class]);
         *held = (held.0 + frame.len, held.1 + 1);
         (seen.1, seen.2) = (seen.1.max(held.0), seen.2.max(held.1));
@@ -167,16 +180,25 @@ impl Simulation<'_> {
         self.at(now_ns + time_ns, Happening::Sent(port, next));
     }
 
-    fn sent(&mut self, now_ns: u64, port: usize, class: usize, frame: Frame, random: &mut Random) {
+    fn sent(&mut self, now_ns: u64, port: usize, class: usize, frame: Frame, draw: &mut impl Draw) {
         let (held, seen) = (&mut self.held[port][class], &mut self.seen.queues[port][class]);
         *held = (held.0 - frame.len, held.1 - 1);
         seen.0 = seen.0.max(now_ns - frame.came_ns);
         let link = &self.ports[port];
-        let delay_ns = match random.between(0, 3) {
+        let delay_ns = match draw(0, 3) {
             0 => link.delay_ns,
             1 => link.delay_ns_min,
-            _ => random.between(link.delay_ns_min, link.delay_ns),
+            _ => draw(link.delay_ns_min, link.delay_ns),
         };
-        self.at(now_ns + delay_ns, Happening::Arrives(Frame { hop: frame.hop + 1, ..frame }));
+        let flow = &self.flows[frame.flow];
+        let followers = (frame.hop + 1..flow.hops.len()).filter(|next| flow.before(*next) == Some(frame.hop));
+        let followers: Vec<usize> = followers.collect();
+        if followers.is_empty() {
+            let longest = &mut self.seen.longest_ns[frame.flow];
+            *longest = (now_ns + delay_ns - frame.released_ns).max(*longest);
+        }
+        for hop in followers {
+            self.at(now_ns + delay_ns, Happening::Arrives(Frame { hop, ..frame }));
+        }
     }
 }
