@@ -117,7 +117,10 @@ fn describe(bytes: &[u8]) -> String {
                 format!("ACKNACK({:?} {} {missing:?})", acknack.writer, acknack.reader_sn_state.base().0)
             }
             Ok(Submessage::Gap(gap)) => format!("GAP({:?} {}..)", gap.writer, gap.gap_start.0),
-            Ok(Submessage::NackFrag(nack)) => format!("NACK_FRAG({:?} #{})", nack.writer, nack.sn.0),
+            Ok(Submessage::NackFrag(nack)) => {
+                let missing: Vec<_> = nack.fragments.iter().collect();
+                format!("NACK_FRAG({:?} #{} {missing:?})", nack.writer, nack.sn.0)
+            }
             Ok(Submessage::InfoTimestamp(_) | Submessage::InfoDestination(_)) => continue,
             Ok(other) => format!("{other:?}"),
             Err(malformed) => format!("{malformed}"),
