@@ -254,22 +254,35 @@ impl Writer {
         let (reader, directed_to) = addressee(proxy, change);
         let size = fragment_size_for(proxy, change, self.route.more);
         let count = fragment_count(change.payload.len(), size);
-        let wanted = fragments.iter().find(|number| *number >= 1 && *number <= count);
+        let Some(number) = fragments.iter().find(|number| (1..=count).contains(number)) else {
+            return self.replace_fragments(index, change.sn, fragments);
+        };
+        if message.builder.len() > empty {
+            return Err(Full);
+        }
+        self.emit(message, change, reader, directed_to, Part::Fragment { number, size, ahead: false })?;
+        ctx.counters.data_frags_sent += 1;
+        ctx.counters.repairs_sent += 1;
         let mut rest = FragmentNumberSet::new(fragments.base());
-        if let Some(number) = wanted {
-            if message.builder.len() > empty {
-                return Err(Full);
-            }
-            self.emit(message, change, reader, directed_to, Part::Fragment { number, size, ahead: false })?;
-            ctx.counters.data_frags_sent += 1;
-            ctx.counters.repairs_sent += 1;
-            for later in fragments.iter().filter(|later| *later > number && *later <= count) {
-                rest.insert(later);
-            }
+        for later in fragments.iter().filter(|later| *later > number && *later <= count) {
+            rest.insert(later);
         }
         let Some(proxy) = self.proxies.get_mut(index) else { return Err(Full) };
         proxy.set_fragment_request(change.sn, rest);
         proxy.heartbeat_due |= rest.is_empty();
+        Ok(())
+    }
+
+    /// The reader counts fragments of another size: it holds some that were on their way to other readers when it joined. It gets
+    /// the whole change instead, and drops what it holds.
+    fn replace_fragments(&mut self, index: u32, sn: SequenceNumber, asked: FragmentNumberSet) -> Result<(), Full> {
+        let Some(proxy) = self.proxies.get_mut(index) else { return Err(Full) };
+        proxy.set_fragment_request(sn, FragmentNumberSet::new(1));
+        if asked.is_empty() {
+            proxy.heartbeat_due = true;
+        } else {
+            proxy.requested.insert(sn);
+        }
         Ok(())
     }
 

@@ -7,6 +7,7 @@ use takt_wire::EntityId;
 use takt_wire::builder::DataFragEmit;
 use takt_wire::discovery::PublicationData;
 use takt_wire::inline_qos::InlineQosBuilder;
+use takt_wire::qos::{DataReaderQos, DataWriterQos, Durability};
 
 fn large(network: &mut Network, count: u32, len: usize) {
     let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
@@ -220,5 +221,31 @@ fn inline_qos_of_any_fragment_counts() {
         });
         let sample = node.read_next(now, reader, Selector::TAKE, &mut ReadCursor::default()).expect("the reader lives");
         assert_eq!(sample.map(|sample| sample.info.instance_handle), Some(InstanceHandle(hash(7))), "{order:?}");
+    }
+}
+
+/// Fragments of a live sample wait in the socket while a reader of the same host joins. They are as small as the path to the
+/// other host demands, while repairs for the new reader are as large as its own path allows.
+#[test]
+fn reader_that_holds_fragments_of_another_size_than_its_own_gets_the_sample() {
+    let mut network = Network::new(2, 71);
+    let durability = Durability::TransientLocal;
+    let writer = network.writer(0, writer_spec("T", false, DataWriterQos { durability, ..keep_all_writer() }));
+    let readers = [0, 1].map(|node| network.reader(node, reader_spec("T", false, keep_all_reader())));
+    for (node, reader) in [0, 1].into_iter().zip(readers) {
+        network.await_match((0, writer), (node, reader));
+    }
+    network.run(200);
+    let sample = payload(7, 40_000);
+    // The first fragments arrive at both hosts, the others at none.
+    network.keep = Some(28);
+    network.write(0, writer, &sample).expect("there is room");
+    assert!(network.run_until(0, |network| network.keep == Some(0)), "they are under way");
+    let late = network.reader(0, reader_spec("T", false, DataReaderQos { durability, ..keep_all_reader() }));
+    network.keep = None;
+    network.run(5_000);
+    for (node, reader) in [(0, readers[0]), (1, readers[1]), (0, late)] {
+        let taken: Vec<_> = network.take_all(node, reader).into_iter().map(|(_, bytes)| bytes).collect();
+        assert!(taken == [sample.clone()], "node {node}, {reader:?}: {} samples", taken.len());
     }
 }
