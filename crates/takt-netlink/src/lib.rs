@@ -4,7 +4,20 @@
 //! generic netlink. What the kernel answers is read with bounds, as if a stranger had said it. Octets are in the machine's own order, as
 //! netlink has them. News that the kernel sends unasked is not listened to.
 
+//!
+//! | module | content |
+//! |---|---|
+//! | [`link`] | links, addresses, routes |
+//! | [`feature`] | features of an interface, such as checksum offload |
+//! | [`traffic`] | HTB, FIFOs, filters by DSCP |
+//! | [`packet_socket`] | packet sockets and their memory |
+
 #![deny(unsafe_code)]
+
+pub mod feature;
+pub mod link;
+pub mod packet_socket;
+pub mod traffic;
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -51,7 +64,7 @@ impl Netlink {
     /// # Errors
     /// The kernel gives no socket.
     pub fn route() -> io::Result<Self> {
-        socket::open(libc::NETLINK_ROUTE).map(Self)
+        Self::open(libc::NETLINK_ROUTE)
     }
 
     /// About everything that has a family by name.
@@ -59,7 +72,11 @@ impl Netlink {
     /// # Errors
     /// As of [`route`](Self::route).
     pub fn generic() -> io::Result<Self> {
-        socket::open(libc::NETLINK_GENERIC).map(Self)
+        Self::open(libc::NETLINK_GENERIC)
+    }
+
+    fn open(protocol: i32) -> io::Result<Self> {
+        socket::open(protocol).map(Self)
     }
 
     /// The number of a family, which is the kind of its messages.

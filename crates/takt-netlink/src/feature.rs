@@ -1,0 +1,64 @@
+//! Features of a network interface, as `ethtool -k` shows them (ETHTOOL_MSG_FEATURES_GET and _SET of linux/ethtool_netlink.h).
+
+use std::io;
+
+use crate::{GENERIC_LEN, Netlink, attributes, find, put, put_nested, put_text, text};
+
+const FAMILY: &str = "ethtool";
+const GET: u8 = 11;
+const SET: u8 = 12;
+const HEADER: u16 = 1;
+const HEADER_INDEX: u16 = 1;
+const WANTED: u16 = 3;
+const ACTIVE: u16 = 4;
+const BITS: u16 = 3;
+const BIT: u16 = 1;
+const BIT_NAME: u16 = 2;
+const BIT_VALUE: u16 = 3;
+
+/// Checksums of TCP and UDP that the kernel leaves to the interface, for every protocol: `tx-checksum-ip-generic`.
+pub const TX_CHECKSUM: &str = "tx-checksum-ip-generic";
+
+impl Netlink {
+    /// Names of the features that an interface has switched on. For a socket of generic netlink.
+    ///
+    /// # Errors
+    /// `ENODEV`: there is no such interface.
+    pub fn features(&mut self, index: i32) -> io::Result<Vec<String>> {
+        let family = self.family(FAMILY)?;
+        let answer = self.get(family, &message(GET, index))?;
+        let active = answer.get(GENERIC_LEN..).and_then(|rest| find(find(rest, ACTIVE)?, BITS));
+        let bits = attributes(active.unwrap_or_default()).filter(|(kind, _)| *kind == BIT);
+        Ok(bits.filter_map(|(_, bit)| find(bit, BIT_NAME)).map(text).collect())
+    }
+
+    /// Switches features on or off, by name. Others that depend on them follow. For a socket of generic netlink.
+    ///
+    /// # Errors
+    /// `EINVAL`: this kernel has no feature of such a name. `EPERM`: not root.
+    pub fn set_features(&mut self, index: i32, names: &[&str], is_on: bool) -> io::Result<()> {
+        let family = self.family(FAMILY)?;
+        let mut bits = Vec::new();
+        for name in names {
+            let mut bit = Vec::new();
+            put_text(&mut bit, BIT_NAME, name);
+            if is_on {
+                put(&mut bit, BIT_VALUE, &[]);
+            }
+            put_nested(&mut bits, BIT, &bit);
+        }
+        let mut set = Vec::new();
+        put_nested(&mut set, BITS, &bits);
+        let mut body = message(SET, index);
+        put_nested(&mut body, WANTED, &set);
+        self.order(family, 0, &body)
+    }
+}
+
+fn message(command: u8, index: i32) -> Vec<u8> {
+    let mut header = Vec::new();
+    put(&mut header, HEADER_INDEX, &index.to_ne_bytes());
+    let mut body = vec![command, 1, 0, 0];
+    put_nested(&mut body, HEADER, &header);
+    body
+}

@@ -1,0 +1,154 @@
+//! Links, addresses and routes of interfaces (rtnetlink(7); linux/if_link.h, linux/if_addr.h, linux/rtnetlink.h).
+//!
+//! An interface is named by its number, which [`interface_index`](crate::interface_index) finds. Numbers and names are those of the
+//! network namespace of the socket.
+
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use crate::{NEW, Netlink, number, put, put_text};
+
+const NEW_LINK: u16 = 16;
+const GET_LINK: u16 = 18;
+const NEW_ADDRESS: u16 = 20;
+const NEW_ROUTE: u16 = 24;
+
+const LINK_ADDRESS: u16 = 1;
+const LINK_NAME: u16 = 3;
+const LINK_MTU: u16 = 4;
+const LINK_INFO: u16 = 18;
+const LINK_NAMESPACE: u16 = 28;
+const INFO_KIND: u16 = 1;
+const INFO_DATA: u16 = 2;
+const VETH_PEER: u16 = 1;
+const UP: u32 = 0x1;
+const RUNNING: u32 = 0x40;
+
+const LOCAL: u16 = 2;
+const ADDRESS: u16 = 1;
+const BROADCAST: u16 = 4;
+/// The address is used without a search for duplicates.
+const NO_DETECTION: u8 = 0x02;
+
+const DESTINATION: u16 = 1;
+const INTERFACE: u16 = 4;
+const TABLE_MAIN: u8 = 254;
+const PROTOCOL_BOOT: u8 = 3;
+const SCOPE_LINK: u8 = 253;
+const UNICAST: u8 = 1;
+
+/// One end of a veth(4) pair.
+#[derive(Clone, Copy, Debug)]
+pub struct VethEnd<'a> {
+    /// The interface's name: at most 15 octets.
+    pub name: &'a str,
+    /// The network namespace that it is made in.
+    pub namespace: BorrowedFd<'a>,
+    /// Its hardware address; `None`: a random one.
+    pub mac: Option<[u8; 6]>,
+    /// Its MTU in octets.
+    pub mtu: u32,
+}
+
+impl VethEnd<'_> {
+    /// `ifinfomsg`, and the attributes of this end.
+    fn message(&self) -> Vec<u8> {
+        let mut body = header(0, 0);
+        put_text(&mut body, LINK_NAME, self.name);
+        put(&mut body, LINK_MTU, &self.mtu.to_ne_bytes());
+        put(&mut body, LINK_NAMESPACE, &self.namespace.as_raw_fd().to_ne_bytes());
+        if let Some(mac) = self.mac {
+            put(&mut body, LINK_ADDRESS, &mac);
+        }
+        body
+    }
+}
+
+impl Netlink {
+    /// Makes a veth pair. Each end is in its namespace from the start: there is no moment at which it is elsewhere.
+    ///
+    /// # Errors
+    /// `EEXIST`: there is an interface of such a name. `EPERM`: not root.
+    pub fn add_veth(&mut self, ends: [&VethEnd<'_>; 2]) -> io::Result<()> {
+        let mut data = Vec::new();
+        put(&mut data, VETH_PEER, &ends[1].message());
+        let mut info = Vec::new();
+        put_text(&mut info, INFO_KIND, "veth");
+        put(&mut info, INFO_DATA, &data);
+        let mut body = ends[0].message();
+        put(&mut body, LINK_INFO, &info);
+        self.order(NEW_LINK, NEW, &body)
+    }
+
+    /// Sets an interface up or down.
+    ///
+    /// # Errors
+    /// `ENODEV`: there is none. `EPERM`: not root.
+    pub fn set_up(&mut self, index: i32, is_up: bool) -> io::Result<()> {
+        self.order(NEW_LINK, 0, &header(index, if is_up { UP } else { 0 }))
+    }
+
+    /// Whether an interface is up and its carrier is there. From Linux 6.8 on the query also has the kernel handle a
+    /// change of the carrier at once, which it does once a second otherwise.
+    ///
+    /// # Errors
+    /// `ENODEV`: there is none.
+    pub fn is_running(&mut self, index: i32) -> io::Result<bool> {
+        let answer = self.get(GET_LINK, &header(index, 0))?;
+        let flags = answer.get(8..).and_then(number).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(flags & (UP | RUNNING) == UP | RUNNING)
+    }
+
+    /// Gives an interface an address, with its network.
+    ///
+    /// # Errors
+    /// `EEXIST`: it has it. `EINVAL`: the prefix is too long. `EPERM`: not root.
+    pub fn add_address(&mut self, index: i32, address: IpAddr, prefix_len: u8) -> io::Result<()> {
+        let (family, flags) = match address {
+            IpAddr::V4(_) => (libc::AF_INET, 0),
+            IpAddr::V6(_) => (libc::AF_INET6, NO_DETECTION),
+        };
+        let mut body = vec![family as u8, prefix_len, flags, 0];
+        body.extend(index.to_ne_bytes());
+        let octets = octets(address);
+        put(&mut body, LOCAL, &octets);
+        put(&mut body, ADDRESS, &octets);
+        if let IpAddr::V4(address) = address
+            && prefix_len < 31
+        {
+            let broadcast = u32::from(address) | u32::MAX.checked_shr(prefix_len.into()).unwrap_or(0);
+            put(&mut body, BROADCAST, &broadcast.to_be_bytes());
+        }
+        self.order(NEW_ADDRESS, NEW, &body)
+    }
+
+    /// Has a network, or a range of multicast groups, reached by an interface without a gateway.
+    ///
+    /// # Errors
+    /// `EEXIST`: there is such a route. `ENETDOWN`: the interface is down. `EPERM`: not root.
+    pub fn add_route(&mut self, index: i32, destination: IpAddr, prefix_len: u8) -> io::Result<()> {
+        let family = if destination.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+        let mut body = vec![family as u8, prefix_len, 0, 0, TABLE_MAIN, PROTOCOL_BOOT, SCOPE_LINK, UNICAST];
+        body.extend([0; 4]);
+        put(&mut body, DESTINATION, &octets(destination));
+        put(&mut body, INTERFACE, &index.to_ne_bytes());
+        self.order(NEW_ROUTE, NEW, &body)
+    }
+}
+
+/// `ifinfomsg`. `UP` alone can be changed.
+fn header(index: i32, flags: u32) -> Vec<u8> {
+    let mut body = vec![0; 4];
+    body.extend(index.to_ne_bytes());
+    body.extend(flags.to_ne_bytes());
+    body.extend(if index == 0 { 0 } else { UP }.to_ne_bytes());
+    body
+}
+
+fn octets(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(address) => address.octets().to_vec(),
+        IpAddr::V6(address) => address.octets().to_vec(),
+    }
+}

@@ -1,0 +1,63 @@
+//! Packet sockets (packet(7)) of a network namespace, with the memory that they may take (linux/packet_diag.h, sock_diag(7)).
+
+use std::io;
+
+use crate::{Netlink, find, number};
+
+const BY_FAMILY: u16 = 20;
+const SHOW_INFO: u32 = 0x01;
+const SHOW_MEMORY: u32 = 0x10;
+const INFO: u16 = 0;
+const MEMORY: u16 = 6;
+/// The octets of `packet_diag_msg`.
+const HEADER_LEN: usize = 16;
+
+/// A packet socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketSocket {
+    /// Its inode, by which `/proc/PID/fd` names it.
+    pub inode: u32,
+    /// The number of the interface that it is bound to; 0: none.
+    pub interface: u32,
+    /// Octets of frames that may wait to be read: SO_RCVBUF.
+    pub receive_buffer: u32,
+    /// Octets of frames that may wait to be sent, in all queueing disciplines: SO_SNDBUF.
+    pub send_buffer: u32,
+    /// Frames that found no room in the receive buffer.
+    pub drops: u32,
+}
+
+impl Netlink {
+    /// A socket for queries about sockets of this thread's network namespace.
+    ///
+    /// # Errors
+    /// The kernel gives no socket.
+    pub fn sockets() -> io::Result<Self> {
+        Self::open(libc::NETLINK_SOCK_DIAG)
+    }
+
+    /// All packet sockets of the namespace. For a socket of [`sockets`](Self::sockets).
+    ///
+    /// # Errors
+    /// `ENOENT`: this kernel has no packet_diag. `EPERM`: not root.
+    pub fn packet_sockets(&mut self) -> io::Result<Vec<PacketSocket>> {
+        let mut body = vec![libc::AF_PACKET as u8, 0, 0, 0];
+        [0, SHOW_INFO | SHOW_MEMORY, 0, 0].iter().for_each(|number: &u32| body.extend(number.to_ne_bytes()));
+        let all = self.dump(BY_FAMILY, &body)?;
+        Ok(all.iter().filter_map(|one| state(one)).collect())
+    }
+}
+
+fn state(message: &[u8]) -> Option<PacketSocket> {
+    let attributes = message.get(HEADER_LEN..)?;
+    let memory = find(attributes, MEMORY)?;
+    // SK_MEMINFO_RCVBUF, SK_MEMINFO_SNDBUF and SK_MEMINFO_DROPS of linux/sock_diag.h.
+    let at = |place: usize| memory.get(4 * place..).and_then(number);
+    Some(PacketSocket {
+        inode: number(message.get(4..)?)?,
+        interface: find(attributes, INFO).and_then(number)?,
+        receive_buffer: at(1)?,
+        send_buffer: at(3)?,
+        drops: at(8)?,
+    })
+}

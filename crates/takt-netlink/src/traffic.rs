@@ -1,0 +1,234 @@
+//! Queueing disciplines that divide a rate by strict priority: HTB, FIFOs, filters by DSCP (linux/pkt_sched.h, linux/pkt_cls.h).
+//!
+//! Rates are in octets per second, handles as tc(8) writes them: `1:2` is `0x0001_0002`.
+
+use std::io;
+
+use crate::{NEW, Netlink, find, number, put, put_nested, put_text, text};
+
+const NEW_QDISC: u16 = 36;
+const DELETE_QDISC: u16 = 37;
+const GET_QDISC: u16 = 38;
+const NEW_CLASS: u16 = 40;
+const NEW_FILTER: u16 = 44;
+const GET_FILTER: u16 = 46;
+
+const KIND: u16 = 1;
+const OPTIONS: u16 = 2;
+const STATS: u16 = 7;
+const STATS_BASIC: u16 = 1;
+const STATS_QUEUE: u16 = 3;
+/// The octets of `tcmsg`.
+const HEADER_LEN: usize = 20;
+
+/// The parent of the discipline at the root.
+pub const ROOT: u32 = 0xffff_ffff;
+
+const HTB_PARAMETERS: u16 = 1;
+const HTB_INIT: u16 = 2;
+const HTB_VERSION: u32 = 3;
+/// HTB gives a class without a quantum its rate divided by this.
+const RATE_TO_QUANTUM: u32 = 10;
+const LINK_LAYER_ETHERNET: u8 = 1;
+/// The kernel's unit of the time that a burst takes, in ns.
+const TICK_NS: u64 = 64;
+
+const U32_CLASS: u16 = 1;
+const U32_SELECTOR: u16 = 5;
+const TERMINAL: u8 = 1;
+const IPV4: u16 = 0x0800;
+const IPV6: u16 = 0x86dd;
+
+/// A discipline to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Discipline {
+    /// Classes with rates.
+    Htb {
+        /// The minor number of the class of frames that no filter sorts.
+        default: u16,
+    },
+    /// A queue of so many frames that drops the frame that came last.
+    Pfifo {
+        /// Its length.
+        frames: u32,
+    },
+    /// A queue of so many frames that drops the frame that waits longest. Its sender gets no ENOBUFS.
+    PfifoHeadDrop {
+        /// Its length.
+        frames: u32,
+    },
+}
+
+impl Discipline {
+    /// The kernel's name of the kind.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Htb { .. } => "htb",
+            Self::Pfifo { .. } => "pfifo",
+            Self::PfifoHeadDrop { .. } => "pfifo_head_drop",
+        }
+    }
+}
+
+/// A class of an HTB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HtbClass {
+    /// What it has for itself, octets per second.
+    pub rate: u32,
+    /// Most that it may have.
+    pub ceiling: u32,
+    /// Octets that it may send at once.
+    pub burst: u32,
+    /// Octets that it sends at a turn among classes of the same priority.
+    pub quantum: u32,
+    /// 0 to 7; the smaller borrows first.
+    pub priority: u32,
+    /// Octets that are counted for each frame besides its own.
+    pub overhead: u16,
+}
+
+/// A discipline that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DisciplineState {
+    /// The kernel's name of the kind.
+    pub kind: String,
+    /// Its handle; 0: the kernel made it by itself.
+    pub handle: u32,
+    /// The class that it belongs to, or [`ROOT`].
+    pub parent: u32,
+    /// Frames that have left it.
+    pub frames: u64,
+    /// Frames that it dropped.
+    pub drops: u32,
+    /// Frames that wait in it.
+    pub waiting: u32,
+}
+
+impl Netlink {
+    /// Makes a discipline.
+    ///
+    /// # Errors
+    /// `ENOENT`: this kernel has none of the kind. `EEXIST`: the parent has one. `EPERM`: not root.
+    pub fn add_discipline(&mut self, index: i32, handle: u32, parent: u32, discipline: Discipline) -> io::Result<()> {
+        let mut body = message(index, handle, parent, 0);
+        put_text(&mut body, KIND, discipline.kind());
+        match discipline {
+            Discipline::Htb { default } => {
+                let init = [HTB_VERSION, RATE_TO_QUANTUM, default.into(), 0, 0];
+                let mut options = Vec::new();
+                put(&mut options, HTB_INIT, &init.map(u32::to_ne_bytes).concat());
+                put(&mut body, OPTIONS, &options);
+            }
+            Discipline::Pfifo { frames } | Discipline::PfifoHeadDrop { frames } => {
+                put(&mut body, OPTIONS, &frames.to_ne_bytes());
+            }
+        }
+        self.order(NEW_QDISC, NEW, &body)
+    }
+
+    /// Removes the discipline of a parent, with all below it.
+    ///
+    /// # Errors
+    /// `ENOENT`: there is none. `EPERM`: not root.
+    pub fn remove_discipline(&mut self, index: i32, parent: u32) -> io::Result<()> {
+        self.order(DELETE_QDISC, 0, &message(index, 0, parent, 0))
+    }
+
+    /// Makes a class of an HTB. Its parent is another class, or the handle of the HTB.
+    ///
+    /// # Errors
+    /// `EINVAL`: there is no such parent, or the rate is 0. `EPERM`: not root.
+    pub fn add_class(&mut self, index: i32, class: u32, parent: u32, of: &HtbClass) -> io::Result<()> {
+        let mut parameters = Vec::new();
+        for rate in [of.rate, of.ceiling] {
+            parameters.extend([0, LINK_LAYER_ETHERNET]);
+            parameters.extend(of.overhead.to_ne_bytes());
+            parameters.extend([0; 4]);
+            parameters.extend(rate.to_ne_bytes());
+        }
+        let ticks = |rate: u32| {
+            let time_ns = u64::from(of.burst) * 1_000_000_000 / u64::from(rate.max(1));
+            u32::try_from(time_ns / TICK_NS).unwrap_or(u32::MAX)
+        };
+        for number in [ticks(of.rate), ticks(of.ceiling), of.quantum, 0, of.priority] {
+            parameters.extend(number.to_ne_bytes());
+        }
+        let mut options = Vec::new();
+        put(&mut options, HTB_PARAMETERS, &parameters);
+        let mut body = message(index, class, parent, 0);
+        put_text(&mut body, KIND, "htb");
+        put(&mut body, OPTIONS, &options);
+        self.order(NEW_CLASS, NEW, &body)
+    }
+
+    /// Sends IPv4 and IPv6 frames with a DSCP to a class: two filters of the kind u32 (tc-u32(8)). Frames with an 802.1Q tag are
+    /// not recognised.
+    ///
+    /// # Errors
+    /// `ENOENT`: this kernel has no u32. `EPERM`: not root.
+    pub fn add_dscp_filter(&mut self, index: i32, parent: u32, dscp: u8, class: u32) -> io::Result<()> {
+        let dscp = u32::from(dscp & 0x3f);
+        // Both headers have it in their first 32 bits. Filters of one protocol share a priority.
+        for (priority, protocol, shift) in [(1_u32, IPV4, 18), (2, IPV6, 22)] {
+            let [mask, value] = [0x3f << shift, dscp << shift].map(u32::to_be_bytes);
+            // `tc_u32_sel` with one key: mask, value, offset 0, no further offset.
+            let mut selector = vec![TERMINAL, 0, 1, 0];
+            selector.extend([0; 12]);
+            selector.extend([mask, value, [0; 4], [0; 4]].concat());
+            let mut options = Vec::new();
+            put(&mut options, U32_CLASS, &class.to_ne_bytes());
+            put(&mut options, U32_SELECTOR, &selector);
+            let mut body = message(index, 0, parent, priority << 16 | u32::from(protocol.to_be()));
+            put_text(&mut body, KIND, "u32");
+            put_nested(&mut body, OPTIONS, &options);
+            self.order(NEW_FILTER, NEW, &body)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a discipline has filters.
+    ///
+    /// # Errors
+    /// `ENODEV`: there is no such interface.
+    pub fn has_filters(&mut self, index: i32, parent: u32) -> io::Result<bool> {
+        Ok(!self.dump(GET_FILTER, &message(index, 0, parent, 0))?.is_empty())
+    }
+
+    /// The disciplines of an interface.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn disciplines(&mut self, index: i32) -> io::Result<Vec<DisciplineState>> {
+        let all = self.dump(GET_QDISC, &message(index, 0, 0, 0))?;
+        Ok(all.iter().filter_map(|one| state(index, one)).collect())
+    }
+}
+
+/// `tcmsg`.
+fn message(index: i32, handle: u32, parent: u32, info: u32) -> Vec<u8> {
+    let mut body = vec![0; 4];
+    body.extend(index.to_ne_bytes());
+    [handle, parent, info].iter().for_each(|number| body.extend(number.to_ne_bytes()));
+    body
+}
+
+/// A discipline of an interface; `None` for those of others.
+fn state(index: i32, message: &[u8]) -> Option<DisciplineState> {
+    if number(message.get(4..)?)? != index.cast_unsigned() {
+        return None;
+    }
+    let attributes = message.get(HEADER_LEN..)?;
+    let stats = find(attributes, STATS).unwrap_or_default();
+    // `gnet_stats_basic`: octets (64 bits), frames. `gnet_stats_queue`: frames that wait, octets that wait, drops.
+    let basic = find(stats, STATS_BASIC).unwrap_or_default();
+    let queue = find(stats, STATS_QUEUE).unwrap_or_default();
+    let at = |bytes: &[u8], at: usize| bytes.get(at..).and_then(number).unwrap_or(0);
+    Some(DisciplineState {
+        kind: text(find(attributes, KIND)?),
+        handle: number(message.get(8..)?)?,
+        parent: number(message.get(12..)?)?,
+        frames: at(basic, 8).into(),
+        waiting: at(queue, 0),
+        drops: at(queue, 8),
+    })
+}

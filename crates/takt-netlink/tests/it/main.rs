@@ -1,0 +1,160 @@
+//! Links, disciplines and packet sockets of network namespaces that the tests make.
+
+use std::fs::File;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::os::fd::AsFd;
+use std::process::Command;
+
+use takt_netlink::feature::TX_CHECKSUM;
+use takt_netlink::link::VethEnd;
+use takt_netlink::traffic::{Discipline, HtbClass, ROOT};
+use takt_netlink::{Netlink, code, interface_index};
+use takt_testkit::network::{Host, wire};
+use takt_testkit::{not_run, require};
+
+const HTB: u32 = 0x0001_0000;
+
+fn output(program: &str, words: &[&str]) -> String {
+    let output = Command::new(program).args(words).output().expect("it is installed");
+    assert!(output.status.success(), "{program} {words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// Runs in a network namespace with the interface `eth0`.
+fn in_namespace(f: impl FnOnce(&mut Netlink, i32, &Host)) {
+    let Some([host, peer]) = wire(1) else { return };
+    let _inside = host.enter();
+    let index = interface_index("eth0").expect("it is there");
+    f(&mut Netlink::route().expect("a socket"), index, &peer);
+}
+
+#[test]
+fn veth_ends_are_made_in_their_namespaces_with_addresses_and_routes() {
+    in_namespace(|netlink, _, peer| {
+        let own = File::open("/proc/thread-self/ns/net").expect("proc is mounted");
+        let there = peer.run(|| File::open("/proc/thread-self/ns/net").expect("proc is mounted"));
+        let ends = [
+            VethEnd { name: "here", namespace: own.as_fd(), mac: Some([2, 9, 9, 9, 9, 9]), mtu: 1400 },
+            VethEnd { name: "there", namespace: there.as_fd(), mac: None, mtu: 1400 },
+        ];
+        netlink.add_veth([&ends[0], &ends[1]]).expect("root may");
+        let error = netlink.add_veth([&ends[0], &ends[1]]).expect_err("there is one");
+        assert_eq!(code(&error), Some(libc::EEXIST), "{error}");
+        let index = interface_index("here").expect("it is here");
+        assert!(interface_index("there").is_err(), "it is elsewhere");
+        assert!(!netlink.is_running(index).expect("it is here"));
+        netlink.set_up(index, true).expect("root may");
+        peer.run(|| {
+            let index = interface_index("there").expect("it is there");
+            Netlink::route().expect("a socket").set_up(index, true).expect("root may");
+        });
+        assert!(netlink.is_running(index).expect("it is here"));
+        netlink.add_address(index, IpAddr::V4(Ipv4Addr::new(10, 9, 0, 1)), 24).expect("a new address");
+        netlink.add_address(index, IpAddr::V6(Ipv6Addr::new(0xfd09, 0, 0, 0, 0, 0, 0, 1)), 64).expect("a new address");
+        netlink.add_route(index, IpAddr::V4(Ipv4Addr::new(230, 0, 0, 0)), 8).expect("a new route");
+        let shown = output("ip", &["addr", "show", "dev", "here"]);
+        for expected in
+            ["mtu 1400", "02:09:09:09:09:09", "inet 10.9.0.1/24 brd 10.9.0.255", "inet6 fd09::1/64 scope global nodad"]
+        {
+            assert!(shown.contains(expected), "{expected}: {shown}");
+        }
+        assert!(output("ip", &["route"]).contains("230.0.0.0/8 dev here"));
+        netlink.set_up(index, false).expect("root may");
+        assert!(!netlink.is_running(index).expect("it is here"));
+    });
+}
+
+#[test]
+fn checksum_offload_is_switched_and_shown() {
+    in_namespace(|_, index, _| {
+        let mut generic = Netlink::generic().expect("a socket");
+        for is_on in [false, true] {
+            generic.set_features(index, &[TX_CHECKSUM], is_on).expect("veth has it");
+            let features = generic.features(index).expect("a list");
+            assert_eq!(features.iter().any(|name| name == TX_CHECKSUM), is_on, "{features:?}");
+        }
+        assert!(generic.set_features(index, &["no-such-feature"], true).is_err());
+    });
+}
+
+/// The tree of two classes, by this crate.
+fn make_tree(netlink: &mut Netlink, index: i32) {
+    let class =
+        |rate, priority| HtbClass { rate, ceiling: 12_500_000, burst: 1600, quantum: 1514, priority, overhead: 24 };
+    netlink.add_discipline(index, HTB, ROOT, Discipline::Htb { default: 2 }).expect("a new tree");
+    netlink.add_class(index, HTB | 0xff, HTB, &class(12_500_000, 0)).expect("a new class");
+    netlink.add_class(index, HTB | 1, HTB | 0xff, &class(1000, 0)).expect("a new class");
+    netlink.add_class(index, HTB | 2, HTB | 0xff, &class(1000, 1)).expect("a new class");
+    netlink.add_discipline(index, 0x10_0000, HTB | 1, Discipline::Pfifo { frames: 64 }).expect("a new queue");
+    netlink.add_discipline(index, 0x11_0000, HTB | 2, Discipline::PfifoHeadDrop { frames: 256 }).expect("a new queue");
+}
+
+#[test]
+fn tree_of_classes_is_what_tc_shows() {
+    if let Err(why) = require::program("tc") {
+        return not_run(why);
+    }
+    in_namespace(|netlink, index, _| {
+        make_tree(netlink, index);
+        assert!(!netlink.has_filters(index, HTB).expect("a list"));
+        netlink.add_dscp_filter(index, HTB, 46, HTB | 1).expect("a new filter");
+        assert!(netlink.has_filters(index, HTB).expect("a list"));
+        let classes = output("tc", &["class", "show", "dev", "eth0"]);
+        assert!(
+            classes.contains("class htb 1:1 parent 1:ff leaf 10: prio 0 rate 8Kbit overhead 24 ceil 100Mbit"),
+            "{classes}"
+        );
+        assert!(
+            classes.contains("class htb 1:2 parent 1:ff leaf 11: prio 1 rate 8Kbit overhead 24 ceil 100Mbit"),
+            "{classes}"
+        );
+        let filters = output("tc", &["filter", "show", "dev", "eth0"]);
+        assert!(filters.contains("match 00b80000/00fc0000 at 0") && filters.contains("flowid 1:1"), "{filters}");
+        assert!(filters.contains("match 0b800000/0fc00000 at 0"), "IPv6: {filters}");
+        netlink.remove_discipline(index, ROOT).expect("there is one");
+        assert!(netlink.disciplines(index).expect("a list").iter().all(|one| one.handle != HTB));
+    });
+}
+
+#[test]
+fn datagrams_are_counted_in_the_queue_of_their_dscp() {
+    in_namespace(|netlink, index, _| {
+        make_tree(netlink, index);
+        netlink.add_dscp_filter(index, HTB, 0, HTB | 1).expect("a new filter");
+        let frames = |netlink: &mut Netlink| {
+            let all = netlink.disciplines(index).expect("a list");
+            all.iter().find(|one| one.parent == HTB | 1).map(|one| (one.kind.clone(), one.frames)).expect("a queue")
+        };
+        let before = frames(netlink).1;
+        for target in ["10.77.0.2:9", "[fd77::2]:9"] {
+            let any = if target.starts_with('[') { "[::]:0" } else { "0.0.0.0:0" };
+            let socket = UdpSocket::bind(any).expect("a port is free");
+            socket.send_to(&[0; 100], target).expect("there is a route");
+        }
+        assert_eq!(frames(netlink), ("pfifo".to_owned(), before + 2), "one of IPv4, one of IPv6");
+    });
+}
+
+#[test]
+fn packet_sockets_are_listed_with_their_buffers() {
+    in_namespace(|_, index, _| {
+        // SAFETY: no pointers; the descriptor is closed below.
+        let descriptor = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW, 0) };
+        assert!(descriptor >= 0, "root may");
+        let sockets = Netlink::sockets().expect("a socket").packet_sockets().expect("a list");
+        let target = std::fs::read_link(format!("/proc/self/fd/{descriptor}")).expect("it is open");
+        let own = |inode: u32| target.to_string_lossy() == format!("socket:[{inode}]");
+        let found = sockets.iter().find(|socket| own(socket.inode)).expect("it is open");
+        let default = |name: &str| {
+            let text = std::fs::read_to_string(format!("/proc/sys/net/core/{name}")).expect("proc is mounted");
+            text.trim().parse::<u32>().expect("a number")
+        };
+        assert_eq!((found.interface, found.drops), (0, 0), "{index}");
+        // Another process may have raised the defaults meanwhile; no socket has less than the kernel's own minimum.
+        let is_default = |found: u32, name: &str| found == default(name) || found >= 212_992;
+        assert!(is_default(found.send_buffer, "wmem_default"), "{found:?}");
+        assert!(is_default(found.receive_buffer, "rmem_default"), "{found:?}");
+        // SAFETY: it was opened above and has no other owner.
+        unsafe { libc::close(descriptor) };
+    });
+}
