@@ -31,6 +31,7 @@ const CRATES: &[Crate] = &[
     Crate { name: "takt-wire", internal: &[], internal_in_tests: &[], external: Some(&[]) },
     Crate { name: "takt-packet", internal: &[], internal_in_tests: &[], external: Some(&[]) },
     Crate { name: "takt-openflow", internal: &[], internal_in_tests: &[], external: Some(&[]) },
+    Crate { name: "takt-ovsdb", internal: &[], internal_in_tests: &[], external: Some(&["serde_json"]) },
     Crate { name: "takt-calculus", internal: &[], internal_in_tests: &[], external: Some(&["serde"]) },
     Crate {
         name: "takt-sdn",
@@ -45,6 +46,12 @@ const CRATES: &[Crate] = &[
         internal: &["takt-netlink"],
         internal_in_tests: &[],
         external: Some(&["libc", "serde", "serde_json"]),
+    },
+    Crate {
+        name: "takt-lab",
+        internal: &["takt-netlink", "takt-ovsdb"],
+        internal_in_tests: &[],
+        external: Some(&["nix", "serde", "serde_json", "toml"]),
     },
     Crate {
         name: "takt-derive",

@@ -1,0 +1,409 @@
+//! Bridges, ports, controllers and queues of Open vSwitch: its database `Open_vSwitch`, typed (ovs-vswitchd.conf.db(5)).
+//!
+//! A method returns when the database has the change. [`OpenVSwitch::wait_until_applied`] waits until ovs-vswitchd has applied all changes.
+//! Methods that take a bridge or a port fail if there is none of that name, and change nothing then.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::connection::Connection;
+use crate::error::{Error, Result};
+use crate::operation::{Columns, Operation, columns, elements, equals, map, named_uuid, set, uuid, uuids};
+
+const DATABASE: &str = "Open_vSwitch";
+/// The table with one row, which has the bridges and the numbers of configurations.
+const ROOT: &str = "Open_vSwitch";
+/// The name of the monitor of applied configurations.
+const APPLIED: &str = "applied";
+
+/// A bridge without a controller does this with packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailMode {
+    /// Forwards them as an Ethernet switch that learns addresses.
+    Standalone,
+    /// Drops them, unless flow entries say otherwise.
+    Secure,
+}
+
+impl FailMode {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Standalone => "standalone",
+            Self::Secure => "secure",
+        }
+    }
+}
+
+/// A bridge to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bridge {
+    /// Its name, and that of its local interface: at most 15 octets.
+    pub name: String,
+    /// `netdev` for the datapath in user space, `system` for that of the kernel.
+    pub datapath_type: String,
+    /// Without a controller.
+    pub fail_mode: FailMode,
+    /// OpenFlow versions that are offered, such as `OpenFlow13`.
+    pub protocols: Vec<String>,
+    /// The OpenFlow datapath identifier; `None`: Open vSwitch takes the address of a port.
+    pub datapath_id: Option<u64>,
+}
+
+/// A discipline of a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Qos {
+    /// Open vSwitch leaves the queueing disciplines of the interface alone, also when it starts.
+    Noop,
+    /// Open vSwitch makes an HTB with these classes.
+    Htb {
+        /// The rate of the port, bit/s.
+        max_rate: u64,
+        /// Classes by OpenFlow queue numbers.
+        queues: BTreeMap<u32, Queue>,
+    },
+}
+
+/// A class of an HTB.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Queue {
+    /// Guaranteed rate, bit/s. Open vSwitch gives 12 kbit/s at least.
+    pub min_rate: Option<u64>,
+    /// Most that it may have, bit/s.
+    pub max_rate: Option<u64>,
+    /// The smaller is served first when classes share what is left.
+    pub priority: Option<u32>,
+}
+
+/// A controller of a bridge, as Open vSwitch sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ControllerState {
+    /// Such as `tcp:127.0.0.1:6653`.
+    pub target: String,
+    /// The OpenFlow connection is up.
+    pub is_connected: bool,
+    /// `other`, `master` or `slave`; empty before it is known.
+    pub role: String,
+}
+
+/// An interface, as Open vSwitch sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InterfaceState {
+    /// The kernel's name.
+    pub name: String,
+    /// The OpenFlow port number; `None` before the interface is open, and if that failed.
+    pub ofport: Option<u32>,
+    /// The reason for which it could not be opened; empty if there is none.
+    pub error: String,
+}
+
+/// The database of an Open vSwitch.
+#[derive(Debug)]
+pub struct OpenVSwitch {
+    connection: Connection,
+}
+
+impl OpenVSwitch {
+    /// Connects to the socket of ovsdb-server. The timeout is that of every call.
+    ///
+    /// # Errors
+    /// As [`Connection::unix`] and [`new`](Self::new).
+    pub fn unix(path: &Path, timeout: Duration) -> Result<Self> {
+        Self::new(Connection::unix(path, timeout)?)
+    }
+
+    /// Uses a connection.
+    ///
+    /// # Errors
+    /// The server has no database `Open_vSwitch`, and all errors of the connection.
+    pub fn new(mut connection: Connection) -> Result<Self> {
+        connection.monitor(APPLIED, DATABASE, &[(ROOT, &["cur_cfg"])])?;
+        Ok(Self { connection })
+    }
+
+    /// The connection, for what has no method here.
+    pub fn connection(&mut self) -> &mut Connection {
+        &mut self.connection
+    }
+
+    /// Makes the one row of the root table, which a new database lacks.
+    ///
+    /// # Errors
+    /// As [`Connection::transact`].
+    pub fn initialise(&mut self) -> Result<()> {
+        if self.connection.select(DATABASE, ROOT, &[], &["_uuid"])?.is_empty() {
+            self.transact(&[Operation::insert(ROOT, "root", Columns::new())])?;
+        }
+        Ok(())
+    }
+
+    /// Makes a bridge with its local port.
+    ///
+    /// # Errors
+    /// As [`Connection::transact`]; a `constraint violation` if there is one of that name.
+    pub fn add_bridge(&mut self, bridge: &Bridge) -> Result<()> {
+        let Bridge { name, datapath_type, fail_mode, protocols, datapath_id } = bridge;
+        let mut row = columns([
+            ("name", json!(name)),
+            ("datapath_type", json!(datapath_type)),
+            ("fail_mode", json!(fail_mode.word())),
+            ("protocols", set(protocols.iter().map(|protocol| json!(protocol)))),
+            ("ports", set([named_uuid("port")])),
+        ]);
+        if let Some(id) = datapath_id {
+            row.insert("other_config".to_owned(), map([("datapath-id", format!("{id:016x}").as_str())]));
+        }
+        let local = columns([("name", json!(name)), ("type", json!("internal"))]);
+        let port = columns([("name", json!(name)), ("interfaces", named_uuid("interface"))]);
+        self.transact(&[
+            Operation::insert("Interface", "interface", local),
+            Operation::insert("Port", "port", port),
+            Operation::insert("Bridge", "bridge", row),
+            Operation::mutate(ROOT, &[], &[("bridges", "insert", set([named_uuid("bridge")]))]),
+        ])
+    }
+
+    /// Removes a bridge with its ports.
+    ///
+    /// # Errors
+    /// There is none of that name; as [`Connection::transact`].
+    pub fn remove_bridge(&mut self, name: &str) -> Result<()> {
+        let id = self.id_of("Bridge", name)?;
+        self.transact(&[Operation::mutate(ROOT, &[], &[("bridges", "delete", set([uuid(&id)]))])])
+    }
+
+    /// Makes a port of an interface of the kernel, with an OpenFlow port number if one is asked for.
+    ///
+    /// # Errors
+    /// There is no such bridge; as [`Connection::transact`]. An interface that cannot be opened is reported by
+    /// [`interfaces`](Self::interfaces).
+    pub fn add_port(&mut self, bridge: &str, interface: &str, ofport: Option<u32>) -> Result<()> {
+        let bridge = self.id_of("Bridge", bridge)?;
+        let mut row = columns([("name", json!(interface))]);
+        if let Some(ofport) = ofport {
+            row.insert("ofport_request".to_owned(), json!(ofport));
+        }
+        let port = columns([("name", json!(interface)), ("interfaces", named_uuid("interface"))]);
+        let to_bridge = [equals("_uuid", uuid(&bridge))];
+        self.transact(&[
+            Operation::insert("Interface", "interface", row),
+            Operation::insert("Port", "port", port),
+            Operation::mutate("Bridge", &to_bridge, &[("ports", "insert", set([named_uuid("port")]))]),
+        ])
+    }
+
+    /// Removes a port from its bridge, with its QoS.
+    ///
+    /// # Errors
+    /// There is none of that name; as [`Connection::transact`].
+    pub fn remove_port(&mut self, port: &str) -> Result<()> {
+        let mut operations = self.without_qos(port)?;
+        let id = self.id_of("Port", port)?;
+        let of_port = [json!(["ports", "includes", set([uuid(&id)])])];
+        operations.push(Operation::mutate("Bridge", &of_port, &[("ports", "delete", set([uuid(&id)]))]));
+        self.transact(&operations)
+    }
+
+    /// Sets what a bridge does without a controller.
+    ///
+    /// # Errors
+    /// There is no such bridge; as [`Connection::transact`].
+    pub fn set_fail_mode(&mut self, bridge: &str, mode: FailMode) -> Result<()> {
+        self.update("Bridge", bridge, columns([("fail_mode", json!(mode.word()))]))
+    }
+
+    /// Sets the controllers of a bridge, such as `tcp:127.0.0.1:6653`; none: it has no controller. The connections are out-of-band: no flow
+    /// entries are made for them. A lost connection is retried after at most `backoff`, which is at least a second.
+    ///
+    /// # Errors
+    /// There is no such bridge; as [`Connection::transact`].
+    pub fn set_controllers(&mut self, bridge: &str, targets: &[&str], backoff: Duration) -> Result<()> {
+        let id = self.id_of("Bridge", bridge)?;
+        let row = |target: &&str| {
+            columns([
+                ("target", json!(target)),
+                ("connection_mode", json!("out-of-band")),
+                ("max_backoff", json!(u64::try_from(backoff.as_millis()).unwrap_or(u64::MAX).clamp(1000, 1 << 31))),
+            ])
+        };
+        let name = |place: usize| format!("controller{place}");
+        let rows = targets.iter().enumerate();
+        let mut operations: Vec<_> =
+            rows.map(|(place, target)| Operation::insert("Controller", &name(place), row(target))).collect();
+        let controllers = set((0..targets.len()).map(|place| named_uuid(&name(place))));
+        operations.push(Operation::update(
+            "Bridge",
+            &[equals("_uuid", uuid(&id))],
+            columns([("controller", controllers)]),
+        ));
+        self.transact(&operations)
+    }
+
+    /// The controllers of a bridge.
+    ///
+    /// # Errors
+    /// There is no such bridge; as [`Connection::transact`].
+    pub fn controllers(&mut self, bridge: &str) -> Result<Vec<ControllerState>> {
+        let rows = self.connection.select(DATABASE, "Bridge", &[equals("name", json!(bridge))], &["controller"])?;
+        let row = rows.first().ok_or_else(|| missing("Bridge", bridge))?;
+        let ids: Vec<_> = uuids(&row["controller"]).map(str::to_owned).collect();
+        let mut controllers = Vec::new();
+        for id in ids {
+            let of_id = [equals("_uuid", uuid(&id))];
+            let rows = self.connection.select(DATABASE, "Controller", &of_id, &["target", "is_connected", "role"])?;
+            controllers.extend(rows.iter().map(|row| ControllerState {
+                target: text(&row["target"]),
+                is_connected: row["is_connected"] == true,
+                role: text(&row["role"]),
+            }));
+        }
+        Ok(controllers)
+    }
+
+    /// Gives a port a discipline, in place of the one that it has.
+    ///
+    /// # Errors
+    /// There is no such port; as [`Connection::transact`].
+    pub fn set_qos(&mut self, port: &str, qos: &Qos) -> Result<()> {
+        let mut operations = self.without_qos(port)?;
+        let row = match qos {
+            Qos::Noop => columns([("type", json!("linux-noop"))]),
+            Qos::Htb { max_rate, queues } => {
+                let name = |number: &u32| format!("queue{number}");
+                operations.extend(queues.iter().map(|(number, queue)| {
+                    let row = columns([("other_config", queue.settings())]);
+                    Operation::insert("Queue", &name(number), row)
+                }));
+                let by_number: Vec<_> =
+                    queues.keys().map(|number| json!([number, named_uuid(&name(number))])).collect();
+                columns([
+                    ("type", json!("linux-htb")),
+                    ("other_config", map([("max-rate", max_rate.to_string().as_str())])),
+                    ("queues", json!(["map", by_number])),
+                ])
+            }
+        };
+        operations.push(Operation::insert("QoS", "qos", row));
+        let of_port = [equals("name", json!(port))];
+        operations.push(Operation::update("Port", &of_port, columns([("qos", named_uuid("qos"))])));
+        self.transact(&operations)
+    }
+
+    /// Takes the discipline of a port away. Open vSwitch removes that of the kernel then.
+    ///
+    /// # Errors
+    /// There is no such port; as [`Connection::transact`].
+    pub fn clear_qos(&mut self, port: &str) -> Result<()> {
+        let operations = self.without_qos(port)?;
+        self.transact(&operations)
+    }
+
+    /// Names of bridges, and of the ports of each, its local one included.
+    ///
+    /// # Errors
+    /// As [`Connection::transact`].
+    pub fn bridges(&mut self) -> Result<BTreeMap<String, Vec<String>>> {
+        let names: BTreeMap<String, String> = self
+            .connection
+            .select(DATABASE, "Port", &[], &["_uuid", "name"])?
+            .iter()
+            .flat_map(|row| uuids(&row["_uuid"]).map(|id| (id.to_owned(), text(&row["name"]))).collect::<Vec<_>>())
+            .collect();
+        let rows = self.connection.select(DATABASE, "Bridge", &[], &["name", "ports"])?;
+        let ports = |row: &Columns| {
+            let mut ports: Vec<_> = uuids(&row["ports"]).filter_map(|id| names.get(id).cloned()).collect();
+            ports.sort();
+            ports
+        };
+        Ok(rows.iter().map(|row| (text(&row["name"]), ports(row))).collect())
+    }
+
+    /// The interfaces of all bridges.
+    ///
+    /// # Errors
+    /// As [`Connection::transact`].
+    pub fn interfaces(&mut self) -> Result<Vec<InterfaceState>> {
+        let rows = self.connection.select(DATABASE, "Interface", &[], &["name", "ofport", "error"])?;
+        let number = |value: &Value| elements(value).first().and_then(Value::as_i64);
+        let state = |row: &Columns| InterfaceState {
+            name: text(&row["name"]),
+            // -1: it could not be opened.
+            ofport: number(&row["ofport"]).and_then(|port| u32::try_from(port).ok()), // tidy-allow(dropped-cause): documented
+            error: text(&row["error"]),
+        };
+        Ok(rows.iter().map(state).collect())
+    }
+
+    /// Waits until ovs-vswitchd has applied all changes that the database has now.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] if it does not run; as [`Connection::transact`].
+    pub fn wait_until_applied(&mut self) -> Result<()> {
+        let operations = [
+            Operation::mutate(ROOT, &[], &[("next_cfg", "+=", json!(1))]),
+            Operation::select(ROOT, &[], &["next_cfg"]),
+        ];
+        let results = self.connection.transact(DATABASE, &operations)?;
+        let wanted = results[1]["rows"][0]["next_cfg"].as_i64();
+        let wanted =
+            wanted.ok_or_else(|| Error::Unexpected { expected: "a number next_cfg of Open_vSwitch".to_owned() })?;
+        self.connection.wait(APPLIED, "ovs-vswitchd's application of the configuration", |monitor| {
+            let mut rows = monitor.table(ROOT).values();
+            rows.any(|row| row.get("cur_cfg").and_then(Value::as_i64).is_some_and(|current| current >= wanted))
+        })
+    }
+
+    fn transact(&mut self, operations: &[Operation]) -> Result<()> {
+        self.connection.transact(DATABASE, operations).map(drop)
+    }
+
+    fn update(&mut self, table: &str, name: &str, row: Columns) -> Result<()> {
+        let id = self.id_of(table, name)?;
+        self.transact(&[Operation::update(table, &[equals("_uuid", uuid(&id))], row)])
+    }
+
+    fn id_of(&mut self, table: &str, name: &str) -> Result<String> {
+        let rows = self.connection.select(DATABASE, table, &[equals("name", json!(name))], &["_uuid"])?;
+        let id = rows.first().and_then(|row| uuids(&row["_uuid"]).next());
+        id.map(str::to_owned).ok_or_else(|| missing(table, name))
+    }
+
+    /// Operations that take a port's discipline away. Its rows and those of its queues are in root tables, so that they stay otherwise.
+    fn without_qos(&mut self, port: &str) -> Result<Vec<Operation>> {
+        let of_port = [equals("name", json!(port))];
+        let rows = self.connection.select(DATABASE, "Port", &of_port, &["qos"])?;
+        let row = rows.first().ok_or_else(|| missing("Port", port))?;
+        let mut operations = vec![Operation::update("Port", &of_port, columns([("qos", set([]))]))];
+        let ids: Vec<_> = uuids(&row["qos"]).map(str::to_owned).collect();
+        for id in ids {
+            let of_id = [equals("_uuid", uuid(&id))];
+            let queues = self.connection.select(DATABASE, "QoS", &of_id, &["queues"])?;
+            let pairs = queues.iter().filter_map(|row| row["queues"][1].as_array()).flatten();
+            let queues: Vec<_> = pairs.flat_map(|pair| uuids(&pair[1])).map(str::to_owned).collect();
+            operations.push(Operation::delete("QoS", &of_id));
+            operations.extend(queues.iter().map(|id| Operation::delete("Queue", &[equals("_uuid", uuid(id))])));
+        }
+        Ok(operations)
+    }
+}
+
+impl Queue {
+    fn settings(&self) -> Value {
+        let settings =
+            [("min-rate", self.min_rate), ("max-rate", self.max_rate), ("priority", self.priority.map(u64::from))];
+        let texts: Vec<_> =
+            settings.iter().filter_map(|(name, value)| Some((*name, value.as_ref()?.to_string()))).collect();
+        map(texts.iter().map(|(name, value)| (*name, value.as_str())))
+    }
+}
+
+fn missing(table: &str, name: &str) -> Error {
+    Error::Unexpected { expected: format!("a row {name:?} in the table {table}; there is none") }
+}
+
+/// The text of a column; of an optional one that is not set, an empty one.
+fn text(value: &Value) -> String {
+    elements(value).first().and_then(Value::as_str).unwrap_or_default().to_owned()
+}

@@ -1,0 +1,179 @@
+//! Open vSwitch in a network namespace of the test.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use takt_ovsdb::open_vswitch::{Bridge, FailMode, Qos, Queue};
+use takt_ovsdb::{Error, OpenVSwitch};
+use takt_testkit::network::wire;
+use takt_testkit::{not_run, require};
+
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The processes of Open vSwitch, ended by their ids when this is dropped.
+struct Processes {
+    directory: PathBuf,
+    processes: Vec<Child>,
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        for process in self.processes.iter_mut().rev() {
+            process.kill().expect("it is a child of this process");
+            process.wait().expect("it was killed");
+        }
+        std::fs::remove_dir_all(&self.directory).expect("it was made here");
+    }
+}
+
+impl Processes {
+    /// A database and a switch in this thread's namespace.
+    fn start() -> Self {
+        let directory = std::env::temp_dir().join(format!("takt-ovsdb-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("the directory for temporary files can be written");
+        let mut started = Self { directory, processes: Vec::new() };
+        let (database, socket) = (started.directory.join("conf.db"), started.socket());
+        let schema = "/usr/share/openvswitch/vswitch.ovsschema";
+        let mut create = started.command("ovsdb-tool");
+        assert!(create.arg("create").arg(&database).arg(schema).status().expect("it is installed").success());
+        let remote = format!("--remote=punix:{}", socket.display());
+        started.spawn("ovsdb-server", &[database.to_str().expect("UTF-8"), &remote]);
+        started.spawn("ovs-vswitchd", &["--disable-system", &format!("unix:{}", socket.display())]);
+        started
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.directory.join("db.sock")
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        for variable in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"] {
+            command.env(variable, &self.directory);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+
+    fn spawn(&mut self, program: &str, arguments: &[&str]) {
+        let child = self.command(program).args(arguments).spawn();
+        self.processes.push(child.expect("it is installed"));
+    }
+}
+
+fn connect(socket: &Path) -> OpenVSwitch {
+    let begin = Instant::now();
+    loop {
+        match OpenVSwitch::unix(socket, TIMEOUT) {
+            Ok(database) => return database,
+            Err(Error::Io { .. }) if begin.elapsed() < TIMEOUT => std::thread::yield_now(),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+fn bridge(name: &str) -> Bridge {
+    Bridge {
+        name: name.to_owned(),
+        datapath_type: "netdev".to_owned(),
+        fail_mode: FailMode::Secure,
+        protocols: vec!["OpenFlow13".to_owned(), "OpenFlow15".to_owned()],
+        datapath_id: Some(0x1234),
+    }
+}
+
+/// What `ovs-vsctl` reads from the same database.
+fn vsctl(processes: &Processes, words: &[&str]) -> String {
+    let mut command = processes.command("ovs-vsctl");
+    command.stdout(Stdio::piped()).arg(format!("--db=unix:{}", processes.socket().display())).args(words);
+    let output = command.output().expect("it is installed");
+    assert!(output.status.success(), "{words:?}");
+    String::from_utf8(output.stdout).expect("UTF-8").trim().replace('"', "")
+}
+
+fn bridges_and_ports(processes: &Processes, database: &mut OpenVSwitch) {
+    database.add_bridge(&bridge("s1")).expect("a new bridge");
+    database.add_port("s1", "eth0", Some(7)).expect("a new port");
+    database.wait_until_applied().expect("ovs-vswitchd runs");
+    let ports = ["eth0", "s1"].map(str::to_owned).to_vec();
+    assert_eq!(database.bridges().expect("a list"), BTreeMap::from([("s1".to_owned(), ports)]));
+    let interfaces = database.interfaces().expect("a list");
+    let eth0 = interfaces.iter().find(|interface| interface.name == "eth0").expect("it is a port");
+    assert_eq!((eth0.ofport, eth0.error.as_str()), (Some(7), ""));
+    assert_eq!(vsctl(processes, &["get", "bridge", "s1", "datapath_id"]), "0000000000001234");
+    assert_eq!(vsctl(processes, &["get", "bridge", "s1", "fail_mode"]), "secure");
+    assert_eq!(vsctl(processes, &["get", "bridge", "s1", "protocols"]), "[OpenFlow13, OpenFlow15]");
+    database.set_fail_mode("s1", FailMode::Standalone).expect("there is the bridge");
+    assert_eq!(vsctl(processes, &["get", "bridge", "s1", "fail_mode"]), "standalone");
+    database.add_port("s1", "nothing0", None).expect("the database takes it");
+    database.wait_until_applied().expect("ovs-vswitchd runs");
+    let interfaces = database.interfaces().expect("a list");
+    let nothing = interfaces.iter().find(|interface| interface.name == "nothing0").expect("it is a port");
+    assert!(nothing.ofport.is_none() && nothing.error.contains("No such device"), "{nothing:?}");
+    database.remove_port("nothing0").expect("there is the port");
+}
+
+fn errors_name_the_operation(database: &mut OpenVSwitch) {
+    let Err(Error::Transaction(failure)) = database.add_bridge(&bridge("s1")) else { panic!("there is one") };
+    assert_eq!((failure.operation, failure.error.as_str()), (None, "constraint violation"));
+    let mut wrong = bridge("s2");
+    wrong.protocols = vec!["OpenFlow99".to_owned()];
+    let Err(Error::Transaction(failure)) = database.add_bridge(&wrong) else { panic!("there is no such version") };
+    assert_eq!((failure.operation, failure.name.as_str()), (Some(2), "insert Bridge"), "{failure}");
+    let error = database.add_port("s9", "eth0", None).expect_err("there is no such bridge");
+    assert!(error.to_string().contains("a row \"s9\" in the table Bridge"), "{error}");
+}
+
+fn controllers(database: &mut OpenVSwitch) {
+    let targets = ["tcp:127.0.0.1:6653", "tcp:127.0.0.1:6654"];
+    database.set_controllers("s1", &targets, Duration::from_secs(1)).expect("there is the bridge");
+    let mut found: Vec<_> = database.controllers("s1").expect("a list").into_iter().map(|one| one.target).collect();
+    found.sort();
+    assert_eq!(found, targets);
+    assert!(database.controllers("s1").expect("a list").iter().all(|controller| !controller.is_connected));
+    database.set_controllers("s1", &[], Duration::from_secs(1)).expect("there is the bridge");
+    assert_eq!(database.controllers("s1").expect("a list"), []);
+}
+
+fn queues(processes: &Processes, database: &mut OpenVSwitch) {
+    let queue = |priority| Queue { min_rate: Some(12_000), max_rate: Some(1_000_000), priority: Some(priority) };
+    let qos = Qos::Htb { max_rate: 1_000_000, queues: BTreeMap::from([(0, queue(1)), (1, queue(0))]) };
+    database.set_qos("eth0", &qos).expect("there is the port");
+    database.wait_until_applied().expect("ovs-vswitchd runs");
+    assert_eq!(vsctl(processes, &["--columns=type", "--bare", "list", "qos"]), "linux-htb");
+    let kinds = || {
+        let output = Command::new("tc").args(["qdisc", "show", "dev", "eth0"]).output().expect("iproute2 is installed");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    assert!(kinds().contains("qdisc htb 1: root"), "{}", kinds());
+    database.set_qos("eth0", &Qos::Noop).expect("there is the port");
+    assert_eq!(vsctl(processes, &["--columns=type", "--bare", "list", "qos"]), "linux-noop");
+    assert_eq!(vsctl(processes, &["--columns=_uuid", "--bare", "list", "queue"]), "", "rows of queues do not stay");
+    database.clear_qos("eth0").expect("there is the port");
+    assert_eq!(vsctl(processes, &["--columns=_uuid", "--bare", "list", "qos"]), "");
+}
+
+#[test]
+fn open_vswitch_does_what_the_database_says() {
+    for program in ["ovsdb-server", "ovs-vswitchd", "ovs-vsctl", "ovsdb-tool", "tc"] {
+        if let Err(why) = require::program(program) {
+            return not_run(why);
+        }
+    }
+    if let Err(why) = require::root() {
+        return not_run(why);
+    }
+    let Some([host, _peer]) = wire(1) else { return };
+    let _inside = host.enter();
+    let processes = Processes::start();
+    let mut database = connect(&processes.socket());
+    database.initialise().expect("the server answers");
+    bridges_and_ports(&processes, &mut database);
+    errors_name_the_operation(&mut database);
+    controllers(&mut database);
+    queues(&processes, &mut database);
+    database.remove_bridge("s1").expect("there is the bridge");
+    assert_eq!(database.bridges().expect("a list"), BTreeMap::new());
+}
