@@ -1,0 +1,110 @@
+//! Sizes that new sockets of the machine have for their buffers, raised while Open vSwitch opens its own.
+//!
+//! Open vSwitch has one packet socket for all that it sends, and frames that wait in a queueing discipline are charged to it; it has one more
+//! for each port that it receives from. It sets the size of neither: both are `net.core.wmem_default` and `rmem_default`, which hold for
+//! all network namespaces.
+//!
+//! Invariant: what the values were is on disk before they are changed. One process changes them at a time; the lock is on the directory of
+//! all labs, and the kernel releases it with the process.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::record::LABS;
+
+const SETTINGS: [&str; 2] = ["/proc/sys/net/core/wmem_default", "/proc/sys/net/core/rmem_default"];
+
+/// What a setting was and what it is raised to.
+#[derive(Debug, Serialize, Deserialize)]
+struct Change {
+    path: String,
+    was: u64,
+    raised: u64,
+}
+
+/// While it lives, the settings are raised.
+#[derive(Debug)]
+pub struct Raised {
+    /// Closing it releases the lock.
+    _lock: File,
+}
+
+fn note() -> PathBuf {
+    Path::new(LABS).join(".buffers")
+}
+
+/// The note while it is written.
+fn draft() -> PathBuf {
+    Path::new(LABS).join(".buffers.new")
+}
+
+fn read(path: &str) -> io::Result<u64> {
+    fs::read_to_string(path)?.trim().parse().map_err(io::Error::other)
+}
+
+impl Raised {
+    /// Raises both settings to at least so many octets, those of sending and those of receiving. Waits for another process that has raised them.
+    pub fn new(send: u64, receive: u64) -> io::Result<Self> {
+        fs::create_dir_all(LABS)?;
+        let lock = File::open(LABS)?;
+        lock.lock()?;
+        restore()?;
+        let change = |(path, wanted): (&str, u64)| {
+            let was = read(path)?;
+            Ok(Change { path: path.to_owned(), was, raised: was.max(wanted) })
+        };
+        let changes: Vec<_> = SETTINGS.into_iter().zip([send, receive]).map(change).collect::<io::Result<_>>()?;
+        fs::write(draft(), serde_json::to_string(&changes).map_err(io::Error::other)?)?;
+        fs::rename(draft(), note())?;
+        let raised = Self { _lock: lock };
+        changes.iter().try_for_each(|change| fs::write(&change.path, change.raised.to_string()))?;
+        Ok(raised)
+    }
+
+    /// Restores them.
+    pub fn lower(self) -> io::Result<()> {
+        restore()
+    }
+}
+
+impl Drop for Raised {
+    fn drop(&mut self) {
+        // After `lower` there is nothing left to do; a failure is repeated by the next lab, which reads the note.
+        drop(restore());
+    }
+}
+
+/// Restores what a killed process left raised. A process that has it raised now restores it itself.
+pub fn restore_abandoned() -> io::Result<()> {
+    let lock = match File::open(LABS) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        opened => opened?,
+    };
+    match lock.try_lock() {
+        Ok(()) => restore(),
+        Err(TryLockError::WouldBlock) => Ok(()),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// Restores what the note says, unless the value was changed since. For the holder of the lock.
+fn restore() -> io::Result<()> {
+    if draft().exists() {
+        fs::remove_file(draft())?;
+    }
+    let text = match fs::read_to_string(note()) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        text => text?,
+    };
+    let changes: Vec<Change> = serde_json::from_str(&text).map_err(io::Error::other)?;
+    for Change { path, was, raised } in changes {
+        // The file names settings of this module alone.
+        if SETTINGS.contains(&path.as_str()) && read(&path)? == raised {
+            fs::write(path, was.to_string())?;
+        }
+    }
+    fs::remove_file(note())
+}

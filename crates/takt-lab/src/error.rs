@@ -1,0 +1,117 @@
+//! Errors of a lab.
+
+use std::fmt;
+use std::io;
+
+use crate::preflight::Check;
+
+/// Result of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A lab cannot be read, made, used or removed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file describes no network that can be made.
+    File(String),
+    /// The caller is not root.
+    NotRoot,
+    /// A program is not installed.
+    NoProgram(&'static str),
+    /// There is a lab of that name.
+    Exists(String),
+    /// There is no lab of that name.
+    NotThere(String),
+    /// A lab has no host of that name.
+    NoHost {
+        /// The lab.
+        lab: String,
+        /// The name.
+        host: String,
+        /// The names that it has.
+        hosts: String,
+    },
+    /// Another process is making this lab.
+    Building {
+        /// The lab.
+        lab: String,
+        /// The process.
+        pid: i32,
+    },
+    /// The operating system refused.
+    Os {
+        /// The action that failed, and its target.
+        action: String,
+        /// The cause.
+        source: io::Error,
+    },
+    /// Open vSwitch refused, or does not answer.
+    OpenVSwitch(takt_ovsdb::Error),
+    /// A process of Open vSwitch ended.
+    SwitchEnded {
+        /// The program.
+        program: &'static str,
+        /// The last lines of its log.
+        log: String,
+    },
+    /// Open vSwitch cannot use an interface.
+    Port {
+        /// The interface.
+        interface: String,
+        /// Its reason.
+        why: String,
+    },
+    /// Checks failed: the network would not behave as its file says.
+    Preflight(Vec<Check>),
+}
+
+impl Error {
+    pub(crate) fn os(action: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let action = action.into();
+        move |source| Self::Os { action, source }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(what) => f.write_str(what),
+            Self::NotRoot => f.write_str("a lab needs root: it makes network namespaces; run takt lab as root"),
+            Self::NoProgram(name) => {
+                write!(f, "{name} is not installed: a lab needs Open vSwitch (apt install openvswitch-switch)")
+            }
+            Self::Exists(name) => {
+                write!(f, "lab {name} is up, or was left by a killed process: takt lab down {name} removes it")
+            }
+            Self::NotThere(name) => write!(f, "there is no lab {name}: takt lab status lists those that are up"),
+            Self::NoHost { lab, host, hosts } => write!(f, "lab {lab} has no host {host:?}; it has {hosts}"),
+            Self::Building { lab, pid } => {
+                write!(f, "process {pid} is making lab {lab}: wait until it has, or end it first")
+            }
+            Self::Os { action, source } => write!(f, "{action}: {source}"),
+            Self::OpenVSwitch(error) => write!(f, "{error}"),
+            Self::SwitchEnded { program, log } => write!(f, "{program} ended: {log}"),
+            Self::Port { interface, why } => write!(f, "Open vSwitch cannot use interface {interface}: {why}"),
+            Self::Preflight(checks) => {
+                write!(f, "{} pre-flight checks failed", checks.len())?;
+                checks.iter().try_for_each(|check| write!(f, "\n{}: {}", check.name, check.detail))
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Os { source, .. } => Some(source),
+            Self::OpenVSwitch(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<takt_ovsdb::Error> for Error {
+    fn from(error: takt_ovsdb::Error) -> Self {
+        Self::OpenVSwitch(error)
+    }
+}

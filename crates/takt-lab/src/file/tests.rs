@@ -1,0 +1,98 @@
+//! Files that describe a network, and files that do not.
+
+use super::*;
+
+const FILE: &str = r#"
+name = "two"
+[[classes]]
+name = "urgent"
+dscp = [46, 34]
+frames = 64
+[[classes]]
+name = "other"
+frames = 256
+[hosts.left]
+eth0 = ["10.7.0.1/24", "fd07::1/64"]
+[hosts.right]
+eth0 = ["10.7.0.2/24"]
+[switches.s1]
+controller = "tcp:127.0.0.1:6653"
+[[links]]
+ends = ["left:eth0", "s1"]
+[[links]]
+ends = ["s1", "right:eth0"]
+rate = "100 Mbit/s"
+"#;
+
+fn error(text: &str) -> String {
+    text.parse::<LabFile>().expect_err("it is no network").to_string()
+}
+
+#[test]
+fn file_is_read_with_its_defaults() {
+    let file: LabFile = FILE.parse().expect("a network");
+    assert_eq!(file.links[1].rate, Some(Rate(100_000_000)));
+    assert_eq!((file.links[0].rate, file.links[0].mtu), (None, 1500));
+    assert_eq!(file.links[0].ends[0].to_string(), "left:eth0");
+    assert_eq!(file.hosts["left"]["eth0"][1].to_string(), "fd07::1/64");
+    assert_eq!(file.switches["s1"].fail_mode, None);
+}
+
+#[test]
+fn file_without_a_name_is_called_as_the_file() {
+    let directory = std::env::temp_dir().join(format!("takt-lab-file-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("the directory for temporary files can be written");
+    let path = directory.join("fabric.toml");
+    std::fs::write(&path, FILE.replace("name = \"two\"", "")).expect("it can be written");
+    assert_eq!(LabFile::read(&path).expect("a network").name, "fabric");
+    std::fs::write(&path, FILE.replace("frames = 64", "frames = 0")).expect("it can be written");
+    let error = LabFile::read(&path).expect_err("no frames").to_string();
+    assert!(error.contains("fabric.toml") && error.contains("class \"urgent\": 0 frames"), "{error}");
+    std::fs::remove_dir_all(directory).expect("it was made here");
+    assert!(LabFile::read(&path).expect_err("it is gone").to_string().contains("fabric.toml"));
+}
+
+#[test]
+fn each_mistake_is_named() {
+    for (right, wrong, expected) in [
+        ("name = \"two\"", "name = \"../x\"", "lab \"../x\": 1 to 32 of a-z"),
+        ("frames = 64", "frame = 64", "unknown field `frame`"),
+        ("dscp = [46, 34]", "dscp = [46, 64]", "DSCP 64 is above 63"),
+        ("dscp = [46, 34]", "dscp = [46, 46]", "belongs to two classes"),
+        ("dscp = [46, 34]", "", "every class but the last has DSCPs"),
+        ("frames = 256", "frames = 256\ndscp = [1]", "the last takes the rest"),
+        ("hosts.left", "hosts.switches", "host switches has the name of a switch"),
+        ("hosts.left", "hosts.s1", "host s1 has the name of a switch"),
+        ("10.7.0.1/24", "10.7.0.1", "is no address with a prefix length"),
+        ("10.7.0.1/24", "10.7.0.1/33", "is no address with a prefix length"),
+        ("10.7.0.1/24", "239.0.0.1/24", "is no address with a prefix length"),
+        ("left:eth0", "left:eth1", "there is no left:eth1 among"),
+        ("\"s1\", \"right:eth0\"", "\"s2\", \"right:eth0\"", "there is no s2 among"),
+        ("\"s1\", \"right:eth0\"", "\"s1\", \"left:eth0\"", "left:eth0 has two links"),
+        ("\"s1\", \"right:eth0\"", "\"s1\", \"s1\"", "both ends are at the same switch"),
+        ("[hosts.left]", "[hosts.left]\neth9 = []", "interface left:eth9 has no link"),
+        ("100 Mbit/s", "100 Mbit", "is no rate"),
+        ("100 Mbit/s", "99999999999999999999 Mbit/s", "is no rate"),
+        ("100 Mbit/s", "1 kbit/s", "a rate is from 64 kbit/s"),
+        ("rate =", "delay = \"1 ms\"\nrate =", "unknown field `delay`"),
+        ("rate =", "mtu = 100\nrate =", "an MTU is from 576"),
+        ("[switches.s1]", "[switches.a-long-name]\n[switches.s1]", "switch \"a-long-name\": 1 to 10 of a-z"),
+    ] {
+        assert!(FILE.contains(right), "{right}");
+        let found = error(&FILE.replacen(right, wrong, 1));
+        assert!(found.contains(expected), "{wrong}: {found}");
+    }
+    let without =
+        FILE.replace(&FILE[FILE.find("[[classes]]").expect("there")..FILE.find("[hosts.left]").expect("there")], "");
+    assert!(error(&without).contains("link s1 to right:eth0 has a rate, and the file has no [[classes]]"));
+}
+
+#[test]
+fn networks_are_compared_by_their_prefix() {
+    let address = |text: &str| Address::try_from(text.to_owned()).expect("an address");
+    assert!(address("10.7.0.1/24").shares_network(address("10.7.0.200/24")));
+    assert!(!address("10.7.0.1/24").shares_network(address("10.7.1.1/24")));
+    assert!(!address("10.7.0.1/24").shares_network(address("10.7.0.2/16")));
+    assert!(address("fd07::1/64").shares_network(address("fd07::ffff/64")));
+    assert!(!address("fd07::1/64").shares_network(address("10.7.0.1/24")));
+}

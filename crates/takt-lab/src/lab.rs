@@ -1,0 +1,300 @@
+//! A network that is up.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use nix::unistd::geteuid;
+
+use crate::buffers::{self, Raised};
+use crate::error::{Error, Result};
+use crate::file::{LabFile, SWITCHES};
+use crate::namespace::Namespace;
+use crate::open_vswitch::{self, Switches};
+use crate::plan::Plan;
+use crate::preflight::{self, Check, Outcome, RECEIVE_OCTETS, SEND_OCTETS};
+use crate::process::{self, Process};
+use crate::record::Record;
+use crate::wiring::{self, Namespaces};
+
+/// A lab. It is taken down when dropped, unless it is [kept](Self::keep).
+#[derive(Debug)]
+pub struct Lab {
+    file: LabFile,
+    plan: Plan,
+    record: Record,
+    directory: PathBuf,
+    pub(crate) namespaces: Namespaces,
+    pub(crate) switches: Option<Switches>,
+    checks: Vec<Check>,
+}
+
+/// The caller is root.
+pub(crate) fn check_root() -> Result<()> {
+    if geteuid().is_root() { Ok(()) } else { Err(Error::NotRoot) }
+}
+
+impl Lab {
+    /// Makes a network, and checks it. Takes down labs that processes made for themselves which were killed.
+    ///
+    /// # Errors
+    /// The file describes none, the machine cannot make it, there is a lab of that name, or a check failed. Nothing is left then.
+    pub fn up(file: &LabFile) -> Result<Self> {
+        let plan = Plan::of(file)?;
+        check_root()?;
+        open_vswitch::check_installed()?;
+        remove_abandoned()?;
+        let record = Record {
+            name: file.name.clone(),
+            builder: Process::own(),
+            is_complete: false,
+            is_owned: true,
+            namespaces: Plan::namespaces(file).into_iter().collect(),
+            switches: file.switches.keys().cloned().collect(),
+        };
+        let directory = record.create()?;
+        let mut lab = Self {
+            file: file.clone(),
+            plan,
+            record,
+            directory,
+            namespaces: Namespaces::new(),
+            switches: None,
+            checks: Vec::new(),
+        };
+        lab.make()?;
+        Ok(lab)
+    }
+
+    fn make(&mut self) -> Result<()> {
+        for (place, name) in &self.record.namespaces {
+            let made = Namespace::create(name).map_err(Error::os(format!("make the network namespace {name}")))?;
+            self.namespaces.insert(place.clone(), made);
+        }
+        for cable in &self.plan.cables {
+            wiring::lay(&self.namespaces, cable, &self.file.classes)?;
+            if cable.closes_ring {
+                self.set_cable(cable, false)?;
+            }
+        }
+        let raised = self.raise_buffers()?;
+        let namespace = self.namespace(SWITCHES)?.clone();
+        let switches = self.switches.insert(Switches::start(&namespace, &self.directory)?);
+        switches.configure(&self.plan)?;
+        // The check that disciplines survive it.
+        switches.restart()?;
+        self.checks = preflight::datagrams(&self.namespaces, &self.plan, &self.file.classes)?;
+        self.checks.extend(self.check()?);
+        raised.lower().map_err(Error::os("restore net.core.wmem_default and rmem_default"))?;
+        let failed: Vec<_> = self.checks.iter().filter(|check| check.outcome == Outcome::Failed).cloned().collect();
+        if !failed.is_empty() {
+            return Err(Error::Preflight(failed));
+        }
+        self.connect()?;
+        self.record.is_complete = true;
+        self.record.update()
+    }
+
+    /// Raises the buffers of new sockets, to more than what all queues hold.
+    fn raise_buffers(&self) -> Result<Raised> {
+        let queues = self.plan.queue_memory(&self.file);
+        let raised = Raised::new(SEND_OCTETS.max(2 * queues), RECEIVE_OCTETS);
+        raised.map_err(Error::os("raise net.core.wmem_default and rmem_default"))
+    }
+
+    fn connect(&mut self) -> Result<()> {
+        if let Some(switches) = &mut self.switches {
+            switches.connect(&self.plan)?;
+        }
+        for cable in self.plan.cables.iter().filter(|cable| cable.closes_ring) {
+            self.set_cable(cable, true)?;
+        }
+        Ok(())
+    }
+
+    fn set_cable(&self, cable: &crate::plan::Cable, is_up: bool) -> Result<()> {
+        for end in &cable.ends {
+            let failed = Error::os(format!("set {} up or down", end.name));
+            wiring::at(&self.namespaces, end, |netlink, index| netlink.set_up(index, is_up)).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.file.name
+    }
+
+    /// The file that it was made from.
+    pub fn file(&self) -> &LabFile {
+        &self.file
+    }
+
+    /// Interfaces, OpenFlow ports and links.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The directory with the sockets and logs of Open vSwitch: `db.sock`, `SWITCH.mgmt`.
+    pub fn directory(&self) -> &std::path::Path {
+        &self.directory
+    }
+
+    /// The namespace of a host, or with [`SWITCHES`] of the switches.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn namespace(&self, place: &str) -> Result<&Namespace> {
+        self.namespaces.get(place).ok_or_else(|| no_host(&self.record, place))
+    }
+
+    /// The results of the checks when it was made.
+    pub fn checks(&self) -> &[Check] {
+        &self.checks
+    }
+
+    /// Checks the sockets of Open vSwitch and the disciplines of all links now.
+    ///
+    /// # Errors
+    /// The kernel does not say.
+    pub fn check(&self) -> Result<Vec<Check>> {
+        let pid = self.switches.as_ref().map_or(0, Switches::pid);
+        let queues = self.plan.queue_memory(&self.file);
+        let mut checks = preflight::sockets(&self.namespaces, &self.plan, pid, queues)?;
+        checks.extend(preflight::disciplines(&self.namespaces, &self.plan, &self.file.classes)?);
+        Ok(checks)
+    }
+
+    /// The database of Open vSwitch.
+    ///
+    /// # Errors
+    /// ovsdb-server does not answer.
+    pub fn database(&self) -> Result<takt_ovsdb::OpenVSwitch> {
+        open_vswitch::database(&self.directory)
+    }
+
+    /// Ends ovs-vswitchd, as a crash does, and starts another one. Its flow entries are gone.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn restart_switches(&mut self) -> Result<()> {
+        let raised = self.raise_buffers()?;
+        if let Some(switches) = &mut self.switches {
+            switches.restart()?;
+        }
+        raised.lower().map_err(Error::os("restore net.core.wmem_default and rmem_default"))
+    }
+
+    /// Sets both ends of a link up or down, by its place in the file.
+    ///
+    /// # Errors
+    /// There is no such link, or the kernel refuses.
+    pub fn set_link(&self, place: usize, is_up: bool) -> Result<()> {
+        let cable = self.plan.cables.get(place);
+        let missing = || Error::File(format!("lab {} has no link {place}", self.file.name));
+        self.set_cable(cable.ok_or_else(missing)?, is_up)
+    }
+
+    /// Waits until every switch is connected to its controller; false if one is not within the time.
+    ///
+    /// # Errors
+    /// ovsdb-server does not answer.
+    pub fn wait_for_controllers(&mut self, limit: Duration) -> Result<bool> {
+        let mut database = self.database()?;
+        let begin = Instant::now();
+        loop {
+            let mut are_connected = true;
+            for bridge in self.plan.bridges.iter().filter(|bridge| bridge.controller.is_some()) {
+                are_connected &= database.controllers(&bridge.name)?.iter().all(|one| one.is_connected);
+            }
+            if are_connected || begin.elapsed() > limit {
+                return Ok(are_connected);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Leaves the lab up when this value is dropped, and when this process ends. [`down`](Self::down) removes it.
+    ///
+    /// # Errors
+    /// The record cannot be written; the lab is taken down then.
+    pub fn keep(mut self) -> Result<()> {
+        self.record.is_owned = false;
+        self.record.update()?;
+        // Its processes go on without this one.
+        self.switches = None;
+        self.record.name.clear();
+        Ok(())
+    }
+
+    /// Removes a lab whole, whoever made it and however far it had come: processes in its namespaces, namespaces, files.
+    ///
+    /// # Errors
+    /// There is none of that name, another process is making it, or something cannot be removed; then the rest of it stays on record.
+    pub fn down(name: &str) -> Result<()> {
+        check_root()?;
+        let record = Record::read(name)?;
+        if !record.is_complete && record.builder != Process::own() && record.builder.is_alive() {
+            return Err(Error::Building { lab: name.to_owned(), pid: record.builder.pid });
+        }
+        remove(&record)?;
+        Record::remove_drafts()
+    }
+
+    /// Removes this lab, and says what went wrong, which a drop does not.
+    ///
+    /// # Errors
+    /// As [`down`](Self::down).
+    pub fn remove(mut self) -> Result<()> {
+        self.take_down()
+    }
+
+    fn take_down(&mut self) -> Result<()> {
+        if self.record.name.is_empty() {
+            return Ok(());
+        }
+        // Children of this process have to be waited for.
+        if let Some(mut switches) = self.switches.take() {
+            switches.stop()?;
+        }
+        self.namespaces.clear();
+        remove(&self.record)?;
+        self.record.name.clear();
+        Ok(())
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        // `remove` reports failures. After a failure here the record is still there, and `takt lab down` finds it.
+        drop(self.take_down());
+    }
+}
+
+pub(crate) fn no_host(record: &Record, host: &str) -> Error {
+    let hosts: Vec<_> = record.namespaces.iter().map(|(place, _)| place.as_str()).collect();
+    Error::NoHost { lab: record.name.clone(), host: host.to_owned(), hosts: hosts.join(", ") }
+}
+
+fn remove(record: &Record) -> Result<()> {
+    buffers::restore_abandoned().map_err(Error::os("restore net.core.wmem_default and rmem_default"))?;
+    let inodes: Vec<_> = record.namespaces.iter().filter_map(|(_, name)| Namespace::inode(name)).collect();
+    process::end_all(&inodes).map_err(Error::os(format!("end the processes of lab {}", record.name)))?;
+    for (_, name) in &record.namespaces {
+        Namespace::remove(name).map_err(Error::os(format!("remove the network namespace {name}")))?;
+    }
+    Record::remove(&record.name)
+}
+
+/// Removes labs of processes that were killed while they made one, or had one for themselves.
+fn remove_abandoned() -> Result<()> {
+    Record::remove_drafts()?;
+    for name in Record::names() {
+        match Record::read(&name) {
+            Ok(record) if record.is_owned && !record.builder.is_alive() => remove(&record)?,
+            // Another process removes it.
+            Ok(_) | Err(Error::NotThere(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,42 @@
+//! Networks of hosts and OpenFlow switches on one machine: network namespaces, veth links, Open vSwitch in user space, HTB with strict priority.
+//!
+//! | module | content |
+//! |---|---|
+//! | [`file`] | a network as a TOML file |
+//! | [`plan`] | namespaces, interfaces, OpenFlow ports and disciplines that follow from a file |
+//! | [`lab`] | a network that is up: made, used, taken down |
+//! | [`preflight`] | checks that measure whether the network is what experiments take it for |
+//! | [`namespace`] | named network namespaces, and threads and programs in them |
+//! | [`status`] | the state of a lab that another process made |
+//!
+//! Invariants:
+//! - What is made is on disk before it is made: [`Lab::down`] removes everything, whenever the process that made it was killed.
+//! - A process is ended only if it is in a namespace of the lab, by its id and its start time.
+//! - `net.core.wmem_default` and `rmem_default` of the machine are raised while Open vSwitch starts, and restored afterwards, by the next lab if
+//!   the process was killed meanwhile.
+//! - Labs of different names do not touch each other. Nothing is made in the namespace of the caller.
+//!
+//! Needs root and Open vSwitch (ovsdb-server, ovs-vswitchd, ovsdb-tool). Left out: propagation delay and loss on links, VLANs,
+//! the datapath of the kernel.
+
+#![forbid(unsafe_code)]
+
+mod buffers;
+mod error;
+pub mod file;
+pub mod lab;
+pub mod namespace;
+mod open_vswitch;
+pub mod plan;
+pub mod preflight;
+mod process;
+mod record;
+pub mod status;
+mod wiring;
+
+pub use error::{Error, Result};
+pub use file::LabFile;
+pub use lab::Lab;
+pub use namespace::Namespace;
+pub use preflight::{Check, Outcome};
+pub use status::Status;

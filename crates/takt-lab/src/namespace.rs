@@ -1,0 +1,127 @@
+//! Named network namespaces, as `ip netns` has them: files below `/run/netns` that the namespace is mounted at.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sched::{CloneFlags, setns, unshare};
+use takt_netlink::{Netlink, interface_index};
+
+/// Where iproute2 keeps them.
+const DIRECTORY: &str = "/run/netns";
+/// The namespace of the calling thread.
+const OWN: &str = "/proc/thread-self/ns/net";
+
+/// A network namespace. It exists until it is removed, and as long as a process, a socket or a value of this type uses it.
+#[derive(Clone, Debug)]
+pub struct Namespace {
+    file: Arc<File>,
+}
+
+impl AsFd for Namespace {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+fn path(name: &str) -> PathBuf {
+    Path::new(DIRECTORY).join(name)
+}
+
+/// Runs `f` on a thread of its own, which may move to another namespace.
+fn on_own_thread<R: Send>(f: impl FnOnce() -> R + Send) -> R {
+    std::thread::scope(|scope| scope.spawn(f).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+}
+
+impl Namespace {
+    /// Makes one, with its loopback interface up.
+    ///
+    /// # Errors
+    /// There is one of that name; not root.
+    pub fn create(name: &str) -> io::Result<Self> {
+        let path = path(name);
+        fs::create_dir_all(DIRECTORY)?;
+        File::create_new(&path)?;
+        on_own_thread(|| {
+            unshare(CloneFlags::CLONE_NEWNET)?;
+            mount(Some(OWN), &path, None::<&str>, MsFlags::MS_BIND, None::<&str>)?;
+            Netlink::route()?.set_up(interface_index("lo")?, true)
+        })?;
+        Self::open(name)
+    }
+
+    /// Opens one.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn open(name: &str) -> io::Result<Self> {
+        Ok(Self { file: Arc::new(File::open(path(name))?) })
+    }
+
+    /// Removes its name, and with it the namespace if nothing uses it. None of that name: nothing is done.
+    pub(crate) fn remove(name: &str) -> io::Result<()> {
+        let path = path(name);
+        match umount2(&path, MntFlags::MNT_DETACH) {
+            // EINVAL: it was killed between making the file and mounting.
+            Ok(()) | Err(nix::Error::EINVAL) => {}
+            Err(nix::Error::ENOENT) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
+    }
+
+    /// The inode that names the namespace, also in `/proc/PID/ns/net`; `None` if there is none mounted.
+    pub(crate) fn inode(name: &str) -> Option<u64> {
+        let inode = |path: &Path| fs::metadata(path).map(|file| (file.dev(), file.ino()));
+        let (device, own) = (inode(Path::new(OWN)).ok()?.0, inode(&path(name)).ok()?); // tidy-allow(dropped-cause): documented
+        (own.0 == device).then_some(own.1)
+    }
+
+    /// Runs `f` in the namespace, on a thread of its own. Sockets that it opens, and processes that it starts, stay in the namespace.
+    ///
+    /// # Errors
+    /// Not root.
+    pub fn run<R: Send>(&self, f: impl FnOnce() -> R + Send) -> io::Result<R> {
+        on_own_thread(|| {
+            setns(&*self.file, CloneFlags::CLONE_NEWNET)?;
+            Ok(f())
+        })
+    }
+
+    /// Replaces this process by a program in the namespace. Its `/sys` shows the interfaces of the namespace.
+    ///
+    /// # Errors
+    /// Returns only if that failed: not root, or the program cannot be started.
+    pub fn exec(&self, command: &mut Command) -> io::Error {
+        match self.enter_with_sys() {
+            Ok(()) => command.exec(),
+            Err(error) => error,
+        }
+    }
+
+    /// Moves the calling thread to the namespace, and to a mount namespace of its own, in which `/sys` is that of the namespace. The names
+    /// of namespaces are unmounted there: they would keep others alive that are removed meanwhile.
+    fn enter_with_sys(&self) -> io::Result<()> {
+        setns(&*self.file, CloneFlags::CLONE_NEWNET)?;
+        unshare(CloneFlags::CLONE_NEWNS)?;
+        mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_SLAVE, None::<&str>)?;
+        for entry in fs::read_dir(DIRECTORY)?.flatten() {
+            // EINVAL: nothing is mounted there.
+            umount2(&entry.path(), MntFlags::MNT_DETACH).or_else(|error| match error {
+                nix::Error::EINVAL | nix::Error::ENOENT => Ok(()),
+                error => Err(error),
+            })?;
+        }
+        mount(Some("sysfs"), "/sys", Some("sysfs"), MsFlags::empty(), None::<&str>)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,201 @@
+//! The two processes of Open vSwitch, in the namespace of the switches: ovsdb-server and ovs-vswitchd with the datapath in user space.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use std::os::unix::process::CommandExt;
+use takt_ovsdb::OpenVSwitch;
+use takt_ovsdb::open_vswitch::{Bridge, FailMode, Qos};
+
+use crate::error::{Error, Result};
+use crate::namespace::Namespace;
+use crate::plan::Plan;
+
+/// How long a process of Open vSwitch may take to answer.
+const LIMIT: Duration = Duration::from_secs(30);
+/// How long until it is asked again.
+const PAUSE: Duration = Duration::from_millis(5);
+const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
+const PROTOCOLS: [&str; 4] = ["OpenFlow10", "OpenFlow13", "OpenFlow14", "OpenFlow15"];
+/// The longest pause between two attempts to reach a controller: the shortest that Open vSwitch has.
+const BACKOFF: Duration = Duration::from_secs(1);
+
+const SERVER: &str = "ovsdb-server";
+const SWITCH: &str = "ovs-vswitchd";
+const TOOL: &str = "ovsdb-tool";
+
+/// Open vSwitch's processes and database.
+#[derive(Debug)]
+pub struct Switches {
+    namespace: Namespace,
+    directory: PathBuf,
+    server: Child,
+    switch: Child,
+    database: OpenVSwitch,
+}
+
+/// The socket of the database in a lab's directory.
+pub fn socket(directory: &Path) -> PathBuf {
+    directory.join("db.sock")
+}
+
+/// The database of a lab that is up.
+pub fn database(directory: &Path) -> Result<OpenVSwitch> {
+    Ok(OpenVSwitch::unix(&socket(directory), LIMIT)?)
+}
+
+/// Whether Open vSwitch is installed.
+pub fn check_installed() -> Result<()> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_there = |name: &str| std::env::split_paths(&path).any(|directory| directory.join(name).is_file());
+    match [SERVER, SWITCH, TOOL].into_iter().find(|name| !is_there(name)) {
+        Some(name) => Err(Error::NoProgram(name)),
+        None if !Path::new(SCHEMA).exists() => Err(Error::NoProgram(SCHEMA)),
+        None => Ok(()),
+    }
+}
+
+impl Switches {
+    /// Starts both, with an empty database.
+    pub fn start(namespace: &Namespace, directory: &Path) -> Result<Self> {
+        let path = |name: &str| directory.join(name).display().to_string();
+        let mut create = start(namespace, directory, TOOL, &["create", &path("conf.db"), SCHEMA])?;
+        if !create.wait().map_err(Error::os("wait for ovsdb-tool"))?.success() {
+            return Err(ended(directory, TOOL));
+        }
+        let remote = format!("--remote=punix:{}", socket(directory).display());
+        let mut server = start(namespace, directory, SERVER, &[&path("conf.db"), &remote])?;
+        let mut database = until(directory, SERVER, &mut server, || {
+            socket(directory).exists().then(|| OpenVSwitch::unix(&socket(directory), LIMIT))?.ok() // tidy-allow(dropped-cause): it is not yet listening
+        })?;
+        database.initialise()?;
+        let switch = start_switch(namespace, directory)?;
+        Ok(Self { namespace: namespace.clone(), directory: directory.to_owned(), server, switch, database })
+    }
+
+    /// The id of ovs-vswitchd.
+    pub fn pid(&self) -> u32 {
+        self.switch.id()
+    }
+
+    /// Makes bridges and ports, without controllers. The queueing disciplines of ports are left to this crate.
+    pub fn configure(&mut self, plan: &Plan) -> Result<()> {
+        for bridge in &plan.bridges {
+            self.database.add_bridge(&Bridge {
+                name: bridge.name.clone(),
+                datapath_type: "netdev".to_owned(),
+                fail_mode: FailMode::Standalone,
+                protocols: PROTOCOLS.map(str::to_owned).to_vec(),
+                datapath_id: Some(bridge.datapath_id),
+            })?;
+        }
+        for (interface, _) in plan.ports() {
+            let Some((bridge, port)) = &interface.port else { continue };
+            self.database.add_port(bridge, &interface.name, Some(*port))?;
+            self.database.set_qos(&interface.name, &Qos::Noop)?;
+        }
+        self.wait()
+    }
+
+    /// Takes the QoS row of a port away.
+    #[cfg(test)]
+    pub fn clear_qos(&mut self, port: &str) -> Result<()> {
+        self.database.clear_qos(port)?;
+        self.wait()
+    }
+
+    /// Waits until ovs-vswitchd has applied the database and opened all interfaces.
+    fn wait(&mut self) -> Result<()> {
+        self.database.wait_until_applied()?;
+        for state in self.database.interfaces()? {
+            if !state.error.is_empty() {
+                return Err(Error::Port { interface: state.name, why: state.error });
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the switches their controllers, and the fail mode that their file asks for.
+    pub fn connect(&mut self, plan: &Plan) -> Result<()> {
+        for bridge in &plan.bridges {
+            self.database.set_fail_mode(&bridge.name, bridge.fail_mode)?;
+            if bridge.fail_mode == FailMode::Secure {
+                // A secure bridge that never had a controller would keep the flow entry by which it forwarded everything.
+                let nowhere = format!("unix:{}", self.directory.join("nowhere").display());
+                let targets = [bridge.controller.as_ref().unwrap_or(&nowhere).as_str()];
+                self.database.set_controllers(&bridge.name, &targets, BACKOFF)?;
+                self.database.wait_until_applied()?;
+            }
+            let targets: Vec<_> = bridge.controller.iter().map(String::as_str).collect();
+            self.database.set_controllers(&bridge.name, &targets, BACKOFF)?;
+        }
+        self.database.wait_until_applied()?;
+        Ok(())
+    }
+
+    /// Ends ovs-vswitchd and starts another one. Returns when that one has the configuration.
+    pub fn restart(&mut self) -> Result<()> {
+        let failed = || Error::os("end ovs-vswitchd");
+        self.switch.kill().map_err(failed())?;
+        self.switch.wait().map_err(failed())?;
+        self.switch = start_switch(&self.namespace, &self.directory)?;
+        self.wait()
+    }
+
+    /// Ends both.
+    pub fn stop(&mut self) -> Result<()> {
+        for process in [&mut self.switch, &mut self.server] {
+            process.kill().and_then(|()| process.wait()).map_err(Error::os("end a process of Open vSwitch"))?;
+        }
+        Ok(())
+    }
+}
+
+fn start_switch(namespace: &Namespace, directory: &Path) -> Result<Child> {
+    start(namespace, directory, SWITCH, &["--disable-system", &format!("unix:{}", socket(directory).display())])
+}
+
+fn start(namespace: &Namespace, directory: &Path, program: &'static str, arguments: &[&str]) -> Result<Child> {
+    let failed = || Error::os(format!("start {program}"));
+    let log = File::options().append(true).create(true).open(log(directory, program)).map_err(failed())?;
+    let also = log.try_clone().map_err(failed())?;
+    let mut command = Command::new(program);
+    for variable in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"] {
+        command.env(variable, directory);
+    }
+    // Signals of the terminal are for the program that uses the lab.
+    command.args(arguments).stdin(Stdio::null()).stdout(log).stderr(also).process_group(0);
+    namespace.run(|| command.spawn()).and_then(|child| child).map_err(failed())
+}
+
+fn log(directory: &Path, program: &str) -> PathBuf {
+    directory.join(format!("{program}.log"))
+}
+
+/// Asks until there is an answer, or the process has ended.
+fn until<T>(
+    directory: &Path,
+    program: &'static str,
+    process: &mut Child,
+    mut ask: impl FnMut() -> Option<T>,
+) -> Result<T> {
+    let begin = Instant::now();
+    while begin.elapsed() < LIMIT {
+        if let Some(answer) = ask() {
+            return Ok(answer);
+        }
+        if process.try_wait().map_err(Error::os(format!("wait for {program}")))?.is_some() {
+            break;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Err(ended(directory, program))
+}
+
+fn ended(directory: &Path, program: &'static str) -> Error {
+    let text = std::fs::read_to_string(log(directory, program)).unwrap_or_default();
+    let lines: Vec<_> = text.lines().collect();
+    Error::SwitchEnded { program, log: lines[lines.len().saturating_sub(3)..].join("; ") }
+}

@@ -1,0 +1,193 @@
+//! Checks by datagrams from host to host, while every switch forwards as an Ethernet switch.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use nix::sys::socket::{setsockopt, sockopt};
+
+use super::{CHECKSUM, CLASSES, Check};
+use crate::error::{Error, Result};
+use crate::file::{Address, Class};
+use crate::plan::{Interface, Plan};
+use crate::wiring::{Namespaces, at, class};
+
+/// How long datagrams may take to arrive: a host has to resolve the other's address first.
+const LIMIT: Duration = Duration::from_secs(3);
+/// After which time one is sent again.
+const REPEAT: Duration = Duration::from_millis(20);
+/// Below this number of hosts, every host sends to every other one; from it on, to the next.
+const HOSTS_FOR_ALL_PAIRS: usize = 9;
+
+/// Two interfaces of hosts, with addresses in one network.
+struct Pair<'a> {
+    from: &'a Interface,
+    to: &'a Interface,
+    addresses: [Address; 2],
+}
+
+/// Sends datagrams of every class between hosts that share a network.
+///
+/// # Errors
+/// A socket cannot be made, or the kernel's counters not be read.
+pub fn datagrams(namespaces: &Namespaces, plan: &Plan, classes: &[Class]) -> Result<Vec<Check>> {
+    let pairs = pairs(plan);
+    if pairs.is_empty() {
+        let why = "no two hosts have addresses in one network";
+        return Ok([CHECKSUM, CLASSES].map(|name| Check::not_measured(name, why)).to_vec());
+    }
+    let before = frames(namespaces, plan)?;
+    let (mut complaints, mut silent) = (Vec::new(), false);
+    // The DSCPs, and one of the last class.
+    let unclaimed = (0..64).find(|dscp| !classes.iter().any(|class| class.dscp.contains(dscp)));
+    let marks: Vec<u8> = classes.iter().flat_map(|class| class.dscp.iter().copied()).chain(unclaimed).collect();
+    for pair in &pairs {
+        for dscp in &marks {
+            let failed = || Error::os(format!("send a datagram from {} to {}", pair.from.place, pair.to.place));
+            match send(namespaces, pair, *dscp).map_err(failed())? {
+                Arrival::Right => {}
+                Arrival::Wrong(count) => complaints.push(format!(
+                    "{count} datagrams from {} arrived at {} with a wrong UDP checksum",
+                    pair.from.place, pair.to.place
+                )),
+                Arrival::None => {
+                    silent = true;
+                    complaints.push(format!(
+                        "no datagram with DSCP {dscp} from {} arrived at {} within {} s",
+                        pair.from.place,
+                        pair.to.place,
+                        LIMIT.as_secs()
+                    ));
+                }
+            }
+            if !complaints.is_empty() {
+                break;
+            }
+        }
+    }
+    let cure = if silent {
+        "look at the log of ovs-vswitchd in the lab's directory"
+    } else {
+        "the interface of the sender leaves checksums to hardware that it has not: switch the feature tx-checksum-ip-generic off at both \
+         ends of every veth pair (ethtool -K INTERFACE tx off)"
+    };
+    let passed = format!("{} pairs of hosts, {} DSCPs each", pairs.len(), marks.len());
+    let checksum = Check::of(CHECKSUM, complaints, cure, passed);
+    let sorted = if checksum.outcome == super::Outcome::Passed {
+        sorted(&before, &frames(namespaces, plan)?, classes)
+    } else {
+        Check::not_measured(CLASSES, "datagrams do not arrive")
+    };
+    Ok(vec![checksum, sorted])
+}
+
+fn pairs(plan: &Plan) -> Vec<Pair<'_>> {
+    let ends = plan.cables.iter().flat_map(|cable| &cable.ends).filter(|end| end.port.is_none());
+    let hosts: Vec<_> = ends.flat_map(|end| end.addresses.iter().map(move |address| (end, *address))).collect();
+    let of = |place: usize, other: usize| {
+        let ((from, own), (to, others)) = (hosts[place], hosts[other]);
+        let is_pair = from.place != to.place && own.shares_network(others);
+        is_pair.then_some(Pair { from, to, addresses: [own, others] })
+    };
+    let count = hosts.len();
+    let all = (0..count).flat_map(|place| (0..count).filter_map(move |other| Some((place, other))));
+    let is_chosen = |(place, other): &(usize, usize)| count < HOSTS_FOR_ALL_PAIRS || (place + 1) % count == *other;
+    all.filter(is_chosen).filter_map(|(place, other)| of(place, other)).collect()
+}
+
+enum Arrival {
+    Right,
+    /// So many were discarded for their checksum.
+    Wrong(u64),
+    None,
+}
+
+/// Sends a datagram until it arrives.
+fn send(namespaces: &Namespaces, pair: &Pair<'_>, dscp: u8) -> io::Result<Arrival> {
+    let [from, to] = pair.addresses.map(|address| address.ip);
+    let namespace = |end: &Interface| namespaces.get(&end.place).ok_or(io::ErrorKind::NotFound);
+    let receiver = namespace(pair.to)?.run(|| UdpSocket::bind((to, 0)))??;
+    let sender = namespace(pair.from)?.run(|| UdpSocket::bind((from, 0)))??;
+    let octet = i32::from(dscp) << 2;
+    match from {
+        IpAddr::V4(_) => setsockopt(&sender, sockopt::Ipv4Tos, &octet)?,
+        IpAddr::V6(_) => setsockopt(&sender, sockopt::Ipv6TClass, &octet)?,
+    }
+    let errors = || namespace(pair.to)?.run(|| checksum_errors(from.is_ipv4()))?;
+    let errors_before = errors()?;
+    receiver.set_read_timeout(Some(REPEAT))?;
+    let target = SocketAddr::new(to, receiver.local_addr()?.port());
+    let begin = Instant::now();
+    let mut buffer = [0; 16];
+    while begin.elapsed() < LIMIT {
+        sender.send_to(b"preflight", target)?;
+        let has_arrived = match receiver.recv_from(&mut buffer) {
+            Ok(_) => true,
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => false,
+            Err(error) => return Err(error),
+        };
+        let wrong = errors()?.saturating_sub(errors_before);
+        if wrong > 0 {
+            return Ok(Arrival::Wrong(wrong));
+        }
+        if has_arrived {
+            return Ok(Arrival::Right);
+        }
+    }
+    Ok(Arrival::None)
+}
+
+/// Datagrams that this namespace discarded for a wrong checksum.
+fn checksum_errors(is_v4: bool) -> io::Result<u64> {
+    if !is_v4 {
+        let text = std::fs::read_to_string("/proc/thread-self/net/snmp6")?;
+        let line = text.lines().find_map(|line| line.strip_prefix("Udp6InCsumErrors"));
+        return line.and_then(|value| value.trim().parse().ok()).ok_or_else(|| io::ErrorKind::InvalidData.into()); // tidy-allow(dropped-cause): named
+    }
+    // Two lines: names and values.
+    let text = std::fs::read_to_string("/proc/thread-self/net/snmp")?;
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Udp: "));
+    let pairs = lines.next().zip(lines.next()).map(|(names, values)| names.split(' ').zip(values.split(' ')));
+    let value = pairs.and_then(|mut pairs| pairs.find(|(name, _)| *name == "InCsumErrors"));
+    value.and_then(|(_, value)| value.parse().ok()).ok_or_else(|| io::ErrorKind::InvalidData.into()) // tidy-allow(dropped-cause): named
+}
+
+/// Frames that have left each port of a switch with a rate, by class.
+type Frames = BTreeMap<String, BTreeMap<u32, u64>>;
+
+fn frames(namespaces: &Namespaces, plan: &Plan) -> Result<Frames> {
+    let mut all = Frames::new();
+    for (end, _) in plan.ports().filter(|(_, cable)| cable.rate.is_some() && !cable.closes_ring) {
+        let failed = Error::os(format!("look at the disciplines of {}", end.name));
+        let disciplines = at(namespaces, end, |netlink, index| netlink.disciplines(index)).map_err(failed)?;
+        all.insert(end.name.clone(), disciplines.iter().map(|one| (one.parent, one.frames)).collect());
+    }
+    Ok(all)
+}
+
+/// Whether every class of every port that passed something has passed something.
+fn sorted(before: &Frames, after: &Frames, classes: &[Class]) -> Check {
+    let mut complaints = Vec::new();
+    let mut ports = 0;
+    for (port, counts) in after {
+        let passed = |place: usize| {
+            let count = |frames: &Frames| frames.get(port).and_then(|counts| counts.get(&class(place)).copied());
+            count(after).unwrap_or(0).saturating_sub(count(before).unwrap_or(0))
+        };
+        let by_class: Vec<_> = (0..classes.len()).map(passed).collect();
+        if by_class.iter().all(|frames| *frames == 0) || counts.is_empty() {
+            continue;
+        }
+        ports += 1;
+        let empty = classes.iter().zip(&by_class).find(|(_, frames)| **frames == 0);
+        if let Some((class, _)) = empty {
+            complaints.push(format!("port {port} passed datagrams of all DSCPs, and none by class {}", class.name));
+        }
+    }
+    if ports == 0 {
+        return Check::not_measured(CLASSES, "no port with a rate is between two hosts");
+    }
+    let cure = "the filters of the port are gone (tc filter show): make the lab again";
+    Check::of(CLASSES, complaints, cure, format!("{ports} ports, {} classes each", classes.len()))
+}

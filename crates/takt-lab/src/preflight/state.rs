@@ -1,0 +1,131 @@
+//! Checks of sockets and queueing disciplines, which can be made at any time.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+
+use takt_netlink::packet_socket::PacketSocket;
+use takt_netlink::{Netlink, interface_index};
+
+use super::{Check, DISCIPLINE, HEAD_DROP, RECEIVE_BUFFER, RECEIVE_OCTETS, SEND_BUFFER};
+use crate::error::{Error, Result};
+use crate::file::{Class, SWITCHES};
+use crate::plan::Plan;
+use crate::wiring::{HTB, Namespaces, at, class};
+
+/// Compares the buffers of ovs-vswitchd's sockets with what the queues hold (`queues` octets).
+///
+/// # Errors
+/// The kernel does not say.
+pub fn sockets(namespaces: &Namespaces, plan: &Plan, pid: u32, queues: u64) -> Result<Vec<Check>> {
+    let failed = || Error::os("look at the sockets of ovs-vswitchd");
+    let (sockets, ports) = sockets_of(namespaces, plan, pid).map_err(failed())?;
+    Ok(vec![send_buffer(&sockets, queues), receive_buffer(&sockets, &ports)])
+}
+
+/// The packet sockets of a process in the namespace of the switches; the ports by name and number.
+fn sockets_of(namespaces: &Namespaces, plan: &Plan, pid: u32) -> io::Result<(Vec<PacketSocket>, Vec<(String, u32)>)> {
+    let namespace = namespaces.get(SWITCHES).ok_or(io::ErrorKind::NotFound)?;
+    let names: Vec<_> = plan.ports().map(|(interface, _)| interface.name.clone()).collect();
+    let inodes = inodes(pid)?;
+    namespace.run(|| {
+        let mut sockets = Netlink::sockets()?.packet_sockets()?;
+        sockets.retain(|socket| inodes.contains(&socket.inode));
+        let number = |name: String| interface_index(&name).map(|index| (name, index.cast_unsigned()));
+        Ok((sockets, names.into_iter().map(number).collect::<io::Result<_>>()?))
+    })?
+}
+
+/// The inodes of a process's sockets.
+fn inodes(pid: u32) -> io::Result<BTreeSet<u32>> {
+    let mut inodes = BTreeSet::new();
+    for entry in fs::read_dir(format!("/proc/{pid}/fd"))?.flatten() {
+        // A descriptor may be closed meanwhile.
+        let Ok(target) = fs::read_link(entry.path()) else { continue };
+        let target = target.to_string_lossy();
+        let inode = target.strip_prefix("socket:[").and_then(|rest| rest.strip_suffix(']'));
+        inodes.extend(inode.and_then(|inode| inode.parse::<u32>().ok())); // tidy-allow(dropped-cause): the kernel writes a number
+    }
+    Ok(inodes)
+}
+
+fn send_buffer(sockets: &[PacketSocket], queues: u64) -> Check {
+    let cure = "raise net.core.wmem_default above that before ovs-vswitchd starts, or give the classes fewer frames";
+    match sockets.iter().find(|socket| socket.interface == 0) {
+        None => Check::not_measured(SEND_BUFFER, "Open vSwitch has sent nothing yet: it opens its socket then"),
+        Some(socket) if u64::from(socket.send_buffer) > queues => {
+            let detail = format!("{} octets, the queues of all ports hold {queues}", socket.send_buffer);
+            Check::passed(SEND_BUFFER, detail)
+        }
+        Some(socket) => {
+            let complaint = format!(
+                "Open vSwitch sends for all ports by one socket of {} octets, and the queues of all ports hold {queues}: when they are full, \
+                 frames of every class are lost, and no discipline counts them",
+                socket.send_buffer
+            );
+            Check::of(SEND_BUFFER, vec![complaint], cure, "")
+        }
+    }
+}
+
+fn receive_buffer(sockets: &[PacketSocket], ports: &[(String, u32)]) -> Check {
+    let of_port = |number: u32| sockets.iter().find(|socket| socket.interface == number);
+    let measured: Vec<_> = ports.iter().filter_map(|(name, number)| Some((name, of_port(*number)?))).collect();
+    if measured.is_empty() {
+        return Check::not_measured(RECEIVE_BUFFER, "Open vSwitch has no ports");
+    }
+    let is_short = |(_, socket): &&(&String, &PacketSocket)| u64::from(socket.receive_buffer) < RECEIVE_OCTETS;
+    let complaint = |(name, socket): &(&String, &PacketSocket)| {
+        format!(
+            "port {name} has a receive buffer of {} octets, {} frames were lost there so far",
+            socket.receive_buffer, socket.drops
+        )
+    };
+    let complaints = measured.iter().filter(is_short).map(complaint).collect();
+    let cure = format!("raise net.core.rmem_default to {RECEIVE_OCTETS} before ovs-vswitchd starts");
+    let drops: u64 = measured.iter().map(|(_, socket)| u64::from(socket.drops)).sum();
+    Check::of(RECEIVE_BUFFER, complaints, &cure, format!("{} ports, {drops} frames lost so far", measured.len()))
+}
+
+/// Looks whether links with a rate have their disciplines, with queues that drop from the head.
+///
+/// # Errors
+/// The kernel does not say.
+pub fn disciplines(namespaces: &Namespaces, plan: &Plan, classes: &[Class]) -> Result<Vec<Check>> {
+    let (mut missing, mut kinds, mut count) = (Vec::new(), Vec::new(), 0);
+    for end in plan.cables.iter().filter(|cable| cable.rate.is_some()).flat_map(|cable| &cable.ends) {
+        let failed = Error::os(format!("look at the disciplines of {} of {}", end.name, end.place));
+        let looked = at(namespaces, end, |netlink, index| {
+            Ok((netlink.disciplines(index)?, netlink.has_filters(index, HTB).unwrap_or(false)))
+        });
+        let (disciplines, has_filters) = looked.map_err(failed)?;
+        count += 1;
+        let has_htb = disciplines.iter().any(|one| one.kind == "htb" && one.handle == HTB);
+        if !has_htb || !has_filters && classes.len() > 1 {
+            missing.push(format!("{} of {} has no HTB with filters any more", end.name, end.place));
+            continue;
+        }
+        for (place, wanted) in classes.iter().enumerate() {
+            let leaf = disciplines.iter().find(|one| one.parent == class(place));
+            let kind = leaf.map_or("none", |leaf| leaf.kind.as_str());
+            if kind != "pfifo_head_drop" {
+                kinds.push(format!(
+                    "class {} of {} at {} has a queue of the kind {kind}: when it is full, Open vSwitch gets ENOBUFS and \
+                     discards the rest of its batch, frames of other classes included",
+                    wanted.name, end.name, end.place
+                ));
+            }
+        }
+    }
+    if count == 0 {
+        let why = "no link has a rate";
+        return Ok([DISCIPLINE, HEAD_DROP].map(|name| Check::not_measured(name, why)).to_vec());
+    }
+    let kept = "ovs-vswitchd removes the discipline of a port without a QoS row when it starts: give each port a row of the type \
+                linux-noop, and make the lab again";
+    let passed = format!("{count} interfaces");
+    Ok(vec![
+        Check::of(DISCIPLINE, missing, kept, passed.clone()),
+        Check::of(HEAD_DROP, kinds, "use pfifo_head_drop", passed),
+    ])
+}

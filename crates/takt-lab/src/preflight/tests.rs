@@ -1,0 +1,148 @@
+//! Each trap, set in a lab that is up: the check fails, and its text names cause and cure.
+
+use takt_netlink::traffic::{Discipline, ROOT};
+use takt_testkit::{not_run, require};
+
+use super::*;
+use crate::buffers::Raised;
+use crate::file::{Class, LabFile};
+use crate::lab::Lab;
+use crate::plan::Interface;
+use crate::wiring::{add_classes, add_leaf, at, set_offload};
+
+const NETWORK: &str = r#"
+    [[classes]]
+    name = "urgent"
+    dscp = [46]
+    frames = 64
+    [[classes]]
+    name = "other"
+    frames = 256
+    [hosts.left]
+    eth0 = ["10.7.0.1/24"]
+    [hosts.right]
+    eth0 = ["10.7.0.2/24"]
+    [switches.s1]
+    [[links]]
+    ends = ["left:eth0", "s1"]
+    [[links]]
+    ends = ["s1", "right:eth0"]
+    rate = "20 Mbit/s"
+"#;
+
+/// A lab that is up, without a trap. Without root or Open vSwitch the test is reported as not run.
+fn lab(test: &str) -> Option<Lab> {
+    let programs = || ["ovsdb-server", "ovs-vswitchd", "ovsdb-tool"].into_iter().try_for_each(require::program);
+    if let Err(why) = require::root().and_then(|()| require::network_namespaces()).and_then(|()| programs()) {
+        not_run(why);
+        return None;
+    }
+    let text = format!("name = \"trap-{test}-{}\"\n{NETWORK}", std::process::id());
+    let file: LabFile = text.parse().expect("the network can be made");
+    Some(Lab::up(&file).unwrap_or_else(|why| panic!("{why}")))
+}
+
+/// The failed check of a name contains all these words.
+fn assert_failed(checks: &[Check], name: &str, words: &[&str]) {
+    let check = checks.iter().find(|check| check.name == name).expect("it is made");
+    assert_eq!(check.outcome, Outcome::Failed, "{checks:?}");
+    for word in words {
+        assert!(check.detail.contains(word), "{word}: {}", check.detail);
+    }
+}
+
+/// The checks of datagrams, made again.
+fn sent(lab: &Lab) -> Vec<Check> {
+    datagrams(&lab.namespaces, lab.plan(), &lab.file().classes).expect("the kernel answers")
+}
+
+/// The port with a rate.
+fn port(lab: &Lab) -> &Interface {
+    &lab.plan().cables[1].ends[0]
+}
+
+#[test]
+fn checksum_offload_of_a_host_is_found_by_datagrams() {
+    let Some(lab) = lab("checksum") else { return };
+    let left = &lab.plan().cables[0].ends[0];
+    set_offload(&lab.namespaces, left, true).expect("root may");
+    let checks = sent(&lab);
+    assert_failed(&checks, CHECKSUM, &["from left arrived at right with a wrong UDP checksum", "tx off"]);
+    let classes = checks.iter().find(|check| check.name == CLASSES).expect("it is made");
+    assert_eq!(classes.outcome, Outcome::NotMeasured);
+    set_offload(&lab.namespaces, left, false).expect("root may");
+    assert!(sent(&lab).iter().all(|check| check.outcome == Outcome::Passed));
+}
+
+#[test]
+fn filters_of_other_marks_are_found_by_datagrams() {
+    let Some(lab) = lab("classes") else { return };
+    let other = Class { dscp: vec![10], ..lab.file().classes[0].clone() };
+    let classes = [other, lab.file().classes[1].clone()];
+    at(&lab.namespaces, port(&lab), |netlink, index| {
+        netlink.remove_discipline(index, ROOT)?;
+        add_classes(netlink, index, 20_000_000, &classes)
+    })
+    .expect("root may");
+    assert_failed(&sent(&lab), CLASSES, &["port s1-2", "none by class urgent", "make the lab again"]);
+}
+
+#[test]
+fn buffers_of_a_switch_that_started_with_the_defaults_are_too_small() {
+    let Some(mut lab) = lab("buffers") else { return };
+    // No other lab raises them meanwhile.
+    let as_they_are = Raised::new(0, 0).expect("root may");
+    let default = std::fs::read_to_string("/proc/sys/net/core/wmem_default").expect("proc is mounted");
+    let default = default.trim();
+    if default.parse::<u64>().expect("a number") > lab.plan().queue_memory(lab.file()) {
+        return not_run(format!("net.core.wmem_default of this machine, {default}, exceeds all queues"));
+    }
+    lab.switches.as_mut().expect("it is up").restart().expect("it starts");
+    // It opens its socket for sending when it sends.
+    sent(&lab);
+    as_they_are.lower().expect("root may");
+    let checks = lab.check().expect("the kernel answers");
+    assert_failed(
+        &checks,
+        SEND_BUFFER,
+        &[&format!("by one socket of {default} octets"), "raise net.core.wmem_default", "fewer frames"],
+    );
+    assert_failed(&checks, RECEIVE_BUFFER, &["port s1-1 has a receive buffer of", "raise net.core.rmem_default"]);
+}
+
+#[test]
+fn queue_that_drops_from_the_tail_is_found() {
+    let Some(lab) = lab("tail") else { return };
+    at(&lab.namespaces, port(&lab), |netlink, index| {
+        netlink.remove_discipline(index, crate::wiring::class(1))?;
+        add_leaf(netlink, index, 1, Discipline::Pfifo { frames: 256 })
+    })
+    .expect("root may");
+    let checks = lab.check().expect("the kernel answers");
+    assert_failed(&checks, HEAD_DROP, &["class other of s1-2", "pfifo", "ENOBUFS", "use pfifo_head_drop"]);
+}
+
+#[test]
+fn discipline_of_a_port_without_a_qos_row_is_gone_after_a_restart() {
+    let Some(mut lab) = lab("restart") else { return };
+    let port = port(&lab).clone();
+    let classes = lab.file().classes.clone();
+    lab.switches.as_mut().expect("it is up").clear_qos(&port.name).expect("it answers");
+    at(&lab.namespaces, &port, |netlink, index| {
+        // Open vSwitch may have removed it with the row.
+        drop(netlink.remove_discipline(index, ROOT));
+        add_classes(netlink, index, 20_000_000, &classes)
+    })
+    .expect("root may");
+    lab.restart_switches().expect("it starts");
+    let checks = lab.check().expect("the kernel answers");
+    assert_failed(&checks, DISCIPLINE, &["s1-2 of switches has no HTB", "without a QoS row", "linux-noop"]);
+}
+
+#[test]
+fn queues_beyond_the_send_buffer_are_found() {
+    let Some(lab) = lab("queues") else { return };
+    let pid = lab.switches.as_ref().expect("it is up").pid();
+    let checks = sockets(&lab.namespaces, lab.plan(), pid, u64::from(u32::MAX)).expect("the kernel answers");
+    assert_failed(&checks, SEND_BUFFER, &["the queues of all ports hold 4294967295"]);
+}

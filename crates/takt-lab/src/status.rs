@@ -1,0 +1,99 @@
+//! The state of a lab that another process made.
+
+use serde::Serialize;
+
+use crate::error::Result;
+use crate::lab::{check_root, no_host};
+use crate::namespace::Namespace;
+use crate::open_vswitch;
+use crate::process::{self, Process};
+use crate::record::Record;
+
+/// The state of a lab.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Status {
+    /// Its name.
+    pub name: String,
+    /// It was made whole. If not, a process is making it, or was killed while it did.
+    pub is_complete: bool,
+    /// The process that makes it, or made it, runs.
+    pub has_builder: bool,
+    /// Hosts, and `switches`.
+    pub places: Vec<Place>,
+    /// Switches.
+    pub switches: Vec<SwitchStatus>,
+}
+
+/// A host, or the switches.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// Its name.
+    pub name: String,
+    /// Its namespace, for `ip netns`.
+    pub namespace: String,
+    /// The namespace is there.
+    pub is_there: bool,
+    /// Ids of the processes in it.
+    pub processes: Vec<i32>,
+}
+
+/// A switch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SwitchStatus {
+    /// Its name.
+    pub name: String,
+    /// Open vSwitch answers, and has it.
+    pub is_there: bool,
+    /// Its controllers, and whether each is connected.
+    pub controllers: Vec<(String, bool)>,
+}
+
+impl Status {
+    /// Names of all labs of this machine.
+    pub fn names() -> Vec<String> {
+        Record::names()
+    }
+
+    /// The state of a lab.
+    ///
+    /// # Errors
+    /// There is none of that name; not root.
+    pub fn of(name: &str) -> Result<Self> {
+        check_root()?;
+        let record = Record::read(name)?;
+        let place = |(name, namespace): &(String, String)| {
+            let inode = Namespace::inode(namespace);
+            let processes = process::in_namespaces(inode.as_slice()).iter().map(|process| process.pid).collect();
+            Place { name: name.clone(), namespace: namespace.clone(), is_there: inode.is_some(), processes }
+        };
+        // Without an answer, no switch is there.
+        let mut database = open_vswitch::database(&Record::directory(name)).ok(); // tidy-allow(dropped-cause): is_there says it
+        let switch = |name: &String| {
+            let controllers = database.as_mut().and_then(|database| database.controllers(name).ok()); // tidy-allow(dropped-cause): as above
+            let pairs = |all: Vec<takt_ovsdb::open_vswitch::ControllerState>| {
+                all.into_iter().map(|one| (one.target, one.is_connected)).collect()
+            };
+            let is_there = controllers.is_some();
+            SwitchStatus { name: name.clone(), is_there, controllers: controllers.map(pairs).unwrap_or_default() }
+        };
+        Ok(Self {
+            name: record.name.clone(),
+            is_complete: record.is_complete,
+            has_builder: Process::of(record.builder.pid) == Some(record.builder),
+            places: record.namespaces.iter().map(place).collect(),
+            switches: record.switches.iter().map(switch).collect(),
+        })
+    }
+
+    /// The namespace of a host of a lab that is up.
+    ///
+    /// # Errors
+    /// There is no such lab, or no such host; its namespace is gone.
+    pub fn namespace(name: &str, place: &str) -> Result<Namespace> {
+        check_root()?;
+        let record = Record::read(name)?;
+        let found = record.namespaces.iter().find(|(known, _)| known == place);
+        let (_, namespace) = found.ok_or_else(|| no_host(&record, place))?;
+        Namespace::open(namespace).map_err(crate::Error::os(format!("open the network namespace {namespace}")))
+    }
+}

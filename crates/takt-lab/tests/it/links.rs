@@ -1,0 +1,33 @@
+//! Hosts reach each other through switches, and every pre-flight check passes.
+
+use std::net::UdpSocket;
+use std::time::Duration;
+
+use takt_lab::Outcome;
+use takt_testkit::not_run;
+
+use crate::support::{ONE_SWITCH, available, up};
+
+#[test]
+fn hosts_at_a_switch_reach_each_other_and_all_checks_pass() {
+    if let Err(why) = available() {
+        return not_run(why);
+    }
+    let lab = up("links", ONE_SWITCH);
+    assert_eq!(lab.checks().len(), 6, "{:?}", lab.checks());
+    assert!(lab.checks().iter().all(|check| check.outcome == Outcome::Passed), "{:?}", lab.checks());
+    let socket = |host: &str| {
+        let namespace = lab.namespace(host).expect("a host of the file");
+        let socket = namespace.run(|| UdpSocket::bind("0.0.0.0:7000")).expect("root").expect("the port is free");
+        socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+        socket
+    };
+    let (left, right) = (socket("left"), socket("right"));
+    let mut buffer = [0; 2000];
+    left.send_to(&[7; 1400], "10.7.0.2:7000").expect("there is a route");
+    let (len, from) = right.recv_from(&mut buffer).expect("it arrives");
+    assert_eq!((len, from.to_string().as_str()), (1400, "10.7.0.1:7000"));
+    right.send_to(&[8; 8], from).expect("there is a route");
+    assert_eq!(left.recv_from(&mut buffer).expect("it arrives").0, 8);
+    lab.remove().expect("it can be taken down");
+}

@@ -1,0 +1,4 @@
+//! Labs that are made on this machine, with Open vSwitch. Each test says if it cannot run.
+
+mod links;
+mod support;
